@@ -1,0 +1,205 @@
+import { MILLI } from "./amounts.ts";
+import { reducedRate, type Limit } from "./limit.ts";
+
+/** A limit as a bucket counts it: millitokens and milliseconds, with its rate reduced to lowest terms. */
+export interface BucketLimit {
+  readonly limit: Limit;
+  readonly capacityMilli: number;
+  readonly refillAmountMilli: number;
+  readonly refillPeriodMs: number;
+  /** The rate in lowest terms: `amount` millitokens every `period` milliseconds. */
+  readonly amount: number;
+  readonly period: number;
+  /** Left the policy before it was full: it is refilled with the others, but neither shown nor charged, and it resumes if it comes back. */
+  readonly hidden: boolean;
+}
+
+/**
+ * What one entity has of one resource. A value: every function below returns a new one.
+ *
+ * `balances` holds three numbers for each limit, in the order of `limits`: tokens in millitokens (negative in debt), the remainder
+ * of its refill in units of 1/period millitoken, and the net total consumed in millitokens. One flat array of numbers costs half
+ * the memory of an object for each limit, and buckets are what a limiter has most of.
+ */
+export interface Bucket {
+  readonly limits: readonly BucketLimit[];
+  /** When the balances were last brought up to date: one stamp for all limits. */
+  readonly refilledAtMs: number;
+  readonly balances: readonly number[];
+}
+
+/** Prepares limits for arithmetic. */
+export function bucketLimits(limits: readonly Limit[]): readonly BucketLimit[] {
+  return limits.map((limit) => bucketLimit(limit, false));
+}
+
+/** Prepares one limit for arithmetic. */
+export function bucketLimit(limit: Limit, hidden: boolean): BucketLimit {
+  const refillAmountMilli = limit.refillAmount * MILLI;
+  const refillPeriodMs = limit.refillPeriodSeconds * MILLI;
+  return {
+    limit,
+    capacityMilli: limit.capacity * MILLI,
+    refillAmountMilli,
+    refillPeriodMs,
+    ...reducedRate(refillAmountMilli, refillPeriodMs),
+    hidden,
+  };
+}
+
+/** A bucket that nobody has taken from. */
+export function fullBucket(limits: readonly BucketLimit[], nowMs: number): Bucket {
+  return { limits, refilledAtMs: nowMs, balances: limits.flatMap((limit) => [ceilingMilli(limit), 0, 0]) };
+}
+
+/** The most that a limit can hold. */
+export function ceilingMilli(limit: BucketLimit): number {
+  return limit.capacityMilli;
+}
+
+/** The tokens of one limit as stored, before any refill. */
+export function storedMilli(bucket: Bucket, index: number): number {
+  return bucket.balances[index * FIELDS]!;
+}
+
+/** The remainder of one limit's refill as stored. */
+export function storedRemainder(bucket: Bucket, index: number): number {
+  return bucket.balances[index * FIELDS + 1]!;
+}
+
+/** What was consumed of one limit since the bucket exists, net of what was given back. */
+export function consumedMilli(bucket: Bucket, index: number): number {
+  return bucket.balances[index * FIELDS + 2]!;
+}
+
+/** The tokens of one limit at a time, refill included. */
+export function balanceMilli(bucket: Bucket, index: number, nowMs: number): number {
+  return refilledMilli(bucket.limits[index]!, storedMilli(bucket, index), storedRemainder(bucket, index), nowMs - bucket.refilledAtMs);
+}
+
+/** Whether every limit, the hidden ones too, is full: such a bucket says nothing that a new one would not say. */
+export function isFull(bucket: Bucket, nowMs: number): boolean {
+  return bucket.limits.every((limit, index) => balanceMilli(bucket, index, nowMs) >= ceilingMilli(limit));
+}
+
+/**
+ * Brings all limits up to date, then takes `costsMilli` (by index; a negative cost gives back). Without check: the decision was
+ * made before. Time that goes backwards earns nothing and leaves the stamp where it is.
+ */
+export function apply(bucket: Bucket, costsMilli: readonly number[], nowMs: number): Bucket {
+  const { limits, refilledAtMs, balances } = bucket;
+  const elapsedMs = nowMs - refilledAtMs;
+  // A copy has exactly the right size; pushing would reserve room for 17 numbers in every bucket.
+  const next = balances.slice();
+  for (let index = 0; index < limits.length; index += 1) {
+    const limit = limits[index]!;
+    const cost = costsMilli[index]!;
+    const stored = balances[index * FIELDS]!;
+    const remainder = balances[index * FIELDS + 1]!;
+    const ceiling = ceilingMilli(limit);
+    const refilled = refilledMilli(limit, stored, remainder, elapsedMs);
+    const tokens = Math.max(Math.min(ceiling, refilled - cost), Number.MIN_SAFE_INTEGER);
+    // A full bucket earns nothing, so it carries no fraction either: full after the refill, or after what was given back.
+    const carried = refilled >= ceiling || tokens >= ceiling ? 0 : remainderAfter(limit, remainder, elapsedMs);
+    next[index * FIELDS] = tokens;
+    next[index * FIELDS + 1] = carried;
+    next[index * FIELDS + 2] = balances[index * FIELDS + 2]! + cost;
+  }
+  return { limits, refilledAtMs: elapsedMs > 0 ? nowMs : refilledAtMs, balances: next };
+}
+
+/** How long until one limit holds `neededMilli` if nobody takes; `Infinity` when it never can. */
+export function waitMs(bucket: Bucket, index: number, neededMilli: number, nowMs: number): number {
+  const limit = bucket.limits[index]!;
+  if (neededMilli > ceilingMilli(limit)) return Infinity;
+  if (balanceMilli(bucket, index, nowMs) >= neededMilli) return 0;
+  const sinceRefillMs = earningMs(limit, neededMilli - storedMilli(bucket, index), storedRemainder(bucket, index));
+  return bucket.refilledAtMs + sinceRefillMs - nowMs;
+}
+
+/**
+ * The bucket under another list of limits. Nothing is minted however often lists change: what a limit earned so far it earned at
+ * its old rate; a lowered capacity cuts off; a limit that leaves stays, hidden, until it is full, so that only a limit that was
+ * never here, or was full when it left, starts full. With `keepCut`, a limit that would be cut off keeps its old parameters: for a
+ * refusal, which must take nothing away, but must let the others earn at their new rates, or a call that is refused would never fit.
+ */
+export function withLimits(bucket: Bucket, wanted: readonly BucketLimit[], nowMs: number, { keepCut = false } = {}): Bucket {
+  const old = apply(
+    bucket,
+    bucket.limits.map(() => 0),
+    nowMs,
+  );
+  const limits: BucketLimit[] = [];
+  const balances: number[] = [];
+  const add = (limit: BucketLimit, tokens: number, remainder: number, consumed: number): void => {
+    limits.push(limit);
+    balances.push(tokens, remainder, consumed);
+  };
+  for (const limit of wanted) {
+    const index = old.limits.findIndex((other) => other.limit.name === limit.limit.name);
+    if (index < 0) add(limit, ceilingMilli(limit), 0, 0);
+    else if (keepCut && storedMilli(old, index) > ceilingMilli(limit))
+      add({ ...old.limits[index]!, hidden: false }, storedMilli(old, index), storedRemainder(old, index), consumedMilli(old, index));
+    else add(limit, ...converted(old, index, limit));
+  }
+  old.limits.forEach((limit, index) => {
+    if (wanted.some((other) => other.limit.name === limit.limit.name) || storedMilli(old, index) >= ceilingMilli(limit)) return;
+    add(limit.hidden ? limit : { ...limit, hidden: true }, storedMilli(old, index), storedRemainder(old, index), consumedMilli(old, index));
+  });
+  const same = limits.length === wanted.length && limits.every((limit, index) => limit === wanted[index]);
+  return { limits: same ? wanted : limits, refilledAtMs: old.refilledAtMs, balances };
+}
+
+/** Numbers per limit in `balances`. */
+const FIELDS = 3;
+
+/** One limit's three numbers under new parameters. The remainder counts in units of 1/period, so it is scaled with the period. */
+function converted(bucket: Bucket, index: number, limit: BucketLimit): readonly [number, number, number] {
+  const ceiling = ceilingMilli(limit);
+  const tokens = Math.min(ceiling, storedMilli(bucket, index));
+  const before = bucket.limits[index]!;
+  const remainder = tokens >= ceiling ? 0 : scaledRemainder(storedRemainder(bucket, index), before.period, limit.period);
+  return [tokens, remainder, consumedMilli(bucket, index)];
+}
+
+/** `⌊remainder · to / from⌋`, in BigInt where the product leaves the safe range. */
+function scaledRemainder(remainder: number, from: number, to: number): number {
+  if (from === to) return remainder;
+  const product = remainder * to;
+  return Number.isSafeInteger(product) ? Math.floor(product / from) : Number((BigInt(remainder) * BigInt(to)) / BigInt(from));
+}
+
+/**
+ * Tokens after `elapsedMs`: with `elapsed = n·period + r`, the credit is `n·amount + ⌊(r·amount + remainder) / period⌋`, cut off at
+ * the ceiling. `(amount + 1)·period` is safe for every valid limit, and whole periods are only multiplied when they do not fill the bucket.
+ */
+function refilledMilli(limit: BucketLimit, stored: number, remainder: number, elapsedMs: number): number {
+  const ceiling = ceilingMilli(limit);
+  if (elapsedMs <= 0) return Math.min(ceiling, stored);
+  const { amount, period } = limit;
+  const missing = ceiling - stored;
+  if (missing <= 0) return ceiling;
+  if (missing > Number.MAX_SAFE_INTEGER) return refilledFromAbyss(limit, stored, remainder, elapsedMs);
+  const rest = elapsedMs % period;
+  const periods = (elapsedMs - rest) / period;
+  if (periods > (missing - (missing % amount)) / amount) return ceiling;
+  return Math.min(ceiling, stored + periods * amount + Math.floor((rest * amount + remainder) / period));
+}
+
+/** The same for a debt so deep that what is missing leaves the safe range. */
+function refilledFromAbyss(limit: BucketLimit, stored: number, remainder: number, elapsedMs: number): number {
+  const credit = (BigInt(elapsedMs) * BigInt(limit.amount) + BigInt(remainder)) / BigInt(limit.period);
+  const tokens = BigInt(stored) + credit;
+  return tokens >= BigInt(ceilingMilli(limit)) ? ceilingMilli(limit) : Number(tokens);
+}
+
+function remainderAfter({ amount, period }: BucketLimit, remainder: number, elapsedMs: number): number {
+  return elapsedMs <= 0 ? remainder : ((elapsedMs % period) * amount + remainder) % period;
+}
+
+/** The exact inverse of the credit: the fewest milliseconds that earn `deficitMilli`. */
+function earningMs({ amount, period }: BucketLimit, deficitMilli: number, remainder: number): number {
+  const rest = deficitMilli % amount;
+  const periods = (deficitMilli - rest) / amount;
+  return periods * period + Math.ceil((rest * period - remainder) / amount);
+}

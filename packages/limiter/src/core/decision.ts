@@ -1,0 +1,111 @@
+import { amountOf, MILLI, type Amounts } from "./amounts.ts";
+import { balanceMilli, fullBucket, waitMs, withLimits, type Bucket } from "./bucket.ts";
+import { sameLimits, type Limit } from "./limit.ts";
+import type { ConfigSource, Policy } from "./policy.ts";
+
+/** One bucket of a decision, and what the call wants of it. Limits that `amounts` does not name are wanted 0 of. */
+export interface Charge {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly policy: Policy;
+  readonly bucket: Bucket;
+  readonly amounts: Amounts;
+}
+
+/** One limit of one bucket of a decision, charged or not. */
+export interface LimitStatus {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly limitName: string;
+  readonly limit: Limit;
+  readonly source: ConfigSource;
+  /** Whole tokens, rounded down; negative in debt. */
+  readonly available: number;
+  readonly requested: number;
+  readonly exceeded: boolean;
+  /** Whole tokens that are missing; 0 when it fits. */
+  readonly deficit: number;
+  /** 0 when it fits, `Infinity` when it never can. */
+  readonly retryAfterSeconds: number;
+}
+
+/**
+ * This decides an acquire: it fits when every limit of every bucket holds what is wanted of it. A limit of which nothing is wanted
+ * refuses while it is in debt: that is how a cost that is known only afterwards is limited.
+ */
+export function fits(charges: readonly Charge[], nowMs: number): boolean {
+  for (const { bucket, amounts } of charges) {
+    for (let index = 0; index < bucket.limits.length; index += 1) {
+      const { limit, hidden } = bucket.limits[index]!;
+      if (!hidden && balanceMilli(bucket, index, nowMs) < amountOf(amounts, limit.name) * MILLI) return false;
+    }
+  }
+  return true;
+}
+
+/** The state of every limit of a decision, in the order of the charges and of each policy. */
+export function statusesOf(charges: readonly Charge[], nowMs: number): readonly LimitStatus[] {
+  return charges.flatMap((charge) =>
+    charge.bucket.limits.flatMap((limit, index) => (limit.hidden ? [] : [statusOf(charge, index, nowMs)])),
+  );
+}
+
+/** What each limit of a bucket is charged, in millitokens. A give-back reaches a limit also while it is hidden. */
+export function costsMilli(bucket: Bucket, amounts: Amounts): number[] {
+  return bucket.limits.map(({ limit }) => amountOf(amounts, limit.name) * MILLI);
+}
+
+/** The same with the sign turned: what is given back. */
+export function negated(amounts: Amounts): Amounts {
+  return Object.fromEntries(Object.entries(amounts).map(([name, amount]) => [name, -amount]));
+}
+
+/** The bucket as the policy wants it: a new one is full, one that was decided with other limits is carried over. */
+export function underPolicy(stored: Bucket | undefined, policy: Policy, nowMs: number): Bucket {
+  if (stored === undefined) return fullBucket(policy.bucketLimits, nowMs);
+  return isUnder(stored, policy) ? stored : withLimits(stored, policy.bucketLimits, nowMs);
+}
+
+/**
+ * What a refusal leaves behind: `undefined` when the bucket is as the policy wants it. Otherwise the new parameters must be stored even
+ * though nothing is taken, or an empty bucket would go on earning at its old rate for as long as it refuses.
+ */
+export function afterRefusal(stored: Bucket | undefined, policy: Policy, nowMs: number): Bucket | undefined {
+  if (stored === undefined || isUnder(stored, policy)) return undefined;
+  return withLimits(stored, policy.bucketLimits, nowMs, { keepCut: true });
+}
+
+/** The part of the amounts that a policy has limits for: a name that a parent lacks is not charged there. */
+export function amountsUnder(policy: Policy, amounts: Amounts): Amounts {
+  const names = Object.keys(amounts);
+  if (names.every((name) => policy.names.has(name))) return amounts;
+  return Object.fromEntries(names.filter((name) => policy.names.has(name)).map((name) => [name, amountOf(amounts, name)]));
+}
+
+/** Whether a bucket was last decided with these limits. */
+export function isUnder(bucket: Bucket, policy: Policy): boolean {
+  if (bucket.limits === policy.bucketLimits) return true;
+  return sameLimits(
+    bucket.limits.flatMap(({ limit, hidden }) => (hidden ? [] : [limit])),
+    policy.limits,
+  );
+}
+
+function statusOf({ entityId, resource, policy, bucket, amounts }: Charge, index: number, nowMs: number): LimitStatus {
+  const { limit } = bucket.limits[index]!;
+  const requested = amountOf(amounts, limit.name);
+  const available = Math.floor(balanceMilli(bucket, index, nowMs) / MILLI);
+  const exceeded = available < requested;
+  return {
+    entityId,
+    resource,
+    limitName: limit.name,
+    limit,
+    source: policy.source,
+    available,
+    requested,
+    exceeded,
+    deficit: exceeded ? requested - available : 0,
+    retryAfterSeconds: exceeded ? waitMs(bucket, index, requested * MILLI, nowMs) / 1000 : 0,
+  };
+}

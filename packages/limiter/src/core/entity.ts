@@ -1,0 +1,38 @@
+import { ValidationError } from "./errors.ts";
+
+/** Somebody who is limited: an API key, a project, a tenant's user. */
+export interface Entity {
+  readonly id: string;
+  readonly name: string;
+  readonly parentId: string | undefined;
+  /** Whether a call of this entity also takes from its parent. */
+  readonly cascade: boolean;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly createdAt: Date;
+}
+
+/** Longest display name and metadata value: far beyond use, well below what any store takes. */
+const MAX_TEXT_LENGTH = 1024;
+const MAX_METADATA_ENTRIES = 50;
+
+/** Returns a display name, or throws. */
+export function entityName(value: unknown): string {
+  return text(value, "name");
+}
+
+/** Returns a copy of metadata whose values are all strings, or throws. */
+export function entityMetadata(value: unknown): Readonly<Record<string, string>> {
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new ValidationError("metadata", value, "must be an object of strings");
+  const entries = Object.entries(value);
+  if (entries.length > MAX_METADATA_ENTRIES)
+    throw new ValidationError("metadata", entries.length, `must hold at most ${MAX_METADATA_ENTRIES} entries`);
+  return Object.freeze(Object.fromEntries(entries.map(([key, entry]) => [text(key, "metadata"), text(entry, `metadata.${key}`, 0)])));
+}
+
+function text(value: unknown, field: string, least = 1): string {
+  if (typeof value !== "string") throw new ValidationError(field, value, `must be a string, not ${value === null ? "null" : typeof value}`);
+  if (value.length < least) throw new ValidationError(field, value, "must not be empty");
+  if (value.length > MAX_TEXT_LENGTH) throw new ValidationError(field, value, `must not be longer than ${MAX_TEXT_LENGTH} characters`);
+  return value;
+}

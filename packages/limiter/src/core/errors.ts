@@ -1,0 +1,217 @@
+import type { NamespaceStatus } from "./namespace.ts";
+
+/** The base of every error that this library throws on purpose. `code` is stable; messages may be reworded. */
+export class ZaeLimiterError extends Error {
+  readonly code: string;
+
+  constructor(code: string, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+    this.name = new.target.name;
+  }
+}
+
+/** The base of what a limit or a lease says about a call. */
+export class RateLimitError extends ZaeLimiterError {}
+
+/** A lease was used after it was committed or rolled back. */
+export class LeaseExpiredError extends RateLimitError {
+  constructor(state: "committed" | "rolled back") {
+    super("ERR_LIMITER_LEASE_EXPIRED", `This lease was already ${state}. Acquire a new one.`);
+  }
+}
+
+/** The base of what the store behind the limiter says. */
+export class InfrastructureError extends ZaeLimiterError {}
+
+/** The store cannot be reached, is overloaded or contended. The only error that `onUnavailable` acts on. */
+export class RateLimiterUnavailable extends InfrastructureError {
+  readonly entityId: string | undefined;
+  readonly resource: string | undefined;
+  readonly stackName: string | undefined;
+
+  constructor(
+    message: string,
+    options: ErrorOptions & { readonly entityId?: string; readonly resource?: string; readonly stackName?: string } = {},
+  ) {
+    const { entityId, resource, stackName } = options;
+    const where = [stackName && `stack=${stackName}`, entityId && `entity=${entityId}`, resource && `resource=${resource}`]
+      .filter(Boolean)
+      .join(", ");
+    super("ERR_LIMITER_UNAVAILABLE", where ? `${message} [${where}]` : message, causeOf(options));
+    this.entityId = entityId;
+    this.resource = resource;
+    this.stackName = stackName;
+  }
+}
+
+/** The store refused for lack of rights. Never turned into "allow". */
+export class PermissionDenied extends InfrastructureError {
+  constructor(message: string, options?: ErrorOptions) {
+    super("ERR_LIMITER_PERMISSION_DENIED", message, options);
+  }
+}
+
+/** A CloudFormation stack operation failed. */
+export class StackOperationError extends InfrastructureError {
+  readonly stackName: string;
+  readonly reason: string;
+  readonly events: readonly string[];
+
+  constructor(stackName: string, reason: string, events: readonly string[] = []) {
+    super("ERR_LIMITER_STACK_OPERATION", `Stack ${stackName}: ${reason}`);
+    this.stackName = stackName;
+    this.reason = reason;
+    this.events = events;
+  }
+}
+
+/** A stack of that name exists already. */
+export class StackAlreadyExistsError extends InfrastructureError {
+  readonly stackName: string;
+
+  constructor(stackName: string) {
+    super("ERR_LIMITER_STACK_EXISTS", `Stack ${stackName} exists already. Choose another name, or upgrade it.`);
+    this.stackName = stackName;
+  }
+}
+
+/** The table, file or stack that should hold the data does not exist. */
+export class InfrastructureNotFoundError extends InfrastructureError {
+  constructor(message: string, options?: ErrorOptions) {
+    super("ERR_LIMITER_INFRASTRUCTURE_NOT_FOUND", message, options);
+  }
+}
+
+/** No active namespace has that name (or id). */
+export class NamespaceNotFoundError extends InfrastructureError {
+  readonly namespaceName: string;
+
+  constructor(namespaceName: string) {
+    super("ERR_LIMITER_NAMESPACE_NOT_FOUND", `Namespace ${namespaceName} does not exist. Register it first, or check the spelling.`);
+    this.namespaceName = namespaceName;
+  }
+}
+
+/** The namespace is in a state that does not allow the operation. */
+export class NamespaceStateError extends InfrastructureError {
+  readonly namespaceName: string;
+  readonly state: NamespaceStatus;
+
+  constructor(namespaceName: string, state: NamespaceStatus, reason: string) {
+    super("ERR_LIMITER_NAMESPACE_STATE", `Namespace ${namespaceName} is ${state}: ${reason}`);
+    this.namespaceName = namespaceName;
+    this.state = state;
+  }
+}
+
+/** The base of errors about one entity. */
+export class EntityError extends ZaeLimiterError {
+  readonly entityId: string;
+
+  constructor(code: string, entityId: string, message: string) {
+    super(code, message);
+    this.entityId = entityId;
+  }
+}
+
+/** No entity has that id. */
+export class EntityNotFoundError extends EntityError {
+  constructor(entityId: string) {
+    super("ERR_LIMITER_ENTITY_NOT_FOUND", entityId, `Entity ${entityId} does not exist. Create it first, or check the spelling.`);
+  }
+}
+
+/** An entity with that id exists already. */
+export class EntityExistsError extends EntityError {
+  constructor(entityId: string) {
+    super("ERR_LIMITER_ENTITY_EXISTS", entityId, `Entity ${entityId} exists already.`);
+  }
+}
+
+interface Versions {
+  readonly clientVersion: string;
+  readonly schemaVersion: string;
+  readonly lambdaVersion?: string | undefined;
+}
+
+/** The base of errors about versions that do not fit each other. */
+export class VersionError extends ZaeLimiterError {
+  readonly clientVersion: string;
+  readonly schemaVersion: string;
+  readonly lambdaVersion: string | undefined;
+
+  constructor(code: string, message: string, versions: Versions) {
+    super(code, message);
+    this.clientVersion = versions.clientVersion;
+    this.schemaVersion = versions.schemaVersion;
+    this.lambdaVersion = versions.lambdaVersion;
+  }
+}
+
+/** Client, schema and Lambda do not match, but could be brought in line. */
+export class VersionMismatchError extends VersionError {
+  readonly canAutoUpdate: boolean;
+
+  constructor(message: string, versions: Versions & { readonly canAutoUpdate: boolean }) {
+    super("ERR_LIMITER_VERSION_MISMATCH", message, versions);
+    this.canAutoUpdate = versions.canAutoUpdate;
+  }
+}
+
+/** The stored data has a format that this version does not know. */
+export class IncompatibleSchemaError extends VersionError {
+  readonly migrationGuideUrl: string | undefined;
+
+  constructor(message: string, versions: Versions & { readonly migrationGuideUrl?: string }) {
+    super("ERR_LIMITER_INCOMPATIBLE_SCHEMA", message, versions);
+    this.migrationGuideUrl = versions.migrationGuideUrl;
+  }
+}
+
+/** Longest part of a bad value that an error repeats. */
+const VALUE_LENGTH = 50;
+
+/** Input was refused before anything was written. */
+export class ValidationError extends ZaeLimiterError {
+  readonly field: string;
+  readonly value: string;
+  readonly reason: string;
+
+  constructor(field: string, value: unknown, reason: string, code = "ERR_LIMITER_VALIDATION") {
+    super(code, `Invalid ${field}: ${reason}`);
+    this.field = field;
+    this.value = describe(value).slice(0, VALUE_LENGTH);
+    this.reason = reason;
+  }
+}
+
+/** An entity id, parent id or principal is not well formed. */
+export class InvalidIdentifierError extends ValidationError {
+  constructor(field: string, value: unknown, reason: string) {
+    super(field, value, reason, "ERR_LIMITER_INVALID_IDENTIFIER");
+  }
+}
+
+/** A limit, resource or namespace name is not well formed. */
+export class InvalidNameError extends ValidationError {
+  constructor(field: string, value: unknown, reason: string) {
+    super(field, value, reason, "ERR_LIMITER_INVALID_NAME");
+  }
+}
+
+function causeOf(options: ErrorOptions): ErrorOptions | undefined {
+  return "cause" in options ? { cause: options.cause } : undefined;
+}
+
+function describe(value: unknown): string {
+  if (typeof value === "string") return value;
+  if (typeof value === "object" && value !== null) {
+    try {
+      return JSON.stringify(value) ?? "object";
+    } catch {
+      return "object";
+    }
+  }
+  return String(value);
+}

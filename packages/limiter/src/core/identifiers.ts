@@ -1,0 +1,70 @@
+import { InvalidIdentifierError, InvalidNameError } from "./errors.ts";
+
+/** The resource under which an entity's limits for all resources are stored. */
+export const DEFAULT_RESOURCE = "_default_";
+
+/** Limit names that backends use for themselves. */
+const RESERVED_LIMIT_NAMES: ReadonlySet<string> = new Set(["wcu"]);
+
+const MAX_IDENTIFIER_LENGTH = 256;
+const MAX_NAME_LENGTH = 64;
+
+const ENTITY_PATTERN = /^[a-zA-Z0-9][a-zA-Z0-9_.\-:@]*$/;
+const LIMIT_PATTERN = /^[a-zA-Z][a-zA-Z0-9_.-]*$/;
+const RESOURCE_PATTERN = /^[a-zA-Z][a-zA-Z0-9_.\-/:]*$/;
+const NAMESPACE_PATTERN = LIMIT_PATTERN;
+
+/** Returns the id of an entity, or throws. */
+export function entityId(value: unknown, field = "entityId"): string {
+  const reason = fault(
+    value,
+    ENTITY_PATTERN,
+    MAX_IDENTIFIER_LENGTH,
+    "must begin with a letter or digit and hold only letters, digits and _ . - : @",
+  );
+  if (reason !== undefined) throw new InvalidIdentifierError(field, value, reason);
+  return value as string;
+}
+
+/** Returns who did it, or throws. Amazon resource names are longer and freer than other identifiers. */
+export function principal(value: unknown): string {
+  if (typeof value === "string" && value.startsWith("arn:") && value.length <= 2048 && !/[\s#]/.test(value)) return value;
+  return entityId(value, "principal");
+}
+
+/** Returns the name of a limit, or throws. */
+export function limitName(value: unknown, field = "limit name"): string {
+  const reason = fault(value, LIMIT_PATTERN, MAX_NAME_LENGTH, "must begin with a letter and hold only letters, digits and _ . -");
+  if (reason !== undefined) throw new InvalidNameError(field, value, reason);
+  if (RESERVED_LIMIT_NAMES.has(value as string))
+    throw new InvalidNameError(field, value, `'${String(value)}' is reserved; choose another name`);
+  return value as string;
+}
+
+/** Returns the name of a resource, or throws. */
+export function resourceName(value: unknown, field = "resource"): string {
+  const reason = fault(value, RESOURCE_PATTERN, MAX_NAME_LENGTH, "must begin with a letter and hold only letters, digits and _ . - / :");
+  if (reason !== undefined) throw new InvalidNameError(field, value, reason);
+  return value as string;
+}
+
+/** Returns the resource that configuration is stored for, where `_default_` means all of an entity's resources. */
+export function configResource(value: unknown): string {
+  return value === undefined || value === DEFAULT_RESOURCE ? DEFAULT_RESOURCE : resourceName(value);
+}
+
+/** Returns the name of a namespace, or throws. */
+export function namespaceName(value: unknown, field = "namespace"): string {
+  const reason = fault(value, NAMESPACE_PATTERN, MAX_NAME_LENGTH, "must begin with a letter and hold only letters, digits and _ . -");
+  if (reason !== undefined) throw new InvalidNameError(field, value, reason);
+  return value as string;
+}
+
+function fault(value: unknown, pattern: RegExp, maxLength: number, rule: string): string | undefined {
+  if (typeof value !== "string") return `must be a string, not ${value === null ? "null" : typeof value}`;
+  if (value === "") return "must not be empty";
+  if (value.length > maxLength) return `must not be longer than ${maxLength} characters`;
+  if (value.includes("#")) return "must not contain '#'";
+  if (!pattern.test(value)) return rule;
+  return undefined;
+}

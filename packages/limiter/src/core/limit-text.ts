@@ -1,0 +1,44 @@
+import { ValidationError } from "./errors.ts";
+import type { Limit } from "./limit.ts";
+
+/** `name:rate[/period][:burst]`; a period is `[N]sec`, `[N]min`, `[N]hour` or `[N]day`. */
+const GRAMMAR = /^(?<name>[^:]+):(?<rate>\d+)(?:\/(?<count>\d*)(?<unit>sec|min|hour|day))?(?::(?<burst>\d+))?$/;
+
+/** Longest first: the first unit that divides a period is how it is written. */
+const UNITS = [
+  ["day", 86_400],
+  ["hour", 3600],
+  ["min", 60],
+  ["sec", 1],
+] as const;
+
+const SECONDS: ReadonlyMap<string, number> = new Map(UNITS);
+
+/** Reads a limit's text form; the numbers are not checked yet. */
+export function parseLimit(text: string): Limit {
+  const groups = typeof text === "string" ? GRAMMAR.exec(text.trim())?.groups : undefined;
+  if (groups === undefined)
+    throw new ValidationError(
+      "limit",
+      text,
+      "must look like name:rate[/period][:burst], for example rpm:100 or tpm:10000/min:15000 (periods: sec, min, hour, day, or 5min)",
+    );
+  const rate = Number(groups["rate"]);
+  const count = groups["count"] ? Number(groups["count"]) : 1;
+  const unit = SECONDS.get(groups["unit"] ?? "min") ?? 60;
+  return {
+    name: groups["name"] ?? "",
+    capacity: groups["burst"] === undefined ? rate : Number(groups["burst"]),
+    refillAmount: rate,
+    refillPeriodSeconds: count * unit,
+  };
+}
+
+/** Writes a limit so that `parseLimit` reads the same limit. */
+export function formatLimit({ name, capacity, refillAmount, refillPeriodSeconds }: Limit): string {
+  const [unit, seconds] = UNITS.find((candidate) => refillPeriodSeconds % candidate[1] === 0) ?? UNITS[3];
+  const count = refillPeriodSeconds / seconds;
+  const period = count === 1 ? unit : `${count}${unit}`;
+  const burst = capacity === refillAmount ? "" : `:${capacity}`;
+  return `${name}:${refillAmount}/${period}${burst}`;
+}

@@ -1,0 +1,116 @@
+import { MAX_AMOUNT, MILLI } from "./amounts.ts";
+import { ValidationError } from "./errors.ts";
+import { limitName } from "./identifiers.ts";
+import { formatLimit, parseLimit } from "./limit-text.ts";
+
+/** A token bucket's parameters, in whole tokens and seconds. */
+export interface Limit {
+  readonly name: string;
+  /** The most that the bucket can hold: the burst. */
+  readonly capacity: number;
+  readonly refillAmount: number;
+  readonly refillPeriodSeconds: number;
+  /** Absent means `rate`; other kinds come later. */
+  readonly kind?: "rate";
+}
+
+type LimitOf = (name: string, rate: number, options?: { readonly burst?: number }) => Limit;
+
+/**
+ * Makes limits.
+ *
+ * @example
+ * Limit.perMinute("tpm", 10_000, { burst: 15_000 });
+ * Limit.parse("tpm:10000/min:15000");
+ */
+export const Limit: {
+  readonly perSecond: LimitOf;
+  readonly perMinute: LimitOf;
+  readonly perHour: LimitOf;
+  readonly perDay: LimitOf;
+  /** Validates any limit. */
+  custom(limit: Limit): Limit;
+  /** Reads `name:rate[/period][:burst]`, as the command line does. */
+  parse(text: string): Limit;
+  /** Writes what `parse` reads. */
+  format(limit: Limit): string;
+} = Object.freeze({
+  perSecond: limitPer(1),
+  perMinute: limitPer(60),
+  perHour: limitPer(3600),
+  perDay: limitPer(86_400),
+  custom: checkLimit,
+  parse: (text: string) => checkLimit(parseLimit(text)),
+  format: (limit: Limit) => formatLimit(checkLimit(limit)),
+});
+
+/** Returns a frozen copy of a valid limit, or throws. */
+export function checkLimit(limit: Limit): Limit {
+  if (typeof limit !== "object" || limit === null)
+    throw new ValidationError("limit", limit, "must be an object with name, capacity, refillAmount and refillPeriodSeconds");
+  const name = limitName(limit.name);
+  const capacity = positive(limit.capacity, `${name}.capacity`, MAX_AMOUNT);
+  const refillAmount = positive(limit.refillAmount, `${name}.refillAmount`, MAX_AMOUNT);
+  const refillPeriodSeconds = positive(limit.refillPeriodSeconds, `${name}.refillPeriodSeconds`, MAX_AMOUNT);
+  if (limit.kind !== undefined && limit.kind !== "rate")
+    throw new ValidationError(`${name}.kind`, limit.kind, "this version knows only the kind 'rate'");
+  const { amount, period } = reducedRate(refillAmount * MILLI, refillPeriodSeconds * MILLI);
+  if (!Number.isSafeInteger((amount + 1) * period)) {
+    throw new ValidationError(
+      `${name}.refillAmount`,
+      refillAmount,
+      "the rate cannot be counted exactly; choose a rounder amount or a shorter period",
+    );
+  }
+  return Object.freeze({ name, capacity, refillAmount, refillPeriodSeconds });
+}
+
+/** Returns frozen copies of a list of limits with distinct names, or throws. An empty list is refused: it would mean "unlimited" to nobody's knowledge. */
+export function checkLimits(limits: readonly Limit[], field = "limits"): readonly Limit[] {
+  if (!Array.isArray(limits)) throw new ValidationError(field, limits, "must be an array of limits");
+  if (limits.length === 0) throw new ValidationError(field, "[]", "must name at least one limit; to remove limits, delete them");
+  if (limits.length > MAX_LIMITS) throw new ValidationError(field, limits.length, `must hold at most ${MAX_LIMITS} limits`);
+  const checked = limits.map((limit: Limit) => checkLimit(limit));
+  const names = new Set<string>();
+  for (const { name } of checked) {
+    if (names.has(name)) throw new ValidationError(field, name, `the name '${name}' appears twice`);
+    names.add(name);
+  }
+  return Object.freeze(checked);
+}
+
+/** Whether two lists hold the same limits, in any order. */
+export function sameLimits(left: readonly Limit[], right: readonly Limit[]): boolean {
+  return left.length === right.length && left.every((limit) => right.some((other) => sameLimit(limit, other)));
+}
+
+/** The refill rate as a reduced fraction: `amount` millitokens every `period` milliseconds. */
+export function reducedRate(refillAmountMilli: number, refillPeriodMs: number): { readonly amount: number; readonly period: number } {
+  let divisor = refillAmountMilli;
+  for (let rest = refillPeriodMs; rest > 0;) [divisor, rest] = [rest, divisor % rest];
+  return { amount: refillAmountMilli / divisor, period: refillPeriodMs / divisor };
+}
+
+/** More limits than this on one resource would not fit a stored bucket of any backend. */
+const MAX_LIMITS = 32;
+
+function sameLimit(left: Limit, right: Limit): boolean {
+  return (
+    left.name === right.name &&
+    left.capacity === right.capacity &&
+    left.refillAmount === right.refillAmount &&
+    left.refillPeriodSeconds === right.refillPeriodSeconds
+  );
+}
+
+function limitPer(refillPeriodSeconds: number): LimitOf {
+  return (name, rate, options) => checkLimit({ name, capacity: options?.burst ?? rate, refillAmount: rate, refillPeriodSeconds });
+}
+
+function positive(value: unknown, field: string, most: number): number {
+  if (typeof value !== "number") throw new ValidationError(field, value, `must be a number, not ${value === null ? "null" : typeof value}`);
+  if (!Number.isInteger(value)) throw new ValidationError(field, value, "must be a whole number");
+  if (value <= 0) throw new ValidationError(field, value, "must be greater than 0");
+  if (value > most) throw new ValidationError(field, value, `must be at most ${most}`);
+  return value;
+}

@@ -1,0 +1,49 @@
+import { bucketLimits, type BucketLimit } from "./bucket.ts";
+import { DEFAULT_RESOURCE } from "./identifiers.ts";
+import type { Limit } from "./limit.ts";
+
+/** What to do when the store cannot be reached. */
+export type OnUnavailable = "allow" | "block";
+
+/** The level that limits came from. */
+export type ConfigSource = "entity" | "entity_default" | "resource" | "system" | "override";
+
+/** The limits that hold for an entity and a resource, ready to decide with. */
+export interface Policy {
+  readonly source: ConfigSource;
+  readonly limits: readonly Limit[];
+  readonly bucketLimits: readonly BucketLimit[];
+  readonly names: ReadonlySet<string>;
+}
+
+/** Where limits are stored. */
+export type ConfigKey =
+  | { readonly level: "system" }
+  | { readonly level: "resource"; readonly resource: string }
+  | { readonly level: "entity"; readonly entityId: string; readonly resource: string };
+
+/** The keys of the four levels, strongest first. */
+export function configKeys(entityId: string, resource: string): readonly ConfigKey[] {
+  return [
+    { level: "entity", entityId, resource },
+    { level: "entity", entityId, resource: DEFAULT_RESOURCE },
+    { level: "resource", resource },
+    { level: "system" },
+  ];
+}
+
+/** The level that limits stored under a key come from. */
+export function sourceOf(key: ConfigKey): ConfigSource {
+  if (key.level !== "entity") return key.level;
+  return key.resource === DEFAULT_RESOURCE ? "entity_default" : "entity";
+}
+
+/** Makes a policy of limits that were checked. */
+export function policyOf(limits: readonly Limit[], source: ConfigSource): Policy {
+  return { source, limits, bucketLimits: bucketLimits(limits), names: new Set(limits.map((limit) => limit.name)) };
+}
+
+/** The first level that has limits wins whole, strongest first: levels are not merged limit by limit. */
+export function strongest(levels: readonly (Policy | undefined)[]): Policy | undefined {
+  return levels.find((policy) => policy !== undefined);
+}

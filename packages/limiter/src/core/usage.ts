@@ -1,0 +1,84 @@
+import { addAmounts, type Amounts } from "./amounts.ts";
+
+/** The lengths of time that usage is summed over, all in UTC. */
+export type UsageWindow = "hourly" | "daily" | "monthly";
+
+/** Every window length, shortest first. */
+export const USAGE_WINDOWS: readonly UsageWindow[] = ["hourly", "daily", "monthly"];
+
+/** What an entity consumed of a resource within one window. */
+export interface UsageSnapshot {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly window: UsageWindow;
+  readonly windowStart: Date;
+  /** Half open: the start of the next window. */
+  readonly windowEnd: Date;
+  /** Whole tokens by limit, net of what was given back. */
+  readonly counters: Amounts;
+  /** Granted acquires. */
+  readonly requests: number;
+  /** False while the window may still grow. */
+  readonly complete: boolean;
+}
+
+/** Several snapshots added up. */
+export interface UsageSummary {
+  readonly snapshotCount: number;
+  readonly total: Amounts;
+  readonly average: Amounts;
+  readonly requests: number;
+  readonly minWindowStart: Date | undefined;
+  readonly maxWindowStart: Date | undefined;
+}
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 86_400_000;
+
+/** The start of the window that holds a time. */
+export function windowStartMs(window: UsageWindow, timeMs: number): number {
+  if (window === "hourly") return Math.floor(timeMs / HOUR_MS) * HOUR_MS;
+  if (window === "daily") return Math.floor(timeMs / DAY_MS) * DAY_MS;
+  const date = new Date(timeMs);
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), 1);
+}
+
+/** The start of the next window. */
+export function windowEndMs(window: UsageWindow, startMs: number): number {
+  if (window === "hourly") return startMs + HOUR_MS;
+  if (window === "daily") return startMs + DAY_MS;
+  const date = new Date(startMs);
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1);
+}
+
+/** What a backend keeps of one window. */
+export interface UsageRow {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly window: UsageWindow;
+  readonly windowStartMs: number;
+  readonly counters: Amounts;
+  readonly requests: number;
+}
+
+/** A stored window as users see it. */
+export function snapshotOf({ windowStartMs: startMs, ...row }: UsageRow, nowMs: number): UsageSnapshot {
+  const endMs = windowEndMs(row.window, startMs);
+  return { ...row, windowStart: new Date(startMs), windowEnd: new Date(endMs), complete: nowMs >= endMs };
+}
+
+/** Adds snapshots up. */
+export function summaryOf(snapshots: readonly UsageSnapshot[]): UsageSummary {
+  const total = snapshots.reduce((sum, snapshot) => addAmounts(sum, snapshot.counters), {} as Amounts);
+  const average = Object.fromEntries(Object.entries(total).map(([name, amount]) => [name, amount / snapshots.length]));
+  const starts = snapshots.map((snapshot) => snapshot.windowStart.getTime()).sort((left, right) => left - right);
+  const [first, last] = [starts.at(0), starts.at(-1)];
+  return {
+    snapshotCount: snapshots.length,
+    total,
+    average,
+    requests: snapshots.reduce((sum, snapshot) => sum + snapshot.requests, 0),
+    minWindowStart: first === undefined ? undefined : new Date(first),
+    maxWindowStart: last === undefined ? undefined : new Date(last),
+  };
+}

@@ -1,0 +1,55 @@
+export { Limit } from "./core/limit.ts";
+export type { Amounts } from "./core/amounts.ts";
+export type { AuditAction, AuditEvent } from "./core/audit.ts";
+export type { LimitStatus } from "./core/decision.ts";
+export type { Entity } from "./core/entity.ts";
+export {
+  EntityError,
+  EntityExistsError,
+  EntityNotFoundError,
+  IncompatibleSchemaError,
+  InfrastructureError,
+  InfrastructureNotFoundError,
+  InvalidIdentifierError,
+  InvalidNameError,
+  LeaseExpiredError,
+  NamespaceNotFoundError,
+  NamespaceStateError,
+  PermissionDenied,
+  RateLimitError,
+  RateLimiterUnavailable,
+  StackAlreadyExistsError,
+  StackOperationError,
+  ValidationError,
+  VersionError,
+  VersionMismatchError,
+  ZaeLimiterError,
+} from "./core/errors.ts";
+export type { NamespaceInfo, NamespaceStatus } from "./core/namespace.ts";
+export type { ConfigSource, OnUnavailable } from "./core/policy.ts";
+export { RateLimitExceeded, type RateLimitExceededJson } from "./core/refusal.ts";
+export type { UsageSnapshot, UsageSummary, UsageWindow } from "./core/usage.ts";
+export type { AcquireRequest } from "./limiter/call.ts";
+export { Lease } from "./limiter/lease.ts";
+export { RateLimiter, type AcquireResult, type Availability, type RateLimiterOptions } from "./limiter/rate-limiter.ts";
+export type { LeaseOfResource } from "./limiter/resource-lease.ts";
+export { openRepository } from "./open-repository.ts";
+export type { RepositoryPort } from "./repository/port.ts";
+export type {
+  BackendCapabilities,
+  BucketState,
+  CacheStats,
+  EntityCapacity,
+  Page,
+  ProvisionerState,
+  Repository,
+  RepositoryOptions,
+  RepositoryStatistics,
+  ResolvedLimits,
+  ResourceCapacity,
+  SystemDefaults,
+  UsageQuery,
+  VersionRecord,
+} from "./repository/repository.ts";
+export type { Clock, Random } from "./repository/system-clock.ts";
+export { VERSION } from "./version.ts";

@@ -1,0 +1,223 @@
+import type { Amounts } from "../core/amounts.ts";
+import type { LimitStatus } from "../core/decision.ts";
+import { RateLimiterUnavailable } from "../core/errors.ts";
+import type { Limit } from "../core/limit.ts";
+import type { OnUnavailable } from "../core/policy.ts";
+import { RateLimitExceeded } from "../core/refusal.ts";
+import { checkOnUnavailable } from "../repository/management/limits.ts";
+import type { ConsumeRequest } from "../repository/port.ts";
+import type { Repository } from "../repository/repository.ts";
+import { checkConduct, consumeRequest, type AcquireRequest } from "./call.ts";
+import { createLease, type Grant, type Lease } from "./lease.ts";
+import { WaitingRoom, type Attempt } from "./waiting.ts";
+
+/** What a limiter needs. */
+export interface RateLimiterOptions {
+  readonly repository: Repository;
+  /** What to do when the store cannot answer. @default the stored value last seen, else "block" */
+  readonly onUnavailable?: OnUnavailable;
+  /** Told when the end of a lease could not be written after its retries. @default a process warning */
+  readonly onSettlementFailed?: (error: RateLimiterUnavailable, lease: Lease) => void;
+}
+
+/** Granted with a lease, or refused with the reason. */
+export type AcquireResult =
+  | { readonly granted: true; readonly lease: Lease }
+  | { readonly granted: false; readonly refusal: RateLimitExceeded };
+
+/** The verdict of an acquire that was not made. */
+export interface Availability {
+  readonly allowed: boolean;
+  /** Whole tokens of the call's own resource: the lesser of the entity's and, where it cascades, its parent's. */
+  readonly available: Amounts;
+  readonly retryAfterSeconds: number;
+  readonly statuses: readonly LimitStatus[];
+}
+
+const PING_TIMEOUT_MS = 1000;
+
+/**
+ * Decides calls. It keeps no balances itself: every decision is the repository's.
+ *
+ * @example
+ * await limiter.acquire({ entityId: "key-1", resource: "gpt-4", consume: { rpm: 1, tpm: 500 } }, async (lease) => {
+ *   const answer = await callModel();
+ *   lease.settle({ tpm: answer.usage.totalTokens });
+ *   return answer;
+ * });
+ */
+export class RateLimiter implements AsyncDisposable {
+  readonly #repository: Repository;
+  readonly #onUnavailable: OnUnavailable | undefined;
+  readonly #onSettlementFailed: (error: RateLimiterUnavailable, lease: Lease) => void;
+  readonly #waiting: WaitingRoom;
+  readonly #onGivenBack = (resources: readonly string[]): void => this.#waiting.wake(resources);
+  #closed = false;
+
+  constructor(options: RateLimiterOptions) {
+    this.#repository = options.repository;
+    this.#onUnavailable = options.onUnavailable === undefined ? undefined : checkOnUnavailable(options.onUnavailable);
+    this.#onSettlementFailed = options.onSettlementFailed ?? warn;
+    this.#waiting = new WaitingRoom(options.repository.clock);
+  }
+
+  /** Takes, does the work, and settles: commits on return, gives everything back and rethrows on a throw. */
+  acquire<T>(request: AcquireRequest, work: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
+  /** Takes. For `await using`: the end of the block gives everything back unless the lease was committed. */
+  acquire(request: AcquireRequest): Promise<Lease>;
+  acquire<T>(request: AcquireRequest, work?: (lease: Lease) => T | PromiseLike<T>): Promise<T | Lease> {
+    return work === undefined ? this.#lease(request) : this.#during(request, work);
+  }
+
+  /** Takes, and answers a refusal as a value. */
+  async tryAcquire(request: AcquireRequest): Promise<AcquireResult> {
+    const attempt = await this.#take(request);
+    return attempt.granted ? { granted: true, lease: attempt.value } : { granted: false, refusal: new RateLimitExceeded(attempt.statuses) };
+  }
+
+  /** The verdict of an acquire; nothing is written. */
+  async check(request: AcquireRequest): Promise<Availability> {
+    checkConduct(request);
+    return availabilityOf(request, await this.#repository.read(consumeRequest(request)));
+  }
+
+  /** Whole tokens of every limit, refill included; negative in debt. Where the entity cascades, the lesser of its own and its parent's. */
+  async available(
+    entityId: string,
+    resource: string,
+    options: { readonly limits?: readonly Limit[] } = {},
+  ): Promise<Record<string, number>> {
+    const { available } = await this.check({ ...options, entityId, resource, consume: {} });
+    return { ...available };
+  }
+
+  /** Seconds until the amounts would fit if nobody else took; `Infinity` when they never can. */
+  async timeUntilAvailable(
+    entityId: string,
+    resource: string,
+    needed: Amounts,
+    options: { readonly limits?: readonly Limit[] } = {},
+  ): Promise<number> {
+    const { retryAfterSeconds } = await this.check({ ...options, entityId, resource, consume: needed });
+    return retryAfterSeconds;
+  }
+
+  /** Whether the store answers in time; never throws. */
+  async isAvailable({ timeoutMs = PING_TIMEOUT_MS }: { readonly timeoutMs?: number } = {}): Promise<boolean> {
+    const answered = new AbortController();
+    const tooLate = this.#repository.clock.sleep(timeoutMs, answered.signal).then(
+      () => false,
+      () => false,
+    );
+    const ping = this.#repository.ping().catch(() => false);
+    const available = await Promise.race([ping, tooLate]);
+    answered.abort();
+    return available;
+  }
+
+  /** Ends waiting calls with `RateLimiterUnavailable`. The repository stays open. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#waiting.close(closedError());
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #lease(request: AcquireRequest): Promise<Lease> {
+    const attempt = await this.#take(request);
+    if (!attempt.granted) throw new RateLimitExceeded(attempt.statuses);
+    return attempt.value;
+  }
+
+  async #during<T>(request: AcquireRequest, work: (lease: Lease) => T | PromiseLike<T>): Promise<T> {
+    const lease = await this.#lease(request);
+    let result: T;
+    try {
+      result = await work(lease);
+    } catch (error) {
+      await lease.finish("rollback");
+      throw error;
+    }
+    await lease.finish("commit");
+    return result;
+  }
+
+  #take(request: AcquireRequest): Promise<Attempt<Lease>> {
+    checkConduct(request);
+    const wanted = consumeRequest(request);
+    if (this.#closed) throw closedError();
+    const { waitUpToMs = 0, signal } = request;
+    if (waitUpToMs === 0) {
+      signal?.throwIfAborted();
+      return this.#attempt(request, wanted);
+    }
+    return this.#waiting.wait({
+      entityId: wanted.entityId,
+      resources: wanted.charges.map(({ resource }) => resource),
+      waitUpToMs,
+      signal,
+      attempt: () => this.#attempt(request, wanted),
+      look: async () => this.#repository.read(wanted),
+      undo: (lease) => lease.finish("rollback"),
+    });
+  }
+
+  async #attempt(request: AcquireRequest, wanted: ConsumeRequest): Promise<Attempt<Lease>> {
+    try {
+      const outcome = await this.#repository.consume(wanted);
+      return outcome.granted ? { granted: true, value: this.#leaseOf(wanted, outcome) } : outcome;
+    } catch (error) {
+      if (!(error instanceof RateLimiterUnavailable)) throw error;
+      const action = request.onUnavailable ?? this.#onUnavailable ?? this.#repository.lastOnUnavailable ?? "block";
+      if (action === "block") throw located(error, request);
+      return { granted: true, value: this.#leaseOf(wanted, undefined) };
+    }
+  }
+
+  #leaseOf({ entityId, charges }: ConsumeRequest, taken: Grant["taken"]): Lease {
+    return createLease({
+      repository: this.#repository,
+      entityId,
+      charges,
+      taken,
+      onGivenBack: this.#onGivenBack,
+      onEndFailed: this.#onSettlementFailed,
+    });
+  }
+}
+
+function availabilityOf({ entityId, resource }: AcquireRequest, statuses: readonly LimitStatus[]): Availability {
+  const own = statuses.filter((status) => status.resource === resource);
+  const names = own.filter((status) => status.entityId === entityId).map(({ limitName }) => limitName);
+  const least = (name: string): number => Math.min(...own.filter(({ limitName }) => limitName === name).map(({ available }) => available));
+  return {
+    allowed: statuses.every(({ exceeded }) => !exceeded),
+    available: Object.fromEntries(names.map((name) => [name, least(name)])),
+    retryAfterSeconds: Math.max(...statuses.map(({ retryAfterSeconds }) => retryAfterSeconds)),
+    statuses,
+  };
+}
+
+/** The error with the call that it hit, where the backend did not know it. */
+function located(error: RateLimiterUnavailable, { entityId, resource }: AcquireRequest): RateLimiterUnavailable {
+  if (error.entityId !== undefined) return error;
+  return new RateLimiterUnavailable(error.message, {
+    entityId,
+    resource,
+    ...(error.stackName !== undefined && { stackName: error.stackName }),
+    cause: error,
+  });
+}
+
+function closedError(): RateLimiterUnavailable {
+  return new RateLimiterUnavailable("This limiter was closed. Make a new one.");
+}
+
+function warn(error: RateLimiterUnavailable, lease: Lease): void {
+  process.emitWarning(
+    `The end of a lease of ${lease.entityId} on ${lease.resource} could not be written; nothing was refunded. ${error.message}`,
+    { code: error.code },
+  );
+}

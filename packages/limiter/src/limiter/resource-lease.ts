@@ -1,0 +1,103 @@
+import { addAmounts, amountOf, checkAmounts, checkDeltas, checkNames, NO_AMOUNTS, type Amounts } from "../core/amounts.ts";
+import { negated } from "../core/decision.ts";
+import { ValidationError } from "../core/errors.ts";
+import type { ResourceAmounts } from "../repository/port.ts";
+
+/** The part of a lease that belongs to one resource. */
+export interface LeaseOfResource {
+  readonly resource: string;
+  /** What the entity consumed, for every limit of the bucket; pending differences included. */
+  readonly consumed: Amounts;
+  /** Takes more now, strictly; rejects with `RateLimitExceeded`. */
+  consume(amounts: Amounts): Promise<void>;
+  /** Adds signed differences; may cause debt; written at commit. */
+  adjust(deltas: Amounts): void;
+  /** Gives a part back at commit; more than was consumed is refused. */
+  release(amounts: Amounts): void;
+  /** Sets the real totals of the named limits; the last call counts. */
+  settle(totals: Amounts): void;
+}
+
+interface Owner {
+  assertOpen(): void;
+  take(charge: ResourceAmounts): Promise<void>;
+}
+
+/** Keeps what was taken of one resource apart from the differences that are still to be written. */
+export class ResourceLease implements LeaseOfResource {
+  readonly resource: string;
+  readonly #owner: Owner;
+  /** Undefined when the lease was granted without the store, which alone knows the names. */
+  readonly #names: ReadonlySet<string> | undefined;
+  #taken: Amounts;
+  #pending: Amounts = NO_AMOUNTS;
+
+  constructor(owner: Owner, { resource, amounts }: ResourceAmounts, names: ReadonlySet<string> | undefined) {
+    this.resource = resource;
+    this.#owner = owner;
+    this.#taken = amounts;
+    this.#names = names;
+  }
+
+  get consumed(): Amounts {
+    this.#owner.assertOpen();
+    const names = this.#names ?? new Set([...Object.keys(this.#taken), ...Object.keys(this.#pending)]);
+    return Object.fromEntries([...names].map((name) => [name, this.#total(name)]));
+  }
+
+  async consume(amounts: Amounts): Promise<void> {
+    this.#owner.assertOpen();
+    checkAmounts(amounts, "consume");
+    this.#checkNames(amounts, "consume");
+    const copy = { ...amounts };
+    await this.#owner.take({ resource: this.resource, amounts: copy });
+    this.#taken = addAmounts(this.#taken, copy);
+  }
+
+  adjust(deltas: Amounts): void {
+    this.#owner.assertOpen();
+    checkDeltas(deltas, "adjust");
+    this.#add(deltas, "adjust");
+  }
+
+  release(amounts: Amounts): void {
+    this.#owner.assertOpen();
+    checkAmounts(amounts, "release");
+    this.#add(negated(amounts), "release");
+  }
+
+  settle(totals: Amounts): void {
+    this.#owner.assertOpen();
+    checkAmounts(totals, "settle");
+    this.#checkNames(totals, "settle");
+    const differences = Object.entries(totals).map(([name, total]) => [name, total - amountOf(this.#taken, name)]);
+    this.#pending = { ...this.#pending, ...Object.fromEntries(differences) };
+  }
+
+  /** What commit has to write: nothing when the estimate was right. */
+  differences(): readonly ResourceAmounts[] {
+    const changed = Object.entries(this.#pending).filter(([, delta]) => delta !== 0);
+    return changed.length === 0 ? [] : [{ resource: this.resource, amounts: Object.fromEntries(changed) }];
+  }
+
+  #total(name: string): number {
+    return amountOf(this.#taken, name) + amountOf(this.#pending, name);
+  }
+
+  #add(deltas: Amounts, field: string): void {
+    this.#checkNames(deltas, field);
+    for (const [name, delta] of Object.entries(deltas)) {
+      if (this.#total(name) + delta >= 0) continue;
+      throw new ValidationError(
+        `${field}.${name}`,
+        Math.abs(delta),
+        `only ${this.#total(name)} were consumed, so the total would become negative`,
+      );
+    }
+    this.#pending = addAmounts(this.#pending, deltas);
+  }
+
+  #checkNames(amounts: Amounts, field: string): void {
+    if (this.#names !== undefined) checkNames(amounts, this.#names, field);
+  }
+}

@@ -1,0 +1,177 @@
+/*
+ * Waiting, within one process.
+ *
+ *   arrive ──▶ queued ──▶ head ──▶ decided ──▶ granted ──▶ leave
+ *                │          ▲          │
+ *                │          │          ├──▶ would fit in time: sleep until then, or until tokens go back ──┐
+ *                │          └──────────┼───────────────────────────────────────────────────────────────────┘
+ *                │                     └──▶ would not fit in time: refused ──▶ leave
+ *                └──▶ deadline, abort or close ──▶ leave
+ *
+ * A call stands in the queue of every resource that it names, and is head when it is first in all of them. It joins all of its queues in
+ * one step, so the call that arrived first is head wherever it stands, and two calls never wait for each other. Small calls behind a
+ * large one wait: otherwise a stream of small ones would starve it. Nothing polls: a head sleeps until the exact time at which it would
+ * fit if nobody else took, and is woken when tokens go back to one of its resources in this process.
+ */
+import type { LimitStatus } from "../core/decision.ts";
+import type { Clock } from "../repository/system-clock.ts";
+
+/** A decision, as far as waiting cares. */
+export type Attempt<T> =
+  | { readonly granted: true; readonly value: T }
+  | { readonly granted: false; readonly statuses: readonly LimitStatus[] };
+
+/** A call that may wait. */
+export interface WaitingCall<T> {
+  readonly entityId: string;
+  readonly resources: readonly string[];
+  readonly waitUpToMs: number;
+  readonly signal: AbortSignal | undefined;
+  /** Tries to take. */
+  attempt(): Promise<Attempt<T>>;
+  /** Looks without taking. */
+  look(): Promise<readonly LimitStatus[]>;
+  /** Puts back what was granted to a call that nobody waits for any more. */
+  undo(value: T): Promise<void>;
+}
+
+interface Waiter {
+  readonly keys: readonly string[];
+  readonly resources: readonly string[];
+  /** Ends the current sleep: it became head, tokens went back, it was aborted, or the limiter closes. */
+  wake: () => void;
+  /** Why this call is being ended from outside, if it is. */
+  ended: { readonly reason: unknown } | undefined;
+  /** What the last refusal of this call said; those behind it wait for the same. */
+  statuses: readonly LimitStatus[];
+}
+
+/** The queues of one limiter. */
+export class WaitingRoom {
+  readonly #clock: Clock;
+  readonly #queues = new Map<string, Waiter[]>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Waits for its turn and until it fits, within the call's time. */
+  async wait<T>(call: WaitingCall<T>): Promise<Attempt<T>> {
+    call.signal?.throwIfAborted();
+    const waiter: Waiter = {
+      keys: call.resources.map((resource) => `${call.entityId}#${resource}`),
+      resources: call.resources,
+      wake: () => {},
+      ended: undefined,
+      statuses: [],
+    };
+    const onAbort = (): void => end(waiter, call.signal?.reason);
+    call.signal?.addEventListener("abort", onAbort, { once: true });
+    this.#join(waiter);
+    try {
+      return await this.#serve(call, waiter);
+    } finally {
+      call.signal?.removeEventListener("abort", onAbort);
+      this.#leave(waiter);
+    }
+  }
+
+  /** Decides again the heads that might profit from what went back to these resources. */
+  wake(resources: readonly string[]): void {
+    for (const [head] of this.#queues.values()) if (head?.resources.some((resource) => resources.includes(resource))) head.wake();
+  }
+
+  /** Ends every waiting call. */
+  close(reason: unknown): void {
+    for (const queue of this.#queues.values()) for (const waiter of queue) end(waiter, reason);
+  }
+
+  async #serve<T>(call: WaitingCall<T>, waiter: Waiter): Promise<Attempt<T>> {
+    const deadlineMs = this.#clock.now() + call.waitUpToMs;
+    if (!this.#isHead(waiter)) {
+      const statuses = await call.look();
+      if (longestWaitMs(statuses) > call.waitUpToMs) return { granted: false, statuses };
+      while (!this.#isHead(waiter)) {
+        assertGoesOn(waiter);
+        if (deadlineMs <= this.#clock.now()) return { granted: false, statuses: this.#behind(waiter, await call.look()) };
+        await this.#sleep(waiter, deadlineMs - this.#clock.now());
+      }
+    }
+    for (;;) {
+      assertGoesOn(waiter);
+      const attempt = await call.attempt();
+      if (attempt.granted) {
+        if (waiter.ended !== undefined) await call.undo(attempt.value);
+        assertGoesOn(waiter);
+        return attempt;
+      }
+      waiter.statuses = attempt.statuses;
+      const waitMs = longestWaitMs(attempt.statuses);
+      if (waitMs > deadlineMs - this.#clock.now()) return attempt;
+      await this.#sleep(waiter, waitMs);
+    }
+  }
+
+  /** Sleeps until the time is over or somebody wakes the waiter. A wake-up between two sleeps is not lost: the caller looks again before it sleeps. */
+  async #sleep(waiter: Waiter, ms: number): Promise<void> {
+    if (waiter.ended !== undefined) return;
+    const early = new AbortController();
+    waiter.wake = () => early.abort();
+    try {
+      await this.#clock.sleep(ms, early.signal);
+    } catch (error) {
+      if (!early.signal.aborted) throw error;
+    } finally {
+      waiter.wake = () => {};
+    }
+  }
+
+  #join(waiter: Waiter): void {
+    for (const key of waiter.keys) {
+      const queue = this.#queues.get(key);
+      if (queue === undefined) this.#queues.set(key, [waiter]);
+      else queue.push(waiter);
+    }
+  }
+
+  #leave(waiter: Waiter): void {
+    for (const key of waiter.keys) {
+      const queue = this.#queues.get(key) ?? [];
+      queue.splice(queue.indexOf(waiter), 1);
+      if (queue.length === 0) this.#queues.delete(key);
+    }
+    for (const key of waiter.keys) this.#queues.get(key)?.[0]?.wake();
+  }
+
+  #isHead(waiter: Waiter): boolean {
+    return waiter.keys.every((key) => this.#queues.get(key)?.[0] === waiter);
+  }
+
+  /** The state of a call that ran out of time behind another: where its own limits would do, those that keep the other waiting refuse it. */
+  #behind(waiter: Waiter, statuses: readonly LimitStatus[]): readonly LimitStatus[] {
+    if (statuses.some((status) => status.exceeded)) return statuses;
+    const ahead = waiter.keys.flatMap((key) => this.#queues.get(key)?.[0]?.statuses ?? []);
+    const marked = statuses.map((status) => {
+      const other = ahead.find(
+        ({ exceeded, entityId, resource, limitName }) =>
+          exceeded && entityId === status.entityId && resource === status.resource && limitName === status.limitName,
+      );
+      return other === undefined ? status : { ...status, exceeded: true, retryAfterSeconds: other.retryAfterSeconds };
+    });
+    if (marked.some((status) => status.exceeded)) return marked;
+    return statuses.map((status, index) => (index === 0 ? { ...status, exceeded: true, retryAfterSeconds: 0.001 } : status));
+  }
+}
+
+function end(waiter: Waiter, reason: unknown): void {
+  waiter.ended ??= { reason };
+  waiter.wake();
+}
+
+function assertGoesOn(waiter: Waiter): void {
+  if (waiter.ended !== undefined) throw waiter.ended.reason;
+}
+
+function longestWaitMs(statuses: readonly LimitStatus[]): number {
+  return Math.max(...statuses.map(({ retryAfterSeconds }) => retryAfterSeconds * 1000));
+}

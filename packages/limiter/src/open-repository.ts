@@ -1,0 +1,27 @@
+import { ValidationError } from "./core/errors.ts";
+import type { Repository, RepositoryOptions } from "./repository/repository.ts";
+
+type Open = (rest: string, options: RepositoryOptions) => Promise<Repository>;
+
+/** What each scheme opens. Backends are loaded when they are asked for, so that one does not cost the others' clients. */
+const SCHEMES: ReadonlyMap<string, Open> = new Map<string, Open>([["memory", openMemory]]);
+
+/**
+ * Opens the repository that a URL names.
+ *
+ * @example
+ * const repository = await openRepository("memory:");
+ */
+export async function openRepository(url: string, options: RepositoryOptions = {}): Promise<Repository> {
+  const scheme = typeof url === "string" ? /^([a-z]+):/.exec(url)?.[1] : undefined;
+  const open = scheme === undefined ? undefined : SCHEMES.get(scheme);
+  if (open === undefined)
+    throw new ValidationError("url", url, `must begin with one of ${[...SCHEMES.keys()].map((known) => `${known}:`).join(", ")}`);
+  return open(url.slice(scheme!.length + 1), options);
+}
+
+async function openMemory(rest: string, options: RepositoryOptions): Promise<Repository> {
+  if (rest !== "" && rest !== "//") throw new ValidationError("url", `memory:${rest}`, "memory: takes nothing after the colon");
+  const { MemoryRepository } = await import("./repository/memory/memory-repository.ts");
+  return new MemoryRepository(options);
+}

@@ -1,0 +1,151 @@
+import { resourceAuditId, SYSTEM_AUDIT_ID } from "../../core/audit.ts";
+import { ValidationError } from "../../core/errors.ts";
+import { configResource, entityId as checkEntityId, resourceName } from "../../core/identifiers.ts";
+import { checkLimits, type Limit } from "../../core/limit.ts";
+import type { ConfigKey, OnUnavailable } from "../../core/policy.ts";
+import type { By, Page, Paging, ResolvedLimits, SystemDefaults, SystemDefaultsOptions } from "../repository.ts";
+import type { StoredConfig, SystemSettings } from "../store.ts";
+import { auditEvent, type Context } from "./context.ts";
+import { keyPage, pageOf } from "./paging.ts";
+
+/** How long usage and audit are kept when nothing is stored. */
+export const DEFAULT_RETENTION_DAYS = 90;
+const LONGEST_RETENTION_DAYS = 3650;
+
+const NO_SETTINGS: SystemSettings = { onUnavailable: undefined, auditRetentionDays: undefined, usageRetentionDays: undefined };
+
+export async function setLimits(
+  context: Context,
+  entityId: string,
+  limits: readonly Limit[],
+  options: { readonly resource?: string } & By,
+): Promise<void> {
+  const key = entityKey(entityId, options.resource);
+  await put(context, key, { limits: checkLimits(limits) }, { principal: options.principal });
+}
+
+export async function getLimits(context: Context, entityId: string, options: { readonly resource?: string }): Promise<readonly Limit[]> {
+  return limitsAt(context, entityKey(entityId, options.resource));
+}
+
+export async function deleteLimits(context: Context, entityId: string, options: { readonly resource?: string } & By): Promise<void> {
+  await remove(context, entityKey(entityId, options.resource), options);
+}
+
+export async function setResourceDefaults(context: Context, resource: string, limits: readonly Limit[], options: By): Promise<void> {
+  await put(context, resourceKey(resource), { limits: checkLimits(limits) }, options);
+}
+
+export async function getResourceDefaults(context: Context, resource: string): Promise<readonly Limit[]> {
+  return limitsAt(context, resourceKey(resource));
+}
+
+export async function deleteResourceDefaults(context: Context, resource: string, options: By): Promise<void> {
+  await remove(context, resourceKey(resource), options);
+}
+
+export async function setSystemDefaults(context: Context, limits: readonly Limit[], options: SystemDefaultsOptions): Promise<void> {
+  const checked = checkLimits(limits);
+  const settings: SystemSettings = {
+    onUnavailable: options.onUnavailable === undefined ? undefined : checkOnUnavailable(options.onUnavailable),
+    auditRetentionDays: retentionDays(options.auditRetentionDays, "auditRetentionDays"),
+    usageRetentionDays: retentionDays(options.usageRetentionDays, "usageRetentionDays"),
+  };
+  const stored = await settingsOf(context);
+  await put(context, { level: "system" }, { limits: checked, settings: merged(stored, settings) }, options);
+}
+
+/** Stores what to do when the store cannot be reached, and leaves the rest as it is. */
+export async function setOnUnavailable(context: Context, onUnavailable: OnUnavailable): Promise<void> {
+  const settings = { ...NO_SETTINGS, onUnavailable: checkOnUnavailable(onUnavailable) };
+  const [config] = await context.data.limits.read([{ level: "system" }]);
+  await put(context, { level: "system" }, { limits: config?.limits, settings: merged(config?.settings ?? NO_SETTINGS, settings) }, {});
+}
+
+export async function getSystemDefaults(context: Context): Promise<SystemDefaults> {
+  const [config] = await context.data.limits.read([{ level: "system" }]);
+  const settings = config?.settings ?? NO_SETTINGS;
+  return {
+    limits: config?.limits ?? [],
+    onUnavailable: settings.onUnavailable,
+    auditRetentionDays: settings.auditRetentionDays ?? DEFAULT_RETENTION_DAYS,
+    usageRetentionDays: settings.usageRetentionDays ?? DEFAULT_RETENTION_DAYS,
+  };
+}
+
+export async function deleteSystemDefaults(context: Context, options: By): Promise<void> {
+  await remove(context, { level: "system" }, options);
+  context.policies.lastOnUnavailable = undefined;
+}
+
+export async function listEntitiesWithCustomLimits(context: Context, resource: string, paging: Paging): Promise<Page<string>> {
+  return pageOf(await context.data.limits.entitiesWithLimits(configResource(resource), keyPage(paging)), (entityId) => entityId);
+}
+
+export async function resolveLimits(context: Context, entityId: string, resource: string): Promise<ResolvedLimits | undefined> {
+  const policy = await context.policies.resolve(checkEntityId(entityId), resourceName(resource));
+  if (policy === undefined) return undefined;
+  return { limits: policy.limits, onUnavailable: context.policies.lastOnUnavailable, source: policy.source };
+}
+
+/** Returns a valid choice, or throws. */
+export function checkOnUnavailable(value: unknown): OnUnavailable {
+  if (value !== "allow" && value !== "block") throw new ValidationError("onUnavailable", value, "must be 'allow' or 'block'");
+  return value;
+}
+
+function entityKey(entityId: string, resource: string | undefined): ConfigKey {
+  return { level: "entity", entityId: checkEntityId(entityId), resource: configResource(resource) };
+}
+
+function resourceKey(resource: string): ConfigKey {
+  return { level: "resource", resource: resourceName(resource) };
+}
+
+async function limitsAt(context: Context, key: ConfigKey): Promise<readonly Limit[]> {
+  const [config] = await context.data.limits.read([key]);
+  return config?.limits ?? [];
+}
+
+async function settingsOf(context: Context): Promise<SystemSettings> {
+  const [config] = await context.data.limits.read([{ level: "system" }]);
+  return config?.settings ?? NO_SETTINGS;
+}
+
+async function put(
+  context: Context,
+  key: ConfigKey,
+  config: StoredConfig,
+  { principal }: { readonly principal?: string | undefined },
+): Promise<void> {
+  const onUnavailable = config.settings?.onUnavailable;
+  const details = { limits: config.limits ?? [], ...(onUnavailable !== undefined && { onUnavailable }) };
+  await context.data.limits.put(key, config, auditEvent(context, { ...subjectOf(key), action: "limits_set", principal, details }));
+  context.policies.evict(key);
+  if (config.settings !== undefined) context.policies.lastOnUnavailable = onUnavailable;
+}
+
+async function remove(context: Context, key: ConfigKey, { principal }: By): Promise<void> {
+  await context.data.limits.delete(key, auditEvent(context, { ...subjectOf(key), action: "limits_deleted", principal }));
+  context.policies.evict(key);
+}
+
+/** Whom an audit event is about. */
+function subjectOf(key: ConfigKey): { readonly entityId: string; readonly resource?: string } {
+  if (key.level === "system") return { entityId: SYSTEM_AUDIT_ID };
+  return { entityId: key.level === "resource" ? resourceAuditId(key.resource) : key.entityId, resource: key.resource };
+}
+
+function merged(stored: SystemSettings, wanted: SystemSettings): SystemSettings {
+  return {
+    onUnavailable: wanted.onUnavailable ?? stored.onUnavailable,
+    auditRetentionDays: wanted.auditRetentionDays ?? stored.auditRetentionDays,
+    usageRetentionDays: wanted.usageRetentionDays ?? stored.usageRetentionDays,
+  };
+}
+
+function retentionDays(value: unknown, field: string): number | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value === "number" && Number.isInteger(value) && value >= 1 && value <= LONGEST_RETENTION_DAYS) return value;
+  throw new ValidationError(field, value, `must be a whole number of days from 1 to ${LONGEST_RETENTION_DAYS}`);
+}

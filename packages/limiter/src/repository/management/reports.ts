@@ -1,0 +1,119 @@
+import type { AuditEvent } from "../../core/audit.ts";
+import { MILLI } from "../../core/amounts.ts";
+import { balanceMilli, ceilingMilli, consumedMilli, storedMilli } from "../../core/bucket.ts";
+import { ValidationError } from "../../core/errors.ts";
+import { entityId as checkEntityId, limitName as checkLimitName, resourceName } from "../../core/identifiers.ts";
+import { snapshotOf, summaryOf, USAGE_WINDOWS, type UsageSnapshot, type UsageSummary } from "../../core/usage.ts";
+import type { BucketState, EntityCapacity, Page, Paging, ResourceCapacity, UsageQuery } from "../repository.ts";
+import type { StoredBucket, UsageRange } from "../store.ts";
+import { nowMs, type Context } from "./context.ts";
+import { allOf, keyPage, pageOf } from "./paging.ts";
+
+export async function getBuckets(
+  context: Context,
+  entityId: string,
+  options: { readonly resource?: string },
+): Promise<readonly BucketState[]> {
+  const resource = options.resource === undefined ? undefined : resourceName(options.resource);
+  const stored = await context.data.buckets.ofEntity(checkEntityId(entityId), resource);
+  const timeMs = nowMs(context);
+  return stored.flatMap((bucket) => bucketStates(bucket, timeMs));
+}
+
+export async function getResourceCapacity(
+  context: Context,
+  resource: string,
+  limitName: string,
+  options: { readonly parentsOnly?: boolean },
+): Promise<ResourceCapacity> {
+  checkLimitName(limitName, "limitName");
+  const timeMs = nowMs(context);
+  const sums = new Map<string, { capacityMilli: number; availableMilli: number }>();
+  for (const { entityId, bucket } of await context.data.buckets.ofResource(resourceName(resource))) {
+    const index = bucket.limits.findIndex(({ limit, hidden }) => limit.name === limitName && !hidden);
+    if (index < 0) continue;
+    const sum = sums.get(entityId) ?? { capacityMilli: 0, availableMilli: 0 };
+    sum.capacityMilli += ceilingMilli(bucket.limits[index]!);
+    sum.availableMilli += balanceMilli(bucket, index, timeMs);
+    sums.set(entityId, sum);
+  }
+  const wanted = options.parentsOnly ? await withoutParents(context, [...sums.keys()]) : undefined;
+  const entities = [...sums]
+    .filter(([entityId]) => wanted === undefined || wanted.has(entityId))
+    .map(([entityId, sum]) => capacityOf(entityId, sum.capacityMilli / MILLI, Math.floor(sum.availableMilli / MILLI)))
+    .sort((left, right) => (left.entityId < right.entityId ? -1 : 1));
+  const totalCapacity = entities.reduce((sum, entity) => sum + entity.capacity, 0);
+  const totalAvailable = entities.reduce((sum, entity) => sum + entity.available, 0);
+  return { resource, limitName, totalCapacity, totalAvailable, utilizationPct: utilization(totalCapacity, totalAvailable), entities };
+}
+
+export async function getUsageSnapshots(context: Context, query: UsageQuery & Paging): Promise<Page<UsageSnapshot>> {
+  const page = await context.data.usage.rows(usageRange(query), keyPage(query));
+  const timeMs = nowMs(context);
+  return pageOf(page, (row) => snapshotOf(row, timeMs));
+}
+
+export async function getUsageSummary(context: Context, query: UsageQuery): Promise<UsageSummary> {
+  const range = usageRange(query);
+  const rows = await allOf(async (page) => context.data.usage.rows(range, page));
+  const timeMs = nowMs(context);
+  return summaryOf(rows.map((row) => snapshotOf(row, timeMs)));
+}
+
+export async function getAuditEvents(context: Context, entityId: string, paging: Paging): Promise<Page<AuditEvent>> {
+  const id = typeof entityId === "string" && entityId.startsWith("$") ? entityId : checkEntityId(entityId);
+  return pageOf(await context.data.audit.events(id, keyPage(paging)), (event) => event);
+}
+
+function bucketStates({ entityId, resource, shard, shardCount, bucket }: StoredBucket, timeMs: number): readonly BucketState[] {
+  return bucket.limits.flatMap((limit, index) => {
+    if (limit.hidden) return [];
+    return {
+      entityId,
+      resource,
+      limitName: limit.limit.name,
+      shard,
+      shardCount,
+      tokensMilli: storedMilli(bucket, index),
+      lastRefillMs: bucket.refilledAtMs,
+      capacityMilli: ceilingMilli(limit),
+      refillAmountMilli: limit.refillAmountMilli,
+      refillPeriodMs: limit.refillPeriodMs,
+      totalConsumedMilli: consumedMilli(bucket, index),
+      available: Math.floor(balanceMilli(bucket, index, timeMs) / MILLI),
+    };
+  });
+}
+
+async function withoutParents(context: Context, entityIds: readonly string[]): Promise<ReadonlySet<string>> {
+  const entities = await Promise.all(entityIds.map(async (entityId) => context.data.entities.get(entityId)));
+  return new Set(entityIds.filter((_, index) => entities[index]?.parentId === undefined));
+}
+
+function capacityOf(entityId: string, capacity: number, available: number): EntityCapacity {
+  return { entityId, capacity, available, utilizationPct: utilization(capacity, available) };
+}
+
+function utilization(capacity: number, available: number): number {
+  return capacity === 0 ? 0 : ((capacity - available) / capacity) * 100;
+}
+
+function usageRange({ entityId, resource, window = "hourly", start, end }: UsageQuery): UsageRange {
+  if (entityId === undefined && resource === undefined)
+    throw new ValidationError("entityId", undefined, "name an entityId, a resource, or both");
+  if (!USAGE_WINDOWS.includes(window)) throw new ValidationError("window", window, `must be one of ${USAGE_WINDOWS.join(", ")}`);
+  return {
+    entityId: entityId === undefined ? undefined : checkEntityId(entityId),
+    resource: resource === undefined ? undefined : resourceName(resource),
+    window,
+    startMs: timeOf(start, "start"),
+    endMs: timeOf(end, "end"),
+  };
+}
+
+function timeOf(date: Date | undefined, field: string): number | undefined {
+  if (date === undefined) return undefined;
+  const timeMs = date instanceof Date ? date.getTime() : Number.NaN;
+  if (Number.isNaN(timeMs)) throw new ValidationError(field, date, "must be a valid Date");
+  return timeMs;
+}

@@ -1,0 +1,55 @@
+import type { AuditEvent } from "../../core/audit.ts";
+import type { AuditStore, Keyed, KeyPage } from "../store.ts";
+
+const DAY_MS = 86_400_000;
+
+/** Lists that each new event looks at for events past their retention: enough to keep up, too few to notice. */
+const SWEPT_PER_EVENT = 2;
+
+/** Audit events by entity, oldest first. */
+export class MemoryAudit implements AuditStore {
+  readonly #lists = new Map<string, AuditEvent[]>();
+  readonly #nowMs: () => number;
+  readonly #retentionDays: () => number;
+  #sweep: Iterator<string> = [].values();
+
+  constructor(nowMs: () => number, retentionDays: () => number) {
+    this.#nowMs = nowMs;
+    this.#retentionDays = retentionDays;
+  }
+
+  add(event: AuditEvent): void {
+    const list = this.#lists.get(event.entityId);
+    if (list === undefined) this.#lists.set(event.entityId, [event]);
+    else list.push(event);
+    for (let count = 0; count < SWEPT_PER_EVENT; count += 1) this.#sweepNext();
+  }
+
+  events(entityId: string, { limit, after }: KeyPage): Keyed<AuditEvent> {
+    const newestFirst = this.#kept(entityId).toSorted((left, right) => (left.eventId < right.eventId ? 1 : -1));
+    const rest = after === undefined ? newestFirst : newestFirst.filter((event) => event.eventId < after);
+    const items = rest.slice(0, limit);
+    return { items, next: rest.length > limit ? items.at(-1)?.eventId : undefined };
+  }
+
+  clear(): number {
+    const count = [...this.#lists.values()].reduce((sum, list) => sum + list.length, 0);
+    this.#lists.clear();
+    return count;
+  }
+
+  #kept(entityId: string): readonly AuditEvent[] {
+    const oldestMs = this.#nowMs() - this.#retentionDays() * DAY_MS;
+    const list = this.#lists.get(entityId) ?? [];
+    const kept = list.filter((event) => event.timestamp.getTime() >= oldestMs);
+    if (kept.length === 0) this.#lists.delete(entityId);
+    else if (kept.length < list.length) this.#lists.set(entityId, kept);
+    return kept;
+  }
+
+  #sweepNext(): void {
+    const { value, done } = this.#sweep.next();
+    if (done) this.#sweep = this.#lists.keys();
+    else this.#kept(value);
+  }
+}

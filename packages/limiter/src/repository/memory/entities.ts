@@ -1,0 +1,63 @@
+import type { AuditEvent } from "../../core/audit.ts";
+import type { Entity } from "../../core/entity.ts";
+import { EntityExistsError, EntityNotFoundError, ValidationError } from "../../core/errors.ts";
+import type { EntityStore, Keyed, KeyPage } from "../store.ts";
+import type { MemoryAudit } from "./audit.ts";
+import { sortedPage } from "./sorted-page.ts";
+
+/** What belongs to an entity and goes with it. */
+interface Belongings {
+  deleteEntity(entityId: string): number;
+}
+
+/** Entities by id. */
+export class MemoryEntities implements EntityStore {
+  readonly #entities = new Map<string, Entity>();
+  readonly #children = new Map<string, Set<string>>();
+  readonly #audit: MemoryAudit;
+  readonly #belongings: readonly Belongings[];
+
+  constructor(audit: MemoryAudit, belongings: readonly Belongings[]) {
+    this.#audit = audit;
+    this.#belongings = belongings;
+  }
+
+  create(entity: Entity, event: AuditEvent): void {
+    const { id, parentId } = entity;
+    if (this.#entities.has(id)) throw new EntityExistsError(id);
+    if (parentId !== undefined && !this.#entities.has(parentId)) throw new EntityNotFoundError(parentId);
+    this.#entities.set(id, entity);
+    if (parentId !== undefined) this.#children.set(parentId, (this.#children.get(parentId) ?? new Set()).add(id));
+    this.#audit.add(event);
+  }
+
+  get(entityId: string): Entity | undefined {
+    return this.#entities.get(entityId);
+  }
+
+  children(parentId: string): readonly Entity[] {
+    return [...(this.#children.get(parentId) ?? [])].sort().map((id) => this.#entities.get(id)!);
+  }
+
+  list(page: KeyPage): Keyed<Entity> {
+    return sortedPage([...this.#entities.values()], (entity) => entity.id, page);
+  }
+
+  delete(entityId: string, event: AuditEvent): void {
+    const entity = this.#entities.get(entityId);
+    const children = this.#children.get(entityId)?.size ?? 0;
+    if (children > 0) throw new ValidationError("entityId", entityId, `has ${children} children; delete them first`);
+    const recordsDeleted = this.#belongings.reduce((sum, owner) => sum + owner.deleteEntity(entityId), entity === undefined ? 0 : 1);
+    if (recordsDeleted === 0) throw new EntityNotFoundError(entityId);
+    this.#entities.delete(entityId);
+    if (entity?.parentId !== undefined) this.#children.get(entity.parentId)?.delete(entityId);
+    this.#audit.add({ ...event, details: { ...event.details, recordsDeleted } });
+  }
+
+  clear(): number {
+    const count = this.#entities.size;
+    this.#entities.clear();
+    this.#children.clear();
+    return count;
+  }
+}

@@ -1,0 +1,1 @@
+export { MemoryRepository } from "./memory-repository.ts";

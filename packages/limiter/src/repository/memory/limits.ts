@@ -1,0 +1,97 @@
+import type { AuditEvent } from "../../core/audit.ts";
+import type { Limit } from "../../core/limit.ts";
+import type { ConfigKey } from "../../core/policy.ts";
+import type { Keyed, KeyPage, LimitStore, StoredConfig, SystemSettings } from "../store.ts";
+import type { MemoryAudit } from "./audit.ts";
+import { sortedPage } from "./sorted-page.ts";
+
+const NO_CONFIG: StoredConfig = { limits: undefined };
+
+/** Limits of the four levels. */
+export class MemoryLimits implements LimitStore {
+  #system: StoredConfig = NO_CONFIG;
+  readonly #resources = new Map<string, readonly Limit[]>();
+  /** By resource, then by entity. */
+  readonly #entities = new Map<string, Map<string, readonly Limit[]>>();
+  readonly #audit: () => MemoryAudit;
+
+  constructor(audit: () => MemoryAudit) {
+    this.#audit = audit;
+  }
+
+  get settings(): SystemSettings | undefined {
+    return this.#system.settings;
+  }
+
+  read(keys: readonly ConfigKey[]): readonly StoredConfig[] {
+    return keys.map((key) => this.#get(key));
+  }
+
+  put(key: ConfigKey, config: StoredConfig, event: AuditEvent): void {
+    if (key.level === "system") this.#system = config;
+    else if (config.limits === undefined) return;
+    else if (key.level === "resource") this.#resources.set(key.resource, config.limits);
+    else this.#ofResource(key.resource).set(key.entityId, config.limits);
+    this.#audit().add(event);
+  }
+
+  delete(key: ConfigKey, event: AuditEvent): boolean {
+    const deleted = this.#remove(key);
+    if (deleted) this.#audit().add(event);
+    return deleted;
+  }
+
+  deleteEntity(entityId: string): number {
+    const held = [...this.#entities.keys()].filter((resource) => this.#ofResource(resource).has(entityId));
+    for (const resource of held) this.#remove({ level: "entity", entityId, resource });
+    return held.length;
+  }
+
+  resourcesWithDefaults(): readonly string[] {
+    return [...this.#resources.keys()].sort();
+  }
+
+  entitiesWithLimits(resource: string, page: KeyPage): Keyed<string> {
+    return sortedPage([...(this.#entities.get(resource)?.keys() ?? [])], (entityId) => entityId, page);
+  }
+
+  resourcesWithEntityLimits(): readonly string[] {
+    return [...this.#entities.keys()].sort();
+  }
+
+  clear(): number {
+    const count =
+      this.#resources.size +
+      [...this.#entities.values()].reduce((sum, entities) => sum + entities.size, 0) +
+      (this.#system === NO_CONFIG ? 0 : 1);
+    this.#system = NO_CONFIG;
+    this.#resources.clear();
+    this.#entities.clear();
+    return count;
+  }
+
+  #get(key: ConfigKey): StoredConfig {
+    if (key.level === "system") return this.#system;
+    if (key.level === "resource") return { limits: this.#resources.get(key.resource) };
+    return { limits: this.#entities.get(key.resource)?.get(key.entityId) };
+  }
+
+  #ofResource(resource: string): Map<string, readonly Limit[]> {
+    const entities = this.#entities.get(resource) ?? new Map<string, readonly Limit[]>();
+    this.#entities.set(resource, entities);
+    return entities;
+  }
+
+  #remove(key: ConfigKey): boolean {
+    if (key.level === "system") {
+      const held = this.#system !== NO_CONFIG;
+      this.#system = NO_CONFIG;
+      return held;
+    }
+    if (key.level === "resource") return this.#resources.delete(key.resource);
+    const entities = this.#entities.get(key.resource);
+    const held = entities?.delete(key.entityId) ?? false;
+    if (entities?.size === 0) this.#entities.delete(key.resource);
+    return held;
+  }
+}

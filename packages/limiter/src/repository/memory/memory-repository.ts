@@ -1,0 +1,23 @@
+import { namespaceName } from "../../core/identifiers.ts";
+import { newNamespaceId } from "../management/namespaces.ts";
+import type { RepositoryOptions } from "../repository.ts";
+import { DEFAULT_NAMESPACE, StoreRepository } from "../store-repository.ts";
+import { systemClock, systemRandom } from "../system-clock.ts";
+import { MemoryStore } from "./memory-store.ts";
+
+/**
+ * Limits, balances, usage and audit in the memory of this process. Nothing survives it.
+ *
+ * @example
+ * const limiter = new RateLimiter({ repository: new MemoryRepository() });
+ */
+export class MemoryRepository extends StoreRepository {
+  constructor(options: RepositoryOptions = {}) {
+    const clock = options.clock ?? systemClock;
+    const random = options.random ?? systemRandom;
+    const name = namespaceName(options.namespace ?? DEFAULT_NAMESPACE);
+    const store = new MemoryStore({ nowMs: () => Math.floor(clock.now()), recordUsage: options.recordUsage ?? true });
+    const { namespaceId } = store.namespaces.register(name, () => newNamespaceId(random), Math.floor(clock.now()));
+    super({ store, namespaceName: name, namespaceId, options, owner: true, contexts: new Map() });
+  }
+}

@@ -1,0 +1,99 @@
+import { NamespaceNotFoundError } from "../../core/errors.ts";
+import { DEFAULT_RETENTION_DAYS } from "../management/limits.ts";
+import type { BackendCapabilities, RepositoryStatistics, VersionRecord } from "../repository.ts";
+import type { NamespaceData, PolicySource, Store } from "../store.ts";
+import { MemoryAudit } from "./audit.ts";
+import { MemoryBuckets } from "./buckets.ts";
+import { MemoryEntities } from "./entities.ts";
+import { MemoryLimits } from "./limits.ts";
+import { MemoryNamespaces, MemoryProvisioner } from "./namespaces.ts";
+import { MemoryUsage } from "./usage.ts";
+
+/** Everything of one namespace, in maps. */
+interface MemoryData extends NamespaceData {
+  readonly buckets: MemoryBuckets;
+  clear(): number;
+}
+
+/** A store that lives and dies with the process. */
+export class MemoryStore implements Store {
+  readonly capabilities: BackendCapabilities;
+  readonly namespaces = new MemoryNamespaces((namespaceId) => this.#empty(namespaceId));
+  readonly versions = new MemoryVersions();
+  readonly #data = new Map<string, MemoryData>();
+  readonly #nowMs: () => number;
+  readonly #recordUsage: boolean;
+
+  constructor(options: { readonly nowMs: () => number; readonly recordUsage: boolean }) {
+    this.#nowMs = options.nowMs;
+    this.#recordUsage = options.recordUsage;
+    this.capabilities = {
+      auditLogging: true,
+      usageSnapshots: options.recordUsage,
+      infrastructureManagement: false,
+      changeStreams: false,
+      batchOperations: true,
+    };
+  }
+
+  open(namespaceId: string, policies: PolicySource): NamespaceData {
+    const held = this.#data.get(namespaceId);
+    if (held !== undefined) return held;
+    const data = this.#newData(namespaceId, policies);
+    this.#data.set(namespaceId, data);
+    return data;
+  }
+
+  statistics(): RepositoryStatistics {
+    const writes = [...this.#data.values()].reduce((sum, { buckets }) => sum + buckets.writes, 0);
+    return { requests: 0, writes, failedConditions: 0, retries: 0, batches: 0, batchedOperations: 0, refusalsFromMemory: 0, splits: 0 };
+  }
+
+  ping(): boolean {
+    return true;
+  }
+
+  close(): void {
+    this.#data.clear();
+  }
+
+  #newData(namespaceId: string, policies: PolicySource): MemoryData {
+    const nowMs = this.#nowMs;
+    const limits: MemoryLimits = new MemoryLimits(() => audit);
+    const audit = new MemoryAudit(nowMs, () => limits.settings?.auditRetentionDays ?? DEFAULT_RETENTION_DAYS);
+    const usage = new MemoryUsage(nowMs, () => limits.settings?.usageRetentionDays ?? DEFAULT_RETENTION_DAYS);
+    const assertActive = (): void => {
+      const info = this.namespaces.byId(namespaceId);
+      if (info?.status !== "active") throw new NamespaceNotFoundError(info?.name ?? namespaceId);
+    };
+    const buckets: MemoryBuckets = new MemoryBuckets({
+      policies,
+      entities: { get: (id) => entities.get(id) },
+      usage: this.#recordUsage ? usage : undefined,
+      nowMs,
+      assertActive,
+    });
+    const entities = new MemoryEntities(audit, [limits, buckets]);
+    const provisioner = new MemoryProvisioner();
+    const parts = [buckets, entities, limits, usage, audit, provisioner];
+    return { buckets, entities, limits, usage, audit, provisioner, clear: () => parts.reduce((sum, part) => sum + part.clear(), 0) };
+  }
+
+  #empty(namespaceId: string): number {
+    const count = this.#data.get(namespaceId)?.clear() ?? 0;
+    this.#data.delete(namespaceId);
+    return count;
+  }
+}
+
+class MemoryVersions {
+  #record: VersionRecord | undefined;
+
+  get(): VersionRecord | undefined {
+    return this.#record;
+  }
+
+  put(record: VersionRecord): void {
+    this.#record = record;
+  }
+}

@@ -1,0 +1,92 @@
+import { NamespaceNotFoundError, NamespaceStateError } from "../../core/errors.ts";
+import type { NamespaceInfo } from "../../core/namespace.ts";
+import type { NamespaceStore, ProvisionerStore } from "../store.ts";
+import type { ProvisionerState } from "../repository.ts";
+
+/** Removes all data of a namespace, and tells how many records that were. */
+type Empty = (namespaceId: string) => number;
+
+/** Namespaces by id; at most one active namespace has a name. */
+export class MemoryNamespaces implements NamespaceStore {
+  readonly #byId = new Map<string, NamespaceInfo>();
+  readonly #active = new Map<string, string>();
+  readonly #empty: Empty;
+
+  constructor(empty: Empty) {
+    this.#empty = empty;
+  }
+
+  register(name: string, newId: () => string, nowMs: number): { readonly namespaceId: string; readonly created: boolean } {
+    const held = this.#active.get(name);
+    if (held !== undefined) return { namespaceId: held, created: false };
+    let namespaceId = newId();
+    while (this.#byId.has(namespaceId)) namespaceId = newId();
+    this.#byId.set(namespaceId, { name, namespaceId, status: "active", createdAt: new Date(nowMs), deletedAt: undefined });
+    this.#active.set(name, namespaceId);
+    return { namespaceId, created: true };
+  }
+
+  byName(name: string): NamespaceInfo | undefined {
+    const id = this.#active.get(name);
+    return id === undefined ? undefined : this.#byId.get(id);
+  }
+
+  byId(namespaceId: string): NamespaceInfo | undefined {
+    return this.#byId.get(namespaceId);
+  }
+
+  list(): readonly NamespaceInfo[] {
+    return [...this.#byId.values()].sort((left, right) => (left.name < right.name ? -1 : 1));
+  }
+
+  delete(name: string, nowMs: number): string | undefined {
+    const info = this.byName(name);
+    if (info === undefined) return undefined;
+    this.#active.delete(name);
+    this.#byId.set(info.namespaceId, { ...info, status: "deleted", deletedAt: new Date(nowMs) });
+    return info.namespaceId;
+  }
+
+  recover(namespaceId: string): string {
+    const info = this.#byId.get(namespaceId);
+    if (info === undefined) throw new NamespaceNotFoundError(namespaceId);
+    if (info.status !== "deleted") throw new NamespaceStateError(info.name, info.status, "only a deleted namespace can be recovered");
+    if (this.#active.has(info.name))
+      throw new NamespaceStateError(info.name, "active", "the name was registered again; delete that namespace first");
+    this.#active.set(info.name, namespaceId);
+    this.#byId.set(namespaceId, { ...info, status: "active", deletedAt: undefined });
+    return info.name;
+  }
+
+  purge(namespaceId: string, options: { readonly onProgress?: (deletedItems: number) => void; readonly signal?: AbortSignal }): boolean {
+    const info = this.#byId.get(namespaceId);
+    if (info === undefined) return false;
+    if (info.status === "active") throw new NamespaceStateError(info.name, "active", "delete it before it is purged");
+    options.signal?.throwIfAborted();
+    const count = this.#empty(namespaceId);
+    this.#byId.delete(namespaceId);
+    options.onProgress?.(count);
+    return true;
+  }
+}
+
+/** The state of declared limits. */
+export class MemoryProvisioner implements ProvisionerStore {
+  #state: ProvisionerState | undefined;
+
+  get(): ProvisionerState | undefined {
+    return this.#state;
+  }
+
+  put(state: ProvisionerState, expected: number): boolean {
+    if ((this.#state?.revision ?? 0) !== expected) return false;
+    this.#state = structuredClone(state);
+    return true;
+  }
+
+  clear(): number {
+    const count = this.#state === undefined ? 0 : 1;
+    this.#state = undefined;
+    return count;
+  }
+}

@@ -1,0 +1,125 @@
+import type { Amounts } from "../../core/amounts.ts";
+import { USAGE_WINDOWS, windowEndMs, windowStartMs, type UsageRow, type UsageWindow } from "../../core/usage.ts";
+import type { Keyed, KeyPage, UsageRange, UsageStore } from "../store.ts";
+import { sortedPage } from "./sorted-page.ts";
+
+const DAY_MS = 86_400_000;
+
+/** Meters that each closed hour looks at for windows past their retention. */
+const SWEPT_PER_FLUSH = 2;
+
+/** One window of one meter. */
+interface Row {
+  readonly window: UsageWindow;
+  readonly startMs: number;
+  requests: number;
+  readonly counters: Map<string, number>;
+}
+
+/** Counts what one entity uses of one resource: the current hour in place, and sums it into the windows when the hour ends or somebody asks. */
+export interface Meter {
+  readonly entityId: string;
+  readonly resource: string;
+  hourStartMs: number;
+  hourEndMs: number;
+  requests: number;
+  counters: Map<string, number>;
+  readonly rows: Map<string, Row>;
+}
+
+/** Usage summed into hourly, daily and monthly windows. */
+export class MemoryUsage implements UsageStore {
+  /** By resource, then by entity. */
+  readonly #meters = new Map<string, Map<string, Meter>>();
+  readonly #nowMs: () => number;
+  readonly #retentionDays: () => number;
+  #sweep: Iterator<Meter> = [].values();
+
+  constructor(nowMs: () => number, retentionDays: () => number) {
+    this.#nowMs = nowMs;
+    this.#retentionDays = retentionDays;
+  }
+
+  /** The meter of an entity and a resource; a bucket keeps it at hand. */
+  meter(entityId: string, resource: string): Meter {
+    const meters = this.#meters.get(resource) ?? new Map<string, Meter>();
+    this.#meters.set(resource, meters);
+    const held = meters.get(entityId);
+    if (held !== undefined) return held;
+    const meter = {
+      entityId,
+      resource,
+      hourStartMs: 0,
+      hourEndMs: 0,
+      requests: 0,
+      counters: new Map<string, number>(),
+      rows: new Map<string, Row>(),
+    };
+    meters.set(entityId, meter);
+    return meter;
+  }
+
+  /** Counts a change in the hour in which it is written; a give-back counts negative. */
+  record(meter: Meter, amounts: Amounts, requests: number, nowMs: number): void {
+    if (nowMs >= meter.hourEndMs || nowMs < meter.hourStartMs) this.#turnHour(meter, nowMs);
+    meter.requests += requests;
+    for (const name in amounts) meter.counters.set(name, (meter.counters.get(name) ?? 0) + amounts[name]!);
+  }
+
+  rows({ entityId, resource, window, startMs = -Infinity, endMs = Infinity }: UsageRange, page: KeyPage): Keyed<UsageRow> {
+    const found: UsageRow[] = [];
+    for (const meter of this.#all()) {
+      if ((entityId !== undefined && meter.entityId !== entityId) || (resource !== undefined && meter.resource !== resource)) continue;
+      this.#flush(meter);
+      this.#dropOld(meter);
+      for (const row of meter.rows.values()) {
+        if (row.window === window && row.startMs >= startMs && row.startMs < endMs) found.push(usageRow(meter, row));
+      }
+    }
+    return sortedPage(found, (row) => `${String(row.windowStartMs).padStart(16, "0")}#${row.entityId}#${row.resource}`, page);
+  }
+
+  clear(): number {
+    const count = [...this.#all()].reduce((sum, meter) => sum + meter.rows.size, 0);
+    this.#meters.clear();
+    return count;
+  }
+
+  *#all(): Generator<Meter> {
+    for (const meters of this.#meters.values()) yield* meters.values();
+  }
+
+  #turnHour(meter: Meter, nowMs: number): void {
+    this.#flush(meter);
+    meter.hourStartMs = windowStartMs("hourly", nowMs);
+    meter.hourEndMs = windowEndMs("hourly", meter.hourStartMs);
+    for (let count = 0; count < SWEPT_PER_FLUSH; count += 1) {
+      const { value, done } = this.#sweep.next();
+      if (done) this.#sweep = this.#all();
+      else this.#dropOld(value);
+    }
+  }
+
+  #flush(meter: Meter): void {
+    if (meter.requests === 0 && meter.counters.size === 0) return;
+    for (const window of USAGE_WINDOWS) {
+      const startMs = windowStartMs(window, meter.hourStartMs);
+      const key = `${window}#${startMs}`;
+      const row = meter.rows.get(key) ?? { window, startMs, requests: 0, counters: new Map<string, number>() };
+      row.requests += meter.requests;
+      for (const [name, amount] of meter.counters) row.counters.set(name, (row.counters.get(name) ?? 0) + amount);
+      meter.rows.set(key, row);
+    }
+    meter.requests = 0;
+    meter.counters = new Map();
+  }
+
+  #dropOld(meter: Meter): void {
+    const oldestMs = this.#nowMs() - this.#retentionDays() * DAY_MS;
+    for (const [key, row] of meter.rows) if (windowEndMs(row.window, row.startMs) <= oldestMs) meter.rows.delete(key);
+  }
+}
+
+function usageRow({ entityId, resource }: Meter, { window, startMs, requests, counters }: Row): UsageRow {
+  return { entityId, resource, window, windowStartMs: startMs, counters: Object.fromEntries(counters), requests };
+}

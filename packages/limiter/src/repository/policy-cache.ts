@@ -1,0 +1,180 @@
+import { configKeys, policyOf, sourceOf, strongest, type ConfigKey, type OnUnavailable, type Policy } from "../core/policy.ts";
+import type { MaybePromise } from "./port.ts";
+import type { CacheStats } from "./repository.ts";
+import type { CachedPolicy, PolicySource, StoredConfig } from "./store.ts";
+
+/** Slots kept at most: 10 000 are a few megabytes, and what falls out is read again. */
+const MAX_SLOTS = 10_000;
+
+interface Slot {
+  /** `undefined` remembers that the level has no limits. */
+  readonly policy: Policy | undefined;
+  readonly expiresAtMs: number;
+}
+
+/**
+ * Remembers what is stored at each of the four levels, for a while and within bounds.
+ *
+ * A slot is one level of one key. Four slots answer a question; the missing ones are read in one go. Concurrent questions share the read
+ * of a slot that is on its way, and nobody waits for a slot that is not theirs. A writer in this process evicts; a read that began
+ * before an eviction does not fill the slot afterwards.
+ */
+export class PolicyCache implements PolicySource {
+  readonly #slots = new Map<string, Slot>();
+  readonly #onTheWay = new Map<string, Promise<Slot>>();
+  readonly #read: (keys: readonly ConfigKey[]) => MaybePromise<readonly StoredConfig[]>;
+  readonly #nowMs: () => number;
+  readonly #ttlMs: number;
+  #version = 0;
+  #hits = 0;
+  #misses = 0;
+  /** The stored value as last seen, also when its slot has expired. */
+  lastOnUnavailable: OnUnavailable | undefined;
+
+  constructor(options: {
+    readonly read: (keys: readonly ConfigKey[]) => MaybePromise<readonly StoredConfig[]>;
+    readonly nowMs: () => number;
+    readonly ttlMs: number;
+  }) {
+    this.#read = options.read;
+    this.#nowMs = options.nowMs;
+    this.#ttlMs = options.ttlMs;
+  }
+
+  get version(): number {
+    return this.#version;
+  }
+
+  unchangedSince(version: number): boolean {
+    if (version !== this.#version || this.#ttlMs === 0) return false;
+    this.#hits += 1;
+    return true;
+  }
+
+  cached(entityId: string, resource: string): CachedPolicy | undefined {
+    const nowMs = this.#nowMs();
+    for (const key of configKeys(entityId, resource)) {
+      const slot = this.#slots.get(textOf(key));
+      if (slot === undefined || slot.expiresAtMs <= nowMs) return undefined;
+      if (slot.policy !== undefined) return this.#hit(slot.policy);
+    }
+    return this.#hit(undefined);
+  }
+
+  resolve(entityId: string, resource: string): MaybePromise<Policy | undefined> {
+    const known = this.cached(entityId, resource);
+    if (known !== undefined) return known.policy;
+    this.#misses += 1;
+    const nowMs = this.#nowMs();
+    const keys = configKeys(entityId, resource);
+    const missing = keys.filter((key) => !this.#isFresh(key, nowMs) && !this.#onTheWay.has(textOf(key)));
+    const shared = keys.map((key) => this.#onTheWay.get(textOf(key)) ?? this.#slots.get(textOf(key)));
+    const read = missing.length === 0 ? [] : this.#readSlots(missing);
+    if (!(read instanceof Promise) && !shared.some((slot) => slot instanceof Promise)) {
+      return winner(keys, missing, shared as readonly (Slot | undefined)[], read);
+    }
+    return Promise.all([Promise.all(shared), read]).then(([found, fresh]) => winner(keys, missing, found, fresh));
+  }
+
+  refresh(entityId: string, resource: string): MaybePromise<Policy | undefined> {
+    for (const key of configKeys(entityId, resource)) this.#forget(textOf(key));
+    return this.resolve(entityId, resource);
+  }
+
+  /** Forgets what a writer has just changed. */
+  evict(key: ConfigKey): void {
+    this.#version += 1;
+    this.#forget(textOf(key));
+  }
+
+  /** Forgets one entity: it was deleted. */
+  evictEntity(entityId: string): void {
+    this.#version += 1;
+    const prefix = textOf({ level: "entity", entityId, resource: "" });
+    for (const text of [...this.#slots.keys(), ...this.#onTheWay.keys()]) if (text.startsWith(prefix)) this.#forget(text);
+  }
+
+  clear(): void {
+    this.#version += 1;
+    this.#slots.clear();
+    this.#onTheWay.clear();
+  }
+
+  stats(): CacheStats {
+    return { hits: this.#hits, misses: this.#misses, size: this.#slots.size, ttlMs: this.#ttlMs };
+  }
+
+  #hit(policy: Policy | undefined): CachedPolicy {
+    this.#hits += 1;
+    return { policy };
+  }
+
+  #isFresh(key: ConfigKey, nowMs: number): boolean {
+    const slot = this.#slots.get(textOf(key));
+    return slot !== undefined && slot.expiresAtMs > nowMs;
+  }
+
+  #forget(text: string): void {
+    this.#slots.delete(text);
+    this.#onTheWay.delete(text);
+  }
+
+  #readSlots(keys: readonly ConfigKey[]): MaybePromise<readonly Slot[]> {
+    const startedMs = this.#nowMs();
+    const answer = this.#read(keys);
+    if (!(answer instanceof Promise)) {
+      const slots = this.#slotsOf(keys, answer, startedMs);
+      keys.forEach((key, index) => this.#remember(textOf(key), slots[index]!));
+      return slots;
+    }
+    const reading = answer.then((configs) => this.#slotsOf(keys, configs, startedMs));
+    keys.forEach((key, index) =>
+      this.#awaitSlot(
+        textOf(key),
+        reading.then((slots) => slots[index]!),
+      ),
+    );
+    return reading;
+  }
+
+  #awaitSlot(text: string, slot: Promise<Slot>): void {
+    this.#onTheWay.set(text, slot);
+    const isCurrent = (): boolean => this.#onTheWay.get(text) === slot && this.#onTheWay.delete(text);
+    slot.then(
+      (value) => isCurrent() && this.#remember(text, value),
+      // Whoever waits for the read gets its error; the next question reads again.
+      () => isCurrent(),
+    );
+  }
+
+  #slotsOf(keys: readonly ConfigKey[], configs: readonly StoredConfig[], startedMs: number): readonly Slot[] {
+    return keys.map((key, index) => {
+      const { limits, settings } = configs[index]!;
+      if (settings !== undefined) this.lastOnUnavailable = settings.onUnavailable;
+      return { policy: limits === undefined ? undefined : policyOf(limits, sourceOf(key)), expiresAtMs: startedMs + this.#ttlMs };
+    });
+  }
+
+  #remember(text: string, slot: Slot): void {
+    if (this.#ttlMs === 0) return;
+    this.#slots.delete(text);
+    this.#slots.set(text, slot);
+    if (this.#slots.size > MAX_SLOTS) this.#slots.delete(this.#slots.keys().next().value!);
+  }
+}
+
+/** Identifiers never contain '#', so the text is unambiguous. */
+function textOf(key: ConfigKey): string {
+  if (key.level === "system") return "system";
+  return key.level === "resource" ? `resource#${key.resource}` : `entity#${key.entityId}#${key.resource}`;
+}
+
+function winner(
+  keys: readonly ConfigKey[],
+  missing: readonly ConfigKey[],
+  shared: readonly (Slot | undefined)[],
+  read: readonly Slot[],
+): Policy | undefined {
+  const slots = keys.map((key, index) => (missing.includes(key) ? read[missing.indexOf(key)] : shared[index]));
+  return strongest(slots.map((slot) => slot?.policy));
+}

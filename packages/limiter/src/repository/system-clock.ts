@@ -1,0 +1,41 @@
+/** Time as the library asks for it; tests pass a `ManualClock`. */
+export interface Clock {
+  /** Milliseconds since 1970. */
+  now(): number;
+  /** Resolves after `ms`; rejects with `signal.reason` when the signal aborts first. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+}
+
+/** Chance as the library asks for it: 0 ≤ x < 1. */
+export type Random = () => number;
+
+/** The machine's clock. This file alone touches `Date.now`, `setTimeout` and `Math.random`. */
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  sleep,
+};
+
+/** The machine's chance. */
+export const systemRandom: Random = () => Math.random();
+
+/** Timers beyond 2^31 - 1 ms fire at once, so longer sleeps are cut into pieces. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+  for (let rest = ms; rest > 0; rest -= LONGEST_TIMER_MS) await sleepOnce(Math.min(rest, LONGEST_TIMER_MS), signal);
+}
+
+function sleepOnce(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason);
+    const onAbort = (): void => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", onAbort);
+      resolve();
+    }, ms);
+    signal?.addEventListener("abort", onAbort, { once: true });
+  });
+}

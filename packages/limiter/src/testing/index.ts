@@ -1,0 +1,3 @@
+export { faultyRepository, type Fault } from "./faulty-repository.ts";
+export { ManualClock } from "./manual-clock.ts";
+export { seededRandom } from "./seeded-random.ts";

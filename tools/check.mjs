@@ -1,0 +1,21 @@
+// Every check that is not a test: types, lint, format, unused code, and the published package's shape. Runs all of them, then tells.
+import { spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+
+const checks = [
+  ["types", "tsc", ["-b"]],
+  ["lint", "oxlint", ["--deny-warnings"]],
+  ["format", "oxfmt", ["--check"]],
+  ["unused code", "knip", []],
+  ["package", "publint", ["packages/limiter", "--strict"]],
+];
+
+let failed = 0;
+for (const [name, command, args] of checks) {
+  const { status } = spawnSync("npx", ["--no-install", command, ...args], { cwd: root, stdio: "inherit" });
+  console.log(`${status === 0 ? "ok    " : "FAILED"} ${name}`);
+  if (status !== 0) failed += 1;
+}
+process.exitCode = failed === 0 ? 0 : 1;

@@ -1,0 +1,17 @@
+import { defineConfig } from "vitest/config";
+
+const source = (path: string): string => new URL(`./packages/limiter/src/${path}`, import.meta.url).pathname;
+
+export default defineConfig({
+  resolve: {
+    alias: [
+      { find: /^zae-limiter$/, replacement: source("index.ts") },
+      { find: /^zae-limiter\/memory$/, replacement: source("repository/memory/index.ts") },
+      { find: /^zae-limiter\/testing$/, replacement: source("testing/index.ts") },
+    ],
+  },
+  test: {
+    include: ["packages/*/src/**/*.test.ts", "packages/*/test/**/*.test.ts", "test/**/*.test.ts"],
+    typecheck: { enabled: false },
+  },
+});
