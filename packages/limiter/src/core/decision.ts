@@ -43,10 +43,13 @@ export function fits(charges: readonly Charge[], nowMs: number): boolean {
   return true;
 }
 
-/** The state of every limit of a decision, in the order of the charges and of each policy. */
+/** The state of every limit of a decision, in the order of the charges and of each policy (stores keep limits in an order of their own). */
 export function statusesOf(charges: readonly Charge[], nowMs: number): readonly LimitStatus[] {
   return charges.flatMap((charge) =>
-    charge.bucket.limits.flatMap((limit, index) => (limit.hidden ? [] : [statusOf(charge, index, nowMs)])),
+    charge.policy.limits.map(({ name }) => {
+      const index = charge.bucket.limits.findIndex(({ limit }) => limit.name === name);
+      return statusOf(charge, index, nowMs);
+    }),
   );
 }
 
