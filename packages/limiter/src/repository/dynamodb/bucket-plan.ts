@@ -12,8 +12,11 @@ import type { OperationIds } from "./operation-ids.ts";
 
 /** What is to be done to a bucket. */
 export interface BucketIntent {
-  /** `take` refuses what does not fit; `charge` may go into debt; `give` puts back, and its amounts are negative. */
-  readonly kind: "take" | "charge" | "give";
+  /**
+   * `take` refuses what does not fit; `charge` may go into debt; `give` puts back, and its amounts are negative; `adopt` takes nothing, but
+   * writes the limits that a refusal was decided with.
+   */
+  readonly kind: "take" | "charge" | "give" | "adopt";
   readonly amounts: Amounts;
   /** Granted acquires that this adds. */
   readonly grants: number;
@@ -59,29 +62,25 @@ export interface PlanRequest {
 export function planWrite(request: PlanRequest): Plan {
   const { intent, policy, image, nowMs } = request;
   if (image === undefined) return planCreation(request);
-  if (intent.kind !== "take") return sendUpdate(request, image, { limits: image.bucket.limits });
+  if (intent.kind === "adopt") {
+    const left = afterRefusal(image.bucket, policy, nowMs);
+    return left === undefined ? { kind: "nothing", outcome: { kind: "applied" } } : sendUpdate(request, image, left.limits);
+  }
+  if (intent.kind !== "take") return sendUpdate(request, image, image.bucket.limits);
   const bucket = underPolicy(image.bucket, policy, nowMs);
-  if (holds(request, bucket))
-    return sendUpdate(request, image, { limits: isUnder(image.bucket, policy) ? image.bucket.limits : bucket.limits });
-  const refused: BucketOutcome = { kind: "refused", bucket };
-  const left = afterRefusal(image.bucket, policy, nowMs);
-  if (left === undefined) return { kind: "nothing", outcome: refused };
-  return sendUpdate(request, image, { limits: left.limits, amounts: {}, grants: 0, strict: false }, refused);
+  if (!holds(request, bucket)) return { kind: "nothing", outcome: { kind: "refused", bucket } };
+  return sendUpdate(request, image, isUnder(image.bucket, policy) ? image.bucket.limits : bucket.limits);
 }
 
 function holds({ key, intent, policy, nowMs }: PlanRequest, bucket: Bucket): boolean {
   return fits([{ entityId: key.entityId, resource: key.resource, policy, bucket, amounts: intent.amounts }], nowMs);
 }
 
-function sendUpdate(
-  request: PlanRequest,
-  image: BucketImage,
-  parts: Partial<BucketChange> & Pick<BucketChange, "limits">,
-  outcome: BucketOutcome = { kind: "applied" },
-): SentPlan {
+function sendUpdate(request: PlanRequest, image: BucketImage, limits: BucketChange["limits"]): SentPlan {
   const { key, intent, policy, nowMs, ids, writeUnits } = request;
   const mark = ids.next(image.slots);
   const change: BucketChange = {
+    limits,
     amounts: intent.amounts,
     grants: intent.grants,
     strict: intent.kind === "take",
@@ -89,7 +88,6 @@ function sendUpdate(
     writeUnits,
     mark,
     ttlMultiplier: multiplierOf(request),
-    ...parts,
   };
   const returned = { ReturnValues: "ALL_NEW", ReturnValuesOnConditionCheckFailure: "ALL_OLD" };
   return {
@@ -99,7 +97,7 @@ function sendUpdate(
     item: undefined,
     mark,
     seen: image,
-    outcome,
+    outcome: { kind: "applied" },
   };
 }
 

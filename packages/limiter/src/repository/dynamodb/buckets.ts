@@ -71,11 +71,11 @@ export class DynamoBuckets implements BucketStore {
 
   async consume(request: ConsumeRequest, extending?: Receipt): Promise<ConsumeOutcome> {
     const targets = await this.#prepare(request);
-    if (!this.#fits(targets) && (await this.#isRefused(targets))) return this.#refusal(targets);
+    if (!this.#fits(targets) && (await this.#isRefused(targets))) return this.#refuse(targets);
     const grants = extending === undefined ? 1 : 0;
     const halfRefused = await this.#takeAll(targets, grants, "together");
     const refused = halfRefused === "half refused" ? await this.#takeAll(targets, grants, "in sequence") : halfRefused;
-    if (refused !== "granted") return this.#refusal(targets);
+    if (refused !== "granted") return this.#refuse(targets);
     const receipt = (extending ?? { parts: [] }) as DynamoReceipt;
     receipt.parts.push(...targets.map((target) => this.#part(target, grants)));
     return {
@@ -104,7 +104,7 @@ export class DynamoBuckets implements BucketStore {
     const askedMs = this.#surroundings.clock.now();
     const targets = await this.#prepare(request);
     if (targets.some((target) => this.#asOfMs(target) < askedMs)) await this.#readAll(targets);
-    return this.#refusal(targets).statuses;
+    return this.#statuses(targets);
   }
 
   async ofEntity(entityId: string, resource: string | undefined): Promise<readonly StoredBucket[]> {
@@ -184,25 +184,36 @@ export class DynamoBuckets implements BucketStore {
     return fits(this.#charges(targets, nowMs), nowMs);
   }
 
-  #refusal(targets: readonly Target[]): { readonly granted: false; readonly statuses: readonly LimitStatus[] } {
+  #statuses(targets: readonly Target[]): readonly LimitStatus[] {
     const nowMs = this.#nowMs();
-    return { granted: false, statuses: statusesOf(this.#charges(targets, nowMs), nowMs) };
+    return statusesOf(this.#charges(targets, nowMs), nowMs);
   }
 
-  /** Whether the table says so too, for images that are not fresh. Buckets that refuse under changed limits get them written: see `afterRefusal`. */
+  /** Whether the table says so too, when the images are not fresh. */
   async #isRefused(targets: readonly Target[]): Promise<boolean> {
-    const { refusalMemoryMs, onRefusalFromMemory, clock, images } = this.#surroundings;
+    const { refusalMemoryMs, onRefusalFromMemory, clock } = this.#surroundings;
     const freshMs = clock.now() - refusalMemoryMs;
     if (targets.every((target) => this.#asOfMs(target) >= freshMs)) onRefusalFromMemory();
     else await this.#readAll(targets);
-    for (const target of targets) {
-      const image = images.find(target.key.text)?.image;
-      target.policy = await this.#policyOn(target, image);
-      if (image === undefined || isUnder(image.bucket, target.policy) || this.#fits([target])) continue;
-      const outcome = await this.#take(target, 0);
-      if (outcome.kind === "applied") await this.#compensate(target, 0);
-    }
     return !this.#fits(targets);
+  }
+
+  /** Refuses, and writes limits that have changed: see `afterRefusal`. */
+  async #refuse(targets: readonly Target[]): Promise<ConsumeOutcome> {
+    const changed = targets.filter(({ key, policy }) => {
+      const image = this.#surroundings.images.find(key.text)?.image;
+      return image !== undefined && !isUnder(image.bucket, policy);
+    });
+    const adopt = (target: Target): Promise<BucketOutcome> =>
+      this.#surroundings.writer.write(target.key, {
+        kind: "adopt",
+        amounts: {},
+        grants: 0,
+        policy: (image) => this.#policyOn(target, image),
+      });
+    const statuses = this.#statuses(targets);
+    await Promise.all(changed.map(adopt));
+    return { granted: false, statuses };
   }
 
   async #takeAll(
@@ -258,6 +269,7 @@ export class DynamoBuckets implements BucketStore {
 
   async #readAll(targets: readonly Target[]): Promise<void> {
     await Promise.all(targets.map(({ key }) => this.#readImage(key)));
+    for (const target of targets) target.policy = await this.#policyOn(target, this.#surroundings.images.find(target.key.text)?.image);
   }
 
   async #readImage(key: BucketKey): Promise<void> {

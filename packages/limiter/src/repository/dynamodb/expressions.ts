@@ -90,8 +90,8 @@ export function expiry(
   return { ttlSeconds, floorsMilli };
 }
 
-function isGiveBack({ amounts, limits }: BucketChange, { bucket }: BucketImage): boolean {
-  return limits === bucket.limits && Object.values(amounts).every((amount) => amount <= 0);
+function isGiveBack({ amounts, limits, strict }: BucketChange, { bucket }: BucketImage): boolean {
+  return !strict && limits === bucket.limits && Object.values(amounts).every((amount) => amount <= 0);
 }
 
 function addTokens(builder: ExpressionBuilder, { bucket }: BucketImage, { amounts }: BucketChange): void {
