@@ -193,7 +193,7 @@ export class DynamoBuckets implements BucketStore {
   async #isRefused(targets: readonly Target[]): Promise<boolean> {
     const { refusalMemoryMs, onRefusalFromMemory, clock } = this.#surroundings;
     const freshMs = clock.now() - refusalMemoryMs;
-    if (targets.every((target) => this.#asOfMs(target) >= freshMs)) onRefusalFromMemory();
+    if (targets.every((target) => this.#asOfMs(target) > freshMs)) onRefusalFromMemory();
     else await this.#readAll(targets);
     return !this.#fits(targets);
   }
