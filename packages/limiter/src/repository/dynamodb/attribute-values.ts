@@ -59,7 +59,7 @@ export function unmarshal(value: AttributeValue): Value {
   if ("L" in value) return value.L.map(unmarshal);
   if ("M" in value) return unmarshalItem(value.M);
   if ("SS" in value) return new Set(value.SS);
-  throw new TypeError(`Attribute type ${Object.keys(value as object).join()} is not supported`);
+  throw new TypeError(`Attribute type ${Object.keys(value).join()} is not supported`);
 }
 
 /** Reads an item. */

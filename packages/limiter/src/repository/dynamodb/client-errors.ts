@@ -125,13 +125,13 @@ const BROKEN: ReadonlySet<string> = new Set([
 
 const TIMED_OUT: ReadonlySet<string> = new Set(["TimeoutError", "AbortError", "RequestTimeout", "RequestTimeoutException"]);
 
-/** A transaction that lost against others as often as it was tried: contention is unavailability. */
-export function contended(error: TransactionCancelled, tableName: string): TableUnavailable {
+/** Somebody else was faster as often as something was tried: contention is unavailability. */
+export function contention(what: string, tableName: string, options: ErrorOptions = {}): TableUnavailable {
   const facts = { ambiguous: false, throttled: false, timedOut: false };
-  return new TableUnavailable(`A transaction lost against others on table ${tableName} too often`, {
+  return new TableUnavailable(`Others were faster too often: ${what} on table ${tableName}`, {
+    ...options,
     ...facts,
     stackName: tableName,
-    cause: error,
   });
 }
 

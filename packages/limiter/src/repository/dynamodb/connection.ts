@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Clock, Random } from "../system-clock.ts";
 import type { AttributeMap } from "./attribute-values.ts";
-import { ConditionFailed, contended, TransactionCancelled, translated, type CancellationReason } from "./client-errors.ts";
+import { ConditionFailed, contention, TransactionCancelled, translated, type CancellationReason } from "./client-errors.ts";
 import { isTransient, retrying, type RetryOptions } from "./retry.ts";
 import type { DynamoTransport } from "./transport.ts";
 
@@ -108,7 +108,7 @@ export class Connection {
       return { applied: true };
     } catch (error) {
       if (error instanceof TransactionCancelled && !isTransient(error)) return { applied: false, reasons: error.reasons };
-      throw error instanceof TransactionCancelled ? contended(error, this.tableName) : error;
+      throw error instanceof TransactionCancelled ? contention("a transaction", this.tableName, { cause: error }) : error;
     }
   }
 

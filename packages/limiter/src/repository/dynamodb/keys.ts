@@ -58,7 +58,12 @@ export function entityKey(ns: string, entityId: string): ItemKey {
 }
 
 export function bucketKey(ns: string, { entityId, resource, shard }: BucketName): ItemKey {
-  return { PK: `${ns}/BUCKET#${entityId}#${resource}#${shard}`, SK: STATE };
+  return { PK: `${bucketPartitionPrefix(ns, entityId)}${resource}#${shard}`, SK: STATE };
+}
+
+/** How the partition keys of all buckets of an entity begin. */
+export function bucketPartitionPrefix(ns: string, entityId: string): string {
+  return `${ns}/BUCKET#${entityId}#`;
 }
 
 /** Where the limits of one level are stored. */

@@ -45,7 +45,7 @@ export class MeteredTransport implements DynamoTransport {
     try {
       if (!this.#measureCapacity) return await this.#inner.call(operation, input, options);
       const output = await this.#inner.call(operation, withCapacity(operation, input), options);
-      this.#add(operation, output as { readonly ConsumedCapacity?: ConsumedCapacity | readonly ConsumedCapacity[] });
+      this.#add(operation, output);
       return output;
     } catch (error) {
       if (error instanceof Error && error.name === "ConditionalCheckFailedException") this.#failedConditions += 1;
