@@ -54,6 +54,9 @@ const COMPILER_OPTIONS = {
   compilerOptions: { rootDir: ".", outDir: "dist", composite: false, declaration: false, noUnusedLocals: false },
 };
 
+/** Marks the output of a script that ended with another code than 0: tests that an example defines fail that way. */
+const FAILED = "The script failed.";
+
 let compilerOutput = "";
 let runOutput = "";
 
@@ -83,8 +86,9 @@ describe("the examples of", () => {
   });
 });
 
-it("compiles the examples without any other complaint", () => {
+it("compiles and runs them without any other complaint", () => {
   expect(compilerOutput).toBe("");
+  expect(runOutput).not.toContain(FAILED);
 });
 
 it("turns a page into a program whose lines are the page's lines", () => {
@@ -144,6 +148,6 @@ async function outputOf(script: string, args: readonly string[]): Promise<string
     return stdout + stderr;
   } catch (error) {
     const { stdout = "", stderr = "", message } = error as Error & { readonly stdout?: string; readonly stderr?: string };
-    return stdout + stderr || message;
+    return `${stdout}${stderr}${FAILED} ${message}`;
   }
 }
