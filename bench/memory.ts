@@ -11,7 +11,7 @@ import { CONTESTANTS, keyAt } from "./memory-contestants.ts";
 const MANY_KEYS = 100_000;
 
 const quick = process.argv.includes("--quick");
-const pace = quick ? { rounds: 3, turnMs: 40 } : { rounds: 15, turnMs: 150 };
+const pace = quick ? { rounds: 3, turnMs: 60 } : { rounds: 15, turnMs: 150 };
 
 const verdicts: Verdict[] = [];
 for (const keys of [1, MANY_KEYS]) {

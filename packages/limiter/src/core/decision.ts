@@ -52,7 +52,10 @@ export function statusesOf(charges: readonly Charge[], nowMs: number): readonly 
 
 /** What each limit of a bucket is charged, in millitokens. A give-back reaches a limit also while it is hidden. */
 export function costsMilli(bucket: Bucket, amounts: Amounts): number[] {
-  return bucket.limits.map(({ limit }) => amountOf(amounts, limit.name) * MILLI);
+  const { limits } = bucket;
+  const costs: number[] = [];
+  for (let index = 0; index < limits.length; index += 1) costs.push(amountOf(amounts, limits[index]!.limit.name) * MILLI);
+  return costs;
 }
 
 /** The same with the sign turned: what is given back. */
