@@ -113,7 +113,9 @@ export function waitMs(bucket: Bucket, index: number, neededMilli: number, nowMs
   const limit = bucket.limits[index]!;
   if (neededMilli > ceilingMilli(limit)) return Infinity;
   if (balanceMilli(bucket, index, nowMs) >= neededMilli) return 0;
-  const sinceRefillMs = earningMs(limit, neededMilli - storedMilli(bucket, index), storedRemainder(bucket, index));
+  const stored = storedMilli(bucket, index);
+  const earn = Number.isSafeInteger(neededMilli - stored) ? earningMs : earningMsFromAbyss;
+  const sinceRefillMs = earn(limit, neededMilli, stored, storedRemainder(bucket, index));
   return bucket.refilledAtMs + sinceRefillMs - nowMs;
 }
 
@@ -197,9 +199,17 @@ function remainderAfter({ amount, period }: BucketLimit, remainder: number, elap
   return elapsedMs <= 0 ? remainder : ((elapsedMs % period) * amount + remainder) % period;
 }
 
-/** The exact inverse of the credit: the fewest milliseconds that earn `deficitMilli`. */
-function earningMs({ amount, period }: BucketLimit, deficitMilli: number, remainder: number): number {
-  const rest = deficitMilli % amount;
-  const periods = (deficitMilli - rest) / amount;
+/** The exact inverse of the credit: the fewest milliseconds that earn what is missing. */
+function earningMs({ amount, period }: BucketLimit, neededMilli: number, stored: number, remainder: number): number {
+  const deficit = neededMilli - stored;
+  const rest = deficit % amount;
+  const periods = (deficit - rest) / amount;
   return periods * period + Math.ceil((rest * period - remainder) / amount);
+}
+
+/** The same for a debt so deep that what is missing leaves the safe range. */
+function earningMsFromAbyss(limit: BucketLimit, neededMilli: number, stored: number, remainder: number): number {
+  const [amount, period] = [BigInt(limit.amount), BigInt(limit.period)];
+  const missing = (BigInt(neededMilli) - BigInt(stored)) * period - BigInt(remainder);
+  return Number((missing + amount - 1n) / amount);
 }
