@@ -1,5 +1,6 @@
 import type { Amounts } from "../core/amounts.ts";
 import { ValidationError, LeaseExpiredError, RateLimiterUnavailable } from "../core/errors.ts";
+import type { Policy } from "../core/policy.ts";
 import { RateLimitExceeded } from "../core/refusal.ts";
 import type { Receipt, RepositoryPort, ResourceAmounts } from "../repository/port.ts";
 import { ResourceLease, type LeaseOfResource } from "./resource-lease.ts";
@@ -12,6 +13,8 @@ export interface Grant {
   readonly repository: RepositoryPort;
   readonly entityId: string;
   readonly charges: readonly ResourceAmounts[];
+  /** Limits that the call brought along; what the lease takes later is decided with them too. */
+  readonly override: Policy | undefined;
   /** Undefined when the call was let through without the store. */
   readonly taken: { readonly receipt: Receipt; readonly limitNames: readonly ReadonlySet<string>[] } | undefined;
   /** Called after tokens went back, so that waiting calls are decided again. */
@@ -21,8 +24,6 @@ export interface Grant {
 }
 
 type State = "open" | "committed" | "rolled back";
-
-const DONE = Promise.resolve();
 
 /** Makes a lease; only the limiter does. */
 export let createLease: (grant: Grant) => Lease;
@@ -43,8 +44,8 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   readonly #grant: Grant;
   readonly #parts: readonly ResourceLease[];
   #state: State = "open";
-  /** Takes that `consume` has under way; the end of the lease waits for them. */
-  #underWay: Promise<unknown> = DONE;
+  /** Takes that `consume` has under way; the end of the lease waits for them. Made when the first one comes: most leases have none. */
+  #underWay: Set<Promise<void>> | undefined;
 
   private constructor(grant: Grant) {
     const { entityId, charges, taken } = grant;
@@ -52,7 +53,10 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
     this.entityId = entityId;
     this.resource = charges[0]!.resource;
     this.degraded = taken === undefined;
-    const owner = { assertOpen: () => this.#assertOpen(), take: (amounts: ResourceAmounts) => this.#take(amounts) };
+    const owner = {
+      assertOpen: () => this.#assertOpen(),
+      take: (charge: ResourceAmounts, onTaken: () => void) => this.#take(charge, onTaken),
+    };
     this.#parts = charges.map((charge, index) => new ResourceLease(owner, charge, taken?.limitNames[index]));
   }
 
@@ -98,7 +102,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   /** Writes the differences. Rejects with `RateLimiterUnavailable` when they cannot be written; nothing is refunded then. */
   async commit(): Promise<void> {
     this.#end("committed");
-    await this.#underWay;
+    if (this.#underWay !== undefined) await Promise.allSettled(this.#underWay);
     const deltas = this.#parts.flatMap((part) => part.differences());
     const { taken, repository } = this.#grant;
     if (taken === undefined || deltas.length === 0) return;
@@ -109,7 +113,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   /** Gives everything back. */
   async rollback(): Promise<void> {
     this.#end("rolled back");
-    await this.#underWay;
+    if (this.#underWay !== undefined) await Promise.allSettled(this.#underWay);
     const { taken, repository } = this.#grant;
     if (taken === undefined) return;
     await attemptEnd(() => repository.giveBack(taken.receipt));
@@ -127,8 +131,10 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
     try {
       await (how === "commit" ? this.commit() : this.rollback());
     } catch (error) {
-      if (!(error instanceof RateLimiterUnavailable)) throw error;
-      this.#grant.onEndFailed(error, this);
+      if (error instanceof RateLimiterUnavailable) return this.#grant.onEndFailed(error, this);
+      // Whoever rolls back has an error of its own to throw, which this one must not hide.
+      if (how === "commit") throw error;
+      this.#grant.onEndFailed(this.#notGivenBack(error), this);
     }
   }
 
@@ -145,12 +151,27 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
     this.#grant.onGivenBack(this.#parts.map(({ resource }) => resource));
   }
 
-  async #take(charge: ResourceAmounts): Promise<void> {
-    const { repository, entityId, taken } = this.#grant;
+  #notGivenBack(cause: unknown): RateLimiterUnavailable {
+    const { entityId, resource } = this;
+    return new RateLimiterUnavailable("What was taken could not be given back.", { entityId, resource, cause });
+  }
+
+  /** `onTaken` is part of what the end of the lease waits for, so that the differences it writes are complete. */
+  async #take(charge: ResourceAmounts, onTaken: () => void): Promise<void> {
+    const taking = this.#takeNow(charge).then(onTaken);
+    const underWay = (this.#underWay ??= new Set());
+    underWay.add(taking);
+    try {
+      await taking;
+    } finally {
+      underWay.delete(taking);
+    }
+  }
+
+  async #takeNow(charge: ResourceAmounts): Promise<void> {
+    const { repository, entityId, override, taken } = this.#grant;
     if (taken === undefined) return;
-    const taking = Promise.resolve(repository.consume({ entityId, charges: [charge], override: undefined }, taken.receipt));
-    this.#underWay = Promise.allSettled([this.#underWay, taking]);
-    const outcome = await taking;
+    const outcome = await repository.consume({ entityId, charges: [charge], override }, taken.receipt);
     if (!outcome.granted) throw new RateLimitExceeded(outcome.statuses);
   }
 }

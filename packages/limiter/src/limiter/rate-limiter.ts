@@ -189,11 +189,12 @@ export class RateLimiter implements AsyncDisposable {
     return { granted: true, value: this.#leaseOf(wanted, undefined) };
   }
 
-  #leaseOf({ entityId, charges }: ConsumeRequest, taken: Grant["taken"]): Lease {
+  #leaseOf({ entityId, charges, override }: ConsumeRequest, taken: Grant["taken"]): Lease {
     return createLease({
       repository: this.#repository,
       entityId,
       charges,
+      override,
       taken,
       onGivenBack: this.#onGivenBack,
       onEndFailed: this.#onSettlementFailed,

@@ -4,7 +4,6 @@ import {
   RateLimiterUnavailable,
   RateLimitExceeded,
   type AcquireRequest,
-  type Clock,
   type Lease,
   type Repository,
 } from "zae-limiter";
@@ -29,16 +28,14 @@ interface Scene {
   /** Names in the order in which calls ended, refused ones with a "!". */
   readonly ended: string[];
   /** Takes from limit `rps` (10 per second) of entity e. */
-  call(name: string, rps: number, request?: Partial<AcquireRequest>): Promise<Lease | undefined>;
+  readonly call: (name: string, rps: number, request?: Partial<AcquireRequest>) => Promise<Lease | undefined>;
 }
 
-async function scene(
-  wrap: (repository: MemoryRepository, clock: CountingClock) => Repository = (repository) => repository,
-): Promise<Scene> {
+async function scene(wrap = (repository: Repository): Repository => repository): Promise<Scene> {
   const clock = new CountingClock();
   const repository = new MemoryRepository({ clock });
   await repository.setSystemDefaults([Limit.perSecond("rps", 10)]);
-  const limiter = new RateLimiter({ repository: wrap(repository, clock) });
+  const limiter = new RateLimiter({ repository: wrap(repository) });
   const ended: string[] = [];
   const call: Scene["call"] = async (name, rps, request = {}) => {
     try {
@@ -55,14 +52,14 @@ async function scene(
 }
 
 /** Answers of `consume` arrive late: what happens meanwhile must not be missed. */
-function withLateAnswers(repository: Repository, clock: Clock, delayMs: number): Repository {
+function withLateAnswers(repository: Repository, delayMs: number): Repository {
   return new Proxy(repository, {
     get(target, property) {
       const member: unknown = Reflect.get(target, property, target);
       if (typeof member !== "function") return member;
       return async (...values: unknown[]) => {
         const answer: unknown = await Reflect.apply(member, target, values);
-        if (property === "consume") await clock.sleep(delayMs);
+        if (property === "consume") await target.clock.sleep(delayMs);
         return answer;
       };
     },
@@ -203,7 +200,7 @@ describe("tokens that go back", () => {
   });
 
   it("are not missed while the answer of an earlier attempt is on its way", async () => {
-    const { clock, ended, call } = await scene((repository, clock) => withLateAnswers(repository, clock, 10));
+    const { clock, ended, call } = await scene((repository) => withLateAnswers(repository, 10));
     const taking = call("all", 10);
     await clock.advance(10);
     const lease = await taking;
@@ -234,7 +231,7 @@ describe("a call that is ended from outside", () => {
   });
 
   it("gives back what was granted while it was being aborted", async () => {
-    const { clock, limiter, call } = await scene((repository, clock) => withLateAnswers(repository, clock, 10));
+    const { clock, limiter, call } = await scene((repository) => withLateAnswers(repository, 10));
     const abort = new AbortController();
     const aborted = call("aborted", 10, { signal: abort.signal }).catch((error: unknown) => error);
     await clock.advance(5);

@@ -170,10 +170,7 @@ export class WaitingRoom {
       return other === undefined ? status : { ...status, exceeded: true, retryAfterSeconds: other.retryAfterSeconds };
     });
     if (marked.some((status) => status.exceeded)) return { granted: false, statuses: marked };
-    return {
-      granted: false,
-      statuses: statuses.map((status, index) => (index === 0 ? { ...status, exceeded: true, retryAfterSeconds: 0.001 } : status)),
-    };
+    return { granted: false, statuses: statuses.with(0, { ...statuses[0]!, exceeded: true, retryAfterSeconds: 0.001 }) };
   }
 }
 
