@@ -165,7 +165,7 @@ export class RateLimiter implements AsyncDisposable {
       waitUpToMs,
       signal: request.signal,
       attempt: async () => this.#attempt(request, wanted),
-      look: async () => this.#repository.read(wanted),
+      look: () => this.#look(request, wanted),
       undo: (lease) => lease.finish("rollback"),
     });
   }
@@ -187,10 +187,19 @@ export class RateLimiter implements AsyncDisposable {
     }
   }
 
+  async #look(request: AcquireRequest, wanted: ConsumeRequest): Promise<Attempt<Lease>> {
+    try {
+      return { granted: false, statuses: await this.#repository.read(wanted) };
+    } catch (error) {
+      return this.#withoutStore(request, wanted, error);
+    }
+  }
+
   #decided(wanted: ConsumeRequest, outcome: ConsumeOutcome): Attempt<Lease> {
     return outcome.granted ? { granted: true, value: createLease(this.#host, wanted, outcome) } : outcome;
   }
 
+  /** What becomes of a call when the store could not answer: `onUnavailable` acts on that alone, never on bugs or denied rights. */
   #withoutStore(request: AcquireRequest, wanted: ConsumeRequest, error: unknown): Attempt<Lease> {
     if (!(error instanceof RateLimiterUnavailable)) throw error;
     const action = request.onUnavailable ?? this.#onUnavailable ?? this.#repository.lastOnUnavailable ?? "block";
