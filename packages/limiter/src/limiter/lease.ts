@@ -1,5 +1,6 @@
 import type { Amounts } from "../core/amounts.ts";
 import { ValidationError, LeaseExpiredError, RateLimiterUnavailable } from "../core/errors.ts";
+import type { Policy } from "../core/policy.ts";
 import { RateLimitExceeded } from "../core/refusal.ts";
 import type { Receipt, RepositoryPort, ResourceAmounts } from "../repository/port.ts";
 import { ResourceLease, type LeaseOfResource } from "./resource-lease.ts";
@@ -12,6 +13,8 @@ export interface Grant {
   readonly repository: RepositoryPort;
   readonly entityId: string;
   readonly charges: readonly ResourceAmounts[];
+  /** The limits that the call brought along; what the lease takes later is decided by them too. */
+  readonly override: Policy | undefined;
   /** Undefined when the call was let through without the store. */
   readonly taken: { readonly receipt: Receipt; readonly limitNames: readonly ReadonlySet<string>[] } | undefined;
   /** Called after tokens went back, so that waiting calls are decided again. */
@@ -146,9 +149,9 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   }
 
   async #take(charge: ResourceAmounts): Promise<void> {
-    const { repository, entityId, taken } = this.#grant;
+    const { repository, entityId, override, taken } = this.#grant;
     if (taken === undefined) return;
-    const taking = Promise.resolve(repository.consume({ entityId, charges: [charge], override: undefined }, taken.receipt));
+    const taking = Promise.resolve(repository.consume({ entityId, charges: [charge], override }, taken.receipt));
     this.#underWay = Promise.allSettled([this.#underWay, taking]);
     const outcome = await taking;
     if (!outcome.granted) throw new RateLimitExceeded(outcome.statuses);

@@ -176,11 +176,12 @@ export class RateLimiter implements AsyncDisposable {
     }
   }
 
-  #leaseOf({ entityId, charges }: ConsumeRequest, taken: Grant["taken"]): Lease {
+  #leaseOf({ entityId, charges, override }: ConsumeRequest, taken: Grant["taken"]): Lease {
     return createLease({
       repository: this.#repository,
       entityId,
       charges,
+      override,
       taken,
       onGivenBack: this.#onGivenBack,
       onEndFailed: this.#onSettlementFailed,
