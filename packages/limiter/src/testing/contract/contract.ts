@@ -1,0 +1,66 @@
+import type { Repository } from "../../repository/repository.ts";
+import { ManualClock } from "../manual-clock.ts";
+import { acquireTopic } from "./acquire.ts";
+import { cascadeTopic } from "./cascade.ts";
+import { configurationTopic } from "./configuration.ts";
+import { debtTopic } from "./debt.ts";
+import { leasesTopic } from "./leases.ts";
+import { overridesTopic } from "./overrides.ts";
+import { policyChangesTopic } from "./policy-changes.ts";
+import { refillTopic } from "./refill.ts";
+import { severalResourcesTopic } from "./several-resources.ts";
+import { waitingTopic } from "./waiting.ts";
+import { worldOf, type Topic } from "./world.ts";
+
+/** The part of a test runner that the contract uses: that of Vitest, Jest, Mocha and node:test alike. */
+export interface TestRunner {
+  describe(name: string, body: () => void): void;
+  it(name: string, body: () => Promise<void>): void;
+}
+
+const TOPICS: Readonly<Record<string, Topic>> = {
+  "acquires and refusals": acquireTopic,
+  leases: leasesTopic,
+  debt: debtTopic,
+  cascade: cascadeTopic,
+  "several resources": severalResourcesTopic,
+  waiting: waitingTopic,
+  overrides: overridesTopic,
+  "levels of configuration": configurationTopic,
+  "changes of configuration": policyChangesTopic,
+  refill: refillTopic,
+};
+
+/**
+ * Defines the tests that every backend has to pass. Each opens a repository that must be empty, on a clock that the test moves, and
+ * closes it. `runner` is by default the global `describe` and `it`.
+ *
+ * @example
+ * repositoryContract("MemoryRepository", async (clock) => new MemoryRepository({ clock }), { describe, it });
+ */
+export function repositoryContract(
+  name: string,
+  open: (clock: ManualClock) => Promise<Repository>,
+  runner: TestRunner = globalRunner(),
+): void {
+  runner.describe(name, () => {
+    for (const [title, define] of Object.entries(TOPICS)) {
+      runner.describe(title, () => {
+        define((behaviour, body) => {
+          runner.it(behaviour, async () => {
+            const clock = new ManualClock();
+            await using repository = await open(clock);
+            await body(worldOf(repository, clock));
+          });
+        });
+      });
+    }
+  });
+}
+
+function globalRunner(): TestRunner {
+  const { describe, it } = globalThis as Partial<TestRunner>;
+  if (describe === undefined || it === undefined)
+    throw new TypeError("There is no global describe and it. Pass those of your test runner as third argument: { describe, it }.");
+  return { describe, it };
+}
