@@ -159,7 +159,7 @@ export class RateLimiter implements AsyncDisposable {
       waitUpToMs,
       signal,
       attempt: () => this.#attempt(request, wanted),
-      look: async () => this.#repository.read(wanted),
+      look: () => this.#look(request, wanted),
       undo: (lease) => lease.finish("rollback"),
     });
   }
@@ -169,11 +169,24 @@ export class RateLimiter implements AsyncDisposable {
       const outcome = await this.#repository.consume(wanted);
       return outcome.granted ? { granted: true, value: this.#leaseOf(wanted, outcome) } : outcome;
     } catch (error) {
-      if (!(error instanceof RateLimiterUnavailable)) throw error;
-      const action = request.onUnavailable ?? this.#onUnavailable ?? this.#repository.lastOnUnavailable ?? "block";
-      if (action === "block") throw located(error, request);
-      return { granted: true, value: this.#leaseOf(wanted, undefined) };
+      return this.#withoutStore(error, request, wanted);
     }
+  }
+
+  async #look(request: AcquireRequest, wanted: ConsumeRequest): Promise<Attempt<Lease>> {
+    try {
+      return { granted: false, statuses: await this.#repository.read(wanted) };
+    } catch (error) {
+      return this.#withoutStore(error, request, wanted);
+    }
+  }
+
+  /** Lets a call through without the store where that was chosen; only for a store that cannot answer. */
+  #withoutStore(error: unknown, request: AcquireRequest, wanted: ConsumeRequest): Attempt<Lease> {
+    if (!(error instanceof RateLimiterUnavailable)) throw error;
+    const action = request.onUnavailable ?? this.#onUnavailable ?? this.#repository.lastOnUnavailable ?? "block";
+    if (action === "block") throw located(error, request);
+    return { granted: true, value: this.#leaseOf(wanted, undefined) };
   }
 
   #leaseOf({ entityId, charges, override }: ConsumeRequest, taken: Grant["taken"]): Lease {

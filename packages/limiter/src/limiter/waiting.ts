@@ -29,8 +29,8 @@ export interface WaitingCall<T> {
   readonly signal: AbortSignal | undefined;
   /** Tries to take. */
   attempt(): Promise<Attempt<T>>;
-  /** Looks without taking. */
-  look(): Promise<readonly LimitStatus[]>;
+  /** Looks without taking; granted only when the store cannot answer and the call goes on without it. */
+  look(): Promise<Attempt<T>>;
   /** Puts back what was granted to a call that nobody waits for any more. */
   undo(value: T): Promise<void>;
 }
@@ -89,11 +89,11 @@ export class WaitingRoom {
   async #serve<T>(call: WaitingCall<T>, waiter: Waiter): Promise<Attempt<T>> {
     const deadlineMs = this.#clock.now() + call.waitUpToMs;
     if (!this.#isHead(waiter)) {
-      const statuses = await call.look();
-      if (isTooLong(longestWaitMs(statuses), call.waitUpToMs)) return { granted: false, statuses };
+      const seen = await call.look();
+      if (seen.granted || isTooLong(longestWaitMs(seen.statuses), call.waitUpToMs)) return seen;
       while (!this.#isHead(waiter)) {
         assertGoesOn(waiter);
-        if (deadlineMs <= this.#clock.now()) return { granted: false, statuses: this.#behind(waiter, await call.look()) };
+        if (deadlineMs <= this.#clock.now()) return this.#tooLate(waiter, await call.look());
         await this.#sleep(waiter, deadlineMs - this.#clock.now());
       }
     }
@@ -145,6 +145,10 @@ export class WaitingRoom {
 
   #isHead(waiter: Waiter): boolean {
     return waiter.keys.every((key) => this.#queues.get(key)?.[0] === waiter);
+  }
+
+  #tooLate<T>(waiter: Waiter, seen: Attempt<T>): Attempt<T> {
+    return seen.granted ? seen : { granted: false, statuses: this.#behind(waiter, seen.statuses) };
   }
 
   /** The state of a call that ran out of time behind another: where its own limits would do, those that keep the other waiting refuse it. */
