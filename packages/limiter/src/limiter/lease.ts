@@ -1,5 +1,5 @@
 import type { Amounts } from "../core/amounts.ts";
-import { ValidationError, LeaseExpiredError, RateLimiterUnavailable } from "../core/errors.ts";
+import { InfrastructureError, LeaseExpiredError, RateLimiterUnavailable, ValidationError } from "../core/errors.ts";
 import type { Policy } from "../core/policy.ts";
 import { RateLimitExceeded } from "../core/refusal.ts";
 import type { Receipt, RepositoryPort, ResourceAmounts } from "../repository/port.ts";
@@ -130,9 +130,15 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
     try {
       await (how === "commit" ? this.commit() : this.rollback());
     } catch (error) {
-      if (!(error instanceof RateLimiterUnavailable)) throw error;
-      this.#grant.onEndFailed(error, this);
+      if (!(error instanceof InfrastructureError)) throw error;
+      this.#grant.onEndFailed(this.#unwritten(error), this);
     }
+  }
+
+  /** A store that denies the end of a lease leaves it as unwritten as one that cannot be reached. */
+  #unwritten(error: InfrastructureError): RateLimiterUnavailable {
+    if (error instanceof RateLimiterUnavailable) return error;
+    return new RateLimiterUnavailable(error.message, { entityId: this.entityId, resource: this.resource, cause: error });
   }
 
   #assertOpen(): void {
