@@ -40,6 +40,8 @@ interface Waiter {
   readonly resources: readonly string[];
   /** Ends the current sleep: it became head, tokens went back, it was aborted, or the limiter closes. */
   wake: () => void;
+  /** Woken while it did not sleep, as when tokens go back while its decision is on its way: then it must not fall asleep on an old answer. */
+  woken: boolean;
   /** Why this call is being ended from outside, if it is. */
   ended: { readonly reason: unknown } | undefined;
   /** What the last refusal of this call said; those behind it wait for the same. */
@@ -62,9 +64,11 @@ export class WaitingRoom {
       keys: call.resources.map((resource) => `${call.entityId}#${resource}`),
       resources: call.resources,
       wake: () => {},
+      woken: false,
       ended: undefined,
       statuses: [],
     };
+    waiter.wake = noting(waiter);
     const onAbort = (): void => end(waiter, call.signal?.reason);
     call.signal?.addEventListener("abort", onAbort, { once: true });
     this.#join(waiter);
@@ -92,12 +96,14 @@ export class WaitingRoom {
       const seen = await call.look();
       if (seen.granted || isTooLong(longestWaitMs(seen.statuses), call.waitUpToMs)) return seen;
       while (!this.#isHead(waiter)) {
+        waiter.woken = false;
         assertGoesOn(waiter);
         if (deadlineMs <= this.#clock.now()) return this.#tooLate(waiter, await call.look());
         await this.#sleep(waiter, deadlineMs - this.#clock.now());
       }
     }
     for (;;) {
+      waiter.woken = false;
       assertGoesOn(waiter);
       const attempt = await call.attempt();
       if (attempt.granted) {
@@ -112,9 +118,9 @@ export class WaitingRoom {
     }
   }
 
-  /** Sleeps until the time is over or somebody wakes the waiter. A wake-up between two sleeps is not lost: the caller looks again before it sleeps. */
+  /** Sleeps until the time is over or somebody wakes the waiter. A wake-up between two sleeps is not lost: it makes the next one end at once. */
   async #sleep(waiter: Waiter, ms: number): Promise<void> {
-    if (waiter.ended !== undefined) return;
+    if (waiter.ended !== undefined || waiter.woken) return;
     const early = new AbortController();
     waiter.wake = () => early.abort();
     try {
@@ -122,7 +128,7 @@ export class WaitingRoom {
     } catch (error) {
       if (!early.signal.aborted) throw error;
     } finally {
-      waiter.wake = () => {};
+      waiter.wake = noting(waiter);
     }
   }
 
@@ -165,6 +171,13 @@ export class WaitingRoom {
     if (marked.some((status) => status.exceeded)) return marked;
     return statuses.map((status, index) => (index === 0 ? { ...status, exceeded: true, retryAfterSeconds: 0.001 } : status));
   }
+}
+
+/** What a wake-up does to a waiter that does not sleep. */
+function noting(waiter: Waiter): () => void {
+  return () => {
+    waiter.woken = true;
+  };
 }
 
 function end(waiter: Waiter, reason: unknown): void {
