@@ -1,14 +1,27 @@
 import type { Repository } from "../../repository/repository.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { acquireTopic } from "./acquire.ts";
+import { auditTopic } from "./audit.ts";
+import { badInputTopic } from "./bad-input.ts";
+import { cacheTopic } from "./cache.ts";
+import { cancellationTopic } from "./cancellation.ts";
+import { capacityTopic } from "./capacity.ts";
 import { cascadeTopic } from "./cascade.ts";
 import { configurationTopic } from "./configuration.ts";
 import { debtTopic } from "./debt.ts";
+import { entitiesTopic } from "./entities.ts";
 import { leasesTopic } from "./leases.ts";
+import { listingsTopic } from "./listings.ts";
+import { namespacesTopic } from "./namespaces.ts";
+import { oddNamesTopic } from "./odd-names.ts";
 import { overridesTopic } from "./overrides.ts";
 import { policyChangesTopic } from "./policy-changes.ts";
+import { recordsTopic } from "./records.ts";
 import { refillTopic } from "./refill.ts";
+import { settlementFaultsTopic } from "./settlement-faults.ts";
 import { severalResourcesTopic } from "./several-resources.ts";
+import { unavailabilityTopic } from "./unavailability.ts";
+import { usageTopic } from "./usage.ts";
 import { waitingTopic } from "./waiting.ts";
 import { worldOf, type Topic } from "./world.ts";
 
@@ -25,10 +38,23 @@ const TOPICS: Readonly<Record<string, Topic>> = {
   cascade: cascadeTopic,
   "several resources": severalResourcesTopic,
   waiting: waitingTopic,
+  cancellation: cancellationTopic,
   overrides: overridesTopic,
   "levels of configuration": configurationTopic,
   "changes of configuration": policyChangesTopic,
   refill: refillTopic,
+  entities: entitiesTopic,
+  namespaces: namespacesTopic,
+  audit: auditTopic,
+  usage: usageTopic,
+  capacity: capacityTopic,
+  listings: listingsTopic,
+  cache: cacheTopic,
+  records: recordsTopic,
+  "bad input": badInputTopic,
+  "odd names": oddNamesTopic,
+  unavailability: unavailabilityTopic,
+  "faults at the end of a lease": settlementFaultsTopic,
 };
 
 /**

@@ -1,11 +1,14 @@
 import assert from "node:assert/strict";
-import { RateLimiterUnavailable, ValidationError } from "../../core/errors.ts";
+import { ValidationError } from "../../core/errors.ts";
 import { Limit } from "../../core/limit.ts";
 import { RateLimitExceeded } from "../../core/refusal.ts";
-import { call, failsWith, fits, KEY, left, RPM, take, TPM } from "./calls.ts";
+import { RateLimiter } from "../../limiter/rate-limiter.ts";
+import type { Repository } from "../../repository/repository.ts";
+import { call, failsWith, fits, KEY, left, RPM, take } from "./calls.ts";
+import { watch } from "./watch.ts";
 import type { Topic, World } from "./world.ts";
 
-/** Calls that wait for their turn, and what ends their waiting. */
+/** Calls that wait for their turn. */
 export const waitingTopic: Topic = (test) => {
   test("a waiting call is granted in the very millisecond in which it fits", async (world) => {
     // 1001 and 2007 are no whole numbers any more after a division and a multiplication by 1000: one is short of it, one above.
@@ -98,6 +101,24 @@ export const waitingTopic: Topic = (test) => {
     assert.deepEqual(await left(world), { rph: 2 });
   });
 
+  test("what goes back while a waiting call is being decided wakes it too", async (world) => {
+    await world.repository.setSystemDefaults([Limit.perHour("rph", 10)]);
+    let isHeld = false;
+    const gate = new AbortController();
+    const opened = new Promise<void>((resolve) => gate.signal.addEventListener("abort", () => resolve()));
+    const repository = answeringLate(world.repository, () => (isHeld ? opened : undefined));
+    const limiter = new RateLimiter({ repository });
+    const lease = await limiter.acquire(call({ rph: 10 }));
+    isHeld = true;
+    const waiting = watch(limiter.acquire(call({ rph: 3 }, { waitUpToMs: 3_600_000 })));
+    await world.pass(0);
+    await lease.rollback();
+    isHeld = false;
+    gate.abort();
+    await world.pass(0);
+    assert.equal(waiting.state, "fulfilled");
+  });
+
   test("a waiting call that runs out of time behind another is refused with a reason", async (world) => {
     await exhausted(world);
     const first = watch(world.limiter.acquire(call({ rps: 10 }, { waitUpToMs: 5000 })));
@@ -108,52 +129,6 @@ export const waitingTopic: Topic = (test) => {
     assert.ok(second.value.refusal.violations.length > 0);
     await world.pass(500);
     assert.equal(first.state, "fulfilled");
-  });
-
-  test("an abort ends the waiting with its reason, charges nothing, and lets the next one on", async (world) => {
-    await exhausted(world);
-    const abort = new AbortController();
-    const reason = new Error("the user left");
-    const aborted = watch(world.limiter.acquire(call({ rps: 10 }, { waitUpToMs: 5000, signal: abort.signal })));
-    const next = watch(world.limiter.acquire(call({ rps: 1 }, { waitUpToMs: 5000 })));
-    await world.pass(100);
-    abort.abort(reason);
-    await world.pass(0);
-    assert.equal(aborted.reason, reason);
-    assert.equal(next.state, "fulfilled");
-    assert.deepEqual(await left(world), { rps: 0 });
-  });
-
-  test("a signal that is already aborted takes nothing; one that aborts after the grant has no effect", async (world) => {
-    await world.repository.setSystemDefaults([RPM, TPM]);
-    const reason = new Error("too late");
-    for (const waitUpToMs of [0, 1000]) {
-      const request = call({ rpm: 1 }, { waitUpToMs, signal: AbortSignal.abort(reason) });
-      assert.equal(await failsWith(Error, () => world.limiter.acquire(request)), reason);
-    }
-    assert.deepEqual(await left(world), { rpm: 100, tpm: 1000 });
-    const abort = new AbortController();
-    const lease = await world.limiter.acquire(call({ rpm: 1 }, { waitUpToMs: 1000, signal: abort.signal }));
-    abort.abort(reason);
-    lease.settle({ tpm: 10 });
-    await lease.commit();
-    assert.deepEqual(await left(world), { rpm: 99, tpm: 990 });
-  });
-
-  test("closing the limiter ends waiting calls and refuses new ones; the repository stays open", async (world) => {
-    await exhausted(world);
-    const open = await world.limiter.acquire(call({ rps: 1 }, { entityId: "other" }));
-    const waiting = watch(world.limiter.acquire(call({ rps: 10 }, { waitUpToMs: 5000 })));
-    const behind = watch(world.limiter.acquire(call({ rps: 1 }, { waitUpToMs: 5000, onUnavailable: "allow" })));
-    await world.pass(0);
-    await world.limiter.close();
-    await world.pass(0);
-    for (const { reason } of [waiting, behind]) assert.ok(reason instanceof RateLimiterUnavailable);
-    await failsWith(RateLimiterUnavailable, () => world.limiter.acquire(call({ rps: 1 })));
-    await open.rollback();
-    const [bucket] = await world.repository.getBuckets(KEY);
-    assert.equal(bucket?.tokensMilli, 0);
-    await world.limiter.close();
   });
 
   test("refuses a waiting time that is none [W-37]", async (world) => {
@@ -170,17 +145,16 @@ async function exhausted(world: World): Promise<void> {
   await take(world, { rps: 10 });
 }
 
-interface Watched<T> {
-  state: "pending" | "fulfilled" | "rejected";
-  value?: T;
-  reason?: unknown;
-}
-
-function watch<T>(promise: Promise<T>): Watched<T> {
-  const watched: Watched<T> = { state: "pending" };
-  promise.then(
-    (value) => Object.assign(watched, { state: "fulfilled", value }),
-    (reason: unknown) => Object.assign(watched, { state: "rejected", reason }),
-  );
-  return watched;
+/** A store that decides at once, but whose answers to `consume` are held up on their way back. */
+function answeringLate(repository: Repository, heldUp: () => Promise<void> | undefined): Repository {
+  return new Proxy(repository, {
+    get(target, property) {
+      if (property !== "consume") return Reflect.get(target, property, target) as unknown;
+      return async (...values: Parameters<Repository["consume"]>) => {
+        const answer = await target.consume(...values);
+        await heldUp();
+        return answer;
+      };
+    },
+  });
 }

@@ -1,7 +1,6 @@
 import { RateLimiter } from "../../limiter/rate-limiter.ts";
 import type { Repository } from "../../repository/repository.ts";
 import type { ManualClock } from "../manual-clock.ts";
-import { faultyRepository } from "../faulty-repository.ts";
 
 /** What one test of the contract works in: a fresh repository on its own clock, and a limiter on it. */
 export interface World {
@@ -61,9 +60,4 @@ async function quiet(underWay: ReadonlySet<Promise<unknown>>): Promise<void> {
     if (underWay.size > 0 && performance.now() < until) turns = -1;
     await new Promise((resolve) => setImmediate(resolve));
   }
-}
-
-/** The same world seen through a store that fails as `next` says; what is already taken stays. */
-export function failing(world: World, next: Parameters<typeof faultyRepository>[1]): Repository {
-  return faultyRepository(world.repository, next);
 }
