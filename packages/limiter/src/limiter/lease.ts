@@ -1,5 +1,5 @@
 import type { Amounts } from "../core/amounts.ts";
-import { ValidationError, LeaseExpiredError, RateLimiterUnavailable } from "../core/errors.ts";
+import { InfrastructureError, LeaseExpiredError, RateLimiterUnavailable, ValidationError } from "../core/errors.ts";
 import { RateLimitExceeded } from "../core/refusal.ts";
 import type { ConsumeRequest, Receipt, RepositoryPort, ResourceAmounts } from "../repository/port.ts";
 import { ResourceLease, type LeaseOfResource } from "./resource-lease.ts";
@@ -123,9 +123,10 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
       await (how === "commit" ? this.commit() : this.rollback());
     } catch (error) {
       if (error instanceof RateLimiterUnavailable) return this.#host.onEndFailed(error, this);
-      // Whoever rolls back has an error of its own to throw, which this one must not hide.
-      if (how === "commit") throw error;
-      this.#host.onEndFailed(this.#notGivenBack(error), this);
+      // Whoever rolls back has an error of its own to throw, which this one must not hide; whoever commits has a result, which a store that
+      // denies the write must not hide either.
+      if (how === "commit" && !(error instanceof InfrastructureError)) throw error;
+      this.#host.onEndFailed(this.#unwritten(error), this);
     }
   }
 
@@ -155,9 +156,9 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
     return this.#parts;
   }
 
-  #notGivenBack(cause: unknown): RateLimiterUnavailable {
+  #unwritten(cause: unknown): RateLimiterUnavailable {
     const { entityId, resource } = this;
-    return new RateLimiterUnavailable("What was taken could not be given back.", { entityId, resource, cause });
+    return new RateLimiterUnavailable(`The end of a lease could not be written: ${String(cause)}`, { entityId, resource, cause });
   }
 
   /** `onTaken` is part of what the end of the lease waits for, so that the differences it writes are complete. */
