@@ -83,6 +83,18 @@ export function balanceMilli(bucket: Bucket, index: number, nowMs: number): numb
   return refilledMilli(bucket.limits[index]!, storedMilli(bucket, index), storedRemainder(bucket, index), nowMs - bucket.refilledAtMs);
 }
 
+/** Whether every limit holds its cost, refill included. One that costs nothing must not be in debt; a hidden one is not asked. */
+export function holds(bucket: Bucket, costsMilli: readonly number[], nowMs: number): boolean {
+  const { limits, balances } = bucket;
+  const elapsedMs = nowMs - bucket.refilledAtMs;
+  for (let index = 0; index < limits.length; index += 1) {
+    const limit = limits[index]!;
+    const at = index * FIELDS;
+    if (!limit.hidden && refilledMilli(limit, balances[at]!, balances[at + 1]!, elapsedMs) < costsMilli[index]!) return false;
+  }
+  return true;
+}
+
 /** Whether every limit, the hidden ones too, is full: such a bucket says nothing that a new one would not say. */
 export function isFull(bucket: Bucket, nowMs: number): boolean {
   return bucket.limits.every((limit, index) => balanceMilli(bucket, index, nowMs) >= ceilingMilli(limit));
@@ -198,8 +210,10 @@ export function scaledRemainder(remainder: number, from: number, to: number): nu
 }
 
 /**
- * Tokens after `elapsedMs`: with `elapsed = n·period + r`, the credit is `n·amount + ⌊(r·amount + remainder) / period⌋`, cut off at
- * the ceiling. `(amount + 1)·period` is safe for every valid limit, and whole periods are only multiplied when they do not fill the bucket.
+ * Tokens after `elapsedMs`: what was earned, in units of 1/period, is `elapsed·amount + remainder`; its whole part is the credit, cut off
+ * at the ceiling. Where that product leaves the safe range, it is split: with `elapsed = n·period + r` the credit is
+ * `n·amount + ⌊(r·amount + remainder) / period⌋`. `(amount + 1)·period` is safe for every valid limit, and whole periods are only multiplied
+ * when they do not fill the bucket. The split alone would do, but its divisions with remainder took a third of an acquire.
  */
 function refilledMilli(limit: BucketLimit, stored: number, remainder: number, elapsedMs: number): number {
   const ceiling = ceilingMilli(limit);
@@ -208,6 +222,8 @@ function refilledMilli(limit: BucketLimit, stored: number, remainder: number, el
   const missing = ceiling - stored;
   if (missing <= 0) return ceiling;
   if (missing > Number.MAX_SAFE_INTEGER) return refilledFromAbyss(limit, stored, remainder, elapsedMs);
+  const earned = elapsedMs * amount + remainder;
+  if (earned <= Number.MAX_SAFE_INTEGER) return Math.min(ceiling, stored + Math.floor(earned / period));
   const rest = elapsedMs % period;
   const periods = (elapsedMs - rest) / period;
   if (periods > (missing - (missing % amount)) / amount) return ceiling;
@@ -222,7 +238,10 @@ function refilledFromAbyss(limit: BucketLimit, stored: number, remainder: number
 }
 
 function remainderAfter({ amount, period }: BucketLimit, remainder: number, elapsedMs: number): number {
-  return elapsedMs <= 0 ? remainder : ((elapsedMs % period) * amount + remainder) % period;
+  if (elapsedMs <= 0) return remainder;
+  const earned = elapsedMs * amount + remainder;
+  if (earned <= Number.MAX_SAFE_INTEGER) return earned - Math.floor(earned / period) * period;
+  return ((elapsedMs % period) * amount + remainder) % period;
 }
 
 /** The exact inverse of the credit: the fewest milliseconds that earn what is missing. */

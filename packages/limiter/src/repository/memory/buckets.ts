@@ -27,11 +27,15 @@ const SWEPT_PER_BUCKET = 2;
 
 /** One bucket of a call. `cell` is undefined until the bucket exists. */
 interface CellCharge extends Charge {
+  readonly costs: readonly number[];
   cell: Cell | undefined;
 }
 
+/** What is written to a bucket: whole tokens by name, and the same in millitokens by index. */
+type Cost = Pick<CellCharge, "amounts" | "costs">;
+
 interface MemoryReceipt extends Receipt {
-  readonly parts: CellCharge[];
+  parts: readonly CellCharge[];
   ended: boolean;
 }
 
@@ -68,16 +72,12 @@ export class MemoryBuckets implements BucketStore {
     const nowMs = this.#surroundings.nowMs();
     const charges = this.#charges(request, nowMs);
     if (!fits(charges, nowMs)) return this.#refuse(charges, nowMs);
-    const receipt = (extending ?? { parts: [], ended: false }) as MemoryReceipt;
-    const limitNames: ReadonlySet<string>[] = [];
     for (const charge of charges) {
       if (charge.cell === undefined) charge.cell = this.#create(charge, nowMs);
       else if (charge.bucket !== charge.cell) this.#replace(charge.cell, charge.bucket);
-      this.#write(charge.cell, charge.amounts, extending === undefined ? 1 : 0, nowMs);
-      receipt.parts.push(charge);
-      if (charge.entityId === request.entityId) limitNames.push(charge.policy.names);
+      this.#write(charge.cell, charge, extending === undefined ? 1 : 0, nowMs);
     }
-    return { granted: true, receipt, limitNames };
+    return { granted: true, receipt: receiptFor(charges, extending), limitNames: namesOf(request, charges) };
   }
 
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): void {
@@ -132,31 +132,37 @@ export class MemoryBuckets implements BucketStore {
   }
 
   /** Every bucket that a call takes from: for each resource the entity's, then its parent's. */
-  #charges({ entityId, charges, override }: ConsumeRequest, nowMs: number): CellCharge[] {
+  #charges({ entityId, charges, override }: ConsumeRequest, nowMs: number): readonly CellCharge[] {
     const entity = this.#surroundings.entities.get(entityId);
-    const all: CellCharge[] = [];
-    for (const { resource, amounts } of charges) {
-      const own = this.#charge(entityId, resource, amounts, override, nowMs);
-      if (own === undefined)
-        throw new ValidationError(
-          "limits",
-          entityId,
-          `no limits are configured for ${entityId} on ${resource}; set some at any level, or pass limits`,
-        );
-      checkNames(amounts, own.policy.names, "consume");
-      all.push(own);
-      if (entity?.cascade !== true || entity.parentId === undefined) continue;
-      const parents = this.#charge(entity.parentId, resource, amounts, undefined, nowMs);
-      if (parents !== undefined) all.push({ ...parents, amounts: amountsUnder(parents.policy, amounts) });
-    }
-    return all;
+    const own = charges.map(({ resource, amounts }) => this.#ownCharge(entityId, resource, amounts, override, nowMs));
+    if (entity?.cascade !== true || entity.parentId === undefined) return own;
+    const { parentId } = entity;
+    return own.flatMap((charge) => {
+      const parents = this.#charge(parentId, charge.resource, charge.amounts, undefined, nowMs);
+      if (parents === undefined) return [charge];
+      const amounts = amountsUnder(parents.policy, charge.amounts);
+      return [charge, { ...parents, amounts, costs: costsMilli(parents.bucket, amounts) }];
+    });
+  }
+
+  #ownCharge(entityId: string, resource: string, amounts: Amounts, override: Policy | undefined, nowMs: number): CellCharge {
+    const own = this.#charge(entityId, resource, amounts, override, nowMs);
+    if (own === undefined)
+      throw new ValidationError(
+        "limits",
+        entityId,
+        `no limits are configured for ${entityId} on ${resource}; set some at any level, or pass limits`,
+      );
+    checkNames(amounts, own.policy.names, "consume");
+    return own;
   }
 
   #charge(entityId: string, resource: string, amounts: Amounts, override: Policy | undefined, nowMs: number): CellCharge | undefined {
     const cell = this.#cells.get(resource)?.get(entityId);
     const policy = override ?? this.#policy(entityId, resource, cell);
     if (policy === undefined) return undefined;
-    return { entityId, resource, policy, amounts, cell, bucket: underPolicy(cell, policy, nowMs) };
+    const bucket = underPolicy(cell, policy, nowMs);
+    return { entityId, resource, policy, bucket, amounts, costs: costsMilli(bucket, amounts), cell };
   }
 
   #policy(entityId: string, resource: string, cell: Cell | undefined): Policy | undefined {
@@ -187,8 +193,8 @@ export class MemoryBuckets implements BucketStore {
     return { granted: false, statuses: statusesOf(charges, nowMs) };
   }
 
-  #write(cell: Cell, amounts: Amounts, requests: number, nowMs: number): void {
-    applyInPlace(cell, costsMilli(cell, amounts), nowMs);
+  #write(cell: Cell, { amounts, costs }: Cost, requests: number, nowMs: number): void {
+    applyInPlace(cell, costs, nowMs);
     if (cell instanceof MeteredCell) this.#surroundings.usage?.record(cell.meter, amounts, requests, nowMs);
     this.writes += 1;
   }
@@ -205,7 +211,7 @@ export class MemoryBuckets implements BucketStore {
     if (part.cell !== undefined && this.#deleted.has(part.cell)) return;
     const cell =
       this.#cells.get(resource)?.get(entityId) ?? this.#create({ ...part, bucket: fullBucket(policy.bucketLimits, nowMs) }, nowMs);
-    this.#write(cell, amounts, requests, nowMs);
+    this.#write(cell, { amounts, costs: costsMilli(cell, amounts) }, requests, nowMs);
   }
 
   #create({ entityId, resource, policy, bucket }: CellCharge, nowMs: number): Cell {
@@ -242,6 +248,20 @@ export class MemoryBuckets implements BucketStore {
   #stored(entityId: string, resource: string, cell: Cell | undefined): readonly StoredBucket[] {
     return cell === undefined ? [] : [{ entityId, resource, shard: 0, shardCount: 1, bucket: cell.snapshot() }];
   }
+}
+
+/** A new receipt, or the one that a lease already has with more on it. */
+function receiptFor(charges: readonly CellCharge[], extending: Receipt | undefined): MemoryReceipt {
+  if (extending === undefined) return { parts: charges, ended: false };
+  const receipt = extending as MemoryReceipt;
+  receipt.parts = [...receipt.parts, ...charges];
+  return receipt;
+}
+
+/** The names of the limits of each resource that the call named. */
+function namesOf({ entityId, charges: asked }: ConsumeRequest, charges: readonly CellCharge[]): readonly ReadonlySet<string>[] {
+  const own = asked.length === charges.length ? charges : charges.filter((charge) => charge.entityId === entityId);
+  return own.map(({ policy }) => policy.names);
 }
 
 /** Ends a receipt. A second end finds nothing left to do, so a retry after an unknown outcome is harmless. */
