@@ -53,7 +53,8 @@ export class DynamoStore implements Store {
     this.versions = new DynamoVersions(connection, this.#reader);
     this.capabilities = {
       auditLogging: true,
-      usageSnapshots: true,
+      // Snapshots can be read, but nothing writes them before there is an aggregator behind the table's stream.
+      usageSnapshots: false,
       infrastructureManagement: true,
       changeStreams: options.stream,
       batchOperations: true,
