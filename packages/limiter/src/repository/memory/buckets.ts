@@ -14,6 +14,7 @@ import {
 import type { Entity } from "../../core/entity.ts";
 import { ValidationError } from "../../core/errors.ts";
 import type { Policy } from "../../core/policy.ts";
+import { settlementOf } from "../../core/settlement.ts";
 import type { ConsumeOutcome, ConsumeRequest, Receipt, ResourceAmounts } from "../port.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import type { MemoryUsage, Meter } from "./usage.ts";
@@ -36,6 +37,8 @@ interface Cell {
 /** One bucket of a call. `cell` is undefined until the bucket exists. */
 interface CellCharge extends Charge {
   cell: Cell | undefined;
+  /** 1 when it counted as a request: the acquire does, what `lease.consume` takes later does not. */
+  requests: 0 | 1;
 }
 
 interface MemoryReceipt extends Receipt {
@@ -79,7 +82,8 @@ export class MemoryBuckets implements BucketStore {
       const cell = charge.cell ?? this.#create(charge, nowMs);
       charge.cell = cell;
       cell.bucket = charge.bucket;
-      this.#write(cell, charge.amounts, extending === undefined ? 1 : 0, nowMs);
+      charge.requests = extending === undefined ? 1 : 0;
+      this.#write(cell, charge.amounts, charge.requests, nowMs);
       receipt.parts.push(charge);
     }
     return {
@@ -93,19 +97,14 @@ export class MemoryBuckets implements BucketStore {
     const { parts } = end(receipt as MemoryReceipt);
     const nowMs = this.#surroundings.nowMs();
     for (const { resource, amounts } of deltas) {
-      for (const part of oncePerBucket(parts, resource)) this.#writeLater(part, amountsUnder(part.policy, amounts), 0, nowMs);
+      for (const { part, amounts: share } of settlementOf(parts, resource, amounts)) this.#writeLater(part, share, 0, nowMs);
     }
   }
 
   giveBack(receipt: Receipt): void {
     const { parts } = end(receipt as MemoryReceipt);
     const nowMs = this.#surroundings.nowMs();
-    const counted = new Set<Cell | undefined>();
-    for (const part of parts) {
-      // The first part of a bucket was the acquire, which counted as a request; what `lease.consume` took later did not.
-      this.#writeLater(part, negated(part.amounts), counted.has(part.cell) ? 0 : -1, nowMs);
-      counted.add(part.cell);
-    }
+    for (const part of parts) this.#writeLater(part, negated(part.amounts), -part.requests, nowMs);
   }
 
   read(request: ConsumeRequest): readonly LimitStatus[] {
@@ -165,7 +164,7 @@ export class MemoryBuckets implements BucketStore {
     const cell = this.#cells.get(resource)?.get(entityId);
     const policy = override ?? this.#policy(entityId, resource, cell);
     if (policy === undefined) return undefined;
-    return { entityId, resource, policy, amounts, cell, bucket: underPolicy(cell?.bucket, policy, nowMs) };
+    return { entityId, resource, policy, amounts, cell, requests: 0, bucket: underPolicy(cell?.bucket, policy, nowMs) };
   }
 
   #policy(entityId: string, resource: string, cell: Cell | undefined): Policy | undefined {
@@ -246,12 +245,4 @@ function end(receipt: MemoryReceipt): { readonly parts: readonly CellCharge[] } 
   const parts = receipt.ended ? [] : receipt.parts;
   receipt.ended = true;
   return { parts };
-}
-
-/** The buckets of one resource that a lease took from, each once, however often it took. */
-function oncePerBucket(parts: readonly CellCharge[], resource: string): readonly CellCharge[] {
-  return parts.filter(
-    (part, index) =>
-      part.resource === resource && parts.findIndex((other) => other.entityId === part.entityId && other.resource === resource) === index,
-  );
 }
