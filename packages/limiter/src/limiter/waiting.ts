@@ -172,6 +172,7 @@ function assertGoesOn(waiter: Waiter): void {
   if (waiter.ended !== undefined) throw waiter.ended.reason;
 }
 
+/** Seconds carry whole milliseconds, which the product may miss: 2.007 · 1000 is more than 2007, and 1.001 · 1000 less than 1001. */
 function longestWaitMs(statuses: readonly LimitStatus[]): number {
-  return Math.max(...statuses.map(({ retryAfterSeconds }) => retryAfterSeconds * 1000));
+  return Math.max(...statuses.map(({ retryAfterSeconds }) => Math.round(retryAfterSeconds * 1000)));
 }
