@@ -14,6 +14,7 @@ import {
 import type { Entity } from "../../core/entity.ts";
 import { ValidationError } from "../../core/errors.ts";
 import type { Policy } from "../../core/policy.ts";
+import { settlementOf } from "../../core/settlement.ts";
 import type { ConsumeOutcome, ConsumeRequest, Receipt, ResourceAmounts } from "../port.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import { Cell, MeteredCell, type Terms } from "./cell.ts";
@@ -29,6 +30,8 @@ const SWEPT_PER_BUCKET = 2;
 interface CellCharge extends Charge {
   readonly costs: readonly number[];
   cell: Cell | undefined;
+  /** 1 when it counted as a request: the acquire does, what `lease.consume` takes later does not. */
+  requests: 0 | 1;
 }
 
 /** What is written to a bucket: whole tokens by name, and the same in millitokens by index. */
@@ -75,7 +78,8 @@ export class MemoryBuckets implements BucketStore {
     for (const charge of charges) {
       if (charge.cell === undefined) charge.cell = this.#create(charge, nowMs);
       else if (charge.bucket !== charge.cell) this.#replace(charge.cell, charge.bucket);
-      this.#write(charge.cell, charge, extending === undefined ? 1 : 0, nowMs);
+      charge.requests = extending === undefined ? 1 : 0;
+      this.#write(charge.cell, charge, charge.requests, nowMs);
     }
     return { granted: true, receipt: receiptFor(charges, extending), limitNames: namesOf(request, charges) };
   }
@@ -84,19 +88,14 @@ export class MemoryBuckets implements BucketStore {
     const { parts } = end(receipt as MemoryReceipt);
     const nowMs = this.#surroundings.nowMs();
     for (const { resource, amounts } of deltas) {
-      for (const part of oncePerBucket(parts, resource)) this.#writeLater(part, amountsUnder(part.policy, amounts), 0, nowMs);
+      for (const { part, amounts: share } of settlementOf(parts, resource, amounts)) this.#writeLater(part, share, 0, nowMs);
     }
   }
 
   giveBack(receipt: Receipt): void {
     const { parts } = end(receipt as MemoryReceipt);
     const nowMs = this.#surroundings.nowMs();
-    const counted = new Set<Cell | undefined>();
-    for (const part of parts) {
-      // The first part of a bucket was the acquire, which counted as a request; what `lease.consume` took later did not.
-      this.#writeLater(part, negated(part.amounts), counted.has(part.cell) ? 0 : -1, nowMs);
-      counted.add(part.cell);
-    }
+    for (const part of parts) this.#writeLater(part, negated(part.amounts), -part.requests, nowMs);
   }
 
   read(request: ConsumeRequest): readonly LimitStatus[] {
@@ -162,7 +161,7 @@ export class MemoryBuckets implements BucketStore {
     const policy = override ?? this.#policy(entityId, resource, cell);
     if (policy === undefined) return undefined;
     const bucket = underPolicy(cell, policy, nowMs);
-    return { entityId, resource, policy, bucket, amounts, costs: costsMilli(bucket, amounts), cell };
+    return { entityId, resource, policy, bucket, amounts, costs: costsMilli(bucket, amounts), cell, requests: 0 };
   }
 
   #policy(entityId: string, resource: string, cell: Cell | undefined): Policy | undefined {
@@ -269,12 +268,4 @@ function end(receipt: MemoryReceipt): { readonly parts: readonly CellCharge[] } 
   const parts = receipt.ended ? [] : receipt.parts;
   receipt.ended = true;
   return { parts };
-}
-
-/** The buckets of one resource that a lease took from, each once, however often it took. */
-function oncePerBucket(parts: readonly CellCharge[], resource: string): readonly CellCharge[] {
-  return parts.filter(
-    (part, index) =>
-      part.resource === resource && parts.findIndex((other) => other.entityId === part.entityId && other.resource === resource) === index,
-  );
 }
