@@ -5,6 +5,7 @@ import {
   amountsUnder,
   costsMilli,
   fits,
+  isUnder,
   negated,
   statusesOf,
   underPolicy,
@@ -24,11 +25,14 @@ const FORGET_ABOVE = 10_000;
 /** Buckets that each new one looks at: two, so that forgetting outpaces creation. */
 const SWEPT_PER_BUCKET = 2;
 
+/** The version of a policy that was not resolved: an override, or what a lease began with. The next call asks for the policy that holds. */
+const UNRESOLVED = -1;
+
 /** A bucket in place, with what a decision needs at hand. */
 interface Cell {
   bucket: Bucket;
   policy: Policy;
-  /** The version of the configuration that `policy` was resolved at; -1 when it was an override. */
+  /** The version of the configuration that `policy` was resolved at. */
   version: number;
   meter: Meter | undefined;
 }
@@ -36,6 +40,8 @@ interface Cell {
 /** One bucket of a call. `cell` is undefined until the bucket exists. */
 interface CellCharge extends Charge {
   cell: Cell | undefined;
+  /** Requests that the charge counted as: 1 for an acquire, 0 for what its lease took later. */
+  requests: number;
 }
 
 interface MemoryReceipt extends Receipt {
@@ -62,6 +68,8 @@ export class MemoryBuckets implements BucketStore {
   readonly #deleted = new WeakSet<Cell>();
   readonly #surroundings: Surroundings;
   #count = 0;
+  /** Buckets that are still to be looked at for those that were created. */
+  #unswept = 0;
   #sweep: Iterator<{ readonly entityId: string; readonly resource: string; readonly cell: Cell }> = [].values();
   writes = 0;
 
@@ -72,14 +80,17 @@ export class MemoryBuckets implements BucketStore {
   consume(request: ConsumeRequest, extending?: Receipt): ConsumeOutcome {
     this.#surroundings.assertActive();
     const nowMs = this.#surroundings.nowMs();
+    this.#forgetSome(nowMs);
     const charges = this.#charges(request, nowMs);
     if (!fits(charges, nowMs)) return this.#refuse(charges, nowMs);
     const receipt = (extending ?? { parts: [], ended: false }) as MemoryReceipt;
     for (const charge of charges) {
-      const cell = charge.cell ?? this.#create(charge, nowMs);
+      const cell =
+        charge.cell ?? this.#create(charge, charge.policy.source === "override" ? UNRESOLVED : this.#surroundings.policies.version);
       charge.cell = cell;
+      charge.requests = extending === undefined ? 1 : 0;
       cell.bucket = charge.bucket;
-      this.#write(cell, charge.amounts, extending === undefined ? 1 : 0, nowMs);
+      this.#write(cell, charge.amounts, charge.requests, nowMs);
       receipt.parts.push(charge);
     }
     return {
@@ -100,12 +111,7 @@ export class MemoryBuckets implements BucketStore {
   giveBack(receipt: Receipt): void {
     const { parts } = end(receipt as MemoryReceipt);
     const nowMs = this.#surroundings.nowMs();
-    const counted = new Set<Cell | undefined>();
-    for (const part of parts) {
-      // The first part of a bucket was the acquire, which counted as a request; what `lease.consume` took later did not.
-      this.#writeLater(part, negated(part.amounts), counted.has(part.cell) ? 0 : -1, nowMs);
-      counted.add(part.cell);
-    }
+    for (const part of parts) this.#writeLater(part, negated(part.amounts), -part.requests, nowMs);
   }
 
   read(request: ConsumeRequest): readonly LimitStatus[] {
@@ -165,7 +171,7 @@ export class MemoryBuckets implements BucketStore {
     const cell = this.#cells.get(resource)?.get(entityId);
     const policy = override ?? this.#policy(entityId, resource, cell);
     if (policy === undefined) return undefined;
-    return { entityId, resource, policy, amounts, cell, bucket: underPolicy(cell?.bucket, policy, nowMs) };
+    return { entityId, resource, policy, amounts, cell, requests: 0, bucket: underPolicy(cell?.bucket, policy, nowMs) };
   }
 
   #policy(entityId: string, resource: string, cell: Cell | undefined): Policy | undefined {
@@ -197,33 +203,43 @@ export class MemoryBuckets implements BucketStore {
     const { entityId, resource, policy } = part;
     if (part.cell !== undefined && this.#deleted.has(part.cell)) return;
     const cell =
-      this.#cells.get(resource)?.get(entityId) ?? this.#create({ ...part, bucket: fullBucket(policy.bucketLimits, nowMs) }, nowMs);
+      this.#cells.get(resource)?.get(entityId) ?? this.#create({ ...part, bucket: fullBucket(policy.bucketLimits, nowMs) }, UNRESOLVED);
     this.#write(cell, amounts, requests, nowMs);
   }
 
-  #create({ entityId, resource, policy, bucket }: CellCharge, nowMs: number): Cell {
+  #create({ entityId, resource, policy, bucket }: CellCharge, version: number): Cell {
     const cells = this.#cells.get(resource) ?? new Map<string, Cell>();
     this.#cells.set(resource, cells);
-    const { policies, usage } = this.#surroundings;
-    const cell: Cell = {
-      bucket,
-      policy,
-      version: policy.source === "override" ? -1 : policies.version,
-      meter: usage?.meter(entityId, resource),
-    };
+    const cell: Cell = { bucket, policy, version, meter: this.#surroundings.usage?.meter(entityId, resource) };
     cells.set(entityId, cell);
     this.#count += 1;
-    if (this.#count > FORGET_ABOVE) this.#forgetSome(nowMs);
+    if (this.#count > FORGET_ABOVE) this.#unswept += SWEPT_PER_BUCKET;
     return cell;
   }
 
-  /** Drops buckets that have refilled completely: a new one would say the same. Debt is never full, so it is never dropped. */
+  /**
+   * Drops buckets that have refilled completely: a new one would say the same. Debt is never full, so it is never dropped. Runs before a
+   * call looks at its buckets, never while it has them in hand: what it took from a dropped one would be lost.
+   */
   #forgetSome(nowMs: number): void {
-    for (let count = 0; count < SWEPT_PER_BUCKET; count += 1) {
+    for (; this.#unswept > 0; this.#unswept -= 1) {
       const { value, done } = this.#sweep.next();
       if (done) this.#sweep = this.#all();
-      else if (isFull(value.cell.bucket, nowMs)) this.#remove(value.entityId, value.resource);
+      else if (this.#saysNothing(value, nowMs)) this.#remove(value.entityId, value.resource);
     }
+  }
+
+  /** Whether a bucket is full as it stands and under the limits that hold now: one that an override made small must not come back large. */
+  #saysNothing(
+    { entityId, resource, cell }: { readonly entityId: string; readonly resource: string; readonly cell: Cell },
+    nowMs: number,
+  ): boolean {
+    if (!isFull(cell.bucket, nowMs)) return false;
+    const { policy: before } = cell;
+    const policy = this.#policy(entityId, resource, cell);
+    if (policy === undefined) return true;
+    if (policy !== before && isUnder(cell.bucket, before)) cell.bucket = underPolicy(cell.bucket, policy, nowMs);
+    return isFull(underPolicy(cell.bucket, policy, nowMs), nowMs);
   }
 
   *#all(): Generator<{ readonly entityId: string; readonly resource: string; readonly cell: Cell }> {
