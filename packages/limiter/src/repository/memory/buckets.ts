@@ -5,6 +5,7 @@ import {
   amountsUnder,
   costsMilli,
   fits,
+  isUnder,
   negated,
   statusesOf,
   underPolicy,
@@ -25,6 +26,9 @@ const FORGET_ABOVE = 10_000;
 
 /** Buckets that each new one looks at: two, so that forgetting outpaces creation. */
 const SWEPT_PER_BUCKET = 2;
+
+/** The version of a policy that was not resolved: an override, or what a lease began with. The next call asks for the policy that holds. */
+const UNRESOLVED = -1;
 
 /** One bucket of a call. `cell` is undefined until the bucket exists. */
 interface CellCharge extends Charge {
@@ -63,6 +67,8 @@ export class MemoryBuckets implements BucketStore {
   readonly #terms = new WeakMap<Policy, Terms>();
   readonly #surroundings: Surroundings;
   #count = 0;
+  /** Buckets that are still to be looked at for those that were created. */
+  #unswept = 0;
   #sweep: Iterator<{ readonly entityId: string; readonly resource: string; readonly cell: Cell }> = [].values();
   writes = 0;
 
@@ -73,10 +79,11 @@ export class MemoryBuckets implements BucketStore {
   consume(request: ConsumeRequest, extending?: Receipt): ConsumeOutcome {
     this.#surroundings.assertActive();
     const nowMs = this.#surroundings.nowMs();
+    this.#forgetSome(nowMs);
     const charges = this.#charges(request, nowMs);
     if (!fits(charges, nowMs)) return this.#refuse(charges, nowMs);
     for (const charge of charges) {
-      if (charge.cell === undefined) charge.cell = this.#create(charge, nowMs);
+      if (charge.cell === undefined) charge.cell = this.#create(charge, charge.policy.source === "override" ? UNRESOLVED : this.#surroundings.policies.version);
       else if (charge.bucket !== charge.cell) this.#replace(charge.cell, charge.bucket);
       charge.requests = extending === undefined ? 1 : 0;
       this.#write(charge.cell, charge, charge.requests, nowMs);
@@ -209,29 +216,42 @@ export class MemoryBuckets implements BucketStore {
     const { entityId, resource, policy } = part;
     if (part.cell !== undefined && this.#deleted.has(part.cell)) return;
     const cell =
-      this.#cells.get(resource)?.get(entityId) ?? this.#create({ ...part, bucket: fullBucket(policy.bucketLimits, nowMs) }, nowMs);
+      this.#cells.get(resource)?.get(entityId) ?? this.#create({ ...part, bucket: fullBucket(policy.bucketLimits, nowMs) }, UNRESOLVED);
     this.#write(cell, { amounts, costs: costsMilli(cell, amounts) }, requests, nowMs);
   }
 
-  #create({ entityId, resource, policy, bucket }: CellCharge, nowMs: number): Cell {
+  #create({ entityId, resource, policy, bucket }: CellCharge, version: number): Cell {
     const cells = this.#cells.get(resource) ?? new Map<string, Cell>();
     this.#cells.set(resource, cells);
-    const { policies, usage } = this.#surroundings;
-    const terms = this.#termsOf(policy, policy.source === "override" ? -1 : policies.version, bucket.limits);
+    const { usage } = this.#surroundings;
+    const terms = this.#termsOf(policy, version, bucket.limits);
     const cell = usage === undefined ? new Cell(bucket, terms) : new MeteredCell(bucket, terms, usage.meter(entityId, resource));
     cells.set(entityId, cell);
     this.#count += 1;
-    if (this.#count > FORGET_ABOVE) this.#forgetSome(nowMs);
+    if (this.#count > FORGET_ABOVE) this.#unswept += SWEPT_PER_BUCKET;
     return cell;
   }
 
-  /** Drops buckets that have refilled completely: a new one would say the same. Debt is never full, so it is never dropped. */
+  /**
+   * Drops buckets that have refilled completely: a new one would say the same. Debt is never full, so it is never dropped. Runs before a
+   * call looks at its buckets, never while it has them in hand: what it took from a dropped one would be lost.
+   */
   #forgetSome(nowMs: number): void {
-    for (let count = 0; count < SWEPT_PER_BUCKET; count += 1) {
+    for (; this.#unswept > 0; this.#unswept -= 1) {
       const { value, done } = this.#sweep.next();
       if (done) this.#sweep = this.#all();
-      else if (isFull(value.cell, nowMs)) this.#remove(value.entityId, value.resource);
+      else if (this.#saysNothing(value, nowMs)) this.#remove(value.entityId, value.resource);
     }
+  }
+
+  /** Whether a bucket is full as it stands and under the limits that hold now: one that an override made small must not come back large. */
+  #saysNothing(
+    { entityId, resource, cell }: { readonly entityId: string; readonly resource: string; readonly cell: Cell },
+    nowMs: number,
+  ): boolean {
+    if (!isFull(cell, nowMs)) return false;
+    const policy = this.#policy(entityId, resource, cell);
+    return policy === undefined || isFull(underPolicy(cell, policy, nowMs), nowMs);
   }
 
   *#all(): Generator<{ readonly entityId: string; readonly resource: string; readonly cell: Cell }> {
