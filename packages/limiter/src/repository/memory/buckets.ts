@@ -72,11 +72,13 @@ export class MemoryBuckets implements BucketStore {
     const nowMs = this.#surroundings.nowMs();
     const charges = this.#charges(request, nowMs);
     if (!fits(charges, nowMs)) return this.#refuse(charges, nowMs);
+    const countBefore = this.#count;
     for (const charge of charges) {
-      if (charge.cell === undefined) charge.cell = this.#create(charge, nowMs);
+      if (charge.cell === undefined) charge.cell = this.#create(charge);
       else if (charge.bucket !== charge.cell) this.#replace(charge.cell, charge.bucket);
       this.#write(charge.cell, charge, extending === undefined ? 1 : 0, nowMs);
     }
+    this.#forgetSome(this.#count - countBefore, nowMs);
     return { granted: true, receipt: receiptFor(charges, extending), limitNames: namesOf(request, charges) };
   }
 
@@ -214,12 +216,13 @@ export class MemoryBuckets implements BucketStore {
   #writeLater(part: CellCharge, amounts: Amounts, requests: number, nowMs: number): void {
     const { entityId, resource, policy } = part;
     if (part.cell !== undefined && this.#deleted.has(part.cell)) return;
-    const cell =
-      this.#cells.get(resource)?.get(entityId) ?? this.#create({ ...part, bucket: fullBucket(policy.bucketLimits, nowMs) }, nowMs);
+    const countBefore = this.#count;
+    const cell = this.#cells.get(resource)?.get(entityId) ?? this.#create({ ...part, bucket: fullBucket(policy.bucketLimits, nowMs) });
     this.#write(cell, { amounts, costs: costsMilli(cell, amounts) }, requests, nowMs);
+    this.#forgetSome(this.#count - countBefore, nowMs);
   }
 
-  #create({ entityId, resource, policy, bucket }: CellCharge, nowMs: number): Cell {
+  #create({ entityId, resource, policy, bucket }: CellCharge): Cell {
     const cells = this.#cells.get(resource) ?? new Map<string, Cell>();
     this.#cells.set(resource, cells);
     const { policies, usage } = this.#surroundings;
@@ -227,13 +230,16 @@ export class MemoryBuckets implements BucketStore {
     const cell = usage === undefined ? new Cell(bucket, terms) : new MeteredCell(bucket, terms, usage.meter(entityId, resource));
     cells.set(entityId, cell);
     this.#count += 1;
-    if (this.#count > FORGET_ABOVE) this.#forgetSome(nowMs);
     return cell;
   }
 
-  /** Drops buckets that have refilled completely: a new one would say the same. Debt is never full, so it is never dropped. */
-  #forgetSome(nowMs: number): void {
-    for (let count = 0; count < SWEPT_PER_BUCKET; count += 1) {
+  /**
+   * Drops buckets that have refilled completely: a new one would say the same. Debt is never full, so it is never dropped. Only after
+   * everything was written: a bucket that is about to be charged may still be full.
+   */
+  #forgetSome(created: number, nowMs: number): void {
+    if (this.#count <= FORGET_ABOVE) return;
+    for (let count = 0; count < created * SWEPT_PER_BUCKET; count += 1) {
       const { value, done } = this.#sweep.next();
       if (done) this.#sweep = this.#all();
       else if (isFull(value.cell, nowMs)) this.#remove(value.entityId, value.resource);
