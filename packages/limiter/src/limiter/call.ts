@@ -26,13 +26,13 @@ export interface AcquireRequest {
 /** More resources than this in one call would not fit one transaction of every backend. */
 const MAX_RESOURCES = 16;
 
-/** Checks a request and puts it into the words of the port. */
+/** Checks a request and puts it into the words of the port. Amounts are copied: the caller may use its object again, and a lease lives on. */
 export function consumeRequest(request: AcquireRequest): ConsumeRequest {
   const entityId = checkEntityId(request.entityId);
   const resource = resourceName(request.resource);
   checkAmounts(request.consume, "consume");
   const override = request.limits === undefined ? undefined : policyOf(checkLimits(request.limits), "override");
-  const own = { resource, amounts: request.consume };
+  const own = { resource, amounts: { ...request.consume } };
   return { entityId, charges: request.also === undefined ? [own] : [own, ...furtherResources(request, request.also)], override };
 }
 
@@ -52,7 +52,7 @@ function furtherResources({ resource, limits }: AcquireRequest, also: Readonly<R
     resourceName(name, "also");
     if (name === resource) throw new ValidationError("also", name, "names the call's own resource; put its amounts into consume");
     checkAmounts(amounts, `also.${name}`);
-    return { resource: name, amounts };
+    return { resource: name, amounts: { ...amounts } };
   });
   if (further.length + 1 > MAX_RESOURCES)
     throw new ValidationError("also", further.length + 1, `a call may name at most ${MAX_RESOURCES} resources`);
