@@ -83,7 +83,8 @@ export class MemoryBuckets implements BucketStore {
     const charges = this.#charges(request, nowMs);
     if (!fits(charges, nowMs)) return this.#refuse(charges, nowMs);
     for (const charge of charges) {
-      if (charge.cell === undefined) charge.cell = this.#create(charge, charge.policy.source === "override" ? UNRESOLVED : this.#surroundings.policies.version);
+      if (charge.cell === undefined)
+        charge.cell = this.#create(charge, charge.policy.source === "override" ? UNRESOLVED : this.#surroundings.policies.version);
       else if (charge.bucket !== charge.cell) this.#replace(charge.cell, charge.bucket);
       charge.requests = extending === undefined ? 1 : 0;
       this.#write(charge.cell, charge, charge.requests, nowMs);
@@ -138,32 +139,37 @@ export class MemoryBuckets implements BucketStore {
   }
 
   /** Every bucket that a call takes from: for each resource the entity's, then its parent's. */
-  #charges({ entityId, charges, override }: ConsumeRequest, nowMs: number): readonly CellCharge[] {
-    const entity = this.#surroundings.entities.get(entityId);
-    const own = charges.map(({ resource, amounts }) => this.#ownCharge(entityId, resource, amounts, override, nowMs));
-    if (entity?.cascade !== true || entity.parentId === undefined) return own;
-    const { parentId } = entity;
-    return own.flatMap((charge) => {
-      const parents = this.#charge(parentId, charge.resource, charge.amounts, undefined, nowMs);
-      if (parents === undefined) return [charge];
-      const amounts = amountsUnder(parents.policy, charge.amounts);
-      return [charge, { ...parents, amounts, costs: costsMilli(parents.bucket, amounts) }];
+  #charges(request: ConsumeRequest, nowMs: number): readonly CellCharge[] {
+    const entity = this.#surroundings.entities.get(request.entityId);
+    const parentId = entity?.cascade === true ? entity.parentId : undefined;
+    // Most calls have one resource and no parent, and need no closure to tell.
+    if (request.charges.length === 1 && parentId === undefined) return [this.#ownCharge(request, request.charges[0]!, nowMs)];
+    return this.#chargesOfMany(request, parentId, nowMs);
+  }
+
+  #chargesOfMany(request: ConsumeRequest, parentId: string | undefined, nowMs: number): readonly CellCharge[] {
+    return request.charges.flatMap((asked) => {
+      const own = this.#ownCharge(request, asked, nowMs);
+      const parents = parentId === undefined ? undefined : this.#charge(parentId, asked, undefined, nowMs);
+      if (parents === undefined) return [own];
+      const amounts = amountsUnder(parents.policy, asked.amounts);
+      return [own, { ...parents, amounts, costs: costsMilli(parents.bucket, amounts) }];
     });
   }
 
-  #ownCharge(entityId: string, resource: string, amounts: Amounts, override: Policy | undefined, nowMs: number): CellCharge {
-    const own = this.#charge(entityId, resource, amounts, override, nowMs);
+  #ownCharge({ entityId, override }: ConsumeRequest, asked: ResourceAmounts, nowMs: number): CellCharge {
+    const own = this.#charge(entityId, asked, override, nowMs);
     if (own === undefined)
       throw new ValidationError(
         "limits",
         entityId,
-        `no limits are configured for ${entityId} on ${resource}; set some at any level, or pass limits`,
+        `no limits are configured for ${entityId} on ${asked.resource}; set some at any level, or pass limits`,
       );
-    checkNames(amounts, own.policy.names, "consume");
+    checkNames(asked.amounts, own.policy.names, "consume");
     return own;
   }
 
-  #charge(entityId: string, resource: string, amounts: Amounts, override: Policy | undefined, nowMs: number): CellCharge | undefined {
+  #charge(entityId: string, { resource, amounts }: ResourceAmounts, override: Policy | undefined, nowMs: number): CellCharge | undefined {
     const cell = this.#cells.get(resource)?.get(entityId);
     const policy = override ?? this.#policy(entityId, resource, cell);
     if (policy === undefined) return undefined;
@@ -250,8 +256,11 @@ export class MemoryBuckets implements BucketStore {
     nowMs: number,
   ): boolean {
     if (!isFull(cell, nowMs)) return false;
+    const { policy: before } = cell.terms;
     const policy = this.#policy(entityId, resource, cell);
-    return policy === undefined || isFull(underPolicy(cell, policy, nowMs), nowMs);
+    if (policy === undefined) return true;
+    if (policy !== before && isUnder(cell, before)) this.#replace(cell, underPolicy(cell, policy, nowMs));
+    return isFull(underPolicy(cell, policy, nowMs), nowMs);
   }
 
   *#all(): Generator<{ readonly entityId: string; readonly resource: string; readonly cell: Cell }> {
