@@ -10,7 +10,7 @@ export interface BucketLimit {
   /** The rate in lowest terms: `amount` millitokens every `period` milliseconds. */
   readonly amount: number;
   readonly period: number;
-  /** Left the policy before it was full: it is refilled with the others, but neither shown nor charged, and it resumes if it comes back. */
+  /** Left the policy: it is refilled with the others, but neither shown nor charged, and it resumes if it comes back. */
   readonly hidden: boolean;
 }
 
@@ -159,8 +159,9 @@ export function waitMs(bucket: Bucket, index: number, neededMilli: number, nowMs
 
 /**
  * The bucket under another list of limits. Nothing is minted however often lists change: what a limit earned so far it earned at
- * its old rate; a lowered capacity cuts off; a limit that leaves stays, hidden, until it is full, so that only a limit that was
- * never here, or was full when it left, starts full. With `keepCut`, a limit that would be cut off keeps its old parameters: for a
+ * its old rate; a lowered capacity cuts off; a limit that leaves stays, hidden, so that only a limit that was never here starts full.
+ * It stays when it is full too: otherwise lowering a capacity to the balance, removing the limit and adding it again with its old
+ * capacity would fill it, which three calls with overrides can do. With `keepCut`, a limit that would be cut off keeps its old parameters: for a
  * refusal, which must take nothing away, but must let the others earn at their new rates, or a call that is refused would never fit.
  */
 export function withLimits(bucket: Bucket, wanted: readonly BucketLimit[], nowMs: number, { keepCut = false } = {}): Bucket {
@@ -183,12 +184,16 @@ export function withLimits(bucket: Bucket, wanted: readonly BucketLimit[], nowMs
     else add(limit, ...converted(old, index, limit));
   }
   old.limits.forEach((limit, index) => {
-    if (wanted.some((other) => other.limit.name === limit.limit.name) || storedMilli(old, index) >= ceilingMilli(limit)) return;
+    if (wanted.some((other) => other.limit.name === limit.limit.name)) return;
+    if (limits.length >= MOST_LIMITS && storedMilli(old, index) >= ceilingMilli(limit)) return;
     add(limit.hidden ? limit : { ...limit, hidden: true }, storedMilli(old, index), storedRemainder(old, index), consumedMilli(old, index));
   });
   const same = limits.length === wanted.length && limits.every((limit, index) => limit === wanted[index]);
   return { limits: same ? wanted : limits, refilledAtMs: old.refilledAtMs, balances };
 }
+
+/** A bucket that has seen more names than this drops hidden limits that are full: whoever makes names up must not fill the store. */
+const MOST_LIMITS = 64;
 
 /** Numbers per limit in `balances`. */
 const FIELDS = 3;
