@@ -18,6 +18,8 @@ export type EngineName = "dynoxide" | "dynamodb-local" | "endpoint";
 
 /** Long enough for a JVM on a busy machine. */
 const START_TIMEOUT_MS = 60_000;
+/** A fresh JVM needs seconds for its first answers. */
+const TEST_TIMEOUT_MS = 30_000;
 const POLL_MS = 20;
 
 const dynoxide = fileURLToPath(new URL("../../../../node_modules/@dynoxide/linux-x64/dynoxide", import.meta.url));
@@ -58,7 +60,7 @@ export async function startEngine(name: EngineName = chosenEngine()): Promise<En
 export function describeWithEngine(title: string, body: (engine: () => Engine) => void): void {
   const missing = whyMissing();
   if (missing !== undefined) return withoutEngine(title, missing);
-  describe(title, () => {
+  describe(title, { timeout: TEST_TIMEOUT_MS }, () => {
     let engine: Engine | undefined;
     beforeAll(async () => {
       engine = await startEngine();

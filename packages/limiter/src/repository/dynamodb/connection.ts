@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { Clock, Random } from "../system-clock.ts";
+import { startTimeout, type Clock, type Random } from "../system-clock.ts";
 import type { AttributeMap } from "./attribute-values.ts";
 import { ConditionFailed, contention, TransactionCancelled, translated, type CancellationReason } from "./client-errors.ts";
 import { isTransient, retrying, type RetryOptions } from "./retry.ts";
@@ -71,14 +71,16 @@ export class Connection {
   /** One attempt. `TableName` is added unless the input names its tables itself. */
   async call<Output extends object>(operation: string, input: object, { signal }: CallOptions = {}): Promise<Output> {
     signal?.throwIfAborted();
-    const timeout = AbortSignal.timeout(this.#requestTimeoutMs);
-    const either = signal === undefined ? timeout : AbortSignal.any([signal, timeout]);
+    const timeout = startTimeout(this.#requestTimeoutMs);
+    const either = signal === undefined ? timeout.signal : AbortSignal.any([signal, timeout.signal]);
     try {
       return (await this.#transport.call(operation, this.#addressed(input), { signal: either })) as Output;
     } catch (error) {
       // The caller's own abort is the caller's; ours is a time-out, whatever the transport made of it.
       if (signal?.aborted) throw signal.reason;
-      throw translated(timeout.aborted ? timeout.reason : error, { tableName: this.tableName, operation });
+      throw translated(timeout.signal.aborted ? timeout.signal.reason : error, { tableName: this.tableName, operation });
+    } finally {
+      timeout.clear();
     }
   }
 

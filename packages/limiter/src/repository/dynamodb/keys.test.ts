@@ -68,6 +68,10 @@ describe("keys", () => {
           expect(keys.parseConfigKey(keys.configKey(id, key))).toEqual({ ns: id, ...key });
         const usage = { entityId: entity, resource: of, window: length, startMs: name.startMs };
         expect(keys.parseUsageKey(keys.usageKey(id, usage))).toEqual({ ns: id, ...usage });
+        expect(keys.parseChild(keys.childKeys(id, "parent", entity).GSI1SK)).toBe(entity);
+        expect(keys.parseNamespaceName(keys.namespaceNameKey("prod").SK)).toBe("prod");
+        expect(keys.parseNamespaceId(keys.namespaceIdKey(id).SK)).toBe(id);
+        expect(keys.parseEventId(keys.auditKey(id, entity, "01H").SK)).toBe("01H");
         expect(keys.parseEntityConfigIndex(keys.entityConfigIndexKeys(id, entity, of).GSI4SK)).toEqual({ entityId: entity, resource: of });
       }),
     );
