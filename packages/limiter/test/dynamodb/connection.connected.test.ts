@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { InfrastructureNotFoundError, RateLimiterUnavailable } from "../../src/core/errors.ts";
 import { batchGet, batchWrite, keyOf, marshalKey, queryAll } from "../../src/repository/dynamodb/batch.ts";
 import { isUnknownOutcome } from "../../src/repository/dynamodb/client-errors.ts";
+import { sdkTransport } from "../../src/repository/dynamodb/sdk-transport.ts";
 import { createTable, deleteTable, tableDeclaration, tableExists } from "../../src/repository/dynamodb/table.ts";
 import { connect, connectToNewTable, type TestTable } from "./connect.ts";
 import { describeWithEngine } from "./engine.ts";
@@ -183,6 +184,21 @@ describeWithEngine("a connection", (engine) => {
     expect(await tableExists(connection)).toBe(false);
     await expect(connection.call("GetItem", { Key: marshalKey({ PK: "a", SK: "b" }) })).rejects.toThrow(InfrastructureNotFoundError);
     connection.close();
+  });
+
+  it("hears the server's time with every answer, refusals included", async () => {
+    const dates: (string | undefined)[] = [];
+    const { transport } = await sdkTransport({
+      endpointUrl: proxy.endpointUrl,
+      region: "us-east-1",
+      onServerDate: (date) => dates.push(date),
+    });
+    const describeTable = async (TableName: string): Promise<object> =>
+      transport.call("DescribeTable", { TableName }, { signal: AbortSignal.timeout(10_000) });
+    await describeTable(table.connection.tableName);
+    await expect(describeTable("no-such-table")).rejects.toThrow();
+    expect(dates.map((date) => Number.isNaN(Date.parse(date ?? "")))).toEqual([false, false]);
+    transport.close();
   });
 
   it("reaches a table again after an outage, without being opened again", async () => {

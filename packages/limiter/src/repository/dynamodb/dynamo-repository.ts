@@ -3,13 +3,15 @@ import type { OnUnavailable } from "../../core/policy.ts";
 import type { UsageWindow } from "../../core/usage.ts";
 import { newNamespaceId } from "../management/namespaces.ts";
 import { VERSION } from "../../version.ts";
+import type { Repository } from "../repository.ts";
 import { DEFAULT_NAMESPACE, StoreRepository, type Scope } from "../store-repository.ts";
 import { systemClock, systemRandom } from "../system-clock.ts";
 import { Connection } from "./connection.ts";
 import { DynamoStore } from "./dynamo-store.ts";
-import { resolveOptions, type DynamoOptions, type ResolvedOptions } from "./options.ts";
+import { resolveOptions, ttlMultiplier, type DynamoOptions, type ResolvedOptions } from "./options.ts";
 import { assertCompatible, SCHEMA_VERSION } from "./schema-version.ts";
-import { sdkTransport, wrappedClient, type SdkConnection } from "./sdk-transport.ts";
+import { ServerClock } from "./server-clock.ts";
+import { sdkTransport, wrappedClient, type SdkConnection, type SdkOptions } from "./sdk-transport.ts";
 import { createTable, deleteTable } from "./table.ts";
 import { MeteredTransport, type DynamoTransport } from "./transport.ts";
 
@@ -17,6 +19,7 @@ const DEFAULT_CACHE_TTL_MS = 60_000;
 
 /** Where a repository's table is. */
 interface Place {
+  readonly store: DynamoStore;
   readonly connection: Connection;
   readonly region: string;
   readonly resolved: ResolvedOptions;
@@ -61,9 +64,11 @@ export class DynamoRepository extends StoreRepository {
   ): Promise<DynamoRepository> {
     const resolved = resolveOptions(namespace, options, process.env);
     if (resolved.provisioning === "stack") throw noStacksYet();
-    const { transport, region } = await transportOf(options, resolved);
+    const serverClock = new ServerClock(systemClock);
+    const { transport, region } = await transportOf(options, { ...resolved, onServerDate: (date) => serverClock.learn(date) });
     const meter = new MeteredTransport(transport);
-    const clock = options.clock ?? systemClock;
+    // A clock that was passed in is the caller's own idea of time, and is not corrected.
+    const clock = options.clock ?? serverClock;
     const random = options.random ?? systemRandom;
     const { requestTimeoutMs, maxAttempts } = resolved;
     const connection = new Connection({ transport: meter, tableName: resolved.stackName, clock, random, requestTimeoutMs, maxAttempts });
@@ -77,12 +82,31 @@ export class DynamoRepository extends StoreRepository {
         ? (await store.namespaces.register(resolved.namespace, () => newNamespaceId(random), nowMs)).namespaceId
         : (await store.namespaces.byName(resolved.namespace))?.namespaceId;
       if (namespaceId === undefined) throw new NamespaceNotFoundError(resolved.namespace);
-      const scope: Scope = { store, namespaceName: resolved.namespace, namespaceId, options, owner: true, contexts: new Map() };
-      return new DynamoRepository(scope, { connection, region, resolved });
+      const scope: Scope = {
+        store,
+        namespaceName: resolved.namespace,
+        namespaceId,
+        options: { ...options, clock },
+        owner: true,
+        contexts: new Map(),
+      };
+      return new DynamoRepository(scope, { store, connection, region, resolved });
     } catch (error) {
       connection.close();
       throw error;
     }
+  }
+
+  override async namespace(
+    name: string,
+    options: { readonly onUnavailable?: OnUnavailable; readonly bucketTtlMultiplier?: number } = {},
+  ): Promise<Repository> {
+    if (options.bucketTtlMultiplier !== undefined) {
+      const multiplier = ttlMultiplier(options.bucketTtlMultiplier);
+      const info = await this.getNamespace(name);
+      if (info !== undefined) this.#place.store.useTtlMultiplier(info.namespaceId, multiplier);
+    }
+    return super.namespace(name, options);
   }
 
   /** Creates the table unless it exists, and waits until it can be used. */
@@ -184,7 +208,7 @@ class Builder implements RepositoryBuilder {
   }
 }
 
-async function transportOf(options: DynamoOptions, resolved: ResolvedOptions): Promise<SdkConnection> {
+async function transportOf(options: DynamoOptions, resolved: SdkOptions): Promise<SdkConnection> {
   if (options.transport !== undefined && options.client !== undefined)
     throw new ValidationError("transport", "client", "give a client or a transport, not both");
   if (options.transport !== undefined) return { transport: borrowed(options.transport), region: resolved.region ?? "" };

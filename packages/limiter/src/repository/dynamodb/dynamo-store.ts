@@ -41,6 +41,7 @@ export class DynamoStore implements Store {
   readonly #reader: ItemReader;
   readonly #ids: OperationIds;
   readonly #guards = new Map<string, NamespaceGuard>();
+  readonly #ttlMultipliers = new Map<string, number>();
   readonly #writers: BucketWriter[] = [];
   #refusalsFromMemory = 0;
 
@@ -89,6 +90,11 @@ export class DynamoStore implements Store {
     };
   }
 
+  /** Lets the buckets of one namespace live longer or shorter than others; holds for namespaces that are opened afterwards. */
+  useTtlMultiplier(namespaceId: string, multiplier: number): void {
+    this.#ttlMultipliers.set(namespaceId, multiplier);
+  }
+
   statistics(): RepositoryStatistics {
     const sum = (count: (writer: BucketWriter) => number): number => this.#writers.reduce((total, writer) => total + count(writer), 0);
     return {
@@ -123,8 +129,9 @@ export class DynamoStore implements Store {
     readonly families: Families;
     readonly images: BucketImages;
   }): DynamoBuckets {
-    const { connection, bucketTtlMultiplier: ttlMultiplier, refusalMemoryMs } = this.#options;
+    const { connection, bucketTtlMultiplier, refusalMemoryMs } = this.#options;
     const { namespaceId, images } = parts;
+    const ttlMultiplier = this.#ttlMultipliers.get(namespaceId) ?? bucketTtlMultiplier;
     const writer = new BucketWriter({ connection, images, ids: this.#ids, ttlMultiplier });
     this.#writers.push(writer);
     const guard = this.#guard(namespaceId);

@@ -66,7 +66,7 @@ export function resolveOptions(namespace: string | undefined, options: DynamoOpt
     endpointUrl,
     provisioning: checkProvisioning(options.provisioning ?? (endpointUrl === undefined ? "stack" : "table")),
     stream: options.stream ?? true,
-    bucketTtlMultiplier: whole(options.bucketTtlMultiplier ?? 7, "bucketTtlMultiplier", { least: 0, most: 10_000 }),
+    bucketTtlMultiplier: ttlMultiplier(options.bucketTtlMultiplier ?? 7),
     refusalMemoryMs: whole(options.refusalMemoryMs ?? 0, "refusalMemoryMs", { least: 0, most: 60_000 }),
     requestTimeoutMs: whole(options.requestTimeoutMs ?? 2000, "requestTimeoutMs", { least: 1, most: 600_000 }),
     maxAttempts: whole(options.maxAttempts ?? 3, "maxAttempts", { least: 1, most: 100 }),
@@ -79,6 +79,11 @@ export function stackName(value: unknown): string {
     throw new ValidationError("stack", value, "must begin with a letter and hold only letters, digits and -");
   if (value.length > MAX_STACK_LENGTH) throw new ValidationError("stack", value, `must not be longer than ${MAX_STACK_LENGTH} characters`);
   return value;
+}
+
+/** Returns how many times the time to fill a bucket it is kept, or throws. */
+export function ttlMultiplier(value: unknown): number {
+  return whole(value, "bucketTtlMultiplier", { least: 0, most: 10_000 });
 }
 
 function checkUrl(value: unknown): string {

@@ -11,6 +11,8 @@ export interface DynamoClient {
 export interface SdkOptions {
   readonly region: string | undefined;
   readonly endpointUrl: string | undefined;
+  /** Told the `Date` header of every answer, errors included. */
+  readonly onServerDate?: (date: string | undefined) => void;
 }
 
 /** A transport and the region that it talks to. */
@@ -26,7 +28,11 @@ type Command = new (input: object) => object;
 type Sdk = Readonly<Record<string, Command>> & { readonly DynamoDBClient: new (configuration: object) => SdkClient };
 interface SdkClient extends DynamoClient {
   readonly config?: { readonly region?: () => Promise<string> };
+  readonly middlewareStack?: { add(middleware: Middleware, options: object): void };
 }
+
+type Middleware = (next: Handler) => Handler;
+type Handler = (request: object) => Promise<{ readonly response: { readonly headers?: Readonly<Record<string, string>> } }>;
 
 /**
  * A transport over the AWS SDK's bare client, which is an optional peer. The client repeats nothing by itself: a conditional write that it
@@ -35,6 +41,7 @@ interface SdkClient extends DynamoClient {
 export async function sdkTransport(options: SdkOptions): Promise<SdkConnection> {
   const sdk = await loadSdk();
   const client = new sdk.DynamoDBClient(clientConfiguration(options, process.env));
+  watchDates(client, options);
   return { transport: transportOver(sdk, client, { owned: true }), region: await regionOf(client, options) };
 }
 
@@ -79,6 +86,17 @@ function commandOf(sdk: Sdk, operation: string): Command {
   const command = sdk[`${operation}Command`];
   if (command === undefined) throw new TypeError(`DynamoDB has no operation ${operation}`);
   return command;
+}
+
+/** Low priority is nearest to the network: it sees answers before errors are made of them. */
+function watchDates(client: SdkClient, { onServerDate }: SdkOptions): void {
+  if (onServerDate === undefined) return;
+  const watch: Middleware = (next) => async (request) => {
+    const result = await next(request);
+    onServerDate(result.response.headers?.["date"]);
+    return result;
+  };
+  client.middlewareStack?.add(watch, { step: "deserialize", priority: "low", name: "watchServerDate" });
 }
 
 async function regionOf(client: SdkClient, { region }: SdkOptions): Promise<string> {
