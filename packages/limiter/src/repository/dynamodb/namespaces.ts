@@ -6,7 +6,7 @@ import { batchWrite, keyOf, queryAll, queryPage } from "./batch.ts";
 import { contention } from "./client-errors.ts";
 import type { Connection } from "./connection.ts";
 import type { ItemReader } from "./item-reader.ts";
-import { namespaceIdKey, namespaceIdPrefix, namespaceNameKey, systemPartition, TABLE_NAMESPACE } from "./keys.ts";
+import { namespaceIdKey, namespaceIdPrefix, namespaceNameKey, systemPartition, TABLE_NAMESPACE, type ItemKey } from "./keys.ts";
 import { beginPurge, deleteWrites, endPurge, namespaceOf, recoverWrites, registerWrites } from "./namespace-items.ts";
 import { queryInput } from "./queries.ts";
 
@@ -94,22 +94,35 @@ export class DynamoNamespaces implements NamespaceStore {
     if (!(await this.#apply([{ Update: beginPurge(info) }])))
       throw new NamespaceStateError(info.name, "active", "somebody recovered or purged it meanwhile; look again");
     let deletedItems = 0;
-    for (let left = true; left;) {
-      signal?.throwIfAborted();
-      // Always the first page: what was found is deleted, so the next look finds the rest, and an interrupted purge goes on where it was.
-      const { items } = await queryPage(this.#connection, itemsQuery(namespaceId), { signal });
-      await batchWrite(
-        this.#connection,
-        items.map((item) => ({ delete: keyOf(item) })),
-        { signal },
-      );
-      deletedItems += items.length;
-      if (items.length > 0) onProgress?.(deletedItems);
-      left = items.length > 0;
+    for (let found = true; found;) {
+      found = false;
+      // The index lags behind the table, so a pass may miss what was written last and see what it has just deleted: passes are repeated
+      // until one finds nothing. An interrupted purge goes on with what is left.
+      for await (const keys of this.#pagesOf(namespaceId, signal)) {
+        await batchWrite(
+          this.#connection,
+          keys.map((key) => ({ delete: key })),
+          { signal },
+        );
+        found = true;
+        deletedItems += keys.length;
+        onProgress?.(deletedItems);
+      }
     }
     await this.#apply([{ Delete: endPurge(info) }]);
     this.#onChange(namespaceId);
     return true;
+  }
+
+  /** The keys of all items of a namespace, page by page. */
+  async *#pagesOf(namespaceId: string, signal: AbortSignal | undefined): AsyncGenerator<readonly ItemKey[]> {
+    let after: AttributeMap | undefined;
+    do {
+      signal?.throwIfAborted();
+      const page = await queryPage(this.#connection, itemsQuery(namespaceId, after), { signal });
+      if (page.items.length > 0) yield page.items.map(keyOf);
+      after = page.next;
+    } while (after !== undefined);
   }
 
   async #apply(writes: Parameters<Connection["transact"]>[0]): Promise<boolean> {
@@ -122,9 +135,9 @@ export function namespacesQuery(): object {
   return queryInput({ partition: systemPartition(TABLE_NAMESPACE), range: { beginsWith: namespaceIdPrefix } });
 }
 
-/** The keys of some items of a namespace. */
-export function itemsQuery(namespaceId: string): object {
-  return queryInput({ index: "GSI4", partition: namespaceId, range: { from: " ", to: "~" }, limit: PURGE_PAGE });
+/** The keys of some items of a namespace, of whatever kind. */
+export function itemsQuery(namespaceId: string, after: AttributeMap | undefined): object {
+  return queryInput({ index: "GSI4", partition: namespaceId, range: { from: " ", to: "~" }, limit: PURGE_PAGE, after });
 }
 
 function infoOf(item: AttributeMap | undefined): NamespaceInfo | undefined {
