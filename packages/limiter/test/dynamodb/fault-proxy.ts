@@ -18,7 +18,7 @@ export interface ProxiedRequest {
  * - `lost-reply`: the engine does it, and the connection dies before the answer;
  * - `silence`: it never reaches the engine, and no answer ever comes (a time-out);
  * - `late-silence`: the engine does it, and no answer ever comes;
- * - `throttle`, `throughput`, `internal`, `unavailable`: the engine never sees it, and that error is the answer;
+ * - `throttle`, `throughput`, `internal`, `unavailable`, `denied`: the engine never sees it, and that error is the answer;
  * - `unprocessed`: a batch is not done at all, and all its keys or items come back unprocessed;
  * - `half-unprocessed`: the second half of a batch comes back unprocessed, the first half is done;
  * - `conflict`: a transaction is cancelled, or a single write refused, because another transaction holds an item;
@@ -34,6 +34,7 @@ export type Fault =
   | "throughput"
   | "internal"
   | "unavailable"
+  | "denied"
   | "unprocessed"
   | "half-unprocessed"
   | "conflict"
@@ -154,6 +155,8 @@ function errorAnswer(fault: string, { operation, input }: ProxiedRequest): Answe
       return failed(500, "com.amazonaws.dynamodb.v20120810#InternalServerError", { message: "Internal server error" });
     case "unavailable":
       return failed(503, "com.amazon.coral.availability#ServiceUnavailable", { message: "Service unavailable" });
+    case "denied":
+      return failed(400, "com.amazon.coral.service#AccessDeniedException", { message: "User is not authorized to perform this action" });
     case "in-progress":
       return failed(400, "com.amazonaws.dynamodb.v20120810#TransactionInProgressException", {
         Message: "Transaction is already in progress.",
