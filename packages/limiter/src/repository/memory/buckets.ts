@@ -196,8 +196,10 @@ export class MemoryBuckets implements BucketStore {
   #writeLater(part: CellCharge, amounts: Amounts, requests: number, nowMs: number): void {
     const { entityId, resource, policy } = part;
     if (part.cell !== undefined && this.#deleted.has(part.cell)) return;
-    const cell =
-      this.#cells.get(resource)?.get(entityId) ?? this.#create({ ...part, bucket: fullBucket(policy.bucketLimits, nowMs) }, nowMs);
+    const held = this.#cells.get(resource)?.get(entityId);
+    const cell = held ?? this.#create({ ...part, bucket: fullBucket(policy.bucketLimits, nowMs) }, nowMs);
+    // The lease's policy may be older than the configuration, so the next decision asks again.
+    if (held === undefined) cell.version = -1;
     this.#write(cell, amounts, requests, nowMs);
   }
 
