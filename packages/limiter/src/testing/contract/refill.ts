@@ -88,6 +88,23 @@ export const refillTopic: Topic = (test) => {
     assert.equal(await grants(world, { rps: 1 }, 20), 10);
   });
 
+  test("what a clock behind takes does not let the same time be earned again [W-50]", async (world) => {
+    await world.repository.setSystemDefaults([Limit.perSecond("rps", 10, { burst: 100 })]);
+    const startMs = world.clock.now();
+    await take(world, { rps: 50 });
+    for (let count = 0; count < 20; count += 1) {
+      world.clock.set(startMs - 5000);
+      await take(world, { rps: 1 });
+      world.clock.set(startMs);
+      await take(world, { rps: 1 });
+    }
+    world.clock.set(startMs - 5000);
+    await world.limiter.acquire(call({ rps: 5 }), (lease) => lease.release({ rps: 5 }));
+    world.clock.set(startMs);
+    assert.deepEqual(await left(world), { rps: 10 });
+    assert.equal(await grants(world, { rps: 1 }, 100), 10);
+  });
+
   test("two clocks that differ by seconds earn no more than one [W-50]", async (world) => {
     await world.repository.setSystemDefaults([Limit.perMinute("rpm", 60)]);
     const startMs = world.clock.now();
