@@ -42,11 +42,9 @@ export class MemoryUsage implements UsageStore {
 
   /** The meter of an entity and a resource; a bucket keeps it at hand. */
   meter(entityId: string, resource: string): Meter {
-    const meters = this.#meters.get(resource) ?? new Map<string, Meter>();
-    this.#meters.set(resource, meters);
-    const held = meters.get(entityId);
+    const held = this.#meters.get(resource)?.get(entityId);
     if (held !== undefined) return held;
-    const meter = {
+    const meter: Meter = {
       entityId,
       resource,
       hourStartMs: 0,
@@ -55,8 +53,13 @@ export class MemoryUsage implements UsageStore {
       counters: new Map<string, number>(),
       rows: new Map<string, Row>(),
     };
-    meters.set(entityId, meter);
+    this.#keep(meter);
     return meter;
+  }
+
+  /** How many meters are held. */
+  get size(): number {
+    return [...this.#meters.values()].reduce((sum, meters) => sum + meters.size, 0);
   }
 
   /** Counts a change in the hour in which it is written; a give-back counts negative. */
@@ -91,6 +94,7 @@ export class MemoryUsage implements UsageStore {
 
   #turnHour(meter: Meter, nowMs: number): void {
     this.#flush(meter);
+    this.#keep(meter);
     meter.hourStartMs = windowStartMs("hourly", nowMs);
     meter.hourEndMs = windowEndMs("hourly", meter.hourStartMs);
     for (let count = 0; count < SWEPT_PER_FLUSH; count += 1) {
@@ -114,9 +118,27 @@ export class MemoryUsage implements UsageStore {
     meter.counters = new Map();
   }
 
+  /** A bucket may hold a meter that was dropped because all of its windows were old; it comes back with its next hour. */
+  #keep(meter: Meter): void {
+    const meters = this.#meters.get(meter.resource) ?? new Map<string, Meter>();
+    this.#meters.set(meter.resource, meters);
+    meters.set(meter.entityId, meter);
+  }
+
   #dropOld(meter: Meter): void {
-    const oldestMs = this.#nowMs() - this.#retentionDays() * DAY_MS;
+    const nowMs = this.#nowMs();
+    if (nowMs >= meter.hourEndMs) this.#flush(meter);
+    const oldestMs = nowMs - this.#retentionDays() * DAY_MS;
     for (const [key, row] of meter.rows) if (windowEndMs(row.window, row.startMs) <= oldestMs) meter.rows.delete(key);
+    const isEmpty = meter.rows.size === 0 && meter.counters.size === 0 && meter.requests === 0;
+    // The current hour's meter stays: its bucket counts in it without asking.
+    if (isEmpty && nowMs >= meter.hourEndMs) this.#forget(meter);
+  }
+
+  #forget({ entityId, resource }: Meter): void {
+    const meters = this.#meters.get(resource);
+    meters?.delete(entityId);
+    if (meters?.size === 0) this.#meters.delete(resource);
   }
 }
 
