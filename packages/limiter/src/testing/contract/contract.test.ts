@@ -47,7 +47,7 @@ it("closes the repository of a test that fails, and keeps its error", async () =
     },
     { describe: (_, body) => body(), it: (_, body) => void bodies.push(body) },
   );
-  await expect(bodies[0]()).rejects.toThrow("broken");
+  await expect(bodies[0]?.()).rejects.toThrow("broken");
   expect(closed).toBe(1);
 });
 
