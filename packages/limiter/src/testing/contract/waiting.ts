@@ -88,6 +88,18 @@ export const waitingTopic: Topic = (test) => {
     assert.equal(waiting.state, "fulfilled");
   });
 
+  test("calls that wait for the same resources in another order do not block each other", async (world) => {
+    await exhausted(world);
+    await take(world, { rps: 10 }, { resource: "search" });
+    const request = { waitUpToMs: 5000 };
+    const first = watch(world.limiter.acquire(call({ rps: 10 }, { ...request, also: { search: { rps: 10 } } })));
+    const second = watch(world.limiter.acquire(call({ rps: 5 }, { ...request, resource: "search", also: { "gpt-4": { rps: 5 } } })));
+    await world.pass(1000);
+    assert.deepEqual([first.state, second.state], ["fulfilled", "pending"]);
+    await world.pass(500);
+    assert.equal(second.state, "fulfilled");
+  });
+
   test("what goes back wakes who waits for it", async (world) => {
     await world.repository.setSystemDefaults([Limit.perHour("rph", 10)]);
     const lease = await world.limiter.acquire(call({ rph: 10 }));
