@@ -1,19 +1,33 @@
 import assert from "node:assert/strict";
 import { LeaseExpiredError } from "../../core/errors.ts";
-import { call, failsWith, left, MODEL, RPM, TPM } from "./calls.ts";
+import { Limit } from "../../core/limit.ts";
+import { RateLimiter } from "../../limiter/rate-limiter.ts";
+import { faultyRepository } from "../faulty-repository.ts";
+import { call, failsWith, left, MODEL, RPM } from "./calls.ts";
 import type { Topic } from "./world.ts";
 
 /** A lease ends once, whoever ends it. */
 export const leaseEndsTopic: Topic = (test) => {
   test("the end of a lease waits for what the lease is taking", async (world) => {
-    await world.repository.setSystemDefaults([RPM, TPM]);
-    const undone = await world.limiter.acquire(call({ rpm: 1 }));
-    await Promise.all([undone.consume({ tpm: 300 }), undone.rollback()]);
-    assert.deepEqual(await left(world), { rpm: 100, tpm: 1000 });
-    const kept = await world.limiter.acquire(call({ rpm: 1 }));
-    kept.adjust({ rpm: 1 });
-    await Promise.all([kept.consume({ tpm: 300 }), kept.commit()]);
-    assert.deepEqual(await left(world), { rpm: 98, tpm: 700 });
+    await world.repository.setSystemDefaults([Limit.perDay("rpm", 100), Limit.perDay("tpm", 1000)]);
+    let delayMs = 0;
+    const slow = faultyRepository(world.repository, (operation) => (operation === "consume" && delayMs > 0 ? { delayMs } : undefined));
+    const limiter = new RateLimiter({ repository: slow });
+    for (const [end, remaining] of [
+      ["rollback", { rpm: 100, tpm: 1000 }],
+      ["commit", { rpm: 98, tpm: 700 }],
+    ] as const) {
+      delayMs = 0;
+      const lease = await limiter.acquire(call({ rpm: 1 }));
+      lease.adjust({ rpm: 1 });
+      delayMs = 100;
+      const both = Promise.all([lease.consume({ tpm: 300 }), lease[end]()]);
+      await world.pass(0);
+      assert.deepEqual(await left(world), { rpm: 99, tpm: 1000 }, "nothing has ended yet");
+      await world.pass(100);
+      await both;
+      assert.deepEqual(await left(world), remaining, end);
+    }
   });
 
   test("work may end its lease itself", async (world) => {
