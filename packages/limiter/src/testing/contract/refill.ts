@@ -141,6 +141,14 @@ export const refillTopic: Topic = (test) => {
     assert.equal(await grants(world, { rps: 1 }, 40), 15);
   });
 
+  test("a bucket that is full carries no fraction into what it earns next", async (world) => {
+    await world.repository.setSystemDefaults([Limit.custom({ name: "n", capacity: 1, refillAmount: 1, refillPeriodSeconds: 7 })]);
+    await take(world, { n: 1 });
+    await world.pass(7003);
+    await take(world, { n: 1 });
+    assert.equal(await world.limiter.timeUntilAvailable(KEY, MODEL, { n: 1 }), 7);
+  });
+
   test("the largest limits count as exactly as small ones", async (world) => {
     const capacity = Math.floor(Number.MAX_SAFE_INTEGER / 1000);
     await world.repository.setSystemDefaults([Limit.custom({ name: "big", capacity, refillAmount: 1, refillPeriodSeconds: 1 })]);
