@@ -121,21 +121,22 @@ export async function compareUsage(
   const { entityId, resource, window, latestMs } = of;
   const { items } = await repository.getUsageSnapshots({ entityId, resource, window, limit: 1000 });
   const expected = oracle.usage.windows(`${entityId} ${resource}`, window);
+  const oldestMs = latestMs - KEPT_MS;
   for (const { windowStart, windowEnd, counters, requests } of items) {
+    if (windowEnd.getTime() <= oldestMs) continue;
     const sum = expected.get(windowStart.getTime());
-    if (windowEnd.getTime() <= latestMs - KEPT_MS) continue;
-    const where = `the ${window} usage of ${entityId} on ${resource} from ${windowStart.toISOString()}`;
-    if (sum === undefined || windowEnd.getTime() !== sum.endMs) throw new BrokenPromise(`${where} is of no such window`);
-    if (requests !== sum.requests) throw new BrokenPromise(`${where} counts ${requests} requests, and must count ${sum.requests}`);
-    for (const name of new Set([...Object.keys(counters), ...sum.counters.keys()])) {
+    const where = (): string => `the ${window} usage of ${entityId} on ${resource} from ${windowStart.toISOString()}`;
+    if (sum === undefined || windowEnd.getTime() !== sum.endMs) throw new BrokenPromise(`${where()} is of no such window`);
+    if (requests !== sum.requests) throw new BrokenPromise(`${where()} counts ${requests} requests, and must count ${sum.requests}`);
+    for (const name in counters) if (!sum.counters.has(name)) throw new BrokenPromise(`${where()} counts ${name}, which nobody took`);
+    for (const [name, tokens] of sum.counters) {
       const counted = tokensOf(counters, name);
-      if (counted !== (sum.counters.get(name) ?? 0))
-        throw new BrokenPromise(`${where} counts ${counted} ${name}, and must count ${sum.counters.get(name) ?? 0}`);
+      if (counted !== tokens) throw new BrokenPromise(`${where()} counts ${counted} ${name}, and must count ${tokens}`);
     }
-    expected.delete(windowStart.getTime());
   }
   for (const { startMs, endMs, requests, counters } of expected.values()) {
-    if (endMs <= latestMs - KEPT_MS || (requests === 0 && [...counters.values()].every((tokens) => tokens === 0))) continue;
+    if (endMs <= oldestMs || items.some(({ windowStart }) => windowStart.getTime() === startMs)) continue;
+    if (requests === 0 && [...counters.values()].every((tokens) => tokens === 0)) continue;
     throw new BrokenPromise(`the ${window} usage of ${entityId} on ${resource} from ${new Date(startMs).toISOString()} is missing`);
   }
   return items.length;

@@ -1,7 +1,7 @@
 import { EntityExistsError, EntityNotFoundError, ValidationError, type Repository } from "zae-limiter";
 import { ManualClock } from "zae-limiter/testing";
 import { ENTITIES, LIMIT_SETS, RESOURCES } from "./cast.ts";
-import { Client, SkewedClock, type Backend } from "./client.ts";
+import { Client, SkewedClock, type Backend, type Run } from "./client.ts";
 import { compareAvailable, compareBuckets, compareUsage } from "./compare.ts";
 import { acquire, retry } from "./acquiring.ts";
 import type { HeldLease, RefusedCall } from "./held-lease.ts";
@@ -29,6 +29,7 @@ export class World {
   /** The bucket that was in the middle of the current step. */
   focus: { readonly entityId: string; readonly resource: string } = { entityId: "c", resource: "r" };
   #latestMs: number;
+  #run: Run | undefined;
   stepNumber = 0;
 
   constructor(options: {
@@ -47,14 +48,9 @@ export class World {
 
   /** Lives through the history; throws `BrokenPromise` at the first step that breaks one. */
   async run(): Promise<void> {
-    const shared = new SkewedClock(this.clock);
-    for (const [index, skewMs] of this.#history.skewsMs.entries()) {
-      if (skewMs !== 0) this.count("skewed clocks");
-      const clock = this.#backend.separate ? new SkewedClock(this.clock) : shared;
-      const repository = this.#backend.separate || index === 0 ? await this.#open(clock, skewMs) : this.#clients[0]!.repository;
-      this.#clients.push(new Client({ index, skewMs, clock, repository }));
-    }
+    this.#run = await this.#backend.begin();
     try {
+      await this.#gather();
       for (const step of this.#history.steps) {
         this.stepNumber += 1;
         await this.#take(step);
@@ -63,6 +59,7 @@ export class World {
       await this.#compareAllUsage();
     } finally {
       for (const repository of this.#repositories) await repository.close();
+      await this.#run.end?.();
     }
   }
 
@@ -96,9 +93,19 @@ export class World {
     this.#clients[index] = new Client({ index, skewMs, clock, repository });
   }
 
+  async #gather(): Promise<void> {
+    const shared = new SkewedClock(this.clock);
+    for (const [index, skewMs] of this.#history.skewsMs.entries()) {
+      if (skewMs !== 0) this.count("skewed clocks");
+      const clock = this.#backend.separate ? new SkewedClock(this.clock) : shared;
+      const repository = this.#backend.separate || index === 0 ? await this.#open(clock, skewMs) : this.#clients[0]!.repository;
+      this.#clients.push(new Client({ index, skewMs, clock, repository }));
+    }
+  }
+
   async #open(clock: SkewedClock, skewMs: number): Promise<Repository> {
     clock.skewMs = skewMs;
-    const repository = await this.#backend.open(clock);
+    const repository = await this.#run!.open(clock);
     this.#repositories.push(repository);
     return repository;
   }
