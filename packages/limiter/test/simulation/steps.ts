@@ -64,6 +64,9 @@ export interface History {
   readonly steps: readonly Step[];
 }
 
+/** The most that a client's clock is off. */
+export const LARGEST_SKEW_MS = 3000;
+
 const FEWEST_STEPS = 50;
 const MOST_STEPS = 152;
 const CLIENTS = 3;
@@ -72,7 +75,7 @@ const CLIENTS = 3;
 export function makeHistory(random: Random): History {
   const startMs = pick(random, START_TIMES_MS);
   const skewed = random() < 0.4;
-  const skewsMs = Array.from({ length: CLIENTS }, () => (skewed ? whole(random, -3000, 3000) : 0));
+  const skewsMs = Array.from({ length: CLIENTS }, () => (skewed ? whole(random, -LARGEST_SKEW_MS, LARGEST_SKEW_MS) : 0));
   const count = whole(random, FEWEST_STEPS, MOST_STEPS);
   const steps = opening(random);
   while (steps.length < count) steps.push(makeStep(random));

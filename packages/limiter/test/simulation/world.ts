@@ -9,7 +9,7 @@ import { endLease, useLease } from "./lease-actions.ts";
 import { BrokenPromise, Oracle } from "./oracle/oracle.ts";
 import type { WindowLength } from "./oracle/oracle-usage.ts";
 import type { Situation, Situations } from "./situations.ts";
-import type { History, Step } from "./steps.ts";
+import { LARGEST_SKEW_MS, type History, type Step } from "./steps.ts";
 
 const WINDOWS: readonly WindowLength[] = ["hourly", "daily", "monthly"];
 
@@ -43,7 +43,7 @@ export class World {
     this.#situations = options.situations;
     this.#trace = options.trace;
     this.clock = new ManualClock(options.history.startMs);
-    this.#latestMs = options.history.startMs;
+    this.#latestMs = options.history.startMs + LARGEST_SKEW_MS;
   }
 
   /** Lives through the history; throws `BrokenPromise` at the first step that breaks one. */
@@ -54,7 +54,7 @@ export class World {
       for (const step of this.#history.steps) {
         this.stepNumber += 1;
         await this.#take(step);
-        await this.#compare();
+        await this.#compare(step);
       }
       await this.#compareAllUsage();
     } finally {
@@ -139,7 +139,7 @@ export class World {
     this.count(ms > 0 ? "clock step forward" : "clock step backward");
     if (ms > 86_400_000) this.count("clock step of more than a day");
     this.clock.set(this.clock.now() + ms);
-    this.#latestMs = Math.max(this.#latestMs, this.clock.now());
+    this.#latestMs = Math.max(this.#latestMs, this.clock.now() + LARGEST_SKEW_MS);
   }
 
   async #configure(step: Extract<Step, { kind: "set limits" | "delete limits" }>): Promise<void> {
@@ -197,31 +197,36 @@ export class World {
     return client;
   }
 
-  /** After every step: all balances, what the bucket in focus shows, and one of its windows in turn. */
-  async #compare(): Promise<void> {
+  /**
+   * After every step: all balances, what the bucket in focus shows, and what one of its windows, in turn, counts now. A step that writes
+   * to no bucket is followed by a look at the entity in focus alone: the next step that does write looks at all of them again.
+   */
+  async #compare({ kind }: Step): Promise<void> {
     const client = this.#anyone();
-    const debts = await compareBuckets(client, this.oracle, client.now());
+    const { entityId, resource } = this.focus;
+    const isQuiet = QUIET_STEPS.has(kind);
+    const debts = await compareBuckets(client, this.oracle, isQuiet ? [entityId] : ENTITIES);
     if (debts > 0) this.count("bucket in debt");
-    await compareAvailable(client, this.oracle, this.focus.entityId, this.focus.resource);
-    await this.#compareUsage(client, this.focus.entityId, this.focus.resource, WINDOWS[this.stepNumber % WINDOWS.length]!);
+    await compareAvailable(client, this.oracle, entityId, resource);
+    if (isQuiet) return;
+    const window = WINDOWS[this.stepNumber % WINDOWS.length]!;
+    await compareUsage(client, this.oracle, { entityId, resource, window, latestMs: this.#latestMs, aroundMs: client.now() });
   }
 
   async #compareAllUsage(): Promise<void> {
     for (const entityId of ENTITIES) {
       for (const resource of RESOURCES) {
-        for (const window of WINDOWS) await this.#compareUsage(this.#anyone(), entityId, resource, window);
+        for (const window of WINDOWS) {
+          const windows = await compareUsage(this.#anyone(), this.oracle, { entityId, resource, window, latestMs: this.#latestMs });
+          if (windows > 1) this.count("usage in several windows");
+        }
       }
     }
   }
-
-  async #compareUsage(client: Client, entityId: string, resource: string, window: WindowLength): Promise<void> {
-    const windows = await compareUsage(client, this.oracle, { entityId, resource, window, latestMs: this.#latestMs + LARGEST_SKEW_MS });
-    if (windows > 1) this.count("usage in several windows");
-  }
 }
 
+const QUIET_STEPS: ReadonlySet<Step["kind"]> = new Set(["clock", "crash", "set limits", "delete limits", "create entity"]);
 const LEVELS = ["entity and resource", "entity", "resource", "system"] as const;
-const LARGEST_SKEW_MS = 3000;
 
 function nameOfError(error: unknown): string {
   if (error instanceof EntityExistsError) return "EntityExistsError";

@@ -42,6 +42,12 @@ type Around = readonly (readonly [WindowLength, number, number])[];
 /** By hour, because no window begins within one. */
 const known = new Map<number, Around>();
 
+/** The start and end of the window that holds a time. */
+export function windowAround(length: WindowLength, atMs: number): readonly [number, number] {
+  const [, startMs, endMs] = windowsAround(atMs).find(([other]) => other === length)!;
+  return [startMs, endMs];
+}
+
 /** The windows that hold a time, from the calendar's text rather than from arithmetic. */
 function windowsAround(atMs: number): Around {
   const hour = Math.floor(atMs / 3_600_000);
