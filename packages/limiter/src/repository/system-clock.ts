@@ -22,6 +22,7 @@ export const systemRandom: Random = () => Math.random();
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+  signal?.throwIfAborted();
   for (let rest = ms; rest > 0; rest -= LONGEST_TIMER_MS) await sleepOnce(Math.min(rest, LONGEST_TIMER_MS), signal);
 }
 
