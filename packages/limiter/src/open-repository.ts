@@ -4,7 +4,10 @@ import type { Repository, RepositoryOptions } from "./repository/repository.ts";
 type Open = (rest: string, options: RepositoryOptions) => Promise<Repository>;
 
 /** What each scheme opens. Backends are loaded when they are asked for, so that one does not cost the others' clients. */
-const SCHEMES: ReadonlyMap<string, Open> = new Map<string, Open>([["memory", openMemory]]);
+const SCHEMES: ReadonlyMap<string, Open> = new Map<string, Open>([
+  ["memory", openMemory],
+  ["dynamodb", openDynamo],
+]);
 
 /**
  * Opens the repository that a URL names.
@@ -24,4 +27,10 @@ async function openMemory(rest: string, options: RepositoryOptions): Promise<Rep
   if (rest !== "" && rest !== "//") throw new ValidationError("url", `memory:${rest}`, "memory: takes nothing after the colon");
   const { MemoryRepository } = await import("./repository/memory/memory-repository.ts");
   return new MemoryRepository(options);
+}
+
+async function openDynamo(rest: string, options: RepositoryOptions): Promise<Repository> {
+  const { DynamoRepository } = await import("./repository/dynamodb/dynamo-repository.ts");
+  const { dynamoOptions } = await import("./repository/dynamodb/url.ts");
+  return DynamoRepository.open(options.namespace, { ...options, ...dynamoOptions(`dynamodb:${rest}`) });
 }
