@@ -5,6 +5,7 @@ import { addAuditCommands } from "./commands/audit.ts";
 import { addAvailableCommand } from "./commands/available.ts";
 import { addBucketCommands } from "./commands/bucket.ts";
 import { addCapacityCommand } from "./commands/capacity.ts";
+import { addDemoCommand } from "./commands/demo.ts";
 import { addEntityCommands } from "./commands/entity.ts";
 import { addEntityLimitCommands } from "./commands/entity-limits.ts";
 import { addNamespaceCommands } from "./commands/namespace.ts";
@@ -54,5 +55,6 @@ export function createProgram(environment: Environment, { json, exitWith }: RunO
   addCapacityCommand(program, runner);
   addAvailableCommand(program, runner);
   addAcquireCommand(program, runner);
+  addDemoCommand(program, runner);
   return program;
 }
