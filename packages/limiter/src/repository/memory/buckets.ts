@@ -1,4 +1,4 @@
-import { checkNames, type Amounts } from "../../core/amounts.ts";
+import type { Amounts } from "../../core/amounts.ts";
 import { apply, isFull, fullBucket, type Bucket } from "../../core/bucket.ts";
 import {
   afterRefusal,
@@ -12,8 +12,8 @@ import {
   type LimitStatus,
 } from "../../core/decision.ts";
 import type { Entity } from "../../core/entity.ts";
-import { ValidationError } from "../../core/errors.ts";
 import type { Policy } from "../../core/policy.ts";
+import { chargesOf, limitNamesOf, oncePerBucket } from "../charges.ts";
 import type { ConsumeOutcome, ConsumeRequest, Receipt, ResourceAmounts } from "../port.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import type { MemoryUsage, Meter } from "./usage.ts";
@@ -82,11 +82,7 @@ export class MemoryBuckets implements BucketStore {
       this.#write(cell, charge.amounts, extending === undefined ? 1 : 0, nowMs);
       receipt.parts.push(charge);
     }
-    return {
-      granted: true,
-      receipt,
-      limitNames: request.charges.map(({ resource }) => charges.find((charge) => charge.resource === resource)!.policy.names),
-    };
+    return { granted: true, receipt, limitNames: limitNamesOf(request, charges) };
   }
 
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): void {
@@ -140,25 +136,18 @@ export class MemoryBuckets implements BucketStore {
     return count;
   }
 
-  /** Every bucket that a call takes from: for each resource the entity's, then its parent's. */
-  #charges({ entityId, charges, override }: ConsumeRequest, nowMs: number): CellCharge[] {
-    const entity = this.#surroundings.entities.get(entityId);
-    const all: CellCharge[] = [];
-    for (const { resource, amounts } of charges) {
-      const own = this.#charge(entityId, resource, amounts, override, nowMs);
-      if (own === undefined)
-        throw new ValidationError(
-          "limits",
-          entityId,
-          `no limits are configured for ${entityId} on ${resource}; set some at any level, or pass limits`,
-        );
-      checkNames(amounts, own.policy.names, "consume");
-      all.push(own);
-      if (entity?.cascade !== true || entity.parentId === undefined) continue;
-      const parents = this.#charge(entity.parentId, resource, amounts, undefined, nowMs);
-      if (parents !== undefined) all.push({ ...parents, amounts: amountsUnder(parents.policy, amounts) });
-    }
-    return all;
+  #charges(request: ConsumeRequest, nowMs: number): CellCharge[] {
+    const { entities } = this.#surroundings;
+    return chargesOf(
+      {
+        charge: ({ entityId, resource, amounts, override }) => this.#charge(entityId, resource, amounts, override, nowMs),
+        parentOf: (entityId) => {
+          const entity = entities.get(entityId);
+          return entity?.cascade === true ? entity.parentId : undefined;
+        },
+      },
+      request,
+    );
   }
 
   #charge(entityId: string, resource: string, amounts: Amounts, override: Policy | undefined, nowMs: number): CellCharge | undefined {
@@ -246,12 +235,4 @@ function end(receipt: MemoryReceipt): { readonly parts: readonly CellCharge[] } 
   const parts = receipt.ended ? [] : receipt.parts;
   receipt.ended = true;
   return { parts };
-}
-
-/** The buckets of one resource that a lease took from, each once, however often it took. */
-function oncePerBucket(parts: readonly CellCharge[], resource: string): readonly CellCharge[] {
-  return parts.filter(
-    (part, index) =>
-      part.resource === resource && parts.findIndex((other) => other.entityId === part.entityId && other.resource === resource) === index,
-  );
 }
