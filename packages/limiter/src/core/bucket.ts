@@ -28,6 +28,12 @@ export interface Bucket {
   readonly balances: readonly number[];
 }
 
+/** A bucket that its only owner brings up to date in place. */
+export interface OwnedBucket extends Bucket {
+  refilledAtMs: number;
+  readonly balances: number[];
+}
+
 /** Prepares limits for arithmetic. */
 export function bucketLimits(limits: readonly Limit[]): readonly BucketLimit[] {
   return limits.map((limit) => bucketLimit(limit, false));
@@ -87,25 +93,30 @@ export function isFull(bucket: Bucket, nowMs: number): boolean {
  * made before. Time that goes backwards earns nothing and leaves the stamp where it is.
  */
 export function apply(bucket: Bucket, costsMilli: readonly number[], nowMs: number): Bucket {
-  const { limits, refilledAtMs, balances } = bucket;
-  const elapsedMs = nowMs - refilledAtMs;
   // A copy has exactly the right size; pushing would reserve room for 17 numbers in every bucket.
-  const next = balances.slice();
+  const next: OwnedBucket = { limits: bucket.limits, refilledAtMs: bucket.refilledAtMs, balances: bucket.balances.slice() };
+  applyInPlace(next, costsMilli, nowMs);
+  return next;
+}
+
+/** The same on the owner's own bucket, which no garbage collector has to follow: it halves the time of an acquire among many keys. */
+export function applyInPlace(bucket: OwnedBucket, costsMilli: readonly number[], nowMs: number): void {
+  const { limits, balances } = bucket;
+  const elapsedMs = nowMs - bucket.refilledAtMs;
   for (let index = 0; index < limits.length; index += 1) {
     const limit = limits[index]!;
     const cost = costsMilli[index]!;
-    const stored = balances[index * FIELDS]!;
-    const remainder = balances[index * FIELDS + 1]!;
+    const at = index * FIELDS;
+    const remainder = balances[at + 1]!;
     const ceiling = ceilingMilli(limit);
-    const refilled = refilledMilli(limit, stored, remainder, elapsedMs);
+    const refilled = refilledMilli(limit, balances[at]!, remainder, elapsedMs);
     const tokens = Math.max(Math.min(ceiling, refilled - cost), Number.MIN_SAFE_INTEGER);
+    balances[at] = tokens;
     // A full bucket earns nothing, so it carries no fraction either: full after the refill, or after what was given back.
-    const carried = refilled >= ceiling || tokens >= ceiling ? 0 : remainderAfter(limit, remainder, elapsedMs);
-    next[index * FIELDS] = tokens;
-    next[index * FIELDS + 1] = carried;
-    next[index * FIELDS + 2] = balances[index * FIELDS + 2]! + cost;
+    balances[at + 1] = refilled >= ceiling || tokens >= ceiling ? 0 : remainderAfter(limit, remainder, elapsedMs);
+    balances[at + 2] = balances[at + 2]! + cost;
   }
-  return { limits, refilledAtMs: elapsedMs > 0 ? nowMs : refilledAtMs, balances: next };
+  if (elapsedMs > 0) bucket.refilledAtMs = nowMs;
 }
 
 /** How long until one limit holds `neededMilli` if nobody takes; `Infinity` when it never can. */
@@ -113,7 +124,9 @@ export function waitMs(bucket: Bucket, index: number, neededMilli: number, nowMs
   const limit = bucket.limits[index]!;
   if (neededMilli > ceilingMilli(limit)) return Infinity;
   if (balanceMilli(bucket, index, nowMs) >= neededMilli) return 0;
-  const sinceRefillMs = earningMs(limit, neededMilli - storedMilli(bucket, index), storedRemainder(bucket, index));
+  const stored = storedMilli(bucket, index);
+  const earn = Number.isSafeInteger(neededMilli - stored) ? earningMs : earningMsFromAbyss;
+  const sinceRefillMs = earn(limit, neededMilli, stored, storedRemainder(bucket, index));
   return bucket.refilledAtMs + sinceRefillMs - nowMs;
 }
 
@@ -197,9 +210,17 @@ function remainderAfter({ amount, period }: BucketLimit, remainder: number, elap
   return elapsedMs <= 0 ? remainder : ((elapsedMs % period) * amount + remainder) % period;
 }
 
-/** The exact inverse of the credit: the fewest milliseconds that earn `deficitMilli`. */
-function earningMs({ amount, period }: BucketLimit, deficitMilli: number, remainder: number): number {
-  const rest = deficitMilli % amount;
-  const periods = (deficitMilli - rest) / amount;
+/** The exact inverse of the credit: the fewest milliseconds that earn what is missing. */
+function earningMs({ amount, period }: BucketLimit, neededMilli: number, stored: number, remainder: number): number {
+  const deficit = neededMilli - stored;
+  const rest = deficit % amount;
+  const periods = (deficit - rest) / amount;
   return periods * period + Math.ceil((rest * period - remainder) / amount);
+}
+
+/** The same for a debt so deep that what is missing leaves the safe range. */
+function earningMsFromAbyss(limit: BucketLimit, neededMilli: number, stored: number, remainder: number): number {
+  const [amount, period] = [BigInt(limit.amount), BigInt(limit.period)];
+  const missing = (BigInt(neededMilli) - BigInt(stored)) * period - BigInt(remainder);
+  return Number((missing + amount - 1n) / amount);
 }

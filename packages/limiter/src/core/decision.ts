@@ -43,16 +43,22 @@ export function fits(charges: readonly Charge[], nowMs: number): boolean {
   return true;
 }
 
-/** The state of every limit of a decision, in the order of the charges and of each policy. */
+/** The state of every limit of a decision, in the order of the charges and of each policy (stores keep limits in an order of their own). */
 export function statusesOf(charges: readonly Charge[], nowMs: number): readonly LimitStatus[] {
   return charges.flatMap((charge) =>
-    charge.bucket.limits.flatMap((limit, index) => (limit.hidden ? [] : [statusOf(charge, index, nowMs)])),
+    charge.policy.limits.map(({ name }) => {
+      const index = charge.bucket.limits.findIndex(({ limit }) => limit.name === name);
+      return statusOf(charge, index, nowMs);
+    }),
   );
 }
 
 /** What each limit of a bucket is charged, in millitokens. A give-back reaches a limit also while it is hidden. */
 export function costsMilli(bucket: Bucket, amounts: Amounts): number[] {
-  return bucket.limits.map(({ limit }) => amountOf(amounts, limit.name) * MILLI);
+  const { limits } = bucket;
+  const costs: number[] = [];
+  for (let index = 0; index < limits.length; index += 1) costs.push(amountOf(amounts, limits[index]!.limit.name) * MILLI);
+  return costs;
 }
 
 /** The same with the sign turned: what is given back. */

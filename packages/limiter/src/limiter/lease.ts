@@ -1,31 +1,28 @@
 import type { Amounts } from "../core/amounts.ts";
 import { ValidationError, LeaseExpiredError, RateLimiterUnavailable } from "../core/errors.ts";
 import { RateLimitExceeded } from "../core/refusal.ts";
-import type { Receipt, RepositoryPort, ResourceAmounts } from "../repository/port.ts";
+import type { ConsumeRequest, Receipt, RepositoryPort, ResourceAmounts } from "../repository/port.ts";
 import { ResourceLease, type LeaseOfResource } from "./resource-lease.ts";
 
 /** Attempts at writing the end of a lease. The backend has its own retries with back-off; these cover a store that has just come back. */
 const END_ATTEMPTS = 3;
 
-/** What a lease is made of. */
-export interface Grant {
+/** What all leases of one limiter share. */
+export interface LeaseHost {
   readonly repository: RepositoryPort;
-  readonly entityId: string;
-  readonly charges: readonly ResourceAmounts[];
-  /** Undefined when the call was let through without the store. */
-  readonly taken: { readonly receipt: Receipt; readonly limitNames: readonly ReadonlySet<string>[] } | undefined;
   /** Called after tokens went back, so that waiting calls are decided again. */
   readonly onGivenBack: (resources: readonly string[]) => void;
   /** Told when the end of a lease could not be written and no caller is there to hear it. */
   readonly onEndFailed: (error: RateLimiterUnavailable, lease: Lease) => void;
 }
 
+/** What a call took; undefined when it was let through without the store. */
+type Taken = { readonly receipt: Receipt; readonly limitNames: readonly ReadonlySet<string>[] } | undefined;
+
 type State = "open" | "committed" | "rolled back";
 
-const DONE = Promise.resolve();
-
 /** Makes a lease; only the limiter does. */
-export let createLease: (grant: Grant) => Lease;
+export let createLease: (host: LeaseHost, request: ConsumeRequest, taken: Taken) => Lease;
 
 /**
  * What was taken for one call, until its real cost is known. Differences are collected and written once, by `commit`; `rollback`
@@ -33,86 +30,84 @@ export let createLease: (grant: Grant) => Lease;
  */
 export class Lease implements LeaseOfResource, AsyncDisposable {
   static {
-    createLease = (grant) => new Lease(grant);
+    createLease = (host, request, taken) => new Lease(host, request, taken);
   }
 
   readonly entityId: string;
   readonly resource: string;
   /** Granted without the store: nothing was taken, and nothing will be written. */
   readonly degraded: boolean;
-  readonly #grant: Grant;
-  readonly #parts: readonly ResourceLease[];
+  readonly #host: LeaseHost;
+  readonly #request: ConsumeRequest;
+  readonly #taken: Taken;
   #state: State = "open";
+  /** One for each charge, made when first asked for: most calls cost what they estimated, and never ask. */
+  #parts: readonly ResourceLease[] | undefined;
   /** Takes that `consume` has under way; the end of the lease waits for them. */
-  #underWay: Promise<unknown> = DONE;
+  #underWay: Promise<unknown> | undefined;
 
-  private constructor(grant: Grant) {
-    const { entityId, charges, taken } = grant;
-    this.#grant = grant;
-    this.entityId = entityId;
-    this.resource = charges[0]!.resource;
+  private constructor(host: LeaseHost, request: ConsumeRequest, taken: Taken) {
+    this.entityId = request.entityId;
+    this.resource = request.charges[0]!.resource;
     this.degraded = taken === undefined;
-    const owner = { assertOpen: () => this.#assertOpen(), take: (amounts: ResourceAmounts) => this.#take(amounts) };
-    this.#parts = charges.map((charge, index) => new ResourceLease(owner, charge, taken?.limitNames[index]));
+    this.#host = host;
+    this.#request = request;
+    this.#taken = taken;
   }
 
   get consumed(): Amounts {
-    return this.#parts[0]!.consumed;
+    return this.#own().consumed;
   }
 
   /** The resources of the call, its own first. */
   get resources(): readonly string[] {
     this.#assertOpen();
-    return this.#parts.map(({ resource }) => resource);
+    return this.#request.charges.map(({ resource }) => resource);
   }
 
   /** The part of the lease that belongs to one resource. */
   resourceLease(resource: string): LeaseOfResource {
     this.#assertOpen();
-    const part = this.#parts.find((candidate) => candidate.resource === resource);
-    if (part === undefined)
-      throw new ValidationError(
-        "resource",
-        resource,
-        `is not on this lease; it has ${this.#parts.map((held) => held.resource).join(", ")}`,
-      );
+    const part = this.#allParts().find((candidate) => candidate.resource === resource);
+    if (part === undefined) throw new ValidationError("resource", resource, `is not on this lease; it has ${this.resources.join(", ")}`);
     return part;
   }
 
   consume(amounts: Amounts): Promise<void> {
-    return this.#parts[0]!.consume(amounts);
+    return this.#own().consume(amounts);
   }
 
   adjust(deltas: Amounts): void {
-    this.#parts[0]!.adjust(deltas);
+    this.#own().adjust(deltas);
   }
 
   release(amounts: Amounts): void {
-    this.#parts[0]!.release(amounts);
+    this.#own().release(amounts);
   }
 
   settle(totals: Amounts): void {
-    this.#parts[0]!.settle(totals);
+    this.#own().settle(totals);
   }
 
   /** Writes the differences. Rejects with `RateLimiterUnavailable` when they cannot be written; nothing is refunded then. */
   async commit(): Promise<void> {
     this.#end("committed");
-    await this.#underWay;
+    if (this.#underWay !== undefined) await this.#underWay;
+    if (this.#taken === undefined || this.#parts === undefined) return;
+    const { receipt } = this.#taken;
     const deltas = this.#parts.flatMap((part) => part.differences());
-    const { taken, repository } = this.#grant;
-    if (taken === undefined || deltas.length === 0) return;
-    await attemptEnd(() => repository.settle(taken.receipt, deltas));
+    if (deltas.length === 0) return;
+    await attemptEnd(() => this.#host.repository.settle(receipt, deltas));
     this.#givenBack();
   }
 
   /** Gives everything back. */
   async rollback(): Promise<void> {
     this.#end("rolled back");
-    await this.#underWay;
-    const { taken, repository } = this.#grant;
-    if (taken === undefined) return;
-    await attemptEnd(() => repository.giveBack(taken.receipt));
+    if (this.#underWay !== undefined) await this.#underWay;
+    if (this.#taken === undefined) return;
+    const { receipt } = this.#taken;
+    await attemptEnd(() => this.#host.repository.giveBack(receipt));
     this.#givenBack();
   }
 
@@ -128,7 +123,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
       await (how === "commit" ? this.commit() : this.rollback());
     } catch (error) {
       if (!(error instanceof RateLimiterUnavailable)) throw error;
-      this.#grant.onEndFailed(error, this);
+      this.#host.onEndFailed(error, this);
     }
   }
 
@@ -142,13 +137,24 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   }
 
   #givenBack(): void {
-    this.#grant.onGivenBack(this.#parts.map(({ resource }) => resource));
+    this.#host.onGivenBack(this.#request.charges.map(({ resource }) => resource));
+  }
+
+  #own(): ResourceLease {
+    return this.#allParts()[0]!;
+  }
+
+  #allParts(): readonly ResourceLease[] {
+    const owner = { assertOpen: () => this.#assertOpen(), take: (charge: ResourceAmounts) => this.#take(charge) };
+    this.#parts ??= this.#request.charges.map((charge, index) => new ResourceLease(owner, charge, this.#taken?.limitNames[index]));
+    return this.#parts;
   }
 
   async #take(charge: ResourceAmounts): Promise<void> {
-    const { repository, entityId, taken } = this.#grant;
-    if (taken === undefined) return;
-    const taking = Promise.resolve(repository.consume({ entityId, charges: [charge], override: undefined }, taken.receipt));
+    if (this.#taken === undefined) return;
+    // What the lease takes later is decided by the limits that the call brought along, too.
+    const request = { ...this.#request, charges: [charge] };
+    const taking = Promise.resolve(this.#host.repository.consume(request, this.#taken.receipt));
     this.#underWay = Promise.allSettled([this.#underWay, taking]);
     const outcome = await taking;
     if (!outcome.granted) throw new RateLimitExceeded(outcome.statuses);

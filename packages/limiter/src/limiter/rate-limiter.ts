@@ -5,10 +5,10 @@ import type { Limit } from "../core/limit.ts";
 import type { OnUnavailable } from "../core/policy.ts";
 import { RateLimitExceeded } from "../core/refusal.ts";
 import { checkOnUnavailable } from "../repository/management/limits.ts";
-import type { ConsumeRequest } from "../repository/port.ts";
+import type { ConsumeOutcome, ConsumeRequest, MaybePromise } from "../repository/port.ts";
 import type { Repository } from "../repository/repository.ts";
 import { checkConduct, consumeRequest, type AcquireRequest } from "./call.ts";
-import { createLease, type Grant, type Lease } from "./lease.ts";
+import { createLease, type Lease, type LeaseHost } from "./lease.ts";
 import { WaitingRoom, type Attempt } from "./waiting.ts";
 
 /** What a limiter needs. */
@@ -49,16 +49,19 @@ const PING_TIMEOUT_MS = 1000;
 export class RateLimiter implements AsyncDisposable {
   readonly #repository: Repository;
   readonly #onUnavailable: OnUnavailable | undefined;
-  readonly #onSettlementFailed: (error: RateLimiterUnavailable, lease: Lease) => void;
   readonly #waiting: WaitingRoom;
-  readonly #onGivenBack = (resources: readonly string[]): void => this.#waiting.wake(resources);
+  readonly #host: LeaseHost;
   #closed = false;
 
   constructor(options: RateLimiterOptions) {
     this.#repository = options.repository;
     this.#onUnavailable = options.onUnavailable === undefined ? undefined : checkOnUnavailable(options.onUnavailable);
-    this.#onSettlementFailed = options.onSettlementFailed ?? warn;
     this.#waiting = new WaitingRoom(options.repository.clock);
+    this.#host = {
+      repository: options.repository,
+      onGivenBack: (resources) => this.#waiting.wake(resources),
+      onEndFailed: options.onSettlementFailed ?? warn,
+    };
   }
 
   /** Takes, does the work, and settles: commits on return, gives everything back and rethrows on a throw. */
@@ -126,7 +129,8 @@ export class RateLimiter implements AsyncDisposable {
   }
 
   async #lease(request: AcquireRequest): Promise<Lease> {
-    const attempt = await this.#take(request);
+    const taking = this.#take(request);
+    const attempt = taking instanceof Promise ? await taking : taking;
     if (!attempt.granted) throw new RateLimitExceeded(attempt.statuses);
     return attempt.value;
   }
@@ -144,7 +148,8 @@ export class RateLimiter implements AsyncDisposable {
     return result;
   }
 
-  #take(request: AcquireRequest): Promise<Attempt<Lease>> {
+  /** Answers at once when the backend does: each further promise would cost as much as the decision itself. */
+  #take(request: AcquireRequest): MaybePromise<Attempt<Lease>> {
     checkConduct(request);
     const wanted = consumeRequest(request);
     if (this.#closed) throw closedError();
@@ -158,33 +163,34 @@ export class RateLimiter implements AsyncDisposable {
       resources: wanted.charges.map(({ resource }) => resource),
       waitUpToMs,
       signal,
-      attempt: () => this.#attempt(request, wanted),
+      attempt: async () => this.#attempt(request, wanted),
       look: async () => this.#repository.read(wanted),
       undo: (lease) => lease.finish("rollback"),
     });
   }
 
-  async #attempt(request: AcquireRequest, wanted: ConsumeRequest): Promise<Attempt<Lease>> {
+  #attempt(request: AcquireRequest, wanted: ConsumeRequest): MaybePromise<Attempt<Lease>> {
     try {
-      const outcome = await this.#repository.consume(wanted);
-      return outcome.granted ? { granted: true, value: this.#leaseOf(wanted, outcome) } : outcome;
+      const outcome = this.#repository.consume(wanted);
+      if (!(outcome instanceof Promise)) return this.#decided(wanted, outcome);
+      return outcome.then(
+        (answer) => this.#decided(wanted, answer),
+        (error: unknown) => this.#withoutStore(request, wanted, error),
+      );
     } catch (error) {
-      if (!(error instanceof RateLimiterUnavailable)) throw error;
-      const action = request.onUnavailable ?? this.#onUnavailable ?? this.#repository.lastOnUnavailable ?? "block";
-      if (action === "block") throw located(error, request);
-      return { granted: true, value: this.#leaseOf(wanted, undefined) };
+      return this.#withoutStore(request, wanted, error);
     }
   }
 
-  #leaseOf({ entityId, charges }: ConsumeRequest, taken: Grant["taken"]): Lease {
-    return createLease({
-      repository: this.#repository,
-      entityId,
-      charges,
-      taken,
-      onGivenBack: this.#onGivenBack,
-      onEndFailed: this.#onSettlementFailed,
-    });
+  #decided(wanted: ConsumeRequest, outcome: ConsumeOutcome): Attempt<Lease> {
+    return outcome.granted ? { granted: true, value: createLease(this.#host, wanted, outcome) } : outcome;
+  }
+
+  #withoutStore(request: AcquireRequest, wanted: ConsumeRequest, error: unknown): Attempt<Lease> {
+    if (!(error instanceof RateLimiterUnavailable)) throw error;
+    const action = request.onUnavailable ?? this.#onUnavailable ?? this.#repository.lastOnUnavailable ?? "block";
+    if (action === "block") throw located(error, request);
+    return { granted: true, value: createLease(this.#host, wanted, undefined) };
   }
 }
 

@@ -90,7 +90,7 @@ export class WaitingRoom {
     const deadlineMs = this.#clock.now() + call.waitUpToMs;
     if (!this.#isHead(waiter)) {
       const statuses = await call.look();
-      if (longestWaitMs(statuses) > call.waitUpToMs) return { granted: false, statuses };
+      if (isTooLong(longestWaitMs(statuses), call.waitUpToMs)) return { granted: false, statuses };
       while (!this.#isHead(waiter)) {
         assertGoesOn(waiter);
         if (deadlineMs <= this.#clock.now()) return { granted: false, statuses: this.#behind(waiter, await call.look()) };
@@ -107,7 +107,7 @@ export class WaitingRoom {
       }
       waiter.statuses = attempt.statuses;
       const waitMs = longestWaitMs(attempt.statuses);
-      if (waitMs > deadlineMs - this.#clock.now()) return attempt;
+      if (isTooLong(waitMs, deadlineMs - this.#clock.now())) return attempt;
       await this.#sleep(waiter, waitMs);
     }
   }
@@ -172,6 +172,12 @@ function assertGoesOn(waiter: Waiter): void {
   if (waiter.ended !== undefined) throw waiter.ended.reason;
 }
 
+/** Waits are whole milliseconds; seconds times 1000 may miss them by a hair, which would refuse a call that fits just in time. */
 function longestWaitMs(statuses: readonly LimitStatus[]): number {
-  return Math.max(...statuses.map(({ retryAfterSeconds }) => retryAfterSeconds * 1000));
+  return Math.max(...statuses.map(({ retryAfterSeconds }) => Math.round(retryAfterSeconds * 1000)));
+}
+
+/** A call that can never fit is not worth waiting for, even by one that would wait for ever. */
+function isTooLong(waitMs: number, leftMs: number): boolean {
+  return waitMs > leftMs || waitMs === Infinity;
 }

@@ -1,5 +1,5 @@
 import { checkNames, type Amounts } from "../../core/amounts.ts";
-import { apply, isFull, fullBucket, type Bucket } from "../../core/bucket.ts";
+import { applyInPlace, fullBucket, isFull, type Bucket, type BucketLimit } from "../../core/bucket.ts";
 import {
   afterRefusal,
   amountsUnder,
@@ -16,22 +16,14 @@ import { ValidationError } from "../../core/errors.ts";
 import type { Policy } from "../../core/policy.ts";
 import type { ConsumeOutcome, ConsumeRequest, Receipt, ResourceAmounts } from "../port.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
-import type { MemoryUsage, Meter } from "./usage.ts";
+import { Cell, MeteredCell, type Terms } from "./cell.ts";
+import type { MemoryUsage } from "./usage.ts";
 
 /** Below this many buckets nothing is forgotten: they cost about 2 MB. */
 const FORGET_ABOVE = 10_000;
 
 /** Buckets that each new one looks at: two, so that forgetting outpaces creation. */
 const SWEPT_PER_BUCKET = 2;
-
-/** A bucket in place, with what a decision needs at hand. */
-interface Cell {
-  bucket: Bucket;
-  policy: Policy;
-  /** The version of the configuration that `policy` was resolved at; -1 when it was an override. */
-  version: number;
-  meter: Meter | undefined;
-}
 
 /** One bucket of a call. `cell` is undefined until the bucket exists. */
 interface CellCharge extends Charge {
@@ -60,6 +52,8 @@ export class MemoryBuckets implements BucketStore {
   readonly #cells = new Map<string, Map<string, Cell>>();
   /** Cells that were deleted, not forgotten: what a lease still owes them is not written anywhere. */
   readonly #deleted = new WeakSet<Cell>();
+  /** The latest terms of each policy, for all buckets that are under it. */
+  readonly #terms = new WeakMap<Policy, Terms>();
   readonly #surroundings: Surroundings;
   #count = 0;
   #sweep: Iterator<{ readonly entityId: string; readonly resource: string; readonly cell: Cell }> = [].values();
@@ -75,18 +69,15 @@ export class MemoryBuckets implements BucketStore {
     const charges = this.#charges(request, nowMs);
     if (!fits(charges, nowMs)) return this.#refuse(charges, nowMs);
     const receipt = (extending ?? { parts: [], ended: false }) as MemoryReceipt;
+    const limitNames: ReadonlySet<string>[] = [];
     for (const charge of charges) {
-      const cell = charge.cell ?? this.#create(charge, nowMs);
-      charge.cell = cell;
-      cell.bucket = charge.bucket;
-      this.#write(cell, charge.amounts, extending === undefined ? 1 : 0, nowMs);
+      if (charge.cell === undefined) charge.cell = this.#create(charge, nowMs);
+      else if (charge.bucket !== charge.cell) this.#replace(charge.cell, charge.bucket);
+      this.#write(charge.cell, charge.amounts, extending === undefined ? 1 : 0, nowMs);
       receipt.parts.push(charge);
+      if (charge.entityId === request.entityId) limitNames.push(charge.policy.names);
     }
-    return {
-      granted: true,
-      receipt,
-      limitNames: request.charges.map(({ resource }) => charges.find((charge) => charge.resource === resource)!.policy.names),
-    };
+    return { granted: true, receipt, limitNames };
   }
 
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): void {
@@ -165,31 +156,47 @@ export class MemoryBuckets implements BucketStore {
     const cell = this.#cells.get(resource)?.get(entityId);
     const policy = override ?? this.#policy(entityId, resource, cell);
     if (policy === undefined) return undefined;
-    return { entityId, resource, policy, amounts, cell, bucket: underPolicy(cell?.bucket, policy, nowMs) };
+    return { entityId, resource, policy, amounts, cell, bucket: underPolicy(cell, policy, nowMs) };
   }
 
   #policy(entityId: string, resource: string, cell: Cell | undefined): Policy | undefined {
     const { policies } = this.#surroundings;
-    if (cell !== undefined && policies.unchangedSince(cell.version)) return cell.policy;
+    if (cell !== undefined && policies.unchangedSince(cell.terms.version)) return cell.terms.policy;
     const { version } = policies;
     const policy = policies.resolve(entityId, resource);
     if (policy instanceof Promise) throw new TypeError("the memory backend answers at once");
-    if (cell !== undefined && policy !== undefined) Object.assign(cell, { policy, version });
+    if (cell !== undefined && policy !== undefined) cell.terms = this.#termsOf(policy, version, cell.limits);
     return policy;
+  }
+
+  /** Terms are shared by all buckets that are written with their policy's own limits: that is nearly all of them. */
+  #termsOf(policy: Policy, version: number, limits: readonly BucketLimit[]): Terms {
+    if (limits !== policy.bucketLimits) return { policy, version, limits };
+    const held = this.#terms.get(policy);
+    if (held?.version === version) return held;
+    const terms = { policy, version, limits };
+    this.#terms.set(policy, terms);
+    return terms;
   }
 
   #refuse(charges: readonly CellCharge[], nowMs: number): ConsumeOutcome {
     for (const { cell, policy } of charges) {
-      const bucket = afterRefusal(cell?.bucket, policy, nowMs);
-      if (cell !== undefined && bucket !== undefined) cell.bucket = bucket;
+      const bucket = afterRefusal(cell, policy, nowMs);
+      if (cell !== undefined && bucket !== undefined) this.#replace(cell, bucket);
     }
     return { granted: false, statuses: statusesOf(charges, nowMs) };
   }
 
   #write(cell: Cell, amounts: Amounts, requests: number, nowMs: number): void {
-    cell.bucket = apply(cell.bucket, costsMilli(cell.bucket, amounts), nowMs);
-    if (cell.meter !== undefined) this.#surroundings.usage?.record(cell.meter, amounts, requests, nowMs);
+    applyInPlace(cell, costsMilli(cell, amounts), nowMs);
+    if (cell instanceof MeteredCell) this.#surroundings.usage?.record(cell.meter, amounts, requests, nowMs);
     this.writes += 1;
+  }
+
+  /** The bucket was carried over to other limits. */
+  #replace(cell: Cell, bucket: Bucket): void {
+    const { policy, version } = cell.terms;
+    cell.replace(bucket, this.#termsOf(policy, version, bucket.limits));
   }
 
   /** Writes what a lease owes to a bucket that may have been forgotten (it was full, and comes back full) or deleted since. */
@@ -205,12 +212,8 @@ export class MemoryBuckets implements BucketStore {
     const cells = this.#cells.get(resource) ?? new Map<string, Cell>();
     this.#cells.set(resource, cells);
     const { policies, usage } = this.#surroundings;
-    const cell: Cell = {
-      bucket,
-      policy,
-      version: policy.source === "override" ? -1 : policies.version,
-      meter: usage?.meter(entityId, resource),
-    };
+    const terms = this.#termsOf(policy, policy.source === "override" ? -1 : policies.version, bucket.limits);
+    const cell = usage === undefined ? new Cell(bucket, terms) : new MeteredCell(bucket, terms, usage.meter(entityId, resource));
     cells.set(entityId, cell);
     this.#count += 1;
     if (this.#count > FORGET_ABOVE) this.#forgetSome(nowMs);
@@ -222,7 +225,7 @@ export class MemoryBuckets implements BucketStore {
     for (let count = 0; count < SWEPT_PER_BUCKET; count += 1) {
       const { value, done } = this.#sweep.next();
       if (done) this.#sweep = this.#all();
-      else if (isFull(value.cell.bucket, nowMs)) this.#remove(value.entityId, value.resource);
+      else if (isFull(value.cell, nowMs)) this.#remove(value.entityId, value.resource);
     }
   }
 
@@ -237,7 +240,7 @@ export class MemoryBuckets implements BucketStore {
   }
 
   #stored(entityId: string, resource: string, cell: Cell | undefined): readonly StoredBucket[] {
-    return cell === undefined ? [] : [{ entityId, resource, shard: 0, shardCount: 1, bucket: cell.bucket }];
+    return cell === undefined ? [] : [{ entityId, resource, shard: 0, shardCount: 1, bucket: cell.snapshot() }];
   }
 }
 

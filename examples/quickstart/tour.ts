@@ -1,0 +1,134 @@
+import { Limit, RateLimiter, type AcquireRequest, type LimitStatus, type RateLimitExceeded, type Repository } from "zae-limiter";
+
+/** Where the tour's lines go. It is awaited, so that a test can look at the repository as it is after each line. */
+export type Print = (line: string) => void | Promise<void>;
+
+const MODEL = "gpt-4";
+const PROJECT = "project-apollo";
+const ALICE = "key-alice";
+const BOB = "key-bob";
+
+/** Shows what a limiter does, in five steps. Amounts that are asked for are chosen here; everything printed is read back. */
+export async function tour(repository: Repository, print: Print): Promise<void> {
+  await configure(repository, print);
+  const limiter = new RateLimiter({ repository });
+  await grantAndSettle(limiter, repository, print);
+  await refuse(limiter, print);
+  await wait(limiter, repository, print);
+  await stopAtParent(limiter, print);
+  await report(repository, print);
+}
+
+/** Little for the project, so that a few calls exhaust it; plenty for each of its keys. */
+async function configure(repository: Repository, print: Print): Promise<void> {
+  await repository.setSystemDefaults([Limit.perMinute("rpm", 60), Limit.perMinute("tpm", 6000)]);
+  await repository.createEntity(PROJECT);
+  await repository.createEntity(ALICE, { parentId: PROJECT, cascade: true });
+  await repository.createEntity(BOB, { parentId: PROJECT, cascade: true });
+  await repository.setLimits(PROJECT, [Limit.perMinute("rpm", 5)], { resource: MODEL });
+
+  await print("The limits that are stored (requests per minute, tokens per minute):");
+  const { limits } = await repository.getSystemDefaults();
+  await print(`  everybody        ${limitTexts(limits)}`);
+  const own = await repository.getLimits(PROJECT, { resource: MODEL });
+  const children = await repository.getChildren(PROJECT);
+  await print(`  ${PROJECT}   ${limitTexts(own)}   shared by ${children.map(({ id }) => id).join(" and ")}`);
+}
+
+async function grantAndSettle(limiter: RateLimiter, repository: Repository, print: Print): Promise<void> {
+  await title(print, "1. A call is granted, on an estimate");
+  await limiter.acquire({ entityId: ALICE, resource: MODEL, consume: { rpm: 1, tpm: 500 } }, async (lease) => {
+    await print(`  ${ALICE} takes ${amounts(lease.consumed)} before the call. Left:`);
+    await printBalances(repository, ALICE, print);
+
+    await title(print, "2. The answer was longer than estimated: it is settled, into debt");
+    lease.settle({ tpm: 6050 });
+    await print(`  ${ALICE} settles ${amounts(lease.consumed)} after the call. Left:`);
+  });
+  await printBalances(repository, ALICE, print);
+}
+
+async function refuse(limiter: RateLimiter, print: Print): Promise<void> {
+  await title(print, "3. The next call is refused until the debt is earned back");
+  await printRefusal(await refusalOf(limiter, { entityId: ALICE, resource: MODEL, consume: { rpm: 1 } }), print);
+}
+
+async function wait(limiter: RateLimiter, repository: Repository, print: Print): Promise<void> {
+  const { clock } = repository;
+  const request = { entityId: ALICE, resource: MODEL, consume: { rpm: 1 }, waitUpToMs: 5000 };
+  await title(print, "4. The same call, when it may wait");
+  const startedMs = clock.now();
+  await limiter.acquire(request, async (lease) => {
+    const waitedMs = clock.now() - startedMs;
+    await print(`  ${ALICE} may wait ${request.waitUpToMs} ms, and is granted ${amounts(lease.consumed)} after ${waitedMs} ms. Left:`);
+  });
+  await printBalances(repository, ALICE, print);
+}
+
+async function stopAtParent(limiter: RateLimiter, print: Print): Promise<void> {
+  await title(print, "5. A parent's limit stops its child");
+  const request = { entityId: BOB, resource: MODEL, consume: { rpm: 1 } };
+  let granted = 0;
+  let verdict = await limiter.tryAcquire(request);
+  for (; verdict.granted; verdict = await limiter.tryAcquire(request)) {
+    await verdict.lease.commit();
+    granted += 1;
+  }
+  await print(`  ${BOB} is granted ${granted} calls, each also taken from ${PROJECT}, then:`);
+  await printRefusal(verdict.refusal, print);
+  const own = verdict.refusal.passed.find((status) => status.entityId === BOB && status.limitName === "rpm");
+  if (own !== undefined) await print(`  ${BOB} itself still has ${balance(own.limitName, own.available, own.limit.capacity)}`);
+}
+
+async function report(repository: Repository, print: Print): Promise<void> {
+  await title(print, "What was used, as recorded");
+  for (const entityId of [ALICE, BOB, PROJECT]) {
+    const { requests, total } = await repository.getUsageSummary({ entityId, resource: MODEL });
+    await print(`  ${entityId.padEnd(16)} ${requests} requests   ${amounts(total)}`);
+  }
+}
+
+async function refusalOf(limiter: RateLimiter, request: AcquireRequest): Promise<RateLimitExceeded> {
+  const verdict = await limiter.tryAcquire(request);
+  if (!verdict.granted) return verdict.refusal;
+  await verdict.lease.rollback();
+  throw new Error("The call was granted, but the tour expects a refusal here. Are the limits larger than the tour's?");
+}
+
+async function printRefusal(refusal: RateLimitExceeded, print: Print): Promise<void> {
+  for (const status of refusal.violations) await print(`  refused by ${status.limitName} of ${status.entityId} (${origin(status)})`);
+  const { limitName, available, limit, requested } = refusal.primaryViolation;
+  const asked = requested === 0 ? "a limit in debt refuses every call" : `the call asks for ${requested}`;
+  await print(`  which has ${balance(limitName, available, limit.capacity)}: ${asked}`);
+  await print(`  it fits in ${refusal.retryAfterSeconds} s, if nobody else takes`);
+}
+
+async function printBalances(repository: Repository, entityId: string, print: Print): Promise<void> {
+  for (const { limitName, available, capacityMilli } of await repository.getBuckets(entityId, { resource: MODEL })) {
+    await print(`    ${balance(limitName, available, capacityMilli / 1000)}${available < 0 ? "   (in debt)" : ""}`);
+  }
+}
+
+async function title(print: Print, text: string): Promise<void> {
+  await print("");
+  await print(text);
+}
+
+function origin({ source, resource }: LimitStatus): string {
+  if (source === "entity") return `its own limit on ${resource}`;
+  return source === "system" ? "the limit for everybody" : `the limit of level ${source}`;
+}
+
+function limitTexts(limits: readonly Limit[]): string {
+  return limits.map((limit) => Limit.format(limit)).join("   ");
+}
+
+function balance(limitName: string, available: number, capacity: number): string {
+  return `${limitName} ${available} of ${capacity}`;
+}
+
+function amounts(byLimit: Readonly<Record<string, number>>): string {
+  return Object.entries(byLimit)
+    .map(([name, amount]) => `${amount} ${name}`)
+    .join(", ");
+}
