@@ -78,7 +78,7 @@ describe("help", () => {
     expect(stdout).toMatch(new RegExp(`Examples?:\\n {2}\\$ zae-limiter ${verb}`));
     if (verb === "demo") return;
     for (const [, example] of stdout.matchAll(/^ {2}\$ zae-limiter (.*)$/gm)) {
-      const words = [...example.replace(/ && .*/, "").matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare);
+      const words = [...example!.replace(/ && .*/, "").matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare!);
       expect((await run(words)).code, example).not.toBe(2);
     }
   });
