@@ -193,10 +193,10 @@ type Decision =
   | { readonly granted: false; readonly statuses: readonly LimitStatus[] };
 
 /** Deletes the buckets of an entity and keeps what they have counted. */
-export function deleteBuckets(connection: Connection, namespaceId: string, entityId: string): number {
+export function deleteBuckets(connection: Connection, namespaceId: string, entityId: string, nowMs: number): number {
   for (const row of connection.rows(OF_ENTITY, namespaceId, entityId)) {
     const cell = cellOf(row);
-    if (cell.hour !== undefined) addUsage(connection, cell, cell.hour);
+    if (cell.hour !== undefined) addUsage(connection, cell, cell.hour, nowMs);
   }
   return connection.run(DELETE_OF_ENTITY, namespaceId, entityId);
 }

@@ -50,12 +50,12 @@ export class SqliteEntities implements EntityStore {
   }
 
   async delete(entityId: string, event: AuditEvent): Promise<void> {
-    const { connection, transactions, namespaceId, config } = this.#namespace;
+    const { connection, transactions, namespaceId, config, nowMs } = this.#namespace;
     const version = await transactions.alone(() => {
       const children = connection.rows(CHILDREN, namespaceId, entityId).length;
       if (children > 0) throw new ValidationError("entityId", entityId, `has ${children} children; delete them first`);
       const limits = connection.run(DELETE_LIMITS, namespaceId, entityId);
-      const recordsDeleted = connection.run(DELETE, namespaceId, entityId) + limits + deleteBuckets(connection, namespaceId, entityId);
+      const recordsDeleted = connection.run(DELETE, namespaceId, entityId) + limits + deleteBuckets(connection, namespaceId, entityId, nowMs());
       if (recordsDeleted === 0) throw new EntityNotFoundError(entityId);
       insertEvent(connection, namespaceId, { ...event, details: { ...event.details, recordsDeleted } });
       return limits > 0 ? config.move() : undefined;

@@ -20,7 +20,7 @@ export interface UsageOwner {
  * Adds an hour to the stored one. Days and months are summed from hours when somebody asks: three rows for every change would cost more
  * than the change. Hours are therefore kept as long as their month.
  */
-export function addUsage(connection: Connection, owner: UsageOwner, hour: HourOfUsage): void {
+export function addUsage(connection: Connection, owner: UsageOwner, hour: HourOfUsage, nowMs: number): void {
   if (hour.requests === 0 && hour.counters.size === 0) return;
   const { namespaceId, entityId, resource } = owner;
   const stored = connection.row(READ_HOUR, namespaceId, entityId, resource, hour.hourMs);
@@ -28,7 +28,7 @@ export function addUsage(connection: Connection, owner: UsageOwner, hour: HourOf
   for (const [name, amount] of hour.counters) counters.set(name, (counters.get(name) ?? 0) + amount);
   const requests = Number(stored?.["requests"] ?? 0) + hour.requests;
   connection.run(WRITE_HOUR, namespaceId, entityId, resource, hour.hourMs, requests, countersText({ counters }));
-  dropOldUsage(connection, namespaceId, hour.hourMs);
+  dropOldUsage(connection, namespaceId, nowMs);
 }
 
 /** How many days a namespace keeps its usage or its audit events. */

@@ -37,7 +37,7 @@ export class WorkingSet {
   readonly #parents = new Map<string, string | undefined>();
   readonly #cells = new Map<string, Cell | undefined>();
   readonly #byId = new Map<number, Cell | undefined>();
-  readonly #closedHours: { readonly cell: Cell; readonly hour: HourOfUsage }[] = [];
+  readonly #closedHours: { readonly cell: Cell; readonly hour: HourOfUsage; readonly nowMs: number }[] = [];
 
   constructor(connection: Connection) {
     this.#connection = connection;
@@ -91,7 +91,7 @@ export class WorkingSet {
   /** Counts a change in the hour in which it is written; a give-back counts negative. */
   record(cell: Cell, amounts: Amounts, requests: number, nowMs: number): void {
     const hourMs = windowStartMs("hourly", nowMs);
-    if (cell.hour !== undefined && cell.hour.hourMs !== hourMs) this.#closedHours.push({ cell, hour: cell.hour });
+    if (cell.hour !== undefined && cell.hour.hourMs !== hourMs) this.#closedHours.push({ cell, hour: cell.hour, nowMs });
     if (cell.hour?.hourMs !== hourMs) cell.hour = { hourMs, requests: 0, counters: new Map() };
     const { hour } = cell;
     hour.requests += requests;
@@ -100,7 +100,7 @@ export class WorkingSet {
 
   /** Writes what was changed, and tells how many buckets that were. */
   write(): number {
-    for (const { cell, hour } of this.#closedHours) addUsage(this.#connection, cell, hour);
+    for (const { cell, hour, nowMs } of this.#closedHours) addUsage(this.#connection, cell, hour, nowMs);
     const changed = new Set([...this.#cells.values(), ...this.#byId.values()].filter((cell) => cell?.changed));
     for (const cell of changed) this.#writeCell(cell!);
     return changed.size;
