@@ -2,6 +2,7 @@ import { statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { InfrastructureNotFoundError, ValidationError } from "../../core/errors.ts";
 import { namespaceName } from "../../core/identifiers.ts";
+import { NO_NAMESPACE } from "../management/context.ts";
 import { newNamespaceId } from "../management/namespaces.ts";
 import type { RepositoryOptions } from "../repository.ts";
 import { DEFAULT_NAMESPACE, StoreRepository, type Scope } from "../store-repository.ts";
@@ -42,6 +43,7 @@ export class SqliteRepository extends StoreRepository {
     const random = options.random ?? systemRandom;
     const nowMs = (): number => Math.floor(clock.now());
     const file = checkPath(path);
+    if (options.create === false) assertExists(file);
     const { durability, lockTimeoutMs } = checkOptions(options);
     const database = options.database ?? (await translating(file, () => openDatabase(file)));
     const connection = new Connection(database);
@@ -50,7 +52,10 @@ export class SqliteRepository extends StoreRepository {
       const transactions = new Transactions({ connection, path: file, lockTimeoutMs, random, assertInPlace: inPlace(file) });
       await prepare(connection, transactions, { file, durability });
       const store = new SqliteStore({ connection, transactions, nowMs, recordUsage: options.recordUsage ?? true, release });
-      const { namespaceId } = await store.namespaces.register(name, () => newNamespaceId(random), nowMs());
+      const register = (): Promise<{ readonly namespaceId: string }> =>
+        store.namespaces.register(name, () => newNamespaceId(random), nowMs());
+      const found = options.create === false ? await store.namespaces.byName(name) : await register();
+      const namespaceId = found?.namespaceId ?? NO_NAMESPACE;
       return new SqliteRepository({ store, namespaceName: name, namespaceId, options, owner: true, contexts: new Map() });
     } catch (error) {
       release();
@@ -92,6 +97,12 @@ function checkPath(path: unknown): string {
     throw new InfrastructureNotFoundError(`The folder ${dirname(file)} of the database does not exist. Create it first.`);
   if (statSync(file, { throwIfNoEntry: false })?.isDirectory()) throw new ValidationError("path", path, "is a folder, not a file");
   return file;
+}
+
+/** An empty file holds as little as none: SQLite makes it before the first table. */
+function assertExists(file: string): void {
+  if (file === IN_MEMORY || (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0) return;
+  throw new InfrastructureNotFoundError(`There is no database ${file}. Check the path, or create it by storing something.`);
 }
 
 function checkOptions({ durability = "process", lockTimeoutMs = DEFAULT_LOCK_TIMEOUT_MS }: SqliteOptions): {
