@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import type { Command } from "commander";
 import { InfrastructureNotFoundError, NamespaceNotFoundError, type Repository } from "zae-limiter";
 import { confirm } from "./confirm.ts";
@@ -74,12 +73,15 @@ export class Runner {
     this.#exitWith(code);
   }
 
+  /** Nothing is created on the way, a namespace neither, unless there is no repository yet and the verb may be its first. */
   async #open(url: string, access: Access): Promise<Repository> {
-    const path = /^sqlite:(?:\/\/(?=\/))?([^?]*)/.exec(url)?.[1];
-    const missing = path !== undefined && path !== ":memory:" && !existsSync(path);
-    if (missing && access === "existing")
-      throw new InfrastructureNotFoundError(`There is no file ${path}. Check the path; verbs that set limits or create entities make it.`);
-    return this.environment.openRepository(url);
+    const { openRepository } = this.environment;
+    try {
+      return await openRepository(url, { create: false });
+    } catch (error) {
+      if (!(error instanceof InfrastructureNotFoundError) || access === "existing") throw error;
+      return openRepository(url);
+    }
   }
 }
 

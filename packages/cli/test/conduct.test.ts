@@ -145,7 +145,7 @@ describe("reading verbs", () => {
   ])("create no file: %s", async (verb) => {
     const { code, stderr } = await run(`${verb} --repository sqlite:${folder}/limits.db`, { open: openRepository });
     expect(code).toBe(1);
-    expect(stderr).toContain(`There is no file ${folder}/limits.db`);
+    expect(stderr).toContain(`There is no database ${folder}/limits.db`);
     expect(readdirSync(folder)).toEqual([]);
   });
 });

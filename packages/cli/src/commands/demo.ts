@@ -67,7 +67,7 @@ function nextText(file: string): string {
     "entity children project-apollo",
     "bucket show key-web",
     "available key-web model-large rpm=1 tpm=500",
-    "acquire key-web model-small rpm=1 tpm=100",
+    "acquire key-web model-small rpm=1 tpm=100 --wait 5",
     "audit list --entity-id project-apollo",
   ];
   return `\nTry next, on the same file:\n${verbs.map((verb) => `  npx zae-limiter --repository ${url} ${verb}\n`).join("")}`;

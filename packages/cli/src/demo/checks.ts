@@ -58,13 +58,14 @@ function belowZero({ calls, lowest, stored }: Evidence): Check {
     const overruns = changesOf(callsOf(calls, bucket), limit.name).filter(({ kind }) => kind === "overrun");
     const left = storedOf(stored, bucket).available[limit.name] ?? limit.capacity;
     const least = Math.min(left, lowest.get(limitKey(bucket.entityId, bucket.model, limit.name)) ?? left);
-    return { least, overrun: overruns.reduce((sum, { amount }) => sum + amount, 0) };
+    return { name: limit.name, least, overrun: overruns.reduce((sum, { amount }) => sum + amount, 0) };
   });
-  const least = Math.min(...debts.map((debt) => debt.least));
+  const leastOf = (limitName: string): string =>
+    numberText(Math.min(...debts.filter(({ name }) => name === limitName).map((debt) => debt.least)));
   return {
     promise: "Only settlements go below zero, and by no more than they took",
     ok: debts.every((debt) => debt.least >= -debt.overrun),
-    detail: `lowest balance seen: ${numberText(least)} tokens; requests, which are never settled, stayed at 0 or above`,
+    detail: `lowest balances seen: ${leastOf("tpm")} tokens, which are settled, and ${leastOf("rpm")} requests, which are not`,
   };
 }
 

@@ -32,9 +32,6 @@ export interface DemoResult {
   readonly checks: readonly Check[];
 }
 
-/** Time for the second process to start before the first call counts towards the length. */
-const HEAD_START_MS = 300;
-
 /** Runs the gateway on a fresh file in two processes and checks what they did with what a fresh repository reads from it. */
 export async function demo(options: DemoOptions, environment: Environment, colours: Colours): Promise<DemoResult> {
   const url = `sqlite:${options.file}`;
@@ -43,7 +40,7 @@ export async function demo(options: DemoOptions, environment: Environment, colou
   try {
     await store(repository);
     const startMs = nowMs();
-    const endMs = startMs + options.lengthMs + HEAD_START_MS;
+    const endMs = startMs + options.lengthMs;
     const helper = startHelper(url, endMs, options.fault);
     const gateway = new Gateway(repository);
     const counts = (): ReturnType<typeof helper.counts> => addCounts([gateway.counts, helper.counts()]);

@@ -58,8 +58,8 @@ async function look(repository: Repository, lowest: Map<string, number>): Promis
   return seen;
 }
 
-/** Goes back to the first line and clears the rest of each line that is written over. */
+/** Goes back to the first line and clears the rest of each line that is written over. Lines must not wrap, or there would be more of them. */
 function redraw(text: string, drawnLines: number): string {
   const up = drawnLines === 0 ? "" : `\u001B[${drawnLines}A`;
-  return up + text.replaceAll("\n", "\u001B[K\n");
+  return `\u001B[?7l${up}${text.replaceAll("\n", "\u001B[K\n")}\u001B[?7h`;
 }

@@ -15,7 +15,9 @@ export interface Moment {
   readonly available: ReadonlyMap<string, Amounts>;
 }
 
-const BAR_CELLS = 12;
+/** Together with everything else a line then fits into 80 cells. */
+const BAR_CELLS = 8;
+const NUMBER_CELLS = 7;
 
 /** The live view: per key and model what was granted and refused, what is left, and the debt. */
 export function viewText({ elapsedMs, lengthMs, counts, available }: Moment, colours: Colours): string {
@@ -24,16 +26,17 @@ export function viewText({ elapsedMs, lengthMs, counts, available }: Moment, col
     const left = available.get(countKey(bucket.entityId, bucket.model)) ?? {};
     const capacity = bucket.limits.find(({ name }) => name === "tpm")!.capacity;
     const tokens = left["tpm"] ?? capacity;
-    return [bucket.entityId, bucket.model, granted, refused, failed, barOf(tokens, capacity), tokens, Math.max(0, -tokens)];
+    return [bucket.entityId, bucket.model, granted, refused, failed, tokensText(tokens, capacity), Math.max(0, -tokens)];
   });
-  const headers = ["Key", "Model", "Granted", "Refused", "Failed", "Tokens", "Available", "Debt"];
+  const headers = ["Key", "Model", "Granted", "Refused", "Failed", "Tokens available", "Debt"];
   const time = `${(elapsedMs / 1000).toFixed(1)} s of ${numberText(lengthMs / 1000)} s`;
   return `${colours.bold("Two processes, three keys, one project, one file")}   ${time}\n${tableText(headers, rows, colours)}`;
 }
 
-function barOf(tokens: number, capacity: number): string {
-  const bar = barText((Math.max(0, tokens) / capacity) * BAR_CELLS);
-  return bar.padEnd(BAR_CELLS, "·");
+function tokensText(tokens: number, capacity: number): string {
+  const left = Math.max(0, tokens);
+  const bar = barText((left / capacity) * BAR_CELLS).padEnd(BAR_CELLS, "·");
+  return `${bar} ${numberText(left).padStart(NUMBER_CELLS)}`;
 }
 
 /** A key's own count; the project's is that of all keys. */
