@@ -55,7 +55,8 @@ export class SqliteEntities implements EntityStore {
       const children = connection.rows(CHILDREN, namespaceId, entityId).length;
       if (children > 0) throw new ValidationError("entityId", entityId, `has ${children} children; delete them first`);
       const limits = connection.run(DELETE_LIMITS, namespaceId, entityId);
-      const recordsDeleted = connection.run(DELETE, namespaceId, entityId) + limits + deleteBuckets(connection, namespaceId, entityId, nowMs());
+      const recordsDeleted =
+        connection.run(DELETE, namespaceId, entityId) + limits + deleteBuckets(connection, namespaceId, entityId, nowMs());
       if (recordsDeleted === 0) throw new EntityNotFoundError(entityId);
       insertEvent(connection, namespaceId, { ...event, details: { ...event.details, recordsDeleted } });
       return limits > 0 ? config.move() : undefined;

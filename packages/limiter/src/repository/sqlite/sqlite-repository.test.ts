@@ -175,7 +175,9 @@ it("purges a namespace in steps that can be stopped and taken up again, and leav
   const tenant = await admin.namespace("tenant");
   await tenant.setSystemDefaults([Limit.perMinute("rpm", 10)]);
   const limiter = new RateLimiter({ repository: tenant });
-  await Promise.all(Array.from({ length: 450 }, (_, index) => limiter.acquire({ entityId: `e${index}`, resource: "r", consume: { rpm: 1 } })));
+  await Promise.all(
+    Array.from({ length: 450 }, (_, index) => limiter.acquire({ entityId: `e${index}`, resource: "r", consume: { rpm: 1 } })),
+  );
   await admin.setSystemDefaults([Limit.perMinute("rpm", 1)]);
   await admin.deleteNamespace("tenant");
   const stop = new AbortController();
