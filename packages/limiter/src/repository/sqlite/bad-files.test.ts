@@ -1,4 +1,3 @@
-import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import {
@@ -128,13 +127,4 @@ it("says that the file was deleted or replaced, instead of writing where nobody 
   renameSync(`${path}.away`, path);
   await limiter.acquire(CALL);
   expect(await repository.getBuckets("key-1")).toMatchObject([{ totalConsumedMilli: 2000 }]);
-});
-
-it("prints no warning of the runtime's own driver", () => {
-  const path = temporaryFile();
-  const url = new URL("../../../dist/repository/sqlite/index.js", import.meta.url).href;
-  const script = `const { SqliteRepository } = await import(${JSON.stringify(url)}); await (await SqliteRepository.open(process.argv[1])).close();`;
-  const { stdout, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", script, path], { encoding: "utf8" });
-  expect({ stdout, stderr }).toEqual({ stdout: "", stderr: "" });
-  expect(existsSync(path)).toBe(true);
 });
