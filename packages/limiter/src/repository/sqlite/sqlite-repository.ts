@@ -1,6 +1,6 @@
-import { statSync } from "node:fs";
+import { accessSync, constants, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { InfrastructureNotFoundError, ValidationError } from "../../core/errors.ts";
+import { InfrastructureNotFoundError, PermissionDenied, ValidationError } from "../../core/errors.ts";
 import { namespaceName } from "../../core/identifiers.ts";
 import { NO_NAMESPACE } from "../management/context.ts";
 import { newNamespaceId } from "../management/namespaces.ts";
@@ -92,10 +92,13 @@ function checkPath(path: unknown): string {
   if (typeof path !== "string" || path === "") throw new ValidationError("path", path, "must be the path of a file");
   if (path === IN_MEMORY) return path;
   const file = resolve(path);
-  const folder = statSync(dirname(file), { throwIfNoEntry: false });
-  if (!folder?.isDirectory())
-    throw new InfrastructureNotFoundError(`The folder ${dirname(file)} of the database does not exist. Create it first.`);
-  if (statSync(file, { throwIfNoEntry: false })?.isDirectory()) throw new ValidationError("path", path, "is a folder, not a file");
+  const folder = dirname(file);
+  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory())
+    throw new InfrastructureNotFoundError(`The folder ${folder} of the database does not exist. Create it first.`);
+  const found = statSync(file, { throwIfNoEntry: false });
+  if (found?.isDirectory()) throw new ValidationError("path", path, "is a folder, not a file");
+  // The WAL lies beside the file, so the folder has to be writable too. SQLite itself would only say that it cannot open something.
+  for (const place of found === undefined ? [folder] : [folder, file]) checkWritable(place);
   return file;
 }
 
@@ -103,6 +106,14 @@ function checkPath(path: unknown): string {
 function assertExists(file: string): void {
   if (file === IN_MEMORY || (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0) return;
   throw new InfrastructureNotFoundError(`There is no database ${file}. Check the path, or create it by storing something.`);
+}
+
+function checkWritable(place: string): void {
+  try {
+    accessSync(place, constants.R_OK | constants.W_OK);
+  } catch (cause) {
+    throw new PermissionDenied(`${place} cannot be written. Check its rights and those of its file system.`, { cause });
+  }
 }
 
 function checkOptions({ durability = "process", lockTimeoutMs = DEFAULT_LOCK_TIMEOUT_MS }: SqliteOptions): {

@@ -30,6 +30,7 @@ export class SqliteStore implements Store {
   readonly #nowMs: () => number;
   readonly #recordUsage: boolean;
   readonly #release: () => void;
+  #closing: Promise<void> | undefined;
 
   constructor(options: {
     readonly connection: Connection;
@@ -81,9 +82,9 @@ export class SqliteStore implements Store {
     }
   }
 
-  async close(): Promise<void> {
-    await this.#transactions.close();
-    this.#release();
+  close(): Promise<void> {
+    this.#closing ??= this.#transactions.close().then(this.#release);
+    return this.#closing;
   }
 
   #namespace(namespaceId: string, policies: PolicySource): SqliteNamespace {

@@ -85,7 +85,6 @@ export class Transactions {
 
   /** Takes no new members and resolves when the last one is through. */
   async close(): Promise<void> {
-    if (this.#state === "closed") return;
     if (this.#state !== "idle") await new Promise<void>((resolve) => (this.#drained = resolve));
     this.#state = "closed";
   }

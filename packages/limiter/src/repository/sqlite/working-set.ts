@@ -55,7 +55,7 @@ export class WorkingSet {
     const key = `${namespaceId}#${entityId}#${resource}`;
     if (this.#cells.has(key)) return this.#cells.get(key);
     const row = this.#connection.row(FIND, entityId, entityId, resource, namespaceId);
-    this.#parents.set(`${namespaceId}#${entityId}`, (row?.["parent_id"] as string | null | undefined) ?? undefined);
+    this.#rememberParent(`${namespaceId}#${entityId}`, row);
     if (row !== undefined) this.#rememberNamespace(namespaceId, row);
     const cell = typeof row?.["id"] === "number" ? this.#rememberCell(cellOf(row)) : undefined;
     this.#cells.set(key, cell);
@@ -71,9 +71,11 @@ export class WorkingSet {
     return cell;
   }
 
-  /** The parent that calls of an entity also take from. Its bucket must have been asked for before: both are one read. */
+  /** The parent that calls of an entity also take from. It is known when the bucket was found by its names; a settlement finds it by its id. */
   parentOf(namespaceId: string, entityId: string): string | undefined {
-    return this.#parents.get(`${namespaceId}#${entityId}`);
+    const key = `${namespaceId}#${entityId}`;
+    if (!this.#parents.has(key)) this.#rememberParent(key, this.#connection.row(READ_PARENT, namespaceId, entityId));
+    return this.#parents.get(key);
   }
 
   /** A bucket that did not exist. */
@@ -129,6 +131,10 @@ export class WorkingSet {
     return held;
   }
 
+  #rememberParent(key: string, row: Row | undefined): void {
+    this.#parents.set(key, (row?.["parent_id"] as string | null | undefined) ?? undefined);
+  }
+
   #readNamespace(namespaceId: string): NamespaceFacts {
     const row = this.#connection.row(READ_NAMESPACE, namespaceId);
     if (row === undefined) throw new NamespaceNotFoundError(namespaceId);
@@ -157,6 +163,8 @@ const FIND = `
   WHERE n.namespace_id = ?`;
 
 const FIND_BY_ID = "SELECT * FROM buckets WHERE id = ?";
+
+const READ_PARENT = "SELECT parent_id FROM entities WHERE namespace_id = ? AND entity_id = ? AND cascades";
 
 const READ_NAMESPACE = `SELECT ${NAMESPACE_COLUMNS} FROM namespaces n WHERE n.namespace_id = ?`;
 
