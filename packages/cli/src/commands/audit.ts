@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { AuditEvent } from "zae-limiter";
+import { Limit, type AuditEvent } from "zae-limiter";
 import { UsageError } from "../exit.ts";
 import { tableText } from "../output/table.ts";
 import { timeText } from "../output/text.ts";
@@ -47,5 +47,26 @@ function subjectOf({ entityId, resource, system }: SubjectOptions): string {
 }
 
 function eventCells({ timestamp, action, resource, principal, details }: AuditEvent): readonly (string | undefined)[] {
-  return [timeText(timestamp), action, resource, principal, JSON.stringify(details)];
+  return [timeText(timestamp), action, resource, principal, detailsText(details)];
+}
+
+/** Details on one line: `name=key-1, cascade=true`, limits in their text form. */
+function detailsText(details: AuditEvent["details"]): string {
+  return Object.entries(details)
+    .filter(([, value]) => JSON.stringify(value) !== "{}")
+    .map(([name, value]) => `${name}=${name === "limits" && Array.isArray(value) ? value.map(limitText).join(" ") : plainText(value)}`)
+    .join(", ");
+}
+
+/** Audit events may come from other versions: what is no limit of ours is shown as it is. */
+function limitText(value: unknown): string {
+  try {
+    return Limit.format(value as Limit);
+  } catch {
+    return plainText(value);
+  }
+}
+
+function plainText(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
 }
