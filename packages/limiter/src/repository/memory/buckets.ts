@@ -14,6 +14,7 @@ import {
 import type { Entity } from "../../core/entity.ts";
 import { ValidationError } from "../../core/errors.ts";
 import type { Policy } from "../../core/policy.ts";
+import { settlementOf } from "../../core/settlement.ts";
 import type { ConsumeOutcome, ConsumeRequest, Receipt, ResourceAmounts } from "../port.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import { Cell, MeteredCell, type Terms } from "./cell.ts";
@@ -27,11 +28,17 @@ const SWEPT_PER_BUCKET = 2;
 
 /** One bucket of a call. `cell` is undefined until the bucket exists. */
 interface CellCharge extends Charge {
+  readonly costs: readonly number[];
   cell: Cell | undefined;
+  /** 1 when it counted as a request: the acquire does, what `lease.consume` takes later does not. */
+  requests: 0 | 1;
 }
 
+/** What is written to a bucket: whole tokens by name, and the same in millitokens by index. */
+type Cost = Pick<CellCharge, "amounts" | "costs">;
+
 interface MemoryReceipt extends Receipt {
-  readonly parts: CellCharge[];
+  parts: readonly CellCharge[];
   ended: boolean;
 }
 
@@ -68,35 +75,27 @@ export class MemoryBuckets implements BucketStore {
     const nowMs = this.#surroundings.nowMs();
     const charges = this.#charges(request, nowMs);
     if (!fits(charges, nowMs)) return this.#refuse(charges, nowMs);
-    const receipt = (extending ?? { parts: [], ended: false }) as MemoryReceipt;
-    const limitNames: ReadonlySet<string>[] = [];
     for (const charge of charges) {
       if (charge.cell === undefined) charge.cell = this.#create(charge, nowMs);
       else if (charge.bucket !== charge.cell) this.#replace(charge.cell, charge.bucket);
-      this.#write(charge.cell, charge.amounts, extending === undefined ? 1 : 0, nowMs);
-      receipt.parts.push(charge);
-      if (charge.entityId === request.entityId) limitNames.push(charge.policy.names);
+      charge.requests = extending === undefined ? 1 : 0;
+      this.#write(charge.cell, charge, charge.requests, nowMs);
     }
-    return { granted: true, receipt, limitNames };
+    return { granted: true, receipt: receiptFor(charges, extending), limitNames: namesOf(request, charges) };
   }
 
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): void {
     const { parts } = end(receipt as MemoryReceipt);
     const nowMs = this.#surroundings.nowMs();
     for (const { resource, amounts } of deltas) {
-      for (const part of oncePerBucket(parts, resource)) this.#writeLater(part, amountsUnder(part.policy, amounts), 0, nowMs);
+      for (const { part, amounts: share } of settlementOf(parts, resource, amounts)) this.#writeLater(part, share, 0, nowMs);
     }
   }
 
   giveBack(receipt: Receipt): void {
     const { parts } = end(receipt as MemoryReceipt);
     const nowMs = this.#surroundings.nowMs();
-    const counted = new Set<Cell | undefined>();
-    for (const part of parts) {
-      // The first part of a bucket was the acquire, which counted as a request; what `lease.consume` took later did not.
-      this.#writeLater(part, negated(part.amounts), counted.has(part.cell) ? 0 : -1, nowMs);
-      counted.add(part.cell);
-    }
+    for (const part of parts) this.#writeLater(part, negated(part.amounts), -part.requests, nowMs);
   }
 
   read(request: ConsumeRequest): readonly LimitStatus[] {
@@ -132,31 +131,37 @@ export class MemoryBuckets implements BucketStore {
   }
 
   /** Every bucket that a call takes from: for each resource the entity's, then its parent's. */
-  #charges({ entityId, charges, override }: ConsumeRequest, nowMs: number): CellCharge[] {
+  #charges({ entityId, charges, override }: ConsumeRequest, nowMs: number): readonly CellCharge[] {
     const entity = this.#surroundings.entities.get(entityId);
-    const all: CellCharge[] = [];
-    for (const { resource, amounts } of charges) {
-      const own = this.#charge(entityId, resource, amounts, override, nowMs);
-      if (own === undefined)
-        throw new ValidationError(
-          "limits",
-          entityId,
-          `no limits are configured for ${entityId} on ${resource}; set some at any level, or pass limits`,
-        );
-      checkNames(amounts, own.policy.names, "consume");
-      all.push(own);
-      if (entity?.cascade !== true || entity.parentId === undefined) continue;
-      const parents = this.#charge(entity.parentId, resource, amounts, undefined, nowMs);
-      if (parents !== undefined) all.push({ ...parents, amounts: amountsUnder(parents.policy, amounts) });
-    }
-    return all;
+    const own = charges.map(({ resource, amounts }) => this.#ownCharge(entityId, resource, amounts, override, nowMs));
+    if (entity?.cascade !== true || entity.parentId === undefined) return own;
+    const { parentId } = entity;
+    return own.flatMap((charge) => {
+      const parents = this.#charge(parentId, charge.resource, charge.amounts, undefined, nowMs);
+      if (parents === undefined) return [charge];
+      const amounts = amountsUnder(parents.policy, charge.amounts);
+      return [charge, { ...parents, amounts, costs: costsMilli(parents.bucket, amounts) }];
+    });
+  }
+
+  #ownCharge(entityId: string, resource: string, amounts: Amounts, override: Policy | undefined, nowMs: number): CellCharge {
+    const own = this.#charge(entityId, resource, amounts, override, nowMs);
+    if (own === undefined)
+      throw new ValidationError(
+        "limits",
+        entityId,
+        `no limits are configured for ${entityId} on ${resource}; set some at any level, or pass limits`,
+      );
+    checkNames(amounts, own.policy.names, "consume");
+    return own;
   }
 
   #charge(entityId: string, resource: string, amounts: Amounts, override: Policy | undefined, nowMs: number): CellCharge | undefined {
     const cell = this.#cells.get(resource)?.get(entityId);
     const policy = override ?? this.#policy(entityId, resource, cell);
     if (policy === undefined) return undefined;
-    return { entityId, resource, policy, amounts, cell, bucket: underPolicy(cell, policy, nowMs) };
+    const bucket = underPolicy(cell, policy, nowMs);
+    return { entityId, resource, policy, bucket, amounts, costs: costsMilli(bucket, amounts), cell, requests: 0 };
   }
 
   #policy(entityId: string, resource: string, cell: Cell | undefined): Policy | undefined {
@@ -187,8 +192,8 @@ export class MemoryBuckets implements BucketStore {
     return { granted: false, statuses: statusesOf(charges, nowMs) };
   }
 
-  #write(cell: Cell, amounts: Amounts, requests: number, nowMs: number): void {
-    applyInPlace(cell, costsMilli(cell, amounts), nowMs);
+  #write(cell: Cell, { amounts, costs }: Cost, requests: number, nowMs: number): void {
+    applyInPlace(cell, costs, nowMs);
     if (cell instanceof MeteredCell) this.#surroundings.usage?.record(cell.meter, amounts, requests, nowMs);
     this.writes += 1;
   }
@@ -205,7 +210,7 @@ export class MemoryBuckets implements BucketStore {
     if (part.cell !== undefined && this.#deleted.has(part.cell)) return;
     const cell =
       this.#cells.get(resource)?.get(entityId) ?? this.#create({ ...part, bucket: fullBucket(policy.bucketLimits, nowMs) }, nowMs);
-    this.#write(cell, amounts, requests, nowMs);
+    this.#write(cell, { amounts, costs: costsMilli(cell, amounts) }, requests, nowMs);
   }
 
   #create({ entityId, resource, policy, bucket }: CellCharge, nowMs: number): Cell {
@@ -244,17 +249,23 @@ export class MemoryBuckets implements BucketStore {
   }
 }
 
+/** A new receipt, or the one that a lease already has with more on it. */
+function receiptFor(charges: readonly CellCharge[], extending: Receipt | undefined): MemoryReceipt {
+  if (extending === undefined) return { parts: charges, ended: false };
+  const receipt = extending as MemoryReceipt;
+  receipt.parts = [...receipt.parts, ...charges];
+  return receipt;
+}
+
+/** The names of the limits of each resource that the call named. */
+function namesOf({ entityId, charges: asked }: ConsumeRequest, charges: readonly CellCharge[]): readonly ReadonlySet<string>[] {
+  const own = asked.length === charges.length ? charges : charges.filter((charge) => charge.entityId === entityId);
+  return own.map(({ policy }) => policy.names);
+}
+
 /** Ends a receipt. A second end finds nothing left to do, so a retry after an unknown outcome is harmless. */
 function end(receipt: MemoryReceipt): { readonly parts: readonly CellCharge[] } {
   const parts = receipt.ended ? [] : receipt.parts;
   receipt.ended = true;
   return { parts };
-}
-
-/** The buckets of one resource that a lease took from, each once, however often it took. */
-function oncePerBucket(parts: readonly CellCharge[], resource: string): readonly CellCharge[] {
-  return parts.filter(
-    (part, index) =>
-      part.resource === resource && parts.findIndex((other) => other.entityId === part.entityId && other.resource === resource) === index,
-  );
 }
