@@ -63,7 +63,7 @@ function nextText(file: string): string {
   const url = /^[\w./-]+$/.test(file) ? `sqlite:${file}` : `'sqlite:${file.replaceAll("'", String.raw`'\''`)}'`;
   const verbs = [
     "usage summary --entity-id project-apollo",
-    "usage list --resource model-large --plot",
+    "usage list --entity-id project-apollo --plot",
     "entity children project-apollo",
     "bucket show key-web",
     "available key-web model-large rpm=1 tpm=500",

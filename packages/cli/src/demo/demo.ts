@@ -45,14 +45,12 @@ export async function demo(options: DemoOptions, environment: Environment, colou
     const gateway = new Gateway(repository);
     const counts = (): ReturnType<typeof helper.counts> => addCounts([gateway.counts, helper.counts()]);
     const output = options.watched ? environment.stdout : undefined;
-    const [own, theirs, lowest] = await Promise.all([
-      gateway.serve(endMs),
-      helper.books,
-      live({ repository, startMs, endMs, counts, output, colours }),
-    ]);
+    const work = Promise.all([gateway.serve(endMs), helper.books]);
+    const lowest = await live({ repository, startMs, endMs, work, counts, output, colours });
+    const books = await work;
     await using fresh = await environment.openRepository(url);
-    const calls = [...own.calls, ...theirs.calls];
-    return resultOf([own, theirs], checksOf({ calls, stored: await readBack(fresh), lowest }));
+    const calls = books.flatMap((book) => book.calls);
+    return resultOf(books, checksOf({ calls, stored: await readBack(fresh), lowest }));
   } finally {
     await repository.close();
   }

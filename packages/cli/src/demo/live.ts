@@ -13,6 +13,8 @@ export interface LiveOptions {
   readonly repository: Repository;
   readonly startMs: number;
   readonly endMs: number;
+  /** Settles when both processes have ended their last calls. */
+  readonly work: Promise<unknown>;
   readonly counts: () => Counts;
   /** Undefined: nobody watches, only the balances are looked at. */
   readonly output: TextOutput | undefined;
@@ -23,24 +25,24 @@ const REDRAW_MS = 250;
 /** Where nothing can be redrawn, the view is printed this often during a run. */
 const PRINTS = 4;
 
-/** Shows the live view until the end, and answers the lowest balances that it saw. */
-export async function live({ repository, startMs, endMs, counts, output, colours }: LiveOptions): Promise<ReadonlyMap<string, number>> {
+/** Shows the live view until the work is done, and answers the lowest balances that it saw. */
+export async function live(options: LiveOptions): Promise<ReadonlyMap<string, number>> {
+  const { repository, startMs, endMs, counts, output, colours } = options;
   const lowest = new Map<string, number>();
   const everyMs = output?.isTTY === true ? REDRAW_MS : (endMs - startMs) / PRINTS;
-  let [drawnLines, nextMs] = [0, startMs];
-  for (let over = false; !over;) {
-    over = nowMs() >= endMs;
+  let [over, drawnLines, nextMs] = [false, 0, startMs];
+  const done = options.work.catch(() => undefined).then(() => (over = true));
+  for (let last = false; !last;) {
+    last = over;
     const available = await look(repository, lowest);
-    if (output !== undefined && (over || nowMs() >= nextMs)) {
-      const text = viewText(
-        { elapsedMs: Math.min(nowMs(), endMs) - startMs, lengthMs: endMs - startMs, counts: counts(), available },
-        colours,
-      );
+    if (output !== undefined && (last || nowMs() >= nextMs)) {
+      const elapsedMs = Math.min(nowMs(), endMs) - startMs;
+      const text = viewText({ elapsedMs, lengthMs: endMs - startMs, counts: counts(), available }, colours);
       output.write(output.isTTY === true ? redraw(text, drawnLines) : `${text}\n`);
       drawnLines = text.split("\n").length - 1;
       nextMs = nowMs() + everyMs;
     }
-    if (!over) await pause(Math.max(1, Math.min(REDRAW_MS, endMs - nowMs())));
+    if (!last) await Promise.race([pause(REDRAW_MS), done]);
   }
   return lowest;
 }
