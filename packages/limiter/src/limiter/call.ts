@@ -26,7 +26,7 @@ export interface AcquireRequest {
 /** More resources than this in one call would not fit one transaction of every backend. */
 const MAX_RESOURCES = 16;
 
-/** Checks a request and puts it into the words of the port. */
+/** Checks a request and puts it into the words of the port. Amounts are copied: the caller may use its object again, and a lease lives on. */
 export function consumeRequest(request: AcquireRequest): ConsumeRequest {
   const entityId = checkEntityId(request.entityId);
   const resource = resourceName(request.resource);

@@ -5,6 +5,7 @@ import {
   amountsUnder,
   costsMilli,
   fits,
+  isUnder,
   negated,
   statusesOf,
   underPolicy,
@@ -25,6 +26,9 @@ const FORGET_ABOVE = 10_000;
 
 /** Buckets that each new one looks at: two, so that forgetting outpaces creation. */
 const SWEPT_PER_BUCKET = 2;
+
+/** The version of a policy that was not resolved: an override, or what a lease began with. The next call asks for the policy that holds. */
+const UNRESOLVED = -1;
 
 /** One bucket of a call. `cell` is undefined until the bucket exists. */
 interface CellCharge extends Charge {
@@ -63,6 +67,8 @@ export class MemoryBuckets implements BucketStore {
   readonly #terms = new WeakMap<Policy, Terms>();
   readonly #surroundings: Surroundings;
   #count = 0;
+  /** Buckets that are still to be looked at for those that were created. */
+  #unswept = 0;
   #sweep: Iterator<{ readonly entityId: string; readonly resource: string; readonly cell: Cell }> = [].values();
   writes = 0;
 
@@ -73,10 +79,12 @@ export class MemoryBuckets implements BucketStore {
   consume(request: ConsumeRequest, extending?: Receipt): ConsumeOutcome {
     this.#surroundings.assertActive();
     const nowMs = this.#surroundings.nowMs();
+    this.#forgetSome(nowMs);
     const charges = this.#charges(request, nowMs);
     if (!fits(charges, nowMs)) return this.#refuse(charges, nowMs);
     for (const charge of charges) {
-      if (charge.cell === undefined) charge.cell = this.#create(charge, nowMs);
+      if (charge.cell === undefined)
+        charge.cell = this.#create(charge, charge.policy.source === "override" ? UNRESOLVED : this.#surroundings.policies.version);
       else if (charge.bucket !== charge.cell) this.#replace(charge.cell, charge.bucket);
       charge.requests = extending === undefined ? 1 : 0;
       this.#write(charge.cell, charge, charge.requests, nowMs);
@@ -131,32 +139,37 @@ export class MemoryBuckets implements BucketStore {
   }
 
   /** Every bucket that a call takes from: for each resource the entity's, then its parent's. */
-  #charges({ entityId, charges, override }: ConsumeRequest, nowMs: number): readonly CellCharge[] {
-    const entity = this.#surroundings.entities.get(entityId);
-    const own = charges.map(({ resource, amounts }) => this.#ownCharge(entityId, resource, amounts, override, nowMs));
-    if (entity?.cascade !== true || entity.parentId === undefined) return own;
-    const { parentId } = entity;
-    return own.flatMap((charge) => {
-      const parents = this.#charge(parentId, charge.resource, charge.amounts, undefined, nowMs);
-      if (parents === undefined) return [charge];
-      const amounts = amountsUnder(parents.policy, charge.amounts);
-      return [charge, { ...parents, amounts, costs: costsMilli(parents.bucket, amounts) }];
+  #charges(request: ConsumeRequest, nowMs: number): readonly CellCharge[] {
+    const entity = this.#surroundings.entities.get(request.entityId);
+    const parentId = entity?.cascade === true ? entity.parentId : undefined;
+    // Most calls have one resource and no parent, and need no closure to tell.
+    if (request.charges.length === 1 && parentId === undefined) return [this.#ownCharge(request, request.charges[0]!, nowMs)];
+    return this.#chargesOfMany(request, parentId, nowMs);
+  }
+
+  #chargesOfMany(request: ConsumeRequest, parentId: string | undefined, nowMs: number): readonly CellCharge[] {
+    return request.charges.flatMap((asked) => {
+      const own = this.#ownCharge(request, asked, nowMs);
+      const parents = parentId === undefined ? undefined : this.#charge(parentId, asked, undefined, nowMs);
+      if (parents === undefined) return [own];
+      const amounts = amountsUnder(parents.policy, asked.amounts);
+      return [own, { ...parents, amounts, costs: costsMilli(parents.bucket, amounts) }];
     });
   }
 
-  #ownCharge(entityId: string, resource: string, amounts: Amounts, override: Policy | undefined, nowMs: number): CellCharge {
-    const own = this.#charge(entityId, resource, amounts, override, nowMs);
+  #ownCharge({ entityId, override }: ConsumeRequest, asked: ResourceAmounts, nowMs: number): CellCharge {
+    const own = this.#charge(entityId, asked, override, nowMs);
     if (own === undefined)
       throw new ValidationError(
         "limits",
         entityId,
-        `no limits are configured for ${entityId} on ${resource}; set some at any level, or pass limits`,
+        `no limits are configured for ${entityId} on ${asked.resource}; set some at any level, or pass limits`,
       );
-    checkNames(amounts, own.policy.names, "consume");
+    checkNames(asked.amounts, own.policy.names, "consume");
     return own;
   }
 
-  #charge(entityId: string, resource: string, amounts: Amounts, override: Policy | undefined, nowMs: number): CellCharge | undefined {
+  #charge(entityId: string, { resource, amounts }: ResourceAmounts, override: Policy | undefined, nowMs: number): CellCharge | undefined {
     const cell = this.#cells.get(resource)?.get(entityId);
     const policy = override ?? this.#policy(entityId, resource, cell);
     if (policy === undefined) return undefined;
@@ -209,29 +222,45 @@ export class MemoryBuckets implements BucketStore {
     const { entityId, resource, policy } = part;
     if (part.cell !== undefined && this.#deleted.has(part.cell)) return;
     const cell =
-      this.#cells.get(resource)?.get(entityId) ?? this.#create({ ...part, bucket: fullBucket(policy.bucketLimits, nowMs) }, nowMs);
+      this.#cells.get(resource)?.get(entityId) ?? this.#create({ ...part, bucket: fullBucket(policy.bucketLimits, nowMs) }, UNRESOLVED);
     this.#write(cell, { amounts, costs: costsMilli(cell, amounts) }, requests, nowMs);
   }
 
-  #create({ entityId, resource, policy, bucket }: CellCharge, nowMs: number): Cell {
+  #create({ entityId, resource, policy, bucket }: CellCharge, version: number): Cell {
     const cells = this.#cells.get(resource) ?? new Map<string, Cell>();
     this.#cells.set(resource, cells);
-    const { policies, usage } = this.#surroundings;
-    const terms = this.#termsOf(policy, policy.source === "override" ? -1 : policies.version, bucket.limits);
+    const { usage } = this.#surroundings;
+    const terms = this.#termsOf(policy, version, bucket.limits);
     const cell = usage === undefined ? new Cell(bucket, terms) : new MeteredCell(bucket, terms, usage.meter(entityId, resource));
     cells.set(entityId, cell);
     this.#count += 1;
-    if (this.#count > FORGET_ABOVE) this.#forgetSome(nowMs);
+    if (this.#count > FORGET_ABOVE) this.#unswept += SWEPT_PER_BUCKET;
     return cell;
   }
 
-  /** Drops buckets that have refilled completely: a new one would say the same. Debt is never full, so it is never dropped. */
+  /**
+   * Drops buckets that have refilled completely: a new one would say the same. Debt is never full, so it is never dropped. Runs before a
+   * call looks at its buckets, never while it has them in hand: what it took from a dropped one would be lost.
+   */
   #forgetSome(nowMs: number): void {
-    for (let count = 0; count < SWEPT_PER_BUCKET; count += 1) {
+    for (; this.#unswept > 0; this.#unswept -= 1) {
       const { value, done } = this.#sweep.next();
       if (done) this.#sweep = this.#all();
-      else if (isFull(value.cell, nowMs)) this.#remove(value.entityId, value.resource);
+      else if (this.#saysNothing(value, nowMs)) this.#remove(value.entityId, value.resource);
     }
+  }
+
+  /** Whether a bucket is full as it stands and under the limits that hold now: one that an override made small must not come back large. */
+  #saysNothing(
+    { entityId, resource, cell }: { readonly entityId: string; readonly resource: string; readonly cell: Cell },
+    nowMs: number,
+  ): boolean {
+    if (!isFull(cell, nowMs)) return false;
+    const { policy: before } = cell.terms;
+    const policy = this.#policy(entityId, resource, cell);
+    if (policy === undefined) return true;
+    if (policy !== before && isUnder(cell, before)) this.#replace(cell, underPolicy(cell, policy, nowMs));
+    return isFull(underPolicy(cell, policy, nowMs), nowMs);
   }
 
   *#all(): Generator<{ readonly entityId: string; readonly resource: string; readonly cell: Cell }> {
