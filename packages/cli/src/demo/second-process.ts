@@ -1,26 +1,35 @@
-// The demo's second process. It is forked with the repository's URL and the end of the run, tells its counts while it works and its
-// books at the end. When the first process is gone, so is this one.
-import { openRepository } from "zae-limiter";
-import type { Message } from "./books.ts";
-import { Gateway } from "./gateway.ts";
-import { doubledClock } from "./machine.ts";
+import { fork } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import type { Books, Counts, Message } from "./books.ts";
+import { nowMs } from "./machine.ts";
 
-const TELL_EVERY_MS = 200;
+/** How long the second process may take to end its last calls; then it counts as lost. */
+const LAST_CALLS_MS = 30_000;
 
-const [url = "", endMs = "", fault = ""] = process.argv.slice(2);
-const leave = (): never => process.exit(1);
-process.on("disconnect", leave);
+/** The second process as the first one sees it. */
+export interface SecondProcess {
+  readonly counts: () => Counts;
+  /** Its books; rejects when it ended without them. */
+  readonly books: Promise<Books>;
+}
 
-const repository = await openRepository(url, fault === "double-refill" ? { clock: doubledClock() } : {});
-const gateway = new Gateway(repository);
-const timer = setInterval(() => tell({ counts: gateway.counts }), TELL_EVERY_MS);
-const books = await gateway.serve(Number(endMs));
-clearInterval(timer);
-await repository.close();
-tell({ books });
-process.off("disconnect", leave);
-process.disconnect();
-
-function tell(message: Message): void {
-  process.send?.(message);
+/** Starts the second process. It ends by itself, also when this process ends first. */
+export function startSecondProcess(url: string, endMs: number, fault: string | undefined): SecondProcess {
+  const child = fork(fileURLToPath(new URL("./second-process-main.js", import.meta.url)), [url, String(endMs), fault ?? ""]);
+  const tooLate = setTimeout(() => child.kill("SIGKILL"), endMs - nowMs() + LAST_CALLS_MS).unref();
+  let counts: Counts = {};
+  const books = new Promise<Books>((resolve, reject) => {
+    child.on("message", (message: Message) => {
+      counts = "books" in message ? message.books.counts : message.counts;
+      if ("books" in message) resolve(message.books);
+    });
+    child.on("error", reject);
+    child.on("exit", (code, signal) => {
+      clearTimeout(tooLate);
+      reject(new Error(`The second process ended early (${signal ?? `exit ${code}`}).`));
+    });
+  });
+  // Handled where it is awaited; until then a rejection must not end the process.
+  books.catch(() => undefined);
+  return { counts: () => counts, books };
 }
