@@ -5,6 +5,7 @@ import { CONTESTANTS, keyAt } from "./memory-contestants.ts";
 
 /** What this process prints. */
 export interface HeapPerKey {
+  readonly name: string;
   readonly bytes: number;
   readonly cpuNs: number;
 }
@@ -24,7 +25,7 @@ const { cpuNs } = await timed(() => run(keys, next));
 const bytes = settledHeap() - before;
 // One more, so that nothing of it could be collected before it was counted.
 await run(1, next);
-const answer: HeapPerKey = { bytes: bytes / keys, cpuNs: cpuNs / keys };
+const answer: HeapPerKey = { name, bytes: bytes / keys, cpuNs: cpuNs / keys };
 console.log(JSON.stringify(answer));
 
 function settledHeap(): number {

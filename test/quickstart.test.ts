@@ -14,7 +14,7 @@ interface Moment {
   readonly nowMs: number;
   readonly balances: readonly string[];
   /** How long a call of one request would have to wait. */
-  readonly waitSeconds: { readonly alice: number; readonly bob: number };
+  readonly waitSeconds: { readonly web: number; readonly batch: number };
 }
 
 describe("the quickstart", () => {
@@ -25,18 +25,18 @@ describe("the quickstart", () => {
 
     const refused = moments.filter(({ line }) => line.includes("it fits in"));
     expect(refused.map(({ line }) => line)).toEqual([
-      `  it fits in ${refused.at(0)?.waitSeconds.alice} s, if nobody else takes`,
-      `  it fits in ${refused.at(1)?.waitSeconds.bob} s, if nobody else takes`,
+      `  it fits in ${refused.at(0)?.waitSeconds.web} s, if nobody else takes`,
+      `  it fits in ${refused.at(1)?.waitSeconds.batch} s, if nobody else takes`,
     ]);
-    expect(lines).toContain("  refused by tpm of key-alice (the limit for everybody)");
+    expect(lines).toContain("  refused by tpm of key-web (the limit for everybody)");
     expect(lines).toContain("  refused by rpm of project-apollo (its own limit on gpt-4)");
 
     const granted = moments.findIndex(({ line }) => line.includes(" and is granted "));
     const waitedMs = Number(moments.at(granted)?.nowMs) - Number(moments.at(granted - 1)?.nowMs);
-    expect(waitedMs).toBe(Number(refused.at(0)?.waitSeconds.alice) * 1000);
+    expect(waitedMs).toBe(Number(refused.at(0)?.waitSeconds.web) * 1000);
     expect(lines.at(granted)).toContain(`after ${waitedMs} ms`);
 
-    for (const entityId of ["key-alice", "key-bob", "project-apollo"]) {
+    for (const entityId of ["key-web", "key-batch", "project-apollo"]) {
       const { items } = await repository.getUsageSnapshots({ entityId, resource: RESOURCE, window: "monthly" });
       expect(items).toHaveLength(1);
       for (const { requests, counters } of items) {
@@ -80,11 +80,11 @@ async function recordTour(
 
 async function lookAt(repository: Repository): Promise<Pick<Moment, "balances" | "waitSeconds">> {
   const limiter = new RateLimiter({ repository });
-  const buckets = await repository.getBuckets("key-alice");
+  const buckets = await repository.getBuckets("key-web");
   const wait = (entityId: string): Promise<number> => limiter.timeUntilAvailable(entityId, RESOURCE, { rpm: 1 });
   return {
     balances: buckets.map(({ limitName, available, capacityMilli }) => `${limitName} ${available} of ${capacityMilli / 1000}`),
-    waitSeconds: { alice: await wait("key-alice"), bob: await wait("key-bob") },
+    waitSeconds: { web: await wait("key-web"), batch: await wait("key-batch") },
   };
 }
 

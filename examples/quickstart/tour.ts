@@ -5,8 +5,8 @@ export type Print = (line: string) => void | Promise<void>;
 
 const MODEL = "gpt-4";
 const PROJECT = "project-apollo";
-const ALICE = "key-alice";
-const BOB = "key-bob";
+const WEB = "key-web";
+const BATCH = "key-batch";
 
 /** Shows what a limiter does, in five steps. Amounts that are asked for are chosen here; everything printed is read back. */
 export async function tour(repository: Repository, print: Print): Promise<void> {
@@ -23,8 +23,8 @@ export async function tour(repository: Repository, print: Print): Promise<void> 
 async function configure(repository: Repository, print: Print): Promise<void> {
   await repository.setSystemDefaults([Limit.perMinute("rpm", 60), Limit.perMinute("tpm", 6000)]);
   await repository.createEntity(PROJECT);
-  await repository.createEntity(ALICE, { parentId: PROJECT, cascade: true });
-  await repository.createEntity(BOB, { parentId: PROJECT, cascade: true });
+  await repository.createEntity(WEB, { parentId: PROJECT, cascade: true });
+  await repository.createEntity(BATCH, { parentId: PROJECT, cascade: true });
   await repository.setLimits(PROJECT, [Limit.perMinute("rpm", 5)], { resource: MODEL });
 
   await print("The limits that are stored (requests per minute, tokens per minute):");
@@ -37,52 +37,52 @@ async function configure(repository: Repository, print: Print): Promise<void> {
 
 async function grantAndSettle(limiter: RateLimiter, repository: Repository, print: Print): Promise<void> {
   await title(print, "1. A call is granted, on an estimate");
-  await limiter.acquire({ entityId: ALICE, resource: MODEL, consume: { rpm: 1, tpm: 500 } }, async (lease) => {
-    await print(`  ${ALICE} takes ${amounts(lease.consumed)} before the call. Left:`);
-    await printBalances(repository, ALICE, print);
+  await limiter.acquire({ entityId: WEB, resource: MODEL, consume: { rpm: 1, tpm: 500 } }, async (lease) => {
+    await print(`  ${WEB} takes ${amounts(lease.consumed)} before the call. Left:`);
+    await printBalances(repository, WEB, print);
 
     await title(print, "2. The answer was longer than estimated: it is settled, into debt");
-    lease.settle({ tpm: 6050 });
-    await print(`  ${ALICE} settles ${amounts(lease.consumed)} after the call. Left:`);
+    lease.settle({ tpm: 6150 }); // deep enough that a slow machine still meets the debt, shallow enough to wait for
+    await print(`  ${WEB} settles ${amounts(lease.consumed)} after the call. Left:`);
   });
-  await printBalances(repository, ALICE, print);
+  await printBalances(repository, WEB, print);
 }
 
 async function refuse(limiter: RateLimiter, print: Print): Promise<void> {
   await title(print, "3. The next call is refused until the debt is earned back");
-  await printRefusal(await refusalOf(limiter, { entityId: ALICE, resource: MODEL, consume: { rpm: 1 } }), print);
+  await printRefusal(await refusalOf(limiter, { entityId: WEB, resource: MODEL, consume: { rpm: 1 } }), print);
 }
 
 async function wait(limiter: RateLimiter, repository: Repository, print: Print): Promise<void> {
   const { clock } = repository;
-  const request = { entityId: ALICE, resource: MODEL, consume: { rpm: 1 }, waitUpToMs: 5000 };
+  const request = { entityId: WEB, resource: MODEL, consume: { rpm: 1 }, waitUpToMs: 5000 };
   await title(print, "4. The same call, when it may wait");
   const startedMs = clock.now();
   await limiter.acquire(request, async (lease) => {
     const waitedMs = clock.now() - startedMs;
-    await print(`  ${ALICE} may wait ${request.waitUpToMs} ms, and is granted ${amounts(lease.consumed)} after ${waitedMs} ms. Left:`);
+    await print(`  ${WEB} may wait ${request.waitUpToMs} ms, and is granted ${amounts(lease.consumed)} after ${waitedMs} ms. Left:`);
   });
-  await printBalances(repository, ALICE, print);
+  await printBalances(repository, WEB, print);
 }
 
 async function stopAtParent(limiter: RateLimiter, print: Print): Promise<void> {
   await title(print, "5. A parent's limit stops its child");
-  const request = { entityId: BOB, resource: MODEL, consume: { rpm: 1 } };
+  const request = { entityId: BATCH, resource: MODEL, consume: { rpm: 1 } };
   let granted = 0;
   let verdict = await limiter.tryAcquire(request);
   for (; verdict.granted; verdict = await limiter.tryAcquire(request)) {
     await verdict.lease.commit();
     granted += 1;
   }
-  await print(`  ${BOB} is granted ${granted} calls, each also taken from ${PROJECT}, then:`);
+  await print(`  ${BATCH} is granted ${granted} calls, each also taken from ${PROJECT}, then:`);
   await printRefusal(verdict.refusal, print);
-  const own = verdict.refusal.passed.find((status) => status.entityId === BOB && status.limitName === "rpm");
-  if (own !== undefined) await print(`  ${BOB} itself still has ${balance(own.limitName, own.available, own.limit.capacity)}`);
+  const own = verdict.refusal.passed.find((status) => status.entityId === BATCH && status.limitName === "rpm");
+  if (own !== undefined) await print(`  ${BATCH} itself still has ${balance(own.limitName, own.available, own.limit.capacity)}`);
 }
 
 async function report(repository: Repository, print: Print): Promise<void> {
   await title(print, "What was used, as recorded");
-  for (const entityId of [ALICE, BOB, PROJECT]) {
+  for (const entityId of [WEB, BATCH, PROJECT]) {
     const { requests, total } = await repository.getUsageSummary({ entityId, resource: MODEL });
     await print(`  ${entityId.padEnd(16)} ${requests} requests   ${amounts(total)}`);
   }

@@ -12,6 +12,14 @@ export const MAX_AMOUNT = Math.floor(Number.MAX_SAFE_INTEGER / MILLI);
 /** Nothing, of no limit. */
 export const NO_AMOUNTS: Amounts = Object.freeze({});
 
+/** A copy of amounts that were checked: what a caller does to its own object later changes nothing. */
+export function copiedAmounts(amounts: unknown, field: string): Amounts {
+  // Copied first: a getter could answer the check and the charge differently.
+  const copy: unknown = typeof amounts === "object" && amounts !== null && !Array.isArray(amounts) ? { ...amounts } : amounts;
+  checkAmounts(copy, field);
+  return copy;
+}
+
 /** Checks amounts that must not be negative; `field` names the argument in the error. */
 export function checkAmounts(amounts: unknown, field: string): asserts amounts is Amounts {
   checkNumbers(amounts, field, 0);

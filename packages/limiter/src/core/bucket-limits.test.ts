@@ -82,13 +82,6 @@ describe("a bucket under other limits", () => {
     expect(consumedMilli(again, named(again, "a"))).toBe(8000);
   });
 
-  it("forgets a limit that was full when it left", () => {
-    const [a, b] = ["a", "b"].map((name) => ({ name, capacity: 10, refillAmount: 1, refillPeriodSeconds: 1 })) as [Limit, Limit];
-    const wanted = bucketLimits([b]);
-    const without = withLimits(fullBucket(bucketLimits([a, b]), START_MS), wanted, START_MS);
-    expect(without.limits).toBe(wanted);
-  });
-
   it("takes nothing away for a refusal: a limit that would be cut off keeps its parameters, the others get theirs", () => {
     const [a, b] = ["a", "b"].map((name) => ({ name, capacity: 10, refillAmount: 1, refillPeriodSeconds: 1 })) as [Limit, Limit];
     const bucket = apply(fullBucket(bucketLimits([a, b]), START_MS), [0, 10_000], START_MS);

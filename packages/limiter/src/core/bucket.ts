@@ -10,7 +10,7 @@ export interface BucketLimit {
   /** The rate in lowest terms: `amount` millitokens every `period` milliseconds. */
   readonly amount: number;
   readonly period: number;
-  /** Left the policy before it was full: it is refilled with the others, but neither shown nor charged, and it resumes if it comes back. */
+  /** Left the policy: it is refilled with the others, but neither shown nor charged, and it resumes if it comes back. */
   readonly hidden: boolean;
 }
 
@@ -83,6 +83,18 @@ export function balanceMilli(bucket: Bucket, index: number, nowMs: number): numb
   return refilledMilli(bucket.limits[index]!, storedMilli(bucket, index), storedRemainder(bucket, index), nowMs - bucket.refilledAtMs);
 }
 
+/** Whether every limit holds its cost, refill included. One that costs nothing must not be in debt; a hidden one is not asked. */
+export function holds(bucket: Bucket, costsMilli: readonly number[], nowMs: number): boolean {
+  const { limits, balances } = bucket;
+  const elapsedMs = nowMs - bucket.refilledAtMs;
+  for (let index = 0; index < limits.length; index += 1) {
+    const limit = limits[index]!;
+    const at = index * FIELDS;
+    if (!limit.hidden && refilledMilli(limit, balances[at]!, balances[at + 1]!, elapsedMs) < costsMilli[index]!) return false;
+  }
+  return true;
+}
+
 /** Whether every limit, the hidden ones too, is full: such a bucket says nothing that a new one would not say. */
 export function isFull(bucket: Bucket, nowMs: number): boolean {
   return bucket.limits.every((limit, index) => balanceMilli(bucket, index, nowMs) >= ceilingMilli(limit));
@@ -132,8 +144,9 @@ export function waitMs(bucket: Bucket, index: number, neededMilli: number, nowMs
 
 /**
  * The bucket under another list of limits. Nothing is minted however often lists change: what a limit earned so far it earned at
- * its old rate; a lowered capacity cuts off; a limit that leaves stays, hidden, until it is full, so that only a limit that was
- * never here, or was full when it left, starts full. With `keepCut`, a limit that would be cut off keeps its old parameters: for a
+ * its old rate; a lowered capacity cuts off; a limit that leaves stays, hidden, so that only a limit that was never here starts full.
+ * It stays when it is full too: otherwise lowering a capacity to the balance, removing the limit and adding it again with its old
+ * capacity would fill it, which three calls with overrides can do. With `keepCut`, a limit that would be cut off keeps its old parameters: for a
  * refusal, which must take nothing away, but must let the others earn at their new rates, or a call that is refused would never fit.
  */
 export function withLimits(bucket: Bucket, wanted: readonly BucketLimit[], nowMs: number, { keepCut = false } = {}): Bucket {
@@ -156,12 +169,16 @@ export function withLimits(bucket: Bucket, wanted: readonly BucketLimit[], nowMs
     else add(limit, ...converted(old, index, limit));
   }
   old.limits.forEach((limit, index) => {
-    if (wanted.some((other) => other.limit.name === limit.limit.name) || storedMilli(old, index) >= ceilingMilli(limit)) return;
+    if (wanted.some((other) => other.limit.name === limit.limit.name)) return;
+    if (limits.length >= MOST_LIMITS && storedMilli(old, index) >= ceilingMilli(limit)) return;
     add(limit.hidden ? limit : { ...limit, hidden: true }, storedMilli(old, index), storedRemainder(old, index), consumedMilli(old, index));
   });
   const same = limits.length === wanted.length && limits.every((limit, index) => limit === wanted[index]);
   return { limits: same ? wanted : limits, refilledAtMs: old.refilledAtMs, balances };
 }
+
+/** A bucket that has seen more names than this drops hidden limits that are full: whoever makes names up must not fill the store. */
+const MOST_LIMITS = 64;
 
 /** Numbers per limit in `balances`. */
 const FIELDS = 3;
@@ -183,8 +200,10 @@ function scaledRemainder(remainder: number, from: number, to: number): number {
 }
 
 /**
- * Tokens after `elapsedMs`: with `elapsed = n·period + r`, the credit is `n·amount + ⌊(r·amount + remainder) / period⌋`, cut off at
- * the ceiling. `(amount + 1)·period` is safe for every valid limit, and whole periods are only multiplied when they do not fill the bucket.
+ * Tokens after `elapsedMs`: what was earned, in units of 1/period, is `elapsed·amount + remainder`; its whole part is the credit, cut off
+ * at the ceiling. Where that product leaves the safe range, it is split: with `elapsed = n·period + r` the credit is
+ * `n·amount + ⌊(r·amount + remainder) / period⌋`. `(amount + 1)·period` is safe for every valid limit, and whole periods are only multiplied
+ * when they do not fill the bucket. The split alone would do, but its divisions with remainder took a third of an acquire.
  */
 function refilledMilli(limit: BucketLimit, stored: number, remainder: number, elapsedMs: number): number {
   const ceiling = ceilingMilli(limit);
@@ -193,6 +212,8 @@ function refilledMilli(limit: BucketLimit, stored: number, remainder: number, el
   const missing = ceiling - stored;
   if (missing <= 0) return ceiling;
   if (missing > Number.MAX_SAFE_INTEGER) return refilledFromAbyss(limit, stored, remainder, elapsedMs);
+  const earned = elapsedMs * amount + remainder;
+  if (earned <= Number.MAX_SAFE_INTEGER) return Math.min(ceiling, stored + Math.floor(earned / period));
   const rest = elapsedMs % period;
   const periods = (elapsedMs - rest) / period;
   if (periods > (missing - (missing % amount)) / amount) return ceiling;
@@ -207,7 +228,10 @@ function refilledFromAbyss(limit: BucketLimit, stored: number, remainder: number
 }
 
 function remainderAfter({ amount, period }: BucketLimit, remainder: number, elapsedMs: number): number {
-  return elapsedMs <= 0 ? remainder : ((elapsedMs % period) * amount + remainder) % period;
+  if (elapsedMs <= 0) return remainder;
+  const earned = elapsedMs * amount + remainder;
+  if (earned <= Number.MAX_SAFE_INTEGER) return earned - Math.floor(earned / period) * period;
+  return ((elapsedMs % period) * amount + remainder) % period;
 }
 
 /** The exact inverse of the credit: the fewest milliseconds that earn what is missing. */

@@ -1,5 +1,5 @@
 import { amountOf, MILLI, type Amounts } from "./amounts.ts";
-import { balanceMilli, fullBucket, waitMs, withLimits, type Bucket } from "./bucket.ts";
+import { balanceMilli, fullBucket, holds, waitMs, withLimits, type Bucket } from "./bucket.ts";
 import { sameLimits, type Limit } from "./limit.ts";
 import type { ConfigSource, Policy } from "./policy.ts";
 
@@ -10,6 +10,8 @@ export interface Charge {
   readonly policy: Policy;
   readonly bucket: Bucket;
   readonly amounts: Amounts;
+  /** The amounts as `costsMilli` answers them, from whoever needs them again. */
+  readonly costs?: readonly number[];
 }
 
 /** One limit of one bucket of a decision, charged or not. */
@@ -34,11 +36,8 @@ export interface LimitStatus {
  * refuses while it is in debt: that is how a cost that is known only afterwards is limited.
  */
 export function fits(charges: readonly Charge[], nowMs: number): boolean {
-  for (const { bucket, amounts } of charges) {
-    for (let index = 0; index < bucket.limits.length; index += 1) {
-      const { limit, hidden } = bucket.limits[index]!;
-      if (!hidden && balanceMilli(bucket, index, nowMs) < amountOf(amounts, limit.name) * MILLI) return false;
-    }
+  for (const { bucket, amounts, costs } of charges) {
+    if (!holds(bucket, costs ?? costsMilli(bucket, amounts), nowMs)) return false;
   }
   return true;
 }

@@ -1,5 +1,5 @@
 import type { LimitStatus } from "./decision.ts";
-import { RateLimitError } from "./errors.ts";
+import { RateLimitError, ValidationError } from "./errors.ts";
 
 /** The JSON form of a refusal, with the field names of the original; null where the answer is never. */
 export interface RateLimitExceededJson {
@@ -36,14 +36,17 @@ export class RateLimitExceeded extends RateLimitError {
 
   constructor(statuses: readonly LimitStatus[]) {
     const violations = statuses.filter((status) => status.exceeded);
+    const [first] = violations;
+    if (first === undefined) throw new ValidationError("statuses", statuses.length, "must hold a limit that was exceeded");
     const primary = violations.reduce(
       (longest, status) => (status.retryAfterSeconds > longest.retryAfterSeconds ? status : longest),
-      violations[0]!,
+      first,
     );
+    const message = messageOf(primary);
     // A refusal is an answer, not a fault: capturing a stack would cost more than the decision (about 10 µs against 1 µs).
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 0;
-    super("ERR_LIMITER_RATE_LIMIT_EXCEEDED", messageOf(primary));
+    super("ERR_LIMITER_RATE_LIMIT_EXCEEDED", message);
     Error.stackTraceLimit = stackTraceLimit;
     this.statuses = statuses;
     this.violations = violations;

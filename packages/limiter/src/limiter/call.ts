@@ -1,4 +1,4 @@
-import { checkAmounts, type Amounts } from "../core/amounts.ts";
+import { copiedAmounts, type Amounts } from "../core/amounts.ts";
 import { ValidationError } from "../core/errors.ts";
 import { entityId as checkEntityId, resourceName } from "../core/identifiers.ts";
 import { checkLimits, type Limit } from "../core/limit.ts";
@@ -26,13 +26,12 @@ export interface AcquireRequest {
 /** More resources than this in one call would not fit one transaction of every backend. */
 const MAX_RESOURCES = 16;
 
-/** Checks a request and puts it into the words of the port. */
+/** Checks a request and puts it into the words of the port. Amounts are copied: the caller may use its object again, and a lease lives on. */
 export function consumeRequest(request: AcquireRequest): ConsumeRequest {
   const entityId = checkEntityId(request.entityId);
   const resource = resourceName(request.resource);
-  const amounts = ownAmounts(request.consume, "consume");
+  const own = { resource, amounts: copiedAmounts(request.consume, "consume") };
   const override = request.limits === undefined ? undefined : policyOf(checkLimits(request.limits), "override");
-  const own = { resource, amounts };
   return { entityId, charges: request.also === undefined ? [own] : [own, ...furtherResources(request, request.also)], override };
 }
 
@@ -51,15 +50,9 @@ function furtherResources({ resource, limits }: AcquireRequest, also: Readonly<R
   const further = Object.entries(also).map(([name, amounts]) => {
     resourceName(name, "also");
     if (name === resource) throw new ValidationError("also", name, "names the call's own resource; put its amounts into consume");
-    return { resource: name, amounts: ownAmounts(amounts, `also.${name}`) };
+    return { resource: name, amounts: copiedAmounts(amounts, `also.${name}`) };
   });
   if (further.length + 1 > MAX_RESOURCES)
     throw new ValidationError("also", further.length + 1, `a call may name at most ${MAX_RESOURCES} resources`);
   return further;
-}
-
-/** A checked copy: what a lease gives back is what was taken, whatever the caller does with its object meanwhile. */
-function ownAmounts(amounts: Amounts, field: string): Amounts {
-  checkAmounts(amounts, field);
-  return { ...amounts };
 }

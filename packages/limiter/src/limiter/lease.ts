@@ -1,5 +1,5 @@
 import type { Amounts } from "../core/amounts.ts";
-import { ValidationError, LeaseExpiredError, RateLimiterUnavailable } from "../core/errors.ts";
+import { InfrastructureError, LeaseExpiredError, RateLimiterUnavailable, ValidationError } from "../core/errors.ts";
 import { RateLimitExceeded } from "../core/refusal.ts";
 import type { ConsumeRequest, Receipt, RepositoryPort, ResourceAmounts } from "../repository/port.ts";
 import { ResourceLease, type LeaseOfResource } from "./resource-lease.ts";
@@ -43,8 +43,8 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   #state: State = "open";
   /** One for each charge, made when first asked for: most calls cost what they estimated, and never ask. */
   #parts: readonly ResourceLease[] | undefined;
-  /** Takes that `consume` has under way; the end of the lease waits for them. */
-  #underWay: Promise<unknown> | undefined;
+  /** Takes that `consume` has under way; the end of the lease waits for them. Made when the first one comes: most leases have none. */
+  #underWay: Set<Promise<void>> | undefined;
 
   private constructor(host: LeaseHost, request: ConsumeRequest, taken: Taken) {
     this.entityId = request.entityId;
@@ -92,7 +92,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   /** Writes the differences. Rejects with `RateLimiterUnavailable` when they cannot be written; nothing is refunded then. */
   async commit(): Promise<void> {
     this.#end("committed");
-    if (this.#underWay !== undefined) await this.#underWay;
+    if (this.#underWay !== undefined) await Promise.allSettled(this.#underWay);
     if (this.#taken === undefined || this.#parts === undefined) return;
     const { receipt } = this.#taken;
     const deltas = this.#parts.flatMap((part) => part.differences());
@@ -104,7 +104,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   /** Gives everything back. */
   async rollback(): Promise<void> {
     this.#end("rolled back");
-    if (this.#underWay !== undefined) await this.#underWay;
+    if (this.#underWay !== undefined) await Promise.allSettled(this.#underWay);
     if (this.#taken === undefined) return;
     const { receipt } = this.#taken;
     await attemptEnd(() => this.#host.repository.giveBack(receipt));
@@ -122,8 +122,11 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
     try {
       await (how === "commit" ? this.commit() : this.rollback());
     } catch (error) {
-      if (!(error instanceof RateLimiterUnavailable)) throw error;
-      this.#host.onEndFailed(error, this);
+      if (error instanceof RateLimiterUnavailable) return this.#host.onEndFailed(error, this);
+      // Whoever rolls back has an error of its own to throw, which this one must not hide; whoever commits has a result, which a store that
+      // denies the write must not hide either.
+      if (how === "commit" && !(error instanceof InfrastructureError)) throw error;
+      this.#host.onEndFailed(this.#unwritten(error), this);
     }
   }
 
@@ -145,18 +148,35 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   }
 
   #allParts(): readonly ResourceLease[] {
-    const owner = { assertOpen: () => this.#assertOpen(), take: (charge: ResourceAmounts) => this.#take(charge) };
+    const owner = {
+      assertOpen: () => this.#assertOpen(),
+      take: (charge: ResourceAmounts, onTaken: () => void) => this.#take(charge, onTaken),
+    };
     this.#parts ??= this.#request.charges.map((charge, index) => new ResourceLease(owner, charge, this.#taken?.limitNames[index]));
     return this.#parts;
   }
 
-  async #take(charge: ResourceAmounts): Promise<void> {
+  #unwritten(cause: unknown): RateLimiterUnavailable {
+    const { entityId, resource } = this;
+    return new RateLimiterUnavailable(`The end of a lease could not be written: ${String(cause)}`, { entityId, resource, cause });
+  }
+
+  /** `onTaken` is part of what the end of the lease waits for, so that the differences it writes are complete. */
+  async #take(charge: ResourceAmounts, onTaken: () => void): Promise<void> {
+    const taking = this.#takeNow(charge).then(onTaken);
+    const underWay = (this.#underWay ??= new Set());
+    underWay.add(taking);
+    try {
+      await taking;
+    } finally {
+      underWay.delete(taking);
+    }
+  }
+
+  async #takeNow(charge: ResourceAmounts): Promise<void> {
     if (this.#taken === undefined) return;
     // What the lease takes later is decided by the limits that the call brought along, too.
-    const request = { ...this.#request, charges: [charge] };
-    const taking = Promise.resolve(this.#host.repository.consume(request, this.#taken.receipt));
-    this.#underWay = Promise.allSettled([this.#underWay, taking]);
-    const outcome = await taking;
+    const outcome = await this.#host.repository.consume({ ...this.#request, charges: [charge] }, this.#taken.receipt);
     if (!outcome.granted) throw new RateLimitExceeded(outcome.statuses);
   }
 }

@@ -43,3 +43,16 @@ it("serves waiting calls in order of arrival", async () => {
   expect(order).toEqual(["a", "b", "c"]);
   await Promise.all(all);
 });
+
+it("gives back what it took although the caller has changed its request since", async () => {
+  const repository = new MemoryRepository({ clock: new ManualClock() });
+  await repository.setSystemDefaults([Limit.perMinute("rpm", 10)]);
+  const limiter = new RateLimiter({ repository });
+  const consume = { rpm: 1 };
+  await (await limiter.acquire({ entityId: "e", resource: "r", consume: { rpm: 5 } })).commit();
+  const lease = await limiter.acquire({ entityId: "e", resource: "r", consume, also: { s: consume } });
+  consume.rpm = 4;
+  expect(lease.consumed).toEqual({ rpm: 1 });
+  await lease.rollback();
+  expect(await limiter.available("e", "r")).toEqual({ rpm: 5 });
+});

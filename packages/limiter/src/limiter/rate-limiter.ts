@@ -153,18 +153,19 @@ export class RateLimiter implements AsyncDisposable {
     checkConduct(request);
     const wanted = consumeRequest(request);
     if (this.#closed) throw closedError();
-    const { waitUpToMs = 0, signal } = request;
-    if (waitUpToMs === 0) {
-      signal?.throwIfAborted();
-      return this.#attempt(request, wanted);
-    }
+    if (request.waitUpToMs !== undefined && request.waitUpToMs > 0) return this.#wait(request, wanted, request.waitUpToMs);
+    request.signal?.throwIfAborted();
+    return this.#attempt(request, wanted);
+  }
+
+  #wait(request: AcquireRequest, wanted: ConsumeRequest, waitUpToMs: number): Promise<Attempt<Lease>> {
     return this.#waiting.wait({
       entityId: wanted.entityId,
       resources: wanted.charges.map(({ resource }) => resource),
       waitUpToMs,
-      signal,
+      signal: request.signal,
       attempt: async () => this.#attempt(request, wanted),
-      look: async () => this.#repository.read(wanted),
+      look: () => this.#look(request, wanted),
       undo: (lease) => lease.finish("rollback"),
     });
   }
@@ -172,11 +173,23 @@ export class RateLimiter implements AsyncDisposable {
   #attempt(request: AcquireRequest, wanted: ConsumeRequest): MaybePromise<Attempt<Lease>> {
     try {
       const outcome = this.#repository.consume(wanted);
-      if (!(outcome instanceof Promise)) return this.#decided(wanted, outcome);
-      return outcome.then(
-        (answer) => this.#decided(wanted, answer),
-        (error: unknown) => this.#withoutStore(request, wanted, error),
-      );
+      return outcome instanceof Promise ? this.#answered(request, wanted, outcome) : this.#decided(wanted, outcome);
+    } catch (error) {
+      return this.#withoutStore(request, wanted, error);
+    }
+  }
+
+  async #answered(request: AcquireRequest, wanted: ConsumeRequest, answer: Promise<ConsumeOutcome>): Promise<Attempt<Lease>> {
+    try {
+      return this.#decided(wanted, await answer);
+    } catch (error) {
+      return this.#withoutStore(request, wanted, error);
+    }
+  }
+
+  async #look(request: AcquireRequest, wanted: ConsumeRequest): Promise<Attempt<Lease>> {
+    try {
+      return { granted: false, statuses: await this.#repository.read(wanted) };
     } catch (error) {
       return this.#withoutStore(request, wanted, error);
     }
@@ -186,6 +199,7 @@ export class RateLimiter implements AsyncDisposable {
     return outcome.granted ? { granted: true, value: createLease(this.#host, wanted, outcome) } : outcome;
   }
 
+  /** What becomes of a call when the store could not answer: `onUnavailable` acts on that alone, never on bugs or denied rights. */
   #withoutStore(request: AcquireRequest, wanted: ConsumeRequest, error: unknown): Attempt<Lease> {
     if (!(error instanceof RateLimiterUnavailable)) throw error;
     const action = request.onUnavailable ?? this.#onUnavailable ?? this.#repository.lastOnUnavailable ?? "block";

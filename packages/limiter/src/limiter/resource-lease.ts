@@ -1,4 +1,14 @@
-import { addAmounts, amountOf, checkAmounts, checkDeltas, checkNames, NO_AMOUNTS, type Amounts } from "../core/amounts.ts";
+import {
+  addAmounts,
+  amountOf,
+  checkAmounts,
+  checkDeltas,
+  checkNames,
+  copiedAmounts,
+  MAX_AMOUNT,
+  NO_AMOUNTS,
+  type Amounts,
+} from "../core/amounts.ts";
 import { negated } from "../core/decision.ts";
 import { ValidationError } from "../core/errors.ts";
 import type { ResourceAmounts } from "../repository/port.ts";
@@ -20,8 +30,18 @@ export interface LeaseOfResource {
 
 interface Owner {
   assertOpen(): void;
-  take(charge: ResourceAmounts): Promise<void>;
+  /** Calls `onTaken` as soon as it is taken, before anybody else learns of it. */
+  take(charge: ResourceAmounts, onTaken: () => void): Promise<void>;
 }
+
+/** A `consume` that the store has not answered yet. */
+interface TakeUnderWay {
+  readonly amounts: Amounts;
+  /** Limits whose total was settled meanwhile: that total includes what this take brings. */
+  readonly settled: Set<string>;
+}
+
+const NONE: readonly never[] = [];
 
 /** Keeps what was taken of one resource apart from the differences that are still to be written. */
 export class ResourceLease implements LeaseOfResource {
@@ -31,6 +51,7 @@ export class ResourceLease implements LeaseOfResource {
   readonly #names: ReadonlySet<string> | undefined;
   #taken: Amounts;
   #pending: Amounts = NO_AMOUNTS;
+  #underWay: readonly TakeUnderWay[] = NONE;
 
   constructor(owner: Owner, { resource, amounts }: ResourceAmounts, names: ReadonlySet<string> | undefined) {
     this.resource = resource;
@@ -47,11 +68,14 @@ export class ResourceLease implements LeaseOfResource {
 
   async consume(amounts: Amounts): Promise<void> {
     this.#owner.assertOpen();
-    checkAmounts(amounts, "consume");
-    this.#checkNames(amounts, "consume");
-    const copy = { ...amounts };
-    await this.#owner.take({ resource: this.resource, amounts: copy });
-    this.#taken = addAmounts(this.#taken, copy);
+    const take: TakeUnderWay = { amounts: copiedAmounts(amounts, "consume"), settled: new Set() };
+    this.#checkNames(take.amounts, "consume");
+    this.#underWay = [...this.#underWay, take];
+    try {
+      await this.#owner.take({ resource: this.resource, amounts: take.amounts }, () => this.#taking(take));
+    } finally {
+      this.#underWay = this.#underWay.filter((other) => other !== take);
+    }
   }
 
   adjust(deltas: Amounts): void {
@@ -72,12 +96,19 @@ export class ResourceLease implements LeaseOfResource {
     this.#checkNames(totals, "settle");
     const differences = Object.entries(totals).map(([name, total]) => [name, total - amountOf(this.#taken, name)]);
     this.#pending = { ...this.#pending, ...Object.fromEntries(differences) };
+    for (const { settled } of this.#underWay) for (const name of Object.keys(totals)) settled.add(name);
   }
 
   /** What commit has to write: nothing when the estimate was right. */
   differences(): readonly ResourceAmounts[] {
     const changed = Object.entries(this.#pending).filter(([, delta]) => delta !== 0);
     return changed.length === 0 ? [] : [{ resource: this.resource, amounts: Object.fromEntries(changed) }];
+  }
+
+  #taking({ amounts, settled }: TakeUnderWay): void {
+    this.#taken = addAmounts(this.#taken, amounts);
+    const included = Object.entries(amounts).filter(([name]) => settled.has(name));
+    if (included.length > 0) this.#pending = addAmounts(this.#pending, negated(Object.fromEntries(included)));
   }
 
   #total(name: string): number {
@@ -87,12 +118,13 @@ export class ResourceLease implements LeaseOfResource {
   #add(deltas: Amounts, field: string): void {
     this.#checkNames(deltas, field);
     for (const [name, delta] of Object.entries(deltas)) {
-      if (this.#total(name) + delta >= 0) continue;
-      throw new ValidationError(
-        `${field}.${name}`,
-        Math.abs(delta),
-        `only ${this.#total(name)} were consumed, so the total would become negative`,
-      );
+      const total = this.#total(name) + delta;
+      if (total >= 0 && total <= MAX_AMOUNT) continue;
+      const reason =
+        total < 0
+          ? `only ${this.#total(name)} were consumed, so the total would become negative`
+          : `the total would become more than ${MAX_AMOUNT}`;
+      throw new ValidationError(`${field}.${name}`, Math.abs(delta), reason);
     }
     this.#pending = addAmounts(this.#pending, deltas);
   }

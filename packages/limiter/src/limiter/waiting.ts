@@ -29,8 +29,8 @@ export interface WaitingCall<T> {
   readonly signal: AbortSignal | undefined;
   /** Tries to take. */
   attempt(): Promise<Attempt<T>>;
-  /** Looks without taking. */
-  look(): Promise<readonly LimitStatus[]>;
+  /** Looks without taking; granted when the store cannot answer and the call may go on without it. */
+  look(): Promise<Attempt<T>>;
   /** Puts back what was granted to a call that nobody waits for any more. */
   undo(value: T): Promise<void>;
 }
@@ -40,6 +40,8 @@ interface Waiter {
   readonly resources: readonly string[];
   /** Ends the current sleep: it became head, tokens went back, it was aborted, or the limiter closes. */
   wake: () => void;
+  /** Somebody woke it since its last decision began, which may therefore be out of date. */
+  stirred: boolean;
   /** Why this call is being ended from outside, if it is. */
   ended: { readonly reason: unknown } | undefined;
   /** What the last refusal of this call said; those behind it wait for the same. */
@@ -62,6 +64,7 @@ export class WaitingRoom {
       keys: call.resources.map((resource) => `${call.entityId}#${resource}`),
       resources: call.resources,
       wake: () => {},
+      stirred: false,
       ended: undefined,
       statuses: [],
     };
@@ -78,7 +81,7 @@ export class WaitingRoom {
 
   /** Decides again the heads that might profit from what went back to these resources. */
   wake(resources: readonly string[]): void {
-    for (const [head] of this.#queues.values()) if (head?.resources.some((resource) => resources.includes(resource))) head.wake();
+    for (const [head] of this.#queues.values()) if (head?.resources.some((resource) => resources.includes(resource))) stir(head);
   }
 
   /** Ends every waiting call. */
@@ -89,16 +92,17 @@ export class WaitingRoom {
   async #serve<T>(call: WaitingCall<T>, waiter: Waiter): Promise<Attempt<T>> {
     const deadlineMs = this.#clock.now() + call.waitUpToMs;
     if (!this.#isHead(waiter)) {
-      const statuses = await call.look();
-      if (isTooLong(longestWaitMs(statuses), call.waitUpToMs)) return { granted: false, statuses };
+      const seen = await call.look();
+      if (seen.granted || !fitsWithin(seen.statuses, call.waitUpToMs)) return seen;
       while (!this.#isHead(waiter)) {
         assertGoesOn(waiter);
-        if (deadlineMs <= this.#clock.now()) return { granted: false, statuses: this.#behind(waiter, await call.look()) };
+        if (deadlineMs <= this.#clock.now()) return this.#behind(waiter, await call.look());
         await this.#sleep(waiter, deadlineMs - this.#clock.now());
       }
     }
     for (;;) {
       assertGoesOn(waiter);
+      waiter.stirred = false;
       const attempt = await call.attempt();
       if (attempt.granted) {
         if (waiter.ended !== undefined) await call.undo(attempt.value);
@@ -106,13 +110,14 @@ export class WaitingRoom {
         return attempt;
       }
       waiter.statuses = attempt.statuses;
-      const waitMs = longestWaitMs(attempt.statuses);
-      if (isTooLong(waitMs, deadlineMs - this.#clock.now())) return attempt;
-      await this.#sleep(waiter, waitMs);
+      // Tokens that went back while the answer was on its way are not in it.
+      if (waiter.stirred) continue;
+      if (!fitsWithin(attempt.statuses, deadlineMs - this.#clock.now())) return attempt;
+      await this.#sleep(waiter, longestWaitMs(attempt.statuses));
     }
   }
 
-  /** Sleeps until the time is over or somebody wakes the waiter. A wake-up between two sleeps is not lost: the caller looks again before it sleeps. */
+  /** Sleeps until the time is over or somebody wakes the waiter. */
   async #sleep(waiter: Waiter, ms: number): Promise<void> {
     if (waiter.ended !== undefined) return;
     const early = new AbortController();
@@ -134,13 +139,18 @@ export class WaitingRoom {
     }
   }
 
+  /** Leaves all queues in one step, then wakes those that have become first. Somebody who was first before would only decide the same again. */
   #leave(waiter: Waiter): void {
+    const advanced = waiter.keys.filter((key) => this.#queues.get(key)?.[0] === waiter);
     for (const key of waiter.keys) {
       const queue = this.#queues.get(key) ?? [];
       queue.splice(queue.indexOf(waiter), 1);
       if (queue.length === 0) this.#queues.delete(key);
     }
-    for (const key of waiter.keys) this.#queues.get(key)?.[0]?.wake();
+    for (const key of advanced) {
+      const first = this.#queues.get(key)?.[0];
+      if (first !== undefined) stir(first);
+    }
   }
 
   #isHead(waiter: Waiter): boolean {
@@ -148,8 +158,9 @@ export class WaitingRoom {
   }
 
   /** The state of a call that ran out of time behind another: where its own limits would do, those that keep the other waiting refuse it. */
-  #behind(waiter: Waiter, statuses: readonly LimitStatus[]): readonly LimitStatus[] {
-    if (statuses.some((status) => status.exceeded)) return statuses;
+  #behind<T>(waiter: Waiter, seen: Attempt<T>): Attempt<T> {
+    if (seen.granted || seen.statuses.some((status) => status.exceeded)) return seen;
+    const { statuses } = seen;
     const ahead = waiter.keys.flatMap((key) => this.#queues.get(key)?.[0]?.statuses ?? []);
     const marked = statuses.map((status) => {
       const other = ahead.find(
@@ -158,13 +169,18 @@ export class WaitingRoom {
       );
       return other === undefined ? status : { ...status, exceeded: true, retryAfterSeconds: other.retryAfterSeconds };
     });
-    if (marked.some((status) => status.exceeded)) return marked;
-    return statuses.map((status, index) => (index === 0 ? { ...status, exceeded: true, retryAfterSeconds: 0.001 } : status));
+    if (marked.some((status) => status.exceeded)) return { granted: false, statuses: marked };
+    return { granted: false, statuses: statuses.with(0, { ...statuses[0]!, exceeded: true, retryAfterSeconds: 0.001 }) };
   }
 }
 
 function end(waiter: Waiter, reason: unknown): void {
   waiter.ended ??= { reason };
+  stir(waiter);
+}
+
+function stir(waiter: Waiter): void {
+  waiter.stirred = true;
   waiter.wake();
 }
 
@@ -172,12 +188,13 @@ function assertGoesOn(waiter: Waiter): void {
   if (waiter.ended !== undefined) throw waiter.ended.reason;
 }
 
-/** Waits are whole milliseconds; seconds times 1000 may miss them by a hair, which would refuse a call that fits just in time. */
-function longestWaitMs(statuses: readonly LimitStatus[]): number {
-  return Math.max(...statuses.map(({ retryAfterSeconds }) => Math.round(retryAfterSeconds * 1000)));
+/** What can never fit does not fit within any time, an infinite one included. */
+function fitsWithin(statuses: readonly LimitStatus[], ms: number): boolean {
+  const waitMs = longestWaitMs(statuses);
+  return waitMs !== Infinity && waitMs <= ms;
 }
 
-/** A call that can never fit is not worth waiting for, even by one that would wait for ever. */
-function isTooLong(waitMs: number, leftMs: number): boolean {
-  return waitMs > leftMs || waitMs === Infinity;
+/** Waits are whole milliseconds; seconds and back again is off by a little for many of them (2007 becomes 2007.0000000000002). */
+function longestWaitMs(statuses: readonly LimitStatus[]): number {
+  return Math.round(Math.max(...statuses.map(({ retryAfterSeconds }) => retryAfterSeconds)) * 1000);
 }

@@ -42,14 +42,3 @@ export function chargesOf<C extends OwnedCharge>({ entityId, charges, override }
 export function limitNamesOf(request: ConsumeRequest, charges: readonly Charge[]): readonly ReadonlySet<string>[] {
   return request.charges.map(({ resource }) => charges.find((charge) => charge.resource === resource)!.policy.names);
 }
-
-/** The buckets of one resource that a lease took from, each once, however often it took. */
-export function oncePerBucket<P extends { readonly entityId: string; readonly resource: string }>(
-  parts: readonly P[],
-  resource: string,
-): readonly P[] {
-  return parts.filter(
-    (part, index) =>
-      part.resource === resource && parts.findIndex((other) => other.entityId === part.entityId && other.resource === resource) === index,
-  );
-}

@@ -8,7 +8,7 @@ export type Fault = "error-before" | "error-after" | { readonly delayMs: number 
 const LOCAL: ReadonlySet<PropertyKey> = new Set(["getCacheStats", "getStatistics"]);
 
 /**
- * A repository whose operations fail as `next` says. Failures are what a store that cannot be reached gives: `RateLimiterUnavailable`.
+ * A repository whose operations, and those of repositories scoped from it, fail as `next` says. Failures are what a store that cannot be reached gives: `RateLimiterUnavailable`.
  *
  * @example
  * const flaky = faultyRepository(repository, (operation) => (operation === "settle" ? "error-after" : undefined));
@@ -20,7 +20,11 @@ export function faultyRepository(repository: Repository, next: (operation: strin
       if (typeof member !== "function") return member;
       if (typeof property === "symbol" || LOCAL.has(property))
         return (...values: unknown[]): unknown => Reflect.apply(member, target, values);
-      return (...values: unknown[]) => withFault(target, property, next(property), () => Reflect.apply(member, target, values));
+      const call = (values: unknown[]): unknown => Reflect.apply(member, target, values);
+      if (property === "namespace")
+        return async (...values: unknown[]) =>
+          faultyRepository((await withFault(target, property, next(property), () => call(values))) as Repository, next);
+      return (...values: unknown[]) => withFault(target, property, next(property), () => call(values));
     },
   });
 }

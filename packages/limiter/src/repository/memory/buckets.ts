@@ -5,6 +5,7 @@ import {
   amountsUnder,
   costsMilli,
   fits,
+  isUnder,
   negated,
   statusesOf,
   underPolicy,
@@ -14,6 +15,7 @@ import {
 import type { Entity } from "../../core/entity.ts";
 import { ValidationError } from "../../core/errors.ts";
 import type { Policy } from "../../core/policy.ts";
+import { settlementOf } from "../../core/settlement.ts";
 import type { ConsumeOutcome, ConsumeRequest, Receipt, ResourceAmounts } from "../port.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import { Cell, MeteredCell, type Terms } from "./cell.ts";
@@ -25,13 +27,22 @@ const FORGET_ABOVE = 10_000;
 /** Buckets that each new one looks at: two, so that forgetting outpaces creation. */
 const SWEPT_PER_BUCKET = 2;
 
+/** The version of a policy that was not resolved: an override, or what a lease began with. The next call asks for the policy that holds. */
+const UNRESOLVED = -1;
+
 /** One bucket of a call. `cell` is undefined until the bucket exists. */
 interface CellCharge extends Charge {
+  readonly costs: readonly number[];
   cell: Cell | undefined;
+  /** 1 when it counted as a request: the acquire does, what `lease.consume` takes later does not. */
+  requests: 0 | 1;
 }
 
+/** What is written to a bucket: whole tokens by name, and the same in millitokens by index. */
+type Cost = Pick<CellCharge, "amounts" | "costs">;
+
 interface MemoryReceipt extends Receipt {
-  readonly parts: CellCharge[];
+  parts: readonly CellCharge[];
   ended: boolean;
 }
 
@@ -56,6 +67,8 @@ export class MemoryBuckets implements BucketStore {
   readonly #terms = new WeakMap<Policy, Terms>();
   readonly #surroundings: Surroundings;
   #count = 0;
+  /** Buckets that are still to be looked at for those that were created. */
+  #unswept = 0;
   #sweep: Iterator<{ readonly entityId: string; readonly resource: string; readonly cell: Cell }> = [].values();
   writes = 0;
 
@@ -66,37 +79,31 @@ export class MemoryBuckets implements BucketStore {
   consume(request: ConsumeRequest, extending?: Receipt): ConsumeOutcome {
     this.#surroundings.assertActive();
     const nowMs = this.#surroundings.nowMs();
+    this.#forgetSome(nowMs);
     const charges = this.#charges(request, nowMs);
     if (!fits(charges, nowMs)) return this.#refuse(charges, nowMs);
-    const receipt = (extending ?? { parts: [], ended: false }) as MemoryReceipt;
-    const limitNames: ReadonlySet<string>[] = [];
     for (const charge of charges) {
-      if (charge.cell === undefined) charge.cell = this.#create(charge, nowMs);
+      if (charge.cell === undefined)
+        charge.cell = this.#create(charge, charge.policy.source === "override" ? UNRESOLVED : this.#surroundings.policies.version);
       else if (charge.bucket !== charge.cell) this.#replace(charge.cell, charge.bucket);
-      this.#write(charge.cell, charge.amounts, extending === undefined ? 1 : 0, nowMs);
-      receipt.parts.push(charge);
-      if (charge.entityId === request.entityId) limitNames.push(charge.policy.names);
+      charge.requests = extending === undefined ? 1 : 0;
+      this.#write(charge.cell, charge, charge.requests, nowMs);
     }
-    return { granted: true, receipt, limitNames };
+    return { granted: true, receipt: receiptFor(charges, extending), limitNames: namesOf(request, charges) };
   }
 
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): void {
     const { parts } = end(receipt as MemoryReceipt);
     const nowMs = this.#surroundings.nowMs();
     for (const { resource, amounts } of deltas) {
-      for (const part of oncePerBucket(parts, resource)) this.#writeLater(part, amountsUnder(part.policy, amounts), 0, nowMs);
+      for (const { part, amounts: share } of settlementOf(parts, resource, amounts)) this.#writeLater(part, share, 0, nowMs);
     }
   }
 
   giveBack(receipt: Receipt): void {
     const { parts } = end(receipt as MemoryReceipt);
     const nowMs = this.#surroundings.nowMs();
-    const counted = new Set<Cell | undefined>();
-    for (const part of parts) {
-      // The first part of a bucket was the acquire, which counted as a request; what `lease.consume` took later did not.
-      this.#writeLater(part, negated(part.amounts), counted.has(part.cell) ? 0 : -1, nowMs);
-      counted.add(part.cell);
-    }
+    for (const part of parts) this.#writeLater(part, negated(part.amounts), -part.requests, nowMs);
   }
 
   read(request: ConsumeRequest): readonly LimitStatus[] {
@@ -132,31 +139,42 @@ export class MemoryBuckets implements BucketStore {
   }
 
   /** Every bucket that a call takes from: for each resource the entity's, then its parent's. */
-  #charges({ entityId, charges, override }: ConsumeRequest, nowMs: number): CellCharge[] {
-    const entity = this.#surroundings.entities.get(entityId);
-    const all: CellCharge[] = [];
-    for (const { resource, amounts } of charges) {
-      const own = this.#charge(entityId, resource, amounts, override, nowMs);
-      if (own === undefined)
-        throw new ValidationError(
-          "limits",
-          entityId,
-          `no limits are configured for ${entityId} on ${resource}; set some at any level, or pass limits`,
-        );
-      checkNames(amounts, own.policy.names, "consume");
-      all.push(own);
-      if (entity?.cascade !== true || entity.parentId === undefined) continue;
-      const parents = this.#charge(entity.parentId, resource, amounts, undefined, nowMs);
-      if (parents !== undefined) all.push({ ...parents, amounts: amountsUnder(parents.policy, amounts) });
-    }
-    return all;
+  #charges(request: ConsumeRequest, nowMs: number): readonly CellCharge[] {
+    const entity = this.#surroundings.entities.get(request.entityId);
+    const parentId = entity?.cascade === true ? entity.parentId : undefined;
+    // Most calls have one resource and no parent, and need no closure to tell.
+    if (request.charges.length === 1 && parentId === undefined) return [this.#ownCharge(request, request.charges[0]!, nowMs)];
+    return this.#chargesOfMany(request, parentId, nowMs);
   }
 
-  #charge(entityId: string, resource: string, amounts: Amounts, override: Policy | undefined, nowMs: number): CellCharge | undefined {
+  #chargesOfMany(request: ConsumeRequest, parentId: string | undefined, nowMs: number): readonly CellCharge[] {
+    return request.charges.flatMap((asked) => {
+      const own = this.#ownCharge(request, asked, nowMs);
+      const parents = parentId === undefined ? undefined : this.#charge(parentId, asked, undefined, nowMs);
+      if (parents === undefined) return [own];
+      const amounts = amountsUnder(parents.policy, asked.amounts);
+      return [own, { ...parents, amounts, costs: costsMilli(parents.bucket, amounts) }];
+    });
+  }
+
+  #ownCharge({ entityId, override }: ConsumeRequest, asked: ResourceAmounts, nowMs: number): CellCharge {
+    const own = this.#charge(entityId, asked, override, nowMs);
+    if (own === undefined)
+      throw new ValidationError(
+        "limits",
+        entityId,
+        `no limits are configured for ${entityId} on ${asked.resource}; set some at any level, or pass limits`,
+      );
+    checkNames(asked.amounts, own.policy.names, "consume");
+    return own;
+  }
+
+  #charge(entityId: string, { resource, amounts }: ResourceAmounts, override: Policy | undefined, nowMs: number): CellCharge | undefined {
     const cell = this.#cells.get(resource)?.get(entityId);
     const policy = override ?? this.#policy(entityId, resource, cell);
     if (policy === undefined) return undefined;
-    return { entityId, resource, policy, amounts, cell, bucket: underPolicy(cell, policy, nowMs) };
+    const bucket = underPolicy(cell, policy, nowMs);
+    return { entityId, resource, policy, bucket, amounts, costs: costsMilli(bucket, amounts), cell, requests: 0 };
   }
 
   #policy(entityId: string, resource: string, cell: Cell | undefined): Policy | undefined {
@@ -187,8 +205,8 @@ export class MemoryBuckets implements BucketStore {
     return { granted: false, statuses: statusesOf(charges, nowMs) };
   }
 
-  #write(cell: Cell, amounts: Amounts, requests: number, nowMs: number): void {
-    applyInPlace(cell, costsMilli(cell, amounts), nowMs);
+  #write(cell: Cell, { amounts, costs }: Cost, requests: number, nowMs: number): void {
+    applyInPlace(cell, costs, nowMs);
     if (cell instanceof MeteredCell) this.#surroundings.usage?.record(cell.meter, amounts, requests, nowMs);
     this.writes += 1;
   }
@@ -204,29 +222,45 @@ export class MemoryBuckets implements BucketStore {
     const { entityId, resource, policy } = part;
     if (part.cell !== undefined && this.#deleted.has(part.cell)) return;
     const cell =
-      this.#cells.get(resource)?.get(entityId) ?? this.#create({ ...part, bucket: fullBucket(policy.bucketLimits, nowMs) }, nowMs);
-    this.#write(cell, amounts, requests, nowMs);
+      this.#cells.get(resource)?.get(entityId) ?? this.#create({ ...part, bucket: fullBucket(policy.bucketLimits, nowMs) }, UNRESOLVED);
+    this.#write(cell, { amounts, costs: costsMilli(cell, amounts) }, requests, nowMs);
   }
 
-  #create({ entityId, resource, policy, bucket }: CellCharge, nowMs: number): Cell {
+  #create({ entityId, resource, policy, bucket }: CellCharge, version: number): Cell {
     const cells = this.#cells.get(resource) ?? new Map<string, Cell>();
     this.#cells.set(resource, cells);
-    const { policies, usage } = this.#surroundings;
-    const terms = this.#termsOf(policy, policy.source === "override" ? -1 : policies.version, bucket.limits);
+    const { usage } = this.#surroundings;
+    const terms = this.#termsOf(policy, version, bucket.limits);
     const cell = usage === undefined ? new Cell(bucket, terms) : new MeteredCell(bucket, terms, usage.meter(entityId, resource));
     cells.set(entityId, cell);
     this.#count += 1;
-    if (this.#count > FORGET_ABOVE) this.#forgetSome(nowMs);
+    if (this.#count > FORGET_ABOVE) this.#unswept += SWEPT_PER_BUCKET;
     return cell;
   }
 
-  /** Drops buckets that have refilled completely: a new one would say the same. Debt is never full, so it is never dropped. */
+  /**
+   * Drops buckets that have refilled completely: a new one would say the same. Debt is never full, so it is never dropped. Runs before a
+   * call looks at its buckets, never while it has them in hand: what it took from a dropped one would be lost.
+   */
   #forgetSome(nowMs: number): void {
-    for (let count = 0; count < SWEPT_PER_BUCKET; count += 1) {
+    for (; this.#unswept > 0; this.#unswept -= 1) {
       const { value, done } = this.#sweep.next();
       if (done) this.#sweep = this.#all();
-      else if (isFull(value.cell, nowMs)) this.#remove(value.entityId, value.resource);
+      else if (this.#saysNothing(value, nowMs)) this.#remove(value.entityId, value.resource);
     }
+  }
+
+  /** Whether a bucket is full as it stands and under the limits that hold now: one that an override made small must not come back large. */
+  #saysNothing(
+    { entityId, resource, cell }: { readonly entityId: string; readonly resource: string; readonly cell: Cell },
+    nowMs: number,
+  ): boolean {
+    if (!isFull(cell, nowMs)) return false;
+    const { policy: before } = cell.terms;
+    const policy = this.#policy(entityId, resource, cell);
+    if (policy === undefined) return true;
+    if (policy !== before && isUnder(cell, before)) this.#replace(cell, underPolicy(cell, policy, nowMs));
+    return isFull(underPolicy(cell, policy, nowMs), nowMs);
   }
 
   *#all(): Generator<{ readonly entityId: string; readonly resource: string; readonly cell: Cell }> {
@@ -244,17 +278,23 @@ export class MemoryBuckets implements BucketStore {
   }
 }
 
+/** A new receipt, or the one that a lease already has with more on it. */
+function receiptFor(charges: readonly CellCharge[], extending: Receipt | undefined): MemoryReceipt {
+  if (extending === undefined) return { parts: charges, ended: false };
+  const receipt = extending as MemoryReceipt;
+  receipt.parts = [...receipt.parts, ...charges];
+  return receipt;
+}
+
+/** The names of the limits of each resource that the call named. */
+function namesOf({ entityId, charges: asked }: ConsumeRequest, charges: readonly CellCharge[]): readonly ReadonlySet<string>[] {
+  const own = asked.length === charges.length ? charges : charges.filter((charge) => charge.entityId === entityId);
+  return own.map(({ policy }) => policy.names);
+}
+
 /** Ends a receipt. A second end finds nothing left to do, so a retry after an unknown outcome is harmless. */
 function end(receipt: MemoryReceipt): { readonly parts: readonly CellCharge[] } {
   const parts = receipt.ended ? [] : receipt.parts;
   receipt.ended = true;
   return { parts };
-}
-
-/** The buckets of one resource that a lease took from, each once, however often it took. */
-function oncePerBucket(parts: readonly CellCharge[], resource: string): readonly CellCharge[] {
-  return parts.filter(
-    (part, index) =>
-      part.resource === resource && parts.findIndex((other) => other.entityId === part.entityId && other.resource === resource) === index,
-  );
 }

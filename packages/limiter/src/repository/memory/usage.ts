@@ -21,11 +21,14 @@ export interface Meter {
   readonly entityId: string;
   readonly resource: string;
   hourStartMs: number;
-  hourEndMs: number;
   requests: number;
-  counters: Map<string, number>;
-  readonly rows: Map<string, Row>;
+  /** The limits that were named in this hour, and the total of each. Meters that saw the same names share the list of them. */
+  names: readonly string[];
+  totals: number[];
+  rows: Map<string, Row> | undefined;
 }
+
+const NO_NAMES: readonly string[] = [];
 
 /** Usage summed into hourly, daily and monthly windows. */
 export class MemoryUsage implements UsageStore {
@@ -34,6 +37,7 @@ export class MemoryUsage implements UsageStore {
   readonly #nowMs: () => number;
   readonly #retentionDays: () => number;
   #sweep: Iterator<Meter> = [].values();
+  #lastNames = NO_NAMES;
 
   constructor(nowMs: () => number, retentionDays: () => number) {
     this.#nowMs = nowMs;
@@ -46,24 +50,22 @@ export class MemoryUsage implements UsageStore {
     this.#meters.set(resource, meters);
     const held = meters.get(entityId);
     if (held !== undefined) return held;
-    const meter = {
-      entityId,
-      resource,
-      hourStartMs: 0,
-      hourEndMs: 0,
-      requests: 0,
-      counters: new Map<string, number>(),
-      rows: new Map<string, Row>(),
-    };
+    const meter = { entityId, resource, hourStartMs: -Infinity, requests: 0, names: NO_NAMES, totals: [], rows: undefined };
     meters.set(entityId, meter);
     return meter;
   }
 
   /** Counts a change in the hour in which it is written; a give-back counts negative. */
   record(meter: Meter, amounts: Amounts, requests: number, nowMs: number): void {
-    if (nowMs >= meter.hourEndMs || nowMs < meter.hourStartMs) this.#turnHour(meter, nowMs);
+    if (nowMs < meter.hourStartMs || nowMs >= windowEndMs("hourly", meter.hourStartMs)) this.#turnHour(meter, nowMs);
     meter.requests += requests;
-    for (const name in amounts) meter.counters.set(name, (meter.counters.get(name) ?? 0) + amounts[name]!);
+    let position = 0;
+    for (const name in amounts) {
+      // Calls name their limits in the same order again and again.
+      const index = meter.names[position] === name ? position : this.#indexOf(meter, name, amounts);
+      meter.totals[index] = meter.totals[index]! + amounts[name]!;
+      position += 1;
+    }
   }
 
   rows({ entityId, resource, window, startMs = -Infinity, endMs = Infinity }: UsageRange, page: KeyPage): Keyed<UsageRow> {
@@ -72,7 +74,7 @@ export class MemoryUsage implements UsageStore {
       if ((entityId !== undefined && meter.entityId !== entityId) || (resource !== undefined && meter.resource !== resource)) continue;
       this.#flush(meter);
       this.#dropOld(meter);
-      for (const row of meter.rows.values()) {
+      for (const row of meter.rows?.values() ?? []) {
         if (row.window === window && row.startMs >= startMs && row.startMs < endMs) found.push(usageRow(meter, row));
       }
     }
@@ -80,7 +82,7 @@ export class MemoryUsage implements UsageStore {
   }
 
   clear(): number {
-    const count = [...this.#all()].reduce((sum, meter) => sum + meter.rows.size, 0);
+    const count = [...this.#all()].reduce((sum, meter) => sum + (meter.rows?.size ?? 0), 0);
     this.#meters.clear();
     return count;
   }
@@ -92,7 +94,6 @@ export class MemoryUsage implements UsageStore {
   #turnHour(meter: Meter, nowMs: number): void {
     this.#flush(meter);
     meter.hourStartMs = windowStartMs("hourly", nowMs);
-    meter.hourEndMs = windowEndMs("hourly", meter.hourStartMs);
     for (let count = 0; count < SWEPT_PER_FLUSH; count += 1) {
       const { value, done } = this.#sweep.next();
       if (done) this.#sweep = this.#all();
@@ -100,24 +101,41 @@ export class MemoryUsage implements UsageStore {
     }
   }
 
+  /** Where a limit is counted; the names that the meter has not seen in this hour join its list together. */
+  #indexOf(meter: Meter, name: string, amounts: Amounts): number {
+    const index = meter.names.indexOf(name);
+    if (index >= 0) return index;
+    const names = [...meter.names, ...Object.keys(amounts).filter((key) => !meter.names.includes(key))];
+    if (!isSameList(names, this.#lastNames)) this.#lastNames = names;
+    meter.names = this.#lastNames;
+    meter.totals = names.map((_, position) => meter.totals[position] ?? 0);
+    return meter.names.indexOf(name);
+  }
+
   #flush(meter: Meter): void {
-    if (meter.requests === 0 && meter.counters.size === 0) return;
+    if (meter.requests === 0 && meter.names.length === 0) return;
+    const rows = (meter.rows ??= new Map<string, Row>());
     for (const window of USAGE_WINDOWS) {
       const startMs = windowStartMs(window, meter.hourStartMs);
       const key = `${window}#${startMs}`;
-      const row = meter.rows.get(key) ?? { window, startMs, requests: 0, counters: new Map<string, number>() };
+      const row = rows.get(key) ?? { window, startMs, requests: 0, counters: new Map<string, number>() };
       row.requests += meter.requests;
-      for (const [name, amount] of meter.counters) row.counters.set(name, (row.counters.get(name) ?? 0) + amount);
-      meter.rows.set(key, row);
+      meter.names.forEach((name, index) => row.counters.set(name, (row.counters.get(name) ?? 0) + meter.totals[index]!));
+      rows.set(key, row);
     }
     meter.requests = 0;
-    meter.counters = new Map();
+    meter.names = NO_NAMES;
+    meter.totals = [];
   }
 
   #dropOld(meter: Meter): void {
     const oldestMs = this.#nowMs() - this.#retentionDays() * DAY_MS;
-    for (const [key, row] of meter.rows) if (windowEndMs(row.window, row.startMs) <= oldestMs) meter.rows.delete(key);
+    for (const [key, row] of meter.rows ?? []) if (windowEndMs(row.window, row.startMs) <= oldestMs) meter.rows?.delete(key);
   }
+}
+
+function isSameList(left: readonly string[], right: readonly string[]): boolean {
+  return left.length === right.length && left.every((name, index) => name === right[index]);
 }
 
 function usageRow({ entityId, resource }: Meter, { window, startMs, requests, counters }: Row): UsageRow {

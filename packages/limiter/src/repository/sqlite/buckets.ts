@@ -1,8 +1,9 @@
 import type { Amounts } from "../../core/amounts.ts";
 import { apply, type Bucket } from "../../core/bucket.ts";
-import { afterRefusal, amountsUnder, costsMilli, fits, negated, statusesOf, underPolicy, type LimitStatus } from "../../core/decision.ts";
+import { afterRefusal, costsMilli, fits, negated, statusesOf, underPolicy, type LimitStatus } from "../../core/decision.ts";
 import { configKeys, policyOf, sourceOf, strongest, type Policy } from "../../core/policy.ts";
-import { chargesOf, limitNamesOf, oncePerBucket, type OwnedCharge } from "../charges.ts";
+import { settlementOf, type TakenPart } from "../../core/settlement.ts";
+import { chargesOf, limitNamesOf, type OwnedCharge } from "../charges.ts";
 import type { ConsumeOutcome, ConsumeRequest, MaybePromise, Receipt, ResourceAmounts } from "../port.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import type { Connection } from "./connection.ts";
@@ -17,12 +18,10 @@ interface FoundCharge extends OwnedCharge {
 }
 
 /** What was taken from one bucket. The cell is only asked for its id, which a new bucket gets when it is written. */
-interface Part {
+interface Part extends TakenPart {
   readonly cell: Cell;
-  readonly entityId: string;
-  readonly resource: string;
-  readonly policy: Policy;
-  readonly amounts: Amounts;
+  /** 1 when it counted as a request: the acquire does, what `lease.consume` takes later does not. */
+  readonly requests: 0 | 1;
 }
 
 interface SqliteReceipt extends Receipt {
@@ -64,19 +63,14 @@ export class SqliteBuckets implements BucketStore {
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): Promise<void> {
     return this.#end(receipt as SqliteReceipt, (set, parts, nowMs) => {
       for (const { resource, amounts } of deltas) {
-        for (const part of oncePerBucket(parts, resource)) this.#writeLater(set, part, amountsUnder(part.policy, amounts), 0, nowMs);
+        for (const { part, amounts: share } of settlementOf(parts, resource, amounts)) this.#writeLater(set, part, share, 0, nowMs);
       }
     });
   }
 
   giveBack(receipt: Receipt): Promise<void> {
     return this.#end(receipt as SqliteReceipt, (set, parts, nowMs) => {
-      const counted = new Set<number>();
-      for (const part of parts) {
-        // The first part of a bucket was the acquire, which counted as a request; what `lease.consume` took later did not.
-        this.#writeLater(set, part, negated(part.amounts), counted.has(part.cell.id!) ? 0 : -1, nowMs);
-        counted.add(part.cell.id!);
-      }
+      for (const part of parts) this.#writeLater(set, part, negated(part.amounts), -part.requests, nowMs);
     });
   }
 
@@ -109,7 +103,7 @@ export class SqliteBuckets implements BucketStore {
     return { granted: true, receipt, limitNames: decision.limitNames };
   }
 
-  #decide(set: WorkingSet, request: ConsumeRequest, requests: number): Decision {
+  #decide(set: WorkingSet, request: ConsumeRequest, requests: 0 | 1): Decision {
     const nowMs = this.#namespace.nowMs();
     const charges = this.#charges(set, request, nowMs);
     if (!fits(charges, nowMs)) return this.#refuse(set, charges, nowMs);
@@ -117,7 +111,7 @@ export class SqliteBuckets implements BucketStore {
     const parts = charges.map(({ entityId, resource, policy, amounts, bucket, found }): Part => {
       const cell = found.cell ?? set.create(found, { namespaceId, entityId, resource }, bucket);
       this.#write(set, cell, bucket, { amounts, requests, nowMs });
-      return { cell, entityId, resource, policy, amounts };
+      return { cell, entityId, resource, policy, amounts, requests };
     });
     return { granted: true, parts, limitNames: limitNamesOf(request, charges) };
   }

@@ -1,0 +1,69 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { addAmounts, amountOf, checkAmounts, checkDeltas, checkNames, MAX_AMOUNT, MILLI } from "./amounts.ts";
+import { ValidationError } from "./errors.ts";
+
+const BAD = [
+  -1.5,
+  0.1,
+  Number.NaN,
+  Infinity,
+  -Infinity,
+  MAX_AMOUNT + 1,
+  2 ** 53,
+  1e300,
+  "1",
+  null,
+  undefined,
+  1n,
+  true,
+  {},
+  [],
+  new Date(0),
+];
+
+describe("amounts", () => {
+  it("has a largest amount whose millitokens are safe, and the next one's are not", () => {
+    expect(Number.isSafeInteger(MAX_AMOUNT * MILLI)).toBe(true);
+    expect(Number.isSafeInteger((MAX_AMOUNT + 1) * MILLI)).toBe(false);
+  });
+
+  it("accepts whole numbers from 0 to the largest, and signed ones where a difference is meant", () => {
+    fc.assert(
+      fc.property(fc.dictionary(fc.string(), fc.nat({ max: MAX_AMOUNT })), (amounts) => {
+        checkAmounts(amounts, "consume");
+        checkDeltas(amounts, "adjust");
+      }),
+    );
+    expect(() => checkDeltas({ a: -MAX_AMOUNT }, "adjust")).not.toThrow();
+    expect(() => checkAmounts({ a: -1 }, "consume")).toThrow(/must not be negative/);
+    expect(() => checkDeltas({ a: -MAX_AMOUNT - 1 }, "adjust")).toThrow(ValidationError);
+  });
+
+  it.each(BAD)("refuses %s with the field and the value", (value) => {
+    for (const check of [checkAmounts, checkDeltas] as const)
+      expect(() => check({ rpm: 1, tpm: value }, "consume")).toThrow(
+        expect.objectContaining({ field: "consume.tpm", code: "ERR_LIMITER_VALIDATION" }),
+      );
+  });
+
+  it.each([null, undefined, 5, "rpm", [], [1], true])("refuses %j, which is no object of amounts", (value) => {
+    expect(() => checkAmounts(value, "consume")).toThrow(expect.objectContaining({ field: "consume" }));
+  });
+
+  it("does not take inherited members for amounts", () => {
+    expect(amountOf({}, "constructor")).toBe(0);
+    expect(amountOf({ constructor: 3 }, "constructor")).toBe(3);
+  });
+
+  it("refuses unknown names and tells the known ones", () => {
+    expect(() => checkNames({ rpm: 1 }, new Set(["rpm", "tpm"]), "consume")).not.toThrow();
+    expect(() => checkNames({ rpn: 1 }, new Set(["rpm", "tpm"]), "consume")).toThrow(/rpm, tpm/);
+    expect(() => checkNames({ toString: 1 }, new Set(["rpm"]), "consume")).toThrow(ValidationError);
+  });
+
+  it("adds name by name without touching either side", () => {
+    const [left, right] = [Object.freeze({ a: 1, b: 2 }), Object.freeze({ b: -5, constructor: 1 } as unknown as Record<string, number>)];
+    expect(addAmounts(left, right)).toEqual({ a: 1, b: -3, constructor: 1 });
+  });
+});

@@ -1,0 +1,109 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { validLimit } from "../../test/arbitraries.ts";
+import { MAX_AMOUNT } from "./amounts.ts";
+import { InvalidNameError, ValidationError } from "./errors.ts";
+import { checkLimit, checkLimits, Limit, reducedRate, sameLimits } from "./limit.ts";
+
+const VALID = { name: "tpm", capacity: 10, refillAmount: 5, refillPeriodSeconds: 60 };
+
+function faultOf(work: () => unknown): ValidationError {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof ValidationError) return error;
+    throw error;
+  }
+  throw new Error("it was accepted");
+}
+
+describe("making limits", () => {
+  it.each([
+    ["perSecond", 1],
+    ["perMinute", 60],
+    ["perHour", 3600],
+    ["perDay", 86_400],
+  ] as const)("%s counts in %i seconds, and the burst is the capacity", (unit, refillPeriodSeconds) => {
+    expect(Limit[unit]("rpm", 100)).toEqual({ name: "rpm", capacity: 100, refillAmount: 100, refillPeriodSeconds });
+    expect(Limit[unit]("rpm", 100, { burst: 150 })).toEqual({ name: "rpm", capacity: 150, refillAmount: 100, refillPeriodSeconds });
+  });
+
+  it("copies and freezes, so that a later change of the argument changes nothing", () => {
+    const given = { ...VALID };
+    const limit = Limit.custom(given);
+    given.capacity = 99;
+    expect(limit.capacity).toBe(10);
+    expect(Object.isFrozen(limit)).toBe(true);
+    expect(Object.isFrozen(checkLimits([VALID]))).toBe(true);
+  });
+
+  it("accepts every limit that can be counted exactly, up to the largest", () => {
+    fc.assert(
+      fc.property(validLimit(), (limit) => {
+        expect(checkLimit(limit)).toEqual(limit);
+      }),
+    );
+    expect(checkLimit({ name: "a", capacity: MAX_AMOUNT, refillAmount: MAX_AMOUNT, refillPeriodSeconds: 1 })).toBeDefined();
+    expect(checkLimit({ name: "a", capacity: MAX_AMOUNT, refillAmount: MAX_AMOUNT, refillPeriodSeconds: MAX_AMOUNT })).toBeDefined();
+  });
+
+  it("refuses a rate whose products would leave the safe range", () => {
+    const fault = faultOf(() => checkLimit({ ...VALID, refillAmount: 94_906_267, refillPeriodSeconds: 94_906_266 }));
+    expect(fault).toMatchObject({ field: "tpm.refillAmount", value: "94906267" });
+    expect(checkLimit({ ...VALID, refillAmount: 94_906_265, refillPeriodSeconds: 94_906_264 })).toBeDefined();
+  });
+});
+
+describe("bad limits", () => {
+  const numbers = [0, -1, 1.5, Number.NaN, Infinity, -Infinity, MAX_AMOUNT + 1, "10", null, undefined, 10n, true, {}];
+  for (const part of ["capacity", "refillAmount", "refillPeriodSeconds"]) {
+    it.each(numbers)(`a ${part} of %s is refused with field, value and reason`, (value) => {
+      const fault = faultOf(() => checkLimit({ ...VALID, [part]: value }));
+      expect(fault.field).toBe(`tpm.${part}`);
+      expect(fault.reason).not.toBe("");
+    });
+  }
+
+  it.each([null, undefined, "tpm", 5, []])("%s is not a limit", (value) => {
+    expect(() => checkLimit(value as unknown as Limit)).toThrow(ValidationError);
+  });
+
+  it("a bad or reserved name is an invalid name", () => {
+    for (const name of ["", "wcu", "1a", "a#b", "__proto__", "a\n", "x".repeat(65)])
+      expect(() => checkLimit({ ...VALID, name }), JSON.stringify(name)).toThrow(InvalidNameError);
+  });
+
+  it("an unknown kind is refused, and the known one is not stored", () => {
+    expect(faultOf(() => checkLimit({ ...VALID, kind: "quota" } as unknown as Limit)).field).toBe("tpm.kind");
+    expect(checkLimit({ ...VALID, kind: "rate" })).toEqual(VALID);
+  });
+
+  it("lists must be arrays of 1 to 32 limits with distinct names", () => {
+    expect(faultOf(() => checkLimits("x" as unknown as Limit[])).field).toBe("limits");
+    expect(faultOf(() => checkLimits([])).field).toBe("limits");
+    expect(faultOf(() => checkLimits([VALID, { ...VALID, capacity: 3 }])).value).toBe("tpm");
+    const many = Array.from({ length: 33 }, (_, index) => ({ ...VALID, name: `l${index}` }));
+    expect(faultOf(() => checkLimits(many)).value).toBe("33");
+    expect(checkLimits(many.slice(1))).toHaveLength(32);
+  });
+});
+
+describe("comparing", () => {
+  it("takes lists in any order, and tells apart every parameter", () => {
+    const other = { ...VALID, name: "rpm" };
+    expect(sameLimits([VALID, other], [other, { ...VALID }])).toBe(true);
+    expect(sameLimits([VALID], [VALID, other])).toBe(false);
+    for (const part of ["capacity", "refillAmount", "refillPeriodSeconds"] as const)
+      expect(sameLimits([VALID], [{ ...VALID, [part]: VALID[part] + 1 }]), part).toBe(false);
+  });
+
+  it("reduces a rate to lowest terms without changing it", () => {
+    fc.assert(
+      fc.property(validLimit(), ({ refillAmount, refillPeriodSeconds }) => {
+        const { amount, period } = reducedRate(refillAmount * 1000, refillPeriodSeconds * 1000);
+        expect(BigInt(amount) * BigInt(refillPeriodSeconds)).toBe(BigInt(period) * BigInt(refillAmount));
+        expect(reducedRate(amount, period)).toEqual({ amount, period });
+      }),
+    );
+  });
+});

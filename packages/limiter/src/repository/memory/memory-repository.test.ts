@@ -1,0 +1,40 @@
+import { MemoryRepository } from "zae-limiter/memory";
+import { repositoryContract } from "zae-limiter/testing";
+import type { Repository } from "zae-limiter";
+import { describe, it } from "vitest";
+
+const runner = { describe, it };
+
+repositoryContract("MemoryRepository", async (clock) => new MemoryRepository({ clock }), runner);
+
+repositoryContract(
+  "MemoryRepository without a configuration cache",
+  async (clock) => new MemoryRepository({ clock, configCacheTtlMs: 0 }),
+  runner,
+);
+
+// The contract must be fair to backends that need I/O. This one has the same answers, but each takes a way there and a way back.
+repositoryContract("MemoryRepository at a distance", async (clock) => distant(new MemoryRepository({ clock })), runner);
+
+const LOCAL: ReadonlySet<PropertyKey> = new Set(["getCacheStats", "getStatistics"]);
+
+function distant(repository: Repository): Repository {
+  return new Proxy(repository, {
+    get(target, property) {
+      const member: unknown = Reflect.get(target, property, target);
+      if (typeof member !== "function") return member;
+      if (LOCAL.has(property)) return (...values: unknown[]): unknown => Reflect.apply(member, target, values);
+      return async (...values: unknown[]): Promise<unknown> => {
+        await turn();
+        const answer: unknown = await Reflect.apply(member, target, values);
+        await turn();
+        return property === "namespace" ? distant(answer as Repository) : answer;
+      };
+    },
+  });
+}
+
+/** Two turns of the event loop: longer than any promise, shorter than any network. */
+async function turn(): Promise<void> {
+  for (let count = 0; count < 2; count += 1) await new Promise((resolve) => setImmediate(resolve));
+}

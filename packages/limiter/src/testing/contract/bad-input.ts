@@ -1,0 +1,183 @@
+import assert from "node:assert/strict";
+import type { Amounts } from "../../core/amounts.ts";
+import { InvalidIdentifierError, InvalidNameError, ValidationError } from "../../core/errors.ts";
+import type { Limit } from "../../core/limit.ts";
+import { call, failsWith, footprint, KEY, MODEL, RPM, take, TPM } from "./calls.ts";
+import type { Topic, World } from "./world.ts";
+
+/** Amounts that are none, by the fault that they have. */
+const BAD_AMOUNTS: Readonly<Record<string, unknown>> = {
+  negative: -500,
+  fractional: 1.23456,
+  NaN: Number.NaN,
+  infinite: Infinity,
+  unsafe: Number.MAX_SAFE_INTEGER,
+  "beyond safe": 2 ** 60,
+  text: "5",
+  null: null,
+  undefined: undefined,
+  "big integer": 5n,
+  list: [5],
+  boolean: true,
+};
+
+const BAD_IDENTIFIERS: readonly unknown[] = ["", "x".repeat(257), "a#b", "key-1\n", " key", "-key", "a b", "ключ", undefined, null, 5, {}];
+const BAD_RESOURCES: readonly unknown[] = ["", "x".repeat(65), "a#b", "gpt-4\n", "4gpt", "_default_", "a b", undefined, null, 5];
+
+/** Promise 9: bad input is refused before anything is written. */
+export const badInputTopic: Topic = (test) => {
+  for (const [fault, amount] of Object.entries(BAD_AMOUNTS)) {
+    const tag = fault === "fractional" ? "W-36" : "W-37";
+    test(`refuses an amount that is ${fault}, wherever it is given, and writes nothing [${tag}]`, async (world) => {
+      const before = await prepared(world);
+      const amounts = { rpm: 1, tpm: amount } as Amounts;
+      const { limiter } = world;
+      const error = await failsWith(ValidationError, () => limiter.acquire(call(amounts)));
+      assert.equal(error.field, "consume.tpm");
+      assert.ok(error.reason.length > 0 && error.value.length <= 50);
+      await failsWith(ValidationError, () => limiter.tryAcquire(call({ rpm: 1 }, { also: { search: amounts } })));
+      await failsWith(ValidationError, () => limiter.check(call(amounts)));
+      await failsWith(ValidationError, () => limiter.timeUntilAvailable(KEY, MODEL, amounts));
+      assert.deepEqual(await footprint(world.repository), before);
+      const lease = await limiter.acquire(call({ rpm: 1 }));
+      const charged = await footprint(world.repository);
+      await failsWith(ValidationError, () => lease.consume(amounts), "consume");
+      await failsWith(ValidationError, () => lease.release(amounts), "release");
+      await failsWith(ValidationError, () => lease.settle(amounts), "settle");
+      await failsWith(ValidationError, () => lease.adjust(amounts), "adjust");
+      assert.deepEqual(lease.consumed, { rpm: 1, tpm: 0 });
+      await lease.commit();
+      assert.deepEqual(await footprint(world.repository), charged);
+    });
+  }
+
+  test("refuses names that are no limits of the bucket, and says which there are [W-37]", async (world) => {
+    const before = await prepared(world);
+    const unknown: readonly Amounts[] = [{ nope: 1 }, { rpm: 1, RPM: 1 }, { wcu: 1 }, { toString: 1 }, { constructor: 0 }, { "": 1 }];
+    for (const amounts of unknown) {
+      const error = await failsWith(ValidationError, () => world.limiter.acquire(call(amounts)), JSON.stringify(amounts));
+      assert.match(error.reason, /rpm/);
+    }
+    await failsWith(ValidationError, () => world.limiter.acquire(call(JSON.parse('{"__proto__": 1}') as Amounts)));
+    assert.deepEqual(await footprint(world.repository), before);
+    const lease = await world.limiter.acquire(call({ rpm: 1 }));
+    const charged = await footprint(world.repository);
+    for (const amounts of unknown) {
+      await failsWith(ValidationError, () => lease.consume(amounts), `consume ${JSON.stringify(amounts)}`);
+      await failsWith(ValidationError, () => lease.adjust(amounts), `adjust ${JSON.stringify(amounts)}`);
+      await failsWith(ValidationError, () => lease.release(amounts), `release ${JSON.stringify(amounts)}`);
+      await failsWith(ValidationError, () => lease.settle(amounts), `settle ${JSON.stringify(amounts)}`);
+    }
+    await lease.commit();
+    assert.deepEqual(await footprint(world.repository), charged);
+  });
+
+  test("refuses amounts that are no object [W-37]", async (world) => {
+    const before = await prepared(world);
+    for (const amounts of [undefined, null, 5, "rpm", [1], true])
+      await failsWith(ValidationError, () => world.limiter.acquire(call(amounts as unknown as Amounts)), String(amounts));
+    assert.deepEqual(await footprint(world.repository), before);
+  });
+
+  test("refuses identifiers that are none, wherever they are given", async (world) => {
+    const { repository, limiter } = world;
+    const before = await prepared(world);
+    for (const value of BAD_IDENTIFIERS) {
+      const id = value as string;
+      const uses: (() => unknown)[] = [
+        () => limiter.acquire(call({ rpm: 1 }, { entityId: id })),
+        () => limiter.check(call({ rpm: 1 }, { entityId: id })),
+        () => limiter.available(id, MODEL),
+        () => repository.createEntity(id),
+        () => repository.getEntity(id),
+        () => repository.deleteEntity(id),
+        () => repository.getChildren(id),
+        () => repository.setLimits(id, [RPM]),
+        () => repository.getLimits(id),
+        () => repository.deleteLimits(id),
+        () => repository.getBuckets(id),
+        () => repository.resolveLimits(id, MODEL),
+        () => repository.getAuditEvents(id),
+      ];
+      for (const use of uses) {
+        const error = await failsWith(InvalidIdentifierError, use, `${use.toString()} with ${JSON.stringify(value)}`);
+        assert.ok(error.value.length <= 50);
+      }
+    }
+    assert.deepEqual(await footprint(repository), before);
+  });
+
+  test("refuses resource names that are none, wherever they are given", async (world) => {
+    const { repository, limiter } = world;
+    const before = await prepared(world);
+    for (const value of BAD_RESOURCES) {
+      const resource = value as string;
+      const uses: (() => unknown)[] = [
+        () => limiter.acquire(call({ rpm: 1 }, { resource })),
+        () => repository.setResourceDefaults(resource, [RPM]),
+        () => repository.getResourceDefaults(resource),
+        () => repository.deleteResourceDefaults(resource),
+        () => repository.resolveLimits(KEY, resource),
+        () => repository.getResourceCapacity(resource, "rpm"),
+      ];
+      for (const use of uses) await failsWith(InvalidNameError, use, `${use.toString()} with ${JSON.stringify(value)}`);
+      if (value === undefined || value === "_default_") continue;
+      await failsWith(InvalidNameError, () => repository.setLimits(KEY, [RPM], { resource }), JSON.stringify(value));
+    }
+    assert.deepEqual(await footprint(repository), before);
+  });
+
+  test("refuses limits that are none, at every level [W-37]", async (world) => {
+    const { repository } = world;
+    const before = await prepared(world);
+    const bad: readonly unknown[] = [
+      [],
+      undefined,
+      "rpm:100",
+      [RPM, TPM, RPM],
+      [{ ...RPM, name: "wcu" }],
+      [{ ...RPM, name: "__proto__" }],
+      [{ ...RPM, name: "1st" }],
+      [{ ...RPM, name: "a b" }],
+      [{ ...RPM, name: "a#b" }],
+      [{ ...RPM, name: "rpm\n" }],
+      [{ ...RPM, name: "x".repeat(65) }],
+      [{ ...RPM, name: "" }],
+      [{ ...RPM, name: undefined }],
+      ...[0, -1, 1.5, Number.NaN, Infinity, Number.MAX_SAFE_INTEGER, "100", null, undefined].flatMap((value) => [
+        [{ ...RPM, capacity: value }],
+        [{ ...RPM, refillAmount: value }],
+        [{ ...RPM, refillPeriodSeconds: value }],
+      ]),
+      [{ ...RPM, kind: "quota" }],
+      [null],
+    ];
+    for (const value of bad) {
+      const limits = value as readonly Limit[];
+      const text = JSON.stringify(value);
+      await failsWith(ValidationError, () => repository.setSystemDefaults(limits), `system ${text}`);
+      await failsWith(ValidationError, () => repository.setResourceDefaults(MODEL, limits), `resource ${text}`);
+      await failsWith(ValidationError, () => repository.setLimits(KEY, limits), `entity ${text}`);
+    }
+    assert.deepEqual(await footprint(repository), before);
+  });
+
+  test("refuses options of the system defaults that are none", async (world) => {
+    const { repository } = world;
+    const before = await prepared(world);
+    for (const days of [0, -1, 1.5, Number.NaN, "7" as unknown as number]) {
+      await failsWith(ValidationError, () => repository.setSystemDefaults([RPM], { auditRetentionDays: days }));
+      await failsWith(ValidationError, () => repository.setSystemDefaults([RPM], { usageRetentionDays: days }));
+    }
+    await failsWith(ValidationError, () => repository.setSystemDefaults([RPM], { onUnavailable: "maybe" as "allow" }));
+    await failsWith(ValidationError, () => world.limiter.acquire(call({ rpm: 1 }, { onUnavailable: "maybe" as "allow" })));
+    assert.deepEqual(await footprint(repository), before);
+  });
+};
+
+/** A bucket that exists, so that a bad call would have something to spoil. */
+async function prepared(world: World): Promise<unknown> {
+  await world.repository.setSystemDefaults([RPM, TPM]);
+  await take(world, { rpm: 10, tpm: 10 });
+  return footprint(world.repository);
+}

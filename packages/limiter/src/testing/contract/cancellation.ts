@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import { RateLimiterUnavailable } from "../../core/errors.ts";
+import { Limit } from "../../core/limit.ts";
+import { call, failsWith, KEY, left, RPM, take, TPM } from "./calls.ts";
+import { watch } from "./watch.ts";
+import type { Topic, World } from "./world.ts";
+
+/** What ends a call from outside: its signal, or the end of the limiter. */
+export const cancellationTopic: Topic = (test) => {
+  test("an abort ends the waiting with its reason, charges nothing, and lets the next one on", async (world) => {
+    await exhausted(world);
+    const abort = new AbortController();
+    const reason = new Error("the user left");
+    const aborted = watch(world.limiter.acquire(call({ rps: 10 }, { waitUpToMs: 5000, signal: abort.signal })));
+    const next = watch(world.limiter.acquire(call({ rps: 1 }, { waitUpToMs: 5000 })));
+    await world.pass(100);
+    abort.abort(reason);
+    await world.pass(0);
+    assert.equal(aborted.reason, reason);
+    assert.equal(next.state, "fulfilled");
+    assert.deepEqual(await left(world), { rps: 0 });
+  });
+
+  test("a signal that is already aborted takes nothing; one that aborts after the grant has no effect", async (world) => {
+    await world.repository.setSystemDefaults([RPM, TPM]);
+    const reason = new Error("too late");
+    for (const waitUpToMs of [0, 1000]) {
+      const request = call({ rpm: 1 }, { waitUpToMs, signal: AbortSignal.abort(reason) });
+      assert.equal(await failsWith(Error, () => world.limiter.acquire(request)), reason);
+    }
+    assert.deepEqual(await left(world), { rpm: 100, tpm: 1000 });
+    const abort = new AbortController();
+    const lease = await world.limiter.acquire(call({ rpm: 1 }, { waitUpToMs: 1000, signal: abort.signal }));
+    abort.abort(reason);
+    lease.settle({ tpm: 10 });
+    await lease.commit();
+    assert.deepEqual(await left(world), { rpm: 99, tpm: 990 });
+  });
+
+  test("closing the limiter ends waiting calls and refuses new ones; the repository stays open", async (world) => {
+    await exhausted(world);
+    const open = await world.limiter.acquire(call({ rps: 1 }, { entityId: "other" }));
+    const waiting = watch(world.limiter.acquire(call({ rps: 10 }, { waitUpToMs: 5000 })));
+    const behind = watch(world.limiter.acquire(call({ rps: 1 }, { waitUpToMs: 5000, onUnavailable: "allow" })));
+    await world.pass(0);
+    await world.limiter.close();
+    await world.pass(0);
+    for (const { reason } of [waiting, behind]) assert.ok(reason instanceof RateLimiterUnavailable);
+    await failsWith(RateLimiterUnavailable, () => world.limiter.acquire(call({ rps: 1 })));
+    await open.rollback();
+    const [bucket] = await world.repository.getBuckets(KEY);
+    assert.equal(bucket?.tokensMilli, 0);
+    await world.limiter.close();
+  });
+};
+
+/** Ten a second, all taken. */
+async function exhausted(world: World): Promise<void> {
+  await world.repository.setSystemDefaults([Limit.perSecond("rps", 10)]);
+  await take(world, { rps: 10 });
+}

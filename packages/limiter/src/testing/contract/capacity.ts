@@ -1,0 +1,72 @@
+import assert from "node:assert/strict";
+import { ValidationError } from "../../core/errors.ts";
+import { Limit } from "../../core/limit.ts";
+import { call, failsWith, KEY, MODEL, RPM, take, TPM } from "./calls.ts";
+import type { Topic } from "./world.ts";
+
+/** What all entities of a resource have left together. */
+export const capacityTopic: Topic = (test) => {
+  test("sums what every entity has of one limit", async (world) => {
+    await world.repository.setSystemDefaults([RPM, TPM]);
+    await world.repository.setLimits("key-2", [Limit.perMinute("rpm", 300)]);
+    await take(world, { rpm: 25 });
+    await take(world, { rpm: 75 }, { entityId: "key-2" });
+    await take(world, { rpm: 1 }, { entityId: "key-3", resource: "search" });
+    assert.deepEqual(await world.repository.getResourceCapacity(MODEL, "rpm"), {
+      resource: MODEL,
+      limitName: "rpm",
+      totalCapacity: 400,
+      totalAvailable: 300,
+      utilizationPct: 25,
+      entities: [
+        { entityId: KEY, capacity: 100, available: 75, utilizationPct: 25 },
+        { entityId: "key-2", capacity: 300, available: 225, utilizationPct: 25 },
+      ],
+    });
+    await world.pass(6000);
+    assert.equal((await world.repository.getResourceCapacity(MODEL, "rpm")).totalAvailable, 85 + 255, "refill included");
+    assert.deepEqual(
+      (await world.repository.getResourceCapacity(MODEL, "tpm")).entities.map(({ entityId }) => entityId),
+      [KEY],
+    );
+  });
+
+  test("counts debt", async (world) => {
+    await world.repository.setSystemDefaults([RPM, TPM]);
+    await world.limiter.acquire(call({ rpm: 1 }), (lease) => lease.settle({ tpm: 1500 }));
+    const { totalAvailable, utilizationPct } = await world.repository.getResourceCapacity(MODEL, "tpm");
+    assert.deepEqual([totalAvailable, utilizationPct], [-500, 150]);
+  });
+
+  test("tells parents from children where asked to", async (world) => {
+    await world.repository.setSystemDefaults([RPM]);
+    await world.repository.createEntity("project");
+    await world.repository.createEntity(KEY, { parentId: "project", cascade: true });
+    await take(world, { rpm: 10 });
+    await take(world, { rpm: 10 }, { entityId: "alone" });
+    const ids = async (parentsOnly: boolean): Promise<readonly string[]> =>
+      (await world.repository.getResourceCapacity(MODEL, "rpm", { parentsOnly })).entities.map(({ entityId }) => entityId);
+    assert.deepEqual(await ids(false), ["alone", KEY, "project"]);
+    assert.deepEqual(await ids(true), ["alone", "project"]);
+  });
+
+  test("of a resource that nobody used there is nothing", async ({ repository }) => {
+    assert.deepEqual(await repository.getResourceCapacity(MODEL, "rpm"), {
+      resource: MODEL,
+      limitName: "rpm",
+      totalCapacity: 0,
+      totalAvailable: 0,
+      utilizationPct: 0,
+      entities: [],
+    });
+    await failsWith(ValidationError, () => repository.getResourceCapacity("a#b", "rpm"));
+    await failsWith(ValidationError, () => repository.getResourceCapacity(MODEL, ""));
+  });
+
+  test("many entities are all counted", async (world) => {
+    await world.repository.setSystemDefaults([RPM]);
+    await Promise.all(Array.from({ length: 120 }, (_, index) => take(world, { rpm: 1 }, { entityId: `key-${index}` })));
+    const { entities, totalCapacity, totalAvailable } = await world.repository.getResourceCapacity(MODEL, "rpm");
+    assert.deepEqual([entities.length, totalCapacity, totalAvailable], [120, 12_000, 11_880]);
+  });
+};

@@ -1,0 +1,63 @@
+import { readFileSync } from "node:fs";
+import { MemoryRepository } from "zae-limiter/memory";
+import { repositoryContract, type TestRunner } from "zae-limiter/testing";
+import { afterEach, expect, it, vi } from "vitest";
+
+afterEach(() => vi.unstubAllGlobals());
+
+/** The faults that the contract has to cover, by number. */
+const REQUIRED = [24, 30, 31, 36, 37, 38, 39, 40, 41, 45, 46, 47, 48, 49, 50, 52, 53, 57, 77, 79, 81];
+
+it("tags a test with every fault that it has to cover, and the page on known faults explains each tag", () => {
+  const tags = new Set(namesOf().flatMap((name) => /\[(W-\d+)\]$/.exec(name)?.[1] ?? []));
+  const page = readFileSync(new URL("../../../../../docs/known-faults.md", import.meta.url), "utf8");
+  const explained = new Set([...page.matchAll(/^\| (W-\d+) \|/gm)].map((match) => match[1]));
+  for (const number of REQUIRED) expect(tags, `W-${number}`).toContain(`W-${number}`);
+  expect([...explained].sort()).toEqual([...tags].sort());
+});
+
+it("no two tests of a topic have the same name", () => {
+  const names = namesOf();
+  expect(new Set(names).size).toBe(names.length);
+});
+
+it("uses the global describe and it where no runner is passed", () => {
+  const names: string[] = [];
+  const runner = collecting(names);
+  vi.stubGlobal("describe", runner.describe);
+  vi.stubGlobal("it", runner.it);
+  repositoryContract("any", async (clock) => new MemoryRepository({ clock }));
+  expect(names.length).toBeGreaterThan(200);
+});
+
+it("says what to pass where there is no global runner", () => {
+  vi.stubGlobal("describe", undefined);
+  expect(() => repositoryContract("any", async (clock) => new MemoryRepository({ clock }))).toThrow(/third argument/);
+});
+
+it("closes the repository of a test that fails, and keeps its error", async () => {
+  const bodies: (() => Promise<void>)[] = [];
+  let closed = 0;
+  repositoryContract(
+    "broken",
+    async (clock) => {
+      const repository = new MemoryRepository({ clock });
+      repository.setSystemDefaults = () => Promise.reject(new SyntaxError("broken"));
+      repository[Symbol.asyncDispose] = async () => void (closed += 1);
+      return repository;
+    },
+    { describe: (_, body) => body(), it: (_, body) => void bodies.push(body) },
+  );
+  await expect(bodies[0]!()).rejects.toThrow("broken");
+  expect(closed).toBe(1);
+});
+
+function namesOf(): readonly string[] {
+  const names: string[] = [];
+  repositoryContract("any", async (clock) => new MemoryRepository({ clock }), collecting(names));
+  return names;
+}
+
+function collecting(names: string[]): TestRunner {
+  return { describe: (_, body) => body(), it: (name) => void names.push(name) };
+}

@@ -1,0 +1,92 @@
+import type { Repository } from "../../repository/repository.ts";
+import { ManualClock } from "../manual-clock.ts";
+import { acquireTopic } from "./acquire.ts";
+import { auditTopic } from "./audit.ts";
+import { badInputTopic } from "./bad-input.ts";
+import { cacheTopic } from "./cache.ts";
+import { cancellationTopic } from "./cancellation.ts";
+import { capacityTopic } from "./capacity.ts";
+import { cascadeTopic } from "./cascade.ts";
+import { configurationTopic } from "./configuration.ts";
+import { debtTopic } from "./debt.ts";
+import { entitiesTopic } from "./entities.ts";
+import { leasesTopic } from "./leases.ts";
+import { listingsTopic } from "./listings.ts";
+import { namespacesTopic } from "./namespaces.ts";
+import { oddNamesTopic } from "./odd-names.ts";
+import { overridesTopic } from "./overrides.ts";
+import { policyChangesTopic } from "./policy-changes.ts";
+import { recordsTopic } from "./records.ts";
+import { refillTopic } from "./refill.ts";
+import { settlementFaultsTopic } from "./settlement-faults.ts";
+import { severalResourcesTopic } from "./several-resources.ts";
+import { unavailabilityTopic } from "./unavailability.ts";
+import { usageTopic } from "./usage.ts";
+import { waitingTopic } from "./waiting.ts";
+import { worldOf, type Topic } from "./world.ts";
+
+/** The part of a test runner that the contract uses: that of Vitest, Jest, Mocha and node:test alike. */
+export interface TestRunner {
+  describe(name: string, body: () => void): void;
+  it(name: string, body: () => Promise<void>): void;
+}
+
+const TOPICS: Readonly<Record<string, Topic>> = {
+  "acquires and refusals": acquireTopic,
+  leases: leasesTopic,
+  debt: debtTopic,
+  cascade: cascadeTopic,
+  "several resources": severalResourcesTopic,
+  waiting: waitingTopic,
+  cancellation: cancellationTopic,
+  overrides: overridesTopic,
+  "levels of configuration": configurationTopic,
+  "changes of configuration": policyChangesTopic,
+  refill: refillTopic,
+  entities: entitiesTopic,
+  namespaces: namespacesTopic,
+  audit: auditTopic,
+  usage: usageTopic,
+  capacity: capacityTopic,
+  listings: listingsTopic,
+  cache: cacheTopic,
+  records: recordsTopic,
+  "bad input": badInputTopic,
+  "odd names": oddNamesTopic,
+  unavailability: unavailabilityTopic,
+  "faults at the end of a lease": settlementFaultsTopic,
+};
+
+/**
+ * Defines the tests that every backend has to pass. Each opens a repository that must be empty, on a clock that the test moves, and
+ * closes it. `runner` is by default the global `describe` and `it`.
+ *
+ * @example
+ * repositoryContract("MemoryRepository", async (clock) => new MemoryRepository({ clock }), { describe, it });
+ */
+export function repositoryContract(
+  name: string,
+  open: (clock: ManualClock) => Promise<Repository>,
+  runner: TestRunner = globalRunner(),
+): void {
+  runner.describe(name, () => {
+    for (const [title, define] of Object.entries(TOPICS)) {
+      runner.describe(title, () => {
+        define((behaviour, body) => {
+          runner.it(behaviour, async () => {
+            const clock = new ManualClock();
+            await using repository = await open(clock);
+            await body(worldOf(repository, clock));
+          });
+        });
+      });
+    }
+  });
+}
+
+function globalRunner(): TestRunner {
+  const { describe, it } = globalThis as Partial<TestRunner>;
+  if (describe === undefined || it === undefined)
+    throw new TypeError("There is no global describe and it. Pass those of your test runner as third argument: { describe, it }.");
+  return { describe, it };
+}

@@ -1,0 +1,174 @@
+import assert from "node:assert/strict";
+import { InvalidNameError, NamespaceNotFoundError, NamespaceStateError, ValidationError } from "../../core/errors.ts";
+import { RateLimiter } from "../../limiter/rate-limiter.ts";
+import type { Repository } from "../../repository/repository.ts";
+import { call, failsWith, fits, KEY, left, RPM, take, TPM } from "./calls.ts";
+import type { Topic } from "./world.ts";
+
+/** Tenants: registered, scoped, deleted, recovered, purged, and never mixed up. */
+export const namespacesTopic: Topic = (test) => {
+  test("registering is idempotent, and a namespace reads back", async ({ repository, clock }) => {
+    const namespaceId = await repository.registerNamespace("tenant-a");
+    assert.equal(await repository.registerNamespace("tenant-a"), namespaceId);
+    assert.deepEqual(await repository.getNamespace("tenant-a"), {
+      name: "tenant-a",
+      namespaceId,
+      status: "active",
+      createdAt: new Date(clock.now()),
+      deletedAt: undefined,
+    });
+    assert.equal(await repository.getNamespace("tenant-b"), undefined);
+    const ids = await repository.registerNamespaces(["tenant-a", "tenant-b"]);
+    assert.equal(ids["tenant-a"], namespaceId);
+    assert.notEqual(ids["tenant-b"], namespaceId);
+    const names = new Set((await repository.listNamespaces()).map(({ name }) => name));
+    for (const name of ["tenant-a", "tenant-b", repository.namespaceName]) assert.ok(names.has(name), name);
+  });
+
+  test("a repository knows its own namespace", async ({ repository }) => {
+    const own = await repository.getNamespace(repository.namespaceName);
+    assert.equal(own?.namespaceId, repository.namespaceId);
+    const tenant = await tenantOf(repository, "tenant-a");
+    assert.equal(tenant.namespaceName, "tenant-a");
+    assert.equal(tenant.namespaceId, (await repository.getNamespace("tenant-a"))?.namespaceId);
+  });
+
+  test("scoping to a namespace that is not registered says so, and registers nothing", async ({ repository }) => {
+    const error = await failsWith(NamespaceNotFoundError, () => repository.namespace("tenant-a"));
+    assert.equal(error.namespaceName, "tenant-a");
+    assert.equal(await repository.getNamespace("tenant-a"), undefined);
+  });
+
+  test("namespaces share nothing", async (world) => {
+    const a = await tenantOf(world.repository, "tenant-a");
+    const b = await tenantOf(world.repository, "tenant-b");
+    await a.setSystemDefaults([RPM], { onUnavailable: "allow" });
+    await b.setSystemDefaults([TPM]);
+    await a.createEntity(KEY, { name: "of a" });
+    await a.setLimits(KEY, [RPM], { resource: "search" });
+    const limiterA = { limiter: new RateLimiter({ repository: a }) };
+    const limiterB = { limiter: new RateLimiter({ repository: b }) };
+    await take(limiterA, { rpm: 60 });
+    assert.deepEqual(await left(limiterA), { rpm: 40 });
+    assert.deepEqual(await left(limiterB), { tpm: 1000 });
+    assert.equal(await b.getEntity(KEY), undefined);
+    assert.deepEqual(await b.getLimits(KEY, { resource: "search" }), []);
+    assert.deepEqual(await b.getBuckets(KEY), []);
+    assert.deepEqual((await b.getAuditEvents(KEY)).items, []);
+    assert.deepEqual(await b.listResourcesWithEntityConfigs(), []);
+    assert.equal((await b.getSystemDefaults()).onUnavailable, undefined);
+    assert.deepEqual(await world.repository.getBuckets(KEY), []);
+    assert.equal((await b.getUsageSummary({ entityId: KEY })).snapshotCount, 0);
+    await failsWith(ValidationError, () => world.limiter.acquire(call({ rpm: 1 })));
+  });
+
+  test("two repositories of one namespace see each other's changes at once", async (world) => {
+    const first = await tenantOf(world.repository, "tenant-a");
+    const second = await world.repository.namespace("tenant-a");
+    await first.setSystemDefaults([RPM]);
+    const limiters = [first, second].map((repository) => ({ limiter: new RateLimiter({ repository }) }));
+    await take(limiters[0]!, { rpm: 60 });
+    assert.equal(await fits(limiters[1]!, { rpm: 41 }), false);
+    await second.setSystemDefaults([{ ...RPM, capacity: 10 }]);
+    assert.deepEqual(await left(limiters[0]!), { rpm: 10 });
+  });
+
+  test("closing a scoped repository does nothing", async (world) => {
+    const tenant = await tenantOf(world.repository, "tenant-a");
+    await tenant.close();
+    await tenant.setSystemDefaults([RPM]);
+    assert.equal(await world.repository.ping(), true);
+  });
+
+  test("an onUnavailable given with the scope is stored there, beside the limits", async ({ repository }) => {
+    await (await tenantOf(repository, "tenant-a")).setSystemDefaults([RPM], { usageRetentionDays: 5 });
+    const tenant = await repository.namespace("tenant-a", { onUnavailable: "allow" });
+    const stored = await tenant.getSystemDefaults();
+    assert.deepEqual([stored.limits, stored.onUnavailable, stored.usageRetentionDays], [[RPM], "allow", 5]);
+    await failsWith(ValidationError, () => repository.namespace("tenant-a", { onUnavailable: "perhaps" as "allow" }));
+  });
+
+  test("refuses names that are none, and registers none of a list with a bad one", async ({ repository }) => {
+    for (const name of ["", "1st", "a#b", "a/b", "a:b", "tenant\n", "x".repeat(65), undefined as unknown as string])
+      await failsWith(InvalidNameError, () => repository.registerNamespace(name), JSON.stringify(name));
+    await failsWith(InvalidNameError, () => repository.registerNamespaces(["tenant-a", "a#b"]));
+    assert.equal(await repository.getNamespace("tenant-a"), undefined);
+  });
+
+  test("a deleted namespace frees its name, is an orphan, and is recovered with its data", async (world) => {
+    const { repository } = world;
+    const tenant = await tenantOf(repository, "tenant-a");
+    const { namespaceId } = tenant;
+    await tenant.setSystemDefaults([RPM]);
+    await take({ limiter: new RateLimiter({ repository: tenant }) }, { rpm: 60 });
+    await repository.deleteNamespace("tenant-a");
+    assert.equal(await repository.getNamespace("tenant-a"), undefined);
+    assert.ok(!(await repository.listNamespaces()).some(({ name }) => name === "tenant-a"));
+    const orphan = (await repository.listOrphanNamespaces()).find((info) => info.namespaceId === namespaceId);
+    assert.deepEqual([orphan?.name, orphan?.status, orphan?.deletedAt], ["tenant-a", "deleted", new Date(world.clock.now())]);
+    await failsWith(NamespaceNotFoundError, () => repository.namespace("tenant-a"));
+    assert.equal(await repository.recoverNamespace(namespaceId), "tenant-a");
+    const again = await repository.namespace("tenant-a");
+    assert.equal(again.namespaceId, namespaceId);
+    assert.deepEqual(await left({ limiter: new RateLimiter({ repository: again }) }), { rpm: 40 });
+    assert.equal((await repository.getNamespace("tenant-a"))?.deletedAt, undefined);
+  });
+
+  test("a name that is registered again is a new namespace, which blocks the recovery of the old one", async ({ repository }) => {
+    const old = await tenantOf(repository, "tenant-a");
+    await old.setSystemDefaults([RPM]);
+    await repository.deleteNamespace("tenant-a");
+    const fresh = await tenantOf(repository, "tenant-a");
+    assert.notEqual(fresh.namespaceId, old.namespaceId);
+    assert.deepEqual((await fresh.getSystemDefaults()).limits, []);
+    const error = await failsWith(NamespaceStateError, () => repository.recoverNamespace(old.namespaceId));
+    assert.equal(error.namespaceName, "tenant-a");
+    await failsWith(NamespaceStateError, () => repository.recoverNamespace(fresh.namespaceId));
+    await failsWith(NamespaceNotFoundError, () => repository.recoverNamespace("unknown-id"));
+  });
+
+  test("running clients of a deleted namespace are told within the cache time", async (world) => {
+    const tenant = await tenantOf(world.repository, "tenant-a");
+    await tenant.setSystemDefaults([RPM]);
+    const limiter = new RateLimiter({ repository: tenant, onUnavailable: "allow" });
+    await take({ limiter }, { rpm: 1 });
+    await world.repository.deleteNamespace("tenant-a");
+    await world.pass(tenant.getCacheStats().ttlMs + 1);
+    await failsWith(NamespaceNotFoundError, () => limiter.acquire(call({ rpm: 1 })));
+    await failsWith(NamespaceNotFoundError, () => limiter.check(call({ rpm: 1 })));
+    await failsWith(NamespaceNotFoundError, () => tenant.createEntity(KEY));
+    await failsWith(NamespaceNotFoundError, () => tenant.setLimits(KEY, [RPM]));
+  });
+
+  test("deleting a namespace that does not exist does nothing", async ({ repository }) => {
+    await repository.deleteNamespace("tenant-a");
+    assert.ok(!(await repository.listOrphanNamespaces()).some(({ name }) => name === "tenant-a"));
+  });
+
+  test("a purge removes everything, tells how much, and only of a deleted namespace", async (world) => {
+    const { repository } = world;
+    const tenant = await tenantOf(repository, "tenant-a");
+    const neighbour = await tenantOf(repository, "tenant-b");
+    for (const each of [tenant, neighbour]) {
+      await each.setSystemDefaults([RPM]);
+      await each.createEntity(KEY);
+      await take({ limiter: new RateLimiter({ repository: each }) }, { rpm: 60 });
+    }
+    const active = await failsWith(NamespaceStateError, () => repository.purgeNamespace(tenant.namespaceId));
+    assert.equal(active.state, "active");
+    await repository.deleteNamespace("tenant-a");
+    let deleted = 0;
+    await repository.purgeNamespace(tenant.namespaceId, { onProgress: (count) => (deleted = count) });
+    assert.ok(deleted > 0, "progress was reported");
+    assert.ok(!(await repository.listOrphanNamespaces()).some(({ namespaceId }) => namespaceId === tenant.namespaceId));
+    await failsWith(NamespaceNotFoundError, () => repository.recoverNamespace(tenant.namespaceId));
+    await repository.purgeNamespace(tenant.namespaceId);
+    assert.equal((await neighbour.listEntities()).items.length, 1);
+    assert.deepEqual(await left({ limiter: new RateLimiter({ repository: neighbour }) }), { rpm: 40 });
+  });
+};
+
+async function tenantOf(repository: Repository, name: string): Promise<Repository> {
+  await repository.registerNamespace(name);
+  return repository.namespace(name);
+}

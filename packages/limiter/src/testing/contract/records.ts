@@ -1,0 +1,68 @@
+import assert from "node:assert/strict";
+import { ValidationError } from "../../core/errors.ts";
+import { failsWith } from "./calls.ts";
+import type { Topic } from "./world.ts";
+
+/** The state of declared limits, and the versions that wrote the data. */
+export const recordsTopic: Topic = (test) => {
+  test("the provisioner's state is empty until it is put, and reads back", async ({ repository, clock }) => {
+    const empty = await repository.getProvisionerState();
+    assert.deepEqual(empty, {
+      managedSystem: false,
+      managedResources: [],
+      managedEntities: {},
+      lastApplied: undefined,
+      appliedHash: undefined,
+      revision: 0,
+    });
+    const applied = {
+      managedSystem: true,
+      managedResources: ["gpt-4"],
+      managedEntities: { "key-1": ["gpt-4", "_default_"], constructor: [] },
+      lastApplied: new Date(clock.now()),
+      appliedHash: "abc",
+      revision: 0,
+    };
+    await repository.putProvisionerState(applied);
+    assert.deepEqual(await repository.getProvisionerState(), { ...applied, revision: 1 });
+  });
+
+  test("of two that apply at once, one has to plan anew", async ({ repository }) => {
+    const state = await repository.getProvisionerState();
+    const answers = await Promise.allSettled([
+      repository.putProvisionerState({ ...state, appliedHash: "first" }),
+      repository.putProvisionerState({ ...state, appliedHash: "second" }),
+    ]);
+    assert.equal(answers.filter(({ status }) => status === "fulfilled").length, 1);
+    assert.equal((await repository.getProvisionerState()).revision, 1);
+    const before = await repository.getProvisionerState();
+    await failsWith(ValidationError, () => repository.putProvisionerState({ ...state, appliedHash: "stale" }));
+    await failsWith(ValidationError, () => repository.putProvisionerState({ ...state, revision: 7 }));
+    assert.deepEqual(await repository.getProvisionerState(), before);
+    await repository.putProvisionerState({ ...before, appliedHash: "third" });
+    assert.deepEqual(await repository.getProvisionerState(), { ...before, appliedHash: "third", revision: 2 });
+  });
+
+  test("the provisioner's state belongs to its namespace", async ({ repository }) => {
+    await repository.registerNamespace("tenant-a");
+    const tenant = await repository.namespace("tenant-a");
+    await tenant.putProvisionerState({ ...(await tenant.getProvisionerState()), managedSystem: true });
+    assert.equal((await repository.getProvisionerState()).revision, 0);
+  });
+
+  test("the version record reads back, and its omitted parts are empty", async ({ repository, clock }) => {
+    await repository.setVersionRecord({ schemaVersion: "1.0.0", lambdaVersion: "0.2.0", clientMinVersion: "0.1.0", updatedBy: "ops" });
+    assert.deepEqual(await repository.getVersionRecord(), {
+      schemaVersion: "1.0.0",
+      lambdaVersion: "0.2.0",
+      clientMinVersion: "0.1.0",
+      updatedAt: new Date(clock.now()),
+      updatedBy: "ops",
+    });
+    await repository.setVersionRecord({ schemaVersion: "1.1.0" });
+    const record = await repository.getVersionRecord();
+    assert.deepEqual([record?.schemaVersion, record?.lambdaVersion, record?.updatedBy], ["1.1.0", undefined, undefined]);
+    await failsWith(ValidationError, () => repository.setVersionRecord({ schemaVersion: "latest" }));
+    assert.equal((await repository.getVersionRecord())?.schemaVersion, "1.1.0");
+  });
+};

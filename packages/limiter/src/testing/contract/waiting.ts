@@ -1,0 +1,160 @@
+import assert from "node:assert/strict";
+import { ValidationError } from "../../core/errors.ts";
+import { Limit } from "../../core/limit.ts";
+import { RateLimitExceeded } from "../../core/refusal.ts";
+import { RateLimiter } from "../../limiter/rate-limiter.ts";
+import type { Repository } from "../../repository/repository.ts";
+import { call, failsWith, fits, KEY, left, RPM, take } from "./calls.ts";
+import { watch } from "./watch.ts";
+import type { Topic, World } from "./world.ts";
+
+/** Calls that wait for their turn. */
+export const waitingTopic: Topic = (test) => {
+  test("a waiting call is granted in the very millisecond in which it fits", async (world) => {
+    // 1001 and 2007 are no whole numbers any more after a division and a multiplication by 1000: one is short of it, one above.
+    for (const waitMs of [1, 999, 1001, 2007, 4003]) {
+      const entityId = `key-${waitMs}`;
+      await world.repository.setLimits(entityId, [
+        Limit.custom({ name: "rpm", capacity: 1000, refillAmount: 1000, refillPeriodSeconds: waitMs }),
+      ]);
+      await take(world, { rpm: 1000 }, { entityId });
+      const waiting = watch(world.limiter.acquire(call({ rpm: 1 }, { entityId, waitUpToMs: waitMs })));
+      await world.pass(waitMs - 1);
+      assert.equal(waiting.state, "pending", `${waitMs - 1} of ${waitMs} ms`);
+      await world.pass(1);
+      assert.equal(waiting.state, "fulfilled", `${waitMs} ms`);
+    }
+  });
+
+  test("a call that would have to wait longer than it may is refused at once", async (world) => {
+    await exhausted(world);
+    const error = await failsWith(RateLimitExceeded, () => world.limiter.acquire(call({ rps: 1 }, { waitUpToMs: 99 })));
+    assert.equal(error.retryAfterSeconds, 0.1);
+  });
+
+  test("a call that can never fit is refused at once, however long it may wait", async (world) => {
+    await exhausted(world);
+    for (const waitUpToMs of [1e9, Infinity]) {
+      const waiting = watch(world.limiter.acquire(call({ rps: 11 }, { waitUpToMs })));
+      await world.pass(0);
+      assert.equal(waiting.state, "rejected", `waitUpToMs ${waitUpToMs}`);
+      assert.ok(waiting.reason instanceof RateLimitExceeded);
+    }
+  });
+
+  test("waiting calls are served in order of arrival, small ones behind large ones", async (world) => {
+    await exhausted(world);
+    const order: string[] = [];
+    const calls = [
+      ["large", 10],
+      ["small", 1],
+      ["last", 2],
+    ] as const;
+    const all = calls.map(([name, rps]) =>
+      world.limiter.acquire(call({ rps }, { waitUpToMs: 5000 }), () => {
+        order.push(name);
+      }),
+    );
+    await world.pass(900);
+    assert.deepEqual(order, []);
+    await world.pass(100);
+    assert.deepEqual(order, ["large"]);
+    await world.pass(100);
+    assert.deepEqual(order, ["large", "small"]);
+    await world.pass(200);
+    await Promise.all(all);
+    assert.deepEqual(order, ["large", "small", "last"]);
+  });
+
+  test("a call that does not wait is decided at once, ahead of those that do", async (world) => {
+    await exhausted(world);
+    const waiting = watch(world.limiter.acquire(call({ rps: 10 }, { waitUpToMs: 5000 })));
+    await world.pass(500);
+    assert.equal(await fits(world, { rps: 5 }), true);
+    await world.pass(500);
+    assert.equal(waiting.state, "pending");
+    await world.pass(500);
+    assert.equal(waiting.state, "fulfilled");
+  });
+
+  test("calls of other entities and other resources do not wait for each other", async (world) => {
+    await exhausted(world);
+    const waiting = watch(world.limiter.acquire(call({ rps: 10 }, { waitUpToMs: 5000 })));
+    await world.pass(0);
+    await take(world, { rps: 1 }, { entityId: "other", waitUpToMs: 5000 });
+    await take(world, { rps: 1 }, { resource: "search", waitUpToMs: 5000 });
+    assert.equal(waiting.state, "pending");
+    await world.pass(1000);
+    assert.equal(waiting.state, "fulfilled");
+  });
+
+  test("what goes back wakes who waits for it", async (world) => {
+    await world.repository.setSystemDefaults([Limit.perHour("rph", 10)]);
+    const lease = await world.limiter.acquire(call({ rph: 10 }));
+    const waiting = watch(world.limiter.acquire(call({ rph: 3 }, { waitUpToMs: 3_600_000 })));
+    await world.pass(0);
+    assert.equal(waiting.state, "pending");
+    lease.settle({ rph: 5 });
+    await lease.commit();
+    await world.pass(0);
+    assert.equal(waiting.state, "fulfilled");
+    assert.deepEqual(await left(world), { rph: 2 });
+  });
+
+  test("what goes back while a waiting call is being decided wakes it too", async (world) => {
+    await world.repository.setSystemDefaults([Limit.perHour("rph", 10)]);
+    let isHeld = false;
+    const gate = new AbortController();
+    const opened = new Promise<void>((resolve) => gate.signal.addEventListener("abort", () => resolve()));
+    const repository = answeringLate(world.repository, () => (isHeld ? opened : undefined));
+    const limiter = new RateLimiter({ repository });
+    const lease = await limiter.acquire(call({ rph: 10 }));
+    isHeld = true;
+    const waiting = watch(limiter.acquire(call({ rph: 3 }, { waitUpToMs: 3_600_000 })));
+    await world.pass(0);
+    await lease.rollback();
+    isHeld = false;
+    gate.abort();
+    await world.pass(0);
+    assert.equal(waiting.state, "fulfilled");
+  });
+
+  test("a waiting call that runs out of time behind another is refused with a reason", async (world) => {
+    await exhausted(world);
+    const first = watch(world.limiter.acquire(call({ rps: 10 }, { waitUpToMs: 5000 })));
+    const second = watch(world.limiter.tryAcquire(call({ rps: 1 }, { waitUpToMs: 500 })));
+    await world.pass(500);
+    assert.equal(second.state, "fulfilled");
+    assert.ok(second.value !== undefined && !second.value.granted);
+    assert.ok(second.value.refusal.violations.length > 0);
+    await world.pass(500);
+    assert.equal(first.state, "fulfilled");
+  });
+
+  test("refuses a waiting time that is none [W-37]", async (world) => {
+    await world.repository.setSystemDefaults([RPM]);
+    for (const waitUpToMs of [-1, Number.NaN, "5" as unknown as number])
+      await failsWith(ValidationError, () => world.limiter.acquire(call({ rpm: 1 }, { waitUpToMs })));
+    assert.deepEqual(await world.repository.getBuckets(KEY), []);
+  });
+};
+
+/** Ten a second, all taken. */
+async function exhausted(world: World): Promise<void> {
+  await world.repository.setSystemDefaults([Limit.perSecond("rps", 10)]);
+  await take(world, { rps: 10 });
+}
+
+/** A store that decides at once, but whose answers to `consume` are held up on their way back. */
+function answeringLate(repository: Repository, heldUp: () => Promise<void> | undefined): Repository {
+  return new Proxy(repository, {
+    get(target, property) {
+      if (property !== "consume") return Reflect.get(target, property, target) as unknown;
+      return async (...values: Parameters<Repository["consume"]>) => {
+        const answer = await target.consume(...values);
+        await heldUp();
+        return answer;
+      };
+    },
+  });
+}

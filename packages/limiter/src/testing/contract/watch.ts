@@ -1,0 +1,16 @@
+/** What has become of a promise so far. */
+export interface Watched<T> {
+  state: "pending" | "fulfilled" | "rejected";
+  value?: T;
+  reason?: unknown;
+}
+
+/** Follows a promise without waiting for it. */
+export function watch<T>(promise: Promise<T>): Watched<T> {
+  const watched: Watched<T> = { state: "pending" };
+  promise.then(
+    (value) => Object.assign(watched, { state: "fulfilled", value }),
+    (reason: unknown) => Object.assign(watched, { state: "rejected", reason }),
+  );
+  return watched;
+}

@@ -1,0 +1,70 @@
+import { RateLimiter, type Clock, type Repository } from "zae-limiter";
+import { faultyRepository } from "zae-limiter/testing";
+import type { FaultChoice } from "./steps.ts";
+
+/** What a simulation runs on. */
+export interface Backend {
+  readonly name: string;
+  /** Opens the one store of a run; where clients are processes, once for each of them, on the same data. */
+  open(clock: Clock): Repository | Promise<Repository>;
+  /** Whether each client opens the store for itself; otherwise all share one repository. */
+  readonly separate: boolean;
+}
+
+/** A clock that is off by a fixed time. */
+export class SkewedClock implements Clock {
+  skewMs = 0;
+  readonly #clock: Clock;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  now(): number {
+    return this.#clock.now() + this.skewMs;
+  }
+
+  sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    return this.#clock.sleep(ms, signal);
+  }
+}
+
+const FAULTY: ReadonlySet<string> = new Set(["consume", "settle", "giveBack"]);
+
+/** A process, or what stands for one: a limiter over a store that fails as planned. */
+export class Client {
+  readonly index: number;
+  readonly clock: SkewedClock;
+  readonly skewMs: number;
+  readonly repository: Repository;
+  readonly limiter: RateLimiter;
+  /** What happens to the next operations, in order. */
+  faults: readonly FaultChoice[] = [];
+  /** Ends of leases that could not be written and had nobody to tell. */
+  failedEnds = 0;
+
+  constructor(options: { readonly index: number; readonly skewMs: number; readonly clock: SkewedClock; readonly repository: Repository }) {
+    this.index = options.index;
+    this.skewMs = options.skewMs;
+    this.clock = options.clock;
+    this.repository = options.repository;
+    this.limiter = new RateLimiter({
+      repository: faultyRepository(options.repository, (operation) => (FAULTY.has(operation) ? this.#nextFault() : undefined)),
+      onSettlementFailed: () => {
+        this.failedEnds += 1;
+      },
+    });
+  }
+
+  /** The client's time. A shared clock shows whoever acts. */
+  now(): number {
+    this.clock.skewMs = this.skewMs;
+    return this.clock.now();
+  }
+
+  #nextFault(): FaultChoice {
+    const [fault, ...rest] = this.faults;
+    this.faults = rest;
+    return fault;
+  }
+}

@@ -1,0 +1,151 @@
+import type { LimitStatus, Repository } from "zae-limiter";
+import { ENTITIES, RESOURCES } from "./cast.ts";
+import type { Client } from "./client.ts";
+import { BrokenPromise, fitsAt, type Charge, type Decision, type Oracle } from "./oracle/oracle.ts";
+import { holds, milliAt, tokensOf, type Balance, type OracleBucket } from "./oracle/oracle-bucket.ts";
+import type { WindowLength } from "./oracle/oracle-usage.ts";
+
+type BucketStates = Awaited<ReturnType<Repository["getBuckets"]>>;
+
+/** Compares every stored balance with what it must be, to the millitoken; answers how many limits are in debt. */
+export async function compareBuckets({ repository }: Client, oracle: Oracle, nowMs: number): Promise<number> {
+  let debts = 0;
+  for (const entityId of ENTITIES) {
+    const states = await repository.getBuckets(entityId);
+    let expected = 0;
+    for (const resource of RESOURCES) {
+      const bucket = oracle.bucket(entityId, resource);
+      if (bucket === undefined) continue;
+      const ofResource = states.filter((state) => state.resource === resource);
+      const wrong = differenceOf(ofResource, bucket, nowMs);
+      if (wrong !== undefined) throw new BrokenPromise(`${entityId} on ${resource}: ${wrong}`);
+      expected += ofResource.length;
+      for (const { tokensMilli } of ofResource) if (tokensMilli < 0) debts += 1;
+    }
+    if (expected !== states.length) throw new BrokenPromise(`${entityId} has buckets that nobody has taken from`);
+  }
+  return debts;
+}
+
+/** How stored limits of one bucket differ from what they must be. */
+export function differenceOf(states: BucketStates, { stampMs, balances }: OracleBucket, nowMs: number): string | undefined {
+  let visible = 0;
+  for (const balance of balances) {
+    if (balance.hidden) continue;
+    visible += 1;
+    const { terms, consumedMilli } = balance;
+    const state = states.find(({ limitName }) => limitName === terms.name);
+    if (state === undefined) return `${terms.name} is not stored`;
+    const tokensMilli = Number(milliAt(balance, stampMs, stampMs));
+    if (state.tokensMilli !== tokensMilli) return `${terms.name} holds ${state.tokensMilli} millitokens, and must hold ${tokensMilli}`;
+    if (state.lastRefillMs !== stampMs) return `${terms.name} was refilled at ${state.lastRefillMs}, and must be at ${stampMs}`;
+    if (state.totalConsumedMilli !== consumedMilli)
+      return `${terms.name} counts ${state.totalConsumedMilli} millitokens consumed, and must count ${consumedMilli}`;
+    if (state.capacityMilli !== Number(terms.capacityMilli)) return `${terms.name} has a capacity of ${state.capacityMilli}`;
+    if (state.refillAmountMilli !== Number(terms.amount) || state.refillPeriodMs !== Number(terms.period))
+      return `${terms.name} earns ${state.refillAmountMilli} every ${state.refillPeriodMs}`;
+    if (state.available !== wholeTokens(balance, stampMs, nowMs)) return `${terms.name} shows ${state.available} available`;
+  }
+  return visible === states.length ? undefined : `${states.length} limits are stored, and must be ${visible}`;
+}
+
+/** Compares what `available` answers, which sees limits that no decision has written to the bucket yet. */
+export async function compareAvailable(client: Client, oracle: Oracle, entityId: string, resource: string): Promise<void> {
+  const nowMs = client.now();
+  const verdict = oracle.decide({ entityId, wants: [{ resource, tokens: {} }], override: undefined }, nowMs);
+  if (verdict.kind === "invalid") return;
+  const answer = await client.limiter.available(entityId, resource);
+  const own = verdict.charges[0]!;
+  if (Object.keys(answer).length !== own.wanted.length) throw new BrokenPromise(`available shows ${Object.keys(answer).join(", ")}`);
+  for (const { name } of own.wanted) {
+    const least = leastAvailable(verdict.charges, name, nowMs);
+    if (answer[name] !== least)
+      throw new BrokenPromise(`available shows ${answer[name]} ${name} of ${entityId} on ${resource}, and must show ${least}`);
+  }
+}
+
+/** Whole tokens of one limit, the least of all buckets of a call that show it. */
+export function leastAvailable(charges: readonly Charge[], name: string, nowMs: number): number {
+  let least = Infinity;
+  for (const { view } of charges) {
+    const balance = view.balances.find(({ terms, hidden }) => terms.name === name && !hidden);
+    if (balance !== undefined) least = Math.min(least, wholeTokens(balance, view.stampMs, nowMs));
+  }
+  return least;
+}
+
+/** Compares a refusal: every limit of every bucket, and for each the exact time at which it would fit if nobody else took. */
+export function compareRefusal(statuses: readonly LimitStatus[], retryAfterSeconds: number, verdict: Decision, nowMs: number): void {
+  let count = 0;
+  for (const { entityId, resource, source, view, tokens } of verdict.charges) {
+    for (const balance of view.balances) {
+      if (balance.hidden) continue;
+      count += 1;
+      const { name } = balance.terms;
+      const status = statuses.find((other) => other.entityId === entityId && other.resource === resource && other.limitName === name);
+      if (status === undefined) throw new BrokenPromise(`the refusal does not tell about ${name} of ${entityId} on ${resource}`);
+      const wrong = source === status.source ? wrongStatus(status, balance, view.stampMs, tokensOf(tokens, name), nowMs) : "source";
+      if (wrong !== undefined) throw new BrokenPromise(`the refusal tells a wrong ${wrong} for ${name} of ${entityId} on ${resource}`);
+    }
+  }
+  if (count !== statuses.length) throw new BrokenPromise(`the refusal tells about ${statuses.length} limits instead of ${count}`);
+  const waitMs = toMs(retryAfterSeconds);
+  if (Number.isFinite(waitMs) && (!fitsAt(verdict.charges, nowMs + waitMs) || fitsAt(verdict.charges, nowMs + waitMs - 1)))
+    throw new BrokenPromise(`the refusal says that the call fits in ${waitMs} ms, which is not the first time at which it does`);
+}
+
+function wrongStatus(status: LimitStatus, balance: Balance, stampMs: number, requested: number, nowMs: number): string | undefined {
+  const available = wholeTokens(balance, stampMs, nowMs);
+  const exceeded = !holds(balance, stampMs, requested, nowMs);
+  if (status.available !== available) return "balance";
+  if (status.requested !== requested) return "request";
+  if (status.exceeded !== exceeded) return "verdict";
+  if (status.deficit !== (exceeded ? requested - available : 0)) return "deficit";
+  const waitMs = toMs(status.retryAfterSeconds);
+  if (!exceeded) return waitMs === 0 ? undefined : "wait";
+  const isNever = BigInt(requested) * 1000n > balance.terms.capacityMilli;
+  if (isNever || !Number.isFinite(waitMs)) return isNever && waitMs === Infinity ? undefined : "wait";
+  const isFirst = holds(balance, stampMs, requested, nowMs + waitMs) && !holds(balance, stampMs, requested, nowMs + waitMs - 1);
+  return isFirst ? undefined : "wait";
+}
+
+/** Retention of usage, less what a clock that stepped back could make of it. */
+const KEPT_MS = 90 * 86_400_000;
+
+/** Compares the windows of one bucket with everything that was ever consumed; answers how many windows there are. */
+export async function compareUsage(
+  { repository }: Client,
+  oracle: Oracle,
+  of: { readonly entityId: string; readonly resource: string; readonly window: WindowLength; readonly latestMs: number },
+): Promise<number> {
+  const { entityId, resource, window, latestMs } = of;
+  const { items } = await repository.getUsageSnapshots({ entityId, resource, window, limit: 1000 });
+  const expected = oracle.usage.windows(`${entityId} ${resource}`, window);
+  for (const { windowStart, windowEnd, counters, requests } of items) {
+    const sum = expected.get(windowStart.getTime());
+    if (windowEnd.getTime() <= latestMs - KEPT_MS) continue;
+    const where = `the ${window} usage of ${entityId} on ${resource} from ${windowStart.toISOString()}`;
+    if (sum === undefined || windowEnd.getTime() !== sum.endMs) throw new BrokenPromise(`${where} is of no such window`);
+    if (requests !== sum.requests) throw new BrokenPromise(`${where} counts ${requests} requests, and must count ${sum.requests}`);
+    for (const name of new Set([...Object.keys(counters), ...sum.counters.keys()])) {
+      const counted = tokensOf(counters, name);
+      if (counted !== (sum.counters.get(name) ?? 0))
+        throw new BrokenPromise(`${where} counts ${counted} ${name}, and must count ${sum.counters.get(name) ?? 0}`);
+    }
+    expected.delete(windowStart.getTime());
+  }
+  for (const { startMs, endMs, requests, counters } of expected.values()) {
+    if (endMs <= latestMs - KEPT_MS || (requests === 0 && [...counters.values()].every((tokens) => tokens === 0))) continue;
+    throw new BrokenPromise(`the ${window} usage of ${entityId} on ${resource} from ${new Date(startMs).toISOString()} is missing`);
+  }
+  return items.length;
+}
+
+function wholeTokens(balance: Balance, stampMs: number, nowMs: number): number {
+  return Math.floor(Number(milliAt(balance, stampMs, nowMs)) / 1000);
+}
+
+/** Seconds carry whole milliseconds. */
+function toMs(seconds: number): number {
+  return Math.round(seconds * 1000);
+}

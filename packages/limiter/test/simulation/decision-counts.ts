@@ -1,0 +1,45 @@
+import { fitsAt, type Call, type Charge, type Decision } from "./oracle/oracle.ts";
+import { tokensOf, unitsAt } from "./oracle/oracle-bucket.ts";
+import type { World } from "./world.ts";
+
+/** Counts what a decision was about. */
+export function countDecision(world: World, { kind, charges }: Decision, call: Call, nowMs: number): void {
+  const own = charges.filter(({ entityId }) => entityId === call.entityId);
+  if (kind === "granted") {
+    world.count("grant");
+    if (call.wants.length > 1) world.count("call with several resources granted");
+    if (own.length < charges.length) world.count("call with a parent granted");
+    if (call.override !== undefined) world.count("call with its own limits granted");
+  } else {
+    world.count("refusal");
+    if (fitsAt(own, nowMs)) world.count("refusal by the parent alone");
+    countDebt(world, charges, nowMs);
+    if (!fitsAt(charges, nowMs + 1e12)) world.count("refusal of a call that can never fit");
+  }
+  for (const { stored, view } of charges) {
+    if (stored === undefined) continue;
+    if (
+      stored.balances.some(
+        (balance) => balance.units < balance.terms.ceiling && unitsAt(balance, stored.stampMs, nowMs) === balance.terms.ceiling,
+      )
+    )
+      world.count("overflow of an idle bucket");
+    if (view === stored) continue;
+    for (const before of stored.balances) {
+      const after = view.balances.find(({ terms }) => terms.name === before.terms.name)!;
+      if (after.hidden && !before.hidden) world.count("limit that left and stays hidden");
+      if (!after.hidden && before.hidden) world.count("hidden limit that came back");
+      if (after.terms.capacityMilli * before.terms.period < unitsAt(before, stored.stampMs, nowMs))
+        world.count("capacity lowered below the balance");
+    }
+  }
+}
+
+function countDebt(world: World, charges: readonly Charge[], nowMs: number): void {
+  const isDebt = charges.some(({ view, tokens }) =>
+    view.balances.some(
+      (balance) => !balance.hidden && tokensOf(tokens, balance.terms.name) === 0 && unitsAt(balance, view.stampMs, nowMs) < 0n,
+    ),
+  );
+  if (isDebt) world.count("refusal for the debt of a limit that is not named");
+}

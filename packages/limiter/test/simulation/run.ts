@@ -1,0 +1,76 @@
+import { seededRandom } from "zae-limiter/testing";
+import type { Backend } from "./client.ts";
+import { Situations } from "./situations.ts";
+import { makeHistory, type History } from "./steps.ts";
+import { World } from "./world.ts";
+
+/** A seed that broke a promise, with the shortest history found that still does. */
+export interface Failure {
+  readonly seed: number;
+  readonly error: unknown;
+  readonly steps: number;
+  readonly story: string;
+}
+
+/** What a run of many seeds met. */
+export interface Report {
+  readonly seeds: number;
+  readonly steps: number;
+  readonly situations: Situations;
+  readonly failure: Failure | undefined;
+}
+
+/** Runs seeds one after another, until one fails. */
+export async function runSeeds(backend: Backend, { first, count }: { readonly first: number; readonly count: number }): Promise<Report> {
+  const situations = new Situations();
+  let steps = 0;
+  for (let seed = first; seed < first + count; seed += 1) {
+    const history = makeHistory(seededRandom(seed));
+    steps += history.steps.length;
+    const error = await errorOf(backend, history, situations);
+    if (error !== undefined) return { seeds: seed - first + 1, steps, situations, failure: await explain(backend, seed, history) };
+  }
+  return { seeds: count, steps, situations, failure: undefined };
+}
+
+/** Replays bounded per shrinking: each costs a few milliseconds in memory. */
+const MOST_REPLAYS = 2000;
+
+/** Leaves out as many steps as it can, halves first, as long as the history still fails. */
+export async function shorten(backend: Backend, history: History): Promise<History> {
+  let shortest = history;
+  let replays = 0;
+  for (let size = Math.ceil(history.steps.length / 2); size >= 1 && replays < MOST_REPLAYS;) {
+    let isShorter = false;
+    for (let start = 0; start < shortest.steps.length && replays < MOST_REPLAYS;) {
+      const without = { ...shortest, steps: shortest.steps.toSpliced(start, size) };
+      replays += 1;
+      if ((await errorOf(backend, without, new Situations())) === undefined) start += size;
+      else {
+        shortest = without;
+        isShorter = true;
+      }
+    }
+    if (!isShorter || size > 1) size = size === 1 ? 0 : Math.ceil(size / 2);
+  }
+  return shortest;
+}
+
+async function explain(backend: Backend, seed: number, history: History): Promise<Failure> {
+  const shortest = await shorten(backend, history);
+  const trace: string[] = [];
+  const error = await errorOf(backend, shortest, new Situations(), trace);
+  const skews = shortest.skewsMs.some((skewMs) => skewMs !== 0) ? `, clocks off by ${shortest.skewsMs.join(", ")} ms` : "";
+  const head = `Seed ${seed} on ${backend.name} fails; shortest history found (${shortest.steps.length} of ${history.steps.length} steps, from ${shortest.startMs}${skews}):`;
+  const story = [head, ...trace, `      ${error instanceof Error ? error.message : String(error)}`].join("\n");
+  return { seed, error, steps: shortest.steps.length, story };
+}
+
+async function errorOf(backend: Backend, history: History, situations: Situations, trace?: string[]): Promise<unknown> {
+  try {
+    await new World({ backend, history, situations, ...(trace !== undefined && { trace }) }).run();
+    return undefined;
+  } catch (error) {
+    return error;
+  }
+}

@@ -1,0 +1,54 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { expect, it } from "vitest";
+import type { Backend } from "./client.ts";
+import { memoryBackend } from "./memory-backend.ts";
+import { runSeeds } from "./run.ts";
+
+const SEEDS = 10_000;
+
+/** What continuous integration allows; the runs take about half of it on one slow core. */
+const MOST_CPU_SECONDS = 90;
+
+it("keeps every promise over 10 000 seeds, and meets every situation", { timeout: 600_000 }, async () => {
+  const before = process.cpuUsage();
+  const { steps, situations, failure } = await runSeeds(memoryBackend, { first: 1, count: SEEDS });
+  const { user, system } = process.cpuUsage(before);
+  const cpuSeconds = (user + system) / 1e6;
+  if (failure !== undefined)
+    throw new Error(`${failure.story}\nAgain: npm run simulate -- --seed ${failure.seed}`, { cause: failure.error });
+  console.log(`${SEEDS} seeds, ${steps} steps, ${cpuSeconds.toFixed(1)} s of CPU\n${situations.toString()}`);
+  expect(situations.missing).toEqual([]);
+  expect(steps / SEEDS).toBeGreaterThanOrEqual(95);
+  expect(cpuSeconds).toBeLessThan(MOST_CPU_SECONDS);
+});
+
+it("tells seed, shortest history and reason when a promise is broken", async () => {
+  const { failure } = await runSeeds(forgetful, { first: 1, count: 100 });
+  expect(failure?.story).toMatch(/Seed \d+ on forgetful memory fails; shortest history found \(\d+ of \d+ steps/);
+  // Limits, a grant, and its rollback.
+  expect(failure?.steps).toBeLessThanOrEqual(3);
+});
+
+it("judges by an oracle that shares nothing with the code", () => {
+  const folder = new URL("oracle/", import.meta.url);
+  const files = readdirSync(folder);
+  expect(files.length).toBeGreaterThan(0);
+  for (const file of files) {
+    const imported = [...readFileSync(new URL(file, folder), "utf8").matchAll(/(?:from|import\()\s*"([^"]+)"/g)].map(([, path]) => path);
+    for (const path of imported) expect(files, `${file} imports ${path}`).toContain(path?.replace("./", ""));
+  }
+});
+
+/** A backend that gives nothing back. */
+const forgetful: Backend = {
+  name: "forgetful memory",
+  separate: false,
+  open: async (clock) =>
+    new Proxy(await memoryBackend.open(clock), {
+      get: (target, property) => {
+        if (property === "giveBack") return () => {};
+        const member: unknown = Reflect.get(target, property, target);
+        return typeof member === "function" ? member.bind(target) : member;
+      },
+    }),
+};

@@ -1,0 +1,183 @@
+import type { Random } from "zae-limiter";
+import { ENTITIES, LIMIT_NAMES, LIMIT_SETS, RESOURCES, START_TIMES_MS } from "./cast.ts";
+
+/** How much of one limit: a fixed number, or in proportion to what is there when the step is taken, which hits the edges. */
+export interface AmountChoice {
+  readonly name: string;
+  readonly mode: "fixed" | "all" | "one too many" | "capacity" | "more than capacity";
+  readonly tokens: number;
+}
+
+/** What happens to one operation of the store. */
+export type FaultChoice = "error-before" | "error-after" | undefined;
+
+/** Something that a caller does with its lease. `resource` picks one of the lease's. */
+export interface LeaseAction {
+  readonly kind: "consume" | "adjust" | "release" | "settle";
+  readonly resource: number;
+  readonly amounts: readonly AmountChoice[];
+  readonly fault: FaultChoice;
+}
+
+export interface AcquireStep {
+  readonly kind: "acquire";
+  readonly client: number;
+  readonly entityId: string;
+  readonly resource: string;
+  readonly amounts: readonly AmountChoice[];
+  readonly also: readonly AmountChoice[] | undefined;
+  readonly override: number | undefined;
+  readonly how: "lease" | "try" | "callback";
+  /** Of a callback only. */
+  readonly actions: readonly LeaseAction[];
+  readonly ending: "return" | "throw" | "crash";
+  readonly endFaults: readonly FaultChoice[];
+  readonly fault: FaultChoice;
+  readonly onUnavailable: "allow" | "block";
+  /** The client dies when the answer of its acquire is lost. */
+  readonly crashIfLost: boolean;
+}
+
+/** One thing that happens. Plain data that refers to nothing that came before, so that any part of a history can be replayed. */
+export type Step =
+  | AcquireStep
+  | { readonly kind: "use"; readonly lease: number; readonly action: LeaseAction }
+  | {
+      readonly kind: "end";
+      readonly lease: number;
+      readonly how: "commit" | "rollback" | "dispose";
+      readonly faults: readonly FaultChoice[];
+    }
+  | { readonly kind: "crash"; readonly client: number }
+  | { readonly kind: "clock"; readonly ms: number }
+  | { readonly kind: "retry"; readonly early: boolean }
+  | { readonly kind: "set limits"; readonly level: number; readonly entityId: string; readonly resource: string; readonly limits: number }
+  | { readonly kind: "delete limits"; readonly level: number; readonly entityId: string; readonly resource: string }
+  | { readonly kind: "create entity"; readonly entityId: string; readonly parentId: string | undefined; readonly cascade: boolean }
+  | { readonly kind: "delete entity"; readonly entityId: string };
+
+/** Everything that a run depends on. */
+export interface History {
+  readonly startMs: number;
+  /** How far each client's clock is off. */
+  readonly skewsMs: readonly number[];
+  readonly steps: readonly Step[];
+}
+
+const FEWEST_STEPS = 50;
+const MOST_STEPS = 150;
+const CLIENTS = 3;
+
+/** Makes a history of chance. */
+export function makeHistory(random: Random): History {
+  const startMs = pick(random, START_TIMES_MS);
+  const skewed = random() < 0.4;
+  const skewsMs = Array.from({ length: CLIENTS }, () => (skewed ? whole(random, -3000, 3000) : 0));
+  const count = whole(random, FEWEST_STEPS, MOST_STEPS);
+  const steps = opening(random);
+  while (steps.length < count) steps.push(makeStep(random));
+  return { startMs, skewsMs, steps };
+}
+
+/** Most histories begin with limits and a family, so that their steps have something to work on. */
+function opening(random: Random): Step[] {
+  const steps: Step[] = [{ kind: "set limits", level: 3, entityId: "p", resource: "r", limits: whole(random, 0, LIMIT_SETS.length - 1) }];
+  if (random() < 0.8) steps.push({ kind: "create entity", entityId: "p", parentId: undefined, cascade: false });
+  if (random() < 0.8) steps.push({ kind: "create entity", entityId: "c", parentId: "p", cascade: random() < 0.9 });
+  if (random() < 0.5) steps.push({ kind: "create entity", entityId: "d", parentId: "p", cascade: random() < 0.9 });
+  return steps;
+}
+
+function makeStep(random: Random): Step {
+  const roll = random();
+  if (roll < 0.38) return makeAcquire(random);
+  if (roll < 0.48) return { kind: "use", lease: whole(random, 0, 9), action: makeAction(random) };
+  if (roll < 0.63) return { kind: "end", lease: whole(random, 0, 9), how: pick(random, ENDINGS), faults: makeFaults(random) };
+  if (roll < 0.79) return { kind: "clock", ms: clockStepMs(random) };
+  if (roll < 0.84) return { kind: "retry", early: random() < 0.4 };
+  if (roll < 0.94) return makeConfiguration(random);
+  if (roll < 0.965) return makeCreation(random);
+  if (roll < 0.98) return { kind: "delete entity", entityId: pick(random, ENTITIES) };
+  return { kind: "crash", client: whole(random, 0, CLIENTS - 1) };
+}
+
+const ENDINGS = ["commit", "commit", "rollback", "dispose"] as const;
+const MODES = ["fixed", "fixed", "fixed", "all", "one too many", "capacity", "more than capacity"] as const;
+
+function makeAcquire(random: Random): AcquireStep {
+  const roll = random();
+  const override = roll < 0.15 ? whole(random, 0, LIMIT_SETS.length - 1) : undefined;
+  return {
+    kind: "acquire",
+    client: whole(random, 0, CLIENTS - 1),
+    entityId: pick(random, ENTITIES),
+    resource: pick(random, RESOURCES),
+    amounts: makeAmounts(random),
+    also: roll > 0.85 ? makeAmounts(random) : undefined,
+    override,
+    how: pick(random, ["lease", "try", "callback"] as const),
+    actions: Array.from({ length: whole(random, 0, 2) }, () => makeAction(random)),
+    ending: pick(random, ["return", "return", "return", "throw", "crash"] as const),
+    endFaults: makeFaults(random),
+    fault: makeFault(random),
+    onUnavailable: pick(random, ["allow", "block"] as const),
+    crashIfLost: random() < 0.5,
+  };
+}
+
+function makeAction(random: Random): LeaseAction {
+  return {
+    kind: pick(random, ["consume", "adjust", "release", "settle", "settle"] as const),
+    resource: whole(random, 0, 1),
+    amounts: makeAmounts(random),
+    fault: makeFault(random),
+  };
+}
+
+function makeAmounts(random: Random): readonly AmountChoice[] {
+  return LIMIT_NAMES.filter(() => random() < 0.5).map((name) => ({
+    name,
+    mode: pick(random, MODES),
+    tokens: whole(random, 0, random() < 0.1 ? 2000 : 6),
+  }));
+}
+
+function makeFault(random: Random): FaultChoice {
+  const roll = random();
+  if (roll < 0.05) return "error-before";
+  return roll < 0.1 ? "error-after" : undefined;
+}
+
+/** For the three attempts that the end of a lease gets. */
+function makeFaults(random: Random): readonly FaultChoice[] {
+  if (random() < 0.8) return [];
+  return Array.from({ length: whole(random, 1, 3) }, () => (random() < 0.5 ? "error-before" : "error-after"));
+}
+
+function clockStepMs(random: Random): number {
+  const roll = random();
+  if (roll < 0.35) return whole(random, 1, 50);
+  if (roll < 0.65) return whole(random, 51, 5000);
+  if (roll < 0.8) return whole(random, 5001, 3_700_000);
+  if (roll < 0.85) return whole(random, 3_700_001, 9 * 86_400_000);
+  return roll < 0.95 ? -whole(random, 1, 5000) : -whole(random, 5001, 7_300_000);
+}
+
+function makeConfiguration(random: Random): Step {
+  const place = { level: whole(random, 0, 3), entityId: pick(random, ENTITIES), resource: pick(random, RESOURCES) };
+  if (random() < 0.3) return { kind: "delete limits", ...place };
+  return { kind: "set limits", ...place, limits: whole(random, 0, LIMIT_SETS.length - 1) };
+}
+
+function makeCreation(random: Random): Step {
+  const parentId = random() < 0.6 ? pick(random, ["p", "p", "q"]) : undefined;
+  return { kind: "create entity", entityId: pick(random, ENTITIES), parentId, cascade: random() < 0.8 };
+}
+
+function pick<T>(random: Random, values: readonly T[]): T {
+  return values[Math.floor(random() * values.length)]!;
+}
+
+function whole(random: Random, least: number, most: number): number {
+  return least + Math.floor(random() * (most - least + 1));
+}

@@ -1,0 +1,153 @@
+/*
+ * Compiles and runs every example of the README files and the guide.
+ *
+ * A page is one program: its ```ts blocks share their names, in reading order. Its source is the page with every other line blanked, so a
+ * line of an error is a line of the page. All pages are compiled in one go against the built package, as a user's strict project
+ * would be, and run one after another in one process.
+ */
+import { execFile } from "node:child_process";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { beforeAll, describe, expect, it } from "vitest";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const workshop = `${root}.cache/docs-examples/`;
+
+const pages = [
+  "README.md",
+  "packages/limiter/README.md",
+  ...readdirSync(`${root}docs/guide`)
+    .filter((name) => name.endsWith(".md"))
+    .map((name) => `docs/guide/${name}`),
+];
+
+/** What examples may use without saying where it comes from; `startsBlock` tells which block is running, for errors without a stack. */
+const SURROUNDINGS = `
+export {};
+declare global {
+  /** Stands for the work that is limited. */
+  function callModel(): Promise<{ readonly text: string; readonly usage: { readonly totalTokens: number } }>;
+  function startsBlock(line: number): void;
+}
+`;
+
+/** Tells one JSON line a page. A page that awaits what never comes ends the process, so that is told on the way out. */
+const RUNNER = `
+globalThis.callModel = async () => ({ text: "Hello!", usage: { totalTokens: 1234 } });
+let running;
+const tell = (fault) => console.log(JSON.stringify({ page: running.page, fault: fault && "example at " + running.page + ":" + running.line + " " + fault }));
+globalThis.startsBlock = (line) => { running.line = line; };
+process.on("exit", () => running && tell("never ends"));
+for (const page of process.argv.slice(2)) {
+  running = { page, line: 1 };
+  await import(new URL("./dist/" + page.replace(/\\.md$/, "").replaceAll("/", "-") + ".js", import.meta.url)).then(
+    () => tell(),
+    (error) => tell("failed: " + (error?.stack || error)),
+  );
+}
+running = undefined;
+`;
+
+const COMPILER_OPTIONS = {
+  extends: "../../tsconfig.base.json",
+  compilerOptions: { rootDir: ".", outDir: "dist", composite: false, declaration: false, noUnusedLocals: false },
+};
+
+/** Marks the output of a script that ended with another code than 0: tests that an example defines fail that way. */
+const FAILED = "The script failed.";
+
+let compilerOutput = "";
+let runOutput = "";
+
+beforeAll(async () => {
+  rmSync(workshop, { recursive: true, force: true });
+  mkdirSync(workshop, { recursive: true });
+  for (const page of pages) writeFileSync(sourceOf(page), programOf(readFileSync(root + page, "utf8")));
+  writeFileSync(`${workshop}surroundings.ts`, SURROUNDINGS);
+  writeFileSync(`${workshop}run.js`, RUNNER);
+  const files = ["surroundings.ts", ...pages.map((page) => sourceOf(page).slice(workshop.length))];
+  writeFileSync(`${workshop}tsconfig.json`, JSON.stringify({ ...COMPILER_OPTIONS, files }));
+  compilerOutput = await outputOf(`${root}node_modules/typescript/bin/tsc`, ["-p", workshop, "--pretty", "false"]);
+  runOutput = await outputOf(`${workshop}run.js`, pages);
+}, 60_000);
+
+describe("the examples of", () => {
+  it.each(pages)("%s compile, run and hold", (page) => {
+    const markdown = readFileSync(root + page, "utf8");
+    expect(programOf(markdown).match(/^startsBlock/gm)?.length ?? 0, "an indented or misspelt ts block is not run").toBe(
+      markdown.match(/^\s*`{3,}\s*(?:ts|typescript)\b/gm)?.length ?? 0,
+    );
+    expect(compilerFaults(page)).toEqual([]);
+    const outcome = runOutput.split("\n").find((line) => line.startsWith(`{"page":"${page}"`));
+    expect(outcome, `${page} did not run to its end:\n${runOutput}`).toBeDefined();
+    const { fault } = JSON.parse(outcome ?? "{}") as { readonly fault?: string };
+    expect(fault).toBeUndefined();
+  });
+});
+
+it("compiles and runs them without any other complaint", () => {
+  expect(compilerOutput).toBe("");
+  expect(runOutput).not.toContain(FAILED);
+});
+
+it("turns a page into a program whose lines are the page's lines", () => {
+  const page = "# Title\n\n```ts\nconst a = 1;\n```\n\nText.\n\n```sh\nnpm start\n```\n\n```ts\nconst b = a;\n```\n";
+  expect(programOf(page).split("\n")).toEqual([
+    "",
+    "",
+    "startsBlock(3);",
+    "const a = 1;",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "startsBlock(13);",
+    "const b = a;",
+    "",
+    "",
+    "export {};",
+  ]);
+});
+
+/** The program of a page: its `ts` blocks where they stand, and nothing else. */
+function programOf(markdown: string): string {
+  let inExample = false;
+  const lines = markdown.split("\n").map((line, index) => {
+    if (!line.startsWith("```")) return inExample ? line : "";
+    inExample = line === "```ts";
+    return inExample ? `startsBlock(${index + 1});` : "";
+  });
+  return [...lines, "export {};"].join("\n");
+}
+
+function sourceOf(page: string): string {
+  return `${workshop}${page.replace(/\.md$/, "").replaceAll("/", "-")}.ts`;
+}
+
+/** What the compiler says about a page, with the page's name and line: `docs/guide/debt.md:12: …`. */
+function compilerFaults(page: string): readonly string[] {
+  const name = sourceOf(page).slice(workshop.length);
+  return compilerOutput
+    .split("\n")
+    .map((line) => /^(?:.*\/)?([^/(]+)\((\d+),\d+\): (.*)$/.exec(line))
+    .flatMap((match) => (match?.[1] === name ? [`${page}:${match[2]}: ${match[3]}`] : []));
+}
+
+/** What a script prints, also when it fails: the tests read the faults from it. */
+async function outputOf(script: string, args: readonly string[]): Promise<string> {
+  try {
+    const { stdout, stderr } = await promisify(execFile)(process.execPath, ["--enable-source-maps", script, ...args], {
+      cwd: root,
+      timeout: 50_000,
+    });
+    return stdout + stderr;
+  } catch (error) {
+    const { stdout = "", stderr = "", message } = error as Error & { readonly stdout?: string; readonly stderr?: string };
+    return `${stdout}${stderr}${FAILED} ${message}`;
+  }
+}

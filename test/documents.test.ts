@@ -1,0 +1,54 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+
+const documents = ["", "docs/", "docs/guide/", "docs/adr/", "packages/limiter/"].flatMap((folder) =>
+  readdirSync(root + folder)
+    .filter((name) => name.endsWith(".md"))
+    .map((name) => folder + name),
+);
+
+const decisions = documents.filter((path) => path.startsWith("docs/adr/"));
+
+it.each(documents)("%s links only to what exists", (path) => {
+  const links = [...read(path).matchAll(/\]\((?!https?:|#)([^)#]+)[^)]*\)/g)].map(([, target = ""]) => target);
+  expect(links.filter((target) => !existsSync(join(root, dirname(path), target)))).toEqual([]);
+});
+
+it.each(documents)("%s names only files of the repository that exist", (path) => {
+  const named = [...read(path).matchAll(/`((?:packages|test|tools|examples|docs)\/[\w./-]+)`/g)].map(([, target = ""]) => target);
+  expect(named.filter((target) => !existsSync(root + target))).toEqual([]);
+});
+
+describe("a decision record", () => {
+  it.each(decisions)("%s is short, and has its four parts", (path) => {
+    const text = read(path);
+    expect(text.split("\n").length).toBeLessThan(100);
+    expect([...text.matchAll(/^## (.*)$/gm)].map(([, title]) => title)).toEqual(["Context", "Decision", "Consequences", "Alternatives"]);
+  });
+
+  it("has a number of its own", () => {
+    const numbers = decisions.map((path) => path.slice("docs/adr/".length, "docs/adr/".length + 3));
+    expect(new Set(numbers).size).toBe(numbers.length);
+  });
+});
+
+it("the guide explains every error code", () => {
+  const sources = ["errors.ts", "refusal.ts"].map((name) => read(`packages/limiter/src/core/${name}`)).join("\n");
+  const codes = new Set(sources.match(/ERR_LIMITER_[A-Z_]+/g));
+  const explained = read("docs/guide/errors.md");
+  expect([...codes].filter((code) => !explained.includes(`\`${code}\``))).toEqual([]);
+});
+
+it("the guide's index leads to every page", () => {
+  const index = read("docs/guide/index.md");
+  const pages = documents.filter((path) => path.startsWith("docs/guide/") && !path.endsWith("index.md"));
+  expect(pages.filter((path) => !index.includes(`](${path.slice("docs/guide/".length)})`))).toEqual([]);
+});
+
+function read(path: string): string {
+  return readFileSync(root + path, "utf8");
+}
