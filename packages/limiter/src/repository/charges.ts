@@ -4,33 +4,35 @@ import { ValidationError } from "../core/errors.ts";
 import type { Policy } from "../core/policy.ts";
 import type { ConsumeRequest } from "./port.ts";
 
-/** Where a backend that decides locally finds the buckets of a call. */
-export interface ChargeSource<C extends Charge> {
-  /** The bucket of an entity and a resource under the limits that hold for it; undefined when there are none. */
-  charge(wanted: {
-    readonly entityId: string;
-    readonly resource: string;
-    readonly amounts: Amounts;
-    readonly override: Policy | undefined;
-  }): C | undefined;
-  /** The parent that calls of this entity also take from. */
-  parentOf(entityId: string): string | undefined;
+/** A bucket of a call, with the parent that calls of its entity also take from. */
+export interface OwnedCharge extends Charge {
+  readonly parentId: string | undefined;
 }
 
-/** Every bucket that a call takes from: for each resource the entity's, then its parent's. Throws before anything is written. */
-export function chargesOf<C extends Charge>(source: ChargeSource<C>, { entityId, charges, override }: ConsumeRequest): C[] {
+/** Finds the bucket of an entity and a resource under the limits that hold for it; undefined when there are none. */
+export type FindCharge<C extends OwnedCharge> = (wanted: {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly amounts: Amounts;
+  readonly override: Policy | undefined;
+}) => C | undefined;
+
+/**
+ * Every bucket that a call takes from: for each resource the entity's, then its parent's. For backends that decide locally; it throws before
+ * anything is written.
+ */
+export function chargesOf<C extends OwnedCharge>({ entityId, charges, override }: ConsumeRequest, find: FindCharge<C>): C[] {
   const all: C[] = [];
   for (const { resource, amounts } of charges) {
-    const own = source.charge({ entityId, resource, amounts, override });
+    const own = find({ entityId, resource, amounts, override });
     if (own === undefined) {
       const reason = `no limits are configured for ${entityId} on ${resource}; set some at any level, or pass limits`;
       throw new ValidationError("limits", entityId, reason);
     }
     checkNames(amounts, own.policy.names, "consume");
     all.push(own);
-    const parentId = source.parentOf(entityId);
-    if (parentId === undefined) continue;
-    const parents = source.charge({ entityId: parentId, resource, amounts, override: undefined });
+    if (own.parentId === undefined) continue;
+    const parents = find({ entityId: own.parentId, resource, amounts, override: undefined });
     if (parents !== undefined) all.push({ ...parents, amounts: amountsUnder(parents.policy, amounts) });
   }
   return all;
@@ -39,15 +41,4 @@ export function chargesOf<C extends Charge>(source: ChargeSource<C>, { entityId,
 /** The limits of each resource that a granted call named, in the call's order. */
 export function limitNamesOf(request: ConsumeRequest, charges: readonly Charge[]): readonly ReadonlySet<string>[] {
   return request.charges.map(({ resource }) => charges.find((charge) => charge.resource === resource)!.policy.names);
-}
-
-/** The buckets of one resource that a lease took from, each once, however often it took. */
-export function oncePerBucket<P extends { readonly entityId: string; readonly resource: string }>(
-  parts: readonly P[],
-  resource: string,
-): readonly P[] {
-  return parts.filter(
-    (part, index) =>
-      part.resource === resource && parts.findIndex((other) => other.entityId === part.entityId && other.resource === resource) === index,
-  );
 }

@@ -1,38 +1,27 @@
 import type { Amounts } from "../../core/amounts.ts";
 import { apply, type Bucket } from "../../core/bucket.ts";
-import {
-  afterRefusal,
-  amountsUnder,
-  costsMilli,
-  fits,
-  negated,
-  statusesOf,
-  underPolicy,
-  type Charge,
-  type LimitStatus,
-} from "../../core/decision.ts";
+import { afterRefusal, costsMilli, fits, negated, statusesOf, underPolicy, type LimitStatus } from "../../core/decision.ts";
 import { configKeys, policyOf, sourceOf, strongest, type Policy } from "../../core/policy.ts";
-import { chargesOf, limitNamesOf, oncePerBucket } from "../charges.ts";
+import { settlementOf, type TakenPart } from "../../core/settlement.ts";
+import { chargesOf, limitNamesOf, type OwnedCharge } from "../charges.ts";
 import type { ConsumeOutcome, ConsumeRequest, MaybePromise, Receipt, ResourceAmounts } from "../port.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import type { SqliteLimits } from "./limits.ts";
 import type { SqliteNamespace } from "./sqlite-store.ts";
 import { addUsage } from "./usage-hours.ts";
-import { cellOf, type Cell, type WorkingSet } from "./working-set.ts";
+import { storedCell, type Cell, type Found, type WorkingSet } from "./working-set.ts";
 
-/** One bucket of a call. `cell` is undefined until the bucket exists. */
-interface CellCharge extends Charge {
-  cell: Cell | undefined;
+/** One bucket of a call. */
+interface FoundCharge extends OwnedCharge {
+  readonly found: Found;
 }
 
 /** What was taken from one bucket. The cell is only asked for its id, which a new bucket gets when it is written. */
-interface Part {
+interface Part extends TakenPart {
   readonly cell: Cell;
-  readonly entityId: string;
-  readonly resource: string;
-  readonly policy: Policy;
-  readonly amounts: Amounts;
+  /** 1 when it counted as a request: the acquire does, what `lease.consume` takes later does not. */
+  readonly requests: 0 | 1;
 }
 
 interface SqliteReceipt extends Receipt {
@@ -60,32 +49,28 @@ export class SqliteBuckets implements BucketStore {
     this.#recordUsage = options.recordUsage;
   }
 
-  async consume(request: ConsumeRequest, extending?: Receipt): Promise<ConsumeOutcome> {
-    const requests = extending === undefined ? 1 : 0;
-    const decision = await this.#namespace.transactions.share((set) => this.#decide(set, request, requests));
-    if (!decision.granted) return decision;
-    const { parts, limitNames } = decision;
-    if (extending === undefined) return { granted: true, receipt: { parts, ending: undefined } as SqliteReceipt, limitNames };
-    (extending as SqliteReceipt).parts.push(...parts);
-    return { granted: true, receipt: extending, limitNames };
+  consume(request: ConsumeRequest, extending?: Receipt): Promise<ConsumeOutcome> {
+    if (extending !== undefined) return this.#extend(request, extending as SqliteReceipt);
+    return this.#namespace.transactions.share((set) => {
+      const decision = this.#decide(set, request, 1);
+      if (!decision.granted) return decision;
+      // Nobody sees this receipt unless the transaction is committed.
+      const receipt: SqliteReceipt = { parts: decision.parts, ending: undefined };
+      return { granted: true, receipt, limitNames: decision.limitNames };
+    });
   }
 
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): Promise<void> {
     return this.#end(receipt as SqliteReceipt, (set, parts, nowMs) => {
       for (const { resource, amounts } of deltas) {
-        for (const part of oncePerBucket(parts, resource)) this.#writeLater(set, part, amountsUnder(part.policy, amounts), 0, nowMs);
+        for (const { part, amounts: share } of settlementOf(parts, resource, amounts)) this.#writeLater(set, part, share, 0, nowMs);
       }
     });
   }
 
   giveBack(receipt: Receipt): Promise<void> {
     return this.#end(receipt as SqliteReceipt, (set, parts, nowMs) => {
-      const counted = new Set<number>();
-      for (const part of parts) {
-        // The first part of a bucket was the acquire, which counted as a request; what `lease.consume` took later did not.
-        this.#writeLater(set, part, negated(part.amounts), counted.has(part.cell.id!) ? 0 : -1, nowMs);
-        counted.add(part.cell.id!);
-      }
+      for (const part of parts) this.#writeLater(set, part, negated(part.amounts), -part.requests, nowMs);
     });
   }
 
@@ -102,50 +87,53 @@ export class SqliteBuckets implements BucketStore {
       (resource === undefined
         ? connection.rows(OF_ENTITY, namespaceId, entityId)
         : connection.rows(OF_ENTITY_AND_RESOURCE, namespaceId, entityId, resource)
-      ).map((row) => storedBucket(cellOf(row))),
+      ).map((row) => storedBucket(storedCell(row))),
     );
   }
 
   ofResource(resource: string): MaybePromise<readonly StoredBucket[]> {
     const { connection, transactions, namespaceId } = this.#namespace;
-    return transactions.read(() => connection.rows(OF_RESOURCE, namespaceId, resource).map((row) => storedBucket(cellOf(row))));
+    return transactions.read(() => connection.rows(OF_RESOURCE, namespaceId, resource).map((row) => storedBucket(storedCell(row))));
   }
 
-  #decide(set: WorkingSet, request: ConsumeRequest, requests: number): Decision {
+  async #extend(request: ConsumeRequest, receipt: SqliteReceipt): Promise<ConsumeOutcome> {
+    const decision = await this.#namespace.transactions.share((set) => this.#decide(set, request, 0));
+    if (!decision.granted) return decision;
+    receipt.parts.push(...decision.parts);
+    return { granted: true, receipt, limitNames: decision.limitNames };
+  }
+
+  #decide(set: WorkingSet, request: ConsumeRequest, requests: 0 | 1): Decision {
     const nowMs = this.#namespace.nowMs();
     const charges = this.#charges(set, request, nowMs);
     if (!fits(charges, nowMs)) return this.#refuse(set, charges, nowMs);
-    const parts = charges.map(({ entityId, resource, policy, amounts, bucket, cell }): Part => {
-      const taken = cell ?? set.create(this.#namespace.namespaceId, entityId, resource, bucket);
-      this.#write(set, taken, bucket, { amounts, requests, nowMs });
-      return { cell: taken, entityId, resource, policy, amounts };
+    const { namespaceId } = this.#namespace;
+    const parts = charges.map(({ entityId, resource, policy, amounts, bucket, found }): Part => {
+      const cell = found.cell ?? set.create(found, { namespaceId, entityId, resource }, bucket);
+      this.#write(set, cell, bucket, { amounts, requests, nowMs });
+      return { cell, entityId, resource, policy, amounts, requests };
     });
     return { granted: true, parts, limitNames: limitNamesOf(request, charges) };
   }
 
-  #refuse(set: WorkingSet, charges: readonly CellCharge[], nowMs: number): Decision {
-    for (const { cell, policy } of charges) {
-      const bucket = afterRefusal(cell?.bucket, policy, nowMs);
-      if (cell !== undefined && bucket !== undefined) set.put(cell, bucket);
+  #refuse(set: WorkingSet, charges: readonly FoundCharge[], nowMs: number): Decision {
+    for (const { found, policy } of charges) {
+      const bucket = afterRefusal(found.cell?.bucket, policy, nowMs);
+      if (found.cell !== undefined && bucket !== undefined) set.put(found.cell, bucket);
     }
     return { granted: false, statuses: statusesOf(charges, nowMs) };
   }
 
-  #charges(set: WorkingSet, request: ConsumeRequest, nowMs: number): CellCharge[] {
-    const { namespaceId } = this.#namespace;
-    return chargesOf(
-      {
-        charge: ({ entityId, resource, amounts, override }) => {
-          const cell = set.find(namespaceId, entityId, resource);
-          this.#namespace.config.saw(set.configVersion(namespaceId));
-          const policy = override ?? this.#policy(entityId, resource);
-          if (policy === undefined) return undefined;
-          return { entityId, resource, policy, amounts, cell, bucket: underPolicy(cell?.bucket, policy, nowMs) };
-        },
-        parentOf: (entityId) => set.parentOf(namespaceId, entityId),
-      },
-      request,
-    );
+  #charges(set: WorkingSet, request: ConsumeRequest, nowMs: number): FoundCharge[] {
+    const { namespaceId, config } = this.#namespace;
+    return chargesOf(request, ({ entityId, resource, amounts, override }) => {
+      const found = set.find(namespaceId, entityId, resource);
+      config.saw(found.configVersion);
+      const policy = override ?? this.#policy(entityId, resource);
+      if (policy === undefined) return undefined;
+      const bucket = underPolicy(found.cell?.bucket, policy, nowMs);
+      return { entityId, resource, policy, amounts, bucket, found, parentId: found.parentId };
+    });
   }
 
   /** What holds now. Inside a transaction the cache answers at once, unless a read that had to wait for a lock is still on its way. */
@@ -195,7 +183,7 @@ type Decision =
 /** Deletes the buckets of an entity and keeps what they have counted. */
 export function deleteBuckets(connection: Connection, namespaceId: string, entityId: string, nowMs: number): number {
   for (const row of connection.rows(OF_ENTITY, namespaceId, entityId)) {
-    const cell = cellOf(row);
+    const cell = storedCell(row);
     if (cell.hour !== undefined) addUsage(connection, cell, cell.hour, nowMs);
   }
   return connection.run(DELETE_OF_ENTITY, namespaceId, entityId);

@@ -56,9 +56,8 @@ export const MIGRATIONS: readonly string[] = [
     limits TEXT NOT NULL,
     balances TEXT NOT NULL,
     refilled_at_ms INTEGER NOT NULL,
-    usage_hour_ms INTEGER,
-    usage_requests INTEGER NOT NULL,
-    usage_counters TEXT NOT NULL,
+    -- The hour that is being counted, as JSON: hourMs, requests, counters. Earlier hours are in the table usage.
+    hour TEXT,
     UNIQUE (namespace_id, entity_id, resource)
   );
   CREATE INDEX buckets_resource ON buckets (namespace_id, resource, entity_id);

@@ -6,7 +6,7 @@ import { NO_NAMESPACE } from "../management/context.ts";
 import { newNamespaceId } from "../management/namespaces.ts";
 import type { RepositoryOptions } from "../repository.ts";
 import { DEFAULT_NAMESPACE, StoreRepository, type Scope } from "../store-repository.ts";
-import { systemClock, systemRandom } from "../system-clock.ts";
+import { monotonicMs, systemClock, systemRandom } from "../system-clock.ts";
 import { Connection } from "./connection.ts";
 import { openDatabase, type SqliteDatabase } from "./driver.ts";
 import { translated } from "./driver-errors.ts";
@@ -127,20 +127,27 @@ function checkOptions({ durability = "process", lockTimeoutMs = DEFAULT_LOCK_TIM
   return { durability, lockTimeoutMs };
 }
 
+/** How often the path is looked at: a look costs 3 µs, which is a tenth of a transaction. */
+const LOOK_EVERY_MS = 10;
+
 /**
  * A check that the path still leads to the file that was opened. SQLite goes on writing to a deleted file without a word, and all of it
- * would be lost with the process; the look costs 3 µs a transaction.
+ * would be lost with the process.
  */
 function inPlace(file: string): () => void {
   if (file === IN_MEMORY) return () => {};
   let opened: { readonly ino: number; readonly dev: number } | undefined;
+  let nextLookMs = 0;
   return () => {
+    const nowMs = monotonicMs();
+    if (nowMs < nextLookMs) return;
     const found = statSync(file, { throwIfNoEntry: false });
     opened ??= found;
-    if (found !== undefined && found.ino === opened?.ino && found.dev === opened.dev) return;
-    throw new InfrastructureNotFoundError(
-      `The database ${file} was deleted or replaced while it was open. What was written since is lost with it; open the repository again.`,
-    );
+    if (found === undefined || found.ino !== opened?.ino || found.dev !== opened.dev)
+      throw new InfrastructureNotFoundError(
+        `The database ${file} was deleted or replaced while it was open. What was written since is lost with it; open the repository again.`,
+      );
+    nextLookMs = nowMs + LOOK_EVERY_MS;
   };
 }
 

@@ -1,3 +1,4 @@
+import { amountOf, type Amounts } from "../../core/amounts.ts";
 import { windowStartMs } from "../../core/usage.ts";
 import { DEFAULT_RETENTION_DAYS } from "../management/limits.ts";
 import type { Connection } from "./connection.ts";
@@ -6,7 +7,8 @@ import type { Connection } from "./connection.ts";
 export interface HourOfUsage {
   readonly hourMs: number;
   requests: number;
-  readonly counters: Map<string, number>;
+  /** Whole tokens by limit. */
+  readonly counters: Record<string, number>;
 }
 
 /** Whose usage it is. */
@@ -21,13 +23,13 @@ export interface UsageOwner {
  * than the change. Hours are therefore kept as long as their month.
  */
 export function addUsage(connection: Connection, owner: UsageOwner, hour: HourOfUsage, nowMs: number): void {
-  if (hour.requests === 0 && hour.counters.size === 0) return;
+  if (hour.requests === 0 && Object.keys(hour.counters).length === 0) return;
   const { namespaceId, entityId, resource } = owner;
   const stored = connection.row(READ_HOUR, namespaceId, entityId, resource, hour.hourMs);
-  const counters = parseCounters((stored?.["counters"] as string | undefined) ?? "{}");
-  for (const [name, amount] of hour.counters) counters.set(name, (counters.get(name) ?? 0) + amount);
+  const counters = JSON.parse((stored?.["counters"] as string | undefined) ?? "{}") as Record<string, number>;
+  addAmountsTo(counters, hour.counters);
   const requests = Number(stored?.["requests"] ?? 0) + hour.requests;
-  connection.run(WRITE_HOUR, namespaceId, entityId, resource, hour.hourMs, requests, countersText({ counters }));
+  connection.run(WRITE_HOUR, namespaceId, entityId, resource, hour.hourMs, requests, JSON.stringify(counters));
   dropOldUsage(connection, namespaceId, nowMs);
 }
 
@@ -38,12 +40,9 @@ export function retentionDays(connection: Connection, namespaceId: string, kind:
   return settings[kind] ?? DEFAULT_RETENTION_DAYS;
 }
 
-export function parseCounters(text: string): Map<string, number> {
-  return new Map(Object.entries(JSON.parse(text) as Readonly<Record<string, number>>));
-}
-
-export function countersText(hour: { readonly counters: ReadonlyMap<string, number> } | undefined): string {
-  return hour === undefined ? "{}" : JSON.stringify(Object.fromEntries(hour.counters));
+/** Adds in place: an hour has one owner, and is added to with every call. */
+export function addAmountsTo(counters: Record<string, number>, amounts: Amounts): void {
+  for (const name in amounts) counters[name] = amountOf(counters, name) + amounts[name]!;
 }
 
 export const DAY_MS = 86_400_000;

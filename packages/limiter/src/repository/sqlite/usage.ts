@@ -45,8 +45,8 @@ function sumBy(window: UsageWindow): string {
     FROM (
       SELECT namespace_id, entity_id, resource, hour_ms, requests, counters FROM usage
       UNION ALL
-      SELECT namespace_id, entity_id, resource, usage_hour_ms, usage_requests, usage_counters FROM buckets
-      WHERE usage_hour_ms IS NOT NULL AND (usage_requests <> 0 OR usage_counters <> '{}')
+      SELECT namespace_id, entity_id, resource, hour ->> '$.hourMs', hour ->> '$.requests', hour -> '$.counters' FROM buckets
+      WHERE hour IS NOT NULL
     )
     WHERE namespace_id = ? AND (entity_id = ? OR ? IS NULL) AND (resource = ? OR ? IS NULL) AND hour_ms >= ?
     GROUP BY start_ms, entity_id, resource
