@@ -20,7 +20,7 @@ const NAMES_OF_IDS: Readonly<Record<string, string>> = { default: "id-of-first",
 
 afterAll(() => rmSync(folder, { recursive: true }));
 
-it("every command of the page ends as it says and prints what it shows", async () => {
+it("every command of the page ends as it says and prints what it shows", { timeout: 30_000 }, async () => {
   const clock = new ManualClock(Date.parse("2026-11-15T06:30:00Z"));
   const open: typeof openRepository = (_url, options) => openRepository(`sqlite:${folder}/limits.db`, { ...options, clock });
   const rewritten: string[] = [];

@@ -14,7 +14,7 @@ let here: Surroundings;
 const run = (line: string, more: Surroundings = {}): Promise<Outcome> => zaeLimiter(line, { ...here, ...more });
 
 /** Every verb works on any repository: on one that is shared by all calls, and on a file that each call opens and closes. */
-describe.each(["memory", "sqlite"])("on %s", (backend) => {
+describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
   beforeEach(async () => {
     folder = mkdtempSync(join(tmpdir(), "zae-limiter-cli-"));
     clock = new ManualClock(Date.parse("2026-11-15T06:30:00Z"));
