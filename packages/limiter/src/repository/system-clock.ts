@@ -15,6 +15,11 @@ export const systemClock: Clock = {
   sleep,
 };
 
+/** Milliseconds since some moment, never backwards: for deadlines of this process, which a corrected clock must not move. */
+export function monotonicMs(): number {
+  return performance.now();
+}
+
 /** The machine's chance. */
 export const systemRandom: Random = () => Math.random();
 
