@@ -6,6 +6,7 @@ type Open = (rest: string, options: RepositoryOptions) => Promise<Repository>;
 /** What each scheme opens. Backends are loaded when they are asked for, so that one does not cost the others' clients. */
 const SCHEMES: ReadonlyMap<string, Open> = new Map<string, Open>([
   ["memory", openMemory],
+  ["sqlite", openSqlite],
   ["dynamodb", openDynamo],
 ]);
 
@@ -13,7 +14,7 @@ const SCHEMES: ReadonlyMap<string, Open> = new Map<string, Open>([
  * Opens the repository that a URL names.
  *
  * @example
- * const repository = await openRepository("memory:");
+ * const repository = await openRepository("sqlite:./limits.db");
  */
 export async function openRepository(url: string, options: RepositoryOptions = {}): Promise<Repository> {
   const scheme = typeof url === "string" ? /^([a-z]+):/.exec(url)?.[1] : undefined;
@@ -27,6 +28,15 @@ async function openMemory(rest: string, options: RepositoryOptions): Promise<Rep
   if (rest !== "" && rest !== "//") throw new ValidationError("url", `memory:${rest}`, "memory: takes nothing after the colon");
   const { MemoryRepository } = await import("./repository/memory/memory-repository.ts");
   return new MemoryRepository(options);
+}
+
+/** The path is the rest as it stands, relative or absolute; `sqlite:///var/limits.db` is the absolute one as a URL writes it. */
+async function openSqlite(rest: string, options: RepositoryOptions): Promise<Repository> {
+  const path = rest.startsWith("///") ? rest.slice(2) : rest;
+  if (path === "" || path.startsWith("//"))
+    throw new ValidationError("url", `sqlite:${rest}`, "name the file after the colon, such as sqlite:./limits.db");
+  const { SqliteRepository } = await import("./repository/sqlite/sqlite-repository.ts");
+  return SqliteRepository.open(path, options);
 }
 
 async function openDynamo(rest: string, options: RepositoryOptions): Promise<Repository> {

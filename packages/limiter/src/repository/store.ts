@@ -36,6 +36,8 @@ export interface PolicySource {
   resolve(entityId: string, resource: string): MaybePromise<Policy | undefined>;
   /** Reads again what is stored, because a bucket shows that the cache may be old. */
   refresh(entityId: string, resource: string): MaybePromise<Policy | undefined>;
+  /** Forgets everything: somebody else has changed the configuration. */
+  clear(): void;
 }
 
 /** A cached answer, which may be that there are no limits. */

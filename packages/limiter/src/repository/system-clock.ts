@@ -15,6 +15,11 @@ export const systemClock: Clock = {
   sleep,
 };
 
+/** Milliseconds since some moment, never backwards: for deadlines of this process, which a corrected clock must not move. */
+export function monotonicMs(): number {
+  return performance.now();
+}
+
 /** The machine's chance. */
 export const systemRandom: Random = () => Math.random();
 
@@ -38,6 +43,7 @@ export function startTimeout(ms: number): Timeout {
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+  signal?.throwIfAborted();
   for (let rest = ms; rest > 0; rest -= LONGEST_TIMER_MS) await sleepOnce(Math.min(rest, LONGEST_TIMER_MS), signal);
 }
 

@@ -67,6 +67,7 @@ describeWithEngine("two processes that take turns on DynamoDB", (engine) => {
       usage: undefined,
       nowMs: () => clock.now(),
       assertActive: () => {},
+      forgetAbove: Infinity,
     });
     const leases: {
       readonly ours: Receipt;

@@ -1,0 +1,33 @@
+/*
+ * One of two processes on one file. Says when it is warm, works for a while when it is told to, and reports.
+ * Usage: node sqlite-worker.js CONTESTANT FILE CONCURRENCY MILLISECONDS
+ */
+import { CONTESTANTS } from "./sqlite-contestants.ts";
+import { timed } from "./harness.ts";
+
+/** What one process did. */
+export interface WorkerReport {
+  readonly operations: number;
+  readonly wallNs: number;
+  readonly cpuNs: number;
+}
+
+const [name, path, concurrency, milliseconds] = process.argv.slice(2) as [string, string, string, string];
+
+/** Operations between two looks at the clock. */
+const STEP = 200;
+
+const { run, close } = await CONTESTANTS[name]!(path);
+await run(STEP * 5, Number(concurrency));
+process.send?.("warm");
+process.once("message", () => void race());
+
+async function race(): Promise<void> {
+  let operations = 0;
+  const untilMs = performance.now() + Number(milliseconds);
+  const cost = await timed(async () => {
+    for (; performance.now() < untilMs; operations += STEP) await run(STEP, Number(concurrency));
+  });
+  await close();
+  process.send?.({ operations, ...cost } satisfies WorkerReport, () => process.disconnect());
+}

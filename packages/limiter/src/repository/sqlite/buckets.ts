@@ -1,0 +1,199 @@
+import type { Amounts } from "../../core/amounts.ts";
+import { apply, type Bucket } from "../../core/bucket.ts";
+import { afterRefusal, costsMilli, fits, negated, statusesOf, underPolicy, type LimitStatus } from "../../core/decision.ts";
+import { configKeys, policyOf, sourceOf, strongest, type Policy } from "../../core/policy.ts";
+import { settlementOf, type TakenPart } from "../../core/settlement.ts";
+import { chargesOf, limitNamesOf, type OwnedCharge } from "../charges.ts";
+import type { ConsumeOutcome, ConsumeRequest, MaybePromise, Receipt, ResourceAmounts } from "../port.ts";
+import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
+import type { Connection } from "./connection.ts";
+import type { SqliteLimits } from "./limits.ts";
+import type { SqliteNamespace } from "./sqlite-store.ts";
+import { addUsage } from "./usage-hours.ts";
+import { storedCell, type Cell, type Found, type WorkingSet } from "./working-set.ts";
+
+/** One bucket of a call. */
+interface FoundCharge extends OwnedCharge {
+  readonly found: Found;
+}
+
+/** What was taken from one bucket. The cell is only asked for its id, which a new bucket gets when it is written. */
+interface Part extends TakenPart {
+  readonly cell: Cell;
+  /** 1 when it counted as a request: the acquire does, what `lease.consume` takes later does not. */
+  readonly requests: 0 | 1;
+}
+
+interface SqliteReceipt extends Receipt {
+  readonly parts: Part[];
+  /** The settlement or give-back under way or done: a second one joins it, so that a retry never writes twice. */
+  ending: Promise<void> | undefined;
+}
+
+/** Buckets of a namespace. Every decision is made by `core` on a working set, inside a transaction. */
+export class SqliteBuckets implements BucketStore {
+  readonly #namespace: SqliteNamespace;
+  readonly #limits: SqliteLimits;
+  readonly #policies: PolicySource;
+  readonly #recordUsage: boolean;
+
+  constructor(options: {
+    readonly namespace: SqliteNamespace;
+    readonly limits: SqliteLimits;
+    readonly policies: PolicySource;
+    readonly recordUsage: boolean;
+  }) {
+    this.#namespace = options.namespace;
+    this.#limits = options.limits;
+    this.#policies = options.policies;
+    this.#recordUsage = options.recordUsage;
+  }
+
+  consume(request: ConsumeRequest, extending?: Receipt): Promise<ConsumeOutcome> {
+    if (extending !== undefined) return this.#extend(request, extending as SqliteReceipt);
+    return this.#namespace.transactions.share((set) => {
+      const decision = this.#decide(set, request, 1);
+      if (!decision.granted) return decision;
+      // Nobody sees this receipt unless the transaction is committed.
+      const receipt: SqliteReceipt = { parts: decision.parts, ending: undefined };
+      return { granted: true, receipt, limitNames: decision.limitNames };
+    });
+  }
+
+  settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): Promise<void> {
+    return this.#end(receipt as SqliteReceipt, (set, parts, nowMs) => {
+      for (const { resource, amounts } of deltas) {
+        for (const { part, amounts: share } of settlementOf(parts, resource, amounts)) this.#writeLater(set, part, share, 0, nowMs);
+      }
+    });
+  }
+
+  giveBack(receipt: Receipt): Promise<void> {
+    return this.#end(receipt as SqliteReceipt, (set, parts, nowMs) => {
+      for (const part of parts) this.#writeLater(set, part, negated(part.amounts), -part.requests, nowMs);
+    });
+  }
+
+  read(request: ConsumeRequest): MaybePromise<readonly LimitStatus[]> {
+    return this.#namespace.transactions.readTogether((set) => {
+      const nowMs = this.#namespace.nowMs();
+      return statusesOf(this.#charges(set, request, nowMs), nowMs);
+    });
+  }
+
+  ofEntity(entityId: string, resource: string | undefined): MaybePromise<readonly StoredBucket[]> {
+    const { connection, transactions, namespaceId } = this.#namespace;
+    return transactions.read(() =>
+      (resource === undefined
+        ? connection.rows(OF_ENTITY, namespaceId, entityId)
+        : connection.rows(OF_ENTITY_AND_RESOURCE, namespaceId, entityId, resource)
+      ).map((row) => storedBucket(storedCell(row))),
+    );
+  }
+
+  ofResource(resource: string): MaybePromise<readonly StoredBucket[]> {
+    const { connection, transactions, namespaceId } = this.#namespace;
+    return transactions.read(() => connection.rows(OF_RESOURCE, namespaceId, resource).map((row) => storedBucket(storedCell(row))));
+  }
+
+  async #extend(request: ConsumeRequest, receipt: SqliteReceipt): Promise<ConsumeOutcome> {
+    const decision = await this.#namespace.transactions.share((set) => this.#decide(set, request, 0));
+    if (!decision.granted) return decision;
+    receipt.parts.push(...decision.parts);
+    return { granted: true, receipt, limitNames: decision.limitNames };
+  }
+
+  #decide(set: WorkingSet, request: ConsumeRequest, requests: 0 | 1): Decision {
+    const nowMs = this.#namespace.nowMs();
+    const charges = this.#charges(set, request, nowMs);
+    if (!fits(charges, nowMs)) return this.#refuse(set, charges, nowMs);
+    const { namespaceId } = this.#namespace;
+    const parts = charges.map(({ entityId, resource, policy, amounts, bucket, found }): Part => {
+      const cell = found.cell ?? set.create(found, { namespaceId, entityId, resource }, bucket);
+      this.#write(set, cell, bucket, { amounts, requests, nowMs });
+      return { cell, entityId, resource, policy, amounts, requests };
+    });
+    return { granted: true, parts, limitNames: limitNamesOf(request, charges) };
+  }
+
+  #refuse(set: WorkingSet, charges: readonly FoundCharge[], nowMs: number): Decision {
+    for (const { found, policy } of charges) {
+      const bucket = afterRefusal(found.cell?.bucket, policy, nowMs);
+      if (found.cell !== undefined && bucket !== undefined) set.put(found.cell, bucket);
+    }
+    return { granted: false, statuses: statusesOf(charges, nowMs) };
+  }
+
+  #charges(set: WorkingSet, request: ConsumeRequest, nowMs: number): FoundCharge[] {
+    const { namespaceId, config } = this.#namespace;
+    return chargesOf(request, ({ entityId, resource, amounts, override }) => {
+      const found = set.find(namespaceId, entityId, resource);
+      config.saw(found.configVersion);
+      const policy = override ?? this.#policy(entityId, resource);
+      if (policy === undefined) return undefined;
+      const bucket = underPolicy(found.cell?.bucket, policy, nowMs);
+      return { entityId, resource, policy, amounts, bucket, found, parentId: found.parentId };
+    });
+  }
+
+  /** What holds now. Inside a transaction the cache answers at once, unless a read that had to wait for a lock is still on its way. */
+  #policy(entityId: string, resource: string): Policy | undefined {
+    const policy = this.#policies.resolve(entityId, resource);
+    if (!(policy instanceof Promise)) return policy;
+    // Whoever started that read hears of its failure; this decision reads for itself.
+    policy.catch(() => {});
+    const keys = configKeys(entityId, resource);
+    const levels = this.#limits.readNow(keys);
+    return strongest(levels.map(({ limits }, index) => (limits === undefined ? undefined : policyOf(limits, sourceOf(keys[index]!)))));
+  }
+
+  #write(
+    set: WorkingSet,
+    cell: Cell,
+    bucket: Bucket,
+    change: { readonly amounts: Amounts; readonly requests: number; readonly nowMs: number },
+  ): void {
+    const { amounts, requests, nowMs } = change;
+    set.put(cell, apply(bucket, costsMilli(bucket, amounts), nowMs));
+    if (this.#recordUsage) set.record(cell, amounts, requests, nowMs);
+  }
+
+  /** Writes what a lease owes to a bucket, unless the bucket was deleted since: then nobody is owed anything. */
+  #writeLater(set: WorkingSet, part: Part, amounts: Amounts, requests: number, nowMs: number): void {
+    const cell = set.findById(part.cell.id!);
+    if (cell !== undefined) this.#write(set, cell, cell.bucket, { amounts, requests, nowMs });
+  }
+
+  #end(receipt: SqliteReceipt, write: (set: WorkingSet, parts: readonly Part[], nowMs: number) => void): Promise<void> {
+    receipt.ending ??= this.#namespace.transactions
+      .share((set) => write(set, receipt.parts, this.#namespace.nowMs()))
+      .catch((error: unknown) => {
+        // Nothing was written, so the end may be tried again.
+        receipt.ending = undefined;
+        throw error;
+      });
+    return receipt.ending;
+  }
+}
+
+type Decision =
+  | { readonly granted: true; readonly parts: Part[]; readonly limitNames: readonly ReadonlySet<string>[] }
+  | { readonly granted: false; readonly statuses: readonly LimitStatus[] };
+
+/** Deletes the buckets of an entity and keeps what they have counted. */
+export function deleteBuckets(connection: Connection, namespaceId: string, entityId: string, nowMs: number): number {
+  for (const row of connection.rows(OF_ENTITY, namespaceId, entityId)) {
+    const cell = storedCell(row);
+    if (cell.hour !== undefined) addUsage(connection, cell, cell.hour, nowMs);
+  }
+  return connection.run(DELETE_OF_ENTITY, namespaceId, entityId);
+}
+
+const OF_ENTITY = "SELECT * FROM buckets WHERE namespace_id = ? AND entity_id = ? ORDER BY resource";
+const OF_ENTITY_AND_RESOURCE = "SELECT * FROM buckets WHERE namespace_id = ? AND entity_id = ? AND resource = ?";
+const OF_RESOURCE = "SELECT * FROM buckets WHERE namespace_id = ? AND resource = ? ORDER BY entity_id";
+const DELETE_OF_ENTITY = "DELETE FROM buckets WHERE namespace_id = ? AND entity_id = ?";
+
+function storedBucket({ entityId, resource, bucket }: Cell): StoredBucket {
+  return { entityId, resource, shard: 0, shardCount: 1, bucket };
+}

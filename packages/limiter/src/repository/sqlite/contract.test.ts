@@ -1,0 +1,6 @@
+import { SqliteRepository } from "zae-limiter/sqlite";
+import { repositoryContract } from "zae-limiter/testing";
+import { describe, it } from "vitest";
+import { temporaryFile } from "../../../test/temporary-file.ts";
+
+repositoryContract("SqliteRepository", (clock) => SqliteRepository.open(temporaryFile(), { clock }), { describe, it });

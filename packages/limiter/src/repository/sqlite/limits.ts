@@ -1,0 +1,103 @@
+import type { AuditEvent } from "../../core/audit.ts";
+import type { ConfigKey } from "../../core/policy.ts";
+import type { MaybePromise } from "../port.ts";
+import type { Keyed, KeyPage, LimitStore, StoredConfig, SystemSettings } from "../store.ts";
+import { insertEvent } from "./audit.ts";
+import type { Row } from "./connection.ts";
+import { limitsText, parseLimits } from "./limit-texts.ts";
+import type { SqliteNamespace } from "./sqlite-store.ts";
+
+/** Limits of the four levels. Every change moves the namespace's configuration version. */
+export class SqliteLimits implements LimitStore {
+  readonly #namespace: SqliteNamespace;
+
+  constructor(namespace: SqliteNamespace) {
+    this.#namespace = namespace;
+  }
+
+  read(keys: readonly ConfigKey[]): MaybePromise<readonly StoredConfig[]> {
+    const { transactions, config } = this.#namespace;
+    return transactions.read(() => {
+      config.look();
+      return this.readNow(keys);
+    });
+  }
+
+  /** Reads without waiting: inside a transaction there is nothing to wait for. */
+  readNow(keys: readonly ConfigKey[]): readonly StoredConfig[] {
+    const { connection, namespaceId } = this.#namespace;
+    return keys.map((key) => configOf(key, connection.row(GET, namespaceId, ...placeOf(key))));
+  }
+
+  async put(key: ConfigKey, { limits, settings }: StoredConfig, event: AuditEvent): Promise<void> {
+    if (limits === undefined && key.level !== "system") return;
+    const { connection, transactions, namespaceId, config } = this.#namespace;
+    const values = [limits === undefined ? null : limitsText(limits), settings === undefined ? null : JSON.stringify(settings)];
+    const version = await transactions.alone(() => {
+      connection.run(PUT, namespaceId, ...placeOf(key), ...values);
+      insertEvent(connection, namespaceId, event);
+      return config.move();
+    });
+    config.wrote(version);
+  }
+
+  async delete(key: ConfigKey, event: AuditEvent): Promise<boolean> {
+    const { connection, transactions, namespaceId, config } = this.#namespace;
+    const version = await transactions.alone(() => {
+      if (connection.run(DELETE, namespaceId, ...placeOf(key)) === 0) return undefined;
+      insertEvent(connection, namespaceId, event);
+      return config.move();
+    });
+    config.wrote(version);
+    return version !== undefined;
+  }
+
+  resourcesWithDefaults(): MaybePromise<readonly string[]> {
+    return this.#resources(RESOURCES_WITH_DEFAULTS);
+  }
+
+  entitiesWithLimits(resource: string, { limit, after }: KeyPage): MaybePromise<Keyed<string>> {
+    const { connection, transactions, namespaceId } = this.#namespace;
+    return transactions.read(() => {
+      const rows = connection.rows(ENTITIES_WITH_LIMITS, namespaceId, resource, after ?? "", limit + 1);
+      const ids = rows.map((row) => row["entity_id"] as string);
+      return { items: ids.slice(0, limit), next: ids.length > limit ? ids[limit - 1] : undefined };
+    });
+  }
+
+  resourcesWithEntityLimits(): MaybePromise<readonly string[]> {
+    return this.#resources(RESOURCES_WITH_ENTITY_LIMITS);
+  }
+
+  #resources(sql: string): MaybePromise<readonly string[]> {
+    const { connection, transactions, namespaceId } = this.#namespace;
+    return transactions.read(() => connection.rows(sql, namespaceId).map((row) => row["resource"] as string));
+  }
+}
+
+const GET = "SELECT limits, settings FROM limits WHERE namespace_id = ? AND resource = ? AND entity_id = ?";
+const PUT = `
+  INSERT INTO limits (namespace_id, resource, entity_id, limits, settings) VALUES (?, ?, ?, ?, ?)
+  ON CONFLICT DO UPDATE SET limits = excluded.limits, settings = excluded.settings`;
+const DELETE = "DELETE FROM limits WHERE namespace_id = ? AND resource = ? AND entity_id = ?";
+const RESOURCES_WITH_DEFAULTS =
+  "SELECT resource FROM limits WHERE namespace_id = ? AND entity_id = '' AND resource <> '' ORDER BY resource";
+const RESOURCES_WITH_ENTITY_LIMITS = "SELECT DISTINCT resource FROM limits WHERE namespace_id = ? AND entity_id <> '' ORDER BY resource";
+const ENTITIES_WITH_LIMITS =
+  "SELECT entity_id FROM limits WHERE namespace_id = ? AND resource = ? AND entity_id > ? AND entity_id <> '' ORDER BY entity_id LIMIT ?";
+
+/** Resource and entity of a level; no identifier is empty, so the empty ones mark the weaker levels. */
+function placeOf(key: ConfigKey): readonly [string, string] {
+  if (key.level === "system") return ["", ""];
+  return [key.resource, key.level === "entity" ? key.entityId : ""];
+}
+
+function configOf(key: ConfigKey, row: Row | undefined): StoredConfig {
+  const text = row?.["limits"];
+  const limits = typeof text === "string" ? parseLimits(text) : undefined;
+  const settings = row?.["settings"];
+  if (key.level !== "system" || typeof settings !== "string") return { limits };
+  return { limits, settings: { ...NO_SETTINGS, ...(JSON.parse(settings) as Partial<SystemSettings>) } };
+}
+
+const NO_SETTINGS: SystemSettings = { onUnavailable: undefined, auditRetentionDays: undefined, usageRetentionDays: undefined };

@@ -1,0 +1,171 @@
+import { NamespaceNotFoundError, NamespaceStateError } from "../../core/errors.ts";
+import type { NamespaceInfo, NamespaceStatus } from "../../core/namespace.ts";
+import type { MaybePromise } from "../port.ts";
+import type { ProvisionerState } from "../repository.ts";
+import type { NamespaceStore, ProvisionerStore } from "../store.ts";
+import type { Connection, Row } from "./connection.ts";
+import type { SqliteNamespace } from "./sqlite-store.ts";
+import type { Transactions } from "./transactions.ts";
+
+/** Namespaces by id; an index lets at most one active namespace have a name. */
+export class SqliteNamespaces implements NamespaceStore {
+  readonly #connection: Connection;
+  readonly #transactions: Transactions;
+
+  constructor(connection: Connection, transactions: Transactions) {
+    this.#connection = connection;
+    this.#transactions = transactions;
+  }
+
+  async register(name: string, newId: () => string, nowMs: number): Promise<{ readonly namespaceId: string; readonly created: boolean }> {
+    const held = await this.byName(name);
+    if (held !== undefined) return { namespaceId: held.namespaceId, created: false };
+    return this.#transactions.alone(() => {
+      const row = this.#connection.row(BY_NAME, name);
+      if (row !== undefined) return { namespaceId: infoOf(row).namespaceId, created: false };
+      let namespaceId = newId();
+      while (this.#connection.row(BY_ID, namespaceId) !== undefined) namespaceId = newId();
+      this.#connection.run(INSERT, namespaceId, name, nowMs);
+      return { namespaceId, created: true };
+    });
+  }
+
+  byName(name: string): MaybePromise<NamespaceInfo | undefined> {
+    return this.#transactions.read(() => optionalInfo(this.#connection.row(BY_NAME, name)));
+  }
+
+  byId(namespaceId: string): MaybePromise<NamespaceInfo | undefined> {
+    return this.#transactions.read(() => optionalInfo(this.#connection.row(BY_ID, namespaceId)));
+  }
+
+  list(): MaybePromise<readonly NamespaceInfo[]> {
+    return this.#transactions.read(() => this.#connection.rows(LIST).map(infoOf));
+  }
+
+  async delete(name: string, nowMs: number): Promise<string | undefined> {
+    return this.#transactions.alone(() => {
+      const row = this.#connection.row(BY_NAME, name);
+      if (row === undefined) return undefined;
+      const { namespaceId } = infoOf(row);
+      this.#connection.run(SET_STATUS, "deleted", nowMs, namespaceId);
+      return namespaceId;
+    });
+  }
+
+  async recover(namespaceId: string): Promise<string> {
+    return this.#transactions.alone(() => {
+      const info = optionalInfo(this.#connection.row(BY_ID, namespaceId));
+      if (info === undefined) throw new NamespaceNotFoundError(namespaceId);
+      if (info.status !== "deleted") throw new NamespaceStateError(info.name, info.status, "only a deleted namespace can be recovered");
+      if (this.#connection.row(BY_NAME, info.name) !== undefined)
+        throw new NamespaceStateError(info.name, "active", "the name was registered again; delete that namespace first");
+      this.#connection.run(SET_STATUS, "active", null, namespaceId);
+      return info.name;
+    });
+  }
+
+  /** Steps of a few hundred rows, each its own transaction: others get their turn, and a purge that was stopped goes on where it was. */
+  async purge(
+    namespaceId: string,
+    { onProgress, signal }: { readonly onProgress?: (deletedItems: number) => void; readonly signal?: AbortSignal },
+  ): Promise<boolean> {
+    signal?.throwIfAborted();
+    if (!(await this.#transactions.alone(() => this.#beginPurge(namespaceId)))) return false;
+    let deleted = 0;
+    for (const table of TABLES_OF_A_NAMESPACE) {
+      for (let last = PURGED_PER_STEP; last === PURGED_PER_STEP; deleted += last) {
+        signal?.throwIfAborted();
+        last = await this.#transactions.alone(() => this.#connection.run(purgeSql(table), namespaceId, namespaceId, PURGED_PER_STEP));
+        if (last > 0) onProgress?.(deleted + last);
+      }
+    }
+    await this.#transactions.alone(() => this.#connection.run(DELETE, namespaceId));
+    onProgress?.(deleted);
+    return true;
+  }
+
+  #beginPurge(namespaceId: string): boolean {
+    const info = optionalInfo(this.#connection.row(BY_ID, namespaceId));
+    if (info === undefined) return false;
+    if (info.status === "active") throw new NamespaceStateError(info.name, "active", "delete it before it is purged");
+    this.#connection.run(SET_STATUS, "purging", info.deletedAt?.getTime() ?? null, namespaceId);
+    return true;
+  }
+}
+
+/** The state of declared limits. */
+export class SqliteProvisioner implements ProvisionerStore {
+  readonly #namespace: SqliteNamespace;
+
+  constructor(namespace: SqliteNamespace) {
+    this.#namespace = namespace;
+  }
+
+  get(): MaybePromise<ProvisionerState | undefined> {
+    const { connection, transactions, namespaceId } = this.#namespace;
+    return transactions.read(() => {
+      const text = connection.row(GET_STATE, namespaceId)?.["state"];
+      if (typeof text !== "string") return undefined;
+      const stored = JSON.parse(text) as Omit<ProvisionerState, "lastApplied"> & { readonly lastApplied?: string };
+      return {
+        ...stored,
+        lastApplied: stored.lastApplied === undefined ? undefined : new Date(stored.lastApplied),
+        appliedHash: stored.appliedHash,
+      };
+    });
+  }
+
+  async put(state: ProvisionerState, expected: number): Promise<boolean> {
+    const { connection, transactions, namespaceId } = this.#namespace;
+    return transactions.alone(() => {
+      const revision = Number(connection.row(GET_STATE, namespaceId)?.["revision"] ?? 0);
+      if (revision !== expected) return false;
+      connection.run(PUT_STATE, namespaceId, state.revision, JSON.stringify(state));
+      return true;
+    });
+  }
+}
+
+const BY_NAME = "SELECT * FROM namespaces WHERE name = ? AND status = 'active'";
+const BY_ID = "SELECT * FROM namespaces WHERE namespace_id = ?";
+const LIST = "SELECT * FROM namespaces ORDER BY name, namespace_id";
+const INSERT = "INSERT INTO namespaces (namespace_id, name, status, created_at_ms) VALUES (?, ?, 'active', ?)";
+const SET_STATUS = "UPDATE namespaces SET status = ?, deleted_at_ms = ? WHERE namespace_id = ?";
+const DELETE = "DELETE FROM namespaces WHERE namespace_id = ?";
+
+const GET_STATE = "SELECT revision, state FROM provisioner WHERE namespace_id = ?";
+const PUT_STATE = `
+  INSERT INTO provisioner (namespace_id, revision, state) VALUES (?, ?, ?)
+  ON CONFLICT DO UPDATE SET revision = excluded.revision, state = excluded.state`;
+
+/** Each table of a namespace's data, with the columns that tell its rows apart. */
+const TABLES_OF_A_NAMESPACE = [
+  { table: "buckets", key: "id" },
+  { table: "usage", key: "entity_id, resource, hour_ms" },
+  { table: "audit", key: "entity_id, event_id" },
+  { table: "limits", key: "resource, entity_id" },
+  { table: "entities", key: "entity_id" },
+  { table: "provisioner", key: "namespace_id" },
+] as const;
+
+/** Rows that one step removes: a millisecond or two. */
+const PURGED_PER_STEP = 200;
+
+function purgeSql({ table, key }: (typeof TABLES_OF_A_NAMESPACE)[number]): string {
+  return `DELETE FROM ${table} WHERE namespace_id = ? AND (${key}) IN (SELECT ${key} FROM ${table} WHERE namespace_id = ? LIMIT ?)`;
+}
+
+function optionalInfo(row: Row | undefined): NamespaceInfo | undefined {
+  return row === undefined ? undefined : infoOf(row);
+}
+
+function infoOf(row: Row): NamespaceInfo {
+  const deletedAtMs = row["deleted_at_ms"] as number | null;
+  return {
+    name: row["name"] as string,
+    namespaceId: row["namespace_id"] as string,
+    status: row["status"] as NamespaceStatus,
+    createdAt: new Date(row["created_at_ms"] as number),
+    deletedAt: deletedAtMs === null ? undefined : new Date(deletedAtMs),
+  };
+}

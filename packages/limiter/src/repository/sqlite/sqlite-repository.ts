@@ -1,0 +1,160 @@
+import { accessSync, constants, statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { InfrastructureNotFoundError, PermissionDenied, ValidationError } from "../../core/errors.ts";
+import { namespaceName } from "../../core/identifiers.ts";
+import { NO_NAMESPACE } from "../management/context.ts";
+import { newNamespaceId } from "../management/namespaces.ts";
+import type { RepositoryOptions } from "../repository.ts";
+import { DEFAULT_NAMESPACE, StoreRepository, type Scope } from "../store-repository.ts";
+import { monotonicMs, systemClock, systemRandom } from "../system-clock.ts";
+import { Connection } from "./connection.ts";
+import { openDatabase, type SqliteDatabase } from "./driver.ts";
+import { translated } from "./driver-errors.ts";
+import { isCurrent, migrate } from "./schema.ts";
+import { SqliteStore } from "./sqlite-store.ts";
+import { Transactions } from "./transactions.ts";
+
+/** Options of a SQLite repository. */
+export interface SqliteOptions extends RepositoryOptions {
+  /** An open connection to the file, in place of one that is opened with the first driver found. Whoever opened it closes it. */
+  readonly database?: SqliteDatabase;
+  /** How long a call waits for other processes that hold the lock, before it is `RateLimiterUnavailable`. @default 5000 */
+  readonly lockTimeoutMs?: number;
+  /** What an answered call survives: the death of the process, or also of the machine (one disk flush for each transaction). @default "process" */
+  readonly durability?: "process" | "power";
+}
+
+/**
+ * Limits, balances, usage and audit in one SQLite file, which several processes of one machine may share.
+ *
+ * @example
+ * const repository = await SqliteRepository.open("limits.db");
+ * const limiter = new RateLimiter({ repository });
+ */
+export class SqliteRepository extends StoreRepository {
+  private constructor(scope: Scope) {
+    super(scope);
+  }
+
+  /** Opens the file, and creates it when there is none. Its folder must exist. */
+  static async open(path: string, options: SqliteOptions = {}): Promise<SqliteRepository> {
+    const name = namespaceName(options.namespace ?? DEFAULT_NAMESPACE);
+    const clock = options.clock ?? systemClock;
+    const random = options.random ?? systemRandom;
+    const nowMs = (): number => Math.floor(clock.now());
+    const file = checkPath(path);
+    if (options.create === false) assertExists(file);
+    const { durability, lockTimeoutMs } = checkOptions(options);
+    const database = options.database ?? (await translating(file, () => openDatabase(file)));
+    const connection = new Connection(database);
+    const release = (): void => (options.database === undefined ? connection.close() : undefined);
+    try {
+      const transactions = new Transactions({ connection, path: file, lockTimeoutMs, random, assertInPlace: inPlace(file) });
+      await prepare(connection, transactions, { file, durability });
+      const store = new SqliteStore({ connection, transactions, nowMs, recordUsage: options.recordUsage ?? true, release });
+      const register = (): Promise<{ readonly namespaceId: string }> =>
+        store.namespaces.register(name, () => newNamespaceId(random), nowMs());
+      const found = options.create === false ? await store.namespaces.byName(name) : await register();
+      const namespaceId = found?.namespaceId ?? NO_NAMESPACE;
+      return new SqliteRepository({ store, namespaceName: name, namespaceId, options, owner: true, contexts: new Map() });
+    } catch (error) {
+      release();
+      throw error;
+    }
+  }
+}
+
+const DEFAULT_LOCK_TIMEOUT_MS = 5000;
+
+/** Not a file: one connection's own memory. */
+const IN_MEMORY = ":memory:";
+
+/** The WAL is cut back to this size when it has been copied into the file: twice what it holds between two checkpoints of 1000 pages. */
+const WAL_SIZE_LIMIT_BYTES = 8 * 1024 * 1024;
+
+/** Sets the connection up and brings the file to the newest schema. The first access to the file is here: it may be locked, or no database at all. */
+async function prepare(
+  connection: Connection,
+  transactions: Transactions,
+  { file, durability }: { readonly file: string; readonly durability: "process" | "power" },
+): Promise<void> {
+  connection.exec("PRAGMA busy_timeout = 0");
+  const current = await transactions.read(() => isCurrent(connection, file));
+  const mode = await transactions.read(() => connection.row("PRAGMA journal_mode = WAL")?.["journal_mode"]);
+  if (mode !== "wal" && file !== IN_MEMORY)
+    throw new ValidationError("path", file, `the file system does not support SQLite's WAL mode (it stays in mode ${mode})`);
+  connection.exec(`PRAGMA synchronous = ${durability === "power" ? "FULL" : "NORMAL"}`);
+  connection.row(`PRAGMA journal_size_limit = ${WAL_SIZE_LIMIT_BYTES}`);
+  if (!current) await transactions.alone(() => migrate(connection, file));
+}
+
+function checkPath(path: unknown): string {
+  if (typeof path !== "string" || path === "") throw new ValidationError("path", path, "must be the path of a file");
+  if (path === IN_MEMORY) return path;
+  const file = resolve(path);
+  const folder = dirname(file);
+  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory())
+    throw new InfrastructureNotFoundError(`The folder ${folder} of the database does not exist. Create it first.`);
+  const found = statSync(file, { throwIfNoEntry: false });
+  if (found?.isDirectory()) throw new ValidationError("path", path, "is a folder, not a file");
+  // The WAL lies beside the file, so the folder has to be writable too. SQLite itself would only say that it cannot open something.
+  for (const place of found === undefined ? [folder] : [folder, file]) checkWritable(place);
+  return file;
+}
+
+/** An empty file holds as little as none: SQLite makes it before the first table. */
+function assertExists(file: string): void {
+  if (file === IN_MEMORY || (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0) return;
+  throw new InfrastructureNotFoundError(`There is no database ${file}. Check the path, or create it by storing something.`);
+}
+
+function checkWritable(place: string): void {
+  try {
+    accessSync(place, constants.R_OK | constants.W_OK);
+  } catch (cause) {
+    throw new PermissionDenied(`${place} cannot be written. Check its rights and those of its file system.`, { cause });
+  }
+}
+
+function checkOptions({ durability = "process", lockTimeoutMs = DEFAULT_LOCK_TIMEOUT_MS }: SqliteOptions): {
+  readonly durability: "process" | "power";
+  readonly lockTimeoutMs: number;
+} {
+  if (durability !== "process" && durability !== "power")
+    throw new ValidationError("durability", durability, "must be 'process' or 'power'");
+  if (typeof lockTimeoutMs !== "number" || !Number.isFinite(lockTimeoutMs) || lockTimeoutMs < 0)
+    throw new ValidationError("lockTimeoutMs", lockTimeoutMs, "must be 0 or more milliseconds");
+  return { durability, lockTimeoutMs };
+}
+
+/** How often the path is looked at: a look costs 3 µs, which is a tenth of a transaction. */
+const LOOK_EVERY_MS = 10;
+
+/**
+ * A check that the path still leads to the file that was opened. SQLite goes on writing to a deleted file without a word, and all of it
+ * would be lost with the process.
+ */
+function inPlace(file: string): () => void {
+  if (file === IN_MEMORY) return () => {};
+  let opened: { readonly ino: number; readonly dev: number } | undefined;
+  let nextLookMs = 0;
+  return () => {
+    const nowMs = monotonicMs();
+    if (nowMs < nextLookMs) return;
+    const found = statSync(file, { throwIfNoEntry: false });
+    opened ??= found;
+    if (found === undefined || found.ino !== opened?.ino || found.dev !== opened.dev)
+      throw new InfrastructureNotFoundError(
+        `The database ${file} was deleted or replaced while it was open. What was written since is lost with it; open the repository again.`,
+      );
+    nextLookMs = nowMs + LOOK_EVERY_MS;
+  };
+}
+
+async function translating<T>(file: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw translated(error, file) ?? error;
+  }
+}

@@ -1,0 +1,120 @@
+import type { VersionRecord, BackendCapabilities, RepositoryStatistics } from "../repository.ts";
+import type { MaybePromise } from "../port.ts";
+import type { NamespaceData, PolicySource, Store, VersionStore } from "../store.ts";
+import { SqliteAudit } from "./audit.ts";
+import { SqliteBuckets } from "./buckets.ts";
+import { ConfigVersion } from "./config-version.ts";
+import type { Connection } from "./connection.ts";
+import { SqliteEntities } from "./entities.ts";
+import { SqliteLimits } from "./limits.ts";
+import { SqliteNamespaces, SqliteProvisioner } from "./namespaces.ts";
+import type { Transactions } from "./transactions.ts";
+import { SqliteUsage } from "./usage.ts";
+
+/** What the parts of one namespace work with. */
+export interface SqliteNamespace {
+  readonly namespaceId: string;
+  readonly connection: Connection;
+  readonly transactions: Transactions;
+  readonly nowMs: () => number;
+  readonly config: ConfigVersion;
+}
+
+/** A store in one SQLite file. */
+export class SqliteStore implements Store {
+  readonly capabilities: BackendCapabilities;
+  readonly namespaces: SqliteNamespaces;
+  readonly versions: VersionStore;
+  readonly #connection: Connection;
+  readonly #transactions: Transactions;
+  readonly #nowMs: () => number;
+  readonly #recordUsage: boolean;
+  readonly #release: () => void;
+  #closing: Promise<void> | undefined;
+
+  constructor(options: {
+    readonly connection: Connection;
+    readonly transactions: Transactions;
+    readonly nowMs: () => number;
+    readonly recordUsage: boolean;
+    /** Closes the connection, when it is ours. */
+    readonly release: () => void;
+  }) {
+    this.#connection = options.connection;
+    this.#transactions = options.transactions;
+    this.#nowMs = options.nowMs;
+    this.#recordUsage = options.recordUsage;
+    this.#release = options.release;
+    this.namespaces = new SqliteNamespaces(options.connection, options.transactions);
+    this.versions = new SqliteVersions(options.connection, options.transactions);
+    this.capabilities = {
+      auditLogging: true,
+      usageSnapshots: options.recordUsage,
+      infrastructureManagement: false,
+      changeStreams: false,
+      batchOperations: true,
+    };
+  }
+
+  open(namespaceId: string, policies: PolicySource): NamespaceData {
+    const namespace = this.#namespace(namespaceId, policies);
+    const limits = new SqliteLimits(namespace);
+    return {
+      limits,
+      buckets: new SqliteBuckets({ namespace, limits, policies, recordUsage: this.#recordUsage }),
+      entities: new SqliteEntities(namespace),
+      usage: new SqliteUsage(namespace),
+      audit: new SqliteAudit(namespace),
+      provisioner: new SqliteProvisioner(namespace),
+    };
+  }
+
+  statistics(): RepositoryStatistics {
+    return { ...this.#transactions.counts, failedConditions: 0, refusalsFromMemory: 0, splits: 0 };
+  }
+
+  async ping(): Promise<boolean> {
+    try {
+      return await this.#transactions.read(() => this.#connection.row("SELECT 1 AS one")?.["one"] === 1);
+    } catch {
+      // The question is whether the store answers, and it does not.
+      return false;
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#transactions.close().then(this.#release);
+    return this.#closing;
+  }
+
+  #namespace(namespaceId: string, policies: PolicySource): SqliteNamespace {
+    const connection = this.#connection;
+    const config = new ConfigVersion(connection, namespaceId, policies);
+    return { namespaceId, connection, transactions: this.#transactions, nowMs: this.#nowMs, config };
+  }
+}
+
+class SqliteVersions implements VersionStore {
+  readonly #connection: Connection;
+  readonly #transactions: Transactions;
+
+  constructor(connection: Connection, transactions: Transactions) {
+    this.#connection = connection;
+    this.#transactions = transactions;
+  }
+
+  get(): MaybePromise<VersionRecord | undefined> {
+    return this.#transactions.read(() => {
+      const text = this.#connection.row("SELECT record FROM versions")?.["record"];
+      if (typeof text !== "string") return undefined;
+      const { updatedAt, ...record } = JSON.parse(text) as Omit<VersionRecord, "updatedAt"> & { readonly updatedAt: string };
+      return { ...record, lambdaVersion: record.lambdaVersion, updatedBy: record.updatedBy, updatedAt: new Date(updatedAt) };
+    });
+  }
+
+  async put(record: VersionRecord): Promise<void> {
+    await this.#transactions.alone(() => this.#connection.run(PUT_VERSION, JSON.stringify(record)));
+  }
+}
+
+const PUT_VERSION = "INSERT INTO versions (only_one, record) VALUES (1, ?) ON CONFLICT DO UPDATE SET record = excluded.record";

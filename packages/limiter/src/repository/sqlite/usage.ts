@@ -1,0 +1,71 @@
+import { addAmounts, type Amounts } from "../../core/amounts.ts";
+import { windowStartMs, type UsageRow, type UsageWindow } from "../../core/usage.ts";
+import type { MaybePromise } from "../port.ts";
+import type { Keyed, KeyPage, UsageRange, UsageStore } from "../store.ts";
+import type { Row } from "./connection.ts";
+import type { SqliteNamespace } from "./sqlite-store.ts";
+import { DAY_MS, retentionDays } from "./usage-hours.ts";
+
+/** Usage of a namespace: stored hours, and the hour that each bucket still counts, summed into windows. */
+export class SqliteUsage implements UsageStore {
+  readonly #namespace: SqliteNamespace;
+
+  constructor(namespace: SqliteNamespace) {
+    this.#namespace = namespace;
+  }
+
+  rows(range: UsageRange, { limit, after }: KeyPage): MaybePromise<Keyed<UsageRow>> {
+    const { connection, transactions, namespaceId, nowMs } = this.#namespace;
+    const { entityId = null, resource = null, window, startMs, endMs } = range;
+    const [afterStart = -1, afterEntity = "", afterResource = ""] = after?.split("#") ?? [];
+    return transactions.read(() => {
+      const oldestMs = nowMs() - retentionDays(connection, namespaceId, "usageRetentionDays") * DAY_MS;
+      const firstMs = Math.max(startMs ?? 0, windowStartMs(window, oldestMs));
+      const lastMs = endMs ?? Number.MAX_SAFE_INTEGER;
+      const owner = [namespaceId, entityId, entityId, resource, resource];
+      const key = [Number(afterStart), afterEntity, afterResource];
+      const rows = connection.rows(SUM[window], ...owner, firstMs, firstMs, lastMs, ...key, limit + 1).map((row) => usageRow(window, row));
+      return { items: rows.slice(0, limit), next: rows.length > limit ? keyOf(rows[limit - 1]!) : undefined };
+    });
+  }
+}
+
+/** The start of the window that an hour belongs to. */
+const START: Readonly<Record<UsageWindow, string>> = {
+  hourly: "hour_ms",
+  daily: `hour_ms - hour_ms % ${DAY_MS}`,
+  monthly: "CAST(strftime('%s', hour_ms / 1000, 'unixepoch', 'start of month') AS INTEGER) * 1000",
+};
+
+const SUM = { hourly: sumBy("hourly"), daily: sumBy("daily"), monthly: sumBy("monthly") };
+
+function sumBy(window: UsageWindow): string {
+  return `
+    SELECT ${START[window]} AS start_ms, entity_id, resource, SUM(requests) AS requests, json_group_array(counters) AS counters
+    FROM (
+      SELECT namespace_id, entity_id, resource, hour_ms, requests, counters FROM usage
+      UNION ALL
+      SELECT namespace_id, entity_id, resource, hour ->> '$.hourMs', hour ->> '$.requests', hour -> '$.counters' FROM buckets
+      WHERE hour IS NOT NULL
+    )
+    WHERE namespace_id = ? AND (entity_id = ? OR ? IS NULL) AND (resource = ? OR ? IS NULL) AND hour_ms >= ?
+    GROUP BY start_ms, entity_id, resource
+    HAVING start_ms >= ? AND start_ms < ? AND (start_ms, entity_id, resource) > (?, ?, ?)
+    ORDER BY start_ms, entity_id, resource LIMIT ?`;
+}
+
+function usageRow(window: UsageWindow, row: Row): UsageRow {
+  const hours = JSON.parse(row["counters"] as string) as readonly string[];
+  return {
+    entityId: row["entity_id"] as string,
+    resource: row["resource"] as string,
+    window,
+    windowStartMs: row["start_ms"] as number,
+    counters: hours.map((text) => JSON.parse(text) as Amounts).reduce(addAmounts),
+    requests: row["requests"] as number,
+  };
+}
+
+function keyOf({ windowStartMs: startMs, entityId, resource }: UsageRow): string {
+  return `${startMs}#${entityId}#${resource}`;
+}
