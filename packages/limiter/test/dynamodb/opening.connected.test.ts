@@ -20,6 +20,7 @@ describeWithEngine("opening a DynamoDB repository", (engine) => {
     const { endpointUrl } = engine();
     const never = { stack, endpointUrl, provisioning: "never" } as const;
     await expect(DynamoRepository.open("app", never)).rejects.toThrow(InfrastructureNotFoundError);
+    await expect(DynamoRepository.open("app", { stack, endpointUrl, create: false })).rejects.toThrow(InfrastructureNotFoundError);
     await using created = await DynamoRepository.open("app", { stack, endpointUrl });
     expect(created).toMatchObject({ stackName: stack, tableName: stack, region: "us-east-1", endpointUrl });
     expect(created.namespaceId).toMatch(/^[A-Za-z0-9_][A-Za-z0-9_-]{10}$/);
