@@ -30,6 +30,16 @@ describeWithEngine("opening a DynamoDB repository", (engine) => {
     expect((await created.listNamespaces()).map(({ name }) => name)).toEqual(["app"]);
   });
 
+  it("with create: false opens a table whose namespace is not registered, and leaves it so", async () => {
+    const options = { stack: freshTableName(), endpointUrl: engine().endpointUrl };
+    await using created = await DynamoRepository.open("app", options);
+    await using looking = await DynamoRepository.open("other", { ...options, create: false });
+    await expect(looking.getEntity("e")).rejects.toThrow(NamespaceNotFoundError);
+    expect((await looking.listNamespaces()).map(({ name }) => name)).toEqual(["app"]);
+    await looking.registerNamespace("third");
+    expect((await created.listNamespaces()).map(({ name }) => name)).toEqual(["app", "third"]);
+  });
+
   it("takes stack and namespace from the environment", async () => {
     const stack = freshTableName();
     vi.stubEnv("ZAEL_STACK", stack);

@@ -1,5 +1,6 @@
 import { NamespaceNotFoundError, ValidationError } from "../../core/errors.ts";
 import type { OnUnavailable } from "../../core/policy.ts";
+import { NO_NAMESPACE } from "../management/context.ts";
 import { newNamespaceId } from "../management/namespaces.ts";
 import { VERSION } from "../../version.ts";
 import type { Repository } from "../repository.ts";
@@ -77,15 +78,16 @@ export class DynamoRepository extends StoreRepository {
       const nowMs = Math.floor(clock.now());
       if (resolved.provisioning === "table") await prepareTable(connection, store, resolved, nowMs);
       else assertCompatible(await store.versions.get());
-      const create = registers(resolved.namespace) && resolved.provisioning !== "never";
-      const namespaceId = create
-        ? (await store.namespaces.register(resolved.namespace, () => newNamespaceId(random), nowMs)).namespaceId
-        : (await store.namespaces.byName(resolved.namespace))?.namespaceId;
-      if (namespaceId === undefined) throw new NamespaceNotFoundError(resolved.namespace);
+      const namespaceId = await namespaceIdOf(store, resolved.namespace, {
+        register: registers(resolved.namespace) && resolved.provisioning !== "never",
+        newId: () => newNamespaceId(random),
+        nowMs,
+      });
+      if (namespaceId === undefined && options.create !== false) throw new NamespaceNotFoundError(resolved.namespace);
       const scope: Scope = {
         store,
         namespaceName: resolved.namespace,
-        namespaceId,
+        namespaceId: namespaceId ?? NO_NAMESPACE,
         options: { ...options, clock },
         owner: true,
         contexts: new Map(),
@@ -130,6 +132,15 @@ async function transportOf(options: DynamoOptions, resolved: SdkOptions): Promis
     throw new ValidationError("transport", "client", "give a client or a transport, not both");
   if (options.transport !== undefined) return { transport: borrowed(options.transport), region: resolved.region ?? "" };
   return options.client === undefined ? sdkTransport(resolved) : wrappedClient(options.client, resolved);
+}
+
+async function namespaceIdOf(
+  { namespaces }: DynamoStore,
+  name: string,
+  { register, newId, nowMs }: { readonly register: boolean; readonly newId: () => string; readonly nowMs: number },
+): Promise<string | undefined> {
+  const found = register ? await namespaces.register(name, newId, nowMs) : await namespaces.byName(name);
+  return found?.namespaceId;
 }
 
 /** Whoever brought a transport closes it: several repositories may share one. */
