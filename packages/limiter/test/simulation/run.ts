@@ -21,7 +21,10 @@ export interface Report {
 }
 
 /** Runs seeds one after another, until one fails. */
-export async function runSeeds(backend: Backend, { first, count }: { readonly first: number; readonly count: number }): Promise<Report> {
+export async function runSeeds(
+  backend: Backend,
+  { first, count, mostSteps }: { readonly first: number; readonly count: number; readonly mostSteps?: number },
+): Promise<Report> {
   const situations = new Situations();
   let steps = 0;
   // Lost requests and refusals are thrown by the thousand here, and a stack trace costs more than the rest of such a step.
@@ -29,7 +32,10 @@ export async function runSeeds(backend: Backend, { first, count }: { readonly fi
   Error.stackTraceLimit = 0;
   try {
     for (let seed = first; seed < first + count; seed += 1) {
-      const history = makeHistory(seededRandom(seed));
+      const history = makeHistory(seededRandom(seed), {
+        steadyClock: backend.loose === true,
+        ...(mostSteps !== undefined && { mostSteps }),
+      });
       steps += history.steps.length;
       const error = await errorOf(backend, history, situations);
       if (error !== undefined) return { seeds: seed - first + 1, steps, situations, failure: await explain(backend, seed, history) };

@@ -67,17 +67,6 @@ describeWithEngine("what a bucket's writes cost", (engine) => {
     };
   }
 
-  const call = (entityId: string, amounts: Amounts): ConsumeRequest => ({
-    entityId,
-    charges: [{ resource: RESOURCE, amounts }],
-    override: undefined,
-  });
-  const granted = async (process: BucketProcess, request: ConsumeRequest): Promise<Receipt> => {
-    const outcome = await process.buckets.consume(request);
-    if (!outcome.granted) throw new Error("refused");
-    return outcome.receipt;
-  };
-
   for (const count of [1, 2, 3, 4, 5, 6]) {
     it(`a warm acquire is one request and one write unit, refill included, with ${count} limits`, async () => {
       const names = ["rpmx", "tpmx", "rpdx", "tpdx", "ipmx", "opmx"].slice(0, count);
@@ -144,6 +133,16 @@ describeWithEngine("what a bucket's writes cost", (engine) => {
     });
   });
 });
+
+function call(entityId: string, amounts: Amounts): ConsumeRequest {
+  return { entityId, charges: [{ resource: RESOURCE, amounts }], override: undefined };
+}
+
+async function granted(process: BucketProcess, request: ConsumeRequest): Promise<Receipt> {
+  const outcome = await process.buckets.consume(request);
+  if (!outcome.granted) throw new Error("refused");
+  return outcome.receipt;
+}
 
 function sum(units: Readonly<Record<string, number>>): number {
   return Object.values(units).reduce((total, value) => total + value, 0);

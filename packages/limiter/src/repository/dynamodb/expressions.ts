@@ -21,6 +21,8 @@ export interface OperationMark {
   readonly id: string;
   readonly writer: string;
   readonly slot: number;
+  /** What the slot holds in the image. */
+  readonly seenId: string | undefined;
 }
 
 /** A change to a bucket. */
@@ -39,6 +41,8 @@ export interface BucketChange {
   readonly writeUnits: number;
   /** Undefined: the writer has no slot on this item, and must not repeat. */
   readonly mark: OperationMark | undefined;
+  /** Whether an earlier write of this process got no answer: this one must not follow it unnoticed. */
+  readonly afterUnresolved: boolean;
   /** Fill times that an idle bucket is kept for; 0 when buckets never expire. */
   readonly ttlMultiplier: number;
 }
@@ -66,7 +70,7 @@ export function updateOf(image: BucketImage, change: BucketChange, nowMs: number
   else refillAndTake(builder, image, change, nowMs);
   builder.add("b_wcu_tc", change.writeUnits);
   builder.add("gr", change.grants);
-  markOperation(builder, image, change.mark);
+  markOperation(builder, change);
   return builder.build();
 }
 
@@ -107,7 +111,7 @@ function take(builder: ExpressionBuilder, image: BucketImage, change: BucketChan
     const cost = costOf(change, limit);
     const least = largest(
       change.strict && !limit.hidden && cost >= 0 ? cost : undefined,
-      floors?.[index] === undefined ? undefined : floors[index]! + cost,
+      floors?.[index] === undefined ? undefined : floors[index] + cost,
     );
     const most = cost > 0 ? ceilingMilli(limit) - roundedUp(earned(bucket, index, nowMs)) : undefined;
     builder.requireWithin(limitAttribute(limit.limit.name, "tk"), { least, most });
@@ -230,13 +234,12 @@ function renewExpiry(
  * Writes the operation id where the slot still holds what the image shows, or an older id of the same writer. The first attempt requires
  * it too: a request that was given up may still arrive, and must not act after a later one.
  */
-function markOperation(builder: ExpressionBuilder, { slots }: BucketImage, mark: OperationMark | undefined): void {
+function markOperation(builder: ExpressionBuilder, { mark, afterUnresolved }: BucketChange): void {
   if (mark === undefined) return;
   const slot = builder.name(slotAttribute(mark.slot));
-  const seen = slots[mark.slot];
-  const asSeen = seen === undefined ? `attribute_not_exists(${slot})` : `${slot} = ${builder.value(seen)}`;
-  const older = `(begins_with(${slot}, ${builder.value(`${mark.writer}.`)}) AND ${slot} < ${builder.value(mark.id)})`;
-  builder.require(`(${asSeen} OR ${older})`);
+  const asSeen = mark.seenId === undefined ? `attribute_not_exists(${slot})` : `${slot} = ${builder.value(mark.seenId)}`;
+  const older = (): string => `(begins_with(${slot}, ${builder.value(`${mark.writer}.`)}) AND ${slot} < ${builder.value(mark.id)})`;
+  builder.require(afterUnresolved ? asSeen : `(${asSeen} OR ${older()})`);
   builder.set(slotAttribute(mark.slot), mark.id);
 }
 
