@@ -8,6 +8,8 @@ import type { Situation } from "./situations.ts";
 /** Every step costs a few dozen requests, most of them to compare. */
 const SEEDS = Number(process.env["SEEDS"] ?? (process.env["ZAEL_REQUIRE_ENGINES"] === "1" ? 100 : 10));
 const MOST_STEPS = 60;
+/** A replay takes most of a second. */
+const MOST_REPLAYS = 40;
 
 /** What a steady clock cannot bring about, and what waits for the aggregator. */
 const IMPOSSIBLE: readonly Situation[] = ["clock step backward", "skewed clocks", "usage in several windows"];
@@ -20,6 +22,7 @@ describeWithEngine("the simulation on DynamoDB", (engine) => {
       first: Number(process.env["SEED"] ?? 1),
       count: SEEDS,
       mostSteps: MOST_STEPS,
+      mostReplays: MOST_REPLAYS,
     });
     if (failure !== undefined) throw new Error(failure.story, { cause: failure.error });
     console.log(`DynamoDB: ${SEEDS} seeds, ${steps} steps\n${situations.toString()}`);

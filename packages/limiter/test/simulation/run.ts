@@ -23,7 +23,12 @@ export interface Report {
 /** Runs seeds one after another, until one fails. */
 export async function runSeeds(
   backend: Backend,
-  { first, count, mostSteps }: { readonly first: number; readonly count: number; readonly mostSteps?: number },
+  {
+    first,
+    count,
+    mostSteps,
+    mostReplays,
+  }: { readonly first: number; readonly count: number; readonly mostSteps?: number; readonly mostReplays?: number },
 ): Promise<Report> {
   const situations = new Situations();
   let steps = 0;
@@ -38,7 +43,8 @@ export async function runSeeds(
       });
       steps += history.steps.length;
       const error = await errorOf(backend, history, situations);
-      if (error !== undefined) return { seeds: seed - first + 1, steps, situations, failure: await explain(backend, seed, history) };
+      if (error !== undefined)
+        return { seeds: seed - first + 1, steps, situations, failure: await explain(backend, seed, history, mostReplays) };
     }
   } finally {
     Error.stackTraceLimit = stackTraceLimit;
@@ -50,12 +56,12 @@ export async function runSeeds(
 const MOST_REPLAYS = 2000;
 
 /** Leaves out as many steps as it can, halves first, as long as the history still fails. */
-export async function shorten(backend: Backend, history: History): Promise<History> {
+export async function shorten(backend: Backend, history: History, mostReplays = MOST_REPLAYS): Promise<History> {
   let shortest = history;
   let replays = 0;
-  for (let size = Math.ceil(history.steps.length / 2); size >= 1 && replays < MOST_REPLAYS;) {
+  for (let size = Math.ceil(history.steps.length / 2); size >= 1 && replays < mostReplays;) {
     let isShorter = false;
-    for (let start = 0; start < shortest.steps.length && replays < MOST_REPLAYS;) {
+    for (let start = 0; start < shortest.steps.length && replays < mostReplays;) {
       const without = { ...shortest, steps: shortest.steps.toSpliced(start, size) };
       replays += 1;
       if ((await errorOf(backend, without, new Situations())) === undefined) start += size;
@@ -69,8 +75,8 @@ export async function shorten(backend: Backend, history: History): Promise<Histo
   return shortest;
 }
 
-async function explain(backend: Backend, seed: number, history: History): Promise<Failure> {
-  const shortest = await shorten(backend, history);
+async function explain(backend: Backend, seed: number, history: History, mostReplays?: number): Promise<Failure> {
+  const shortest = await shorten(backend, history, mostReplays);
   const trace: string[] = [];
   const error = await errorOf(backend, shortest, new Situations(), trace);
   const skews = shortest.skewsMs.some((skewMs) => skewMs !== 0) ? `, clocks off by ${shortest.skewsMs.join(", ")} ms` : "";

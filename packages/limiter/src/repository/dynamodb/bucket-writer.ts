@@ -22,7 +22,7 @@ import type { Connection } from "./connection.ts";
 import type { BucketImages, Remembered } from "./images.ts";
 import type { OperationIds } from "./operation-ids.ts";
 import { pause } from "./retry.ts";
-import { newHistory, overtaken, stillPending, type OperationHistory, type Unresolved } from "./unresolved.ts";
+import { newHistory, outcomeOf, overtaken, stillPending, type OperationHistory, type Unresolved } from "./unresolved.ts";
 
 /** Decisions that one operation may make anew after failed conditions. More than that is contention, which is unavailability. */
 const MAX_DECISIONS = 12;
@@ -66,8 +66,8 @@ export class BucketWriter {
 
   async #decideAndSend(key: BucketKey, entry: Remembered, intent: BucketIntent): Promise<BucketOutcome> {
     const history = intent.history ?? newHistory();
-    if (history.last?.outcome === "pending" && !entry.unresolved.includes(history.last))
-      entry.unresolved = [...entry.unresolved, history.last];
+    const forgotten = history.unanswered.filter((write) => write.outcome === "pending" && !entry.unresolved.includes(write));
+    entry.unresolved = [...entry.unresolved, ...forgotten];
     for (let decision = 1; decision <= MAX_DECISIONS; decision += 1) {
       const policy = await intent.policy(entry.image);
       entry.unresolved = stillPending(entry.unresolved, entry.image);
@@ -134,12 +134,9 @@ export class BucketWriter {
 
 /** Remembers a write whose outcome is open; one without an id leaves no trace, so it stays unknown. */
 function remain(entry: Remembered, { mark }: SentPlan, history: OperationHistory): void {
-  if (mark === undefined) {
-    history.last = UNKNOWABLE;
-    return;
-  }
-  history.last = { mark, outcome: "pending" };
-  entry.unresolved = [...entry.unresolved, history.last];
+  const write: Unresolved = mark === undefined ? UNKNOWABLE : { mark, outcome: "pending" };
+  history.unanswered = [...history.unanswered, write];
+  if (mark !== undefined) entry.unresolved = [...entry.unresolved, write];
 }
 
 const UNKNOWABLE: Unresolved = { mark: { id: "", writer: "", slot: 0, seenId: undefined }, outcome: "unknown" };
@@ -149,13 +146,13 @@ const UNKNOWABLE: Unresolved = { mark: { id: "", writer: "", slot: 0, seenId: un
  * not granted, a give-back is not repeated, and of a charge only what it charges is.
  */
 function knownOutcome({ kind, amounts }: BucketIntent, history: OperationHistory): BucketOutcome | "not granted" | undefined {
-  const { last } = history;
-  if (last?.outcome === "applied") return { kind: "applied" };
-  if (last?.outcome !== "unknown") return undefined;
+  const outcome = outcomeOf(history);
+  if (outcome === "applied") return { kind: "applied" };
+  if (outcome !== "unknown") return undefined;
   if (kind === "take") return "not granted";
   if (kind !== "charge" || Object.keys(chargesOf(amounts)).length === 0) return { kind: "applied" };
   history.onlyCharges = true;
-  history.last = undefined;
+  history.unanswered = [];
   return undefined;
 }
 

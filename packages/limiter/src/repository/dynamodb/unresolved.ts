@@ -18,15 +18,15 @@ export interface Unresolved {
 
 /** What has become of one operation so far, over all its attempts and those of its caller. */
 export interface OperationHistory {
-  /** The last write for it that got no answer. */
-  last: Unresolved | undefined;
+  /** Its writes that got no answer. At most one of them was applied: each but the first required that no earlier one was. */
+  unanswered: readonly Unresolved[];
   /** Whether what it gives back may have been given back, so that only what it charges may be written again. */
   onlyCharges: boolean;
 }
 
 /** The history of an operation that was never tried. */
 export function newHistory(): OperationHistory {
-  return { last: undefined, onlyCharges: false };
+  return { unanswered: [], onlyCharges: false };
 }
 
 /** Concludes what an image tells about pending writes; answers those that are still pending. */
@@ -38,6 +38,12 @@ export function stillPending(unresolved: readonly Unresolved[], image: BucketIma
     else if (!canFollow(write.mark, held)) write.outcome = "unknown";
   }
   return unresolved.filter(({ outcome }) => outcome === "pending");
+}
+
+/** Whether any write of an operation was applied, may be, or may have been. */
+export function outcomeOf({ unanswered }: OperationHistory): Unresolved["outcome"] {
+  const outcomes = new Set(unanswered.map(({ outcome }) => outcome));
+  return (["applied", "unknown", "pending"] as const).find((outcome) => outcomes.has(outcome)) ?? "not applied";
 }
 
 /** A later write of the same process was applied: the pending ones can neither have been, nor ever be. */
