@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Limit, RateLimiter, RateLimiterUnavailable } from "zae-limiter";
+import { Limit, RateLimiter, RateLimiterUnavailable, type AcquireRequest } from "zae-limiter";
 import type { DynamoRepository } from "zae-limiter/dynamodb";
 import { seededRandom } from "zae-limiter/testing";
 import { describeWithEngine } from "./engine.ts";
@@ -40,7 +40,6 @@ describeWithEngine("faults on the write path", (engine) => {
     const [bucket] = await repository.getBuckets(entityId);
     return (bucket?.totalConsumedMilli ?? 0) / 1000;
   };
-  const call = (tpm: number, entityId = "e") => ({ entityId, resource: "r", consume: { tpm } });
 
   describe.each(FAULTS.map((fault) => ({ name: JSON.stringify(fault), fault })))("$name", ({ fault }) => {
     it("charges a warm acquire once", async () => {
@@ -175,6 +174,10 @@ describeWithEngine("faults on the write path", (engine) => {
     expect(total).toBeLessThanOrEqual(acknowledged + unknown);
   });
 });
+
+function call(tpm: number, entityId = "e"): AcquireRequest {
+  return { entityId, resource: "r", consume: { tpm } };
+}
 
 function keyOf({ input }: ProxiedRequest): string {
   return JSON.stringify(input["Key"]);

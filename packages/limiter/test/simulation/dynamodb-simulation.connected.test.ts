@@ -12,7 +12,7 @@ const MOST_STEPS = 60;
 const MOST_REPLAYS = 40;
 
 /** What a steady clock cannot bring about, and what waits for the aggregator. */
-const IMPOSSIBLE: readonly Situation[] = ["clock step backward", "skewed clocks", "usage in several windows"];
+const IMPOSSIBLE: ReadonlySet<Situation> = new Set(["clock step backward", "skewed clocks", "usage in several windows"]);
 
 describeWithEngine("the simulation on DynamoDB", (engine) => {
   it(`keeps every promise with a table that clients share, over ${SEEDS} seeds`, { timeout: 900_000 }, async () => {
@@ -26,7 +26,7 @@ describeWithEngine("the simulation on DynamoDB", (engine) => {
     });
     if (failure !== undefined) throw new Error(failure.story, { cause: failure.error });
     console.log(`DynamoDB: ${SEEDS} seeds, ${steps} steps\n${situations.toString()}`);
-    if (SEEDS >= 100) expect(situations.missing.filter((situation) => !IMPOSSIBLE.includes(situation))).toEqual([]);
+    if (SEEDS >= 100) expect(situations.missing.filter((situation) => !IMPOSSIBLE.has(situation))).toEqual([]);
     transport.close();
   });
 });

@@ -69,6 +69,9 @@ interface Surroundings {
   readonly onRefusalFromMemory: () => void;
 }
 
+/** Decisions that one call may get when it is refused by what has changed a moment later. */
+const MAX_ROUNDS = 5;
+
 /** Buckets of one namespace on DynamoDB. */
 export class DynamoBuckets implements BucketStore {
   readonly #surroundings: Surroundings;
@@ -79,11 +82,13 @@ export class DynamoBuckets implements BucketStore {
 
   async consume(request: ConsumeRequest, extending?: Receipt): Promise<ConsumeOutcome> {
     const targets = await this.#prepare(request);
-    if (!this.#fits(targets) && (await this.#isRefused(targets))) return this.#refuse(targets);
     const grants = extending === undefined ? 1 : 0;
-    const halfRefused = await this.#takeAll(targets, grants, "together");
-    const refused = halfRefused === "half refused" ? await this.#takeAll(targets, grants, "in sequence") : halfRefused;
-    if (refused !== "granted") return this.#refuse(targets);
+    for (let round = 1; !(await this.#decide(targets, grants)); round += 1) {
+      const statuses = this.#statuses(targets);
+      if (statuses.some(({ exceeded }) => exceeded)) return this.#refuse(targets, statuses);
+      // Since it was refused, a millisecond has passed or somebody has given back: now it fits.
+      if (round === MAX_ROUNDS) throw contended(targets[0]!.key);
+    }
     const receipt = (extending ?? { parts: [], ends: undefined }) as DynamoReceipt;
     receipt.parts.push(...targets.map((target) => this.#part(target, grants)));
     return {
@@ -118,6 +123,13 @@ export class DynamoBuckets implements BucketStore {
 
   async ofResource(resource: string): Promise<readonly StoredBucket[]> {
     return this.#surroundings.queries.ofResource(resource);
+  }
+
+  /** Whether the call was granted. */
+  async #decide(targets: readonly Target[], grants: number): Promise<boolean> {
+    if (!this.#fits(targets) && (await this.#isRefused(targets))) return false;
+    const outcome = await this.#takeAll(targets, grants, "together");
+    return (outcome === "half refused" ? await this.#takeAll(targets, grants, "in sequence") : outcome) === "granted";
   }
 
   /** Every bucket that a call takes from: for each resource the entity's, then its parent's. */
@@ -204,12 +216,11 @@ export class DynamoBuckets implements BucketStore {
   }
 
   /** Refuses, and writes limits that have changed: see `afterRefusal`. */
-  async #refuse(targets: readonly Target[]): Promise<ConsumeOutcome> {
+  async #refuse(targets: readonly Target[], statuses: readonly LimitStatus[]): Promise<ConsumeOutcome> {
     const changed = targets.filter(({ key, policy }) => {
       const image = this.#surroundings.images.find(key.text)?.image;
       return image !== undefined && !isUnder(image.bucket, policy);
     });
-    const statuses = this.#statuses(targets);
     await Promise.all(changed.map((target) => this.#adopt(target)));
     return { granted: false, statuses };
   }
@@ -289,6 +300,10 @@ export class DynamoBuckets implements BucketStore {
   #nowMs(): number {
     return Math.floor(this.#surroundings.clock.now());
   }
+}
+
+function contended({ entityId, resource }: BucketKey): RateLimiterUnavailable {
+  return new RateLimiterUnavailable("The bucket changes too fast to be decided. Try again.", { entityId, resource });
 }
 
 function isApplied(outcome: PromiseSettledResult<BucketOutcome>): boolean {

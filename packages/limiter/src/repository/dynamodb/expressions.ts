@@ -9,7 +9,7 @@
  * bucket that overflowed from being credited twice: take from it only if it cannot have overflowed, else refill it first. A change of limits
  * is a refill that also writes parameters. A charge (a settlement that takes more) drops the lower bounds; a give-back has none at all.
  * Every write requires `sv = seen`, so no write is ever judged by parameters that are not on the item any more, and no item is ever created
- * by an update.
+ * by an update. It also requires `cr = seen`: a bucket that was deleted and created again can have the same version, by clocks that differ.
  */
 import { amountOf, MILLI, type Amounts } from "../../core/amounts.ts";
 import { ceilingMilli, earned, scaledRemainder, storedMilli, storedRemainder, type BucketLimit } from "../../core/bucket.ts";
@@ -65,6 +65,7 @@ export function isTake(image: BucketImage, change: BucketChange, nowMs: number):
 export function updateOf(image: BucketImage, change: BucketChange, nowMs: number): UpdateExpression {
   const builder = new ExpressionBuilder();
   builder.requireEqual("sv", image.version);
+  if (image.creation !== undefined) builder.requireEqual("cr", image.creation);
   if (isGiveBack(change, image)) addTokens(builder, image, change);
   else if (isTake(image, change, nowMs)) take(builder, image, change, nowMs);
   else refillAndTake(builder, image, change, nowMs);

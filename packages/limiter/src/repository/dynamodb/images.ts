@@ -86,8 +86,9 @@ export class BucketImages {
   }
 }
 
-/** Within one version the write counter tells; across versions, and for an item that is gone, only the order of asking does. */
+/** Within one version of one item the write counter tells; across versions, and for an item that is gone, only the order of asking does. */
 function isOlder({ image: held, asOf: heldAsOf }: Remembered, image: BucketImage | undefined, asOf: Asking): boolean {
-  if (held !== undefined && image !== undefined && held.version === image.version) return image.writes < held.writes;
+  const isSame = held !== undefined && image !== undefined && held.version === image.version && held.creation === image.creation;
+  if (isSame) return image.writes < held.writes;
   return asOf.order < heldAsOf.order;
 }

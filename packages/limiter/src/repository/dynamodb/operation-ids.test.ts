@@ -43,17 +43,17 @@ describe("operation ids", () => {
 });
 
 describe("a write without an answer", () => {
-  const outcome = (held: string | undefined): string => {
-    const write: Unresolved = { mark: { id: "me000.0005", writer: "me000", slot: 1, seenId: "me000.0003" }, outcome: "pending" };
-    const slots = [undefined, held, undefined, undefined];
-    const bucket = { limits: [], refilledAtMs: 0, balances: [] };
-    stillPending([write], { bucket, version: 1, writes: 1, slots, overridden: false, creation: undefined, expiresAtSeconds: undefined });
-    return write.outcome;
-  };
-
-  it("was applied when its slot holds its id", () => expect(outcome("me000.0005")).toBe("applied"));
-  it("may still be applied when its slot is as it was", () => expect(outcome("me000.0003")).toBe("pending"));
-  it("may still be applied after an older one of its process", () => expect(outcome("me000.0004")).toBe("pending"));
-  it("is unknown when a later one of its process is there", () => expect(outcome("me000.0006")).toBe("unknown"));
-  it("is unknown when another process took the slot over", () => expect(outcome("other.0001")).toBe("unknown"));
+  it("was applied when its slot holds its id", () => expect(outcomeWith("me000.0005")).toBe("applied"));
+  it("may still be applied when its slot is as it was", () => expect(outcomeWith("me000.0003")).toBe("pending"));
+  it("may still be applied after an older one of its process", () => expect(outcomeWith("me000.0004")).toBe("pending"));
+  it("is unknown when a later one of its process is there", () => expect(outcomeWith("me000.0006")).toBe("unknown"));
+  it("is unknown when another process took the slot over", () => expect(outcomeWith("other.0001")).toBe("unknown"));
 });
+
+function outcomeWith(held: string): string {
+  const write: Unresolved = { mark: { id: "me000.0005", writer: "me000", slot: 1, seenId: "me000.0003" }, outcome: "pending" };
+  const slots = [undefined, held, undefined, undefined];
+  const bucket = { limits: [], refilledAtMs: 0, balances: [] };
+  stillPending([write], { bucket, version: 1, writes: 1, slots, overridden: false, creation: undefined, expiresAtSeconds: undefined });
+  return write.outcome;
+}
