@@ -18,6 +18,7 @@ describeWithEngine("faults of the original on DynamoDB", (engine) => {
     return { repository, limiter: new RateLimiter({ repository }) };
   };
   const bucketItems = async (): Promise<readonly AttributeMap[]> => (await table.items()).filter((item) => item["rf"] !== undefined);
+  const ttlMs = async (): Promise<number> => numberOf((await bucketItems())[0]!["ttl"])! * 1000;
   const requestsOf = async (work: () => Promise<unknown>): Promise<readonly string[]> => {
     const before = table.proxy.seen.length;
     await work();
@@ -106,7 +107,6 @@ describeWithEngine("faults of the original on DynamoDB", (engine) => {
     const { repository, limiter } = await open(clock);
     await repository.setSystemDefaults([rpm]);
     await take(limiter, { rpm: 1 });
-    const ttlMs = async (): Promise<number> => numberOf((await bucketItems())[0]!["ttl"])! * 1000;
     const first = await ttlMs();
     await clock.advance(30_000);
     await take(limiter, { rpm: 1 });
