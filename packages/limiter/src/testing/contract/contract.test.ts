@@ -13,7 +13,8 @@ it("tags a test with every fault that it has to cover, and the page on known fau
   const page = readFileSync(new URL("../../../../../docs/known-faults.md", import.meta.url), "utf8");
   const explained = new Set([...page.matchAll(/^\| (W-\d+) \|/gm)].map((match) => match[1]));
   for (const number of REQUIRED) expect(tags, `W-${number}`).toContain(`W-${number}`);
-  expect([...explained].sort()).toEqual([...tags].sort());
+  // The page also explains what other suites cover.
+  for (const tag of tags) expect(explained, tag).toContain(tag);
 });
 
 it("no two tests of a topic have the same name", () => {
