@@ -31,7 +31,9 @@ describe("a bucket under other limits", () => {
     const raised = withLimits(full, bucketLimits([{ ...limit, capacity: 20 }]), START_MS);
     expect(tokens(raised, "tpm", START_MS)).toBe(10_000);
     const lowered = withLimits(raised, bucketLimits([{ ...limit, capacity: 4 }]), START_MS);
-    expect(tokens(lowered, "tpm", START_MS)).toBe(4000);
+    expect(storedMilli(lowered, 0)).toBe(4000);
+    const raisedAgain = withLimits(lowered, bucketLimits([limit]), START_MS);
+    expect(tokens(raisedAgain, "tpm", START_MS)).toBe(4000);
   });
 
   it("earns until the change at the old rate, and at the new one from then on", () => {

@@ -9,8 +9,12 @@ const MAX_SLOTS = 10_000;
 interface Slot {
   /** `undefined` remembers that the level has no limits. */
   readonly policy: Policy | undefined;
-  readonly expiresAtMs: number;
+  readonly readAtMs: number;
+  /** At the system level only. */
+  readonly onUnavailable: OnUnavailable | undefined;
 }
+
+const SYSTEM = "system";
 
 /**
  * Remembers what is stored at each of the four levels, for a while and within bounds.
@@ -56,8 +60,8 @@ export class PolicyCache implements PolicySource {
   cached(entityId: string, resource: string): CachedPolicy | undefined {
     const nowMs = this.#nowMs();
     for (const key of configKeys(entityId, resource)) {
-      const slot = this.#slots.get(textOf(key));
-      if (slot === undefined || slot.expiresAtMs <= nowMs) return undefined;
+      const slot = this.#fresh(textOf(key), nowMs);
+      if (slot === undefined) return undefined;
       if (slot.policy !== undefined) return this.#hit(slot.policy);
     }
     return this.#hit(undefined);
@@ -69,7 +73,7 @@ export class PolicyCache implements PolicySource {
     this.#misses += 1;
     const nowMs = this.#nowMs();
     const keys = configKeys(entityId, resource);
-    const missing = keys.filter((key) => !this.#isFresh(key, nowMs) && !this.#onTheWay.has(textOf(key)));
+    const missing = keys.filter((key) => this.#fresh(textOf(key), nowMs) === undefined && !this.#onTheWay.has(textOf(key)));
     const shared = keys.map((key) => this.#onTheWay.get(textOf(key)) ?? this.#slots.get(textOf(key)));
     const read = missing.length === 0 ? [] : this.#readSlots(missing);
     if (!(read instanceof Promise) && !shared.some((slot) => slot instanceof Promise)) {
@@ -111,9 +115,10 @@ export class PolicyCache implements PolicySource {
     return { policy };
   }
 
-  #isFresh(key: ConfigKey, nowMs: number): boolean {
-    const slot = this.#slots.get(textOf(key));
-    return slot !== undefined && slot.expiresAtMs > nowMs;
+  /** A slot that was read within the time to live. One that was read later than now is old: the clock was set back meanwhile. */
+  #fresh(text: string, nowMs: number): Slot | undefined {
+    const slot = this.#slots.get(text);
+    return slot !== undefined && slot.readAtMs <= nowMs && nowMs < slot.readAtMs + this.#ttlMs ? slot : undefined;
   }
 
   #forget(text: string): void {
@@ -125,11 +130,11 @@ export class PolicyCache implements PolicySource {
     const startedMs = this.#nowMs();
     const answer = this.#read(keys);
     if (!(answer instanceof Promise)) {
-      const slots = this.#slotsOf(keys, answer, startedMs);
+      const slots = slotsOf(keys, answer, startedMs);
       keys.forEach((key, index) => this.#remember(textOf(key), slots[index]!));
       return slots;
     }
-    const reading = answer.then((configs) => this.#slotsOf(keys, configs, startedMs));
+    const reading = answer.then((configs) => slotsOf(keys, configs, startedMs));
     keys.forEach((key, index) =>
       this.#awaitSlot(
         textOf(key),
@@ -149,15 +154,8 @@ export class PolicyCache implements PolicySource {
     );
   }
 
-  #slotsOf(keys: readonly ConfigKey[], configs: readonly StoredConfig[], startedMs: number): readonly Slot[] {
-    return keys.map((key, index) => {
-      const { limits, settings } = configs[index]!;
-      if (settings !== undefined) this.lastOnUnavailable = settings.onUnavailable;
-      return { policy: limits === undefined ? undefined : policyOf(limits, sourceOf(key)), expiresAtMs: startedMs + this.#ttlMs };
-    });
-  }
-
   #remember(text: string, slot: Slot): void {
+    if (text === SYSTEM) this.lastOnUnavailable = slot.onUnavailable;
     if (this.#ttlMs === 0) return;
     this.#slots.delete(text);
     this.#slots.set(text, slot);
@@ -175,8 +173,16 @@ export class PolicyCache implements PolicySource {
 
 /** Identifiers never contain '#', so the text is unambiguous. */
 function textOf(key: ConfigKey): string {
-  if (key.level === "system") return "system";
+  if (key.level === "system") return SYSTEM;
   return key.level === "resource" ? `resource#${key.resource}` : `entity#${key.entityId}#${key.resource}`;
+}
+
+function slotsOf(keys: readonly ConfigKey[], configs: readonly StoredConfig[], readAtMs: number): readonly Slot[] {
+  return keys.map((key, index) => {
+    const { limits, settings } = configs[index]!;
+    const policy = limits === undefined ? undefined : policyOf(limits, sourceOf(key));
+    return { policy, readAtMs, onUnavailable: settings?.onUnavailable };
+  });
 }
 
 function winner(

@@ -255,7 +255,7 @@ export class StoreRepository implements Repository {
   // ---- records and lifetime
 
   async getProvisionerState(): Promise<ProvisionerState> {
-    return (await (await this.#active()).data.provisioner.get()) ?? namespaces.NO_PROVISIONER_STATE;
+    return (await (await this.#active()).data.provisioner.get()) ?? namespaces.noProvisionerState();
   }
 
   async putProvisionerState(state: ProvisionerState): Promise<void> {

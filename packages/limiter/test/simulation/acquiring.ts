@@ -44,7 +44,7 @@ export async function retry(world: World, early: boolean): Promise<void> {
   const wasAlone = refused.stepNumber === world.stepNumber - 1;
   world.moveClock(refused.fitsAtMs - (early ? 1 : 0) - client.now());
   const before = world.leases.length;
-  world.focus = refused.request;
+  world.focus = { entityId: refused.request.entityId, resource: refused.request.resource };
   await decideAndDo(world, client, { step: undefined, call: refused.call, request: refused.request });
   if (!wasAlone) return;
   const granted = world.leases.length > before;

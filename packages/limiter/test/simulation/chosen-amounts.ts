@@ -23,7 +23,7 @@ export function chosenAmounts(
     }
     const all = Math.max(0, leastAvailable(charges, name, nowMs));
     const { capacity } = terms.spec;
-    amounts[name] = { fixed: tokens, all, "one too many": all + 1, capacity, "more than capacity": capacity + 1 }[mode];
+    amounts[name] = { fixed: tokens, all, "one too many": Math.min(all + 1, capacity), capacity, "more than capacity": capacity + 1 }[mode];
     if (mode === "more than capacity" && tokens > 2) amounts[name] = Math.floor(all / 2);
   }
   return amounts;

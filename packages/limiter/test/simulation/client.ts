@@ -5,10 +5,20 @@ import type { FaultChoice } from "./steps.ts";
 /** What a simulation runs on. */
 export interface Backend {
   readonly name: string;
-  /** Opens the one store of a run; where clients are processes, once for each of them, on the same data. */
-  open(clock: Clock): Repository | Promise<Repository>;
-  /** Whether each client opens the store for itself; otherwise all share one repository. */
+  /**
+   * Whether each client opens the store for itself, as a process does, with a clock of its own; otherwise all share one repository.
+   * Separate clients need `configCacheTtlMs: 0`: the oracle expects a change of configuration to be seen by the next call.
+   */
   readonly separate: boolean;
+  /** Makes an empty store for one run. */
+  begin(): Run | Promise<Run>;
+}
+
+/** The store of one run. */
+export interface Run {
+  open(clock: Clock): Repository | Promise<Repository>;
+  /** Removes what the run left behind, after every repository was closed. */
+  end?(): void | Promise<void>;
 }
 
 /** A clock that is off by a fixed time. */

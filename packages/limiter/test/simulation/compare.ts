@@ -1,17 +1,18 @@
 import type { LimitStatus, Repository } from "zae-limiter";
-import { ENTITIES, RESOURCES } from "./cast.ts";
+import { RESOURCES } from "./cast.ts";
 import type { Client } from "./client.ts";
 import { BrokenPromise, fitsAt, type Charge, type Decision, type Oracle } from "./oracle/oracle.ts";
 import { holds, milliAt, tokensOf, type Balance, type OracleBucket } from "./oracle/oracle-bucket.ts";
-import type { WindowLength } from "./oracle/oracle-usage.ts";
+import { windowAround, type WindowLength } from "./oracle/oracle-usage.ts";
 
 type BucketStates = Awaited<ReturnType<Repository["getBuckets"]>>;
 
-/** Compares every stored balance with what it must be, to the millitoken; answers how many limits are in debt. */
-export async function compareBuckets({ repository }: Client, oracle: Oracle, nowMs: number): Promise<number> {
+/** Compares every stored balance of these entities with what it must be, to the millitoken; answers how many limits are in debt. */
+export async function compareBuckets(client: Client, oracle: Oracle, entityIds: readonly string[]): Promise<number> {
+  const nowMs = client.now();
   let debts = 0;
-  for (const entityId of ENTITIES) {
-    const states = await repository.getBuckets(entityId);
+  for (const entityId of entityIds) {
+    const states = await client.repository.getBuckets(entityId);
     let expected = 0;
     for (const resource of RESOURCES) {
       const bucket = oracle.bucket(entityId, resource);
@@ -112,30 +113,41 @@ function wrongStatus(status: LimitStatus, balance: Balance, stampMs: number, req
 /** Retention of usage, less what a clock that stepped back could make of it. */
 const KEPT_MS = 90 * 86_400_000;
 
+/** Which windows of which bucket to compare. */
+export interface UsageOf {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly window: WindowLength;
+  /** The latest time that anybody's clock has shown. */
+  readonly latestMs: number;
+  /** Only the window that holds this time. */
+  readonly aroundMs?: number;
+}
+
 /** Compares the windows of one bucket with everything that was ever consumed; answers how many windows there are. */
-export async function compareUsage(
-  { repository }: Client,
-  oracle: Oracle,
-  of: { readonly entityId: string; readonly resource: string; readonly window: WindowLength; readonly latestMs: number },
-): Promise<number> {
-  const { entityId, resource, window, latestMs } = of;
-  const { items } = await repository.getUsageSnapshots({ entityId, resource, window, limit: 1000 });
+export async function compareUsage({ repository }: Client, oracle: Oracle, of: UsageOf): Promise<number> {
+  const { entityId, resource, window, latestMs, aroundMs } = of;
+  const [fromMs, untilMs] = aroundMs === undefined ? [0, Infinity] : windowAround(window, aroundMs);
+  const range = aroundMs === undefined ? {} : { start: new Date(fromMs), end: new Date(untilMs) };
+  const { items } = await repository.getUsageSnapshots({ entityId, resource, window, limit: 1000, ...range });
   const expected = oracle.usage.windows(`${entityId} ${resource}`, window);
+  const oldestMs = latestMs - KEPT_MS;
   for (const { windowStart, windowEnd, counters, requests } of items) {
+    if (windowEnd.getTime() <= oldestMs) continue;
     const sum = expected.get(windowStart.getTime());
-    if (windowEnd.getTime() <= latestMs - KEPT_MS) continue;
-    const where = `the ${window} usage of ${entityId} on ${resource} from ${windowStart.toISOString()}`;
-    if (sum === undefined || windowEnd.getTime() !== sum.endMs) throw new BrokenPromise(`${where} is of no such window`);
-    if (requests !== sum.requests) throw new BrokenPromise(`${where} counts ${requests} requests, and must count ${sum.requests}`);
-    for (const name of new Set([...Object.keys(counters), ...sum.counters.keys()])) {
+    const where = (): string => `the ${window} usage of ${entityId} on ${resource} from ${windowStart.toISOString()}`;
+    if (sum === undefined || windowEnd.getTime() !== sum.endMs) throw new BrokenPromise(`${where()} is of no such window`);
+    if (requests !== sum.requests) throw new BrokenPromise(`${where()} counts ${requests} requests, and must count ${sum.requests}`);
+    for (const name in counters) if (!sum.counters.has(name)) throw new BrokenPromise(`${where()} counts ${name}, which nobody took`);
+    for (const [name, tokens] of sum.counters) {
       const counted = tokensOf(counters, name);
-      if (counted !== (sum.counters.get(name) ?? 0))
-        throw new BrokenPromise(`${where} counts ${counted} ${name}, and must count ${sum.counters.get(name) ?? 0}`);
+      if (counted !== tokens) throw new BrokenPromise(`${where()} counts ${counted} ${name}, and must count ${tokens}`);
     }
-    expected.delete(windowStart.getTime());
   }
   for (const { startMs, endMs, requests, counters } of expected.values()) {
-    if (endMs <= latestMs - KEPT_MS || (requests === 0 && [...counters.values()].every((tokens) => tokens === 0))) continue;
+    if (startMs < fromMs || startMs >= untilMs || endMs <= oldestMs || items.some(({ windowStart }) => windowStart.getTime() === startMs))
+      continue;
+    if (requests === 0 && [...counters.values()].every((tokens) => tokens === 0)) continue;
     throw new BrokenPromise(`the ${window} usage of ${entityId} on ${resource} from ${new Date(startMs).toISOString()} is missing`);
   }
   return items.length;

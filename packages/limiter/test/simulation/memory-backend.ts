@@ -6,5 +6,5 @@ import type { Backend } from "./client.ts";
 export const memoryBackend: Backend = {
   name: "memory",
   separate: false,
-  open: (clock) => new MemoryRepository({ clock, random: seededRandom(1) }),
+  begin: () => ({ open: (clock) => new MemoryRepository({ clock, random: seededRandom(1) }) }),
 };

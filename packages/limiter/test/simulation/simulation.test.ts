@@ -1,5 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, it } from "vitest";
+import type { Clock } from "zae-limiter";
+import { MemoryRepository } from "zae-limiter/memory";
 import type { Backend } from "./client.ts";
 import { memoryBackend } from "./memory-backend.ts";
 import { runSeeds } from "./run.ts";
@@ -29,6 +31,12 @@ it("tells seed, shortest history and reason when a promise is broken", async () 
   expect(failure?.steps).toBeLessThanOrEqual(3);
 });
 
+it("follows clients that open the store for themselves, each with its own clock", async () => {
+  const { failure, situations } = await runSeeds(processes, { first: 1, count: 50 });
+  expect(failure?.story).toBeUndefined();
+  expect(situations.counts.get("skewed clocks")).toBeGreaterThan(0);
+});
+
 it("judges by an oracle that shares nothing with the code", () => {
   const folder = new URL("oracle/", import.meta.url);
   const files = readdirSync(folder);
@@ -43,12 +51,44 @@ it("judges by an oracle that shares nothing with the code", () => {
 const forgetful: Backend = {
   name: "forgetful memory",
   separate: false,
-  open: async (clock) =>
-    new Proxy(await memoryBackend.open(clock), {
-      get: (target, property) => {
-        if (property === "giveBack") return () => {};
-        const member: unknown = Reflect.get(target, property, target);
-        return typeof member === "function" ? member.bind(target) : member;
+  begin: async () => {
+    const run = await memoryBackend.begin();
+    return {
+      open: async (clock) =>
+        new Proxy(await run.open(clock), {
+          get: (target, property) => {
+            if (property === "giveBack") return () => {};
+            const member: unknown = Reflect.get(target, property, target);
+            return typeof member === "function" ? member.bind(target) : member;
+          },
+        }),
+    };
+  },
+};
+
+/** One store, behind a repository for each client that shows it the client's own clock: what a backend with processes looks like. */
+const processes: Backend = {
+  name: "memory by processes",
+  separate: true,
+  begin: () => {
+    let current: Clock | undefined;
+    const shown: Clock = { now: () => current!.now(), sleep: (ms, signal) => current!.sleep(ms, signal) };
+    let shared: MemoryRepository | undefined;
+    return {
+      open: (clock) => {
+        current = clock;
+        shared ??= new MemoryRepository({ clock: shown });
+        return new Proxy(shared, {
+          get: (target, property) => {
+            const member: unknown = Reflect.get(target, property, target);
+            if (typeof member !== "function" || property === "close") return property === "close" ? async () => {} : member;
+            return (...values: unknown[]) => {
+              current = clock;
+              return Reflect.apply(member, target, values);
+            };
+          },
+        });
       },
-    }),
+    };
+  },
 };

@@ -64,15 +64,18 @@ export interface History {
   readonly steps: readonly Step[];
 }
 
+/** The most that a client's clock is off. */
+export const LARGEST_SKEW_MS = 3000;
+
 const FEWEST_STEPS = 50;
-const MOST_STEPS = 150;
+const MOST_STEPS = 152;
 const CLIENTS = 3;
 
 /** Makes a history of chance. */
 export function makeHistory(random: Random): History {
   const startMs = pick(random, START_TIMES_MS);
   const skewed = random() < 0.4;
-  const skewsMs = Array.from({ length: CLIENTS }, () => (skewed ? whole(random, -3000, 3000) : 0));
+  const skewsMs = Array.from({ length: CLIENTS }, () => (skewed ? whole(random, -LARGEST_SKEW_MS, LARGEST_SKEW_MS) : 0));
   const count = whole(random, FEWEST_STEPS, MOST_STEPS);
   const steps = opening(random);
   while (steps.length < count) steps.push(makeStep(random));
@@ -90,7 +93,7 @@ function opening(random: Random): Step[] {
 
 function makeStep(random: Random): Step {
   const roll = random();
-  if (roll < 0.38) return makeAcquire(random);
+  if (roll < 0.34) return makeAcquire(random);
   if (roll < 0.48) return { kind: "use", lease: whole(random, 0, 9), action: makeAction(random) };
   if (roll < 0.63) return { kind: "end", lease: whole(random, 0, 9), how: pick(random, ENDINGS), faults: makeFaults(random) };
   if (roll < 0.79) return { kind: "clock", ms: clockStepMs(random) };
@@ -102,7 +105,7 @@ function makeStep(random: Random): Step {
 }
 
 const ENDINGS = ["commit", "commit", "rollback", "dispose"] as const;
-const MODES = ["fixed", "fixed", "fixed", "all", "one too many", "capacity", "more than capacity"] as const;
+const MODES = ["fixed", "fixed", "fixed", "fixed", "all", "all", "one too many", "one too many", "capacity", "more than capacity"] as const;
 
 function makeAcquire(random: Random): AcquireStep {
   const roll = random();
@@ -135,7 +138,7 @@ function makeAction(random: Random): LeaseAction {
 }
 
 function makeAmounts(random: Random): readonly AmountChoice[] {
-  return LIMIT_NAMES.filter(() => random() < 0.5).map((name) => ({
+  return LIMIT_NAMES.filter(() => random() < 0.6).map((name) => ({
     name,
     mode: pick(random, MODES),
     tokens: whole(random, 0, random() < 0.1 ? 2000 : 6),

@@ -1,7 +1,7 @@
 import { EntityExistsError, EntityNotFoundError, ValidationError, type Repository } from "zae-limiter";
 import { ManualClock } from "zae-limiter/testing";
 import { ENTITIES, LIMIT_SETS, RESOURCES } from "./cast.ts";
-import { Client, SkewedClock, type Backend } from "./client.ts";
+import { Client, SkewedClock, type Backend, type Run } from "./client.ts";
 import { compareAvailable, compareBuckets, compareUsage } from "./compare.ts";
 import { acquire, retry } from "./acquiring.ts";
 import type { HeldLease, RefusedCall } from "./held-lease.ts";
@@ -9,7 +9,7 @@ import { endLease, useLease } from "./lease-actions.ts";
 import { BrokenPromise, Oracle } from "./oracle/oracle.ts";
 import type { WindowLength } from "./oracle/oracle-usage.ts";
 import type { Situation, Situations } from "./situations.ts";
-import type { History, Step } from "./steps.ts";
+import { LARGEST_SKEW_MS, type History, type Step } from "./steps.ts";
 
 const WINDOWS: readonly WindowLength[] = ["hourly", "daily", "monthly"];
 
@@ -29,6 +29,7 @@ export class World {
   /** The bucket that was in the middle of the current step. */
   focus: { readonly entityId: string; readonly resource: string } = { entityId: "c", resource: "r" };
   #latestMs: number;
+  #run: Run | undefined;
   stepNumber = 0;
 
   constructor(options: {
@@ -42,27 +43,23 @@ export class World {
     this.#situations = options.situations;
     this.#trace = options.trace;
     this.clock = new ManualClock(options.history.startMs);
-    this.#latestMs = options.history.startMs;
+    this.#latestMs = options.history.startMs + LARGEST_SKEW_MS;
   }
 
   /** Lives through the history; throws `BrokenPromise` at the first step that breaks one. */
   async run(): Promise<void> {
-    const shared = new SkewedClock(this.clock);
-    for (const [index, skewMs] of this.#history.skewsMs.entries()) {
-      if (skewMs !== 0) this.count("skewed clocks");
-      const clock = this.#backend.separate ? new SkewedClock(this.clock) : shared;
-      const repository = this.#backend.separate || index === 0 ? await this.#open(clock, skewMs) : this.#clients[0]!.repository;
-      this.#clients.push(new Client({ index, skewMs, clock, repository }));
-    }
+    this.#run = await this.#backend.begin();
     try {
+      await this.#gather();
       for (const step of this.#history.steps) {
         this.stepNumber += 1;
         await this.#take(step);
-        await this.#compare();
+        await this.#compare(step);
       }
       await this.#compareAllUsage();
     } finally {
       for (const repository of this.#repositories) await repository.close();
+      await this.#run.end?.();
     }
   }
 
@@ -96,9 +93,19 @@ export class World {
     this.#clients[index] = new Client({ index, skewMs, clock, repository });
   }
 
+  async #gather(): Promise<void> {
+    const shared = new SkewedClock(this.clock);
+    for (const [index, skewMs] of this.#history.skewsMs.entries()) {
+      if (skewMs !== 0) this.count("skewed clocks");
+      const clock = this.#backend.separate ? new SkewedClock(this.clock) : shared;
+      const repository = this.#backend.separate || index === 0 ? await this.#open(clock, skewMs) : this.#clients[0]!.repository;
+      this.#clients.push(new Client({ index, skewMs, clock, repository }));
+    }
+  }
+
   async #open(clock: SkewedClock, skewMs: number): Promise<Repository> {
     clock.skewMs = skewMs;
-    const repository = await this.#backend.open(clock);
+    const repository = await this.#run!.open(clock);
     this.#repositories.push(repository);
     return repository;
   }
@@ -132,7 +139,7 @@ export class World {
     this.count(ms > 0 ? "clock step forward" : "clock step backward");
     if (ms > 86_400_000) this.count("clock step of more than a day");
     this.clock.set(this.clock.now() + ms);
-    this.#latestMs = Math.max(this.#latestMs, this.clock.now());
+    this.#latestMs = Math.max(this.#latestMs, this.clock.now() + LARGEST_SKEW_MS);
   }
 
   async #configure(step: Extract<Step, { kind: "set limits" | "delete limits" }>): Promise<void> {
@@ -190,31 +197,36 @@ export class World {
     return client;
   }
 
-  /** After every step: all balances, what the bucket in focus shows, and one of its windows in turn. */
-  async #compare(): Promise<void> {
+  /**
+   * After every step: all balances, what the bucket in focus shows, and what one of its windows, in turn, counts now. A step that writes
+   * to no bucket is followed by a look at the entity in focus alone: the next step that does write looks at all of them again.
+   */
+  async #compare({ kind }: Step): Promise<void> {
     const client = this.#anyone();
-    const debts = await compareBuckets(client, this.oracle, client.now());
+    const { entityId, resource } = this.focus;
+    const isQuiet = QUIET_STEPS.has(kind);
+    const debts = await compareBuckets(client, this.oracle, isQuiet ? [entityId] : ENTITIES);
     if (debts > 0) this.count("bucket in debt");
-    await compareAvailable(client, this.oracle, this.focus.entityId, this.focus.resource);
-    await this.#compareUsage(client, this.focus.entityId, this.focus.resource, WINDOWS[this.stepNumber % WINDOWS.length]!);
+    await compareAvailable(client, this.oracle, entityId, resource);
+    if (isQuiet) return;
+    const window = WINDOWS[this.stepNumber % WINDOWS.length]!;
+    await compareUsage(client, this.oracle, { entityId, resource, window, latestMs: this.#latestMs, aroundMs: client.now() });
   }
 
   async #compareAllUsage(): Promise<void> {
     for (const entityId of ENTITIES) {
       for (const resource of RESOURCES) {
-        for (const window of WINDOWS) await this.#compareUsage(this.#anyone(), entityId, resource, window);
+        for (const window of WINDOWS) {
+          const windows = await compareUsage(this.#anyone(), this.oracle, { entityId, resource, window, latestMs: this.#latestMs });
+          if (windows > 1) this.count("usage in several windows");
+        }
       }
     }
   }
-
-  async #compareUsage(client: Client, entityId: string, resource: string, window: WindowLength): Promise<void> {
-    const windows = await compareUsage(client, this.oracle, { entityId, resource, window, latestMs: this.#latestMs + LARGEST_SKEW_MS });
-    if (windows > 1) this.count("usage in several windows");
-  }
 }
 
+const QUIET_STEPS: ReadonlySet<Step["kind"]> = new Set(["clock", "crash", "set limits", "delete limits", "create entity"]);
 const LEVELS = ["entity and resource", "entity", "resource", "system"] as const;
-const LARGEST_SKEW_MS = 3000;
 
 function nameOfError(error: unknown): string {
   if (error instanceof EntityExistsError) return "EntityExistsError";

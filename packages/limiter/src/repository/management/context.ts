@@ -33,15 +33,15 @@ export function auditEvent(
   const timeMs = nowMs(context);
   const { entityId, action, resource, details = {} } = event;
   const principal = event.principal === undefined ? context.principal : checkPrincipal(event.principal);
-  return {
+  return Object.freeze({
     eventId: ulid(timeMs, nextSequence(timeMs), context.random),
     timestamp: new Date(timeMs),
     entityId,
     action,
     principal,
     resource,
-    details,
-  };
+    details: Object.freeze(details),
+  });
 }
 
 let lastTimeMs = 0;

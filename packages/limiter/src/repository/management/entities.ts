@@ -12,8 +12,8 @@ export async function createEntity(context: Context, entityId: string, options: 
   if (parentId === id) throw new ValidationError("parentId", id, "an entity cannot be its own parent");
   if (typeof cascade !== "boolean") throw new ValidationError("cascade", cascade, "must be true or false");
   const name = options.name === undefined ? id : entityName(options.name);
-  const metadata = options.metadata === undefined ? {} : entityMetadata(options.metadata);
-  const entity: Entity = { id, name, parentId, cascade, metadata, createdAt: new Date(nowMs(context)) };
+  const metadata = entityMetadata(options.metadata === undefined ? {} : options.metadata);
+  const entity: Entity = Object.freeze({ id, name, parentId, cascade, metadata, createdAt: new Date(nowMs(context)) });
   const details = { name, ...(parentId !== undefined && { parentId }), cascade, metadata };
   await context.data.entities.create(entity, auditEvent(context, { entityId: id, action: "entity_created", principal, details }));
   return entity;

@@ -63,14 +63,16 @@ export async function purgeNamespace(
 }
 
 /** What is stored when nothing is stored. */
-export const NO_PROVISIONER_STATE: ProvisionerState = {
-  managedSystem: false,
-  managedResources: [],
-  managedEntities: {},
-  lastApplied: undefined,
-  appliedHash: undefined,
-  revision: 0,
-};
+export function noProvisionerState(): ProvisionerState {
+  return {
+    managedSystem: false,
+    managedResources: [],
+    managedEntities: {},
+    lastApplied: undefined,
+    appliedHash: undefined,
+    revision: 0,
+  };
+}
 
 export async function putProvisionerState(context: Context, state: ProvisionerState): Promise<void> {
   const stored = await context.data.provisioner.put({ ...state, revision: state.revision + 1 }, state.revision);

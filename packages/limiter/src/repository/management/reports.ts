@@ -1,4 +1,4 @@
-import type { AuditEvent } from "../../core/audit.ts";
+import { resourceAuditId, SYSTEM_AUDIT_ID, type AuditEvent } from "../../core/audit.ts";
 import { MILLI } from "../../core/amounts.ts";
 import { balanceMilli, ceilingMilli, consumedMilli, storedMilli } from "../../core/bucket.ts";
 import { ValidationError } from "../../core/errors.ts";
@@ -61,8 +61,15 @@ export async function getUsageSummary(context: Context, query: UsageQuery): Prom
 }
 
 export async function getAuditEvents(context: Context, entityId: string, paging: Paging): Promise<Page<AuditEvent>> {
-  const id = typeof entityId === "string" && entityId.startsWith("$") ? entityId : checkEntityId(entityId);
-  return pageOf(await context.data.audit.events(id, keyPage(paging)), (event) => event);
+  return pageOf(await context.data.audit.events(auditId(entityId), keyPage(paging)), (event) => event);
+}
+
+/** An entity, or one of the pseudo entities that the other levels are filed under. */
+function auditId(value: string): string {
+  if (value === SYSTEM_AUDIT_ID) return value;
+  const prefix = resourceAuditId("");
+  const isResource = typeof value === "string" && value.startsWith(prefix);
+  return isResource ? resourceAuditId(resourceName(value.slice(prefix.length), "entityId")) : checkEntityId(value);
 }
 
 function bucketStates({ entityId, resource, shard, shardCount, bucket }: StoredBucket, timeMs: number): readonly BucketState[] {

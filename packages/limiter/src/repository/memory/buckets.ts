@@ -22,7 +22,7 @@ import { Cell, MeteredCell, type Terms } from "./cell.ts";
 import type { MemoryUsage } from "./usage.ts";
 
 /** Below this many buckets nothing is forgotten: they cost about 2 MB. */
-const FORGET_ABOVE = 10_000;
+export const FORGET_ABOVE = 10_000;
 
 /** Buckets that each new one looks at: two, so that forgetting outpaces creation. */
 const SWEPT_PER_BUCKET = 2;
@@ -53,6 +53,8 @@ interface Surroundings {
   /** Undefined when usage is not recorded. */
   readonly usage: MemoryUsage | undefined;
   readonly nowMs: () => number;
+  /** The number of buckets above which full ones are forgotten. */
+  readonly forgetAbove: number;
   /** Throws when the namespace does not serve any more. */
   readonly assertActive: () => void;
 }
@@ -234,7 +236,7 @@ export class MemoryBuckets implements BucketStore {
     const cell = usage === undefined ? new Cell(bucket, terms) : new MeteredCell(bucket, terms, usage.meter(entityId, resource));
     cells.set(entityId, cell);
     this.#count += 1;
-    if (this.#count > FORGET_ABOVE) this.#unswept += SWEPT_PER_BUCKET;
+    if (this.#count > this.#surroundings.forgetAbove) this.#unswept += SWEPT_PER_BUCKET;
     return cell;
   }
 

@@ -13,7 +13,7 @@ export interface Terms {
 
 /**
  * A bucket in place. Keys are what a limiter has most of, so a cell is one small object and one array of numbers: the three of each
- * limit, then the stamp. With two limits a key takes 220 bytes of heap, its own text included; a bucket beside the cell and a stamp of
+ * limit, then the stamp. With two limits a key takes 230 bytes of heap, its own text included; a bucket beside the cell and a stamp of
  * its own took 305.
  */
 export class Cell implements OwnedBucket {

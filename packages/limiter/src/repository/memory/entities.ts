@@ -51,7 +51,7 @@ export class MemoryEntities implements EntityStore {
     if (recordsDeleted === 0) throw new EntityNotFoundError(entityId);
     this.#entities.delete(entityId);
     if (entity?.parentId !== undefined) this.#children.get(entity.parentId)?.delete(entityId);
-    this.#audit.add({ ...event, details: { ...event.details, recordsDeleted } });
+    this.#audit.add(Object.freeze({ ...event, details: Object.freeze({ ...event.details, recordsDeleted }) }));
   }
 
   clear(): number {

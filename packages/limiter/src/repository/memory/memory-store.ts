@@ -3,7 +3,7 @@ import { DEFAULT_RETENTION_DAYS } from "../management/limits.ts";
 import type { BackendCapabilities, RepositoryStatistics, VersionRecord } from "../repository.ts";
 import type { NamespaceData, PolicySource, Store } from "../store.ts";
 import { MemoryAudit } from "./audit.ts";
-import { MemoryBuckets } from "./buckets.ts";
+import { FORGET_ABOVE, MemoryBuckets } from "./buckets.ts";
 import { MemoryEntities } from "./entities.ts";
 import { MemoryLimits } from "./limits.ts";
 import { MemoryNamespaces, MemoryProvisioner } from "./namespaces.ts";
@@ -23,10 +23,12 @@ export class MemoryStore implements Store {
   readonly #data = new Map<string, MemoryData>();
   readonly #nowMs: () => number;
   readonly #recordUsage: boolean;
+  readonly #forgetAbove: number;
 
-  constructor(options: { readonly nowMs: () => number; readonly recordUsage: boolean }) {
+  constructor(options: { readonly nowMs: () => number; readonly recordUsage: boolean; readonly forgetAbove?: number }) {
     this.#nowMs = options.nowMs;
     this.#recordUsage = options.recordUsage;
+    this.#forgetAbove = options.forgetAbove ?? FORGET_ABOVE;
     this.capabilities = {
       auditLogging: true,
       usageSnapshots: options.recordUsage,
@@ -71,6 +73,7 @@ export class MemoryStore implements Store {
       entities: { get: (id) => entities.get(id) },
       usage: this.#recordUsage ? usage : undefined,
       nowMs,
+      forgetAbove: this.#forgetAbove,
       assertActive,
     });
     const entities = new MemoryEntities(audit, [limits, buckets]);

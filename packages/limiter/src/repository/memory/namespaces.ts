@@ -21,7 +21,7 @@ export class MemoryNamespaces implements NamespaceStore {
     if (held !== undefined) return { namespaceId: held, created: false };
     let namespaceId = newId();
     while (this.#byId.has(namespaceId)) namespaceId = newId();
-    this.#byId.set(namespaceId, { name, namespaceId, status: "active", createdAt: new Date(nowMs), deletedAt: undefined });
+    this.#put({ name, namespaceId, status: "active", createdAt: new Date(nowMs), deletedAt: undefined });
     this.#active.set(name, namespaceId);
     return { namespaceId, created: true };
   }
@@ -43,7 +43,7 @@ export class MemoryNamespaces implements NamespaceStore {
     const info = this.byName(name);
     if (info === undefined) return undefined;
     this.#active.delete(name);
-    this.#byId.set(info.namespaceId, { ...info, status: "deleted", deletedAt: new Date(nowMs) });
+    this.#put({ ...info, status: "deleted", deletedAt: new Date(nowMs) });
     return info.namespaceId;
   }
 
@@ -54,7 +54,7 @@ export class MemoryNamespaces implements NamespaceStore {
     if (this.#active.has(info.name))
       throw new NamespaceStateError(info.name, "active", "the name was registered again; delete that namespace first");
     this.#active.set(info.name, namespaceId);
-    this.#byId.set(namespaceId, { ...info, status: "active", deletedAt: undefined });
+    this.#put({ ...info, status: "active", deletedAt: undefined });
     return info.name;
   }
 
@@ -68,14 +68,19 @@ export class MemoryNamespaces implements NamespaceStore {
     options.onProgress?.(count);
     return true;
   }
+
+  #put(info: NamespaceInfo): void {
+    this.#byId.set(info.namespaceId, Object.freeze(info));
+  }
 }
 
 /** The state of declared limits. */
 export class MemoryProvisioner implements ProvisionerStore {
   #state: ProvisionerState | undefined;
 
+  /** A copy, as any other store would give: what a caller does with it stays with the caller. */
   get(): ProvisionerState | undefined {
-    return this.#state;
+    return structuredClone(this.#state);
   }
 
   put(state: ProvisionerState, expected: number): boolean {

@@ -46,13 +46,16 @@ export class MemoryUsage implements UsageStore {
 
   /** The meter of an entity and a resource; a bucket keeps it at hand. */
   meter(entityId: string, resource: string): Meter {
-    const meters = this.#meters.get(resource) ?? new Map<string, Meter>();
-    this.#meters.set(resource, meters);
-    const held = meters.get(entityId);
+    const held = this.#meters.get(resource)?.get(entityId);
     if (held !== undefined) return held;
-    const meter = { entityId, resource, hourStartMs: -Infinity, requests: 0, names: NO_NAMES, totals: [], rows: undefined };
-    meters.set(entityId, meter);
+    const meter: Meter = { entityId, resource, hourStartMs: -Infinity, requests: 0, names: NO_NAMES, totals: [], rows: undefined };
+    this.#keep(meter);
     return meter;
+  }
+
+  /** How many meters are held. */
+  get size(): number {
+    return [...this.#meters.values()].reduce((sum, meters) => sum + meters.size, 0);
   }
 
   /** Counts a change in the hour in which it is written; a give-back counts negative. */
@@ -93,6 +96,7 @@ export class MemoryUsage implements UsageStore {
 
   #turnHour(meter: Meter, nowMs: number): void {
     this.#flush(meter);
+    this.#keep(meter);
     meter.hourStartMs = windowStartMs("hourly", nowMs);
     for (let count = 0; count < SWEPT_PER_FLUSH; count += 1) {
       const { value, done } = this.#sweep.next();
@@ -128,9 +132,28 @@ export class MemoryUsage implements UsageStore {
     meter.totals = [];
   }
 
+  /** A bucket may hold a meter that was dropped because all of its windows were old; it comes back with its next hour. */
+  #keep(meter: Meter): void {
+    const meters = this.#meters.get(meter.resource) ?? new Map<string, Meter>();
+    this.#meters.set(meter.resource, meters);
+    meters.set(meter.entityId, meter);
+  }
+
   #dropOld(meter: Meter): void {
-    const oldestMs = this.#nowMs() - this.#retentionDays() * DAY_MS;
+    const nowMs = this.#nowMs();
+    const isOver = nowMs >= windowEndMs("hourly", meter.hourStartMs);
+    if (isOver) this.#flush(meter);
+    const oldestMs = nowMs - this.#retentionDays() * DAY_MS;
     for (const [key, row] of meter.rows ?? []) if (windowEndMs(row.window, row.startMs) <= oldestMs) meter.rows?.delete(key);
+    const isEmpty = (meter.rows?.size ?? 0) === 0 && meter.names.length === 0 && meter.requests === 0;
+    // The current hour's meter stays: its bucket counts in it without asking.
+    if (isEmpty && isOver) this.#forget(meter);
+  }
+
+  #forget({ entityId, resource }: Meter): void {
+    const meters = this.#meters.get(resource);
+    meters?.delete(entityId);
+    if (meters?.size === 0) this.#meters.delete(resource);
   }
 }
 

@@ -172,8 +172,9 @@ export const acquireTopic: Topic = (test) => {
     assert.deepEqual(await footprint(world.repository), charged);
   });
 
-  test("a store that answers is available", async (world) => {
+  test("a store that answers is available, and counts what it does", async (world) => {
     assert.equal(await world.repository.ping(), true);
+    for (const [name, count] of Object.entries(world.repository.getStatistics())) assert.ok(Number.isInteger(count) && count >= 0, name);
     assert.equal(await world.limiter.isAvailable(), true);
   });
 };

@@ -108,6 +108,12 @@ export const auditTopic: Topic = (test) => {
     assert.ok(!(await actions(repository)).includes("limits_deleted"));
   });
 
+  test("asks for events of an entity or of a level, and of nothing else", async ({ repository }) => {
+    assert.deepEqual((await repository.getAuditEvents("$RESOURCE:models/gpt-4:latest")).items, []);
+    for (const id of ["$", "$OTHER", "$SYSTEM\n", "$RESOURCE:", "$RESOURCE:a#b", "$RESOURCE:a\n"])
+      await failsWith(ValidationError, () => repository.getAuditEvents(id), JSON.stringify(id));
+  });
+
   test("what is refused is not recorded", async ({ repository }) => {
     if (!repository.capabilities.auditLogging) return;
     await failsWith(ValidationError, () => repository.setLimits(KEY, []));

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { RateLimiterUnavailable } from "../../core/errors.ts";
 import { Limit } from "../../core/limit.ts";
-import { call, failsWith, KEY, left, RPM, take, TPM } from "./calls.ts";
+import { RateLimiter } from "../../limiter/rate-limiter.ts";
+import { call, failsWith, KEY, left, MODEL, RPM, take, TPM } from "./calls.ts";
+import { lateAnswers } from "./late-answers.ts";
 import { watch } from "./watch.ts";
 import type { Topic, World } from "./world.ts";
 
@@ -35,6 +37,26 @@ export const cancellationTopic: Topic = (test) => {
     lease.settle({ tpm: 10 });
     await lease.commit();
     assert.deepEqual(await left(world), { rpm: 99, tpm: 990 });
+  });
+
+  test("what is granted to a waiting call while it is aborted, or its limiter closed, goes back", async (world) => {
+    await world.repository.setSystemDefaults([RPM]);
+    const late = lateAnswers(world.repository);
+    const limiter = new RateLimiter({ repository: late.repository });
+    const abort = new AbortController();
+    const reason = new Error("the user left");
+    late.hold();
+    const aborted = watch(limiter.acquire(call({ rpm: 10 }, { waitUpToMs: 5000, signal: abort.signal })));
+    const closed = watch(limiter.acquire(call({ rpm: 10 }, { waitUpToMs: 5000, resource: "search" })));
+    await world.pass(0);
+    assert.deepEqual(await left(world), { rpm: 90 }, "the store has granted already");
+    abort.abort(reason);
+    await limiter.close();
+    late.release();
+    await world.pass(0);
+    assert.equal(aborted.reason, reason);
+    assert.ok(closed.reason instanceof RateLimiterUnavailable);
+    for (const resource of [MODEL, "search"]) assert.deepEqual(await left(world, KEY, resource), { rpm: 100 });
   });
 
   test("closing the limiter ends waiting calls and refuses new ones; the repository stays open", async (world) => {

@@ -10,6 +10,7 @@ import { cascadeTopic } from "./cascade.ts";
 import { configurationTopic } from "./configuration.ts";
 import { debtTopic } from "./debt.ts";
 import { entitiesTopic } from "./entities.ts";
+import { leaseEndsTopic } from "./lease-ends.ts";
 import { leasesTopic } from "./leases.ts";
 import { listingsTopic } from "./listings.ts";
 import { namespacesTopic } from "./namespaces.ts";
@@ -34,6 +35,7 @@ export interface TestRunner {
 const TOPICS: Readonly<Record<string, Topic>> = {
   "acquires and refusals": acquireTopic,
   leases: leasesTopic,
+  "ends of leases": leaseEndsTopic,
   debt: debtTopic,
   cascade: cascadeTopic,
   "several resources": severalResourcesTopic,

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import { LeaseExpiredError, ValidationError } from "../../core/errors.ts";
+import { ValidationError } from "../../core/errors.ts";
 import { Limit } from "../../core/limit.ts";
 import { RateLimitExceeded } from "../../core/refusal.ts";
 import { call, failsWith, KEY, left, MODEL, RPM, take, TPM } from "./calls.ts";
 import type { Topic } from "./world.ts";
 
-/** Promise 4: a lease ends once, writes what the work really cost, and gives back what was not used. */
+/** Promise 4: a lease writes what the work really cost, and gives back what was not used. */
 export const leasesTopic: Topic = (test) => {
   test("commits when the work returns, and hands its result on", async (world) => {
     await world.repository.setSystemDefaults([RPM, TPM]);
@@ -124,40 +124,6 @@ export const leasesTopic: Topic = (test) => {
     await undone.consume({ tpm: 200, rpm: 4 });
     await undone.rollback();
     assert.deepEqual(await left(world), { rpm: 99, tpm: 750 });
-  });
-
-  test("leases of one bucket end independently, in any order", async (world) => {
-    await world.repository.setSystemDefaults([RPM]);
-    const leases = await Promise.all([10, 20, 30].map((rpm) => world.limiter.acquire(call({ rpm }))));
-    await leases[1]!.rollback();
-    leases[2]!.settle({ rpm: 5 });
-    await Promise.all([leases[2]!.commit(), leases[0]!.commit()]);
-    assert.deepEqual(await left(world), { rpm: 85 });
-  });
-
-  test("an ended lease says so, whatever is asked of it, and its disposal does nothing", async (world) => {
-    await world.repository.setSystemDefaults([RPM]);
-    for (const end of ["commit", "rollback"] as const) {
-      const lease = await world.limiter.acquire(call({ rpm: 1 }));
-      const part = lease.resourceLease(MODEL);
-      await lease[end]();
-      const uses: (() => unknown)[] = [
-        () => lease.consume({ rpm: 1 }),
-        () => lease.adjust({ rpm: 1 }),
-        () => lease.release({ rpm: 1 }),
-        () => lease.settle({ rpm: 1 }),
-        () => lease.consumed,
-        () => lease.resources,
-        () => lease.resourceLease(MODEL),
-        () => lease.commit(),
-        () => lease.rollback(),
-        () => part.adjust({ rpm: 1 }),
-        () => part.consumed,
-      ];
-      for (const use of uses) await failsWith(LeaseExpiredError, use, `${use.toString()} after ${end}`);
-      await lease[Symbol.asyncDispose]();
-    }
-    assert.deepEqual(await left(world), { rpm: 99 });
   });
 
   test("what the caller does with its own objects later changes nothing", async (world) => {

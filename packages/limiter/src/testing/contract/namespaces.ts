@@ -145,6 +145,17 @@ export const namespacesTopic: Topic = (test) => {
     assert.ok(!(await repository.listOrphanNamespaces()).some(({ name }) => name === "tenant-a"));
   });
 
+  test("a purge that is aborted can be taken up again", async ({ repository }) => {
+    const { namespaceId } = await tenantOf(repository, "tenant-a");
+    await repository.deleteNamespace("tenant-a");
+    const reason = new Error("not now");
+    const purge = (): Promise<void> => repository.purgeNamespace(namespaceId, { signal: AbortSignal.abort(reason) });
+    assert.equal(await failsWith(Error, purge), reason);
+    assert.ok((await repository.listOrphanNamespaces()).some((orphan) => orphan.namespaceId === namespaceId));
+    await repository.purgeNamespace(namespaceId);
+    assert.ok(!(await repository.listOrphanNamespaces()).some((orphan) => orphan.namespaceId === namespaceId));
+  });
+
   test("a purge removes everything, tells how much, and only of a deleted namespace", async (world) => {
     const { repository } = world;
     const tenant = await tenantOf(repository, "tenant-a");

@@ -39,6 +39,14 @@ export const overridesTopic: Topic = (test) => {
     }
   });
 
+  test("a call that is refused by its own limits takes nothing from the bucket", async (world) => {
+    await world.repository.setSystemDefaults([RPM]);
+    await take(world, { rpm: 50 });
+    await refusalOf(world.limiter, call({ rpm: 10 }, { limits: [Limit.perMinute("rpm", 5)] }));
+    await world.limiter.check(call({ rpm: 1 }, { limits: [Limit.perMinute("rpm", 5)] }));
+    assert.deepEqual(await left(world), { rpm: 50 });
+  });
+
   test("a name that only the override has starts full once, also when it comes and goes", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
     const limits = [RPM, Limit.perHour("special", 3)];

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { ValidationError } from "../../core/errors.ts";
+import { Limit } from "../../core/limit.ts";
 import { failsWith } from "./calls.ts";
 import type { Topic } from "./world.ts";
 
@@ -50,6 +51,27 @@ export const recordsTopic: Topic = (test) => {
     assert.equal((await repository.getProvisionerState()).revision, 0);
   });
 
+  test("what a caller does with an answer does not change what is stored", async ({ repository }) => {
+    await repository.createEntity("key-1", { metadata: { plan: "gold" } });
+    await repository.putProvisionerState({ ...(await repository.getProvisionerState()), managedResources: ["gpt-4"] });
+    await repository.registerNamespace("tenant-a");
+    await repository.setSystemDefaults([Limit.perMinute("rpm", 10)]);
+    const reads: readonly (() => Promise<unknown>)[] = [
+      () => repository.getEntity("key-1"),
+      () => repository.getProvisionerState(),
+      () => repository.getNamespace("tenant-a"),
+      () => repository.getSystemDefaults(),
+      async () => (await repository.listEntities()).items,
+      async () => (await repository.getAuditEvents("key-1")).items,
+      async () => (await repository.namespace("tenant-a")).getProvisionerState(),
+    ];
+    for (const read of reads) {
+      const before = structuredClone(await read());
+      spoil(await read());
+      assert.deepEqual(await read(), before, read.toString());
+    }
+  });
+
   test("the version record reads back, and its omitted parts are empty", async ({ repository, clock }) => {
     await repository.setVersionRecord({ schemaVersion: "1.0.0", lambdaVersion: "0.2.0", clientMinVersion: "0.1.0", updatedBy: "ops" });
     assert.deepEqual(await repository.getVersionRecord(), {
@@ -66,3 +88,12 @@ export const recordsTopic: Topic = (test) => {
     assert.equal((await repository.getVersionRecord())?.schemaVersion, "1.1.0");
   });
 };
+
+/** Overwrites whatever can be overwritten in an answer; a frozen one cannot. */
+function spoil(answer: unknown): void {
+  if (typeof answer !== "object" || answer === null || answer instanceof Date) return;
+  for (const value of Object.values(answer)) spoil(value);
+  if (Object.isFrozen(answer)) return;
+  if (Array.isArray(answer)) answer.length = 0;
+  else for (const key of Object.keys(answer)) Reflect.set(answer, key, "spoiled");
+}

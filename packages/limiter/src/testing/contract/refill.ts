@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Limit } from "../../core/limit.ts";
 import { seededRandom } from "../seeded-random.ts";
-import { call, fits, grants, KEY, left, take } from "./calls.ts";
+import { call, fits, grants, KEY, left, MODEL, take } from "./calls.ts";
 import type { Topic } from "./world.ts";
 
 /** Promise 5: refill is exact, and time that goes backwards mints nothing. */
@@ -32,7 +32,7 @@ export const refillTopic: Topic = (test) => {
     for (const entityId of ["often", "once"]) assert.deepEqual(await left(world, entityId), { rpm: 7 }, entityId);
   });
 
-  test("every decision agrees with exact fractions over a long random history", async (world) => {
+  test("every decision and every waiting time agrees with exact fractions over a long random history", async (world) => {
     const limit = Limit.custom({ name: "n", capacity: 17, refillAmount: 13, refillPeriodSeconds: 7 });
     await world.repository.setSystemDefaults([limit]);
     const random = seededRandom(24);
@@ -45,7 +45,10 @@ export const refillTopic: Topic = (test) => {
       if (balance > 17n * 7000n) balance = 17n * 7000n;
       const wanted = Math.floor(random() * 6);
       const expected = BigInt(wanted) * 7000n <= balance;
-      assert.equal(await fits(world, { n: wanted }), expected, `step ${step}: ${wanted} of ${balance}/7000`);
+      const waitMs = expected ? 0n : (BigInt(wanted) * 7000n - balance + 12n) / 13n;
+      const what = `step ${step}: ${wanted} of ${balance}/7000`;
+      assert.equal(await world.limiter.timeUntilAvailable(KEY, MODEL, { n: wanted }), Number(waitMs) / 1000, what);
+      assert.equal(await fits(world, { n: wanted }), expected, what);
       if (expected) balance -= BigInt(wanted) * 7000n;
     }
   });
@@ -88,6 +91,23 @@ export const refillTopic: Topic = (test) => {
     assert.equal(await grants(world, { rps: 1 }, 20), 10);
   });
 
+  test("what a clock behind takes does not let the same time be earned again [W-50]", async (world) => {
+    await world.repository.setSystemDefaults([Limit.perSecond("rps", 10, { burst: 100 })]);
+    const startMs = world.clock.now();
+    await take(world, { rps: 50 });
+    for (let count = 0; count < 20; count += 1) {
+      world.clock.set(startMs - 5000);
+      await take(world, { rps: 1 });
+      world.clock.set(startMs);
+      await take(world, { rps: 1 });
+    }
+    world.clock.set(startMs - 5000);
+    await world.limiter.acquire(call({ rps: 5 }), (lease) => lease.release({ rps: 5 }));
+    world.clock.set(startMs);
+    assert.deepEqual(await left(world), { rps: 10 });
+    assert.equal(await grants(world, { rps: 1 }, 100), 10);
+  });
+
   test("two clocks that differ by seconds earn no more than one [W-50]", async (world) => {
     await world.repository.setSystemDefaults([Limit.perMinute("rpm", 60)]);
     const startMs = world.clock.now();
@@ -107,7 +127,7 @@ export const refillTopic: Topic = (test) => {
     world.clock.set(startMs + 3000);
     await take(world, { rps: 10 });
     world.clock.set(startMs);
-    assert.equal(await world.limiter.timeUntilAvailable(KEY, "gpt-4", { rps: 1 }), 3.1);
+    assert.equal(await world.limiter.timeUntilAvailable(KEY, MODEL, { rps: 1 }), 3.1);
     assert.deepEqual(await left(world), { rps: 0 });
   });
 
@@ -119,6 +139,14 @@ export const refillTopic: Topic = (test) => {
       assert.deepEqual(await left(world), { rps: 15 });
     }
     assert.equal(await grants(world, { rps: 1 }, 40), 15);
+  });
+
+  test("a bucket that is full carries no fraction into what it earns next", async (world) => {
+    await world.repository.setSystemDefaults([Limit.custom({ name: "n", capacity: 1, refillAmount: 1, refillPeriodSeconds: 7 })]);
+    await take(world, { n: 1 });
+    await world.pass(7003);
+    await take(world, { n: 1 });
+    assert.equal(await world.limiter.timeUntilAvailable(KEY, MODEL, { n: 1 }), 7);
   });
 
   test("the largest limits count as exactly as small ones", async (world) => {

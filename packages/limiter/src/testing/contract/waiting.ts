@@ -3,8 +3,8 @@ import { ValidationError } from "../../core/errors.ts";
 import { Limit } from "../../core/limit.ts";
 import { RateLimitExceeded } from "../../core/refusal.ts";
 import { RateLimiter } from "../../limiter/rate-limiter.ts";
-import type { Repository } from "../../repository/repository.ts";
 import { call, failsWith, fits, KEY, left, RPM, take } from "./calls.ts";
+import { lateAnswers } from "./late-answers.ts";
 import { watch } from "./watch.ts";
 import type { Topic, World } from "./world.ts";
 
@@ -88,6 +88,18 @@ export const waitingTopic: Topic = (test) => {
     assert.equal(waiting.state, "fulfilled");
   });
 
+  test("calls that wait for the same resources in another order do not block each other", async (world) => {
+    await exhausted(world);
+    await take(world, { rps: 10 }, { resource: "search" });
+    const request = { waitUpToMs: 5000 };
+    const first = watch(world.limiter.acquire(call({ rps: 10 }, { ...request, also: { search: { rps: 10 } } })));
+    const second = watch(world.limiter.acquire(call({ rps: 5 }, { ...request, resource: "search", also: { "gpt-4": { rps: 5 } } })));
+    await world.pass(1000);
+    assert.deepEqual([first.state, second.state], ["fulfilled", "pending"]);
+    await world.pass(500);
+    assert.equal(second.state, "fulfilled");
+  });
+
   test("what goes back wakes who waits for it", async (world) => {
     await world.repository.setSystemDefaults([Limit.perHour("rph", 10)]);
     const lease = await world.limiter.acquire(call({ rph: 10 }));
@@ -103,18 +115,14 @@ export const waitingTopic: Topic = (test) => {
 
   test("what goes back while a waiting call is being decided wakes it too", async (world) => {
     await world.repository.setSystemDefaults([Limit.perHour("rph", 10)]);
-    let isHeld = false;
-    const gate = new AbortController();
-    const opened = new Promise<void>((resolve) => gate.signal.addEventListener("abort", () => resolve()));
-    const repository = answeringLate(world.repository, () => (isHeld ? opened : undefined));
-    const limiter = new RateLimiter({ repository });
+    const late = lateAnswers(world.repository);
+    const limiter = new RateLimiter({ repository: late.repository });
     const lease = await limiter.acquire(call({ rph: 10 }));
-    isHeld = true;
+    late.hold();
     const waiting = watch(limiter.acquire(call({ rph: 3 }, { waitUpToMs: 3_600_000 })));
     await world.pass(0);
     await lease.rollback();
-    isHeld = false;
-    gate.abort();
+    late.release();
     await world.pass(0);
     assert.equal(waiting.state, "fulfilled");
   });
@@ -143,18 +151,4 @@ export const waitingTopic: Topic = (test) => {
 async function exhausted(world: World): Promise<void> {
   await world.repository.setSystemDefaults([Limit.perSecond("rps", 10)]);
   await take(world, { rps: 10 });
-}
-
-/** A store that decides at once, but whose answers to `consume` are held up on their way back. */
-function answeringLate(repository: Repository, heldUp: () => Promise<void> | undefined): Repository {
-  return new Proxy(repository, {
-    get(target, property) {
-      if (property !== "consume") return Reflect.get(target, property, target) as unknown;
-      return async (...values: Parameters<Repository["consume"]>) => {
-        const answer = await target.consume(...values);
-        await heldUp();
-        return answer;
-      };
-    },
-  });
 }

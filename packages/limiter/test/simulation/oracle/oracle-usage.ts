@@ -11,49 +11,58 @@ export interface WindowSum {
 /** The three lengths of windows, in UTC. */
 export type WindowLength = "hourly" | "daily" | "monthly";
 
-interface UsageEvent {
-  readonly atMs: number;
-  readonly tokens: Tokens;
-  readonly requests: number;
-}
+type Windows = Readonly<Record<WindowLength, Map<number, WindowSum>>>;
 
-/** Promise 8: every change of consumption, with the time at which it was written, and nothing else. Sums are made when asked for. */
+const NO_WINDOWS: ReadonlyMap<number, WindowSum> = new Map();
+
+/** Promise 8: every change of consumption, summed by the time at which it was written. */
 export class OracleUsage {
-  readonly #events = new Map<string, UsageEvent[]>();
+  readonly #windows = new Map<string, Windows>();
 
   record(bucketKey: string, atMs: number, tokens: Tokens, requests: number): void {
-    const events = this.#events.get(bucketKey);
-    const event = { atMs, tokens, requests };
-    if (events === undefined) this.#events.set(bucketKey, [event]);
-    else events.push(event);
-  }
-
-  /** The windows of one bucket, by their start. */
-  windows(bucketKey: string, length: WindowLength): Map<number, WindowSum> {
-    const sums = new Map<number, WindowSum>();
-    for (const { atMs, tokens, requests } of this.#events.get(bucketKey) ?? []) {
-      const [startMs, endMs] = windowAround(length, atMs);
+    const windows = this.#windows.get(bucketKey) ?? { hourly: new Map(), daily: new Map(), monthly: new Map() };
+    this.#windows.set(bucketKey, windows);
+    for (const [length, startMs, endMs] of windowsAround(atMs)) {
+      const sums = windows[length];
       const sum = sums.get(startMs) ?? { startMs, endMs, requests: 0, counters: new Map<string, number>() };
       sums.set(startMs, sum);
       sum.requests += requests;
       for (const name in tokens) sum.counters.set(name, (sum.counters.get(name) ?? 0) + tokens[name]!);
     }
-    return sums;
+  }
+
+  /** The windows of one bucket, by their start. */
+  windows(bucketKey: string, length: WindowLength): ReadonlyMap<number, WindowSum> {
+    return this.#windows.get(bucketKey)?.[length] ?? NO_WINDOWS;
   }
 }
 
-/** Start and end of the window that holds a time, from the calendar's text rather than from arithmetic. */
-function windowAround(length: WindowLength, atMs: number): readonly [number, number] {
+type Around = readonly (readonly [WindowLength, number, number])[];
+
+/** By hour, because no window begins within one. */
+const known = new Map<number, Around>();
+
+/** The start and end of the window that holds a time. */
+export function windowAround(length: WindowLength, atMs: number): readonly [number, number] {
+  const [, startMs, endMs] = windowsAround(atMs).find(([other]) => other === length)!;
+  return [startMs, endMs];
+}
+
+/** The windows that hold a time, from the calendar's text rather than from arithmetic. */
+function windowsAround(atMs: number): Around {
+  const hour = Math.floor(atMs / 3_600_000);
+  const held = known.get(hour);
+  if (held !== undefined) return held;
   const iso = new Date(atMs).toISOString();
-  if (length === "hourly") {
-    const startMs = Date.parse(`${iso.slice(0, 13)}:00:00.000Z`);
-    return [startMs, startMs + 3_600_000];
-  }
-  if (length === "daily") {
-    const startMs = Date.parse(`${iso.slice(0, 10)}T00:00:00.000Z`);
-    return [startMs, startMs + 86_400_000];
-  }
-  const startMs = Date.parse(`${iso.slice(0, 7)}-01T00:00:00.000Z`);
-  const inNextMonth = new Date(startMs + 32 * 86_400_000).toISOString();
-  return [startMs, Date.parse(`${inNextMonth.slice(0, 7)}-01T00:00:00.000Z`)];
+  const hourMs = Date.parse(`${iso.slice(0, 13)}:00:00.000Z`);
+  const dayMs = Date.parse(`${iso.slice(0, 10)}T00:00:00.000Z`);
+  const monthMs = Date.parse(`${iso.slice(0, 7)}-01T00:00:00.000Z`);
+  const inNextMonth = new Date(monthMs + 32 * 86_400_000).toISOString();
+  const around: Around = [
+    ["hourly", hourMs, hourMs + 3_600_000],
+    ["daily", dayMs, dayMs + 86_400_000],
+    ["monthly", monthMs, Date.parse(`${inNextMonth.slice(0, 7)}-01T00:00:00.000Z`)],
+  ];
+  known.set(hour, around);
+  return around;
 }

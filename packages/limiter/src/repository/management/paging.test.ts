@@ -1,0 +1,42 @@
+import { describe, expect, it } from "vitest";
+import { ValidationError } from "../../core/errors.ts";
+import type { Keyed, KeyPage } from "../store.ts";
+import { allOf, keyPage, pageOf } from "./paging.ts";
+
+function numbersAfter({ limit, after = "0" }: KeyPage, last: number): Keyed<number> {
+  const first = Number(after) + 1;
+  const items = Array.from({ length: Math.min(limit, last - first + 1) }, (_, index) => first + index);
+  return { items, next: first + limit <= last ? String(first + limit - 1) : undefined };
+}
+
+describe("pages", () => {
+  it("hold 100 items by default, and 1 to 1000 by request", () => {
+    expect(keyPage({})).toEqual({ limit: 100, after: undefined });
+    expect(keyPage({ limit: 1000 }).limit).toBe(1000);
+    for (const limit of [0, -1, 1001, 1.5, Number.NaN, "5", null])
+      expect(() => keyPage({ limit: limit as number })).toThrow(ValidationError);
+  });
+
+  it("go on where the cursor says, whatever the key holds", () => {
+    for (const key of ["", "a", "k1:", "ä#/ \n", "0".repeat(300)]) {
+      const { cursor } = pageOf({ items: [], next: key }, (item) => item);
+      expect(cursor).toMatch(/^[\w-]+$/);
+      expect(keyPage({ cursor: cursor! }).after).toBe(key);
+    }
+  });
+
+  it("refuse what is no cursor", () => {
+    for (const cursor of ["", "abc", "e30", 5, null, {}])
+      expect(() => keyPage({ cursor: cursor as string })).toThrow(expect.objectContaining({ field: "cursor" }));
+  });
+
+  it("have no cursor on the last one, and convert their items", () => {
+    expect(pageOf({ items: [1, 2], next: undefined }, (item) => item * 2)).toEqual({ items: [2, 4], cursor: undefined });
+  });
+
+  it("are read to the last one where all are promised", async () => {
+    const all = await allOf((page) => numbersAfter(page, 2500));
+    expect(all).toHaveLength(2500);
+    expect(all.at(-1)).toBe(2500);
+  });
+});

@@ -1,0 +1,49 @@
+import { Limit, RateLimiter, ValidationError } from "zae-limiter";
+import { MemoryRepository } from "zae-limiter/memory";
+import { ManualClock, seededRandom } from "zae-limiter/testing";
+import { expect, it } from "vitest";
+
+const rpm = [Limit.perMinute("rpm", 10)];
+
+it("records the principal that the repository was opened with where a call names none", async () => {
+  const repository = new MemoryRepository({ principal: "deploy-bot" });
+  await repository.setLimits("key-1", rpm);
+  await repository.setLimits("key-1", rpm, { principal: "ada" });
+  const { items } = await repository.getAuditEvents("key-1");
+  expect(items.map(({ principal }) => principal)).toEqual(["ada", "deploy-bot"]);
+});
+
+it("records no usage where it is switched off, and says so", async () => {
+  const repository = new MemoryRepository({ recordUsage: false });
+  await repository.setSystemDefaults(rpm);
+  await new RateLimiter({ repository }).acquire({ entityId: "key-1", resource: "gpt-4", consume: { rpm: 1 } }, () => {});
+  expect(repository.capabilities.usageSnapshots).toBe(false);
+  expect((await repository.getUsageSummary({ entityId: "key-1" })).snapshotCount).toBe(0);
+});
+
+it("opens the namespace that it is told to, with an id that chance decides", () => {
+  expect(open(1).namespaceName).toBe("tenant-a");
+  expect(open(1).namespaceId).toBe(open(1).namespaceId);
+  expect(open(1).namespaceId).not.toBe(open(2).namespaceId);
+  expect(open(3).namespaceId).toMatch(/^[A-Za-z0-9_][A-Za-z0-9_-]{10}$/);
+});
+
+it("refuses options that are none", () => {
+  expect(() => new MemoryRepository({ namespace: "a#b" })).toThrow(ValidationError);
+  expect(() => new MemoryRepository({ configCacheTtlMs: -1 })).toThrow(ValidationError);
+  expect(() => new MemoryRepository({ principal: "two words" })).toThrow(ValidationError);
+});
+
+it("counts what it wrote", async () => {
+  const repository = new MemoryRepository({ clock: new ManualClock() });
+  await repository.setSystemDefaults(rpm);
+  const limiter = new RateLimiter({ repository });
+  const call = { entityId: "key-1", resource: "gpt-4", consume: { rpm: 6 } };
+  await limiter.acquire(call, () => {});
+  expect((await limiter.tryAcquire(call)).granted).toBe(false);
+  expect(repository.getStatistics().writes).toBe(1);
+});
+
+function open(seed: number): MemoryRepository {
+  return new MemoryRepository({ namespace: "tenant-a", random: seededRandom(seed) });
+}

@@ -1,0 +1,39 @@
+import { Limit, RateLimiter } from "zae-limiter";
+import { MemoryRepository } from "zae-limiter/memory";
+import { ManualClock } from "zae-limiter/testing";
+import { expect, it } from "vitest";
+import { MemoryUsage } from "./usage.ts";
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+it("keeps no meter of an entity whose windows are all past their retention", () => {
+  const clock = new ManualClock();
+  const usage = new MemoryUsage(
+    () => clock.now(),
+    () => 3,
+  );
+  for (let index = 0; index < 50; index += 1) usage.record(usage.meter(`key-${index}`, "gpt-4"), { rpm: 1 }, 1, clock.now());
+  expect(usage.size).toBe(50);
+  clock.set(clock.now() + 40 * DAY_MS);
+  const busy = usage.meter("busy", "gpt-4");
+  for (let hour = 0; hour < 200; hour += 1) {
+    clock.set(clock.now() + HOUR_MS);
+    usage.record(busy, { rpm: 1 }, 1, clock.now());
+  }
+  expect(usage.size).toBe(1);
+});
+
+it("counts on for a bucket whose meter was dropped while it was idle", async () => {
+  const clock = new ManualClock();
+  const repository = new MemoryRepository({ clock });
+  await repository.setSystemDefaults([Limit.perDay("rpd", 1_000_000)], { usageRetentionDays: 1 });
+  const limiter = new RateLimiter({ repository });
+  const call = { entityId: "key-1", resource: "gpt-4", consume: { rpd: 5 } };
+  await limiter.acquire(call, () => {});
+  await clock.advance(40 * DAY_MS);
+  expect((await repository.getUsageSummary({ entityId: "key-1", window: "monthly" })).snapshotCount).toBe(0);
+  for (let count = 0; count < 3; count += 1) await limiter.acquire(call, () => {});
+  const summary = await repository.getUsageSummary({ entityId: "key-1", window: "monthly" });
+  expect([summary.total, summary.requests]).toEqual([{ rpd: 15 }, 3]);
+});

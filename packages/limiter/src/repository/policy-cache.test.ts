@@ -1,0 +1,240 @@
+import { beforeEach, describe, expect, it } from "vitest";
+import { Limit } from "../core/limit.ts";
+import type { ConfigKey } from "../core/policy.ts";
+import { PolicyCache } from "./policy-cache.ts";
+import type { StoredConfig } from "./store.ts";
+
+const TTL_MS = 1000;
+const SYSTEM: ConfigKey = { level: "system" };
+
+/** A store of limits whose reads are answered when the test says so. */
+class Shelf {
+  nowMs = 5000;
+  readonly held = new Map<string, StoredConfig>();
+  /** The keys of every read, in order. */
+  readonly reads: (readonly string[])[] = [];
+  readonly #answers: { answer: () => void; fail: (error: Error) => void }[] = [];
+
+  set(key: ConfigKey, rate: number | undefined, onUnavailable?: "allow" | "block"): void {
+    const limits = rate === undefined ? undefined : [Limit.perMinute("rpm", rate)];
+    const settings = { onUnavailable, auditRetentionDays: undefined, usageRetentionDays: undefined };
+    this.held.set(text(key), key.level === "system" ? { limits, settings } : { limits });
+  }
+
+  cache(ttlMs = TTL_MS): PolicyCache {
+    return new PolicyCache({ read: (keys) => this.#get(keys), nowMs: () => this.nowMs, ttlMs });
+  }
+
+  /** A cache whose reads wait for `answer` or `fail`; what they answer was read when they were asked. */
+  slowCache(ttlMs = TTL_MS): PolicyCache {
+    return new PolicyCache({
+      read: (keys) => {
+        const found = this.#get(keys);
+        return new Promise((resolve, reject) => {
+          this.#answers.push({ answer: () => resolve(found), fail: reject });
+        });
+      },
+      nowMs: () => this.nowMs,
+      ttlMs,
+    });
+  }
+
+  answer(index: number): void {
+    this.#answers[index]!.answer();
+  }
+
+  fail(index: number, error: Error): void {
+    this.#answers[index]!.fail(error);
+  }
+
+  #get(keys: readonly ConfigKey[]): readonly StoredConfig[] {
+    this.reads.push(keys.map(text));
+    return keys.map((key) => this.held.get(text(key)) ?? { limits: undefined });
+  }
+}
+
+function text(key: ConfigKey): string {
+  return Object.values(key).join("/");
+}
+
+async function rateOf(cache: PolicyCache, entityId = "e", resource = "r"): Promise<number | undefined> {
+  return (await cache.resolve(entityId, resource))?.limits[0]?.capacity;
+}
+
+let shelf: Shelf;
+beforeEach(() => {
+  shelf = new Shelf();
+  shelf.set(SYSTEM, 10);
+});
+
+describe("remembering", () => {
+  it("reads the four levels in one go, then answers from memory until the time is over", async () => {
+    const cache = shelf.cache();
+    expect(await rateOf(cache)).toBe(10);
+    expect(shelf.reads).toEqual([["entity/e/r", "entity/e/_default_", "resource/r", "system"]]);
+    shelf.set(SYSTEM, 20);
+    shelf.nowMs += TTL_MS - 1;
+    expect(await rateOf(cache)).toBe(10);
+    expect(shelf.reads).toHaveLength(1);
+    shelf.nowMs += 1;
+    expect(await rateOf(cache)).toBe(20);
+    expect(shelf.reads).toHaveLength(2);
+  });
+
+  it("counts the time from the beginning of a read, not from its answer", async () => {
+    const cache = shelf.slowCache();
+    const reading = rateOf(cache);
+    shelf.nowMs += TTL_MS;
+    shelf.answer(0);
+    await reading;
+    expect(cache.cached("e", "r")).toBeUndefined();
+  });
+
+  it("does not believe a time that was set back: what it read later is old", async () => {
+    const cache = shelf.cache();
+    await rateOf(cache);
+    shelf.nowMs -= 1;
+    expect(cache.cached("e", "r")).toBeUndefined();
+  });
+
+  it("remembers also that a level has no limits, and that none has", async () => {
+    shelf.held.clear();
+    const cache = shelf.cache();
+    expect(await rateOf(cache)).toBeUndefined();
+    expect(cache.cached("e", "r")).toEqual({ policy: undefined });
+    expect(await rateOf(cache)).toBeUndefined();
+    expect(shelf.reads).toHaveLength(1);
+  });
+
+  it("reads only the levels that it does not know", async () => {
+    const cache = shelf.cache();
+    await rateOf(cache, "e", "r");
+    await rateOf(cache, "f", "r");
+    await rateOf(cache, "e", "s");
+    expect(shelf.reads.slice(1)).toEqual([
+      ["entity/f/r", "entity/f/_default_"],
+      ["entity/e/s", "resource/s"],
+    ]);
+  });
+
+  it("remembers nothing when the time is 0, and reads every time", async () => {
+    const cache = shelf.cache(0);
+    const { version } = cache;
+    await rateOf(cache);
+    await rateOf(cache);
+    expect(shelf.reads).toHaveLength(2);
+    expect(cache.unchangedSince(version)).toBe(false);
+    expect(cache.stats()).toEqual({ hits: 0, misses: 2, size: 0, ttlMs: 0 });
+  });
+
+  it("stays within 10 000 slots, and forgets the oldest first", async () => {
+    const cache = shelf.cache();
+    await rateOf(cache, "first", "r");
+    for (let index = 0; index < 5000; index += 1) await rateOf(cache, `e${index}`, "r");
+    expect(cache.stats().size).toBe(10_000);
+    expect(cache.cached("first", "r")).toBeUndefined();
+  });
+
+  it("counts hits, misses and slots", async () => {
+    const cache = shelf.cache();
+    await rateOf(cache);
+    await rateOf(cache);
+    cache.cached("e", "r");
+    expect(cache.unchangedSince(cache.version)).toBe(true);
+    expect(cache.stats()).toEqual({ hits: 3, misses: 1, size: 4, ttlMs: TTL_MS });
+  });
+});
+
+describe("concurrent questions", () => {
+  it("share one read of one key, and wait for no other key", async () => {
+    const cache = shelf.slowCache();
+    const [one, two] = [rateOf(cache, "e", "r"), rateOf(cache, "e", "r")];
+    expect(shelf.reads).toHaveLength(1);
+    cache.evict(SYSTEM);
+    cache.evict({ level: "resource", resource: "r" });
+    const other = rateOf(cache, "f", "r");
+    expect(shelf.reads[1]).toEqual(["entity/f/r", "entity/f/_default_", "resource/r", "system"]);
+    shelf.answer(1);
+    expect(await other).toBe(10);
+    shelf.answer(0);
+    expect(await Promise.all([one, two])).toEqual([10, 10]);
+  });
+
+  it("share the levels that they have in common, and read the rest themselves", async () => {
+    const cache = shelf.slowCache();
+    shelf.set({ level: "entity", entityId: "f", resource: "r" }, 5);
+    const [e, f] = [rateOf(cache, "e"), rateOf(cache, "f")];
+    expect(shelf.reads[1]).toEqual(["entity/f/r", "entity/f/_default_"]);
+    shelf.answer(0);
+    shelf.answer(1);
+    expect(await Promise.all([e, f])).toEqual([10, 5]);
+    expect(cache.stats().size).toBe(6);
+  });
+
+  it("all get the error of a read that fails, which is not remembered", async () => {
+    const cache = shelf.slowCache();
+    const asked = [rateOf(cache), rateOf(cache)];
+    const down = new Error("down");
+    shelf.fail(0, down);
+    for (const { reason } of (await Promise.allSettled(asked)) as PromiseRejectedResult[]) expect(reason).toBe(down);
+    const again = rateOf(cache);
+    expect(shelf.reads).toHaveLength(2);
+    shelf.answer(1);
+    expect(await again).toBe(10);
+  });
+});
+
+describe("writers", () => {
+  it("evict the level that they changed, and no other", async () => {
+    const cache = shelf.cache();
+    await rateOf(cache);
+    const { version } = cache;
+    shelf.set(SYSTEM, 20);
+    cache.evict(SYSTEM);
+    expect(cache.unchangedSince(version)).toBe(false);
+    expect(await rateOf(cache)).toBe(20);
+    expect(shelf.reads[1]).toEqual(["system"]);
+  });
+
+  it("are not undone by a read that began before them", async () => {
+    const cache = shelf.slowCache();
+    const old = rateOf(cache);
+    shelf.set(SYSTEM, 20, "allow");
+    cache.evict(SYSTEM);
+    cache.lastOnUnavailable = "allow";
+    shelf.answer(0);
+    await old;
+    expect(cache.lastOnUnavailable).toBe("allow");
+    expect(cache.cached("e", "r")).toBeUndefined();
+    const fresh = rateOf(cache);
+    shelf.answer(1);
+    expect(await fresh).toBe(20);
+  });
+
+  it("evict all that is known of an entity, but not of one whose id begins the same", async () => {
+    const cache = shelf.cache();
+    await rateOf(cache, "e", "r");
+    await rateOf(cache, "e2", "r");
+    cache.evictEntity("e");
+    expect(cache.cached("e", "r")).toBeUndefined();
+    expect(cache.cached("e2", "r")).toBeDefined();
+    cache.clear();
+    expect(cache.stats().size).toBe(0);
+  });
+
+  it("of another process are seen by a refresh", async () => {
+    const cache = shelf.cache();
+    await rateOf(cache);
+    shelf.set({ level: "resource", resource: "r" }, 3);
+    expect((await cache.refresh("e", "r"))?.source).toBe("resource");
+  });
+
+  it("leave the stored onUnavailable behind as last seen, also when it has expired", async () => {
+    shelf.set(SYSTEM, 10, "allow");
+    const cache = shelf.cache();
+    expect(cache.lastOnUnavailable).toBeUndefined();
+    await rateOf(cache);
+    shelf.nowMs += TTL_MS;
+    expect(cache.lastOnUnavailable).toBe("allow");
+  });
+});

@@ -1,0 +1,78 @@
+import assert from "node:assert/strict";
+import { LeaseExpiredError } from "../../core/errors.ts";
+import { Limit } from "../../core/limit.ts";
+import { RateLimiter } from "../../limiter/rate-limiter.ts";
+import { faultyRepository } from "../faulty-repository.ts";
+import { call, failsWith, left, MODEL, RPM } from "./calls.ts";
+import type { Topic } from "./world.ts";
+
+/** A lease ends once, whoever ends it. */
+export const leaseEndsTopic: Topic = (test) => {
+  test("the end of a lease waits for what the lease is taking", async (world) => {
+    await world.repository.setSystemDefaults([Limit.perDay("rpm", 100), Limit.perDay("tpm", 1000)]);
+    let delayMs = 0;
+    const slow = faultyRepository(world.repository, (operation) => (operation === "consume" && delayMs > 0 ? { delayMs } : undefined));
+    const limiter = new RateLimiter({ repository: slow });
+    for (const [end, remaining] of [
+      ["rollback", { rpm: 100, tpm: 1000 }],
+      ["commit", { rpm: 98, tpm: 700 }],
+    ] as const) {
+      delayMs = 0;
+      const lease = await limiter.acquire(call({ rpm: 1 }));
+      lease.adjust({ rpm: 1 });
+      delayMs = 100;
+      const both = Promise.all([lease.consume({ tpm: 300 }), lease[end]()]);
+      await world.pass(0);
+      assert.deepEqual(await left(world), { rpm: 99, tpm: 1000 }, "nothing has ended yet");
+      await world.pass(100);
+      await both;
+      assert.deepEqual(await left(world), remaining, end);
+    }
+  });
+
+  test("work may end its lease itself", async (world) => {
+    await world.repository.setSystemDefaults([RPM]);
+    assert.equal(await world.limiter.acquire(call({ rpm: 1 }), async (lease) => (await lease.rollback(), "undone")), "undone");
+    await failsWith(SyntaxError, () =>
+      world.limiter.acquire(call({ rpm: 1 }), async (lease) => {
+        await lease.commit();
+        throw new SyntaxError("after the commit");
+      }),
+    );
+    assert.deepEqual(await left(world), { rpm: 99 });
+  });
+
+  test("leases of one bucket end independently, in any order", async (world) => {
+    await world.repository.setSystemDefaults([RPM]);
+    const leases = await Promise.all([10, 20, 30].map((rpm) => world.limiter.acquire(call({ rpm }))));
+    await leases[1]!.rollback();
+    leases[2]!.settle({ rpm: 5 });
+    await Promise.all([leases[2]!.commit(), leases[0]!.commit()]);
+    assert.deepEqual(await left(world), { rpm: 85 });
+  });
+
+  test("an ended lease says so, whatever is asked of it, and its disposal does nothing", async (world) => {
+    await world.repository.setSystemDefaults([RPM]);
+    for (const end of ["commit", "rollback"] as const) {
+      const lease = await world.limiter.acquire(call({ rpm: 1 }));
+      const part = lease.resourceLease(MODEL);
+      await lease[end]();
+      const uses: (() => unknown)[] = [
+        () => lease.consume({ rpm: 1 }),
+        () => lease.adjust({ rpm: 1 }),
+        () => lease.release({ rpm: 1 }),
+        () => lease.settle({ rpm: 1 }),
+        () => lease.consumed,
+        () => lease.resources,
+        () => lease.resourceLease(MODEL),
+        () => lease.commit(),
+        () => lease.rollback(),
+        () => part.adjust({ rpm: 1 }),
+        () => part.consumed,
+      ];
+      for (const use of uses) await failsWith(LeaseExpiredError, use, `${use.toString()} after ${end}`);
+      await lease[Symbol.asyncDispose]();
+    }
+    assert.deepEqual(await left(world), { rpm: 99 });
+  });
+};
