@@ -5,7 +5,7 @@ import { sqliteBackend } from "./sqlite-backend.ts";
 const SEEDS = 1000;
 
 it("keeps every promise on SQLite files over 1000 seeds, and meets every situation", { timeout: 900_000 }, async () => {
-  const { steps, situations, failure } = await runSeeds(sqliteBackend(), { first: 1, count: SEEDS });
+  const { steps, situations, failure } = await runSeeds(sqliteBackend, { first: 1, count: SEEDS });
   if (failure !== undefined) throw new Error(failure.story, { cause: failure.error });
   console.log(`SQLite: ${SEEDS} seeds, ${steps} steps\n${situations.toString()}`);
   expect(situations.missing).toEqual([]);

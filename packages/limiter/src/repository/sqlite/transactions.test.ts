@@ -175,6 +175,20 @@ it("leaves a connection open that was passed in", async () => {
   expect(database.prepare("SELECT 1 AS one").get()).toMatchObject({ one: 1 });
 });
 
+it("flushes each transaction to disk where a power failure must lose nothing, and not otherwise", async () => {
+  for (const [durability, level] of [
+    ["power", 2],
+    ["process", 1],
+  ] as const) {
+    const path = temporaryFile();
+    const database = await otherConnection(path);
+    await open(path, { database, durability });
+    expect(database.prepare("PRAGMA synchronous").get()).toMatchObject({ synchronous: level });
+    expect(database.prepare("PRAGMA busy_timeout").get()).toMatchObject({ timeout: 0 });
+    expect(database.prepare("PRAGMA journal_mode").get()).toMatchObject({ journal_mode: "wal" });
+  }
+});
+
 it("keeps the WAL bounded under writes and reads without a pause", async () => {
   const path = temporaryFile();
   const repository = await open(path);
