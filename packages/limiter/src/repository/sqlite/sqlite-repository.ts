@@ -42,7 +42,7 @@ export class SqliteRepository extends StoreRepository {
     const random = options.random ?? systemRandom;
     const nowMs = (): number => Math.floor(clock.now());
     const { durability, lockTimeoutMs } = checkOptions(options);
-    const database = options.database ?? (await openFile(checkPath(path)));
+    const database = options.database ?? openFile(checkPath(path));
     const connection = new Connection(database);
     const release = (): void => (options.database === undefined ? connection.close() : undefined);
     try {
@@ -144,9 +144,9 @@ function fileOf(connection: Connection): string {
   return String(connection.rows("PRAGMA database_list").find((row) => row["name"] === "main")?.["file"] ?? "");
 }
 
-async function openFile(path: string): Promise<SqliteDatabase> {
+function openFile(path: string): SqliteDatabase {
   try {
-    return await openDatabase(path);
+    return openDatabase(path);
   } catch (error) {
     throw translated(error, path) ?? error;
   }
