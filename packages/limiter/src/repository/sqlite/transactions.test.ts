@@ -196,9 +196,9 @@ it("keeps the WAL bounded under writes and reads without a pause", async () => {
   const repository = await open(path);
   const limiter = new RateLimiter({ repository });
   let largest = 0;
-  for (let round = 0; round < 250; round += 1) {
-    const calls = Array.from({ length: 100 }, (_, index) => limiter.acquire({ ...CALL, entityId: `key-${round % 7}-${index}` }));
-    await Promise.all([...calls, limiter.available("key-1", "gpt-4", CALL), repository.getEntity("key-1")]);
+  for (let call = 0; call < 3000; call += 1) {
+    await limiter.acquire({ ...CALL, entityId: `key-${call % 100}` });
+    await Promise.all([limiter.available("key-1", "gpt-4", CALL), repository.getEntity("key-1")]);
     largest = Math.max(largest, statSync(`${path}-wal`).size);
   }
   // A checkpoint follows 1000 pages (4 MB); the transaction that is under way then may go past it.
