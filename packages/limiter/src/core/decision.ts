@@ -99,9 +99,11 @@ export function isUnder(bucket: Bucket, policy: Policy): boolean {
 
 /** Whether two buckets have the same limits, the hidden ones included. */
 function hasSameLimits(left: Bucket, right: Bucket): boolean {
-  const shown = (bucket: Bucket, hidden: boolean): readonly Limit[] =>
-    bucket.limits.filter((limit) => limit.hidden === hidden).map(({ limit }) => limit);
-  return sameLimits(shown(left, false), shown(right, false)) && sameLimits(shown(left, true), shown(right, true));
+  return [false, true].every((hidden) => sameLimits(limitsThatAre(hidden, left), limitsThatAre(hidden, right)));
+}
+
+function limitsThatAre(hidden: boolean, bucket: Bucket): readonly Limit[] {
+  return bucket.limits.filter((limit) => limit.hidden === hidden).map(({ limit }) => limit);
 }
 
 function statusOf({ entityId, resource, policy, bucket, amounts }: Charge, index: number, nowMs: number): LimitStatus {
