@@ -8,6 +8,7 @@ export default defineConfig({
       { find: /^zae-limiter$/, replacement: source("index.ts") },
       { find: /^zae-limiter\/memory$/, replacement: source("repository/memory/index.ts") },
       { find: /^zae-limiter\/sqlite$/, replacement: source("repository/sqlite/index.ts") },
+      { find: /^zae-limiter\/dynamodb$/, replacement: source("repository/dynamodb/index.ts") },
       { find: /^zae-limiter\/testing$/, replacement: source("testing/index.ts") },
     ],
   },

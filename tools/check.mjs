@@ -10,6 +10,7 @@ const checks = [
   ["format", "oxfmt", ["--check"]],
   ["unused code", "knip", []],
   ["package", "publint", ["packages/limiter", "--strict"]],
+  ["package of the command line", "publint", ["packages/cli", "--strict"]],
 ];
 
 let failed = 0;

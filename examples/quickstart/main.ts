@@ -1,4 +1,4 @@
-// The first thing to run: `npm start`. Everything happens in this process's memory, in real time.
+// A tour: `npm run quickstart`. Everything happens in this process's memory, in real time.
 import { MemoryRepository } from "zae-limiter/memory";
 import { tour } from "./tour.ts";
 

@@ -7,6 +7,7 @@ type Open = (rest: string, options: RepositoryOptions) => Promise<Repository>;
 const SCHEMES: ReadonlyMap<string, Open> = new Map<string, Open>([
   ["memory", openMemory],
   ["sqlite", openSqlite],
+  ["dynamodb", openDynamo],
 ]);
 
 /**
@@ -36,4 +37,10 @@ async function openSqlite(rest: string, options: RepositoryOptions): Promise<Rep
     throw new ValidationError("url", `sqlite:${rest}`, "name the file after the colon, such as sqlite:./limits.db");
   const { SqliteRepository } = await import("./repository/sqlite/sqlite-repository.ts");
   return SqliteRepository.open(path, options);
+}
+
+async function openDynamo(rest: string, options: RepositoryOptions): Promise<Repository> {
+  const { DynamoRepository } = await import("./repository/dynamodb/dynamo-repository.ts");
+  const { dynamoOptions } = await import("./repository/dynamodb/url.ts");
+  return DynamoRepository.open(options.namespace, { ...options, ...dynamoOptions(`dynamodb:${rest}`) });
 }

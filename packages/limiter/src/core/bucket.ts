@@ -131,6 +131,21 @@ export function applyInPlace(bucket: OwnedBucket, costsMilli: readonly number[],
   if (elapsedMs > 0) bucket.refilledAtMs = nowMs;
 }
 
+/**
+ * What one limit earned since its last refill, not cut off at the ceiling (but kept within the safe range), and the remainder that is left.
+ * For stores that add to a balance they have not read: they put the ceiling into a condition.
+ */
+export function earned(bucket: Bucket, index: number, nowMs: number): { readonly milli: number; readonly remainder: number } {
+  const limit = bucket.limits[index]!;
+  const remainder = storedRemainder(bucket, index);
+  const elapsedMs = nowMs - bucket.refilledAtMs;
+  if (elapsedMs <= 0) return { milli: 0, remainder };
+  const rest = elapsedMs % limit.period;
+  const whole = ((elapsedMs - rest) / limit.period) * limit.amount;
+  const milli = Math.min(Number.MAX_SAFE_INTEGER, whole + Math.floor((rest * limit.amount + remainder) / limit.period));
+  return { milli, remainder: remainderAfter(limit, remainder, elapsedMs) };
+}
+
 /** How long until one limit holds `neededMilli` if nobody takes; `Infinity` when it never can. */
 export function waitMs(bucket: Bucket, index: number, neededMilli: number, nowMs: number): number {
   const limit = bucket.limits[index]!;
@@ -193,7 +208,7 @@ function converted(bucket: Bucket, index: number, limit: BucketLimit): readonly 
 }
 
 /** `⌊remainder · to / from⌋`, in BigInt where the product leaves the safe range. */
-function scaledRemainder(remainder: number, from: number, to: number): number {
+export function scaledRemainder(remainder: number, from: number, to: number): number {
   if (from === to) return remainder;
   const product = remainder * to;
   return Number.isSafeInteger(product) ? Math.floor(product / from) : Number((BigInt(remainder) * BigInt(to)) / BigInt(from));

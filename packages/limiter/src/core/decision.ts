@@ -72,12 +72,13 @@ export function underPolicy(stored: Bucket | undefined, policy: Policy, nowMs: n
 }
 
 /**
- * What a refusal leaves behind: `undefined` when the bucket is as the policy wants it. Otherwise the new parameters must be stored even
- * though nothing is taken, or an empty bucket would go on earning at its old rate for as long as it refuses.
+ * What a refusal leaves behind: `undefined` when there is nothing to store. Otherwise the new parameters must be stored even though nothing
+ * is taken, or an empty bucket would go on earning at its old rate for as long as it refuses.
  */
 export function afterRefusal(stored: Bucket | undefined, policy: Policy, nowMs: number): Bucket | undefined {
   if (stored === undefined || isUnder(stored, policy)) return undefined;
-  return withLimits(stored, policy.bucketLimits, nowMs, { keepCut: true });
+  const left = withLimits(stored, policy.bucketLimits, nowMs, { keepCut: true });
+  return hasSameLimits(stored, left) ? undefined : left;
 }
 
 /** The part of the amounts that a policy has limits for: a name that a parent lacks is not charged there. */
@@ -94,6 +95,13 @@ export function isUnder(bucket: Bucket, policy: Policy): boolean {
     bucket.limits.flatMap(({ limit, hidden }) => (hidden ? [] : [limit])),
     policy.limits,
   );
+}
+
+/** Whether two buckets have the same limits, the hidden ones included. */
+function hasSameLimits(left: Bucket, right: Bucket): boolean {
+  const shown = (bucket: Bucket, hidden: boolean): readonly Limit[] =>
+    bucket.limits.filter((limit) => limit.hidden === hidden).map(({ limit }) => limit);
+  return sameLimits(shown(left, false), shown(right, false)) && sameLimits(shown(left, true), shown(right, true));
 }
 
 function statusOf({ entityId, resource, policy, bucket, amounts }: Charge, index: number, nowMs: number): LimitStatus {

@@ -118,6 +118,11 @@ export interface RepositoryOptions {
   readonly configCacheTtlMs?: number;
   readonly clock?: Clock;
   readonly random?: Random;
+  /**
+   * False opens only what exists: a missing file is `InfrastructureNotFoundError`, and a namespace that is not registered stays so and
+   * answers `NamespaceNotFoundError`. Memory always begins with its namespace. @default true
+   */
+  readonly create?: boolean;
   /** Recorded in audit events when a call names none. */
   readonly principal?: string;
   /** Whether usage is summed into windows; memory and SQLite only. @default true */

@@ -7,7 +7,7 @@ import type { Limit } from "../core/limit.ts";
 import type { NamespaceInfo } from "../core/namespace.ts";
 import type { OnUnavailable } from "../core/policy.ts";
 import type { UsageSnapshot, UsageSummary } from "../core/usage.ts";
-import type { Context } from "./management/context.ts";
+import { NO_NAMESPACE, type Context } from "./management/context.ts";
 import * as entities from "./management/entities.ts";
 import * as limits from "./management/limits.ts";
 import * as namespaces from "./management/namespaces.ts";
@@ -218,11 +218,11 @@ export class StoreRepository implements Repository {
   }
 
   async registerNamespace(name: string): Promise<string> {
-    return namespaces.registerNamespace(await this.#active(), name);
+    return namespaces.registerNamespace(await this.#administrative(), name);
   }
 
   async registerNamespaces(names: readonly string[]): Promise<Readonly<Record<string, string>>> {
-    return namespaces.registerNamespaces(await this.#active(), names);
+    return namespaces.registerNamespaces(await this.#administrative(), names);
   }
 
   async getNamespace(name: string): Promise<NamespaceInfo | undefined> {
@@ -291,6 +291,11 @@ export class StoreRepository implements Repository {
     await this.close();
   }
 
+  /** The context of what concerns all namespaces: it needs none of its own, but a deleted one still answers nobody. */
+  async #administrative(): Promise<Context> {
+    return this.namespaceId === NO_NAMESPACE ? this.#context : this.#active();
+  }
+
   /** The context of a namespace that still serves: a deleted one answers nobody. */
   async #active(): Promise<Context> {
     const info = await this.#scope.store.namespaces.byId(this.namespaceId);
@@ -310,7 +315,7 @@ function contextOf({ store, namespaceId, options, contexts }: Scope): Context {
   });
   const data = store.open(namespaceId, policies);
   const principal = options.principal === undefined ? undefined : checkPrincipal(options.principal);
-  const context = { store, data, policies, clock, random: options.random ?? systemRandom, principal };
+  const context = { store, namespaceId, data, policies, clock, random: options.random ?? systemRandom, principal };
   contexts.set(namespaceId, context);
   return context;
 }

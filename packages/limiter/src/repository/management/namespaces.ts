@@ -5,7 +5,7 @@ import type { NamespaceInfo } from "../../core/namespace.ts";
 import type { ProvisionerState, VersionRecord } from "../repository.ts";
 import type { NamespaceStore } from "../store.ts";
 import type { Random } from "../system-clock.ts";
-import { auditEvent, nowMs, type Context } from "./context.ts";
+import { auditEvent, NO_NAMESPACE, nowMs, type Context } from "./context.ts";
 
 const ID_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const ID_LENGTH = 11;
@@ -103,12 +103,13 @@ export async function setVersionRecord(
   await context.store.versions.put(version);
 }
 
-/** Namespace events are filed in the namespace from which they were made: a purged one could not keep them. */
+/** Namespace events are filed in the namespace from which they were made: a purged one could not keep them. Without one there is nowhere to. */
 async function fileEvent(
   context: Context,
   action: AuditAction,
   details: { readonly name: string | undefined; readonly namespaceId: string },
 ): Promise<void> {
+  if (context.namespaceId === NO_NAMESPACE) return;
   await context.data.audit.add(auditEvent(context, { entityId: SYSTEM_AUDIT_ID, action, details }));
 }
 

@@ -150,10 +150,12 @@ export class MemoryUsage implements UsageStore {
     if (isEmpty && isOver) this.#forget(meter);
   }
 
-  #forget({ entityId, resource }: Meter): void {
-    const meters = this.#meters.get(resource);
-    meters?.delete(entityId);
-    if (meters?.size === 0) this.#meters.delete(resource);
+  /** A bucket may still hold the meter: its next record turns the hour and so brings the meter back, also when the clock was set back. */
+  #forget(meter: Meter): void {
+    const meters = this.#meters.get(meter.resource);
+    meters?.delete(meter.entityId);
+    if (meters?.size === 0) this.#meters.delete(meter.resource);
+    meter.hourStartMs = -Infinity;
   }
 }
 

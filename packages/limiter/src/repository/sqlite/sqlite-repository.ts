@@ -2,6 +2,7 @@ import { accessSync, constants, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { InfrastructureNotFoundError, PermissionDenied, ValidationError } from "../../core/errors.ts";
 import { namespaceName } from "../../core/identifiers.ts";
+import { NO_NAMESPACE } from "../management/context.ts";
 import { newNamespaceId } from "../management/namespaces.ts";
 import type { RepositoryOptions } from "../repository.ts";
 import { DEFAULT_NAMESPACE, StoreRepository, type Scope } from "../store-repository.ts";
@@ -41,6 +42,7 @@ export class SqliteRepository extends StoreRepository {
     const clock = options.clock ?? systemClock;
     const random = options.random ?? systemRandom;
     const nowMs = (): number => Math.floor(clock.now());
+    if (options.create === false && options.database === undefined) assertExists(checkPath(path));
     const { durability, lockTimeoutMs } = checkOptions(options);
     const database = options.database ?? openFile(checkPath(path));
     const connection = new Connection(database);
@@ -49,7 +51,10 @@ export class SqliteRepository extends StoreRepository {
       const transactions = new Transactions({ connection, path, lockTimeoutMs, random, assertInPlace: inPlace(fileOf(connection)) });
       await prepare(connection, transactions, { path, durability });
       const store = new SqliteStore({ connection, transactions, nowMs, recordUsage: options.recordUsage ?? true, release });
-      const { namespaceId } = await store.namespaces.register(name, () => newNamespaceId(random), nowMs());
+      const register = (): Promise<{ readonly namespaceId: string }> =>
+        store.namespaces.register(name, () => newNamespaceId(random), nowMs());
+      const found = options.create === false ? await store.namespaces.byName(name) : await register();
+      const namespaceId = found?.namespaceId ?? NO_NAMESPACE;
       return new SqliteRepository({ store, namespaceName: name, namespaceId, options, owner: true, contexts: new Map() });
     } catch (error) {
       release();
@@ -94,6 +99,12 @@ function checkPath(path: unknown): string {
   // The WAL lies beside the file, so the folder has to be writable too. SQLite itself would only say that it cannot open something.
   for (const place of found === undefined ? [folder] : [folder, file]) checkWritable(place);
   return file;
+}
+
+/** An empty file holds as little as none: SQLite makes it before the first table. */
+function assertExists(file: string): void {
+  if (file === IN_MEMORY || (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0) return;
+  throw new InfrastructureNotFoundError(`There is no database ${file}. Check the path, or create it by storing something.`);
 }
 
 function checkWritable(place: string): void {

@@ -1,4 +1,5 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { MemoryRepository } from "zae-limiter/memory";
 import { repositoryContract, type TestRunner } from "zae-limiter/testing";
 import { afterEach, expect, it, vi } from "vitest";
@@ -13,7 +14,8 @@ it("tags a test with every fault that it has to cover, and the page on known fau
   const page = readFileSync(new URL("../../../../../docs/known-faults.md", import.meta.url), "utf8");
   const explained = new Set([...page.matchAll(/^\| (W-\d+) \|/gm)].map((match) => match[1]));
   for (const number of REQUIRED) expect(tags, `W-${number}`).toContain(`W-${number}`);
-  expect([...explained].sort()).toEqual([...tags].sort());
+  const ofBackends = testFiles().flatMap((path) => [...readFileSync(path, "utf8").matchAll(/\[(W-\d+)\]"/g)].map((match) => match[1]!));
+  expect([...explained].sort()).toEqual([...new Set([...tags, ...ofBackends])].sort());
 });
 
 it("no two tests of a topic have the same name", () => {
@@ -50,6 +52,13 @@ it("closes the repository of a test that fails, and keeps its error", async () =
   await expect(bodies[0]?.()).rejects.toThrow("broken");
   expect(closed).toBe(1);
 });
+
+/** Tests that one backend alone has to pass name faults too. */
+function testFiles(): readonly string[] {
+  const folder = new URL("../../../test/", import.meta.url);
+  const names = readdirSync(folder, { recursive: true, encoding: "utf8" });
+  return names.filter((name) => name.endsWith(".test.ts")).map((name) => fileURLToPath(new URL(name, folder)));
+}
 
 function namesOf(): readonly string[] {
   const names: string[] = [];

@@ -1,0 +1,72 @@
+import type { Command } from "commander";
+import { Limit, type AuditEvent } from "zae-limiter";
+import { UsageError } from "../exit.ts";
+import { tableText } from "../output/table.ts";
+import { timeText } from "../output/text.ts";
+import { follow, moreText, type ListOptions } from "../pages.ts";
+import type { Runner } from "../runner.ts";
+import { addNoun, addVerb, cursorOption, shownOption } from "../verb.ts";
+
+/** Audit: who changed what. */
+export function addAuditCommands(program: Command, runner: Runner): void {
+  const audit = addNoun(program, "audit", "who changed what, and when");
+
+  addVerb(audit, {
+    usage: "list",
+    summary: "Lists the changes to an entity, to a resource's defaults, or to the system level and the namespaces; newest first.",
+    examples: ["audit list --entity-id key-1 --limit 20", "audit list --resource gpt-4", "audit list --system"],
+  })
+    .option("-e, --entity-id <entity>", "changes to this entity")
+    .option("-r, --resource <resource>", "changes to the defaults of this resource")
+    .option("--system", "changes to the system level and to namespaces")
+    .addOption(shownOption())
+    .addOption(cursorOption())
+    .action(async (options: SubjectOptions & ListOptions, command: Command) =>
+      runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+        const subject = subjectOf(options);
+        const page = await follow(options, (paging) => repository.getAuditEvents(subject, paging));
+        const rows = page.items.map(eventCells);
+        const table = (): string => tableText(["Time", "Action", "Resource", "By", "Details"], rows, screen.colours) + moreText(page);
+        screen.show(page, () => (page.items.length === 0 ? `No changes of ${subject} are recorded.\n` : table()));
+      }),
+    );
+}
+
+interface SubjectOptions {
+  readonly entityId?: string;
+  readonly resource?: string;
+  readonly system?: boolean;
+}
+
+/** Under which name the changes are filed. */
+function subjectOf({ entityId, resource, system }: SubjectOptions): string {
+  const subjects = [entityId, resource === undefined ? undefined : `$RESOURCE:${resource}`, system ? "$SYSTEM" : undefined];
+  const named = subjects.filter((subject) => subject !== undefined);
+  if (named.length !== 1) throw new UsageError("Name exactly one of --entity-id, --resource and --system.");
+  return named[0]!;
+}
+
+function eventCells({ timestamp, action, resource, principal, details }: AuditEvent): readonly (string | undefined)[] {
+  return [timeText(timestamp), action, resource, principal, detailsText(details)];
+}
+
+/** Details on one line: `name=key-1, cascade=true`, limits in their text form. */
+function detailsText(details: AuditEvent["details"]): string {
+  return Object.entries(details)
+    .filter(([, value]) => JSON.stringify(value) !== "{}")
+    .map(([name, value]) => `${name}=${name === "limits" && Array.isArray(value) ? value.map(limitText).join(" ") : plainText(value)}`)
+    .join(", ");
+}
+
+/** Audit events may come from other versions: what is no limit of ours is shown as it is. */
+function limitText(value: unknown): string {
+  try {
+    return Limit.format(value as Limit);
+  } catch {
+    return plainText(value);
+  }
+}
+
+function plainText(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
+}

@@ -1,0 +1,42 @@
+import type { Command } from "commander";
+import { RateLimiter, type Amounts, type Availability } from "zae-limiter";
+import { amountArgument } from "../arguments.ts";
+import type { Colours } from "../output/colours.ts";
+import { tableText } from "../output/table.ts";
+import { rateText, waitText } from "../output/text.ts";
+import type { Runner } from "../runner.ts";
+import { addVerb } from "../verb.ts";
+
+/** Available: what a call would find, without making it. */
+export function addAvailableCommand(program: Command, runner: Runner): void {
+  addVerb(program, {
+    usage: "available <entity> <resource>",
+    summary:
+      "Shows what an entity has left of a resource, its parent's share included; with amounts, whether a call would fit. Takes nothing.",
+    examples: ["available key-1 gpt-4", "available key-1 gpt-4 rpm=1 tpm=500"],
+  })
+    .argument("[amounts...]", "what a call would take, such as rpm=1 tpm=500", amountArgument, {})
+    .action(async (entityId: string, resource: string, consume: Amounts, _options: object, command: Command) =>
+      runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+        const availability = await new RateLimiter({ repository }).check({ entityId, resource, consume });
+        screen.show(availability, () => availabilityText(availability, screen.colours));
+      }),
+    );
+}
+
+function availabilityText({ allowed, retryAfterSeconds, statuses }: Availability, colours: Colours): string {
+  const rows = statuses.map((status) => [
+    status.entityId,
+    status.limitName,
+    status.available,
+    status.limit.capacity,
+    rateText(status.limit),
+    status.source,
+    status.requested,
+    waitText(status.retryAfterSeconds),
+  ]);
+  const verdict = allowed
+    ? colours.green("The call fits.")
+    : `${colours.red("The call does not fit")}; it would: ${waitText(retryAfterSeconds)}.`;
+  return `${tableText(["Entity", "Limit", "Available", "Capacity", "Rate", "Set by", "Wanted", "Fits"], rows, colours)}${verdict}\n`;
+}

@@ -1,0 +1,146 @@
+import type { Command } from "commander";
+import { EntityNotFoundError, type Entity, type Repository } from "zae-limiter";
+import { metadataArgument } from "../arguments.ts";
+import { nearest } from "../nearest.ts";
+import type { Colours } from "../output/colours.ts";
+import { fieldsText, tableText } from "../output/table.ts";
+import { timeText } from "../output/text.ts";
+import { follow, moreText, type ListOptions } from "../pages.ts";
+import type { Runner } from "../runner.ts";
+import { addNoun, addVerb, cursorOption, shownOption, yesOption } from "../verb.ts";
+
+/** Entities: who is limited. */
+export function addEntityCommands(program: Command, runner: Runner): Command {
+  const entity = addNoun(program, "entity", "who is limited: keys, users, projects");
+
+  addVerb(entity, {
+    usage: "create <entity>",
+    summary: "Creates an entity.",
+    examples: ["entity create project-1 --display-name 'Project One'", "entity create key-1 --parent project-1 --cascade"],
+  })
+    .option("--display-name <name>", "what people call it (default: the id)")
+    .option("--parent <entity>", "the entity that it belongs to")
+    .option("--cascade", "calls of the entity also take from its parent")
+    .option("--no-cascade", "calls of the entity take from itself only (default)")
+    .option("--metadata <key=value>", "a note, repeat for more", metadataArgument)
+    .action(async (id: string, options: CreateOptions, command: Command) =>
+      runner.inNamespace(command, "create", async ({ repository, screen }) => {
+        const { displayName, parent, cascade = false, metadata } = options;
+        const created = await repository.createEntity(id, {
+          cascade,
+          ...(displayName !== undefined && { name: displayName }),
+          ...(parent !== undefined && { parentId: parent }),
+          ...(metadata !== undefined && { metadata }),
+        });
+        screen.show(created, () => `Created entity ${created.id}.\n`);
+      }),
+    );
+
+  addVerb(entity, { usage: "show <entity>", summary: "Shows one entity.", examples: ["entity show key-1"] }).action(
+    async (id: string, _options: object, command: Command) =>
+      runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+        const found = await existing(repository, id);
+        screen.show(found, () => entityText(found, screen.colours));
+      }),
+  );
+
+  addVerb(entity, {
+    usage: "delete <entity>",
+    summary: "Deletes an entity, its limits and its buckets. Usage and audit stay until their retention ends.",
+    examples: ["entity delete key-1 --yes"],
+  })
+    .addOption(yesOption())
+    .action(async (id: string, options: { readonly yes?: boolean }, command: Command) =>
+      runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+        await runner.confirm(`Delete entity ${id} with its limits and balances?`, options);
+        await repository.deleteEntity(id);
+        screen.show({ deleted: id }, () => `Deleted entity ${id}.\n`);
+      }),
+    );
+
+  addVerb(entity, {
+    usage: "children <entity>",
+    summary: "Lists the entities that belong to one.",
+    examples: ["entity children project-1"],
+  }).action(async (id: string, _options: object, command: Command) =>
+    runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+      const children = await repository.getChildren(id);
+      if (children.length === 0) await existing(repository, id);
+      screen.show(children, () => (children.length === 0 ? `Entity ${id} has no children.\n` : entitiesText(children, screen.colours)));
+    }),
+  );
+
+  addVerb(entity, {
+    usage: "list",
+    summary: "Lists entities; with --with-custom-limits, the ids of those that have limits of their own for a resource.",
+    examples: ["entity list --limit 20", "entity list --with-custom-limits gpt-4"],
+  })
+    .option("--with-custom-limits <resource>", "only entities with limits of their own for this resource")
+    .addOption(shownOption())
+    .addOption(cursorOption())
+    .action(async (options: ListOptions & { readonly withCustomLimits?: string }, command: Command) =>
+      runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+        const { withCustomLimits: resource } = options;
+        if (resource !== undefined) {
+          const ids = await follow(options, (paging) => repository.listEntitiesWithCustomLimits(resource, paging));
+          screen.show(
+            ids,
+            () =>
+              tableText(
+                ["Entity"],
+                ids.items.map((id) => [id]),
+                screen.colours,
+              ) + moreText(ids),
+          );
+          return;
+        }
+        const page = await follow(options, (paging) => repository.listEntities(paging));
+        const none = "No entities yet. Create one: zae-limiter entity create key-1\n";
+        screen.show(page, () => (page.items.length === 0 ? none : entitiesText(page.items, screen.colours) + moreText(page)));
+      }),
+    );
+  return entity;
+}
+
+interface CreateOptions {
+  readonly displayName?: string;
+  readonly parent?: string;
+  readonly cascade?: boolean;
+  readonly metadata?: Readonly<Record<string, string>>;
+}
+
+/** How many ids are looked at for the nearest one: one page. */
+const LOOKED_AT = 1000;
+
+async function existing(repository: Repository, id: string): Promise<Entity> {
+  const found = await repository.getEntity(id);
+  if (found !== undefined) return found;
+  const error = new EntityNotFoundError(id);
+  const { items } = await repository.listEntities({ limit: LOOKED_AT });
+  const similar = nearest(
+    id,
+    items.map((entity) => entity.id),
+  );
+  if (similar !== undefined) error.message += ` Did you mean ${similar}?`;
+  throw error;
+}
+
+function entityText({ id, name, parentId, cascade, metadata, createdAt }: Entity, colours: Colours): string {
+  const notes = Object.entries(metadata).map(([key, value]) => `${key}=${value}`);
+  return fieldsText(
+    [
+      ["Entity", id],
+      ["Name", name],
+      ["Parent", parentId],
+      ["Cascade", cascade],
+      ["Metadata", notes.join(", ")],
+      ["Created", timeText(createdAt)],
+    ],
+    colours,
+  );
+}
+
+function entitiesText(entities: readonly Entity[], colours: Colours): string {
+  const rows = entities.map(({ id, name, parentId, cascade, createdAt }) => [id, name, parentId, cascade, timeText(createdAt)]);
+  return tableText(["Entity", "Name", "Parent", "Cascade", "Created"], rows, colours);
+}

@@ -1,0 +1,126 @@
+import type { Command } from "commander";
+import { NamespaceNotFoundError, type NamespaceInfo } from "zae-limiter";
+import type { Colours } from "../output/colours.ts";
+import { fieldsText, tableText } from "../output/table.ts";
+import { numberText, timeText } from "../output/text.ts";
+import type { Runner } from "../runner.ts";
+import { addNoun, addVerb, yesOption } from "../verb.ts";
+
+/** Namespaces: tenants that share a repository and nothing else. */
+export function addNamespaceCommands(program: Command, runner: Runner): void {
+  const namespace = addNoun(program, "namespace", "tenants that share a repository and nothing else");
+
+  addVerb(namespace, {
+    usage: "register <name...>",
+    summary: "Registers namespaces; those that exist stay as they are.",
+    examples: ["namespace register tenant-alpha tenant-beta"],
+  }).action(async (names: readonly string[], _options: object, command: Command) =>
+    runner.inRepository(command, "create", async ({ repository, screen }) => {
+      const ids = await repository.registerNamespaces(names);
+      screen.show(ids, () => tableText(["Namespace", "Id"], Object.entries(ids), screen.colours));
+    }),
+  );
+
+  addVerb(namespace, { usage: "list", summary: "Lists the active namespaces.", examples: ["namespace list"] }).action(
+    async (_options: object, command: Command) =>
+      runner.inRepository(command, "existing", async ({ repository, screen }) => {
+        const namespaces = await repository.listNamespaces();
+        screen.show(namespaces, () => namespacesText(namespaces, "No namespace is registered.", screen.colours));
+      }),
+  );
+
+  addVerb(namespace, { usage: "show <name>", summary: "Shows one namespace.", examples: ["namespace show tenant-alpha"] }).action(
+    async (name: string, _options: object, command: Command) =>
+      runner.inRepository(command, "existing", async ({ repository, screen }) => {
+        const info = await repository.getNamespace(name);
+        if (info === undefined) throw new NamespaceNotFoundError(name);
+        screen.show(info, () => namespaceText(info, screen.colours));
+      }),
+  );
+
+  addVerb(namespace, {
+    usage: "delete <name>",
+    summary: "Takes a namespace out of service. Its data stays until it is purged, and it can be recovered.",
+    examples: ["namespace delete tenant-alpha --yes"],
+  })
+    .addOption(yesOption())
+    .action(async (name: string, options: { readonly yes?: boolean }, command: Command) =>
+      runner.inRepository(command, "existing", async ({ repository, screen }) => {
+        const info = await repository.getNamespace(name);
+        if (info === undefined) throw new NamespaceNotFoundError(name);
+        await runner.confirm(`Delete namespace ${name}? Its calls are refused from then on.`, options);
+        await repository.deleteNamespace(name);
+        const back = `To undo: zae-limiter namespace recover ${info.namespaceId}\n`;
+        screen.show({ deleted: name, namespaceId: info.namespaceId }, () => `Deleted namespace ${name}. ${back}`);
+      }),
+    );
+
+  addVerb(namespace, {
+    usage: "recover <id>",
+    summary: "Puts a deleted namespace back into service; orphans lists the ids.",
+    examples: ["namespace recover ID"],
+  }).action(async (namespaceId: string, _options: object, command: Command) =>
+    runner.inRepository(command, "existing", async ({ repository, screen }) => {
+      const name = await repository.recoverNamespace(namespaceId);
+      const info = await repository.getNamespace(name);
+      screen.show(info, () => `Recovered namespace ${name}.\n`);
+    }),
+  );
+
+  addVerb(namespace, { usage: "orphans", summary: "Lists deleted and half purged namespaces.", examples: ["namespace orphans"] }).action(
+    async (_options: object, command: Command) =>
+      runner.inRepository(command, "existing", async ({ repository, screen }) => {
+        const orphans = await repository.listOrphanNamespaces();
+        screen.show(orphans, () => namespacesText(orphans, "No namespace is deleted.", screen.colours));
+      }),
+  );
+
+  addVerb(namespace, {
+    usage: "purge <id>",
+    summary: "Removes all data of a deleted namespace for good. An interrupted purge goes on when it is run again.",
+    examples: ["namespace purge ID --yes"],
+  })
+    .addOption(yesOption())
+    .action(async (namespaceId: string, options: { readonly yes?: boolean }, command: Command) =>
+      runner.inRepository(command, "existing", async ({ repository, screen }) => {
+        const known = [...(await repository.listOrphanNamespaces()), ...(await repository.listNamespaces())];
+        const info = known.find((candidate) => candidate.namespaceId === namespaceId);
+        if (info === undefined) throw new NamespaceNotFoundError(namespaceId);
+        if (info.status !== "active")
+          await runner.confirm(`Purge namespace ${info.name} (${namespaceId})? Its data cannot be brought back.`, options);
+        let deletedItems = 0;
+        const onProgress = (count: number): void => {
+          deletedItems = count;
+          screen.progress(`Purging ${info.name}: ${numberText(count)} records`);
+        };
+        await repository.purgeNamespace(namespaceId, { onProgress });
+        screen.endProgress();
+        screen.show({ purged: namespaceId, deletedItems }, () => `Purged namespace ${info.name}: ${numberText(deletedItems)} records.\n`);
+      }),
+    );
+}
+
+function namespaceText({ name, namespaceId, status, createdAt, deletedAt }: NamespaceInfo, colours: Colours): string {
+  return fieldsText(
+    [
+      ["Namespace", name],
+      ["Id", namespaceId],
+      ["Status", status],
+      ["Created", timeText(createdAt)],
+      ["Deleted", timeText(deletedAt)],
+    ],
+    colours,
+  );
+}
+
+function namespacesText(namespaces: readonly NamespaceInfo[], none: string, colours: Colours): string {
+  if (namespaces.length === 0) return `${none}\n`;
+  const rows = namespaces.map(({ name, namespaceId, status, createdAt, deletedAt }) => [
+    name,
+    namespaceId,
+    status,
+    timeText(createdAt),
+    timeText(deletedAt),
+  ]);
+  return tableText(["Namespace", "Id", "Status", "Created", "Deleted"], rows, colours);
+}

@@ -1,0 +1,73 @@
+import { Option, type Command } from "commander";
+import type { Limit, OnUnavailable, SystemDefaults } from "zae-limiter";
+import { countArgument } from "../arguments.ts";
+import type { Colours } from "../output/colours.ts";
+import { limitsText } from "../output/limits.ts";
+import { fieldsText } from "../output/table.ts";
+import type { Runner } from "../runner.ts";
+import { addNoun, addVerb, limitsOption, yesOption } from "../verb.ts";
+
+/** The system level: what holds where nothing else is said. */
+export function addSystemCommands(program: Command, runner: Runner): void {
+  const system = addNoun(program, "system", "limits and settings that hold where nothing else is said");
+
+  addVerb(system, {
+    usage: "set-defaults",
+    summary: "Sets the system's default limits. A setting that is not named keeps its stored value.",
+    examples: ["system set-defaults -l rpm:100 -l tpm:10000/min:15000 --on-unavailable block"],
+  })
+    .addOption(limitsOption())
+    .addOption(new Option("--on-unavailable <action>", "what calls get while the store cannot answer").choices(["allow", "block"]))
+    .option("--audit-retention-days <days>", "how long audit events are kept", countArgument)
+    .option("--usage-retention-days <days>", "how long usage is kept", countArgument)
+    .action(async ({ limit, ...settings }: Settings & { readonly limit: readonly Limit[] }, command: Command) =>
+      runner.inNamespace(command, "create", async ({ repository, screen }) => {
+        await repository.setSystemDefaults(limit, settings);
+        const stored = await repository.getSystemDefaults();
+        screen.show(stored, () => `Set the system defaults.\n${defaultsText(stored, screen.colours)}`);
+      }),
+    );
+
+  addVerb(system, {
+    usage: "get-defaults",
+    summary: "Shows the system's default limits and settings.",
+    examples: ["system get-defaults"],
+  }).action(async (_options: object, command: Command) =>
+    runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+      const stored = await repository.getSystemDefaults();
+      screen.show(stored, () => defaultsText(stored, screen.colours));
+    }),
+  );
+
+  addVerb(system, {
+    usage: "delete-defaults",
+    summary: "Deletes the system's default limits.",
+    examples: ["system delete-defaults --yes"],
+  })
+    .addOption(yesOption())
+    .action(async (options: { readonly yes?: boolean }, command: Command) =>
+      runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+        await runner.confirm("Delete the system's default limits?", options);
+        await repository.deleteSystemDefaults();
+        screen.show({ deleted: "system" }, () => "Deleted the system defaults.\n");
+      }),
+    );
+}
+
+interface Settings {
+  readonly onUnavailable?: OnUnavailable;
+  readonly auditRetentionDays?: number;
+  readonly usageRetentionDays?: number;
+}
+
+function defaultsText({ limits, onUnavailable, auditRetentionDays, usageRetentionDays }: SystemDefaults, colours: Colours): string {
+  const settings = fieldsText(
+    [
+      ["On unavailable", onUnavailable ?? "block (nothing stored)"],
+      ["Audit kept", `${auditRetentionDays} days`],
+      ["Usage kept", `${usageRetentionDays} days`],
+    ],
+    colours,
+  );
+  return `${limitsText(limits, "The system has no default limits.", colours)}\n${settings}`;
+}

@@ -1,0 +1,137 @@
+import { Option, type Command } from "commander";
+import type { UsageSnapshot, UsageSummary, UsageWindow } from "zae-limiter";
+import { timeArgument } from "../arguments.ts";
+import { UsageError } from "../exit.ts";
+import { chartText, type Bar } from "../output/chart.ts";
+import type { Colours } from "../output/colours.ts";
+import { fieldsText, tableText } from "../output/table.ts";
+import { amountsText, timeText } from "../output/text.ts";
+import { follow, moreText, type ListOptions } from "../pages.ts";
+import type { Runner } from "../runner.ts";
+import type { Screen } from "../screen.ts";
+import { addNoun, addVerb, cursorOption, shownOption } from "../verb.ts";
+
+/** Usage: what was consumed, window by window. */
+export function addUsageCommands(program: Command, runner: Runner): void {
+  const usage = addNoun(program, "usage", "what was consumed, by hour, day or month");
+
+  queryOptions(
+    addVerb(usage, {
+      usage: "list",
+      summary: "Lists usage windows of an entity, of a resource, or of both.",
+      examples: ["usage list --entity-id key-1 --window daily", "usage list --resource gpt-4 --start 2026-11-01 --end 2026-12-01 --plot"],
+    }),
+  )
+    .option("-p, --plot", "draw a chart instead of a table")
+    .addOption(shownOption())
+    .addOption(cursorOption())
+    .action(async (options: QueryOptions & ListOptions, command: Command) =>
+      runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+        const query = queryOf(options);
+        const page = await follow(options, (paging) => repository.getUsageSnapshots({ ...query, ...paging }));
+        const text = options.plot ? plotText : snapshotsText;
+        screen.show(page, () => (page.items.length === 0 ? NONE : text(page.items, screen) + moreText(page)));
+      }),
+    );
+
+  queryOptions(
+    addVerb(usage, {
+      usage: "summary",
+      summary: "Adds usage windows up: total and average by limit.",
+      examples: ["usage summary --entity-id key-1 --resource gpt-4", "usage summary --resource gpt-4 --window daily --plot"],
+    }),
+  )
+    .option("-p, --plot", "draw the totals as a chart instead of a table")
+    .action(async (options: QueryOptions, command: Command) =>
+      runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+        const summary = await repository.getUsageSummary(queryOf(options));
+        const text = options.plot ? summaryPlotText : summaryText;
+        screen.show(summary, () => (summary.snapshotCount === 0 ? NONE : text(summary, screen)));
+      }),
+    );
+}
+
+interface QueryOptions {
+  readonly entityId?: string;
+  readonly resource?: string;
+  readonly window: UsageWindow;
+  readonly start?: Date;
+  readonly end?: Date;
+  readonly plot?: boolean;
+}
+
+const NONE = "No usage in these windows.\n";
+
+function queryOptions(command: Command): Command {
+  return command
+    .option("-e, --entity-id <entity>", "whose usage")
+    .option("-r, --resource <resource>", "of which resource")
+    .addOption(new Option("-w, --window <window>", "the length of the windows").choices(["hourly", "daily", "monthly"]).default("hourly"))
+    .option("--start <time>", "windows that start at this time or later", timeArgument)
+    .option("--end <time>", "windows that start before this time", timeArgument);
+}
+
+function queryOf({ entityId, resource, window, start, end }: QueryOptions): Omit<QueryOptions, "plot"> {
+  if (entityId === undefined && resource === undefined) throw new UsageError("Name --entity-id, --resource, or both.");
+  return {
+    window,
+    ...(entityId !== undefined && { entityId }),
+    ...(resource !== undefined && { resource }),
+    ...(start !== undefined && { start }),
+    ...(end !== undefined && { end }),
+  };
+}
+
+function snapshotsText(snapshots: readonly UsageSnapshot[], { colours }: { readonly colours: Colours }): string {
+  const names = limitNames(snapshots);
+  const rows = snapshots.map(({ windowStart, entityId, resource, counters, requests, complete }) => [
+    timeText(windowStart) + (complete ? "" : " *"),
+    entityId,
+    resource,
+    requests,
+    ...names.map((name) => counters[name] ?? 0),
+  ]);
+  const note = snapshots.every(({ complete }) => complete) ? "" : "* may still grow\n";
+  return tableText(["Window", "Entity", "Resource", "Requests", ...names], rows, colours) + note;
+}
+
+/** One chart per limit; entities and resources of one window are added up. */
+function plotText(snapshots: readonly UsageSnapshot[], { colours, columns }: Screen): string {
+  return ["requests", ...limitNames(snapshots)].map((name) => chartText(name, barsOf(snapshots, name), { columns, colours })).join("\n");
+}
+
+function barsOf(snapshots: readonly UsageSnapshot[], name: string): readonly Bar[] {
+  const sums = new Map<number, { value: number; readonly endMs: number }>();
+  for (const { windowStart, windowEnd, counters, requests } of snapshots) {
+    const sum = sums.get(windowStart.getTime()) ?? { value: 0, endMs: windowEnd.getTime() };
+    sum.value += name === "requests" ? requests : (counters[name] ?? 0);
+    sums.set(windowStart.getTime(), sum);
+  }
+  const windows = [...sums].sort(([left], [right]) => left - right);
+  return windows.map(([startMs, { value }], index) => {
+    const before = windows[index - 1];
+    return { label: timeText(new Date(startMs)), value, gap: before !== undefined && before[1].endMs !== startMs };
+  });
+}
+
+function limitNames(snapshots: readonly UsageSnapshot[]): readonly string[] {
+  return [...new Set(snapshots.flatMap(({ counters }) => Object.keys(counters)))].sort();
+}
+
+function summaryText(summary: UsageSummary, { colours }: { readonly colours: Colours }): string {
+  const rows = Object.entries(summary.total).map(([name, total]) => [name, total, summary.average[name] ?? 0]);
+  const range = `${timeText(summary.minWindowStart)} to ${timeText(summary.maxWindowStart)}`;
+  const fields = fieldsText(
+    [
+      ["Windows", `${summary.snapshotCount}, starting ${range}`],
+      ["Requests", summary.requests],
+    ],
+    colours,
+  );
+  return `${tableText(["Limit", "Total", "Average"], rows, colours)}\n${fields}`;
+}
+
+function summaryPlotText({ total, requests, snapshotCount }: UsageSummary, { colours, columns }: Screen): string {
+  const bars = Object.entries({ requests, ...total }).map(([label, value]) => ({ label, value }));
+  return chartText(`total of ${snapshotCount} windows: ${amountsText({ requests })}`, bars, { columns, colours });
+}

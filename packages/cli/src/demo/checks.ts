@@ -1,0 +1,123 @@
+import type { Amounts, Limit } from "zae-limiter";
+import { numberText } from "../output/text.ts";
+import { changesOf, type Call, type Change } from "./books.ts";
+import { allowedIn, roomIn, tightestUse, type Use } from "./bound.ts";
+import type { ReadBack } from "./read-back.ts";
+import { BUCKETS, KEYS, MODELS, PROJECT, type DemoBucket } from "./scenario.ts";
+
+/** One promise, and whether what was done kept it. */
+export interface Check {
+  readonly promise: string;
+  readonly ok: boolean;
+  readonly detail: string;
+}
+
+/** What the checks look at: the calls of all processes, what the file says now, and the lowest balances that were seen on the way. */
+export interface Evidence {
+  readonly calls: readonly Call[];
+  readonly stored: readonly ReadBack[];
+  /** By entity, model and limit. */
+  readonly lowest: ReadonlyMap<string, number>;
+}
+
+/** Compares what was promised with what was done. */
+export function checksOf(evidence: Evidence): readonly Check[] {
+  return [strict(evidence), belowZero(evidence), usageAddsUp(evidence), allOrNothing(evidence)];
+}
+
+/** The key of one limit of one bucket. */
+export function limitKey(entityId: string, model: string, limitName: string): string {
+  return `${entityId} ${model} ${limitName}`;
+}
+
+function strict({ calls, stored }: Evidence): Check {
+  const uses = eachLimit((bucket, limit) => {
+    const changes = changesOf(callsOf(calls, bucket), limit.name);
+    const name = limitKey(bucket.entityId, bucket.model, limit.name);
+    return [tightestUse(changes, limit), useOfAll(changes, limit, storedOf(stored, bucket))].map((use) => ({ name, use }));
+  }).flat();
+  const { name, use: tightest } = uses.reduce((left, right) => (roomIn(right.use) < roomIn(left.use) ? right : left));
+  const figures = `${numberText(tightest.used)} of at most ${numberText(Math.floor(tightest.allowed))} in ${(tightest.ms / 1000).toFixed(1)} s`;
+  return {
+    promise: "Strict: no bucket gave more than it held and earned, in any interval",
+    ok: uses.every(({ use }) => roomIn(use) >= 0),
+    detail: `closest: ${name}, ${figures}`,
+  };
+}
+
+/** What was used from the first call to the end and what is left, together: the file must not hold tokens that nobody earned. */
+function useOfAll(changes: readonly Change[], limit: Limit, { available, readAtMs }: ReadBack): Use {
+  const startMs = Math.min(readAtMs, ...changes.map((change) => change.startMs));
+  const used = changes.reduce((sum, { amount, kind }) => sum + (kind === "back" ? -amount : amount), 0);
+  const ms = readAtMs - startMs;
+  return { used: used + (available[limit.name] ?? limit.capacity), allowed: allowedIn(limit, ms), ms };
+}
+
+function belowZero({ calls, lowest, stored }: Evidence): Check {
+  const debts = eachLimit((bucket, limit) => {
+    const overruns = changesOf(callsOf(calls, bucket), limit.name).filter(({ kind }) => kind === "overrun");
+    const left = storedOf(stored, bucket).available[limit.name] ?? limit.capacity;
+    const least = Math.min(left, lowest.get(limitKey(bucket.entityId, bucket.model, limit.name)) ?? left);
+    return { name: limit.name, least, overrun: overruns.reduce((sum, { amount }) => sum + amount, 0) };
+  });
+  const leastOf = (limitName: string): string =>
+    numberText(Math.min(...debts.filter(({ name }) => name === limitName).map((debt) => debt.least)));
+  return {
+    promise: "Only settlements go below zero, and by no more than they took",
+    ok: debts.every((debt) => debt.least >= -debt.overrun),
+    detail: `lowest balances seen: ${leastOf("tpm")} tokens, which are settled, and ${leastOf("rpm")} requests, which are not`,
+  };
+}
+
+function usageAddsUp({ calls, stored }: Evidence): Check {
+  const wrong: string[] = [];
+  for (const bucket of BUCKETS) {
+    const expected = usedBy(callsOf(calls, bucket));
+    for (const { window, total, requests } of storedOf(stored, bucket).usage) {
+      const same = requests === expected.rpm && sameAmounts(total, expected);
+      if (!same)
+        wrong.push(`${bucket.entityId} ${bucket.model} ${window}: stored ${JSON.stringify(total)}, done ${JSON.stringify(expected)}`);
+    }
+  }
+  const { rpm, tpm } = usedBy(calls);
+  return {
+    promise: "Usage adds up: the file's windows equal what was consumed; refused and failed calls left no trace",
+    ok: wrong.length === 0,
+    detail: wrong[0] ?? `${numberText(rpm)} requests and ${numberText(tpm)} tokens, to the token, in hourly, daily and monthly windows`,
+  };
+}
+
+function allOrNothing({ stored }: Evidence): Check {
+  const sumOf = (entityIds: readonly string[], model: string): number =>
+    stored
+      .filter((read) => read.model === model && entityIds.includes(read.entityId))
+      .reduce((sum, { usage }) => sum + (usage[0]?.total["tpm"] ?? 0), 0);
+  const sums = MODELS.map(({ name }) => ({ name, keys: sumOf(KEYS, name), project: sumOf([PROJECT], name) }));
+  return {
+    promise: "All or nothing: what the keys used is what their project used",
+    ok: sums.every(({ keys, project }) => keys === project),
+    detail: sums.map(({ name, keys, project }) => `${name} ${numberText(keys)} = ${numberText(project)}`).join(", "),
+  };
+}
+
+function eachLimit<T>(look: (bucket: DemoBucket, limit: Limit) => T): readonly T[] {
+  return BUCKETS.flatMap((bucket) => bucket.limits.map((limit) => look(bucket, limit)));
+}
+
+/** The calls that took from a bucket: a key's own, and all of them for the project. */
+function callsOf(calls: readonly Call[], { entityId, model }: DemoBucket): readonly Call[] {
+  return calls.filter((call) => call.model === model && (entityId === PROJECT || call.key === entityId));
+}
+
+function storedOf(stored: readonly ReadBack[], { entityId, model }: DemoBucket): ReadBack {
+  return stored.find((read) => read.entityId === entityId && read.model === model)!;
+}
+
+function usedBy(calls: readonly Call[]): { readonly rpm: number; readonly tpm: number } {
+  const done = calls.filter(({ actual }) => actual !== undefined);
+  return { rpm: done.length, tpm: done.reduce((sum, { actual = 0 }) => sum + actual, 0) };
+}
+
+function sameAmounts(stored: Amounts, { rpm, tpm }: { readonly rpm: number; readonly tpm: number }): boolean {
+  return (stored["rpm"] ?? 0) === rpm && (stored["tpm"] ?? 0) === tpm;
+}

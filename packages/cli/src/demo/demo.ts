@@ -1,0 +1,72 @@
+import { rmSync } from "node:fs";
+import type { Environment } from "../environment.ts";
+import type { Colours } from "../output/colours.ts";
+import { addCounts, type Books } from "./books.ts";
+import { checksOf, type Check } from "./checks.ts";
+import { Gateway } from "./gateway.ts";
+import { startSecondProcess } from "./second-process.ts";
+import { live } from "./live.ts";
+import { nowMs } from "./machine.ts";
+import { readBack } from "./read-back.ts";
+import { store } from "./scenario.ts";
+
+/** How the demo is run. */
+export interface DemoOptions {
+  readonly file: string;
+  readonly lengthMs: number;
+  readonly fault?: string;
+  /** Whether somebody watches. */
+  readonly watched: boolean;
+}
+
+/** What the demo did, and whether the promises were kept. */
+export interface DemoResult {
+  readonly ok: boolean;
+  readonly granted: number;
+  readonly refused: number;
+  readonly failed: number;
+  readonly unavailable: number;
+  readonly unwritten: number;
+  /** Granted by each process. */
+  readonly byProcess: readonly number[];
+  readonly checks: readonly Check[];
+}
+
+/** Runs the gateway on a fresh file in two processes and checks what they did with what a fresh repository reads from it. */
+export async function demo(options: DemoOptions, environment: Environment, colours: Colours): Promise<DemoResult> {
+  const url = `sqlite:${options.file}`;
+  for (const suffix of ["", "-wal", "-shm"]) rmSync(options.file + suffix, { force: true });
+  const repository = await environment.openRepository(url);
+  try {
+    await store(repository);
+    const startMs = nowMs();
+    const endMs = startMs + options.lengthMs;
+    const second = startSecondProcess(url, endMs, options.fault);
+    const gateway = new Gateway(repository);
+    const counts = (): ReturnType<typeof second.counts> => addCounts([gateway.counts, second.counts()]);
+    const output = options.watched ? environment.stdout : undefined;
+    const work = Promise.all([gateway.serve(endMs), second.books]);
+    const lowest = await live({ repository, startMs, endMs, work, counts, output, colours });
+    const books = await work;
+    await using fresh = await environment.openRepository(url);
+    const calls = books.flatMap((book) => book.calls);
+    return resultOf(books, checksOf({ calls, stored: await readBack(fresh), lowest }));
+  } finally {
+    await repository.close();
+  }
+}
+
+function resultOf(books: readonly Books[], checks: readonly Check[]): DemoResult {
+  const counts = Object.values(addCounts(books.map((book) => book.counts)));
+  const sum = (of: (book: Books) => number): number => books.reduce((total, book) => total + of(book), 0);
+  return {
+    ok: checks.every(({ ok }) => ok),
+    granted: counts.reduce((total, { granted }) => total + granted, 0),
+    refused: counts.reduce((total, { refused }) => total + refused, 0),
+    failed: counts.reduce((total, { failed }) => total + failed, 0),
+    unavailable: sum(({ unavailable }) => unavailable),
+    unwritten: sum(({ unwritten }) => unwritten),
+    byProcess: books.map(({ calls }) => calls.length),
+    checks,
+  };
+}

@@ -1,0 +1,87 @@
+import { RateLimiter, RateLimiterUnavailable, type Lease, type Repository } from "zae-limiter";
+import { countKey, type Books, type Call, type Counts } from "./books.ts";
+import { between, nowMs, pause } from "./machine.ts";
+import { KEYS, MODELS, type Model } from "./scenario.ts";
+
+/** Calls that fail and give everything back. */
+const FAILING = 0.08;
+/** Calls that use several times what was expected: they drive a bucket into debt. */
+const RUNAWAY = 0.06;
+
+/** A small LLM gateway, simulated: every key calls every model, over and over, until the time is over. */
+export class Gateway {
+  readonly #limiter: RateLimiter;
+  readonly #calls: Call[] = [];
+  readonly #counts: Counts = {};
+  #unavailable = 0;
+  #unwritten = 0;
+
+  constructor(repository: Repository) {
+    this.#limiter = new RateLimiter({ repository });
+  }
+
+  get counts(): Counts {
+    return this.#counts;
+  }
+
+  /** Serves until `endMs`, ends what is under way, and hands over the books. */
+  async serve(endMs: number): Promise<Books> {
+    await Promise.all(KEYS.flatMap((key) => MODELS.map((model) => this.#repeat(key, model, endMs))));
+    return { calls: this.#calls, counts: this.#counts, unavailable: this.#unavailable, unwritten: this.#unwritten };
+  }
+
+  async #repeat(key: string, model: Model, endMs: number): Promise<void> {
+    const count = (this.#counts[countKey(key, model.name)] ??= { granted: 0, refused: 0, failed: 0 });
+    while (nowMs() < endMs) {
+      const estimate = Math.floor(between(model.estimate.least, model.estimate.most));
+      const askedMs = nowMs();
+      const lease = await this.#ask(key, model.name, estimate);
+      const grantedMs = nowMs();
+      if (lease === "unavailable") this.#unavailable += 1;
+      else if (lease === "refused") count.refused += 1;
+      else {
+        count.granted += 1;
+        await pause(between(5, 40));
+        const endAskedMs = nowMs();
+        const actual = await this.#end(lease, estimate);
+        if (actual === undefined) count.failed += 1;
+        this.#calls.push({ key, model: model.name, estimate, askedMs, grantedMs, endAskedMs, endedMs: nowMs(), actual });
+      }
+      await pause(between(20, 120));
+    }
+  }
+
+  async #ask(entityId: string, resource: string, estimate: number): Promise<Lease | "refused" | "unavailable"> {
+    try {
+      const verdict = await this.#limiter.tryAcquire({ entityId, resource, consume: { rpm: 1, tpm: estimate } });
+      return verdict.granted ? verdict.lease : "refused";
+    } catch (error) {
+      if (error instanceof RateLimiterUnavailable) return "unavailable";
+      throw error;
+    }
+  }
+
+  /** Ends a call and answers what it used, as the store has it. */
+  async #end(lease: Lease, estimate: number): Promise<number | undefined> {
+    const actual = between(0, 1) < FAILING ? undefined : usedFor(estimate);
+    try {
+      if (actual === undefined) await lease.rollback();
+      else {
+        lease.settle({ tpm: actual });
+        await lease.commit();
+      }
+      return actual;
+    } catch (error) {
+      if (!(error instanceof RateLimiterUnavailable)) throw error;
+      // Nothing is refunded when the end of a lease cannot be written.
+      this.#unwritten += 1;
+      return estimate;
+    }
+  }
+}
+
+/** Estimates turn out wrong: most by a little, some by far. */
+function usedFor(estimate: number): number {
+  const factor = between(0, 1) < RUNAWAY ? between(4, 8) : between(0.4, 1.5);
+  return Math.round(estimate * factor);
+}

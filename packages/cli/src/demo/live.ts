@@ -1,0 +1,67 @@
+import type { Amounts, Repository } from "zae-limiter";
+import type { TextOutput } from "../environment.ts";
+import type { Colours } from "../output/colours.ts";
+import { countKey, type Counts } from "./books.ts";
+import { limitKey } from "./checks.ts";
+import { nowMs, pause } from "./machine.ts";
+import { availableOf } from "./read-back.ts";
+import { BUCKETS } from "./scenario.ts";
+import { viewText } from "./view.ts";
+
+/** What the live view needs to know. */
+export interface LiveOptions {
+  readonly repository: Repository;
+  readonly startMs: number;
+  readonly endMs: number;
+  /** Settles when both processes have ended their last calls. */
+  readonly work: Promise<unknown>;
+  readonly counts: () => Counts;
+  /** Undefined: nobody watches, only the balances are looked at. */
+  readonly output: TextOutput | undefined;
+  readonly colours: Colours;
+}
+
+const REDRAW_MS = 250;
+/** Where nothing can be redrawn, the view is printed this often during a run. */
+const PRINTS = 4;
+
+/** Shows the live view until the work is done, and answers the lowest balances that it saw. */
+export async function live(options: LiveOptions): Promise<ReadonlyMap<string, number>> {
+  const { repository, startMs, endMs, counts, output, colours } = options;
+  const lowest = new Map<string, number>();
+  const everyMs = output?.isTTY === true ? REDRAW_MS : (endMs - startMs) / PRINTS;
+  let [over, drawnLines, nextMs] = [false, 0, startMs];
+  const done = options.work.catch(() => undefined).then(() => (over = true));
+  for (let last = false; !last;) {
+    last = over;
+    const available = await look(repository, lowest);
+    if (output !== undefined && (last || nowMs() >= nextMs)) {
+      const elapsedMs = Math.min(nowMs(), endMs) - startMs;
+      const text = viewText({ elapsedMs, lengthMs: endMs - startMs, counts: counts(), available }, colours);
+      output.write(output.isTTY === true ? redraw(text, drawnLines) : `${text}\n`);
+      drawnLines = text.split("\n").length - 1;
+      nextMs = nowMs() + everyMs;
+    }
+    if (!last) await Promise.race([pause(REDRAW_MS), done]);
+  }
+  return lowest;
+}
+
+async function look(repository: Repository, lowest: Map<string, number>): Promise<ReadonlyMap<string, Amounts>> {
+  const seen = new Map<string, Amounts>();
+  for (const { entityId, model } of BUCKETS) {
+    const available = availableOf(await repository.getBuckets(entityId, { resource: model }));
+    seen.set(countKey(entityId, model), available);
+    for (const [name, tokens] of Object.entries(available)) {
+      const key = limitKey(entityId, model, name);
+      lowest.set(key, Math.min(tokens, lowest.get(key) ?? tokens));
+    }
+  }
+  return seen;
+}
+
+/** Goes back to the first line and clears the rest of each line that is written over. Lines must not wrap, or there would be more of them. */
+function redraw(text: string, drawnLines: number): string {
+  const up = drawnLines === 0 ? "" : `\u001B[${drawnLines}A`;
+  return `\u001B[?7l${up}${text.replaceAll("\n", "\u001B[K\n")}\u001B[?7h`;
+}

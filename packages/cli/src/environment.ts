@@ -1,0 +1,18 @@
+import type { Readable } from "node:stream";
+import type { openRepository } from "zae-limiter";
+
+/** A stream that text is written to. */
+export interface TextOutput {
+  write(text: string): unknown;
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+}
+
+/** Everything that the program touches outside itself, so that tests run it in their own process. */
+export interface Environment {
+  readonly stdout: TextOutput;
+  readonly stderr: TextOutput;
+  readonly stdin: Readable & { readonly isTTY?: boolean };
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly openRepository: typeof openRepository;
+}

@@ -1,0 +1,58 @@
+import type { Amounts, Limit } from "zae-limiter";
+import { Limit as Limits } from "zae-limiter";
+
+const NUMBERS = new Intl.NumberFormat("en-US", { maximumFractionDigits: 2 });
+const GRAPHEMES = new Intl.Segmenter("en", { granularity: "grapheme" });
+// Scripts and symbols that terminals draw two cells wide.
+const WIDE = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Emoji_Presentation}\uFF01-\uFF60\u3000-\u303E]/u;
+// oxlint-disable-next-line no-control-regex -- control characters are what it is for.
+const CONTROL = /[\u0000-\u001F\u007F-\u009F\u2028\u2029\u202A-\u202E\u2066-\u2069]/g;
+// oxlint-disable-next-line no-control-regex -- the escape sequences of our own colours.
+const COLOUR = /\u001B\[\d+m/g;
+
+/** A number for people: 12,345.67. */
+export function numberText(value: number): string {
+  if (value === Infinity) return "never";
+  return NUMBERS.format(value);
+}
+
+/** A time for people, in UTC, to the second. */
+export function timeText(time: Date | undefined): string {
+  return time === undefined
+    ? ""
+    : time
+        .toISOString()
+        .replace("T", " ")
+        .replace(/\.\d+Z$/, "Z");
+}
+
+/** How often a limit refills: 10,000/min. */
+export function rateText(limit: Limit): string {
+  const period = /\/(\w+)/.exec(Limits.format(limit))?.[1] ?? `${limit.refillPeriodSeconds}sec`;
+  return `${numberText(limit.refillAmount)}/${period}`;
+}
+
+/** Amounts on one line: rpm 1, tpm 500. */
+export function amountsText(amounts: Amounts): string {
+  return Object.entries(amounts)
+    .map(([name, amount]) => `${name} ${numberText(amount)}`)
+    .join(", ");
+}
+
+/** A waiting time for people. */
+export function waitText(seconds: number): string {
+  if (seconds === 0) return "now";
+  return seconds === Infinity ? "never" : `${numberText(seconds)} s`;
+}
+
+/** Makes stored text safe to print: control characters could move the cursor or recolour the terminal. */
+export function printable(text: string): string {
+  return text.replace(CONTROL, (character) => `\\u${character.codePointAt(0)!.toString(16).padStart(4, "0")}`);
+}
+
+/** The cells that a text takes in a terminal; colours take none. */
+export function widthOf(text: string): number {
+  let width = 0;
+  for (const { segment } of GRAPHEMES.segment(text.replace(COLOUR, ""))) width += WIDE.test(segment) ? 2 : 1;
+  return width;
+}

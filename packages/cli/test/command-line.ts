@@ -1,0 +1,45 @@
+import { Readable } from "node:stream";
+import type { openRepository, Repository } from "zae-limiter";
+import type { Environment } from "../src/environment.ts";
+import { run } from "../src/run.ts";
+
+/** What one command line did. */
+export interface Outcome {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** What a test may choose of the program's surroundings. */
+export interface Surroundings {
+  readonly repository?: Repository;
+  readonly open?: typeof openRepository;
+  readonly env?: Readonly<Record<string, string>>;
+  /** What a person types; undefined: standard input is no terminal. */
+  readonly typed?: string;
+  readonly terminal?: boolean;
+}
+
+/** Runs a command line in this process, on a repository that stays open from one call to the next. */
+export async function zaeLimiter(line: string | readonly string[], surroundings: Surroundings = {}): Promise<Outcome> {
+  const { repository, env = {}, typed, terminal = false } = surroundings;
+  let [stdout, stderr] = ["", ""];
+  const stdin: Environment["stdin"] = Object.assign(Readable.from([typed ?? ""]), { isTTY: typed !== undefined });
+  const open = surroundings.open ?? (async () => repository!.namespace("default"));
+  const argv = typeof line === "string" ? line.split(" ") : line;
+  const code = await run(argv, {
+    stdout: { write: (text) => (stdout += text), isTTY: terminal },
+    stderr: { write: (text) => (stderr += text), isTTY: terminal },
+    stdin,
+    env: { ZAEL_REPOSITORY: "memory:", ...env },
+    openRepository: open,
+  });
+  return { code, stdout, stderr };
+}
+
+/** Runs a command line with `--json` and reads its answer. */
+export async function answerOf(line: string, surroundings: Surroundings): Promise<unknown> {
+  const { code, stdout, stderr } = await zaeLimiter(`${line} --json`, surroundings);
+  if (code !== 0) throw new Error(`exit ${code}: ${stderr}${stdout}`);
+  return JSON.parse(stdout);
+}

@@ -1,0 +1,121 @@
+// The built program as a user starts it: a process of its own, on real files.
+import { execFile, spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { openRepository } from "zae-limiter";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { Outcome } from "./command-line.ts";
+
+const PROGRAM = fileURLToPath(new URL("../bin/zae-limiter.js", import.meta.url));
+
+let folder: string;
+let url: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "zae-limiter-cli-"));
+  url = `sqlite:${folder}/limits.db`;
+});
+
+afterEach(() => rmSync(folder, { recursive: true }));
+
+function zaeLimiter(...args: readonly string[]): Promise<Outcome> {
+  const env = { ...process.env, ZAEL_REPOSITORY: url };
+  return new Promise((resolve) => {
+    execFile(process.execPath, [PROGRAM, ...args], { env, cwd: folder }, (error, stdout, stderr) =>
+      resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
+    );
+  });
+}
+
+describe("the program", { timeout: 60_000 }, () => {
+  it("keeps limits and balances in a file from one call to the next", async () => {
+    expect((await zaeLimiter("system", "set-defaults", "-l", "rpm:2")).code).toBe(0);
+    expect((await zaeLimiter("acquire", "key-1", "gpt-4", "rpm=2")).stdout).toBe("Granted: rpm 2\n");
+    const refused = await zaeLimiter("acquire", "key-1", "gpt-4", "rpm=1", "--json");
+    expect(refused.code).toBe(3);
+    expect(JSON.parse(refused.stdout)).toMatchObject({ error: "rate_limit_exceeded", limits: [{ available: 0, requested: 1 }] });
+    expect(JSON.parse((await zaeLimiter("usage", "summary", "-e", "key-1", "--json")).stdout)).toMatchObject({ total: { rpm: 2 } });
+  });
+
+  it("waits until a call fits", async () => {
+    await zaeLimiter("system", "set-defaults", "-l", "rps:5/sec");
+    await zaeLimiter("acquire", "key-1", "gpt-4", "rps=5");
+    expect((await zaeLimiter("acquire", "key-1", "gpt-4", "rps=1", "--wait", "5")).code).toBe(0);
+  });
+
+  it("registers no namespace by reading, nor by writing into another", async () => {
+    await (await openRepository(url, { namespace: "tenant" })).close();
+    for (const verb of [
+      ["entity", "list"],
+      ["entity", "create", "key-1"],
+      ["namespace", "list"],
+    ])
+      await zaeLimiter(...verb);
+    expect((await zaeLimiter("entity", "list")).stderr).toContain("zae-limiter namespace register default");
+    expect(JSON.parse((await zaeLimiter("namespace", "list", "--json")).stdout)).toMatchObject([{ name: "tenant" }]);
+    expect((await zaeLimiter("entity", "create", "key-1", "-N", "tenant")).code).toBe(0);
+  });
+
+  it("recovers the default namespace after it was deleted", async () => {
+    await zaeLimiter("entity", "create", "key-1");
+    const { stdout } = await zaeLimiter("namespace", "delete", "default", "--yes", "--json");
+    const { namespaceId } = JSON.parse(stdout) as { namespaceId: string };
+    expect((await zaeLimiter("entity", "show", "key-1")).code).toBe(1);
+    expect((await zaeLimiter("namespace", "recover", namespaceId)).code).toBe(0);
+    expect((await zaeLimiter("entity", "show", "key-1")).code).toBe(0);
+  });
+
+  it("says what is wrong with a file that is no database", async () => {
+    const { code, stderr } = await zaeLimiter("entity", "list", "--repository", `sqlite:${PROGRAM}`, "--json");
+    expect(code).toBe(1);
+    expect(JSON.parse(stderr)).toMatchObject({ error: { code: expect.stringMatching(/^ERR_LIMITER_/) } });
+  });
+
+  it("ends quietly when its reader has seen enough", async () => {
+    const repository = await openRepository(url);
+    for (let index = 0; index < 300; index += 1) await repository.createEntity(`key-${index}`, { name: "x".repeat(200) });
+    await repository.close();
+    const child = spawn(process.execPath, [PROGRAM, "--repository", url, "entity", "list", "--limit", "300"], {
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    child.stdout.destroy();
+    expect(await endOf(child)).toEqual({ code: 0, stderr: "" });
+  });
+});
+
+describe("the demo", { timeout: 60_000 }, () => {
+  it("keeps the promises in two processes, and every command that it suggests works as it stands", async () => {
+    const { code, stdout } = await zaeLimiter("demo", "--seconds", "3");
+    expect(stdout).toMatch(/^ok {5}Strict: /m);
+    expect(stdout).not.toContain("FAILED");
+    expect(code).toBe(0);
+    const suggested = [...stdout.matchAll(/^ {2}npx zae-limiter (.*)$/gm)].map(([, line]) => line!.split(" "));
+    expect(suggested.length).toBeGreaterThan(4);
+    for (const line of suggested) expect((await zaeLimiter(...line)).code, line.join(" ")).toBe(0);
+    expect(readdirSync(folder)).toEqual(["zae-limiter-demo.db"]);
+  });
+
+  it("exits 1 with a limiter that refills twice as fast", async () => {
+    const { code, stdout } = await zaeLimiter("demo", "--seconds", "3", "--fault", "double-refill", "--json");
+    const { ok, checks } = JSON.parse(stdout) as { ok: boolean; checks: readonly { promise: string; ok: boolean }[] };
+    expect(ok).toBe(false);
+    expect(checks.filter((check) => !check.ok).map(({ promise }) => promise)).toEqual([expect.stringMatching(/^Strict/)]);
+    expect(code).toBe(1);
+  });
+
+  it("replaces nobody's file without asking", async () => {
+    await zaeLimiter("entity", "create", "key-1");
+    expect((await zaeLimiter("demo", "--file", "./limits.db")).code).toBe(2);
+    expect((await zaeLimiter("entity", "show", "key-1")).code).toBe(0);
+  });
+});
+
+async function endOf(child: ChildProcess): Promise<{ readonly code: unknown; readonly stderr: string }> {
+  let stderr = "";
+  child.stderr?.on("data", (chunk) => (stderr += String(chunk)));
+  const [code] = await once(child, "close");
+  return { code, stderr };
+}

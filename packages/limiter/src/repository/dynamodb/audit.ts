@@ -1,0 +1,96 @@
+import { ulidTime, type AuditEvent } from "../../core/audit.ts";
+import type { AuditStore, Keyed, KeyPage } from "../store.ts";
+import { marshalItem, numberOf, stringOf, unmarshalItem, type AttributeMap, type Value } from "./attribute-values.ts";
+import { keyOf, marshalKey, queryAll } from "./batch.ts";
+import type { Connection, TransactItem } from "./connection.ts";
+import { auditKey, auditPartition, auditPrefix, namespaceIndexKeys, parseAuditPartition, parseEventId } from "./keys.ts";
+import { queryInput } from "./queries.ts";
+import type { Retention } from "./retention.ts";
+
+const DAY_MS = 86_400_000;
+const DAY_SECONDS = 86_400;
+
+/** Audit events of one namespace. They leave with their time to live; until DynamoDB gets to it, reading hides them. */
+export class DynamoAudit implements AuditStore {
+  readonly #connection: Connection;
+  readonly #namespaceId: string;
+  readonly #retention: Retention;
+
+  constructor(connection: Connection, namespaceId: string, retention: Retention) {
+    this.#connection = connection;
+    this.#namespaceId = namespaceId;
+    this.#retention = retention;
+  }
+
+  async events(entityId: string, { limit, after }: KeyPage): Promise<Keyed<AuditEvent>> {
+    const nowMs = this.#connection.clock.now();
+    const query = eventsQuery(this.#namespaceId, entityId, {
+      oldestMs: nowMs - (await this.#retention.days()).audit * DAY_MS,
+      limit: limit + 1,
+      after,
+    });
+    const items: AuditEvent[] = [];
+    for await (const item of queryAll(this.#connection, query)) {
+      if ((numberOf(item["ttl"]) ?? Infinity) * 1000 > nowMs) items.push(eventOf(item));
+      if (items.length > limit) break;
+    }
+    return { items: items.slice(0, limit), next: items.length > limit ? items[limit - 1]!.eventId : undefined };
+  }
+
+  async add(event: AuditEvent): Promise<void> {
+    const { Put } = await this.write(event);
+    await this.#connection.repeat("PutItem", Put);
+  }
+
+  /** The write of an event, for the transaction that does what the event describes. */
+  async write(event: AuditEvent): Promise<{ readonly Put: object } & TransactItem> {
+    return { Put: { Item: eventItem(this.#namespaceId, event, (await this.#retention.days()).audit) } };
+  }
+}
+
+/** Newest first, not older than `oldestMs`: event ids begin with their time. */
+export function eventsQuery(
+  ns: string,
+  entityId: string,
+  options: { readonly oldestMs: number; readonly limit: number; readonly after: string | undefined },
+): object {
+  return queryInput({
+    partition: auditPartition(ns, entityId),
+    range: { from: auditPrefix + ulidTime(Math.floor(options.oldestMs)), to: `${auditPrefix}~` },
+    newestFirst: true,
+    limit: options.limit,
+    after: options.after === undefined ? undefined : marshalKey(auditKey(ns, entityId, options.after)),
+  });
+}
+
+/** The item of an event that is kept for a number of days. */
+export function eventItem(ns: string, event: AuditEvent, retentionDays: number): AttributeMap {
+  const key = auditKey(ns, event.entityId, event.eventId);
+  return marshalItem({
+    ...key,
+    ...namespaceIndexKeys(ns, key),
+    entity_id: event.entityId,
+    event_id: event.eventId,
+    timestamp: event.timestamp.toISOString(),
+    action: event.action,
+    principal: event.principal ?? null,
+    resource: event.resource ?? null,
+    details: event.details as { readonly [name: string]: Value },
+    ttl: Math.ceil(event.timestamp.getTime() / 1000) + retentionDays * DAY_SECONDS,
+  });
+}
+
+/** The event of an item. */
+export function eventOf(item: AttributeMap): AuditEvent {
+  const { PK, SK } = keyOf(item);
+  const details = item["details"];
+  return {
+    eventId: parseEventId(SK) ?? "",
+    timestamp: new Date(stringOf(item["timestamp"]) ?? 0),
+    entityId: parseAuditPartition(PK)?.entityId ?? "",
+    action: stringOf(item["action"]) ?? "",
+    principal: stringOf(item["principal"]),
+    resource: stringOf(item["resource"]),
+    details: details !== undefined && "M" in details ? unmarshalItem(details.M) : {},
+  };
+}

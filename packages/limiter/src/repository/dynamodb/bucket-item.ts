@@ -1,0 +1,109 @@
+import { MILLI } from "../../core/amounts.ts";
+import { bucketLimit, consumedMilli, storedMilli, storedRemainder, type Bucket, type BucketLimit } from "../../core/bucket.ts";
+import { IncompatibleSchemaError } from "../../core/errors.ts";
+import { VERSION } from "../../version.ts";
+import { numberOf, stringOf, type AttributeMap } from "./attribute-values.ts";
+
+/** Operation ids that an item remembers. */
+export const SLOT_COUNT = 4;
+
+/** The last known state of a stored bucket. */
+export interface BucketImage {
+  readonly bucket: Bucket;
+  /** `sv`: the version of everything that is not a balance. Every write requires it. */
+  readonly version: number;
+  /** `b_wcu_tc`: grows with every write, so it tells which of two images is newer. */
+  readonly writes: number;
+  /** The last operation id of each slot. */
+  readonly slots: readonly (string | undefined)[];
+  /** `po`: the limits came from a call's override, which nobody else can read again. */
+  readonly overridden: boolean;
+  /** When the item may be deleted; undefined when it may not. */
+  readonly expiresAtSeconds: number | undefined;
+}
+
+/** The attribute of one field of one limit: `b_{limit}_{field}`. A limit's name may hold '_', so the field is what follows the last one. */
+export function limitAttribute(limitName: string, field: LimitField): string {
+  return `b_${limitName}_${field}`;
+}
+
+/** tk tokens, cp capacity, ra refill amount, rp refill period, tc total consumed, rm remainder, hd hidden, kd kind. */
+export type LimitField = "tk" | "cp" | "ra" | "rp" | "tc" | "rm" | "hd" | "kd";
+
+/** The attribute that holds an operation id. */
+export function slotAttribute(slot: number): string {
+  return `o${slot}`;
+}
+
+/** Reads an item. Throws when it holds a limit of a kind that this version does not know: nothing may be written to it then. */
+export function imageOf(item: AttributeMap): BucketImage {
+  const names = limitNamesOf(item);
+  const limits = names.map((name) => limitOf(item, name));
+  const balances = names.flatMap((name) => [
+    number(item, limitAttribute(name, "tk")),
+    number(item, limitAttribute(name, "rm")),
+    number(item, limitAttribute(name, "tc")),
+  ]);
+  return {
+    bucket: { limits, refilledAtMs: number(item, "rf"), balances },
+    version: number(item, "sv"),
+    writes: number(item, "b_wcu_tc"),
+    slots: Array.from({ length: SLOT_COUNT }, (_, slot) => stringOf(item[slotAttribute(slot)])),
+    overridden: item["po"] !== undefined,
+    expiresAtSeconds: item["ttl"] === undefined ? undefined : number(item, "ttl"),
+  };
+}
+
+/** The attributes of a bucket's limits and balances, for an item that is put whole. */
+export function bucketAttributes(bucket: Bucket): Record<string, number> {
+  const item: Record<string, number> = { rf: bucket.refilledAtMs };
+  bucket.limits.forEach((limit, index) => {
+    const { name } = limit.limit;
+    Object.assign(item, parameterAttributes(limit));
+    item[limitAttribute(name, "tk")] = storedMilli(bucket, index);
+    item[limitAttribute(name, "tc")] = consumedMilli(bucket, index);
+    const remainder = storedRemainder(bucket, index);
+    if (remainder > 0) item[limitAttribute(name, "rm")] = remainder;
+  });
+  return item;
+}
+
+/** The attributes of one limit's parameters. */
+export function parameterAttributes(limit: BucketLimit): Record<string, number> {
+  const { name } = limit.limit;
+  return {
+    [limitAttribute(name, "cp")]: limit.capacityMilli,
+    [limitAttribute(name, "ra")]: limit.refillAmountMilli,
+    [limitAttribute(name, "rp")]: limit.refillPeriodMs,
+    ...(limit.hidden && { [limitAttribute(name, "hd")]: 1 }),
+  };
+}
+
+function limitNamesOf(item: AttributeMap): readonly string[] {
+  return Object.keys(item)
+    .filter((name) => name.startsWith("b_") && name.endsWith("_cp"))
+    .map((name) => name.slice("b_".length, -"_cp".length))
+    .sort();
+}
+
+function limitOf(item: AttributeMap, name: string): BucketLimit {
+  const kind = stringOf(item[limitAttribute(name, "kd")]);
+  if (kind !== undefined && kind !== "rate") {
+    throw new IncompatibleSchemaError(`Limit ${name} is of the kind '${kind}', which this version does not know. Upgrade zae-limiter.`, {
+      clientVersion: VERSION,
+      schemaVersion: kind,
+    });
+  }
+  const limit = {
+    name,
+    capacity: number(item, limitAttribute(name, "cp")) / MILLI,
+    refillAmount: number(item, limitAttribute(name, "ra")) / MILLI,
+    refillPeriodSeconds: number(item, limitAttribute(name, "rp")) / MILLI,
+  };
+  return bucketLimit(limit, item[limitAttribute(name, "hd")] !== undefined);
+}
+
+/** Absent means 0. A total that has left the safe range loses its last digits here; it is only ever shown, and counted by the store itself. */
+function number(item: AttributeMap, name: string): number {
+  return numberOf(item[name]) ?? 0;
+}

@@ -1,0 +1,135 @@
+import type { Amounts } from "../../core/amounts.ts";
+import { apply, fullBucket, storedMilli, type Bucket } from "../../core/bucket.ts";
+import { afterRefusal, costsMilli, fits, isUnder, underPolicy } from "../../core/decision.ts";
+import type { Policy } from "../../core/policy.ts";
+import type { MaybePromise } from "../port.ts";
+import { Aliases, absent } from "./aliases.ts";
+import { marshalItem, type AttributeMap } from "./attribute-values.ts";
+import { bucketAttributes, slotAttribute, type BucketImage } from "./bucket-item.ts";
+import { keyAttributes, type BucketKey } from "./bucket-key.ts";
+import { expiry, updateOf, type BucketChange, type OperationMark } from "./expressions.ts";
+import type { OperationIds } from "./operation-ids.ts";
+
+/** What is to be done to a bucket. */
+export interface BucketIntent {
+  /**
+   * `take` refuses what does not fit; `charge` may go into debt; `give` puts back, and its amounts are negative; `adopt` takes nothing, but
+   * writes the limits that a refusal was decided with.
+   */
+  readonly kind: "take" | "charge" | "give" | "adopt";
+  readonly amounts: Amounts;
+  /** Granted acquires that this adds. */
+  readonly grants: number;
+  /** The limits to decide with, given what is stored on the bucket. */
+  readonly policy: (image: BucketImage | undefined) => MaybePromise<Policy>;
+  /** A charge may only re-create a bucket that could have expired by then: another one that is gone was deleted. */
+  readonly expiredBy?: number | undefined;
+}
+
+/** Applied, or refused with the bucket that refused; `gone` when there is no bucket to write to. */
+export type BucketOutcome =
+  | { readonly kind: "applied" }
+  | { readonly kind: "refused"; readonly bucket: Bucket }
+  | { readonly kind: "gone" };
+
+/** A call to send, and what it means when it is applied. */
+export interface SentPlan {
+  readonly kind: "send";
+  readonly operation: "UpdateItem" | "PutItem";
+  readonly input: object;
+  /** The item of a put, which returns nothing. */
+  readonly item: AttributeMap | undefined;
+  readonly mark: OperationMark | undefined;
+  readonly seen: BucketImage | undefined;
+  readonly outcome: BucketOutcome;
+}
+
+export type Plan = SentPlan | { readonly kind: "nothing"; readonly outcome: BucketOutcome };
+
+/** What a plan is made from. */
+export interface PlanRequest {
+  readonly key: BucketKey;
+  readonly intent: BucketIntent;
+  readonly policy: Policy;
+  readonly image: BucketImage | undefined;
+  readonly nowMs: number;
+  readonly ids: OperationIds;
+  readonly writeUnits: number;
+  readonly ttlMultiplier: number;
+}
+
+/** Decides what to send for an intent, from the image and the clock alone. */
+export function planWrite(request: PlanRequest): Plan {
+  const { intent, policy, image, nowMs } = request;
+  if (image === undefined) return planCreation(request);
+  if (intent.kind === "adopt") {
+    const left = afterRefusal(image.bucket, policy, nowMs);
+    return left === undefined ? { kind: "nothing", outcome: { kind: "applied" } } : sendUpdate(request, image, left.limits);
+  }
+  if (intent.kind !== "take") return sendUpdate(request, image, image.bucket.limits);
+  const bucket = underPolicy(image.bucket, policy, nowMs);
+  if (!holds(request, bucket)) return { kind: "nothing", outcome: { kind: "refused", bucket } };
+  return sendUpdate(request, image, isUnder(image.bucket, policy) ? image.bucket.limits : bucket.limits);
+}
+
+function holds({ key, intent, policy, nowMs }: PlanRequest, bucket: Bucket): boolean {
+  return fits([{ entityId: key.entityId, resource: key.resource, policy, bucket, amounts: intent.amounts }], nowMs);
+}
+
+function sendUpdate(request: PlanRequest, image: BucketImage, limits: BucketChange["limits"]): SentPlan {
+  const { key, intent, policy, nowMs, ids, writeUnits } = request;
+  const mark = ids.next(image.slots);
+  const change: BucketChange = {
+    limits,
+    amounts: intent.amounts,
+    grants: intent.grants,
+    strict: intent.kind === "take",
+    overridden: policy.source === "override",
+    writeUnits,
+    mark,
+    ttlMultiplier: multiplierOf(request),
+  };
+  const returned = { ReturnValues: "ALL_NEW", ReturnValuesOnConditionCheckFailure: "ALL_OLD" };
+  return {
+    kind: "send",
+    operation: "UpdateItem",
+    input: { Key: marshalItem(key.primary), ...updateOf(image, change, nowMs), ...returned },
+    item: undefined,
+    mark,
+    seen: image,
+    outcome: { kind: "applied" },
+  };
+}
+
+/** A bucket that does not exist is created already charged; if it turns out to exist, the reply carries it. */
+function planCreation(request: PlanRequest): Plan {
+  const { key, intent, policy, nowMs, ids, writeUnits } = request;
+  const gone =
+    intent.kind === "give" || (intent.kind === "charge" && !(intent.expiredBy !== undefined && intent.expiredBy * 1000 <= nowMs));
+  if (gone) return { kind: "nothing", outcome: { kind: "gone" } };
+  const full = fullBucket(policy.bucketLimits, nowMs);
+  if (intent.kind === "take" && !holds(request, full)) return { kind: "nothing", outcome: { kind: "refused", bucket: full } };
+  const bucket = apply(full, costsMilli(full, intent.amounts), nowMs);
+  const multiplier = multiplierOf(request);
+  const afterMilli = bucket.limits.map((_, index) => storedMilli(bucket, index));
+  const mark = ids.next([]);
+  const item = marshalItem({
+    ...keyAttributes(key),
+    ...bucketAttributes(bucket),
+    sv: nowMs,
+    gr: intent.grants,
+    b_wcu_tc: writeUnits,
+    shard_count: 1,
+    ...(policy.source === "override" && { po: 1 }),
+    ...(mark !== undefined && { [slotAttribute(mark.slot)]: mark.id }),
+    ...(multiplier > 0 && { ttl: expiry(bucket.limits, { nowMs, multiplier, afterMilli }).ttlSeconds }),
+  });
+  const alias = new Aliases();
+  const input = { Item: item, ConditionExpression: absent(alias), ...alias.fields(), ReturnValuesOnConditionCheckFailure: "ALL_OLD" };
+  return { kind: "send", operation: "PutItem", input, item, mark, seen: undefined, outcome: { kind: "applied" } };
+}
+
+/** Buckets with limits of their own do not expire: their balance is somebody's, not a default's. */
+function multiplierOf({ policy, ttlMultiplier }: PlanRequest): number {
+  return policy.source === "entity" ? 0 : ttlMultiplier;
+}

@@ -1,0 +1,303 @@
+/*
+ * The life of an acquire on DynamoDB (design §5.1, 5.5):
+ *
+ *   prepare   which buckets, under which policies: from memory, or in one batch read for everything that is not there
+ *   ask       all images; when one refuses, and is not fresh, read all of them once; when it still refuses, nothing is written
+ *   write     all buckets in parallel, one conditional write each
+ *   settle    all applied: granted. Otherwise what was applied is given back; a call that was refused by one bucket after another was
+ *             taken from is decided once more, one bucket after another, because two such calls could have refused each other
+ */
+import { checkNames, type Amounts } from "../../core/amounts.ts";
+import { amountsUnder, fits, isUnder, negated, statusesOf, underPolicy, type Charge, type LimitStatus } from "../../core/decision.ts";
+import { RateLimiterUnavailable, ValidationError } from "../../core/errors.ts";
+import type { Policy } from "../../core/policy.ts";
+import type { ConsumeOutcome, ConsumeRequest, Receipt, ResourceAmounts } from "../port.ts";
+import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
+import type { Clock } from "../system-clock.ts";
+import { imageOf, type BucketImage } from "./bucket-item.ts";
+import { bucketKey, type BucketKey } from "./bucket-key.ts";
+import type { BucketOutcome } from "./bucket-plan.ts";
+import type { BucketQueries } from "./bucket-queries.ts";
+import type { BucketWriter } from "./bucket-writer.ts";
+import { TableUnavailable } from "./client-errors.ts";
+import type { Families } from "./families.ts";
+import type { BucketImages } from "./images.ts";
+import type { ItemReader } from "./item-reader.ts";
+
+/** One bucket of a call. */
+interface Target {
+  readonly key: BucketKey;
+  readonly amounts: Amounts;
+  readonly override: boolean;
+  policy: Policy;
+}
+
+interface ReceiptPart {
+  readonly key: BucketKey;
+  readonly amounts: Amounts;
+  readonly policy: Policy;
+  readonly grants: number;
+  readonly expiredBy: number | undefined;
+  /** Whether it was settled or given back, or may have been. */
+  ended: boolean;
+}
+
+interface DynamoReceipt extends Receipt {
+  readonly parts: ReceiptPart[];
+}
+
+interface Surroundings {
+  readonly namespaceId: string;
+  readonly policies: PolicySource;
+  readonly families: Families;
+  readonly images: BucketImages;
+  readonly reader: ItemReader;
+  readonly writer: BucketWriter;
+  readonly queries: BucketQueries;
+  readonly clock: Clock;
+  /** How old an image may be that refuses a call without asking the table. */
+  readonly refusalMemoryMs: number;
+  readonly assertActive: () => Promise<void>;
+  readonly onRefusalFromMemory: () => void;
+}
+
+/** Buckets of one namespace on DynamoDB. */
+export class DynamoBuckets implements BucketStore {
+  readonly #surroundings: Surroundings;
+
+  constructor(surroundings: Surroundings) {
+    this.#surroundings = surroundings;
+  }
+
+  async consume(request: ConsumeRequest, extending?: Receipt): Promise<ConsumeOutcome> {
+    const targets = await this.#prepare(request);
+    if (!this.#fits(targets) && (await this.#isRefused(targets))) return this.#refuse(targets);
+    const grants = extending === undefined ? 1 : 0;
+    const halfRefused = await this.#takeAll(targets, grants, "together");
+    const refused = halfRefused === "half refused" ? await this.#takeAll(targets, grants, "in sequence") : halfRefused;
+    if (refused !== "granted") return this.#refuse(targets);
+    const receipt = (extending ?? { parts: [] }) as DynamoReceipt;
+    receipt.parts.push(...targets.map((target) => this.#part(target, grants)));
+    return {
+      granted: true,
+      receipt,
+      limitNames: request.charges.map(({ resource }) => targets.find(({ key }) => key.resource === resource)!.policy.names),
+    };
+  }
+
+  async settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): Promise<void> {
+    const { parts } = receipt as DynamoReceipt;
+    const writes = deltas.flatMap(({ resource, amounts }) =>
+      firstOfEachBucket(parts.filter(({ key }) => key.resource === resource)).map((part) =>
+        this.#end(part, amountsUnder(part.policy, amounts), 0),
+      ),
+    );
+    await allOrFirstError(writes);
+  }
+
+  async giveBack(receipt: Receipt): Promise<void> {
+    const { parts } = receipt as DynamoReceipt;
+    await allOrFirstError(parts.map((part) => this.#end(part, negated(part.amounts), -part.grants)));
+  }
+
+  async read(request: ConsumeRequest): Promise<readonly LimitStatus[]> {
+    const askedMs = this.#surroundings.clock.now();
+    const targets = await this.#prepare(request);
+    if (targets.some((target) => this.#asOfMs(target) < askedMs)) await this.#readAll(targets);
+    return this.#statuses(targets);
+  }
+
+  async ofEntity(entityId: string, resource: string | undefined): Promise<readonly StoredBucket[]> {
+    return this.#surroundings.queries.ofEntity(entityId, resource);
+  }
+
+  async ofResource(resource: string): Promise<readonly StoredBucket[]> {
+    return this.#surroundings.queries.ofResource(resource);
+  }
+
+  /** Every bucket that a call takes from: for each resource the entity's, then its parent's. */
+  async #prepare({ entityId, charges, override }: ConsumeRequest): Promise<readonly Target[]> {
+    const { assertActive, families } = this.#surroundings;
+    const family = families.of(entityId);
+    const own = charges.map(async ({ resource, amounts }) => this.#target(entityId, resource, amounts, override));
+    const [, { parentId }, ...owned] = await Promise.all([assertActive(), family, ...own]);
+    const parents = await Promise.all(
+      charges.map(async ({ resource, amounts }) =>
+        parentId === undefined ? undefined : this.#target(parentId, resource, amounts, undefined),
+      ),
+    );
+    return charges.flatMap(({ resource, amounts }, index) => {
+      const target = owned[index];
+      if (target === undefined)
+        throw new ValidationError(
+          "limits",
+          entityId,
+          `no limits are configured for ${entityId} on ${resource}; set some at any level, or pass limits`,
+        );
+      checkNames(amounts, target.policy.names, "consume");
+      const parent = parents[index];
+      return parent === undefined ? [target] : [target, { ...parent, amounts: amountsUnder(parent.policy, amounts) }];
+    });
+  }
+
+  async #target(entityId: string, resource: string, amounts: Amounts, override: Policy | undefined): Promise<Target | undefined> {
+    const { namespaceId, policies, images, families } = this.#surroundings;
+    const key = bucketKey({ namespaceId, entityId, resource, shard: 0 }, families.known(entityId));
+    const cached = override === undefined ? policies.cached(entityId, resource) : { policy: override };
+    // A process that has not met this entity reads its bucket together with everything else. One that has, and meets a new bucket, tries to
+    // create it: if it exists after all, the failed condition brings it.
+    const unknown = images.find(key.text) === undefined && (cached === undefined || families.known(entityId) === undefined);
+    const [policy] = await Promise.all([
+      cached === undefined ? policies.resolve(entityId, resource) : cached.policy,
+      unknown ? this.#readImage(key) : undefined,
+    ]);
+    if (policy === undefined) return undefined;
+    const target = { key, amounts, policy, override: override !== undefined };
+    target.policy = await this.#policyOn(target, images.find(key.text)?.image);
+    return target;
+  }
+
+  /** The policy to decide a bucket with: when the bucket shows another than the cache, the configuration is read again, once for each version. */
+  async #policyOn(target: Target, image: BucketImage | undefined): Promise<Policy> {
+    const { policies, images } = this.#surroundings;
+    const { key, policy } = target;
+    if (target.override || image === undefined || image.overridden || isUnder(image.bucket, policy)) return policy;
+    const entry = images.entry(key.text);
+    if (entry.comparedVersion === image.version) return policy;
+    entry.comparedVersion = image.version;
+    target.policy = (await policies.refresh(key.entityId, key.resource)) ?? policy;
+    return target.policy;
+  }
+
+  #charges(targets: readonly Target[], nowMs: number): readonly Charge[] {
+    return targets.map(({ key, policy, amounts }) => ({
+      entityId: key.entityId,
+      resource: key.resource,
+      policy,
+      amounts,
+      bucket: underPolicy(this.#surroundings.images.find(key.text)?.image?.bucket, policy, nowMs),
+    }));
+  }
+
+  #fits(targets: readonly Target[]): boolean {
+    const nowMs = this.#nowMs();
+    return fits(this.#charges(targets, nowMs), nowMs);
+  }
+
+  #statuses(targets: readonly Target[]): readonly LimitStatus[] {
+    const nowMs = this.#nowMs();
+    return statusesOf(this.#charges(targets, nowMs), nowMs);
+  }
+
+  /** Whether the table says so too, when the images are not fresh. */
+  async #isRefused(targets: readonly Target[]): Promise<boolean> {
+    const { refusalMemoryMs, onRefusalFromMemory, clock } = this.#surroundings;
+    const freshMs = clock.now() - refusalMemoryMs;
+    if (targets.every((target) => this.#asOfMs(target) > freshMs)) onRefusalFromMemory();
+    else await this.#readAll(targets);
+    return !this.#fits(targets);
+  }
+
+  /** Refuses, and writes limits that have changed: see `afterRefusal`. */
+  async #refuse(targets: readonly Target[]): Promise<ConsumeOutcome> {
+    const changed = targets.filter(({ key, policy }) => {
+      const image = this.#surroundings.images.find(key.text)?.image;
+      return image !== undefined && !isUnder(image.bucket, policy);
+    });
+    const adopt = (target: Target): Promise<BucketOutcome> =>
+      this.#surroundings.writer.write(target.key, {
+        kind: "adopt",
+        amounts: {},
+        grants: 0,
+        policy: (image) => this.#policyOn(target, image),
+      });
+    const statuses = this.#statuses(targets);
+    await Promise.all(changed.map(adopt));
+    return { granted: false, statuses };
+  }
+
+  async #takeAll(
+    targets: readonly Target[],
+    grants: number,
+    how: "together" | "in sequence",
+  ): Promise<"granted" | "refused" | "half refused"> {
+    const outcomes: PromiseSettledResult<BucketOutcome>[] = [];
+    if (how === "together") outcomes.push(...(await Promise.allSettled(targets.map((target) => this.#take(target, grants)))));
+    else
+      for (const target of targets)
+        if (outcomes.every(isApplied)) outcomes.push(...(await Promise.allSettled([this.#take(target, grants)])));
+    if (outcomes.every(isApplied)) return "granted";
+    const taken = targets.filter((_, index) => outcomes[index] !== undefined && isApplied(outcomes[index]));
+    await Promise.all(taken.map((target) => this.#compensate(target, grants)));
+    const failed = outcomes.find((outcome) => outcome.status === "rejected");
+    if (failed !== undefined) throw failed.reason;
+    return taken.length > 0 ? "half refused" : "refused";
+  }
+
+  #take(target: Target, grants: number): Promise<BucketOutcome> {
+    const { key, amounts } = target;
+    return this.#surroundings.writer.write(key, { kind: "take", amounts, grants, policy: (image) => this.#policyOn(target, image) });
+  }
+
+  /** Gives back what one bucket granted to a call that another did not. When the store is gone, this call's own cost stays charged until it refills. */
+  async #compensate({ key, amounts, policy }: Target, grants: number): Promise<void> {
+    try {
+      await this.#surroundings.writer.write(key, { kind: "give", amounts: negated(amounts), grants: -grants, policy: () => policy });
+    } catch (error) {
+      if (!(error instanceof RateLimiterUnavailable)) throw error;
+    }
+  }
+
+  #part({ key, amounts, policy }: Target, grants: number): ReceiptPart {
+    return { key, amounts, policy, grants, expiredBy: this.#surroundings.images.find(key.text)?.image?.expiresAtSeconds, ended: false };
+  }
+
+  /** Settles or gives back one part, at most once: a write that may have been applied counts as ended, unless it charges. */
+  async #end(part: ReceiptPart, amounts: Amounts, grants: number): Promise<void> {
+    const { key, policy, expiredBy } = part;
+    if (part.ended) return;
+    part.ended = true;
+    const kind = Object.values(amounts).some((amount) => amount > 0) ? "charge" : "give";
+    if (this.#surroundings.images.find(key.text)?.image === undefined) await this.#readImage(key);
+    try {
+      await this.#surroundings.writer.write(key, { kind, amounts, grants, policy: () => policy, expiredBy });
+    } catch (error) {
+      part.ended = kind === "give" && error instanceof TableUnavailable && error.ambiguous;
+      throw error;
+    }
+  }
+
+  async #readAll(targets: readonly Target[]): Promise<void> {
+    await Promise.all(targets.map(({ key }) => this.#readImage(key)));
+    for (const target of targets) target.policy = await this.#policyOn(target, this.#surroundings.images.find(target.key.text)?.image);
+  }
+
+  async #readImage(key: BucketKey): Promise<void> {
+    const askedMs = this.#surroundings.clock.now();
+    const item = await this.#surroundings.reader.get(key.primary);
+    this.#surroundings.images.remember(key.text, item === undefined ? undefined : imageOf(item), askedMs);
+  }
+
+  #asOfMs({ key }: Target): number {
+    return this.#surroundings.images.find(key.text)?.asOfMs ?? -Infinity;
+  }
+
+  #nowMs(): number {
+    return Math.floor(this.#surroundings.clock.now());
+  }
+}
+
+function isApplied(outcome: PromiseSettledResult<BucketOutcome>): boolean {
+  return outcome.status === "fulfilled" && outcome.value.kind === "applied";
+}
+
+/** The first part of each bucket: a lease that took several times settles once. */
+function firstOfEachBucket(parts: readonly ReceiptPart[]): readonly ReceiptPart[] {
+  return parts.filter((part, index) => parts.findIndex(({ key }) => key.text === part.key.text) === index);
+}
+
+/** Waits for all writes, so that none is left running, then fails with the first error. */
+async function allOrFirstError(writes: readonly Promise<void>[]): Promise<void> {
+  const failed = (await Promise.allSettled(writes)).find((outcome) => outcome.status === "rejected");
+  if (failed !== undefined) throw failed.reason;
+}

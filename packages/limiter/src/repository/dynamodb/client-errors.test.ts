@@ -1,0 +1,79 @@
+import { describe, expect, it } from "vitest";
+import { InfrastructureNotFoundError, PermissionDenied, RateLimiterUnavailable } from "../../core/errors.ts";
+import { ConditionFailed, failureOf, isUnknownOutcome, TransactionCancelled, translated } from "./client-errors.ts";
+
+const named = (name: string, more: object = {}): Error => Object.assign(new Error("said so"), { name, ...more });
+const translate = (error: unknown): Error => translated(error, { tableName: "limits", operation: "UpdateItem" });
+
+describe("errors of the client", () => {
+  it.each(["ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded"])(
+    "%s is unavailability that applied nothing",
+    (name) => {
+      expect(translate(named(name))).toMatchObject({
+        name: "RateLimiterUnavailable",
+        throttled: true,
+        ambiguous: false,
+        stackName: "limits",
+      });
+    },
+  );
+
+  it.each([
+    ["a time-out", named("TimeoutError")],
+    ["an internal error", named("InternalServerError", { $metadata: { httpStatusCode: 500 } })],
+    ["a bad gateway", named("UnknownError", { $metadata: { httpStatusCode: 502 } })],
+    ["a reset connection", named("Error", { code: "ECONNRESET" })],
+    ["a transaction in progress", named("TransactionInProgressException")],
+  ])("%s leaves the outcome unknown", (_, error) => {
+    const translatedError = translate(error);
+    expect(translatedError).toBeInstanceOf(RateLimiterUnavailable);
+    expect(isUnknownOutcome(translatedError)).toBe(true);
+  });
+
+  it.each(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN"])("%s never sent anything", (code) => {
+    const translatedError = translate(named("Error", { code }));
+    expect(translatedError).toBeInstanceOf(RateLimiterUnavailable);
+    expect(isUnknownOutcome(translatedError)).toBe(false);
+  });
+
+  it.each([
+    "AccessDeniedException",
+    "UnrecognizedClientException",
+    "ExpiredTokenException",
+    "CredentialsProviderError",
+    "InvalidSignatureException",
+  ])("%s is a denied permission, which is never unavailability", (name) => {
+    expect(translate(named(name))).toBeInstanceOf(PermissionDenied);
+    expect(translate(named(name))).not.toBeInstanceOf(RateLimiterUnavailable);
+  });
+
+  it("takes a signature that a wrong clock made for unavailability: the next attempt has the corrected clock", () => {
+    expect(failureOf(Object.assign(named("InvalidSignatureException"), { message: "Signature expired: now" })).kind).toBe("unavailable");
+  });
+
+  it("tells a missing table", () => {
+    expect(translate(named("ResourceNotFoundException"))).toBeInstanceOf(InfrastructureNotFoundError);
+  });
+
+  it("hands over the item of a failed condition", () => {
+    const item = { PK: { S: "x" } };
+    expect(translate(named("ConditionalCheckFailedException", { Item: item }))).toMatchObject({ item });
+    expect(translate(named("ConditionalCheckFailedException"))).toBeInstanceOf(ConditionFailed);
+  });
+
+  it("hands over the reasons of a cancelled transaction in order", () => {
+    const error = translate(
+      named("TransactionCanceledException", { CancellationReasons: [{ Code: "None" }, { Code: "ConditionalCheckFailed", Item: {} }] }),
+    );
+    expect(error).toBeInstanceOf(TransactionCancelled);
+    expect((error as TransactionCancelled).reasons).toEqual([
+      { code: "None", item: undefined },
+      { code: "ConditionalCheckFailed", item: {} },
+    ]);
+  });
+
+  it("does not take a rejected request, which is our own fault, for unavailability", () => {
+    expect(translate(named("ValidationException"))).toMatchObject({ code: "ERR_LIMITER_STORE_REJECTED" });
+    expect(translate(new TypeError("undefined is not a function"))).not.toBeInstanceOf(RateLimiterUnavailable);
+  });
+});

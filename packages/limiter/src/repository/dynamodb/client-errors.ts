@@ -1,0 +1,218 @@
+import { InfrastructureError, InfrastructureNotFoundError, PermissionDenied, RateLimiterUnavailable } from "../../core/errors.ts";
+import type { AttributeMap } from "./attribute-values.ts";
+
+/** Why one item of a transaction was not written; `None` when another item was the reason. */
+export interface CancellationReason {
+  readonly code: "None" | "ConditionalCheckFailed" | "TransactionConflict" | (string & {});
+  /** The item as it was, when the condition asked for it. */
+  readonly item: AttributeMap | undefined;
+}
+
+/** What an error of a call means to us. */
+export type Failure =
+  | { readonly kind: "condition"; readonly item: AttributeMap | undefined }
+  | { readonly kind: "cancelled"; readonly reasons: readonly CancellationReason[] }
+  /** `ambiguous`: nobody knows whether a write was applied. `timedOut`: the whole request time-out has passed. */
+  | { readonly kind: "unavailable"; readonly ambiguous: boolean; readonly throttled: boolean; readonly timedOut: boolean }
+  | { readonly kind: "denied" }
+  | { readonly kind: "missing" }
+  | { readonly kind: "rejected" };
+
+/** The table could not answer. Only the write path needs to know more than the public type says. */
+export class TableUnavailable extends RateLimiterUnavailable {
+  /** Whether the write may have been applied all the same. */
+  readonly ambiguous: boolean;
+  /** Whether the table had too much to do, rather than being out of reach. */
+  readonly throttled: boolean;
+  readonly timedOut: boolean;
+
+  constructor(
+    message: string,
+    options: ErrorOptions & {
+      readonly stackName?: string;
+      readonly ambiguous: boolean;
+      readonly throttled: boolean;
+      readonly timedOut: boolean;
+    },
+  ) {
+    super(message, options);
+    this.name = "RateLimiterUnavailable";
+    this.ambiguous = options.ambiguous;
+    this.throttled = options.throttled;
+    this.timedOut = options.timedOut;
+  }
+}
+
+/** Whether a write may have been applied although its call failed. */
+export function isUnknownOutcome(error: unknown): boolean {
+  return error instanceof TableUnavailable && error.ambiguous;
+}
+
+/** A condition did not hold: an expected outcome, which `conditional` turns into a value. */
+export class ConditionFailed extends InfrastructureError {
+  /** The item as it was, when the request asked for it. */
+  readonly item: AttributeMap | undefined;
+
+  constructor(item: AttributeMap | undefined, options?: ErrorOptions) {
+    super("ERR_LIMITER_CONDITION_FAILED", "The item is not as the write required.", options);
+    this.item = item;
+  }
+}
+
+/** A transaction was cancelled: an expected outcome, which `transaction` turns into a value. */
+export class TransactionCancelled extends InfrastructureError {
+  readonly reasons: readonly CancellationReason[];
+
+  constructor(reasons: readonly CancellationReason[], options?: ErrorOptions) {
+    super("ERR_LIMITER_TRANSACTION_CANCELLED", `A transaction was cancelled: ${reasons.map(({ code }) => code).join(", ")}`, options);
+    this.reasons = reasons;
+  }
+}
+
+/** The table has too much to do: nothing was applied, and repeating later helps. */
+const THROTTLED: ReadonlySet<string> = new Set([
+  "ProvisionedThroughputExceededException",
+  "ThrottlingException",
+  "Throttling",
+  "RequestLimitExceeded",
+  "RequestThrottled",
+  "RequestThrottledException",
+  "TooManyRequestsException",
+  "SlowDown",
+  "LimitExceededException",
+]);
+
+/** Another transaction holds the item, or the same one still runs. Repeating is safe and helps. */
+const CONTENDED: ReadonlySet<string> = new Set(["TransactionConflictException", "ReplicatedWriteConflictException"]);
+
+const DENIED: ReadonlySet<string> = new Set([
+  "AccessDenied",
+  "AccessDeniedException",
+  "UnrecognizedClientException",
+  "UnauthorizedException",
+  "InvalidClientTokenId",
+  "InvalidAccessKeyId",
+  "IncompleteSignature",
+  "IncompleteSignatureException",
+  "InvalidSignatureException",
+  "SignatureDoesNotMatch",
+  "MissingAuthenticationToken",
+  "MissingAuthenticationTokenException",
+  "NotAuthorized",
+  "OptInRequired",
+  "ExpiredToken",
+  "ExpiredTokenException",
+  "KMSAccessDeniedException",
+  "CredentialsProviderError",
+  "TokenProviderError",
+]);
+
+/** The clocks differ: the client corrects itself by the answer's date, and the next attempt passes. */
+const SKEWED: ReadonlySet<string> = new Set(["RequestTimeTooSkewed", "RequestExpired", "RequestInTheFuture"]);
+
+/** The request never left: nobody listens, or there is no such host. */
+const UNSENT: ReadonlySet<string> = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "EADDRNOTAVAIL"]);
+
+/** The connection died, with the request somewhere on the way. */
+const BROKEN: ReadonlySet<string> = new Set([
+  "ECONNRESET",
+  "EPIPE",
+  "ECONNABORTED",
+  "ETIMEDOUT",
+  "ERR_STREAM_PREMATURE_CLOSE",
+  "ERR_SOCKET_CLOSED",
+]);
+
+const TIMED_OUT: ReadonlySet<string> = new Set(["TimeoutError", "AbortError", "RequestTimeout", "RequestTimeoutException"]);
+
+/** Somebody else was faster as often as something was tried: contention is unavailability. */
+export function contention(what: string, tableName: string, options: ErrorOptions = {}): TableUnavailable {
+  const facts = { ambiguous: false, throttled: false, timedOut: false };
+  return new TableUnavailable(`Others were faster too often: ${what} on table ${tableName}`, {
+    ...options,
+    ...facts,
+    stackName: tableName,
+  });
+}
+
+/** Tells what an error means, by its name first: every transport names errors as DynamoDB does. */
+export function failureOf(error: unknown): Failure {
+  const { name, code, status, message, item, reasons } = partsOf(error);
+  if (name === "ConditionalCheckFailedException") return { kind: "condition", item };
+  if (name === "TransactionCanceledException") return { kind: "cancelled", reasons };
+  if (THROTTLED.has(name)) return unavailable({ throttled: true });
+  if (CONTENDED.has(name)) return unavailable({});
+  // The transaction with this token may yet be applied.
+  if (name === "TransactionInProgressException") return unavailable({ ambiguous: true });
+  if (SKEWED.has(name) || (name === "InvalidSignatureException" && /expired|not yet current/i.test(message))) return unavailable({});
+  if (DENIED.has(name)) return { kind: "denied" };
+  if (name === "ResourceNotFoundException" || name === "TableNotFoundException") return { kind: "missing" };
+  if (UNSENT.has(code)) return unavailable({});
+  if (BROKEN.has(code)) return unavailable({ ambiguous: true });
+  if (TIMED_OUT.has(name)) return unavailable({ ambiguous: true, timedOut: true });
+  if (status >= 500 || name === "InternalServerError" || name === "ServiceUnavailable") return unavailable({ ambiguous: true });
+  if (status === 429) return unavailable({ throttled: true });
+  return { kind: "rejected" };
+}
+
+/** The error that callers get for it. */
+export function translated(error: unknown, context: { readonly tableName: string; readonly operation: string }): Error {
+  if (error instanceof InfrastructureError) return error;
+  const { tableName, operation } = context;
+  const { name, message } = partsOf(error);
+  const said = `${operation} on table ${tableName}: ${name}: ${message}`;
+  const failure = failureOf(error);
+  switch (failure.kind) {
+    case "condition":
+      return new ConditionFailed(failure.item, { cause: error });
+    case "cancelled":
+      return new TransactionCancelled(failure.reasons, { cause: error });
+    case "unavailable":
+      return new TableUnavailable(`DynamoDB could not answer ${said}`, { ...failure, stackName: tableName, cause: error });
+    case "denied":
+      return new PermissionDenied(`DynamoDB refused ${said}. Check the credentials and their policy.`, { cause: error });
+    case "missing":
+      return new InfrastructureNotFoundError(
+        `Table ${tableName} does not exist (or is not ready). Create it first, or check name and region.`,
+        {
+          cause: error,
+        },
+      );
+    default:
+      return new InfrastructureError("ERR_LIMITER_STORE_REJECTED", `DynamoDB rejected ${said}`, { cause: error });
+  }
+}
+
+function unavailable(facts: { readonly ambiguous?: boolean; readonly throttled?: boolean; readonly timedOut?: boolean }): Failure {
+  return { kind: "unavailable", ambiguous: false, throttled: false, timedOut: false, ...facts };
+}
+
+interface ErrorParts {
+  readonly name: string;
+  readonly code: string;
+  readonly status: number;
+  readonly message: string;
+  readonly item: AttributeMap | undefined;
+  readonly reasons: readonly CancellationReason[];
+}
+
+/** Errors come from the SDK, from other transports, and from Node itself. */
+function partsOf(error: unknown): ErrorParts {
+  const raw = (typeof error === "object" && error !== null ? error : {}) as {
+    readonly name?: string;
+    readonly code?: string;
+    readonly message?: string;
+    readonly cause?: { readonly code?: string };
+    readonly $metadata?: { readonly httpStatusCode?: number };
+    readonly Item?: AttributeMap;
+    readonly CancellationReasons?: readonly { readonly Code?: string; readonly Item?: AttributeMap }[];
+  };
+  return {
+    name: raw.name ?? "Error",
+    code: raw.code ?? raw.cause?.code ?? "",
+    status: raw.$metadata?.httpStatusCode ?? 0,
+    message: raw.message ?? String(error),
+    item: raw.Item,
+    reasons: (raw.CancellationReasons ?? []).map(({ Code, Item }) => ({ code: Code ?? "None", item: Item })),
+  };
+}

@@ -1,0 +1,140 @@
+import { randomUUID } from "node:crypto";
+import { startTimeout, type Clock, type Random } from "../system-clock.ts";
+import type { AttributeMap } from "./attribute-values.ts";
+import { ConditionFailed, contention, TransactionCancelled, translated, type CancellationReason } from "./client-errors.ts";
+import { isTransient, retrying, type RetryOptions } from "./retry.ts";
+import type { DynamoTransport } from "./transport.ts";
+
+/** What a connection is made of. */
+export interface ConnectionOptions {
+  readonly transport: DynamoTransport;
+  readonly tableName: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly requestTimeoutMs: number;
+  readonly maxAttempts: number;
+}
+
+/** A write whose condition may not hold. */
+export type Conditional<Output> =
+  | { readonly applied: true; readonly output: Output }
+  | { readonly applied: false; readonly item: AttributeMap | undefined };
+
+/** A transaction that may be cancelled for a reason that repeating does not cure. */
+export type Transacted = { readonly applied: true } | { readonly applied: false; readonly reasons: readonly CancellationReason[] };
+
+/** One write of a transaction. */
+export type TransactItem =
+  | { readonly Put: object }
+  | { readonly Update: object }
+  | { readonly Delete: object }
+  | { readonly ConditionCheck: object };
+
+interface CallOptions {
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** One table, and how it is called: every call has a time-out, errors are translated once, here, and nothing is repeated unasked. */
+export class Connection {
+  readonly tableName: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly #transport: DynamoTransport;
+  readonly #requestTimeoutMs: number;
+  readonly #maxAttempts: number;
+  #retries = 0;
+
+  constructor(options: ConnectionOptions) {
+    this.#transport = options.transport;
+    this.tableName = options.tableName;
+    this.clock = options.clock;
+    this.random = options.random;
+    this.#requestTimeoutMs = options.requestTimeoutMs;
+    this.#maxAttempts = options.maxAttempts;
+  }
+
+  /** How often something was tried again. */
+  get retries(): number {
+    return this.#retries;
+  }
+
+  /** Attempts that each piece of work may take. */
+  get maxAttempts(): number {
+    return this.#maxAttempts;
+  }
+
+  /** Notes an attempt that the caller repeats by itself. */
+  countRetry(): void {
+    this.#retries += 1;
+  }
+
+  /** One attempt. `TableName` is added unless the input names its tables itself. */
+  async call<Output extends object>(operation: string, input: object, { signal }: CallOptions = {}): Promise<Output> {
+    signal?.throwIfAborted();
+    const timeout = startTimeout(this.#requestTimeoutMs);
+    const either = signal === undefined ? timeout.signal : AbortSignal.any([signal, timeout.signal]);
+    try {
+      return (await this.#transport.call(operation, this.#addressed(input), { signal: either })) as Output;
+    } catch (error) {
+      // The caller's own abort is the caller's; ours is a time-out, whatever the transport made of it.
+      if (signal?.aborted) throw signal.reason;
+      throw translated(timeout.signal.aborted ? timeout.signal.reason : error, { tableName: this.tableName, operation });
+    } finally {
+      timeout.clear();
+    }
+  }
+
+  /** Bounded attempts, for what may be repeated: reads, and writes that their token or their condition makes idempotent. */
+  async repeat<Output extends object>(operation: string, input: object, options: CallOptions = {}): Promise<Output> {
+    return retrying(async () => this.call<Output>(operation, input, options), this.retryOptions(options));
+  }
+
+  /** One attempt of a conditional write; a condition that does not hold is a value. */
+  async conditional<Output extends object>(operation: string, input: object, options: CallOptions = {}): Promise<Conditional<Output>> {
+    try {
+      return { applied: true, output: await this.call<Output>(operation, input, options) };
+    } catch (error) {
+      if (error instanceof ConditionFailed) return { applied: false, item: error.item };
+      throw error;
+    }
+  }
+
+  /**
+   * A transaction, repeated under the same token when its outcome is unknown or it lost against another one. The token is real chance,
+   * never `random`: two processes with one seed would take each other's transactions for their own.
+   */
+  async transact(items: readonly TransactItem[], options: CallOptions = {}): Promise<Transacted> {
+    const input = { TransactItems: items.map((item) => this.#addressedItem(item)), ClientRequestToken: randomUUID() };
+    try {
+      await this.repeat("TransactWriteItems", input, options);
+      return { applied: true };
+    } catch (error) {
+      if (error instanceof TransactionCancelled && !isTransient(error)) return { applied: false, reasons: error.reasons };
+      throw error instanceof TransactionCancelled ? contention("a transaction", this.tableName, { cause: error }) : error;
+    }
+  }
+
+  /** How this connection repeats things. */
+  retryOptions({ signal }: CallOptions = {}): RetryOptions {
+    return {
+      clock: this.clock,
+      random: this.random,
+      maxAttempts: this.#maxAttempts,
+      maxPauseMs: this.#requestTimeoutMs / 2,
+      signal,
+      onRetry: () => this.countRetry(),
+    };
+  }
+
+  close(): void {
+    this.#transport.close();
+  }
+
+  #addressed(input: object): object {
+    return "TransactItems" in input || "RequestItems" in input || "TableName" in input ? input : { TableName: this.tableName, ...input };
+  }
+
+  #addressedItem(item: TransactItem): object {
+    return Object.fromEntries(Object.entries(item).map(([kind, write]) => [kind, { TableName: this.tableName, ...write }]));
+  }
+}

@@ -1,0 +1,158 @@
+import { NamespaceNotFoundError, ValidationError } from "../../core/errors.ts";
+import type { OnUnavailable } from "../../core/policy.ts";
+import { NO_NAMESPACE } from "../management/context.ts";
+import { newNamespaceId } from "../management/namespaces.ts";
+import { VERSION } from "../../version.ts";
+import type { Repository } from "../repository.ts";
+import { DEFAULT_NAMESPACE, StoreRepository, type Scope } from "../store-repository.ts";
+import { systemClock, systemRandom } from "../system-clock.ts";
+import { Connection } from "./connection.ts";
+import { DynamoStore } from "./dynamo-store.ts";
+import { resolveOptions, ttlMultiplier, type DynamoOptions, type ResolvedOptions } from "./options.ts";
+import { Builder, noStacksYet, type RepositoryBuilder } from "./repository-builder.ts";
+import { assertCompatible, SCHEMA_VERSION } from "./schema-version.ts";
+import { ServerClock } from "./server-clock.ts";
+import { sdkTransport, wrappedClient, type SdkConnection, type SdkOptions } from "./sdk-transport.ts";
+import { createTable, deleteTable } from "./table.ts";
+import { MeteredTransport, type DynamoTransport } from "./transport.ts";
+
+const DEFAULT_CACHE_TTL_MS = 60_000;
+
+/** Where a repository's table is. */
+interface Place {
+  readonly store: DynamoStore;
+  readonly connection: Connection;
+  readonly region: string;
+  readonly resolved: ResolvedOptions;
+}
+
+/**
+ * Limits, balances and audit in one DynamoDB table, shared by a fleet.
+ *
+ * @example
+ * const repository = await DynamoRepository.open("my-app", { endpointUrl: "http://127.0.0.1:8000" });
+ */
+export class DynamoRepository extends StoreRepository {
+  readonly stackName: string;
+  readonly tableName: string;
+  readonly region: string;
+  readonly endpointUrl: string | undefined;
+  readonly #place: Place;
+
+  private constructor(scope: Scope, place: Place) {
+    super(scope);
+    this.#place = place;
+    this.stackName = place.resolved.stackName;
+    this.tableName = place.connection.tableName;
+    this.region = place.region;
+    this.endpointUrl = place.resolved.endpointUrl;
+  }
+
+  /** Opens a namespace of a stack; `provisioning` says what is created when it is missing. */
+  static async open(namespace?: string, options: DynamoOptions = {}): Promise<DynamoRepository> {
+    return DynamoRepository.#open(namespace, options, () => true);
+  }
+
+  /** Opens step by step, with options of the stack that it may create. Registers no namespace but the default one. */
+  static builder(): RepositoryBuilder {
+    return new Builder((namespace, options) => DynamoRepository.#open(namespace, options, (name) => name === DEFAULT_NAMESPACE));
+  }
+
+  static async #open(
+    namespace: string | undefined,
+    options: DynamoOptions,
+    registers: (name: string) => boolean,
+  ): Promise<DynamoRepository> {
+    const resolved = resolveOptions(namespace, options, process.env);
+    if (resolved.provisioning === "stack") throw noStacksYet();
+    const serverClock = new ServerClock(systemClock);
+    const { transport, region } = await transportOf(options, { ...resolved, onServerDate: (date) => serverClock.learn(date) });
+    const meter = new MeteredTransport(transport);
+    // A clock that was passed in is the caller's own idea of time, and is not corrected.
+    const clock = options.clock ?? serverClock;
+    const random = options.random ?? systemRandom;
+    const { requestTimeoutMs, maxAttempts } = resolved;
+    const connection = new Connection({ transport: meter, tableName: resolved.stackName, clock, random, requestTimeoutMs, maxAttempts });
+    const store = new DynamoStore({ ...resolved, connection, meter, cacheTtlMs: options.configCacheTtlMs ?? DEFAULT_CACHE_TTL_MS });
+    try {
+      const nowMs = Math.floor(clock.now());
+      if (resolved.provisioning === "table") await prepareTable(connection, store, resolved, nowMs);
+      else assertCompatible(await store.versions.get());
+      const namespaceId = await namespaceIdOf(store, resolved.namespace, {
+        register: registers(resolved.namespace) && resolved.provisioning !== "never",
+        newId: () => newNamespaceId(random),
+        nowMs,
+      });
+      if (namespaceId === undefined && options.create !== false) throw new NamespaceNotFoundError(resolved.namespace);
+      const scope: Scope = {
+        store,
+        namespaceName: resolved.namespace,
+        namespaceId: namespaceId ?? NO_NAMESPACE,
+        options: { ...options, clock },
+        owner: true,
+        contexts: new Map(),
+      };
+      return new DynamoRepository(scope, { store, connection, region, resolved });
+    } catch (error) {
+      connection.close();
+      throw error;
+    }
+  }
+
+  override async namespace(
+    name: string,
+    options: { readonly onUnavailable?: OnUnavailable; readonly bucketTtlMultiplier?: number } = {},
+  ): Promise<Repository> {
+    if (options.bucketTtlMultiplier !== undefined) {
+      const multiplier = ttlMultiplier(options.bucketTtlMultiplier);
+      const info = await this.getNamespace(name);
+      if (info !== undefined) this.#place.store.useTtlMultiplier(info.namespaceId, multiplier);
+    }
+    return super.namespace(name, options);
+  }
+
+  /** Creates the table unless it exists, and waits until it can be used. */
+  async createTable(): Promise<void> {
+    await createTable(this.#place.connection, { stream: this.#place.resolved.stream });
+  }
+
+  /** Deletes the table with everything that is in it, in all namespaces. */
+  async deleteTable(): Promise<void> {
+    await deleteTable(this.#place.connection);
+  }
+
+  /** Deletes the stack with its table. */
+  async deleteStack(): Promise<void> {
+    throw noStacksYet();
+  }
+}
+
+async function transportOf(options: DynamoOptions, resolved: SdkOptions): Promise<SdkConnection> {
+  if (options.transport !== undefined && options.client !== undefined)
+    throw new ValidationError("transport", "client", "give a client or a transport, not both");
+  if (options.transport !== undefined) return { transport: borrowed(options.transport), region: resolved.region ?? "" };
+  return options.client === undefined ? sdkTransport(resolved) : wrappedClient(options.client, resolved);
+}
+
+async function namespaceIdOf(
+  { namespaces }: DynamoStore,
+  name: string,
+  { register, newId, nowMs }: { readonly register: boolean; readonly newId: () => string; readonly nowMs: number },
+): Promise<string | undefined> {
+  const found = register ? await namespaces.register(name, newId, nowMs) : await namespaces.byName(name);
+  return found?.namespaceId;
+}
+
+/** Whoever brought a transport closes it: several repositories may share one. */
+function borrowed(transport: DynamoTransport): DynamoTransport {
+  return { call: (operation, input, options) => transport.call(operation, input, options), close: () => {} };
+}
+
+async function prepareTable(connection: Connection, store: DynamoStore, { stream }: ResolvedOptions, nowMs: number): Promise<void> {
+  await createTable(connection, { stream });
+  const record = await store.versions.get();
+  assertCompatible(record);
+  if (record !== undefined) return;
+  const version = { schemaVersion: SCHEMA_VERSION, lambdaVersion: undefined, clientMinVersion: "0.0.0" };
+  await store.versions.put({ ...version, updatedAt: new Date(nowMs), updatedBy: `client:${VERSION}` });
+}

@@ -1,0 +1,192 @@
+import type { AuditEvent } from "../../core/audit.ts";
+import type { Entity } from "../../core/entity.ts";
+import { EntityExistsError, EntityNotFoundError, ValidationError } from "../../core/errors.ts";
+import type { EntityStore, Keyed, KeyPage } from "../store.ts";
+import { absent, Aliases, exists } from "./aliases.ts";
+import { booleanOf, marshalItem, stringOf, unmarshalItem, type AttributeMap } from "./attribute-values.ts";
+import type { DynamoAudit } from "./audit.ts";
+import { batchGet, batchWrite, keyOf, marshalKey, queryAll } from "./batch.ts";
+import type { Connection, TransactItem } from "./connection.ts";
+import type { ItemReader } from "./item-reader.ts";
+import {
+  childKeys,
+  childrenPartition,
+  configPrefix,
+  entitiesPrefix,
+  entityBucketsPrefix,
+  entityKey,
+  entityPartition,
+  isEntityKey,
+  namespaceIndexKeys,
+  parseEntityPartition,
+  type ItemKey,
+} from "./keys.ts";
+import { queryInput } from "./queries.ts";
+
+/** Entities of one namespace. */
+export class DynamoEntities implements EntityStore {
+  readonly #connection: Connection;
+  readonly #namespaceId: string;
+  readonly #reader: ItemReader;
+  readonly #audit: DynamoAudit;
+  readonly #onChange: (entityId: string) => void;
+
+  constructor(options: {
+    readonly connection: Connection;
+    readonly namespaceId: string;
+    readonly reader: ItemReader;
+    readonly audit: DynamoAudit;
+    /** Told of every entity that this process has created or deleted, so that what is remembered of it can be forgotten. */
+    readonly onChange: (entityId: string) => void;
+  }) {
+    this.#connection = options.connection;
+    this.#namespaceId = options.namespaceId;
+    this.#reader = options.reader;
+    this.#audit = options.audit;
+    this.#onChange = options.onChange;
+  }
+
+  async create(entity: Entity, event: AuditEvent): Promise<void> {
+    const { id, parentId } = entity;
+    const writes = createEntity(this.#namespaceId, entity, await this.#audit.write(event));
+    const outcome = await this.#connection.transact(writes);
+    if (outcome.applied) return this.#onChange(id);
+    if (outcome.reasons[0]?.code === "ConditionalCheckFailed") throw new EntityExistsError(id);
+    throw new EntityNotFoundError(parentId ?? id);
+  }
+
+  async get(entityId: string): Promise<Entity | undefined> {
+    const item = await this.#reader.get(entityKey(this.#namespaceId, entityId));
+    return item === undefined ? undefined : entityOf(item);
+  }
+
+  async children(parentId: string): Promise<readonly Entity[]> {
+    const children: Entity[] = [];
+    for await (const item of queryAll(this.#connection, childrenQuery(this.#namespaceId, parentId))) children.push(entityOf(item));
+    return children;
+  }
+
+  async list({ limit, after }: KeyPage): Promise<Keyed<Entity>> {
+    const keys: ItemKey[] = [];
+    for await (const item of queryAll(this.#connection, entitiesQuery(this.#namespaceId, { limit: limit + 1, after }))) {
+      if (isEntityKey(keyOf(item))) keys.push(keyOf(item));
+      if (keys.length > limit) break;
+    }
+    const items = await batchGet(this.#connection, keys.slice(0, limit));
+    const last = keys.length > limit ? parseEntityPartition(keys[limit - 1]!.PK)?.entityId : undefined;
+    // The index may still list what was deleted a moment ago.
+    return { items: items.flatMap((item) => (item === undefined ? [] : entityOf(item))), next: last };
+  }
+
+  /**
+   * Deletes limits and buckets first and the record last, together with the event: whoever finds the record can delete again what a
+   * crash has left. Usage and audit stay, and leave by their own retention.
+   */
+  async delete(entityId: string, event: AuditEvent): Promise<void> {
+    const [record, children, belongings] = await Promise.all([
+      this.get(entityId),
+      this.#keys(childrenQuery(this.#namespaceId, entityId)),
+      this.#belongings(entityId),
+    ]);
+    if (children.length > 0) throw new ValidationError("entityId", entityId, `has ${children.length} children; delete them first`);
+    const recordsDeleted = belongings.length + (record === undefined ? 0 : 1);
+    if (recordsDeleted === 0) throw new EntityNotFoundError(entityId);
+    await batchWrite(
+      this.#connection,
+      belongings.map((key) => ({ delete: key })),
+    );
+    const audit = await this.#audit.write({ ...event, details: { ...event.details, recordsDeleted } });
+    const writes = record === undefined ? [audit] : [{ Delete: deleteEntity(this.#namespaceId, entityId) }, audit];
+    const { applied } = await this.#connection.transact(writes);
+    this.#onChange(entityId);
+    // Somebody else has deleted it meanwhile, and recorded that.
+    if (!applied) throw new EntityNotFoundError(entityId);
+  }
+
+  /** The keys of an entity's limits and of its buckets, all shards. */
+  async #belongings(entityId: string): Promise<readonly ItemKey[]> {
+    const partition = entityPartition(this.#namespaceId, entityId);
+    const [limits, buckets] = await Promise.all([
+      this.#keys(queryInput({ partition, range: { beginsWith: configPrefix } })),
+      this.#keys(queryInput({ index: "GSI3", partition, range: { beginsWith: entityBucketsPrefix() } })),
+    ]);
+    return [...limits, ...buckets];
+  }
+
+  async #keys(query: object): Promise<readonly ItemKey[]> {
+    const keys: ItemKey[] = [];
+    for await (const item of queryAll(this.#connection, query)) keys.push(keyOf(item));
+    return keys;
+  }
+}
+
+/** Creates an entity, if there is none of that id and its parent exists; the entity first, the event last. */
+export function createEntity(ns: string, entity: Entity, audit: TransactItem): readonly TransactItem[] {
+  const own = new Aliases();
+  const put = { Put: { Item: entityItem(ns, entity), ConditionExpression: absent(own), ...own.fields() } };
+  if (entity.parentId === undefined) return [put, audit];
+  const parents = new Aliases();
+  const key = marshalKey(entityKey(ns, entity.parentId));
+  return [put, { ConditionCheck: { Key: key, ConditionExpression: exists(parents), ...parents.fields() } }, audit];
+}
+
+/** Deletes an entity's record, if it is still there. */
+export function deleteEntity(ns: string, entityId: string): object {
+  const alias = new Aliases();
+  return { Key: marshalKey(entityKey(ns, entityId)), ConditionExpression: exists(alias), ...alias.fields() };
+}
+
+/** The children of an entity, in order. */
+export function childrenQuery(ns: string, parentId: string): object {
+  return queryInput({ index: "GSI1", partition: childrenPartition(ns, parentId), range: { beginsWith: "CHILD#" } });
+}
+
+/** The keys of all entities, in order. */
+export function entitiesQuery(ns: string, { limit, after }: { readonly limit: number; readonly after: string | undefined }): object {
+  return queryInput({
+    index: "GSI4",
+    partition: ns,
+    range: { beginsWith: entitiesPrefix(ns) },
+    limit,
+    after: after === undefined ? undefined : marshalItem({ ...entityKey(ns, after), ...namespaceIndexKeys(ns, entityKey(ns, after)) }),
+  });
+}
+
+/** The item of an entity. */
+export function entityItem(ns: string, entity: Entity): AttributeMap {
+  const key = entityKey(ns, entity.id);
+  return marshalItem({
+    ...key,
+    ...namespaceIndexKeys(ns, key),
+    ...(entity.parentId !== undefined && childKeys(ns, entity.parentId, entity.id)),
+    entity_id: entity.id,
+    name: entity.name,
+    parent_id: entity.parentId ?? null,
+    cascade: entity.cascade,
+    metadata: entity.metadata,
+    created_at: entity.createdAt.toISOString(),
+  });
+}
+
+/** The entity of an item. */
+export function entityOf(item: AttributeMap): Entity {
+  const id = parseEntityPartition(keyOf(item).PK)?.entityId ?? "";
+  const metadata = item["metadata"];
+  return {
+    id,
+    name: stringOf(item["name"]) ?? id,
+    parentId: stringOf(item["parent_id"]),
+    cascade: booleanOf(item["cascade"]) ?? false,
+    metadata: metadata !== undefined && "M" in metadata ? textsOf(metadata.M) : {},
+    createdAt: new Date(stringOf(item["created_at"]) ?? 0),
+  };
+}
+
+/** Metadata are texts here; what other clients stored as numbers or lists is read as their text. */
+function textsOf(map: AttributeMap): Readonly<Record<string, string>> {
+  const texts = Object.entries(unmarshalItem(map)).map(([name, value]) => [
+    name,
+    typeof value === "string" ? value : JSON.stringify(value),
+  ]);
+  return Object.fromEntries(texts) as Readonly<Record<string, string>>;
+}

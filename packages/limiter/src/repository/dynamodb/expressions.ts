@@ -1,0 +1,258 @@
+/*
+ * The two writes of a bucket, built from its image and the clock (design §5.1):
+ *
+ *   take             ADD tk −c, tc +c            requires rf ≥ seen, and for each charged limit c ≤ tk ≤ cp − earned
+ *   refill and take  SET rf, rm; ADD tk r−c      requires rf = seen, and for each limit that is not cut off c − r ≤ tk ≤ cp − r
+ *                    SET tk = cp − c             requires tk ≥ cp − earned, where the ceiling cuts the credit off
+ *
+ * Takes commute, so processes that share a bucket do not disturb each other until one must refill. The upper bounds are what keeps an idle
+ * bucket that overflowed from being credited twice: take from it only if it cannot have overflowed, else refill it first. A change of limits
+ * is a refill that also writes parameters. A charge (a settlement that takes more) drops the lower bounds; a give-back has none at all.
+ * Every write requires `sv = seen`, so no write is ever judged by parameters that are not on the item any more, and no item is ever created
+ * by an update.
+ */
+import { amountOf, MILLI, type Amounts } from "../../core/amounts.ts";
+import { ceilingMilli, earned, scaledRemainder, storedMilli, storedRemainder, type BucketLimit } from "../../core/bucket.ts";
+import { limitAttribute, parameterAttributes, slotAttribute, type BucketImage } from "./bucket-item.ts";
+import { ExpressionBuilder, type UpdateExpression } from "./expression.ts";
+
+/** An operation id and the slot that it is written to; see operation-ids.ts. */
+export interface OperationMark {
+  readonly id: string;
+  readonly writer: string;
+  readonly slot: number;
+}
+
+/** A change to a bucket. */
+export interface BucketChange {
+  /** Whole tokens by limit; negative gives back. */
+  readonly amounts: Amounts;
+  /** Whether every limit must hold what is taken from it (an acquire), or may go into debt (a settlement). */
+  readonly strict: boolean;
+  /** The limits that the item shall have, hidden ones included; the image's own list when nothing changes. */
+  readonly limits: readonly BucketLimit[];
+  /** Whether `limits` came from a call's override. */
+  readonly overridden: boolean;
+  /** Granted acquires that this write adds: 1, 0, or -1 for one that is rolled back. */
+  readonly grants: number;
+  /** Write units since this writer's last successful write, this one included. */
+  readonly writeUnits: number;
+  /** Undefined: the writer has no slot on this item, and must not repeat. */
+  readonly mark: OperationMark | undefined;
+  /** Fill times that an idle bucket is kept for; 0 when buckets never expire. */
+  readonly ttlMultiplier: number;
+}
+
+/** Whether the stored balance will do as it is: nothing to refill first, no parameters to write. */
+export function isTake(image: BucketImage, change: BucketChange, nowMs: number): boolean {
+  const { bucket } = image;
+  if (change.limits !== bucket.limits) return false;
+  return bucket.limits.every((limit, index) => {
+    const cost = costOf(change, limit);
+    const stored = storedMilli(bucket, index);
+    if (cost < 0) return true;
+    if (cost === 0) return limit.hidden || !change.strict || stored >= 0;
+    if (change.strict && stored < cost) return false;
+    return stored + roundedUp(earned(bucket, index, nowMs)) <= ceilingMilli(limit);
+  });
+}
+
+/** The update that carries a change out, given the image that it was decided with. */
+export function updateOf(image: BucketImage, change: BucketChange, nowMs: number): UpdateExpression {
+  const builder = new ExpressionBuilder();
+  builder.requireEqual("sv", image.version);
+  if (isGiveBack(change, image)) addTokens(builder, image, change);
+  else if (isTake(image, change, nowMs)) take(builder, image, change, nowMs);
+  else refillAndTake(builder, image, change, nowMs);
+  builder.add("b_wcu_tc", change.writeUnits);
+  builder.add("gr", change.grants);
+  markOperation(builder, image, change.mark);
+  return builder.build();
+}
+
+/**
+ * When an item may go, and for each limit the lowest balance after the write that is sure to be full again by then. `afterMilli` are the
+ * balances that the image promises; a whole capacity is left for what others take meanwhile.
+ */
+export function expiry(
+  limits: readonly BucketLimit[],
+  { nowMs, multiplier, afterMilli }: { readonly nowMs: number; readonly multiplier: number; readonly afterMilli: readonly number[] },
+): { readonly ttlSeconds: number; readonly floorsMilli: readonly number[] } {
+  const horizonsMs = limits.map((limit, index) => {
+    const capacity = ceilingMilli(limit);
+    return fillMs(limit, 2 * capacity - Math.min(0, afterMilli[index]!)) + fillMs(limit, capacity) * Math.max(0, multiplier - 2);
+  });
+  const ttlSeconds = Math.ceil((nowMs + Math.max(...horizonsMs)) / 1000);
+  const leftMs = ttlSeconds * 1000 - nowMs;
+  const floorsMilli = limits.map((limit) =>
+    Math.max(Number.MIN_SAFE_INTEGER, ceilingMilli(limit) + 1 - Math.floor((leftMs / limit.period) * limit.amount)),
+  );
+  return { ttlSeconds, floorsMilli };
+}
+
+function isGiveBack({ amounts, limits, strict }: BucketChange, { bucket }: BucketImage): boolean {
+  return !strict && limits === bucket.limits && Object.values(amounts).every((amount) => amount <= 0);
+}
+
+function addTokens(builder: ExpressionBuilder, { bucket }: BucketImage, { amounts }: BucketChange): void {
+  for (const { limit } of bucket.limits) moveTokens(builder, limit.name, 0, amountOf(amounts, limit.name) * MILLI);
+}
+
+function take(builder: ExpressionBuilder, image: BucketImage, change: BucketChange, nowMs: number): void {
+  const { bucket } = image;
+  builder.requireWithin("rf", { least: bucket.refilledAtMs });
+  const after = bucket.limits.map((limit, index) => storedMilli(bucket, index) - costOf(change, limit));
+  const floors = renewExpiry(builder, image, change, { nowMs, afterMilli: after });
+  bucket.limits.forEach((limit, index) => {
+    const cost = costOf(change, limit);
+    const least = largest(
+      change.strict && !limit.hidden && cost >= 0 ? cost : undefined,
+      floors?.[index] === undefined ? undefined : floors[index]! + cost,
+    );
+    const most = cost > 0 ? ceilingMilli(limit) - roundedUp(earned(bucket, index, nowMs)) : undefined;
+    builder.requireWithin(limitAttribute(limit.limit.name, "tk"), { least, most });
+    moveTokens(builder, limit.limit.name, 0, cost);
+  });
+}
+
+function refillAndTake(builder: ExpressionBuilder, image: BucketImage, change: BucketChange, nowMs: number): void {
+  const { bucket } = image;
+  const atMs = Math.max(nowMs, bucket.refilledAtMs);
+  builder.requireEqual("rf", bucket.refilledAtMs);
+  builder.set("rf", atMs);
+  const rewritten = change.limits !== bucket.limits;
+  const floors = renewExpiry(builder, image, change, {
+    nowMs: atMs,
+    afterMilli: change.limits.map((limit) => refilledAfter(image, change, limit, nowMs)),
+  });
+  bucket.limits.forEach((limit, index) => {
+    const wanted = change.limits.findIndex((other) => other.limit.name === limit.limit.name);
+    if (wanted < 0) dropLimit(builder, image, index, nowMs);
+    else refillLimit(builder, image, index, { change, wanted: change.limits[wanted]!, floorMilli: floors?.[wanted], nowMs });
+  });
+  if (!rewritten) return;
+  builder.set("sv", Math.max(atMs, image.version + 1));
+  if (change.overridden) builder.set("po", 1);
+  else if (image.overridden) builder.remove("po");
+  for (const limit of change.limits)
+    if (!bucket.limits.some((other) => other.limit.name === limit.limit.name)) addLimit(builder, change, limit);
+}
+
+interface LimitRefill {
+  readonly change: BucketChange;
+  readonly wanted: BucketLimit;
+  readonly floorMilli: number | undefined;
+  readonly nowMs: number;
+}
+
+function refillLimit(
+  builder: ExpressionBuilder,
+  { bucket }: BucketImage,
+  index: number,
+  { change, wanted, floorMilli, nowMs }: LimitRefill,
+): void {
+  const limit = bucket.limits[index]!;
+  const { name } = limit.limit;
+  const cost = costOf(change, wanted);
+  const credit = earned(bucket, index, nowMs);
+  // When parameters change, what was earned so far was earned under the old ceiling and is cut off at the new one.
+  const ceiling = Math.min(ceilingMilli(limit), ceilingMilli(wanted));
+  if (storedMilli(bucket, index) + credit.milli >= ceiling) {
+    builder.set(limitAttribute(name, "tk"), Math.min(ceilingMilli(wanted), ceiling - cost));
+    builder.add(limitAttribute(name, "tc"), cost);
+    builder.requireWithin(limitAttribute(name, "tk"), { least: Math.max(ceiling - credit.milli, Number.MIN_SAFE_INTEGER) });
+    writeRemainder(builder, bucket, index, 0);
+  } else {
+    const strictLeast = change.strict && !wanted.hidden && cost >= 0 ? cost - credit.milli : undefined;
+    const ttlLeast = floorMilli === undefined ? undefined : floorMilli + cost - credit.milli;
+    builder.requireWithin(limitAttribute(name, "tk"), { least: largest(strictLeast, ttlLeast), most: ceiling - roundedUp(credit) });
+    moveTokens(builder, name, credit.milli, cost);
+    writeRemainder(builder, bucket, index, scaledRemainder(credit.remainder, limit.period, wanted.period));
+  }
+  if (wanted !== limit) writeParameters(builder, limit, wanted);
+}
+
+/** A limit that left the policy and is full: a new one would say the same. */
+function dropLimit(builder: ExpressionBuilder, { bucket }: BucketImage, index: number, nowMs: number): void {
+  const limit = bucket.limits[index]!;
+  const credit = earned(bucket, index, nowMs).milli;
+  builder.requireWithin(limitAttribute(limit.limit.name, "tk"), { least: Math.max(ceilingMilli(limit) - credit, Number.MIN_SAFE_INTEGER) });
+  for (const field of ["tk", "cp", "ra", "rp", "tc", "rm", "hd"] as const) builder.remove(limitAttribute(limit.limit.name, field));
+}
+
+function addLimit(builder: ExpressionBuilder, change: BucketChange, limit: BucketLimit): void {
+  const cost = costOf(change, limit);
+  for (const [attribute, value] of Object.entries(parameterAttributes(limit))) builder.set(attribute, value);
+  builder.set(limitAttribute(limit.limit.name, "tk"), ceilingMilli(limit) - cost);
+  builder.set(limitAttribute(limit.limit.name, "tc"), cost);
+}
+
+function writeParameters(builder: ExpressionBuilder, before: BucketLimit, wanted: BucketLimit): void {
+  for (const [attribute, value] of Object.entries(parameterAttributes(wanted))) builder.set(attribute, value);
+  if (before.hidden && !wanted.hidden) builder.remove(limitAttribute(wanted.limit.name, "hd"));
+}
+
+function writeRemainder(builder: ExpressionBuilder, bucket: BucketImage["bucket"], index: number, remainder: number): void {
+  const attribute = limitAttribute(bucket.limits[index]!.limit.name, "rm");
+  if (remainder > 0) builder.set(attribute, remainder);
+  else if (storedRemainder(bucket, index) > 0) builder.remove(attribute);
+}
+
+function moveTokens(builder: ExpressionBuilder, name: string, creditMilli: number, costMilli: number): void {
+  builder.add(limitAttribute(name, "tk"), creditMilli - costMilli);
+  builder.add(limitAttribute(name, "tc"), costMilli);
+}
+
+/** The balance that the image promises for one limit after a refill and a take. */
+function refilledAfter({ bucket }: BucketImage, change: BucketChange, limit: BucketLimit, nowMs: number): number {
+  const index = bucket.limits.findIndex((other) => other.limit.name === limit.limit.name);
+  const refilled = index < 0 ? ceilingMilli(limit) : storedMilli(bucket, index) + earned(bucket, index, nowMs).milli;
+  return Math.min(ceilingMilli(limit), refilled) - costOf(change, limit);
+}
+
+/** Sets `ttl`, and tells what each limit must still hold after the write so that its debt is earned back before the item goes. */
+function renewExpiry(
+  builder: ExpressionBuilder,
+  image: BucketImage,
+  change: BucketChange,
+  { nowMs, afterMilli }: { readonly nowMs: number; readonly afterMilli: readonly number[] },
+): readonly number[] | undefined {
+  if (change.ttlMultiplier === 0) {
+    if (image.expiresAtSeconds !== undefined) builder.remove("ttl");
+    return undefined;
+  }
+  const { ttlSeconds, floorsMilli } = expiry(change.limits, { nowMs, multiplier: change.ttlMultiplier, afterMilli });
+  builder.set("ttl", ttlSeconds);
+  return floorsMilli;
+}
+
+/**
+ * Writes the operation id where the slot still holds what the image shows, or an older id of the same writer. The first attempt requires
+ * it too: a request that was given up may still arrive, and must not act after a later one.
+ */
+function markOperation(builder: ExpressionBuilder, { slots }: BucketImage, mark: OperationMark | undefined): void {
+  if (mark === undefined) return;
+  const slot = builder.name(slotAttribute(mark.slot));
+  const seen = slots[mark.slot];
+  const asSeen = seen === undefined ? `attribute_not_exists(${slot})` : `${slot} = ${builder.value(seen)}`;
+  const older = `(begins_with(${slot}, ${builder.value(`${mark.writer}.`)}) AND ${slot} < ${builder.value(mark.id)})`;
+  builder.require(`(${asSeen} OR ${older})`);
+  builder.set(slotAttribute(mark.slot), mark.id);
+}
+
+function costOf({ amounts }: BucketChange, limit: BucketLimit): number {
+  return amountOf(amounts, limit.limit.name) * MILLI;
+}
+
+function roundedUp({ milli, remainder }: { readonly milli: number; readonly remainder: number }): number {
+  return remainder > 0 ? Math.min(Number.MAX_SAFE_INTEGER, milli + 1) : milli;
+}
+
+function fillMs({ amount, period }: BucketLimit, milli: number): number {
+  return Math.ceil((milli / amount) * period);
+}
+
+function largest(left: number | undefined, right: number | undefined): number | undefined {
+  if (left === undefined || right === undefined) return left ?? right;
+  return Math.max(left, right);
+}

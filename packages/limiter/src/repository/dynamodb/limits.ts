@@ -1,0 +1,131 @@
+import type { AuditEvent } from "../../core/audit.ts";
+import type { ConfigKey } from "../../core/policy.ts";
+import type { Keyed, KeyPage, LimitStore, StoredConfig } from "../store.ts";
+import { Aliases, exists } from "./aliases.ts";
+import { stringOf } from "./attribute-values.ts";
+import type { DynamoAudit } from "./audit.ts";
+import { keyOf, marshalKey, queryAll, queryPage } from "./batch.ts";
+import { configItem, configOf } from "./config-item.ts";
+import type { Connection } from "./connection.ts";
+import type { ItemReader } from "./item-reader.ts";
+import {
+  configKey,
+  entityConfigIndexKeys,
+  entityConfigPartition,
+  entityConfigsPrefix,
+  parseConfigKey,
+  parseEntityConfigIndex,
+  resourcesPrefix,
+} from "./keys.ts";
+import { queryInput } from "./queries.ts";
+import type { Retention } from "./retention.ts";
+
+/** Sorts after every GSI4 key of the same resource and before those of the next: '$' follows '#', and no identifier holds either. */
+const AFTER_RESOURCE = "$";
+
+/** Resources that one namespace may have limits of entities for before the listing stops: a bound for the loop, far beyond use. */
+const MAX_RESOURCES = 100_000;
+
+/** Limits of the four levels, one item each. Which levels exist is told by the indexes: no registry, nothing to contend on. */
+export class DynamoLimits implements LimitStore {
+  readonly #connection: Connection;
+  readonly #namespaceId: string;
+  readonly #reader: ItemReader;
+  readonly #audit: DynamoAudit;
+  readonly #retention: Retention;
+
+  constructor(options: {
+    readonly connection: Connection;
+    readonly namespaceId: string;
+    readonly reader: ItemReader;
+    readonly audit: DynamoAudit;
+    readonly retention: Retention;
+  }) {
+    this.#connection = options.connection;
+    this.#namespaceId = options.namespaceId;
+    this.#reader = options.reader;
+    this.#audit = options.audit;
+    this.#retention = options.retention;
+  }
+
+  async read(keys: readonly ConfigKey[]): Promise<readonly StoredConfig[]> {
+    const items = await Promise.all(keys.map((key) => this.#reader.get(configKey(this.#namespaceId, key))));
+    return keys.map((key, index) => configOf(key, items[index]));
+  }
+
+  async put(key: ConfigKey, config: StoredConfig, event: AuditEvent): Promise<void> {
+    await this.#connection.transact([{ Put: { Item: configItem(this.#namespaceId, key, config) } }, await this.#audit.write(event)]);
+    if (key.level === "system") this.#retention.learn(config.settings);
+  }
+
+  async delete(key: ConfigKey, event: AuditEvent): Promise<boolean> {
+    const { applied } = await this.#connection.transact([{ Delete: deleteConfig(this.#namespaceId, key) }, await this.#audit.write(event)]);
+    if (key.level === "system") this.#retention.learn(undefined);
+    return applied;
+  }
+
+  async resourcesWithDefaults(): Promise<readonly string[]> {
+    const resources: string[] = [];
+    const range = { beginsWith: resourcesPrefix(this.#namespaceId) };
+    for await (const item of queryAll(this.#connection, queryInput({ index: "GSI4", partition: this.#namespaceId, range }))) {
+      const key = parseConfigKey(keyOf(item));
+      if (key?.level === "resource") resources.push(key.resource);
+    }
+    return resources.sort();
+  }
+
+  async entitiesWithLimits(resource: string, { limit, after }: KeyPage): Promise<Keyed<string>> {
+    const query = entitiesWithLimitsQuery(this.#namespaceId, resource, { limit: limit + 1, after });
+    const entityIds: string[] = [];
+    for await (const item of queryAll(this.#connection, query)) {
+      entityIds.push(stringOf(item["GSI3SK"]) ?? "");
+      if (entityIds.length > limit) break;
+    }
+    return { items: entityIds.slice(0, limit), next: entityIds.length > limit ? entityIds[limit - 1] : undefined };
+  }
+
+  /** Jumps from resource to resource: one small query for each, however many entities it has. */
+  async resourcesWithEntityLimits(): Promise<readonly string[]> {
+    const resources: string[] = [];
+    let from = entityConfigsPrefix;
+    while (resources.length < MAX_RESOURCES) {
+      const { items } = await queryPage(this.#connection, nextResourceQuery(this.#namespaceId, from));
+      const found = parseEntityConfigIndex(stringOf(items[0]?.["GSI4SK"]) ?? "");
+      if (found === undefined) break;
+      resources.push(found.resource);
+      from = entityConfigsPrefix + found.resource + AFTER_RESOURCE;
+    }
+    return resources.sort();
+  }
+}
+
+/** The deletion of what a level stores, if it stores anything. */
+export function deleteConfig(ns: string, key: ConfigKey): object {
+  const alias = new Aliases();
+  return { Key: marshalKey(configKey(ns, key)), ConditionExpression: exists(alias), ...alias.fields() };
+}
+
+/** The entities that have limits of their own for a resource, in order. */
+export function entitiesWithLimitsQuery(
+  ns: string,
+  resource: string,
+  { limit, after }: { readonly limit: number; readonly after: string | undefined },
+): object {
+  return queryInput({
+    index: "GSI3",
+    partition: entityConfigPartition(ns, resource),
+    range: { from: " ", to: "~" },
+    limit,
+    after: after === undefined ? undefined : indexStart(ns, after, resource),
+  });
+}
+
+/** The first of the entities' limits at or after a GSI4 sort key. */
+export function nextResourceQuery(ns: string, from: string): object {
+  return queryInput({ index: "GSI4", partition: ns, range: { from, to: entityConfigsPrefix.slice(0, -1) + AFTER_RESOURCE }, limit: 1 });
+}
+
+function indexStart(ns: string, entityId: string, resource: string): ReturnType<typeof marshalKey> {
+  const { GSI3PK, GSI3SK } = entityConfigIndexKeys(ns, entityId, resource);
+  return { ...marshalKey(configKey(ns, { level: "entity", entityId, resource })), GSI3PK: { S: GSI3PK }, GSI3SK: { S: GSI3SK } };
+}

@@ -1,0 +1,145 @@
+import { NamespaceNotFoundError, NamespaceStateError } from "../../core/errors.ts";
+import type { NamespaceInfo } from "../../core/namespace.ts";
+import type { NamespaceStore } from "../store.ts";
+import type { AttributeMap } from "./attribute-values.ts";
+import { batchWrite, keyOf, queryAll, queryPage } from "./batch.ts";
+import { contention } from "./client-errors.ts";
+import type { Connection } from "./connection.ts";
+import type { ItemReader } from "./item-reader.ts";
+import { namespaceIdKey, namespaceIdPrefix, namespaceNameKey, systemPartition, TABLE_NAMESPACE, type ItemKey } from "./keys.ts";
+import { beginPurge, deleteWrites, endPurge, namespaceOf, recoverWrites, registerWrites } from "./namespace-items.ts";
+import { queryInput } from "./queries.ts";
+
+/** How often a change is decided anew because somebody else changed the namespace first. */
+const MAX_DECISIONS = 5;
+
+/** Keys that a purge looks up at once; they are deleted in batches of 25. */
+const PURGE_PAGE = 500;
+
+interface PurgeOptions {
+  readonly onProgress?: (deletedItems: number) => void;
+  readonly signal?: AbortSignal;
+}
+
+/** Namespaces of one table. */
+export class DynamoNamespaces implements NamespaceStore {
+  readonly #connection: Connection;
+  readonly #reader: ItemReader;
+  readonly #onChange: (namespaceId: string) => void;
+
+  /** `onChange` is told of every namespace whose state this process has changed. */
+  constructor(connection: Connection, reader: ItemReader, onChange: (namespaceId: string) => void) {
+    this.#connection = connection;
+    this.#reader = reader;
+    this.#onChange = onChange;
+  }
+
+  async register(name: string, newId: () => string, nowMs: number): Promise<{ readonly namespaceId: string; readonly created: boolean }> {
+    for (let decision = 1; decision <= MAX_DECISIONS; decision += 1) {
+      const held = await this.byName(name);
+      if (held !== undefined) return { namespaceId: held.namespaceId, created: false };
+      const namespaceId = newId();
+      const info: NamespaceInfo = { name, namespaceId, status: "active", createdAt: new Date(nowMs), deletedAt: undefined };
+      if (await this.#apply(registerWrites(info))) return { namespaceId, created: true };
+    }
+    throw contention(`registering namespace ${name}`, this.#connection.tableName);
+  }
+
+  async byName(name: string): Promise<NamespaceInfo | undefined> {
+    return infoOf(await this.#reader.get(namespaceNameKey(name)));
+  }
+
+  async byId(namespaceId: string): Promise<NamespaceInfo | undefined> {
+    return infoOf(await this.#reader.get(namespaceIdKey(namespaceId)));
+  }
+
+  async list(): Promise<readonly NamespaceInfo[]> {
+    const namespaces: NamespaceInfo[] = [];
+    for await (const item of queryAll(this.#connection, namespacesQuery())) namespaces.push(namespaceOf(item));
+    return namespaces.sort((left, right) => (left.name < right.name ? -1 : 1));
+  }
+
+  async delete(name: string, nowMs: number): Promise<string | undefined> {
+    for (let decision = 1; decision <= MAX_DECISIONS; decision += 1) {
+      const info = await this.byName(name);
+      if (info === undefined) return undefined;
+      if (await this.#apply(deleteWrites(info, nowMs))) {
+        this.#onChange(info.namespaceId);
+        return info.namespaceId;
+      }
+    }
+    throw contention(`deleting namespace ${name}`, this.#connection.tableName);
+  }
+
+  async recover(namespaceId: string): Promise<string> {
+    for (let decision = 1; decision <= MAX_DECISIONS; decision += 1) {
+      const info = await this.byId(namespaceId);
+      if (info === undefined) throw new NamespaceNotFoundError(namespaceId);
+      if (info.status !== "deleted") throw new NamespaceStateError(info.name, info.status, "only a deleted namespace can be recovered");
+      if ((await this.byName(info.name)) !== undefined)
+        throw new NamespaceStateError(info.name, "active", "the name was registered again; delete that namespace first");
+      if (await this.#apply(recoverWrites(info))) {
+        this.#onChange(namespaceId);
+        return info.name;
+      }
+    }
+    throw contention(`recovering namespace ${namespaceId}`, this.#connection.tableName);
+  }
+
+  async purge(namespaceId: string, { onProgress, signal }: PurgeOptions): Promise<boolean> {
+    const info = await this.byId(namespaceId);
+    if (info === undefined) return false;
+    if (info.status === "active") throw new NamespaceStateError(info.name, "active", "delete it before it is purged");
+    signal?.throwIfAborted();
+    if (!(await this.#apply([{ Update: beginPurge(info) }])))
+      throw new NamespaceStateError(info.name, "active", "somebody recovered or purged it meanwhile; look again");
+    let deletedItems = 0;
+    for (let found = true; found;) {
+      found = false;
+      // The index lags behind the table, so a pass may miss what was written last and see what it has just deleted: passes are repeated
+      // until one finds nothing. An interrupted purge goes on with what is left.
+      for await (const keys of this.#pagesOf(namespaceId, signal)) {
+        await batchWrite(
+          this.#connection,
+          keys.map((key) => ({ delete: key })),
+          { signal },
+        );
+        found = true;
+        deletedItems += keys.length;
+        onProgress?.(deletedItems);
+      }
+    }
+    await this.#apply([{ Delete: endPurge(info) }]);
+    this.#onChange(namespaceId);
+    return true;
+  }
+
+  /** The keys of all items of a namespace, page by page. */
+  async *#pagesOf(namespaceId: string, signal: AbortSignal | undefined): AsyncGenerator<readonly ItemKey[]> {
+    let after: AttributeMap | undefined;
+    do {
+      signal?.throwIfAborted();
+      const page = await queryPage(this.#connection, itemsQuery(namespaceId, after), { signal });
+      if (page.items.length > 0) yield page.items.map(keyOf);
+      after = page.next;
+    } while (after !== undefined);
+  }
+
+  async #apply(writes: Parameters<Connection["transact"]>[0]): Promise<boolean> {
+    return (await this.#connection.transact(writes)).applied;
+  }
+}
+
+/** Every namespace, whatever its state. */
+export function namespacesQuery(): object {
+  return queryInput({ partition: systemPartition(TABLE_NAMESPACE), range: { beginsWith: namespaceIdPrefix } });
+}
+
+/** The keys of some items of a namespace, of whatever kind. */
+export function itemsQuery(namespaceId: string, after: AttributeMap | undefined): object {
+  return queryInput({ index: "GSI4", partition: namespaceId, range: { from: " ", to: "~" }, limit: PURGE_PAGE, after });
+}
+
+function infoOf(item: AttributeMap | undefined): NamespaceInfo | undefined {
+  return item === undefined ? undefined : namespaceOf(item);
+}

@@ -1,0 +1,108 @@
+import { ValidationError } from "../../core/errors.ts";
+import { namespaceName } from "../../core/identifiers.ts";
+import type { RepositoryOptions } from "../repository.ts";
+import { DEFAULT_NAMESPACE } from "../store-repository.ts";
+import type { DynamoClient } from "./sdk-transport.ts";
+import type { DynamoTransport } from "./transport.ts";
+
+/** How a DynamoDB repository is opened. */
+export interface DynamoOptions extends RepositoryOptions {
+  /** The name of the stack, which is that of its table. @default `ZAEL_STACK`, or "zae-limiter" */
+  readonly stack?: string;
+  /** @default `AWS_REGION`, or what the SDK finds */
+  readonly region?: string;
+  /** Another address than AWS's, such as a local engine's. */
+  readonly endpointUrl?: string;
+  /** An SDK client of your own; give it `maxAttempts: 1`. */
+  readonly client?: DynamoClient;
+  /** Something else that sends signed calls. */
+  readonly transport?: DynamoTransport;
+  /** What is created when it is missing. "never" also registers no namespace. @default "table" with an endpointUrl, else "stack" */
+  readonly provisioning?: "stack" | "table" | "never";
+  /** "table" only: whether a created table has a stream. @default true */
+  readonly stream?: boolean;
+  /** @default false: a running application never redeploys Lambda */
+  readonly updateLambda?: boolean;
+  /** How many times the time to fill a bucket it is kept without use; 0: for ever. @default 7 */
+  readonly bucketTtlMultiplier?: number;
+  /** How old an image of a bucket may be that refuses a call without asking the table. @default 0 */
+  readonly refusalMemoryMs?: number;
+  /** How long one request may take. @default 2000 */
+  readonly requestTimeoutMs?: number;
+  /** How often one request is tried. @default 3 */
+  readonly maxAttempts?: number;
+  /** How many shards a bucket may have. @default 32 */
+  readonly maxShards?: number;
+}
+
+/** Options with everything decided that needs no network. */
+export interface ResolvedOptions {
+  readonly stackName: string;
+  readonly namespace: string;
+  readonly region: string | undefined;
+  readonly endpointUrl: string | undefined;
+  readonly provisioning: "stack" | "table" | "never";
+  readonly stream: boolean;
+  readonly bucketTtlMultiplier: number;
+  readonly refusalMemoryMs: number;
+  readonly requestTimeoutMs: number;
+  readonly maxAttempts: number;
+}
+
+const DEFAULT_STACK = "zae-limiter";
+const MAX_STACK_LENGTH = 55;
+/** A region that no local engine looks at. */
+const LOCAL_REGION = "us-east-1";
+
+/** Decides what options and environment leave open, and refuses what cannot be meant. */
+export function resolveOptions(namespace: string | undefined, options: DynamoOptions, environment: NodeJS.ProcessEnv): ResolvedOptions {
+  const endpointUrl = options.endpointUrl === undefined ? undefined : checkUrl(options.endpointUrl);
+  return {
+    stackName: stackName(options.stack ?? (environment["ZAEL_STACK"] || DEFAULT_STACK)),
+    namespace: namespaceName(namespace ?? options.namespace ?? (environment["ZAEL_NAMESPACE"] || DEFAULT_NAMESPACE)),
+    region:
+      options.region ??
+      (environment["AWS_REGION"] || environment["AWS_DEFAULT_REGION"] || (endpointUrl === undefined ? undefined : LOCAL_REGION)),
+    endpointUrl,
+    provisioning: provisioningOf(options, endpointUrl),
+    stream: options.stream ?? true,
+    bucketTtlMultiplier: ttlMultiplier(options.bucketTtlMultiplier ?? 7),
+    refusalMemoryMs: whole(options.refusalMemoryMs ?? 0, "refusalMemoryMs", { least: 0, most: 60_000 }),
+    requestTimeoutMs: whole(options.requestTimeoutMs ?? 2000, "requestTimeoutMs", { least: 1, most: 600_000 }),
+    maxAttempts: whole(options.maxAttempts ?? 3, "maxAttempts", { least: 1, most: 100 }),
+  };
+}
+
+/** Returns the name of a stack, or throws: CloudFormation and DynamoDB both must take it. */
+export function stackName(value: unknown): string {
+  if (typeof value !== "string" || !/^[A-Za-z][A-Za-z0-9-]*$/.test(value))
+    throw new ValidationError("stack", value, "must begin with a letter and hold only letters, digits and -");
+  if (value.length > MAX_STACK_LENGTH) throw new ValidationError("stack", value, `must not be longer than ${MAX_STACK_LENGTH} characters`);
+  return value;
+}
+
+/** Returns how many times the time to fill a bucket it is kept, or throws. */
+export function ttlMultiplier(value: unknown): number {
+  return whole(value, "bucketTtlMultiplier", { least: 0, most: 10_000 });
+}
+
+function checkUrl(value: unknown): string {
+  if (typeof value === "string" && /^https?:\/\//.test(value) && URL.canParse(value)) return value;
+  throw new ValidationError("endpointUrl", value, "must be an address such as http://127.0.0.1:8000");
+}
+
+/** `create: false`, which every backend knows, wins over what this one may create. */
+function provisioningOf({ create, provisioning }: DynamoOptions, endpointUrl: string | undefined): "stack" | "table" | "never" {
+  const wanted = checkProvisioning(provisioning ?? (endpointUrl === undefined ? "stack" : "table"));
+  return create === false ? "never" : wanted;
+}
+
+function checkProvisioning(value: unknown): "stack" | "table" | "never" {
+  if (value === "stack" || value === "table" || value === "never") return value;
+  throw new ValidationError("provisioning", value, 'must be "stack", "table" or "never"');
+}
+
+function whole(value: unknown, field: string, { least, most }: { readonly least: number; readonly most: number }): number {
+  if (typeof value === "number" && Number.isInteger(value) && value >= least && value <= most) return value;
+  throw new ValidationError(field, value, `must be a whole number from ${least} to ${most}`);
+}

@@ -1,0 +1,111 @@
+import type { ProvisionerState, VersionRecord } from "../repository.ts";
+import type { ProvisionerStore, VersionStore } from "../store.ts";
+import { Aliases, absent } from "./aliases.ts";
+import { marshalItem, unmarshalItem, type AttributeMap } from "./attribute-values.ts";
+import type { Connection } from "./connection.ts";
+import type { ItemReader } from "./item-reader.ts";
+import { namespaceIndexKeys, provisionerKey, TABLE_NAMESPACE, versionKey } from "./keys.ts";
+
+/** The version record of a table. */
+export class DynamoVersions implements VersionStore {
+  readonly #connection: Connection;
+  readonly #reader: ItemReader;
+
+  constructor(connection: Connection, reader: ItemReader) {
+    this.#connection = connection;
+    this.#reader = reader;
+  }
+
+  async get(): Promise<VersionRecord | undefined> {
+    const item = await this.#reader.get(versionKey());
+    return item === undefined ? undefined : versionOf(item);
+  }
+
+  async put(record: VersionRecord): Promise<void> {
+    await this.#connection.repeat("PutItem", { Item: versionItem(record) });
+  }
+}
+
+/** What declared limits were applied to one namespace. */
+export class DynamoProvisioner implements ProvisionerStore {
+  readonly #connection: Connection;
+  readonly #namespaceId: string;
+  readonly #reader: ItemReader;
+
+  constructor(connection: Connection, namespaceId: string, reader: ItemReader) {
+    this.#connection = connection;
+    this.#namespaceId = namespaceId;
+    this.#reader = reader;
+  }
+
+  async get(): Promise<ProvisionerState | undefined> {
+    const item = await this.#reader.get(provisionerKey(this.#namespaceId));
+    return item === undefined ? undefined : provisionerOf(item);
+  }
+
+  async put(state: ProvisionerState, expected: number): Promise<boolean> {
+    // A transaction of one, for its token: a repeated conditional write would find its own first attempt and call it a stranger's.
+    return (await this.#connection.transact([{ Put: putProvisioner(this.#namespaceId, state, expected) }])).applied;
+  }
+}
+
+/** Stores a state, if the stored revision is the expected one; none is stored at revision 0. */
+export function putProvisioner(ns: string, state: ProvisionerState, expected: number): object {
+  const alias = new Aliases();
+  const same = `${alias.name("revision")} = ${alias.value(expected)}`;
+  const condition = expected === 0 ? `${absent(alias)} OR ${same}` : same;
+  return { Item: provisionerItem(ns, state), ConditionExpression: condition, ...alias.fields() };
+}
+
+export function provisionerItem(ns: string, state: ProvisionerState): AttributeMap {
+  const key = provisionerKey(ns);
+  return marshalItem({
+    ...key,
+    ...namespaceIndexKeys(ns, key),
+    managed_system: state.managedSystem,
+    managed_resources: state.managedResources,
+    managed_entities: state.managedEntities,
+    last_applied: state.lastApplied?.toISOString(),
+    applied_hash: state.appliedHash,
+    revision: state.revision,
+  });
+}
+
+export function provisionerOf(item: AttributeMap): ProvisionerState {
+  const stored = unmarshalItem(item);
+  const lastApplied = stored["last_applied"];
+  const appliedHash = stored["applied_hash"];
+  return {
+    managedSystem: stored["managed_system"] === true,
+    managedResources: (stored["managed_resources"] ?? []) as readonly string[],
+    managedEntities: (stored["managed_entities"] ?? {}) as Readonly<Record<string, readonly string[]>>,
+    lastApplied: typeof lastApplied === "string" ? new Date(lastApplied) : undefined,
+    appliedHash: typeof appliedHash === "string" ? appliedHash : undefined,
+    revision: Number(stored["revision"] ?? 0),
+  };
+}
+
+export function versionItem(record: VersionRecord): AttributeMap {
+  const key = versionKey();
+  return marshalItem({
+    ...key,
+    ...namespaceIndexKeys(TABLE_NAMESPACE, key),
+    schema_version: record.schemaVersion,
+    lambda_version: record.lambdaVersion ?? null,
+    client_min_version: record.clientMinVersion,
+    updated_at: record.updatedAt.toISOString(),
+    updated_by: record.updatedBy ?? null,
+  });
+}
+
+export function versionOf(item: AttributeMap): VersionRecord {
+  const stored = unmarshalItem(item);
+  const text = (name: string): string | undefined => (typeof stored[name] === "string" ? stored[name] : undefined);
+  return {
+    schemaVersion: text("schema_version") ?? "0.0.0",
+    lambdaVersion: text("lambda_version"),
+    clientMinVersion: text("client_min_version") ?? "0.0.0",
+    updatedAt: new Date(text("updated_at") ?? 0),
+    updatedBy: text("updated_by"),
+  };
+}

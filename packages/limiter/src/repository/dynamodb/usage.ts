@@ -1,0 +1,148 @@
+import { windowEndMs, type UsageRow, type UsageWindow } from "../../core/usage.ts";
+import type { Keyed, KeyPage, UsageRange, UsageStore } from "../store.ts";
+import { marshalItem, numberOf, type AttributeMap } from "./attribute-values.ts";
+import { batchGet, keyOf, queryAll } from "./batch.ts";
+import type { Connection } from "./connection.ts";
+import {
+  entityPartition,
+  parseUsageKey,
+  resourcePartition,
+  resourceUsagePrefix,
+  usageIndexKeys,
+  usageKey,
+  usagePrefix,
+  windowText,
+  type ItemKey,
+  type UsageName,
+} from "./keys.ts";
+import { queryInput } from "./queries.ts";
+import type { Retention } from "./retention.ts";
+
+const DAY_MS = 86_400_000;
+
+/** Keys write years with four digits. */
+const LAST_TIME_MS = Date.UTC(9999, 11, 31);
+
+/** The attribute of one limit's consumption in whole tokens: the prefix keeps limit names clear of other attributes. */
+export function counterAttribute(limitName: string): string {
+  return COUNTER_PREFIX + limitName;
+}
+
+/** The attribute that counts granted acquires. */
+export const REQUESTS_ATTRIBUTE = "requests";
+
+const COUNTER_PREFIX = "u_";
+
+/** Usage snapshots of one namespace, as the aggregator wrote them. */
+export class DynamoUsage implements UsageStore {
+  readonly #connection: Connection;
+  readonly #namespaceId: string;
+  readonly #retention: Retention;
+
+  constructor(connection: Connection, namespaceId: string, retention: Retention) {
+    this.#connection = connection;
+    this.#namespaceId = namespaceId;
+    this.#retention = retention;
+  }
+
+  async rows(range: UsageRange, { limit, after }: KeyPage): Promise<Keyed<UsageRow>> {
+    const oldestMs = this.#connection.clock.now() - (await this.#retention.days()).usage * DAY_MS;
+    const names: UsageName[] = [];
+    for await (const item of queryAll(this.#connection, usageQuery(this.#namespaceId, range, { limit: limit + 1, after }))) {
+      const name = parseUsageKey(keyOf(item));
+      if (name !== undefined && isWanted(name, range, oldestMs)) names.push(name);
+      if (names.length > limit) break;
+    }
+    const page = names.slice(0, limit);
+    const items = await batchGet(
+      this.#connection,
+      page.map((name): ItemKey => usageKey(this.#namespaceId, name)),
+    );
+    return {
+      items: items.flatMap((item) => (item === undefined ? [] : rowOf(item))),
+      next: names.length > limit ? cursorOf(page.at(-1)!) : undefined,
+    };
+  }
+}
+
+/** The keys of snapshots in order of their start: of one entity from the table, of one resource from its index. */
+export function usageQuery(
+  ns: string,
+  { entityId, resource, window, startMs, endMs }: UsageRange,
+  { limit, after }: { readonly limit: number; readonly after: string | undefined },
+): object {
+  const prefix = entityId === undefined ? resourceUsagePrefix(window) : usagePrefix(window);
+  // Real keys go on after the start of their window, so the upper end is not part of the range.
+  const range = {
+    from: prefix + (startMs === undefined ? "" : boundText(startMs)),
+    to: prefix + (endMs === undefined ? "~" : boundText(endMs)),
+  };
+  const name = after === undefined ? undefined : nameOfCursor(after, window);
+  const key = name && usageKey(ns, name);
+  if (entityId !== undefined)
+    return queryInput({ partition: entityPartition(ns, entityId), range, limit, after: key && marshalItem({ ...key }) });
+  const { GSI2PK, GSI2SK } = name === undefined ? { GSI2PK: "", GSI2SK: "" } : usageIndexKeys(ns, name);
+  return queryInput({
+    index: "GSI2",
+    partition: resourcePartition(ns, resource ?? ""),
+    range,
+    limit,
+    after: key && marshalItem({ ...key, GSI2PK, GSI2SK }),
+  });
+}
+
+/** The item of a snapshot that leaves at a time, in seconds since 1970. */
+export function usageItem(ns: string, row: UsageRow, ttl: number): AttributeMap {
+  const { entityId, resource, window, windowStartMs: startMs } = row;
+  const name = { entityId, resource, window, startMs };
+  return marshalItem({
+    ...usageKey(ns, name),
+    ...usageIndexKeys(ns, name),
+    entity_id: entityId,
+    resource,
+    window,
+    window_start: windowText(startMs),
+    ...Object.fromEntries(Object.entries(row.counters).map(([limitName, tokens]) => [counterAttribute(limitName), tokens])),
+    [REQUESTS_ATTRIBUTE]: row.requests,
+    ttl,
+  });
+}
+
+function rowOf(item: AttributeMap): readonly UsageRow[] {
+  const name = parseUsageKey(keyOf(item));
+  if (name === undefined) return [];
+  const counters = Object.entries(item).flatMap(([attribute, value]): readonly [string, number][] =>
+    attribute.startsWith(COUNTER_PREFIX) ? [[attribute.slice(COUNTER_PREFIX.length), numberOf(value) ?? 0]] : [],
+  );
+  return [
+    {
+      entityId: name.entityId,
+      resource: name.resource,
+      window: name.window,
+      windowStartMs: name.startMs,
+      counters: Object.fromEntries(counters),
+      requests: numberOf(item[REQUESTS_ATTRIBUTE]) ?? 0,
+    },
+  ];
+}
+
+/** What DynamoDB has not yet removed, although its retention is over, is hidden. */
+function isWanted(name: UsageName, { entityId, resource, window }: UsageRange, oldestMs: number): boolean {
+  const isOfBoth = (entityId ?? name.entityId) === name.entityId && (resource ?? name.resource) === name.resource;
+  return isOfBoth && windowEndMs(window, name.startMs) > oldestMs;
+}
+
+/** Windows start at whole seconds: the first one at or after a time. */
+function boundText(timeMs: number): string {
+  return windowText(Math.min(Math.max(0, Math.ceil(timeMs / 1000) * 1000), LAST_TIME_MS));
+}
+
+function cursorOf({ startMs, entityId, resource }: UsageName): string {
+  return `${windowText(startMs)}#${entityId}#${resource}`;
+}
+
+function nameOfCursor(cursor: string, window: UsageWindow): UsageName | undefined {
+  const [start = "", entityId, resource] = cursor.split("#");
+  const startMs = Date.parse(start);
+  return entityId === undefined || resource === undefined || Number.isNaN(startMs) ? undefined : { startMs, entityId, resource, window };
+}

@@ -1,0 +1,46 @@
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { systemClock, systemRandom } from "./system-clock.ts";
+
+beforeEach(() => {
+  vi.useFakeTimers({ now: 1_000_000 });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+it("tells the machine's time and sleeps on its timers", async () => {
+  expect(systemClock.now()).toBe(1_000_000);
+  let awake = false;
+  const sleeping = systemClock.sleep(50).then(() => (awake = true));
+  await vi.advanceTimersByTimeAsync(49);
+  expect(awake).toBe(false);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(awake).toBe(true);
+  await sleeping;
+});
+
+it("sleeps for longer than a timer can, in pieces", async () => {
+  let awake = false;
+  const sleeping = systemClock.sleep(2 ** 31 + 10).then(() => (awake = true));
+  await vi.advanceTimersByTimeAsync(2 ** 31 + 9);
+  expect(awake).toBe(false);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(awake).toBe(true);
+  await sleeping;
+});
+
+it("rejects with the reason of a signal, before and during the sleep, and leaves no timer behind", async () => {
+  for (const ms of [0, 5, Infinity]) await expect(systemClock.sleep(ms, AbortSignal.abort("before"))).rejects.toBe("before");
+  const abort = new AbortController();
+  const sleeping = systemClock.sleep(Infinity, abort.signal).catch((reason: unknown) => reason);
+  abort.abort("during");
+  expect(await sleeping).toBe("during");
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+it("draws from 0 up to, but not including, 1", () => {
+  for (let count = 0; count < 100; count += 1) {
+    const drawn = systemRandom();
+    expect(drawn >= 0 && drawn < 1).toBe(true);
+  }
+});

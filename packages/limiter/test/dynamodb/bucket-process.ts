@@ -1,0 +1,72 @@
+import { MemoryRepository } from "zae-limiter/memory";
+import type { ManualClock } from "zae-limiter/testing";
+import type { ConfigKey } from "../../src/core/policy.ts";
+import { PolicyCache } from "../../src/repository/policy-cache.ts";
+import type { StoredConfig } from "../../src/repository/store.ts";
+import { BucketQueries } from "../../src/repository/dynamodb/bucket-queries.ts";
+import { BucketWriter } from "../../src/repository/dynamodb/bucket-writer.ts";
+import { DynamoBuckets } from "../../src/repository/dynamodb/buckets.ts";
+import { Connection } from "../../src/repository/dynamodb/connection.ts";
+import { Families } from "../../src/repository/dynamodb/families.ts";
+import { BucketImages } from "../../src/repository/dynamodb/images.ts";
+import { ItemReader } from "../../src/repository/dynamodb/item-reader.ts";
+import { OperationIds } from "../../src/repository/dynamodb/operation-ids.ts";
+import { MeteredTransport, type DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
+import { seededRandom } from "../../src/testing/seeded-random.ts";
+
+export type { MemoryRepository };
+
+/** One process that shares a table: buckets with images and a cache of their own. Configuration comes from `config`, as if it were stored. */
+export interface BucketProcess {
+  readonly buckets: DynamoBuckets;
+  readonly policies: PolicyCache;
+  readonly transport: MeteredTransport;
+  readonly writer: BucketWriter;
+}
+
+export function bucketProcess(options: {
+  readonly transport: DynamoTransport;
+  readonly tableName: string;
+  readonly clock: ManualClock;
+  readonly seed: number;
+  readonly config: (key: ConfigKey) => StoredConfig;
+  readonly parents?: Readonly<Record<string, string>>;
+  readonly cacheTtlMs?: number;
+  readonly refusalMemoryMs?: number;
+}): BucketProcess {
+  const { tableName, clock, config, cacheTtlMs = 60_000 } = options;
+  const random = seededRandom(options.seed);
+  const transport = new MeteredTransport(options.transport, { measureCapacity: true });
+  const connection = new Connection({ transport, tableName, clock, random, requestTimeoutMs: 2000, maxAttempts: 3 });
+  const policies = new PolicyCache({ read: async (keys) => keys.map(config), nowMs: () => clock.now(), ttlMs: cacheTtlMs });
+  const images = new BucketImages();
+  const writer = new BucketWriter({ connection, images, ids: new OperationIds(random), ttlMultiplier: 7 });
+  const parentOf = (entityId: string): string | undefined => options.parents?.[entityId];
+  const families = new Families({
+    read: async (id) => ({
+      id,
+      name: id,
+      parentId: parentOf(id),
+      cascade: parentOf(id) !== undefined,
+      metadata: {},
+      createdAt: new Date(0),
+    }),
+    clock,
+    ttlMs: cacheTtlMs,
+  });
+  const namespaceId = "ns123456789";
+  const buckets = new DynamoBuckets({
+    namespaceId,
+    policies,
+    families,
+    images,
+    reader: new ItemReader(connection),
+    writer,
+    queries: new BucketQueries(connection, namespaceId),
+    clock,
+    refusalMemoryMs: options.refusalMemoryMs ?? 0,
+    assertActive: async () => {},
+    onRefusalFromMemory: () => {},
+  });
+  return { buckets, policies, transport, writer };
+}

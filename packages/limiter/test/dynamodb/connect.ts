@@ -1,0 +1,44 @@
+import { Connection } from "../../src/repository/dynamodb/connection.ts";
+import { sdkTransport } from "../../src/repository/dynamodb/sdk-transport.ts";
+import { createTable } from "../../src/repository/dynamodb/table.ts";
+import { MeteredTransport } from "../../src/repository/dynamodb/transport.ts";
+import { systemClock, systemRandom, type Clock, type Random } from "../../src/repository/system-clock.ts";
+import { freshTableName } from "./engine.ts";
+
+/** A connection to a table of its own, with the engine's accounting. */
+export interface TestTable {
+  readonly connection: Connection;
+  readonly meter: MeteredTransport;
+}
+
+export interface TestTableOptions {
+  readonly tableName?: string;
+  readonly requestTimeoutMs?: number;
+  readonly maxAttempts?: number;
+  readonly clock?: Clock;
+  readonly random?: Random;
+}
+
+/** Connects without touching the table. */
+export async function connect(endpointUrl: string, options: TestTableOptions = {}): Promise<TestTable> {
+  const { transport } = await sdkTransport({ endpointUrl, region: "us-east-1" });
+  const meter = new MeteredTransport(transport, { measureCapacity: true });
+  const connection = new Connection({
+    transport: meter,
+    tableName: options.tableName ?? freshTableName(),
+    clock: options.clock ?? systemClock,
+    random: options.random ?? systemRandom,
+    // The first call of a process loads the SDK, on a machine that may be busy.
+    requestTimeoutMs: options.requestTimeoutMs ?? 10_000,
+    maxAttempts: options.maxAttempts ?? 3,
+  });
+  return { connection, meter };
+}
+
+/** Connects to a new table without a stream. */
+export async function connectToNewTable(endpointUrl: string, options: TestTableOptions = {}): Promise<TestTable> {
+  const table = await connect(endpointUrl, options);
+  await createTable(table.connection, { stream: false });
+  table.meter.reset();
+  return table;
+}

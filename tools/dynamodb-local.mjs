@@ -1,0 +1,113 @@
+// AWS's own DynamoDB Local as a second opinion for the tests: fetched with Maven once, started on 127.0.0.1 only.
+//
+//   node tools/dynamodb-local.mjs              fetches and compiles, then tells where it is
+//   node tools/dynamodb-local.mjs --port 8000  also runs it until it is interrupted
+//   node tools/dynamodb-local.mjs --run npx vitest run dynamodb
+//                                              runs a command on it (DYNAMODB_ENDPOINT) and ends as the command does; one engine for all
+//                                              test files, because each takes half a gigabyte and seconds to get warm
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { delimiter, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath, pathToFileURL } from "node:url";
+
+/** The newest that can be had from Maven. */
+const VERSION = "2.6.1";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const folder = join(root, "node_modules", ".cache", `dynamodb-local-${VERSION}`);
+
+/** Whether it was fetched: tests ask, and never fetch by themselves. */
+export function isDynamoDbLocalInstalled() {
+  return existsSync(folder);
+}
+
+/** Fetches the engine and compiles its launcher, unless that was done. */
+export function installDynamoDbLocal() {
+  if (isDynamoDbLocalInstalled()) return folder;
+  // Built aside and renamed, so that an interrupted fetch does not look like a finished one.
+  const draft = `${folder}.${process.pid}`;
+  const libraries = join(draft, "lib");
+  mkdirSync(libraries, { recursive: true });
+  writeFileSync(join(draft, "pom.xml"), pom());
+  const quiet = ["--batch-mode", "--quiet"];
+  run("mvn", [...quiet, "-f", join(draft, "pom.xml"), "dependency:copy-dependencies", `-DoutputDirectory=${libraries}`]);
+  run("javac", ["-cp", join(libraries, "*"), "-d", join(draft, "classes"), join(root, "tools", "LocalDynamoDb.java")]);
+  if (isDynamoDbLocalInstalled()) rmSync(draft, { recursive: true });
+  else renameSync(draft, folder);
+  return folder;
+}
+
+/** Starts an installed engine that forgets everything when it ends. */
+export function startDynamoDbLocal(port, options = {}) {
+  const libraries = join(folder, "lib");
+  const classpath = [join(folder, "classes"), join(libraries, "*")].join(delimiter);
+  const engine = ["LocalDynamoDb", "-inMemory", "-sharedDb", "-disableTelemetry", "-port", String(port)];
+  return spawn("java", [`-Dsqlite4java.library.path=${libraries}`, "-cp", classpath, ...engine], options);
+}
+
+function run(command, args) {
+  execFileSync(command, args, { stdio: ["ignore", "inherit", "inherit"] });
+}
+
+function pom() {
+  return `<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>local</groupId>
+  <artifactId>dynamodb-local</artifactId>
+  <version>1</version>
+  <dependencies>
+    <dependency>
+      <groupId>com.amazonaws</groupId>
+      <artifactId>DynamoDBLocal</artifactId>
+      <version>${VERSION}</version>
+    </dependency>
+  </dependencies>
+</project>
+`;
+}
+
+/** Runs a command on an engine of its own, and answers its exit code. */
+async function runOnDynamoDbLocal([command, ...args]) {
+  const port = await freePort();
+  const engine = startDynamoDbLocal(port, { stdio: "ignore" });
+  try {
+    const endpoint = `http://127.0.0.1:${port}`;
+    await answering(endpoint, engine);
+    const child = spawn(command, args, { stdio: "inherit", env: { ...process.env, DYNAMODB_ENDPOINT: endpoint } });
+    const [code] = await once(child, "exit");
+    return code ?? 1;
+  } finally {
+    engine.kill("SIGKILL");
+  }
+}
+
+async function freePort() {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address();
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+async function answering(endpoint, engine) {
+  for (let polls = 0; polls < 600 && engine.exitCode === null; polls += 1) {
+    const answered = await fetch(endpoint).then(
+      () => true,
+      () => false,
+    );
+    if (answered) return;
+    await sleep(100);
+  }
+  throw new Error("DynamoDB Local did not start");
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
+  const [option, ...rest] = process.argv.slice(2);
+  console.log(`DynamoDB Local ${VERSION} is in ${installDynamoDbLocal()}`);
+  if (option === "--port") startDynamoDbLocal(rest[0], { stdio: "inherit" });
+  else if (option === "--run") process.exitCode = await runOnDynamoDbLocal(rest);
+}
