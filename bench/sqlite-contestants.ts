@@ -11,7 +11,7 @@ export type Run = (operations: number, concurrency: number) => Promise<void>;
 /** A contestant that has a file open. */
 export interface Opened {
   readonly run: Run;
-  close(): Promise<void>;
+  readonly close: () => Promise<void>;
 }
 
 /** So large that nobody is ever refused; still exact for both sides. */
@@ -51,10 +51,10 @@ async function ours(path: string): Promise<Opened> {
 
 async function peer(path: string, names: readonly string[]): Promise<Opened> {
   const database = await openDatabase(path);
-  database.exec("PRAGMA journal_mode = WAL");
-  database.exec("PRAGMA synchronous = NORMAL");
   // It has no retry of its own: without this, a second process would only cause errors.
   database.exec("PRAGMA busy_timeout = 5000");
+  database.exec("PRAGMA journal_mode = WAL");
+  database.exec("PRAGMA synchronous = NORMAL");
   const limiters = await Promise.all(names.map((name) => peerLimiter(database, name)));
   const limiter = limiters.length === 1 ? limiters[0]! : new RateLimiterUnion(...limiters);
   return { run: concurrently(async (key) => void (await limiter.consume(key, 1))), close: async () => void database.close() };

@@ -70,6 +70,8 @@ async function twoProcesses(concurrency: number): Promise<readonly Measured[]> {
 async function pair(name: string, concurrency: number): Promise<readonly WorkerReport[]> {
   const file = temporaryFile();
   try {
+    // The file exists before both open it: the peer cannot take two processes that create it together.
+    await (await CONTESTANTS[name]!(file.path)).close();
     const children = [1, 2].map(() =>
       fork(fileURLToPath(new URL("sqlite-worker.js", import.meta.url)), [name, file.path, String(concurrency), String(pace.turnMs * 2)], {
         execArgv: ["--disable-warning=ExperimentalWarning"],

@@ -7,9 +7,11 @@
 import { expectTypeOf } from "vitest";
 import type * as declared from "declared/zae-limiter";
 import type * as declaredMemory from "declared/zae-limiter/memory";
+import type * as declaredSqlite from "declared/zae-limiter/sqlite";
 import type * as declaredTesting from "declared/zae-limiter/testing";
 import type * as built from "zae-limiter";
 import type * as builtMemory from "zae-limiter/memory";
+import type * as builtSqlite from "zae-limiter/sqlite";
 import type * as builtTesting from "zae-limiter/testing";
 
 declare module "declared/zae-limiter" {
@@ -71,6 +73,9 @@ interface Models extends Record<string, readonly [unknown, unknown]> {
   RepositoryOptions: [declared.RepositoryOptions, built.RepositoryOptions];
   UsageQuery: [declared.UsageQuery, built.UsageQuery];
   Repository: [declared.Repository, built.Repository];
+  SqliteOptions: [declaredSqlite.SqliteOptions, builtSqlite.SqliteOptions];
+  SqliteDatabase: [declaredSqlite.SqliteDatabase, builtSqlite.SqliteDatabase];
+  SqliteStatement: [declaredSqlite.SqliteStatement, builtSqlite.SqliteStatement];
   Fault: [declaredTesting.Fault, builtTesting.Fault];
 }
 
@@ -85,6 +90,7 @@ expectTypeOf<ConstructorParameters<typeof declared.RateLimiter>>().toExtend<Cons
 expectTypeOf<ConstructorParameters<typeof declaredMemory.MemoryRepository>>().toExtend<
   ConstructorParameters<typeof builtMemory.MemoryRepository>
 >();
+expectTypeOf<Parameters<typeof declaredSqlite.SqliteRepository.open>>().toExtend<Parameters<typeof builtSqlite.SqliteRepository.open>>();
 
 /** Declared, but the work of a later issue. Take a name out when it is there. */
 type NotYet = "repositoryContract";
@@ -96,5 +102,6 @@ export type Surface = [
   None<Different<Named>>,
   None<Broken<typeof declared, typeof built>>,
   None<Broken<typeof declaredMemory, typeof builtMemory>>,
+  None<Broken<typeof declaredSqlite, typeof builtSqlite>>,
   None<Exclude<Broken<typeof declaredTesting, typeof builtTesting>, NotYet>>,
 ];

@@ -27,6 +27,23 @@ it("keeps all promises for two processes on one file", async () => {
   expect(await run("processes.js", "--seconds", "1", "--processes", "2")).toMatch(/^2 processes, 1 s: \d+ granted/);
 }, 30_000);
 
+it("creates a file once when several processes open it together", async () => {
+  const script = `
+    const { SqliteRepository } = await import(process.argv[1]);
+    const repository = await SqliteRepository.open(process.argv[2]);
+    console.log(repository.namespaceId);
+    await repository.close();`;
+  for (let round = 0; round < 3; round += 1) {
+    const values = [join(library, "repository/sqlite/index.js"), temporaryFile()];
+    const opening = Array.from({ length: 4 }, () =>
+      promisify(execFile)(process.execPath, ["--input-type=module", "-e", script, ...values]),
+    );
+    const printed = await Promise.all(opening);
+    expect(new Set(printed.map(({ stdout }) => stdout)).size).toBe(1);
+    expect(printed[0]!.stdout).toMatch(/^[\w-]{11}\n$/);
+  }
+}, 30_000);
+
 it("loses nothing that was answered when processes are killed at any moment", async () => {
   expect(await run("crashes.js", "--kills", "4")).toMatch(/^killed [1-9]\d* in-transaction, [1-9]\d* in-commit, [1-9]\d* between/);
 }, 120_000);

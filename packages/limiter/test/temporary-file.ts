@@ -23,7 +23,7 @@ export function closeLater<T extends { close(): unknown }>(opened: T): T {
 /** A second connection to a file, such as another process has: with the driver that the repository would choose. */
 export async function otherConnection(path: string): Promise<SqliteDatabase> {
   const { openDatabase } = await import("../src/repository/sqlite/driver.ts");
-  const database = closeLater(await openDatabase(path));
+  const database = closeLater(openDatabase(path));
   database.exec("PRAGMA busy_timeout = 0");
   return database;
 }

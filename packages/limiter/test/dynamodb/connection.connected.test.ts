@@ -35,7 +35,7 @@ describeWithEngine("a connection", (engine) => {
     ["throttle", { ambiguous: false, applied: false }],
     ["throughput", { ambiguous: false, applied: false }],
     ["conflict", { ambiguous: false, applied: false }],
-  ])("%s: sends a write once, and tells whether its outcome is known", async (fault, { ambiguous, applied }) => {
+  ])("%s: sends a write once, and tells whether its outcome is known [W-54]", async (fault, { ambiguous, applied }) => {
     proxy.decide = script("PutItem", [fault]);
     const error = await put("x").catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(RateLimiterUnavailable);
@@ -71,7 +71,7 @@ describeWithEngine("a connection", (engine) => {
     expect(table.meter.counts().requests).toBe(3);
   });
 
-  it("never takes an unprocessed key for a missing item (W-56)", async () => {
+  it("never takes an unprocessed key for a missing item [W-56]", async () => {
     await batchWrite(
       table.connection,
       [..."abcdef"].map((sk) => ({ put: item(sk) })),
@@ -113,7 +113,7 @@ describeWithEngine("a connection", (engine) => {
     expect(found.map((one) => keyOf(one!).SK)).toEqual(names);
   });
 
-  it("reads all pages of a query (W-60)", async () => {
+  it("reads all pages of a query [W-60]", async () => {
     const names = [..."abcdefg"];
     await batchWrite(
       table.connection,

@@ -20,12 +20,24 @@ describeWithEngine("opening a DynamoDB repository", (engine) => {
     const { endpointUrl } = engine();
     const never = { stack, endpointUrl, provisioning: "never" } as const;
     await expect(DynamoRepository.open("app", never)).rejects.toThrow(InfrastructureNotFoundError);
+    await expect(DynamoRepository.open("app", { stack, endpointUrl, create: false })).rejects.toThrow(InfrastructureNotFoundError);
     await using created = await DynamoRepository.open("app", { stack, endpointUrl });
     expect(created).toMatchObject({ stackName: stack, tableName: stack, region: "us-east-1", endpointUrl });
+    expect(created.namespaceId).toMatch(/^[A-Za-z0-9_][A-Za-z0-9_-]{10}$/);
     await using found = await DynamoRepository.open("app", never);
     expect(found.namespaceId).toBe(created.namespaceId);
     await expect(DynamoRepository.open("other", never)).rejects.toThrow(NamespaceNotFoundError);
     expect((await created.listNamespaces()).map(({ name }) => name)).toEqual(["app"]);
+  });
+
+  it("with create: false opens a table whose namespace is not registered, and leaves it so", async () => {
+    const options = { stack: freshTableName(), endpointUrl: engine().endpointUrl };
+    await using created = await DynamoRepository.open("app", options);
+    await using looking = await DynamoRepository.open("other", { ...options, create: false });
+    await expect(looking.getEntity("e")).rejects.toThrow(NamespaceNotFoundError);
+    expect((await looking.listNamespaces()).map(({ name }) => name)).toEqual(["app"]);
+    await looking.registerNamespace("third");
+    expect((await created.listNamespaces()).map(({ name }) => name)).toEqual(["app", "third"]);
   });
 
   it("takes stack and namespace from the environment", async () => {
@@ -56,6 +68,15 @@ describeWithEngine("opening a DynamoDB repository", (engine) => {
     await first.registerNamespace("app");
     await using second = await DynamoRepository.builder().namespace("app").options(options).build();
     expect(second.namespaceName).toBe("app");
+  });
+
+  it("finds one and the same namespace in every way of opening it [W-58]", async () => {
+    const options = { stack: freshTableName(), endpointUrl: engine().endpointUrl };
+    await using opened = await DynamoRepository.open(undefined, options);
+    await using built = await DynamoRepository.builder().options(options).build();
+    await using named = await DynamoRepository.open("default", { ...options, provisioning: "never" });
+    expect(opened.namespaceId).not.toBe("default");
+    expect([built.namespaceId, named.namespaceId]).toEqual([opened.namespaceId, opened.namespaceId]);
   });
 
   it("says that stacks come later", async () => {

@@ -48,7 +48,9 @@ async function race(count: number, seconds: number): Promise<void> {
 
 function worker(path: string, seconds: number, seed: number): Promise<Report> {
   return new Promise((resolve, reject) => {
-    const child = fork(new URL("worker.js", import.meta.url), [path, String(seconds), String(seed)]);
+    const child = fork(new URL("worker.js", import.meta.url), [path, String(seconds), String(seed)], {
+      env: { ...process.env, NODE_NO_WARNINGS: "1" },
+    });
     child.once("message", (report) => resolve(report as Report));
     child.once("exit", (code, signal) => reject(new Error(`a process ended early: ${code ?? signal}`)));
     child.once("error", reject);

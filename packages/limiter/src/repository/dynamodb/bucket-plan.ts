@@ -1,6 +1,7 @@
 import type { Amounts } from "../../core/amounts.ts";
 import { apply, fullBucket, storedMilli, type Bucket } from "../../core/bucket.ts";
 import { afterRefusal, costsMilli, fits, isUnder, underPolicy } from "../../core/decision.ts";
+import { sameLimits, type Limit } from "../../core/limit.ts";
 import type { Policy } from "../../core/policy.ts";
 import type { MaybePromise } from "../port.ts";
 import { Aliases, absent } from "./aliases.ts";
@@ -64,12 +65,20 @@ export function planWrite(request: PlanRequest): Plan {
   if (image === undefined) return planCreation(request);
   if (intent.kind === "adopt") {
     const left = afterRefusal(image.bucket, policy, nowMs);
-    return left === undefined ? { kind: "nothing", outcome: { kind: "applied" } } : sendUpdate(request, image, left.limits);
+    if (left === undefined || hasSameLimits(image.bucket, left)) return { kind: "nothing", outcome: { kind: "applied" } };
+    return sendUpdate(request, image, left.limits);
   }
   if (intent.kind !== "take") return sendUpdate(request, image, image.bucket.limits);
   const bucket = underPolicy(image.bucket, policy, nowMs);
   if (!holds(request, bucket)) return { kind: "nothing", outcome: { kind: "refused", bucket } };
   return sendUpdate(request, image, isUnder(image.bucket, policy) ? image.bucket.limits : bucket.limits);
+}
+
+/** Whether two buckets have the same limits, the hidden ones included. A refusal that changes none of them would be billed for nothing. */
+function hasSameLimits(left: Bucket, right: Bucket): boolean {
+  const shown = (bucket: Bucket, hidden: boolean): readonly Limit[] =>
+    bucket.limits.filter((limit) => limit.hidden === hidden).map(({ limit }) => limit);
+  return sameLimits(shown(left, false), shown(right, false)) && sameLimits(shown(left, true), shown(right, true));
 }
 
 function holds({ key, intent, policy, nowMs }: PlanRequest, bucket: Bucket): boolean {

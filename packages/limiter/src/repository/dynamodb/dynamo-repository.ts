@@ -1,6 +1,6 @@
-import { InfrastructureError, NamespaceNotFoundError, ValidationError } from "../../core/errors.ts";
+import { NamespaceNotFoundError, ValidationError } from "../../core/errors.ts";
 import type { OnUnavailable } from "../../core/policy.ts";
-import type { UsageWindow } from "../../core/usage.ts";
+import { NO_NAMESPACE } from "../management/context.ts";
 import { newNamespaceId } from "../management/namespaces.ts";
 import { VERSION } from "../../version.ts";
 import type { Repository } from "../repository.ts";
@@ -9,6 +9,7 @@ import { systemClock, systemRandom } from "../system-clock.ts";
 import { Connection } from "./connection.ts";
 import { DynamoStore } from "./dynamo-store.ts";
 import { resolveOptions, ttlMultiplier, type DynamoOptions, type ResolvedOptions } from "./options.ts";
+import { Builder, noStacksYet, type RepositoryBuilder } from "./repository-builder.ts";
 import { assertCompatible, SCHEMA_VERSION } from "./schema-version.ts";
 import { ServerClock } from "./server-clock.ts";
 import { sdkTransport, wrappedClient, type SdkConnection, type SdkOptions } from "./sdk-transport.ts";
@@ -77,15 +78,16 @@ export class DynamoRepository extends StoreRepository {
       const nowMs = Math.floor(clock.now());
       if (resolved.provisioning === "table") await prepareTable(connection, store, resolved, nowMs);
       else assertCompatible(await store.versions.get());
-      const create = registers(resolved.namespace) && resolved.provisioning !== "never";
-      const namespaceId = create
-        ? (await store.namespaces.register(resolved.namespace, () => newNamespaceId(random), nowMs)).namespaceId
-        : (await store.namespaces.byName(resolved.namespace))?.namespaceId;
-      if (namespaceId === undefined) throw new NamespaceNotFoundError(resolved.namespace);
+      const namespaceId = await namespaceIdOf(store, resolved.namespace, {
+        register: registers(resolved.namespace) && resolved.provisioning !== "never",
+        newId: () => newNamespaceId(random),
+        nowMs,
+      });
+      if (namespaceId === undefined && options.create !== false) throw new NamespaceNotFoundError(resolved.namespace);
       const scope: Scope = {
         store,
         namespaceName: resolved.namespace,
-        namespaceId,
+        namespaceId: namespaceId ?? NO_NAMESPACE,
         options: { ...options, clock },
         owner: true,
         contexts: new Map(),
@@ -125,94 +127,20 @@ export class DynamoRepository extends StoreRepository {
   }
 }
 
-/** Options of the stack that a repository may create. */
-export interface StackOptions {
-  readonly snapshotWindows?: readonly UsageWindow[];
-  readonly usageRetentionDays?: number;
-  readonly auditRetentionDays?: number;
-  readonly enableAggregator?: boolean;
-  readonly enableProvisioner?: boolean;
-  readonly pitrRecoveryDays?: number;
-  readonly logRetentionDays?: number;
-  readonly lambdaTimeoutSeconds?: number;
-  readonly lambdaMemoryMb?: number;
-  readonly enableAlarms?: boolean;
-  readonly alarmSnsTopic?: string;
-  readonly lambdaDurationThresholdPct?: number;
-  readonly permissionBoundary?: string;
-  readonly roleNameFormat?: string;
-  readonly policyNameFormat?: string;
-  readonly enableAuditArchival?: boolean;
-  readonly auditArchiveGlacierDays?: number;
-  readonly enableTracing?: boolean;
-  readonly createIamRoles?: boolean;
-  readonly createIam?: boolean;
-  readonly aggregatorRoleArn?: string;
-  readonly enableDeletionProtection?: boolean;
-  readonly tags?: Readonly<Record<string, string>>;
-}
-
-/** Opens a repository step by step. */
-export interface RepositoryBuilder {
-  namespace(name: string): this;
-  options(options: DynamoOptions): this;
-  stackOptions(options: StackOptions): this;
-  /** Stored through `setSystemDefaults`. */
-  onUnavailable(action: OnUnavailable): this;
-  /** Throws `NamespaceNotFoundError` for a namespace that was not registered. */
-  build(): Promise<DynamoRepository>;
-}
-
-type Open = (namespace: string | undefined, options: DynamoOptions) => Promise<DynamoRepository>;
-
-class Builder implements RepositoryBuilder {
-  readonly #open: Open;
-  #namespace: string | undefined;
-  #options: DynamoOptions = {};
-  #onUnavailable: OnUnavailable | undefined;
-
-  constructor(open: Open) {
-    this.#open = open;
-  }
-
-  namespace(name: string): this {
-    this.#namespace = name;
-    return this;
-  }
-
-  options(options: DynamoOptions): this {
-    this.#options = { ...this.#options, ...options };
-    return this;
-  }
-
-  stackOptions(options: StackOptions): this {
-    if (Object.keys(options).length > 0) throw noStacksYet();
-    return this;
-  }
-
-  onUnavailable(action: OnUnavailable): this {
-    this.#onUnavailable = action;
-    return this;
-  }
-
-  async build(): Promise<DynamoRepository> {
-    const repository = await this.#open(this.#namespace, this.#options);
-    if (this.#onUnavailable === undefined) return repository;
-    try {
-      await repository.namespace(repository.namespaceName, { onUnavailable: this.#onUnavailable });
-      return repository;
-    } catch (error) {
-      await repository.close();
-      throw error;
-    }
-  }
-}
-
 async function transportOf(options: DynamoOptions, resolved: SdkOptions): Promise<SdkConnection> {
   if (options.transport !== undefined && options.client !== undefined)
     throw new ValidationError("transport", "client", "give a client or a transport, not both");
   if (options.transport !== undefined) return { transport: borrowed(options.transport), region: resolved.region ?? "" };
   return options.client === undefined ? sdkTransport(resolved) : wrappedClient(options.client, resolved);
+}
+
+async function namespaceIdOf(
+  { namespaces }: DynamoStore,
+  name: string,
+  { register, newId, nowMs }: { readonly register: boolean; readonly newId: () => string; readonly nowMs: number },
+): Promise<string | undefined> {
+  const found = register ? await namespaces.register(name, newId, nowMs) : await namespaces.byName(name);
+  return found?.namespaceId;
 }
 
 /** Whoever brought a transport closes it: several repositories may share one. */
@@ -227,11 +155,4 @@ async function prepareTable(connection: Connection, store: DynamoStore, { stream
   if (record !== undefined) return;
   const version = { schemaVersion: SCHEMA_VERSION, lambdaVersion: undefined, clientMinVersion: "0.0.0" };
   await store.versions.put({ ...version, updatedAt: new Date(nowMs), updatedBy: `client:${VERSION}` });
-}
-
-function noStacksYet(): InfrastructureError {
-  return new InfrastructureError(
-    "ERR_LIMITER_STACK_UNSUPPORTED",
-    'CloudFormation stacks are not supported yet. Use provisioning "table" to create only the table, or "never" for one that exists.',
-  );
 }

@@ -64,7 +64,7 @@ export function resolveOptions(namespace: string | undefined, options: DynamoOpt
       options.region ??
       (environment["AWS_REGION"] || environment["AWS_DEFAULT_REGION"] || (endpointUrl === undefined ? undefined : LOCAL_REGION)),
     endpointUrl,
-    provisioning: checkProvisioning(options.provisioning ?? (endpointUrl === undefined ? "stack" : "table")),
+    provisioning: provisioningOf(options, endpointUrl),
     stream: options.stream ?? true,
     bucketTtlMultiplier: ttlMultiplier(options.bucketTtlMultiplier ?? 7),
     refusalMemoryMs: whole(options.refusalMemoryMs ?? 0, "refusalMemoryMs", { least: 0, most: 60_000 }),
@@ -89,6 +89,12 @@ export function ttlMultiplier(value: unknown): number {
 function checkUrl(value: unknown): string {
   if (typeof value === "string" && /^https?:\/\//.test(value) && URL.canParse(value)) return value;
   throw new ValidationError("endpointUrl", value, "must be an address such as http://127.0.0.1:8000");
+}
+
+/** `create: false`, which every backend knows, wins over what this one may create. */
+function provisioningOf({ create, provisioning }: DynamoOptions, endpointUrl: string | undefined): "stack" | "table" | "never" {
+  const wanted = checkProvisioning(provisioning ?? (endpointUrl === undefined ? "stack" : "table"));
+  return create === false ? "never" : wanted;
 }
 
 function checkProvisioning(value: unknown): "stack" | "table" | "never" {

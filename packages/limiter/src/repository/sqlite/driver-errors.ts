@@ -24,9 +24,20 @@ const CODES: Readonly<Record<string, number>> = {
 /** Somebody else has the lock; trying again helps. PROTOCOL is a lost race for the lock of the WAL index. */
 const BUSY: ReadonlySet<number | undefined> = new Set([5, 6, 15]);
 
-/** Whether the driver says that another connection holds the lock. */
+/**
+ * The journal was gone before it could be deleted. Processes that open a new file together meet this while one of them switches it to WAL;
+ * seen with two processes and libsql.
+ */
+const JOURNAL_GONE = 5898;
+
+/** Whether another connection is in the way, so that trying again helps. */
 export function isBusy(error: unknown): boolean {
-  return BUSY.has(resultCode(error));
+  return BUSY.has(resultCode(error)) || isJournalGone(error);
+}
+
+function isJournalGone(error: unknown): boolean {
+  const { errcode, rawCode, code } = codesOf(error);
+  return errcode === JOURNAL_GONE || rawCode === JOURNAL_GONE || code === "SQLITE_IOERR_DELETE_NOENT";
 }
 
 /** What a driver's error means to a user of the repository; undefined for an error that is not the store's. */
@@ -62,12 +73,21 @@ export function translated(error: unknown, path: string): ZaeLimiterError | unde
  * SQLITE_IOERR_WRITE; extended codes keep the primary one in their low byte. libsql tells of a failed open in words alone.
  */
 function resultCode(error: unknown): number | undefined {
-  if (typeof error !== "object" || error === null) return undefined;
-  const { errcode, rawCode, code } = error as { readonly errcode?: unknown; readonly rawCode?: unknown; readonly code?: unknown };
+  const { errcode, rawCode, code } = codesOf(error);
   for (const number of [errcode, rawCode]) if (typeof number === "number") return number & 0xff;
   if (typeof code === "string" && code.startsWith("SQLITE_")) return CODES[code.split("_", 2).join("_")];
   const inWords = /^ConnectionFailed\(.*: (\d+)"\)$/s.exec(messageOf(error));
   return inWords === null ? undefined : Number(inWords[1]) & 0xff;
+}
+
+interface Codes {
+  readonly errcode?: unknown;
+  readonly rawCode?: unknown;
+  readonly code?: unknown;
+}
+
+function codesOf(error: unknown): Codes {
+  return typeof error === "object" && error !== null ? error : {};
 }
 
 function messageOf(error: unknown): string {

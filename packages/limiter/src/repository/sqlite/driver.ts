@@ -1,3 +1,4 @@
+import { createRequire } from "node:module";
 import { InfrastructureNotFoundError } from "../../core/errors.ts";
 
 /** The part of a connection that is used: node:sqlite's `DatabaseSync`, better-sqlite3's and libsql's `Database` have it. */
@@ -20,8 +21,8 @@ type Open = (path: string) => SqliteDatabase;
 const PACKAGES = ["better-sqlite3", "libsql"];
 
 /** Opens a file with the first driver that is there: the one built into Node, or a package that the user installed. */
-export async function openDatabase(path: string): Promise<SqliteDatabase> {
-  const open = builtIn() ?? (await installed());
+export function openDatabase(path: string): SqliteDatabase {
+  const open = builtIn() ?? installed();
   if (open !== undefined) return open(path);
   throw new InfrastructureNotFoundError(
     `No SQLite driver was found. Use Node 22.13 or newer, which has one built in, or install one: npm install ${PACKAGES.join(
@@ -36,10 +37,10 @@ function builtIn(): Open | undefined {
   return loaded === undefined ? undefined : (path) => new loaded.DatabaseSync(path);
 }
 
-async function installed(): Promise<Open | undefined> {
+function installed(): Open | undefined {
   for (const name of PACKAGES) {
-    const loaded = await importIfInstalled(name);
-    if (loaded !== undefined) return (path) => new loaded.default(path);
+    const Database = requireIfInstalled(name);
+    if (Database !== undefined) return (path) => new Database(path);
   }
   return undefined;
 }
@@ -49,18 +50,16 @@ interface NodeSqlite {
   readonly DatabaseSync: new (path: string) => SqliteDatabase;
 }
 
-interface DriverPackage {
-  readonly default: new (path: string) => SqliteDatabase;
-}
+type DatabaseClass = new (path: string) => SqliteDatabase;
 
-async function importIfInstalled(name: string): Promise<DriverPackage | undefined> {
+/** Both packages are CommonJS, and a bundler that sees an `import` of a package that is not there fails or puts a stub in its place. */
+function requireIfInstalled(name: string): DatabaseClass | undefined {
   try {
-    return (await import(name)) as DriverPackage;
+    return createRequire(import.meta.url)(name) as DatabaseClass;
   } catch (error) {
     // Only "it is not there" sends us to the next one; a driver that is installed and broken has to say so.
     const { code, message } = error as { readonly code?: string; readonly message?: string };
-    const missing = (code === "ERR_MODULE_NOT_FOUND" || code === "MODULE_NOT_FOUND") && message?.includes(`'${name}'`);
-    if (missing) return undefined;
+    if (code === "MODULE_NOT_FOUND" && message?.includes(`'${name}'`)) return undefined;
     throw error;
   }
 }

@@ -42,15 +42,14 @@ export class SqliteRepository extends StoreRepository {
     const clock = options.clock ?? systemClock;
     const random = options.random ?? systemRandom;
     const nowMs = (): number => Math.floor(clock.now());
-    const file = checkPath(path);
-    if (options.create === false) assertExists(file);
+    if (options.create === false && options.database === undefined) assertExists(checkPath(path));
     const { durability, lockTimeoutMs } = checkOptions(options);
-    const database = options.database ?? (await translating(file, () => openDatabase(file)));
+    const database = options.database ?? openFile(checkPath(path));
     const connection = new Connection(database);
     const release = (): void => (options.database === undefined ? connection.close() : undefined);
     try {
-      const transactions = new Transactions({ connection, path: file, lockTimeoutMs, random, assertInPlace: inPlace(file) });
-      await prepare(connection, transactions, { file, durability });
+      const transactions = new Transactions({ connection, path, lockTimeoutMs, random, assertInPlace: inPlace(fileOf(connection)) });
+      await prepare(connection, transactions, { path, durability });
       const store = new SqliteStore({ connection, transactions, nowMs, recordUsage: options.recordUsage ?? true, release });
       const register = (): Promise<{ readonly namespaceId: string }> =>
         store.namespaces.register(name, () => newNamespaceId(random), nowMs());
@@ -76,16 +75,16 @@ const WAL_SIZE_LIMIT_BYTES = 8 * 1024 * 1024;
 async function prepare(
   connection: Connection,
   transactions: Transactions,
-  { file, durability }: { readonly file: string; readonly durability: "process" | "power" },
+  { path, durability }: { readonly path: string; readonly durability: "process" | "power" },
 ): Promise<void> {
   connection.exec("PRAGMA busy_timeout = 0");
-  const current = await transactions.read(() => isCurrent(connection, file));
+  const current = await transactions.read(() => isCurrent(connection, path));
   const mode = await transactions.read(() => connection.row("PRAGMA journal_mode = WAL")?.["journal_mode"]);
-  if (mode !== "wal" && file !== IN_MEMORY)
-    throw new ValidationError("path", file, `the file system does not support SQLite's WAL mode (it stays in mode ${mode})`);
+  if (mode !== "wal" && fileOf(connection) !== "")
+    throw new ValidationError("path", path, `the file system does not support SQLite's WAL mode (it stays in mode ${mode})`);
   connection.exec(`PRAGMA synchronous = ${durability === "power" ? "FULL" : "NORMAL"}`);
   connection.row(`PRAGMA journal_size_limit = ${WAL_SIZE_LIMIT_BYTES}`);
-  if (!current) await transactions.alone(() => migrate(connection, file));
+  if (!current) await transactions.alone(() => migrate(connection, path));
 }
 
 function checkPath(path: unknown): string {
@@ -135,7 +134,7 @@ const LOOK_EVERY_MS = 10;
  * would be lost with the process.
  */
 function inPlace(file: string): () => void {
-  if (file === IN_MEMORY) return () => {};
+  if (file === "") return () => {};
   let opened: { readonly ino: number; readonly dev: number } | undefined;
   let nextLookMs = 0;
   return () => {
@@ -151,10 +150,15 @@ function inPlace(file: string): () => void {
   };
 }
 
-async function translating<T>(file: string, work: () => Promise<T>): Promise<T> {
+/** The file behind a connection; empty for one that lives in memory. */
+function fileOf(connection: Connection): string {
+  return String(connection.rows("PRAGMA database_list").find((row) => row["name"] === "main")?.["file"] ?? "");
+}
+
+function openFile(path: string): SqliteDatabase {
   try {
-    return await work();
+    return openDatabase(path);
   } catch (error) {
-    throw translated(error, file) ?? error;
+    throw translated(error, path) ?? error;
   }
 }
