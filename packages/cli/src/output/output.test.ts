@@ -90,6 +90,6 @@ describe("text", () => {
     expect(timeText(new Date(Date.UTC(2026, 10, 15, 6)))).toBe("2026-11-15 06:00:00Z");
     expect(timeText(undefined)).toBe("");
     expect(rateText({ name: "a.b", capacity: 1, refillAmount: 1000, refillPeriodSeconds: 300 })).toBe("1,000/5min");
-    expect([waitText(0), waitText(0.5), waitText(Infinity)]).toEqual(["now", "0.5 s", "never"]);
+    expect([waitText(0), waitText(0.5), waitText(22.912), waitText(Infinity)]).toEqual(["now", "0.5 s", "22.912 s", "never"]);
   });
 });
