@@ -47,6 +47,19 @@ export function waitText(seconds: number): string {
   return seconds === Infinity ? "never" : `${SECONDS.format(seconds)} s`;
 }
 
+/** A sentence on as many lines as it needs, broken between words; all but the first are indented. */
+export function wrapped(text: string, columns: number, indent = 0): string {
+  const lines: string[] = [];
+  let line = "";
+  for (const word of text.split(" ")) {
+    if (line.trim() !== "" && widthOf(line) + 1 + widthOf(word) > columns) {
+      lines.push(line);
+      line = " ".repeat(indent) + word;
+    } else line = line === "" ? word : `${line} ${word}`;
+  }
+  return [...lines, line].join("\n");
+}
+
 /** Makes stored text safe to print: control characters could move the cursor or recolour the terminal. */
 export function printable(text: string): string {
   return text.replace(CONTROL, (character) => `\\u${character.codePointAt(0)!.toString(16).padStart(4, "0")}`);
