@@ -15,7 +15,7 @@ export const NO_AMOUNTS: Amounts = Object.freeze({});
 /** A copy of amounts that were checked: what a caller does to its own object later changes nothing. */
 export function copiedAmounts(amounts: unknown, field: string): Amounts {
   // Copied first: a getter could answer the check and the charge differently.
-  const copy: unknown = typeof amounts === "object" && amounts !== null && !Array.isArray(amounts) ? { ...amounts } : amounts;
+  const copy: unknown = typeof amounts === "object" && amounts !== null && !(Symbol.iterator in amounts) ? { ...amounts } : amounts;
   checkAmounts(copy, field);
   return copy;
 }
@@ -52,7 +52,8 @@ export function addAmounts(left: Amounts, right: Amounts): Amounts {
 }
 
 function checkNumbers(amounts: unknown, field: string, least: number): void {
-  if (typeof amounts !== "object" || amounts === null || Array.isArray(amounts)) {
+  // Lists, maps and sets have no members of their own, and would be taken for a call that costs nothing.
+  if (typeof amounts !== "object" || amounts === null || Symbol.iterator in amounts) {
     throw new ValidationError(field, amounts, "must be an object of whole numbers by limit name, such as { rpm: 1 }");
   }
   for (const name in amounts) {

@@ -98,7 +98,8 @@ export function isUnder(bucket: Bucket, policy: Policy): boolean {
 
 function statusOf({ entityId, resource, policy, bucket, amounts }: Charge, index: number, nowMs: number): LimitStatus {
   const { limit } = bucket.limits[index]!;
-  const requested = amountOf(amounts, limit.name);
+  // A caller may have asked for -0, which is not what a status shows.
+  const requested = amountOf(amounts, limit.name) + 0;
   const available = Math.floor(balanceMilli(bucket, index, nowMs) / MILLI);
   const exceeded = available < requested;
   return {

@@ -79,7 +79,9 @@ export async function deleteSystemDefaults(context: Context, options: By): Promi
 }
 
 export async function listEntitiesWithCustomLimits(context: Context, resource: string, paging: Paging): Promise<Page<string>> {
-  return pageOf(await context.data.limits.entitiesWithLimits(configResource(resource), keyPage(paging)), (entityId) => entityId);
+  const checked = configResource(resource);
+  const query = `limits of ${checked}`;
+  return pageOf(query, await context.data.limits.entitiesWithLimits(checked, keyPage(query, paging)), (entityId) => entityId);
 }
 
 export async function resolveLimits(context: Context, entityId: string, resource: string): Promise<ResolvedLimits | undefined> {

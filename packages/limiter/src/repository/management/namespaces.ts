@@ -2,7 +2,6 @@ import { SYSTEM_AUDIT_ID, type AuditAction } from "../../core/audit.ts";
 import { ValidationError } from "../../core/errors.ts";
 import { namespaceName } from "../../core/identifiers.ts";
 import type { NamespaceInfo } from "../../core/namespace.ts";
-import type { ProvisionerState, VersionRecord } from "../repository.ts";
 import type { NamespaceNote, NamespaceStore, PurgeOptions } from "../store.ts";
 import type { Random } from "../system-clock.ts";
 import { auditEvent, NO_NAMESPACE, nowMs, type Context } from "./context.ts";
@@ -29,9 +28,10 @@ export async function registerNamespace(context: Context, name: string): Promise
 }
 
 export async function registerNamespaces(context: Context, names: readonly string[]): Promise<Readonly<Record<string, string>>> {
+  if (!Array.isArray(names)) throw new ValidationError("names", names, "must be an array of names");
   for (const name of names) namespaceName(name);
   const ids: [string, string][] = [];
-  for (const name of names) ids.push([name, await registerNamespace(context, name)]);
+  for (const name of names as readonly string[]) ids.push([name, await registerNamespace(context, name)]);
   return Object.fromEntries(ids);
 }
 
@@ -59,47 +59,6 @@ export async function purgeNamespace(context: Context, namespaceId: string, opti
   if (purged) await fileAfterwards(context, note, { name: info?.name, namespaceId });
 }
 
-/** What is stored when nothing is stored. */
-export function noProvisionerState(): ProvisionerState {
-  return {
-    managedSystem: false,
-    managedResources: [],
-    managedEntities: {},
-    lastApplied: undefined,
-    appliedHash: undefined,
-    revision: 0,
-  };
-}
-
-export async function putProvisionerState(context: Context, state: ProvisionerState): Promise<void> {
-  const stored = await context.data.provisioner.put({ ...state, revision: state.revision + 1 }, state.revision);
-  if (stored) return;
-  throw new ValidationError(
-    "revision",
-    state.revision,
-    "somebody else has applied limits since this state was read; read it again and plan anew",
-  );
-}
-
-export async function setVersionRecord(
-  context: Context,
-  record: {
-    readonly schemaVersion: string;
-    readonly lambdaVersion?: string;
-    readonly clientMinVersion?: string;
-    readonly updatedBy?: string;
-  },
-): Promise<void> {
-  const version: VersionRecord = {
-    schemaVersion: versionText(record.schemaVersion, "schemaVersion"),
-    lambdaVersion: record.lambdaVersion === undefined ? undefined : versionText(record.lambdaVersion, "lambdaVersion"),
-    clientMinVersion: record.clientMinVersion === undefined ? "0.0.0" : versionText(record.clientMinVersion, "clientMinVersion"),
-    updatedAt: new Date(nowMs(context)),
-    updatedBy: record.updatedBy,
-  };
-  await context.store.versions.put(version);
-}
-
 /** What is told of a change, unless it is made from no namespace at all. */
 function noteOf(context: Context, action: AuditAction): NamespaceNote | undefined {
   if (context.namespaceId === NO_NAMESPACE) return undefined;
@@ -121,9 +80,4 @@ async function fileAfterwards(
 function namespaceIdOf(value: unknown): string {
   if (typeof value === "string" && /^[A-Za-z0-9_-]{1,64}$/.test(value)) return value;
   throw new ValidationError("namespaceId", value, "must be the id of a namespace, as listed by listOrphanNamespaces");
-}
-
-function versionText(value: unknown, field: string): string {
-  if (typeof value === "string" && /^\d+\.\d+\.\d+(?:[-+.][0-9A-Za-z.+-]+)?$/.test(value)) return value;
-  throw new ValidationError(field, value, "must be a version such as 1.2.3");
 }

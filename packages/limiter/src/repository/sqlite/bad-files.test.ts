@@ -64,7 +64,8 @@ it("refuses a folder and other things that are no path", async () => {
   const path = temporaryFile();
   mkdirSync(path);
   await expect(SqliteRepository.open(path)).rejects.toThrow(ValidationError);
-  for (const value of ["", undefined, 7]) await expect(SqliteRepository.open(value as string)).rejects.toMatchObject({ field: "path" });
+  for (const value of ["", undefined, 7, "a\0b", join(dirname(path), "x".repeat(300))])
+    await expect(SqliteRepository.open(value as string)).rejects.toMatchObject({ field: "path" });
 });
 
 it("refuses options that mean nothing", async () => {
