@@ -76,9 +76,11 @@ export function planWrite(request: PlanRequest): Plan {
 
 /** Whether two buckets have the same limits, the hidden ones included. A refusal that changes none of them would be billed for nothing. */
 function hasSameLimits(left: Bucket, right: Bucket): boolean {
-  const shown = (bucket: Bucket, hidden: boolean): readonly Limit[] =>
-    bucket.limits.filter((limit) => limit.hidden === hidden).map(({ limit }) => limit);
-  return sameLimits(shown(left, false), shown(right, false)) && sameLimits(shown(left, true), shown(right, true));
+  return [false, true].every((hidden) => sameLimits(limitsOf(left, hidden), limitsOf(right, hidden)));
+}
+
+function limitsOf(bucket: Bucket, hidden: boolean): readonly Limit[] {
+  return bucket.limits.filter((limit) => limit.hidden === hidden).map(({ limit }) => limit);
 }
 
 function holds({ key, intent, policy, nowMs }: PlanRequest, bucket: Bucket): boolean {

@@ -15,6 +15,17 @@ import { createTable } from "./table.ts";
 const PARENT = "parent-0123456789abc";
 const RESOURCE = "gpt-4o-mini1";
 
+const call = (entityId: string, amounts: Amounts): ConsumeRequest => ({
+  entityId,
+  charges: [{ resource: RESOURCE, amounts }],
+  override: undefined,
+});
+const granted = async (process: BucketProcess, request: ConsumeRequest): Promise<Receipt> => {
+  const outcome = await process.buckets.consume(request);
+  if (!outcome.granted) throw new Error("refused");
+  return outcome.receipt;
+};
+
 interface Cost {
   readonly requests: number;
   readonly roundTrips: number;
@@ -66,17 +77,6 @@ describeWithEngine("what a bucket's writes cost", (engine) => {
       readUnits: read.table,
     };
   }
-
-  const call = (entityId: string, amounts: Amounts): ConsumeRequest => ({
-    entityId,
-    charges: [{ resource: RESOURCE, amounts }],
-    override: undefined,
-  });
-  const granted = async (process: BucketProcess, request: ConsumeRequest): Promise<Receipt> => {
-    const outcome = await process.buckets.consume(request);
-    if (!outcome.granted) throw new Error("refused");
-    return outcome.receipt;
-  };
 
   for (const count of [1, 2, 3, 4, 5, 6]) {
     it(`a warm acquire is one request and one write unit, refill included, with ${count} limits`, async () => {

@@ -107,7 +107,7 @@ function take(builder: ExpressionBuilder, image: BucketImage, change: BucketChan
     const cost = costOf(change, limit);
     const least = largest(
       change.strict && !limit.hidden && cost >= 0 ? cost : undefined,
-      floors?.[index] === undefined ? undefined : floors[index]! + cost,
+      floors?.[index] === undefined ? undefined : floors[index] + cost,
     );
     const most = cost > 0 ? ceilingMilli(limit) - roundedUp(earned(bucket, index, nowMs)) : undefined;
     builder.requireWithin(limitAttribute(limit.limit.name, "tk"), { least, most });

@@ -2,7 +2,7 @@ import { SYSTEM_AUDIT_ID, type AuditAction } from "../../core/audit.ts";
 import { ValidationError } from "../../core/errors.ts";
 import { namespaceName } from "../../core/identifiers.ts";
 import type { NamespaceInfo } from "../../core/namespace.ts";
-import type { NamespaceStore } from "../store.ts";
+import type { NamespaceNote, NamespaceStore, PurgeOptions } from "../store.ts";
 import type { Random } from "../system-clock.ts";
 import { auditEvent, NO_NAMESPACE, nowMs, type Context } from "./context.ts";
 
@@ -20,12 +20,10 @@ export function newNamespaceId(random: Random): string {
 }
 
 export async function registerNamespace(context: Context, name: string): Promise<string> {
-  const { namespaceId, created } = await context.store.namespaces.register(
-    namespaceName(name),
-    () => newNamespaceId(context.random),
-    nowMs(context),
-  );
-  if (created) await fileEvent(context, "namespace_registered", { name, namespaceId });
+  const note = noteOf(context, "namespace_registered");
+  const newId = (): string => newNamespaceId(context.random);
+  const { namespaceId, created } = await context.store.namespaces.register(namespaceName(name), newId, nowMs(context), note);
+  if (created) await fileAfterwards(context, note, { name, namespaceId });
   return namespaceId;
 }
 
@@ -38,13 +36,15 @@ export async function registerNamespaces(context: Context, names: readonly strin
 }
 
 export async function deleteNamespace(context: Context, name: string): Promise<void> {
-  const namespaceId = await context.store.namespaces.delete(namespaceName(name), nowMs(context));
-  if (namespaceId !== undefined) await fileEvent(context, "namespace_deleted", { name, namespaceId });
+  const note = noteOf(context, "namespace_deleted");
+  const namespaceId = await context.store.namespaces.delete(namespaceName(name), nowMs(context), note);
+  if (namespaceId !== undefined) await fileAfterwards(context, note, { name, namespaceId });
 }
 
 export async function recoverNamespace(context: Context, namespaceId: string): Promise<string> {
-  const name = await context.store.namespaces.recover(namespaceIdOf(namespaceId));
-  await fileEvent(context, "namespace_recovered", { name, namespaceId });
+  const note = noteOf(context, "namespace_recovered");
+  const name = await context.store.namespaces.recover(namespaceIdOf(namespaceId), note);
+  await fileAfterwards(context, note, { name, namespaceId });
   return name;
 }
 
@@ -52,24 +52,29 @@ export async function listOrphanNamespaces({ namespaces }: { readonly namespaces
   return (await namespaces.list()).filter(({ status }) => status !== "active");
 }
 
-export async function purgeNamespace(
-  context: Context,
-  namespaceId: string,
-  options: { readonly onProgress?: (deletedItems: number) => void; readonly signal?: AbortSignal },
-): Promise<void> {
+export async function purgeNamespace(context: Context, namespaceId: string, options: PurgeOptions): Promise<void> {
+  const note = noteOf(context, "namespace_purged");
   const info = await context.store.namespaces.byId(namespaceIdOf(namespaceId));
-  const purged = await context.store.namespaces.purge(namespaceId, options);
-  if (purged) await fileEvent(context, "namespace_purged", { name: info?.name, namespaceId });
+  const purged = await context.store.namespaces.purge(namespaceId, options, note);
+  if (purged) await fileAfterwards(context, note, { name: info?.name, namespaceId });
 }
 
-/** Namespace events are filed in the namespace from which they were made: a purged one could not keep them. Without one there is nowhere to. */
-async function fileEvent(
+/** What is told of a change, unless it is made from no namespace at all. */
+function noteOf(context: Context, action: AuditAction): NamespaceNote | undefined {
+  if (context.namespaceId === NO_NAMESPACE) return undefined;
+  return {
+    filedIn: context.namespaceId,
+    event: (details) => auditEvent(context, { entityId: SYSTEM_AUDIT_ID, action, details }),
+  };
+}
+
+/** Files the event where the store has not done so together with the change. */
+async function fileAfterwards(
   context: Context,
-  action: AuditAction,
+  note: NamespaceNote | undefined,
   details: { readonly name: string | undefined; readonly namespaceId: string },
 ): Promise<void> {
-  if (context.namespaceId === NO_NAMESPACE) return;
-  await context.data.audit.add(auditEvent(context, { entityId: SYSTEM_AUDIT_ID, action, details }));
+  if (note !== undefined && context.store.namespaces.filesNotes !== true) await context.data.audit.add(note.event(details));
 }
 
 function namespaceIdOf(value: unknown): string {
