@@ -96,6 +96,7 @@ describe("text", () => {
 
 it("breaks a sentence between words, and indents what follows", () => {
   expect(wrapped("ok     one two three", 12, 7)).toBe("ok     one\n       two\n       three");
+  expect(wrapped("   one two three", 10, 3)).toBe("   one two\n   three");
   expect(wrapped("short", 80)).toBe("short");
   expect(wrapped("a-word-that-is-longer-than-the-line and more", 10)).toBe("a-word-that-is-longer-than-the-line\nand more");
 });

@@ -49,13 +49,15 @@ export function waitText(seconds: number): string {
 
 /** A sentence on as many lines as it needs, broken between words; all but the first are indented. */
 export function wrapped(text: string, columns: number, indent = 0): string {
+  const [first = "", ...words] = text.match(/^ *[^ ]*| +[^ ]+/g) ?? [];
   const lines: string[] = [];
-  let line = "";
-  for (const word of text.split(" ")) {
-    if (line.trim() !== "" && widthOf(line) + 1 + widthOf(word) > columns) {
+  let line = first;
+  for (const word of words) {
+    if (widthOf(line) + widthOf(word) <= columns) line += word;
+    else {
       lines.push(line);
-      line = " ".repeat(indent) + word;
-    } else line = line === "" ? word : `${line} ${word}`;
+      line = " ".repeat(indent) + word.trimStart();
+    }
   }
   return [...lines, line].join("\n");
 }
