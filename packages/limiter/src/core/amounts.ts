@@ -14,9 +14,15 @@ export const NO_AMOUNTS: Amounts = Object.freeze({});
 
 /** A copy of amounts that were checked: what a caller does to its own object later changes nothing. */
 export function copiedAmounts(amounts: unknown, field: string): Amounts {
-  // Copied first: a getter could answer the check and the charge differently.
-  const copy: unknown = typeof amounts === "object" && amounts !== null && !(Symbol.iterator in amounts) ? { ...amounts } : amounts;
+  const copy = copied(amounts);
   checkAmounts(copy, field);
+  return copy;
+}
+
+/** The same for signed amounts. */
+export function copiedDeltas(deltas: unknown, field: string): Amounts {
+  const copy = copied(deltas);
+  checkDeltas(copy, field);
   return copy;
 }
 
@@ -49,6 +55,11 @@ export function addAmounts(left: Amounts, right: Amounts): Amounts {
   const sum = new Map(Object.entries(left));
   for (const [name, amount] of Object.entries(right)) sum.set(name, (sum.get(name) ?? 0) + amount);
   return Object.fromEntries(sum);
+}
+
+/** Copied before it is checked: a getter could answer the check and the charge differently. */
+function copied(amounts: unknown): unknown {
+  return typeof amounts === "object" && amounts !== null && !(Symbol.iterator in amounts) ? { ...amounts } : amounts;
 }
 
 function checkNumbers(amounts: unknown, field: string, least: number): void {

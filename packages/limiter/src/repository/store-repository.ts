@@ -321,6 +321,12 @@ function contextOf({ store, namespaceId, options, contexts }: Scope): Context {
   return context;
 }
 
+/** Whether usage is recorded, or throws: the text "false" from an environment variable is not what it says. */
+export function recordsUsage({ recordUsage = true }: RepositoryOptions): boolean {
+  if (typeof recordUsage === "boolean") return recordUsage;
+  throw new ValidationError("recordUsage", recordUsage, "must be true or false");
+}
+
 function cacheTtlMs(value: number | undefined): number {
   if (value === undefined) return DEFAULT_CACHE_TTL_MS;
   if (typeof value === "number" && value >= 0 && Number.isFinite(value)) return value;

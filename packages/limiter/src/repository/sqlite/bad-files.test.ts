@@ -74,6 +74,7 @@ it("refuses options that mean nothing", async () => {
   await expect(SqliteRepository.open(path, { lockTimeoutMs: Number.NaN })).rejects.toMatchObject({ field: "lockTimeoutMs" });
   await expect(SqliteRepository.open(path, { durability: "eternal" as "power" })).rejects.toMatchObject({ field: "durability" });
   await expect(SqliteRepository.open(path, { namespace: "#" })).rejects.toMatchObject({ field: "namespace" });
+  await expect(SqliteRepository.open(path, { recordUsage: "false" as unknown as boolean })).rejects.toMatchObject({ field: "recordUsage" });
   expect(existsSync(path)).toBe(false);
 });
 

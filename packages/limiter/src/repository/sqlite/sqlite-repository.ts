@@ -5,7 +5,7 @@ import { namespaceName } from "../../core/identifiers.ts";
 import { NO_NAMESPACE } from "../management/context.ts";
 import { newNamespaceId } from "../management/namespaces.ts";
 import type { RepositoryOptions } from "../repository.ts";
-import { DEFAULT_NAMESPACE, StoreRepository, type Scope } from "../store-repository.ts";
+import { DEFAULT_NAMESPACE, recordsUsage, StoreRepository, type Scope } from "../store-repository.ts";
 import { monotonicMs, systemClock, systemRandom } from "../system-clock.ts";
 import { Connection } from "./connection.ts";
 import { openDatabase, type SqliteDatabase } from "./driver.ts";
@@ -44,13 +44,14 @@ export class SqliteRepository extends StoreRepository {
     const nowMs = (): number => Math.floor(clock.now());
     if (options.create === false && options.database === undefined) assertExists(checkPath(path));
     const { durability, lockTimeoutMs } = checkOptions(options);
+    const recordUsage = recordsUsage(options);
     const database = options.database ?? openFile(checkPath(path));
     const connection = new Connection(database);
     const release = (): void => (options.database === undefined ? connection.close() : undefined);
     try {
       const transactions = new Transactions({ connection, path, lockTimeoutMs, random, assertInPlace: inPlace(fileOf(connection)) });
       await prepare(connection, transactions, { path, durability });
-      const store = new SqliteStore({ connection, transactions, nowMs, recordUsage: options.recordUsage ?? true, release });
+      const store = new SqliteStore({ connection, transactions, nowMs, recordUsage, release });
       const register = (): Promise<{ readonly namespaceId: string }> =>
         store.namespaces.register(name, () => newNamespaceId(random), nowMs());
       const found = options.create === false ? await store.namespaces.byName(name) : await register();

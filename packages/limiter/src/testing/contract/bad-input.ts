@@ -87,6 +87,21 @@ export const badInputTopic: Topic = (test) => {
     assert.deepEqual(await footprint(world.repository), before);
   });
 
+  test("charges what it checked, also where a member answers differently each time", async (world) => {
+    await world.repository.setSystemDefaults([RPM, TPM]);
+    const lease = await world.limiter.acquire(call(fickle({ tpm: 10 }, { tpm: -500 })));
+    await lease.consume(fickle({ tpm: 10 }, { tpm: -500 }));
+    assert.equal(lease.consumed["tpm"], 20);
+    lease.release(fickle({ tpm: 1 }, { tpm: -500 }));
+    assert.equal(lease.consumed["tpm"], 19);
+    lease.adjust(fickle({ tpm: -1 }, { tpm: 0.5 }));
+    assert.equal(lease.consumed["tpm"], 18);
+    lease.settle(fickle({ tpm: 30 }, { tpm: -500 }));
+    assert.equal(lease.consumed["tpm"], 30);
+    await lease.commit();
+    assert.equal((await world.limiter.available(KEY, MODEL))["tpm"], TPM.capacity - 30);
+  });
+
   test("refuses a request that is none", async (world) => {
     const before = await prepared(world);
     for (const value of [undefined, null, 5, "key-1"]) {
@@ -236,4 +251,14 @@ async function prepared(world: World): Promise<unknown> {
   await world.repository.setSystemDefaults([RPM, TPM]);
   await take(world, { rpm: 10, tpm: 10 });
   return footprint(world.repository);
+}
+
+/** Amounts that are `first` when they are read for the first time, and `then` ever after. */
+function fickle(first: Amounts, then: Amounts): Amounts {
+  const amounts = {};
+  for (const name of Object.keys(first)) {
+    let reads = 0;
+    Object.defineProperty(amounts, name, { enumerable: true, get: () => ((reads += 1) === 1 ? first[name] : then[name]) });
+  }
+  return amounts;
 }
