@@ -23,6 +23,8 @@ export interface Pace {
   readonly rounds: number;
   /** How long each contestant runs in each round. */
   readonly turnMs: number;
+  /** How many operations warm a contestant up at least. @default 1000 */
+  readonly warmUp?: number;
 }
 
 /** One line of the verdict: a ratio and what it should be. */
@@ -36,10 +38,13 @@ export interface Verdict {
 }
 
 /** Lets contestants take turns. The order rotates, so that nobody always runs behind the same neighbour. */
-export async function interleave(contestants: readonly Contestant[], { rounds, turnMs }: Pace): Promise<readonly Measured[]> {
+export async function interleave(
+  contestants: readonly Contestant[],
+  { rounds, turnMs, warmUp = 1000 }: Pace,
+): Promise<readonly Measured[]> {
   const entries = [];
   for (const contestant of contestants) {
-    entries.push({ contestant, operations: await calibrate(contestant, turnMs), wallNs: [] as number[], cpuNs: [] as number[] });
+    entries.push({ contestant, operations: await calibrate(contestant, turnMs, warmUp), wallNs: [] as number[], cpuNs: [] as number[] });
   }
   for (let round = 0; round < rounds; round += 1) {
     for (let turn = 0; turn < entries.length; turn += 1) {
@@ -114,8 +119,8 @@ function judged(ratio: number, goal: Verdict["goal"]): readonly [string, string,
 }
 
 /** Warms a contestant up and finds how many operations fill one turn. */
-async function calibrate(contestant: Contestant, turnMs: number): Promise<number> {
-  let operations = 1000;
+async function calibrate(contestant: Contestant, turnMs: number, warmUp: number): Promise<number> {
+  let operations = warmUp;
   // The bound is far above what any machine reaches in one turn; it ends the search if a contestant does nothing.
   while (operations < 1e9) {
     const { wallNs } = await timed(() => contestant.run(operations));

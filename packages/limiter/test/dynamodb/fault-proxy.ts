@@ -47,6 +47,8 @@ export interface FaultProxy {
   readonly seen: readonly ProxiedRequest[];
   /** Asked for each request; `undefined` lets it pass. */
   decide: (request: ProxiedRequest) => Fault | undefined;
+  /** Waits until every request that arrived has come to its end, also the late ones that nobody waits for any more. */
+  idle(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -54,10 +56,20 @@ export interface FaultProxy {
 export async function startFaultProxy(engineUrl: string): Promise<FaultProxy> {
   const agent = new Agent({ keepAlive: true });
   const seen: ProxiedRequest[] = [];
-  const proxy = { endpointUrl: "", seen, decide: (): Fault | undefined => undefined, stop: async () => stop(server, agent) };
+  const underWay = new Set<Promise<void>>();
+  const proxy = {
+    endpointUrl: "",
+    seen,
+    decide: (): Fault | undefined => undefined,
+    idle: async () => void (await Promise.all(underWay)),
+    stop: async () => stop(server, agent),
+  };
   const server = createServer((incoming, outgoing) => {
     // A client that gave up is no fault of the proxy.
-    handle(incoming, outgoing).catch(() => outgoing.destroy());
+    const handling = handle(incoming, outgoing)
+      .catch(() => void outgoing.destroy())
+      .finally(() => underWay.delete(handling));
+    underWay.add(handling);
   });
   const handle = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
     const body = await readAll(incoming);

@@ -7,7 +7,7 @@ import { countDecision } from "./decision-counts.ts";
 import { compareConsumed, type HeldLease } from "./held-lease.ts";
 import { act, ended } from "./lease-actions.ts";
 import { BrokenPromise, type Call, type Verdict } from "./oracle/oracle.ts";
-import { faultText, outcomeOf, reachedBuckets, type Outcome } from "./outcome.ts";
+import { faultText, outcomeOf, leftBuckets, reachedBuckets, type Outcome } from "./outcome.ts";
 import type { AcquireStep } from "./steps.ts";
 import type { World } from "./world.ts";
 
@@ -42,7 +42,9 @@ export async function retry(world: World, early: boolean): Promise<void> {
   if (refused === undefined || !Number.isFinite(refused.fitsAtMs)) return;
   const client = world.client(refused.client);
   const wasAlone = refused.stepNumber === world.stepNumber - 1;
-  world.moveClock(refused.fitsAtMs - (early ? 1 : 0) - client.now());
+  const moveMs = refused.fitsAtMs - (early ? 1 : 0) - client.now();
+  if (client.loose && moveMs < 0) return;
+  world.moveClock(moveMs);
   const before = world.leases.length;
   world.focus = { entityId: refused.request.entityId, resource: refused.request.resource };
   await decideAndDo(world, client, { step: undefined, call: refused.call, request: refused.request });
@@ -145,8 +147,10 @@ async function arrived(world: World, client: Client, attempt: Attempt, verdict: 
     world.count(fault === "error-before" ? "request lost before a take" : "answer lost after a take");
     if (outcome.kind === "degraded") world.count("lease granted without the store");
     // Charged at most this call's own cost: each bucket shows whether it was reached.
-    if (fault === "error-after" && verdict.kind !== "invalid")
-      oracle.carryOut(verdict, nowMs, { reached: await reachedBuckets(client, verdict, nowMs) });
+    if (fault === "error-after" && verdict.kind !== "invalid") {
+      const left = await leftBuckets(client, verdict, nowMs);
+      oracle.carryOut(verdict, nowMs, { left, reached: await reachedBuckets(client, verdict, nowMs, left) });
+    }
     return undefined;
   }
   if (outcome.kind !== verdict.kind) throw new BrokenPromise(`a call was ${outcome.kind}, and must be ${verdict.kind}`);
@@ -155,7 +159,7 @@ async function arrived(world: World, client: Client, attempt: Attempt, verdict: 
     return undefined;
   }
   countDecision(world, verdict, call, nowMs);
-  const oracleLease = oracle.carryOut(verdict, nowMs);
+  const oracleLease = oracle.carryOut(verdict, nowMs, { left: await leftBuckets(client, verdict, nowMs) });
   if (outcome.kind === "refused") {
     const { statuses, retryAfterSeconds } = outcome.refusal;
     compareRefusal(statuses, retryAfterSeconds, verdict, nowMs);

@@ -10,6 +10,14 @@ export interface Backend {
    * Separate clients need `configCacheTtlMs: 0`: the oracle expects a change of configuration to be seen by the next call.
    */
   readonly separate: boolean;
+  /**
+   * What makes a store of many processes differ, none of it in what it grants: a take need not move the stamp of its bucket, so only the
+   * balance now can be compared, by clocks that agree and do not go back; a call that one bucket refuses may have been taken from another
+   * before, and given back, which leaves that one under its new limits. @default false
+   */
+  readonly loose?: boolean;
+  /** @default true */
+  readonly recordsUsage?: boolean;
   /** Makes an empty store for one run. */
   begin(): Run | Promise<Run>;
 }
@@ -48,12 +56,21 @@ export class Client {
   readonly skewMs: number;
   readonly repository: Repository;
   readonly limiter: RateLimiter;
+  /** See `Backend`. */
+  readonly loose: boolean;
   /** What happens to the next operations, in order. */
   faults: readonly FaultChoice[] = [];
   /** Ends of leases that could not be written and had nobody to tell. */
   failedEnds = 0;
 
-  constructor(options: { readonly index: number; readonly skewMs: number; readonly clock: SkewedClock; readonly repository: Repository }) {
+  constructor(options: {
+    readonly index: number;
+    readonly skewMs: number;
+    readonly clock: SkewedClock;
+    readonly repository: Repository;
+    readonly loose: boolean;
+  }) {
+    this.loose = options.loose;
     this.index = options.index;
     this.skewMs = options.skewMs;
     this.clock = options.clock;

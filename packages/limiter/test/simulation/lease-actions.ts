@@ -4,7 +4,7 @@ import { compareRefusal } from "./compare.ts";
 import { compareConsumed, type HeldLease } from "./held-lease.ts";
 import { BrokenPromise } from "./oracle/oracle.ts";
 import { tokensOf, type Tokens } from "./oracle/oracle-bucket.ts";
-import { faultText, outcomeOf, reachedBuckets, type Outcome } from "./outcome.ts";
+import { faultText, outcomeOf, leftBuckets, reachedBuckets, type Outcome } from "./outcome.ts";
 import type { FaultChoice, LeaseAction, Step } from "./steps.ts";
 import type { World } from "./world.ts";
 
@@ -91,14 +91,17 @@ async function consumeMore(world: World, held: HeldLease, resource: string, toke
   if (fault !== undefined) {
     if (outcome.kind !== "unavailable") throw new BrokenPromise(`a further take whose store failed was ${outcome.kind}`);
     world.count(fault === "error-before" ? "request lost before a further take" : "answer lost after a further take");
-    if (fault === "error-after" && verdict.kind !== "invalid")
-      world.oracle.carryOut(verdict, nowMs, { extending: oracleLease, reached: await reachedBuckets(client, verdict, nowMs) });
+    if (fault === "error-after" && verdict.kind !== "invalid") {
+      const left = await leftBuckets(client, verdict, nowMs);
+      const reached = await reachedBuckets(client, verdict, nowMs, left);
+      world.oracle.carryOut(verdict, nowMs, { extending: oracleLease, left, reached });
+    }
     return;
   }
   if (outcome.kind !== verdict.kind || verdict.kind === "invalid")
     throw new BrokenPromise(`a further take was ${outcome.kind}, and must be ${verdict.kind}`);
   world.count(verdict.kind === "granted" ? "further take of a lease granted" : "further take of a lease refused");
-  world.oracle.carryOut(verdict, nowMs, { extending: oracleLease });
+  world.oracle.carryOut(verdict, nowMs, { extending: oracleLease, left: await leftBuckets(client, verdict, nowMs) });
   if ("refusal" in outcome) return compareRefusal(outcome.refusal.statuses, outcome.refusal.retryAfterSeconds, verdict, nowMs);
   held.tookMore = true;
   oracleLease.told(resource, tokens);

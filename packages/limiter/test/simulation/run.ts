@@ -21,7 +21,15 @@ export interface Report {
 }
 
 /** Runs seeds one after another, until one fails. */
-export async function runSeeds(backend: Backend, { first, count }: { readonly first: number; readonly count: number }): Promise<Report> {
+export async function runSeeds(
+  backend: Backend,
+  {
+    first,
+    count,
+    mostSteps,
+    mostReplays,
+  }: { readonly first: number; readonly count: number; readonly mostSteps?: number; readonly mostReplays?: number },
+): Promise<Report> {
   const situations = new Situations();
   let steps = 0;
   // Lost requests and refusals are thrown by the thousand here, and a stack trace costs more than the rest of such a step.
@@ -29,10 +37,14 @@ export async function runSeeds(backend: Backend, { first, count }: { readonly fi
   Error.stackTraceLimit = 0;
   try {
     for (let seed = first; seed < first + count; seed += 1) {
-      const history = makeHistory(seededRandom(seed));
+      const history = makeHistory(seededRandom(seed), {
+        steadyClock: backend.loose === true,
+        ...(mostSteps !== undefined && { mostSteps }),
+      });
       steps += history.steps.length;
       const error = await errorOf(backend, history, situations);
-      if (error !== undefined) return { seeds: seed - first + 1, steps, situations, failure: await explain(backend, seed, history) };
+      if (error !== undefined)
+        return { seeds: seed - first + 1, steps, situations, failure: await explain(backend, seed, history, mostReplays) };
     }
   } finally {
     Error.stackTraceLimit = stackTraceLimit;
@@ -44,12 +56,12 @@ export async function runSeeds(backend: Backend, { first, count }: { readonly fi
 const MOST_REPLAYS = 2000;
 
 /** Leaves out as many steps as it can, halves first, as long as the history still fails. */
-export async function shorten(backend: Backend, history: History): Promise<History> {
+export async function shorten(backend: Backend, history: History, mostReplays = MOST_REPLAYS): Promise<History> {
   let shortest = history;
   let replays = 0;
-  for (let size = Math.ceil(history.steps.length / 2); size >= 1 && replays < MOST_REPLAYS;) {
+  for (let size = Math.ceil(history.steps.length / 2); size >= 1 && replays < mostReplays;) {
     let isShorter = false;
-    for (let start = 0; start < shortest.steps.length && replays < MOST_REPLAYS;) {
+    for (let start = 0; start < shortest.steps.length && replays < mostReplays;) {
       const without = { ...shortest, steps: shortest.steps.toSpliced(start, size) };
       replays += 1;
       if ((await errorOf(backend, without, new Situations())) === undefined) start += size;
@@ -63,8 +75,8 @@ export async function shorten(backend: Backend, history: History): Promise<Histo
   return shortest;
 }
 
-async function explain(backend: Backend, seed: number, history: History): Promise<Failure> {
-  const shortest = await shorten(backend, history);
+async function explain(backend: Backend, seed: number, history: History, mostReplays?: number): Promise<Failure> {
+  const shortest = await shorten(backend, history, mostReplays);
   const trace: string[] = [];
   const error = await errorOf(backend, shortest, new Situations(), trace);
   const skews = shortest.skewsMs.some((skewMs) => skewMs !== 0) ? `, clocks off by ${shortest.skewsMs.join(", ")} ms` : "";

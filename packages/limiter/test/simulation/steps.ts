@@ -71,14 +71,24 @@ const FEWEST_STEPS = 50;
 const MOST_STEPS = 152;
 const CLIENTS = 3;
 
+/** What a history may hold. */
+export interface HistoryOptions {
+  readonly mostSteps?: number;
+  /** Whether all clocks agree, and never go back. */
+  readonly steadyClock?: boolean;
+}
+
 /** Makes a history of chance. */
-export function makeHistory(random: Random): History {
+export function makeHistory(random: Random, { mostSteps = MOST_STEPS, steadyClock = false }: HistoryOptions = {}): History {
   const startMs = pick(random, START_TIMES_MS);
-  const skewed = random() < 0.4;
+  const skewed = random() < 0.4 && !steadyClock;
   const skewsMs = Array.from({ length: CLIENTS }, () => (skewed ? whole(random, -LARGEST_SKEW_MS, LARGEST_SKEW_MS) : 0));
-  const count = whole(random, FEWEST_STEPS, MOST_STEPS);
+  const count = whole(random, Math.min(FEWEST_STEPS, mostSteps), mostSteps);
   const steps = opening(random);
-  while (steps.length < count) steps.push(makeStep(random));
+  while (steps.length < count) {
+    const step = makeStep(random);
+    steps.push(steadyClock && step.kind === "clock" ? { ...step, ms: Math.abs(step.ms) } : step);
+  }
   return { startMs, skewsMs, steps };
 }
 

@@ -90,7 +90,7 @@ export class World {
     const { index, skewMs } = client;
     const clock = this.#backend.separate ? new SkewedClock(this.clock) : client.clock;
     const repository = this.#backend.separate ? await this.#open(clock, skewMs) : client.repository;
-    this.#clients[index] = new Client({ index, skewMs, clock, repository });
+    this.#clients[index] = new Client({ index, skewMs, clock, repository, loose: this.#backend.loose === true });
   }
 
   async #gather(): Promise<void> {
@@ -99,7 +99,7 @@ export class World {
       if (skewMs !== 0) this.count("skewed clocks");
       const clock = this.#backend.separate ? new SkewedClock(this.clock) : shared;
       const repository = this.#backend.separate || index === 0 ? await this.#open(clock, skewMs) : this.#clients[0]!.repository;
-      this.#clients.push(new Client({ index, skewMs, clock, repository }));
+      this.#clients.push(new Client({ index, skewMs, clock, repository, loose: this.#backend.loose === true }));
     }
   }
 
@@ -208,12 +208,13 @@ export class World {
     const debts = await compareBuckets(client, this.oracle, isQuiet ? [entityId] : ENTITIES);
     if (debts > 0) this.count("bucket in debt");
     await compareAvailable(client, this.oracle, entityId, resource);
-    if (isQuiet) return;
+    if (isQuiet || this.#backend.recordsUsage === false) return;
     const window = WINDOWS[this.stepNumber % WINDOWS.length]!;
     await compareUsage(client, this.oracle, { entityId, resource, window, latestMs: this.#latestMs, aroundMs: client.now() });
   }
 
   async #compareAllUsage(): Promise<void> {
+    if (this.#backend.recordsUsage === false) return;
     for (const entityId of ENTITIES) {
       for (const resource of RESOURCES) {
         for (const window of WINDOWS) {

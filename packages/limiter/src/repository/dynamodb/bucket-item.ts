@@ -18,6 +18,8 @@ export interface BucketImage {
   readonly slots: readonly (string | undefined)[];
   /** `po`: the limits came from a call's override, which nobody else can read again. */
   readonly overridden: boolean;
+  /** `cr`: the operation that created the item. Tells a bucket that was deleted and created again from the one before. */
+  readonly creation: string | undefined;
   /** When the item may be deleted; undefined when it may not. */
   readonly expiresAtSeconds: number | undefined;
 }
@@ -50,6 +52,7 @@ export function imageOf(item: AttributeMap): BucketImage {
     writes: number(item, "b_wcu_tc"),
     slots: Array.from({ length: SLOT_COUNT }, (_, slot) => stringOf(item[slotAttribute(slot)])),
     overridden: item["po"] !== undefined,
+    creation: stringOf(item["cr"]),
     expiresAtSeconds: item["ttl"] === undefined ? undefined : number(item, "ttl"),
   };
 }

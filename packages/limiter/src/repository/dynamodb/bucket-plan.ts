@@ -10,6 +10,7 @@ import { bucketAttributes, slotAttribute, type BucketImage } from "./bucket-item
 import { keyAttributes, type BucketKey } from "./bucket-key.ts";
 import { expiry, updateOf, type BucketChange, type OperationMark } from "./expressions.ts";
 import type { OperationIds } from "./operation-ids.ts";
+import type { OperationHistory } from "./unresolved.ts";
 
 /** What is to be done to a bucket. */
 export interface BucketIntent {
@@ -23,8 +24,16 @@ export interface BucketIntent {
   readonly grants: number;
   /** The limits to decide with, given what is stored on the bucket. */
   readonly policy: (image: BucketImage | undefined) => MaybePromise<Policy>;
-  /** A charge may only re-create a bucket that could have expired by then: another one that is gone was deleted. */
-  readonly expiredBy?: number | undefined;
+  /** The bucket that a lease took from: what it owes to one that was deleted is owed to nobody. */
+  readonly life?: BucketLife | undefined;
+  /** Given by a caller that may try again: what has become of it so far. */
+  readonly history?: OperationHistory | undefined;
+}
+
+/** Which of the buckets that were ever at one key, and when it may have expired: then a charge goes to its successor. */
+export interface BucketLife {
+  readonly creation: string | undefined;
+  readonly expiredBySeconds: number | undefined;
 }
 
 /** Applied, or refused with the bucket that refused; `gone` when there is no bucket to write to. */
@@ -41,7 +50,6 @@ export interface SentPlan {
   /** The item of a put, which returns nothing. */
   readonly item: AttributeMap | undefined;
   readonly mark: OperationMark | undefined;
-  readonly seen: BucketImage | undefined;
   readonly outcome: BucketOutcome;
 }
 
@@ -55,6 +63,8 @@ export interface PlanRequest {
   readonly image: BucketImage | undefined;
   readonly nowMs: number;
   readonly ids: OperationIds;
+  /** A write of this process to the bucket that got no answer. */
+  readonly pending: OperationMark | undefined;
   readonly writeUnits: number;
   readonly ttlMultiplier: number;
 }
@@ -68,6 +78,8 @@ export function planWrite(request: PlanRequest): Plan {
     if (left === undefined || hasSameLimits(image.bucket, left)) return { kind: "nothing", outcome: { kind: "applied" } };
     return sendUpdate(request, image, left.limits);
   }
+  if (intent.life !== undefined && intent.life.creation !== image.creation && !outlived(request))
+    return { kind: "nothing", outcome: { kind: "gone" } };
   if (intent.kind !== "take") return sendUpdate(request, image, image.bucket.limits);
   const bucket = underPolicy(image.bucket, policy, nowMs);
   if (!holds(request, bucket)) return { kind: "nothing", outcome: { kind: "refused", bucket } };
@@ -88,8 +100,8 @@ function holds({ key, intent, policy, nowMs }: PlanRequest, bucket: Bucket): boo
 }
 
 function sendUpdate(request: PlanRequest, image: BucketImage, limits: BucketChange["limits"]): SentPlan {
-  const { key, intent, policy, nowMs, ids, writeUnits } = request;
-  const mark = ids.next(image.slots);
+  const { key, intent, policy, nowMs, ids, pending, writeUnits } = request;
+  const mark = ids.next(image.slots, pending);
   const change: BucketChange = {
     limits,
     amounts: intent.amounts,
@@ -98,6 +110,7 @@ function sendUpdate(request: PlanRequest, image: BucketImage, limits: BucketChan
     overridden: policy.source === "override",
     writeUnits,
     mark,
+    afterUnresolved: pending !== undefined,
     ttlMultiplier: multiplierOf(request),
   };
   const returned = { ReturnValues: "ALL_NEW", ReturnValuesOnConditionCheckFailure: "ALL_OLD" };
@@ -107,23 +120,20 @@ function sendUpdate(request: PlanRequest, image: BucketImage, limits: BucketChan
     input: { Key: marshalItem(key.primary), ...updateOf(image, change, nowMs), ...returned },
     item: undefined,
     mark,
-    seen: image,
     outcome: { kind: "applied" },
   };
 }
 
 /** A bucket that does not exist is created already charged; if it turns out to exist, the reply carries it. */
 function planCreation(request: PlanRequest): Plan {
-  const { key, intent, policy, nowMs, ids, writeUnits } = request;
-  const gone =
-    intent.kind === "give" || (intent.kind === "charge" && !(intent.expiredBy !== undefined && intent.expiredBy * 1000 <= nowMs));
-  if (gone) return { kind: "nothing", outcome: { kind: "gone" } };
+  const { key, intent, policy, nowMs, ids, pending, writeUnits } = request;
+  if (intent.kind === "give" || (intent.kind === "charge" && !outlived(request))) return { kind: "nothing", outcome: { kind: "gone" } };
   const full = fullBucket(policy.bucketLimits, nowMs);
   if (intent.kind === "take" && !holds(request, full)) return { kind: "nothing", outcome: { kind: "refused", bucket: full } };
   const bucket = apply(full, costsMilli(full, intent.amounts), nowMs);
   const multiplier = multiplierOf(request);
   const afterMilli = bucket.limits.map((_, index) => storedMilli(bucket, index));
-  const mark = ids.next([]);
+  const mark = ids.next([], pending);
   const item = marshalItem({
     ...keyAttributes(key),
     ...bucketAttributes(bucket),
@@ -132,12 +142,18 @@ function planCreation(request: PlanRequest): Plan {
     b_wcu_tc: writeUnits,
     shard_count: 1,
     ...(policy.source === "override" && { po: 1 }),
-    ...(mark !== undefined && { [slotAttribute(mark.slot)]: mark.id }),
+    ...(mark !== undefined && { [slotAttribute(mark.slot)]: mark.id, cr: mark.id }),
     ...(multiplier > 0 && { ttl: expiry(bucket.limits, { nowMs, multiplier, afterMilli }).ttlSeconds }),
   });
   const alias = new Aliases();
   const input = { Item: item, ConditionExpression: absent(alias), ...alias.fields(), ReturnValuesOnConditionCheckFailure: "ALL_OLD" };
-  return { kind: "send", operation: "PutItem", input, item, mark, seen: undefined, outcome: { kind: "applied" } };
+  return { kind: "send", operation: "PutItem", input, item, mark, outcome: { kind: "applied" } };
+}
+
+/** Whether a charge goes to whatever bucket there is: the one that its lease took from may have expired, full. */
+function outlived({ intent, nowMs }: PlanRequest): boolean {
+  const expiredBySeconds = intent.life?.expiredBySeconds;
+  return intent.kind === "charge" && expiredBySeconds !== undefined && expiredBySeconds * 1000 <= nowMs;
 }
 
 /** Buckets with limits of their own do not expire: their balance is somebody's, not a default's. */

@@ -15,17 +15,6 @@ import { createTable } from "./table.ts";
 const PARENT = "parent-0123456789abc";
 const RESOURCE = "gpt-4o-mini1";
 
-const call = (entityId: string, amounts: Amounts): ConsumeRequest => ({
-  entityId,
-  charges: [{ resource: RESOURCE, amounts }],
-  override: undefined,
-});
-const granted = async (process: BucketProcess, request: ConsumeRequest): Promise<Receipt> => {
-  const outcome = await process.buckets.consume(request);
-  if (!outcome.granted) throw new Error("refused");
-  return outcome.receipt;
-};
-
 interface Cost {
   readonly requests: number;
   readonly roundTrips: number;
@@ -144,6 +133,16 @@ describeWithEngine("what a bucket's writes cost", (engine) => {
     });
   });
 });
+
+function call(entityId: string, amounts: Amounts): ConsumeRequest {
+  return { entityId, charges: [{ resource: RESOURCE, amounts }], override: undefined };
+}
+
+async function granted(process: BucketProcess, request: ConsumeRequest): Promise<Receipt> {
+  const outcome = await process.buckets.consume(request);
+  if (!outcome.granted) throw new Error("refused");
+  return outcome.receipt;
+}
 
 function sum(units: Readonly<Record<string, number>>): number {
   return Object.values(units).reduce((total, value) => total + value, 0);

@@ -7,22 +7,23 @@
  *   settle    all applied: granted. Otherwise what was applied is given back; a call that was refused by one bucket after another was
  *             taken from is decided once more, one bucket after another, because two such calls could have refused each other
  */
-import { checkNames, type Amounts } from "../../core/amounts.ts";
+import { amountOf, checkNames, type Amounts } from "../../core/amounts.ts";
 import { amountsUnder, fits, isUnder, negated, statusesOf, underPolicy, type Charge, type LimitStatus } from "../../core/decision.ts";
 import { RateLimiterUnavailable, ValidationError } from "../../core/errors.ts";
 import type { Policy } from "../../core/policy.ts";
+import { settlementOf, type TakenPart } from "../../core/settlement.ts";
 import type { ConsumeOutcome, ConsumeRequest, Receipt, ResourceAmounts } from "../port.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import type { Clock } from "../system-clock.ts";
 import { imageOf, type BucketImage } from "./bucket-item.ts";
 import { bucketKey, type BucketKey } from "./bucket-key.ts";
-import type { BucketOutcome } from "./bucket-plan.ts";
+import type { BucketLife, BucketOutcome } from "./bucket-plan.ts";
 import type { BucketQueries } from "./bucket-queries.ts";
 import type { BucketWriter } from "./bucket-writer.ts";
-import { TableUnavailable } from "./client-errors.ts";
 import type { Families } from "./families.ts";
-import type { BucketImages } from "./images.ts";
+import type { Asking, BucketImages } from "./images.ts";
 import type { ItemReader } from "./item-reader.ts";
+import { newHistory, type OperationHistory } from "./unresolved.ts";
 
 /** One bucket of a call. */
 interface Target {
@@ -32,18 +33,25 @@ interface Target {
   policy: Policy;
 }
 
-interface ReceiptPart {
+interface ReceiptPart extends TakenPart {
   readonly key: BucketKey;
-  readonly amounts: Amounts;
-  readonly policy: Policy;
   readonly grants: number;
-  readonly expiredBy: number | undefined;
-  /** Whether it was settled or given back, or may have been. */
-  ended: boolean;
+  readonly life: BucketLife;
+}
+
+/** What the end of a lease writes to one bucket. */
+interface BucketEnd {
+  readonly part: ReceiptPart;
+  readonly amounts: Amounts;
+  readonly grants: number;
+  readonly history: OperationHistory;
+  done: boolean;
 }
 
 interface DynamoReceipt extends Receipt {
   readonly parts: ReceiptPart[];
+  /** Decided by the first end; a second one only finishes what is left. */
+  ends: readonly BucketEnd[] | undefined;
 }
 
 interface Surroundings {
@@ -61,6 +69,9 @@ interface Surroundings {
   readonly onRefusalFromMemory: () => void;
 }
 
+/** Decisions that one call may get when it is refused by what has changed a moment later. */
+const MAX_ROUNDS = 5;
+
 /** Buckets of one namespace on DynamoDB. */
 export class DynamoBuckets implements BucketStore {
   readonly #surroundings: Surroundings;
@@ -71,12 +82,14 @@ export class DynamoBuckets implements BucketStore {
 
   async consume(request: ConsumeRequest, extending?: Receipt): Promise<ConsumeOutcome> {
     const targets = await this.#prepare(request);
-    if (!this.#fits(targets) && (await this.#isRefused(targets))) return this.#refuse(targets);
     const grants = extending === undefined ? 1 : 0;
-    const halfRefused = await this.#takeAll(targets, grants, "together");
-    const refused = halfRefused === "half refused" ? await this.#takeAll(targets, grants, "in sequence") : halfRefused;
-    if (refused !== "granted") return this.#refuse(targets);
-    const receipt = (extending ?? { parts: [] }) as DynamoReceipt;
+    for (let round = 1; !(await this.#decide(targets, grants)); round += 1) {
+      const statuses = this.#statuses(targets);
+      if (statuses.some(({ exceeded }) => exceeded)) return this.#refuse(targets, statuses);
+      // Since it was refused, a millisecond has passed or somebody has given back: now it fits.
+      if (round === MAX_ROUNDS) throw contended(targets[0]!.key);
+    }
+    const receipt = (extending ?? { parts: [], ends: undefined }) as DynamoReceipt;
     receipt.parts.push(...targets.map((target) => this.#part(target, grants)));
     return {
       granted: true,
@@ -86,24 +99,21 @@ export class DynamoBuckets implements BucketStore {
   }
 
   async settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): Promise<void> {
-    const { parts } = receipt as DynamoReceipt;
-    const writes = deltas.flatMap(({ resource, amounts }) =>
-      firstOfEachBucket(parts.filter(({ key }) => key.resource === resource)).map((part) =>
-        this.#end(part, amountsUnder(part.policy, amounts), 0),
-      ),
-    );
-    await allOrFirstError(writes);
+    const held = receipt as DynamoReceipt;
+    held.ends ??= endsOf(deltas.flatMap(({ resource, amounts }) => settlementOf(held.parts, resource, amounts)));
+    await allOrFirstError(held.ends.map((end) => this.#end(end)));
   }
 
   async giveBack(receipt: Receipt): Promise<void> {
-    const { parts } = receipt as DynamoReceipt;
-    await allOrFirstError(parts.map((part) => this.#end(part, negated(part.amounts), -part.grants)));
+    const held = receipt as DynamoReceipt;
+    held.ends ??= endsOf(held.parts.toReversed().map((part) => ({ part, amounts: negated(part.amounts), grants: -part.grants })));
+    await allOrFirstError(held.ends.map((end) => this.#end(end)));
   }
 
   async read(request: ConsumeRequest): Promise<readonly LimitStatus[]> {
-    const askedMs = this.#surroundings.clock.now();
+    const { order } = this.#asking();
     const targets = await this.#prepare(request);
-    if (targets.some((target) => this.#asOfMs(target) < askedMs)) await this.#readAll(targets);
+    if (targets.some((target) => (this.#asOf(target)?.order ?? 0) < order)) await this.#readAll(targets);
     return this.#statuses(targets);
   }
 
@@ -113,6 +123,13 @@ export class DynamoBuckets implements BucketStore {
 
   async ofResource(resource: string): Promise<readonly StoredBucket[]> {
     return this.#surroundings.queries.ofResource(resource);
+  }
+
+  /** Whether the call was granted. */
+  async #decide(targets: readonly Target[], grants: number): Promise<boolean> {
+    if (!this.#fits(targets) && (await this.#isRefused(targets))) return false;
+    const outcome = await this.#takeAll(targets, grants, "together");
+    return (outcome === "half refused" ? await this.#takeAll(targets, grants, "in sequence") : outcome) === "granted";
   }
 
   /** Every bucket that a call takes from: for each resource the entity's, then its parent's. */
@@ -193,27 +210,25 @@ export class DynamoBuckets implements BucketStore {
   async #isRefused(targets: readonly Target[]): Promise<boolean> {
     const { refusalMemoryMs, onRefusalFromMemory, clock } = this.#surroundings;
     const freshMs = clock.now() - refusalMemoryMs;
-    if (targets.every((target) => this.#asOfMs(target) > freshMs)) onRefusalFromMemory();
+    if (targets.every((target) => (this.#asOf(target)?.ms ?? -Infinity) > freshMs)) onRefusalFromMemory();
     else await this.#readAll(targets);
     return !this.#fits(targets);
   }
 
   /** Refuses, and writes limits that have changed: see `afterRefusal`. */
-  async #refuse(targets: readonly Target[]): Promise<ConsumeOutcome> {
+  async #refuse(targets: readonly Target[], statuses: readonly LimitStatus[]): Promise<ConsumeOutcome> {
     const changed = targets.filter(({ key, policy }) => {
       const image = this.#surroundings.images.find(key.text)?.image;
       return image !== undefined && !isUnder(image.bucket, policy);
     });
-    const adopt = (target: Target): Promise<BucketOutcome> =>
-      this.#surroundings.writer.write(target.key, {
-        kind: "adopt",
-        amounts: {},
-        grants: 0,
-        policy: (image) => this.#policyOn(target, image),
-      });
-    const statuses = this.#statuses(targets);
-    await Promise.all(changed.map(adopt));
+    await Promise.all(changed.map((target) => this.#adopt(target)));
     return { granted: false, statuses };
+  }
+
+  /** The refusal is decided: that its limits could not be written does not make it unavailability. */
+  async #adopt(target: Target): Promise<void> {
+    const policy = (image: BucketImage | undefined): Promise<Policy> => this.#policyOn(target, image);
+    await unlessUnavailable(this.#surroundings.writer.write(target.key, { kind: "adopt", amounts: {}, grants: 0, policy }));
   }
 
   async #takeAll(
@@ -241,30 +256,26 @@ export class DynamoBuckets implements BucketStore {
 
   /** Gives back what one bucket granted to a call that another did not. When the store is gone, this call's own cost stays charged until it refills. */
   async #compensate({ key, amounts, policy }: Target, grants: number): Promise<void> {
-    try {
-      await this.#surroundings.writer.write(key, { kind: "give", amounts: negated(amounts), grants: -grants, policy: () => policy });
-    } catch (error) {
-      if (!(error instanceof RateLimiterUnavailable)) throw error;
-    }
+    const giving = { kind: "give", amounts: negated(amounts), grants: -grants, policy: () => policy } as const;
+    await unlessUnavailable(this.#surroundings.writer.write(key, giving));
   }
 
   #part({ key, amounts, policy }: Target, grants: number): ReceiptPart {
-    return { key, amounts, policy, grants, expiredBy: this.#surroundings.images.find(key.text)?.image?.expiresAtSeconds, ended: false };
+    const { entityId, resource } = key;
+    const image = this.#surroundings.images.find(key.text)?.image;
+    const life = { creation: image?.creation, expiredBySeconds: image?.expiresAtSeconds };
+    return { key, entityId, resource, amounts, policy, grants, life };
   }
 
-  /** Settles or gives back one part, at most once: a write that may have been applied counts as ended, unless it charges. */
-  async #end(part: ReceiptPart, amounts: Amounts, grants: number): Promise<void> {
-    const { key, policy, expiredBy } = part;
-    if (part.ended) return;
-    part.ended = true;
+  /** Writes what the end of a lease does to one bucket. When that fails it may be tried again: the history keeps it from happening twice. */
+  async #end(end: BucketEnd): Promise<void> {
+    if (end.done) return;
+    const { amounts, grants, history } = end;
+    const { key, policy, life } = end.part;
     const kind = Object.values(amounts).some((amount) => amount > 0) ? "charge" : "give";
     if (this.#surroundings.images.find(key.text)?.image === undefined) await this.#readImage(key);
-    try {
-      await this.#surroundings.writer.write(key, { kind, amounts, grants, policy: () => policy, expiredBy });
-    } catch (error) {
-      part.ended = kind === "give" && error instanceof TableUnavailable && error.ambiguous;
-      throw error;
-    }
+    await this.#surroundings.writer.write(key, { kind, amounts, grants, policy: () => policy, life, history });
+    end.done = true;
   }
 
   async #readAll(targets: readonly Target[]): Promise<void> {
@@ -273,13 +284,17 @@ export class DynamoBuckets implements BucketStore {
   }
 
   async #readImage(key: BucketKey): Promise<void> {
-    const askedMs = this.#surroundings.clock.now();
+    const asking = this.#asking();
     const item = await this.#surroundings.reader.get(key.primary);
-    this.#surroundings.images.remember(key.text, item === undefined ? undefined : imageOf(item), askedMs);
+    this.#surroundings.images.remember(key.text, item === undefined ? undefined : imageOf(item), asking);
   }
 
-  #asOfMs({ key }: Target): number {
-    return this.#surroundings.images.find(key.text)?.asOfMs ?? -Infinity;
+  #asking(): Asking {
+    return this.#surroundings.images.asking(this.#surroundings.clock.now());
+  }
+
+  #asOf({ key }: Target): Asking | undefined {
+    return this.#surroundings.images.find(key.text)?.asOf;
   }
 
   #nowMs(): number {
@@ -287,13 +302,44 @@ export class DynamoBuckets implements BucketStore {
   }
 }
 
+function contended({ entityId, resource }: BucketKey): RateLimiterUnavailable {
+  return new RateLimiterUnavailable("The bucket changes too fast to be decided. Try again.", { entityId, resource });
+}
+
 function isApplied(outcome: PromiseSettledResult<BucketOutcome>): boolean {
   return outcome.status === "fulfilled" && outcome.value.kind === "applied";
 }
 
-/** The first part of each bucket: a lease that took several times settles once. */
-function firstOfEachBucket(parts: readonly ReceiptPart[]): readonly ReceiptPart[] {
-  return parts.filter((part, index) => parts.findIndex(({ key }) => key.text === part.key.text) === index);
+/** One write for each bucket, however often the lease took from it. */
+function endsOf(
+  shares: readonly { readonly part: ReceiptPart; readonly amounts: Amounts; readonly grants?: number }[],
+): readonly BucketEnd[] {
+  const byBucket = new Map<string, BucketEnd>();
+  for (const { part, amounts, grants = 0 } of shares) {
+    const held = byBucket.get(part.key.text);
+    byBucket.set(part.key.text, {
+      part: held?.part ?? part,
+      amounts: sumOf(held?.amounts ?? {}, amounts),
+      grants: (held?.grants ?? 0) + grants,
+      history: newHistory(),
+      done: false,
+    });
+  }
+  return [...byBucket.values()];
+}
+
+function sumOf(left: Amounts, right: Amounts): Amounts {
+  const names = new Set([...Object.keys(left), ...Object.keys(right)]);
+  return Object.fromEntries([...names].map((name) => [name, amountOf(left, name) + amountOf(right, name)]));
+}
+
+/** Waits for a write that nobody is told about when the store is away. */
+async function unlessUnavailable(write: Promise<unknown>): Promise<void> {
+  try {
+    await write;
+  } catch (error) {
+    if (!(error instanceof RateLimiterUnavailable)) throw error;
+  }
 }
 
 /** Waits for all writes, so that none is left running, then fails with the first error. */

@@ -32,7 +32,7 @@ export class ExpressionBuilder {
     this.#conditions.push(condition);
   }
 
-  requireEqual(attribute: string, value: number): void {
+  requireEqual(attribute: string, value: Value): void {
     this.require(`${this.name(attribute)} = ${this.value(value)}`);
   }
 

@@ -9,7 +9,7 @@
  * bucket that overflowed from being credited twice: take from it only if it cannot have overflowed, else refill it first. A change of limits
  * is a refill that also writes parameters. A charge (a settlement that takes more) drops the lower bounds; a give-back has none at all.
  * Every write requires `sv = seen`, so no write is ever judged by parameters that are not on the item any more, and no item is ever created
- * by an update.
+ * by an update. It also requires `cr = seen`: a bucket that was deleted and created again can have the same version, by clocks that differ.
  */
 import { amountOf, MILLI, type Amounts } from "../../core/amounts.ts";
 import { ceilingMilli, earned, scaledRemainder, storedMilli, storedRemainder, type BucketLimit } from "../../core/bucket.ts";
@@ -21,6 +21,8 @@ export interface OperationMark {
   readonly id: string;
   readonly writer: string;
   readonly slot: number;
+  /** What the slot holds in the image. */
+  readonly seenId: string | undefined;
 }
 
 /** A change to a bucket. */
@@ -39,6 +41,8 @@ export interface BucketChange {
   readonly writeUnits: number;
   /** Undefined: the writer has no slot on this item, and must not repeat. */
   readonly mark: OperationMark | undefined;
+  /** Whether an earlier write of this process got no answer: this one must not follow it unnoticed. */
+  readonly afterUnresolved: boolean;
   /** Fill times that an idle bucket is kept for; 0 when buckets never expire. */
   readonly ttlMultiplier: number;
 }
@@ -61,12 +65,13 @@ export function isTake(image: BucketImage, change: BucketChange, nowMs: number):
 export function updateOf(image: BucketImage, change: BucketChange, nowMs: number): UpdateExpression {
   const builder = new ExpressionBuilder();
   builder.requireEqual("sv", image.version);
+  if (image.creation !== undefined) builder.requireEqual("cr", image.creation);
   if (isGiveBack(change, image)) addTokens(builder, image, change);
   else if (isTake(image, change, nowMs)) take(builder, image, change, nowMs);
   else refillAndTake(builder, image, change, nowMs);
   builder.add("b_wcu_tc", change.writeUnits);
   builder.add("gr", change.grants);
-  markOperation(builder, image, change.mark);
+  markOperation(builder, change);
   return builder.build();
 }
 
@@ -230,13 +235,12 @@ function renewExpiry(
  * Writes the operation id where the slot still holds what the image shows, or an older id of the same writer. The first attempt requires
  * it too: a request that was given up may still arrive, and must not act after a later one.
  */
-function markOperation(builder: ExpressionBuilder, { slots }: BucketImage, mark: OperationMark | undefined): void {
+function markOperation(builder: ExpressionBuilder, { mark, afterUnresolved }: BucketChange): void {
   if (mark === undefined) return;
   const slot = builder.name(slotAttribute(mark.slot));
-  const seen = slots[mark.slot];
-  const asSeen = seen === undefined ? `attribute_not_exists(${slot})` : `${slot} = ${builder.value(seen)}`;
-  const older = `(begins_with(${slot}, ${builder.value(`${mark.writer}.`)}) AND ${slot} < ${builder.value(mark.id)})`;
-  builder.require(`(${asSeen} OR ${older})`);
+  const asSeen = mark.seenId === undefined ? `attribute_not_exists(${slot})` : `${slot} = ${builder.value(mark.seenId)}`;
+  const older = (): string => `(begins_with(${slot}, ${builder.value(`${mark.writer}.`)}) AND ${slot} < ${builder.value(mark.id)})`;
+  builder.require(afterUnresolved ? asSeen : `(${asSeen} OR ${older()})`);
   builder.set(slotAttribute(mark.slot), mark.id);
 }
 

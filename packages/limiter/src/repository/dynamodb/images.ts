@@ -1,18 +1,29 @@
 import type { BucketImage } from "./bucket-item.ts";
+import type { Unresolved } from "./unresolved.ts";
 
 /** Buckets remembered: each is about a kilobyte, so this is 10 MB, and a forgotten one costs a read. */
 const MAX_REMEMBERED = 10_000;
+
+/** A request, by when it was sent and in which order: many are sent within a millisecond. */
+export interface Asking {
+  readonly ms: number;
+  readonly order: number;
+}
+
+const NEVER_ASKED: Asking = { ms: -Infinity, order: 0 };
 
 /** What a process knows of one bucket. */
 export interface Remembered {
   /** Undefined when the bucket does not exist, as far as this process knows. */
   image: BucketImage | undefined;
-  /** When the request was sent whose answer `image` is: it was true then or later. */
-  asOfMs: number;
+  /** The request whose answer `image` is: it was true when that was sent, or later. */
+  asOf: Asking;
   /** Write units of failed conditions since the last write that succeeded. */
   failedUnits: number;
   /** The version of the item whose policy was compared with the stored configuration. */
   comparedVersion: number | undefined;
+  /** Writes that got no answer, until a later one tells. */
+  unresolved: readonly Unresolved[];
   /** The end of the queue of writes to this bucket. */
   tail: Promise<unknown>;
   /** Writes in the queue. */
@@ -22,6 +33,13 @@ export interface Remembered {
 /** The last image of each bucket that this process touched, least recently used first. */
 export class BucketImages {
   readonly #entries = new Map<string, Remembered>();
+  #requests = 0;
+
+  /** Notes that a request is sent now. */
+  asking(ms: number): Asking {
+    this.#requests += 1;
+    return { ms, order: this.#requests };
+  }
 
   /** The entry of a bucket, if this process has touched it. */
   find(key: string): Remembered | undefined {
@@ -33,9 +51,10 @@ export class BucketImages {
     const held = this.#entries.get(key);
     const entry = held ?? {
       image: undefined,
-      asOfMs: -Infinity,
+      asOf: NEVER_ASKED,
       failedUnits: 0,
       comparedVersion: undefined,
+      unresolved: [],
       tail: Promise.resolve(),
       waiting: 0,
     };
@@ -46,11 +65,11 @@ export class BucketImages {
   }
 
   /** Remembers an answer, unless a newer one is known: replies overtake each other. */
-  remember(key: string, image: BucketImage | undefined, asOfMs: number): void {
+  remember(key: string, image: BucketImage | undefined, asOf: Asking): void {
     const entry = this.entry(key);
-    if (isOlder(entry, image, asOfMs)) return;
+    if (isOlder(entry, image, asOf)) return;
     entry.image = image;
-    entry.asOfMs = asOfMs;
+    entry.asOf = asOf;
   }
 
   forget(keyPrefix: string): void {
@@ -67,8 +86,9 @@ export class BucketImages {
   }
 }
 
-/** Within one version the write counter tells; across versions, and for an item that is gone, only the time of asking does. */
-function isOlder({ image: held, asOfMs: heldAsOfMs }: Remembered, image: BucketImage | undefined, asOfMs: number): boolean {
-  if (held !== undefined && image !== undefined && held.version === image.version) return image.writes < held.writes;
-  return asOfMs < heldAsOfMs;
+/** Within one version of one item the write counter tells; across versions, and for an item that is gone, only the order of asking does. */
+function isOlder({ image: held, asOf: heldAsOf }: Remembered, image: BucketImage | undefined, asOf: Asking): boolean {
+  const isSame = held !== undefined && image !== undefined && held.version === image.version && held.creation === image.creation;
+  if (isSame) return image.writes < held.writes;
+  return asOf.order < heldAsOf.order;
 }

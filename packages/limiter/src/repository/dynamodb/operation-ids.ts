@@ -5,9 +5,7 @@
  *
  *   own slot, else a free one ──▶ write with id ──▶ reply                ──▶ known
  *                                      │
- *                                      └─▶ no reply ──▶ repeat with the same id ──▶ slot = my id        ──▶ it was applied
- *                                                                               ├─▶ slot as it was seen ──▶ this attempt applied it
- *                                                                               └─▶ overwritten         ──▶ unknown
+ *                                      └─▶ no reply ──▶ repeat with the same id, then see unresolved.ts
  *
  * A writer that finds neither takes over another's slot now and then, and otherwise writes without an id, which it must not repeat.
  */
@@ -24,26 +22,49 @@ const LAST_SEQUENCE = DIGITS.length ** SEQUENCE_LENGTH - 1;
 /** How often a writer without a slot takes over another's: seldom, because that makes the other's unknown outcomes unknowable. */
 const TAKE_OVER_CHANCE = 0.1;
 
-/** Names the operations of one process. */
+/** Names that a process goes by at most: one for every 15 million writes, so older ones are in no slot that matters. */
+const MAX_NAMES = 8;
+
+/**
+ * Names the operations of one process. No id is ever used twice, not even for another bucket: a lost request that arrives late must not be
+ * taken for a later one.
+ */
 export class OperationIds {
   readonly #random: Random;
-  #writer: string;
+  /** The names of this process, the current one last. */
+  #names: readonly string[];
+  #sequence = 0;
 
   constructor(random: Random) {
     this.#random = random;
-    this.#writer = newWriter(random);
+    this.#names = [newName(random)];
   }
 
-  /** An id for the next write, and the slot for it; undefined when there is no slot to be had. */
-  next(slots: readonly (string | undefined)[]): OperationMark | undefined {
-    const own = slots.findIndex((id) => id?.startsWith(`${this.#writer}.`));
-    const last = own < 0 ? -1 : sequenceOf(slots[own]!);
-    if (last >= LAST_SEQUENCE) {
-      this.#writer = newWriter(this.#random);
-      return { writer: this.#writer, slot: own, id: idOf(this.#writer, 0) };
-    }
-    const slot = own >= 0 ? own : this.#freeSlot(slots);
-    return slot === undefined ? undefined : { writer: this.#writer, slot, id: idOf(this.#writer, last + 1) };
+  /**
+   * An id for the next write, and the slot for it; undefined when there is no slot to be had. `pending` is a write without an answer, whose
+   * slot must be taken again.
+   */
+  next(slots: readonly (string | undefined)[], pending?: OperationMark): OperationMark | undefined {
+    const slot = pending?.slot ?? this.#ownSlot(slots) ?? this.#freeSlot(slots);
+    if (slot === undefined) return undefined;
+    const seenId = slots[slot];
+    const isTaken = seenId?.startsWith(`${this.#names.at(-1)}.`) === true && sequenceOf(seenId) >= this.#sequence;
+    if (isTaken || this.#sequence > LAST_SEQUENCE) this.#rename();
+    const writer = this.#names.at(-1)!;
+    const id = idOf(writer, this.#sequence);
+    this.#sequence += 1;
+    return { writer, slot, id, seenId };
+  }
+
+  /** The sequence is used up, or another process goes by the same name. */
+  #rename(): void {
+    this.#names = [...this.#names, newName(this.#random)].slice(-MAX_NAMES);
+    this.#sequence = 0;
+  }
+
+  #ownSlot(slots: readonly (string | undefined)[]): number | undefined {
+    const own = slots.findIndex((id) => this.#names.some((name) => id?.startsWith(`${name}.`)));
+    return own < 0 ? undefined : own;
   }
 
   #freeSlot(slots: readonly (string | undefined)[]): number | undefined {
@@ -53,7 +74,7 @@ export class OperationIds {
   }
 }
 
-function newWriter(random: Random): string {
+function newName(random: Random): string {
   return Array.from({ length: WRITER_LENGTH }, () => DIGITS[Math.floor(random() * DIGITS.length)]!).join("");
 }
 

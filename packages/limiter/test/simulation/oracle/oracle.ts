@@ -76,19 +76,20 @@ export class Oracle {
 
   /**
    * Carries out a decision: a grant takes everywhere, a refusal takes nowhere but lets the buckets know the limits. `reached` leaves out
-   * buckets, when an answer was lost and nobody knows how far the call came.
+   * buckets, when an answer was lost and nobody knows how far the call came. `left` tells what a refusal left behind where that may be one of
+   * several things.
    */
   carryOut(
     verdict: Decision,
     nowMs: number,
-    options: { extending?: OracleLease; reached?: (charge: Charge) => boolean } = {},
+    options: { extending?: OracleLease; reached?: (charge: Charge) => boolean; left?: (charge: Charge) => OracleBucket | undefined } = {},
   ): OracleLease {
     const lease = options.extending ?? new OracleLease(verdict.charges[0]!.entityId);
     const requests = options.extending === undefined ? 1 : 0;
     for (const charge of verdict.charges) {
       if (options.reached?.(charge) === false) continue;
       const { key, tokens } = charge;
-      const bucket = bucketAfter(verdict.kind, charge, nowMs);
+      const bucket = (options.left ?? ((asked) => bucketAfter(verdict.kind, asked, nowMs)))(charge);
       if (bucket === undefined) continue;
       if (verdict.kind === "refused") {
         this.#put(key, bucket, {}, false);
