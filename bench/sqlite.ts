@@ -11,7 +11,7 @@ import { CONTESTANTS, temporaryFile, type Opened } from "./sqlite-contestants.ts
 import type { WorkerReport } from "./sqlite-worker.ts";
 
 const quick = process.argv.includes("--quick");
-const pace = quick ? { rounds: 3, turnMs: 100 } : { rounds: 9, turnMs: 400 };
+const pace = quick ? { rounds: 3, turnMs: 150 } : { rounds: 7, turnMs: 800 };
 
 const verdicts: Verdict[] = [];
 for (const concurrency of [1, 64]) {
@@ -56,7 +56,7 @@ async function oneProcess(concurrency: number): Promise<readonly Measured[]> {
 /** Each round each contestant gets a fresh file and two fresh processes, which start together when both are warm. */
 async function twoProcesses(concurrency: number): Promise<readonly Measured[]> {
   const measured = Object.keys(CONTESTANTS).map((name) => ({ name, wallNs: [] as number[], cpuNs: [] as number[] }));
-  for (let round = 0; round < Math.min(pace.rounds, 5); round += 1) {
+  for (let round = 0; round < Math.min(pace.rounds, 3); round += 1) {
     for (const { name, wallNs, cpuNs } of measured) {
       const reports = await pair(name, concurrency);
       const operations = reports.reduce((sum, report) => sum + report.operations, 0);

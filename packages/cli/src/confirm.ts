@@ -8,9 +8,18 @@ export async function confirm(question: string, yes: boolean, { stdin, stderr }:
   if (stdin.isTTY !== true)
     throw new UsageError(`${question} Standard input is no terminal, so nobody can be asked: pass --yes to go ahead.`);
   stderr.write(`${question} [y/N] `);
-  for await (const answer of createInterface({ input: stdin })) {
-    if (/^\s*y(es)?\s*$/i.test(answer)) return;
-    break;
+  if (!/^\s*y(es)?\s*$/i.test(await nextLine(stdin))) throw new Cancelled("Nothing was changed.");
+}
+
+/** The next line, or nothing at the end of input. Lets go of the input afterwards: a terminal that is still read keeps the process from ending. */
+async function nextLine(input: Environment["stdin"]): Promise<string> {
+  const lines = createInterface({ input });
+  try {
+    return await new Promise((resolve) => {
+      lines.once("line", resolve);
+      lines.once("close", () => resolve(""));
+    });
+  } finally {
+    lines.close();
   }
-  throw new Cancelled("Nothing was changed.");
 }

@@ -2,8 +2,9 @@ import type { Command } from "commander";
 import { InfrastructureNotFoundError, NamespaceNotFoundError, type Repository } from "zae-limiter";
 import { confirm } from "./confirm.ts";
 import type { Environment } from "./environment.ts";
-import { UsageError, type ExitCode } from "./exit.ts";
+import type { ExitCode } from "./exit.ts";
 import { nearest } from "./nearest.ts";
+import { repositoryUrl, type RepositoryPlace } from "./repository-url.ts";
 import { Screen } from "./screen.ts";
 
 /**
@@ -12,8 +13,7 @@ import { Screen } from "./screen.ts";
  */
 export type Access = "existing" | "create";
 
-interface GlobalOptions {
-  readonly repository?: string;
+interface GlobalOptions extends RepositoryPlace {
   readonly namespace?: string;
   readonly json?: boolean;
 }
@@ -48,9 +48,7 @@ export class Runner {
 
   /** Runs a verb on the whole repository. */
   async inRepository(command: Command, access: Access, work: (place: Workplace) => Promise<ExitCode | void>): Promise<void> {
-    const options = command.optsWithGlobals<GlobalOptions>();
-    const url = options.repository ?? this.environment.env["ZAEL_REPOSITORY"];
-    if (!url) throw new UsageError("No repository is named. Pass --repository sqlite:./limits.db, or set ZAEL_REPOSITORY.");
+    const url = repositoryUrl(command.optsWithGlobals<GlobalOptions>(), this.environment.env);
     const repository = await this.#open(url, access);
     try {
       const code = await work({ repository, screen: this.screen(command) });

@@ -92,9 +92,11 @@ describe("the demo", { timeout: 60_000 }, () => {
     expect(stdout).toMatch(/^ok {5}Strict: /m);
     expect(stdout).not.toContain("FAILED");
     expect(code).toBe(0);
+    const repository = /^ {2}export ZAEL_REPOSITORY=(.*)$/m.exec(stdout)![1]!;
     const suggested = [...stdout.matchAll(/^ {2}npx zae-limiter (.*)$/gm)].map(([, line]) => line!.split(" "));
     expect(suggested.length).toBeGreaterThan(4);
-    for (const line of suggested) expect((await zaeLimiter(...line)).code, line.join(" ")).toBe(0);
+    for (const line of suggested) expect((await zaeLimiter("--repository", repository, ...line)).code, line.join(" ")).toBe(0);
+    expect(Math.max(...stdout.split("\n").map((line) => [...line].length))).toBeLessThanOrEqual(80);
     expect(readdirSync(folder)).toEqual(["zae-limiter-demo.db"]);
   });
 

@@ -118,6 +118,16 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
   });
 
   describe("namespace", () => {
+    it("tells who gives an unknown id where to find one", async () => {
+      for (const verb of ["recover", "purge"]) {
+        const { code, stderr } = await run(`namespace ${verb} nobody`);
+        expect([code, stderr]).toEqual([
+          1,
+          "error: No namespace has the id nobody. The ids of deleted ones: zae-limiter namespace orphans\n",
+        ]);
+      }
+    });
+
     it("registers, deletes, recovers and purges", async () => {
       const ids = (await answerOf("namespace register alpha beta", here)) as Record<string, string>;
       expect(Object.keys(ids)).toEqual(["alpha", "beta"]);
@@ -186,7 +196,9 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
     it("shows what is left without taking", async () => {
       expect(await answerOf("available key-1 gpt-4", here)).toMatchObject({ allowed: true, available: { rpm: 2 }, retryAfterSeconds: 0 });
       const { stdout } = await run("available key-1 gpt-4 rpm=3");
-      expect(stdout).toContain("The call does not fit; it would: never.");
+      expect(stdout).toContain("The call can never fit.");
+      await run("acquire key-2 gpt-4 rpm=2");
+      expect((await run("available key-2 gpt-4 rpm=1")).stdout).toContain("The call does not fit; it would in 30 s.");
       expect(await repository.getBuckets("key-1")).toEqual([]);
     });
 

@@ -24,7 +24,7 @@ function fill(shell: string, path: string): { granted: number; stored: number; c
 }
 
 it("keeps all promises for two processes on one file", async () => {
-  expect(await run("processes.js", "--seconds", "1", "--processes", "2")).toMatch(/^2 processes, 1 s: \d+ granted/);
+  expect(await run("processes.js", "--seconds", "2", "--processes", "2")).toMatch(/^2 processes, 2 s: \d+ granted/);
 }, 30_000);
 
 it("creates a file once when several processes open it together", async () => {

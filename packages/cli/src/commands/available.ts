@@ -35,8 +35,11 @@ function availabilityText({ allowed, retryAfterSeconds, statuses }: Availability
     status.requested,
     waitText(status.retryAfterSeconds),
   ]);
-  const verdict = allowed
-    ? colours.green("The call fits.")
-    : `${colours.red("The call does not fit")}; it would: ${waitText(retryAfterSeconds)}.`;
-  return `${tableText(["Entity", "Limit", "Available", "Capacity", "Rate", "Set by", "Wanted", "Fits"], rows, colours)}${verdict}\n`;
+  return `${tableText(["Entity", "Limit", "Available", "Capacity", "Rate", "Set by", "Wanted", "Fits"], rows, colours)}${verdictText(allowed, retryAfterSeconds, colours)}\n`;
+}
+
+function verdictText(allowed: boolean, retryAfterSeconds: number, colours: Colours): string {
+  if (allowed) return colours.green("The call fits.");
+  if (retryAfterSeconds === Infinity) return colours.red("The call can never fit.");
+  return `${colours.red("The call does not fit")}; it would in ${waitText(retryAfterSeconds)}.`;
 }

@@ -5,7 +5,7 @@ import { secondsArgument } from "../arguments.ts";
 import { demo, type DemoResult } from "../demo/demo.ts";
 import { EXIT } from "../exit.ts";
 import type { Colours } from "../output/colours.ts";
-import { numberText } from "../output/text.ts";
+import { numberText, wrapped } from "../output/text.ts";
 import type { Runner } from "../runner.ts";
 import { addVerb, yesOption } from "../verb.ts";
 
@@ -35,7 +35,7 @@ export function addDemoCommand(program: Command, runner: Runner): void {
       const { environment } = runner;
       const options = { file, lengthMs: seconds, watched: !screen.json, ...(fault !== undefined && { fault }) };
       const result = await demo(options, environment, screen.colours);
-      screen.show(result, () => summaryText(result, screen.colours) + nextText(file));
+      screen.show(result, () => summaryText(result, screen.columns, screen.colours) + nextText(file));
       runner.exitWith(result.ok ? EXIT.done : EXIT.failed);
     });
 }
@@ -48,14 +48,18 @@ interface DemoCommandOptions {
   readonly yes?: boolean;
 }
 
-function summaryText(result: DemoResult, colours: Colours): string {
+/** The width of the word that a check begins with, and the space behind it. */
+const VERDICT_CELLS = 7;
+
+function summaryText(result: DemoResult, columns: number, colours: Colours): string {
   const { granted, refused, failed, unavailable, unwritten, byProcess, checks } = result;
   const trouble = unavailable + unwritten === 0 ? "" : ` The file was busy for ${unavailable} calls and ${unwritten} ends of calls.`;
   const counts = `${numberText(granted)} calls granted (${byProcess.map(numberText).join(" and ")} by process), ${numberText(failed)} of them failed and gave everything back; ${numberText(refused)} refused.${trouble}`;
-  const lines = checks.map(
-    ({ promise, ok, detail }) => `${ok ? colours.green("ok    ") : colours.red("FAILED")} ${promise}\n       ${detail}\n`,
-  );
-  return `\n${counts}\n\nRead back from the file by a fresh repository:\n${lines.join("")}`;
+  const lines = checks.map(({ promise, ok, detail }) => {
+    const verdict = wrapped(`${ok ? colours.green("ok    ") : colours.red("FAILED")} ${promise}`, columns, VERDICT_CELLS);
+    return `${verdict}\n${wrapped(" ".repeat(VERDICT_CELLS) + detail, columns, VERDICT_CELLS)}\n`;
+  });
+  return `\n${wrapped(counts, columns)}\n\nRead back from the file by a fresh repository:\n${lines.join("")}`;
 }
 
 /** What to try next on the same file. These lines are run by a test, as they stand. */
@@ -70,5 +74,6 @@ function nextText(file: string): string {
     "acquire key-web model-small rpm=1 tpm=100 --wait 5",
     "audit list --entity-id project-apollo",
   ];
-  return `\nTry next, on the same file:\n${verbs.map((verb) => `  npx zae-limiter --repository ${url} ${verb}\n`).join("")}`;
+  const lines = [`export ZAEL_REPOSITORY=${url}`, ...verbs.map((verb) => `npx zae-limiter ${verb}`)];
+  return `\nTry next, on the same file:\n${lines.map((line) => `  ${line}\n`).join("")}`;
 }

@@ -61,7 +61,9 @@ export function addNamespaceCommands(program: Command, runner: Runner): void {
     examples: ["namespace recover ID"],
   }).action(async (namespaceId: string, _options: object, command: Command) =>
     runner.inRepository(command, "existing", async ({ repository, screen }) => {
-      const name = await repository.recoverNamespace(namespaceId);
+      const name = await repository.recoverNamespace(namespaceId).catch((error: unknown) => {
+        throw error instanceof NamespaceNotFoundError ? unknownId(namespaceId) : error;
+      });
       const info = await repository.getNamespace(name);
       screen.show(info, () => `Recovered namespace ${name}.\n`);
     }),
@@ -85,7 +87,7 @@ export function addNamespaceCommands(program: Command, runner: Runner): void {
       runner.inRepository(command, "existing", async ({ repository, screen }) => {
         const known = [...(await repository.listOrphanNamespaces()), ...(await repository.listNamespaces())];
         const info = known.find((candidate) => candidate.namespaceId === namespaceId);
-        if (info === undefined) throw new NamespaceNotFoundError(namespaceId);
+        if (info === undefined) throw unknownId(namespaceId);
         if (info.status !== "active")
           await runner.confirm(`Purge namespace ${info.name} (${namespaceId})? Its data cannot be brought back.`, options);
         let deletedItems = 0;
@@ -98,6 +100,13 @@ export function addNamespaceCommands(program: Command, runner: Runner): void {
         screen.show({ purged: namespaceId, deletedItems }, () => `Purged namespace ${info.name}: ${numberText(deletedItems)} records.\n`);
       }),
     );
+}
+
+/** Who gives an id has a deleted namespace in mind; registering one of that name would not help. */
+function unknownId(namespaceId: string): NamespaceNotFoundError {
+  const error = new NamespaceNotFoundError(namespaceId);
+  error.message = `No namespace has the id ${namespaceId}. The ids of deleted ones: zae-limiter namespace orphans`;
+  return error;
 }
 
 function namespaceText({ name, namespaceId, status, createdAt, deletedAt }: NamespaceInfo, colours: Colours): string {

@@ -2,6 +2,8 @@ import type { Amounts, Limit } from "zae-limiter";
 import { Limit as Limits } from "zae-limiter";
 
 const NUMBERS = new Intl.NumberFormat("en-US", { maximumFractionDigits: 2 });
+/** Waiting times are whole milliseconds, and are shown whole: who waits for less than that is refused again. */
+const SECONDS = new Intl.NumberFormat("en-US", { maximumFractionDigits: 3 });
 const GRAPHEMES = new Intl.Segmenter("en", { granularity: "grapheme" });
 // Scripts and symbols that terminals draw two cells wide.
 const WIDE = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Emoji_Presentation}\uFF01-\uFF60\u3000-\u303E]/u;
@@ -42,7 +44,22 @@ export function amountsText(amounts: Amounts): string {
 /** A waiting time for people. */
 export function waitText(seconds: number): string {
   if (seconds === 0) return "now";
-  return seconds === Infinity ? "never" : `${numberText(seconds)} s`;
+  return seconds === Infinity ? "never" : `${SECONDS.format(seconds)} s`;
+}
+
+/** A sentence on as many lines as it needs, broken between words; all but the first are indented. */
+export function wrapped(text: string, columns: number, indent = 0): string {
+  const [first = "", ...words] = text.match(/^ *[^ ]*| +[^ ]+/g) ?? [];
+  const lines: string[] = [];
+  let line = first;
+  for (const word of words) {
+    if (widthOf(line) + widthOf(word) <= columns) line += word;
+    else {
+      lines.push(line);
+      line = " ".repeat(indent) + word.trimStart();
+    }
+  }
+  return [...lines, line].join("\n");
 }
 
 /** Makes stored text safe to print: control characters could move the cursor or recolour the terminal. */

@@ -47,9 +47,12 @@ describe("amounts", () => {
       );
   });
 
-  it.each([null, undefined, 5, "rpm", [], [1], true])("refuses %j, which is no object of amounts", (value) => {
-    expect(() => checkAmounts(value, "consume")).toThrow(expect.objectContaining({ field: "consume" }));
-  });
+  it.each([null, undefined, 5, "rpm", [], [1], true, new Map([["rpm", 1]]), new Set(["rpm"])])(
+    "refuses %j, which is no object of amounts",
+    (value) => {
+      expect(() => checkAmounts(value, "consume")).toThrow(expect.objectContaining({ field: "consume" }));
+    },
+  );
 
   it("does not take inherited members for amounts", () => {
     expect(amountOf({}, "constructor")).toBe(0);

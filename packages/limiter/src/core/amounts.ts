@@ -14,9 +14,15 @@ export const NO_AMOUNTS: Amounts = Object.freeze({});
 
 /** A copy of amounts that were checked: what a caller does to its own object later changes nothing. */
 export function copiedAmounts(amounts: unknown, field: string): Amounts {
-  // Copied first: a getter could answer the check and the charge differently.
-  const copy: unknown = typeof amounts === "object" && amounts !== null && !Array.isArray(amounts) ? { ...amounts } : amounts;
+  const copy = copied(amounts);
   checkAmounts(copy, field);
+  return copy;
+}
+
+/** The same for signed amounts. */
+export function copiedDeltas(deltas: unknown, field: string): Amounts {
+  const copy = copied(deltas);
+  checkDeltas(copy, field);
   return copy;
 }
 
@@ -51,8 +57,14 @@ export function addAmounts(left: Amounts, right: Amounts): Amounts {
   return Object.fromEntries(sum);
 }
 
+/** Copied before it is checked: a getter could answer the check and the charge differently. */
+function copied(amounts: unknown): unknown {
+  return typeof amounts === "object" && amounts !== null && !(Symbol.iterator in amounts) ? { ...amounts } : amounts;
+}
+
 function checkNumbers(amounts: unknown, field: string, least: number): void {
-  if (typeof amounts !== "object" || amounts === null || Array.isArray(amounts)) {
+  // Lists, maps and sets have no members of their own, and would be taken for a call that costs nothing.
+  if (typeof amounts !== "object" || amounts === null || Symbol.iterator in amounts) {
     throw new ValidationError(field, amounts, "must be an object of whole numbers by limit name, such as { rpm: 1 }");
   }
   for (const name in amounts) {

@@ -227,8 +227,8 @@ function refilledMilli(limit: BucketLimit, stored: number, remainder: number, el
   const missing = ceiling - stored;
   if (missing <= 0) return ceiling;
   if (missing > Number.MAX_SAFE_INTEGER) return refilledFromAbyss(limit, stored, remainder, elapsedMs);
-  const earned = elapsedMs * amount + remainder;
-  if (earned <= Number.MAX_SAFE_INTEGER) return Math.min(ceiling, stored + Math.floor(earned / period));
+  const units = elapsedMs * amount + remainder;
+  if (units <= Number.MAX_SAFE_INTEGER) return Math.min(ceiling, stored + Math.floor(units / period));
   const rest = elapsedMs % period;
   const periods = (elapsedMs - rest) / period;
   if (periods > (missing - (missing % amount)) / amount) return ceiling;
@@ -244,8 +244,8 @@ function refilledFromAbyss(limit: BucketLimit, stored: number, remainder: number
 
 function remainderAfter({ amount, period }: BucketLimit, remainder: number, elapsedMs: number): number {
   if (elapsedMs <= 0) return remainder;
-  const earned = elapsedMs * amount + remainder;
-  if (earned <= Number.MAX_SAFE_INTEGER) return earned - Math.floor(earned / period) * period;
+  const units = elapsedMs * amount + remainder;
+  if (units <= Number.MAX_SAFE_INTEGER) return units - Math.floor(units / period) * period;
   return ((elapsedMs % period) * amount + remainder) % period;
 }
 

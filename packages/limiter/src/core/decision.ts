@@ -72,13 +72,12 @@ export function underPolicy(stored: Bucket | undefined, policy: Policy, nowMs: n
 }
 
 /**
- * What a refusal leaves behind: `undefined` when there is nothing to store. Otherwise the new parameters must be stored even though nothing
- * is taken, or an empty bucket would go on earning at its old rate for as long as it refuses.
+ * What a refusal leaves behind: `undefined` when the bucket is as the policy wants it. Otherwise the new parameters must be stored even
+ * though nothing is taken, or an empty bucket would go on earning at its old rate for as long as it refuses.
  */
 export function afterRefusal(stored: Bucket | undefined, policy: Policy, nowMs: number): Bucket | undefined {
   if (stored === undefined || isUnder(stored, policy)) return undefined;
-  const left = withLimits(stored, policy.bucketLimits, nowMs, { keepCut: true });
-  return hasSameLimits(stored, left) ? undefined : left;
+  return withLimits(stored, policy.bucketLimits, nowMs, { keepCut: true });
 }
 
 /** The part of the amounts that a policy has limits for: a name that a parent lacks is not charged there. */
@@ -97,16 +96,10 @@ export function isUnder(bucket: Bucket, policy: Policy): boolean {
   );
 }
 
-/** Whether two buckets have the same limits, the hidden ones included. */
-function hasSameLimits(left: Bucket, right: Bucket): boolean {
-  const shown = (bucket: Bucket, hidden: boolean): readonly Limit[] =>
-    bucket.limits.filter((limit) => limit.hidden === hidden).map(({ limit }) => limit);
-  return sameLimits(shown(left, false), shown(right, false)) && sameLimits(shown(left, true), shown(right, true));
-}
-
 function statusOf({ entityId, resource, policy, bucket, amounts }: Charge, index: number, nowMs: number): LimitStatus {
   const { limit } = bucket.limits[index]!;
-  const requested = amountOf(amounts, limit.name);
+  // A caller may have asked for -0, which is not what a status shows.
+  const requested = amountOf(amounts, limit.name) + 0;
   const available = Math.floor(balanceMilli(bucket, index, nowMs) / MILLI);
   const exceeded = available < requested;
   return {

@@ -4,8 +4,10 @@ import { ValidationError } from "./errors.ts";
 
 it("takes names of 1 to 1024 characters", () => {
   expect(entityName("Ä name, with anything #")).toBe("Ä name, with anything #");
+  expect(entityName("\u{1f600} \t é")).toBe("\u{1f600} \t é");
   expect(entityName("x".repeat(1024))).toHaveLength(1024);
-  for (const value of ["", "x".repeat(1025), 5, null, undefined]) expect(() => entityName(value)).toThrow(ValidationError);
+  for (const value of ["", "x".repeat(1025), "a\0b", "\ud800", "a\udc00b", 5, null, undefined])
+    expect(() => entityName(value)).toThrow(ValidationError);
 });
 
 it("copies metadata of strings, also under awkward keys", () => {
@@ -22,6 +24,18 @@ it("copies metadata of strings, also under awkward keys", () => {
 
 it("refuses metadata that is not an object of up to 50 strings", () => {
   const many = Object.fromEntries(Array.from({ length: 51 }, (_, index) => [`k${index}`, "v"]));
-  for (const value of [null, undefined, "x", [], { a: 1 }, { a: null }, { "": "x" }, { a: "x".repeat(1025) }, many])
+  for (const value of [
+    null,
+    undefined,
+    "x",
+    [],
+    { a: 1 },
+    { a: null },
+    { "": "x" },
+    { a: "x".repeat(1025) },
+    { a: "\0" },
+    { "\ud800": "x" },
+    many,
+  ])
     expect(() => entityMetadata(value)).toThrow(ValidationError);
 });

@@ -33,6 +33,8 @@ export function entityMetadata(value: unknown): Readonly<Record<string, string>>
 function text(value: unknown, field: string, least = 1): string {
   if (typeof value !== "string") throw new ValidationError(field, value, `must be a string, not ${value === null ? "null" : typeof value}`);
   if (value.length < least) throw new ValidationError(field, value, "must not be empty");
+  // SQLite's drivers cut a text off at a NUL, and no store keeps half a character.
+  if (value.includes("\0") || /\p{Surrogate}/u.test(value)) throw new ValidationError(field, value, "must be well-formed text without NUL");
   if (value.length > MAX_TEXT_LENGTH) throw new ValidationError(field, value, `must not be longer than ${MAX_TEXT_LENGTH} characters`);
   return value;
 }

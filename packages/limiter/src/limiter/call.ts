@@ -35,8 +35,11 @@ export function consumeRequest(request: AcquireRequest): ConsumeRequest {
   return { entityId, charges: request.also === undefined ? [own] : [own, ...furtherResources(request, request.also)], override };
 }
 
-/** Checks how a request wants to wait and to fail. */
-export function checkConduct({ waitUpToMs, onUnavailable, signal }: AcquireRequest): void {
+/** Checks that there is a request, and how it wants to wait and to fail. */
+export function checkConduct(request: AcquireRequest): void {
+  if (typeof request !== "object" || request === null)
+    throw new ValidationError("request", request, "must be an object with entityId, resource and consume");
+  const { waitUpToMs, onUnavailable, signal } = request;
   if (waitUpToMs !== undefined && !(typeof waitUpToMs === "number" && waitUpToMs >= 0)) {
     throw new ValidationError("waitUpToMs", waitUpToMs, "must be 0 or more milliseconds");
   }
@@ -45,7 +48,8 @@ export function checkConduct({ waitUpToMs, onUnavailable, signal }: AcquireReque
 }
 
 function furtherResources({ resource, limits }: AcquireRequest, also: Readonly<Record<string, Amounts>>): readonly ResourceAmounts[] {
-  if (typeof also !== "object" || also === null) throw new ValidationError("also", also, "must be an object of amounts by resource");
+  if (typeof also !== "object" || also === null || Symbol.iterator in also)
+    throw new ValidationError("also", also, "must be an object of amounts by resource");
   if (limits !== undefined) throw new ValidationError("limits", "limits", "cannot be combined with also");
   const further = Object.entries(also).map(([name, amounts]) => {
     resourceName(name, "also");

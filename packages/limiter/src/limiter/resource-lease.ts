@@ -1,14 +1,4 @@
-import {
-  addAmounts,
-  amountOf,
-  checkAmounts,
-  checkDeltas,
-  checkNames,
-  copiedAmounts,
-  MAX_AMOUNT,
-  NO_AMOUNTS,
-  type Amounts,
-} from "../core/amounts.ts";
+import { addAmounts, amountOf, checkNames, copiedAmounts, copiedDeltas, MAX_AMOUNT, NO_AMOUNTS, type Amounts } from "../core/amounts.ts";
 import { negated } from "../core/decision.ts";
 import { ValidationError } from "../core/errors.ts";
 import type { ResourceAmounts } from "../repository/port.ts";
@@ -80,23 +70,21 @@ export class ResourceLease implements LeaseOfResource {
 
   adjust(deltas: Amounts): void {
     this.#owner.assertOpen();
-    checkDeltas(deltas, "adjust");
-    this.#add(deltas, "adjust");
+    this.#add(copiedDeltas(deltas, "adjust"), "adjust");
   }
 
   release(amounts: Amounts): void {
     this.#owner.assertOpen();
-    checkAmounts(amounts, "release");
-    this.#add(negated(amounts), "release");
+    this.#add(negated(copiedAmounts(amounts, "release")), "release");
   }
 
   settle(totals: Amounts): void {
     this.#owner.assertOpen();
-    checkAmounts(totals, "settle");
-    this.#checkNames(totals, "settle");
-    const differences = Object.entries(totals).map(([name, total]) => [name, total - amountOf(this.#taken, name)]);
+    const wanted = copiedAmounts(totals, "settle");
+    this.#checkNames(wanted, "settle");
+    const differences = Object.entries(wanted).map(([name, total]) => [name, total - amountOf(this.#taken, name)]);
     this.#pending = { ...this.#pending, ...Object.fromEntries(differences) };
-    for (const { settled } of this.#underWay) for (const name of Object.keys(totals)) settled.add(name);
+    for (const { settled } of this.#underWay) for (const name of Object.keys(wanted)) settled.add(name);
   }
 
   /** What commit has to write: nothing when the estimate was right. */

@@ -11,6 +11,7 @@ import { NO_NAMESPACE, type Context } from "./management/context.ts";
 import * as entities from "./management/entities.ts";
 import * as limits from "./management/limits.ts";
 import * as namespaces from "./management/namespaces.ts";
+import * as records from "./management/records.ts";
 import * as reports from "./management/reports.ts";
 import { PolicyCache } from "./policy-cache.ts";
 import type { ConsumeOutcome, ConsumeRequest, MaybePromise, Receipt, ResourceAmounts } from "./port.ts";
@@ -255,11 +256,11 @@ export class StoreRepository implements Repository {
   // ---- records and lifetime
 
   async getProvisionerState(): Promise<ProvisionerState> {
-    return (await (await this.#active()).data.provisioner.get()) ?? namespaces.noProvisionerState();
+    return (await (await this.#active()).data.provisioner.get()) ?? records.noProvisionerState();
   }
 
   async putProvisionerState(state: ProvisionerState): Promise<void> {
-    return namespaces.putProvisionerState(await this.#active(), state);
+    return records.putProvisionerState(await this.#active(), state);
   }
 
   async getVersionRecord(): Promise<VersionRecord | undefined> {
@@ -272,7 +273,7 @@ export class StoreRepository implements Repository {
     readonly clientMinVersion?: string;
     readonly updatedBy?: string;
   }): Promise<void> {
-    return namespaces.setVersionRecord(this.#context, record);
+    return records.setVersionRecord(this.#context, record);
   }
 
   async ping(): Promise<boolean> {
@@ -318,6 +319,12 @@ function contextOf({ store, namespaceId, options, contexts }: Scope): Context {
   const context = { store, namespaceId, data, policies, clock, random: options.random ?? systemRandom, principal };
   contexts.set(namespaceId, context);
   return context;
+}
+
+/** Whether usage is recorded, or throws: the text "false" from an environment variable is not what it says. */
+export function recordsUsage({ recordUsage = true }: RepositoryOptions): boolean {
+  if (typeof recordUsage === "boolean") return recordUsage;
+  throw new ValidationError("recordUsage", recordUsage, "must be true or false");
 }
 
 function cacheTtlMs(value: number | undefined): number {

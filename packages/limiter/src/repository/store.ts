@@ -108,9 +108,22 @@ export interface StoredConfig {
   readonly settings?: SystemSettings;
 }
 
+/** The system level after a change: what the change leaves open stays as it is stored. */
+export function mergedConfig(stored: StoredConfig, wanted: StoredConfig): StoredConfig {
+  return {
+    limits: wanted.limits ?? stored.limits,
+    settings: {
+      onUnavailable: wanted.settings?.onUnavailable ?? stored.settings?.onUnavailable,
+      auditRetentionDays: wanted.settings?.auditRetentionDays ?? stored.settings?.auditRetentionDays,
+      usageRetentionDays: wanted.settings?.usageRetentionDays ?? stored.settings?.usageRetentionDays,
+    },
+  };
+}
+
 export interface LimitStore {
   /** One answer a key, in order. Reads are consistent: they see every write that ended before. */
   read(keys: readonly ConfigKey[]): MaybePromise<readonly StoredConfig[]>;
+  /** What is `undefined` at the system level keeps its stored value (`mergedConfig`), in the same step: writers set options apart from each other. */
   put(key: ConfigKey, config: StoredConfig, event: AuditEvent): MaybePromise<void>;
   /** Writes the event, and answers true, only when there was something to delete. */
   delete(key: ConfigKey, event: AuditEvent): MaybePromise<boolean>;
@@ -145,21 +158,37 @@ export interface ProvisionerStore {
   put(state: ProvisionerState, expected: number): MaybePromise<boolean>;
 }
 
+/** Describes a change of a namespace. The event is filed in the namespace from which the change is made: a purged one could not keep it. */
+export interface NamespaceNote {
+  readonly filedIn: string;
+  event(details: { readonly name: string | undefined; readonly namespaceId: string }): AuditEvent;
+}
+
+/** How a purge is watched and stopped. */
+export interface PurgeOptions {
+  readonly onProgress?: (deletedItems: number) => void;
+  readonly signal?: AbortSignal;
+}
+
 export interface NamespaceStore {
+  /** Whether the members below write the event of a note together with the change. Otherwise it is filed right afterwards. */
+  readonly filesNotes?: boolean;
   /** The id of an active namespace, which is created when the name is free. */
-  register(name: string, newId: () => string, nowMs: number): MaybePromise<{ readonly namespaceId: string; readonly created: boolean }>;
+  register(
+    name: string,
+    newId: () => string,
+    nowMs: number,
+    note?: NamespaceNote,
+  ): MaybePromise<{ readonly namespaceId: string; readonly created: boolean }>;
   byName(name: string): MaybePromise<NamespaceInfo | undefined>;
   byId(namespaceId: string): MaybePromise<NamespaceInfo | undefined>;
   list(): MaybePromise<readonly NamespaceInfo[]>;
   /** Frees the name; answers the id, or undefined when no active namespace has it. */
-  delete(name: string, nowMs: number): MaybePromise<string | undefined>;
+  delete(name: string, nowMs: number, note?: NamespaceNote): MaybePromise<string | undefined>;
   /** Takes the name again; throws `NamespaceNotFoundError` or `NamespaceStateError`. */
-  recover(namespaceId: string): MaybePromise<string>;
+  recover(namespaceId: string, note?: NamespaceNote): MaybePromise<string>;
   /** Removes everything, resumably; throws `NamespaceStateError` when active, and answers false when there is no such namespace. */
-  purge(
-    namespaceId: string,
-    options: { readonly onProgress?: (deletedItems: number) => void; readonly signal?: AbortSignal },
-  ): MaybePromise<boolean>;
+  purge(namespaceId: string, options: PurgeOptions, note?: NamespaceNote): MaybePromise<boolean>;
 }
 
 export interface VersionStore {

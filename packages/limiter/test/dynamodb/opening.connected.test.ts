@@ -128,7 +128,7 @@ describeWithEngine("opening a DynamoDB repository", (engine) => {
       proxy.decide = () => "silence";
       await using impatient = await DynamoRepository.open("app", { ...options, endpointUrl: engine().endpointUrl });
       expect(await impatient.ping()).toBe(true);
-      const opening = DynamoRepository.open("app", { ...options, requestTimeoutMs: 40, maxAttempts: 2 });
+      const opening = DynamoRepository.open("app", { ...options, requestTimeoutMs: 750, maxAttempts: 2 });
       const before = proxy.seen.length;
       await expect(opening).rejects.toThrow(RateLimiterUnavailable);
       expect(proxy.seen.length - before).toBe(2);

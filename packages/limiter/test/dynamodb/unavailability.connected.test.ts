@@ -12,7 +12,7 @@ describeWithEngine("a table that does not answer", (engine) => {
   const open = async (): Promise<RateLimiter> => {
     const patient = await table.open();
     await patient.setSystemDefaults([Limit.perMinute("rpm", 1000)]);
-    return new RateLimiter({ repository: await table.open("app", { requestTimeoutMs: 500, maxAttempts: MAX_ATTEMPTS }) });
+    return new RateLimiter({ repository: await table.open("app", { requestTimeoutMs: 1000, maxAttempts: MAX_ATTEMPTS }) });
   };
 
   for (const warmth of ["cold", "warm"] as const) {

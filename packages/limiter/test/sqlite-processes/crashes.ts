@@ -67,7 +67,10 @@ function isKindMissing(): boolean {
 /** Starts a process, lets it be answered once, kills it a random while later, and reads its last words. */
 function killed(entityId: string, seed: number): Promise<Death> {
   const script = new URL("crash-worker.js", import.meta.url).pathname;
-  const child = spawn(process.execPath, [script, path, entityId, String(seed)], { stdio: ["ignore", "inherit", "inherit", "pipe"] });
+  const child = spawn(process.execPath, [script, path, entityId, String(seed)], {
+    stdio: ["ignore", "inherit", "inherit", "pipe"],
+    env: { ...process.env, NODE_NO_WARNINGS: "1" },
+  });
   let words = "";
   let doomed = false;
   return new Promise((resolve, reject) => {

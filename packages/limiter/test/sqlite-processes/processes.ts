@@ -3,7 +3,7 @@
  * nobody waits for the lock longer than its deadline, and no driver call blocks for it. Exits 1 when something does not hold.
  * Usage: node processes.js [--seconds 10] [--processes 2,4]
  */
-import { fork } from "node:child_process";
+import { fork, type ChildProcess } from "node:child_process";
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -35,7 +35,8 @@ async function race(count: number, seconds: number): Promise<void> {
     await repository.createEntity("project");
     await repository.createEntity("warm", { parentId: "project", cascade: true });
     const wal = watchWal(path);
-    const reports = await Promise.all(Array.from({ length: count }, (_, index) => worker(path, seconds, index + 1)));
+    const workers = await Promise.all(Array.from({ length: count }, (_, index) => readyWorker(path, seconds, index + 1)));
+    const reports = await Promise.all(workers.map(reportOf));
     const largestWal = wal.stop();
     await verify(repository, count, reports);
     expect(largestWal <= LARGEST_WAL_BYTES, `${count} processes: the WAL grew to ${largestWal} bytes`);
@@ -46,10 +47,22 @@ async function race(count: number, seconds: number): Promise<void> {
   }
 }
 
-function worker(path: string, seconds: number, seed: number): Promise<Report> {
+async function readyWorker(path: string, seconds: number, seed: number): Promise<ChildProcess> {
+  const child = fork(new URL("worker.js", import.meta.url), [path, String(seconds), String(seed)], {
+    env: { ...process.env, NODE_NO_WARNINGS: "1" },
+  });
+  await nextMessage(child);
+  return child;
+}
+
+async function reportOf(worker: ChildProcess): Promise<Report> {
+  worker.send("go");
+  return (await nextMessage(worker)) as Report;
+}
+
+function nextMessage(child: ChildProcess): Promise<unknown> {
   return new Promise((resolve, reject) => {
-    const child = fork(new URL("worker.js", import.meta.url), [path, String(seconds), String(seed)]);
-    child.once("message", (report) => resolve(report as Report));
+    child.once("message", resolve);
     child.once("exit", (code, signal) => reject(new Error(`a process ended early: ${code ?? signal}`)));
     child.once("error", reject);
   });

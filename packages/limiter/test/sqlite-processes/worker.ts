@@ -2,6 +2,7 @@
  * One of several processes on one file: takes, settles and gives back as fast as it can for a while, then reports what it was answered.
  * Usage: node worker.js FILE SECONDS SEED
  */
+import { once } from "node:events";
 import { Limit, RateLimiter } from "zae-limiter";
 import { SqliteRepository } from "zae-limiter/sqlite";
 import { seededRandom } from "zae-limiter/testing";
@@ -25,7 +26,7 @@ export interface Report {
 
 export const ENTITIES = ["hot", "warm", "project"];
 export const RESOURCE = "gpt-4";
-export const LIMIT = Limit.perSecond("tps", 20_000, { burst: 5000 });
+export const LIMIT = Limit.perSecond("tps", 4000, { burst: 2000 });
 export const LOCK_TIMEOUT_MS = 5000;
 
 /** Calls that each process keeps under way. */
@@ -56,6 +57,9 @@ async function work(path: string, seconds: number, seed: number): Promise<void> 
     counts.longestCallMs = Math.max(counts.longestCallMs, performance.now() - startedMs);
     return answer;
   };
+  // All begin together: a process that starts late on a busy machine would meet nobody.
+  process.send?.("ready");
+  await once(process, "message");
   const firstMs = Date.now();
   const untilMs = firstMs + seconds * 1000;
   const client = async (): Promise<void> => {

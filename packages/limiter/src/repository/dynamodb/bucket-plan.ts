@@ -1,6 +1,7 @@
 import type { Amounts } from "../../core/amounts.ts";
 import { apply, fullBucket, storedMilli, type Bucket } from "../../core/bucket.ts";
 import { afterRefusal, costsMilli, fits, isUnder, underPolicy } from "../../core/decision.ts";
+import { sameLimits, type Limit } from "../../core/limit.ts";
 import type { Policy } from "../../core/policy.ts";
 import type { MaybePromise } from "../port.ts";
 import { Aliases, absent } from "./aliases.ts";
@@ -74,7 +75,8 @@ export function planWrite(request: PlanRequest): Plan {
   if (image === undefined) return planCreation(request);
   if (intent.kind === "adopt") {
     const left = afterRefusal(image.bucket, policy, nowMs);
-    return left === undefined ? { kind: "nothing", outcome: { kind: "applied" } } : sendUpdate(request, image, left.limits);
+    if (left === undefined || hasSameLimits(image.bucket, left)) return { kind: "nothing", outcome: { kind: "applied" } };
+    return sendUpdate(request, image, left.limits);
   }
   if (intent.life !== undefined && intent.life.creation !== image.creation && !outlived(request))
     return { kind: "nothing", outcome: { kind: "gone" } };
@@ -90,6 +92,15 @@ export function planWrite(request: PlanRequest): Plan {
 function ticked(request: PlanRequest, { bucket }: BucketImage): PlanRequest {
   const { nowMs, tickMs } = request;
   return tickMs === 1 ? request : { ...request, nowMs: tickedMs(nowMs, tickMs, bucket.limits) };
+}
+
+/** Whether two buckets have the same limits, the hidden ones included. A refusal that changes none of them would be billed for nothing. */
+function hasSameLimits(left: Bucket, right: Bucket): boolean {
+  return [false, true].every((hidden) => sameLimits(limitsOf(left, hidden), limitsOf(right, hidden)));
+}
+
+function limitsOf(bucket: Bucket, hidden: boolean): readonly Limit[] {
+  return bucket.limits.filter((limit) => limit.hidden === hidden).map(({ limit }) => limit);
 }
 
 function holds({ key, intent, policy, nowMs }: PlanRequest, bucket: Bucket): boolean {

@@ -28,7 +28,7 @@ export async function getChildren(context: Context, parentId: string): Promise<r
 }
 
 export async function listEntities(context: Context, paging: Paging): Promise<Page<Entity>> {
-  return pageOf(await context.data.entities.list(keyPage(paging)), (entity) => entity);
+  return pageOf("entities", await context.data.entities.list(keyPage("entities", paging)), (entity) => entity);
 }
 
 export async function deleteEntity(context: Context, entityId: string, { principal }: By): Promise<void> {

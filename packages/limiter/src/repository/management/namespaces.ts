@@ -2,8 +2,7 @@ import { SYSTEM_AUDIT_ID, type AuditAction } from "../../core/audit.ts";
 import { ValidationError } from "../../core/errors.ts";
 import { namespaceName } from "../../core/identifiers.ts";
 import type { NamespaceInfo } from "../../core/namespace.ts";
-import type { ProvisionerState, VersionRecord } from "../repository.ts";
-import type { NamespaceStore } from "../store.ts";
+import type { NamespaceNote, NamespaceStore, PurgeOptions } from "../store.ts";
 import type { Random } from "../system-clock.ts";
 import { auditEvent, NO_NAMESPACE, nowMs, type Context } from "./context.ts";
 
@@ -21,30 +20,31 @@ export function newNamespaceId(random: Random): string {
 }
 
 export async function registerNamespace(context: Context, name: string): Promise<string> {
-  const { namespaceId, created } = await context.store.namespaces.register(
-    namespaceName(name),
-    () => newNamespaceId(context.random),
-    nowMs(context),
-  );
-  if (created) await fileEvent(context, "namespace_registered", { name, namespaceId });
+  const note = noteOf(context, "namespace_registered");
+  const newId = (): string => newNamespaceId(context.random);
+  const { namespaceId, created } = await context.store.namespaces.register(namespaceName(name), newId, nowMs(context), note);
+  if (created) await fileAfterwards(context, note, { name, namespaceId });
   return namespaceId;
 }
 
 export async function registerNamespaces(context: Context, names: readonly string[]): Promise<Readonly<Record<string, string>>> {
+  if (!Array.isArray(names)) throw new ValidationError("names", names, "must be an array of names");
   for (const name of names) namespaceName(name);
   const ids: [string, string][] = [];
-  for (const name of names) ids.push([name, await registerNamespace(context, name)]);
+  for (const name of names as readonly string[]) ids.push([name, await registerNamespace(context, name)]);
   return Object.fromEntries(ids);
 }
 
 export async function deleteNamespace(context: Context, name: string): Promise<void> {
-  const namespaceId = await context.store.namespaces.delete(namespaceName(name), nowMs(context));
-  if (namespaceId !== undefined) await fileEvent(context, "namespace_deleted", { name, namespaceId });
+  const note = noteOf(context, "namespace_deleted");
+  const namespaceId = await context.store.namespaces.delete(namespaceName(name), nowMs(context), note);
+  if (namespaceId !== undefined) await fileAfterwards(context, note, { name, namespaceId });
 }
 
 export async function recoverNamespace(context: Context, namespaceId: string): Promise<string> {
-  const name = await context.store.namespaces.recover(namespaceIdOf(namespaceId));
-  await fileEvent(context, "namespace_recovered", { name, namespaceId });
+  const note = noteOf(context, "namespace_recovered");
+  const name = await context.store.namespaces.recover(namespaceIdOf(namespaceId), note);
+  await fileAfterwards(context, note, { name, namespaceId });
   return name;
 }
 
@@ -52,73 +52,32 @@ export async function listOrphanNamespaces({ namespaces }: { readonly namespaces
   return (await namespaces.list()).filter(({ status }) => status !== "active");
 }
 
-export async function purgeNamespace(
-  context: Context,
-  namespaceId: string,
-  options: { readonly onProgress?: (deletedItems: number) => void; readonly signal?: AbortSignal },
-): Promise<void> {
+export async function purgeNamespace(context: Context, namespaceId: string, options: PurgeOptions): Promise<void> {
+  const note = noteOf(context, "namespace_purged");
   const info = await context.store.namespaces.byId(namespaceIdOf(namespaceId));
-  const purged = await context.store.namespaces.purge(namespaceId, options);
-  if (purged) await fileEvent(context, "namespace_purged", { name: info?.name, namespaceId });
+  const purged = await context.store.namespaces.purge(namespaceId, options, note);
+  if (purged) await fileAfterwards(context, note, { name: info?.name, namespaceId });
 }
 
-/** What is stored when nothing is stored. */
-export function noProvisionerState(): ProvisionerState {
+/** What is told of a change, unless it is made from no namespace at all. */
+function noteOf(context: Context, action: AuditAction): NamespaceNote | undefined {
+  if (context.namespaceId === NO_NAMESPACE) return undefined;
   return {
-    managedSystem: false,
-    managedResources: [],
-    managedEntities: {},
-    lastApplied: undefined,
-    appliedHash: undefined,
-    revision: 0,
+    filedIn: context.namespaceId,
+    event: (details) => auditEvent(context, { entityId: SYSTEM_AUDIT_ID, action, details }),
   };
 }
 
-export async function putProvisionerState(context: Context, state: ProvisionerState): Promise<void> {
-  const stored = await context.data.provisioner.put({ ...state, revision: state.revision + 1 }, state.revision);
-  if (stored) return;
-  throw new ValidationError(
-    "revision",
-    state.revision,
-    "somebody else has applied limits since this state was read; read it again and plan anew",
-  );
-}
-
-export async function setVersionRecord(
+/** Files the event where the store has not done so together with the change. */
+async function fileAfterwards(
   context: Context,
-  record: {
-    readonly schemaVersion: string;
-    readonly lambdaVersion?: string;
-    readonly clientMinVersion?: string;
-    readonly updatedBy?: string;
-  },
-): Promise<void> {
-  const version: VersionRecord = {
-    schemaVersion: versionText(record.schemaVersion, "schemaVersion"),
-    lambdaVersion: record.lambdaVersion === undefined ? undefined : versionText(record.lambdaVersion, "lambdaVersion"),
-    clientMinVersion: record.clientMinVersion === undefined ? "0.0.0" : versionText(record.clientMinVersion, "clientMinVersion"),
-    updatedAt: new Date(nowMs(context)),
-    updatedBy: record.updatedBy,
-  };
-  await context.store.versions.put(version);
-}
-
-/** Namespace events are filed in the namespace from which they were made: a purged one could not keep them. Without one there is nowhere to. */
-async function fileEvent(
-  context: Context,
-  action: AuditAction,
+  note: NamespaceNote | undefined,
   details: { readonly name: string | undefined; readonly namespaceId: string },
 ): Promise<void> {
-  if (context.namespaceId === NO_NAMESPACE) return;
-  await context.data.audit.add(auditEvent(context, { entityId: SYSTEM_AUDIT_ID, action, details }));
+  if (note !== undefined && context.store.namespaces.filesNotes !== true) await context.data.audit.add(note.event(details));
 }
 
 function namespaceIdOf(value: unknown): string {
   if (typeof value === "string" && /^[A-Za-z0-9_-]{1,64}$/.test(value)) return value;
   throw new ValidationError("namespaceId", value, "must be the id of a namespace, as listed by listOrphanNamespaces");
-}
-
-function versionText(value: unknown, field: string): string {
-  if (typeof value === "string" && /^\d+\.\d+\.\d+(?:[-+.][0-9A-Za-z.+-]+)?$/.test(value)) return value;
-  throw new ValidationError(field, value, "must be a version such as 1.2.3");
 }

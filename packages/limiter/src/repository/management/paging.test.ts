@@ -11,27 +11,33 @@ function numbersAfter({ limit, after = "0" }: KeyPage, last: number): Keyed<numb
 
 describe("pages", () => {
   it("hold 100 items by default, and 1 to 1000 by request", () => {
-    expect(keyPage({})).toEqual({ limit: 100, after: undefined });
-    expect(keyPage({ limit: 1000 }).limit).toBe(1000);
+    expect(keyPage("q", {})).toEqual({ limit: 100, after: undefined });
+    expect(keyPage("q", { limit: 1000 }).limit).toBe(1000);
     for (const limit of [0, -1, 1001, 1.5, Number.NaN, "5", null])
-      expect(() => keyPage({ limit: limit as number })).toThrow(ValidationError);
+      expect(() => keyPage("q", { limit: limit as number })).toThrow(ValidationError);
   });
 
   it("go on where the cursor says, whatever the key holds", () => {
     for (const key of ["", "a", "k1:", "ä#/ \n", "0".repeat(300)]) {
-      const { cursor } = pageOf({ items: [], next: key }, (item) => item);
+      const { cursor } = pageOf("q", { items: [], next: key }, (item) => item);
       expect(cursor).toMatch(/^[\w-]+$/);
-      expect(keyPage({ cursor: cursor! }).after).toBe(key);
+      expect(keyPage("q", { cursor: cursor! }).after).toBe(key);
     }
   });
 
   it("refuse what is no cursor", () => {
     for (const cursor of ["", "abc", "e30", 5, null, {}])
-      expect(() => keyPage({ cursor: cursor as string })).toThrow(expect.objectContaining({ field: "cursor" }));
+      expect(() => keyPage("q", { cursor: cursor as string })).toThrow(expect.objectContaining({ field: "cursor" }));
+  });
+
+  it("refuse the cursor of another query", () => {
+    const { cursor } = pageOf("limits of gpt-4", { items: [], next: "key-1" }, (item) => item);
+    for (const query of ["limits of gpt", "limits of gpt-40", "entities"])
+      expect(() => keyPage(query, { cursor: cursor! })).toThrow(expect.objectContaining({ field: "cursor" }));
   });
 
   it("have no cursor on the last one, and convert their items", () => {
-    expect(pageOf({ items: [1, 2], next: undefined }, (item) => item * 2)).toEqual({ items: [2, 4], cursor: undefined });
+    expect(pageOf("q", { items: [1, 2], next: undefined }, (item) => item * 2)).toEqual({ items: [2, 4], cursor: undefined });
   });
 
   it("are read to the last one where all are promised", async () => {

@@ -5,21 +5,23 @@ import type { Keyed, KeyPage } from "../store.ts";
 const DEFAULT_PAGE = 100;
 const LARGEST_PAGE = 1000;
 
-/** A cursor is the key to continue after; the prefix tells a cursor from a stray word. */
-const CURSOR_PREFIX = "k1:";
+/** A cursor is the key to continue after, behind the query that it belongs to: the key of another one would skip or repeat items in silence. */
+function prefixOf(query: string): string {
+  return `k1:${query}\n`;
+}
 
-/** Checks a page request and opens its cursor. */
-export function keyPage({ limit = DEFAULT_PAGE, cursor }: Paging): KeyPage {
+/** Checks a page request and opens its cursor. `query` names what is listed; it holds no line break. */
+export function keyPage(query: string, { limit = DEFAULT_PAGE, cursor }: Paging): KeyPage {
   if (!Number.isInteger(limit) || limit < 1 || limit > LARGEST_PAGE)
     throw new ValidationError("limit", limit, `must be a whole number from 1 to ${LARGEST_PAGE}`);
-  return { limit, after: cursor === undefined ? undefined : openCursor(cursor) };
+  return { limit, after: cursor === undefined ? undefined : openCursor(query, cursor) };
 }
 
 /** Turns a store's page into a user's page. */
-export function pageOf<T, U>(page: Keyed<T>, convert: (item: T) => U): Page<U> {
+export function pageOf<T, U>(query: string, page: Keyed<T>, convert: (item: T) => U): Page<U> {
   return {
     items: page.items.map(convert),
-    cursor: page.next === undefined ? undefined : Buffer.from(CURSOR_PREFIX + page.next).toString("base64url"),
+    cursor: page.next === undefined ? undefined : Buffer.from(prefixOf(query) + page.next).toString("base64url"),
   };
 }
 
@@ -35,9 +37,9 @@ export async function allOf<T>(read: (page: KeyPage) => Promise<Keyed<T>> | Keye
   return items;
 }
 
-function openCursor(cursor: unknown): string {
+function openCursor(query: string, cursor: unknown): string {
   const text = typeof cursor === "string" ? Buffer.from(cursor, "base64url").toString() : "";
-  if (!text.startsWith(CURSOR_PREFIX))
+  if (!text.startsWith(prefixOf(query)))
     throw new ValidationError("cursor", cursor, "must be the cursor of an earlier page of the same query");
-  return text.slice(CURSOR_PREFIX.length);
+  return text.slice(prefixOf(query).length);
 }

@@ -48,9 +48,12 @@ export async function getResourceCapacity(
 }
 
 export async function getUsageSnapshots(context: Context, query: UsageQuery & Paging): Promise<Page<UsageSnapshot>> {
-  const page = await context.data.usage.rows(usageRange(query), keyPage(query));
+  const range = usageRange(query);
+  // Without start and end: a caller may count them from its own now, page by page, and keys hold their window's time.
+  const listed = `usage of ${range.entityId} on ${range.resource}, ${range.window}`;
+  const page = await context.data.usage.rows(range, keyPage(listed, query));
   const timeMs = nowMs(context);
-  return pageOf(page, (row) => snapshotOf(row, timeMs));
+  return pageOf(listed, page, (row) => snapshotOf(row, timeMs));
 }
 
 export async function getUsageSummary(context: Context, query: UsageQuery): Promise<UsageSummary> {
@@ -61,7 +64,9 @@ export async function getUsageSummary(context: Context, query: UsageQuery): Prom
 }
 
 export async function getAuditEvents(context: Context, entityId: string, paging: Paging): Promise<Page<AuditEvent>> {
-  return pageOf(await context.data.audit.events(auditId(entityId), keyPage(paging)), (event) => event);
+  const id = auditId(entityId);
+  const query = `audit of ${id}`;
+  return pageOf(query, await context.data.audit.events(id, keyPage(query, paging)), (event) => event);
 }
 
 /** An entity, or one of the pseudo entities that the other levels are filed under. */

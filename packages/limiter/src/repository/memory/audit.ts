@@ -28,7 +28,8 @@ export class MemoryAudit implements AuditStore {
   events(entityId: string, { limit, after }: KeyPage): Keyed<AuditEvent> {
     const newestFirst = this.#kept(entityId).toSorted((left, right) => (left.eventId < right.eventId ? 1 : -1));
     const rest = after === undefined ? newestFirst : newestFirst.filter((event) => event.eventId < after);
-    const items = rest.slice(0, limit);
+    // Nothing freezes a Date: each caller has its own.
+    const items = rest.slice(0, limit).map((event) => Object.freeze({ ...event, timestamp: new Date(event.timestamp) }));
     return { items, next: rest.length > limit ? items.at(-1)?.eventId : undefined };
   }
 

@@ -26,21 +26,28 @@ export class MemoryEntities implements EntityStore {
     const { id, parentId } = entity;
     if (this.#entities.has(id)) throw new EntityExistsError(id);
     if (parentId !== undefined && !this.#entities.has(parentId)) throw new EntityNotFoundError(parentId);
-    this.#entities.set(id, entity);
+    this.#entities.set(id, copyOf(entity));
     if (parentId !== undefined) this.#children.set(parentId, (this.#children.get(parentId) ?? new Set()).add(id));
     this.#audit.add(event);
   }
 
   get(entityId: string): Entity | undefined {
+    const entity = this.#entities.get(entityId);
+    return entity === undefined ? undefined : copyOf(entity);
+  }
+
+  /** The stored one itself, for those in this folder that only look: every acquire does. */
+  find(entityId: string): Entity | undefined {
     return this.#entities.get(entityId);
   }
 
   children(parentId: string): readonly Entity[] {
-    return [...(this.#children.get(parentId) ?? [])].sort().map((id) => this.#entities.get(id)!);
+    return [...(this.#children.get(parentId) ?? [])].sort().map((id) => copyOf(this.#entities.get(id)!));
   }
 
   list(page: KeyPage): Keyed<Entity> {
-    return sortedPage([...this.#entities.values()], (entity) => entity.id, page);
+    const { items, next } = sortedPage([...this.#entities.values()], (entity) => entity.id, page);
+    return { items: items.map(copyOf), next };
   }
 
   delete(entityId: string, event: AuditEvent): void {
@@ -60,4 +67,9 @@ export class MemoryEntities implements EntityStore {
     this.#children.clear();
     return count;
   }
+}
+
+/** Nothing freezes a Date: each caller has its own. */
+function copyOf(entity: Entity): Entity {
+  return Object.freeze({ ...entity, createdAt: new Date(entity.createdAt) });
 }

@@ -19,6 +19,7 @@ it("records no usage where it is switched off, and says so", async () => {
   await new RateLimiter({ repository }).acquire({ entityId: "key-1", resource: "gpt-4", consume: { rpm: 1 } }, () => {});
   expect(repository.capabilities.usageSnapshots).toBe(false);
   expect((await repository.getUsageSummary({ entityId: "key-1" })).snapshotCount).toBe(0);
+  expect(() => new MemoryRepository({ recordUsage: "false" as unknown as boolean })).toThrow(ValidationError);
 });
 
 it("opens the namespace that it is told to, with an id that chance decides", () => {

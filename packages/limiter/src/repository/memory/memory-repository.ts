@@ -1,7 +1,7 @@
 import { namespaceName } from "../../core/identifiers.ts";
 import { newNamespaceId } from "../management/namespaces.ts";
 import type { RepositoryOptions } from "../repository.ts";
-import { DEFAULT_NAMESPACE, StoreRepository } from "../store-repository.ts";
+import { DEFAULT_NAMESPACE, recordsUsage, StoreRepository } from "../store-repository.ts";
 import { systemClock, systemRandom } from "../system-clock.ts";
 import { MemoryStore } from "./memory-store.ts";
 
@@ -16,7 +16,7 @@ export class MemoryRepository extends StoreRepository {
     const clock = options.clock ?? systemClock;
     const random = options.random ?? systemRandom;
     const name = namespaceName(options.namespace ?? DEFAULT_NAMESPACE);
-    const store = new MemoryStore({ nowMs: () => Math.floor(clock.now()), recordUsage: options.recordUsage ?? true });
+    const store = new MemoryStore({ nowMs: () => Math.floor(clock.now()), recordUsage: recordsUsage(options) });
     const { namespaceId } = store.namespaces.register(name, () => newNamespaceId(random), Math.floor(clock.now()));
     super({ store, namespaceName: name, namespaceId, options, owner: true, contexts: new Map() });
   }

@@ -70,7 +70,7 @@ export class MemoryStore implements Store {
     };
     const buckets: MemoryBuckets = new MemoryBuckets({
       policies,
-      entities: { get: (id) => entities.get(id) },
+      entities: { get: (id) => entities.find(id) },
       usage: this.#recordUsage ? usage : undefined,
       nowMs,
       forgetAbove: this.#forgetAbove,
@@ -93,7 +93,7 @@ class MemoryVersions {
   #record: VersionRecord | undefined;
 
   get(): VersionRecord | undefined {
-    return this.#record;
+    return structuredClone(this.#record);
   }
 
   put(record: VersionRecord): void {

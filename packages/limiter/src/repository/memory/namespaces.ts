@@ -28,7 +28,7 @@ export class MemoryNamespaces implements NamespaceStore {
 
   byName(name: string): NamespaceInfo | undefined {
     const id = this.#active.get(name);
-    return id === undefined ? undefined : this.#byId.get(id);
+    return id === undefined ? undefined : copyOf(this.#byId.get(id)!);
   }
 
   byId(namespaceId: string): NamespaceInfo | undefined {
@@ -36,7 +36,7 @@ export class MemoryNamespaces implements NamespaceStore {
   }
 
   list(): readonly NamespaceInfo[] {
-    return [...this.#byId.values()].sort((left, right) => (left.name < right.name ? -1 : 1));
+    return [...this.#byId.values()].map(copyOf).sort((left, right) => (left.name < right.name ? -1 : 1));
   }
 
   delete(name: string, nowMs: number): string | undefined {
@@ -72,6 +72,12 @@ export class MemoryNamespaces implements NamespaceStore {
   #put(info: NamespaceInfo): void {
     this.#byId.set(info.namespaceId, Object.freeze(info));
   }
+}
+
+/** Nothing freezes a Date: each caller has its own. */
+function copyOf(info: NamespaceInfo): NamespaceInfo {
+  const { createdAt, deletedAt } = info;
+  return Object.freeze({ ...info, createdAt: new Date(createdAt), deletedAt: deletedAt === undefined ? undefined : new Date(deletedAt) });
 }
 
 /** The state of declared limits. */

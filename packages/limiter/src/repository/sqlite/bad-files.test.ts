@@ -64,7 +64,8 @@ it("refuses a folder and other things that are no path", async () => {
   const path = temporaryFile();
   mkdirSync(path);
   await expect(SqliteRepository.open(path)).rejects.toThrow(ValidationError);
-  for (const value of ["", undefined, 7]) await expect(SqliteRepository.open(value as string)).rejects.toMatchObject({ field: "path" });
+  for (const value of ["", undefined, 7, "a\0b", join(dirname(path), "x".repeat(300))])
+    await expect(SqliteRepository.open(value as string)).rejects.toMatchObject({ field: "path" });
 });
 
 it("refuses options that mean nothing", async () => {
@@ -73,6 +74,7 @@ it("refuses options that mean nothing", async () => {
   await expect(SqliteRepository.open(path, { lockTimeoutMs: Number.NaN })).rejects.toMatchObject({ field: "lockTimeoutMs" });
   await expect(SqliteRepository.open(path, { durability: "eternal" as "power" })).rejects.toMatchObject({ field: "durability" });
   await expect(SqliteRepository.open(path, { namespace: "#" })).rejects.toMatchObject({ field: "namespace" });
+  await expect(SqliteRepository.open(path, { recordUsage: "false" as unknown as boolean })).rejects.toMatchObject({ field: "recordUsage" });
   expect(existsSync(path)).toBe(false);
 });
 

@@ -2,13 +2,15 @@ import { NamespaceNotFoundError, NamespaceStateError } from "../../core/errors.t
 import type { NamespaceInfo, NamespaceStatus } from "../../core/namespace.ts";
 import type { MaybePromise } from "../port.ts";
 import type { ProvisionerState } from "../repository.ts";
-import type { NamespaceStore, ProvisionerStore } from "../store.ts";
+import type { NamespaceNote, NamespaceStore, ProvisionerStore, PurgeOptions } from "../store.ts";
+import { insertEvent } from "./audit.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { SqliteNamespace } from "./sqlite-store.ts";
 import type { Transactions } from "./transactions.ts";
 
 /** Namespaces by id; an index lets at most one active namespace have a name. */
 export class SqliteNamespaces implements NamespaceStore {
+  readonly filesNotes = true;
   readonly #connection: Connection;
   readonly #transactions: Transactions;
 
@@ -17,7 +19,12 @@ export class SqliteNamespaces implements NamespaceStore {
     this.#transactions = transactions;
   }
 
-  async register(name: string, newId: () => string, nowMs: number): Promise<{ readonly namespaceId: string; readonly created: boolean }> {
+  async register(
+    name: string,
+    newId: () => string,
+    nowMs: number,
+    note?: NamespaceNote,
+  ): Promise<{ readonly namespaceId: string; readonly created: boolean }> {
     const held = await this.byName(name);
     if (held !== undefined) return { namespaceId: held.namespaceId, created: false };
     return this.#transactions.alone(() => {
@@ -26,6 +33,7 @@ export class SqliteNamespaces implements NamespaceStore {
       let namespaceId = newId();
       while (this.#connection.row(BY_ID, namespaceId) !== undefined) namespaceId = newId();
       this.#connection.run(INSERT, namespaceId, name, nowMs);
+      this.#file(note, name, namespaceId);
       return { namespaceId, created: true };
     });
   }
@@ -42,17 +50,18 @@ export class SqliteNamespaces implements NamespaceStore {
     return this.#transactions.read(() => this.#connection.rows(LIST).map(infoOf));
   }
 
-  async delete(name: string, nowMs: number): Promise<string | undefined> {
+  async delete(name: string, nowMs: number, note?: NamespaceNote): Promise<string | undefined> {
     return this.#transactions.alone(() => {
       const row = this.#connection.row(BY_NAME, name);
       if (row === undefined) return undefined;
       const { namespaceId } = infoOf(row);
       this.#connection.run(SET_STATUS, "deleted", nowMs, namespaceId);
+      this.#file(note, name, namespaceId);
       return namespaceId;
     });
   }
 
-  async recover(namespaceId: string): Promise<string> {
+  async recover(namespaceId: string, note?: NamespaceNote): Promise<string> {
     return this.#transactions.alone(() => {
       const info = optionalInfo(this.#connection.row(BY_ID, namespaceId));
       if (info === undefined) throw new NamespaceNotFoundError(namespaceId);
@@ -60,17 +69,16 @@ export class SqliteNamespaces implements NamespaceStore {
       if (this.#connection.row(BY_NAME, info.name) !== undefined)
         throw new NamespaceStateError(info.name, "active", "the name was registered again; delete that namespace first");
       this.#connection.run(SET_STATUS, "active", null, namespaceId);
+      this.#file(note, info.name, namespaceId);
       return info.name;
     });
   }
 
   /** Steps of a few hundred rows, each its own transaction: others get their turn, and a purge that was stopped goes on where it was. */
-  async purge(
-    namespaceId: string,
-    { onProgress, signal }: { readonly onProgress?: (deletedItems: number) => void; readonly signal?: AbortSignal },
-  ): Promise<boolean> {
+  async purge(namespaceId: string, { onProgress, signal }: PurgeOptions, note?: NamespaceNote): Promise<boolean> {
     signal?.throwIfAborted();
-    if (!(await this.#transactions.alone(() => this.#beginPurge(namespaceId)))) return false;
+    const name = await this.#transactions.alone(() => this.#beginPurge(namespaceId));
+    if (name === undefined) return false;
     let deleted = 0;
     for (const table of TABLES_OF_A_NAMESPACE) {
       for (let last = PURGED_PER_STEP; last === PURGED_PER_STEP; deleted += last) {
@@ -79,17 +87,27 @@ export class SqliteNamespaces implements NamespaceStore {
         if (last > 0) onProgress?.(deleted + last);
       }
     }
-    await this.#transactions.alone(() => this.#connection.run(DELETE, namespaceId));
+    await this.#transactions.alone(() => {
+      this.#connection.run(DELETE, namespaceId);
+      // Who purges the namespace that it works in leaves nowhere to file the event.
+      if (note?.filedIn !== namespaceId) this.#file(note, name, namespaceId);
+    });
     onProgress?.(deleted);
     return true;
   }
 
-  #beginPurge(namespaceId: string): boolean {
+  /** The name of a namespace that is being purged from now on; undefined when there is none with that id. */
+  #beginPurge(namespaceId: string): string | undefined {
     const info = optionalInfo(this.#connection.row(BY_ID, namespaceId));
-    if (info === undefined) return false;
+    if (info === undefined) return undefined;
     if (info.status === "active") throw new NamespaceStateError(info.name, "active", "delete it before it is purged");
     this.#connection.run(SET_STATUS, "purging", info.deletedAt?.getTime() ?? null, namespaceId);
-    return true;
+    return info.name;
+  }
+
+  /** Writes the event of a change in the change's own transaction. */
+  #file(note: NamespaceNote | undefined, name: string, namespaceId: string): void {
+    if (note !== undefined) insertEvent(this.#connection, note.filedIn, note.event({ name, namespaceId }));
   }
 }
 

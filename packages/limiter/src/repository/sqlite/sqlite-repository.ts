@@ -1,11 +1,11 @@
-import { accessSync, constants, statSync } from "node:fs";
+import { accessSync, constants, statSync, type Stats } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { InfrastructureNotFoundError, PermissionDenied, ValidationError } from "../../core/errors.ts";
 import { namespaceName } from "../../core/identifiers.ts";
 import { NO_NAMESPACE } from "../management/context.ts";
 import { newNamespaceId } from "../management/namespaces.ts";
 import type { RepositoryOptions } from "../repository.ts";
-import { DEFAULT_NAMESPACE, StoreRepository, type Scope } from "../store-repository.ts";
+import { DEFAULT_NAMESPACE, recordsUsage, StoreRepository, type Scope } from "../store-repository.ts";
 import { monotonicMs, systemClock, systemRandom } from "../system-clock.ts";
 import { Connection } from "./connection.ts";
 import { openDatabase, type SqliteDatabase } from "./driver.ts";
@@ -44,13 +44,14 @@ export class SqliteRepository extends StoreRepository {
     const nowMs = (): number => Math.floor(clock.now());
     if (options.create === false && options.database === undefined) assertExists(checkPath(path));
     const { durability, lockTimeoutMs } = checkOptions(options);
+    const recordUsage = recordsUsage(options);
     const database = options.database ?? openFile(checkPath(path));
     const connection = new Connection(database);
     const release = (): void => (options.database === undefined ? connection.close() : undefined);
     try {
       const transactions = new Transactions({ connection, path, lockTimeoutMs, random, assertInPlace: inPlace(fileOf(connection)) });
       await prepare(connection, transactions, { path, durability });
-      const store = new SqliteStore({ connection, transactions, nowMs, recordUsage: options.recordUsage ?? true, release });
+      const store = new SqliteStore({ connection, transactions, nowMs, recordUsage, release });
       const register = (): Promise<{ readonly namespaceId: string }> =>
         store.namespaces.register(name, () => newNamespaceId(random), nowMs());
       const found = options.create === false ? await store.namespaces.byName(name) : await register();
@@ -92,13 +93,24 @@ function checkPath(path: unknown): string {
   if (path === IN_MEMORY) return path;
   const file = resolve(path);
   const folder = dirname(file);
-  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory())
+  if (!lookAt(folder)?.isDirectory())
     throw new InfrastructureNotFoundError(`The folder ${folder} of the database does not exist. Create it first.`);
-  const found = statSync(file, { throwIfNoEntry: false });
+  const found = lookAt(file);
   if (found?.isDirectory()) throw new ValidationError("path", path, "is a folder, not a file");
   // The WAL lies beside the file, so the folder has to be writable too. SQLite itself would only say that it cannot open something.
   for (const place of found === undefined ? [folder] : [folder, file]) checkWritable(place);
   return file;
+}
+
+/** What is at a path; undefined when nothing is. A path may also be one that cannot exist: too long, or with a NUL in it. */
+function lookAt(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === "EACCES" || code === "EPERM") throw new PermissionDenied(`${path} cannot be read. Check its rights.`, { cause: error });
+    throw new ValidationError("path", path, message);
+  }
 }
 
 /** An empty file holds as little as none: SQLite makes it before the first table. */

@@ -145,6 +145,45 @@ it("tries a transaction again whose commit met a locked file, and counts its mem
   expect(await repository.getBuckets("key-1")).toMatchObject([{ totalConsumedMilli: 1000 }]);
 });
 
+it("writes a change together with the event that describes it, or neither", async () => {
+  const path = temporaryFile();
+  const database = await otherConnection(path);
+  let isAuditBroken = false;
+  const repository = await open(path, {
+    clock: new ManualClock(),
+    database: {
+      exec: (sql) => database.exec(sql),
+      close: () => database.close(),
+      prepare: (sql) => {
+        const statement = database.prepare(sql);
+        if (!sql.includes("INSERT INTO audit")) return statement;
+        const run: SqliteStatement["run"] = (...values) => {
+          if (isAuditBroken) throw Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR_WRITE" });
+          return statement.run(...values);
+        };
+        return { run, get: (...values) => statement.get(...values), all: (...values) => statement.all(...values) };
+      },
+    },
+  });
+  const namespaceId = await repository.registerNamespace("kept");
+  isAuditBroken = true;
+  for (const change of [
+    () => repository.createEntity("e"),
+    () => repository.setSystemDefaults([Limit.perMinute("rpm", 1)]),
+    () => repository.registerNamespace("new"),
+    () => repository.deleteNamespace("kept"),
+  ])
+    await expect(change()).rejects.toThrow(RateLimiterUnavailable);
+  isAuditBroken = false;
+  expect(await repository.getEntity("e")).toBeUndefined();
+  expect((await repository.getSystemDefaults()).limits).toEqual([]);
+  expect((await repository.listNamespaces()).map(({ name }) => name)).toEqual(["default", "kept"]);
+  await repository.deleteNamespace("kept");
+  await repository.purgeNamespace(namespaceId);
+  const { items } = await repository.getAuditEvents("$SYSTEM");
+  expect(items.map(({ action }) => action)).toEqual(["namespace_purged", "namespace_deleted", "namespace_registered"]);
+});
+
 it("refuses more work than it can remember", async () => {
   const path = temporaryFile();
   const repository = await open(path, { lockTimeoutMs: 50 });

@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
+import { inspect } from "node:util";
 import type { Amounts } from "../../core/amounts.ts";
 import { InvalidIdentifierError, InvalidNameError, ValidationError } from "../../core/errors.ts";
 import type { Limit } from "../../core/limit.ts";
+import type { AcquireRequest } from "../../limiter/call.ts";
+import type { ProvisionerState } from "../../repository/repository.ts";
 import { call, failsWith, footprint, KEY, MODEL, RPM, take, TPM } from "./calls.ts";
 import type { Topic, World } from "./world.ts";
 
@@ -74,8 +77,39 @@ export const badInputTopic: Topic = (test) => {
 
   test("refuses amounts that are no object [W-37]", async (world) => {
     const before = await prepared(world);
-    for (const amounts of [undefined, null, 5, "rpm", [1], true])
-      await failsWith(ValidationError, () => world.limiter.acquire(call(amounts as unknown as Amounts)), String(amounts));
+    for (const value of [undefined, null, 5, "rpm", [1], true, new Map([["rpm", 1]]), new Set(["rpm"])]) {
+      const amounts = value as unknown as Amounts;
+      await failsWith(ValidationError, () => world.limiter.acquire(call(amounts)), inspect(value));
+      await failsWith(ValidationError, () => world.limiter.acquire(call({ rpm: 1 }, { also: { search: amounts } })), inspect(value));
+    }
+    const also = new Map([["search", { rpm: 1 }]]) as unknown as Record<string, Amounts>;
+    await failsWith(ValidationError, () => world.limiter.acquire(call({ rpm: 1 }, { also })));
+    assert.deepEqual(await footprint(world.repository), before);
+  });
+
+  test("charges what it checked, also where a member answers differently each time", async (world) => {
+    await world.repository.setSystemDefaults([RPM, TPM]);
+    const lease = await world.limiter.acquire(call(fickle({ tpm: 10 }, { tpm: -500 })));
+    await lease.consume(fickle({ tpm: 10 }, { tpm: -500 }));
+    assert.equal(lease.consumed["tpm"], 20);
+    lease.release(fickle({ tpm: 1 }, { tpm: -500 }));
+    assert.equal(lease.consumed["tpm"], 19);
+    lease.adjust(fickle({ tpm: -1 }, { tpm: 0.5 }));
+    assert.equal(lease.consumed["tpm"], 18);
+    lease.settle(fickle({ tpm: 30 }, { tpm: -500 }));
+    assert.equal(lease.consumed["tpm"], 30);
+    await lease.commit();
+    assert.equal((await world.limiter.available(KEY, MODEL))["tpm"], TPM.capacity - 30);
+  });
+
+  test("refuses a request that is none", async (world) => {
+    const before = await prepared(world);
+    for (const value of [undefined, null, 5, "key-1"]) {
+      const request = value as unknown as AcquireRequest;
+      await failsWith(ValidationError, () => world.limiter.acquire(request), String(value));
+      await failsWith(ValidationError, () => world.limiter.tryAcquire(request), String(value));
+      await failsWith(ValidationError, () => world.limiter.check(request), String(value));
+    }
     assert.deepEqual(await footprint(world.repository), before);
   });
 
@@ -173,6 +207,43 @@ export const badInputTopic: Topic = (test) => {
     await failsWith(ValidationError, () => world.limiter.acquire(call({ rpm: 1 }, { onUnavailable: "maybe" as "allow" })));
     assert.deepEqual(await footprint(repository), before);
   });
+
+  test("refuses a list of namespaces that is none", async ({ repository }) => {
+    const before = await repository.listNamespaces();
+    for (const names of ["abc", undefined, null, 5, { a: 1 }, ["tenant", 5], ["tenant", "a#b"]])
+      await failsWith(ValidationError, () => repository.registerNamespaces(names as unknown as string[]), JSON.stringify(names));
+    assert.deepEqual(await repository.listNamespaces(), before);
+  });
+
+  test("refuses a provisioner's state that is none", async ({ repository }) => {
+    const state = await repository.getProvisionerState();
+    const members: readonly Readonly<Record<string, unknown>>[] = [
+      ...[undefined, -1, 0.5, "0", 0n].map((revision) => ({ revision })),
+      ...[undefined, "yes", 1].map((managedSystem) => ({ managedSystem })),
+      ...[undefined, "gpt-4", ["a#b"], [5]].map((managedResources) => ({ managedResources })),
+      ...[undefined, [], { "a#b": [] }, { "key-1": "gpt-4" }, { "key-1": ["a#b"] }].map((managedEntities) => ({ managedEntities })),
+      ...["today", new Date(Number.NaN), 5].map((lastApplied) => ({ lastApplied })),
+      { appliedHash: 5 },
+    ];
+    const bad = [undefined, null, "state", {}, ...members.map((member) => Object.assign({}, state, member))];
+    for (const value of bad) await failsWith(ValidationError, () => repository.putProvisionerState(value as ProvisionerState));
+    assert.deepEqual(await repository.getProvisionerState(), state);
+  });
+
+  test("refuses a version record that is none", async ({ repository }) => {
+    const before = await repository.getVersionRecord();
+    const bad = [
+      undefined,
+      null,
+      {},
+      { schemaVersion: 1 },
+      { schemaVersion: "1.0.0", lambdaVersion: "x" },
+      { schemaVersion: "1.0.0", updatedBy: 5 },
+    ];
+    for (const value of bad)
+      await failsWith(ValidationError, () => repository.setVersionRecord(value as { schemaVersion: string }), JSON.stringify(value));
+    assert.deepEqual(await repository.getVersionRecord(), before);
+  });
 };
 
 /** A bucket that exists, so that a bad call would have something to spoil. */
@@ -180,4 +251,14 @@ async function prepared(world: World): Promise<unknown> {
   await world.repository.setSystemDefaults([RPM, TPM]);
   await take(world, { rpm: 10, tpm: 10 });
   return footprint(world.repository);
+}
+
+/** Amounts that are `first` when they are read for the first time, and `then` ever after. */
+function fickle(first: Amounts, then: Amounts): Amounts {
+  const amounts = {};
+  for (const name of Object.keys(first)) {
+    let reads = 0;
+    Object.defineProperty(amounts, name, { enumerable: true, get: () => ((reads += 1) === 1 ? first[name] : then[name]) });
+  }
+  return amounts;
 }

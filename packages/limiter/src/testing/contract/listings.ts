@@ -62,6 +62,11 @@ export const listingsTopic: Topic = (test) => {
       await failsWith(ValidationError, () => repository.listEntities({ limit }), `limit ${limit}`);
     for (const cursor of ["nonsense", "", 5 as unknown as string])
       await failsWith(ValidationError, () => repository.listEntities({ cursor }), `cursor ${cursor}`);
+    for (const id of ["key-1", "key-2"]) await repository.createEntity(id);
+    const cursor = (await repository.listEntities({ limit: 1 })).cursor!;
+    await failsWith(ValidationError, () => repository.listEntitiesWithCustomLimits("gpt-4", { cursor }), "another query's");
+    await failsWith(ValidationError, () => repository.getAuditEvents("key-1", { cursor }), "another query's");
+    await failsWith(ValidationError, () => repository.getUsageSnapshots({ entityId: "key-1", cursor }), "another query's");
     await failsWith(ValidationError, () => repository.getUsageSnapshots({}));
     await failsWith(ValidationError, () => repository.getUsageSummary({ entityId: KEY, window: "weekly" as "daily" }));
     await failsWith(ValidationError, () => repository.getUsageSummary({ entityId: KEY, start: new Date(Number.NaN) }));

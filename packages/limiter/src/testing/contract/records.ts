@@ -51,8 +51,10 @@ export const recordsTopic: Topic = (test) => {
     assert.equal((await repository.getProvisionerState()).revision, 0);
   });
 
-  test("what a caller does with an answer does not change what is stored", async ({ repository }) => {
-    await repository.createEntity("key-1", { metadata: { plan: "gold" } });
+  test("what a caller does with an answer does not change what is stored", async ({ repository, clock }) => {
+    spoil(await repository.createEntity("key-1", { metadata: { plan: "gold" } }));
+    await repository.setVersionRecord({ schemaVersion: "1.0.0" });
+    assert.deepEqual((await repository.getEntity("key-1"))?.createdAt, new Date(clock.now()));
     await repository.putProvisionerState({ ...(await repository.getProvisionerState()), managedResources: ["gpt-4"] });
     await repository.registerNamespace("tenant-a");
     await repository.setSystemDefaults([Limit.perMinute("rpm", 10)]);
@@ -60,6 +62,8 @@ export const recordsTopic: Topic = (test) => {
       () => repository.getEntity("key-1"),
       () => repository.getProvisionerState(),
       () => repository.getNamespace("tenant-a"),
+      () => repository.listNamespaces(),
+      () => repository.getVersionRecord(),
       () => repository.getSystemDefaults(),
       async () => (await repository.listEntities()).items,
       async () => (await repository.getAuditEvents("key-1")).items,
@@ -89,9 +93,10 @@ export const recordsTopic: Topic = (test) => {
   });
 };
 
-/** Overwrites whatever can be overwritten in an answer; a frozen one cannot. */
+/** Overwrites whatever can be overwritten in an answer; a frozen one cannot, but a Date in it can. */
 function spoil(answer: unknown): void {
-  if (typeof answer !== "object" || answer === null || answer instanceof Date) return;
+  if (answer instanceof Date) answer.setTime(0);
+  if (typeof answer !== "object" || answer === null) return;
   for (const value of Object.values(answer)) spoil(value);
   if (Object.isFrozen(answer)) return;
   if (Array.isArray(answer)) answer.length = 0;

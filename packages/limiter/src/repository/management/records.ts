@@ -1,0 +1,90 @@
+import { ValidationError } from "../../core/errors.ts";
+import { configResource, entityId, resourceName } from "../../core/identifiers.ts";
+import type { ProvisionerState, VersionRecord } from "../repository.ts";
+import { nowMs, type Context } from "./context.ts";
+
+/** What is stored when nothing is stored. */
+export function noProvisionerState(): ProvisionerState {
+  return {
+    managedSystem: false,
+    managedResources: [],
+    managedEntities: {},
+    lastApplied: undefined,
+    appliedHash: undefined,
+    revision: 0,
+  };
+}
+
+export async function putProvisionerState(context: Context, state: ProvisionerState): Promise<void> {
+  const checked = checkProvisionerState(state);
+  const stored = await context.data.provisioner.put({ ...checked, revision: checked.revision + 1 }, checked.revision);
+  if (stored) return;
+  throw new ValidationError(
+    "revision",
+    state.revision,
+    "somebody else has applied limits since this state was read; read it again and plan anew",
+  );
+}
+
+export async function setVersionRecord(
+  context: Context,
+  record: {
+    readonly schemaVersion: string;
+    readonly lambdaVersion?: string;
+    readonly clientMinVersion?: string;
+    readonly updatedBy?: string;
+  },
+): Promise<void> {
+  checkObject(record, "record");
+  const version: VersionRecord = {
+    schemaVersion: versionText(record.schemaVersion, "schemaVersion"),
+    lambdaVersion: record.lambdaVersion === undefined ? undefined : versionText(record.lambdaVersion, "lambdaVersion"),
+    clientMinVersion: record.clientMinVersion === undefined ? "0.0.0" : versionText(record.clientMinVersion, "clientMinVersion"),
+    updatedAt: new Date(nowMs(context)),
+    updatedBy: optionalText(record.updatedBy, "updatedBy"),
+  };
+  await context.store.versions.put(version);
+}
+
+/** Returns a copy of a state that every store can hold, or throws. */
+function checkProvisionerState(state: ProvisionerState): ProvisionerState {
+  checkObject(state, "state");
+  const { managedSystem, managedResources, managedEntities, lastApplied, appliedHash, revision } = state;
+  if (!Number.isSafeInteger(revision) || revision < 0)
+    throw new ValidationError("revision", revision, "must be the revision that was read");
+  if (typeof managedSystem !== "boolean") throw new ValidationError("managedSystem", managedSystem, "must be true or false");
+  if (lastApplied !== undefined && !(lastApplied instanceof Date && !Number.isNaN(lastApplied.getTime())))
+    throw new ValidationError("lastApplied", lastApplied, "must be a valid Date");
+  checkObject(managedEntities, "managedEntities");
+  const entities = Object.entries(managedEntities).map(([id, resources]) => [
+    entityId(id, "managedEntities"),
+    list(resources, `managedEntities.${id}`).map((resource) => configResource(resource)),
+  ]);
+  return {
+    managedSystem,
+    managedResources: list(managedResources, "managedResources").map((resource) => resourceName(resource, "managedResources")),
+    managedEntities: Object.fromEntries(entities) as ProvisionerState["managedEntities"],
+    lastApplied,
+    appliedHash: optionalText(appliedHash, "appliedHash"),
+    revision,
+  };
+}
+
+function checkObject(value: unknown, field: string): void {
+  if (typeof value !== "object" || value === null || Symbol.iterator in value) throw new ValidationError(field, value, "must be an object");
+}
+
+function list(value: unknown, field: string): readonly unknown[] {
+  if (!Array.isArray(value)) throw new ValidationError(field, value, "must be an array of resource names");
+  return value as readonly unknown[];
+}
+
+function optionalText(value: unknown, field: string): string | undefined {
+  if (value === undefined || typeof value === "string") return value;
+  throw new ValidationError(field, value, "must be a string");
+}
+
+function versionText(value: unknown, field: string): string {
+  if (typeof value === "string" && /^\d+\.\d+\.\d+(?:[-+.][0-9A-Za-z.+-]+)?$/.test(value)) return value;
+  throw new ValidationError(field, value, "must be a version such as 1.2.3");
+}
