@@ -7,23 +7,23 @@
  *   settle    all applied: granted. Otherwise what was applied is given back; a call that was refused by one bucket after another was
  *             taken from is decided once more, one bucket after another, because two such calls could have refused each other
  */
-import { amountOf, checkNames, type Amounts } from "../../core/amounts.ts";
+import { checkNames, type Amounts } from "../../core/amounts.ts";
 import { amountsUnder, fits, isUnder, negated, statusesOf, underPolicy, type Charge, type LimitStatus } from "../../core/decision.ts";
 import { RateLimiterUnavailable, ValidationError } from "../../core/errors.ts";
 import type { Policy } from "../../core/policy.ts";
-import { settlementOf, type TakenPart } from "../../core/settlement.ts";
+import { settlementOf } from "../../core/settlement.ts";
 import type { ConsumeOutcome, ConsumeRequest, Receipt, ResourceAmounts } from "../port.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import type { Clock } from "../system-clock.ts";
 import { imageOf, type BucketImage } from "./bucket-item.ts";
+import { endsOf, type BucketEnd, type ReceiptPart } from "./bucket-ends.ts";
 import { bucketKey, type BucketKey } from "./bucket-key.ts";
-import type { BucketLife, BucketOutcome } from "./bucket-plan.ts";
+import type { BucketOutcome } from "./bucket-plan.ts";
 import type { BucketQueries } from "./bucket-queries.ts";
 import type { BucketWriter } from "./bucket-writer.ts";
 import type { Families } from "./families.ts";
 import type { Asking, BucketImages } from "./images.ts";
 import type { ItemReader } from "./item-reader.ts";
-import { newHistory, type OperationHistory } from "./unresolved.ts";
 
 /** One bucket of a call. */
 interface Target {
@@ -31,21 +31,6 @@ interface Target {
   readonly amounts: Amounts;
   readonly override: boolean;
   policy: Policy;
-}
-
-interface ReceiptPart extends TakenPart {
-  readonly key: BucketKey;
-  readonly grants: number;
-  readonly life: BucketLife;
-}
-
-/** What the end of a lease writes to one bucket. */
-interface BucketEnd {
-  readonly part: ReceiptPart;
-  readonly amounts: Amounts;
-  readonly grants: number;
-  readonly history: OperationHistory;
-  done: boolean;
 }
 
 interface DynamoReceipt extends Receipt {
@@ -311,29 +296,6 @@ function contended({ entityId, resource }: BucketKey): RateLimiterUnavailable {
 
 function isApplied(outcome: PromiseSettledResult<BucketOutcome>): boolean {
   return outcome.status === "fulfilled" && outcome.value.kind === "applied";
-}
-
-/** One write for each bucket, however often the lease took from it. */
-function endsOf(
-  shares: readonly { readonly part: ReceiptPart; readonly amounts: Amounts; readonly grants?: number }[],
-): readonly BucketEnd[] {
-  const byBucket = new Map<string, BucketEnd>();
-  for (const { part, amounts, grants = 0 } of shares) {
-    const held = byBucket.get(part.key.text);
-    byBucket.set(part.key.text, {
-      part: held?.part ?? part,
-      amounts: sumOf(held?.amounts ?? {}, amounts),
-      grants: (held?.grants ?? 0) + grants,
-      history: newHistory(),
-      done: false,
-    });
-  }
-  return [...byBucket.values()];
-}
-
-function sumOf(left: Amounts, right: Amounts): Amounts {
-  const names = new Set([...Object.keys(left), ...Object.keys(right)]);
-  return Object.fromEntries([...names].map((name) => [name, amountOf(left, name) + amountOf(right, name)]));
 }
 
 /** Waits for a write that nobody is told about when the store is away. */
