@@ -108,9 +108,22 @@ export interface StoredConfig {
   readonly settings?: SystemSettings;
 }
 
+/** The system level after a change: what the change leaves open stays as it is stored. */
+export function mergedConfig(stored: StoredConfig, wanted: StoredConfig): StoredConfig {
+  return {
+    limits: wanted.limits ?? stored.limits,
+    settings: {
+      onUnavailable: wanted.settings?.onUnavailable ?? stored.settings?.onUnavailable,
+      auditRetentionDays: wanted.settings?.auditRetentionDays ?? stored.settings?.auditRetentionDays,
+      usageRetentionDays: wanted.settings?.usageRetentionDays ?? stored.settings?.usageRetentionDays,
+    },
+  };
+}
+
 export interface LimitStore {
   /** One answer a key, in order. Reads are consistent: they see every write that ended before. */
   read(keys: readonly ConfigKey[]): MaybePromise<readonly StoredConfig[]>;
+  /** What is `undefined` at the system level keeps its stored value (`mergedConfig`), in the same step: writers set options apart from each other. */
   put(key: ConfigKey, config: StoredConfig, event: AuditEvent): MaybePromise<void>;
   /** Writes the event, and answers true, only when there was something to delete. */
   delete(key: ConfigKey, event: AuditEvent): MaybePromise<boolean>;

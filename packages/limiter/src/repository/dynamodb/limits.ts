@@ -1,8 +1,9 @@
 import type { AuditEvent } from "../../core/audit.ts";
+import { RateLimiterUnavailable } from "../../core/errors.ts";
 import type { ConfigKey } from "../../core/policy.ts";
-import type { Keyed, KeyPage, LimitStore, StoredConfig } from "../store.ts";
-import { Aliases, exists } from "./aliases.ts";
-import { stringOf } from "./attribute-values.ts";
+import { mergedConfig, type Keyed, type KeyPage, type LimitStore, type StoredConfig } from "../store.ts";
+import { Aliases, absent, exists } from "./aliases.ts";
+import { marshalItem, numberOf, stringOf, type AttributeMap } from "./attribute-values.ts";
 import type { DynamoAudit } from "./audit.ts";
 import { keyOf, marshalKey, queryAll, queryPage } from "./batch.ts";
 import { configItem, configOf } from "./config-item.ts";
@@ -25,6 +26,9 @@ const AFTER_RESOURCE = "$";
 
 /** Resources that one namespace may have limits of entities for before the listing stops: a bound for the loop, far beyond use. */
 const MAX_RESOURCES = 100_000;
+
+/** Attempts at merging a change into system defaults that others change at the same time. */
+const MAX_MERGES = 8;
 
 /** Limits of the four levels, one item each. Which levels exist is told by the indexes: no registry, nothing to contend on. */
 export class DynamoLimits implements LimitStore {
@@ -54,8 +58,23 @@ export class DynamoLimits implements LimitStore {
   }
 
   async put(key: ConfigKey, config: StoredConfig, event: AuditEvent): Promise<void> {
+    if (key.level === "system") return this.#mergeSystem(config, event);
     await this.#connection.transact([{ Put: { Item: configItem(this.#namespaceId, key, config) } }, await this.#audit.write(event)]);
-    if (key.level === "system") this.#retention.learn(config.settings);
+  }
+
+  /** Reads, merges, and writes only over what was read: options that others set meanwhile are not lost. */
+  async #mergeSystem(wanted: StoredConfig, event: AuditEvent): Promise<void> {
+    const key: ConfigKey = { level: "system" };
+    for (let attempt = 0; attempt < MAX_MERGES; attempt += 1) {
+      const item = await this.#reader.get(configKey(this.#namespaceId, key));
+      const config = mergedConfig(configOf(key, item), wanted);
+      const put = systemPut(this.#namespaceId, config, item);
+      const { applied } = await this.#connection.transact([{ Put: put }, await this.#audit.write(event)]);
+      if (!applied) continue;
+      this.#retention.learn(config.settings);
+      return;
+    }
+    throw new RateLimiterUnavailable(`The system defaults were changed by others ${MAX_MERGES} times in a row. Try again.`);
   }
 
   async delete(key: ConfigKey, event: AuditEvent): Promise<boolean> {
@@ -97,6 +116,20 @@ export class DynamoLimits implements LimitStore {
     }
     return resources.sort();
   }
+}
+
+/** The system level's new item, over the very item that was read. */
+export function systemPut(ns: string, config: StoredConfig, seen: AttributeMap | undefined): object {
+  const alias = new Aliases();
+  const version = numberOf(seen?.["config_version"]);
+  const Item = { ...configItem(ns, { level: "system" }, config), ...marshalItem({ config_version: (version ?? 0) + 1 }) };
+  return { Item, ConditionExpression: seen === undefined ? absent(alias) : hasVersion(alias, version), ...alias.fields() };
+}
+
+/** Items of other writers may have no version. */
+function hasVersion(alias: Aliases, version: number | undefined): string {
+  const name = alias.name("config_version");
+  return version === undefined ? `attribute_not_exists(${name})` : `${name} = ${alias.value(version)}`;
 }
 
 /** The deletion of what a level stores, if it stores anything. */

@@ -51,15 +51,13 @@ export async function setSystemDefaults(context: Context, limits: readonly Limit
     auditRetentionDays: retentionDays(options.auditRetentionDays, "auditRetentionDays"),
     usageRetentionDays: retentionDays(options.usageRetentionDays, "usageRetentionDays"),
   };
-  const stored = await settingsOf(context);
-  await put(context, { level: "system" }, { limits: checked, settings: merged(stored, settings) }, options);
+  await put(context, { level: "system" }, { limits: checked, settings }, options);
 }
 
 /** Stores what to do when the store cannot be reached, and leaves the rest as it is. */
 export async function setOnUnavailable(context: Context, onUnavailable: OnUnavailable): Promise<void> {
   const settings = { ...NO_SETTINGS, onUnavailable: checkOnUnavailable(onUnavailable) };
-  const [config] = await context.data.limits.read([{ level: "system" }]);
-  await put(context, { level: "system" }, { limits: config?.limits, settings: merged(config?.settings ?? NO_SETTINGS, settings) }, {});
+  await put(context, { level: "system" }, { limits: undefined, settings }, {});
 }
 
 export async function getSystemDefaults(context: Context): Promise<SystemDefaults> {
@@ -109,11 +107,6 @@ async function limitsAt(context: Context, key: ConfigKey): Promise<readonly Limi
   return config?.limits ?? [];
 }
 
-async function settingsOf(context: Context): Promise<SystemSettings> {
-  const [config] = await context.data.limits.read([{ level: "system" }]);
-  return config?.settings ?? NO_SETTINGS;
-}
-
 async function put(
   context: Context,
   key: ConfigKey,
@@ -121,10 +114,10 @@ async function put(
   { principal }: { readonly principal?: string | undefined },
 ): Promise<void> {
   const onUnavailable = config.settings?.onUnavailable;
-  const details = { limits: config.limits ?? [], ...(onUnavailable !== undefined && { onUnavailable }) };
+  const details = { ...(config.limits !== undefined && { limits: config.limits }), ...(onUnavailable !== undefined && { onUnavailable }) };
   await context.data.limits.put(key, config, auditEvent(context, { ...subjectOf(key), action: "limits_set", principal, details }));
   context.policies.evict(key);
-  if (config.settings !== undefined) context.policies.lastOnUnavailable = onUnavailable;
+  if (onUnavailable !== undefined) context.policies.lastOnUnavailable = onUnavailable;
 }
 
 async function remove(context: Context, key: ConfigKey, { principal }: By): Promise<void> {
@@ -136,14 +129,6 @@ async function remove(context: Context, key: ConfigKey, { principal }: By): Prom
 function subjectOf(key: ConfigKey): { readonly entityId: string; readonly resource?: string } {
   if (key.level === "system") return { entityId: SYSTEM_AUDIT_ID };
   return { entityId: key.level === "resource" ? resourceAuditId(key.resource) : key.entityId, resource: key.resource };
-}
-
-function merged(stored: SystemSettings, wanted: SystemSettings): SystemSettings {
-  return {
-    onUnavailable: wanted.onUnavailable ?? stored.onUnavailable,
-    auditRetentionDays: wanted.auditRetentionDays ?? stored.auditRetentionDays,
-    usageRetentionDays: wanted.usageRetentionDays ?? stored.usageRetentionDays,
-  };
 }
 
 function retentionDays(value: unknown, field: string): number | undefined {

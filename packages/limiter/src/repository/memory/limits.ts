@@ -1,7 +1,7 @@
 import type { AuditEvent } from "../../core/audit.ts";
 import type { Limit } from "../../core/limit.ts";
 import type { ConfigKey } from "../../core/policy.ts";
-import type { Keyed, KeyPage, LimitStore, StoredConfig, SystemSettings } from "../store.ts";
+import { mergedConfig, type Keyed, type KeyPage, type LimitStore, type StoredConfig, type SystemSettings } from "../store.ts";
 import type { MemoryAudit } from "./audit.ts";
 import { sortedPage } from "./sorted-page.ts";
 
@@ -28,7 +28,7 @@ export class MemoryLimits implements LimitStore {
   }
 
   put(key: ConfigKey, config: StoredConfig, event: AuditEvent): void {
-    if (key.level === "system") this.#system = config;
+    if (key.level === "system") this.#system = mergedConfig(this.#system, config);
     else if (config.limits === undefined) return;
     else if (key.level === "resource") this.#resources.set(key.resource, config.limits);
     else this.#ofResource(key.resource).set(key.entityId, config.limits);

@@ -1,7 +1,7 @@
 import type { AuditEvent } from "../../core/audit.ts";
 import type { ConfigKey } from "../../core/policy.ts";
 import type { MaybePromise } from "../port.ts";
-import type { Keyed, KeyPage, LimitStore, StoredConfig, SystemSettings } from "../store.ts";
+import { mergedConfig, type Keyed, type KeyPage, type LimitStore, type StoredConfig, type SystemSettings } from "../store.ts";
 import { insertEvent } from "./audit.ts";
 import type { Row } from "./connection.ts";
 import { limitsText, parseLimits } from "./limit-texts.ts";
@@ -29,11 +29,12 @@ export class SqliteLimits implements LimitStore {
     return keys.map((key) => configOf(key, connection.row(GET, namespaceId, ...placeOf(key))));
   }
 
-  async put(key: ConfigKey, { limits, settings }: StoredConfig, event: AuditEvent): Promise<void> {
-    if (limits === undefined && key.level !== "system") return;
+  async put(key: ConfigKey, wanted: StoredConfig, event: AuditEvent): Promise<void> {
+    if (wanted.limits === undefined && key.level !== "system") return;
     const { connection, transactions, namespaceId, config } = this.#namespace;
-    const values = [limits === undefined ? null : limitsText(limits), settings === undefined ? null : JSON.stringify(settings)];
     const version = await transactions.alone(() => {
+      const { limits, settings } = key.level === "system" ? mergedConfig(this.readNow([key])[0]!, wanted) : wanted;
+      const values = [limits === undefined ? null : limitsText(limits), settings === undefined ? null : JSON.stringify(settings)];
       connection.run(PUT, namespaceId, ...placeOf(key), ...values);
       insertEvent(connection, namespaceId, event);
       return config.move();

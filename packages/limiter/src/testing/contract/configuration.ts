@@ -47,6 +47,20 @@ export const configurationTopic: Topic = (test) => {
     assert.deepEqual(await repository.getLimits(KEY), [RPM], "a second set replaces the whole list");
   });
 
+  test("options of the system defaults that are set at the same time are all kept", async ({ repository }) => {
+    await Promise.all([
+      repository.setSystemDefaults([RPM], { onUnavailable: "allow" }),
+      repository.setSystemDefaults([RPM], { auditRetentionDays: 30 }),
+      repository.setSystemDefaults([RPM], { usageRetentionDays: 7 }),
+    ]);
+    assert.deepEqual(await repository.getSystemDefaults(), {
+      limits: [RPM],
+      onUnavailable: "allow",
+      auditRetentionDays: 30,
+      usageRetentionDays: 7,
+    });
+  });
+
   test("an omitted option of the system defaults keeps its stored value", async ({ repository }) => {
     assert.deepEqual(await repository.getSystemDefaults(), {
       limits: [],
