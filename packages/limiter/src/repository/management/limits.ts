@@ -57,6 +57,8 @@ export async function setSystemDefaults(context: Context, limits: readonly Limit
 /** Stores what to do when the store cannot be reached, and leaves the rest as it is. */
 export async function setOnUnavailable(context: Context, onUnavailable: OnUnavailable): Promise<void> {
   const settings = { ...NO_SETTINGS, onUnavailable: checkOnUnavailable(onUnavailable) };
+  // Programs ask for the same with every start, or with every request: only a change is one.
+  if ((await getSystemDefaults(context)).onUnavailable === onUnavailable) return;
   await put(context, { level: "system" }, { limits: undefined, settings }, {});
 }
 
