@@ -58,8 +58,9 @@ export async function setSystemDefaults(context: Context, limits: readonly Limit
 export async function setOnUnavailable(context: Context, onUnavailable: OnUnavailable): Promise<void> {
   const settings = { ...NO_SETTINGS, onUnavailable: checkOnUnavailable(onUnavailable) };
   // Programs ask for the same with every start, or with every request: only a change is one.
-  if ((await getSystemDefaults(context)).onUnavailable === onUnavailable) return;
-  await put(context, { level: "system" }, { limits: undefined, settings }, {});
+  const isStored = (await getSystemDefaults(context)).onUnavailable === onUnavailable;
+  if (isStored) context.policies.lastOnUnavailable = onUnavailable;
+  else await put(context, { level: "system" }, { limits: undefined, settings }, {});
 }
 
 export async function getSystemDefaults(context: Context): Promise<SystemDefaults> {
