@@ -8,6 +8,9 @@ import { parseArgs } from "node:util";
 import { DynamoRepository } from "zae-limiter/dynamodb";
 import { ENTITY, LIMIT, type Report } from "./worker.ts";
 
+/** A rounded clock may add what these milliseconds earn, once. */
+const LARGEST_TICK_MS = 100;
+
 const { values } = parseArgs({
   options: {
     endpoint: { type: "string" },
@@ -41,7 +44,7 @@ async function verify(): Promise<void> {
   const elapsedMs = Date.now() - Math.min(...reports.map(({ firstMs }) => firstMs));
   // Debt was taken by settlements, which may; everything else has to fit what the bucket held and earned.
   const debt = Math.max(0, -(bucket?.tokensMilli ?? 0)) / 1000;
-  const bound = LIMIT.capacity + (LIMIT.refillAmount * elapsedMs) / (LIMIT.refillPeriodSeconds * 1000) + debt;
+  const bound = LIMIT.capacity + (LIMIT.refillAmount * (elapsedMs + LARGEST_TICK_MS)) / (LIMIT.refillPeriodSeconds * 1000) + debt;
   const problems = [
     ...(stored < consumed || stored > consumed + unknown ? [`${stored} stored, ${consumed} answered and ${unknown} unknown`] : []),
     ...(stored > bound ? [`${stored} consumed of at most ${bound}`] : []),

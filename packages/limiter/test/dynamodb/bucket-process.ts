@@ -40,7 +40,7 @@ export function bucketProcess(options: {
   const connection = new Connection({ transport, tableName, clock, random, requestTimeoutMs: 2000, maxAttempts: 3 });
   const policies = new PolicyCache({ read: async (keys) => keys.map(config), nowMs: () => clock.now(), ttlMs: cacheTtlMs });
   const images = new BucketImages();
-  const writer = new BucketWriter({ connection, images, ids: new OperationIds(random), ttlMultiplier: 7 });
+  const writer = new BucketWriter({ connection, images, ids: new OperationIds(random), ttlMultiplier: 7, largestTickMs: 1 });
   const parentOf = (entityId: string): string | undefined => options.parents?.[entityId];
   const families = new Families({
     read: async (id) => ({

@@ -32,8 +32,7 @@ describeWithEngine("the page on cost", (engine) => {
     const clock = new ManualClock(START_MS);
     const stack = freshTableName();
     const account = await open({ clock, stack });
-    const { repository, limiter } = account;
-    const row: Account["row"] = (...values) => account.row(...values);
+    const { repository, limiter, row } = account;
     await repository.setSystemDefaults(NAMES.slice(0, 6).map((name) => Limit.perMinute(name, 1_000_000)));
     await repository.createEntity("parent-0123456789abc");
     await repository.createEntity("child-0123456789abcd", { parentId: "parent-0123456789abc", cascade: true });
@@ -75,17 +74,17 @@ describeWithEngine("the page on cost", (engine) => {
     await other.limiter.acquire({ entityId: "entity-0123456789abc", resource: RESOURCE, consume: six });
     rows.push(await row("acquire after another process refilled the bucket", () => acquire("entity-0123456789abc")));
     const tooMuch = { consume: { tpmx: 1_000_001 } };
-    const refused = async (whose: Account): Promise<void> =>
-      expect(whose.limiter.acquire({ entityId: "entity-0123456789abc", resource: RESOURCE, ...tooMuch })).rejects.toThrow(
-        RateLimitExceeded,
-      );
+    const refused = async (by: Account): Promise<void> =>
+      expect(by.limiter.acquire({ entityId: "entity-0123456789abc", resource: RESOURCE, ...tooMuch })).rejects.toThrow(RateLimitExceeded);
     rows.push(await row("refusal", () => refused(account)));
     const remembering = await open({ clock, stack, refusalMemoryMs: 1000 });
     await refused(remembering);
     rows.push(await remembering.row("refusal from memory (`refusalMemoryMs`)", () => refused(remembering)));
     rows.push(await row("`available`", () => limiter.available("entity-0123456789abc", RESOURCE)));
     rows.push(await row("`available` with a parent", () => limiter.available("child-0123456789abcd", RESOURCE)));
-    expectOnPage(["operation", "requests", "round trips", "WCU", "of it indexes", "RCU"], rows);
+    // DynamoDB Local bills no read of an item that is not there; AWS does.
+    const compared = engine().name === "dynamodb-local" ? 5 : 6;
+    expectOnPage(["operation", "requests", "round trips", "WCU", "of it indexes", "RCU"], rows, compared);
   });
 
   it("tells how large items are", async () => {
@@ -128,7 +127,7 @@ interface Account {
   readonly limiter: RateLimiter;
   readonly transport: MeteredTransport;
   /** What one operation cost, as a row of the page. */
-  row(operation: string, work: () => Promise<unknown>): Promise<string[]>;
+  readonly row: (operation: string, work: () => Promise<unknown>) => Promise<string[]>;
 }
 
 async function openAccount(engine: Engine, options: DynamoOptions): Promise<Account> {
@@ -155,7 +154,7 @@ async function openAccount(engine: Engine, options: DynamoOptions): Promise<Acco
 }
 
 /** The formatter may pad cells, so their texts are compared. */
-function expectOnPage(header: readonly string[], rows: readonly (readonly string[])[]): void {
+function expectOnPage(header: readonly string[], rows: readonly (readonly string[])[], compared = header.length): void {
   const lines = page.split("\n").map((line) =>
     line
       .split("|")
@@ -167,5 +166,6 @@ function expectOnPage(header: readonly string[], rows: readonly (readonly string
     start,
     `no table with ${header.join(", ")}; it must be:\n${[header, header.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n")}`,
   ).toBeGreaterThan(0);
-  expect(lines.slice(start + 2, start + 2 + rows.length)).toEqual(rows);
+  const shown = lines.slice(start + 2, start + 2 + rows.length);
+  expect(shown.map((cells) => cells.slice(0, compared))).toEqual(rows.map((cells) => cells.slice(0, compared)));
 }

@@ -11,8 +11,9 @@ type BucketStates = Awaited<ReturnType<Repository["getBuckets"]>>;
 export async function compareBuckets(client: Client, oracle: Oracle, entityIds: readonly string[]): Promise<number> {
   const nowMs = client.now();
   let debts = 0;
-  for (const entityId of entityIds) {
-    const states = await client.repository.getBuckets(entityId);
+  const stored = await Promise.all(entityIds.map(async (entityId) => client.repository.getBuckets(entityId)));
+  for (const [index, entityId] of entityIds.entries()) {
+    const states = stored[index]!;
     let expected = 0;
     for (const resource of RESOURCES) {
       const bucket = oracle.bucket(entityId, resource);

@@ -10,6 +10,7 @@ import { bucketAttributes, slotAttribute, type BucketImage } from "./bucket-item
 import { keyAttributes, type BucketKey } from "./bucket-key.ts";
 import { expiry, updateOf, type BucketChange, type OperationMark } from "./expressions.ts";
 import type { OperationIds } from "./operation-ids.ts";
+import { tickedMs } from "./tick.ts";
 import type { OperationHistory } from "./unresolved.ts";
 
 /** What is to be done to a bucket. */
@@ -36,11 +37,8 @@ export interface BucketLife {
   readonly expiredBySeconds: number | undefined;
 }
 
-/** Applied, or refused with the bucket that refused; `gone` when there is no bucket to write to. */
-export type BucketOutcome =
-  | { readonly kind: "applied" }
-  | { readonly kind: "refused"; readonly bucket: Bucket }
-  | { readonly kind: "gone" };
+/** Applied, or refused as of a time; `gone` when there is no bucket to write to. */
+export type BucketOutcome = { readonly kind: "applied" } | { readonly kind: "refused"; readonly atMs: number } | { readonly kind: "gone" };
 
 /** A call to send, and what it means when it is applied. */
 export interface SentPlan {
@@ -62,6 +60,8 @@ export interface PlanRequest {
   readonly policy: Policy;
   readonly image: BucketImage | undefined;
   readonly nowMs: number;
+  /** What `nowMs` is rounded to, so that processes that share a bucket seldom move its stamp. */
+  readonly tickMs: number;
   readonly ids: OperationIds;
   /** A write of this process to the bucket that got no answer. */
   readonly pending: OperationMark | undefined;
@@ -80,10 +80,18 @@ export function planWrite(request: PlanRequest): Plan {
   }
   if (intent.life !== undefined && intent.life.creation !== image.creation && !outlived(request))
     return { kind: "nothing", outcome: { kind: "gone" } };
-  if (intent.kind !== "take") return sendUpdate(request, image, image.bucket.limits);
+  if (intent.kind !== "take") return sendUpdate(ticked(request, image), image, image.bucket.limits);
   const bucket = underPolicy(image.bucket, policy, nowMs);
-  if (!holds(request, bucket)) return { kind: "nothing", outcome: { kind: "refused", bucket } };
-  return sendUpdate(request, image, isUnder(image.bucket, policy) ? image.bucket.limits : bucket.limits);
+  if (!holds(request, bucket)) return { kind: "nothing", outcome: { kind: "refused", atMs: nowMs } };
+  if (!isUnder(image.bucket, policy)) return sendUpdate(request, image, bucket.limits);
+  // Whether it is refused was decided by the exact time, so what only fits by that is taken by that.
+  const rounded = ticked(request, image);
+  return sendUpdate(holds(rounded, bucket) ? rounded : request, image, image.bucket.limits);
+}
+
+function ticked(request: PlanRequest, { bucket }: BucketImage): PlanRequest {
+  const { nowMs, tickMs } = request;
+  return tickMs === 1 ? request : { ...request, nowMs: tickedMs(nowMs, tickMs, bucket.limits) };
 }
 
 /** Whether two buckets have the same limits, the hidden ones included. A refusal that changes none of them would be billed for nothing. */
@@ -129,7 +137,7 @@ function planCreation(request: PlanRequest): Plan {
   const { key, intent, policy, nowMs, ids, pending, writeUnits } = request;
   if (intent.kind === "give" || (intent.kind === "charge" && !outlived(request))) return { kind: "nothing", outcome: { kind: "gone" } };
   const full = fullBucket(policy.bucketLimits, nowMs);
-  if (intent.kind === "take" && !holds(request, full)) return { kind: "nothing", outcome: { kind: "refused", bucket: full } };
+  if (intent.kind === "take" && !holds(request, full)) return { kind: "nothing", outcome: { kind: "refused", atMs: nowMs } };
   const bucket = apply(full, costsMilli(full, intent.amounts), nowMs);
   const multiplier = multiplierOf(request);
   const afterMilli = bucket.limits.map((_, index) => storedMilli(bucket, index));

@@ -54,6 +54,9 @@ interface DynamoReceipt extends Receipt {
   ends: readonly BucketEnd[] | undefined;
 }
 
+/** Granted, or refused as of a time; `halfTaken` when another bucket had granted, which was given back. */
+type Verdict = "granted" | { readonly refusedAtMs: number; readonly halfTaken: boolean };
+
 interface Surroundings {
   readonly namespaceId: string;
   readonly policies: PolicySource;
@@ -69,7 +72,7 @@ interface Surroundings {
   readonly onRefusalFromMemory: () => void;
 }
 
-/** Decisions that one call may get when it is refused by what has changed a moment later. */
+/** Decisions that one call may get when the images that refused it have changed before it could be told. */
 const MAX_ROUNDS = 5;
 
 /** Buckets of one namespace on DynamoDB. */
@@ -83,10 +86,12 @@ export class DynamoBuckets implements BucketStore {
   async consume(request: ConsumeRequest, extending?: Receipt): Promise<ConsumeOutcome> {
     const targets = await this.#prepare(request);
     const grants = extending === undefined ? 1 : 0;
-    for (let round = 1; !(await this.#decide(targets, grants)); round += 1) {
-      const statuses = this.#statuses(targets);
+    for (let round = 1; ; round += 1) {
+      const verdict = await this.#decide(targets, grants);
+      if (verdict === "granted") break;
+      const statuses = this.#statuses(targets, verdict.refusedAtMs);
       if (statuses.some(({ exceeded }) => exceeded)) return this.#refuse(targets, statuses);
-      // Since it was refused, a millisecond has passed or somebody has given back: now it fits.
+      // Since it was refused, another call of this process has given back: it may fit now.
       if (round === MAX_ROUNDS) throw contended(targets[0]!.key);
     }
     const receipt = (extending ?? { parts: [], ends: undefined }) as DynamoReceipt;
@@ -114,7 +119,7 @@ export class DynamoBuckets implements BucketStore {
     const { order } = this.#asking();
     const targets = await this.#prepare(request);
     if (targets.some((target) => (this.#asOf(target)?.order ?? 0) < order)) await this.#readAll(targets);
-    return this.#statuses(targets);
+    return this.#statuses(targets, this.#nowMs());
   }
 
   async ofEntity(entityId: string, resource: string | undefined): Promise<readonly StoredBucket[]> {
@@ -125,11 +130,11 @@ export class DynamoBuckets implements BucketStore {
     return this.#surroundings.queries.ofResource(resource);
   }
 
-  /** Whether the call was granted. */
-  async #decide(targets: readonly Target[], grants: number): Promise<boolean> {
-    if (!this.#fits(targets) && (await this.#isRefused(targets))) return false;
-    const outcome = await this.#takeAll(targets, grants, "together");
-    return (outcome === "half refused" ? await this.#takeAll(targets, grants, "in sequence") : outcome) === "granted";
+  async #decide(targets: readonly Target[], grants: number): Promise<Verdict> {
+    const refusedAtMs = this.#fits(targets, this.#nowMs()) ? undefined : await this.#refusedAtMs(targets);
+    if (refusedAtMs !== undefined) return { refusedAtMs, halfTaken: false };
+    const verdict = await this.#takeAll(targets, grants, "together");
+    return verdict !== "granted" && verdict.halfTaken ? this.#takeAll(targets, grants, "in sequence") : verdict;
   }
 
   /** Every bucket that a call takes from: for each resource the entity's, then its parent's. */
@@ -196,23 +201,22 @@ export class DynamoBuckets implements BucketStore {
     }));
   }
 
-  #fits(targets: readonly Target[]): boolean {
-    const nowMs = this.#nowMs();
+  #fits(targets: readonly Target[], nowMs: number): boolean {
     return fits(this.#charges(targets, nowMs), nowMs);
   }
 
-  #statuses(targets: readonly Target[]): readonly LimitStatus[] {
-    const nowMs = this.#nowMs();
+  #statuses(targets: readonly Target[], nowMs: number): readonly LimitStatus[] {
     return statusesOf(this.#charges(targets, nowMs), nowMs);
   }
 
-  /** Whether the table says so too, when the images are not fresh. */
-  async #isRefused(targets: readonly Target[]): Promise<boolean> {
+  /** When the table says so too, where the images are not fresh; undefined when it fits after all. */
+  async #refusedAtMs(targets: readonly Target[]): Promise<number | undefined> {
     const { refusalMemoryMs, onRefusalFromMemory, clock } = this.#surroundings;
     const freshMs = clock.now() - refusalMemoryMs;
     if (targets.every((target) => (this.#asOf(target)?.ms ?? -Infinity) > freshMs)) onRefusalFromMemory();
     else await this.#readAll(targets);
-    return !this.#fits(targets);
+    const nowMs = this.#nowMs();
+    return this.#fits(targets, nowMs) ? undefined : nowMs;
   }
 
   /** Refuses, and writes limits that have changed: see `afterRefusal`. */
@@ -231,11 +235,7 @@ export class DynamoBuckets implements BucketStore {
     await unlessUnavailable(this.#surroundings.writer.write(target.key, { kind: "adopt", amounts: {}, grants: 0, policy }));
   }
 
-  async #takeAll(
-    targets: readonly Target[],
-    grants: number,
-    how: "together" | "in sequence",
-  ): Promise<"granted" | "refused" | "half refused"> {
+  async #takeAll(targets: readonly Target[], grants: number, how: "together" | "in sequence"): Promise<Verdict> {
     const outcomes: PromiseSettledResult<BucketOutcome>[] = [];
     if (how === "together") outcomes.push(...(await Promise.allSettled(targets.map((target) => this.#take(target, grants)))));
     else
@@ -246,7 +246,10 @@ export class DynamoBuckets implements BucketStore {
     await Promise.all(taken.map((target) => this.#compensate(target, grants)));
     const failed = outcomes.find((outcome) => outcome.status === "rejected");
     if (failed !== undefined) throw failed.reason;
-    return taken.length > 0 ? "half refused" : "refused";
+    const refused = outcomes.flatMap((outcome) =>
+      outcome.status === "fulfilled" && outcome.value.kind === "refused" ? [outcome.value] : [],
+    );
+    return { refusedAtMs: refused[0]?.atMs ?? this.#nowMs(), halfTaken: taken.length > 0 };
   }
 
   #take(target: Target, grants: number): Promise<BucketOutcome> {

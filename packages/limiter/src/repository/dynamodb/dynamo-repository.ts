@@ -14,6 +14,7 @@ import { assertCompatible, SCHEMA_VERSION } from "./schema-version.ts";
 import { ServerClock } from "./server-clock.ts";
 import { sdkTransport, wrappedClient, type SdkConnection, type SdkOptions } from "./sdk-transport.ts";
 import { createTable, deleteTable } from "./table.ts";
+import { LARGEST_TICK_MS } from "./tick.ts";
 import { MeteredTransport, type DynamoTransport } from "./transport.ts";
 
 const DEFAULT_CACHE_TTL_MS = 60_000;
@@ -73,7 +74,10 @@ export class DynamoRepository extends StoreRepository {
     const random = options.random ?? systemRandom;
     const { requestTimeoutMs, maxAttempts } = resolved;
     const connection = new Connection({ transport: meter, tableName: resolved.stackName, clock, random, requestTimeoutMs, maxAttempts });
-    const store = new DynamoStore({ ...resolved, connection, meter, cacheTtlMs: options.configCacheTtlMs ?? DEFAULT_CACHE_TTL_MS });
+    // Nor is it rounded: whoever moves a clock by hand expects every millisecond to count.
+    const largestTickMs = options.clock === undefined ? LARGEST_TICK_MS : 1;
+    const cacheTtlMs = options.configCacheTtlMs ?? DEFAULT_CACHE_TTL_MS;
+    const store = new DynamoStore({ ...resolved, connection, meter, cacheTtlMs, largestTickMs });
     try {
       const nowMs = Math.floor(clock.now());
       if (resolved.provisioning === "table") await prepareTable(connection, store, resolved, nowMs);

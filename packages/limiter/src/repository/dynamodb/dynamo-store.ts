@@ -28,6 +28,7 @@ export interface DynamoStoreOptions {
   /** How long what was read of configuration, entities and namespaces is believed. */
   readonly cacheTtlMs: number;
   readonly bucketTtlMultiplier: number;
+  readonly largestTickMs: number;
   readonly refusalMemoryMs: number;
   readonly stream: boolean;
 }
@@ -129,10 +130,10 @@ export class DynamoStore implements Store {
     readonly families: Families;
     readonly images: BucketImages;
   }): DynamoBuckets {
-    const { connection, bucketTtlMultiplier, refusalMemoryMs } = this.#options;
+    const { connection, bucketTtlMultiplier, largestTickMs, refusalMemoryMs } = this.#options;
     const { namespaceId, images } = parts;
     const ttlMultiplier = this.#ttlMultipliers.get(namespaceId) ?? bucketTtlMultiplier;
-    const writer = new BucketWriter({ connection, images, ids: this.#ids, ttlMultiplier });
+    const writer = new BucketWriter({ connection, images, ids: this.#ids, ttlMultiplier, largestTickMs });
     this.#writers.push(writer);
     const guard = this.#guard(namespaceId);
     return new DynamoBuckets({

@@ -22,6 +22,8 @@ export interface Remembered {
   failedUnits: number;
   /** The version of the item whose policy was compared with the stored configuration. */
   comparedVersion: number | undefined;
+  /** What the clock is rounded to for this bucket; see tick.ts. */
+  tickMs: number;
   /** Writes that got no answer, until a later one tells. */
   unresolved: readonly Unresolved[];
   /** The end of the queue of writes to this bucket. */
@@ -54,6 +56,7 @@ export class BucketImages {
       asOf: NEVER_ASKED,
       failedUnits: 0,
       comparedVersion: undefined,
+      tickMs: 1,
       unresolved: [],
       tail: Promise.resolve(),
       waiting: 0,
