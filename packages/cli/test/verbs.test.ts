@@ -87,6 +87,7 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
       ]);
       expect(await answerOf("entity list-resources", here)).toContain("gpt-4");
       expect(await answerOf("entity list --with-custom-limits gpt-4", here)).toEqual({ items: ["key-1"] });
+      expect((await run("entity list --with-custom-limits gpt-5")).stdout).toBe("No entity has limits of its own for gpt-5.\n");
       await run("entity delete-limits key-1 -r gpt-4 -y");
       expect(await repository.getLimits("key-1", { resource: "gpt-4" })).toEqual([]);
       expect(await repository.getLimits("key-1")).toHaveLength(2);

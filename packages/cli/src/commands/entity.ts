@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { EntityNotFoundError, type Entity, type Repository } from "zae-limiter";
+import { EntityNotFoundError, type Entity, type Page, type Repository } from "zae-limiter";
 import { metadataArgument } from "../arguments.ts";
 import { nearest } from "../nearest.ts";
 import type { Colours } from "../output/colours.ts";
@@ -83,15 +83,7 @@ export function addEntityCommands(program: Command, runner: Runner): Command {
         const { withCustomLimits: resource } = options;
         if (resource !== undefined) {
           const ids = await follow(options, (paging) => repository.listEntitiesWithCustomLimits(resource, paging));
-          screen.show(
-            ids,
-            () =>
-              tableText(
-                ["Entity"],
-                ids.items.map((id) => [id]),
-                screen.colours,
-              ) + moreText(ids),
-          );
+          screen.show(ids, () => idsText(ids, `No entity has limits of its own for ${resource}.\n`, screen.colours));
           return;
         }
         const page = await follow(options, (paging) => repository.listEntities(paging));
@@ -100,6 +92,12 @@ export function addEntityCommands(program: Command, runner: Runner): Command {
       }),
     );
   return entity;
+}
+
+function idsText(ids: Page<string>, none: string, colours: Colours): string {
+  if (ids.items.length === 0) return none;
+  const rows = ids.items.map((id) => [id]);
+  return tableText(["Entity"], rows, colours) + moreText(ids);
 }
 
 interface CreateOptions {

@@ -1,4 +1,4 @@
-import { Limit, RateLimiter, RateLimitExceeded } from "zae-limiter";
+import { Limit, RateLimiter, RateLimitExceeded, ValidationError } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";
 import { ManualClock } from "zae-limiter/testing";
 import { expect, it } from "vitest";
@@ -55,4 +55,15 @@ it("gives back what it took although the caller has changed its request since", 
   expect(lease.consumed).toEqual({ rpm: 1 });
   await lease.rollback();
   expect(await limiter.available("e", "r")).toEqual({ rpm: 5 });
+});
+
+it("refuses a repository, a callback and work that are none, before anything is taken", async () => {
+  const repository = new MemoryRepository();
+  await repository.setSystemDefaults([Limit.perMinute("rpm", 10)]);
+  for (const options of [undefined, {}, { repository: {} }, { repository, onSettlementFailed: "log" }])
+    expect(() => new RateLimiter(options as never)).toThrow(ValidationError);
+  const limiter = new RateLimiter({ repository });
+  const call = { entityId: "e", resource: "r", consume: { rpm: 1 } };
+  await expect(limiter.acquire(call, "work" as never)).rejects.toThrow(ValidationError);
+  expect(await repository.getBuckets("e")).toEqual([]);
 });

@@ -1,6 +1,6 @@
 import type { Amounts } from "../core/amounts.ts";
 import type { LimitStatus } from "../core/decision.ts";
-import { RateLimiterUnavailable } from "../core/errors.ts";
+import { RateLimiterUnavailable, ValidationError } from "../core/errors.ts";
 import type { Limit } from "../core/limit.ts";
 import type { OnUnavailable } from "../core/policy.ts";
 import { RateLimitExceeded } from "../core/refusal.ts";
@@ -54,6 +54,10 @@ export class RateLimiter implements AsyncDisposable {
   #closed = false;
 
   constructor(options: RateLimiterOptions) {
+    if (typeof options?.repository?.consume !== "function")
+      throw new ValidationError("repository", options?.repository, "must be a repository, such as new MemoryRepository()");
+    if (options.onSettlementFailed !== undefined && typeof options.onSettlementFailed !== "function")
+      throw new ValidationError("onSettlementFailed", options.onSettlementFailed, "must be a function");
     this.#repository = options.repository;
     this.#onUnavailable = options.onUnavailable === undefined ? undefined : checkOnUnavailable(options.onUnavailable);
     this.#waiting = new WaitingRoom(options.repository.clock);
@@ -69,7 +73,9 @@ export class RateLimiter implements AsyncDisposable {
   /** Takes. For `await using`: the end of the block gives everything back unless the lease was committed. */
   acquire(request: AcquireRequest): Promise<Lease>;
   acquire<T>(request: AcquireRequest, work?: (lease: Lease) => T | PromiseLike<T>): Promise<T | Lease> {
-    return work === undefined ? this.#lease(request) : this.#during(request, work);
+    if (work === undefined) return this.#lease(request);
+    if (typeof work !== "function") return Promise.reject(new ValidationError("work", work, "must be a function that takes the lease"));
+    return this.#during(request, work);
   }
 
   /** Takes, and answers a refusal as a value. */

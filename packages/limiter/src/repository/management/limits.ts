@@ -57,7 +57,10 @@ export async function setSystemDefaults(context: Context, limits: readonly Limit
 /** Stores what to do when the store cannot be reached, and leaves the rest as it is. */
 export async function setOnUnavailable(context: Context, onUnavailable: OnUnavailable): Promise<void> {
   const settings = { ...NO_SETTINGS, onUnavailable: checkOnUnavailable(onUnavailable) };
-  await put(context, { level: "system" }, { limits: undefined, settings }, {});
+  // Programs ask for the same with every start, or with every request: only a change is one.
+  const isStored = (await getSystemDefaults(context)).onUnavailable === onUnavailable;
+  if (isStored) context.policies.lastOnUnavailable = onUnavailable;
+  else await put(context, { level: "system" }, { limits: undefined, settings }, {});
 }
 
 export async function getSystemDefaults(context: Context): Promise<SystemDefaults> {

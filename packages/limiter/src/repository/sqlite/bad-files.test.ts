@@ -19,14 +19,16 @@ async function open(path: string, options?: SqliteOptions): Promise<SqliteReposi
   return closeLater(await SqliteRepository.open(path, options));
 }
 
-it("refuses a file that is not a database, and leaves it as it is", async () => {
-  const path = temporaryFile();
-  const text = "This is a letter, not a database. ".repeat(200);
-  writeFileSync(path, text);
-  await expect(SqliteRepository.open(path)).rejects.toThrow(ValidationError);
-  await expect(SqliteRepository.open(path)).rejects.toThrow(/not a SQLite database/);
-  expect(readFileSync(path, "utf8")).toBe(text);
-});
+it.each(["This is a letter, not a database. ".repeat(200), "short", "1"])(
+  "refuses a file that is not a database, and leaves it as it is",
+  async (text) => {
+    const path = temporaryFile();
+    writeFileSync(path, text);
+    await expect(SqliteRepository.open(path)).rejects.toThrow(ValidationError);
+    await expect(SqliteRepository.open(path)).rejects.toThrow(/not a SQLite database/);
+    expect(readFileSync(path, "utf8")).toBe(text);
+  },
+);
 
 it("refuses the database of another application, and creates nothing in it", async () => {
   const path = temporaryFile();

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { relative } from "node:path";
 import { Limit, openRepository, RateLimiter, RateLimitExceeded } from "zae-limiter";
 import { SqliteRepository, type SqliteOptions } from "zae-limiter/sqlite";
-import { ManualClock } from "zae-limiter/testing";
+import { faultyRepository, ManualClock } from "zae-limiter/testing";
 import { expect, it } from "vitest";
 import { closeLater, otherConnection, temporaryFile } from "../../../test/temporary-file.ts";
 
@@ -240,6 +240,16 @@ it("opens by URL, relative and absolute, and names the known schemes for an unkn
   await expect(openRepository("sqlite:")).rejects.toMatchObject({ code: "ERR_LIMITER_VALIDATION", field: "url" });
   await expect(openRepository("sqlite://host/limits.db")).rejects.toMatchObject({ code: "ERR_LIMITER_VALIDATION", field: "url" });
   await expect(openRepository("mysql://host")).rejects.toThrow(/memory:, sqlite:/);
+});
+
+it("knows what to do without the store when a scope asks for what is already stored", async () => {
+  const path = temporaryFile();
+  const first = await open(path);
+  await first.registerNamespace("tenant-a");
+  await first.namespace("tenant-a", { onUnavailable: "allow" });
+  const scoped = await (await open(path)).namespace("tenant-a", { onUnavailable: "allow" });
+  const limiter = new RateLimiter({ repository: faultyRepository(scoped, () => "error-before") });
+  expect((await limiter.acquire(CALL)).degraded).toBe(true);
 });
 
 it("works in memory alone, for tests of applications", async () => {

@@ -97,6 +97,8 @@ function checkPath(path: unknown): string {
     throw new InfrastructureNotFoundError(`The folder ${folder} of the database does not exist. Create it first.`);
   const found = lookAt(file);
   if (found?.isDirectory()) throw new ValidationError("path", path, "is a folder, not a file");
+  // SQLite takes a file of one byte for an empty one, and would write over it.
+  if (found?.size === 1) throw new ValidationError("path", path, "the file is not a SQLite database; choose another path");
   // The WAL lies beside the file, so the folder has to be writable too. SQLite itself would only say that it cannot open something.
   for (const place of found === undefined ? [folder] : [folder, file]) checkWritable(place);
   return file;

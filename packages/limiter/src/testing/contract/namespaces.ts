@@ -85,6 +85,9 @@ export const namespacesTopic: Topic = (test) => {
     const tenant = await repository.namespace("tenant-a", { onUnavailable: "allow" });
     const stored = await tenant.getSystemDefaults();
     assert.deepEqual([stored.limits, stored.onUnavailable, stored.usageRetentionDays], [[RPM], "allow", 5]);
+    const recorded = (await tenant.getAuditEvents("$SYSTEM")).items.length;
+    await repository.namespace("tenant-a", { onUnavailable: "allow" });
+    assert.equal((await tenant.getAuditEvents("$SYSTEM")).items.length, recorded, "the same again is no change");
     await failsWith(ValidationError, () => repository.namespace("tenant-a", { onUnavailable: "perhaps" as "allow" }));
   });
 
