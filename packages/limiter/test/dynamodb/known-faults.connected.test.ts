@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { Limit, RateLimiter, RateLimitExceeded, type AcquireRequest } from "zae-limiter";
 import type { DynamoRepository } from "zae-limiter/dynamodb";
 import { ManualClock } from "zae-limiter/testing";
-import { numberOf, type AttributeMap } from "../../src/repository/dynamodb/attribute-values.ts";
+import { booleanOf, numberOf, stringOf, type AttributeMap } from "../../src/repository/dynamodb/attribute-values.ts";
 import { describeWithEngine } from "./engine.ts";
 import { keysOf, useTable } from "./repositories.ts";
 
@@ -45,6 +45,16 @@ describeWithEngine("faults of the original on DynamoDB", (engine) => {
     for (const field of ["tk", "cp", "ra", "rp"]) expect(item).toHaveProperty(`b_tpm_${field}`);
     await clock.advance(60_000);
     await take(limiter, { rpm: 60, tpm: 6000 });
+  });
+
+  it("tells the parent on the bucket of an entity that this process has never met", async () => {
+    const { repository } = await open();
+    await repository.setSystemDefaults([rpm]);
+    await repository.createEntity("project");
+    await repository.createEntity("e", { parentId: "project", cascade: true });
+    await take((await open()).limiter, { rpm: 1 });
+    const items = (await bucketItems()).filter((item) => stringOf(item["entity_id"]) === "e");
+    expect(items.map((item) => [booleanOf(item["cascade"]), stringOf(item["parent_id"])])).toEqual([[true, "project"]]);
   });
 
   it("creates no bucket when a lease of a deleted one is settled [W-34]", async () => {

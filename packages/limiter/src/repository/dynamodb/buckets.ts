@@ -27,7 +27,7 @@ import type { ItemReader } from "./item-reader.ts";
 
 /** One bucket of a call. */
 interface Target {
-  readonly key: BucketKey;
+  key: BucketKey;
   readonly amounts: Amounts;
   readonly override: boolean;
   policy: Policy;
@@ -127,7 +127,8 @@ export class DynamoBuckets implements BucketStore {
     const { assertActive, families } = this.#surroundings;
     const family = families.of(entityId);
     const own = charges.map(async ({ resource, amounts }) => this.#target(entityId, resource, amounts, override));
-    const [, { parentId }, ...owned] = await Promise.all([assertActive(), family, ...own]);
+    const [, known, ...owned] = await Promise.all([assertActive(), family, ...own]);
+    const { parentId } = known;
     const parents = await Promise.all(
       charges.map(async ({ resource, amounts }) =>
         parentId === undefined ? undefined : this.#target(parentId, resource, amounts, undefined),
@@ -143,6 +144,8 @@ export class DynamoBuckets implements BucketStore {
         );
       checkNames(amounts, target.policy.names, "consume");
       const parent = parents[index];
+      // The family of an entity that this process has not met before came with the same read as its bucket.
+      if (target.key.family === undefined) target.key = { ...target.key, family: known };
       return parent === undefined ? [target] : [target, { ...parent, amounts: amountsUnder(parent.policy, amounts) }];
     });
   }
@@ -159,7 +162,7 @@ export class DynamoBuckets implements BucketStore {
       unknown ? this.#readImage(key) : undefined,
     ]);
     if (policy === undefined) return undefined;
-    const target = { key, amounts, policy, override: override !== undefined };
+    const target: Target = { key, amounts, policy, override: override !== undefined };
     target.policy = await this.#policyOn(target, images.find(key.text)?.image);
     return target;
   }
