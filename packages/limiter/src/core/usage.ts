@@ -33,7 +33,8 @@ export interface UsageSummary {
 }
 
 const HOUR_MS = 3_600_000;
-const DAY_MS = 86_400_000;
+/** Retention is counted in days. */
+export const DAY_MS = 86_400_000;
 
 /** The start of the window that holds a time. */
 export function windowStartMs(window: UsageWindow, timeMs: number): number {

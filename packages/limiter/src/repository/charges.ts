@@ -25,10 +25,7 @@ export function chargesOf<C extends OwnedCharge>({ entityId, charges, override }
   const all: C[] = [];
   for (const { resource, amounts } of charges) {
     const own = find({ entityId, resource, amounts, override });
-    if (own === undefined) {
-      const reason = `no limits are configured for ${entityId} on ${resource}; set some at any level, or pass limits`;
-      throw new ValidationError("limits", entityId, reason);
-    }
+    if (own === undefined) throw noLimits(entityId, resource);
     checkNames(amounts, own.policy.names, "consume");
     all.push(own);
     if (own.parentId === undefined) continue;
@@ -36,6 +33,12 @@ export function chargesOf<C extends OwnedCharge>({ entityId, charges, override }
     if (parents !== undefined) all.push({ ...parents, amounts: amountsUnder(parents.policy, amounts) });
   }
   return all;
+}
+
+/** What a call gets for whose entity and resource no level has limits. */
+export function noLimits(entityId: string, resource: string): ValidationError {
+  const reason = `no limits are configured for ${entityId} on ${resource}; set some at any level, or pass limits`;
+  return new ValidationError("limits", entityId, reason);
 }
 
 /** The limits of each resource that a granted call named, in the call's order. */

@@ -108,6 +108,9 @@ export interface StoredConfig {
   readonly settings?: SystemSettings;
 }
 
+/** What the system level stores beside its limits when nothing is stored. */
+export const NO_SETTINGS: SystemSettings = { onUnavailable: undefined, auditRetentionDays: undefined, usageRetentionDays: undefined };
+
 /** The system level after a change: what the change leaves open stays as it is stored. */
 export function mergedConfig(stored: StoredConfig, wanted: StoredConfig): StoredConfig {
   return {

@@ -1,4 +1,5 @@
 import { ulidTime, type AuditEvent } from "../../core/audit.ts";
+import { DAY_MS } from "../../core/usage.ts";
 import type { AuditStore, Keyed, KeyPage } from "../store.ts";
 import { marshalItem, numberOf, stringOf, unmarshalItem, type AttributeMap, type Value } from "./attribute-values.ts";
 import { keyOf, marshalKey, queryAll } from "./batch.ts";
@@ -7,7 +8,6 @@ import { auditKey, auditPartition, auditPrefix, namespaceIndexKeys, parseAuditPa
 import { queryInput } from "./queries.ts";
 import type { Retention } from "./retention.ts";
 
-const DAY_MS = 86_400_000;
 const DAY_SECONDS = 86_400;
 
 /** Audit events of one namespace. They leave with their time to live; until DynamoDB gets to it, reading hides them. */

@@ -1,4 +1,4 @@
-import { amountOf, type Amounts } from "../../core/amounts.ts";
+import { addAmounts, NO_AMOUNTS, type Amounts } from "../../core/amounts.ts";
 import type { TakenPart } from "../../core/settlement.ts";
 import type { BucketKey } from "./bucket-key.ts";
 import type { BucketLife } from "./bucket-plan.ts";
@@ -29,16 +29,11 @@ export function endsOf(
     const held = byBucket.get(part.key.text);
     byBucket.set(part.key.text, {
       part: held?.part ?? part,
-      amounts: sumOf(held?.amounts ?? {}, amounts),
+      amounts: addAmounts(held?.amounts ?? NO_AMOUNTS, amounts),
       grants: (held?.grants ?? 0) + grants,
       history: newHistory(),
       done: false,
     });
   }
   return [...byBucket.values()];
-}
-
-function sumOf(left: Amounts, right: Amounts): Amounts {
-  const names = new Set([...Object.keys(left), ...Object.keys(right)]);
-  return Object.fromEntries([...names].map((name) => [name, amountOf(left, name) + amountOf(right, name)]));
 }

@@ -9,9 +9,10 @@
  */
 import { checkNames, type Amounts } from "../../core/amounts.ts";
 import { amountsUnder, fits, isUnder, negated, statusesOf, underPolicy, type Charge, type LimitStatus } from "../../core/decision.ts";
-import { RateLimiterUnavailable, ValidationError } from "../../core/errors.ts";
+import { RateLimiterUnavailable } from "../../core/errors.ts";
 import type { Policy } from "../../core/policy.ts";
 import { settlementOf } from "../../core/settlement.ts";
+import { noLimits } from "../charges.ts";
 import type { ConsumeOutcome, ConsumeRequest, Receipt, ResourceAmounts } from "../port.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import type { Clock } from "../system-clock.ts";
@@ -136,12 +137,7 @@ export class DynamoBuckets implements BucketStore {
     );
     return charges.flatMap(({ resource, amounts }, index) => {
       const target = owned[index];
-      if (target === undefined)
-        throw new ValidationError(
-          "limits",
-          entityId,
-          `no limits are configured for ${entityId} on ${resource}; set some at any level, or pass limits`,
-        );
+      if (target === undefined) throw noLimits(entityId, resource);
       checkNames(amounts, target.policy.names, "consume");
       const parent = parents[index];
       // The family of an entity that this process has not met before came with the same read as its bucket.

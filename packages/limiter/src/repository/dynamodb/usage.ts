@@ -1,4 +1,4 @@
-import { windowEndMs, type UsageRow, type UsageWindow } from "../../core/usage.ts";
+import { DAY_MS, windowEndMs, type UsageRow, type UsageWindow } from "../../core/usage.ts";
 import type { Keyed, KeyPage, UsageRange, UsageStore } from "../store.ts";
 import { marshalItem, numberOf, type AttributeMap } from "./attribute-values.ts";
 import { batchGet, keyOf, queryAll } from "./batch.ts";
@@ -17,8 +17,6 @@ import {
 } from "./keys.ts";
 import { queryInput } from "./queries.ts";
 import type { Retention } from "./retention.ts";
-
-const DAY_MS = 86_400_000;
 
 /** Keys write years with four digits. */
 const LAST_TIME_MS = Date.UTC(9999, 11, 31);

@@ -4,15 +4,13 @@ import { configResource, entityId as checkEntityId, resourceName } from "../../c
 import { checkLimits, type Limit } from "../../core/limit.ts";
 import type { ConfigKey, OnUnavailable } from "../../core/policy.ts";
 import type { By, Page, Paging, ResolvedLimits, SystemDefaults, SystemDefaultsOptions } from "../repository.ts";
-import type { StoredConfig, SystemSettings } from "../store.ts";
+import { NO_SETTINGS, type StoredConfig, type SystemSettings } from "../store.ts";
 import { auditEvent, type Context } from "./context.ts";
 import { keyPage, pageOf } from "./paging.ts";
 
 /** How long usage and audit are kept when nothing is stored. */
 export const DEFAULT_RETENTION_DAYS = 90;
 const LONGEST_RETENTION_DAYS = 3650;
-
-const NO_SETTINGS: SystemSettings = { onUnavailable: undefined, auditRetentionDays: undefined, usageRetentionDays: undefined };
 
 export async function setLimits(
   context: Context,

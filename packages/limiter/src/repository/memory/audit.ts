@@ -1,7 +1,6 @@
 import type { AuditEvent } from "../../core/audit.ts";
+import { DAY_MS } from "../../core/usage.ts";
 import type { AuditStore, Keyed, KeyPage } from "../store.ts";
-
-const DAY_MS = 86_400_000;
 
 /** Lists that each new event looks at for events past their retention: enough to keep up, too few to notice. */
 const SWEPT_PER_EVENT = 2;

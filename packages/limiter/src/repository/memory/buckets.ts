@@ -13,9 +13,9 @@ import {
   type LimitStatus,
 } from "../../core/decision.ts";
 import type { Entity } from "../../core/entity.ts";
-import { ValidationError } from "../../core/errors.ts";
 import type { Policy } from "../../core/policy.ts";
 import { settlementOf } from "../../core/settlement.ts";
+import { noLimits } from "../charges.ts";
 import type { ConsumeOutcome, ConsumeRequest, Receipt, ResourceAmounts } from "../port.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import { Cell, MeteredCell, type Terms } from "./cell.ts";
@@ -161,12 +161,7 @@ export class MemoryBuckets implements BucketStore {
 
   #ownCharge({ entityId, override }: ConsumeRequest, asked: ResourceAmounts, nowMs: number): CellCharge {
     const own = this.#charge(entityId, asked, override, nowMs);
-    if (own === undefined)
-      throw new ValidationError(
-        "limits",
-        entityId,
-        `no limits are configured for ${entityId} on ${asked.resource}; set some at any level, or pass limits`,
-      );
+    if (own === undefined) throw noLimits(entityId, asked.resource);
     checkNames(asked.amounts, own.policy.names, "consume");
     return own;
   }

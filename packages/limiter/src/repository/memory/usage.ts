@@ -1,9 +1,7 @@
 import type { Amounts } from "../../core/amounts.ts";
-import { USAGE_WINDOWS, windowEndMs, windowStartMs, type UsageRow, type UsageWindow } from "../../core/usage.ts";
+import { DAY_MS, USAGE_WINDOWS, windowEndMs, windowStartMs, type UsageRow, type UsageWindow } from "../../core/usage.ts";
 import type { Keyed, KeyPage, UsageRange, UsageStore } from "../store.ts";
 import { sortedPage } from "./sorted-page.ts";
-
-const DAY_MS = 86_400_000;
 
 /** Meters that each closed hour looks at for windows past their retention. */
 const SWEPT_PER_FLUSH = 2;

@@ -1,7 +1,7 @@
 import type { AuditEvent } from "../../core/audit.ts";
 import type { ConfigKey } from "../../core/policy.ts";
 import type { MaybePromise } from "../port.ts";
-import { mergedConfig, type Keyed, type KeyPage, type LimitStore, type StoredConfig, type SystemSettings } from "../store.ts";
+import { mergedConfig, NO_SETTINGS, type Keyed, type KeyPage, type LimitStore, type StoredConfig, type SystemSettings } from "../store.ts";
 import { insertEvent } from "./audit.ts";
 import type { Row } from "./connection.ts";
 import { limitsText, parseLimits } from "./limit-texts.ts";
@@ -100,5 +100,3 @@ function configOf(key: ConfigKey, row: Row | undefined): StoredConfig {
   if (key.level !== "system" || typeof settings !== "string") return { limits };
   return { limits, settings: { ...NO_SETTINGS, ...(JSON.parse(settings) as Partial<SystemSettings>) } };
 }
-
-const NO_SETTINGS: SystemSettings = { onUnavailable: undefined, auditRetentionDays: undefined, usageRetentionDays: undefined };

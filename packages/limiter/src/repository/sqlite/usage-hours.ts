@@ -1,5 +1,5 @@
 import { amountOf, type Amounts } from "../../core/amounts.ts";
-import { windowStartMs } from "../../core/usage.ts";
+import { DAY_MS, windowStartMs } from "../../core/usage.ts";
 import { DEFAULT_RETENTION_DAYS } from "../management/limits.ts";
 import type { Connection } from "./connection.ts";
 
@@ -44,8 +44,6 @@ export function retentionDays(connection: Connection, namespaceId: string, kind:
 export function addAmountsTo(counters: Record<string, number>, amounts: Amounts): void {
   for (const name in amounts) counters[name] = amountOf(counters, name) + amounts[name]!;
 }
-
-export const DAY_MS = 86_400_000;
 
 /** Old rows that each new one removes: more than one, so that removal outpaces growth; few, so that nobody waits for it. */
 export const SWEPT_PER_ROW = 4;
