@@ -1,11 +1,11 @@
-import type { Amounts } from "../../core/amounts.ts";
 import { apply, fullBucket, storedMilli, type Bucket } from "../../core/bucket.ts";
-import { afterRefusal, costsMilli, fits, isUnder, underPolicy } from "../../core/decision.ts";
+import { afterRefusal, isUnder, underPolicy } from "../../core/decision.ts";
 import { sameLimits, type Limit } from "../../core/limit.ts";
 import type { Policy } from "../../core/policy.ts";
 import type { MaybePromise } from "../port.ts";
 import { Aliases, absent } from "./aliases.ts";
 import { marshalItem, type AttributeMap } from "./attribute-values.ts";
+import { decideBatch, type BatchStep } from "./bucket-batch.ts";
 import { bucketAttributes, slotAttribute, type BucketImage } from "./bucket-item.ts";
 import { keyAttributes, type BucketKey } from "./bucket-key.ts";
 import { expiry, updateOf, type BucketChange, type OperationMark } from "./expressions.ts";
@@ -14,13 +14,7 @@ import { tickedMs } from "./tick.ts";
 import type { OperationHistory } from "./unresolved.ts";
 
 /** What is to be done to a bucket. */
-export interface BucketIntent {
-  /**
-   * `take` refuses what does not fit; `charge` may go into debt; `give` puts back, and its amounts are negative; `adopt` takes nothing, but
-   * writes the limits that a refusal was decided with.
-   */
-  readonly kind: "take" | "charge" | "give" | "adopt";
-  readonly amounts: Amounts;
+export interface BucketIntent extends BatchStep {
   /** Granted acquires that this adds. */
   readonly grants: number;
   /** The limits to decide with, given what is stored on the bucket. */
@@ -31,6 +25,12 @@ export interface BucketIntent {
   readonly history?: OperationHistory | undefined;
 }
 
+/** An intent on its way, and what has become of it so far. */
+export interface BucketWork {
+  readonly intent: BucketIntent;
+  readonly history: OperationHistory;
+}
+
 /** Which of the buckets that were ever at one key, and when it may have expired: then a charge goes to its successor. */
 export interface BucketLife {
   readonly creation: string | undefined;
@@ -38,25 +38,34 @@ export interface BucketLife {
 }
 
 /** Applied, or refused as of a time; `gone` when there is no bucket to write to. */
-export type BucketOutcome = { readonly kind: "applied" } | { readonly kind: "refused"; readonly atMs: number } | { readonly kind: "gone" };
+export type BucketOutcome =
+  | { readonly kind: "applied"; readonly image: BucketImage | undefined }
+  | { readonly kind: "refused"; readonly atMs: number }
+  | { readonly kind: "gone" };
 
-/** A call to send, and what it means when it is applied. */
-export interface SentPlan {
-  readonly kind: "send";
+/** A call to send. */
+export interface PlannedWrite {
   readonly operation: "UpdateItem" | "PutItem";
   readonly input: object;
   /** The item of a put, which returns nothing. */
   readonly item: AttributeMap | undefined;
   readonly mark: OperationMark | undefined;
-  readonly outcome: BucketOutcome;
 }
 
-export type Plan = SentPlan | { readonly kind: "nothing"; readonly outcome: BucketOutcome };
+/** What becomes of a member: it is part of the write, or not. */
+export type Verdict = "written" | "refused" | "gone";
+
+/** What to send for a batch, if anything, and what becomes of its members. Fewer verdicts than members: the rest must go with another write. */
+export interface Plan {
+  readonly write: PlannedWrite | undefined;
+  readonly verdicts: readonly Verdict[];
+}
 
 /** What a plan is made from. */
 export interface PlanRequest {
   readonly key: BucketKey;
-  readonly intent: BucketIntent;
+  /** In order of arrival. All takes among them are to be decided with `policy`. */
+  readonly intents: readonly BucketIntent[];
   readonly policy: Policy;
   readonly image: BucketImage | undefined;
   readonly nowMs: number;
@@ -69,29 +78,44 @@ export interface PlanRequest {
   readonly ttlMultiplier: number;
 }
 
-/** Decides what to send for an intent, from the image and the clock alone. */
+/** Decides what to send for a batch, from the image and the clock alone. */
 export function planWrite(request: PlanRequest): Plan {
-  const { intent, policy, image, nowMs } = request;
+  const { intents, policy, image, nowMs } = request;
   if (image === undefined) return planCreation(request);
-  if (intent.kind === "adopt") {
-    const left = afterRefusal(image.bucket, policy, nowMs);
-    if (left === undefined || hasSameLimits(image.bucket, left)) return { kind: "nothing", outcome: { kind: "applied" } };
-    return sendUpdate(request, image, left.limits);
-  }
-  if (intent.life !== undefined && intent.life.creation !== image.creation && !outlived(request))
-    return { kind: "nothing", outcome: { kind: "gone" } };
-  if (intent.kind !== "take") return sendUpdate(ticked(request, image), image, image.bucket.limits);
-  const bucket = underPolicy(image.bucket, policy, nowMs);
-  if (!holds(request, bucket)) return { kind: "nothing", outcome: { kind: "refused", atMs: nowMs } };
-  if (!isUnder(image.bucket, policy)) return sendUpdate(request, image, bucket.limits);
+  if (intents[0]!.kind === "adopt") return planAdoption(request, image);
+  const present = intents.filter((intent) => isFor(image, intent, nowMs));
+  const rewrites = present.some(({ kind }) => kind === "take") && !isUnder(image.bucket, policy);
+  const bucket = rewrites ? underPolicy(image.bucket, policy, nowMs) : image.bucket;
+  const { accepted, folds } = decideBatch(bucket, present, nowMs);
+  const verdicts = verdictsOf(intents, present, accepted);
+  const written = present.filter((_, index) => accepted[index]);
+  if (written.length === 0) return { write: undefined, verdicts };
+  const { limits } = bucket;
+  if (rewrites) return { write: planUpdate(request, image, { written, folds, limits, nowMs }), verdicts };
   // Whether it is refused was decided by the exact time, so what only fits by that is taken by that.
-  const rounded = ticked(request, image);
-  return sendUpdate(holds(rounded, bucket) ? rounded : request, image, image.bucket.limits);
+  const tickMs = tickedMs(nowMs, request.tickMs, limits);
+  const atMs = tickMs === nowMs || decideBatch(bucket, written, tickMs).accepted.includes(false) ? nowMs : tickMs;
+  return { write: planUpdate(request, image, { written, folds, limits, nowMs: atMs }), verdicts };
 }
 
-function ticked(request: PlanRequest, { bucket }: BucketImage): PlanRequest {
-  const { nowMs, tickMs } = request;
-  return tickMs === 1 ? request : { ...request, nowMs: tickedMs(nowMs, tickMs, bucket.limits) };
+/** The limits that a refusal was decided with, written without cutting anything off. */
+function planAdoption(request: PlanRequest, image: BucketImage): Plan {
+  const { policy, nowMs } = request;
+  const left = afterRefusal(image.bucket, policy, nowMs);
+  if (left === undefined || hasSameLimits(image.bucket, left)) return { write: undefined, verdicts: ["written"] };
+  return { write: planUpdate(request, image, { written: [], folds: new Map(), limits: left.limits, nowMs }), verdicts: ["written"] };
+}
+
+/** Up to the first member that was not decided. */
+function verdictsOf(intents: readonly BucketIntent[], present: readonly BucketIntent[], accepted: readonly boolean[]): readonly Verdict[] {
+  const verdicts: Verdict[] = [];
+  let decided = 0;
+  for (const intent of intents) {
+    if (intent !== present[decided]) verdicts.push("gone");
+    else if (decided === accepted.length) break;
+    else verdicts.push(accepted[decided++] === true ? "written" : "refused");
+  }
+  return verdicts;
 }
 
 /** Whether two buckets have the same limits, the hidden ones included. A refusal that changes none of them would be billed for nothing. */
@@ -103,18 +127,22 @@ function limitsOf(bucket: Bucket, hidden: boolean): readonly Limit[] {
   return bucket.limits.filter((limit) => limit.hidden === hidden).map(({ limit }) => limit);
 }
 
-function holds({ key, intent, policy, nowMs }: PlanRequest, bucket: Bucket): boolean {
-  return fits([{ entityId: key.entityId, resource: key.resource, policy, bucket, amounts: intent.amounts }], nowMs);
-}
-
-function sendUpdate(request: PlanRequest, image: BucketImage, limits: BucketChange["limits"]): SentPlan {
-  const { key, intent, policy, nowMs, ids, pending, writeUnits } = request;
+function planUpdate(
+  request: PlanRequest,
+  image: BucketImage,
+  {
+    written,
+    folds,
+    limits,
+    nowMs,
+  }: Pick<BucketChange, "folds" | "limits"> & { readonly written: readonly BucketIntent[]; readonly nowMs: number },
+): PlannedWrite {
+  const { key, policy, ids, pending, writeUnits } = request;
   const mark = ids.next(image.slots, pending);
   const change: BucketChange = {
     limits,
-    amounts: intent.amounts,
-    grants: intent.grants,
-    strict: intent.kind === "take",
+    folds,
+    grants: grantsOf(written),
     overridden: policy.source === "override",
     writeUnits,
     mark,
@@ -123,45 +151,58 @@ function sendUpdate(request: PlanRequest, image: BucketImage, limits: BucketChan
   };
   const returned = { ReturnValues: "ALL_NEW", ReturnValuesOnConditionCheckFailure: "ALL_OLD" };
   return {
-    kind: "send",
     operation: "UpdateItem",
     input: { Key: marshalItem(key.primary), ...updateOf(image, change, nowMs), ...returned },
     item: undefined,
     mark,
-    outcome: { kind: "applied" },
   };
 }
 
 /** A bucket that does not exist is created already charged; if it turns out to exist, the reply carries it. */
 function planCreation(request: PlanRequest): Plan {
-  const { key, intent, policy, nowMs, ids, pending, writeUnits } = request;
-  if (intent.kind === "give" || (intent.kind === "charge" && !outlived(request))) return { kind: "nothing", outcome: { kind: "gone" } };
-  const full = fullBucket(policy.bucketLimits, nowMs);
-  if (intent.kind === "take" && !holds(request, full)) return { kind: "nothing", outcome: { kind: "refused", atMs: nowMs } };
-  const bucket = apply(full, costsMilli(full, intent.amounts), nowMs);
+  const { key, intents, policy, nowMs, ids, pending, writeUnits } = request;
+  const bucket = fullBucket(policy.bucketLimits, nowMs);
+  const present = intents.filter((intent) => intent.kind === "take" || outlived(intent, nowMs));
+  const { accepted, folds } = decideBatch(bucket, present, nowMs);
+  const verdicts = verdictsOf(intents, present, accepted);
+  const written = present.filter((_, index) => accepted[index]);
+  if (written.length === 0) return { write: undefined, verdicts };
+  const charged = apply(
+    bucket,
+    bucket.limits.map(({ limit }) => folds.get(limit.name)!.netMilli),
+    nowMs,
+  );
   const multiplier = multiplierOf(request);
-  const afterMilli = bucket.limits.map((_, index) => storedMilli(bucket, index));
+  const afterMilli = charged.limits.map((_, index) => storedMilli(charged, index));
   const mark = ids.next([], pending);
   const item = marshalItem({
     ...keyAttributes(key),
-    ...bucketAttributes(bucket),
+    ...bucketAttributes(charged),
     sv: nowMs,
-    gr: intent.grants,
+    gr: grantsOf(written),
     b_wcu_tc: writeUnits,
     shard_count: 1,
     ...(policy.source === "override" && { po: 1 }),
     ...(mark !== undefined && { [slotAttribute(mark.slot)]: mark.id, cr: mark.id }),
-    ...(multiplier > 0 && { ttl: expiry(bucket.limits, { nowMs, multiplier, afterMilli }).ttlSeconds }),
+    ...(multiplier > 0 && { ttl: expiry(charged.limits, { nowMs, multiplier, afterMilli }).ttlSeconds }),
   });
   const alias = new Aliases();
   const input = { Item: item, ConditionExpression: absent(alias), ...alias.fields(), ReturnValuesOnConditionCheckFailure: "ALL_OLD" };
-  return { kind: "send", operation: "PutItem", input, item, mark, outcome: { kind: "applied" } };
+  return { write: { operation: "PutItem", input, item, mark }, verdicts };
+}
+
+function grantsOf(intents: readonly BucketIntent[]): number {
+  return intents.reduce((sum, { grants }) => sum + grants, 0);
+}
+
+/** Whether the bucket is the one that an intent is meant for: a lease's, unless it was deleted since. */
+function isFor({ creation }: BucketImage, intent: BucketIntent, nowMs: number): boolean {
+  return intent.life === undefined || intent.life.creation === creation || outlived(intent, nowMs);
 }
 
 /** Whether a charge goes to whatever bucket there is: the one that its lease took from may have expired, full. */
-function outlived({ intent, nowMs }: PlanRequest): boolean {
-  const expiredBySeconds = intent.life?.expiredBySeconds;
-  return intent.kind === "charge" && expiredBySeconds !== undefined && expiredBySeconds * 1000 <= nowMs;
+function outlived({ kind, life }: BucketIntent, nowMs: number): boolean {
+  return kind === "charge" && life?.expiredBySeconds !== undefined && life.expiredBySeconds * 1000 <= nowMs;
 }
 
 /** Buckets with limits of their own do not expire: their balance is somebody's, not a default's. */

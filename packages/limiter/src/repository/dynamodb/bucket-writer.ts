@@ -1,31 +1,35 @@
 /*
- * One write to one bucket, however often it takes.
+ * One write to one bucket, for a batch of operations (see group-commit.ts), however often it takes.
  *
- *   image ──▶ decide ──▶ refused
+ *   image ──▶ decide ──▶ nobody fits: refused
  *     ▲          │
- *     │          └──▶ send ──▶ applied ─────────────────────────────────▶ done
+ *     │          └──▶ send ──▶ applied ──▶ those in it are done, those that did not fit beside them are refused
  *     │                 ├───▶ condition failed: the reply carries the item ──┐
  *     │                 ├───▶ throttled: pause, the same again               │
  *     │                 └───▶ no answer: the same again, with the same id    │
- *     └──────────────────────────────────────────────────────────────────────┘  a bounded number of times, then contended
+ *     └──────────────────────────────────────────────────────────────────────┘  a bounded number of times, then acquires are contended
  *
- * Writes of one process to one bucket go one after another: they would only fail each other's conditions.
+ * Writes of one process to one bucket go one after another: they would only fail each other's conditions. Members whose write got no answer
+ * share its fate, which each of them remembers (unresolved.ts).
  */
-import type { Amounts } from "../../core/amounts.ts";
 import { RateLimiterUnavailable } from "../../core/errors.ts";
+import { sameLimits } from "../../core/limit.ts";
+import type { Policy } from "../../core/policy.ts";
+import type { Member } from "../group-commit.ts";
 import type { AttributeMap } from "./attribute-values.ts";
+import type { Costs } from "./bucket-batch.ts";
 import { imageOf } from "./bucket-item.ts";
 import type { BucketKey } from "./bucket-key.ts";
-import { planWrite, type BucketIntent, type BucketOutcome, type SentPlan } from "./bucket-plan.ts";
+import { planWrite, type BucketIntent, type BucketOutcome, type BucketWork, type Plan, type PlannedWrite } from "./bucket-plan.ts";
 import { TableUnavailable } from "./client-errors.ts";
 import type { Connection } from "./connection.ts";
 import type { BucketImages, Remembered } from "./images.ts";
 import type { OperationIds } from "./operation-ids.ts";
 import { pause } from "./retry.ts";
 import { nextTickMs } from "./tick.ts";
-import { newHistory, outcomeOf, overtaken, stillPending, type OperationHistory, type Unresolved } from "./unresolved.ts";
+import { newHistory, outcomeOf, overtaken, stillPending, type Unresolved } from "./unresolved.ts";
 
-/** Decisions that one operation may make anew after failed conditions. More than that is contention, which is unavailability. */
+/** Decisions that one batch may make anew after failed conditions. For an acquire, more than that is contention, which is unavailability. */
 const MAX_DECISIONS = 12;
 
 /**
@@ -34,6 +38,11 @@ const MAX_DECISIONS = 12;
  */
 const LONGEST_PAUSE_MS = 4;
 
+/** Acquires that one process keeps under way: at about a kilobyte each, and with what their callers hold, beyond is a leak, not a load. */
+const MAX_UNDER_WAY = 20_000;
+
+type BucketMember = Member<BucketWork, BucketOutcome>;
+
 /** Writes buckets. */
 export class BucketWriter {
   readonly #connection: Connection;
@@ -41,8 +50,9 @@ export class BucketWriter {
   readonly #ids: OperationIds;
   readonly #ttlMultiplier: number;
   readonly #largestTickMs: number;
-  writes = 0;
-  failedConditions = 0;
+  readonly #maxUnderWay: number;
+  #underWay = 0;
+  readonly counts = { writes: 0, failedConditions: 0, batches: 0, batchedOperations: 0 };
 
   constructor(options: {
     readonly connection: Connection;
@@ -50,75 +60,102 @@ export class BucketWriter {
     readonly ids: OperationIds;
     readonly ttlMultiplier: number;
     readonly largestTickMs: number;
+    readonly maxUnderWay?: number;
   }) {
     this.#connection = options.connection;
     this.#images = options.images;
     this.#ids = options.ids;
     this.#ttlMultiplier = options.ttlMultiplier;
     this.#largestTickMs = options.largestTickMs;
+    this.#maxUnderWay = options.maxUnderWay ?? MAX_UNDER_WAY;
   }
 
-  /** Carries an intent out when the writes before it have ended. */
+  /** Carries an intent out, together with those that arrive while the write before it is under way. */
   async write(key: BucketKey, intent: BucketIntent): Promise<BucketOutcome> {
+    // Only acquires are turned away: each of the others ends a lease that was granted, so there are never more of them than leases.
+    if (intent.kind === "take" && this.#underWay >= this.#maxUnderWay)
+      throw unavailable(key, `overloaded: this process has ${this.#underWay} acquires under way already`);
     const entry = this.#images.entry(key.text);
-    const writing = entry.tail.then(() => this.#decideAndSend(key, entry, intent));
-    entry.tail = writing.catch(() => {});
-    entry.waiting += 1;
+    this.#underWay += 1;
     try {
-      return await writing;
+      const work = { intent, history: intent.history ?? newHistory() };
+      return await entry.queue.submit(work, (batch) => this.#writeBatch(key, entry, batch));
     } finally {
-      entry.waiting -= 1;
+      this.#underWay -= 1;
     }
   }
 
-  async #decideAndSend(key: BucketKey, entry: Remembered, intent: BucketIntent): Promise<BucketOutcome> {
-    const history = intent.history ?? newHistory();
-    const forgotten = history.unanswered.filter((write) => write.outcome === "pending" && !entry.unresolved.includes(write));
-    entry.unresolved = [...entry.unresolved, ...forgotten];
+  async #writeBatch(key: BucketKey, entry: Remembered, batch: readonly BucketMember[]): Promise<void> {
+    const sentBefore = batch.flatMap(({ work }) => work.history.unanswered.filter(({ outcome }) => outcome === "pending"));
+    entry.unresolved = [...new Set([...entry.unresolved, ...sentBefore])];
     for (let decision = 1; decision <= MAX_DECISIONS; decision += 1) {
-      const policy = await intent.policy(entry.image);
+      const policies = await policiesOf(batch, entry);
       entry.unresolved = stillPending(entry.unresolved, entry.image);
-      const known = knownOutcome(intent, history);
-      if (known === "not granted") throw unavailable(key, "its outcome is unknown, so the call is not granted");
-      if (known !== undefined) return known;
-      const plan = planWrite({
-        key,
-        intent: history.onlyCharges ? { ...intent, amounts: chargesOf(intent.amounts) } : intent,
-        policy,
-        image: entry.image,
-        nowMs: Math.floor(this.#connection.clock.now()),
-        tickMs: entry.tickMs,
-        ids: this.#ids,
-        pending: entry.unresolved[0]?.mark,
-        writeUnits: entry.failedUnits + 1,
-        ttlMultiplier: this.#ttlMultiplier,
-      });
-      if (plan.kind === "nothing") return plan.outcome;
-      if (await this.#send(key, entry, plan, history)) return plan.outcome;
-      if (decision > 1)
-        await pause(decision, { clock: this.#connection.clock, random: this.#connection.random, maxPauseMs: LONGEST_PAUSE_MS });
+      for (const member of batch) if (member.isOpen) concludeIfKnown(key, member, entry);
+      const members = withOnePolicy(batch, policies);
+      if (members.length === 0) return;
+      const plan = this.#plan(key, entry, members, policies);
+      const written = members.filter((_, index) => plan.verdicts[index] === "written");
+      if (plan.write === undefined || (await this.#send(key, entry, plan.write, written))) return this.#conclude(key, entry, members, plan);
+      if (decision > 1) await this.#pauseShortly(decision);
     }
-    throw unavailable(key, `contended: ${MAX_DECISIONS} writes were overtaken by others`);
+    // What ends a lease stays open, and goes with the next batch: work that was done is never forgotten because others were faster.
+    for (const member of batch)
+      if (member.isOpen && (isTake(member) || member.work.intent.kind === "adopt"))
+        member.reject(unavailable(key, `contended: ${MAX_DECISIONS} writes were overtaken by others`));
   }
 
-  /** Whether it was applied. Otherwise its condition failed, or nobody knows, which the history tells. */
-  async #send(key: BucketKey, entry: Remembered, plan: SentPlan, history: OperationHistory): Promise<boolean> {
+  #plan(key: BucketKey, entry: Remembered, members: readonly BucketMember[], policies: Policies): Plan & { readonly atMs: number } {
+    const atMs = Math.floor(this.#connection.clock.now());
+    const decisive = members.find(isTake) ?? members[0]!;
+    const plan = planWrite({
+      key,
+      intents: members.map(({ work }) => writtenPart(work)),
+      policy: policies.get(decisive)!,
+      image: entry.image,
+      nowMs: atMs,
+      tickMs: entry.tickMs,
+      ids: this.#ids,
+      pending: entry.unresolved[0]?.mark,
+      writeUnits: entry.failedUnits + 1,
+      ttlMultiplier: this.#ttlMultiplier,
+    });
+    return { ...plan, atMs };
+  }
+
+  /** Tells the members of a plan that was carried out. One without a verdict stays open, and goes with the next batch. */
+  #conclude(key: BucketKey, entry: Remembered, members: readonly BucketMember[], plan: Plan & { readonly atMs: number }): void {
+    if (plan.write !== undefined) {
+      this.counts.batches += 1;
+      this.counts.batchedOperations += plan.verdicts.filter((verdict) => verdict === "written").length;
+    }
+    plan.verdicts.forEach((verdict, index) => {
+      const member = members[index]!;
+      if (verdict === "written") member.resolve({ kind: "applied", image: entry.image });
+      else if (verdict === "gone") member.resolve({ kind: "gone" });
+      else if (outcomeOf(member.work.history) === "pending") member.reject(outcomeUnknown(key));
+      else member.resolve({ kind: "refused", atMs: plan.atMs });
+    });
+  }
+
+  /** Whether it was applied. Otherwise its condition failed, or nobody knows, which the members' histories tell. */
+  async #send(key: BucketKey, entry: Remembered, write: PlannedWrite, members: readonly BucketMember[]): Promise<boolean> {
     let ambiguous = false;
     for (let attempt = 1; ; attempt += 1) {
       const asking = this.#images.asking(this.#connection.clock.now());
       try {
-        const reply = await this.#connection.conditional<{ readonly Attributes?: AttributeMap }>(plan.operation, plan.input);
-        const item = reply.applied ? (reply.output.Attributes ?? plan.item) : reply.item;
+        const reply = await this.#connection.conditional<{ readonly Attributes?: AttributeMap }>(write.operation, write.input);
+        const item = reply.applied ? (reply.output.Attributes ?? write.item) : reply.item;
         this.#images.remember(key.text, item === undefined ? undefined : imageOf(item), asking);
         this.#count(entry, reply.applied);
-        if (ambiguous && !reply.applied) remain(entry, plan, history);
+        if (ambiguous && !reply.applied) remain(entry, write, members);
         return reply.applied;
       } catch (error) {
         if (!(error instanceof TableUnavailable)) throw error;
         ambiguous ||= error.ambiguous;
-        const mayRepeat = !ambiguous || plan.mark !== undefined;
+        const mayRepeat = !ambiguous || write.mark !== undefined;
         if (attempt >= this.#connection.maxAttempts || !mayRepeat) {
-          if (ambiguous) remain(entry, plan, history);
+          if (ambiguous) remain(entry, write, members);
           if (mayRepeat) throw withAmbiguity(error, ambiguous);
           return false;
         }
@@ -132,41 +169,94 @@ export class BucketWriter {
     entry.failedUnits = applied ? 0 : entry.failedUnits + 1;
     entry.tickMs = nextTickMs(entry.tickMs, { applied, largestMs: this.#largestTickMs });
     if (!applied) {
-      this.failedConditions += 1;
+      this.counts.failedConditions += 1;
       return;
     }
-    this.writes += 1;
+    this.counts.writes += 1;
     overtaken(entry.unresolved);
     entry.unresolved = [];
   }
+
+  async #pauseShortly(decision: number): Promise<void> {
+    const { clock, random } = this.#connection;
+    await pause(decision, { clock, random, maxPauseMs: LONGEST_PAUSE_MS });
+  }
+}
+
+type Policies = ReadonlyMap<BucketMember, Policy>;
+
+/** The policy that each open member would be decided with, given the image. */
+async function policiesOf(batch: readonly BucketMember[], { image }: Remembered): Promise<Policies> {
+  const policies = new Map<BucketMember, Policy>();
+  for (const member of batch) {
+    if (!member.isOpen) continue;
+    const policy = member.work.intent.policy(image);
+    policies.set(member, policy instanceof Promise ? await policy : policy);
+  }
+  return policies;
+}
+
+/**
+ * The open members that one write can carry: up to the first acquire that is to be decided with other limits. A call that brought limits along
+ * goes alone, and so does the change of limits after a refusal.
+ */
+function withOnePolicy(batch: readonly BucketMember[], policies: Policies): readonly BucketMember[] {
+  const open = batch.filter(({ isOpen }) => isOpen);
+  const goesAlone = (member: BucketMember): boolean =>
+    member.work.intent.kind === "adopt" || (isTake(member) && policies.get(member)!.source === "override");
+  if (open.length < 2 || goesAlone(open[0]!)) return open.slice(0, 1);
+  const first = open.find(isTake);
+  const end = open.findIndex(
+    (member) => goesAlone(member) || (isTake(member) && !isSamePolicy(policies.get(member)!, policies.get(first!)!)),
+  );
+  return end < 0 ? open : open.slice(0, end);
+}
+
+function isTake({ work }: BucketMember): boolean {
+  return work.intent.kind === "take";
+}
+
+function isSamePolicy(left: Policy, right: Policy): boolean {
+  return left === right || (left.source === right.source && sameLimits(left.limits, right.limits));
+}
+
+/** What is left to write of an operation whose give-back may have been applied. */
+function writtenPart({ intent, history }: BucketWork): BucketIntent {
+  return history.onlyCharges ? { ...intent, costs: chargesOf(intent.costs) } : intent;
 }
 
 /** Remembers a write whose outcome is open; one without an id leaves no trace, so it stays unknown. */
-function remain(entry: Remembered, { mark }: SentPlan, history: OperationHistory): void {
+function remain(entry: Remembered, { mark }: PlannedWrite, members: readonly BucketMember[]): void {
   const write: Unresolved = mark === undefined ? UNKNOWABLE : { mark, outcome: "pending" };
-  history.unanswered = [...history.unanswered, write];
+  for (const { work } of members) work.history.unanswered = [...work.history.unanswered, write];
   if (mark !== undefined) entry.unresolved = [...entry.unresolved, write];
 }
 
 const UNKNOWABLE: Unresolved = { mark: { id: "", writer: "", slot: 0, seenId: undefined }, outcome: "unknown" };
 
 /**
- * What is known already of an operation that was sent before. When nobody can tell any more, the side that charges more counts: a take is
- * not granted, a give-back is not repeated, and of a charge only what it charges is.
+ * Tells a member that was sent before what is known of it. When nobody can tell any more, the side that charges more counts: a take is not
+ * granted, a give-back is not repeated, and of a charge only what it charges is.
  */
-function knownOutcome({ kind, amounts }: BucketIntent, history: OperationHistory): BucketOutcome | "not granted" | undefined {
+function concludeIfKnown(key: BucketKey, member: BucketMember, { image }: Remembered): void {
+  const { intent, history } = member.work;
   const outcome = outcomeOf(history);
-  if (outcome === "applied") return { kind: "applied" };
-  if (outcome !== "unknown") return undefined;
-  if (kind === "take") return "not granted";
-  if (kind !== "charge" || Object.keys(chargesOf(amounts)).length === 0) return { kind: "applied" };
-  history.onlyCharges = true;
-  history.unanswered = [];
-  return undefined;
+  if (outcome === "applied") member.resolve({ kind: "applied", image });
+  if (outcome !== "unknown") return;
+  if (intent.kind === "take") member.reject(outcomeUnknown(key));
+  else if (intent.kind !== "charge" || Object.keys(chargesOf(intent.costs)).length === 0) member.resolve({ kind: "applied", image });
+  else {
+    history.onlyCharges = true;
+    history.unanswered = [];
+  }
 }
 
-function chargesOf(amounts: Amounts): Amounts {
-  return Object.fromEntries(Object.entries(amounts).filter(([, amount]) => amount > 0));
+function chargesOf(costs: Costs): Costs {
+  return Object.fromEntries(Object.entries(costs).filter(([, cost]) => cost > 0));
+}
+
+function outcomeUnknown(key: BucketKey): RateLimiterUnavailable {
+  return unavailable(key, "its outcome is unknown, so the call is not granted");
 }
 
 /** The last attempt may have been refused outright while an earlier one is still unknown. */

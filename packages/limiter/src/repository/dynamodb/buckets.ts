@@ -7,29 +7,30 @@
  *   settle    all applied: granted. Otherwise what was applied is given back; a call that was refused by one bucket after another was
  *             taken from is decided once more, one bucket after another, because two such calls could have refused each other
  */
-import { checkNames, type Amounts } from "../../core/amounts.ts";
+import { checkNames, MILLI, type Amounts } from "../../core/amounts.ts";
 import { amountsUnder, fits, isUnder, negated, statusesOf, underPolicy, type Charge, type LimitStatus } from "../../core/decision.ts";
 import { RateLimiterUnavailable } from "../../core/errors.ts";
 import type { Policy } from "../../core/policy.ts";
 import { settlementOf } from "../../core/settlement.ts";
 import { noLimits } from "../charges.ts";
-import type { ConsumeOutcome, ConsumeRequest, Receipt, ResourceAmounts } from "../port.ts";
+import type { ConsumeOutcome, ConsumeRequest, MaybePromise, Receipt, ResourceAmounts } from "../port.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import type { Clock } from "../system-clock.ts";
 import { imageOf, type BucketImage } from "./bucket-item.ts";
 import { endsOf, type BucketEnd, type ReceiptPart } from "./bucket-ends.ts";
 import { bucketKey, type BucketKey } from "./bucket-key.ts";
-import type { BucketOutcome } from "./bucket-plan.ts";
+import type { Costs } from "./bucket-batch.ts";
 import type { BucketQueries } from "./bucket-queries.ts";
 import type { BucketWriter } from "./bucket-writer.ts";
 import type { Families } from "./families.ts";
-import type { Asking, BucketImages } from "./images.ts";
+import type { Asking, BucketImages, Remembered } from "./images.ts";
 import type { ItemReader } from "./item-reader.ts";
 
 /** One bucket of a call. */
 interface Target {
   key: BucketKey;
   readonly amounts: Amounts;
+  readonly costs: Costs;
   readonly override: boolean;
   policy: Policy;
 }
@@ -40,8 +41,14 @@ interface DynamoReceipt extends Receipt {
   ends: readonly BucketEnd[] | undefined;
 }
 
+interface Refused {
+  readonly refusedAtMs: number;
+}
+
 /** Granted, or refused as of a time; `halfTaken` when another bucket had granted, which was given back. */
-type Verdict = "granted" | { readonly refusedAtMs: number; readonly halfTaken: boolean };
+type Verdict =
+  | { readonly granted: true; readonly parts: readonly ReceiptPart[] }
+  | { readonly granted: false; readonly refusedAtMs: number; readonly halfTaken: boolean };
 
 interface Surroundings {
   readonly namespaceId: string;
@@ -74,24 +81,17 @@ export class DynamoBuckets implements BucketStore {
     const grants = extending === undefined ? 1 : 0;
     for (let round = 1; ; round += 1) {
       const verdict = await this.#decide(targets, grants);
-      if (verdict === "granted") break;
+      if (verdict.granted) return this.#grant(request, targets, verdict.parts, extending);
       const statuses = this.#statuses(targets, verdict.refusedAtMs);
       if (statuses.some(({ exceeded }) => exceeded)) return this.#refuse(targets, statuses);
       // Since it was refused, another call of this process has given back: it may fit now.
       if (round === MAX_ROUNDS) throw contended(targets[0]!.key);
     }
-    const receipt = (extending ?? { parts: [], ends: undefined }) as DynamoReceipt;
-    receipt.parts.push(...targets.map((target) => this.#part(target, grants)));
-    return {
-      granted: true,
-      receipt,
-      limitNames: request.charges.map(({ resource }) => targets.find(({ key }) => key.resource === resource)!.policy.names),
-    };
   }
 
   async settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): Promise<void> {
     const held = receipt as DynamoReceipt;
-    held.ends ??= endsOf(deltas.flatMap(({ resource, amounts }) => settlementOf(held.parts, resource, amounts)));
+    held.ends ??= endsOf(deltas.flatMap(({ resource, amounts }) => settlementOf(held.parts, resource, inMilli(amounts))));
     await allOrFirstError(held.ends.map((end) => this.#end(end)));
   }
 
@@ -118,9 +118,9 @@ export class DynamoBuckets implements BucketStore {
 
   async #decide(targets: readonly Target[], grants: number): Promise<Verdict> {
     const refusedAtMs = this.#fits(targets, this.#nowMs()) ? undefined : await this.#refusedAtMs(targets);
-    if (refusedAtMs !== undefined) return { refusedAtMs, halfTaken: false };
+    if (refusedAtMs !== undefined) return { granted: false, refusedAtMs, halfTaken: false };
     const verdict = await this.#takeAll(targets, grants, "together");
-    return verdict !== "granted" && verdict.halfTaken ? this.#takeAll(targets, grants, "in sequence") : verdict;
+    return !verdict.granted && verdict.halfTaken ? this.#takeAll(targets, grants, "in sequence") : verdict;
   }
 
   /** Every bucket that a call takes from: for each resource the entity's, then its parent's. */
@@ -142,7 +142,9 @@ export class DynamoBuckets implements BucketStore {
       const parent = parents[index];
       // The family of an entity that this process has not met before came with the same read as its bucket.
       if (target.key.family === undefined) target.key = { ...target.key, family: known };
-      return parent === undefined ? [target] : [target, { ...parent, amounts: amountsUnder(parent.policy, amounts) }];
+      if (parent === undefined) return [target];
+      const shared = amountsUnder(parent.policy, amounts);
+      return [target, { ...parent, amounts: shared, costs: inMilli(shared) }];
     });
   }
 
@@ -158,21 +160,47 @@ export class DynamoBuckets implements BucketStore {
       unknown ? this.#readImage(key) : undefined,
     ]);
     if (policy === undefined) return undefined;
-    const target: Target = { key, amounts, policy, override: override !== undefined };
+    const target: Target = { key, amounts, costs: inMilli(amounts), policy, override: override !== undefined };
     target.policy = await this.#policyOn(target, images.find(key.text)?.image);
     return target;
   }
 
-  /** The policy to decide a bucket with: when the bucket shows another than the cache, the configuration is read again, once for each version. */
-  async #policyOn(target: Target, image: BucketImage | undefined): Promise<Policy> {
+  /**
+   * The policy to decide a bucket with: when the bucket shows another than the cache, the configuration is read again, once for each version.
+   * Calls that meet on the bucket share what is read: one that came with older limits must not write them over newer ones.
+   */
+  #policyOn(target: Target, image: BucketImage | undefined): MaybePromise<Policy> {
     const { policies, images } = this.#surroundings;
     const { key, policy } = target;
     if (target.override || image === undefined || image.overridden || isUnder(image.bucket, policy)) return policy;
     const entry = images.entry(key.text);
-    if (entry.comparedVersion === image.version) return policy;
-    entry.comparedVersion = image.version;
-    target.policy = (await policies.refresh(key.entityId, key.resource)) ?? policy;
+    if (entry.comparedVersion !== image.version) {
+      entry.comparedVersion = image.version;
+      entry.comparing = Promise.resolve(policies.refresh(key.entityId, key.resource));
+    }
+    if (entry.comparing === undefined) return (target.policy = policies.cached(key.entityId, key.resource)?.policy ?? policy);
+    return this.#compared(target, entry, entry.comparing);
+  }
+
+  async #compared(target: Target, entry: Remembered, comparing: Promise<Policy | undefined>): Promise<Policy> {
+    try {
+      target.policy = (await comparing) ?? target.policy;
+    } finally {
+      if (entry.comparing === comparing) entry.comparing = undefined;
+    }
     return target.policy;
+  }
+
+  #grant(
+    request: ConsumeRequest,
+    targets: readonly Target[],
+    parts: readonly ReceiptPart[],
+    extending: Receipt | undefined,
+  ): ConsumeOutcome {
+    const receipt = (extending ?? { parts: [], ends: undefined }) as DynamoReceipt;
+    receipt.parts.push(...parts);
+    const limitNames = request.charges.map(({ resource }) => targets.find(({ key }) => key.resource === resource)!.policy.names);
+    return { granted: true, receipt, limitNames };
   }
 
   #charges(targets: readonly Target[], nowMs: number): readonly Charge[] {
@@ -215,53 +243,63 @@ export class DynamoBuckets implements BucketStore {
 
   /** The refusal is decided: that its limits could not be written does not make it unavailability. */
   async #adopt(target: Target): Promise<void> {
-    const policy = (image: BucketImage | undefined): Promise<Policy> => this.#policyOn(target, image);
-    await unlessUnavailable(this.#surroundings.writer.write(target.key, { kind: "adopt", amounts: {}, grants: 0, policy }));
+    const policy = (image: BucketImage | undefined): MaybePromise<Policy> => this.#policyOn(target, image);
+    await unlessUnavailable(this.#surroundings.writer.write(target.key, { kind: "adopt", costs: {}, grants: 0, policy }));
   }
 
   async #takeAll(targets: readonly Target[], grants: number, how: "together" | "in sequence"): Promise<Verdict> {
-    const outcomes: PromiseSettledResult<BucketOutcome>[] = [];
-    if (how === "together") outcomes.push(...(await Promise.allSettled(targets.map((target) => this.#take(target, grants)))));
-    else
-      for (const target of targets)
-        if (outcomes.every(isApplied)) outcomes.push(...(await Promise.allSettled([this.#take(target, grants)])));
-    if (outcomes.every(isApplied)) return "granted";
-    const taken = targets.filter((_, index) => outcomes[index] !== undefined && isApplied(outcomes[index]));
-    await Promise.all(taken.map((target) => this.#compensate(target, grants)));
+    const outcomes =
+      how === "together"
+        ? await Promise.allSettled(targets.map((target) => this.#take(target, grants)))
+        : await this.#takeInSequence(targets, grants);
+    const parts = outcomes.flatMap((outcome) => (isTaken(outcome) ? [outcome.value] : []));
+    if (parts.length === targets.length) return { granted: true, parts };
+    await Promise.all(parts.map((part) => this.#compensate(part)));
     const failed = outcomes.find((outcome) => outcome.status === "rejected");
     if (failed !== undefined) throw failed.reason;
-    const refused = outcomes.flatMap((outcome) =>
-      outcome.status === "fulfilled" && outcome.value.kind === "refused" ? [outcome.value] : [],
-    );
-    return { refusedAtMs: refused[0]?.atMs ?? this.#nowMs(), halfTaken: taken.length > 0 };
+    const refusal = outcomes.find((outcome) => outcome.status === "fulfilled" && "refusedAtMs" in outcome.value);
+    const { refusedAtMs } = (refusal as PromiseFulfilledResult<Refused>).value;
+    return { granted: false, refusedAtMs, halfTaken: parts.length > 0 };
   }
 
-  #take(target: Target, grants: number): Promise<BucketOutcome> {
-    const { key, amounts } = target;
-    return this.#surroundings.writer.write(key, { kind: "take", amounts, grants, policy: (image) => this.#policyOn(target, image) });
+  async #takeInSequence(targets: readonly Target[], grants: number): Promise<readonly PromiseSettledResult<ReceiptPart | Refused>[]> {
+    const outcomes: PromiseSettledResult<ReceiptPart | Refused>[] = [];
+    for (const target of targets) {
+      const [outcome] = await Promise.allSettled([this.#take(target, grants)]);
+      outcomes.push(outcome);
+      if (!isTaken(outcome)) break;
+    }
+    return outcomes;
+  }
+
+  async #take(target: Target, grants: number): Promise<ReceiptPart | Refused> {
+    const { key, costs } = target;
+    const outcome = await this.#surroundings.writer.write(key, {
+      kind: "take",
+      costs,
+      grants,
+      policy: (image) => this.#policyOn(target, image),
+    });
+    if (outcome.kind !== "applied") return { refusedAtMs: outcome.kind === "refused" ? outcome.atMs : this.#nowMs() };
+    const { entityId, resource } = key;
+    const life = { creation: outcome.image?.creation, expiredBySeconds: outcome.image?.expiresAtSeconds };
+    return { key, entityId, resource, amounts: costs, policy: target.policy, grants, life };
   }
 
   /** Gives back what one bucket granted to a call that another did not. When the store is gone, this call's own cost stays charged until it refills. */
-  async #compensate({ key, amounts, policy }: Target, grants: number): Promise<void> {
-    const giving = { kind: "give", amounts: negated(amounts), grants: -grants, policy: () => policy } as const;
+  async #compensate({ key, amounts, policy, grants, life }: ReceiptPart): Promise<void> {
+    const giving = { kind: "give", costs: negated(amounts), grants: -grants, policy: () => policy, life } as const;
     await unlessUnavailable(this.#surroundings.writer.write(key, giving));
-  }
-
-  #part({ key, amounts, policy }: Target, grants: number): ReceiptPart {
-    const { entityId, resource } = key;
-    const image = this.#surroundings.images.find(key.text)?.image;
-    const life = { creation: image?.creation, expiredBySeconds: image?.expiresAtSeconds };
-    return { key, entityId, resource, amounts, policy, grants, life };
   }
 
   /** Writes what the end of a lease does to one bucket. When that fails it may be tried again: the history keeps it from happening twice. */
   async #end(end: BucketEnd): Promise<void> {
     if (end.done) return;
-    const { amounts, grants, history } = end;
+    const { costs, grants, history } = end;
     const { key, policy, life } = end.part;
-    const kind = Object.values(amounts).some((amount) => amount > 0) ? "charge" : "give";
+    const kind = Object.values(costs).some((cost) => cost > 0) ? "charge" : "give";
     if (this.#surroundings.images.find(key.text)?.image === undefined) await this.#readImage(key);
-    await this.#surroundings.writer.write(key, { kind, amounts, grants, policy: () => policy, life, history });
+    await this.#surroundings.writer.write(key, { kind, costs, grants, policy: () => policy, life, history });
     end.done = true;
   }
 
@@ -293,8 +331,12 @@ function contended({ entityId, resource }: BucketKey): RateLimiterUnavailable {
   return new RateLimiterUnavailable("The bucket changes too fast to be decided. Try again.", { entityId, resource });
 }
 
-function isApplied(outcome: PromiseSettledResult<BucketOutcome>): boolean {
-  return outcome.status === "fulfilled" && outcome.value.kind === "applied";
+function isTaken(outcome: PromiseSettledResult<ReceiptPart | Refused>): outcome is PromiseFulfilledResult<ReceiptPart> {
+  return outcome.status === "fulfilled" && !("refusedAtMs" in outcome.value);
+}
+
+function inMilli(amounts: Amounts): Costs {
+  return Object.fromEntries(Object.entries(amounts).map(([name, amount]) => [name, amount * MILLI]));
 }
 
 /** Waits for a write that nobody is told about when the store is away. */

@@ -97,14 +97,14 @@ export class DynamoStore implements Store {
   }
 
   statistics(): RepositoryStatistics {
-    const sum = (count: (writer: BucketWriter) => number): number => this.#writers.reduce((total, writer) => total + count(writer), 0);
+    const sum = (name: keyof BucketWriter["counts"]): number => this.#writers.reduce((total, { counts }) => total + counts[name], 0);
     return {
       requests: this.#options.meter.counts().requests,
-      writes: sum((writer) => writer.writes),
-      failedConditions: sum((writer) => writer.failedConditions),
+      writes: sum("writes"),
+      failedConditions: sum("failedConditions"),
       retries: this.#options.connection.retries,
-      batches: 0,
-      batchedOperations: 0,
+      batches: sum("batches"),
+      batchedOperations: sum("batchedOperations"),
       refusalsFromMemory: this.#refusalsFromMemory,
       splits: 0,
     };

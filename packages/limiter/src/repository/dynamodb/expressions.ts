@@ -1,20 +1,22 @@
 /*
- * The two writes of a bucket, built from its image and the clock (design §5.1):
+ * The two writes of a bucket, built from its image and the clock (design §5.1), for a batch that takes c in all, needs n of the balance it
+ * finds, and lifts it by g before it charges (limit-fold.ts; for a lone acquire n = c and g = 0):
  *
- *   take             ADD tk −c, tc +c            requires rf ≥ seen, and for each charged limit c ≤ tk ≤ cp − earned
- *   refill and take  SET rf, rm; ADD tk r−c      requires rf = seen, and for each limit that is not cut off c − r ≤ tk ≤ cp − r
- *                    SET tk = cp − c             requires tk ≥ cp − earned, where the ceiling cuts the credit off
+ *   take             ADD tk −c, tc +c            requires rf ≥ seen, and for each charged limit n ≤ tk ≤ cp − earned − g
+ *   refill and take  SET rf, rm; ADD tk r−c      requires rf = seen, and for each limit that is not cut off n − r ≤ tk ≤ cp − r − g
+ *                    SET tk = cp, less the batch requires tk ≥ cp − earned, where the ceiling cuts the credit off
+ *                    SET tk                      requires tk = seen, where it cuts a give-back off on the way
  *
  * Takes commute, so processes that share a bucket do not disturb each other until one must refill. The upper bounds are what keeps an idle
  * bucket that overflowed from being credited twice: take from it only if it cannot have overflowed, else refill it first. A change of limits
- * is a refill that also writes parameters. A charge (a settlement that takes more) drops the lower bounds; a give-back has none at all.
+ * is a refill that also writes parameters. A batch without acquires drops the lower bounds; one that only gives back has none at all.
  * Every write requires `sv = seen`, so no write is ever judged by parameters that are not on the item any more, and no item is ever created
  * by an update. It also requires `cr = seen`: a bucket that was deleted and created again can have the same version, by clocks that differ.
  */
-import { amountOf, MILLI, type Amounts } from "../../core/amounts.ts";
 import { ceilingMilli, earned, scaledRemainder, storedMilli, storedRemainder, type BucketLimit } from "../../core/bucket.ts";
 import { limitAttribute, parameterAttributes, slotAttribute, type BucketImage } from "./bucket-item.ts";
 import { ExpressionBuilder, type UpdateExpression } from "./expression.ts";
+import { LimitFold } from "./limit-fold.ts";
 
 /** An operation id and the slot that it is written to; see operation-ids.ts. */
 export interface OperationMark {
@@ -27,15 +29,13 @@ export interface OperationMark {
 
 /** A change to a bucket. */
 export interface BucketChange {
-  /** Whole tokens by limit; negative gives back. */
-  readonly amounts: Amounts;
-  /** Whether every limit must hold what is taken from it (an acquire), or may go into debt (a settlement). */
-  readonly strict: boolean;
+  /** What the batch does to each limit, by name. */
+  readonly folds: ReadonlyMap<string, LimitFold>;
   /** The limits that the item shall have, hidden ones included; the image's own list when nothing changes. */
   readonly limits: readonly BucketLimit[];
   /** Whether `limits` came from a call's override. */
   readonly overridden: boolean;
-  /** Granted acquires that this write adds: 1, 0, or -1 for one that is rolled back. */
+  /** Granted acquires that this write adds, less those that are rolled back. */
   readonly grants: number;
   /** Write units since this writer's last successful write, this one included. */
   readonly writeUnits: number;
@@ -52,12 +52,10 @@ export function isTake(image: BucketImage, change: BucketChange, nowMs: number):
   const { bucket } = image;
   if (change.limits !== bucket.limits) return false;
   return bucket.limits.every((limit, index) => {
-    const cost = costOf(change, limit);
+    const { needMilli, riseMilli, isCharged } = foldOf(change, limit);
     const stored = storedMilli(bucket, index);
-    if (cost < 0) return true;
-    if (cost === 0) return limit.hidden || !change.strict || stored >= 0;
-    if (change.strict && stored < cost) return false;
-    return stored + roundedUp(earned(bucket, index, nowMs)) <= ceilingMilli(limit);
+    if (needMilli !== undefined && stored < needMilli) return false;
+    return !isCharged || stored + roundedUp(earned(bucket, index, nowMs)) + riseMilli <= ceilingMilli(limit);
   });
 }
 
@@ -66,7 +64,7 @@ export function updateOf(image: BucketImage, change: BucketChange, nowMs: number
   const builder = new ExpressionBuilder();
   builder.requireEqual("sv", image.version);
   if (image.creation !== undefined) builder.requireEqual("cr", image.creation);
-  if (isGiveBack(change, image)) addTokens(builder, image, change);
+  if (isGiveBack(change, image)) addTokens(builder, change);
   else if (isTake(image, change, nowMs)) take(builder, image, change, nowMs);
   else refillAndTake(builder, image, change, nowMs);
   builder.add("b_wcu_tc", change.writeUnits);
@@ -95,28 +93,27 @@ export function expiry(
   return { ttlSeconds, floorsMilli };
 }
 
-function isGiveBack({ amounts, limits, strict }: BucketChange, { bucket }: BucketImage): boolean {
-  return !strict && limits === bucket.limits && Object.values(amounts).every((amount) => amount <= 0);
+function isGiveBack({ folds, limits }: BucketChange, { bucket }: BucketImage): boolean {
+  if (limits !== bucket.limits) return false;
+  for (const { needMilli, isCharged } of folds.values()) if (needMilli !== undefined || isCharged) return false;
+  return true;
 }
 
-function addTokens(builder: ExpressionBuilder, { bucket }: BucketImage, { amounts }: BucketChange): void {
-  for (const { limit } of bucket.limits) moveTokens(builder, limit.name, 0, amountOf(amounts, limit.name) * MILLI);
+function addTokens(builder: ExpressionBuilder, change: BucketChange): void {
+  for (const limit of change.limits) moveTokens(builder, limit.limit.name, 0, foldOf(change, limit).netMilli);
 }
 
 function take(builder: ExpressionBuilder, image: BucketImage, change: BucketChange, nowMs: number): void {
   const { bucket } = image;
   builder.requireWithin("rf", { least: bucket.refilledAtMs });
-  const after = bucket.limits.map((limit, index) => storedMilli(bucket, index) - costOf(change, limit));
+  const after = bucket.limits.map((limit, index) => storedMilli(bucket, index) - foldOf(change, limit).netMilli);
   const floors = renewExpiry(builder, image, change, { nowMs, afterMilli: after });
   bucket.limits.forEach((limit, index) => {
-    const cost = costOf(change, limit);
-    const least = largest(
-      change.strict && !limit.hidden && cost >= 0 ? cost : undefined,
-      floors?.[index] === undefined ? undefined : floors[index] + cost,
-    );
-    const most = cost > 0 ? ceilingMilli(limit) - roundedUp(earned(bucket, index, nowMs)) : undefined;
+    const { needMilli, netMilli, riseMilli, isCharged } = foldOf(change, limit);
+    const least = largest(needMilli, floors?.[index] === undefined ? undefined : floors[index] + netMilli);
+    const most = isCharged ? ceilingMilli(limit) - roundedUp(earned(bucket, index, nowMs)) - riseMilli : undefined;
     builder.requireWithin(limitAttribute(limit.limit.name, "tk"), { least, most });
-    moveTokens(builder, limit.limit.name, 0, cost);
+    moveTokens(builder, limit.limit.name, 0, netMilli);
   });
 }
 
@@ -158,21 +155,32 @@ function refillLimit(
 ): void {
   const limit = bucket.limits[index]!;
   const { name } = limit.limit;
-  const cost = costOf(change, wanted);
+  const tokens = limitAttribute(name, "tk");
+  const stored = storedMilli(bucket, index);
+  const fold = foldOf(change, wanted);
+  const { needMilli, netMilli } = fold;
   const credit = earned(bucket, index, nowMs);
+  const remainder = scaledRemainder(credit.remainder, limit.period, wanted.period);
   // When parameters change, what was earned so far was earned under the old ceiling and is cut off at the new one.
   const ceiling = Math.min(ceilingMilli(limit), ceilingMilli(wanted));
-  if (storedMilli(bucket, index) + credit.milli >= ceiling) {
-    builder.set(limitAttribute(name, "tk"), Math.min(ceilingMilli(wanted), ceiling - cost));
-    builder.add(limitAttribute(name, "tc"), cost);
-    builder.requireWithin(limitAttribute(name, "tk"), { least: Math.max(ceiling - credit.milli, Number.MIN_SAFE_INTEGER) });
+  const rise = fold.isCharged ? fold.riseMilli : 0;
+  if (stored + credit.milli >= ceiling) {
+    // Full, whatever the balance has become meanwhile.
+    builder.requireWithin(tokens, { least: Math.max(ceiling - credit.milli, Number.MIN_SAFE_INTEGER) });
+    setTokens(builder, name, fold.after(ceiling, ceilingMilli(wanted)).milli, netMilli);
     writeRemainder(builder, bucket, index, 0);
+  } else if (stored + roundedUp(credit) + rise > ceiling) {
+    // What a member gives back is cut off before another takes: how much of it depends on the balance, so it must be the seen one.
+    const { milli, wasFull } = fold.after(stored + credit.milli, ceilingMilli(wanted));
+    builder.requireEqual(tokens, stored);
+    setTokens(builder, name, milli, netMilli);
+    writeRemainder(builder, bucket, index, wasFull ? 0 : remainder);
   } else {
-    const strictLeast = change.strict && !wanted.hidden && cost >= 0 ? cost - credit.milli : undefined;
-    const ttlLeast = floorMilli === undefined ? undefined : floorMilli + cost - credit.milli;
-    builder.requireWithin(limitAttribute(name, "tk"), { least: largest(strictLeast, ttlLeast), most: ceiling - roundedUp(credit) });
-    moveTokens(builder, name, credit.milli, cost);
-    writeRemainder(builder, bucket, index, scaledRemainder(credit.remainder, limit.period, wanted.period));
+    const needed = needMilli === undefined ? undefined : needMilli - credit.milli;
+    const covered = floorMilli === undefined ? undefined : floorMilli + netMilli - credit.milli;
+    builder.requireWithin(tokens, { least: largest(needed, covered), most: ceiling - roundedUp(credit) - rise });
+    moveTokens(builder, name, credit.milli, netMilli);
+    writeRemainder(builder, bucket, index, remainder);
   }
   if (wanted !== limit) writeParameters(builder, limit, wanted);
 }
@@ -186,10 +194,10 @@ function dropLimit(builder: ExpressionBuilder, { bucket }: BucketImage, index: n
 }
 
 function addLimit(builder: ExpressionBuilder, change: BucketChange, limit: BucketLimit): void {
-  const cost = costOf(change, limit);
+  const fold = foldOf(change, limit);
   for (const [attribute, value] of Object.entries(parameterAttributes(limit))) builder.set(attribute, value);
-  builder.set(limitAttribute(limit.limit.name, "tk"), ceilingMilli(limit) - cost);
-  builder.set(limitAttribute(limit.limit.name, "tc"), cost);
+  builder.set(limitAttribute(limit.limit.name, "tk"), fold.after(ceilingMilli(limit), ceilingMilli(limit)).milli);
+  builder.set(limitAttribute(limit.limit.name, "tc"), fold.netMilli);
 }
 
 function writeParameters(builder: ExpressionBuilder, before: BucketLimit, wanted: BucketLimit): void {
@@ -208,11 +216,16 @@ function moveTokens(builder: ExpressionBuilder, name: string, creditMilli: numbe
   builder.add(limitAttribute(name, "tc"), costMilli);
 }
 
+function setTokens(builder: ExpressionBuilder, name: string, milli: number, costMilli: number): void {
+  builder.set(limitAttribute(name, "tk"), milli);
+  builder.add(limitAttribute(name, "tc"), costMilli);
+}
+
 /** The balance that the image promises for one limit after a refill and a take. */
 function refilledAfter({ bucket }: BucketImage, change: BucketChange, limit: BucketLimit, nowMs: number): number {
   const index = bucket.limits.findIndex((other) => other.limit.name === limit.limit.name);
   const refilled = index < 0 ? ceilingMilli(limit) : storedMilli(bucket, index) + earned(bucket, index, nowMs).milli;
-  return Math.min(ceilingMilli(limit), refilled) - costOf(change, limit);
+  return foldOf(change, limit).after(Math.min(ceilingMilli(limit), refilled), ceilingMilli(limit)).milli;
 }
 
 /** Sets `ttl`, and tells what each limit must still hold after the write so that its debt is earned back before the item goes. */
@@ -244,9 +257,11 @@ function markOperation(builder: ExpressionBuilder, { mark, afterUnresolved }: Bu
   builder.set(slotAttribute(mark.slot), mark.id);
 }
 
-function costOf({ amounts }: BucketChange, limit: BucketLimit): number {
-  return amountOf(amounts, limit.limit.name) * MILLI;
+function foldOf({ folds }: BucketChange, { limit }: BucketLimit): LimitFold {
+  return folds.get(limit.name) ?? UNTOUCHED;
 }
+
+const UNTOUCHED = new LimitFold();
 
 function roundedUp({ milli, remainder }: { readonly milli: number; readonly remainder: number }): number {
   return remainder > 0 ? Math.min(Number.MAX_SAFE_INTEGER, milli + 1) : milli;

@@ -1,4 +1,7 @@
+import type { Policy } from "../../core/policy.ts";
+import { GroupCommit } from "../group-commit.ts";
 import type { BucketImage } from "./bucket-item.ts";
+import type { BucketOutcome, BucketWork } from "./bucket-plan.ts";
 import type { Unresolved } from "./unresolved.ts";
 
 /** Buckets remembered: each is about a kilobyte, so this is 10 MB, and a forgotten one costs a read. */
@@ -22,14 +25,14 @@ export interface Remembered {
   failedUnits: number;
   /** The version of the item whose policy was compared with the stored configuration. */
   comparedVersion: number | undefined;
+  /** That comparison, while it is under way. */
+  comparing: Promise<Policy | undefined> | undefined;
   /** What the clock is rounded to for this bucket; see tick.ts. */
   tickMs: number;
   /** Writes that got no answer, until a later one tells. */
   unresolved: readonly Unresolved[];
-  /** The end of the queue of writes to this bucket. */
-  tail: Promise<unknown>;
-  /** Writes in the queue. */
-  waiting: number;
+  /** Operations on their way to this bucket. */
+  readonly queue: GroupCommit<BucketWork, BucketOutcome>;
 }
 
 /** The last image of each bucket that this process touched, least recently used first. */
@@ -56,10 +59,10 @@ export class BucketImages {
       asOf: NEVER_ASKED,
       failedUnits: 0,
       comparedVersion: undefined,
+      comparing: undefined,
       tickMs: 1,
       unresolved: [],
-      tail: Promise.resolve(),
-      waiting: 0,
+      queue: new GroupCommit<BucketWork, BucketOutcome>(),
     };
     if (held !== undefined) this.#entries.delete(key);
     this.#entries.set(key, entry);
@@ -82,7 +85,7 @@ export class BucketImages {
   /** Entries with writes under way are kept: their queue is here. */
   #forgetOne(): void {
     for (const [key, entry] of this.#entries) {
-      if (entry.waiting > 0) continue;
+      if (!entry.queue.isIdle) continue;
       this.#entries.delete(key);
       return;
     }

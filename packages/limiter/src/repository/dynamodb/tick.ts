@@ -16,6 +16,7 @@ export function nextTickMs(tickMs: number, { applied, largestMs }: { readonly ap
 
 /** A time rounded down to a tick, which is at most a quarter of the time that the fastest limit needs to fill. */
 export function tickedMs(nowMs: number, tickMs: number, limits: readonly BucketLimit[]): number {
+  if (tickMs === 1) return nowMs;
   const fillsMs = limits.map((limit) => (ceilingMilli(limit) / limit.amount) * limit.period);
   const boundedMs = Math.max(1, Math.floor(Math.min(tickMs, ...fillsMs.map((fillMs) => fillMs / 4))));
   return nowMs - (nowMs % boundedMs);
