@@ -134,6 +134,22 @@ describe("a bucket of one shard", () => {
     expect(unsafe).toBeGreaterThan(100);
   });
 
+  it("is not rounded where the products of its share leave the safe range", () => {
+    const limit = { name: "tpm", capacity: 9_007_199_254_740, refillAmount: 8_973_000_006_979, refillPeriodSeconds: 9_000_000_007 };
+    const share = shardLimit(bucketLimit(limit, false), 3, 32);
+    const exact = oracleLimit(limit, 3, 32);
+    expect(Number.isSafeInteger((share.amount + 1) * share.period)).toBe(false);
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 9_000_000_000_000 }), fc.integer({ min: 0, max: share.period - 1 }), (elapsedMs, remainder) => {
+        const bucket = { limits: [share], refilledAtMs: START_MS, balances: [0, remainder, 0] };
+        const fraction = BigInt(remainder) * BigInt(share.refillAmountMilli / share.amount);
+        const oracle = oracleRefill(exact, { tokens: 0n, fraction, consumed: 0n, stampMs: BigInt(START_MS) }, START_MS + elapsedMs);
+        expect(BigInt(balanceMilli(bucket, 0, START_MS + elapsedMs))).toBe(oracle.tokens);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
   it("says to the millisecond when it holds an amount", () => {
     fc.assert(
       fc.property(history, fc.double({ min: 0, max: 1, noNaN: true }), ([limit, { shard, divisor }, steps], part) => {

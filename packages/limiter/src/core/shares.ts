@@ -40,17 +40,17 @@ export function shardPolicy(policy: Policy, shard: number, divisor: number): Pol
   }));
 }
 
-/** By whole, then by node of the tree: shard < divisor, and divisors are powers of two, so divisor + shard names each node once. */
+/** By whole, then by place in the tree: shard < divisor, and divisors are powers of two, so divisor + shard names each place once. */
 type Shares<Whole extends object> = WeakMap<Whole, Map<number, Whole>>;
 
 const LISTS: Shares<readonly BucketLimit[]> = new WeakMap();
 const POLICIES: Shares<Policy> = new WeakMap();
 
 /** Bounded by the number of shards that a bucket can have, and gone with the whole. */
-function remembered<Whole extends object>(shares: Shares<Whole>, whole: Whole, node: number, make: () => Whole): Whole {
-  const nodes = shares.get(whole) ?? new Map<number, Whole>();
-  if (nodes.size === 0) shares.set(whole, nodes);
-  const held = nodes.get(node) ?? make();
-  nodes.set(node, held);
+function remembered<Whole extends object>(shares: Shares<Whole>, whole: Whole, place: number, make: () => Whole): Whole {
+  const places = shares.get(whole) ?? new Map<number, Whole>();
+  if (places.size === 0) shares.set(whole, places);
+  const held = places.get(place) ?? make();
+  places.set(place, held);
   return held;
 }
