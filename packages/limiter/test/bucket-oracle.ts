@@ -6,6 +6,8 @@ export interface OracleLimit {
   readonly capacity: number;
   readonly refillAmount: number;
   readonly refillPeriodSeconds: number;
+  /** Of a shard, whose shares are no whole tokens: what it has instead of `capacity` and `refillAmount`. */
+  readonly share?: { readonly capacityMilli: bigint; readonly refillAmountMilli: bigint };
 }
 
 export interface OracleState {
@@ -25,7 +27,7 @@ export function oracleFull(limit: OracleLimit, nowMs: number): OracleState {
 export function oracleRefill(limit: OracleLimit, state: OracleState, nowMs: number): OracleState {
   const elapsedMs = BigInt(nowMs) - state.stampMs;
   if (elapsedMs <= 0n) return state;
-  const earned = elapsedMs * BigInt(limit.refillAmount) * 1000n + state.fraction;
+  const earned = elapsedMs * refillOf(limit) + state.fraction;
   const periodMs = BigInt(limit.refillPeriodSeconds) * 1000n;
   const tokens = state.tokens + earned / periodMs;
   const isFull = tokens >= capacityOf(limit);
@@ -54,7 +56,7 @@ export function oracleWait(limit: OracleLimit, state: OracleState, neededMilli: 
   if (BigInt(neededMilli) > capacityOf(limit)) return undefined;
   const fitsAfter = (waitMs: bigint): boolean => {
     const elapsedMs = BigInt(nowMs) + waitMs - state.stampMs;
-    const earned = elapsedMs <= 0n ? 0n : elapsedMs * BigInt(limit.refillAmount) * 1000n + state.fraction;
+    const earned = elapsedMs <= 0n ? 0n : elapsedMs * refillOf(limit) + state.fraction;
     return state.tokens + earned / (BigInt(limit.refillPeriodSeconds) * 1000n) >= BigInt(neededMilli);
   };
   if (fitsAfter(0n)) return 0n;
@@ -69,5 +71,9 @@ export function oracleWait(limit: OracleLimit, state: OracleState, neededMilli: 
 }
 
 function capacityOf(limit: OracleLimit): bigint {
-  return BigInt(limit.capacity) * 1000n;
+  return limit.share?.capacityMilli ?? BigInt(limit.capacity) * 1000n;
+}
+
+function refillOf(limit: OracleLimit): bigint {
+  return limit.share?.refillAmountMilli ?? BigInt(limit.refillAmount) * 1000n;
 }

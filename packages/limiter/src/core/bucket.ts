@@ -142,8 +142,12 @@ export function earned(bucket: Bucket, index: number, nowMs: number): { readonly
   if (elapsedMs <= 0) return { milli: 0, remainder };
   const rest = elapsedMs % limit.period;
   const whole = ((elapsedMs - rest) / limit.period) * limit.amount;
-  const milli = Math.min(Number.MAX_SAFE_INTEGER, whole + Math.floor((rest * limit.amount + remainder) / limit.period));
-  return { milli, remainder: remainderAfter(limit, remainder, elapsedMs) };
+  const restUnits = rest * limit.amount + remainder;
+  const restMilli =
+    restUnits <= Number.MAX_SAFE_INTEGER
+      ? Math.floor(restUnits / limit.period)
+      : Number(unitsOf(limit, remainder, rest) / BigInt(limit.period));
+  return { milli: Math.min(Number.MAX_SAFE_INTEGER, whole + restMilli), remainder: remainderAfter(limit, remainder, elapsedMs) };
 }
 
 /** How long until one limit holds `neededMilli` if nobody takes; `Infinity` when it never can. */
@@ -152,7 +156,7 @@ export function waitMs(bucket: Bucket, index: number, neededMilli: number, nowMs
   if (neededMilli > ceilingMilli(limit)) return Infinity;
   if (balanceMilli(bucket, index, nowMs) >= neededMilli) return 0;
   const stored = storedMilli(bucket, index);
-  const earn = Number.isSafeInteger(neededMilli - stored) ? earningMs : earningMsFromAbyss;
+  const earn = Number.isSafeInteger(neededMilli - stored) && isCountable(limit) ? earningMs : earningMsExactly;
   const sinceRefillMs = earn(limit, neededMilli, stored, storedRemainder(bucket, index));
   return bucket.refilledAtMs + sinceRefillMs - nowMs;
 }
@@ -218,7 +222,8 @@ export function scaledRemainder(remainder: number, from: number, to: number): nu
  * Tokens after `elapsedMs`: what was earned, in units of 1/period, is `elapsed·amount + remainder`; its whole part is the credit, cut off
  * at the ceiling. Where that product leaves the safe range, it is split: with `elapsed = n·period + r` the credit is
  * `n·amount + ⌊(r·amount + remainder) / period⌋`. `(amount + 1)·period` is safe for every valid limit, and whole periods are only multiplied
- * when they do not fill the bucket. The split alone would do, but its divisions with remainder made `apply` take 145 ns instead of 52.
+ * when they do not fill the bucket. The split alone would do, but its divisions with remainder made `apply` take 145 ns instead of 52. The
+ * share that a shard has of a limit may not reduce as the whole does; then only BigInt is left.
  */
 function refilledMilli(limit: BucketLimit, stored: number, remainder: number, elapsedMs: number): number {
   const ceiling = ceilingMilli(limit);
@@ -226,27 +231,40 @@ function refilledMilli(limit: BucketLimit, stored: number, remainder: number, el
   const { amount, period } = limit;
   const missing = ceiling - stored;
   if (missing <= 0) return ceiling;
-  if (missing > Number.MAX_SAFE_INTEGER) return refilledFromAbyss(limit, stored, remainder, elapsedMs);
+  if (missing > Number.MAX_SAFE_INTEGER) return refilledExactly(limit, stored, remainder, elapsedMs);
   const units = elapsedMs * amount + remainder;
   if (units <= Number.MAX_SAFE_INTEGER) return Math.min(ceiling, stored + Math.floor(units / period));
   const rest = elapsedMs % period;
   const periods = (elapsedMs - rest) / period;
   if (periods > (missing - (missing % amount)) / amount) return ceiling;
-  return Math.min(ceiling, stored + periods * amount + Math.floor((rest * amount + remainder) / period));
+  const restUnits = rest * amount + remainder;
+  if (restUnits > Number.MAX_SAFE_INTEGER) return refilledExactly(limit, stored, remainder, elapsedMs);
+  return Math.min(ceiling, stored + periods * amount + Math.floor(restUnits / period));
 }
 
-/** The same for a debt so deep that what is missing leaves the safe range. */
-function refilledFromAbyss(limit: BucketLimit, stored: number, remainder: number, elapsedMs: number): number {
-  const credit = (BigInt(elapsedMs) * BigInt(limit.amount) + BigInt(remainder)) / BigInt(limit.period);
-  const tokens = BigInt(stored) + credit;
+/** The same for a debt so deep that what is missing leaves the safe range, and for a share whose products do. */
+function refilledExactly(limit: BucketLimit, stored: number, remainder: number, elapsedMs: number): number {
+  const tokens = BigInt(stored) + unitsOf(limit, remainder, elapsedMs) / BigInt(limit.period);
   return tokens >= BigInt(ceilingMilli(limit)) ? ceilingMilli(limit) : Number(tokens);
 }
 
-function remainderAfter({ amount, period }: BucketLimit, remainder: number, elapsedMs: number): number {
+function remainderAfter(limit: BucketLimit, remainder: number, elapsedMs: number): number {
   if (elapsedMs <= 0) return remainder;
+  const { amount, period } = limit;
   const units = elapsedMs * amount + remainder;
   if (units <= Number.MAX_SAFE_INTEGER) return units - Math.floor(units / period) * period;
-  return ((elapsedMs % period) * amount + remainder) % period;
+  const restUnits = (elapsedMs % period) * amount + remainder;
+  return restUnits <= Number.MAX_SAFE_INTEGER ? restUnits % period : Number(unitsOf(limit, remainder, elapsedMs) % BigInt(period));
+}
+
+/** What was earned, in units of 1/period. */
+function unitsOf({ amount }: BucketLimit, remainder: number, elapsedMs: number): bigint {
+  return BigInt(elapsedMs) * BigInt(amount) + BigInt(remainder);
+}
+
+/** Whether the products of a limit stay in the safe range. Those of configured limits do; those of a shard's share may not. */
+function isCountable({ amount, period }: BucketLimit): boolean {
+  return (amount + 1) * period <= Number.MAX_SAFE_INTEGER;
 }
 
 /** The exact inverse of the credit: the fewest milliseconds that earn what is missing. */
@@ -257,8 +275,8 @@ function earningMs({ amount, period }: BucketLimit, neededMilli: number, stored:
   return periods * period + Math.ceil((rest * period - remainder) / amount);
 }
 
-/** The same for a debt so deep that what is missing leaves the safe range. */
-function earningMsFromAbyss(limit: BucketLimit, neededMilli: number, stored: number, remainder: number): number {
+/** The same for a debt so deep that what is missing leaves the safe range, and for a share whose products do. */
+function earningMsExactly(limit: BucketLimit, neededMilli: number, stored: number, remainder: number): number {
   const [amount, period] = [BigInt(limit.amount), BigInt(limit.period)];
   const missing = (BigInt(neededMilli) - BigInt(stored)) * period - BigInt(remainder);
   return Number((missing + amount - 1n) / amount);

@@ -2,6 +2,7 @@ import { amountOf, MILLI, type Amounts } from "./amounts.ts";
 import { balanceMilli, fullBucket, holds, waitMs, withLimits, type Bucket } from "./bucket.ts";
 import { sameLimits, type Limit } from "./limit.ts";
 import type { ConfigSource, Policy } from "./policy.ts";
+import { togetherMilli, waitTogetherMs } from "./together.ts";
 
 /** One bucket of a decision, and what the call wants of it. Limits that `amounts` does not name are wanted 0 of. */
 export interface Charge {
@@ -12,6 +13,8 @@ export interface Charge {
   readonly amounts: Amounts;
   /** The amounts as `costsMilli` answers them, from whoever needs them again. */
   readonly costs?: readonly number[];
+  /** Further shards of the same bucket, under the same policy: then it is the sum that must hold the amounts, and that is shown. */
+  readonly others?: readonly Bucket[];
 }
 
 /** One limit of one bucket of a decision, charged or not. */
@@ -36,8 +39,10 @@ export interface LimitStatus {
  * refuses while it is in debt: that is how a cost that is known only afterwards is limited.
  */
 export function fits(charges: readonly Charge[], nowMs: number): boolean {
-  for (const { bucket, amounts, costs } of charges) {
-    if (!holds(bucket, costs ?? costsMilli(bucket, amounts), nowMs)) return false;
+  for (const { bucket, amounts, costs, others } of charges) {
+    if (others !== undefined && others.length > 0) {
+      if (!holdTogether(bucket, others, amounts, nowMs)) return false;
+    } else if (!holds(bucket, costs ?? costsMilli(bucket, amounts), nowMs)) return false;
   }
   return true;
 }
@@ -96,12 +101,23 @@ export function isUnder(bucket: Bucket, policy: Policy): boolean {
   );
 }
 
-function statusOf({ entityId, resource, policy, bucket, amounts }: Charge, index: number, nowMs: number): LimitStatus {
+function holdTogether(bucket: Bucket, others: readonly Bucket[], amounts: Amounts, nowMs: number): boolean {
+  const shards = [bucket, ...others];
+  return bucket.limits.every(
+    ({ limit: { name }, hidden }) => hidden || togetherMilli(shards, name, nowMs) >= amountOf(amounts, name) * MILLI,
+  );
+}
+
+function statusOf({ entityId, resource, policy, bucket, amounts, others }: Charge, index: number, nowMs: number): LimitStatus {
   const { limit } = bucket.limits[index]!;
   // A caller may have asked for -0, which is not what a status shows.
   const requested = amountOf(amounts, limit.name) + 0;
-  const available = Math.floor(balanceMilli(bucket, index, nowMs) / MILLI);
+  const shards = others === undefined || others.length === 0 ? undefined : [bucket, ...others];
+  const balance = shards === undefined ? balanceMilli(bucket, index, nowMs) : togetherMilli(shards, limit.name, nowMs);
+  const available = Math.floor(balance / MILLI);
   const exceeded = available < requested;
+  const wait = (neededMilli: number): number =>
+    shards === undefined ? waitMs(bucket, index, neededMilli, nowMs) : waitTogetherMs(shards, limit.name, neededMilli, nowMs);
   return {
     entityId,
     resource,
@@ -112,6 +128,6 @@ function statusOf({ entityId, resource, policy, bucket, amounts }: Charge, index
     requested,
     exceeded,
     deficit: exceeded ? requested - available : 0,
-    retryAfterSeconds: exceeded ? waitMs(bucket, index, requested * MILLI, nowMs) / 1000 : 0,
+    retryAfterSeconds: exceeded ? wait(requested * MILLI) / 1000 : 0,
   };
 }

@@ -1,15 +1,24 @@
 import { MILLI } from "../../core/amounts.ts";
 import { bucketLimit, consumedMilli, storedMilli, storedRemainder, type Bucket, type BucketLimit } from "../../core/bucket.ts";
 import { IncompatibleSchemaError } from "../../core/errors.ts";
+import { shardLimit } from "../../core/shares.ts";
 import { VERSION } from "../../version.ts";
 import { numberOf, stringOf, type AttributeMap } from "./attribute-values.ts";
+import { parseBucketPartition } from "./keys.ts";
 
 /** Operation ids that an item remembers. */
 export const SLOT_COUNT = 4;
 
 /** The last known state of a stored bucket. */
 export interface BucketImage {
+  /** The balances of this shard, under its shares of the limits. */
   readonly bucket: Bucket;
+  /** Which residue class of the bucket the item is: `shard` mod `divisor`. Shard 0 of 1 is a bucket that was never split. */
+  readonly shard: number;
+  /** `shard_count`; absent means 1. */
+  readonly divisor: number;
+  /** `sd`: when this shard was last split, or split off; undefined when never. */
+  readonly splitAtMs: number | undefined;
   /** `sv`: the version of everything that is not a balance. Every write requires it. */
   readonly version: number;
   /** `b_wcu_tc`: grows with every write, so it tells which of two images is newer. */
@@ -20,6 +29,8 @@ export interface BucketImage {
   readonly overridden: boolean;
   /** `cr`: the operation that created the item. Tells a bucket that was deleted and created again from the one before. */
   readonly creation: string | undefined;
+  /** `parent_id`: whom calls of the entity also take from. */
+  readonly parentId: string | undefined;
   /** When the item may be deleted; undefined when it may not. */
   readonly expiresAtSeconds: number | undefined;
 }
@@ -40,7 +51,9 @@ export function slotAttribute(slot: number): string {
 /** Reads an item. Throws when it holds a limit of a kind that this version does not know: nothing may be written to it then. */
 export function imageOf(item: AttributeMap): BucketImage {
   const names = limitNamesOf(item);
-  const limits = names.map((name) => limitOf(item, name));
+  const divisor = numberOf(item["shard_count"]) ?? 1;
+  const shard = shardOf(item, divisor);
+  const limits = names.map((name) => shardLimit(limitOf(item, name), shard, divisor));
   const balances = names.flatMap((name) => [
     number(item, limitAttribute(name, "tk")),
     number(item, limitAttribute(name, "rm")),
@@ -48,11 +61,15 @@ export function imageOf(item: AttributeMap): BucketImage {
   ]);
   return {
     bucket: { limits, refilledAtMs: number(item, "rf"), balances },
+    shard,
+    divisor,
+    splitAtMs: numberOf(item["sd"]),
     version: number(item, "sv"),
     writes: number(item, "b_wcu_tc"),
     slots: Array.from({ length: SLOT_COUNT }, (_, slot) => stringOf(item[slotAttribute(slot)])),
     overridden: item["po"] !== undefined,
     creation: stringOf(item["cr"]),
+    parentId: stringOf(item["parent_id"]),
     expiresAtSeconds: item["ttl"] === undefined ? undefined : number(item, "ttl"),
   };
 }
@@ -71,15 +88,20 @@ export function bucketAttributes(bucket: Bucket): Record<string, number> {
   return item;
 }
 
-/** The attributes of one limit's parameters. */
-export function parameterAttributes(limit: BucketLimit): Record<string, number> {
-  const { name } = limit.limit;
+/** The attributes of one limit's parameters: on every shard those of the whole, so that each can tell its share whatever its divisor is. */
+export function parameterAttributes({ limit, hidden }: BucketLimit): Record<string, number> {
+  const { name } = limit;
   return {
-    [limitAttribute(name, "cp")]: limit.capacityMilli,
-    [limitAttribute(name, "ra")]: limit.refillAmountMilli,
-    [limitAttribute(name, "rp")]: limit.refillPeriodMs,
-    ...(limit.hidden && { [limitAttribute(name, "hd")]: 1 }),
+    [limitAttribute(name, "cp")]: limit.capacity * MILLI,
+    [limitAttribute(name, "ra")]: limit.refillAmount * MILLI,
+    [limitAttribute(name, "rp")]: limit.refillPeriodSeconds * MILLI,
+    ...(hidden && { [limitAttribute(name, "hd")]: 1 }),
   };
+}
+
+/** The only shard of divisor 1 is 0; its key need not be taken apart. */
+function shardOf(item: AttributeMap, divisor: number): number {
+  return divisor === 1 ? 0 : (parseBucketPartition(stringOf(item["PK"]) ?? "")?.shard ?? 0);
 }
 
 function limitNamesOf(item: AttributeMap): readonly string[] {

@@ -1,5 +1,6 @@
 import { seededRandom } from "zae-limiter/testing";
 import { describe, expect, it } from "vitest";
+import { imageOf, slotAttribute } from "./bucket-item.ts";
 import { OperationIds } from "./operation-ids.ts";
 import { stillPending, type Unresolved } from "./unresolved.ts";
 
@@ -52,8 +53,6 @@ describe("a write without an answer", () => {
 
 function outcomeWith(held: string): string {
   const write: Unresolved = { mark: { id: "me000.0005", writer: "me000", slot: 1, seenId: "me000.0003" }, outcome: "pending" };
-  const slots = [undefined, held, undefined, undefined];
-  const bucket = { limits: [], refilledAtMs: 0, balances: [] };
-  stillPending([write], { bucket, version: 1, writes: 1, slots, overridden: false, creation: undefined, expiresAtSeconds: undefined });
+  stillPending([write], imageOf({ [slotAttribute(1)]: { S: held } }));
   return write.outcome;
 }
