@@ -3,13 +3,13 @@ import type { ManualClock } from "zae-limiter/testing";
 import type { ConfigKey } from "../../src/core/policy.ts";
 import { PolicyCache } from "../../src/repository/policy-cache.ts";
 import type { StoredConfig } from "../../src/repository/store.ts";
-import { BucketQueries } from "../../src/repository/dynamodb/bucket-queries.ts";
-import { BucketWriter } from "../../src/repository/dynamodb/bucket-writer.ts";
-import { DynamoBuckets } from "../../src/repository/dynamodb/buckets.ts";
+import { newCounts, type BucketCounts } from "../../src/repository/dynamodb/bucket-counts.ts";
+import type { DynamoBuckets } from "../../src/repository/dynamodb/buckets.ts";
 import { Connection } from "../../src/repository/dynamodb/connection.ts";
 import { Families } from "../../src/repository/dynamodb/families.ts";
 import { BucketImages } from "../../src/repository/dynamodb/images.ts";
 import { ItemReader } from "../../src/repository/dynamodb/item-reader.ts";
+import { openBuckets } from "../../src/repository/dynamodb/open-buckets.ts";
 import { OperationIds } from "../../src/repository/dynamodb/operation-ids.ts";
 import { MeteredTransport, type DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
 import { seededRandom } from "../../src/testing/seeded-random.ts";
@@ -21,7 +21,7 @@ export interface BucketProcess {
   readonly buckets: DynamoBuckets;
   readonly policies: PolicyCache;
   readonly transport: MeteredTransport;
-  readonly writer: BucketWriter;
+  readonly counts: BucketCounts;
 }
 
 export function bucketProcess(options: {
@@ -40,7 +40,6 @@ export function bucketProcess(options: {
   const connection = new Connection({ transport, tableName, clock, random, requestTimeoutMs: 2000, maxAttempts: 3 });
   const policies = new PolicyCache({ read: async (keys) => keys.map(config), nowMs: () => clock.now(), ttlMs: cacheTtlMs });
   const images = new BucketImages();
-  const writer = new BucketWriter({ connection, images, ids: new OperationIds(random), ttlMultiplier: 7, largestTickMs: 1 });
   const parentOf = (entityId: string): string | undefined => options.parents?.[entityId];
   const families = new Families({
     read: async (id) => ({
@@ -54,19 +53,21 @@ export function bucketProcess(options: {
     clock,
     ttlMs: cacheTtlMs,
   });
-  const namespaceId = "ns123456789";
-  const buckets = new DynamoBuckets({
-    namespaceId,
+  const counts = newCounts();
+  const buckets = openBuckets({
+    namespaceId: "ns123456789",
+    connection,
+    reader: new ItemReader(connection),
+    images,
+    ids: new OperationIds(random),
     policies,
     families,
-    images,
-    reader: new ItemReader(connection),
-    writer,
-    queries: new BucketQueries(connection, namespaceId),
-    clock,
-    refusalMemoryMs: options.refusalMemoryMs ?? 0,
+    counts,
     assertActive: async () => {},
-    onRefusalFromMemory: () => {},
+    refusalMemoryMs: options.refusalMemoryMs ?? 0,
+    ttlMultiplier: 7,
+    largestTickMs: 1,
+    maxShards: 32,
   });
-  return { buckets, policies, transport, writer };
+  return { buckets, policies, transport, counts };
 }

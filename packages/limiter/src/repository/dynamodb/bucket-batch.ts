@@ -31,7 +31,7 @@ export function decideBatch(bucket: Bucket, steps: readonly BatchStep[], nowMs: 
   const folds = bucket.limits.map(() => new LimitFold());
   const accepted: boolean[] = [];
   for (const { kind, costs } of steps) {
-    const costsMilli = bucket.limits.map(({ limit }) => amountOf(costs, limit.name));
+    const costsMilli = costsOf(bucket, costs);
     if (!folds.every(({ netMilli }, index) => Number.isSafeInteger(netMilli + costsMilli[index]!))) break;
     const fits = kind !== "take" || holds(running, costsMilli, nowMs);
     accepted.push(fits);
@@ -43,4 +43,9 @@ export function decideBatch(bucket: Bucket, steps: readonly BatchStep[], nowMs: 
     });
   }
   return { accepted, folds: new Map(bucket.limits.map(({ limit }, index) => [limit.name, folds[index]!])) };
+}
+
+/** What each limit of a bucket is charged, in its order. */
+export function costsOf({ limits }: Bucket, costs: Costs): number[] {
+  return limits.map(({ limit }) => amountOf(costs, limit.name));
 }

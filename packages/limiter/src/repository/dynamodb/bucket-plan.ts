@@ -2,6 +2,7 @@ import { apply, fullBucket, storedMilli, type Bucket } from "../../core/bucket.t
 import { afterRefusal, isUnder, underPolicy } from "../../core/decision.ts";
 import { sameLimits, type Limit } from "../../core/limit.ts";
 import type { Policy } from "../../core/policy.ts";
+import { shardPolicy } from "../../core/shares.ts";
 import type { MaybePromise } from "../port.ts";
 import { Aliases, absent } from "./aliases.ts";
 import { marshalItem, type AttributeMap } from "./attribute-values.ts";
@@ -35,13 +36,15 @@ export interface BucketWork {
 export interface BucketLife {
   readonly creation: string | undefined;
   readonly expiredBySeconds: number | undefined;
+  /** Of the shard, when it was taken from: what goes back belongs to whoever owns that class now. */
+  readonly divisor: number;
 }
 
-/** Applied, or refused as of a time; `gone` when there is no bucket to write to. */
+/** Applied, or refused as of a time; `gone` when there is no bucket to write to, `split` when what goes back belongs to several shards now. */
 export type BucketOutcome =
   | { readonly kind: "applied"; readonly image: BucketImage | undefined }
   | { readonly kind: "refused"; readonly atMs: number }
-  | { readonly kind: "gone" };
+  | { readonly kind: "gone" | "split" };
 
 /** A call to send. */
 export interface PlannedWrite {
@@ -53,7 +56,7 @@ export interface PlannedWrite {
 }
 
 /** What becomes of a member: it is part of the write, or not. */
-export type Verdict = "written" | "refused" | "gone";
+export type Verdict = "written" | "refused" | "gone" | "split";
 
 /** What to send for a batch, if anything, and what becomes of its members. Fewer verdicts than members: the rest must go with another write. */
 export interface Plan {
@@ -83,11 +86,11 @@ export function planWrite(request: PlanRequest): Plan {
   const { intents, policy, image, nowMs } = request;
   if (image === undefined) return planCreation(request);
   if (intents[0]!.kind === "adopt") return planAdoption(request, image);
-  const present = intents.filter((intent) => isFor(image, intent, nowMs));
+  const present = intents.filter((intent) => isFor(image, intent, nowMs) && !isDivided(image, intent));
   const rewrites = present.some(({ kind }) => kind === "take") && !isUnder(image.bucket, policy);
-  const bucket = rewrites ? underPolicy(image.bucket, policy, nowMs) : image.bucket;
+  const bucket = rewrites ? underPolicy(image.bucket, policyOn(image, policy), nowMs) : image.bucket;
   const { accepted, folds } = decideBatch(bucket, present, nowMs);
-  const verdicts = verdictsOf(intents, present, accepted);
+  const verdicts = verdictsOf(intents, { present, accepted, absent: (intent) => (isFor(image, intent, nowMs) ? "split" : "gone") });
   const written = present.filter((_, index) => accepted[index]);
   if (written.length === 0) return { write: undefined, verdicts };
   const { limits } = bucket;
@@ -101,17 +104,28 @@ export function planWrite(request: PlanRequest): Plan {
 /** The limits that a refusal was decided with, written without cutting anything off. */
 function planAdoption(request: PlanRequest, image: BucketImage): Plan {
   const { policy, nowMs } = request;
-  const left = afterRefusal(image.bucket, policy, nowMs);
+  const left = afterRefusal(image.bucket, policyOn(image, policy), nowMs);
   if (left === undefined || hasSameLimits(image.bucket, left)) return { write: undefined, verdicts: ["written"] };
   return { write: planUpdate(request, image, { written: [], folds: new Map(), limits: left.limits, nowMs }), verdicts: ["written"] };
 }
 
 /** Up to the first member that was not decided. */
-function verdictsOf(intents: readonly BucketIntent[], present: readonly BucketIntent[], accepted: readonly boolean[]): readonly Verdict[] {
+function verdictsOf(
+  intents: readonly BucketIntent[],
+  {
+    present,
+    accepted,
+    absent: absentVerdict,
+  }: {
+    readonly present: readonly BucketIntent[];
+    readonly accepted: readonly boolean[];
+    readonly absent: (intent: BucketIntent) => Verdict;
+  },
+): readonly Verdict[] {
   const verdicts: Verdict[] = [];
   let decided = 0;
   for (const intent of intents) {
-    if (intent !== present[decided]) verdicts.push("gone");
+    if (intent !== present[decided]) verdicts.push(absentVerdict(intent));
     else if (decided === accepted.length) break;
     else verdicts.push(accepted[decided++] === true ? "written" : "refused");
   }
@@ -162,9 +176,10 @@ function planUpdate(
 function planCreation(request: PlanRequest): Plan {
   const { key, intents, policy, nowMs, ids, pending, writeUnits } = request;
   const bucket = fullBucket(policy.bucketLimits, nowMs);
-  const present = intents.filter((intent) => intent.kind === "take" || outlived(intent, nowMs));
+  // Only shard 0 begins a bucket; the others come from splits, and are gone with it.
+  const present = intents.filter((intent) => key.shard === 0 && (intent.kind === "take" || outlived(intent, nowMs)));
   const { accepted, folds } = decideBatch(bucket, present, nowMs);
-  const verdicts = verdictsOf(intents, present, accepted);
+  const verdicts = verdictsOf(intents, { present, accepted, absent: () => "gone" });
   const written = present.filter((_, index) => accepted[index]);
   if (written.length === 0) return { write: undefined, verdicts };
   const charged = apply(
@@ -200,12 +215,21 @@ function isFor({ creation }: BucketImage, intent: BucketIntent, nowMs: number): 
   return intent.life === undefined || intent.life.creation === creation || outlived(intent, nowMs);
 }
 
+/** Whether a shard was split since an intent's lease took from it, and something goes back, which is not its alone any more. */
+function isDivided({ divisor }: BucketImage, { life, costs }: BucketIntent): boolean {
+  return life !== undefined && life.divisor !== divisor && Object.values(costs).some((cost) => cost < 0);
+}
+
+function policyOn({ shard, divisor }: BucketImage, policy: Policy): Policy {
+  return shardPolicy(policy, shard, divisor);
+}
+
 /** Whether a charge goes to whatever bucket there is: the one that its lease took from may have expired, full. */
 function outlived({ kind, life }: BucketIntent, nowMs: number): boolean {
   return kind === "charge" && life?.expiredBySeconds !== undefined && life.expiredBySeconds * 1000 <= nowMs;
 }
 
-/** Buckets with limits of their own do not expire: their balance is somebody's, not a default's. */
-function multiplierOf({ policy, ttlMultiplier }: PlanRequest): number {
-  return policy.source === "entity" ? 0 : ttlMultiplier;
+/** Buckets with limits of their own do not expire: their balance is somebody's, not a default's. Nor do shards: one would come back whole. */
+function multiplierOf({ policy, image, ttlMultiplier }: PlanRequest): number {
+  return policy.source === "entity" || (image !== undefined && image.divisor > 1) ? 0 : ttlMultiplier;
 }

@@ -18,6 +18,7 @@ import type { Policy } from "../../core/policy.ts";
 import type { Member } from "../group-commit.ts";
 import type { AttributeMap } from "./attribute-values.ts";
 import type { Costs } from "./bucket-batch.ts";
+import type { BucketCounts } from "./bucket-counts.ts";
 import { imageOf } from "./bucket-item.ts";
 import type { BucketKey } from "./bucket-key.ts";
 import { planWrite, type BucketIntent, type BucketOutcome, type BucketWork, type Plan, type PlannedWrite } from "./bucket-plan.ts";
@@ -26,6 +27,7 @@ import type { Connection } from "./connection.ts";
 import type { BucketImages, Remembered } from "./images.ts";
 import type { OperationIds } from "./operation-ids.ts";
 import { pause } from "./retry.ts";
+import type { Splitter } from "./splitter.ts";
 import { nextTickMs } from "./tick.ts";
 import { newHistory, outcomeOf, overtaken, stillPending, type Unresolved } from "./unresolved.ts";
 
@@ -50,9 +52,10 @@ export class BucketWriter {
   readonly #ids: OperationIds;
   readonly #ttlMultiplier: number;
   readonly #largestTickMs: number;
+  readonly #splitter: Splitter;
   readonly #maxUnderWay: number;
   #underWay = 0;
-  readonly counts = { writes: 0, failedConditions: 0, batches: 0, batchedOperations: 0 };
+  readonly #counts: BucketCounts;
 
   constructor(options: {
     readonly connection: Connection;
@@ -60,6 +63,8 @@ export class BucketWriter {
     readonly ids: OperationIds;
     readonly ttlMultiplier: number;
     readonly largestTickMs: number;
+    readonly splitter: Splitter;
+    readonly counts: BucketCounts;
     readonly maxUnderWay?: number;
   }) {
     this.#connection = options.connection;
@@ -67,6 +72,8 @@ export class BucketWriter {
     this.#ids = options.ids;
     this.#ttlMultiplier = options.ttlMultiplier;
     this.#largestTickMs = options.largestTickMs;
+    this.#splitter = options.splitter;
+    this.#counts = options.counts;
     this.#maxUnderWay = options.maxUnderWay ?? MAX_UNDER_WAY;
   }
 
@@ -126,13 +133,13 @@ export class BucketWriter {
   /** Tells the members of a plan that was carried out. One without a verdict stays open, and goes with the next batch. */
   #conclude(key: BucketKey, entry: Remembered, members: readonly BucketMember[], plan: Plan & { readonly atMs: number }): void {
     if (plan.write !== undefined) {
-      this.counts.batches += 1;
-      this.counts.batchedOperations += plan.verdicts.filter((verdict) => verdict === "written").length;
+      this.#counts.batches += 1;
+      this.#counts.batchedOperations += plan.verdicts.filter((verdict) => verdict === "written").length;
     }
     plan.verdicts.forEach((verdict, index) => {
       const member = members[index]!;
       if (verdict === "written") member.resolve({ kind: "applied", image: entry.image });
-      else if (verdict === "gone") member.resolve({ kind: "gone" });
+      else if (verdict !== "refused") member.resolve({ kind: verdict });
       else if (outcomeOf(member.work.history) === "pending") member.reject(outcomeUnknown(key));
       else member.resolve({ kind: "refused", atMs: plan.atMs });
     });
@@ -146,13 +153,16 @@ export class BucketWriter {
       try {
         const reply = await this.#connection.conditional<{ readonly Attributes?: AttributeMap }>(write.operation, write.input);
         const item = reply.applied ? (reply.output.Attributes ?? write.item) : reply.item;
-        this.#images.remember(key.text, item === undefined ? undefined : imageOf(item), asking);
+        const image = item === undefined ? undefined : imageOf(item);
+        this.#images.remember(key.text, image, asking);
         this.#count(entry, reply.applied);
+        if (image !== undefined) this.#splitter.noteWrite(key, image, asking.ms);
         if (ambiguous && !reply.applied) remain(entry, write, members);
         return reply.applied;
       } catch (error) {
         if (!(error instanceof TableUnavailable)) throw error;
         ambiguous ||= error.ambiguous;
+        if (error.throttled) this.#splitter.noteThrottled(key);
         const mayRepeat = !ambiguous || write.mark !== undefined;
         if (attempt >= this.#connection.maxAttempts || !mayRepeat) {
           if (ambiguous) remain(entry, write, members);
@@ -169,10 +179,10 @@ export class BucketWriter {
     entry.failedUnits = applied ? 0 : entry.failedUnits + 1;
     entry.tickMs = nextTickMs(entry.tickMs, { applied, largestMs: this.#largestTickMs });
     if (!applied) {
-      this.counts.failedConditions += 1;
+      this.#counts.failedConditions += 1;
       return;
     }
-    this.counts.writes += 1;
+    this.#counts.writes += 1;
     overtaken(entry.unresolved);
     entry.unresolved = [];
   }

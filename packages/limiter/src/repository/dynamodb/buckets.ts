@@ -3,12 +3,12 @@
  *
  *   prepare   which buckets, under which policies: from memory, or in one batch read for everything that is not there
  *   ask       all images; when one refuses, and is not fresh, read all of them once; when it still refuses, nothing is written
- *   write     all buckets in parallel, one conditional write each
+ *   write     all buckets in parallel, one conditional write each (shard-taker.ts says which shard of a bucket)
  *   settle    all applied: granted. Otherwise what was applied is given back; a call that was refused by one bucket after another was
  *             taken from is decided once more, one bucket after another, because two such calls could have refused each other
  */
 import { checkNames, MILLI, type Amounts } from "../../core/amounts.ts";
-import { amountsUnder, fits, isUnder, negated, statusesOf, underPolicy, type Charge, type LimitStatus } from "../../core/decision.ts";
+import { amountsUnder, fits, isUnder, negated, statusesOf, type LimitStatus } from "../../core/decision.ts";
 import { RateLimiterUnavailable } from "../../core/errors.ts";
 import type { Policy } from "../../core/policy.ts";
 import { settlementOf } from "../../core/settlement.ts";
@@ -16,33 +16,25 @@ import { noLimits } from "../charges.ts";
 import type { ConsumeOutcome, ConsumeRequest, MaybePromise, Receipt, ResourceAmounts } from "../port.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import type { Clock } from "../system-clock.ts";
-import { imageOf, type BucketImage } from "./bucket-item.ts";
-import { endsOf, type BucketEnd, type ReceiptPart } from "./bucket-ends.ts";
-import { bucketKey, type BucketKey } from "./bucket-key.ts";
 import type { Costs } from "./bucket-batch.ts";
+import type { BucketCounts } from "./bucket-counts.ts";
+import { dividedEnd, endsOf, reversal, type BucketEnd, type ReceiptPart } from "./bucket-ends.ts";
+import type { BucketImage } from "./bucket-item.ts";
+import { bucketKey, type BucketKey } from "./bucket-key.ts";
+import type { BucketPolicies } from "./bucket-policies.ts";
 import type { BucketQueries } from "./bucket-queries.ts";
+import { siblingKey, type BucketShards } from "./bucket-shards.ts";
 import type { BucketWriter } from "./bucket-writer.ts";
 import type { Families } from "./families.ts";
-import type { Asking, BucketImages, Remembered } from "./images.ts";
-import type { ItemReader } from "./item-reader.ts";
-
-/** One bucket of a call. */
-interface Target {
-  key: BucketKey;
-  readonly amounts: Amounts;
-  readonly costs: Costs;
-  readonly override: boolean;
-  policy: Policy;
-}
+import type { BucketImages } from "./images.ts";
+import type { Refused, ShardTaker } from "./shard-taker.ts";
+import type { Splitter } from "./splitter.ts";
+import { chargeOf, holdsAlone, type Target } from "./target.ts";
 
 interface DynamoReceipt extends Receipt {
   readonly parts: ReceiptPart[];
   /** Decided by the first end; a second one only finishes what is left. */
   ends: readonly BucketEnd[] | undefined;
-}
-
-interface Refused {
-  readonly refusedAtMs: number;
 }
 
 /** Granted, or refused as of a time; `halfTaken` when another bucket had granted, which was given back. */
@@ -53,16 +45,19 @@ type Verdict =
 interface Surroundings {
   readonly namespaceId: string;
   readonly policies: PolicySource;
+  readonly bucketPolicies: BucketPolicies;
   readonly families: Families;
   readonly images: BucketImages;
-  readonly reader: ItemReader;
+  readonly shards: BucketShards;
+  readonly taker: ShardTaker;
+  readonly splitter: Splitter;
   readonly writer: BucketWriter;
   readonly queries: BucketQueries;
   readonly clock: Clock;
   /** How old an image may be that refuses a call without asking the table. */
   readonly refusalMemoryMs: number;
   readonly assertActive: () => Promise<void>;
-  readonly onRefusalFromMemory: () => void;
+  readonly counts: BucketCounts;
 }
 
 /** Decisions that one call may get when the images that refused it have changed before it could be told. */
@@ -102,10 +97,21 @@ export class DynamoBuckets implements BucketStore {
   }
 
   async read(request: ConsumeRequest): Promise<readonly LimitStatus[]> {
-    const { order } = this.#asking();
+    const { shards } = this.#surroundings;
+    const { order } = shards.asking();
     const targets = await this.#prepare(request);
-    if (targets.some((target) => (this.#asOf(target)?.order ?? 0) < order)) await this.#readAll(targets);
+    const isRead = ({ key }: Target): boolean => {
+      const { isWhole, asOf } = shards.known(key);
+      return isWhole && asOf !== undefined && asOf.order >= order;
+    };
+    if (!targets.every(isRead)) await this.#readAll(targets);
     return this.#statuses(targets, this.#nowMs());
+  }
+
+  /** Splits a bucket until it has so many shards; answers how many it has. */
+  async split(entityId: string, resource: string, shards: number): Promise<number> {
+    const { namespaceId, splitter, families } = this.#surroundings;
+    return splitter.splitInto(bucketKey({ namespaceId, entityId, resource, shard: 0 }, families.known(entityId)), shards);
   }
 
   async ofEntity(entityId: string, resource: string | undefined): Promise<readonly StoredBucket[]> {
@@ -117,7 +123,7 @@ export class DynamoBuckets implements BucketStore {
   }
 
   async #decide(targets: readonly Target[], grants: number): Promise<Verdict> {
-    const refusedAtMs = this.#fits(targets, this.#nowMs()) ? undefined : await this.#refusedAtMs(targets);
+    const refusedAtMs = this.#mayFit(targets, this.#nowMs()) ? undefined : await this.#refusedAtMs(targets);
     if (refusedAtMs !== undefined) return { granted: false, refusedAtMs, halfTaken: false };
     const verdict = await this.#takeAll(targets, grants, "together");
     return !verdict.granted && verdict.halfTaken ? this.#takeAll(targets, grants, "in sequence") : verdict;
@@ -149,7 +155,7 @@ export class DynamoBuckets implements BucketStore {
   }
 
   async #target(entityId: string, resource: string, amounts: Amounts, override: Policy | undefined): Promise<Target | undefined> {
-    const { namespaceId, policies, images, families } = this.#surroundings;
+    const { namespaceId, policies, images, families, shards, bucketPolicies } = this.#surroundings;
     const key = bucketKey({ namespaceId, entityId, resource, shard: 0 }, families.known(entityId));
     const cached = override === undefined ? policies.cached(entityId, resource) : { policy: override };
     // A process that has not met this entity reads its bucket together with everything else. One that has, and meets a new bucket, tries to
@@ -157,38 +163,12 @@ export class DynamoBuckets implements BucketStore {
     const unknown = images.find(key.text) === undefined && (cached === undefined || families.known(entityId) === undefined);
     const [policy] = await Promise.all([
       cached === undefined ? policies.resolve(entityId, resource) : cached.policy,
-      unknown ? this.#readImage(key) : undefined,
+      unknown ? shards.read(key) : undefined,
     ]);
     if (policy === undefined) return undefined;
     const target: Target = { key, amounts, costs: inMilli(amounts), policy, override: override !== undefined };
-    target.policy = await this.#policyOn(target, images.find(key.text)?.image);
+    target.policy = await bucketPolicies.on(target, key, images.find(key.text)?.image);
     return target;
-  }
-
-  /**
-   * The policy to decide a bucket with: when the bucket shows another than the cache, the configuration is read again, once for each version.
-   * Calls that meet on the bucket share what is read: one that came with older limits must not write them over newer ones.
-   */
-  #policyOn(target: Target, image: BucketImage | undefined): MaybePromise<Policy> {
-    const { policies, images } = this.#surroundings;
-    const { key, policy } = target;
-    if (target.override || image === undefined || image.overridden || isUnder(image.bucket, policy)) return policy;
-    const entry = images.entry(key.text);
-    if (entry.comparedVersion !== image.version) {
-      entry.comparedVersion = image.version;
-      entry.comparing = Promise.resolve(policies.refresh(key.entityId, key.resource));
-    }
-    if (entry.comparing === undefined) return (target.policy = policies.cached(key.entityId, key.resource)?.policy ?? policy);
-    return this.#compared(target, entry, entry.comparing);
-  }
-
-  async #compared(target: Target, entry: Remembered, comparing: Promise<Policy | undefined>): Promise<Policy> {
-    try {
-      target.policy = (await comparing) ?? target.policy;
-    } finally {
-      if (entry.comparing === comparing) entry.comparing = undefined;
-    }
-    return target.policy;
   }
 
   #grant(
@@ -203,123 +183,117 @@ export class DynamoBuckets implements BucketStore {
     return { granted: true, receipt, limitNames };
   }
 
-  #charges(targets: readonly Target[], nowMs: number): readonly Charge[] {
-    return targets.map(({ key, policy, amounts }) => ({
-      entityId: key.entityId,
-      resource: key.resource,
-      policy,
-      amounts,
-      bucket: underPolicy(this.#surroundings.images.find(key.text)?.image?.bucket, policy, nowMs),
-    }));
-  }
-
-  #fits(targets: readonly Target[], nowMs: number): boolean {
-    return fits(this.#charges(targets, nowMs), nowMs);
+  /** Whether every bucket holds its part, in one shard or in all together, as far as is known. */
+  #mayFit(targets: readonly Target[], nowMs: number): boolean {
+    return targets.every((target) => {
+      const { shards, isWhole } = this.#surroundings.shards.known(target.key);
+      const images = shards.map(({ image }) => image);
+      if (images.length > 1 && images.some((image) => holdsAlone(target, image, nowMs))) return true;
+      return (isWhole || images.length === 0) && fits([chargeOf(target, images, nowMs)], nowMs);
+    });
   }
 
   #statuses(targets: readonly Target[], nowMs: number): readonly LimitStatus[] {
-    return statusesOf(this.#charges(targets, nowMs), nowMs);
+    const charges = targets.map((target) => {
+      const { shards } = this.#surroundings.shards.known(target.key);
+      return chargeOf(
+        target,
+        shards.map(({ image }) => image),
+        nowMs,
+      );
+    });
+    return statusesOf(charges, nowMs);
   }
 
   /** When the table says so too, where the images are not fresh; undefined when it fits after all. */
   async #refusedAtMs(targets: readonly Target[]): Promise<number | undefined> {
-    const { refusalMemoryMs, onRefusalFromMemory, clock } = this.#surroundings;
+    const { refusalMemoryMs, counts, clock, shards } = this.#surroundings;
     const freshMs = clock.now() - refusalMemoryMs;
-    if (targets.every((target) => (this.#asOf(target)?.ms ?? -Infinity) > freshMs)) onRefusalFromMemory();
+    const isFresh = ({ key }: Target): boolean => {
+      const { isWhole, asOf } = shards.known(key);
+      return isWhole && asOf !== undefined && asOf.ms > freshMs;
+    };
+    if (targets.every(isFresh)) counts.refusalsFromMemory += 1;
     else await this.#readAll(targets);
     const nowMs = this.#nowMs();
-    return this.#fits(targets, nowMs) ? undefined : nowMs;
+    return this.#mayFit(targets, nowMs) ? undefined : nowMs;
   }
 
   /** Refuses, and writes limits that have changed: see `afterRefusal`. */
   async #refuse(targets: readonly Target[], statuses: readonly LimitStatus[]): Promise<ConsumeOutcome> {
-    const changed = targets.filter(({ key, policy }) => {
-      const image = this.#surroundings.images.find(key.text)?.image;
-      return image !== undefined && !isUnder(image.bucket, policy);
-    });
-    await Promise.all(changed.map((target) => this.#adopt(target)));
+    const changed = targets.flatMap((target) =>
+      this.#surroundings.shards
+        .known(target.key)
+        .shards.filter(({ image }) => !isUnder(image.bucket, target.policy))
+        .map(({ key }) => this.#adopt(target, key)),
+    );
+    await Promise.all(changed);
     return { granted: false, statuses };
   }
 
   /** The refusal is decided: that its limits could not be written does not make it unavailability. */
-  async #adopt(target: Target): Promise<void> {
-    const policy = (image: BucketImage | undefined): MaybePromise<Policy> => this.#policyOn(target, image);
-    await unlessUnavailable(this.#surroundings.writer.write(target.key, { kind: "adopt", costs: {}, grants: 0, policy }));
+  async #adopt(target: Target, key: BucketKey): Promise<void> {
+    const { writer, bucketPolicies } = this.#surroundings;
+    const policy = (image: BucketImage | undefined): MaybePromise<Policy> => bucketPolicies.on(target, key, image);
+    await unlessUnavailable(writer.write(key, { kind: "adopt", costs: {}, grants: 0, policy }));
   }
 
   async #takeAll(targets: readonly Target[], grants: number, how: "together" | "in sequence"): Promise<Verdict> {
+    const { taker } = this.#surroundings;
     const outcomes =
       how === "together"
-        ? await Promise.allSettled(targets.map((target) => this.#take(target, grants)))
+        ? await Promise.allSettled(targets.map((target) => taker.take(target, grants)))
         : await this.#takeInSequence(targets, grants);
-    const parts = outcomes.flatMap((outcome) => (isTaken(outcome) ? [outcome.value] : []));
-    if (parts.length === targets.length) return { granted: true, parts };
-    await Promise.all(parts.map((part) => this.#compensate(part)));
+    const taken = outcomes.flatMap((outcome) => (isTaken(outcome) ? [outcome.value] : []));
+    const parts = taken.flat();
+    if (taken.length === targets.length) return { granted: true, parts };
+    // When the store is gone, this call's own cost stays charged until it refills.
+    await Promise.all(parts.map((part) => unlessUnavailable(this.#end(reversal(part)))));
     const failed = outcomes.find((outcome) => outcome.status === "rejected");
     if (failed !== undefined) throw failed.reason;
-    const refusal = outcomes.find((outcome) => outcome.status === "fulfilled" && "refusedAtMs" in outcome.value);
-    const { refusedAtMs } = (refusal as PromiseFulfilledResult<Refused>).value;
-    return { granted: false, refusedAtMs, halfTaken: parts.length > 0 };
+    const refusal = outcomes.find((outcome) => !isTaken(outcome)) as PromiseFulfilledResult<Refused>;
+    return { granted: false, refusedAtMs: refusal.value.refusedAtMs, halfTaken: parts.length > 0 };
   }
 
-  async #takeInSequence(targets: readonly Target[], grants: number): Promise<readonly PromiseSettledResult<ReceiptPart | Refused>[]> {
-    const outcomes: PromiseSettledResult<ReceiptPart | Refused>[] = [];
+  async #takeInSequence(
+    targets: readonly Target[],
+    grants: number,
+  ): Promise<readonly PromiseSettledResult<readonly ReceiptPart[] | Refused>[]> {
+    const outcomes: PromiseSettledResult<readonly ReceiptPart[] | Refused>[] = [];
     for (const target of targets) {
-      const [outcome] = await Promise.allSettled([this.#take(target, grants)]);
+      const [outcome] = await Promise.allSettled([this.#surroundings.taker.take(target, grants)]);
       outcomes.push(outcome);
       if (!isTaken(outcome)) break;
     }
     return outcomes;
   }
 
-  async #take(target: Target, grants: number): Promise<ReceiptPart | Refused> {
-    const { key, costs } = target;
-    const outcome = await this.#surroundings.writer.write(key, {
-      kind: "take",
-      costs,
-      grants,
-      policy: (image) => this.#policyOn(target, image),
-    });
-    if (outcome.kind !== "applied") return { refusedAtMs: outcome.kind === "refused" ? outcome.atMs : this.#nowMs() };
-    const { entityId, resource } = key;
-    const life = { creation: outcome.image?.creation, expiredBySeconds: outcome.image?.expiresAtSeconds };
-    return { key, entityId, resource, amounts: costs, policy: target.policy, grants, life };
-  }
-
-  /** Gives back what one bucket granted to a call that another did not. When the store is gone, this call's own cost stays charged until it refills. */
-  async #compensate({ key, amounts, policy, grants, life }: ReceiptPart): Promise<void> {
-    const giving = { kind: "give", costs: negated(amounts), grants: -grants, policy: () => policy, life } as const;
-    await unlessUnavailable(this.#surroundings.writer.write(key, giving));
-  }
-
-  /** Writes what the end of a lease does to one bucket. When that fails it may be tried again: the history keeps it from happening twice. */
+  /** Writes what the end of a lease does to one shard. When that fails it may be tried again: the history keeps it from happening twice. */
   async #end(end: BucketEnd): Promise<void> {
     if (end.done) return;
-    const { costs, grants, history } = end;
-    const { key, policy, life } = end.part;
-    const kind = Object.values(costs).some((cost) => cost > 0) ? "charge" : "give";
-    if (this.#surroundings.images.find(key.text)?.image === undefined) await this.#readImage(key);
-    await this.#surroundings.writer.write(key, { kind, costs, grants, policy: () => policy, life, history });
+    if (end.successors === undefined && !(await this.#written(end))) {
+      const { shards } = await this.#surroundings.shards.readAll(siblingKey(end.part.key, 0));
+      end.successors = dividedEnd(end, shards);
+    }
+    await allOrFirstError((end.successors ?? []).map((successor) => this.#end(successor)));
     end.done = true;
   }
 
+  /** Whether it could be written to the shard that was taken from: what goes back to one that was split since belongs to several. */
+  async #written({ part, costs, grants, history }: BucketEnd): Promise<boolean> {
+    const { images, shards, writer } = this.#surroundings;
+    const { key, policy, life } = part;
+    const kind = Object.values(costs).some((cost) => cost > 0) ? "charge" : "give";
+    if (images.find(key.text)?.image === undefined) await shards.read(key);
+    const outcome = await writer.write(key, { kind, costs, grants, policy: () => policy, life, history });
+    return outcome.kind !== "split";
+  }
+
   async #readAll(targets: readonly Target[]): Promise<void> {
-    await Promise.all(targets.map(({ key }) => this.#readImage(key)));
-    for (const target of targets) target.policy = await this.#policyOn(target, this.#surroundings.images.find(target.key.text)?.image);
-  }
-
-  async #readImage(key: BucketKey): Promise<void> {
-    const asking = this.#asking();
-    const item = await this.#surroundings.reader.get(key.primary);
-    this.#surroundings.images.remember(key.text, item === undefined ? undefined : imageOf(item), asking);
-  }
-
-  #asking(): Asking {
-    return this.#surroundings.images.asking(this.#surroundings.clock.now());
-  }
-
-  #asOf({ key }: Target): Asking | undefined {
-    return this.#surroundings.images.find(key.text)?.asOf;
+    const { shards, bucketPolicies } = this.#surroundings;
+    const known = await Promise.all(targets.map(({ key }) => shards.readAll(key)));
+    for (const [index, target] of targets.entries())
+      for (const { key, image } of known[index]!.shards) target.policy = await bucketPolicies.on(target, key, image);
   }
 
   #nowMs(): number {
@@ -331,7 +305,9 @@ function contended({ entityId, resource }: BucketKey): RateLimiterUnavailable {
   return new RateLimiterUnavailable("The bucket changes too fast to be decided. Try again.", { entityId, resource });
 }
 
-function isTaken(outcome: PromiseSettledResult<ReceiptPart | Refused>): outcome is PromiseFulfilledResult<ReceiptPart> {
+function isTaken(
+  outcome: PromiseSettledResult<readonly ReceiptPart[] | Refused>,
+): outcome is PromiseFulfilledResult<readonly ReceiptPart[]> {
   return outcome.status === "fulfilled" && !("refusedAtMs" in outcome.value);
 }
 

@@ -3,9 +3,8 @@ import type { BackendCapabilities, RepositoryStatistics } from "../repository.ts
 import type { NamespaceData, PolicySource, Store } from "../store.ts";
 import { DynamoAudit } from "./audit.ts";
 import { marshalKey } from "./batch.ts";
-import { BucketQueries } from "./bucket-queries.ts";
-import { BucketWriter } from "./bucket-writer.ts";
-import { DynamoBuckets } from "./buckets.ts";
+import { newCounts } from "./bucket-counts.ts";
+import type { DynamoBuckets } from "./buckets.ts";
 import type { Connection } from "./connection.ts";
 import { DynamoEntities } from "./entities.ts";
 import { Families } from "./families.ts";
@@ -15,6 +14,7 @@ import { bucketPartitionPrefix, versionKey } from "./keys.ts";
 import { DynamoLimits } from "./limits.ts";
 import { NamespaceGuard } from "./namespace-guard.ts";
 import { DynamoNamespaces } from "./namespaces.ts";
+import { openBuckets } from "./open-buckets.ts";
 import { OperationIds } from "./operation-ids.ts";
 import { DynamoProvisioner, DynamoVersions } from "./records.ts";
 import { Retention } from "./retention.ts";
@@ -30,7 +30,13 @@ export interface DynamoStoreOptions {
   readonly bucketTtlMultiplier: number;
   readonly largestTickMs: number;
   readonly refusalMemoryMs: number;
+  readonly maxShards: number;
   readonly stream: boolean;
+}
+
+/** The data of one namespace; its buckets can be split. */
+export interface DynamoNamespaceData extends NamespaceData {
+  readonly buckets: DynamoBuckets;
 }
 
 /** Everything in one DynamoDB table. */
@@ -43,8 +49,7 @@ export class DynamoStore implements Store {
   readonly #ids: OperationIds;
   readonly #guards = new Map<string, NamespaceGuard>();
   readonly #ttlMultipliers = new Map<string, number>();
-  readonly #writers: BucketWriter[] = [];
-  #refusalsFromMemory = 0;
+  readonly #counts = newCounts();
 
   constructor(options: DynamoStoreOptions) {
     const { connection } = options;
@@ -63,7 +68,7 @@ export class DynamoStore implements Store {
     };
   }
 
-  open(namespaceId: string, policies: PolicySource): NamespaceData {
+  open(namespaceId: string, policies: PolicySource): DynamoNamespaceData {
     const { connection, cacheTtlMs } = this.#options;
     const { clock } = connection;
     const reader = this.#reader;
@@ -97,17 +102,8 @@ export class DynamoStore implements Store {
   }
 
   statistics(): RepositoryStatistics {
-    const sum = (name: keyof BucketWriter["counts"]): number => this.#writers.reduce((total, { counts }) => total + counts[name], 0);
-    return {
-      requests: this.#options.meter.counts().requests,
-      writes: sum("writes"),
-      failedConditions: sum("failedConditions"),
-      retries: this.#options.connection.retries,
-      batches: sum("batches"),
-      batchedOperations: sum("batchedOperations"),
-      refusalsFromMemory: this.#refusalsFromMemory,
-      splits: 0,
-    };
+    const { meter, connection } = this.#options;
+    return { ...this.#counts, requests: meter.counts().requests, retries: connection.retries };
   }
 
   async ping(): Promise<boolean> {
@@ -130,23 +126,15 @@ export class DynamoStore implements Store {
     readonly families: Families;
     readonly images: BucketImages;
   }): DynamoBuckets {
-    const { connection, bucketTtlMultiplier, largestTickMs, refusalMemoryMs } = this.#options;
-    const { namespaceId, images } = parts;
-    const ttlMultiplier = this.#ttlMultipliers.get(namespaceId) ?? bucketTtlMultiplier;
-    const writer = new BucketWriter({ connection, images, ids: this.#ids, ttlMultiplier, largestTickMs });
-    this.#writers.push(writer);
-    const guard = this.#guard(namespaceId);
-    return new DynamoBuckets({
+    const guard = this.#guard(parts.namespaceId);
+    return openBuckets({
+      ...this.#options,
       ...parts,
       reader: this.#reader,
-      writer,
-      queries: new BucketQueries(connection, namespaceId),
-      clock: connection.clock,
-      refusalMemoryMs,
+      ids: this.#ids,
+      counts: this.#counts,
+      ttlMultiplier: this.#ttlMultipliers.get(parts.namespaceId) ?? this.#options.bucketTtlMultiplier,
       assertActive: async () => guard.assertActive(),
-      onRefusalFromMemory: () => {
-        this.#refusalsFromMemory += 1;
-      },
     });
   }
 

@@ -2,6 +2,7 @@ import type { Policy } from "../../core/policy.ts";
 import { GroupCommit } from "../group-commit.ts";
 import type { BucketImage } from "./bucket-item.ts";
 import type { BucketOutcome, BucketWork } from "./bucket-plan.ts";
+import type { Pressure } from "./pressure.ts";
 import type { Unresolved } from "./unresolved.ts";
 
 /** Buckets remembered: each is about a kilobyte, so this is 10 MB, and a forgotten one costs a read. */
@@ -31,6 +32,8 @@ export interface Remembered {
   tickMs: number;
   /** Writes that got no answer, until a later one tells. */
   unresolved: readonly Unresolved[];
+  /** How busy the bucket is, over all its shards; kept with shard 0. */
+  pressure: Pressure | undefined;
   /** Operations on their way to this bucket. */
   readonly queue: GroupCommit<BucketWork, BucketOutcome>;
 }
@@ -62,6 +65,7 @@ export class BucketImages {
       comparing: undefined,
       tickMs: 1,
       unresolved: [],
+      pressure: undefined,
       queue: new GroupCommit<BucketWork, BucketOutcome>(),
     };
     if (held !== undefined) this.#entries.delete(key);

@@ -31,7 +31,7 @@ export interface DynamoOptions extends RepositoryOptions {
   readonly requestTimeoutMs?: number;
   /** How often one request is tried. @default 3 */
   readonly maxAttempts?: number;
-  /** How many shards a bucket may have. @default 32 */
+  /** How many shards a hot bucket may be split into, at most 64; 1: buckets are never split. @default 32 */
   readonly maxShards?: number;
 }
 
@@ -47,8 +47,11 @@ export interface ResolvedOptions {
   readonly refusalMemoryMs: number;
   readonly requestTimeoutMs: number;
   readonly maxAttempts: number;
+  readonly maxShards: number;
 }
 
+/** A transaction that gathers from all shards must hold them: DynamoDB allows 100 writes. */
+export const MOST_SHARDS = 64;
 const DEFAULT_STACK = "zae-limiter";
 const MAX_STACK_LENGTH = 55;
 /** A region that no local engine looks at. */
@@ -70,6 +73,7 @@ export function resolveOptions(namespace: string | undefined, options: DynamoOpt
     refusalMemoryMs: whole(options.refusalMemoryMs ?? 0, "refusalMemoryMs", { least: 0, most: 60_000 }),
     requestTimeoutMs: whole(options.requestTimeoutMs ?? 2000, "requestTimeoutMs", { least: 1, most: 600_000 }),
     maxAttempts: whole(options.maxAttempts ?? 3, "maxAttempts", { least: 1, most: 100 }),
+    maxShards: whole(options.maxShards ?? 32, "maxShards", { least: 1, most: MOST_SHARDS }),
   };
 }
 

@@ -1,0 +1,68 @@
+/*
+ * A call that no shard holds alone, but all of them together, takes a part from each of several, in one transaction. Parts are millitokens: shards
+ * that hold half a token each serve a call of one. The writes are those of an ordinary take, with its conditions; what a shard in debt owes is
+ * held back on the others.
+ */
+import { balanceMilli, type Bucket } from "../../core/bucket.ts";
+import { marshalItem } from "./attribute-values.ts";
+import type { Costs } from "./bucket-batch.ts";
+import type { KnownShard } from "./bucket-shards.ts";
+import type { TransactItem } from "./connection.ts";
+import { updateOf } from "./expressions.ts";
+import { LimitFold } from "./limit-fold.ts";
+import { bucketUnder, type Target } from "./target.ts";
+
+/** What one shard gives to a call. */
+export interface GatheredPart {
+  readonly shard: KnownShard;
+  readonly costs: Costs;
+  readonly write: TransactItem;
+}
+
+/** The parts of a call that fits all shards together, those first in the list preferred. */
+export function gather(
+  target: Target,
+  shards: readonly KnownShard[],
+  { nowMs, grants }: { readonly nowMs: number; readonly grants: number },
+): readonly GatheredPart[] {
+  const buckets = shards.map(({ image }) => bucketUnder(target, image, nowMs));
+  const folds = shards.map(() => new Map<string, LimitFold>());
+  for (const [name, cost] of Object.entries(target.costs)) {
+    if (cost === 0) continue;
+    const held = buckets.map((bucket) => heldMilli(bucket, name, nowMs));
+    const isIndebted = held.some((milli) => milli < 0);
+    let missing = cost;
+    held.forEach((milli, index) => {
+      const part = Math.min(missing, Math.max(0, milli));
+      if (part === 0) return;
+      const fold = new LimitFold();
+      fold.take(part);
+      if (isIndebted) fold.needMilli = milli;
+      folds[index]!.set(name, fold);
+      missing -= part;
+    });
+  }
+  const giving = shards.filter((_, index) => folds[index]!.size > 0);
+  return giving.map((shard, position) => {
+    const index = shards.indexOf(shard);
+    const change = {
+      folds: folds[index]!,
+      limits: buckets[index]!.limits,
+      overridden: target.policy.source === "override",
+      grants: position === 0 ? grants : 0,
+      // A write of a transaction is billed twice.
+      writeUnits: 2,
+      mark: undefined,
+      afterUnresolved: false,
+      ttlMultiplier: 0,
+    };
+    const costs = Object.fromEntries([...folds[index]!].map(([name, { netMilli }]) => [name, netMilli]));
+    const update = updateOf(shard.image, change, nowMs);
+    return { shard, costs, write: { Update: { Key: marshalItem(shard.key.primary), ...update } } };
+  });
+}
+
+function heldMilli(bucket: Bucket, name: string, nowMs: number): number {
+  const index = bucket.limits.findIndex(({ limit }) => limit.name === name);
+  return index < 0 ? 0 : balanceMilli(bucket, index, nowMs);
+}
