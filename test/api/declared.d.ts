@@ -221,6 +221,7 @@ declare module "declared/zae-limiter" {
     getCacheStats(): CacheStats;
     getStatistics(): RepositoryStatistics;
     getBuckets(entityId: string, options?: { readonly resource?: string }): Promise<readonly BucketState[]>;               // all resources, limits and shards; never wcu
+    splitBucket?(entityId: string, resource: string, options: { readonly shards: number }): Promise<number>;                // backends with shards (ADR 021)
     getResourceCapacity(resource: string, limitName: string, options?: { readonly parentsOnly?: boolean }): Promise<ResourceCapacity>;
     getUsageSnapshots(query: UsageQuery & Paging): Promise<Page<UsageSnapshot>>;
     getUsageSummary(query: UsageQuery): Promise<UsageSummary>;

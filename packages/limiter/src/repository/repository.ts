@@ -196,6 +196,8 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
   getStatistics(): RepositoryStatistics;
 
   getBuckets(entityId: string, options?: { readonly resource?: string }): Promise<readonly BucketState[]>;
+  /** Splits a bucket ahead of a load that is known to come; answers how many shards it has. Only on backends whose buckets have shards. */
+  splitBucket?(entityId: string, resource: string, options: { readonly shards: number }): Promise<number>;
   getResourceCapacity(resource: string, limitName: string, options?: { readonly parentsOnly?: boolean }): Promise<ResourceCapacity>;
   getUsageSnapshots(query: UsageQuery & Paging): Promise<Page<UsageSnapshot>>;
   getUsageSummary(query: UsageQuery): Promise<UsageSummary>;

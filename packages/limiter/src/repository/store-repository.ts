@@ -12,6 +12,7 @@ import * as entities from "./management/entities.ts";
 import * as limits from "./management/limits.ts";
 import * as namespaces from "./management/namespaces.ts";
 import * as records from "./management/records.ts";
+import { splitBucket } from "./management/shards.ts";
 import * as reports from "./management/reports.ts";
 import { PolicyCache } from "./policy-cache.ts";
 import type { ConsumeOutcome, ConsumeRequest, MaybePromise, Receipt, ResourceAmounts } from "./port.ts";
@@ -58,6 +59,7 @@ export class StoreRepository implements Repository {
   readonly namespaceName: string;
   readonly namespaceId: string;
   readonly clock: Clock;
+  readonly splitBucket?: NonNullable<Repository["splitBucket"]>;
   readonly #scope: Scope;
   readonly #context: Context;
 
@@ -67,6 +69,8 @@ export class StoreRepository implements Repository {
     this.clock = this.#context.clock;
     this.namespaceName = scope.namespaceName;
     this.namespaceId = scope.namespaceId;
+    if (this.#context.data.buckets.split !== undefined)
+      this.splitBucket = async (entityId, resource, options) => splitBucket(await this.#active(), entityId, resource, options);
   }
 
   // ---- data plane

@@ -83,6 +83,8 @@ export interface BucketStore {
   read(request: ConsumeRequest): MaybePromise<readonly LimitStatus[]>;
   ofEntity(entityId: string, resource: string | undefined): MaybePromise<readonly StoredBucket[]>;
   ofResource(resource: string): MaybePromise<readonly StoredBucket[]>;
+  /** Splits a bucket until it has so many shards, and answers how many it has. Only where buckets have shards. */
+  split?(entityId: string, resource: string, shards: number): Promise<number>;
 }
 
 export interface EntityStore {
