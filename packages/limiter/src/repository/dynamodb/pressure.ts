@@ -1,0 +1,63 @@
+/*
+ * When a bucket should have more shards. DynamoDB takes about a thousand writes a second of one item, so a bucket whose shard is near that is
+ * doubled. The signals are the rate of write units, from two images of one version of a shard, and being throttled. Either alone does not do:
+ * refused writes are not counted on the item, and throttling goes on for a while after a doubling, so that it alone made 16 shards of the
+ * 2 that were needed, within 0.4 s (a model of 24 processes). Therefore at most one doubling in two seconds, by shard 0's own stamp, which all
+ * processes see, and by this process's memory, for attempts that others overtook.
+ */
+import type { BucketImage } from "./bucket-item.ts";
+
+/** Four fifths of what one item takes. */
+const HOT_UNITS_PER_SECOND = 800;
+
+/** A shorter time says little about a rate: group commits come in bursts. */
+const SHORTEST_MEASURE_MS = 1000;
+
+/** Long enough to measure what the last doubling has changed. */
+const PAUSE_BETWEEN_DOUBLINGS_MS = 2000;
+
+/** The first of the two images that a rate is taken from. */
+interface Measure {
+  readonly version: number;
+  readonly creation: string | undefined;
+  readonly writes: number;
+  readonly sentAtMs: number;
+}
+
+/** What one process knows of the pressure on one bucket, over all of its shards. */
+export class Pressure {
+  readonly #measures = new Map<number, Measure>();
+  #triedAtMs = -Infinity;
+
+  /**
+   * Notes the image of a shard that came back for a request sent at `sentAtMs`, by the clock of this process. Whether the shard is hot: asked
+   * once for each measured second, so act on it or forget it.
+   */
+  isHot({ shard, version, creation, writes }: MeasuredImage, sentAtMs: number): boolean {
+    const from = this.#measures.get(shard);
+    const next: Measure = { version, creation, writes, sentAtMs };
+    if (from === undefined || from.version !== version || from.creation !== creation) {
+      // Another version: limits or divisor have changed, and what was measured before says nothing about what is now.
+      this.#measures.set(shard, next);
+      return false;
+    }
+    const elapsedMs = sentAtMs - from.sentAtMs;
+    if (elapsedMs < SHORTEST_MEASURE_MS) return false;
+    this.#measures.set(shard, next);
+    return ((writes - from.writes) * 1000) / elapsedMs >= HOT_UNITS_PER_SECOND;
+  }
+
+  /** Whether a hot or throttled bucket may be doubled now, given when its shard 0 was last split. */
+  mayDouble(splitAtMs: number | undefined, nowMs: number): boolean {
+    return nowMs - Math.max(splitAtMs ?? -Infinity, this.#triedAtMs) >= PAUSE_BETWEEN_DOUBLINGS_MS;
+  }
+
+  /** Notes that this process tries to double the bucket, whatever comes of it. */
+  doubling(nowMs: number): void {
+    this.#triedAtMs = nowMs;
+    this.#measures.clear();
+  }
+}
+
+/** The parts of an image that pressure is measured by. */
+export type MeasuredImage = Pick<BucketImage, "shard" | "version" | "creation" | "writes">;
