@@ -99,9 +99,6 @@ describe("group commit", () => {
 
   it("takes a write that throws before it has a promise for one that failed", async () => {
     const queue = new GroupCommit<string, string>();
-    const broken: WriteBatch<string, string> = () => {
-      throw new Error("at once");
-    };
     await expect(queue.submit("a", broken)).rejects.toThrow("at once");
     expect(queue.isIdle).toBe(true);
   });
@@ -140,14 +137,10 @@ describe("group commit", () => {
 
   it("loses nothing that is submitted in any of the turns in which a write ends", async () => {
     for (let turns = 0; turns < 12; turns += 1) {
-      const queue = new GroupCommit<number, number>();
-      const write: WriteBatch<number, number> = async (batch) => {
-        await Promise.resolve();
-        for (const member of batch) member.resolve(member.work);
-      };
-      const first = queue.submit(1, write);
+      const queue = new GroupCommit<string, string>();
+      const first = queue.submit("1", echo);
       for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
-      expect(await Promise.all([first, queue.submit(2, write)])).toEqual([1, 2]);
+      expect(await Promise.all([first, queue.submit("2", echo)])).toEqual(["1", "2"]);
     }
   });
 });
@@ -157,3 +150,12 @@ function start(): { writes: Writes; queue: GroupCommit<string, string>; submit: 
   const queue = new GroupCommit<string, string>();
   return { writes, queue, submit: (work) => queue.submit(work, writes.write) };
 }
+
+const broken: WriteBatch<string, string> = () => {
+  throw new Error("at once");
+};
+
+const echo: WriteBatch<string, string> = async (batch) => {
+  await Promise.resolve();
+  for (const member of batch) member.resolve(member.work);
+};
