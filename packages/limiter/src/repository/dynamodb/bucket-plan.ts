@@ -1,4 +1,4 @@
-import { apply, fullBucket, storedMilli, type Bucket } from "../../core/bucket.ts";
+import { ceilingMilli, fullBucket, storedMilli, type Bucket } from "../../core/bucket.ts";
 import { afterRefusal, isUnder, underPolicy } from "../../core/decision.ts";
 import { sameLimits, type Limit } from "../../core/limit.ts";
 import type { Policy } from "../../core/policy.ts";
@@ -182,11 +182,7 @@ function planCreation(request: PlanRequest): Plan {
   const verdicts = verdictsOf(intents, { present, accepted, absent: () => "gone" });
   const written = present.filter((_, index) => accepted[index]);
   if (written.length === 0) return { write: undefined, verdicts };
-  const charged = apply(
-    bucket,
-    bucket.limits.map(({ limit }) => folds.get(limit.name)!.netMilli),
-    nowMs,
-  );
+  const charged = chargedBucket(bucket, folds);
   const multiplier = multiplierOf(request);
   const afterMilli = charged.limits.map((_, index) => storedMilli(charged, index));
   const mark = ids.next([], pending);
@@ -204,6 +200,15 @@ function planCreation(request: PlanRequest): Plan {
   const alias = new Aliases();
   const input = { Item: item, ConditionExpression: absent(alias), ...alias.fields(), ReturnValuesOnConditionCheckFailure: "ALL_OLD" };
   return { write: { operation: "PutItem", input, item, mark }, verdicts };
+}
+
+/** A full bucket after a batch. What a member gives back to a full limit is cut off, whatever others take afterwards. */
+function chargedBucket(bucket: Bucket, folds: BucketChange["folds"]): Bucket {
+  const balances = bucket.limits.flatMap((limit) => {
+    const fold = folds.get(limit.limit.name)!;
+    return [fold.after(ceilingMilli(limit), ceilingMilli(limit)).milli, 0, fold.netMilli];
+  });
+  return { ...bucket, balances };
 }
 
 function grantsOf(intents: readonly BucketIntent[]): number {

@@ -1,0 +1,226 @@
+/*
+ * A batch is one write, but means its members one after another on the state that the write finds. What the plan sends is carried out here by an
+ * interpreter of expressions that knows nothing of buckets, on an item that other processes have moved since the image was taken; the same members
+ * are then carried out one by one with the core's arithmetic. "By net amount", which looks right, fails here: see test/mutations/batch-*.json.
+ */
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { updated, type ExpressionInput } from "../../../test/dynamodb/expression-evaluator.ts";
+import {
+  limitsOf,
+  members,
+  NAMES,
+  situation,
+  type Meanwhile,
+  type Situation,
+  type Wanted,
+} from "../../../test/dynamodb/batch-situations.ts";
+import { seededRandom } from "../../testing/seeded-random.ts";
+import { amountOf } from "../../core/amounts.ts";
+import { apply, balanceMilli, bucketLimits, consumedMilli, fullBucket, holds, type Bucket } from "../../core/bucket.ts";
+import { underPolicy } from "../../core/decision.ts";
+import { policyOf, type Policy } from "../../core/policy.ts";
+import { marshalItem, numberOf, type AttributeMap } from "./attribute-values.ts";
+import { decideBatch } from "./bucket-batch.ts";
+import { bucketAttributes, imageOf } from "./bucket-item.ts";
+import { bucketKey } from "./bucket-key.ts";
+import { planWrite, type BucketIntent, type Plan, type PlanRequest } from "./bucket-plan.ts";
+import { LimitFold } from "./limit-fold.ts";
+import { OperationIds } from "./operation-ids.ts";
+
+const RUNS = Number(process.env["RUNS"] ?? 1000);
+const START_MS = 1_800_000_000_000;
+const KEY = bucketKey({ namespaceId: "ns", entityId: "e", resource: "r", shard: 0 }, undefined);
+describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
+  it("equals its members one after another on the state that the write finds", () => {
+    let applied = 0;
+    fc.assert(
+      fc.property(situation(), (drawn) => {
+        const image = bucketOf(drawn);
+        const policy = policyOf(drawn.limits, "resource");
+        const nowMs = START_MS + drawn.elapsedMs;
+        if (carryOut({ image, policy, nowMs, drawn }) === "applied") applied += 1;
+      }),
+      { numRuns: RUNS },
+    );
+    expect(applied).toBeGreaterThan(RUNS / 2);
+  });
+
+  it("equals them too when it brings the bucket under other limits", () => {
+    let applied = 0;
+    fc.assert(
+      fc.property(situation(), limitsOf(NAMES), (drawn, limits) => {
+        const image = bucketOf(drawn);
+        const nowMs = START_MS + drawn.elapsedMs;
+        if (carryOut({ image, policy: policyOf(limits, "resource"), nowMs, drawn }) === "applied") applied += 1;
+      }),
+      { numRuns: RUNS },
+    );
+    expect(applied).toBeGreaterThan(RUNS / 4);
+  });
+
+  it("equals them too when it creates the bucket", () => {
+    fc.assert(
+      fc.property(limitsOf(NAMES), members(NAMES), (limits, wanted) => {
+        const policy = policyOf(limits, "resource");
+        const life = { creation: "gone", expiredBySeconds: START_MS / 1000 };
+        const intents = wanted.map((each) => ({ ...intentOf(each, policy), ...(each.kind === "charge" && { life }) }));
+        const plan = planWrite(requestOf({ policy, image: undefined, intents, nowMs: START_MS }));
+        const verdicts = wanted.map(({ kind }, index) => (kind === "give" ? "gone" : plan.verdicts[index]!));
+        expect(plan.verdicts).toEqual(verdicts);
+        const expected = oneAfterAnother(fullBucket(policy.bucketLimits, START_MS), wanted, verdicts, START_MS);
+        if (plan.write === undefined) expect(verdicts).not.toContain("written");
+        else expectSame(imageOf(plan.write.item!).bucket, expected, START_MS);
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  it("refuses exactly the acquires that do not fit after those before them", () => {
+    fc.assert(
+      fc.property(situation(), (drawn) => {
+        const bucket = bucketOf(drawn);
+        const nowMs = START_MS + drawn.elapsedMs;
+        let running = bucket;
+        const expected = drawn.wanted.map(({ kind, costs }) => {
+          const costsMilli = running.limits.map(({ limit }) => amountOf(costs, limit.name));
+          const fits = kind !== "take" || holds(running, costsMilli, nowMs);
+          if (fits) running = apply(running, costsMilli, nowMs);
+          return fits;
+        });
+        expect(decideBatch(bucket, drawn.wanted, nowMs).accepted).toEqual(expected);
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  it("stops before a sum that a number cannot hold exactly, and makes progress", () => {
+    const bucket = fullBucket(bucketLimits([{ name: "tpm", capacity: 1, refillAmount: 1, refillPeriodSeconds: 1 }]), START_MS);
+    const huge = { kind: "charge", costs: { tpm: Number.MAX_SAFE_INTEGER } } as const;
+    expect(decideBatch(bucket, [huge, huge], START_MS).accepted).toEqual([true]);
+    expect(decideBatch(bucket, [{ ...huge, kind: "take" }, huge], START_MS).accepted).toEqual([false, true]);
+  });
+});
+
+describe("the way of a limit through a batch", () => {
+  it("needs what its acquires take after what came before them, not what all of them take together", () => {
+    const fold = new LimitFold();
+    fold.take(10);
+    fold.settle(-10);
+    fold.take(3);
+    expect(fold).toMatchObject({ netMilli: 3, needMilli: 10, riseMilli: 0, isCharged: true });
+  });
+
+  it("rises by what is given back before something is charged", () => {
+    const fold = new LimitFold();
+    fold.settle(-5);
+    fold.settle(-2);
+    fold.take(4);
+    fold.settle(-9);
+    expect(fold).toMatchObject({ netMilli: -12, needMilli: -3, riseMilli: 7, isCharged: true });
+  });
+
+  it("asks an acquire that costs nothing whether there is debt", () => {
+    const fold = new LimitFold();
+    fold.settle(4);
+    fold.take(0);
+    expect(fold).toMatchObject({ netMilli: 4, needMilli: 4 });
+  });
+
+  it("ends where the ceiling cut it off on the way", () => {
+    const fold = new LimitFold();
+    fold.settle(-50);
+    fold.take(10);
+    expect(fold.after(80, 100)).toEqual({ milli: 90, wasFull: true });
+    expect(fold.after(20, 100)).toEqual({ milli: 60, wasFull: false });
+  });
+});
+
+/** Plans on the image, carries the write out on what others have made of it, and compares. */
+function carryOut(options: {
+  readonly image: Bucket;
+  readonly policy: Policy;
+  readonly nowMs: number;
+  readonly drawn: Situation;
+}): "nothing to write" | "condition failed" | "applied" {
+  const { image, policy, nowMs, drawn } = options;
+  const intents = drawn.wanted.map((each) => intentOf(each, policy));
+  const plan = planWrite(requestOf({ policy, image: imageOf(itemOf(image)), intents, nowMs }));
+  if (plan.write === undefined) return "nothing to write";
+  const input = plan.write.input as ExpressionInput;
+  // Alone, a write that was decided from what is stored must be applied: otherwise it would be decided the same again, for ever.
+  expect(updated(itemOf(image), input), "refused by the state that it was decided with").toBeDefined();
+  const found = drawn.meanwhile.reduce((bucket, event) => after(bucket, event, nowMs), image);
+  const next = updated(itemOf(found), input);
+  if (next === undefined) return "condition failed";
+  const rewrites = drawn.wanted.some(({ kind }) => kind === "take");
+  const start = rewrites ? underPolicy(found, policy, nowMs) : found;
+  expectSame(imageOf(next).bucket, oneAfterAnother(start, drawn.wanted, plan.verdicts, nowMs), nowMs);
+  expect(numberOf(next["gr"])).toBe(intents.filter(({ kind }, index) => kind === "take" && plan.verdicts[index] === "written").length);
+  return "applied";
+}
+
+/** The members that were written, by the core's arithmetic; each acquire must fit where it stands. */
+function oneAfterAnother(start: Bucket, wanted: readonly Wanted[], verdicts: Plan["verdicts"], nowMs: number): Bucket {
+  return wanted.reduce((bucket, { kind, costs }, index) => {
+    if (verdicts[index] !== "written") return bucket;
+    const costsMilli = bucket.limits.map(({ limit }) => amountOf(costs, limit.name));
+    if (kind === "take") expect(holds(bucket, costsMilli, nowMs), `member ${index} was granted what was not there`).toBe(true);
+    return apply(bucket, costsMilli, nowMs);
+  }, start);
+}
+
+/** Nothing minted and nothing lost, now and at times at which fractions have grown to tokens. */
+function expectSame(written: Bucket, expected: Bucket, nowMs: number): void {
+  for (const atMs of [nowMs, nowMs + 1, nowMs + 7, nowMs + 1001, nowMs + 100_000])
+    expect(shown(written, atMs)).toEqual(shown(expected, atMs));
+}
+
+function shown(bucket: Bucket, atMs: number): unknown {
+  return Object.fromEntries(
+    bucket.limits.map(({ limit, hidden }, index) => [
+      limit.name,
+      { hidden, balance: balanceMilli(bucket, index, atMs), consumed: consumedMilli(bucket, index) },
+    ]),
+  );
+}
+
+function after(bucket: Bucket, event: Meanwhile, nowMs: number): Bucket {
+  if ("by" in event) {
+    const balances = bucket.balances.slice();
+    bucket.limits.forEach(({ limit }, index) => {
+      balances[index * 3] = balances[index * 3]! + amountOf(event.by, limit.name);
+    });
+    return { ...bucket, balances };
+  }
+  const atMs = Math.min(nowMs, bucket.refilledAtMs + event.refillAfterMs);
+  return apply(
+    bucket,
+    bucket.limits.map(() => 0),
+    atMs,
+  );
+}
+
+function bucketOf({ limits, balances }: Situation): Bucket {
+  const prepared = bucketLimits(limits);
+  return {
+    limits: prepared,
+    refilledAtMs: START_MS,
+    balances: prepared.flatMap(({ period }, index) => {
+      const { tokens, fraction } = balances[index]!;
+      return [tokens, Math.floor(fraction * period), 0];
+    }),
+  };
+}
+
+function itemOf(bucket: Bucket): AttributeMap {
+  return marshalItem({ ...bucketAttributes(bucket), sv: 5, cr: "other.0000", b_wcu_tc: 3, gr: 0 });
+}
+
+function intentOf({ kind, costs }: Wanted, policy: Policy): BucketIntent {
+  return { kind, costs, grants: kind === "take" ? 1 : 0, policy: () => policy };
+}
+
+function requestOf(parts: Pick<PlanRequest, "policy" | "image" | "intents" | "nowMs">): PlanRequest {
+  return { ...parts, key: KEY, tickMs: 1, ids: new OperationIds(seededRandom(1)), pending: undefined, writeUnits: 1, ttlMultiplier: 7 };
+}
