@@ -95,9 +95,9 @@ function amzDate(nowMs: number): string {
   return `${new Date(nowMs).toISOString().slice(0, 19).replaceAll(/[-:]/g, "")}Z`;
 }
 
-/** Every part of the path is encoded once more than it is sent; only S3 signs it as it is. */
+/** Empty parts count as one slash, and every part is encoded once more than it is sent; only S3 signs a path as it is. */
 function canonicalPath(path: string): string {
-  return path.split("/").map(encoded).join("/");
+  return path.replaceAll(/\/+/g, "/").split("/").map(encoded).join("/");
 }
 
 /** As RFC 3986 has it, which reserves five characters more than `encodeURIComponent` does. */
