@@ -178,9 +178,9 @@ export function translated(error: unknown, context: { readonly tableName: string
   const failure = failureOf(error);
   switch (failure.kind) {
     case "condition":
-      return new ConditionFailed(failure.item, { cause: error });
+      return withoutStack(() => new ConditionFailed(failure.item, { cause: error }));
     case "cancelled":
-      return new TransactionCancelled(failure.reasons, { cause: error });
+      return withoutStack(() => new TransactionCancelled(failure.reasons, { cause: error }));
     case "unavailable":
       return new TableUnavailable(`DynamoDB could not answer ${said}`, { ...failure, stackName: tableName, cause: error });
     case "denied":
@@ -194,6 +194,17 @@ export function translated(error: unknown, context: { readonly tableName: string
       );
     default:
       return new InfrastructureError("ERR_LIMITER_STORE_REJECTED", `DynamoDB rejected ${said}`, { cause: error });
+  }
+}
+
+/** Makes an error for an everyday outcome, whose stack nobody reads: capturing one costs more than the decision that it is about. */
+export function withoutStack<E extends Error>(make: () => E): E {
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 0;
+  try {
+    return make();
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
   }
 }
 

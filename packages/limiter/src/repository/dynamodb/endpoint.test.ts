@@ -23,11 +23,16 @@ const REGIONS = [
 describe("DynamoDB's address", () => {
   it.each(REGIONS)("is in %s where the SDK finds it", (region) => {
     const { endpointProvider } = new DynamoDBClient({ region }).config;
-    expect(`${awsAddress(region)}/`).toBe(endpointProvider({ Region: region }).url.href);
+    expect(`${awsAddress(region, {})}/`).toBe(endpointProvider({ Region: region }).url.href);
   });
 
   it.each(["", "local", "eu-west-1.evil.example", "EU-WEST-1", "eu west 1"])("is unknown for the region %j", (region) => {
-    expect(() => awsAddress(region)).toThrow("pass its endpointUrl");
+    expect(() => awsAddress(region, {})).toThrow("pass its endpointUrl");
+  });
+
+  it.each(["AWS_USE_FIPS_ENDPOINT", "AWS_USE_DUALSTACK_ENDPOINT"])("is not guessed while %s is set", (name) => {
+    expect(() => awsAddress("us-east-1", { [name]: "true" })).toThrow(name);
+    expect(awsAddress("us-east-1", { [name]: "false" })).toBe("https://dynamodb.us-east-1.amazonaws.com");
   });
 
   it("is read from the environment as the SDK reads it", () => {

@@ -23,8 +23,13 @@ const DOMAINS: readonly (readonly [prefix: string, domain: string])[] = [
 ];
 const ORDINARY_DOMAIN = "amazonaws.com";
 
+/** Settings that ask for other addresses than the ordinary ones. To pass over them would break a promise that somebody made. */
+const OTHER_ADDRESSES = ["AWS_USE_FIPS_ENDPOINT", "AWS_USE_DUALSTACK_ENDPOINT"];
+
 /** The address of DynamoDB in a region. Regions of partitions that are newer than this library need an `endpointUrl`. */
-export function awsAddress(region: string): string {
+export function awsAddress(region: string, environment: NodeJS.ProcessEnv): string {
+  const asked = OTHER_ADDRESSES.find((name) => environment[name]?.toLowerCase() === "true");
+  if (asked !== undefined) throw new ValidationError("endpointUrl", undefined, `must be passed, because ${asked} is set`);
   if (!/^[a-z]{2,}(?:-[a-z]+)+-\d+$/.test(region))
     throw new ValidationError("region", region, "is none whose address is known; pass its endpointUrl");
   const domain = DOMAINS.find(([prefix]) => region.startsWith(prefix))?.[1] ?? ORDINARY_DOMAIN;

@@ -75,6 +75,8 @@ describe("an answer", () => {
     expect(await lean.call(transport)).toEqual({ Attributes: {} });
     lean.server.answer = (outgoing) => reply(outgoing, { Attributes: {} }, { headers: { "x-amz-crc32": String(crc32(body) - 1) } });
     expect(failureOf(await lean.failure(transport))).toMatchObject({ kind: "unavailable", ambiguous: true });
+    lean.server.answer = (outgoing) => refuse(outgoing, "ConditionalCheckFailedException", { headers: { "x-amz-crc32": "1" } });
+    expect(failureOf(await lean.failure(transport))).toMatchObject({ kind: "unavailable", ambiguous: true });
   });
 
   it("that never ends is not collected for ever", async () => {

@@ -1,4 +1,5 @@
 import { crc32 } from "node:zlib";
+import { withoutStack } from "./client-errors.ts";
 import { unreadable, type HttpAnswer } from "./lean-http.ts";
 
 /** An error that DynamoDB answered with, in the shape that the SDK gives it. */
@@ -30,8 +31,8 @@ const MAX_QUOTE_LENGTH = 200;
 
 /** The output of a call, or the error that it was answered with. */
 export function outputOf(answer: HttpAnswer): object {
-  if (answer.status !== 200) throw errorOf(answer);
   assertIntact(answer);
+  if (answer.status < 200 || answer.status > 299) throw errorOf(answer);
   const output = parsed(answer.body);
   if (output === undefined) throw unreadable(`An answer that is no JSON object: ${quoted(answer)}`);
   return output;
@@ -41,6 +42,7 @@ function errorOf(answer: HttpAnswer): Error {
   const { status, headers } = answer;
   const body = parsed(answer.body);
   const type = body?.["__type"] ?? body?.["code"] ?? headers["x-amzn-errortype"];
+  // The stack of an answer shows Node's parser, never the caller.
   return withoutStack(() => {
     // A proxy or a load balancer said this. What it means is in the status alone.
     if (body === undefined || typeof type !== "string")
@@ -72,15 +74,4 @@ function parsed(body: Buffer): Json | undefined {
 
 function quoted({ body }: HttpAnswer): string {
   return JSON.stringify(body.subarray(0, MAX_QUOTE_LENGTH).toString("utf8"));
-}
-
-/** A failed condition is an everyday outcome, and the stack of an answer shows Node's parser, never the caller. */
-function withoutStack(make: () => Error): Error {
-  const { stackTraceLimit } = Error;
-  Error.stackTraceLimit = 0;
-  try {
-    return make();
-  } finally {
-    Error.stackTraceLimit = stackTraceLimit;
-  }
 }

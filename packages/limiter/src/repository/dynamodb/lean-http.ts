@@ -48,6 +48,7 @@ export class HttpClient {
 
   /** One request and its whole answer, whatever its status is. Rejects with the reason of the signal when that aborts. */
   async post(post: HttpPost): Promise<HttpAnswer> {
+    // Credentials may have taken their time.
     post.signal.throwIfAborted();
     if (this.#closed) throw unsent("The transport was closed");
     return new Promise((resolve, reject) => this.#send(post, { resolve, reject }));

@@ -104,6 +104,10 @@ describe("credentials", () => {
   });
 });
 
+it("refuses an address that is none, whatever else is set", async () => {
+  await expect(lean.open({ endpointUrl: "127.0.0.1:8000" })).rejects.toThrow("Invalid endpointUrl");
+});
+
 describe("a repository over it", () => {
   it("goes where it goes, and corrects its clock by the server's", async () => {
     lean.server.answer = (outgoing) => reply(outgoing, {}, { headers: { date: "Fri, 01 Jan 2100 00:00:00 GMT" } });

@@ -41,11 +41,12 @@ export async function openLeanTransport(
   options: LeanTransportOptions,
   { environment, clock }: { readonly environment: NodeJS.ProcessEnv; readonly clock: Clock },
 ): Promise<ObservedTransport> {
-  const endpointUrl = options.endpointUrl ?? configuredAddress(environment);
-  const region = await regionOf(options.region, endpointUrl, environment);
-  const endpoint = endpointAt(endpointUrl ?? awsAddress(region));
-  const provide = await providerOf(options.credentials, { region, endpointUrl, environment });
-  return new LeanTransport({ region, endpointUrl, endpoint, clock, provide, agent: options.agent });
+  const address = options.endpointUrl ?? configuredAddress(environment);
+  const given = address === undefined ? undefined : endpointAt(address);
+  const region = await regionOf(options.region, address, environment);
+  const endpoint = given ?? endpointAt(awsAddress(region, environment));
+  const provide = await providerOf(options.credentials, { region, endpointUrl: address, environment });
+  return new LeanTransport({ region, endpointUrl: options.endpointUrl, endpoint, clock, provide, agent: options.agent });
 }
 
 interface LeanParts {
@@ -86,6 +87,7 @@ class LeanTransport implements ObservedTransport {
   }
 
   async call(operation: string, input: object, { signal }: { readonly signal: AbortSignal }): Promise<object> {
+    signal.throwIfAborted();
     const found = this.#credentials.get();
     const credentials = found instanceof Promise ? await orAborted(found, signal) : found;
     const body = JSON.stringify(input);
@@ -138,7 +140,6 @@ async function regionOf(region: string | undefined, endpointUrl: string | undefi
 
 /** Nobody waits longer for credentials than for the answer; others may still want them. */
 async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted();
   return new Promise((resolve, reject) => {
     const onAbort = (): void => reject(signal.reason as Error);
     signal.addEventListener("abort", onAbort, { once: true });
