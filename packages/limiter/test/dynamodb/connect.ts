@@ -1,9 +1,9 @@
 import { Connection } from "../../src/repository/dynamodb/connection.ts";
-import { sdkTransport } from "../../src/repository/dynamodb/sdk-transport.ts";
 import { createTable } from "../../src/repository/dynamodb/table.ts";
 import { MeteredTransport } from "../../src/repository/dynamodb/transport.ts";
 import { systemClock, systemRandom, type Clock, type Random } from "../../src/repository/system-clock.ts";
 import { freshTableName } from "./engine.ts";
+import { openTransport, type TransportName } from "./transports.ts";
 
 /** A connection to a table of its own, with the engine's accounting. */
 export interface TestTable {
@@ -12,6 +12,7 @@ export interface TestTable {
 }
 
 export interface TestTableOptions {
+  readonly transport?: TransportName;
   readonly tableName?: string;
   readonly requestTimeoutMs?: number;
   readonly maxAttempts?: number;
@@ -21,7 +22,7 @@ export interface TestTableOptions {
 
 /** Connects without touching the table. */
 export async function connect(endpointUrl: string, options: TestTableOptions = {}): Promise<TestTable> {
-  const { transport } = await sdkTransport({ endpointUrl, region: "us-east-1" });
+  const transport = await openTransport(options.transport ?? "SDK's", { endpointUrl });
   const meter = new MeteredTransport(transport, { measureCapacity: true });
   const connection = new Connection({
     transport: meter,

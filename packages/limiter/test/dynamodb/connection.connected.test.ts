@@ -2,21 +2,22 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { InfrastructureNotFoundError, RateLimiterUnavailable } from "../../src/core/errors.ts";
 import { batchGet, batchWrite, keyOf, marshalKey, queryAll } from "../../src/repository/dynamodb/batch.ts";
 import { isUnknownOutcome } from "../../src/repository/dynamodb/client-errors.ts";
-import { sdkTransport } from "../../src/repository/dynamodb/sdk-transport.ts";
 import { createTable, deleteTable, tableDeclaration, tableExists } from "../../src/repository/dynamodb/table.ts";
-import { connect, connectToNewTable, type TestTable } from "./connect.ts";
-import { describeWithEngine } from "./engine.ts";
+import { connect as connectWith, connectToNewTable, type TestTable, type TestTableOptions } from "./connect.ts";
 import { script, startFaultProxy, type Fault, type FaultProxy } from "./fault-proxy.ts";
+import { describeWithTransports, openTransport } from "./transports.ts";
 
 const item = (sk: string): Record<string, { S: string }> => ({ PK: { S: "p" }, SK: { S: sk } });
 
-describeWithEngine("a connection", (engine) => {
+describeWithTransports("a connection", (engine, transport) => {
+  const connect = async (endpointUrl: string, options: TestTableOptions = {}): Promise<TestTable> =>
+    connectWith(endpointUrl, { transport, ...options });
   let proxy: FaultProxy;
   let table: TestTable;
 
   beforeEach(async () => {
     proxy = await startFaultProxy(engine().endpointUrl);
-    table = await connectToNewTable(proxy.endpointUrl);
+    table = await connectToNewTable(proxy.endpointUrl, { transport });
   });
 
   afterEach(async () => {
@@ -188,17 +189,13 @@ describeWithEngine("a connection", (engine) => {
 
   it("hears the server's time with every answer, refusals included", async () => {
     const dates: (string | undefined)[] = [];
-    const { transport } = await sdkTransport({
-      endpointUrl: proxy.endpointUrl,
-      region: "us-east-1",
-      onServerDate: (date) => dates.push(date),
-    });
+    const watched = await openTransport(transport, { endpointUrl: proxy.endpointUrl, onServerDate: (date) => dates.push(date) });
     const describeTable = async (TableName: string): Promise<object> =>
-      transport.call("DescribeTable", { TableName }, { signal: AbortSignal.timeout(10_000) });
+      watched.call("DescribeTable", { TableName }, { signal: AbortSignal.timeout(10_000) });
     await describeTable(table.connection.tableName);
     await expect(describeTable("no-such-table")).rejects.toThrow();
     expect(dates.map((date) => Number.isNaN(Date.parse(date ?? "")))).toEqual([false, false]);
-    transport.close();
+    watched.close();
   });
 
   it("reaches a table again after an outage, without being opened again", async () => {

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, it } from "vitest";
 import { DynamoRepository, type DynamoTransport } from "zae-limiter/dynamodb";
 import { repositoryContract } from "zae-limiter/testing";
-import { sdkTransport } from "../../src/repository/dynamodb/sdk-transport.ts";
-import { describeWithEngine, freshTableName } from "./engine.ts";
+import { freshTableName } from "./engine.ts";
+import { describeWithTransports, openTransport } from "./transports.ts";
 
-describeWithEngine("the contract of every backend", (engine) => {
+describeWithTransports("the contract of every backend", (engine, name) => {
   // One client for all tests: making one costs more than most tests.
   let transport: DynamoTransport;
   beforeAll(async () => {
-    ({ transport } = await sdkTransport({ endpointUrl: engine().endpointUrl, region: "us-east-1" }));
+    transport = await openTransport(name, engine());
   });
   afterAll(() => transport.close());
 

@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
 import { DynamoRepository, type DynamoOptions, type DynamoTransport } from "zae-limiter/dynamodb";
 import type { AttributeMap } from "../../src/repository/dynamodb/attribute-values.ts";
-import { sdkTransport } from "../../src/repository/dynamodb/sdk-transport.ts";
 import { freshTableName, type Engine } from "./engine.ts";
 import { startFaultProxy, type FaultProxy } from "./fault-proxy.ts";
+import { openTransport, type TransportName } from "./transports.ts";
 
 /** A table behind a fault proxy, new for each test, and what tests do with it. */
 export interface TestTable {
@@ -17,7 +17,7 @@ export interface TestTable {
 }
 
 /** Registers the hooks that give each test its table. */
-export function useTable(engine: () => Engine): TestTable {
+export function useTable(engine: () => Engine, transport: TransportName = "SDK's"): TestTable {
   let proxy: FaultProxy;
   let direct: DynamoTransport;
   let proxied: DynamoTransport;
@@ -26,8 +26,8 @@ export function useTable(engine: () => Engine): TestTable {
 
   beforeAll(async () => {
     proxy = await startFaultProxy(engine().endpointUrl);
-    ({ transport: direct } = await sdkTransport({ endpointUrl: engine().endpointUrl, region: "us-east-1" }));
-    ({ transport: proxied } = await sdkTransport({ endpointUrl: proxy.endpointUrl, region: "us-east-1" }));
+    direct = await openTransport(transport, engine());
+    proxied = await openTransport(transport, proxy);
   });
   afterAll(async () => {
     direct.close();

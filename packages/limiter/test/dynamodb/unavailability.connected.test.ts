@@ -1,13 +1,13 @@
 import { expect, it } from "vitest";
 import { Limit, PermissionDenied, RateLimiter, RateLimiterUnavailable, type Lease } from "zae-limiter";
-import { describeWithEngine } from "./engine.ts";
 import type { Fault } from "./fault-proxy.ts";
 import { useTable } from "./repositories.ts";
+import { describeWithTransports } from "./transports.ts";
 
 const MAX_ATTEMPTS = 2;
 
-describeWithEngine("a table that does not answer", (engine) => {
-  const table = useTable(engine);
+describeWithTransports("a table that does not answer", (engine, transport) => {
+  const table = useTable(engine, transport);
 
   const open = async (): Promise<RateLimiter> => {
     const patient = await table.open();

@@ -2,9 +2,9 @@ import { describe, expect, it } from "vitest";
 import { Limit, RateLimiter, RateLimiterUnavailable, type AcquireRequest } from "zae-limiter";
 import type { DynamoRepository } from "zae-limiter/dynamodb";
 import { seededRandom } from "zae-limiter/testing";
-import { describeWithEngine } from "./engine.ts";
 import { script, type Fault, type ProxiedRequest } from "./fault-proxy.ts";
 import { useTable } from "./repositories.ts";
+import { describeWithTransports } from "./transports.ts";
 
 const REQUEST_TIMEOUT_MS = 250;
 /** Late enough that the client has given up and repeated, and the repeated request has been answered. */
@@ -26,8 +26,8 @@ const FAULTS: readonly Fault[] = [
 /** Earns one token a day: what is consumed is all that moves. */
 const slow = Limit.custom({ name: "tpm", capacity: 100_000, refillAmount: 1, refillPeriodSeconds: 86_400 });
 
-describeWithEngine("faults on the write path", (engine) => {
-  const table = useTable(engine);
+describeWithTransports("faults on the write path", (engine, transport) => {
+  const table = useTable(engine, transport);
 
   const open = async (): Promise<{ limiter: RateLimiter; repository: DynamoRepository }> => {
     const patient = await table.open();

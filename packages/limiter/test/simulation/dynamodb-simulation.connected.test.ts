@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { sdkTransport } from "../../src/repository/dynamodb/sdk-transport.ts";
 import { describeWithEngine, freshTableName } from "../dynamodb/engine.ts";
+import { openTransport } from "../dynamodb/transports.ts";
 import { dynamoBackend } from "./dynamodb-backend.ts";
 import { runSeeds } from "./run.ts";
 import type { Situation } from "./situations.ts";
@@ -16,8 +16,8 @@ const IMPOSSIBLE: ReadonlySet<Situation> = new Set(["clock step backward", "skew
 
 describeWithEngine("the simulation on DynamoDB", (engine) => {
   it(`keeps every promise with a table that clients share, over ${SEEDS} seeds`, { timeout: 900_000 }, async () => {
-    const { transport } = await sdkTransport({ endpointUrl: engine().endpointUrl, region: "us-east-1" });
-    const backend = dynamoBackend({ transport, stack: freshTableName() });
+    const transports = [await openTransport("SDK's", engine()), await openTransport("lean", engine())];
+    const backend = dynamoBackend({ transports, stack: freshTableName() });
     const { steps, situations, failure } = await runSeeds(backend, {
       first: Number(process.env["SEED"] ?? 1),
       count: SEEDS,
@@ -27,6 +27,6 @@ describeWithEngine("the simulation on DynamoDB", (engine) => {
     if (failure !== undefined) throw new Error(failure.story, { cause: failure.error });
     console.log(`DynamoDB: ${SEEDS} seeds, ${steps} steps\n${situations.toString()}`);
     if (SEEDS >= 100) expect(situations.missing.filter((situation) => !IMPOSSIBLE.has(situation))).toEqual([]);
-    transport.close();
+    for (const transport of transports) transport.close();
   });
 });

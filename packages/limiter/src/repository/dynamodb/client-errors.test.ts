@@ -55,6 +55,13 @@ describe("errors of the client", () => {
     expect(translate(named("ResourceNotFoundException"))).toBeInstanceOf(InfrastructureNotFoundError);
   });
 
+  it("captures no stack for what happens every day", () => {
+    const before = Error.stackTraceLimit;
+    for (const name of ["ConditionalCheckFailedException", "TransactionCanceledException"])
+      expect(translate(named(name)).stack).not.toContain("\n");
+    expect(Error.stackTraceLimit).toBe(before);
+  });
+
   it("hands over the item of a failed condition", () => {
     const item = { PK: { S: "x" } };
     expect(translate(named("ConditionalCheckFailedException", { Item: item }))).toMatchObject({ item });

@@ -110,10 +110,18 @@ const DENIED: ReadonlySet<string> = new Set([
 /** The clocks differ: the client corrects itself by the answer's date, and the next attempt passes. */
 const SKEWED: ReadonlySet<string> = new Set(["RequestTimeTooSkewed", "RequestExpired", "RequestInTheFuture"]);
 
-/** The request never left: nobody listens, or there is no such host. */
-const UNSENT: ReadonlySet<string> = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "EADDRNOTAVAIL"]);
+/** The request never left: nobody listens, there is no such host, or the lean transport knows it. */
+const UNSENT: ReadonlySet<string> = new Set([
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "EADDRNOTAVAIL",
+  "ERR_LIMITER_UNSENT",
+]);
 
-/** The connection died, with the request somewhere on the way. */
+/** The connection died, with the request somewhere on the way, or its answer makes no sense. */
 const BROKEN: ReadonlySet<string> = new Set([
   "ECONNRESET",
   "EPIPE",
@@ -121,6 +129,7 @@ const BROKEN: ReadonlySet<string> = new Set([
   "ETIMEDOUT",
   "ERR_STREAM_PREMATURE_CLOSE",
   "ERR_SOCKET_CLOSED",
+  "ERR_LIMITER_UNREADABLE_ANSWER",
 ]);
 
 const TIMED_OUT: ReadonlySet<string> = new Set(["TimeoutError", "AbortError", "RequestTimeout", "RequestTimeoutException"]);
@@ -135,6 +144,11 @@ export function contention(what: string, tableName: string, options: ErrorOption
   });
 }
 
+/** Whether a signature was refused because the clocks differ. */
+export function isClockSkew({ name, message }: { readonly name: string; readonly message: string }): boolean {
+  return SKEWED.has(name) || (name === "InvalidSignatureException" && /expired|not yet current/i.test(message));
+}
+
 /** Tells what an error means, by its name first: every transport names errors as DynamoDB does. */
 export function failureOf(error: unknown): Failure {
   const { name, code, status, message, item, reasons } = partsOf(error);
@@ -144,7 +158,7 @@ export function failureOf(error: unknown): Failure {
   if (CONTENDED.has(name)) return unavailable({});
   // The transaction with this token may yet be applied.
   if (name === "TransactionInProgressException") return unavailable({ ambiguous: true });
-  if (SKEWED.has(name) || (name === "InvalidSignatureException" && /expired|not yet current/i.test(message))) return unavailable({});
+  if (isClockSkew({ name, message })) return unavailable({});
   if (DENIED.has(name)) return { kind: "denied" };
   if (name === "ResourceNotFoundException" || name === "TableNotFoundException") return { kind: "missing" };
   if (UNSENT.has(code)) return unavailable({});
@@ -164,9 +178,9 @@ export function translated(error: unknown, context: { readonly tableName: string
   const failure = failureOf(error);
   switch (failure.kind) {
     case "condition":
-      return new ConditionFailed(failure.item, { cause: error });
+      return withoutStack(() => new ConditionFailed(failure.item, { cause: error }));
     case "cancelled":
-      return new TransactionCancelled(failure.reasons, { cause: error });
+      return withoutStack(() => new TransactionCancelled(failure.reasons, { cause: error }));
     case "unavailable":
       return new TableUnavailable(`DynamoDB could not answer ${said}`, { ...failure, stackName: tableName, cause: error });
     case "denied":
@@ -180,6 +194,17 @@ export function translated(error: unknown, context: { readonly tableName: string
       );
     default:
       return new InfrastructureError("ERR_LIMITER_STORE_REJECTED", `DynamoDB rejected ${said}`, { cause: error });
+  }
+}
+
+/** Makes an error for an everyday outcome, whose stack nobody reads: capturing one costs more than the decision that it is about. */
+export function withoutStack<E extends Error>(make: () => E): E {
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 0;
+  try {
+    return make();
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
   }
 }
 

@@ -15,7 +15,7 @@ import { ServerClock } from "./server-clock.ts";
 import { sdkTransport, wrappedClient, type SdkConnection, type SdkOptions } from "./sdk-transport.ts";
 import { createTable, deleteTable } from "./table.ts";
 import { LARGEST_TICK_MS } from "./tick.ts";
-import { MeteredTransport, type DynamoTransport } from "./transport.ts";
+import { isObserved, MeteredTransport, type DynamoTransport } from "./transport.ts";
 
 const DEFAULT_CACHE_TTL_MS = 60_000;
 
@@ -64,7 +64,7 @@ export class DynamoRepository extends StoreRepository {
     options: DynamoOptions,
     registers: (name: string) => boolean,
   ): Promise<DynamoRepository> {
-    const resolved = resolveOptions(namespace, options, process.env);
+    const resolved = resolveOptions(namespace, { ...placeOf(options.transport), ...options }, process.env);
     if (resolved.provisioning === "stack") throw noStacksYet();
     const serverClock = new ServerClock(systemClock);
     const { transport, region } = await transportOf(options, { ...resolved, onServerDate: (date) => serverClock.learn(date) });
@@ -134,7 +134,7 @@ export class DynamoRepository extends StoreRepository {
 async function transportOf(options: DynamoOptions, resolved: SdkOptions): Promise<SdkConnection> {
   if (options.transport !== undefined && options.client !== undefined)
     throw new ValidationError("transport", "client", "give a client or a transport, not both");
-  if (options.transport !== undefined) return { transport: borrowed(options.transport), region: resolved.region ?? "" };
+  if (options.transport !== undefined) return { transport: borrowed(options.transport, resolved), region: resolved.region ?? "" };
   return options.client === undefined ? sdkTransport(resolved) : wrappedClient(options.client, resolved);
 }
 
@@ -148,8 +148,16 @@ async function namespaceIdOf(
 }
 
 /** Whoever brought a transport closes it: several repositories may share one. */
-function borrowed(transport: DynamoTransport): DynamoTransport {
-  return { call: (operation, input, options) => transport.call(operation, input, options), close: () => {} };
+function borrowed(transport: DynamoTransport, { onServerDate }: SdkOptions): DynamoTransport {
+  const stopWatching = isObserved(transport) && onServerDate !== undefined ? transport.watchServerDate(onServerDate) : () => {};
+  return { call: (operation, input, options) => transport.call(operation, input, options), close: stopWatching };
+}
+
+/** Where a transport goes, if it tells: options need not repeat it. */
+function placeOf(transport: DynamoTransport | undefined): Pick<DynamoOptions, "region" | "endpointUrl"> {
+  if (transport === undefined || !isObserved(transport)) return {};
+  const { region, endpointUrl } = transport;
+  return endpointUrl === undefined ? { region } : { region, endpointUrl };
 }
 
 async function prepareTable(connection: Connection, store: DynamoStore, { stream }: ResolvedOptions, nowMs: number): Promise<void> {

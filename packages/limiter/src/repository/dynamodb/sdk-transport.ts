@@ -1,4 +1,6 @@
 import { InfrastructureError } from "../../core/errors.ts";
+import { localCredentials } from "./local-engine.ts";
+import type { AwsCredentials } from "./signature.ts";
 import type { DynamoTransport } from "./transport.ts";
 
 /** The part of the SDK's DynamoDBClient that is used. */
@@ -25,9 +27,14 @@ export interface SdkConnection {
 const MAX_SOCKETS = 128;
 
 type Command = new (input: object) => object;
-type Sdk = Readonly<Record<string, Command>> & { readonly DynamoDBClient: new (configuration: object) => SdkClient };
+
+/** The SDK's package, as much of it as is used. */
+export type Sdk = Readonly<Record<string, Command>> & { readonly DynamoDBClient: new (configuration: object) => SdkClient };
 interface SdkClient extends DynamoClient {
-  readonly config?: { readonly region?: () => Promise<string> };
+  readonly config?: {
+    readonly region?: () => Promise<string>;
+    readonly credentials?: (options?: { readonly forceRefresh?: boolean }) => Promise<AwsCredentials>;
+  };
   readonly middlewareStack?: { add(middleware: Middleware, options: object): void };
 }
 
@@ -52,13 +59,11 @@ export async function wrappedClient(client: DynamoClient, options: SdkOptions): 
 
 /** What the client is configured with. */
 export function clientConfiguration({ region, endpointUrl }: SdkOptions, environment: NodeJS.ProcessEnv): object {
-  const isLocal = endpointUrl !== undefined && LOOPBACK.has(new URL(endpointUrl).hostname);
-  const hasCredentials = CREDENTIAL_VARIABLES.some((name) => environment[name]);
+  const credentials = localCredentials(endpointUrl, environment);
   return {
     ...(region !== undefined && { region }),
     ...(endpointUrl !== undefined && { endpoint: endpointUrl }),
-    // A local engine checks no signature, and looking for credentials that are not there takes seconds.
-    ...(isLocal && !hasCredentials && { credentials: { accessKeyId: "local", secretAccessKey: "local" } }),
+    ...(credentials !== undefined && { credentials }),
     maxAttempts: 1,
     // Building the middleware stack once instead of per call saves a quarter of the client's CPU.
     cacheMiddleware: true,
@@ -67,8 +72,6 @@ export function clientConfiguration({ region, endpointUrl }: SdkOptions, environ
 }
 
 const AGENT = { keepAlive: true, maxSockets: MAX_SOCKETS };
-const LOOPBACK: ReadonlySet<string> = new Set(["127.0.0.1", "localhost", "[::1]"]);
-const CREDENTIAL_VARIABLES = ["AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_WEB_IDENTITY_TOKEN_FILE"];
 
 function transportOver(sdk: Sdk, client: DynamoClient, { owned }: { readonly owned: boolean }): DynamoTransport {
   return {
@@ -103,7 +106,8 @@ async function regionOf(client: SdkClient, { region }: SdkOptions): Promise<stri
   return region ?? (await client.config?.region?.()) ?? "";
 }
 
-async function loadSdk(): Promise<Sdk> {
+/** Loads the optional peer, or says how to install it. */
+export async function loadSdk(): Promise<Sdk> {
   try {
     return (await import("@aws-sdk/client-dynamodb")) as unknown as Sdk;
   } catch (error) {

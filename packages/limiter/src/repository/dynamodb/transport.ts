@@ -4,6 +4,20 @@ export interface DynamoTransport {
   close(): void;
 }
 
+/** A transport that also knows where it goes, and hears the server's time. Optional: any `DynamoTransport` will do. */
+export interface ObservedTransport extends DynamoTransport {
+  readonly region: string;
+  /** Absent when the address is AWS's own. */
+  readonly endpointUrl: string | undefined;
+  /** Calls the listener with the `Date` header of every answer, errors included, until the function that it returns is called. */
+  watchServerDate(listener: (date: string | undefined) => void): () => void;
+}
+
+/** Whether a transport is of that kind. */
+export function isObserved(transport: DynamoTransport): transport is ObservedTransport {
+  return "watchServerDate" in transport;
+}
+
 /** Capacity units as DynamoDB reports them. */
 export interface CapacityUnits {
   readonly table: number;

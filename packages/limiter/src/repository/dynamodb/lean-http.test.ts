@@ -1,0 +1,126 @@
+import { getEventListeners, once } from "node:events";
+import type { ServerResponse } from "node:http";
+import { createServer as createTcpServer, type AddressInfo, type Server } from "node:net";
+import { describe, expect, it, vi } from "vitest";
+import { useLeanCalls } from "../../../test/dynamodb/lean-calls.ts";
+import { reply, startScriptedServer } from "../../../test/dynamodb/scripted-server.ts";
+import { failureOf } from "./client-errors.ts";
+
+const lean = useLeanCalls();
+
+describe("connections", () => {
+  it("are kept and used again, the last one first", async () => {
+    const transport = await lean.open();
+    await Promise.all([lean.call(transport), lean.call(transport), lean.call(transport)]);
+    expect(lean.server.connections).toBe(3);
+    for (let count = 0; count < 10; count += 1) await lean.call(transport);
+    expect(lean.server.connections).toBe(3);
+    expect(new Set(lean.server.seen.slice(3).map(({ connection }) => connection)).size).toBe(1);
+  });
+
+  it("are 128 at most; further calls wait for one", async () => {
+    const transport = await lean.open();
+    const waiting: ServerResponse[] = [];
+    lean.server.answer = (outgoing) => void waiting.push(outgoing);
+    const calls = Array.from({ length: 130 }, async () => lean.call(transport));
+    await vi.waitFor(() => expect(lean.server.seen).toHaveLength(128));
+    lean.server.answer = (outgoing) => reply(outgoing, {});
+    for (const outgoing of waiting) reply(outgoing, {});
+    await Promise.all(calls);
+    expect(lean.server.connections).toBe(128);
+  });
+
+  it("that the server closed while they were idle are not used", async () => {
+    const transport = await lean.open();
+    await lean.call(transport);
+    for (const socket of lean.server.sockets) socket.end();
+    await vi.waitFor(() => expect(lean.server.sockets.size).toBe(0));
+    await new Promise(setImmediate);
+    await lean.call(transport);
+    expect(lean.server.connections).toBe(2);
+  });
+
+  it("that the server closes on a request leave its outcome unknown, kept ones too", async () => {
+    const transport = await lean.open();
+    await lean.call(transport);
+    lean.server.answer = (outgoing) => outgoing.socket!.resetAndDestroy();
+    expect(failureOf(await lean.failure(transport))).toMatchObject({ kind: "unavailable", ambiguous: true });
+    expect(lean.server.seen.map(({ connection }) => connection)).toEqual([1, 1]);
+    expect(failureOf(await lean.failure(transport))).toMatchObject({ kind: "unavailable", ambiguous: true });
+  });
+
+  it("that nobody takes never sent anything", async () => {
+    const transport = await lean.open();
+    await lean.serve(await startScriptedServer());
+    expect(failureOf(await lean.failure(transport))).toMatchObject({ kind: "unavailable", ambiguous: false });
+  });
+
+  it("that end during the handshake of TLS never sent anything", async () => {
+    const tcp = createTcpServer((socket) => void socket.once("data", () => socket.resetAndDestroy()));
+    const transport = await lean.open({ endpointUrl: (await listening(tcp)).replace("http:", "https:") });
+    expect(failureOf(await lean.failure(transport))).toMatchObject({ kind: "unavailable", ambiguous: false });
+    tcp.close();
+  });
+
+  it("without TLS where TLS is expected are a fault of the settings", async () => {
+    const transport = await lean.open({ endpointUrl: lean.server.endpointUrl.replace("http:", "https:") });
+    expect(failureOf(await lean.failure(transport))).toEqual({ kind: "rejected" });
+  });
+
+  it("that somebody answers on in another protocol end the call", async () => {
+    const tcp = createTcpServer(
+      (socket) => void socket.once("data", () => socket.end("HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n")),
+    );
+    const transport = await lean.open({ endpointUrl: await listening(tcp) });
+    expect(failureOf(await lean.failure(transport))).toMatchObject({ kind: "unavailable", ambiguous: true });
+    tcp.close();
+  });
+
+  it("are given up with the call that aborts, and leave nothing behind", async () => {
+    const transport = await lean.open();
+    lean.server.answer = () => {};
+    const controller = new AbortController();
+    const removed = vi.spyOn(controller.signal, "removeEventListener");
+    const given = lean.failure(transport, controller.signal);
+    await vi.waitFor(() => expect(lean.server.seen).toHaveLength(1));
+    controller.abort(new Error("enough"));
+    expect((await given).message).toBe("enough");
+    await vi.waitFor(() => expect(lean.server.sockets.size).toBe(0));
+    expect(removed).toHaveBeenCalled();
+    lean.server.answer = (outgoing) => reply(outgoing, {});
+    expect(await lean.call(transport)).toEqual({});
+  });
+
+  it("are not opened for a call that has aborted already", async () => {
+    const transport = await lean.open();
+    expect((await lean.failure(transport, AbortSignal.abort(new Error("before")))).message).toBe("before");
+    expect(lean.server.connections).toBe(0);
+  });
+
+  it("cost a signal that lives long no listeners", async () => {
+    const transport = await lean.open();
+    const warned = vi.spyOn(process, "emitWarning");
+    const { signal } = new AbortController();
+    for (let count = 0; count < 30; count += 1) await lean.call(transport, {}, signal);
+    expect(getEventListeners(signal, "abort")).toEqual([]);
+    expect(warned).not.toHaveBeenCalled();
+  });
+
+  it("end with close, which also ends the calls that are under way or queued", async () => {
+    const transport = await lean.open();
+    lean.server.answer = () => {};
+    const calls = Array.from({ length: 130 }, async () => lean.failure(transport));
+    await vi.waitFor(() => expect(lean.server.seen).toHaveLength(128));
+    transport.close();
+    for (const error of await Promise.all(calls)) expect(failureOf(error).kind).toBe("unavailable");
+    await vi.waitFor(() => expect(lean.server.sockets.size).toBe(0));
+    expect(failureOf(await lean.failure(transport))).toMatchObject({ kind: "unavailable", ambiguous: false });
+    expect(lean.server.connections).toBe(128);
+  });
+});
+
+async function listening(tcp: Server): Promise<string> {
+  tcp.listen(0, "127.0.0.1");
+  await once(tcp, "listening");
+  return `http://127.0.0.1:${(tcp.address() as AddressInfo).port}`;
+}

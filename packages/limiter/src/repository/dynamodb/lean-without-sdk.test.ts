@@ -1,0 +1,32 @@
+import { afterAll, expect, it, vi } from "vitest";
+import { PermissionDenied } from "zae-limiter";
+import { useLeanCalls } from "../../../test/dynamodb/lean-calls.ts";
+import { systemClock } from "../system-clock.ts";
+import { openLeanTransport } from "./lean-transport.ts";
+
+vi.mock("@aws-sdk/client-dynamodb", () => {
+  throw new Error("Cannot find package '@aws-sdk/client-dynamodb'");
+});
+afterAll(() => vi.doUnmock("@aws-sdk/client-dynamodb"));
+
+const lean = useLeanCalls();
+
+it("works with the environment's credentials and region, without the SDK", async () => {
+  const environment = { AWS_ACCESS_KEY_ID: "key", AWS_SECRET_ACCESS_KEY: "secret", AWS_REGION: "eu-west-1" };
+  const transport = await openLeanTransport({ endpointUrl: lean.server.endpointUrl }, { environment, clock: systemClock });
+  expect(await lean.call(transport)).toEqual({});
+  expect(lean.server.seen[0]!.headers.authorization).toContain("Credential=key/");
+  transport.close();
+});
+
+it("works with an engine on this machine, with nothing set", async () => {
+  const transport = await openLeanTransport({ endpointUrl: lean.server.endpointUrl }, { environment: {}, clock: systemClock });
+  expect(await lean.call(transport)).toEqual({});
+  transport.close();
+});
+
+it("says that the SDK would look further when nothing is set", async () => {
+  const opening = openLeanTransport({ region: "eu-west-1" }, { environment: {}, clock: systemClock });
+  await expect(opening).rejects.toThrow(PermissionDenied);
+  await expect(opening).rejects.toThrow("npm install @aws-sdk/client-dynamodb");
+});
