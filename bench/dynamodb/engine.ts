@@ -11,7 +11,7 @@ export interface Engine {
 }
 
 const START_TIMEOUT_MS = 30_000;
-const binary = fileURLToPath(new URL("../../node_modules/@dynoxide/linux-x64/dynoxide", import.meta.url));
+const binary = fileURLToPath(new URL("../../../node_modules/@dynoxide/linux-x64/dynoxide", import.meta.url));
 
 /** `DYNAMODB_ENDPOINT`, or an engine of our own. */
 export async function startEngine(): Promise<Engine> {
@@ -20,9 +20,12 @@ export async function startEngine(): Promise<Engine> {
   const port = await freePort();
   const child = spawn(binary, ["--host", "127.0.0.1", "--port", String(port)], { stdio: "ignore" });
   const endpointUrl = `http://127.0.0.1:${port}`;
+  const kill = (): void => void child.kill("SIGKILL");
+  process.once("exit", kill);
   const stop = async (): Promise<void> => {
-    child.kill("SIGKILL");
-    await once(child, "exit");
+    process.off("exit", kill);
+    kill();
+    if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
   };
   for (const startedMs = performance.now(); performance.now() - startedMs < START_TIMEOUT_MS; await sleep(20)) {
     if (child.exitCode !== null) throw new Error(`The engine ended at once with code ${child.exitCode}`);

@@ -1,0 +1,64 @@
+/*
+ * What everybody is asked to do. A case names its entities, so that every contestant, the one in another language included, works on the
+ * same keys in the same order.
+ */
+
+/** A load, as each contestant gets it. */
+export interface Case {
+  readonly id: "sequential" | "hot" | "many" | "children" | "refusals";
+  readonly title: string;
+  /** Calls that are under way at any time. */
+  readonly concurrency: number;
+  /** Take turns: the first call is the first one's. */
+  readonly entityIds: readonly string[];
+  /** Every call takes from it as well. */
+  readonly parentId?: string;
+  /** The limit `rpm` holds one token a day, which is gone: every call is to be refused. */
+  readonly exhausted?: true;
+}
+
+/** So large that nobody is ever refused; still exact for all sides. */
+export const NEVER_REACHED = 1_000_000_000;
+
+/** How many calls are under way in the concurrent cases. */
+const CALLS = 64;
+
+/** The loads of the comparison. `manyEntities` is the only size that a quick look reduces. */
+export function cases({ manyEntities }: { readonly manyEntities: number }): readonly Case[] {
+  return [
+    { id: "sequential", title: "one call after another, 8 entities", concurrency: 1, entityIds: named("calm", 8) },
+    { id: "hot", title: `${CALLS} calls at once, one entity`, concurrency: CALLS, entityIds: ["hot"] },
+    {
+      id: "many",
+      title: `${CALLS} calls at once, ${manyEntities} entities`,
+      concurrency: CALLS,
+      entityIds: named("one-of-many", manyEntities),
+    },
+    {
+      id: "children",
+      title: `${CALLS} calls at once, ${CALLS} children of one parent`,
+      concurrency: CALLS,
+      entityIds: named("child", CALLS),
+      parentId: "parent",
+    },
+    { id: "refusals", title: "refusals, one after another", concurrency: 1, entityIds: ["exhausted"], exhausted: true },
+  ];
+}
+
+/** Does operations on the entities of a case, as many at a time as the case says. */
+export function operate({ entityIds, concurrency }: Case, operation: (entityId: string) => Promise<void>): Operate {
+  return async (operations) => {
+    let started = 0;
+    const caller = async (): Promise<void> => {
+      while (started < operations) await operation(entityIds[started++ % entityIds.length]!);
+    };
+    await Promise.all(Array.from({ length: concurrency }, caller));
+  };
+}
+
+/** Does this many operations. */
+export type Operate = (operations: number) => Promise<void>;
+
+function named(name: string, count: number): readonly string[] {
+  return Array.from({ length: count }, (_, index) => `${name}-${index}`);
+}

@@ -1,0 +1,92 @@
+import type { DynamoDB } from "@aws-sdk/client-dynamodb";
+import type { DynamoTransport } from "zae-limiter/dynamodb";
+import { BillMeter } from "./bill.ts";
+import type { Contestant } from "./contestant.ts";
+import { floor } from "./floor.ts";
+import { original } from "./original.ts";
+import { ours } from "./ours.ts";
+import { peers } from "./peer.ts";
+import { openLeanTransport, openSdkClient } from "./transports.ts";
+
+/** Everybody who could be had, and who could not. */
+export interface Field {
+  readonly contestants: readonly Contestant[];
+  /** Who does not take part, and why. */
+  readonly absent: readonly string[];
+  close(): Promise<void>;
+}
+
+const RAW_TABLE = "bench-raw";
+const LEAN_RAW_TABLE = "bench-raw-lean";
+const PEER_TABLE = "bench-peer";
+
+/** Opens everybody on one engine. All that use the SDK share one client. */
+export async function openField(endpointUrl: string): Promise<Field> {
+  const contestants: Contestant[] = [];
+  const absent: string[] = [];
+  const client = openSdkClient(endpointUrl);
+  const lean = await openLeanTransport(endpointUrl);
+  const close = async (): Promise<void> => {
+    for (const contestant of contestants) await contestant.close();
+    lean?.close();
+    client.destroy();
+  };
+  try {
+    await createTables(client);
+    contestants.push(...(await onSdk(client)));
+    if (lean === undefined) absent.push("lean transport: not there (zae-limiter/dynamodb exports no leanTransport)");
+    else contestants.push(...(await onLean(lean)));
+    const python = await original(endpointUrl);
+    if ("missing" in python) absent.push(`the original: ${python.missing}`);
+    else contestants.push(python);
+    return { contestants, absent, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function onSdk(client: DynamoDB): Promise<readonly Contestant[]> {
+  const meter = new BillMeter();
+  meter.watch(client);
+  return [
+    floor({
+      id: "floor-sdk",
+      name: "floor: conditional UpdateItem, SDK",
+      tableName: RAW_TABLE,
+      meter,
+      put: async ({ key, tokens }) => client.putItem({ TableName: RAW_TABLE, Item: { key: { S: key }, tk: { N: String(tokens) } } }),
+      update: async (input) => client.updateItem(input),
+    }),
+    await ours({ id: "ours-sdk", name: "zae-limiter, SDK", stack: "bench-ours-sdk", meter, connection: { client } }),
+    ...peers({ client, tableName: PEER_TABLE, meter }),
+  ];
+}
+
+async function onLean(lean: DynamoTransport): Promise<readonly Contestant[]> {
+  const meter = new BillMeter();
+  const transport = meter.around(lean);
+  const call = async (operation: string, input: object): Promise<object> =>
+    transport.call(operation, input, { signal: new AbortController().signal });
+  return [
+    floor({
+      id: "floor-lean",
+      name: "floor: conditional UpdateItem, lean",
+      tableName: LEAN_RAW_TABLE,
+      meter,
+      put: async ({ key, tokens }) => call("PutItem", { TableName: LEAN_RAW_TABLE, Item: { key: { S: key }, tk: { N: String(tokens) } } }),
+      update: async (input) => call("UpdateItem", input),
+    }),
+    await ours({ id: "ours-lean", name: "zae-limiter, lean", stack: "bench-ours-lean", meter, connection: { transport } }),
+  ];
+}
+
+async function createTables(client: DynamoDB): Promise<void> {
+  for (const TableName of [RAW_TABLE, LEAN_RAW_TABLE, PEER_TABLE])
+    await client.createTable({
+      TableName,
+      AttributeDefinitions: [{ AttributeName: "key", AttributeType: "S" }],
+      KeySchema: [{ AttributeName: "key", KeyType: "HASH" }],
+      BillingMode: "PAY_PER_REQUEST",
+    });
+}
