@@ -1,8 +1,8 @@
 import { MemoryRepository } from "zae-limiter/memory";
-import type { ManualClock } from "zae-limiter/testing";
 import type { ConfigKey } from "../../src/core/policy.ts";
 import { PolicyCache } from "../../src/repository/policy-cache.ts";
 import type { StoredConfig } from "../../src/repository/store.ts";
+import type { Clock } from "../../src/repository/system-clock.ts";
 import { newCounts, type BucketCounts } from "../../src/repository/dynamodb/bucket-counts.ts";
 import type { DynamoBuckets } from "../../src/repository/dynamodb/buckets.ts";
 import { Connection } from "../../src/repository/dynamodb/connection.ts";
@@ -27,17 +27,20 @@ export interface BucketProcess {
 export function bucketProcess(options: {
   readonly transport: DynamoTransport;
   readonly tableName: string;
-  readonly clock: ManualClock;
+  readonly clock: Clock;
   readonly seed: number;
   readonly config: (key: ConfigKey) => StoredConfig;
   readonly parents?: Readonly<Record<string, string>>;
   readonly cacheTtlMs?: number;
   readonly refusalMemoryMs?: number;
+  readonly largestTickMs?: number;
+  readonly requestTimeoutMs?: number;
+  readonly maxShards?: number;
 }): BucketProcess {
-  const { tableName, clock, config, cacheTtlMs = 60_000 } = options;
+  const { tableName, clock, config, cacheTtlMs = 60_000, largestTickMs = 1, requestTimeoutMs = 2000 } = options;
   const random = seededRandom(options.seed);
   const transport = new MeteredTransport(options.transport, { measureCapacity: true });
-  const connection = new Connection({ transport, tableName, clock, random, requestTimeoutMs: 2000, maxAttempts: 3 });
+  const connection = new Connection({ transport, tableName, clock, random, requestTimeoutMs, maxAttempts: 3 });
   const policies = new PolicyCache({ read: async (keys) => keys.map(config), nowMs: () => clock.now(), ttlMs: cacheTtlMs });
   const images = new BucketImages();
   const parentOf = (entityId: string): string | undefined => options.parents?.[entityId];
@@ -66,8 +69,8 @@ export function bucketProcess(options: {
     assertActive: async () => {},
     refusalMemoryMs: options.refusalMemoryMs ?? 0,
     ttlMultiplier: 7,
-    largestTickMs: 1,
-    maxShards: 32,
+    largestTickMs,
+    maxShards: options.maxShards ?? 32,
   });
   return { buckets, policies, transport, counts };
 }

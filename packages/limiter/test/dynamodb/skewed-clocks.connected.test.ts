@@ -2,7 +2,7 @@ import { beforeAll, expect, it } from "vitest";
 import { Limit } from "zae-limiter";
 import { ManualClock, seededRandom } from "zae-limiter/testing";
 import type { ConfigKey } from "../../src/core/policy.ts";
-import type { Receipt } from "../../src/repository/port.ts";
+import type { ConsumeRequest, Receipt } from "../../src/repository/port.ts";
 import type { StoredConfig } from "../../src/repository/store.ts";
 import { systemClock, systemRandom } from "../../src/repository/system-clock.ts";
 import { Connection } from "../../src/repository/dynamodb/connection.ts";
@@ -33,6 +33,16 @@ describeWithEngine("processes whose clocks differ", (engine) => {
     for (let seed = 1; seed <= SEEDS; seed += 1) refusals += await run(seed);
     expect(refusals).toBeGreaterThan(0);
   }, 120_000);
+
+  it("ask the table again when their clock was set back, instead of refusing by what they saw in what is the future now", async () => {
+    const clock = new ManualClock(1_800_000_000_000);
+    const [one, other] = [1, 2].map((seed) => bucketProcess({ transport, tableName, clock, seed, config }).buckets);
+    const taken = await other!.consume(callOf(limit.capacity));
+    expect((await one!.consume(callOf(1))).granted).toBe(false);
+    if (taken.granted) await other!.giveBack(taken.receipt);
+    clock.set(clock.now() - 60_000);
+    expect((await one!.consume(callOf(1))).granted).toBe(true);
+  });
 
   async function run(seed: number): Promise<number> {
     const random = seededRandom(seed);
@@ -74,6 +84,10 @@ describeWithEngine("processes whose clocks differ", (engine) => {
     return refusals;
   }
 });
+
+function callOf(tps: number): ConsumeRequest {
+  return { entityId: "set-back", charges: [{ resource: "r", amounts: { tps } }], override: undefined };
+}
 
 function config(key: ConfigKey): StoredConfig {
   return { limits: key.level === "system" ? [limit] : undefined };

@@ -63,7 +63,7 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
     fc.assert(
       fc.property(limitsOf(NAMES), members(NAMES), (limits, wanted) => {
         const policy = policyOf(limits, "resource");
-        const life = { creation: "gone", expiredBySeconds: START_MS / 1000 };
+        const life = { creation: "gone", expiredBySeconds: START_MS / 1000, divisor: 1 };
         const intents = wanted.map((each) => ({ ...intentOf(each, policy), ...(each.kind === "charge" && { life }) }));
         const plan = planWrite(requestOf({ policy, image: undefined, intents, nowMs: START_MS }));
         const verdicts = wanted.map(({ kind }, index) => (kind === "give" ? "gone" : plan.verdicts[index]!));

@@ -208,10 +208,11 @@ export class DynamoBuckets implements BucketStore {
   /** When the table says so too, where the images are not fresh; undefined when it fits after all. */
   async #refusedAtMs(targets: readonly Target[]): Promise<number | undefined> {
     const { refusalMemoryMs, counts, clock, shards } = this.#surroundings;
-    const freshMs = clock.now() - refusalMemoryMs;
+    const askedMs = clock.now();
+    // An image from the future is not fresh: the clock was set back, and would call it fresh until it has caught up.
     const isFresh = ({ key }: Target): boolean => {
-      const { isWhole, asOf } = shards.known(key);
-      return isWhole && asOf !== undefined && asOf.ms > freshMs;
+      const { asOf, isWhole } = shards.known(key);
+      return isWhole && asOf !== undefined && asOf.ms > askedMs - refusalMemoryMs && asOf.ms <= askedMs;
     };
     if (targets.every(isFresh)) counts.refusalsFromMemory += 1;
     else await this.#readAll(targets);
