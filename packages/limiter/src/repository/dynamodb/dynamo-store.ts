@@ -134,7 +134,7 @@ export class DynamoStore implements Store {
       ids: this.#ids,
       counts: this.#counts,
       ttlMultiplier: this.#ttlMultipliers.get(parts.namespaceId) ?? this.#options.bucketTtlMultiplier,
-      assertActive: async () => guard.assertActive(),
+      assertActive: () => guard.assertActive(),
     });
   }
 
