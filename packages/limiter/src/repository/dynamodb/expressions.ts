@@ -251,9 +251,12 @@ function renewExpiry(
 function markOperation(builder: ExpressionBuilder, { mark, afterUnresolved }: BucketChange): void {
   if (mark === undefined) return;
   const slot = builder.name(slotAttribute(mark.slot));
-  const asSeen = mark.seenId === undefined ? `attribute_not_exists(${slot})` : `${slot} = ${builder.value(mark.seenId)}`;
-  const older = (): string => `(begins_with(${slot}, ${builder.value(`${mark.writer}.`)}) AND ${slot} < ${builder.value(mark.id)})`;
-  builder.require(afterUnresolved ? asSeen : `(${asSeen} OR ${older()})`);
+  const asSeen = (): string => (mark.seenId === undefined ? `attribute_not_exists(${slot})` : `${slot} = ${builder.value(mark.seenId)}`);
+  const older = (): string => `begins_with(${slot}, ${builder.value(`${mark.writer}.`)}) AND ${slot} < ${builder.value(mark.id)}`;
+  if (afterUnresolved) builder.require(asSeen());
+  // What it holds is an older id of the same writer, as a rule.
+  else if (mark.seenId?.startsWith(`${mark.writer}.`) === true) builder.require(older());
+  else builder.require(`(${asSeen()} OR (${older()}))`);
   builder.set(slotAttribute(mark.slot), mark.id);
 }
 
