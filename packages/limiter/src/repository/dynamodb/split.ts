@@ -33,7 +33,7 @@ import { nextHalf } from "./shard-tree.ts";
 /** Why a shard must not be split. */
 export type SplitObstacle =
   /** The bucket would have more shards than it may. */
-  | "too many shards"
+  | "more than maxShards allows"
   /** A share of a visible limit would be less than a token, which no ordinary call could ever take from one shard. */
   | "shares below one token"
   /** A debt so deep that its last digits were lost on reading it: half of it would not be half. */
@@ -41,7 +41,7 @@ export type SplitObstacle =
 
 /** What prevents the split of a shard, if anything does. A limit of an unknown kind prevents even its image: `imageOf` throws. */
 export function splitObstacle({ bucket, divisor }: BucketImage, maxShards: number): SplitObstacle | undefined {
-  if (divisor * 2 > maxShards) return "too many shards";
+  if (divisor * 2 > maxShards) return "more than maxShards allows";
   // Judged by the smallest share of the next level, so that either all shards of a level can come to exist or none.
   const isTooSmall = ({ limit, hidden }: BucketLimit): boolean =>
     !hidden && shareOf(limit.capacity * MILLI, divisor * 2 - 1, divisor * 2) < MILLI;

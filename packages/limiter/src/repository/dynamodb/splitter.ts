@@ -84,7 +84,8 @@ export class Splitter {
       if (isWhole && coarse === undefined) return count;
       if (tries > MAX_TRIES * wanted) throw contention("a split", this.#connection.tableName);
       if (coarse === undefined) continue;
-      const obstacle = splitObstacle(coarse.image, this.#maxShards);
+      // Judged by the last split that it takes, so that a number that cannot be reached splits nothing.
+      const obstacle = splitObstacle({ ...coarse.image, divisor: wanted / 2 }, this.#maxShards);
       if (obstacle !== undefined) throw new ValidationError("shards", wanted, `the bucket cannot have so many shards: ${obstacle}`);
       await this.split(coarse.key, coarse.image);
     }
