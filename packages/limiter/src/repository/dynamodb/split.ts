@@ -61,7 +61,7 @@ export function splitOf({ key, image, nowMs }: SplitRequest): readonly [Transact
   builder.set("shard_count", 2 * divisor);
   builder.set("sv", version);
   builder.set("sd", nowMs);
-  builder.add("b_wcu_tc", UPDATE_UNITS);
+  builder.add("b_wcu_tc", WRITE_UNITS);
   // A shard that expired would come back full, as a whole bucket or with a stale divisor: sharded buckets do not expire.
   builder.remove("ttl");
   const half = nextHalf({ shard, divisor });
@@ -79,7 +79,7 @@ export function splitOf({ key, image, nowMs }: SplitRequest): readonly [Transact
     sd: nowMs,
     shard_count: half.divisor,
     gr: 0,
-    b_wcu_tc: 1,
+    b_wcu_tc: WRITE_UNITS,
     cr: image.creation,
     ...(image.overridden && { po: 1 }),
   });
@@ -99,7 +99,7 @@ export interface SplitRequest {
 }
 
 /** A write in a transaction is billed twice. */
-const UPDATE_UNITS = 2;
+const WRITE_UNITS = 2;
 
 /** What a split does to one limit. */
 interface Part {
