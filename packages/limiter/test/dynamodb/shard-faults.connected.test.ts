@@ -111,7 +111,7 @@ describeWithEngine("faults of the original's shards", (engine) => {
     const { limiter, repository } = await split(slow(10), { count: 2, home: 0 });
     await take(limiter, { tpm: 5 });
     await limiter.acquire(call({ tpm: 2 }), async (lease) => lease.adjust({ tpm: 1 }));
-    const failing = limiter.acquire(call({ tpm: 1 }), async () => Promise.reject(new Error("the work failed")));
+    const failing = limiter.acquire(call({ tpm: 2 }), async () => Promise.reject(new Error("the work failed")));
     await expect(failing).rejects.toThrow("the work failed");
     expect(storedMilli(await repository.getBuckets("e"), "tpm")).toEqual([0, 2000]);
   });
