@@ -28,8 +28,9 @@ export interface Operation {
   startedAtMs: number;
   /** How many states its bucket, and that of its parent, had had when it started. */
   statesBefore: readonly number[];
-  /** Troubles that its process had on the network meanwhile. */
+  /** Troubles that its process had on the network meanwhile, and those after which nobody knows whether a write was applied. */
   faults: number;
+  unknowns: number;
   attempts: number;
 }
 
@@ -76,7 +77,7 @@ export class Client {
       refusalMemoryMs: scenario.refusalMemoryMs,
       largestTickMs: scenario.largestTickMs,
       requestTimeoutMs: NEVER_MS,
-      maxShards: 1,
+      maxShards: scenario.maxShards,
     });
   }
 

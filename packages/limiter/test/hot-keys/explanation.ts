@@ -17,7 +17,26 @@ interface Deed {
 /** Orders that are tried before a story counts as possible: eight calls have 40 320. */
 const MOST_ORDERS = 20_000;
 
-/** What cannot be; undefined when there is a story. Only for buckets that were never split: others may be charged in parts. */
+/**
+ * What cannot be, for a bucket of several shards; undefined when there is a story. Takes and charges are whole there too, over all shards that a
+ * write touches; what is given back may come in parts, each to the shard that it belongs to.
+ */
+export function unexplainedShards({ before, after }: AppliedWrite, operations: readonly Operation[]): string | undefined {
+  const target = new Map(limitNames(after).map((name) => [name, Number(consumedOf(after, name) - consumedOf(before, name)) / 1000]));
+  target.set(GRANTS, Number(grantsOf(after) - grantsOf(before)));
+  const [takes, ends] = [operations.filter(({ kind }) => kind === "take"), operations.filter(({ kind }) => kind !== "take")];
+  const isTold = (rest: Effect): boolean =>
+    [...rest].every(([name, amount]) => {
+      const charges = ends.map(({ effect }) => effect.get(name) ?? 0).filter((part) => part > 0);
+      const mayGive = operations.reduce((sum, { kind, effect }) => sum + given(kind, effect.get(name) ?? 0), 0);
+      return sumsOf(charges).some((charged) => amount <= charged && amount >= charged - mayGive);
+    });
+  const isExplained = (rest: Effect, [first, ...others]: readonly Operation[]): boolean =>
+    first === undefined ? isTold(rest) : isExplained(rest, others) || isExplained(less(rest, first.effect), others);
+  return isExplained(target, takes) ? undefined : `no calls under way account for ${JSON.stringify([...target])}`;
+}
+
+/** What cannot be; undefined when there is a story. Only for buckets that were never split. */
 export function unexplained(write: AppliedWrite, operations: readonly Operation[]): string | undefined {
   const { before, after } = write;
   const names = limitNames(after);
@@ -50,6 +69,16 @@ function deedsOf({ kind, effect }: Operation): readonly Deed[] {
   const charges = new Map([...effect].filter(([, amount]) => amount > 0));
   const isMixed = charges.size > 0 && charges.size < effect.size;
   return [{ effect, asks: false }, ...(kind === "settle" && isMixed ? [{ effect: charges, asks: false }] : [])];
+}
+
+/** What a take may give back is what it took, when another bucket refused it. */
+function given(kind: Operation["kind"], amount: number): number {
+  return kind === "take" ? amount : Math.max(0, -amount);
+}
+
+/** The sums of all choices of some numbers. */
+function sumsOf([first, ...others]: readonly number[]): readonly number[] {
+  return first === undefined ? [0] : sumsOf(others).flatMap((sum) => [sum, sum + first]);
 }
 
 function less(target: Effect, effect: Effect): Effect {

@@ -22,6 +22,8 @@ export interface HeldCall {
   readonly decidedAtTrueMs: number;
   readonly surroundings: DecisionSurroundings;
   reply: EngineReply | undefined;
+  /** What was read so far of a batch, which is not read at one moment. */
+  firstHalf: object | undefined;
   /** Splits when it was applied. */
   splitsAtReply: number;
   resolve(output: object): void;
@@ -57,7 +59,7 @@ export class Gate implements DynamoTransport {
       const text = JSON.stringify(input);
       const decided = this.#decided.get(text) ?? this.#now();
       this.#decided.set(text, decided);
-      this.held.push({ operation, input, ...decided, reply: undefined, splitsAtReply: 0, resolve, reject });
+      this.held.push({ operation, input, ...decided, reply: undefined, firstHalf: undefined, splitsAtReply: 0, resolve, reject });
     });
   }
 
@@ -85,4 +87,11 @@ export const NETWORK_ERRORS = {
   "time-out": () => Object.assign(new Error("No answer"), { name: "TimeoutError" }),
   "connection refused": () => Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" }),
   throttled: () => Object.assign(new Error("Too fast"), { name: "ProvisionedThroughputExceededException" }),
-} as const;
+  conflict: (operation) =>
+    operation === "TransactWriteItems"
+      ? Object.assign(new Error("Another one"), { name: "TransactionCanceledException", CancellationReasons: [{ Code: "TransactionConflict" }] })
+      : Object.assign(new Error("Another one"), { name: "TransactionConflictException" }),
+} as const satisfies Readonly<Record<string, (operation: string) => Error>>;
+
+/** Those after which nobody knows whether a write was applied. */
+export const AMBIGUOUS: ReadonlySet<keyof typeof NETWORK_ERRORS> = new Set(["connection reset", "time-out"]);

@@ -1,4 +1,4 @@
-import { RateLimiterUnavailable } from "zae-limiter";
+import { RateLimiterUnavailable, ValidationError } from "zae-limiter";
 import type { ConsumeOutcome } from "../../src/repository/port.ts";
 import { RESOURCE, type Client, type Lease, type Operation } from "./client.ts";
 import { GRANTS, reversed, together, type Effect } from "./ledger.ts";
@@ -34,18 +34,25 @@ export function startSplit(world: World, client: Client): void {
     startedAtMs: 0,
     statesBefore: [],
     faults: 0,
+    unknowns: 0,
     attempts: 1,
   };
-  run(world, client, operation, () => buckets.split(entityId, RESOURCE, pick(random, [2, 2, 4, 8])), {
-    answered: () => {},
-    failed: () => {},
-  });
+  const shards = pick(
+    random,
+    [2, 2, 4, 8].filter((count) => count <= scenario.maxShards),
+  );
+  // A bucket that does not exist yet cannot be split, nor can one whose shares would be too small.
+  const split = (): Promise<unknown> =>
+    buckets.split(entityId, RESOURCE, shards).catch((error: unknown) => {
+      if (!(error instanceof ValidationError)) throw error;
+    });
+  run(world, client, operation, split, { answered: () => {}, failed: () => {} });
 }
 
 function take(world: World, client: Client, entityId: string, lease: Lease | undefined): void {
   const amounts = someAmounts(world, entityId);
   const effect: Effect = new Map([...Object.entries(amounts), [GRANTS, lease === undefined ? 1 : 0]]);
-  const operation: Operation = { kind: "take", entityId, effect, lease, startedAtMs: 0, statesBefore: [], faults: 0, attempts: 1 };
+  const operation: Operation = { kind: "take", entityId, effect, lease, startedAtMs: 0, statesBefore: [], faults: 0, unknowns: 0, attempts: 1 };
   const request = { entityId, charges: [{ resource: RESOURCE, amounts }], override: undefined };
   const splitsBefore = world.splits;
   const answered = (outcome: ConsumeOutcome): void => {
@@ -87,7 +94,7 @@ function endOrExtend(world: World, client: Client, lease: Lease): void {
 }
 
 function ending({ random, scenario }: World, lease: Lease): Operation {
-  const common = { entityId: lease.entityId, lease, startedAtMs: 0, statesBefore: [], faults: 0, attempts: 0 };
+  const common = { entityId: lease.entityId, lease, startedAtMs: 0, statesBefore: [], faults: 0, unknowns: 0, attempts: 0 };
   if (random() < 0.5) return { kind: "give back", effect: reversed(lease.taken), ...common };
   const names = scenario.limits.get(lease.entityId)!.map(({ name }) => name);
   const effect = new Map(names.map((name) => [name, between(random, -(lease.taken.get(name) ?? 0), 6)]));

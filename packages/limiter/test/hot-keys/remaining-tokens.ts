@@ -2,7 +2,7 @@ import type { DynamoTransport } from "../../src/repository/dynamodb/transport.ts
 import { RESOURCE, type Client } from "./client.ts";
 import { floor } from "./fraction.ts";
 import type { EngineReply } from "./gate.ts";
-import { bucketValue, capacityOf, limitNames, shardValue, type StoredBucket } from "./stored-bucket.ts";
+import { capacityOf, debtOf, limitNames, shardValue, type StoredBucket } from "./stored-bucket.ts";
 import type { World } from "./world.ts";
 
 /** Steps of time until debts are earned back: each is twice as long as the one before, so this is a hundred years. */
@@ -27,7 +27,7 @@ export async function takeWhatIsLeft(world: World): Promise<void> {
 function waitForDebts({ time, table }: World, entityId: string): void {
   const bucket = table.history(entityId).now;
   time.advance(Math.max(0, ...[...bucket.values()].map(({ stampMs }) => stampMs - time.nowMs)));
-  const isInDebt = (): boolean => limitNames(bucket).some((name) => bucketValue(bucket, name, time.nowMs).top < 0n);
+  const isInDebt = (): boolean => limitNames(bucket).some((name) => debtOf(bucket, name, time.nowMs).top > 0n);
   for (let step = 0; step < MOST_STEPS && isInDebt(); step += 1) time.advance(2 ** step);
 }
 
@@ -52,7 +52,7 @@ function directly(world: World): DynamoTransport {
   return {
     async call(operation, input) {
       const decided = { decidedAtMs: world.time.nowMs, decidedAtTrueMs: world.time.nowMs, surroundings };
-      const unheld = { reply: undefined, splitsAtReply: 0, resolve: () => {}, reject: () => {} };
+      const unheld = { reply: undefined, firstHalf: undefined, splitsAtReply: 0, resolve: () => {}, reject: () => {} };
       const reply: EngineReply = await world.table.apply({ operation, input, ...decided, ...unheld });
       if (!reply.ok) throw reply.error;
       return reply.output;

@@ -18,6 +18,7 @@ export interface Scenario {
   readonly crashes: number;
   readonly configChanges: number;
   readonly splits: number;
+  readonly maxShards: number;
   readonly largestTickMs: number;
   readonly refusalMemoryMs: number;
   readonly cacheTtlMs: number;
@@ -30,7 +31,7 @@ export interface Scenario {
   readonly largeCalls: number;
 }
 
-const FAULTS: readonly Fault[] = ["connection reset", "time-out", "connection refused", "throttled", "reply lost"];
+const FAULTS: readonly Fault[] = ["connection reset", "time-out", "connection refused", "throttled", "conflict", "reply lost"];
 
 /** Makes a scenario from its seed. */
 export function makeScenario(seed: number): Scenario {
@@ -48,7 +49,8 @@ export function makeScenario(seed: number): Scenario {
     faults: FAULTS.filter(() => random() < 0.7),
     crashes: random() < 0.4 ? between(random, 1, 3) : 0,
     configChanges: random() < 0.3 ? between(random, 1, 6) : 0,
-    splits: 0,
+    splits: random() < 0.8 ? between(random, 1, 5) : 0,
+    maxShards: pick(random, [2, 4, 8]),
     largestTickMs: random() < 0.5 ? 1 : 100,
     refusalMemoryMs: random() < 0.5 ? 0 : 1000,
     cacheTtlMs: pick(random, [0, 1000, 60_000]),
@@ -90,7 +92,8 @@ export function simplerThan(scenario: Scenario): readonly Scenario[] {
     operations > 1 ? { operations: operations - 1 } : undefined,
     scenario.crashes > 0 ? { crashes: 0 } : undefined,
     scenario.configChanges > 0 ? { configChanges: 0 } : undefined,
-    scenario.splits > 0 ? { splits: 0 } : undefined,
+    scenario.splits > 0 ? { splits: scenario.splits - 1 } : undefined,
+    scenario.maxShards > 1 ? { maxShards: scenario.maxShards / 2 } : undefined,
     scenario.clockSteps > 0 ? { clockSteps: 0 } : undefined,
     scenario.faultRate > 0 ? { faultRate: 0 } : undefined,
     ...faults.map((fault) => ({ faults: faults.filter((other) => other !== fault) })),

@@ -1,8 +1,9 @@
 import type { Client } from "./client.ts";
-import { NETWORK_ERRORS, WRITES, type HeldCall } from "./gate.ts";
+import { AMBIGUOUS, NETWORK_ERRORS, WRITES, type HeldCall } from "./gate.ts";
 import { startSomething, startSplit } from "./operations.ts";
 import { between, pick, type Fault } from "./scenario.ts";
 import { requestText } from "./story.ts";
+import { firstHalf, isTearable, secondHalf } from "./torn-read.ts";
 import type { World } from "./world.ts";
 
 /** Far more than any seed takes: something goes round in circles otherwise. */
@@ -97,6 +98,7 @@ function someMs({ random }: World): number {
 async function answer(world: World, client: Client, call: HeldCall): Promise<void> {
   const fault = someFault(world);
   if (fault === undefined || fault === "reply lost") {
+    if (call.firstHalf === undefined && (await tear(world, call))) return;
     await apply(world, call, `request of process ${client.number}`);
     if (WRITES.has(call.operation) && call.surroundings.operations.length > 1)
       world.situations.count("write of a process with several calls under way");
@@ -123,12 +125,21 @@ async function deliver(world: World, client: Client, call: HeldCall): Promise<vo
 }
 
 async function apply(world: World, call: HeldCall, whose: string): Promise<void> {
-  call.reply = await world.table.apply(call);
+  call.reply = call.firstHalf === undefined ? await world.table.apply(call) : await secondHalf(world.table, call);
   call.splitsAtReply = world.splits;
   const said = call.reply.ok ? "applied" : (call.reply.error as Error).name;
   world.tell(`${whose}: ${said}: ${requestText(call)}`);
   if (call.reply.ok && WRITES.has(call.operation) && world.splits > call.surroundings.splits)
     world.situations.count("split between decision and write");
+}
+
+/** Reads the first half of a batch, sometimes: the rest is read after other things have happened. */
+async function tear(world: World, call: HeldCall): Promise<boolean> {
+  const isTorn = isTearable(call) && world.random() < 0.5;
+  if (!isTorn) return false;
+  world.situations.count("batch read at several moments");
+  call.firstHalf = await firstHalf(world.table, call);
+  return true;
 }
 
 async function arriveLate(world: World): Promise<void> {
@@ -144,14 +155,18 @@ const COUNTED = {
   "time-out": "time-out",
   "connection refused": "request never sent",
   throttled: "throttled",
+  conflict: "transaction conflict",
 } as const;
 
 function fail(world: World, client: Client, call: HeldCall, error: keyof typeof NETWORK_ERRORS): void {
   world.situations.count(COUNTED[error]);
   world.tell(`process ${client.number} is told of ${error} for ${call.operation}`);
-  for (const operation of client.underWay) operation.faults += 1;
+  for (const operation of client.underWay) {
+    operation.faults += 1;
+    if (AMBIGUOUS.has(error) && WRITES.has(call.operation)) operation.unknowns += 1;
+  }
   client.gate.remove(call);
-  call.reject(NETWORK_ERRORS[error]());
+  call.reject(NETWORK_ERRORS[error](call.operation));
 }
 
 function someFault({ random, scenario }: World): Fault | undefined {

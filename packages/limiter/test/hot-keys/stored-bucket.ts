@@ -4,7 +4,7 @@
  *   min(share of the capacity, tk + rm/p + a/p for each millisecond since rf)       with a/p the rate in lowest terms
  */
 import type { AttributeMap } from "../../src/repository/dynamodb/attribute-values.ts";
-import { fraction, least, plus, type Fraction, sum, ZERO } from "./fraction.ts";
+import { fraction, isLess, least, minus, plus, type Fraction, sum, ZERO } from "./fraction.ts";
 
 export interface StoredLimit {
   readonly tokens: bigint;
@@ -20,6 +20,8 @@ export interface StoredLimit {
 
 /** One item. */
 export interface StoredShard {
+  /** It owns the class of its number modulo this. */
+  readonly divisor: number;
   readonly stampMs: number;
   readonly grants: bigint;
   readonly limits: ReadonlyMap<string, StoredLimit>;
@@ -33,10 +35,12 @@ export const NO_BUCKET: StoredBucket = new Map();
 /** Every shard stores the parameters of the whole; its share of x is how many k < x have k mod divisor = shard. */
 export function readShard(item: AttributeMap, shard: number): StoredShard {
   const names = Object.keys(item).flatMap((attribute) => /^b_(.+)_cp$/.exec(attribute)?.[1] ?? []);
+  const divisor = whole(item, "shard_count");
   return {
+    divisor: Number(divisor),
     stampMs: Number(whole(item, "rf")),
     grants: whole(item, "gr"),
-    limits: new Map(names.map((name) => [name, readLimit(item, name, (x) => shareOf(x, BigInt(shard), whole(item, "shard_count")))])),
+    limits: new Map(names.map((name) => [name, readLimit(item, name, (x) => shareOf(x, BigInt(shard), divisor))])),
   };
 }
 
@@ -48,9 +52,29 @@ export function shardValue({ limits, stampMs }: StoredShard, name: string, atMs:
   return least(fraction(limit.ceiling), plus(fraction(limit.tokens), earned));
 }
 
+/** What one limit of a shard holds without what it has earned since its stamp. */
+export function storedValue({ limits }: StoredShard, name: string): Fraction {
+  const { tokens, remainder, period } = limits.get(name)!;
+  return plus(fraction(tokens), fraction(remainder, period));
+}
+
 /** What one limit of a whole bucket holds. */
 export function bucketValue(bucket: StoredBucket, name: string, atMs: number): Fraction {
   return sum([...bucket.values()].filter(({ limits }) => limits.has(name)).map((shard) => shardValue(shard, name, atMs)));
+}
+
+/** What some shards owe of one limit, the others left out of account. */
+export function debtOf(bucket: StoredBucket, name: string, atMs: number): Fraction {
+  const values = [...bucket.values()].filter(({ limits }) => limits.has(name)).map((shard) => shardValue(shard, name, atMs));
+  return minus(ZERO, sum(values.filter((value) => isLess(value, ZERO))));
+}
+
+/** Whether every class belongs to exactly one shard. */
+export function isPartition(bucket: StoredBucket): boolean {
+  const most = Math.max(1, ...[...bucket.values()].map(({ divisor }) => divisor));
+  return Array.from({ length: most }, (_, owned) => owned).every(
+    (owned) => [...bucket].filter(([shard, { divisor }]) => owned % divisor === shard).length === 1,
+  );
 }
 
 export function limitNames(bucket: StoredBucket): readonly string[] {
@@ -99,7 +123,8 @@ function readLimit(item: AttributeMap, name: string, share: (whole: bigint) => b
   };
 }
 
-function shareOf(x: bigint, shard: bigint, divisor: bigint): bigint {
+/** How much of `x` belongs to a shard. */
+export function shareOf(x: bigint, shard: bigint, divisor: bigint): bigint {
   return x / divisor + (shard < x % divisor ? 1n : 0n);
 }
 

@@ -1,13 +1,13 @@
 import type { AttributeMap } from "../../src/repository/dynamodb/attribute-values.ts";
 import type { DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
 import { BucketHistory } from "./bucket-history.ts";
-import { unexplained } from "./explanation.ts";
+import { unexplained, unexplainedShards } from "./explanation.ts";
 import { WRITES, type EngineReply, type HeldCall } from "./gate.ts";
 import type { SimulatedTime } from "./simulated-time.ts";
 import type { Situations } from "./situations.ts";
 import { requestText } from "./story.ts";
-import { grantsOf, readShard, type StoredBucket } from "./stored-bucket.ts";
-import { isPureGrant, isSplit, wrongWith, type AppliedWrite } from "./write-check.ts";
+import { bucketValue, consumedOf, grantsOf, isPartition, limitNames, readShard, type StoredBucket } from "./stored-bucket.ts";
+import { isGathered, isPureGrant, isSplit, wrongWith, type AppliedWrite } from "./write-check.ts";
 
 interface TouchedItem {
   readonly key: AttributeMap;
@@ -98,21 +98,44 @@ export class WatchedTable {
     const inFlightMs = this.#time.nowMs - call.decidedAtTrueMs;
     const { decidedAtMs, surroundings } = call;
     const by = { process: surroundings.process, decidedAtMs, inFlightMs };
-    history.states.push({ fromMs: this.#time.nowMs, bucket: new Map([...whole, ...after]), isGrant, ...by });
-    if (isSplit(write)) this.#situations.count("split");
-    if (grantsOf(after) > grantsOf(before) + 1n) this.#situations.count("write that granted several calls");
+    history.states.push({ fromMs: this.#time.nowMs, bucket: new Map([...whole, ...after]), touched: new Set(after.keys()), ...by });
+    this.#count(write);
     const wrong =
+      wrongShards(write, history) ??
       wrongWith(write) ??
       this.#unexplained(entityId, write) ??
-      (isGrant ? history.excess(this.differenceMs + this.#tickMs - 1) : undefined);
+      (isGrant ? history.excess(this.differenceMs + this.#tickMs - 1) : undefined) ??
+      (isGrant && isGathered(write) ? this.#wronglyGathered(entityId, write) : undefined);
     if (wrong !== undefined) throw new Error(`A write to ${entityId}, decided at ${call.decidedAtMs}: ${wrong}\n${requestText(call)}`);
+  }
+
+  #count(write: AppliedWrite): void {
+    const { before, after } = write;
+    if (isSplit(write)) this.#situations.count("split");
+    if (isSplit(write) && limitNames(before).some((name) => bucketValue(before, name, write.call.decidedAtMs).top < 0n))
+      this.#situations.count("split of a debt");
+    if (isGathered(write)) this.#situations.count("call that gathered from several shards");
+    if (grantsOf(after) > grantsOf(before) + 1n) this.#situations.count("write that granted several calls");
+  }
+
+  /** What one shard owes is not to be had from the others. */
+  #wronglyGathered(entityId: string, { before, after, call }: AppliedWrite): string | undefined {
+    const history = this.history(entityId);
+    const starts = call.surroundings.operations.flatMap(({ entityId: whose, statesBefore }) => {
+      const index = this.#charged(whose).indexOf(entityId);
+      return index < 0 ? [] : [statesBefore[index]! - 1];
+    });
+    const window = { firstState: Math.min(history.states.length - 2, ...starts), atMs: call.decidedAtMs };
+    const short = limitNames(after).find((name) => !history.couldHold(name, consumedOf(after, name) - consumedOf(before, name), window));
+    return short === undefined ? undefined : `${short} was gathered while the bucket never held it`;
   }
 
   /** The lone client of the end has no calls that anybody else has to know of. */
   #unexplained(entityId: string, write: AppliedWrite): string | undefined {
     const { operations, process } = write.call.surroundings;
-    if (process === 0 || this.history(entityId).now.size > 1) return undefined;
-    return unexplained(
+    if (process === 0 || isSplit(write)) return undefined;
+    const explain = this.history(entityId).now.size > 1 ? unexplainedShards : unexplained;
+    return explain(
       write,
       operations.filter((operation) => this.#charged(operation.entityId).includes(entityId)),
     );
@@ -121,6 +144,12 @@ export class WatchedTable {
   #call(operation: string, input: object): Promise<object> {
     return this.#transport.call(operation, input, { signal: new AbortController().signal });
   }
+}
+
+/** Shards come from splits only, and every class belongs to one. */
+function wrongShards({ before }: AppliedWrite, { states, now }: BucketHistory): string | undefined {
+  if (before.size === 0 && states.at(-2)!.bucket.size > 0) return "a shard came from nowhere";
+  return isPartition(now) ? undefined : `the shards ${[...now.keys()].join(", ")} do not make up a bucket`;
 }
 
 /** The buckets that a write names. */

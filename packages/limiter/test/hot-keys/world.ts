@@ -133,15 +133,15 @@ export class World {
   }
 
   /** An end that was answered. Where nobody can know, a charge is repeated and a give-back is not. */
-  ended({ entityId, effect, faults }: Operation): void {
+  ended({ entityId, effect, unknowns }: Operation): void {
     const charges = part(effect, (amount) => amount > 0);
     this.ledger.exactly(this.charged(entityId), charges);
-    if (faults === 0)
+    if (unknowns === 0)
       return this.ledger.exactly(
         this.charged(entityId),
         part(effect, (amount) => amount < 0),
       );
-    this.ledger.perhaps(this.charged(entityId), charges, faults);
+    this.ledger.perhaps(this.charged(entityId), charges, unknowns);
     this.ledger.perhaps(
       this.charged(entityId),
       part(effect, (amount) => amount < 0),

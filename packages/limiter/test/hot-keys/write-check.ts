@@ -1,17 +1,28 @@
 /*
- * What one applied write may do to a bucket. It was decided at `e` by the clock of its process, and whatever happened since, it must act as if
- * it had been carried out then: with `c` what it charged (by its own account, `tc`),
+ * What one applied write may do to each shard that it touches. It was decided at `e` by the clock of its process, and whatever happened since, it
+ * must act as if it had been carried out then: with `c` what it charged (by its own account, `tc`),
  *
- *   value after = min(capacity, value before − c), both at e, to less than a millitoken for each shard that it touched
+ *   value after = min(capacity, value before − c), both at e, to less than a millitoken
  *
- * The fraction may be lost, because a split rounds it down; and found, because a full bucket drops it without moving its stamp when the stamp
- * is not in the past, so that a write that was decided before credits it again.
+ * The fraction may be found, because a full bucket drops it without moving its stamp when the stamp is not in the past, so that a write that was
+ * decided before credits it again. A write that carries several calls may have given back before it took, so near the ceiling only the bounds are
+ * known.
  *
- * A write that carries several calls may have given back before it took, so near the ceiling only the bounds are known.
+ * A split changes nothing: by no clock are there more tokens after it than before, and by the clock of whoever splits not a millitoken less.
  */
 import { fraction, isLess, least, minus, plus, shown, sum, type Fraction } from "./fraction.ts";
 import type { HeldCall } from "./gate.ts";
-import { capacityOf, consumedOf, grantsOf, limitNames, rateOf, shardValue, type StoredBucket } from "./stored-bucket.ts";
+import {
+  bucketValue,
+  capacityOf,
+  consumedOf,
+  grantsOf,
+  limitNames,
+  rateOf,
+  shardValue,
+  storedValue,
+  type StoredBucket,
+} from "./stored-bucket.ts";
 
 /** A write that the engine applied: the shards that it touched, before and after. */
 export interface AppliedWrite {
@@ -19,11 +30,18 @@ export interface AppliedWrite {
   readonly after: StoredBucket;
   readonly call: HeldCall;
   readonly tickMs: number;
+  /** Whether this is what it did to one of several shards: then it may take one limit where another is in debt. */
+  readonly isPart?: boolean;
 }
 
 /** Whether a write made a shard of another one. */
 export function isSplit({ before, after }: AppliedWrite): boolean {
   return before.size > 0 && [...after.keys()].some((shard) => !before.has(shard));
+}
+
+/** Whether it granted what no shard held alone. */
+export function isGathered(write: AppliedWrite): boolean {
+  return write.after.size > 1 && !isSplit(write);
 }
 
 /** Whether it granted something, and nothing else that could cause debt was under way. */
@@ -35,20 +53,37 @@ export function isPureGrant({ before, after, call }: AppliedWrite): boolean {
 
 /** What is wrong with a write; undefined when it is as it must be. */
 export function wrongWith(write: AppliedWrite): string | undefined {
-  const { before, after } = write;
-  for (const name of new Set([...limitNames(before), ...limitNames(after)])) {
-    const wrong = isSplit(write) ? (wrongSplit(write, name) ?? wrongValue(write, name)) : wrongValue(write, name);
-    if (wrong !== undefined) return `${name}: ${wrong}`;
-  }
+  const check = isSplit(write) ? wrongSplit : wrongValue;
+  for (const part of isSplit(write) ? [write] : shardsOf(write))
+    for (const name of new Set([...limitNames(part.before), ...limitNames(part.after)])) {
+      const wrong = check(part, name);
+      if (wrong !== undefined) return `${name} of shard ${[...part.after.keys()].join(" and ")}: ${wrong}`;
+    }
   return undefined;
 }
 
-function wrongSplit({ before, after }: AppliedWrite, name: string): string | undefined {
+/** A write to several shards is one to each of them. */
+function shardsOf(write: AppliedWrite): readonly AppliedWrite[] {
+  return [...write.after].map(([number, shard]) => {
+    const old = write.before.get(number);
+    const isPart = write.after.size > 1;
+    return { ...write, isPart, before: new Map(old === undefined ? [] : [[number, old]]), after: new Map([[number, shard]]) };
+  });
+}
+
+function wrongSplit({ before, after, call }: AppliedWrite, name: string): string | undefined {
   if (consumedOf(before, name) !== consumedOf(after, name) || grantsOf(before) !== grantsOf(after))
     return "a split changed what was consumed";
   if (capacityOf(before, name) !== capacityOf(after, name)) return "the shares of a split do not add up to what was split";
   const [old, now] = [rateOf(before, name), rateOf(after, name)];
-  return isLess(old, now) || isLess(now, old) ? "the rates of a split do not add up to what was split" : undefined;
+  if (isLess(old, now) || isLess(now, old)) return "the rates of a split do not add up to what was split";
+  if ([...after.values()].some(({ stampMs }) => stampMs !== [...before.values()][0]!.stampMs)) return "a split moved the stamp";
+  // Same rates, same stamp and a ceiling that is the sum of ceilings: who has no more now has no more at any time.
+  const stored = (bucket: StoredBucket): Fraction => sum([...bucket.values()].map((shard) => storedValue(shard, name)));
+  if (isLess(stored(before), stored(after))) return `a split made ${shown(stored(after))} of ${shown(stored(before))} millitokens`;
+  const atMs = call.decidedAtMs;
+  const [held, holds] = [bucketValue(before, name, atMs), bucketValue(after, name, atMs)];
+  return isLess(plus(holds, fraction(1n)), held) ? `a split left ${shown(holds)} of ${shown(held)} millitokens` : undefined;
 }
 
 function wrongValue(write: AppliedWrite, name: string): string | undefined {
@@ -62,13 +97,15 @@ function wrongValue(write: AppliedWrite, name: string): string | undefined {
   const [oldRate, newRate] = [rateOf(write.before, name), rateOf(after, name)];
   const rounding = times(isLess(oldRate, newRate) ? newRate : oldRate, tickMs - 1);
   const most = least(ceiling, minus(plus(valueBefore(write, name, earliestMs), rounding), fraction(charged)));
-  if (!isLess(now, plus(most, fraction(BigInt(after.size)))))
+  if (!isLess(now, plus(most, fraction(1n))))
     return `${shown(minus(now, most))} millitokens minted: ${shown(now)} where at most ${shown(most)} may be`;
   const given = BigInt(call.surroundings.mayGive.get(name) ?? 0) * 1000n;
   const lifted = least(ceiling, plus(valueBefore(write, name, atMs), fraction(given)));
-  const fewest = minus(least(ceiling, minus(lifted, fraction(charged + given))), fraction(BigInt(after.size)));
+  const fewest = minus(least(ceiling, minus(lifted, fraction(charged + given))), fraction(1n));
   if (!isLess(fewest, now)) return `${shown(minus(fewest, now))} millitokens lost: ${shown(now)} where more than ${shown(fewest)} must be`;
-  if (isPureGrant(write) && isLess(now, fraction(0n)) && [...after.values()].every(({ limits }) => limits.get(name)?.hidden === false))
+  const isAsked = charged > 0n || write.isPart !== true;
+  const isVisible = [...after.values()].every(({ limits }) => limits.get(name)?.hidden === false);
+  if (isPureGrant(write) && isAsked && isVisible && isLess(now, fraction(0n)))
     return `a grant left ${shown(now)} millitokens`;
   return undefined;
 }
