@@ -89,7 +89,10 @@ export const NETWORK_ERRORS = {
   throttled: () => Object.assign(new Error("Too fast"), { name: "ProvisionedThroughputExceededException" }),
   conflict: (operation) =>
     operation === "TransactWriteItems"
-      ? Object.assign(new Error("Another one"), { name: "TransactionCanceledException", CancellationReasons: [{ Code: "TransactionConflict" }] })
+      ? Object.assign(new Error("Another one"), {
+          name: "TransactionCanceledException",
+          CancellationReasons: [{ Code: "TransactionConflict" }],
+        })
       : Object.assign(new Error("Another one"), { name: "TransactionConflictException" }),
 } as const satisfies Readonly<Record<string, (operation: string) => Error>>;
 

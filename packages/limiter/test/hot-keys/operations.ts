@@ -52,7 +52,17 @@ export function startSplit(world: World, client: Client): void {
 function take(world: World, client: Client, entityId: string, lease: Lease | undefined): void {
   const amounts = someAmounts(world, entityId);
   const effect: Effect = new Map([...Object.entries(amounts), [GRANTS, lease === undefined ? 1 : 0]]);
-  const operation: Operation = { kind: "take", entityId, effect, lease, startedAtMs: 0, statesBefore: [], faults: 0, unknowns: 0, attempts: 1 };
+  const operation: Operation = {
+    kind: "take",
+    entityId,
+    effect,
+    lease,
+    startedAtMs: 0,
+    statesBefore: [],
+    faults: 0,
+    unknowns: 0,
+    attempts: 1,
+  };
   const request = { entityId, charges: [{ resource: RESOURCE, amounts }], override: undefined };
   const splitsBefore = world.splits;
   const answered = (outcome: ConsumeOutcome): void => {

@@ -114,7 +114,7 @@ export class WatchedTable {
     if (isSplit(write)) this.#situations.count("split");
     if (isSplit(write) && limitNames(before).some((name) => bucketValue(before, name, write.call.decidedAtMs).top < 0n))
       this.#situations.count("split of a debt");
-    if (isGathered(write)) this.#situations.count("call that gathered from several shards");
+    if (isGathered(write) && grantsOf(after) > grantsOf(before)) this.#situations.count("call that gathered from several shards");
     if (grantsOf(after) > grantsOf(before) + 1n) this.#situations.count("write that granted several calls");
   }
 

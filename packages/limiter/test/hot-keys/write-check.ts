@@ -30,8 +30,6 @@ export interface AppliedWrite {
   readonly after: StoredBucket;
   readonly call: HeldCall;
   readonly tickMs: number;
-  /** Whether this is what it did to one of several shards: then it may take one limit where another is in debt. */
-  readonly isPart?: boolean;
 }
 
 /** Whether a write made a shard of another one. */
@@ -39,9 +37,9 @@ export function isSplit({ before, after }: AppliedWrite): boolean {
   return before.size > 0 && [...after.keys()].some((shard) => !before.has(shard));
 }
 
-/** Whether it granted what no shard held alone. */
+/** Whether it granted what no shard held alone, though perhaps one of them gave it all: what it lacked may be what another limit owes there. */
 export function isGathered(write: AppliedWrite): boolean {
-  return write.after.size > 1 && !isSplit(write);
+  return write.call.operation === "TransactWriteItems" && !isSplit(write);
 }
 
 /** Whether it granted something, and nothing else that could cause debt was under way. */
@@ -63,11 +61,10 @@ export function wrongWith(write: AppliedWrite): string | undefined {
 }
 
 /** A write to several shards is one to each of them. */
-function shardsOf(write: AppliedWrite): readonly AppliedWrite[] {
-  return [...write.after].map(([number, shard]) => {
-    const old = write.before.get(number);
-    const isPart = write.after.size > 1;
-    return { ...write, isPart, before: new Map(old === undefined ? [] : [[number, old]]), after: new Map([[number, shard]]) };
+function shardsOf({ before, after, call, tickMs }: AppliedWrite): readonly AppliedWrite[] {
+  return [...after].map(([number, shard]) => {
+    const old = before.get(number);
+    return { before: new Map(old === undefined ? [] : [[number, old]]), after: new Map([[number, shard]]), call, tickMs };
   });
 }
 
@@ -103,10 +100,9 @@ function wrongValue(write: AppliedWrite, name: string): string | undefined {
   const lifted = least(ceiling, plus(valueBefore(write, name, atMs), fraction(given)));
   const fewest = minus(least(ceiling, minus(lifted, fraction(charged + given))), fraction(1n));
   if (!isLess(fewest, now)) return `${shown(minus(fewest, now))} millitokens lost: ${shown(now)} where more than ${shown(fewest)} must be`;
-  const isAsked = charged > 0n || write.isPart !== true;
+  const isAsked = charged > 0n || !isGathered(write);
   const isVisible = [...after.values()].every(({ limits }) => limits.get(name)?.hidden === false);
-  if (isPureGrant(write) && isAsked && isVisible && isLess(now, fraction(0n)))
-    return `a grant left ${shown(now)} millitokens`;
+  if (isPureGrant(write) && isAsked && isVisible && isLess(now, fraction(0n))) return `a grant left ${shown(now)} millitokens`;
   return undefined;
 }
 
