@@ -36,6 +36,7 @@ export function bucketProcess(options: {
   readonly largestTickMs?: number;
   readonly requestTimeoutMs?: number;
   readonly maxShards?: number;
+  readonly residence?: number;
 }): BucketProcess {
   const { tableName, clock, config, cacheTtlMs = 60_000, largestTickMs = 1, requestTimeoutMs = 2000 } = options;
   const random = seededRandom(options.seed);
@@ -71,6 +72,7 @@ export function bucketProcess(options: {
     ttlMultiplier: 7,
     largestTickMs,
     maxShards: options.maxShards ?? 32,
+    residence: options.residence,
   });
   return { buckets, policies, transport, counts };
 }

@@ -305,8 +305,7 @@ export class DynamoBuckets implements BucketStore {
   async #readAll(targets: readonly Target[]): Promise<void> {
     const { shards, bucketPolicies } = this.#surroundings;
     const known = await Promise.all(targets.map(({ key }) => shards.readAll(key)));
-    for (const [index, target] of targets.entries())
-      for (const { key, image } of known[index]!.shards) target.policy = await bucketPolicies.on(target, key, image);
+    for (const [index, target] of targets.entries()) await bucketPolicies.onAll(target, known[index]!.shards);
   }
 
   #nowMs(): number {
