@@ -18,6 +18,7 @@
  * a bucket of 200 a second gives. One that was overtaken and still needs the next token waits for the next tick, when one refill serves all.
  */
 import { RateLimiterUnavailable } from "../../core/errors.ts";
+import { isUnder } from "../../core/decision.ts";
 import { sameLimits } from "../../core/limit.ts";
 import type { Policy } from "../../core/policy.ts";
 import type { Member } from "../group-commit.ts";
@@ -122,13 +123,17 @@ export class BucketWriter {
     { policies, begunMs }: { readonly policies: Policies; readonly begunMs: number },
   ): Plan & { readonly atMs: number } {
     const nowMs = this.#nowMs();
-    const refilledAtMs = entry.image?.bucket.refilledAtMs ?? nowMs;
-    const atMs = refilledAtMs >= begunMs && refilledAtMs <= nowMs ? refilledAtMs : nowMs;
     const decisive = members.find(isTake) ?? members[0]!;
+    const policy = policies.get(decisive)!;
+    const bucket = entry.image?.bucket;
+    const refilledAtMs = bucket?.refilledAtMs ?? nowMs;
+    // New limits hold from now on: as of the refill they would earn for a time in which they were not in force.
+    const isUnchanged = bucket !== undefined && isUnder(bucket, policy);
+    const atMs = isUnchanged && refilledAtMs >= begunMs && refilledAtMs <= nowMs ? refilledAtMs : nowMs;
     const plan = planWrite({
       key,
       intents: members.map(({ work }) => writtenPart(work)),
-      policy: policies.get(decisive)!,
+      policy,
       image: entry.image,
       nowMs: atMs,
       tickMs: entry.tickMs,
