@@ -34,10 +34,10 @@ describeWithEngine("eight processes that ask for more than their bucket gives", 
       const [ticking, exact] = [LARGEST_TICK_MS, 1].map((largestTickMs) => new Crowd({ transport, tableName, rate, largestTickMs }));
       for (const crowd of [ticking!, exact!]) {
         const givenMs = await crowd.run();
-        expect(crowd.contended).toBe(0);
         expect(crowd.grants).toBeLessThanOrEqual(rate / 4 + (rate * (givenMs + LARGEST_SKEW_MS)) / 1000);
-        expect(crowd.grants).toBeGreaterThan(0.9 * rate);
       }
+      expect(ticking!.contended).toBe(0);
+      expect(ticking!.grants).toBeGreaterThan(rate);
       expect(ticking!.failedWritesPerGrant()).toBeLessThan(0.75 * exact!.failedWritesPerGrant());
     },
   );

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { Limit, RateLimitExceeded, RateLimiterUnavailable, type AcquireRequest, type RateLimiter } from "zae-limiter";
 import { numberOf } from "../../src/repository/dynamodb/attribute-values.ts";
 import { describeWithEngine } from "./engine.ts";
-import { splitsOf, storedMilli, throttling, useShards, type ShardProcess } from "./shard-processes.ts";
+import { splitsOf, storedMilli, suffering, useShards, type ShardProcess } from "./shard-processes.ts";
 
 /** Earns a token a day: within a test, what is taken and given is all that moves. */
 const slow = (capacity: number): Limit => Limit.custom({ name: "tpm", capacity, refillAmount: 1, refillPeriodSeconds: 86_400 });
@@ -38,7 +38,7 @@ describeWithEngine("faults of the original's shards", (engine) => {
   it("lets no shard expire, and makes one that is missing when somebody comes home to it [W-05]", async () => {
     const process = await split(Limit.perMinute("rpm", 100), { count: 2, home: 1 });
     advance(2000);
-    table.proxy.decide = throttling("#e#r#0", 2);
+    table.proxy.decide = suffering("throttle", "#e#r#0", 2);
     const other = await open(0);
     await take(other.limiter, { rpm: 1 });
     await splitsOf(other, 1);
@@ -155,7 +155,7 @@ describeWithEngine("faults of the original's shards", (engine) => {
       await repository.createEntity("e", { parentId: "p", cascade: true });
       await take(limiter, { tpm: 1 });
       const before = storedMilli(await repository.getBuckets("e"), "tpm");
-      table.proxy.decide = throttling("#p#r#0", Infinity);
+      table.proxy.decide = suffering("internal", "#p#r#0");
       await expect(take(limiter, { tpm: 5 })).rejects.toThrow(RateLimiterUnavailable);
       expect(storedMilli(await repository.getBuckets("e"), "tpm")).toEqual(before);
     });

@@ -5,7 +5,7 @@ import { numberOf } from "../../src/repository/dynamodb/attribute-values.ts";
 import { MeteredTransport, type DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
 import { describeWithEngine } from "./engine.ts";
 import { script, type Fault } from "./fault-proxy.ts";
-import { splitsOf, storedMilli, throttling, useShards, type ShardProcess } from "./shard-processes.ts";
+import { splitsOf, storedMilli, suffering, useShards, type ShardProcess } from "./shard-processes.ts";
 import { openTransport } from "./transports.ts";
 
 const HOUR_S = 3600;
@@ -90,7 +90,7 @@ describeWithEngine("faults of the original's splits", (engine) => {
     await repository.createEntity("p");
     await repository.createEntity("e", { parentId: "p", cascade: true });
     await take(limiter, { tpm: 1 });
-    table.proxy.decide = throttling("#p#r#0", 2);
+    table.proxy.decide = suffering("throttle", "#p#r#0", 2);
     await take(limiter, { tpm: 1 });
     await splitsOf({ repository, limiter }, 1);
     await take(limiter, { tpm: 1 });

@@ -74,10 +74,10 @@ export async function splitsOf({ repository }: ShardProcess, count: number): Pro
   await vi.waitUntil(() => repository.getStatistics().splits >= count, { timeout: 10_000, interval: 1 });
 }
 
-/** Throttles the first so many writes to a bucket, by the end of its key. */
-export function throttling(keyEnd: string, count: number): (request: ProxiedRequest) => Fault | undefined {
+/** What the first so many writes to a bucket suffer, by the end of its key. */
+export function suffering(fault: Fault, keyEnd: string, count = Infinity): (request: ProxiedRequest) => Fault | undefined {
   let left = count;
-  return ({ input }) => (keyText((input["Key"] ?? {}) as AttributeMap).endsWith(keyEnd) && left-- > 0 ? "throttle" : undefined);
+  return ({ input }) => (keyText((input["Key"] ?? {}) as AttributeMap).endsWith(keyEnd) && left-- > 0 ? fault : undefined);
 }
 
 /** What each shard of a bucket holds of one limit, in millitokens, as stored. */

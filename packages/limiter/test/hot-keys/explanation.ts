@@ -91,10 +91,11 @@ interface Way {
   orders: number;
 }
 
-function hasOrder({ before, after, atMs }: AppliedWrite, deeds: readonly Deed[]): boolean {
+function hasOrder({ before, after, call }: AppliedWrite, deeds: readonly Deed[]): boolean {
   const [old, now] = [[...before.values()][0]!, [...after.values()][0]!];
   const names = [...now.limits].filter(([, { hidden }]) => !hidden).map(([name]) => name);
-  const values = (shard: StoredShard): ReadonlyMap<string, Fraction> => new Map(names.map((name) => [name, shardValue(shard, name, atMs)]));
+  const values = (shard: StoredShard): ReadonlyMap<string, Fraction> =>
+    new Map(names.map((name) => [name, shardValue(shard, name, call.decidedAtMs)]));
   const ceilings = new Map(names.map((name) => [name, fraction(now.limits.get(name)!.ceiling)]));
   return leads({ ceilings, goal: values(now), orders: 0 }, values(old), deeds);
 }

@@ -93,20 +93,17 @@ export class WatchedTable {
     const history = this.history(entityId);
     const whole = history.now;
     const before: StoredBucket = new Map([...whole].filter(([shard]) => after.has(shard)));
-    const writes = actingTimes(history, after, call).map((atMs): AppliedWrite => ({ before, after, call, atMs, tickMs: this.#tickMs }));
-    const { decidedAtMs, decidedAtTrueMs, surroundings } = call;
-    const { nowMs } = this.#time;
-    const next = { fromMs: nowMs, bucket: new Map([...whole, ...after]), touched: new Set(after.keys()), process: surroundings.process };
-    history.states.push({ ...next, decidedAtMs, inFlightMs: nowMs - decidedAtTrueMs });
-    const wrongs = writes.map((one) => wrongWith(one) ?? this.#unexplained(entityId, one));
-    const right = wrongs.indexOf(undefined);
-    const write = writes[Math.max(0, right)]!;
-    history.states.splice(-1, 1, { ...next, decidedAtMs, inFlightMs: nowMs - decidedAtTrueMs + decidedAtMs - write.atMs });
-    this.#count(write);
+    const write: AppliedWrite = { before, after, call, tickMs: this.#tickMs };
     const isGrant = isPureGrant(write);
+    const inFlightMs = this.#time.nowMs - call.decidedAtTrueMs;
+    const { decidedAtMs, surroundings } = call;
+    const by = { process: surroundings.process, decidedAtMs, inFlightMs };
+    history.states.push({ fromMs: this.#time.nowMs, bucket: new Map([...whole, ...after]), touched: new Set(after.keys()), ...by });
+    this.#count(write);
     const wrong =
       wrongShards(write, history) ??
-      wrongs[Math.max(0, right)] ??
+      wrongWith(write) ??
+      this.#unexplained(entityId, write) ??
       (isGrant ? history.excess(this.differenceMs + this.#tickMs - 1) : undefined) ??
       (isGrant && isGathered(write) ? this.#wronglyGathered(entityId, write) : undefined);
     if (wrong !== undefined) throw new Error(`A write to ${entityId}, decided at ${call.decidedAtMs}: ${wrong}\n${requestText(call)}`);
@@ -115,20 +112,20 @@ export class WatchedTable {
   #count(write: AppliedWrite): void {
     const { before, after } = write;
     if (isSplit(write)) this.#situations.count("split");
-    if (isSplit(write) && limitNames(before).some((name) => bucketValue(before, name, write.atMs).top < 0n))
+    if (isSplit(write) && limitNames(before).some((name) => bucketValue(before, name, write.call.decidedAtMs).top < 0n))
       this.#situations.count("split of a debt");
     if (isGathered(write) && grantsOf(after) > grantsOf(before)) this.#situations.count("call that gathered from several shards");
     if (grantsOf(after) > grantsOf(before) + 1n) this.#situations.count("write that granted several calls");
   }
 
   /** What one shard owes is not to be had from the others. */
-  #wronglyGathered(entityId: string, { before, after, call, atMs }: AppliedWrite): string | undefined {
+  #wronglyGathered(entityId: string, { before, after, call }: AppliedWrite): string | undefined {
     const history = this.history(entityId);
     const starts = call.surroundings.operations.flatMap(({ entityId: whose, statesBefore }) => {
       const index = this.#charged(whose).indexOf(entityId);
       return index < 0 ? [] : [statesBefore[index]! - 1];
     });
-    const window = { firstState: Math.min(history.states.length - 2, ...starts), atMs };
+    const window = { firstState: Math.min(history.states.length - 2, ...starts), atMs: call.decidedAtMs };
     const short = limitNames(after).find((name) => !history.couldHold(name, consumedOf(after, name) - consumedOf(before, name), window));
     return short === undefined ? undefined : `${short} was gathered while the bucket never held it`;
   }
@@ -147,19 +144,6 @@ export class WatchedTable {
   #call(operation: string, input: object): Promise<object> {
     return this.#transport.call(operation, input, { signal: new AbortController().signal });
   }
-}
-
-/**
- * As of when a write may act, likeliest first: when it was decided, or at a refill that overtook it since its oldest call began, so that it takes
- * what was left then.
- */
-function actingTimes({ states }: BucketHistory, touched: StoredBucket, call: HeldCall): readonly number[] {
-  const { decidedAtMs, decidedAtTrueMs, operation, surroundings } = call;
-  if (operation !== "UpdateItem") return [decidedAtMs];
-  const begunMs = Math.min(...surroundings.operations.map(({ startedAtMs }) => startedAtMs)) - decidedAtTrueMs + decidedAtMs;
-  const stamps = states.flatMap(({ bucket }) => [...touched.keys()].flatMap((shard) => bucket.get(shard)?.stampMs ?? []));
-  const overtaking = [...new Set(stamps)].filter((stampMs) => stampMs >= begunMs && stampMs < decidedAtMs);
-  return [decidedAtMs, ...overtaking.toReversed()];
 }
 
 /** Shards come from splits only, and every class belongs to one. */

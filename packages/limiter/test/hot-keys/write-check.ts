@@ -1,6 +1,6 @@
 /*
- * What one applied write may do to each shard that it touches. It acts as of a time `e`, and whatever happened since, it must act as if it had been
- * carried out then: with `c` what it charged (by its own account, `tc`),
+ * What one applied write may do to each shard that it touches. It was decided at `e` by the clock of its process, and whatever happened since, it
+ * must act as if it had been carried out then: with `c` what it charged (by its own account, `tc`),
  *
  *   value after = min(capacity, value before − c), both at e, to less than a millitoken
  *
@@ -29,8 +29,6 @@ export interface AppliedWrite {
   readonly before: StoredBucket;
   readonly after: StoredBucket;
   readonly call: HeldCall;
-  /** As of when it acts, by the clock of its process: when it was decided, or at a refill that overtook it while its calls were under way. */
-  readonly atMs: number;
   readonly tickMs: number;
 }
 
@@ -63,14 +61,14 @@ export function wrongWith(write: AppliedWrite): string | undefined {
 }
 
 /** A write to several shards is one to each of them. */
-function shardsOf({ before, after, call, atMs, tickMs }: AppliedWrite): readonly AppliedWrite[] {
+function shardsOf({ before, after, call, tickMs }: AppliedWrite): readonly AppliedWrite[] {
   return [...after].map(([number, shard]) => {
     const old = before.get(number);
-    return { before: new Map(old === undefined ? [] : [[number, old]]), after: new Map([[number, shard]]), call, atMs, tickMs };
+    return { before: new Map(old === undefined ? [] : [[number, old]]), after: new Map([[number, shard]]), call, tickMs };
   });
 }
 
-function wrongSplit({ before, after, atMs }: AppliedWrite, name: string): string | undefined {
+function wrongSplit({ before, after, call }: AppliedWrite, name: string): string | undefined {
   if (consumedOf(before, name) !== consumedOf(after, name) || grantsOf(before) !== grantsOf(after))
     return "a split changed what was consumed";
   if (capacityOf(before, name) !== capacityOf(after, name)) return "the shares of a split do not add up to what was split";
@@ -80,6 +78,7 @@ function wrongSplit({ before, after, atMs }: AppliedWrite, name: string): string
   // Same rates, same stamp and a ceiling that is the sum of ceilings: who has no more now has no more at any time.
   const stored = (bucket: StoredBucket): Fraction => sum([...bucket.values()].map((shard) => storedValue(shard, name)));
   if (isLess(stored(before), stored(after))) return `a split made ${shown(stored(after))} of ${shown(stored(before))} millitokens`;
+  const atMs = call.decidedAtMs;
   const [held, holds] = [bucketValue(before, name, atMs), bucketValue(after, name, atMs)];
   return isLess(minus(held, holds), lostBySplit({ before, after }, name, atMs))
     ? undefined
@@ -97,7 +96,8 @@ function lostBySplit({ before, after }: Pick<AppliedWrite, "before" | "after">, 
 }
 
 function wrongValue(write: AppliedWrite, name: string): string | undefined {
-  const { after, call, atMs, tickMs } = write;
+  const { after, call, tickMs } = write;
+  const atMs = call.decidedAtMs;
   const earliestMs = atMs - (tickMs - 1);
   const charged = consumedOf(after, name) - consumedOf(write.before, name);
   const ceiling = fraction(capacityOf(after, name));

@@ -74,6 +74,8 @@ export interface PlanRequest {
   readonly policy: Policy;
   readonly image: BucketImage | undefined;
   readonly nowMs: number;
+  /** When acquires must have fitted: now, or earlier. */
+  readonly asOfMs: number;
   /** What `nowMs` is rounded to, so that processes that share a bucket seldom move its stamp. */
   readonly tickMs: number;
   readonly ids: OperationIds;
@@ -85,13 +87,13 @@ export interface PlanRequest {
 
 /** Decides what to send for a batch, from the image and the clock alone. */
 export function planWrite(request: PlanRequest): Plan {
-  const { intents, policy, image, nowMs } = request;
+  const { intents, policy, image, nowMs, asOfMs } = request;
   if (image === undefined) return planCreation(request);
   if (intents[0]!.kind === "adopt") return planAdoption(request, image);
   const present = intents.filter((intent) => isFor(image, intent, nowMs) && !isDivided(image, intent));
   const rewrites = present.some(({ kind }) => kind === "take") && !isUnder(image.bucket, policy);
   const bucket = rewrites ? underPolicy(image.bucket, policyOn(image, policy), nowMs) : image.bucket;
-  const { accepted, folds } = decideBatch(bucket, present, nowMs);
+  const { accepted, folds } = decideBatch(bucket, present, asOfMs);
   const verdicts = verdictsOf(intents, { present, accepted, absent: (intent) => (isFor(image, intent, nowMs) ? "split" : "gone") });
   const written = present.filter((_, index) => accepted[index]);
   if (written.length === 0) return { write: undefined, verdicts };

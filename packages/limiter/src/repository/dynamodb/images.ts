@@ -86,8 +86,13 @@ export class BucketImages {
     entry.answeredBy = this.#requests;
   }
 
+  /** Forgets buckets that may have changed. What is on its way to one still needs its image, of which the table will tell what is wrong. */
   forget(keyPrefix: string): void {
-    for (const key of this.#entries.keys()) if (key.startsWith(keyPrefix)) this.#entries.delete(key);
+    for (const [key, entry] of this.#entries) {
+      if (!key.startsWith(keyPrefix)) continue;
+      if (entry.queue.isIdle) this.#entries.delete(key);
+      else entry.asOf = NEVER_ASKED;
+    }
   }
 
   /** Entries with writes under way are kept: their queue is here. */
