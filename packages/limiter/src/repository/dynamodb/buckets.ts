@@ -16,6 +16,7 @@ import { noLimits } from "../charges.ts";
 import type { ConsumeOutcome, ConsumeRequest, MaybePromise, Receipt, ResourceAmounts } from "../port.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import type { Clock } from "../system-clock.ts";
+import type { Admission } from "./admission.ts";
 import type { Costs } from "./bucket-batch.ts";
 import type { BucketCounts } from "./bucket-counts.ts";
 import { dividedEnd, endsOf, reversal, type BucketEnd, type ReceiptPart } from "./bucket-ends.ts";
@@ -57,6 +58,7 @@ interface Surroundings {
   /** How old an image may be that refuses a call without asking the table. */
   readonly refusalMemoryMs: number;
   readonly assertActive: () => Promise<void>;
+  readonly admission: Admission;
   readonly counts: BucketCounts;
 }
 
@@ -71,20 +73,8 @@ export class DynamoBuckets implements BucketStore {
     this.#surroundings = surroundings;
   }
 
-  async consume(request: ConsumeRequest, extending?: Receipt): Promise<ConsumeOutcome> {
-    const { order: begun } = this.#surroundings.shards.asking();
-    const targets = await this.#prepare(request);
-    const grants = extending === undefined ? 1 : 0;
-    for (let round = 1; ; round += 1) {
-      const verdict = await this.#decide(targets, { grants, begun });
-      if (verdict.granted) return this.#grant(request, targets, verdict.parts, extending);
-      const statuses = this.#statuses(targets, verdict.refusedAtMs);
-      const isExceeded = statuses.some(({ exceeded }) => exceeded);
-      if (isExceeded && this.#mayRefuse(targets, begun)) return this.#refuse(targets, { statuses, begun });
-      // Since it was refused, another call of this process has given back, so that it may fit now; or what refused it was the answer to a
-      // write that was under way before it came.
-      if (round === MAX_ROUNDS) throw contended(targets[0]!.key);
-    }
+  consume(request: ConsumeRequest, extending?: Receipt): Promise<ConsumeOutcome> {
+    return this.#surroundings.admission.admit(() => this.#consume(request, extending));
   }
 
   async settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): Promise<void> {
@@ -123,6 +113,22 @@ export class DynamoBuckets implements BucketStore {
 
   async ofResource(resource: string): Promise<readonly StoredBucket[]> {
     return this.#surroundings.queries.ofResource(resource);
+  }
+
+  async #consume(request: ConsumeRequest, extending: Receipt | undefined): Promise<ConsumeOutcome> {
+    const { order: begun } = this.#surroundings.shards.asking();
+    const targets = await this.#prepare(request);
+    const grants = extending === undefined ? 1 : 0;
+    for (let round = 1; ; round += 1) {
+      const verdict = await this.#decide(targets, { grants, begun });
+      if (verdict.granted) return this.#grant(request, targets, verdict.parts, extending);
+      const statuses = this.#statuses(targets, verdict.refusedAtMs);
+      const isExceeded = statuses.some(({ exceeded }) => exceeded);
+      if (isExceeded && this.#mayRefuse(targets, begun)) return this.#refuse(targets, { statuses, begun });
+      // Since it was refused, another call of this process has given back, so that it may fit now; or what refused it was the answer to a
+      // write that was under way before it came.
+      if (round === MAX_ROUNDS) throw contended(targets[0]!.key);
+    }
   }
 
   async #decide(targets: readonly Target[], { grants, begun }: { readonly grants: number; readonly begun: number }): Promise<Verdict> {
