@@ -42,6 +42,10 @@ export class BucketPolicies {
   async #compared(target: Target, entry: Remembered, comparing: Promise<Policy | undefined>): Promise<Policy> {
     try {
       target.policy = (await comparing) ?? target.policy;
+    } catch (error) {
+      // Nothing was compared: the next call must not write what it remembers over limits that are newer.
+      if (entry.comparing === comparing) entry.comparedVersion = undefined;
+      throw error;
     } finally {
       if (entry.comparing === comparing) entry.comparing = undefined;
     }

@@ -1,4 +1,5 @@
 import type { PolicySource } from "../store.ts";
+import type { Admission } from "./admission.ts";
 import type { BucketCounts } from "./bucket-counts.ts";
 import { BucketPolicies } from "./bucket-policies.ts";
 import { BucketQueries } from "./bucket-queries.ts";
@@ -22,6 +23,7 @@ export interface BucketsOptions {
   readonly ids: OperationIds;
   readonly policies: PolicySource;
   readonly families: Families;
+  readonly admission: Admission;
   readonly counts: BucketCounts;
   readonly assertActive: () => Promise<void>;
   /** How old an image may be that refuses a call without asking the table. */
