@@ -8,7 +8,7 @@
  *             taken from is decided once more, one bucket after another, because two such calls could have refused each other
  */
 import { checkNames, MILLI, type Amounts } from "../../core/amounts.ts";
-import { amountsUnder, fits, isUnder, negated, statusesOf, type LimitStatus } from "../../core/decision.ts";
+import { amountsUnder, isUnder, negated, statusesOf, type LimitStatus } from "../../core/decision.ts";
 import { RateLimiterUnavailable } from "../../core/errors.ts";
 import type { Policy } from "../../core/policy.ts";
 import { settlementOf } from "../../core/settlement.ts";
@@ -30,7 +30,7 @@ import type { Families } from "./families.ts";
 import type { BucketImages } from "./images.ts";
 import type { Refused, ShardTaker } from "./shard-taker.ts";
 import type { Splitter } from "./splitter.ts";
-import { chargeOf, holdsAlone, type Target } from "./target.ts";
+import { chargeOf, serve, type Target } from "./target.ts";
 
 interface DynamoReceipt extends Receipt {
   readonly parts: ReceiptPart[];
@@ -194,12 +194,7 @@ export class DynamoBuckets implements BucketStore {
 
   /** Whether every bucket holds its part, in one shard or in all together, as far as is known. */
   #mayFit(targets: readonly Target[], nowMs: number): boolean {
-    return targets.every((target) => {
-      const { shards, isWhole } = this.#surroundings.shards.known(target.key);
-      const images = shards.map(({ image }) => image);
-      if (images.length > 1 && images.some((image) => holdsAlone(target, image, nowMs))) return true;
-      return (isWhole || images.length === 0) && fits([chargeOf(target, images, nowMs)], nowMs);
-    });
+    return targets.every((target) => serve(target, this.#surroundings.shards.known(target.key), nowMs));
   }
 
   #statuses(targets: readonly Target[], nowMs: number): readonly LimitStatus[] {

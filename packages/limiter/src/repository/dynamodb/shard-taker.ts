@@ -25,7 +25,7 @@ import { TableUnavailable } from "./client-errors.ts";
 import type { Connection } from "./connection.ts";
 import { gather } from "./gather.ts";
 import type { Splitter } from "./splitter.ts";
-import { chargeOf, holdsAlone, type Target } from "./target.ts";
+import { chargeOf, holdsAlone, serve, type Target } from "./target.ts";
 
 /** Refused as of a time. */
 export interface Refused {
@@ -113,8 +113,9 @@ export class ShardTaker {
     await this.#policies.onAll(target, known.shards);
     const nowMs = this.#nowMs();
     const free = known.shards.filter(({ key }) => !attempt.throttled.has(key.text));
-    if (!known.isWhole || known.count === 1 || free.some(({ image }) => holdsAlone(target, image, nowMs))) return undefined;
+    if (!known.isWhole || known.count === 1) return undefined;
     if (!fitsTogether(target, known.shards, nowMs)) return { refusedAtMs: nowMs };
+    if (free.some(({ image }) => holdsAlone(target, image, nowMs))) return undefined;
     if (!fitsTogether(target, free, nowMs)) throw [...attempt.throttled.values()][0]!;
     const gathered = await this.#gather(target, free, { nowMs, grants: attempt.grants });
     if (gathered === undefined) await this.#shards.readAll(target.key);
@@ -143,12 +144,14 @@ export class ShardTaker {
 
   /** The shards that hold it alone, as far as is known, beginning at home; looked at only as far as they are asked for. */
   *#holders(target: Target, { throttled }: Attempt): Generator<KnownShard> {
-    const { count, shards } = this.#shards.known(target.key);
+    const known = this.#shards.known(target.key);
+    const { count, shards } = known;
+    const nowMs = this.#nowMs();
+    if (!serve(target, known, nowMs)) return;
     const home = Math.max(
       0,
       shards.findIndex(({ image }) => image.shard >= this.#residence % count),
     );
-    const nowMs = this.#nowMs();
     for (const shard of [...shards.slice(home), ...shards.slice(0, home)])
       if (!throttled.has(shard.key.text) && holdsAlone(target, shard.image, nowMs)) yield shard;
   }
