@@ -287,19 +287,19 @@ export class DynamoBuckets implements BucketStore {
     if (end.done) return;
     if (end.successors === undefined && !(await this.#written(end))) {
       const { shards } = await this.#surroundings.shards.readAll(siblingKey(end.part.key, 0));
-      end.successors = dividedEnd(end, shards);
+      end.successors = dividedEnd(end, shards, this.#nowMs());
     }
     await allOrFirstError((end.successors ?? []).map((successor) => this.#end(successor)));
     end.done = true;
   }
 
-  /** Whether it could be written to the shard that was taken from: what goes back to one that was split since belongs to several. */
-  async #written({ part, costs, grants, history }: BucketEnd): Promise<boolean> {
+  /** Whether it could be written to the shard that was taken from: what goes back to one that was split since, and what it cannot pay, concerns others. */
+  async #written({ part, costs, grants, mayOwe, history }: BucketEnd): Promise<boolean> {
     const { images, shards, writer } = this.#surroundings;
     const { key, policy, life } = part;
     const kind = Object.values(costs).some((cost) => cost > 0) ? "charge" : "give";
     if (images.find(key.text)?.image === undefined) await shards.read(key);
-    const outcome = await writer.write(key, { kind, costs, grants, policy: () => policy, life, history });
+    const outcome = await writer.write(key, { kind, costs, grants, policy: () => policy, life, mayOwe, history });
     return outcome.kind !== "split";
   }
 
