@@ -220,10 +220,12 @@ export class DynamoBuckets implements BucketStore {
       const { asOf, isWhole } = shards.known(key);
       return isWhole && asOf !== undefined && asOf.ms > askedMs - refusalMemoryMs && asOf.ms <= askedMs;
     };
-    if (targets.every(isFresh)) counts.refusalsFromMemory += 1;
-    else await this.#readAll(targets);
+    const isFromMemory = targets.every(isFresh);
+    if (!isFromMemory) await this.#readAll(targets);
     const nowMs = this.#nowMs();
-    return this.#mayFit(targets, nowMs) ? undefined : nowMs;
+    if (this.#mayFit(targets, nowMs)) return undefined;
+    if (isFromMemory) counts.refusalsFromMemory += 1;
+    return nowMs;
   }
 
   /** Refuses, and writes limits that have changed: see `afterRefusal`. */
