@@ -40,6 +40,7 @@ export function bucketProcess(options: {
   readonly largestTickMs?: number;
   readonly requestTimeoutMs?: number;
   readonly maxShards?: number;
+  readonly residence?: number;
   readonly maxUnderWay?: number;
 }): BucketProcess {
   const { tableName, clock, config, cacheTtlMs = 60_000, largestTickMs = 1, requestTimeoutMs = 2000 } = options;
@@ -77,6 +78,7 @@ export function bucketProcess(options: {
     ttlMultiplier: 7,
     largestTickMs,
     maxShards: options.maxShards ?? 32,
+    residence: options.residence,
   });
   return { buckets, policies, transport, counts, images };
 }

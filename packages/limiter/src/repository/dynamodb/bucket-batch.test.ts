@@ -246,5 +246,6 @@ function intentOf({ kind, costs }: Wanted, policy: Policy): BucketIntent {
 }
 
 function requestOf(parts: Pick<PlanRequest, "policy" | "image" | "intents" | "nowMs">): PlanRequest {
-  return { ...parts, key: KEY, tickMs: 1, ids: new OperationIds(seededRandom(1)), pending: undefined, writeUnits: 1, ttlMultiplier: 7 };
+  const ids = new OperationIds(seededRandom(1));
+  return { ...parts, asOfMs: parts.nowMs, key: KEY, tickMs: 1, ids, pending: undefined, writeUnits: 1, ttlMultiplier: 7 };
 }

@@ -11,7 +11,7 @@ import { bucketAttributes, slotAttribute, type BucketImage } from "./bucket-item
 import { keyAttributes, type BucketKey } from "./bucket-key.ts";
 import { expiry, updateOf, type BucketChange, type OperationMark } from "./expressions.ts";
 import type { OperationIds } from "./operation-ids.ts";
-import { tickedMs } from "./tick.ts";
+import { boundedTickMs, tickedMs } from "./tick.ts";
 import type { OperationHistory } from "./unresolved.ts";
 
 /** What is to be done to a bucket. */
@@ -62,6 +62,8 @@ export type Verdict = "written" | "refused" | "gone" | "split";
 export interface Plan {
   readonly write: PlannedWrite | undefined;
   readonly verdicts: readonly Verdict[];
+  /** Milliseconds until the next tick, when the write fits by the exact time only. */
+  readonly tickInMs?: number;
 }
 
 /** What a plan is made from. */
@@ -72,6 +74,8 @@ export interface PlanRequest {
   readonly policy: Policy;
   readonly image: BucketImage | undefined;
   readonly nowMs: number;
+  /** When acquires must have fitted: now, or earlier. */
+  readonly asOfMs: number;
   /** What `nowMs` is rounded to, so that processes that share a bucket seldom move its stamp. */
   readonly tickMs: number;
   readonly ids: OperationIds;
@@ -83,13 +87,13 @@ export interface PlanRequest {
 
 /** Decides what to send for a batch, from the image and the clock alone. */
 export function planWrite(request: PlanRequest): Plan {
-  const { intents, policy, image, nowMs } = request;
+  const { intents, policy, image, nowMs, asOfMs } = request;
   if (image === undefined) return planCreation(request);
   if (intents[0]!.kind === "adopt") return planAdoption(request, image);
   const present = intents.filter((intent) => isFor(image, intent, nowMs) && !isDivided(image, intent));
   const rewrites = present.some(({ kind }) => kind === "take") && !isUnder(image.bucket, policy);
   const bucket = rewrites ? underPolicy(image.bucket, policyOn(image, policy), nowMs) : image.bucket;
-  const { accepted, folds } = decideBatch(bucket, present, nowMs);
+  const { accepted, folds } = decideBatch(bucket, present, asOfMs);
   const verdicts = verdictsOf(intents, { present, accepted, absent: (intent) => (isFor(image, intent, nowMs) ? "split" : "gone") });
   const written = present.filter((_, index) => accepted[index]);
   if (written.length === 0) return { write: undefined, verdicts };
@@ -97,8 +101,9 @@ export function planWrite(request: PlanRequest): Plan {
   if (rewrites) return { write: planUpdate(request, image, { written, folds, limits, nowMs }), verdicts };
   // Whether it is refused was decided by the exact time, so what only fits by that is taken by that.
   const tickMs = tickedMs(nowMs, request.tickMs, limits);
-  const atMs = tickMs === nowMs || decideBatch(bucket, written, tickMs).accepted.includes(false) ? nowMs : tickMs;
-  return { write: planUpdate(request, image, { written, folds, limits, nowMs: atMs }), verdicts };
+  const isOffTick = tickMs !== nowMs && decideBatch(bucket, written, tickMs).accepted.includes(false);
+  const write = planUpdate(request, image, { written, folds, limits, nowMs: isOffTick ? nowMs : tickMs });
+  return isOffTick ? { write, verdicts, tickInMs: tickMs + boundedTickMs(request.tickMs, limits) - nowMs } : { write, verdicts };
 }
 
 /** The limits that a refusal was decided with, written without cutting anything off. */

@@ -116,20 +116,23 @@ export class DynamoBuckets implements BucketStore {
   }
 
   async #consume(request: ConsumeRequest, extending: Receipt | undefined): Promise<ConsumeOutcome> {
+    const { order: begun } = this.#surroundings.shards.asking();
     const targets = await this.#prepare(request);
     const grants = extending === undefined ? 1 : 0;
     for (let round = 1; ; round += 1) {
-      const verdict = await this.#decide(targets, grants);
+      const verdict = await this.#decide(targets, { grants, begun });
       if (verdict.granted) return this.#grant(request, targets, verdict.parts, extending);
       const statuses = this.#statuses(targets, verdict.refusedAtMs);
-      if (statuses.some(({ exceeded }) => exceeded)) return this.#refuse(targets, statuses);
-      // Since it was refused, another call of this process has given back: it may fit now.
+      const isExceeded = statuses.some(({ exceeded }) => exceeded);
+      if (isExceeded && this.#mayRefuse(targets, begun)) return this.#refuse(targets, { statuses, begun });
+      // Since it was refused, another call of this process has given back, so that it may fit now; or what refused it was the answer to a
+      // write that was under way before it came.
       if (round === MAX_ROUNDS) throw contended(targets[0]!.key);
     }
   }
 
-  async #decide(targets: readonly Target[], grants: number): Promise<Verdict> {
-    const refusedAtMs = this.#mayFit(targets, this.#nowMs()) ? undefined : await this.#refusedAtMs(targets);
+  async #decide(targets: readonly Target[], { grants, begun }: { readonly grants: number; readonly begun: number }): Promise<Verdict> {
+    const refusedAtMs = this.#mayFit(targets, this.#nowMs()) ? undefined : await this.#refusedAtMs(targets, begun);
     if (refusedAtMs !== undefined) return { granted: false, refusedAtMs, halfTaken: false };
     const verdict = await this.#takeAll(targets, grants, "together");
     return !verdict.granted && verdict.halfTaken ? this.#takeAll(targets, grants, "in sequence") : verdict;
@@ -211,25 +214,32 @@ export class DynamoBuckets implements BucketStore {
     return statusesOf(charges, nowMs);
   }
 
-  /** When the table says so too, where the images are not fresh; undefined when it fits after all. */
-  async #refusedAtMs(targets: readonly Target[]): Promise<number | undefined> {
-    const { refusalMemoryMs, counts, clock, shards } = this.#surroundings;
-    const askedMs = clock.now();
-    // An image from the future is not fresh: the clock was set back, and would call it fresh until it has caught up.
-    const isFresh = ({ key }: Target): boolean => {
-      const { asOf, isWhole } = shards.known(key);
-      return isWhole && asOf !== undefined && asOf.ms > askedMs - refusalMemoryMs && asOf.ms <= askedMs;
-    };
-    const isFromMemory = targets.every(isFresh);
-    if (!isFromMemory) await this.#readAll(targets);
+  /** When the table says so too, where the images are too old to say it; undefined when it fits after all. */
+  async #refusedAtMs(targets: readonly Target[], begun: number): Promise<number | undefined> {
+    if (!this.#mayRefuse(targets, begun)) await this.#readAll(targets);
     const nowMs = this.#nowMs();
-    if (this.#mayFit(targets, nowMs)) return undefined;
-    if (isFromMemory) counts.refusalsFromMemory += 1;
-    return nowMs;
+    return this.#mayFit(targets, nowMs) ? undefined : nowMs;
+  }
+
+  /** Whether the images may refuse a call: those that were asked for since it began, and remembered ones while they are fresh. */
+  #mayRefuse(targets: readonly Target[], begun: number): boolean {
+    const { refusalMemoryMs, clock, shards } = this.#surroundings;
+    const askedMs = clock.now();
+    return targets.every(({ key }) => {
+      const { asOf, isWhole } = shards.known(key);
+      if (!isWhole || asOf === undefined) return false;
+      // An image from the future is not fresh: the clock was set back, and would call it fresh until it has caught up.
+      return asOf.order >= begun || (asOf.ms > askedMs - refusalMemoryMs && asOf.ms <= askedMs);
+    });
   }
 
   /** Refuses, and writes limits that have changed: see `afterRefusal`. */
-  async #refuse(targets: readonly Target[], statuses: readonly LimitStatus[]): Promise<ConsumeOutcome> {
+  async #refuse(
+    targets: readonly Target[],
+    { statuses, begun }: { readonly statuses: readonly LimitStatus[]; readonly begun: number },
+  ): Promise<ConsumeOutcome> {
+    const { shards, counts } = this.#surroundings;
+    if (targets.some(({ key }) => shards.known(key).asOf!.order < begun)) counts.refusalsFromMemory += 1;
     const changed = targets.flatMap((target) =>
       this.#surroundings.shards
         .known(target.key)
@@ -301,8 +311,7 @@ export class DynamoBuckets implements BucketStore {
   async #readAll(targets: readonly Target[]): Promise<void> {
     const { shards, bucketPolicies } = this.#surroundings;
     const known = await Promise.all(targets.map(({ key }) => shards.readAll(key)));
-    for (const [index, target] of targets.entries())
-      for (const { key, image } of known[index]!.shards) target.policy = await bucketPolicies.on(target, key, image);
+    for (const [index, target] of targets.entries()) await bucketPolicies.onAll(target, known[index]!.shards);
   }
 
   #nowMs(): number {

@@ -18,6 +18,16 @@ describe("connections", () => {
     expect(new Set(lean.server.seen.slice(3).map(({ connection }) => connection)).size).toBe(1);
   });
 
+  it("of 64 callers are 64 at most, however many calls they make", async () => {
+    const transport = await lean.open();
+    const caller = async (): Promise<void> => {
+      for (let count = 0; count < 20; count += 1) await lean.call(transport);
+    };
+    await Promise.all(Array.from({ length: 64 }, caller));
+    expect(lean.server.seen).toHaveLength(1280);
+    expect(lean.server.connections).toBeLessThanOrEqual(64);
+  });
+
   it("are 128 at most; further calls wait for one", async () => {
     const transport = await lean.open();
     const waiting: ServerResponse[] = [];
@@ -73,6 +83,15 @@ describe("connections", () => {
     );
     const transport = await lean.open({ endpointUrl: await listening(tcp) });
     expect(failureOf(await lean.failure(transport))).toMatchObject({ kind: "unavailable", ambiguous: true });
+    tcp.close();
+  });
+
+  it("that bring no HTTP leave the outcome unknown", async () => {
+    const tcp = createTcpServer((socket) => void socket.once("data", () => socket.end("SSH-2.0-OpenSSH_9.2\r\n")));
+    const transport = await lean.open({ endpointUrl: await listening(tcp) });
+    const error = await lean.failure(transport);
+    expect(failureOf(error)).toMatchObject({ kind: "unavailable", ambiguous: true });
+    expect(error).toMatchObject({ code: "ERR_LIMITER_UNREADABLE_ANSWER", cause: { code: "HPE_INVALID_CONSTANT" } });
     tcp.close();
   });
 

@@ -115,7 +115,7 @@ class LeanTransport implements ObservedTransport {
     const { date, authorization } = this.#signer.sign({ credentials, target, body, nowMs: this.#clock.now() + this.#skewMs });
     const headers = [...this.#constantHeaders, "Content-Length", String(Buffer.byteLength(body)), "X-Amz-Target", target];
     headers.push("X-Amz-Date", date, "Authorization", authorization);
-    if (credentials.sessionToken !== undefined) headers.push("X-Amz-Security-Token", credentials.sessionToken);
+    if (credentials.sessionToken) headers.push("X-Amz-Security-Token", credentials.sessionToken);
     return headers;
   }
 

@@ -31,6 +31,8 @@ export interface BucketsOptions {
   readonly ttlMultiplier: number;
   readonly largestTickMs: number;
   readonly maxShards: number;
+  /** Which shard is home: this modulo the count. @default by chance, so that processes spread over the shards */
+  readonly residence?: number | undefined;
 }
 
 /** Puts the write path of one namespace together. */
@@ -41,8 +43,7 @@ export function openBuckets(options: BucketsOptions): DynamoBuckets {
   const splitter = new Splitter({ ...options, shards });
   const writer = new BucketWriter({ ...options, splitter });
   const bucketPolicies = new BucketPolicies(options.policies, images);
-  // Any number will do, as long as processes have different ones.
-  const residence = Math.floor(connection.random() * 2 ** 16);
+  const residence = options.residence ?? Math.floor(connection.random() * 2 ** 16);
   const taker = new ShardTaker({ connection, shards, writer, splitter, policies: bucketPolicies, residence });
   const queries = new BucketQueries(connection, namespaceId);
   return new DynamoBuckets({ ...options, clock, counts, shards, splitter, writer, bucketPolicies, taker, queries });
