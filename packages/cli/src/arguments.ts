@@ -40,6 +40,13 @@ export function countArgument(text: string): number {
   throw new InvalidArgumentError("It must be a whole number from 1.");
 }
 
+/** Reads a number of shards. */
+export function shardsArgument(text: string): number {
+  const shards = Number(text);
+  if (/^\d+$/.test(text) && Math.log2(shards) % 1 === 0) return shards;
+  throw new InvalidArgumentError("It must be a power of two, such as 8: shards only ever split in halves.");
+}
+
 /** Reads seconds, fractions allowed, and answers milliseconds. */
 export function secondsArgument(text: string): number {
   if (/^\d+(\.\d+)?$/.test(text) && Number(text) <= LONGEST_SECONDS) return Math.round(Number(text) * 1000);

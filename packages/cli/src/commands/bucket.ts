@@ -1,5 +1,6 @@
 import type { Command } from "commander";
-import type { BucketState } from "zae-limiter";
+import { ValidationError, type BucketState } from "zae-limiter";
+import { shardsArgument } from "../arguments.ts";
 import { tableText } from "../output/table.ts";
 import { numberText, timeText } from "../output/text.ts";
 import type { Runner } from "../runner.ts";
@@ -22,6 +23,42 @@ export function addBucketCommands(program: Command, runner: Runner): void {
         screen.show(buckets, () => (buckets.length === 0 ? none : tableText(HEADERS, buckets.map(cells), screen.colours)));
       }),
     );
+
+  addVerb(bucket, {
+    usage: "split <entity>",
+    summary: "Splits a bucket into shards ahead of a load that one item of a table cannot take. Its tokens are divided; shards stay.",
+    examples: ["bucket split key-1 --resource gpt-4 --shards 8"],
+  })
+    .requiredOption("-r, --resource <resource>", "the resource of the bucket")
+    .requiredOption("--shards <number>", "how many shards it shall have: a power of two, such as 8", shardsArgument)
+    .action(async (entityId: string, { resource, shards }: SplitOptions, command: Command) =>
+      runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+        if (repository.splitBucket === undefined) throw new ValidationError("shards", shards, NO_SHARDS);
+        const count = await repository.splitBucket(entityId, resource, { shards });
+        screen.show({ entityId, resource, shards: count }, () => splitText({ entityId, resource, count }));
+      }),
+    );
+}
+
+interface SplitOptions {
+  readonly resource: string;
+  readonly shards: number;
+}
+
+const NO_SHARDS = "this repository has none. Only buckets in a DynamoDB table are split; embedded backends need none";
+
+/** A bucket that has more shards already keeps them, so what it has may be more than what was asked for. */
+function splitText({
+  entityId,
+  resource,
+  count,
+}: {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly count: number;
+}): string {
+  const shards = count === 1 ? "1 shard" : `${count} shards`;
+  return `The bucket of ${entityId} for ${resource} has ${shards}. To see them: zae-limiter bucket show ${entityId} --resource ${resource}\n`;
 }
 
 const HEADERS = ["Resource", "Limit", "Shard", "Available", "Capacity", "Refill", "Consumed", "Last refill"] as const;

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { RateLimiterUnavailable } from "../core/errors.ts";
 import { GroupCommit, type Member, type WriteBatch } from "./group-commit.ts";
 
 type Batch = readonly Member<string, string>[];
@@ -110,6 +111,29 @@ describe("group commit", () => {
     while (!queue.isIdle) await writes.end();
     expect(writes.batches.map(({ length }) => length)).toEqual([1, 256, 256, 87]);
     expect(writes.carried.flat()).toEqual(works);
+  });
+
+  it("fails those that a batch had no room for when the store was away as long as they waited, and nobody that came later", async () => {
+    const { writes, submit, queue } = start();
+    const first = submit("first");
+    const many = Promise.allSettled(Array.from({ length: 600 }, (_, index) => submit(String(index))));
+    await writes.end();
+    const later = submit("later");
+    await writes.settle(new RateLimiterUnavailable("away"));
+    expect((await many).map(({ status }) => status)).toEqual(Array.from({ length: 600 }, () => "rejected"));
+    await writes.end();
+    expect(await Promise.all([first, later])).toEqual(["first in write 1", "later in write 3"]);
+    expect(queue.isIdle).toBe(true);
+  });
+
+  it("lets a write that failed for another reason fail its own members only", async () => {
+    const { writes, submit } = start();
+    const answers = Promise.allSettled(Array.from({ length: 300 }, (_, index) => submit(String(index))));
+    await writes.end();
+    await writes.settle(new Error("not understood"));
+    await writes.end();
+    const failed = (await answers).filter(({ status }) => status === "rejected");
+    expect(failed).toHaveLength(256);
   });
 
   it("becomes idle again, and then sends at once again", async () => {

@@ -12,8 +12,10 @@
  *
  * The first goes at once and nothing waits for a timer, so an idle key adds no latency, and a busy one writes as often as the store answers.
  * A batch never changes while its write is under way. What one member gets, the others do not notice: each has a promise of its own, and a
- * caller that gives up only stops looking at its own.
+ * caller that gives up only stops looking at its own. When the store is away, those for whom a batch had no room fail with it: they have waited
+ * for as long as a write is tried, and a queue of thousands would otherwise end one batch and one outage after another.
  */
+import { RateLimiterUnavailable } from "../core/errors.ts";
 
 /** One call's part of a batch. */
 export class Member<Work, Outcome> {
@@ -79,10 +81,12 @@ export class GroupCommit<Work, Outcome> {
     this.#isWriting = true;
     while (this.#waiting.length > 0) {
       const batch = this.#waiting.splice(0, MAX_BATCH);
+      const leftBehind = this.#waiting.length;
       try {
         await write(batch);
       } catch (error) {
-        for (const member of batch) if (member.isOpen) member.reject(error);
+        const failed = error instanceof RateLimiterUnavailable ? this.#waiting.splice(0, leftBehind) : [];
+        for (const member of [...batch, ...failed]) if (member.isOpen) member.reject(error);
       }
       const open = batch.filter((member) => member.isOpen);
       if (open.length > 0) this.#waiting.unshift(...open);

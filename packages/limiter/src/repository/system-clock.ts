@@ -23,20 +23,20 @@ export function monotonicMs(): number {
 /** The machine's chance. */
 export const systemRandom: Random = () => Math.random();
 
-/** A signal that aborts after a time, in real time whatever clock decides; `clear` it when the work has ended. */
+/** A signal that aborts after a time, in real time whatever clock decides. */
 export interface Timeout {
   readonly signal: AbortSignal;
-  clear(): void;
+  /** Lets the process stay alive for it, which it does from its start. */
+  hold(): void;
+  /** Lets the process end without it. */
+  release(): void;
 }
 
-/**
- * Starts a time-out for one piece of I/O. A third of the cost of `AbortSignal.timeout`, whose timers cannot be cleared: each of them
- * fires, long after its request was answered (7.6 µs instead of 21.7 µs each).
- */
+/** Starts a time-out. */
 export function startTimeout(ms: number): Timeout {
   const controller = new AbortController();
   const timer = setTimeout(() => controller.abort(new DOMException(`No answer within ${ms} ms`, "TimeoutError")), ms);
-  return { signal: controller.signal, clear: () => clearTimeout(timer) };
+  return { signal: controller.signal, hold: () => timer.ref(), release: () => timer.unref() };
 }
 
 /** Timers beyond 2^31 - 1 ms fire at once, so longer sleeps are cut into pieces. */

@@ -1,8 +1,10 @@
 import { MemoryRepository } from "zae-limiter/memory";
 import type { ConfigKey } from "../../src/core/policy.ts";
 import { PolicyCache } from "../../src/repository/policy-cache.ts";
+import type { MaybePromise } from "../../src/repository/port.ts";
 import type { StoredConfig } from "../../src/repository/store.ts";
 import type { Clock } from "../../src/repository/system-clock.ts";
+import { Admission } from "../../src/repository/dynamodb/admission.ts";
 import { newCounts, type BucketCounts } from "../../src/repository/dynamodb/bucket-counts.ts";
 import type { DynamoBuckets } from "../../src/repository/dynamodb/buckets.ts";
 import { Connection } from "../../src/repository/dynamodb/connection.ts";
@@ -22,6 +24,7 @@ export interface BucketProcess {
   readonly policies: PolicyCache;
   readonly transport: MeteredTransport;
   readonly counts: BucketCounts;
+  readonly images: BucketImages;
 }
 
 export function bucketProcess(options: {
@@ -29,19 +32,22 @@ export function bucketProcess(options: {
   readonly tableName: string;
   readonly clock: Clock;
   readonly seed: number;
-  readonly config: (key: ConfigKey) => StoredConfig;
+  /** May throw, as a read may. */
+  readonly config: (key: ConfigKey) => MaybePromise<StoredConfig>;
   readonly parents?: Readonly<Record<string, string>>;
   readonly cacheTtlMs?: number;
   readonly refusalMemoryMs?: number;
   readonly largestTickMs?: number;
   readonly requestTimeoutMs?: number;
   readonly maxShards?: number;
+  readonly residence?: number;
+  readonly maxUnderWay?: number;
 }): BucketProcess {
   const { tableName, clock, config, cacheTtlMs = 60_000, largestTickMs = 1, requestTimeoutMs = 2000 } = options;
   const random = seededRandom(options.seed);
   const transport = new MeteredTransport(options.transport, { measureCapacity: true });
   const connection = new Connection({ transport, tableName, clock, random, requestTimeoutMs, maxAttempts: 3 });
-  const policies = new PolicyCache({ read: async (keys) => keys.map(config), nowMs: () => clock.now(), ttlMs: cacheTtlMs });
+  const policies = new PolicyCache({ read: async (keys) => Promise.all(keys.map(config)), nowMs: () => clock.now(), ttlMs: cacheTtlMs });
   const images = new BucketImages();
   const parentOf = (entityId: string): string | undefined => options.parents?.[entityId];
   const families = new Families({
@@ -66,11 +72,13 @@ export function bucketProcess(options: {
     policies,
     families,
     counts,
+    admission: new Admission(options.maxUnderWay),
     assertActive: async () => {},
     refusalMemoryMs: options.refusalMemoryMs ?? 0,
     ttlMultiplier: 7,
     largestTickMs,
     maxShards: options.maxShards ?? 32,
+    residence: options.residence,
   });
-  return { buckets, policies, transport, counts };
+  return { buckets, policies, transport, counts, images };
 }

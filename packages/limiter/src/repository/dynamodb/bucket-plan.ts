@@ -1,4 +1,4 @@
-import { ceilingMilli, fullBucket, storedMilli, type Bucket } from "../../core/bucket.ts";
+import { balanceMilli, ceilingMilli, fullBucket, storedMilli, type Bucket } from "../../core/bucket.ts";
 import { afterRefusal, isUnder, underPolicy } from "../../core/decision.ts";
 import { sameLimits, type Limit } from "../../core/limit.ts";
 import type { Policy } from "../../core/policy.ts";
@@ -11,7 +11,7 @@ import { bucketAttributes, slotAttribute, type BucketImage } from "./bucket-item
 import { keyAttributes, type BucketKey } from "./bucket-key.ts";
 import { expiry, updateOf, type BucketChange, type OperationMark } from "./expressions.ts";
 import type { OperationIds } from "./operation-ids.ts";
-import { tickedMs } from "./tick.ts";
+import { boundedTickMs, tickedMs } from "./tick.ts";
 import type { OperationHistory } from "./unresolved.ts";
 
 /** What is to be done to a bucket. */
@@ -22,6 +22,8 @@ export interface BucketIntent extends BatchStep {
   readonly policy: (image: BucketImage | undefined) => MaybePromise<Policy>;
   /** The bucket that a lease took from: what it owes to one that was deleted is owed to nobody. */
   readonly life?: BucketLife | undefined;
+  /** Whether a charge is meant for this shard, also when it cannot pay it; otherwise all shards pay it together. */
+  readonly mayOwe?: boolean | undefined;
   /** Given by a caller that may try again: what has become of it so far. */
   readonly history?: OperationHistory | undefined;
 }
@@ -40,7 +42,7 @@ export interface BucketLife {
   readonly divisor: number;
 }
 
-/** Applied, or refused as of a time; `gone` when there is no bucket to write to, `split` when what goes back belongs to several shards now. */
+/** Applied, or refused as of a time; `gone` when there is no bucket to write to, `split` when it concerns several shards. */
 export type BucketOutcome =
   | { readonly kind: "applied"; readonly image: BucketImage | undefined }
   | { readonly kind: "refused"; readonly atMs: number }
@@ -62,6 +64,8 @@ export type Verdict = "written" | "refused" | "gone" | "split";
 export interface Plan {
   readonly write: PlannedWrite | undefined;
   readonly verdicts: readonly Verdict[];
+  /** Milliseconds until the next tick, when the write fits by the exact time only. */
+  readonly tickInMs?: number;
 }
 
 /** What a plan is made from. */
@@ -72,6 +76,8 @@ export interface PlanRequest {
   readonly policy: Policy;
   readonly image: BucketImage | undefined;
   readonly nowMs: number;
+  /** When acquires must have fitted: now, or earlier. */
+  readonly asOfMs: number;
   /** What `nowMs` is rounded to, so that processes that share a bucket seldom move its stamp. */
   readonly tickMs: number;
   readonly ids: OperationIds;
@@ -83,13 +89,13 @@ export interface PlanRequest {
 
 /** Decides what to send for a batch, from the image and the clock alone. */
 export function planWrite(request: PlanRequest): Plan {
-  const { intents, policy, image, nowMs } = request;
+  const { intents, policy, image, nowMs, asOfMs } = request;
   if (image === undefined) return planCreation(request);
   if (intents[0]!.kind === "adopt") return planAdoption(request, image);
-  const present = intents.filter((intent) => isFor(image, intent, nowMs) && !isDivided(image, intent));
+  const present = intents.filter((intent) => isFor(image, intent, nowMs) && !isDivided(image, intent) && !overdraws(image, intent, nowMs));
   const rewrites = present.some(({ kind }) => kind === "take") && !isUnder(image.bucket, policy);
   const bucket = rewrites ? underPolicy(image.bucket, policyOn(image, policy), nowMs) : image.bucket;
-  const { accepted, folds } = decideBatch(bucket, present, nowMs);
+  const { accepted, folds } = decideBatch(bucket, present, asOfMs);
   const verdicts = verdictsOf(intents, { present, accepted, absent: (intent) => (isFor(image, intent, nowMs) ? "split" : "gone") });
   const written = present.filter((_, index) => accepted[index]);
   if (written.length === 0) return { write: undefined, verdicts };
@@ -97,8 +103,9 @@ export function planWrite(request: PlanRequest): Plan {
   if (rewrites) return { write: planUpdate(request, image, { written, folds, limits, nowMs }), verdicts };
   // Whether it is refused was decided by the exact time, so what only fits by that is taken by that.
   const tickMs = tickedMs(nowMs, request.tickMs, limits);
-  const atMs = tickMs === nowMs || decideBatch(bucket, written, tickMs).accepted.includes(false) ? nowMs : tickMs;
-  return { write: planUpdate(request, image, { written, folds, limits, nowMs: atMs }), verdicts };
+  const isOffTick = tickMs !== nowMs && decideBatch(bucket, written, tickMs).accepted.includes(false);
+  const write = planUpdate(request, image, { written, folds, limits, nowMs: isOffTick ? nowMs : tickMs });
+  return isOffTick ? { write, verdicts, tickInMs: tickMs + boundedTickMs(request.tickMs, limits) - nowMs } : { write, verdicts };
 }
 
 /** The limits that a refusal was decided with, written without cutting anything off. */
@@ -223,6 +230,15 @@ function isFor({ creation }: BucketImage, intent: BucketIntent, nowMs: number): 
 /** Whether a shard was split since an intent's lease took from it, and something goes back, which is not its alone any more. */
 function isDivided({ divisor }: BucketImage, { life, costs }: BucketIntent): boolean {
   return life !== undefined && life.divisor !== divisor && Object.values(costs).some((cost) => cost < 0);
+}
+
+/** Whether one shard of several cannot pay a charge: while it owed all of it, the others would go on as if nobody did. */
+function overdraws({ bucket, divisor }: BucketImage, { kind, costs, mayOwe }: BucketIntent, nowMs: number): boolean {
+  if (divisor === 1 || kind !== "charge" || mayOwe === true) return false;
+  return bucket.limits.some(({ limit }, index) => {
+    const cost = costs[limit.name] ?? 0;
+    return cost > 0 && balanceMilli(bucket, index, nowMs) < cost;
+  });
 }
 
 function policyOn({ shard, divisor }: BucketImage, policy: Policy): Policy {

@@ -4,6 +4,7 @@ import type { MaybePromise } from "../port.ts";
 import type { PolicySource } from "../store.ts";
 import type { BucketImage } from "./bucket-item.ts";
 import type { BucketKey } from "./bucket-key.ts";
+import type { KnownShard } from "./bucket-shards.ts";
 import type { BucketImages, Remembered } from "./images.ts";
 import type { Target } from "./target.ts";
 
@@ -33,9 +34,18 @@ export class BucketPolicies {
     return this.#compared(target, entry, entry.comparing);
   }
 
+  /** The same for all shards of a bucket: the target's policy is then the one to decide all of them with. */
+  async onAll(target: Target, shards: readonly KnownShard[]): Promise<void> {
+    for (const { key, image } of shards) target.policy = await this.on(target, key, image);
+  }
+
   async #compared(target: Target, entry: Remembered, comparing: Promise<Policy | undefined>): Promise<Policy> {
     try {
       target.policy = (await comparing) ?? target.policy;
+    } catch (error) {
+      // Nothing was compared: the next call must not write what it remembers over limits that are newer.
+      if (entry.comparing === comparing) entry.comparedVersion = undefined;
+      throw error;
     } finally {
       if (entry.comparing === comparing) entry.comparing = undefined;
     }

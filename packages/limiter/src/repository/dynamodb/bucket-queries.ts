@@ -1,8 +1,8 @@
 import type { StoredBucket } from "../store.ts";
 import { Aliases } from "./aliases.ts";
-import { numberOf, type AttributeMap } from "./attribute-values.ts";
+import type { AttributeMap } from "./attribute-values.ts";
 import { batchGet, keyOf, queryAll } from "./batch.ts";
-import { imageOf } from "./bucket-item.ts";
+import { imageOf, type BucketImage } from "./bucket-item.ts";
 import type { Connection } from "./connection.ts";
 import {
   entityBucketsPrefix,
@@ -10,6 +10,7 @@ import {
   parseBucketPartition,
   resourceBucketsPrefix,
   resourcePartition,
+  type BucketName,
   type ItemKey,
 } from "./keys.ts";
 
@@ -34,7 +35,8 @@ export class BucketQueries {
   async #buckets(query: object): Promise<readonly StoredBucket[]> {
     const keys: ItemKey[] = [];
     for await (const item of queryAll(this.#connection, query)) keys.push(keyOf(item));
-    return (await batchGet(this.#connection, keys)).flatMap((item) => (item === undefined ? [] : storedBucket(item)));
+    const items = await batchGet(this.#connection, keys);
+    return wholeBuckets(items.flatMap((item) => (item === undefined ? [] : found(item))));
   }
 }
 
@@ -45,9 +47,30 @@ export function indexQuery(index: "GSI2" | "GSI3", partition: string, prefix: st
   return { IndexName: index, KeyConditionExpression: condition, ...alias.fields() };
 }
 
-function storedBucket(item: AttributeMap): readonly StoredBucket[] {
+interface Found {
+  readonly name: BucketName;
+  readonly image: BucketImage;
+}
+
+function found(item: AttributeMap): readonly Found[] {
   const name = parseBucketPartition(keyOf(item).PK);
-  if (name === undefined) return [];
-  const { entityId, resource, shard } = name;
-  return [{ entityId, resource, shard, shardCount: numberOf(item["shard_count"]) ?? 1, bucket: imageOf(item).bucket }];
+  return name === undefined ? [] : [{ name, image: imageOf(item) }];
+}
+
+/** Buckets with their shards in order. Shards without the shard 0 that they were split off from are left of a deleted bucket, and no part of any. */
+function wholeBuckets(all: readonly Found[]): readonly StoredBucket[] {
+  const buckets = new Map<string, Found[]>();
+  for (const each of all) {
+    const id = `${each.name.entityId}#${each.name.resource}`;
+    buckets.set(id, [...(buckets.get(id) ?? []), each]);
+  }
+  return [...buckets.values()].flatMap((shards) => {
+    const [first, ...others] = shards.toSorted((left, right) => left.name.shard - right.name.shard);
+    if (first!.name.shard !== 0) return [];
+    return [first!, ...others.filter(({ image }) => image.creation === first!.image.creation)].map(storedBucket);
+  });
+}
+
+function storedBucket({ name: { entityId, resource, shard }, image: { bucket, divisor } }: Found): StoredBucket {
+  return { entityId, resource, shard, shardCount: divisor, bucket };
 }

@@ -11,6 +11,11 @@
  *
  * Writes of one process to one bucket go one after another: they would only fail each other's conditions. Members whose write got no answer
  * share its fate, which each of them remembers (unresolved.ts).
+ *
+ * A batch that was overtaken by a refill is judged as of that refill, not as of now: it takes what the other has left, which needs no refill
+ * and no lock, and what did not fit then is refused as of then. Otherwise everybody who lost a race for the last token would earn the next
+ * one on the way back and lose the race for that too, until they count as contended: 644 calls in 5 s, of 8 processes that asked for more than
+ * a bucket of 200 a second gives. One that was overtaken and still needs the next token waits for the next tick, when one refill serves all.
  */
 import { RateLimiterUnavailable } from "../../core/errors.ts";
 import { sameLimits } from "../../core/limit.ts";
@@ -19,7 +24,7 @@ import type { Member } from "../group-commit.ts";
 import type { AttributeMap } from "./attribute-values.ts";
 import type { Costs } from "./bucket-batch.ts";
 import type { BucketCounts } from "./bucket-counts.ts";
-import { imageOf } from "./bucket-item.ts";
+import { imageOf, type BucketImage } from "./bucket-item.ts";
 import type { BucketKey } from "./bucket-key.ts";
 import { planWrite, type BucketIntent, type BucketOutcome, type BucketWork, type Plan, type PlannedWrite } from "./bucket-plan.ts";
 import { TableUnavailable } from "./client-errors.ts";
@@ -34,15 +39,6 @@ import { newHistory, outcomeOf, overtaken, stillPending, type Unresolved } from 
 /** Decisions that one batch may make anew after failed conditions. For an acquire, more than that is contention, which is unavailability. */
 const MAX_DECISIONS = 12;
 
-/**
- * Longest pause before a new decision. The reply of a failed write is the freshest image there is, and it ages while we pause: with 50 ms, four
- * processes that shared a scarce bucket overtook each other 12 times in a row about once a second.
- */
-const LONGEST_PAUSE_MS = 4;
-
-/** Acquires that one process keeps under way: at about a kilobyte each, and with what their callers hold, beyond is a leak, not a load. */
-const MAX_UNDER_WAY = 20_000;
-
 type BucketMember = Member<BucketWork, BucketOutcome>;
 
 /** Writes buckets. */
@@ -53,8 +49,6 @@ export class BucketWriter {
   readonly #ttlMultiplier: number;
   readonly #largestTickMs: number;
   readonly #splitter: Splitter;
-  readonly #maxUnderWay: number;
-  #underWay = 0;
   readonly #counts: BucketCounts;
 
   constructor(options: {
@@ -65,7 +59,6 @@ export class BucketWriter {
     readonly largestTickMs: number;
     readonly splitter: Splitter;
     readonly counts: BucketCounts;
-    readonly maxUnderWay?: number;
   }) {
     this.#connection = options.connection;
     this.#images = options.images;
@@ -74,64 +67,65 @@ export class BucketWriter {
     this.#largestTickMs = options.largestTickMs;
     this.#splitter = options.splitter;
     this.#counts = options.counts;
-    this.#maxUnderWay = options.maxUnderWay ?? MAX_UNDER_WAY;
   }
 
   /** Carries an intent out, together with those that arrive while the write before it is under way. */
-  async write(key: BucketKey, intent: BucketIntent): Promise<BucketOutcome> {
-    // Only acquires are turned away: each of the others ends a lease that was granted, so there are never more of them than leases.
-    if (intent.kind === "take" && this.#underWay >= this.#maxUnderWay)
-      throw unavailable(key, `overloaded: this process has ${this.#underWay} acquires under way already`);
+  write(key: BucketKey, intent: BucketIntent): Promise<BucketOutcome> {
     const entry = this.#images.entry(key.text);
-    this.#underWay += 1;
-    try {
-      const work = { intent, history: intent.history ?? newHistory() };
-      return await entry.queue.submit(work, (batch) => this.#writeBatch(key, entry, batch));
-    } finally {
-      this.#underWay -= 1;
-    }
+    const work = { intent, history: intent.history ?? newHistory() };
+    return entry.queue.submit(work, (batch) => this.#writeBatch(key, entry, batch));
   }
 
   async #writeBatch(key: BucketKey, entry: Remembered, batch: readonly BucketMember[]): Promise<void> {
     const sentBefore = batch.flatMap(({ work }) => work.history.unanswered.filter(({ outcome }) => outcome === "pending"));
     entry.unresolved = [...new Set([...entry.unresolved, ...sentBefore])];
+    const begunMs = this.#nowMs();
+    let members: readonly BucketMember[] = [];
     for (let decision = 1; decision <= MAX_DECISIONS; decision += 1) {
-      const policies = await policiesOf(batch, entry);
+      const { image } = entry;
+      const policies = await policiesOf(batch, image);
       entry.unresolved = stillPending(entry.unresolved, entry.image);
       for (const member of batch) if (member.isOpen) concludeIfKnown(key, member, entry);
-      const members = withOnePolicy(batch, policies);
+      members = withOnePolicy(batch, policies);
       if (members.length === 0) return;
-      const plan = this.#plan(key, entry, members, policies);
+      const plan = this.#plan({ key, entry, members, policies, image, begunMs });
+      if (decision > 1 && plan.tickInMs !== undefined) {
+        await this.#connection.clock.sleep(plan.tickInMs);
+        continue;
+      }
       const written = members.filter((_, index) => plan.verdicts[index] === "written");
       if (plan.write === undefined || (await this.#send(key, entry, plan.write, written))) return this.#conclude(key, entry, members, plan);
-      if (decision > 1) await this.#pauseShortly(decision);
     }
     // What ends a lease stays open, and goes with the next batch: work that was done is never forgotten because others were faster.
-    for (const member of batch)
+    for (const member of members)
       if (member.isOpen && (isTake(member) || member.work.intent.kind === "adopt"))
         member.reject(unavailable(key, `contended: ${MAX_DECISIONS} writes were overtaken by others`));
   }
 
-  #plan(key: BucketKey, entry: Remembered, members: readonly BucketMember[], policies: Policies): Plan & { readonly atMs: number } {
-    const atMs = Math.floor(this.#connection.clock.now());
+  /** The image is the one that the policies belong to: a newer one may show limits that they must not be written over. */
+  #plan({ key, entry, members, policies, image, begunMs }: PlannedBatch): Plan & { readonly asOfMs: number } {
+    const nowMs = this.#nowMs();
+    const refilledAtMs = image?.bucket.refilledAtMs ?? nowMs;
+    const asOfMs = refilledAtMs >= begunMs && refilledAtMs <= nowMs ? refilledAtMs : nowMs;
     const decisive = members.find(isTake) ?? members[0]!;
     const plan = planWrite({
       key,
       intents: members.map(({ work }) => writtenPart(work)),
       policy: policies.get(decisive)!,
-      image: entry.image,
-      nowMs: atMs,
+      image,
+      nowMs,
+      asOfMs,
       tickMs: entry.tickMs,
       ids: this.#ids,
       pending: entry.unresolved[0]?.mark,
       writeUnits: entry.failedUnits + 1,
       ttlMultiplier: this.#ttlMultiplier,
     });
-    return { ...plan, atMs };
+    return { ...plan, asOfMs };
   }
 
   /** Tells the members of a plan that was carried out. One without a verdict stays open, and goes with the next batch. */
-  #conclude(key: BucketKey, entry: Remembered, members: readonly BucketMember[], plan: Plan & { readonly atMs: number }): void {
+  #conclude(key: BucketKey, entry: Remembered, members: readonly BucketMember[], plan: Plan & { readonly asOfMs: number }): void {
     if (plan.write !== undefined) {
       this.#counts.batches += 1;
       this.#counts.batchedOperations += plan.verdicts.filter((verdict) => verdict === "written").length;
@@ -141,7 +135,7 @@ export class BucketWriter {
       if (verdict === "written") member.resolve({ kind: "applied", image: entry.image });
       else if (verdict !== "refused") member.resolve({ kind: verdict });
       else if (outcomeOf(member.work.history) === "pending") member.reject(outcomeUnknown(key));
-      else member.resolve({ kind: "refused", atMs: plan.atMs });
+      else member.resolve({ kind: "refused", atMs: plan.asOfMs });
     });
   }
 
@@ -187,22 +181,40 @@ export class BucketWriter {
     entry.unresolved = [];
   }
 
-  async #pauseShortly(decision: number): Promise<void> {
-    const { clock, random } = this.#connection;
-    await pause(decision, { clock, random, maxPauseMs: LONGEST_PAUSE_MS });
+  #nowMs(): number {
+    return Math.floor(this.#connection.clock.now());
   }
 }
 
 type Policies = ReadonlyMap<BucketMember, Policy>;
 
-/** The policy that each open member would be decided with, given the image. */
-async function policiesOf(batch: readonly BucketMember[], { image }: Remembered): Promise<Policies> {
+interface PlannedBatch {
+  readonly key: BucketKey;
+  readonly entry: Remembered;
+  readonly members: readonly BucketMember[];
+  readonly policies: Policies;
+  readonly image: BucketImage | undefined;
+  /** When the batch began: all its members were there by then. */
+  readonly begunMs: number;
+}
+
+/** The policy that each open member would be decided with, given the image. One that cannot be read fails its member, and no other. */
+async function policiesOf(batch: readonly BucketMember[], image: BucketImage | undefined): Promise<Policies> {
   const policies = new Map<BucketMember, Policy>();
+  const onTheWay: Promise<unknown>[] = [];
   for (const member of batch) {
     if (!member.isOpen) continue;
     const policy = member.work.intent.policy(image);
-    policies.set(member, policy instanceof Promise ? await policy : policy);
+    if (!(policy instanceof Promise)) policies.set(member, policy);
+    else
+      onTheWay.push(
+        policy.then(
+          (read) => policies.set(member, read),
+          (error: unknown) => member.reject(error),
+        ),
+      );
   }
+  if (onTheWay.length > 0) await Promise.all(onTheWay);
   return policies;
 }
 
@@ -230,9 +242,13 @@ function isSamePolicy(left: Policy, right: Policy): boolean {
   return left === right || (left.source === right.source && sameLimits(left.limits, right.limits));
 }
 
-/** What is left to write of an operation whose give-back may have been applied. */
+/**
+ * What is left to write of an operation whose give-back may have been applied. One that was sent before goes to the same shard again, whatever that
+ * owes then: only there can be told what became of it.
+ */
 function writtenPart({ intent, history }: BucketWork): BucketIntent {
-  return history.onlyCharges ? { ...intent, costs: chargesOf(intent.costs) } : intent;
+  if (history.onlyCharges) return { ...intent, costs: chargesOf(intent.costs), mayOwe: true };
+  return history.unanswered.length > 0 ? { ...intent, mayOwe: true } : intent;
 }
 
 /** Remembers a write whose outcome is open; one without an id leaves no trace, so it stays unknown. */

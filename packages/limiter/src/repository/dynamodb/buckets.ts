@@ -8,7 +8,7 @@
  *             taken from is decided once more, one bucket after another, because two such calls could have refused each other
  */
 import { checkNames, MILLI, type Amounts } from "../../core/amounts.ts";
-import { amountsUnder, fits, isUnder, negated, statusesOf, type LimitStatus } from "../../core/decision.ts";
+import { amountsUnder, isUnder, negated, statusesOf, type LimitStatus } from "../../core/decision.ts";
 import { RateLimiterUnavailable } from "../../core/errors.ts";
 import type { Policy } from "../../core/policy.ts";
 import { settlementOf } from "../../core/settlement.ts";
@@ -17,6 +17,7 @@ import { allThere, whenThere } from "../maybe-promise.ts";
 import type { ConsumeOutcome, ConsumeRequest, MaybePromise, Receipt, ResourceAmounts } from "../port.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import type { Clock } from "../system-clock.ts";
+import type { Admission } from "./admission.ts";
 import type { Costs } from "./bucket-batch.ts";
 import type { BucketCounts } from "./bucket-counts.ts";
 import { dividedEnd, endsOf, reversal, type BucketEnd, type ReceiptPart } from "./bucket-ends.ts";
@@ -31,7 +32,7 @@ import type { Families, Family } from "./families.ts";
 import type { BucketImages } from "./images.ts";
 import type { Refused, ShardTaker } from "./shard-taker.ts";
 import type { Splitter } from "./splitter.ts";
-import { chargeOf, holdsAlone, type Target } from "./target.ts";
+import { chargeOf, serve, type Target } from "./target.ts";
 
 interface DynamoReceipt extends Receipt {
   readonly parts: ReceiptPart[];
@@ -50,6 +51,8 @@ interface Call {
   readonly targets: readonly Target[];
   /** The receipt that it adds to. */
   readonly extending: Receipt | undefined;
+  /** Its place in the order of requests: what was asked for later was asked for since the call began. */
+  readonly begun: number;
 }
 
 interface Surroundings {
@@ -67,6 +70,7 @@ interface Surroundings {
   /** How old an image may be that refuses a call without asking the table. */
   readonly refusalMemoryMs: number;
   readonly assertActive: () => MaybePromise<void>;
+  readonly admission: Admission;
   readonly counts: BucketCounts;
 }
 
@@ -82,7 +86,7 @@ export class DynamoBuckets implements BucketStore {
   }
 
   consume(request: ConsumeRequest, extending?: Receipt): MaybePromise<ConsumeOutcome> {
-    return whenThere(this.#prepare(request), (targets) => this.#decide({ request, targets, extending }, 1));
+    return this.#surroundings.admission.admit(() => this.#consume(request, extending));
   }
 
   async settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): Promise<void> {
@@ -123,14 +127,16 @@ export class DynamoBuckets implements BucketStore {
     return this.#surroundings.queries.ofResource(resource);
   }
 
+  #consume(request: ConsumeRequest, extending: Receipt | undefined): MaybePromise<ConsumeOutcome> {
+    const { order: begun } = this.#surroundings.shards.asking();
+    return whenThere(this.#prepare(request), (targets) => this.#decide({ request, targets, extending, begun }, 1));
+  }
+
   /** Answers at once when memory alone refuses the call. */
   #decide(call: Call, round: number): MaybePromise<ConsumeOutcome> {
-    const { counts } = this.#surroundings;
     const nowMs = this.#nowMs();
     if (this.#mayFit(call.targets, nowMs)) return this.#take(call, round);
-    if (!this.#areFresh(call.targets)) return this.#decideFromTable(call, round);
-    counts.refusalsFromMemory += 1;
-    return this.#refuse(call, nowMs, round);
+    return this.#mayRefuse(call) ? this.#refuse(call, nowMs, round) : this.#decideFromTable(call, round);
   }
 
   async #decideFromTable(call: Call, round: number): Promise<ConsumeOutcome> {
@@ -210,12 +216,7 @@ export class DynamoBuckets implements BucketStore {
 
   /** Whether every bucket holds its part, in one shard or in all together, as far as is known. */
   #mayFit(targets: readonly Target[], nowMs: number): boolean {
-    return targets.every((target) => {
-      const { shards, isWhole } = this.#surroundings.shards.known(target.key);
-      const images = shards.map(({ image }) => image);
-      if (images.length > 1 && images.some((image) => holdsAlone(target, image, nowMs))) return true;
-      return (isWhole || images.length === 0) && fits([chargeOf(target, images, nowMs)], nowMs);
-    });
+    return targets.every((target) => serve(target, this.#surroundings.shards.known(target.key), nowMs));
   }
 
   #statuses(targets: readonly Target[], nowMs: number): readonly LimitStatus[] {
@@ -230,29 +231,37 @@ export class DynamoBuckets implements BucketStore {
     return statusesOf(charges, nowMs);
   }
 
-  /** Whether all images are young enough to refuse by. One from the future is not: the clock was set back, and may take long to catch up. */
-  #areFresh(targets: readonly Target[]): boolean {
+  /** Whether the images may refuse a call: those that were asked for since it began, and remembered ones while they are fresh. */
+  #mayRefuse({ targets, begun }: Call): boolean {
     const { refusalMemoryMs, clock, shards } = this.#surroundings;
-    const nowMs = clock.now();
+    const askedMs = clock.now();
     return targets.every(({ key }) => {
       const { asOf, isWhole } = shards.known(key);
-      return isWhole && asOf !== undefined && asOf.ms > nowMs - refusalMemoryMs && asOf.ms <= nowMs;
+      if (!isWhole || asOf === undefined) return false;
+      // An image from the future is not fresh: the clock was set back, and would call it fresh until it has caught up.
+      return asOf.order >= begun || (asOf.ms > askedMs - refusalMemoryMs && asOf.ms <= askedMs);
     });
   }
 
-  /** Refuses as of a time, and writes limits that have changed: see `afterRefusal`. */
+  /** Refuses as of a time, and writes limits that have changed (see `afterRefusal`); decides again where the images do not refuse any more. */
   #refuse(call: Call, refusedAtMs: number, round: number): MaybePromise<ConsumeOutcome> {
-    const { targets } = call;
+    const { shards, counts } = this.#surroundings;
+    const { targets, begun } = call;
     const statuses = this.#statuses(targets, refusedAtMs);
-    if (!statuses.some(({ exceeded }) => exceeded)) {
-      // Since it was refused, another call of this process has given back: it may fit now.
+    if (!statuses.some(({ exceeded }) => exceeded) || !this.#mayRefuse(call)) {
+      // Since it was refused, another call of this process has given back, so that it may fit now; or what refused it was the answer to a
+      // write that was under way before it came.
       if (round === MAX_ROUNDS) throw contended(targets[0]!.key);
       return this.#decide(call, round + 1);
     }
+    let isFromMemory = false;
     const adoptions: Promise<void>[] = [];
-    for (const target of targets)
-      for (const { key, image } of this.#surroundings.shards.known(target.key).shards)
-        if (!isUnder(image.bucket, target.policy)) adoptions.push(this.#adopt(target, key));
+    for (const target of targets) {
+      const known = shards.known(target.key);
+      isFromMemory ||= known.asOf!.order < begun;
+      for (const { key, image } of known.shards) if (!isUnder(image.bucket, target.policy)) adoptions.push(this.#adopt(target, key));
+    }
+    if (isFromMemory) counts.refusalsFromMemory += 1;
     return whenThere(allThere(adoptions), () => ({ granted: false, statuses }));
   }
 
@@ -298,27 +307,26 @@ export class DynamoBuckets implements BucketStore {
     if (end.done) return;
     if (end.successors === undefined && !(await this.#written(end))) {
       const { shards } = await this.#surroundings.shards.readAll(siblingKey(end.part.key, 0));
-      end.successors = dividedEnd(end, shards);
+      end.successors = dividedEnd(end, shards, this.#nowMs());
     }
     await allOrFirstError((end.successors ?? []).map((successor) => this.#end(successor)));
     end.done = true;
   }
 
-  /** Whether it could be written to the shard that was taken from: what goes back to one that was split since belongs to several. */
-  async #written({ part, costs, grants, history }: BucketEnd): Promise<boolean> {
+  /** Whether it could be written to the shard that was taken from: what goes back to one that was split since, and what it cannot pay, concerns others. */
+  async #written({ part, costs, grants, mayOwe, history }: BucketEnd): Promise<boolean> {
     const { images, shards, writer } = this.#surroundings;
     const { key, policy, life } = part;
     const kind = Object.values(costs).some((cost) => cost > 0) ? "charge" : "give";
     if (images.find(key.text)?.image === undefined) await shards.read(key);
-    const outcome = await writer.write(key, { kind, costs, grants, policy: () => policy, life, history });
+    const outcome = await writer.write(key, { kind, costs, grants, policy: () => policy, life, mayOwe, history });
     return outcome.kind !== "split";
   }
 
   async #readAll(targets: readonly Target[]): Promise<void> {
     const { shards, bucketPolicies } = this.#surroundings;
     const known = await Promise.all(targets.map(({ key }) => shards.readAll(key)));
-    for (const [index, target] of targets.entries())
-      for (const { key, image } of known[index]!.shards) target.policy = await bucketPolicies.on(target, key, image);
+    for (const [index, target] of targets.entries()) await bucketPolicies.onAll(target, known[index]!.shards);
   }
 
   #nowMs(): number {

@@ -20,9 +20,13 @@ describe("errors of the client", () => {
 
   it.each([
     ["a time-out", named("TimeoutError")],
+    ["a time-out of a signal", new DOMException("said so", "TimeoutError")],
     ["an internal error", named("InternalServerError", { $metadata: { httpStatusCode: 500 } })],
     ["a bad gateway", named("UnknownError", { $metadata: { httpStatusCode: 502 } })],
     ["a reset connection", named("Error", { code: "ECONNRESET" })],
+    ["a network that went away under an open connection", named("Error", { code: "EHOSTUNREACH", syscall: "read" })],
+    ["an answer that is no HTTP", named("Error", { code: "HPE_INVALID_CONSTANT" })],
+    ["an answer of success that is no JSON", named("SyntaxError", { $metadata: { httpStatusCode: 200 } })],
     ["a transaction in progress", named("TransactionInProgressException")],
   ])("%s leaves the outcome unknown", (_, error) => {
     const translatedError = translate(error);
@@ -30,7 +34,7 @@ describe("errors of the client", () => {
     expect(isUnknownOutcome(translatedError)).toBe(true);
   });
 
-  it.each(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN"])("%s never sent anything", (code) => {
+  it.each(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH"])("%s never sent anything", (code) => {
     const translatedError = translate(named("Error", { code }));
     expect(translatedError).toBeInstanceOf(RateLimiterUnavailable);
     expect(isUnknownOutcome(translatedError)).toBe(false);

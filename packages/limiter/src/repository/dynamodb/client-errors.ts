@@ -110,7 +110,7 @@ const DENIED: ReadonlySet<string> = new Set([
 /** The clocks differ: the client corrects itself by the answer's date, and the next attempt passes. */
 const SKEWED: ReadonlySet<string> = new Set(["RequestTimeTooSkewed", "RequestExpired", "RequestInTheFuture"]);
 
-/** The request never left: nobody listens, there is no such host, or the lean transport knows it. */
+/** The request never left, unless it was already being sent: nobody listens, there is no such host, or the lean transport knows it. */
 const UNSENT: ReadonlySet<string> = new Set([
   "ECONNREFUSED",
   "ENOTFOUND",
@@ -132,6 +132,9 @@ const BROKEN: ReadonlySet<string> = new Set([
   "ERR_LIMITER_UNREADABLE_ANSWER",
 ]);
 
+/** A connection that fails in one of these was open. */
+const IN_USE: ReadonlySet<string> = new Set(["read", "write"]);
+
 const TIMED_OUT: ReadonlySet<string> = new Set(["TimeoutError", "AbortError", "RequestTimeout", "RequestTimeoutException"]);
 
 /** Somebody else was faster as often as something was tried: contention is unavailability. */
@@ -151,7 +154,7 @@ export function isClockSkew({ name, message }: { readonly name: string; readonly
 
 /** Tells what an error means, by its name first: every transport names errors as DynamoDB does. */
 export function failureOf(error: unknown): Failure {
-  const { name, code, status, message, item, reasons } = partsOf(error);
+  const { name, code, syscall, status, message, item, reasons } = partsOf(error);
   if (name === "ConditionalCheckFailedException") return { kind: "condition", item };
   if (name === "TransactionCanceledException") return { kind: "cancelled", reasons };
   if (THROTTLED.has(name)) return unavailable({ throttled: true });
@@ -161,11 +164,14 @@ export function failureOf(error: unknown): Failure {
   if (isClockSkew({ name, message })) return unavailable({});
   if (DENIED.has(name)) return { kind: "denied" };
   if (name === "ResourceNotFoundException" || name === "TableNotFoundException") return { kind: "missing" };
-  if (UNSENT.has(code)) return unavailable({});
-  if (BROKEN.has(code)) return unavailable({ ambiguous: true });
+  if (UNSENT.has(code)) return unavailable({ ambiguous: IN_USE.has(syscall) });
+  // What Node's parser of HTTP calls its errors.
+  if (BROKEN.has(code) || code.startsWith("HPE_")) return unavailable({ ambiguous: true });
   if (TIMED_OUT.has(name)) return unavailable({ ambiguous: true, timedOut: true });
   if (status >= 500 || name === "InternalServerError" || name === "ServiceUnavailable") return unavailable({ ambiguous: true });
   if (status === 429) return unavailable({ throttled: true });
+  // It was done, says the status, but what came with it is not what DynamoDB sends.
+  if (status >= 200 && status < 300) return unavailable({ ambiguous: true });
   return { kind: "rejected" };
 }
 
@@ -215,6 +221,7 @@ function unavailable(facts: { readonly ambiguous?: boolean; readonly throttled?:
 interface ErrorParts {
   readonly name: string;
   readonly code: string;
+  readonly syscall: string;
   readonly status: number;
   readonly message: string;
   readonly item: AttributeMap | undefined;
@@ -225,7 +232,8 @@ interface ErrorParts {
 function partsOf(error: unknown): ErrorParts {
   const raw = (typeof error === "object" && error !== null ? error : {}) as {
     readonly name?: string;
-    readonly code?: string;
+    readonly code?: unknown;
+    readonly syscall?: string;
     readonly message?: string;
     readonly cause?: { readonly code?: string };
     readonly $metadata?: { readonly httpStatusCode?: number };
@@ -234,7 +242,9 @@ function partsOf(error: unknown): ErrorParts {
   };
   return {
     name: raw.name ?? "Error",
-    code: raw.code ?? raw.cause?.code ?? "",
+    // Of a DOMException it is a number.
+    code: typeof raw.code === "string" ? raw.code : (raw.cause?.code ?? ""),
+    syscall: raw.syscall ?? "",
     status: raw.$metadata?.httpStatusCode ?? 0,
     message: raw.message ?? String(error),
     item: raw.Item,

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { startTimeout, type Clock, type Random } from "../system-clock.ts";
+import { SharedTimeouts } from "../shared-timeouts.ts";
+import type { Clock, Random } from "../system-clock.ts";
 import type { AttributeMap } from "./attribute-values.ts";
 import { ConditionFailed, contention, TransactionCancelled, translated, type CancellationReason } from "./client-errors.ts";
 import { isTransient, retrying, type RetryOptions } from "./retry.ts";
@@ -42,6 +43,7 @@ export class Connection {
   readonly #transport: DynamoTransport;
   readonly #requestTimeoutMs: number;
   readonly #maxAttempts: number;
+  readonly #timeouts: SharedTimeouts;
   #retries = 0;
 
   constructor(options: ConnectionOptions) {
@@ -51,6 +53,7 @@ export class Connection {
     this.random = options.random;
     this.#requestTimeoutMs = options.requestTimeoutMs;
     this.#maxAttempts = options.maxAttempts;
+    this.#timeouts = new SharedTimeouts(options.requestTimeoutMs);
   }
 
   /** How often something was tried again. */
@@ -71,7 +74,7 @@ export class Connection {
   /** One attempt. `TableName` is added unless the input names its tables itself. */
   async call<Output extends object>(operation: string, input: object, { signal }: CallOptions = {}): Promise<Output> {
     signal?.throwIfAborted();
-    const timeout = startTimeout(this.#requestTimeoutMs);
+    const timeout = this.#timeouts.begin();
     const either = signal === undefined ? timeout.signal : AbortSignal.any([signal, timeout.signal]);
     try {
       return (await this.#transport.call(operation, this.#addressed(input), { signal: either })) as Output;
@@ -80,7 +83,7 @@ export class Connection {
       if (signal?.aborted) throw signal.reason;
       throw translated(timeout.signal.aborted ? timeout.signal.reason : error, { tableName: this.tableName, operation });
     } finally {
-      timeout.clear();
+      timeout.end();
     }
   }
 

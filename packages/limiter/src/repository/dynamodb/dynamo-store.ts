@@ -1,6 +1,7 @@
 import { InfrastructureError } from "../../core/errors.ts";
 import type { BackendCapabilities, RepositoryStatistics } from "../repository.ts";
 import type { NamespaceData, PolicySource, Store } from "../store.ts";
+import { Admission } from "./admission.ts";
 import { DynamoAudit } from "./audit.ts";
 import { marshalKey } from "./batch.ts";
 import { newCounts } from "./bucket-counts.ts";
@@ -50,6 +51,7 @@ export class DynamoStore implements Store {
   readonly #guards = new Map<string, NamespaceGuard>();
   readonly #ttlMultipliers = new Map<string, number>();
   readonly #counts = newCounts();
+  readonly #admission = new Admission();
 
   constructor(options: DynamoStoreOptions) {
     const { connection } = options;
@@ -133,6 +135,7 @@ export class DynamoStore implements Store {
       reader: this.#reader,
       ids: this.#ids,
       counts: this.#counts,
+      admission: this.#admission,
       ttlMultiplier: this.#ttlMultipliers.get(parts.namespaceId) ?? this.#options.bucketTtlMultiplier,
       assertActive: () => guard.assertActive(),
     });

@@ -18,6 +18,7 @@ import {
   entityPartition,
   isEntityKey,
   namespaceIndexKeys,
+  parseBucketPartition,
   parseEntityPartition,
   type ItemKey,
 } from "./keys.ts";
@@ -91,10 +92,12 @@ export class DynamoEntities implements EntityStore {
     if (children.length > 0) throw new ValidationError("entityId", entityId, `has ${children.length} children; delete them first`);
     const recordsDeleted = belongings.length + (record === undefined ? 0 : 1);
     if (recordsDeleted === 0) throw new EntityNotFoundError(entityId);
-    await batchWrite(
-      this.#connection,
-      belongings.map((key) => ({ delete: key })),
-    );
+    // Shard 0 of each bucket first: without it the others are none, whereas a bucket that lacks another shard could never be decided again.
+    for (const part of [belongings.filter((key) => !isFurtherShard(key)), belongings.filter(isFurtherShard)])
+      await batchWrite(
+        this.#connection,
+        part.map((key) => ({ delete: key })),
+      );
     const audit = await this.#audit.write({ ...event, details: { ...event.details, recordsDeleted } });
     const writes = record === undefined ? [audit] : [{ Delete: deleteEntity(this.#namespaceId, entityId) }, audit];
     const { applied } = await this.#connection.transact(writes);
@@ -118,6 +121,10 @@ export class DynamoEntities implements EntityStore {
     for await (const item of queryAll(this.#connection, query)) keys.push(keyOf(item));
     return keys;
   }
+}
+
+function isFurtherShard({ PK }: ItemKey): boolean {
+  return (parseBucketPartition(PK)?.shard ?? 0) > 0;
 }
 
 /** Creates an entity, if there is none of that id and its parent exists; the entity first, the event last. */

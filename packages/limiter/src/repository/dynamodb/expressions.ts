@@ -253,10 +253,10 @@ function markOperation(builder: ExpressionBuilder, { mark, afterUnresolved }: Bu
   const slot = builder.name(slotAttribute(mark.slot));
   const asSeen = (): string => (mark.seenId === undefined ? `attribute_not_exists(${slot})` : `${slot} = ${builder.value(mark.seenId)}`);
   const older = (): string => `begins_with(${slot}, ${builder.value(`${mark.writer}.`)}) AND ${slot} < ${builder.value(mark.id)}`;
-  if (afterUnresolved) builder.require(asSeen());
-  // What it holds is an older id of the same writer, as a rule.
-  else if (mark.seenId?.startsWith(`${mark.writer}.`) === true) builder.require(older());
-  else builder.require(`(${asSeen()} OR (${older()}))`);
+  // What the slot holds is an older id of the same writer, as a rule: then that says it all.
+  const isOwn = mark.seenId?.startsWith(`${mark.writer}.`) === true;
+  const either = isOwn ? older : (): string => `(${asSeen()} OR (${older()}))`;
+  builder.require(afterUnresolved ? asSeen() : either());
   builder.set(slotAttribute(mark.slot), mark.id);
 }
 

@@ -22,6 +22,8 @@ export interface Remembered {
   image: BucketImage | undefined;
   /** The request whose answer `image` is: it was true when that was sent, or later. */
   asOf: Asking;
+  /** The last request that was sent before that answer came: it may have been carried out before or after. */
+  answeredBy: number;
   /** Write units of failed conditions since the last write that succeeded. */
   failedUnits: number;
   /** The version of the item whose policy was compared with the stored configuration. */
@@ -60,6 +62,7 @@ export class BucketImages {
     const entry = held ?? {
       image: undefined,
       asOf: NEVER_ASKED,
+      answeredBy: 0,
       failedUnits: 0,
       comparedVersion: undefined,
       comparing: undefined,
@@ -80,10 +83,16 @@ export class BucketImages {
     if (isOlder(entry, image, asOf)) return;
     entry.image = image;
     entry.asOf = asOf;
+    entry.answeredBy = this.#requests;
   }
 
+  /** Forgets buckets that may have changed. What is on its way to one still needs its image, of which the table will tell what is wrong. */
   forget(keyPrefix: string): void {
-    for (const key of this.#entries.keys()) if (key.startsWith(keyPrefix)) this.#entries.delete(key);
+    for (const [key, entry] of this.#entries) {
+      if (!key.startsWith(keyPrefix)) continue;
+      if (entry.queue.isIdle) this.#entries.delete(key);
+      else entry.asOf = NEVER_ASKED;
+    }
   }
 
   /** Entries with writes under way are kept: their queue is here. */
@@ -96,9 +105,14 @@ export class BucketImages {
   }
 }
 
-/** Within one version of one item the write counter tells; across versions, and for an item that is gone, only the order of asking does. */
-function isOlder({ image: held, asOf: heldAsOf }: Remembered, image: BucketImage | undefined, asOf: Asking): boolean {
-  const isSame = held !== undefined && image !== undefined && held.version === image.version && held.creation === image.creation;
-  if (isSame) return image.writes < held.writes;
-  return asOf.order < heldAsOf.order;
+/**
+ * Within one version of one item the write counter tells; across versions only the order of asking does. That there is no item is believed only if
+ * it was asked after the item was seen: a read that overtakes the creation of a bucket must not make its creator forget it, and with it the leases
+ * that it holds.
+ */
+function isOlder({ image: held, asOf: heldAsOf, answeredBy }: Remembered, image: BucketImage | undefined, asOf: Asking): boolean {
+  if (held === undefined) return false;
+  if (image === undefined) return asOf.order <= answeredBy;
+  const isSame = held.version === image.version && held.creation === image.creation;
+  return isSame ? image.writes < held.writes : asOf.order < heldAsOf.order;
 }

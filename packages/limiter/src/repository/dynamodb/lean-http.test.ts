@@ -1,7 +1,8 @@
+import { spawn } from "node:child_process";
 import { getEventListeners, once } from "node:events";
-import type { ServerResponse } from "node:http";
+import { createServer, type ServerResponse } from "node:http";
 import { createServer as createTcpServer, type AddressInfo, type Server } from "node:net";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { useLeanCalls } from "../../../test/dynamodb/lean-calls.ts";
 import { reply, startScriptedServer } from "../../../test/dynamodb/scripted-server.ts";
 import { failureOf } from "./client-errors.ts";
@@ -16,6 +17,16 @@ describe("connections", () => {
     for (let count = 0; count < 10; count += 1) await lean.call(transport);
     expect(lean.server.connections).toBe(3);
     expect(new Set(lean.server.seen.slice(3).map(({ connection }) => connection)).size).toBe(1);
+  });
+
+  it("of 64 callers are 64 at most, however many calls they make", async () => {
+    const transport = await lean.open();
+    const caller = async (): Promise<void> => {
+      for (let count = 0; count < 20; count += 1) await lean.call(transport);
+    };
+    await Promise.all(Array.from({ length: 64 }, caller));
+    expect(lean.server.seen).toHaveLength(1280);
+    expect(lean.server.connections).toBeLessThanOrEqual(64);
   });
 
   it("are 128 at most; further calls wait for one", async () => {
@@ -76,6 +87,15 @@ describe("connections", () => {
     tcp.close();
   });
 
+  it("that bring no HTTP leave the outcome unknown", async () => {
+    const tcp = createTcpServer((socket) => void socket.once("data", () => socket.end("SSH-2.0-OpenSSH_9.2\r\n")));
+    const transport = await lean.open({ endpointUrl: await listening(tcp) });
+    const error = await lean.failure(transport);
+    expect(failureOf(error)).toMatchObject({ kind: "unavailable", ambiguous: true });
+    expect(error).toMatchObject({ code: "ERR_LIMITER_UNREADABLE_ANSWER", cause: { code: "HPE_INVALID_CONSTANT" } });
+    tcp.close();
+  });
+
   it("are given up with the call that aborts, and leave nothing behind", async () => {
     const transport = await lean.open();
     lean.server.answer = () => {};
@@ -117,6 +137,20 @@ describe("connections", () => {
     expect(failureOf(await lean.failure(transport))).toMatchObject({ kind: "unavailable", ambiguous: false });
     expect(lean.server.connections).toBe(128);
   });
+});
+
+it("a process that is done ends, although connections are kept and nobody closed the transport", async () => {
+  // A server that never closes a connection by itself.
+  await lean.serve(await startScriptedServer(createServer({ keepAliveTimeout: 0 })));
+  const script = `
+    import { leanTransport } from "zae-limiter/dynamodb";
+    const transport = await leanTransport({ endpointUrl: process.argv[1], region: "eu-west-1" });
+    await transport.call("UpdateItem", {}, { signal: new AbortController().signal });
+  `;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", script, lean.server.endpointUrl], { stdio: "inherit" });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  expect(await once(child, "exit")).toEqual([0, null]);
+  expect(lean.server.seen).toHaveLength(1);
 });
 
 async function listening(tcp: Server): Promise<string> {

@@ -29,8 +29,10 @@ const IDLE_MS = 30_000;
 /** DynamoDB's largest answer is 16 MB of items; their JSON is some times that. More is no answer of DynamoDB's. */
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
 
-/** Errors of a connection that died. Before anything was sent on it they are no reason to wonder what was done. */
+/** Errors of a connection that died, by which nobody can tell whether anything had been sent on it. */
 const DIED: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE", "ECONNABORTED", "ETIMEDOUT"]);
+
+const UNREADABLE = "ERR_LIMITER_UNREADABLE_ANSWER";
 
 /** Posts to one address over connections that are kept. */
 export class HttpClient {
@@ -74,8 +76,7 @@ export class HttpClient {
     };
     const fail = (error: Error): void => {
       settle();
-      const isUnsent = !mayHaveBeenSent && DIED.has((error as NodeJS.ErrnoException).code ?? "");
-      outcome.reject(isUnsent ? unsent("The connection failed before anything was sent on it", error) : error);
+      outcome.reject(mayHaveBeenSent ? ambiguous(error) : certain(error));
     };
     const onAbort = (): void => {
       settle();
@@ -113,7 +114,18 @@ export class HttpClient {
 
 /** An answer that cannot be one of DynamoDB's, or not all of it: what was asked for may have been done. */
 export function unreadable(message: string, cause?: unknown): Error {
-  return coded("ERR_LIMITER_UNREADABLE_ANSWER", message, cause);
+  return coded(UNREADABLE, message, cause);
+}
+
+/** An error of a connection that was open: whatever it is called, what was asked for may have been done. */
+function ambiguous(error: NodeJS.ErrnoException): Error {
+  const tellsSo = DIED.has(error.code ?? "") || error.code === UNREADABLE;
+  return tellsSo ? error : unreadable(`The connection failed before the answer: ${error.message}`, error);
+}
+
+/** An error of a connection that never opened, or that was never had. */
+function certain(error: NodeJS.ErrnoException): Error {
+  return DIED.has(error.code ?? "") ? unsent(`The connection failed before anything was sent on it: ${error.message}`, error) : error;
 }
 
 interface Outcome {
@@ -143,7 +155,8 @@ function newAgent({ secure }: Endpoint): Agent {
   return secure ? new SecureAgent(options) : new Agent(options);
 }
 
-function unsent(message: string, cause?: unknown): Error {
+/** What failed before anything left: nothing was done. */
+export function unsent(message: string, cause?: unknown): Error {
   return coded("ERR_LIMITER_UNSENT", message, cause);
 }
 

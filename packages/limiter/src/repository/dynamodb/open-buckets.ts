@@ -1,5 +1,6 @@
 import type { MaybePromise } from "../port.ts";
 import type { PolicySource } from "../store.ts";
+import type { Admission } from "./admission.ts";
 import type { BucketCounts } from "./bucket-counts.ts";
 import { BucketKeys } from "./bucket-keys.ts";
 import { BucketPolicies } from "./bucket-policies.ts";
@@ -24,6 +25,7 @@ export interface BucketsOptions {
   readonly ids: OperationIds;
   readonly policies: PolicySource;
   readonly families: Families;
+  readonly admission: Admission;
   readonly counts: BucketCounts;
   readonly assertActive: () => MaybePromise<void>;
   /** How old an image may be that refuses a call without asking the table. */
@@ -31,6 +33,8 @@ export interface BucketsOptions {
   readonly ttlMultiplier: number;
   readonly largestTickMs: number;
   readonly maxShards: number;
+  /** Which shard is home: this modulo the count. @default by chance, so that processes spread over the shards */
+  readonly residence?: number | undefined;
 }
 
 /** Puts the write path of one namespace together. */
@@ -41,8 +45,7 @@ export function openBuckets(options: BucketsOptions): DynamoBuckets {
   const splitter = new Splitter({ ...options, shards });
   const writer = new BucketWriter({ ...options, splitter });
   const bucketPolicies = new BucketPolicies(options.policies, images);
-  // Any number will do, as long as processes have different ones.
-  const residence = Math.floor(connection.random() * 2 ** 16);
+  const residence = options.residence ?? Math.floor(connection.random() * 2 ** 16);
   const taker = new ShardTaker({ connection, shards, writer, splitter, policies: bucketPolicies, residence });
   const queries = new BucketQueries(connection, namespaceId);
   const keys = new BucketKeys(namespaceId, options.families);

@@ -25,15 +25,28 @@ import { TableUnavailable } from "./client-errors.ts";
 import type { Connection } from "./connection.ts";
 import { gather } from "./gather.ts";
 import type { Splitter } from "./splitter.ts";
-import { chargeOf, holdsAlone, type Target } from "./target.ts";
+import { chargeOf, holdsAlone, serve, type Target } from "./target.ts";
 
 /** Refused as of a time. */
 export interface Refused {
   readonly refusedAtMs: number;
 }
 
-/** Rounds over all shards before a call counts as contended: in each of them somebody else took what this call had seen. */
+/** Rounds before a call counts as contended: in each of them somebody else took what this call had seen. */
 const MAX_ROUNDS = 12;
+
+/** Shards tried before all are read: home, and one that others may have emptied since it was seen. Each that fails is a billed round trip. */
+const MAX_TRIES = 2;
+
+/** What one call knows while it is decided. */
+interface Attempt {
+  readonly grants: number;
+  /** Images of requests before this one are older than the call. */
+  readonly begun: number;
+  /** The shards that turned this call away because they have too much to do. */
+  readonly throttled: Map<string, TableUnavailable>;
+  cameHome: boolean;
+}
 
 /** Takes from buckets. */
 export class ShardTaker {
@@ -44,6 +57,7 @@ export class ShardTaker {
   readonly #policies: BucketPolicies;
   /** Which shard is home: this modulo the count. */
   readonly #residence: number;
+  readonly #comingHome = new Map<string, Promise<void>>();
 
   constructor(options: {
     readonly connection: Connection;
@@ -63,56 +77,94 @@ export class ShardTaker {
 
   /** Takes all that a target wants, or nothing. */
   async take(target: Target, grants: number): Promise<readonly ReceiptPart[] | Refused> {
-    if (this.#shards.known(target.key).count === 1) {
-      const taken = await this.#takeFrom(target, target.key, grants);
-      // Refused by shard 0 alone says nothing when it turned out to be one of several.
-      if (!("refusedAtMs" in taken) || this.#shards.known(target.key).count === 1) return taken;
-    }
-    return this.#takeFromShards(target, grants);
-  }
-
-  async #takeFromShards(target: Target, grants: number): Promise<readonly ReceiptPart[] | Refused> {
-    const { order: begun } = this.#shards.asking();
-    let throttled: TableUnavailable | undefined;
+    const attempt: Attempt = { grants, begun: this.#shards.asking().order, throttled: new Map(), cameHome: false };
     for (let round = 1; round <= MAX_ROUNDS; round += 1) {
-      if (round === 1) await this.#comeHome(target.key);
-      for (const { key } of this.#holders(target)) {
-        const taken = await this.#takeFrom(target, key, grants).catch((error: unknown) => {
-          // A shard that has too much to do is left to others while there are any.
-          if (!(error instanceof TableUnavailable && error.throttled && !error.ambiguous)) throw error;
-          throttled = error;
-          return { refusedAtMs: this.#nowMs() };
-        });
-        if (!("refusedAtMs" in taken)) return taken;
-      }
-      let known = this.#shards.known(target.key);
-      if (!known.isWhole || (known.asOf?.order ?? 0) < begun) known = await this.#shards.readAll(target.key);
-      const nowMs = this.#nowMs();
-      if (!known.isWhole || known.shards.some(({ image }) => holdsAlone(target, image, nowMs))) continue;
-      const images = known.shards.map(({ image }) => image);
-      if (!fits([chargeOf(target, images, nowMs)], nowMs)) return { refusedAtMs: nowMs };
-      const gathered = await this.#gather(target, known.shards, { nowMs, grants });
-      if (gathered !== undefined) return gathered;
-      await this.#shards.readAll(target.key);
+      const isWhole = this.#shards.known(target.key).count === 1;
+      const taken = isWhole ? await this.#takeUndivided(target, attempt) : await this.#takeFromShards(target, attempt);
+      if (taken !== undefined) return taken;
     }
-    throw throttled ?? contended(target.key);
+    throw contended(target.key);
   }
 
-  /** Learns whether the home shard exists, and splits it off if not. */
+  /** Undefined when the bucket turned out to have shards: then shard 0 alone has no say. */
+  async #takeUndivided(target: Target, attempt: Attempt): Promise<readonly ReceiptPart[] | Refused | undefined> {
+    const taken = await this.#takeUnlessThrottled(target, target.key, attempt);
+    if (!("refusedAtMs" in taken)) return taken;
+    const throttled = attempt.throttled.get(target.key.text);
+    // Reads are not throttled by writes: if the bucket has other shards, they say so.
+    const { count } = throttled === undefined ? this.#shards.known(target.key) : await this.#shards.readAll(target.key);
+    if (count > 1) return undefined;
+    if (throttled !== undefined) throw throttled;
+    return taken;
+  }
+
+  /** One round over the shards; undefined when it must be decided again. */
+  async #takeFromShards(target: Target, attempt: Attempt): Promise<readonly ReceiptPart[] | Refused | undefined> {
+    if (!attempt.cameHome) await this.#comeHome(target.key);
+    attempt.cameHome = true;
+    let tries = 0;
+    for (const { key } of this.#holders(target, attempt)) {
+      const taken = await this.#takeUnlessThrottled(target, key, attempt);
+      if (!("refusedAtMs" in taken)) return taken;
+      if (++tries === MAX_TRIES) break;
+    }
+    let known = this.#shards.known(target.key);
+    if (!known.isWhole || (known.asOf?.order ?? 0) < attempt.begun) known = await this.#shards.readAll(target.key);
+    await this.#policies.onAll(target, known.shards);
+    const nowMs = this.#nowMs();
+    const free = known.shards.filter(({ key }) => !attempt.throttled.has(key.text));
+    if (!known.isWhole || known.count === 1) return undefined;
+    if (!fitsTogether(target, known.shards, nowMs)) return { refusedAtMs: nowMs };
+    if (free.some(({ image }) => holdsAlone(target, image, nowMs))) return undefined;
+    if (!fitsTogether(target, free, nowMs)) throw [...attempt.throttled.values()][0]!;
+    const gathered = await this.#gather(target, free, { nowMs, grants: attempt.grants });
+    if (gathered === undefined) await this.#shards.readAll(target.key);
+    return gathered;
+  }
+
+  /** Learns whether the home shard exists, and splits it off if not: once, however many calls come home together. */
   async #comeHome(key: BucketKey): Promise<void> {
     const { count, shards } = this.#shards.known(key);
     const home = this.#residence % count;
     if (shards.some(({ image }) => image.shard === home)) return;
-    await this.#shards.readAll(key);
-    await this.#splitter.create(key, home);
+    const coming = this.#comingHome.get(key.text) ?? this.#makeHome(key, home).finally(() => this.#comingHome.delete(key.text));
+    this.#comingHome.set(key.text, coming);
+    await coming;
   }
 
-  /** The shards that hold it alone, as far as is known, beginning at home. */
-  #holders(target: Target): readonly KnownShard[] {
-    const { count, shards } = this.#shards.known(target.key);
+  async #makeHome(key: BucketKey, home: number): Promise<void> {
+    if (!this.#shards.known(key).isWhole) await this.#shards.readAll(key);
+    try {
+      await this.#splitter.create(key, home);
+    } catch (error) {
+      // The owner of the home's class has too much to do to be split. What it holds may be taken all the same, there or elsewhere.
+      if (!(error instanceof TableUnavailable && !error.ambiguous)) throw error;
+    }
+  }
+
+  /** The shards that hold it alone, as far as is known, beginning at home; looked at only as far as they are asked for. */
+  *#holders(target: Target, { throttled }: Attempt): Generator<KnownShard> {
+    const known = this.#shards.known(target.key);
+    const { count, shards } = known;
     const nowMs = this.#nowMs();
-    const fromHome = ({ image }: KnownShard): number => (image.shard - (this.#residence % count) + count) % count;
-    return shards.filter(({ image }) => holdsAlone(target, image, nowMs)).toSorted((left, right) => fromHome(left) - fromHome(right));
+    if (!serve(target, known, nowMs)) return;
+    const home = Math.max(
+      0,
+      shards.findIndex(({ image }) => image.shard >= this.#residence % count),
+    );
+    for (const shard of [...shards.slice(home), ...shards.slice(0, home)])
+      if (!throttled.has(shard.key.text) && holdsAlone(target, shard.image, nowMs)) yield shard;
+  }
+
+  /** A shard that has too much to do is left to others for the rest of the call. */
+  async #takeUnlessThrottled(target: Target, key: BucketKey, { grants, throttled }: Attempt): Promise<readonly ReceiptPart[] | Refused> {
+    try {
+      return await this.#takeFrom(target, key, grants);
+    } catch (error) {
+      if (!(error instanceof TableUnavailable && error.throttled && !error.ambiguous)) throw error;
+      throttled.set(key.text, error);
+      return { refusedAtMs: this.#nowMs() };
+    }
   }
 
   async #takeFrom(target: Target, key: BucketKey, grants: number): Promise<readonly ReceiptPart[] | Refused> {
@@ -140,6 +192,12 @@ export class ShardTaker {
   #nowMs(): number {
     return Math.floor(this.#connection.clock.now());
   }
+}
+
+function fitsTogether(target: Target, shards: readonly KnownShard[], nowMs: number): boolean {
+  if (shards.length === 0) return false;
+  const images = shards.map(({ image }) => image);
+  return fits([chargeOf(target, images, nowMs)], nowMs);
 }
 
 function partOf(

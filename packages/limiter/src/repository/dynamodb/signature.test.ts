@@ -23,7 +23,7 @@ const text = fc.string({ minLength: 1, maxLength: 40 }).map((value) => value.rep
 const requests = fc.record({
   accessKeyId: text,
   secretAccessKey: fc.string({ minLength: 1, unit: "grapheme" }),
-  sessionToken: fc.option(text, { nil: undefined }),
+  sessionToken: fc.option(fc.oneof(text, fc.constant("")), { nil: undefined }),
   region: fc.constantFrom("us-east-1", "eu-central-1", "cn-north-1"),
   address: fc.webUrl({ validSchemes: ["http", "https"], withQueryParameters: false }),
   operation: fc.constantFrom("UpdateItem", "GetItem", "TransactWriteItems"),
@@ -43,22 +43,23 @@ it("signs as AWS's own library does, whatever is sent where, when and with which
   );
 });
 
-it("derives another key when the day, or the secret, changes", async () => {
+it("signs one request after another, whatever changes between them: the time, the day, the secret, the token, the operation", async () => {
   const place = { host: "127.0.0.1:8000", path: "/", region: "eu-west-1" };
   const signer = new Signer(place);
-  const day = 86_400_000;
   const other = { ...EXAMPLE, secretAccessKey: "another" };
-  for (const [credentials, nowMs] of [
-    [EXAMPLE, 0],
-    [EXAMPLE, 1],
-    [EXAMPLE, day],
-    [other, day],
-    [EXAMPLE, day],
-    [EXAMPLE, 0],
-  ] as const) {
-    const request = { credentials, target: "DynamoDB_20120810.GetItem", body: "{}", nowMs };
-    expect(signer.sign(request)).toEqual(await theirs({ ...place, ...request }));
-  }
+  const lent = { ...EXAMPLE, sessionToken: "token" };
+  const second = 1000;
+  const day = 86_400_000;
+  const whens = [0, second - 1, second, day - 1, day, 0];
+  for (const nowMs of whens)
+    for (const credentials of [EXAMPLE, other, lent, EXAMPLE])
+      for (const [operation, body] of [
+        ["GetItem", "{}"],
+        ["UpdateItem", '{"Key":{}}'],
+      ] as const) {
+        const request = { credentials, target: `DynamoDB_20120810.${operation}`, body, nowMs };
+        expect(signer.sign(request)).toEqual(await theirs({ ...place, ...request }));
+      }
 });
 
 interface Whole {

@@ -18,9 +18,9 @@ describe("what prevents a split", () => {
   it("is the largest number of shards", () => {
     const large = { limit: Limit.perMinute("tpm", 1_000_000) };
     expect(splitObstacle(image([large], 16), 32)).toBeUndefined();
-    expect(splitObstacle(image([large], 32), 32)).toBe("too many shards");
-    expect(splitObstacle(image([large], 1), 1)).toBe("too many shards");
-    expect(splitObstacle(image([large], 2), 3)).toBe("too many shards");
+    expect(splitObstacle(image([large], 32), 32)).toBe("more than maxShards allows");
+    expect(splitObstacle(image([large], 1), 1)).toBe("more than maxShards allows");
+    expect(splitObstacle(image([large], 2), 3)).toBe("more than maxShards allows");
   });
 
   it("is a visible limit of which a shard would have less than a token", () => {

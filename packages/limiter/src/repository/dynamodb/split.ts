@@ -33,7 +33,7 @@ import { nextHalf } from "./shard-tree.ts";
 /** Why a shard must not be split. */
 export type SplitObstacle =
   /** The bucket would have more shards than it may. */
-  | "too many shards"
+  | "more than maxShards allows"
   /** A share of a visible limit would be less than a token, which no ordinary call could ever take from one shard. */
   | "shares below one token"
   /** A debt so deep that its last digits were lost on reading it: half of it would not be half. */
@@ -41,7 +41,7 @@ export type SplitObstacle =
 
 /** What prevents the split of a shard, if anything does. A limit of an unknown kind prevents even its image: `imageOf` throws. */
 export function splitObstacle({ bucket, divisor }: BucketImage, maxShards: number): SplitObstacle | undefined {
-  if (divisor * 2 > maxShards) return "too many shards";
+  if (divisor * 2 > maxShards) return "more than maxShards allows";
   // Judged by the smallest share of the next level, so that either all shards of a level can come to exist or none.
   const isTooSmall = ({ limit, hidden }: BucketLimit): boolean =>
     !hidden && shareOf(limit.capacity * MILLI, divisor * 2 - 1, divisor * 2) < MILLI;
@@ -61,7 +61,7 @@ export function splitOf({ key, image, nowMs }: SplitRequest): readonly [Transact
   builder.set("shard_count", 2 * divisor);
   builder.set("sv", version);
   builder.set("sd", nowMs);
-  builder.add("b_wcu_tc", UPDATE_UNITS);
+  builder.add("b_wcu_tc", WRITE_UNITS);
   // A shard that expired would come back full, as a whole bucket or with a stale divisor: sharded buckets do not expire.
   builder.remove("ttl");
   const half = nextHalf({ shard, divisor });
@@ -79,7 +79,7 @@ export function splitOf({ key, image, nowMs }: SplitRequest): readonly [Transact
     sd: nowMs,
     shard_count: half.divisor,
     gr: 0,
-    b_wcu_tc: 1,
+    b_wcu_tc: WRITE_UNITS,
     cr: image.creation,
     ...(image.overridden && { po: 1 }),
   });
@@ -96,7 +96,7 @@ export interface SplitRequest {
 }
 
 /** A write in a transaction is billed twice. */
-const UPDATE_UNITS = 2;
+const WRITE_UNITS = 2;
 
 /** What a split does to one limit. */
 interface Part {

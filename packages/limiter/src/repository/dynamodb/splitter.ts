@@ -50,7 +50,7 @@ export class Splitter {
 
   /** Takes note that a shard has too much to do. */
   noteThrottled(key: BucketKey): void {
-    const isHot = this.#maxShards > 1 && this.#pressureOn(key).isHotByThrottling(this.#connection.clock.now());
+    const isHot = this.#maxShards > 1 && this.#pressureOn(key).isHotWhenThrottled(key.shard, this.#connection.clock.now());
     if (isHot) this.#doubleSoon(key);
   }
 
@@ -74,20 +74,22 @@ export class Splitter {
     }
   }
 
-  /** Splits a bucket until it has so many shards; answers how many it has. `key` is that of shard 0. */
+  /** Splits a bucket until every class of so many has a shard of its own; answers how many it has. `key` is that of shard 0. */
   async splitInto(key: BucketKey, wanted: number): Promise<number> {
-    for (let tries = 1; ; tries += 1) {
+    for (let tries = 1; tries <= MAX_TRIES * wanted; tries += 1) {
       const { count, shards, isWhole } = await this.#shards.readAll(key);
       if (shards.length === 0)
         throw new ValidationError("entityId", key.entityId, `has no bucket for ${key.resource} yet: it begins with the first call`);
-      const coarse = shards.find(({ image }) => image.divisor < wanted);
-      if (isWhole && coarse === undefined) return count;
-      if (tries > MAX_TRIES * wanted) throw contention("a split", this.#connection.tableName);
-      if (coarse === undefined) continue;
-      const obstacle = splitObstacle(coarse.image, this.#maxShards);
+      const coarse = shards.filter(({ image }) => image.divisor < wanted);
+      if (isWhole && coarse.length === 0) return count;
+      // Judged by the last level that is wanted, so that a bucket is not split halfway to where it cannot go.
+      const obstacle = coarse.map(({ image }) => splitObstacle({ ...image, divisor: wanted / 2 }, this.#maxShards)).find(Boolean);
       if (obstacle !== undefined) throw new ValidationError("shards", wanted, `the bucket cannot have so many shards: ${obstacle}`);
-      await this.split(coarse.key, coarse.image);
+      // Shard 0 first, because its divisor is the count: whoever finds a shard of a larger divisor than that cannot tell what makes up the bucket.
+      const next = coarse[0]?.image.shard === 0 ? coarse.slice(0, 1) : coarse;
+      await Promise.all(next.map(({ key: coarseKey, image }) => this.split(coarseKey, image)));
     }
+    throw contention("a split", this.#connection.tableName);
   }
 
   #pressureOn(key: BucketKey): Pressure {

@@ -14,10 +14,14 @@ export function nextTickMs(tickMs: number, { applied, largestMs }: { readonly ap
   return applied ? Math.max(1, Math.floor(tickMs * 0.9)) : Math.min(largestMs, tickMs * 2);
 }
 
-/** A time rounded down to a tick, which is at most a quarter of the time that the fastest limit needs to fill. */
+/** A time rounded down to a tick. */
 export function tickedMs(nowMs: number, tickMs: number, limits: readonly BucketLimit[]): number {
-  if (tickMs === 1) return nowMs;
+  return nowMs - (nowMs % boundedTickMs(tickMs, limits));
+}
+
+/** A tick is at most a quarter of the time that the fastest limit needs to fill. */
+export function boundedTickMs(tickMs: number, limits: readonly BucketLimit[]): number {
+  if (tickMs === 1) return 1;
   const fillsMs = limits.map((limit) => (ceilingMilli(limit) / limit.amount) * limit.period);
-  const boundedMs = Math.max(1, Math.floor(Math.min(tickMs, ...fillsMs.map((fillMs) => fillMs / 4))));
-  return nowMs - (nowMs % boundedMs);
+  return Math.max(1, Math.floor(Math.min(tickMs, ...fillsMs.map((fillMs) => fillMs / 4))));
 }

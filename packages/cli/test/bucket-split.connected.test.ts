@@ -1,0 +1,87 @@
+import { readFileSync } from "node:fs";
+import { MemoryRepository } from "zae-limiter/memory";
+import { beforeEach, describe, expect, it } from "vitest";
+import { openRepository } from "zae-limiter";
+import { describeWithEngine, freshTableName } from "../../limiter/test/dynamodb/engine.ts";
+import { answerOf, zaeLimiter, type Outcome, type Surroundings } from "./command-line.ts";
+
+describeWithEngine("bucket split on DynamoDB", (engine) => {
+  let here: Surroundings;
+  const run = (line: string): Promise<Outcome> => zaeLimiter(line, here);
+
+  beforeEach(async () => {
+    const url = `dynamodb://eu-west-1/${freshTableName()}?endpoint=${encodeURIComponent(engine().endpointUrl)}`;
+    here = { open: openRepository, env: { ZAEL_REPOSITORY: url } };
+    await run("namespace register default");
+    await run("system set-defaults -l rpd:40/day -l tpd:100001/day");
+    await run("acquire key-1 gpt-4 rpd=10");
+  });
+
+  it("divides a bucket and what is left of it, and says so as the guide shows", async () => {
+    const { code, stdout, stderr } = await run("bucket split key-1 --resource gpt-4 --shards 4");
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    const guide = readFileSync(new URL("../../../docs/guide/command-line.md", import.meta.url), "utf8");
+    expect(guide).toContain(`zae-limiter bucket split key-1 --resource gpt-4 --shards 4\n# ${stdout}`);
+    const buckets = (await answerOf("bucket show key-1", here)) as readonly Record<string, unknown>[];
+    expect(buckets.filter(({ limitName }) => limitName === "rpd")).toMatchObject(
+      [0, 1, 2, 3].map((shard) => ({ shard, shardCount: 4, tokensMilli: 7500, capacityMilli: 10_000 })),
+    );
+    const table = (await run("bucket show key-1")).stdout.replaceAll(/ {2}\d{4}-.*$/gm, "");
+    expect(table).toContain("gpt-4     rpd    2/4            7         10  10 every 86,400 s                0\n");
+    expect(await answerOf("available key-1 gpt-4", here)).toMatchObject({ available: { rpd: 30, tpd: 100_001 } });
+  });
+
+  it("answers how many shards there are, also when there are more already", async () => {
+    for (const [wanted, shards] of [
+      [1, 1],
+      [8, 8],
+      [2, 8],
+    ])
+      expect(await answerOf(`bucket split key-1 -r gpt-4 --shards ${wanted}`, here)).toEqual({
+        entityId: "key-1",
+        resource: "gpt-4",
+        shards,
+      });
+  });
+
+  it.each([
+    ["bucket split nobody -r gpt-4 --shards 2", "has no bucket for gpt-4 yet: it begins with the first call (got 'nobody')"],
+    ["bucket split key-1 -r gpt-4 --shards 64", "the bucket cannot have so many shards: more than maxShards allows (got '64')"],
+    ["bucket split key-1 -r small --shards 4", "the bucket cannot have so many shards: shares below one token (got '4')"],
+    ["bucket split key-1 -r gpt-4 --shards 2 -N other", "Namespace other does not exist."],
+  ])("fails for %s, splits nothing, and says why", async (line, reason) => {
+    await run("resource set-defaults small -l rpd:3/day");
+    await run("acquire key-1 small rpd=1");
+    const { code, stdout, stderr } = await run(line);
+    expect(stderr).toContain(reason);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect(await answerOf("bucket show key-1", here)).toMatchObject([{ shardCount: 1 }, { shardCount: 1 }, { shardCount: 1 }]);
+  });
+});
+
+describe("bucket split", () => {
+  it("says that embedded backends need no shards", async () => {
+    expect(await onMemory("bucket split key-1 --resource gpt-4 --shards 4")).toEqual({
+      code: 1,
+      stdout: "",
+      stderr:
+        "error: Invalid shards: this repository has none. Only buckets in a DynamoDB table are split; embedded backends need none (got '4')\n",
+    });
+  });
+
+  it.each([
+    ["bucket split key-1 --shards 4", "--resource"],
+    ["bucket split key-1 -r gpt-4", "--shards"],
+    ["bucket split key-1 -r gpt-4 --shards 0", "power of two"],
+    ["bucket split key-1 -r gpt-4 --shards 6", "power of two"],
+    ["bucket split key-1 -r gpt-4 --shards 2.0", "power of two"],
+  ])("exits 2 for %s and says %s", async (line, hint) => {
+    const { code, stderr } = await onMemory(line);
+    expect(code).toBe(2);
+    expect(stderr).toContain(hint);
+  });
+});
+
+function onMemory(line: string): Promise<Outcome> {
+  return zaeLimiter(line, { repository: new MemoryRepository() });
+}
