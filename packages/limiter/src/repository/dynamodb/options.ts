@@ -15,7 +15,7 @@ export interface DynamoOptions extends RepositoryOptions {
   readonly endpointUrl?: string;
   /** An SDK client of your own; give it `maxAttempts: 1`. */
   readonly client?: DynamoClient;
-  /** Something else that sends signed calls. */
+  /** Something else that sends signed calls, such as `leanTransport()`; whoever made it closes it. @default the SDK's client */
   readonly transport?: DynamoTransport;
   /** What is created when it is missing. "never" also registers no namespace. @default "table" with an endpointUrl, else "stack" */
   readonly provisioning?: "stack" | "table" | "never";
