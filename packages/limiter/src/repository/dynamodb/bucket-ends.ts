@@ -35,8 +35,8 @@ export function endsOf(
 ): readonly BucketEnd[] {
   const byShard = new Map<string, BucketEnd>();
   for (const { part, amounts, grants = 0 } of shares) {
-    // A lease that took before a split and after it owes to different classes under one key.
-    const id = `${part.key.text}/${part.life.divisor}`;
+    // A lease that took before a split and after it owes to different classes under one key; before a deletion and after it, to two buckets.
+    const id = `${part.key.text}/${part.life.creation}/${part.life.divisor}`;
     const held = byShard.get(id);
     const costs = addAmounts(held?.costs ?? NO_AMOUNTS, amounts);
     byShard.set(id, newEnd(held?.part ?? part, costs, { grants: (held?.grants ?? 0) + grants }));
