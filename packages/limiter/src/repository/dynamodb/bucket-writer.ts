@@ -156,7 +156,7 @@ export class BucketWriter {
       } catch (error) {
         if (!(error instanceof TableUnavailable)) throw error;
         ambiguous ||= error.ambiguous;
-        if (error.throttled) this.#splitter.noteThrottled(key);
+        if (error.throttled && !error.tableWide) this.#splitter.noteThrottled(key);
         const mayRepeat = !ambiguous || write.mark !== undefined;
         if (attempt >= this.#connection.maxAttempts || !mayRepeat) {
           if (ambiguous) remain(entry, write, members);
@@ -288,8 +288,8 @@ function outcomeUnknown(key: BucketKey): RateLimiterUnavailable {
 /** The last attempt may have been refused outright while an earlier one is still unknown. */
 function withAmbiguity(error: TableUnavailable, ambiguous: boolean): TableUnavailable {
   if (error.ambiguous === ambiguous) return error;
-  const { message, throttled, timedOut } = error;
-  return new TableUnavailable(message, { throttled, timedOut, ambiguous, cause: error });
+  const { message, throttled, tableWide, timedOut } = error;
+  return new TableUnavailable(message, { throttled, tableWide, timedOut, ambiguous, cause: error });
 }
 
 function unavailable({ entityId, resource }: BucketKey, reason: string): RateLimiterUnavailable {
