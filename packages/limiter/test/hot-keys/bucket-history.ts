@@ -147,8 +147,11 @@ class Sightings {
 /** No scenario has more. */
 const MOST_SHARDS = 8;
 
-function seenAtMs({ fromMs, process, decidedAtMs, touched }: BucketState, number: number, window: Window): number {
+/** When a shard that is in a state may have been judged at the earliest. A call that a refill has overtaken is decided as of that refill. */
+function seenAtMs({ fromMs, process, decidedAtMs, touched, bucket }: BucketState, number: number, window: Window): number {
   const sinceMs = Math.max(fromMs, window.fromMs) + window.skewMs;
+  const { stampMs } = bucket.get(number)!;
+  if (stampMs >= window.fromMs + window.skewMs) return Math.min(sinceMs, stampMs);
   if (process !== window.process || !touched.has(number)) return sinceMs;
   return Math.min(sinceMs, Math.max(decidedAtMs, window.fromMs + window.skewMs));
 }

@@ -4,6 +4,7 @@ import { RESOURCE, type Client } from "./client.ts";
 import { floor, fraction, isLess } from "./fraction.ts";
 import type { EngineReply } from "./gate.ts";
 import { capacityOf, debtOf, limitNames, rateOf, shardValue, shareOf, type StoredBucket } from "./stored-bucket.ts";
+import { requestText } from "./story.ts";
 import type { World } from "./world.ts";
 
 /** Steps of time until debts are earned back: each is twice as long as the one before, so this is a hundred years. */
@@ -105,6 +106,7 @@ function directly(world: World): DynamoTransport {
       const decided = { decidedAtMs: world.time.nowMs, decidedAtTrueMs: world.time.nowMs, surroundings };
       const unheld = { reply: undefined, firstHalf: undefined, splitsAtReply: 0, resolve: () => {}, reject: () => {} };
       const reply: EngineReply = await world.table.apply({ operation, input, ...decided, ...unheld });
+      world.tell(`request of the lone client: ${reply.ok ? "applied" : (reply.error as Error).name}: ${requestText({ operation, input })}`);
       if (!reply.ok) throw reply.error;
       return reply.output;
     },

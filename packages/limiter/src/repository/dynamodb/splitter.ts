@@ -85,7 +85,9 @@ export class Splitter {
       // Judged by the last level that is wanted, so that a bucket is not split halfway to where it cannot go.
       const obstacle = coarse.map(({ image }) => splitObstacle({ ...image, divisor: wanted / 2 }, this.#maxShards)).find(Boolean);
       if (obstacle !== undefined) throw new ValidationError("shards", wanted, `the bucket cannot have so many shards: ${obstacle}`);
-      await Promise.all(coarse.map(({ key: coarseKey, image }) => this.split(coarseKey, image)));
+      // Shard 0 first, because its divisor is the count: whoever finds a shard of a larger divisor than that cannot tell what makes up the bucket.
+      const next = coarse[0]?.image.shard === 0 ? coarse.slice(0, 1) : coarse;
+      await Promise.all(next.map(({ key: coarseKey, image }) => this.split(coarseKey, image)));
     }
     throw contention("a split", this.#connection.tableName);
   }
