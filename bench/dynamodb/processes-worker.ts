@@ -1,6 +1,6 @@
 /*
  * One of several processes on one bucket. It works whenever it is told to, on the entity and for the time that it is told, and reports.
- * Usage: node processes-worker.js ENDPOINT STACK tick|no-tick
+ * Usage: node processes-worker.js ENDPOINT STACK tick|no-tick|shards
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { RateLimiter, RateLimiterUnavailable } from "zae-limiter";
@@ -31,14 +31,16 @@ const CALLS = 4;
 /** How long a caller who was refused waits before it asks again. */
 const AFTER_REFUSAL_MS = 5;
 
-const [endpointUrl, stack, tick] = process.argv.slice(2) as [string, string, "tick" | "no-tick"];
+const [endpointUrl, stack, mode] = process.argv.slice(2) as [string, string, "tick" | "no-tick" | "shards"];
 const transport = await openLeanTransport(endpointUrl);
 const repository = await DynamoRepository.open("bench", {
   ...(transport === undefined ? { endpointUrl } : { transport }),
   stack,
   provisioning: "never",
+  // What the tick does shows on one item only.
+  ...(mode !== "shards" && { maxShards: 1 }),
   // There is no switch for the tick, but a clock that was passed in is not rounded.
-  ...(tick === "no-tick" && { clock: { now: () => Date.now(), sleep: async (ms, signal) => sleep(ms, undefined, { signal }) } }),
+  ...(mode === "no-tick" && { clock: { now: () => Date.now(), sleep: async (ms, signal) => sleep(ms, undefined, { signal }) } }),
 });
 const limiter = new RateLimiter({ repository });
 

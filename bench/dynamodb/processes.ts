@@ -1,5 +1,5 @@
 /*
- * Two and eight processes on one hot bucket, with the adaptive tick and without it. A bucket that others refill is the one place where
+ * Two and eight processes on one hot bucket, with the adaptive tick, without it, and with both tick and shards. A bucket that others refill is the one place where
  * processes disturb each other. Takes from a bucket that holds enough do not: only one that is nearly empty or nearly full is refilled all
  * the while. So its rate is set a little below what the same processes were just seen to take from a bucket without end, and its burst to a
  * fraction of a second: the balance stays near the ground.
@@ -23,7 +23,7 @@ export interface ProcessesPace {
 
 interface Setting {
   readonly processes: number;
-  readonly tick: "tick" | "no-tick";
+  readonly mode: keyof typeof MODES;
 }
 
 interface Total {
@@ -39,10 +39,11 @@ const BURST_SECONDS = 0.25;
 /** A process that says nothing for so long is not going to. */
 const REPORT_TIMEOUT_MS = 60_000;
 
-const SETTINGS: readonly Setting[] = [2, 8].flatMap((processes) => [
-  { processes, tick: "tick" as const },
-  { processes, tick: "no-tick" as const },
-]);
+const MODES = { tick: "adaptive tick", "no-tick": "without the tick", shards: "adaptive tick, shards" };
+
+const SETTINGS: readonly Setting[] = [2, 8].flatMap((processes) =>
+  (["tick", "no-tick", "shards"] as const).map((mode) => ({ processes, mode })),
+);
 
 /** Measures every setting, taking turns, and prints the table. */
 export async function printProcesses(endpointUrl: string, pace: ProcessesPace): Promise<void> {
@@ -75,16 +76,16 @@ export async function printProcesses(endpointUrl: string, pace: ProcessesPace): 
 
 async function together(
   repository: DynamoRepository,
-  { processes, tick }: Setting,
+  { processes, mode }: Setting,
   { endpointUrl, pace, round }: { readonly endpointUrl: string; readonly pace: ProcessesPace; readonly round: number },
 ): Promise<Total> {
   const worker = fileURLToPath(new URL("processes-worker.js", import.meta.url));
-  const children = Array.from({ length: processes }, () => fork(worker, [endpointUrl, STACK, tick], { execArgv: [] }));
+  const children = Array.from({ length: processes }, () => fork(worker, [endpointUrl, STACK, mode], { execArgv: [] }));
   const kill = (): void => children.forEach((child) => void child.kill("SIGKILL"));
   process.once("exit", kill);
   try {
     await Promise.all(children.map(nextMessage));
-    const name = `${processes}-${tick}-${round}`;
+    const name = `${processes}-${mode}-${round}`;
     let offered = 0;
     for (const warmUp of WARM_UPS) {
       const reports = await assign(children, { entityId: `${warmUp}-${name}`, seconds: pace.warmUpSeconds });
@@ -122,7 +123,7 @@ async function nextMessage(child: ChildProcess): Promise<unknown> {
   }
 }
 
-function row({ processes, tick }: Setting, totals: readonly Total[], seconds: number): readonly string[] {
+function row({ processes, mode }: Setting, totals: readonly Total[], seconds: number): readonly string[] {
   const reports = totals.flatMap((total) => total.reports);
   const sum = (count: (report: WorkerReport) => number): number => reports.reduce((total, report) => total + count(report), 0);
   const grants = grantsOf(reports);
@@ -130,7 +131,7 @@ function row({ processes, tick }: Setting, totals: readonly Total[], seconds: nu
   const latenciesMs = reports.flatMap((report) => report.latenciesMs);
   const asked = grants + sum((report) => report.refusals + report.unavailable);
   return [
-    `${processes} processes, ${tick === "tick" ? "adaptive tick" : "without the tick"}`,
+    `${processes} processes, ${MODES[mode]}`,
     whole(median(totals.map((total) => total.limit))),
     whole(grants / (seconds * totals.length)),
     percent(sum((report) => report.refusals) / asked),

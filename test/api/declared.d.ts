@@ -271,6 +271,16 @@ declare module "declared/zae-limiter/dynamodb" {
   export interface DynamoClient { send(command: never, options?: { abortSignal?: AbortSignal }): Promise<unknown>; destroy?(): void }
   /** One signed call; what the lean transport offers and the SDK's client is wrapped into. */
   export interface DynamoTransport { call(operation: string, input: object, options: { readonly signal: AbortSignal }): Promise<object>; close(): void }
+  export interface ObservedTransport extends DynamoTransport {
+    readonly region: string; readonly endpointUrl: string | undefined;
+    watchServerDate(listener: (date: string | undefined) => void): () => void;                                            // returns what stops it
+  }
+  export interface AwsCredentials { readonly accessKeyId: string; readonly secretAccessKey: string; readonly sessionToken?: string | undefined; readonly expiration?: Date | undefined }
+  export type CredentialProvider = (options?: { readonly forceRefresh?: boolean }) => Promise<AwsCredentials>;
+  export interface LeanTransportOptions {
+    readonly region?: string; readonly endpointUrl?: string; readonly credentials?: AwsCredentials | CredentialProvider; readonly agent?: import("node:http").Agent;
+  }
+  export function leanTransport(options?: LeanTransportOptions): Promise<ObservedTransport>;                                 // ADR 022
   export interface DynamoOptions extends RepositoryOptions {
     readonly stack?: string; readonly region?: string; readonly endpointUrl?: string;
     readonly client?: DynamoClient; readonly transport?: DynamoTransport;

@@ -6,10 +6,12 @@
  */
 import { expectTypeOf } from "vitest";
 import type * as declared from "declared/zae-limiter";
+import type * as declaredDynamo from "declared/zae-limiter/dynamodb";
 import type * as declaredMemory from "declared/zae-limiter/memory";
 import type * as declaredSqlite from "declared/zae-limiter/sqlite";
 import type * as declaredTesting from "declared/zae-limiter/testing";
 import type * as built from "zae-limiter";
+import type * as builtDynamo from "zae-limiter/dynamodb";
 import type * as builtMemory from "zae-limiter/memory";
 import type * as builtSqlite from "zae-limiter/sqlite";
 import type * as builtTesting from "zae-limiter/testing";
@@ -76,6 +78,13 @@ interface Models extends Record<string, readonly [unknown, unknown]> {
   SqliteOptions: [declaredSqlite.SqliteOptions, builtSqlite.SqliteOptions];
   SqliteDatabase: [declaredSqlite.SqliteDatabase, builtSqlite.SqliteDatabase];
   SqliteStatement: [declaredSqlite.SqliteStatement, builtSqlite.SqliteStatement];
+  DynamoClient: [declaredDynamo.DynamoClient, builtDynamo.DynamoClient];
+  DynamoTransport: [declaredDynamo.DynamoTransport, builtDynamo.DynamoTransport];
+  DynamoOptions: [declaredDynamo.DynamoOptions, builtDynamo.DynamoOptions];
+  StackOptions: [declaredDynamo.StackOptions, builtDynamo.StackOptions];
+  ObservedTransport: [declaredDynamo.ObservedTransport, builtDynamo.ObservedTransport];
+  AwsCredentials: [declaredDynamo.AwsCredentials, builtDynamo.AwsCredentials];
+  LeanTransportOptions: [declaredDynamo.LeanTransportOptions, builtDynamo.LeanTransportOptions];
   Fault: [declaredTesting.Fault, builtTesting.Fault];
 }
 
@@ -90,6 +99,8 @@ expectTypeOf<ConstructorParameters<typeof declared.RateLimiter>>().toExtend<Cons
 expectTypeOf<ConstructorParameters<typeof declaredMemory.MemoryRepository>>().toExtend<
   ConstructorParameters<typeof builtMemory.MemoryRepository>
 >();
+expectTypeOf<Parameters<typeof declaredDynamo.DynamoRepository.open>>().toExtend<Parameters<typeof builtDynamo.DynamoRepository.open>>();
+expectTypeOf<builtDynamo.RepositoryBuilder>().toExtend<declaredDynamo.RepositoryBuilder>();
 expectTypeOf<Parameters<typeof declaredSqlite.SqliteRepository.open>>().toExtend<Parameters<typeof builtSqlite.SqliteRepository.open>>();
 
 /** Declared, but the work of a later issue. Take a name out when it is there. */
@@ -101,6 +112,7 @@ type None<Names extends never> = Names;
 export type Surface = [
   None<Different<Named>>,
   None<Broken<typeof declared, typeof built>>,
+  None<Broken<typeof declaredDynamo, typeof builtDynamo>>,
   None<Broken<typeof declaredMemory, typeof builtMemory>>,
   None<Broken<typeof declaredSqlite, typeof builtSqlite>>,
   None<Exclude<Broken<typeof declaredTesting, typeof builtTesting>, NotYet>>,

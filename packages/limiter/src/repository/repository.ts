@@ -100,13 +100,21 @@ export interface BackendCapabilities {
 
 /** Counters since the repository was opened; 0 where a backend has no such thing. */
 export interface RepositoryStatistics {
+  /** Everything that was sent to the store, reads and repetitions included. */
   readonly requests: number;
+  /** Writes to buckets that were applied. */
   readonly writes: number;
+  /** Writes to buckets that found them changed, and were decided anew. Stores bill them like others. */
   readonly failedConditions: number;
+  /** Requests that were sent once more because there was no answer, or a refusal to do any work now. */
   readonly retries: number;
+  /** Writes that carried acquires and ends of leases. */
   readonly batches: number;
+  /** How many of them they carried: divided by `batches`, the size of a batch. */
   readonly batchedOperations: number;
+  /** Calls that were refused without asking the store. */
   readonly refusalsFromMemory: number;
+  /** Shards that were split in two. */
   readonly splits: number;
 }
 

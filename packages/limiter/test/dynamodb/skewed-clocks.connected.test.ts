@@ -1,4 +1,4 @@
-import { beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { Limit } from "zae-limiter";
 import { ManualClock, seededRandom } from "zae-limiter/testing";
 import type { ConfigKey } from "../../src/core/policy.ts";
@@ -6,11 +6,11 @@ import type { ConsumeRequest, Receipt } from "../../src/repository/port.ts";
 import type { StoredConfig } from "../../src/repository/store.ts";
 import { systemClock, systemRandom } from "../../src/repository/system-clock.ts";
 import { Connection } from "../../src/repository/dynamodb/connection.ts";
-import { sdkTransport } from "../../src/repository/dynamodb/sdk-transport.ts";
 import { createTable } from "../../src/repository/dynamodb/table.ts";
 import type { DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
 import { bucketProcess } from "./bucket-process.ts";
-import { describeWithEngine, freshTableName } from "./engine.ts";
+import { freshTableName } from "./engine.ts";
+import { describeWithTransports, openTransport } from "./transports.ts";
 
 const SEEDS = Number(process.env["SEEDS"] ?? 8);
 const STEPS = 80;
@@ -18,15 +18,16 @@ const MOST_SKEW_MS = 3000;
 const limit = Limit.custom({ name: "tps", capacity: 20, refillAmount: 7, refillPeriodSeconds: 1 });
 
 /** Three processes whose clocks differ, drift apart and step back: the simulation's exact oracle needs one clock, this bound does not. */
-describeWithEngine("processes whose clocks differ", (engine) => {
+describeWithTransports("processes whose clocks differ", (engine, name) => {
   let transport: DynamoTransport;
   const tableName = freshTableName();
 
   beforeAll(async () => {
-    ({ transport } = await sdkTransport({ region: "eu-west-1", endpointUrl: engine().endpointUrl }));
+    transport = await openTransport(name, engine());
     const connection = { transport, tableName, clock: systemClock, random: systemRandom, requestTimeoutMs: 5000, maxAttempts: 3 };
     await createTable(new Connection(connection), { stream: false });
   });
+  afterAll(() => transport.close());
 
   it(`get at most the capacity and what the latest clock earned, and time that goes back mints nothing, over ${SEEDS} seeds [W-50]`, async () => {
     let refusals = 0;

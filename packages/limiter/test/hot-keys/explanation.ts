@@ -18,8 +18,8 @@ interface Deed {
 const MOST_ORDERS = 20_000;
 
 /**
- * What cannot be, for a bucket of several shards; undefined when there is a story. Takes and charges are whole there too, over all shards that a
- * write touches; what is given back may come in parts, each to the shard that it belongs to.
+ * What cannot be, for a bucket of several shards; undefined when there is a story. Takes are whole there too, over all shards that a write touches;
+ * what is given back may come in parts, each to the shard that it belongs to, and so may a charge that one shard cannot pay.
  */
 export function unexplainedShards({ before, after }: AppliedWrite, operations: readonly Operation[]): string | undefined {
   const target = new Map(limitNames(after).map((name) => [name, Number(consumedOf(after, name) - consumedOf(before, name)) / 1000]));
@@ -27,9 +27,9 @@ export function unexplainedShards({ before, after }: AppliedWrite, operations: r
   const [takes, ends] = [operations.filter(({ kind }) => kind === "take"), operations.filter(({ kind }) => kind !== "take")];
   const isTold = (rest: Effect): boolean =>
     [...rest].every(([name, amount]) => {
-      const charges = ends.map(({ effect }) => effect.get(name) ?? 0).filter((part) => part > 0);
+      const mayCharge = ends.reduce((sum, { effect }) => sum + Math.max(0, effect.get(name) ?? 0), 0);
       const mayGive = operations.reduce((sum, { kind, effect }) => sum + given(kind, effect.get(name) ?? 0), 0);
-      return sumsOf(charges).some((charged) => amount <= charged && amount >= charged - mayGive);
+      return amount <= mayCharge && amount >= -mayGive;
     });
   const isExplained = (rest: Effect, [first, ...others]: readonly Operation[]): boolean =>
     first === undefined ? isTold(rest) : isExplained(rest, others) || isExplained(less(rest, first.effect), others);
@@ -74,11 +74,6 @@ function deedsOf({ kind, effect }: Operation): readonly Deed[] {
 /** What a take may give back is what it took, when another bucket refused it. */
 function given(kind: Operation["kind"], amount: number): number {
   return kind === "take" ? amount : Math.max(0, -amount);
-}
-
-/** The sums of all choices of some numbers. */
-function sumsOf([first, ...others]: readonly number[]): readonly number[] {
-  return first === undefined ? [0] : sumsOf(others).flatMap((sum) => [sum, sum + first]);
 }
 
 function less(target: Effect, effect: Effect): Effect {

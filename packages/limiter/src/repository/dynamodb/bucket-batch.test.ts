@@ -27,6 +27,7 @@ import { bucketKey } from "./bucket-key.ts";
 import { planWrite, type BucketIntent, type Plan, type PlanRequest } from "./bucket-plan.ts";
 import { LimitFold } from "./limit-fold.ts";
 import { OperationIds } from "./operation-ids.ts";
+import { tickedMs } from "./tick.ts";
 
 const RUNS = Number(process.env["RUNS"] ?? 1000);
 const START_MS = 1_800_000_000_000;
@@ -74,6 +75,29 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
       }),
       { numRuns: RUNS },
     );
+  });
+
+  it("decides by the exact time, and is carried out at the tick before it unless that does not hold what was granted", () => {
+    let ticked = 0;
+    fc.assert(
+      fc.property(situation(), fc.integer({ min: 2, max: 100 }), (drawn, tickMs) => {
+        const image = bucketOf(drawn);
+        const policy = policyOf(drawn.limits, "resource");
+        const intents = drawn.wanted.map((each) => intentOf(each, policy));
+        const request = requestOf({ policy, image: imageOf(itemOf(image)), intents, nowMs: START_MS + drawn.elapsedMs });
+        const { verdicts, write } = planWrite({ ...request, tickMs });
+        expect(verdicts).toEqual(planWrite(request).verdicts);
+        if (write === undefined) return;
+        const tick = tickedMs(request.nowMs, tickMs, image.limits);
+        const written = drawn.wanted.filter((_, index) => verdicts[index] === "written");
+        const atMs = decideBatch(image, written, tick).accepted.includes(false) ? request.nowMs : tick;
+        if (atMs < request.nowMs) ticked += 1;
+        const next = updated(itemOf(image), write.input)!;
+        expectSame(imageOf(next).bucket, oneAfterAnother(image, drawn.wanted, verdicts, atMs), request.nowMs);
+      }),
+      { numRuns: RUNS },
+    );
+    expect(ticked).toBeGreaterThan(RUNS / 10);
   });
 
   it("refuses exactly the acquires that do not fit after those before them", () => {

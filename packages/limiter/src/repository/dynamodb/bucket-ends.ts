@@ -5,7 +5,8 @@ import type { Costs } from "./bucket-batch.ts";
 import type { BucketKey } from "./bucket-key.ts";
 import type { BucketLife } from "./bucket-plan.ts";
 import type { KnownShard } from "./bucket-shards.ts";
-import { distributed, ownersOfClass } from "./shard-tree.ts";
+import { heldMilli } from "./gather.ts";
+import { distributed, ownersOfClass, type ClassPart, type ShardClass } from "./shard-tree.ts";
 import { newHistory, type OperationHistory } from "./unresolved.ts";
 
 /** What one take of a lease took from one shard of a bucket, in millitokens. */
@@ -20,6 +21,8 @@ export interface BucketEnd {
   readonly part: ReceiptPart;
   readonly costs: Costs;
   readonly grants: number;
+  /** Whether a charge is this shard's part of one that it could not pay alone. */
+  readonly mayOwe: boolean;
   readonly history: OperationHistory;
   /** What it became when the shard was found to be split since. */
   successors: readonly BucketEnd[] | undefined;
@@ -32,22 +35,22 @@ export function endsOf(
 ): readonly BucketEnd[] {
   const byShard = new Map<string, BucketEnd>();
   for (const { part, amounts, grants = 0 } of shares) {
-    // A lease that took before a split and after it owes to different classes under one key.
-    const id = `${part.key.text}/${part.life.divisor}`;
+    // A lease that took before a split and after it owes to different classes under one key; before a deletion and after it, to two buckets.
+    const id = `${part.key.text}/${part.life.creation}/${part.life.divisor}`;
     const held = byShard.get(id);
     const costs = addAmounts(held?.costs ?? NO_AMOUNTS, amounts);
-    byShard.set(id, newEnd(held?.part ?? part, costs, (held?.grants ?? 0) + grants));
+    byShard.set(id, newEnd(held?.part ?? part, costs, { grants: (held?.grants ?? 0) + grants }));
   }
   return [...byShard.values()];
 }
 
 /** The end that gives back all of one take. */
 export function reversal(part: ReceiptPart): BucketEnd {
-  return newEnd(part, negated(part.amounts), -part.grants);
+  return newEnd(part, negated(part.amounts), { grants: -part.grants });
 }
 
-/** What an end becomes when its shard was split: what it gives goes to the owners of the class, what it charges stays with the shard. */
-export function dividedEnd({ part, costs, grants }: BucketEnd, shards: readonly KnownShard[]): readonly BucketEnd[] {
+/** What an end becomes that one shard cannot carry out: what it gives goes to the owners of the class, what it charges is paid by all. */
+export function dividedEnd({ part, costs, grants }: BucketEnd, shards: readonly KnownShard[], nowMs: number): readonly BucketEnd[] {
   const taken = { shard: part.key.shard, divisor: part.life.divisor };
   const owners = ownersOfClass(
     taken,
@@ -55,16 +58,59 @@ export function dividedEnd({ part, costs, grants }: BucketEnd, shards: readonly 
   );
   const [given, charged] = [(cost: number) => cost < 0, (cost: number) => cost > 0].map((wanted) => only(costs, wanted));
   const gives = owners.length === 0 ? [] : distributed(given!, taken, owners);
-  const hasKeeper = shards.some(({ image }) => image.shard === taken.shard);
-  const charges = hasKeeper && Object.keys(charged!).length > 0 ? [{ shard: taken.shard, amounts: charged! }] : [];
-  return [...gives, ...charges].map(({ shard, amounts }, index) => {
+  return [...gives, ...paidByAll(charged!, taken.shard, { shards, nowMs })].map(({ shard, amounts }, index) => {
     const { key, image } = shards.find((known) => known.image.shard === shard)!;
-    return newEnd({ ...part, key, life: { ...part.life, divisor: image.divisor } }, amounts, index === 0 ? grants : 0);
+    const owner = { ...part, key, life: { ...part.life, divisor: image.divisor } };
+    return newEnd(owner, amounts, { grants: index === 0 ? grants : 0, mayOwe: true });
   });
 }
 
-function newEnd(part: ReceiptPart, costs: Costs, grants: number): BucketEnd {
-  return { part, costs, grants, history: newHistory(), successors: undefined, done: false };
+/**
+ * Charges, paid with what the shards hold, beginning with the one that they were meant for. What is missing then all of them owe, each its part, so that
+ * all have earned it back at the same moment, as an undivided bucket would.
+ */
+function paidByAll(
+  costs: Costs,
+  first: number,
+  { shards, nowMs }: { readonly shards: readonly KnownShard[]; readonly nowMs: number },
+): readonly ClassPart[] {
+  const isFirst = ({ image }: KnownShard): number => (image.shard === first ? 0 : 1);
+  const payers = shards.toSorted((left, right) => isFirst(left) - isFirst(right));
+  const paid: ClassPart[] = [];
+  const missing: Record<string, number> = { ...costs };
+  for (const { image } of payers) {
+    const amounts: Record<string, number> = {};
+    for (const name of Object.keys(costs)) {
+      const part = Math.min(missing[name]!, Math.max(0, heldMilli(image.bucket, name, nowMs)));
+      missing[name]! -= part;
+      if (part > 0) amounts[name] = part;
+    }
+    paid.push({ shard: image.shard, amounts });
+  }
+  const owed =
+    payers.length === 0
+      ? []
+      : distributed(
+          missing,
+          WHOLE,
+          payers.map(({ image }) => image),
+        );
+  return paid
+    .map(({ shard, amounts }) => ({
+      shard,
+      amounts: addAmounts(amounts, owed.find((part) => part.shard === shard)?.amounts ?? NO_AMOUNTS),
+    }))
+    .filter(({ amounts }) => Object.values(amounts).some((amount) => amount > 0));
+}
+
+const WHOLE: ShardClass = { shard: 0, divisor: 1 };
+
+function newEnd(
+  part: ReceiptPart,
+  costs: Costs,
+  { grants, mayOwe = false }: { readonly grants: number; readonly mayOwe?: boolean },
+): BucketEnd {
+  return { part, costs, grants, mayOwe, history: newHistory(), successors: undefined, done: false };
 }
 
 function only(costs: Costs, wanted: (cost: number) => boolean): Costs {

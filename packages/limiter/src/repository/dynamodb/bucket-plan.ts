@@ -1,4 +1,4 @@
-import { ceilingMilli, fullBucket, storedMilli, type Bucket } from "../../core/bucket.ts";
+import { balanceMilli, ceilingMilli, fullBucket, storedMilli, type Bucket } from "../../core/bucket.ts";
 import { afterRefusal, isUnder, underPolicy } from "../../core/decision.ts";
 import { sameLimits, type Limit } from "../../core/limit.ts";
 import type { Policy } from "../../core/policy.ts";
@@ -22,6 +22,8 @@ export interface BucketIntent extends BatchStep {
   readonly policy: (image: BucketImage | undefined) => MaybePromise<Policy>;
   /** The bucket that a lease took from: what it owes to one that was deleted is owed to nobody. */
   readonly life?: BucketLife | undefined;
+  /** Whether a charge is meant for this shard, also when it cannot pay it; otherwise all shards pay it together. */
+  readonly mayOwe?: boolean | undefined;
   /** Given by a caller that may try again: what has become of it so far. */
   readonly history?: OperationHistory | undefined;
 }
@@ -40,7 +42,7 @@ export interface BucketLife {
   readonly divisor: number;
 }
 
-/** Applied, or refused as of a time; `gone` when there is no bucket to write to, `split` when what goes back belongs to several shards now. */
+/** Applied, or refused as of a time; `gone` when there is no bucket to write to, `split` when it concerns several shards. */
 export type BucketOutcome =
   | { readonly kind: "applied"; readonly image: BucketImage | undefined }
   | { readonly kind: "refused"; readonly atMs: number }
@@ -90,7 +92,7 @@ export function planWrite(request: PlanRequest): Plan {
   const { intents, policy, image, nowMs, asOfMs } = request;
   if (image === undefined) return planCreation(request);
   if (intents[0]!.kind === "adopt") return planAdoption(request, image);
-  const present = intents.filter((intent) => isFor(image, intent, nowMs) && !isDivided(image, intent));
+  const present = intents.filter((intent) => isFor(image, intent, nowMs) && !isDivided(image, intent) && !overdraws(image, intent, nowMs));
   const rewrites = present.some(({ kind }) => kind === "take") && !isUnder(image.bucket, policy);
   const bucket = rewrites ? underPolicy(image.bucket, policyOn(image, policy), nowMs) : image.bucket;
   const { accepted, folds } = decideBatch(bucket, present, asOfMs);
@@ -228,6 +230,15 @@ function isFor({ creation }: BucketImage, intent: BucketIntent, nowMs: number): 
 /** Whether a shard was split since an intent's lease took from it, and something goes back, which is not its alone any more. */
 function isDivided({ divisor }: BucketImage, { life, costs }: BucketIntent): boolean {
   return life !== undefined && life.divisor !== divisor && Object.values(costs).some((cost) => cost < 0);
+}
+
+/** Whether one shard of several cannot pay a charge: while it owed all of it, the others would go on as if nobody did. */
+function overdraws({ bucket, divisor }: BucketImage, { kind, costs, mayOwe }: BucketIntent, nowMs: number): boolean {
+  if (divisor === 1 || kind !== "charge" || mayOwe === true) return false;
+  return bucket.limits.some(({ limit }, index) => {
+    const cost = costs[limit.name] ?? 0;
+    return cost > 0 && balanceMilli(bucket, index, nowMs) < cost;
+  });
 }
 
 function policyOn({ shard, divisor }: BucketImage, policy: Policy): Policy {

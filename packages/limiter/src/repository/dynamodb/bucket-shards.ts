@@ -1,7 +1,7 @@
 import type { Clock } from "../system-clock.ts";
 import { imageOf, type BucketImage } from "./bucket-item.ts";
 import { bucketKey, type BucketKey } from "./bucket-key.ts";
-import type { Asking, BucketImages } from "./images.ts";
+import type { Asking, BucketImages, Remembered } from "./images.ts";
 import type { ItemReader } from "./item-reader.ts";
 
 /** One shard that exists, as far as this process knows. */
@@ -31,6 +31,8 @@ export class BucketShards {
   readonly #images: BucketImages;
   readonly #reader: ItemReader;
   readonly #clock: Clock;
+  /** The keys of further shards, for as long as shard 0 is remembered: making 31 of them took as long as the rest of a call. */
+  readonly #keys = new WeakMap<Remembered, BucketKey[]>();
 
   constructor(options: { readonly images: BucketImages; readonly reader: ItemReader; readonly clock: Clock }) {
     this.#images = options.images;
@@ -47,7 +49,7 @@ export class BucketShards {
     const shards: KnownShard[] = [{ key, image, asOf }];
     if (image.divisor === 1) return { count: 1, shards, isWhole: true, asOf };
     for (let shard = 1; shard < image.divisor; shard += 1) {
-      const sibling = siblingKey(key, shard);
+      const sibling = this.#siblingKey(key, first, shard);
       const held = this.#images.find(sibling.text);
       // What is left of a bucket that was deleted and created again is no part of it.
       if (held?.image !== undefined && held.image.creation === image.creation)
@@ -77,6 +79,12 @@ export class BucketShards {
   /** Notes that a request is sent now. */
   asking(): Asking {
     return this.#images.asking(this.#clock.now());
+  }
+
+  #siblingKey(key: BucketKey, first: Remembered, shard: number): BucketKey {
+    const keys = this.#keys.get(first) ?? [];
+    if (keys.length === 0) this.#keys.set(first, keys);
+    return (keys[shard] ??= siblingKey(key, shard));
   }
 }
 

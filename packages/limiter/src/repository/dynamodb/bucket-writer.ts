@@ -242,9 +242,13 @@ function isSamePolicy(left: Policy, right: Policy): boolean {
   return left === right || (left.source === right.source && sameLimits(left.limits, right.limits));
 }
 
-/** What is left to write of an operation whose give-back may have been applied. */
+/**
+ * What is left to write of an operation whose give-back may have been applied. One that was sent before goes to the same shard again, whatever that
+ * owes then: only there can be told what became of it.
+ */
 function writtenPart({ intent, history }: BucketWork): BucketIntent {
-  return history.onlyCharges ? { ...intent, costs: chargesOf(intent.costs) } : intent;
+  if (history.onlyCharges) return { ...intent, costs: chargesOf(intent.costs), mayOwe: true };
+  return history.unanswered.length > 0 ? { ...intent, mayOwe: true } : intent;
 }
 
 /** Remembers a write whose outcome is open; one without an id leaves no trace, so it stays unknown. */

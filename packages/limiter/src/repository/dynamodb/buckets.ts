@@ -8,7 +8,7 @@
  *             taken from is decided once more, one bucket after another, because two such calls could have refused each other
  */
 import { checkNames, MILLI, type Amounts } from "../../core/amounts.ts";
-import { amountsUnder, fits, isUnder, negated, statusesOf, type LimitStatus } from "../../core/decision.ts";
+import { amountsUnder, isUnder, negated, statusesOf, type LimitStatus } from "../../core/decision.ts";
 import { RateLimiterUnavailable } from "../../core/errors.ts";
 import type { Policy } from "../../core/policy.ts";
 import { settlementOf } from "../../core/settlement.ts";
@@ -30,7 +30,7 @@ import type { Families } from "./families.ts";
 import type { BucketImages } from "./images.ts";
 import type { Refused, ShardTaker } from "./shard-taker.ts";
 import type { Splitter } from "./splitter.ts";
-import { chargeOf, holdsAlone, type Target } from "./target.ts";
+import { chargeOf, serve, type Target } from "./target.ts";
 
 interface DynamoReceipt extends Receipt {
   readonly parts: ReceiptPart[];
@@ -194,12 +194,7 @@ export class DynamoBuckets implements BucketStore {
 
   /** Whether every bucket holds its part, in one shard or in all together, as far as is known. */
   #mayFit(targets: readonly Target[], nowMs: number): boolean {
-    return targets.every((target) => {
-      const { shards, isWhole } = this.#surroundings.shards.known(target.key);
-      const images = shards.map(({ image }) => image);
-      if (images.length > 1 && images.some((image) => holdsAlone(target, image, nowMs))) return true;
-      return (isWhole || images.length === 0) && fits([chargeOf(target, images, nowMs)], nowMs);
-    });
+    return targets.every((target) => serve(target, this.#surroundings.shards.known(target.key), nowMs));
   }
 
   #statuses(targets: readonly Target[], nowMs: number): readonly LimitStatus[] {
@@ -292,19 +287,19 @@ export class DynamoBuckets implements BucketStore {
     if (end.done) return;
     if (end.successors === undefined && !(await this.#written(end))) {
       const { shards } = await this.#surroundings.shards.readAll(siblingKey(end.part.key, 0));
-      end.successors = dividedEnd(end, shards);
+      end.successors = dividedEnd(end, shards, this.#nowMs());
     }
     await allOrFirstError((end.successors ?? []).map((successor) => this.#end(successor)));
     end.done = true;
   }
 
-  /** Whether it could be written to the shard that was taken from: what goes back to one that was split since belongs to several. */
-  async #written({ part, costs, grants, history }: BucketEnd): Promise<boolean> {
+  /** Whether it could be written to the shard that was taken from: what goes back to one that was split since, and what it cannot pay, concerns others. */
+  async #written({ part, costs, grants, mayOwe, history }: BucketEnd): Promise<boolean> {
     const { images, shards, writer } = this.#surroundings;
     const { key, policy, life } = part;
     const kind = Object.values(costs).some((cost) => cost > 0) ? "charge" : "give";
     if (images.find(key.text)?.image === undefined) await shards.read(key);
-    const outcome = await writer.write(key, { kind, costs, grants, policy: () => policy, life, history });
+    const outcome = await writer.write(key, { kind, costs, grants, policy: () => policy, life, mayOwe, history });
     return outcome.kind !== "split";
   }
 

@@ -20,6 +20,7 @@ describe("errors of the client", () => {
 
   it.each([
     ["a time-out", named("TimeoutError")],
+    ["a time-out of a signal", new DOMException("said so", "TimeoutError")],
     ["an internal error", named("InternalServerError", { $metadata: { httpStatusCode: 500 } })],
     ["a bad gateway", named("UnknownError", { $metadata: { httpStatusCode: 502 } })],
     ["a reset connection", named("Error", { code: "ECONNRESET" })],

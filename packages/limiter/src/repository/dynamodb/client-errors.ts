@@ -232,7 +232,7 @@ interface ErrorParts {
 function partsOf(error: unknown): ErrorParts {
   const raw = (typeof error === "object" && error !== null ? error : {}) as {
     readonly name?: string;
-    readonly code?: string;
+    readonly code?: unknown;
     readonly syscall?: string;
     readonly message?: string;
     readonly cause?: { readonly code?: string };
@@ -242,7 +242,8 @@ function partsOf(error: unknown): ErrorParts {
   };
   return {
     name: raw.name ?? "Error",
-    code: raw.code ?? raw.cause?.code ?? "",
+    // Of a DOMException it is a number.
+    code: typeof raw.code === "string" ? raw.code : (raw.cause?.code ?? ""),
     syscall: raw.syscall ?? "",
     status: raw.$metadata?.httpStatusCode ?? 0,
     message: raw.message ?? String(error),

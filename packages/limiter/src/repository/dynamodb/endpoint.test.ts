@@ -30,9 +30,13 @@ describe("DynamoDB's address", () => {
     expect(() => awsAddress(region, {})).toThrow("pass its endpointUrl");
   });
 
-  it.each(["AWS_USE_FIPS_ENDPOINT", "AWS_USE_DUALSTACK_ENDPOINT"])("is not guessed while %s is set", (name) => {
-    expect(() => awsAddress("us-east-1", { [name]: "true" })).toThrow(name);
-    expect(awsAddress("us-east-1", { [name]: "false" })).toBe("https://dynamodb.us-east-1.amazonaws.com");
+  it.each([
+    ["AWS_USE_FIPS_ENDPOINT", "true", "false"],
+    ["AWS_USE_DUALSTACK_ENDPOINT", "True", "false"],
+    ["AWS_ACCOUNT_ID_ENDPOINT_MODE", "required", "preferred"],
+  ])("is not guessed while %s is %s", (name, other, ordinary) => {
+    expect(() => awsAddress("us-east-1", { [name]: other })).toThrow(`because ${name} is set`);
+    expect(awsAddress("us-east-1", { [name]: ordinary })).toBe("https://dynamodb.us-east-1.amazonaws.com");
   });
 
   it("is read from the environment as the SDK reads it", () => {

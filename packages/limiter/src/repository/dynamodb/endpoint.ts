@@ -24,11 +24,13 @@ const DOMAINS: readonly (readonly [prefix: string, domain: string])[] = [
 const ORDINARY_DOMAIN = "amazonaws.com";
 
 /** Settings that ask for other addresses than the ordinary ones. To pass over them would break a promise that somebody made. */
-const OTHER_ADDRESSES = ["AWS_USE_FIPS_ENDPOINT", "AWS_USE_DUALSTACK_ENDPOINT"];
+const OTHER_ADDRESSES = ["AWS_USE_FIPS_ENDPOINT=true", "AWS_USE_DUALSTACK_ENDPOINT=true", "AWS_ACCOUNT_ID_ENDPOINT_MODE=required"];
 
 /** The address of DynamoDB in a region. Regions of partitions that are newer than this library need an `endpointUrl`. */
 export function awsAddress(region: string, environment: NodeJS.ProcessEnv): string {
-  const asked = OTHER_ADDRESSES.find((name) => environment[name]?.toLowerCase() === "true");
+  const asked = OTHER_ADDRESSES.map((setting) => setting.split("=") as [string, string]).find(
+    ([name, value]) => environment[name]?.toLowerCase() === value,
+  )?.[0];
   if (asked !== undefined) throw new ValidationError("endpointUrl", undefined, `must be passed, because ${asked} is set`);
   if (!/^[a-z]{2,}(?:-[a-z]+)+-\d+$/.test(region))
     throw new ValidationError("region", region, "is none whose address is known; pass its endpointUrl");

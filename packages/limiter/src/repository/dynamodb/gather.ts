@@ -62,7 +62,8 @@ export function gather(
   });
 }
 
-function heldMilli(bucket: Bucket, name: string, nowMs: number): number {
+/** What a shard holds of a limit by now, in millitokens; 0 of one that it does not have. */
+export function heldMilli(bucket: Bucket, name: string, nowMs: number): number {
   const index = bucket.limits.findIndex(({ limit }) => limit.name === name);
   return index < 0 ? 0 : balanceMilli(bucket, index, nowMs);
 }

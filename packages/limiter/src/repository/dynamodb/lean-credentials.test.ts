@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { PermissionDenied } from "zae-limiter";
 import { ManualClock } from "zae-limiter/testing";
+import { failureOf } from "./client-errors.ts";
 import { CredentialCache, environmentCredentials, providerOf } from "./lean-credentials.ts";
 import type { AwsCredentials } from "./signature.ts";
 
@@ -17,7 +18,7 @@ describe("credentials that are remembered", () => {
       count += 1;
       return { accessKeyId: `key-${count}`, secretAccessKey: "secret", expiration: new Date(clock.now() + 60 * MINUTE_MS) };
     });
-    return { cache: new CredentialCache(provide, clock), provide };
+    return { cache: new CredentialCache(provide, () => clock.now()), provide };
   }
 
   it("are asked for once, however many wait for them", async () => {
@@ -55,6 +56,18 @@ describe("credentials that are remembered", () => {
     await expect(cache.get()).rejects.toThrow("away");
   });
 
+  it("are asked for again by later callers when a provider has not answered for a minute", async () => {
+    const { cache, provide } = hourly();
+    provide.mockReturnValueOnce(new Promise(() => {}));
+    void cache.get();
+    clock.set(MINUTE_MS - 1);
+    void cache.get();
+    expect(provide).toHaveBeenCalledTimes(1);
+    clock.set(MINUTE_MS);
+    expect(await cache.get()).toMatchObject({ accessKeyId: "key-1" });
+    expect(provide).toHaveBeenCalledTimes(2);
+  });
+
   it("are forgotten when the service takes them for expired, once for all who used them", async () => {
     const { cache, provide } = hourly();
     const first = await cache.get();
@@ -63,6 +76,28 @@ describe("credentials that are remembered", () => {
     cache.reject(first);
     expect(cache.get()).toBe(second);
     expect(provide.mock.calls).toEqual([[{}], [{ forceRefresh: true }]]);
+  });
+});
+
+describe("a provider that fails", () => {
+  it.each([new Error("the vault is sealed"), "sealed", Object.assign(new Error("no role"), { name: "AccessDeniedException" })])(
+    "denies permission, and says what to do: %s",
+    async (thrown) => {
+      const error = await failureFor(thrown);
+      expect(error).toBeInstanceOf(PermissionDenied);
+      expect(error).toMatchObject({ cause: thrown });
+      expect((error as Error).message).toMatch(/^No AWS credentials: .*(sealed|no role)\. Set AWS_ACCESS_KEY_ID .* or pass credentials\.$/);
+    },
+  );
+
+  it.each([
+    Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" }),
+    Object.assign(new Error("too slow"), { name: "TimeoutError" }),
+    Object.assign(new Error("the token service is busy"), { name: "ThrottlingException" }),
+  ])("for a while is no sign that the table got anything, or is busy: $message", async (thrown) => {
+    const error = await failureFor(thrown);
+    expect(failureOf(error)).toEqual({ kind: "unavailable", ambiguous: false, throttled: false, timedOut: false });
+    expect((error as Error).message).toContain(thrown.message);
   });
 });
 
@@ -100,8 +135,14 @@ describe("where credentials come from", () => {
     const losing: NodeJS.ProcessEnv = { ...environment };
     const provide = await providerOf(undefined, { ...place, environment: losing });
     delete losing["AWS_ACCESS_KEY_ID"];
-    const error: unknown = await Promise.resolve(new CredentialCache(provide, new ManualClock(0)).get()).catch((thrown: unknown) => thrown);
+    const error: unknown = await Promise.resolve(new CredentialCache(provide, () => 0).get()).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(PermissionDenied);
     expect((error as Error).message).toContain("Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY");
   });
 });
+
+/** What is heard of a provider that fails. */
+async function failureFor(thrown: unknown): Promise<unknown> {
+  const provide = async (): Promise<AwsCredentials> => Promise.reject(thrown);
+  return Promise.resolve(new CredentialCache(provide, () => 0).get()).catch((error: unknown) => error);
+}

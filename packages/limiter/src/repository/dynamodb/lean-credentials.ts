@@ -1,7 +1,8 @@
-import { PermissionDenied } from "../../core/errors.ts";
-import type { Clock } from "../system-clock.ts";
+import { InfrastructureError, PermissionDenied } from "../../core/errors.ts";
+import { failureOf } from "./client-errors.ts";
+import { unsent } from "./lean-http.ts";
 import { localCredentials } from "./local-engine.ts";
-import { loadSdk, type Sdk } from "./sdk-transport.ts";
+import { settingsFromSdk, type SdkSettings } from "./sdk-settings.ts";
 import type { AwsCredentials } from "./signature.ts";
 
 /** Something that finds credentials; `forceRefresh` asks it to forget what it remembers. */
@@ -13,6 +14,9 @@ const RENEW_BEFORE_MS = 5 * 60_000;
 /** How long after a renewal that failed another one is tried, while the old credentials are still valid. */
 const RENEW_AGAIN_AFTER_MS = 10_000;
 
+/** A renewal that takes longer is not waited for by those who come later: its provider may never answer. */
+const RENEWAL_ABANDONED_AFTER_MS = 60_000;
+
 /**
  * Remembers credentials, and renews them in time. One renewal runs at a time, whoever waits for it.
  *
@@ -21,20 +25,21 @@ const RENEW_AGAIN_AFTER_MS = 10_000;
  */
 export class CredentialCache {
   readonly #provide: CredentialProvider;
-  readonly #clock: Clock;
+  readonly #nowMs: () => number;
   #current: AwsCredentials | undefined;
   #renewing: Promise<AwsCredentials> | undefined;
+  #renewingSinceMs = 0;
   #renewAtMs = 0;
   #wereRejected = false;
 
-  constructor(provide: CredentialProvider, clock: Clock) {
+  constructor(provide: CredentialProvider, nowMs: () => number) {
     this.#provide = provide;
-    this.#clock = clock;
+    this.#nowMs = nowMs;
   }
 
   /** Credentials to sign with; no promise when they are at hand, which is nearly always. */
   get(): AwsCredentials | Promise<AwsCredentials> {
-    const nowMs = this.#clock.now();
+    const nowMs = this.#nowMs();
     if (this.#current === undefined || nowMs >= expiryMs(this.#current)) return this.#renew();
     if (nowMs >= this.#renewAtMs) {
       this.#renewAtMs = nowMs + RENEW_AGAIN_AFTER_MS;
@@ -52,16 +57,31 @@ export class CredentialCache {
   }
 
   async #renew(): Promise<AwsCredentials> {
-    this.#renewing ??= this.#fetch().finally(() => (this.#renewing = undefined));
+    const nowMs = this.#nowMs();
+    if (this.#renewing === undefined || nowMs - this.#renewingSinceMs >= RENEWAL_ABANDONED_AFTER_MS) {
+      const renewing = this.#fetch().finally(() => {
+        if (this.#renewing === renewing) this.#renewing = undefined;
+      });
+      this.#renewing = renewing;
+      this.#renewingSinceMs = nowMs;
+    }
     return this.#renewing;
   }
 
   async #fetch(): Promise<AwsCredentials> {
-    const found = checked(await this.#provide(this.#wereRejected ? { forceRefresh: true } : {}));
+    const found = await this.#find();
     this.#wereRejected = false;
     this.#current = found;
-    this.#renewAtMs = Math.max(expiryMs(found) - RENEW_BEFORE_MS, this.#clock.now() + RENEW_AGAIN_AFTER_MS);
+    this.#renewAtMs = Math.max(expiryMs(found) - RENEW_BEFORE_MS, this.#nowMs() + RENEW_AGAIN_AFTER_MS);
     return found;
+  }
+
+  async #find(): Promise<AwsCredentials> {
+    try {
+      return checked(await this.#provide(this.#wereRejected ? { forceRefresh: true } : {}));
+    } catch (error) {
+      throw explained(error);
+    }
   }
 }
 
@@ -94,28 +114,32 @@ export async function providerOf(
   const atHand = given ?? localCredentials(endpointUrl, environment);
   if (atHand !== undefined) return async () => atHand;
   if (environmentCredentials(environment) !== undefined) return async () => environmentCredentials(environment) ?? NONE;
-  const { config } = new (await sdkForCredentials()).DynamoDBClient({ region });
-  return async (options) => config!.credentials!(options).catch(explained);
+  const { credentials } = await settingsForCredentials(region, endpointUrl);
+  return async (options) => credentials(options);
 }
 
 const NONE: AwsCredentials = { accessKeyId: "", secretAccessKey: "" };
 const ADVICE =
   "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, choose a profile with AWS_PROFILE, give the machine a role, or pass credentials.";
 
-async function sdkForCredentials(): Promise<Sdk> {
+async function settingsForCredentials(region: string, endpointUrl: string | undefined): Promise<SdkSettings> {
   try {
-    return await loadSdk();
+    return await settingsFromSdk({ region, endpointUrl });
   } catch (error) {
+    if (!(error instanceof InfrastructureError)) throw error;
     const message = "There are no AWS credentials in the environment, and the SDK that would look elsewhere is not installed.";
     throw missing(`${message} ${ADVICE} Without the first and the last: npm install @aws-sdk/client-dynamodb.`, { cause: error });
   }
 }
 
-/** The SDK says that it found nothing, but not what to do. */
-function explained(error: unknown): never {
-  throw error instanceof Error && error.name === "CredentialsProviderError"
-    ? missing(`${error.message}. ${ADVICE}`, { cause: error })
-    : error;
+/**
+ * What a provider fails with says what happened to it, not to the table, and not what to do. A provider that cannot answer now sent nothing to the
+ * table, and did not find it busy.
+ */
+function explained(error: unknown): Error {
+  if (error instanceof InfrastructureError) return error;
+  const said = `No AWS credentials: ${error instanceof Error ? error.message : String(error)}`;
+  return failureOf(error).kind === "unavailable" ? unsent(said, error) : missing(`${said}. ${ADVICE}`, { cause: error });
 }
 
 function missing(message: string, options?: ErrorOptions): PermissionDenied {

@@ -1,7 +1,8 @@
+import { spawn } from "node:child_process";
 import { getEventListeners, once } from "node:events";
-import type { ServerResponse } from "node:http";
+import { createServer, type ServerResponse } from "node:http";
 import { createServer as createTcpServer, type AddressInfo, type Server } from "node:net";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { useLeanCalls } from "../../../test/dynamodb/lean-calls.ts";
 import { reply, startScriptedServer } from "../../../test/dynamodb/scripted-server.ts";
 import { failureOf } from "./client-errors.ts";
@@ -136,6 +137,20 @@ describe("connections", () => {
     expect(failureOf(await lean.failure(transport))).toMatchObject({ kind: "unavailable", ambiguous: false });
     expect(lean.server.connections).toBe(128);
   });
+});
+
+it("a process that is done ends, although connections are kept and nobody closed the transport", async () => {
+  // A server that never closes a connection by itself.
+  await lean.serve(await startScriptedServer(createServer({ keepAliveTimeout: 0 })));
+  const script = `
+    import { leanTransport } from "zae-limiter/dynamodb";
+    const transport = await leanTransport({ endpointUrl: process.argv[1], region: "eu-west-1" });
+    await transport.call("UpdateItem", {}, { signal: new AbortController().signal });
+  `;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", script, lean.server.endpointUrl], { stdio: "inherit" });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  expect(await once(child, "exit")).toEqual([0, null]);
+  expect(lean.server.seen).toHaveLength(1);
 });
 
 async function listening(tcp: Server): Promise<string> {

@@ -24,7 +24,8 @@ afterEach(() => {
 
 async function cacheFor(): Promise<CredentialCache> {
   const { environment, clock } = surroundings();
-  return new CredentialCache(await providerOf(undefined, { region: "eu-west-1", endpointUrl: undefined, environment }), clock);
+  const provide = await providerOf(undefined, { region: "eu-west-1", endpointUrl: undefined, environment });
+  return new CredentialCache(provide, () => clock.now());
 }
 
 const surroundings = (): Parameters<typeof openLeanTransport>[1] => ({ environment: process.env, clock: systemClock });
@@ -67,6 +68,23 @@ describe("the SDK's providers", () => {
     vi.stubEnv("AWS_CONFIG_FILE", file);
     const transport = await openLeanTransport({}, surroundings());
     expect(transport.region).toBe("eu-north-1");
+    transport.close();
+  });
+
+  it.each([
+    "use_fips_endpoint = true",
+    "use_dualstack_endpoint = true",
+    "account_id_endpoint_mode = required",
+    "endpoint_url = http://127.0.0.1:1",
+  ])("find %s, which must not be passed over", async (line) => {
+    const file = temporaryFile("config");
+    writeFileSync(file, `[default]\nregion = eu-north-1\naws_access_key_id = key\naws_secret_access_key = secret\n${line}\n`);
+    vi.stubEnv("AWS_CONFIG_FILE", file);
+    const setting = line.split(" ")[0]!;
+    await expect(openLeanTransport({}, surroundings())).rejects.toThrow(`must be passed, because the profile has ${setting}`);
+    await expect(openLeanTransport({ region: "eu-west-1" }, surroundings())).rejects.toThrow(setting);
+    const transport = await openLeanTransport({ endpointUrl: lean.server.endpointUrl }, surroundings());
+    expect(await lean.call(transport)).toEqual({});
     transport.close();
   });
 });

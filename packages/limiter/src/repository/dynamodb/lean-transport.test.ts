@@ -94,6 +94,18 @@ describe("credentials", () => {
     expect(find.mock.calls).toEqual([[{}], [{ forceRefresh: true }]]);
   });
 
+  it("that seem to have expired by a wrong clock are kept once the server's time is known", async () => {
+    const expiration = new Date(lean.clock.now() + 3_600_000);
+    const find = vi.fn(async () => ({ ...CREDENTIALS, expiration }));
+    const transport = await lean.open({ credentials: find });
+    lean.clock.set(lean.clock.now() + 7_200_000);
+    checkTimes(() => -7_200_000, { name: "RequestInTheFuture" });
+    await lean.failure(transport);
+    find.mockClear();
+    for (let count = 0; count < 10; count += 1) expect(await lean.call(transport)).toEqual({});
+    expect(find).not.toHaveBeenCalled();
+  });
+
   it("that take too long are not waited for beyond the call's own time", async () => {
     const transport = await lean.open({ credentials: async () => new Promise(() => {}) });
     const controller = new AbortController();

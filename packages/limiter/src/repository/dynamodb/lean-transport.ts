@@ -8,7 +8,7 @@ import { outputOf } from "./lean-answer.ts";
 import { CredentialCache, providerOf, type CredentialProvider } from "./lean-credentials.ts";
 import { HttpClient, type HttpAnswer } from "./lean-http.ts";
 import { isLoopback } from "./local-engine.ts";
-import { loadSdk } from "./sdk-transport.ts";
+import { settingsFromSdk } from "./sdk-settings.ts";
 import { CONTENT_TYPE, Signer, type AwsCredentials } from "./signature.ts";
 import type { ObservedTransport } from "./transport.ts";
 
@@ -82,7 +82,7 @@ class LeanTransport implements ObservedTransport {
     this.#constantHeaders = ["Host", endpoint.host, "Content-Type", CONTENT_TYPE, "Accept-Encoding", "identity", "User-Agent", USER_AGENT];
     this.#http = new HttpClient(endpoint, agent);
     this.#signer = new Signer({ host: endpoint.host, path: endpoint.path, region });
-    this.#credentials = new CredentialCache(provide, clock);
+    this.#credentials = new CredentialCache(provide, () => this.#nowMs());
     this.#clock = clock;
   }
 
@@ -112,11 +112,16 @@ class LeanTransport implements ObservedTransport {
 
   #headers(credentials: AwsCredentials, operation: string, body: string): string[] {
     const target = `DynamoDB_20120810.${operation}`;
-    const { date, authorization } = this.#signer.sign({ credentials, target, body, nowMs: this.#clock.now() + this.#skewMs });
+    const { date, authorization } = this.#signer.sign({ credentials, target, body, nowMs: this.#nowMs() });
     const headers = [...this.#constantHeaders, "Content-Length", String(Buffer.byteLength(body)), "X-Amz-Target", target];
     headers.push("X-Amz-Date", date, "Authorization", authorization);
     if (credentials.sessionToken) headers.push("X-Amz-Security-Token", credentials.sessionToken);
     return headers;
+  }
+
+  /** The server's time, as far as is known: signatures and credentials expire by it. */
+  #nowMs(): number {
+    return this.#clock.now() + this.#skewMs;
   }
 
   /** What an error says about this side: the next attempt is signed with the server's time, or with other credentials. */
@@ -132,8 +137,9 @@ async function regionOf(region: string | undefined, endpointUrl: string | undefi
   if (named) return named;
   if (isLoopback(endpointUrl)) return LOCAL_REGION;
   try {
-    return await new (await loadSdk()).DynamoDBClient({}).config!.region!();
-  } catch {
+    return await (await settingsFromSdk({ endpointUrl })).region();
+  } catch (error) {
+    if (error instanceof ValidationError) throw error;
     throw new ValidationError("region", region, "is needed: pass it, or set AWS_REGION");
   }
 }

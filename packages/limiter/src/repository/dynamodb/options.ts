@@ -15,7 +15,7 @@ export interface DynamoOptions extends RepositoryOptions {
   readonly endpointUrl?: string;
   /** An SDK client of your own; give it `maxAttempts: 1`. */
   readonly client?: DynamoClient;
-  /** Something else that sends signed calls. */
+  /** Something else that sends signed calls, such as `leanTransport()`; whoever made it closes it. @default the SDK's client */
   readonly transport?: DynamoTransport;
   /** What is created when it is missing. "never" also registers no namespace. @default "table" with an endpointUrl, else "stack" */
   readonly provisioning?: "stack" | "table" | "never";
@@ -25,7 +25,10 @@ export interface DynamoOptions extends RepositoryOptions {
   readonly updateLambda?: boolean;
   /** How many times the time to fill a bucket it is kept without use; 0: for ever. @default 7 */
   readonly bucketTtlMultiplier?: number;
-  /** How old an image of a bucket may be that refuses a call without asking the table. @default 0 */
+  /**
+   * How old what a process knows of a bucket may be to refuse a call without asking the table. Until then a call may be refused that fits by
+   * what another process has just given back; 0 asks before every refusal. @default 1000
+   */
   readonly refusalMemoryMs?: number;
   /** How long one request may take. @default 2000 */
   readonly requestTimeoutMs?: number;
@@ -70,7 +73,7 @@ export function resolveOptions(namespace: string | undefined, options: DynamoOpt
     provisioning: provisioningOf(options, endpointUrl),
     stream: options.stream ?? true,
     bucketTtlMultiplier: ttlMultiplier(options.bucketTtlMultiplier ?? 7),
-    refusalMemoryMs: whole(options.refusalMemoryMs ?? 0, "refusalMemoryMs", { least: 0, most: 60_000 }),
+    refusalMemoryMs: whole(options.refusalMemoryMs ?? 1000, "refusalMemoryMs", { least: 0, most: 60_000 }),
     requestTimeoutMs: whole(options.requestTimeoutMs ?? 2000, "requestTimeoutMs", { least: 1, most: 600_000 }),
     maxAttempts: whole(options.maxAttempts ?? 3, "maxAttempts", { least: 1, most: 100 }),
     maxShards: whole(options.maxShards ?? 32, "maxShards", { least: 1, most: MOST_SHARDS }),

@@ -1,6 +1,5 @@
 import { InfrastructureError } from "../../core/errors.ts";
 import { localCredentials } from "./local-engine.ts";
-import type { AwsCredentials } from "./signature.ts";
 import type { DynamoTransport } from "./transport.ts";
 
 /** The part of the SDK's DynamoDBClient that is used. */
@@ -29,12 +28,9 @@ const MAX_SOCKETS = 128;
 type Command = new (input: object) => object;
 
 /** The SDK's package, as much of it as is used. */
-export type Sdk = Readonly<Record<string, Command>> & { readonly DynamoDBClient: new (configuration: object) => SdkClient };
+type Sdk = Readonly<Record<string, Command>> & { readonly DynamoDBClient: new (configuration: object) => SdkClient };
 interface SdkClient extends DynamoClient {
-  readonly config?: {
-    readonly region?: () => Promise<string>;
-    readonly credentials?: (options?: { readonly forceRefresh?: boolean }) => Promise<AwsCredentials>;
-  };
+  readonly config?: { readonly region?: () => Promise<string> };
   readonly middlewareStack?: { add(middleware: Middleware, options: object): void };
 }
 

@@ -25,7 +25,7 @@ import { TableUnavailable } from "./client-errors.ts";
 import type { Connection } from "./connection.ts";
 import { gather } from "./gather.ts";
 import type { Splitter } from "./splitter.ts";
-import { chargeOf, holdsAlone, type Target } from "./target.ts";
+import { chargeOf, holdsAlone, serve, type Target } from "./target.ts";
 
 /** Refused as of a time. */
 export interface Refused {
@@ -102,18 +102,20 @@ export class ShardTaker {
   async #takeFromShards(target: Target, attempt: Attempt): Promise<readonly ReceiptPart[] | Refused | undefined> {
     if (!attempt.cameHome) await this.#comeHome(target.key);
     attempt.cameHome = true;
-    const isFree = ({ key }: KnownShard): boolean => !attempt.throttled.has(key.text);
-    for (const { key } of this.#holders(target).filter(isFree).slice(0, MAX_TRIES)) {
+    let tries = 0;
+    for (const { key } of this.#holders(target, attempt)) {
       const taken = await this.#takeUnlessThrottled(target, key, attempt);
       if (!("refusedAtMs" in taken)) return taken;
+      if (++tries === MAX_TRIES) break;
     }
     let known = this.#shards.known(target.key);
     if (!known.isWhole || (known.asOf?.order ?? 0) < attempt.begun) known = await this.#shards.readAll(target.key);
     await this.#policies.onAll(target, known.shards);
     const nowMs = this.#nowMs();
-    const free = known.shards.filter(isFree);
-    if (!known.isWhole || known.count === 1 || free.some(({ image }) => holdsAlone(target, image, nowMs))) return undefined;
+    const free = known.shards.filter(({ key }) => !attempt.throttled.has(key.text));
+    if (!known.isWhole || known.count === 1) return undefined;
     if (!fitsTogether(target, known.shards, nowMs)) return { refusedAtMs: nowMs };
+    if (free.some(({ image }) => holdsAlone(target, image, nowMs))) return undefined;
     if (!fitsTogether(target, free, nowMs)) throw [...attempt.throttled.values()][0]!;
     const gathered = await this.#gather(target, free, { nowMs, grants: attempt.grants });
     if (gathered === undefined) await this.#shards.readAll(target.key);
@@ -140,12 +142,18 @@ export class ShardTaker {
     }
   }
 
-  /** The shards that hold it alone, as far as is known, beginning at home. */
-  #holders(target: Target): readonly KnownShard[] {
-    const { count, shards } = this.#shards.known(target.key);
+  /** The shards that hold it alone, as far as is known, beginning at home; looked at only as far as they are asked for. */
+  *#holders(target: Target, { throttled }: Attempt): Generator<KnownShard> {
+    const known = this.#shards.known(target.key);
+    const { count, shards } = known;
     const nowMs = this.#nowMs();
-    const fromHome = ({ image }: KnownShard): number => (image.shard - (this.#residence % count) + count) % count;
-    return shards.filter(({ image }) => holdsAlone(target, image, nowMs)).toSorted((left, right) => fromHome(left) - fromHome(right));
+    if (!serve(target, known, nowMs)) return;
+    const home = Math.max(
+      0,
+      shards.findIndex(({ image }) => image.shard >= this.#residence % count),
+    );
+    for (const shard of [...shards.slice(home), ...shards.slice(0, home)])
+      if (!throttled.has(shard.key.text) && holdsAlone(target, shard.image, nowMs)) yield shard;
   }
 
   /** A shard that has too much to do is left to others for the rest of the call. */

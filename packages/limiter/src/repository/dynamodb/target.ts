@@ -1,12 +1,12 @@
 import type { Amounts } from "../../core/amounts.ts";
-import { isUnder, underPolicy, type Charge } from "../../core/decision.ts";
-import { fullBucket, holds, type Bucket } from "../../core/bucket.ts";
+import { fullBucket, holds, storedMilli, type Bucket } from "../../core/bucket.ts";
+import { fits, isUnder, underPolicy, type Charge } from "../../core/decision.ts";
 import type { Policy } from "../../core/policy.ts";
 import { shardPolicy } from "../../core/shares.ts";
-import type { Costs } from "./bucket-batch.ts";
+import { costsOf, type Costs } from "./bucket-batch.ts";
 import type { BucketImage } from "./bucket-item.ts";
 import type { BucketKey } from "./bucket-key.ts";
-import { costsOf } from "./bucket-batch.ts";
+import type { KnownBucket } from "./bucket-shards.ts";
 
 /** One bucket of a call, and what the call wants of it. */
 export interface Target {
@@ -36,4 +36,19 @@ export function chargeOf(target: Target, images: readonly BucketImage[], nowMs: 
 export function holdsAlone(target: Target, image: BucketImage, nowMs: number): boolean {
   const bucket = bucketUnder(target, image, nowMs);
   return holds(bucket, costsOf(bucket, target.costs), nowMs);
+}
+
+/**
+ * Whether the shards of a bucket serve a call, one of them or all together: a shard that holds it alone may not, while others owe more than
+ * is left. A bucket that does not exist yet is full.
+ */
+export function serve(target: Target, { shards, isWhole }: KnownBucket, nowMs: number): boolean {
+  const images = shards.map(({ image }) => image);
+  const mayDecideAlone = shards.length > 1 && !(isWhole && images.some(owes));
+  if (mayDecideAlone && images.some((image) => holdsAlone(target, image, nowMs))) return true;
+  return (isWhole || shards.length === 0) && fits([chargeOf(target, images, nowMs)], nowMs);
+}
+
+function owes({ bucket }: BucketImage): boolean {
+  return bucket.limits.some((_, index) => storedMilli(bucket, index) < 0);
 }

@@ -3,7 +3,7 @@ import { LeaseExpiredError } from "../../core/errors.ts";
 import { Limit } from "../../core/limit.ts";
 import { RateLimiter } from "../../limiter/rate-limiter.ts";
 import { faultyRepository } from "../faulty-repository.ts";
-import { call, failsWith, left, MODEL, RPM } from "./calls.ts";
+import { call, failsWith, KEY, left, MODEL, RPM } from "./calls.ts";
 import type { Topic } from "./world.ts";
 
 /** A lease ends once, whoever ends it. */
@@ -49,6 +49,21 @@ export const leaseEndsTopic: Topic = (test) => {
     leases[2]!.settle({ rpm: 5 });
     await Promise.all([leases[2]!.commit(), leases[0]!.commit()]);
     assert.deepEqual(await left(world), { rpm: 85 });
+  });
+
+  test("what a lease took from a bucket that was deleted since does not go to the next one", async (world) => {
+    await world.repository.setSystemDefaults([Limit.perDay("rpm", 100)]);
+    for (const end of ["rollback", "settle"] as const) {
+      await world.repository.createEntity(KEY);
+      const lease = await world.limiter.acquire(call({ rpm: 30 }));
+      await world.repository.deleteEntity(KEY);
+      await lease.consume({ rpm: 10 });
+      await (await world.limiter.acquire(call({ rpm: 50 }))).commit();
+      if (end === "settle") lease.settle({ rpm: 0 });
+      await (end === "settle" ? lease.commit() : lease.rollback());
+      assert.deepEqual(await left(world), { rpm: 50 }, end);
+      await world.repository.deleteEntity(KEY);
+    }
   });
 
   test("an ended lease says so, whatever is asked of it, and its disposal does nothing", async (world) => {

@@ -1,0 +1,76 @@
+import { beforeAll, expect, it } from "vitest";
+import { Limit, RateLimiterUnavailable } from "zae-limiter";
+import type { ConfigKey } from "../../src/core/policy.ts";
+import { LARGEST_TICK_MS } from "../../src/repository/dynamodb/tick.ts";
+import type { DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
+import type { StoredConfig } from "../../src/repository/store.ts";
+import type { Clock } from "../../src/repository/system-clock.ts";
+import { bucketProcess, type BucketProcess } from "./bucket-process.ts";
+import { connectToNewTable } from "./connect.ts";
+import { describeWithEngine } from "./engine.ts";
+import { HeldTransport } from "./held-transport.ts";
+import { openTransport } from "./transports.ts";
+
+const ROUNDS = 40;
+
+/** Earns more than is taken, so it is full again with every new millisecond, and every write by a newer time must refill it. */
+const limits = [Limit.custom({ name: "rpm", capacity: 1000, refillAmount: 2000, refillPeriodSeconds: 1 })];
+const config = ({ level }: ConfigKey): StoredConfig => ({ limits: level === "system" ? limits : undefined });
+
+/** Time passes with every request, a millisecond each, and pauses take none: what is counted does not depend on how fast the machine is. */
+class RequestClock implements Clock {
+  nowMs = 1_800_000_000_000;
+
+  now(): number {
+    return this.nowMs;
+  }
+
+  async sleep(): Promise<void> {}
+}
+
+describeWithEngine("processes that share a hot bucket", (engine) => {
+  let direct: DynamoTransport;
+  let tableName: string;
+
+  beforeAll(async () => {
+    ({ tableName } = (await connectToNewTable(engine().endpointUrl)).connection);
+    direct = await openTransport("SDK's", engine());
+  });
+
+  it.each([2, 8])("fail each other's writes much less with a tick than without, and none of them in vain: %i", async (processes) => {
+    const without = await contend(`without-${processes}`, { processes, largestTickMs: 1 });
+    const withTick = await contend(`with-${processes}`, { processes, largestTickMs: LARGEST_TICK_MS });
+    expect(without.failedShare).toBeGreaterThan(0.3);
+    expect(withTick.failedShare).toBeLessThan(without.failedShare / 2);
+    expect(withTick.contended).toBe(0);
+  });
+
+  async function contend(
+    entityId: string,
+    { processes: count, largestTickMs }: { readonly processes: number; readonly largestTickMs: number },
+  ): Promise<{ readonly failedShare: number; readonly contended: number }> {
+    const clock = new RequestClock();
+    const transport = new HeldTransport(direct);
+    transport.before = async () => void (clock.nowMs += 1);
+    const processes = Array.from({ length: count }, (_, seed) =>
+      bucketProcess({ transport, tableName, clock, seed: seed + 1, config, largestTickMs, maxShards: 1 }),
+    );
+    const request = { entityId, charges: [{ resource: "r", amounts: { rpm: 1 } }], override: undefined };
+    let contended = 0;
+    const work = async ({ buckets }: BucketProcess): Promise<void> => {
+      for (let round = 0; round < ROUNDS; round += 1)
+        await buckets.consume(request).catch((error: unknown) => {
+          if (!(error instanceof RateLimiterUnavailable)) throw error;
+          contended += 1;
+        });
+    };
+    await processes[0]!.buckets.consume(request);
+    await Promise.all(processes.map(work));
+    const [writes, failed] = (["writes", "failedConditions"] as const).map((name) =>
+      processes.reduce((sum, { counts }) => sum + counts[name], 0),
+    ) as [number, number];
+    const [bucket] = await processes[0]!.buckets.ofEntity(entityId, "r");
+    expect(bucket!.bucket.balances[2]).toBe((1 + count * ROUNDS - contended) * 1000);
+    return { failedShare: failed / (writes + failed), contended };
+  }
+});
