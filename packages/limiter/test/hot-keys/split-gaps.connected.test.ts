@@ -36,9 +36,11 @@ describeWithEngine("a split in every gap of a story", (engine) => {
     it(`changes nothing when whoever splits ${fate}`, { timeout: 300_000 }, () => everyGap({ fate, ofParent: false, losesReply: false }));
 
   it("changes nothing when the reply to the write before it gets lost", { timeout: 300_000 }, () =>
-    everyGap({ fate: "lives", ofParent: false, losesReply: true }));
+    everyGap({ fate: "lives", ofParent: false, losesReply: true }),
+  );
 
   for (const fate of ["lives", "dies after"] as const)
     it(`changes nothing for the children when whoever splits their parent ${fate}`, { timeout: 300_000 }, () =>
-      everyGap({ fate, ofParent: true, losesReply: false }));
+      everyGap({ fate, ofParent: true, losesReply: false }),
+    );
 });

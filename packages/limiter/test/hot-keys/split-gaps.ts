@@ -188,7 +188,9 @@ class Teller {
     const entityId = ofParent ? PARENT : ENTITY;
     // What is full by a clock that is ahead is divided as what is full by then, so others find it full only then.
     const bucket = world.table.history(entityId).now;
-    const isFull = LIMITS.some(({ name }) => !isLess(bucketValue(bucket, name, world.time.nowMs + skewMs), fraction(capacityOf(bucket, name))));
+    const isFull = LIMITS.some(
+      ({ name }) => !isLess(bucketValue(bucket, name, world.time.nowMs + skewMs), fraction(capacityOf(bucket, name))),
+    );
     const splitter = world.startClient(isFull ? 0 : skewMs);
     startSplit(world, splitter, { entityId, shards });
     await settled();
