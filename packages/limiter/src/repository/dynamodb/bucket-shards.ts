@@ -76,6 +76,11 @@ export class BucketShards {
     return this.#images.find(key.text)?.image;
   }
 
+  /** Notes that a transaction, which tells nothing about it, has changed a shard. */
+  outdate({ text }: BucketKey): void {
+    this.#images.outdate(text);
+  }
+
   /** Notes that a request is sent now. */
   asking(): Asking {
     return this.#images.asking(this.#clock.now());
