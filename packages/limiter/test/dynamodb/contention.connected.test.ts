@@ -60,7 +60,7 @@ describeWithEngine("two processes that share a bucket", (engine) => {
     let contended = 0;
     const work = async ({ buckets }: BucketProcess): Promise<void> => {
       for (let round = 0; round < ACQUIRES; round += 1)
-        await buckets.consume(request).catch((error: unknown) => {
+        await Promise.resolve(buckets.consume(request)).catch((error: unknown) => {
           if (!(error instanceof RateLimiterUnavailable)) throw error;
           contended += 1;
         });

@@ -74,7 +74,7 @@ function take(world: World, client: Client, entityId: string, lease: Lease | und
     else lease.taken = together(lease.taken, effect);
   };
   const failed = (): void => world.perhaps(operation);
-  run(world, client, operation, () => client.process.buckets.consume(request, lease?.receipt), { answered, failed });
+  run(world, client, operation, async () => client.process.buckets.consume(request, lease?.receipt), { answered, failed });
 }
 
 function endOrExtend(world: World, client: Client, lease: Lease): void {

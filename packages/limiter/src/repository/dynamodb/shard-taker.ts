@@ -184,6 +184,7 @@ export class ShardTaker {
     const parts = gather(target, shards, options);
     const { applied } = await this.#connection.transact(parts.map(({ write }) => write));
     if (!applied) return undefined;
+    for (const { shard } of parts) this.#shards.outdate(shard.key);
     return parts.map(({ shard, costs }, index) =>
       partOf(target, shard.key, { image: shard.image, costs, grants: index === 0 ? options.grants : 0 }),
     );
