@@ -228,7 +228,7 @@ describeWithEngine("a batch", (engine) => {
     const process = open({ maxUnderWay: 3 });
     const lease = await take(process, call(10));
     const { started, release } = await gather(process, () =>
-      Promise.allSettled([...[20, 30, 40].map((tpm) => process.buckets.consume(call(tpm))), process.buckets.giveBack(lease)]),
+      Promise.allSettled([...[20, 30, 40].map(async (tpm) => process.buckets.consume(call(tpm))), process.buckets.giveBack(lease)]),
     );
     release();
     const outcomes = await started;
