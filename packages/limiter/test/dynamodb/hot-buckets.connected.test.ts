@@ -202,15 +202,4 @@ describeWithEngine("a hot bucket", (engine) => {
     },
     TIMEOUT_MS,
   );
-
-  it(
-    "is not what one request a second makes, for an hour [W-01, W-02]",
-    async () => {
-      const stage = await load({ processes: 1, perSecond: 1, seconds: 3600 });
-      expect([stage.splits, await shardCount(stage)]).toEqual([0, 1]);
-      // One write each, and nothing else.
-      expect([stage.granted, stage.transport.units]).toEqual([3600, 3600]);
-    },
-    TIMEOUT_MS,
-  );
 });
