@@ -72,7 +72,7 @@ export class BucketShards {
   async read(key: BucketKey): Promise<BucketImage | undefined> {
     const asking = this.asking();
     const item = await this.#reader.get(key.primary);
-    this.#images.remember(key.text, item === undefined ? undefined : imageOf(item), asking);
+    this.#images.remember(key.text, item === undefined ? undefined : imageOf(item, this.#images.find(key.text)?.image), asking);
     return this.#images.find(key.text)?.image;
   }
 

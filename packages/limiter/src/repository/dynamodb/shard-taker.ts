@@ -19,6 +19,7 @@ import type { Costs } from "./bucket-batch.ts";
 import type { ReceiptPart } from "./bucket-ends.ts";
 import type { BucketImage } from "./bucket-item.ts";
 import type { BucketKey } from "./bucket-key.ts";
+import type { BucketLife } from "./bucket-plan.ts";
 import type { BucketShards, KnownShard } from "./bucket-shards.ts";
 import type { BucketWriter } from "./bucket-writer.ts";
 import { TableUnavailable } from "./client-errors.ts";
@@ -172,7 +173,7 @@ export class ShardTaker {
     const policy = (image: BucketImage | undefined): ReturnType<BucketPolicies["on"]> => this.#policies.on(target, key, image);
     const outcome = await this.#writer.write(key, { kind: "take", costs, grants, policy });
     if (outcome.kind !== "applied") return { refusedAtMs: outcome.kind === "refused" ? outcome.atMs : this.#nowMs() };
-    return [partOf(target, key, { image: outcome.image, costs, grants })];
+    return [partOf(target, key, { life: outcome.life, costs, grants })];
   }
 
   /** Undefined when somebody was faster. */
@@ -185,9 +186,10 @@ export class ShardTaker {
     const { applied } = await this.#connection.transact(parts.map(({ write }) => write));
     if (!applied) return undefined;
     for (const { shard } of parts) this.#shards.outdate(shard.key);
-    return parts.map(({ shard, costs }, index) =>
-      partOf(target, shard.key, { image: shard.image, costs, grants: index === 0 ? options.grants : 0 }),
-    );
+    return parts.map(({ shard: { key, image }, costs }, index) => {
+      const life = { creation: image.creation, divisor: image.divisor, expiredBySeconds: image.expiresAtSeconds };
+      return partOf(target, key, { life, costs, grants: index === 0 ? options.grants : 0 });
+    });
   }
 
   #nowMs(): number {
@@ -204,10 +206,9 @@ function fitsTogether(target: Target, shards: readonly KnownShard[], nowMs: numb
 function partOf(
   { policy }: Target,
   key: BucketKey,
-  { image, costs, grants }: { readonly image: BucketImage | undefined; readonly costs: Costs; readonly grants: number },
+  { life, costs, grants }: { readonly life: BucketLife; readonly costs: Costs; readonly grants: number },
 ): ReceiptPart {
   const { entityId, resource } = key;
-  const life = { creation: image?.creation, expiredBySeconds: image?.expiresAtSeconds, divisor: image?.divisor ?? 1 };
   return { key, entityId, resource, amounts: costs, policy, grants, life };
 }
 
