@@ -1,5 +1,5 @@
 import { amountOf, MILLI, type Amounts } from "./amounts.ts";
-import { balanceMilli, fullBucket, holds, waitMs, withLimits, type Bucket } from "./bucket.ts";
+import { balanceMilli, fullBucket, holds, waitMs, withLimits, type Bucket, type BucketLimit } from "./bucket.ts";
 import { sameLimits, type Limit } from "./limit.ts";
 import type { ConfigSource, Policy } from "./policy.ts";
 import { togetherMilli, waitTogetherMs } from "./together.ts";
@@ -95,11 +95,19 @@ export function amountsUnder(policy: Policy, amounts: Amounts): Amounts {
 /** Whether a bucket was last decided with these limits. */
 export function isUnder(bucket: Bucket, policy: Policy): boolean {
   if (bucket.limits === policy.bucketLimits) return true;
-  return sameLimits(
-    bucket.limits.flatMap(({ limit, hidden }) => (hidden ? [] : [limit])),
-    policy.limits,
-  );
+  const compared = COMPARED.get(bucket.limits);
+  if (compared?.limits === policy.limits) return compared.isSame;
+  const shown = bucket.limits.flatMap(({ limit, hidden }) => (hidden ? [] : [limit]));
+  const isSame = sameLimits(shown, policy.limits);
+  COMPARED.set(bucket.limits, { limits: policy.limits, isSame });
+  return isSame;
 }
+
+/**
+ * What the limits of a bucket were last compared with. Stores that read their buckets have other lists than the policy has, and ask several
+ * times for each call: 1 µs each time.
+ */
+const COMPARED = new WeakMap<readonly BucketLimit[], { readonly limits: readonly Limit[]; readonly isSame: boolean }>();
 
 function holdTogether(bucket: Bucket, others: readonly Bucket[], amounts: Amounts, nowMs: number): boolean {
   const shards = [bucket, ...others];

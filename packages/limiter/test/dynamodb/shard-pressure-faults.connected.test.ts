@@ -5,7 +5,7 @@ import { numberOf } from "../../src/repository/dynamodb/attribute-values.ts";
 import { MeteredTransport, type DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
 import { describeWithEngine } from "./engine.ts";
 import { script, type Fault } from "./fault-proxy.ts";
-import { splitsOf, storedMilli, suffering, useShards, type ShardProcess } from "./shard-processes.ts";
+import { splitsOf, storedMilli, useShards, type ShardProcess } from "./shard-processes.ts";
 import { openTransport } from "./transports.ts";
 
 const HOUR_S = 3600;
@@ -15,7 +15,7 @@ const slow = (capacity: number): Limit => Limit.custom({ name: "tpm", capacity, 
 
 describeWithEngine("faults of the original's splits", (engine) => {
   const shards = useShards(engine);
-  const { open, advance, sentBy, items, table } = shards;
+  const { open, advance, sentBy, items, busySecond, table } = shards;
   /** For thousands of calls, of which no proxy need know. */
   let direct: DynamoTransport;
 
@@ -23,17 +23,6 @@ describeWithEngine("faults of the original's splits", (engine) => {
     direct = await openTransport("lean", engine());
   });
   afterAll(() => direct.close());
-
-  /** Others write to one shard of the bucket so often, within a second. */
-  async function busySecond(shard: number, units: number): Promise<void> {
-    const { PK, SK } = (await items())[shard]!;
-    await table.raw("UpdateItem", {
-      Key: { PK, SK },
-      UpdateExpression: "ADD b_wcu_tc :units",
-      ExpressionAttributeValues: { ":units": { N: String(units) } },
-    });
-    advance(1000);
-  }
 
   async function begin(home: number, limit: Limit, options: DynamoOptions = {}): Promise<ShardProcess> {
     const opened = await open(home, options);
@@ -90,7 +79,7 @@ describeWithEngine("faults of the original's splits", (engine) => {
     await repository.createEntity("p");
     await repository.createEntity("e", { parentId: "p", cascade: true });
     await take(limiter, { tpm: 1 });
-    table.proxy.decide = suffering("throttle", "#p#r#0", 2);
+    await busySecond(0, 900, "p");
     await take(limiter, { tpm: 1 });
     await splitsOf({ repository, limiter }, 1);
     await take(limiter, { tpm: 1 });
@@ -191,7 +180,7 @@ describeWithEngine("faults of the original's splits", (engine) => {
   });
 
   it("writes nothing for a refusal that it does not remember either [W-55]", async () => {
-    const { limiter } = await begin(0, Limit.perMinute("rpm", 6));
+    const { limiter } = await begin(0, Limit.perMinute("rpm", 6), { refusalMemoryMs: 0 });
     await take(limiter, { rpm: 5 });
     const sent = await sentBy(async () => {
       for (let refusals = 1; refusals <= 5; refusals += 1) await expect(take(limiter, { rpm: 1 })).rejects.toThrow(RateLimitExceeded);

@@ -24,6 +24,8 @@ export interface ShardProcesses {
   readonly sentBy: (work: () => Promise<unknown>) => Promise<readonly string[]>;
   /** The items of all buckets of an entity, by shard. */
   readonly items: (entityId?: string) => Promise<readonly AttributeMap[]>;
+  /** A second in which others make so many writes to a shard. */
+  readonly busySecond: (shard: number, units: number, entityId?: string) => Promise<void>;
 }
 
 /** Every process has another name, whichever test it is in. */
@@ -38,11 +40,27 @@ export function useShards(engine: () => Engine): ShardProcesses {
   beforeEach(() => {
     nowMs = Date.now();
   });
+  const items: ShardProcesses["items"] = async (entityId = "e") => {
+    const found = (await table.items())
+      .map((item) => ({ item, key: keyText(item) }))
+      .filter(({ key }) => key.includes(`/BUCKET#${entityId}#`));
+    return found.toSorted((left, right) => shardIn(left.key) - shardIn(right.key)).map(({ item }) => item);
+  };
   return {
     table,
     clock,
     advance: (ms) => {
       nowMs += ms;
+    },
+    items,
+    busySecond: async (shard, units, entityId) => {
+      const { PK, SK } = (await items(entityId))[shard]!;
+      await table.raw("UpdateItem", {
+        Key: { PK, SK },
+        UpdateExpression: "ADD b_wcu_tc :units",
+        ExpressionAttributeValues: { ":units": { N: String(units) } },
+      });
+      nowMs += 1000;
     },
     open: async (home = 0, options = {}) => {
       const repository = await table.open("app", { clock, random: residentOf(home), ...options });
@@ -52,12 +70,6 @@ export function useShards(engine: () => Engine): ShardProcesses {
       const before = table.proxy.seen.length;
       await work();
       return table.proxy.seen.slice(before).map(described);
-    },
-    items: async (entityId = "e") => {
-      const found = (await table.items())
-        .map((item) => ({ item, key: keyText(item) }))
-        .filter(({ key }) => key.includes(`/BUCKET#${entityId}#`));
-      return found.toSorted((left, right) => shardIn(left.key) - shardIn(right.key)).map(({ item }) => item);
     },
   };
 }

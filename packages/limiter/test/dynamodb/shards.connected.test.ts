@@ -115,7 +115,7 @@ describeWithEngine("a bucket with shards", (engine) => {
     const clock = new ManualClock(START_MS);
     const opened = await openSplit(clock, 4);
     await opened.repository.createEntity("e");
-    const [spread, exhausted] = [await open(clock, 2), await open(clock, 3)];
+    const [spread, exhausted] = [await open(clock, 2), await open(clock, 3, { refusalMemoryMs: 0 })];
     await take(spread.limiter, { rpm: 1 });
     await take(opened.limiter, { rpm: 58 });
     await expect(take(exhausted.limiter, { rpm: 1 })).rejects.toThrow(RateLimitExceeded);

@@ -64,7 +64,7 @@ export function startTake(
     else lease.taken = together(lease.taken, effect);
   };
   const failed = (): void => world.perhaps(operation);
-  run(world, client, operation, () => client.process.buckets.consume(request, lease?.receipt), { answered, failed });
+  run(world, client, operation, async () => client.process.buckets.consume(request, lease?.receipt), { answered, failed });
 }
 
 /** Settles a lease, or gives it back. What was begun is only finished. */

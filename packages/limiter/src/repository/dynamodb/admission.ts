@@ -1,4 +1,5 @@
 import { RateLimiterUnavailable } from "../../core/errors.ts";
+import type { MaybePromise } from "../port.ts";
 
 /** Acquires that one process keeps under way: at about a kilobyte each, and with what their callers hold, beyond is a leak, not a load. */
 const MAX_UNDER_WAY = 20_000;
@@ -15,12 +16,17 @@ export class Admission {
     this.#most = most;
   }
 
-  /** Does the work of one acquire, unless too many are under way. */
-  async admit<T>(work: () => Promise<T>): Promise<T> {
+  /** Does the work of one acquire, unless too many are under way. One that is answered at once never is. */
+  admit<T>(work: () => MaybePromise<T>): MaybePromise<T> {
     if (this.#underWay >= this.#most) throw overloaded(this.#underWay);
+    const outcome = work();
+    return outcome instanceof Promise ? this.#counted(outcome) : outcome;
+  }
+
+  async #counted<T>(outcome: Promise<T>): Promise<T> {
     this.#underWay += 1;
     try {
-      return await work();
+      return await outcome;
     } finally {
       this.#underWay -= 1;
     }

@@ -16,31 +16,44 @@ export interface AliasFields {
  * return { Key, ConditionExpression: condition, ...alias.fields() };
  */
 export class Aliases {
-  readonly #names = new Map<string, string>();
-  readonly #values: AttributeValue[] = [];
+  readonly #aliasesOfNames = new Map<string, string>();
+  readonly #names: Record<string, string> = {};
+  readonly #aliasesOfValues = new Map<Value, string>();
+  readonly #values: Record<string, AttributeValue> = {};
 
   /** The alias of an attribute; the same attribute has one alias. */
   name(attribute: string): string {
-    const alias = this.#names.get(attribute) ?? `#n${this.#names.size}`;
-    this.#names.set(attribute, alias);
+    const held = this.#aliasesOfNames.get(attribute);
+    if (held !== undefined) return held;
+    const alias = NAMES[this.#aliasesOfNames.size] ?? `#n${this.#aliasesOfNames.size}`;
+    this.#aliasesOfNames.set(attribute, alias);
+    this.#names[alias] = attribute;
     return alias;
   }
 
-  /** The alias of a value. */
+  /** The alias of a value; the same value has one alias, because a client spends microseconds on each. */
   value(value: Value): string {
-    return `:v${this.#values.push(marshal(value)) - 1}`;
+    const held = this.#aliasesOfValues.get(value);
+    if (held !== undefined) return held;
+    const alias = VALUES[this.#aliasesOfValues.size] ?? `:v${this.#aliasesOfValues.size}`;
+    this.#aliasesOfValues.set(value, alias);
+    this.#values[alias] = marshal(value);
+    return alias;
   }
 
   /** What goes into the request beside the expressions. */
   fields(): AliasFields {
     return {
-      ...(this.#names.size > 0 && { ExpressionAttributeNames: Object.fromEntries([...this.#names].map(([name, alias]) => [alias, name])) }),
-      ...(this.#values.length > 0 && {
-        ExpressionAttributeValues: Object.fromEntries(this.#values.map((value, index) => [`:v${index}`, value])),
-      }),
+      ...(this.#aliasesOfNames.size > 0 && { ExpressionAttributeNames: this.#names }),
+      ...(this.#aliasesOfValues.size > 0 && { ExpressionAttributeValues: this.#values }),
     };
   }
 }
+
+/** Aliases that are made once: more than most requests have. */
+const MADE_ALIASES = 64;
+const NAMES = Array.from({ length: MADE_ALIASES }, (_, index) => `#n${index}`);
+const VALUES = Array.from({ length: MADE_ALIASES }, (_, index) => `:v${index}`);
 
 /** The condition that an item exists. */
 export function exists(alias: Aliases): string {

@@ -37,41 +37,78 @@ export interface BucketImage {
 
 /** The attribute of one field of one limit: `b_{limit}_{field}`. A limit's name may hold '_', so the field is what follows the last one. */
 export function limitAttribute(limitName: string, field: LimitField): string {
-  return `b_${limitName}_${field}`;
+  return (ATTRIBUTES.get(limitName) ?? attributesOf(limitName))[field];
 }
 
 /** tk tokens, cp capacity, ra refill amount, rp refill period, tc total consumed, rm remainder, hd hidden, kd kind. */
-export type LimitField = "tk" | "cp" | "ra" | "rp" | "tc" | "rm" | "hd" | "kd";
+const FIELDS = ["tk", "cp", "ra", "rp", "tc", "rm", "hd", "kd"] as const;
+export type LimitField = (typeof FIELDS)[number];
+
+/** The attributes of a limit, by its name: a write needs about ten of them, and texts that are put together anew are slow to look up. */
+const ATTRIBUTES = new Map<string, Readonly<Record<LimitField, string>>>();
+
+/** Names that are remembered before all are forgotten: configurations have a few dozen. */
+const MAX_NAMES = 1000;
+
+function attributesOf(limitName: string): Readonly<Record<LimitField, string>> {
+  if (ATTRIBUTES.size >= MAX_NAMES) ATTRIBUTES.clear();
+  const attributes = Object.fromEntries(FIELDS.map((field) => [field, `b_${limitName}_${field}`])) as Record<LimitField, string>;
+  ATTRIBUTES.set(limitName, attributes);
+  return attributes;
+}
 
 /** The attribute that holds an operation id. */
 export function slotAttribute(slot: number): string {
-  return `o${slot}`;
+  return SLOTS[slot]!;
 }
 
-/** Reads an item. Throws when it holds a limit of a kind that this version does not know: nothing may be written to it then. */
-export function imageOf(item: AttributeMap): BucketImage {
+const SLOTS = Array.from({ length: SLOT_COUNT }, (_, slot) => `o${slot}`);
+
+/**
+ * Reads an item. Throws when it holds a limit of a kind that this version does not know: nothing may be written to it then. An image of the
+ * same version, if one is `known`, spares reading what belongs to the version, and lends the new image its list of limits.
+ */
+export function imageOf(item: AttributeMap, known?: BucketImage): BucketImage {
+  if (known?.creation !== undefined && known.creation === stringOf(item["cr"]) && known.version === numberOf(item["sv"]))
+    return changedImage(known, item);
   const names = limitNamesOf(item);
   const divisor = numberOf(item["shard_count"]) ?? 1;
   const shard = shardOf(item, divisor);
   const limits = names.map((name) => shardLimit(limitOf(item, name), shard, divisor));
-  const balances = names.flatMap((name) => [
-    number(item, limitAttribute(name, "tk")),
-    number(item, limitAttribute(name, "rm")),
-    number(item, limitAttribute(name, "tc")),
-  ]);
   return {
-    bucket: { limits, refilledAtMs: number(item, "rf"), balances },
+    bucket: bucketOf(item, limits),
     shard,
     divisor,
     splitAtMs: numberOf(item["sd"]),
     version: number(item, "sv"),
     writes: number(item, "b_wcu_tc"),
-    slots: Array.from({ length: SLOT_COUNT }, (_, slot) => stringOf(item[slotAttribute(slot)])),
+    slots: SLOTS.map((slot) => stringOf(item[slot])),
     overridden: item["po"] !== undefined,
     creation: stringOf(item["cr"]),
     parentId: stringOf(item["parent_id"]),
-    expiresAtSeconds: item["ttl"] === undefined ? undefined : number(item, "ttl"),
+    expiresAtSeconds: numberOf(item["ttl"]),
   };
+}
+
+/** The image after changes that do not belong to a version. */
+function changedImage(known: BucketImage, item: AttributeMap): BucketImage {
+  return {
+    ...known,
+    bucket: bucketOf(item, known.bucket.limits),
+    writes: number(item, "b_wcu_tc"),
+    slots: SLOTS.map((slot) => stringOf(item[slot])),
+    expiresAtSeconds: numberOf(item["ttl"]),
+  };
+}
+
+function bucketOf(item: AttributeMap, limits: readonly BucketLimit[]): Bucket {
+  const balances: number[] = [];
+  for (const { limit } of limits) {
+    balances.push(number(item, limitAttribute(limit.name, "tk")));
+    balances.push(number(item, limitAttribute(limit.name, "rm")));
+    balances.push(number(item, limitAttribute(limit.name, "tc")));
+  }
+  return { limits, refilledAtMs: number(item, "rf"), balances };
 }
 
 /** The attributes of a bucket's limits and balances, for an item that is put whole. */

@@ -1,4 +1,4 @@
-import type { Value } from "./attribute-values.ts";
+import { marshalItem, type AttributeMap, type Value } from "./attribute-values.ts";
 import type { Family } from "./families.ts";
 import { bucketIndexKeys, bucketKey as primaryKey, type BucketName, type ItemKey } from "./keys.ts";
 
@@ -6,6 +6,8 @@ import { bucketIndexKeys, bucketKey as primaryKey, type BucketName, type ItemKey
 export interface BucketKey extends BucketName {
   readonly namespaceId: string;
   readonly primary: ItemKey & { readonly [attribute: string]: string };
+  /** The same as a request names it. */
+  readonly marshalled: AttributeMap;
   /** The partition key: what processes remember buckets by. */
   readonly text: string;
   readonly family: Family | undefined;
@@ -13,7 +15,7 @@ export interface BucketKey extends BucketName {
 
 export function bucketKey(name: BucketName & { readonly namespaceId: string }, family: Family | undefined): BucketKey {
   const { PK, SK } = primaryKey(name.namespaceId, name);
-  return { ...name, primary: { PK, SK }, text: PK, family };
+  return { ...name, primary: { PK, SK }, marshalled: marshalItem({ PK, SK }), text: PK, family };
 }
 
 /** The attributes of a new item that do not change with its balance. */

@@ -179,7 +179,7 @@ function planUpdate(
   const returned = { ReturnValues: "ALL_NEW", ReturnValuesOnConditionCheckFailure: "ALL_OLD" };
   return {
     operation: "UpdateItem",
-    input: { Key: marshalItem(key.primary), ...updateOf(image, change, nowMs), ...returned },
+    input: { Key: key.marshalled, ...updateOf(image, change, nowMs), ...returned },
     item: undefined,
     mark,
     life: { creation: image.creation, divisor: image.divisor },

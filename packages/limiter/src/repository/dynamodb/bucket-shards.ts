@@ -72,8 +72,13 @@ export class BucketShards {
   async read(key: BucketKey): Promise<BucketImage | undefined> {
     const asking = this.asking();
     const item = await this.#reader.get(key.primary);
-    this.#images.remember(key.text, item === undefined ? undefined : imageOf(item), asking);
+    this.#images.remember(key.text, item === undefined ? undefined : imageOf(item, this.#images.find(key.text)?.image), asking);
     return this.#images.find(key.text)?.image;
+  }
+
+  /** Notes that a transaction, which tells nothing about it, has changed a shard. */
+  outdate({ text }: BucketKey): void {
+    this.#images.outdate(text);
   }
 
   /** Notes that a request is sent now. */

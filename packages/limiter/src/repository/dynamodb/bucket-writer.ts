@@ -155,7 +155,7 @@ export class BucketWriter {
       try {
         const reply = await this.#connection.conditional<{ readonly Attributes?: AttributeMap }>(write.operation, write.input);
         const item = reply.applied ? (reply.output.Attributes ?? write.item) : reply.item;
-        const image = item === undefined ? undefined : imageOf(item);
+        const image = item === undefined ? undefined : imageOf(item, entry.image);
         this.#images.remember(key.text, image, asking);
         this.#count(entry, reply.applied);
         if (image !== undefined) this.#splitter.noteWrite(key, image, asking.ms);

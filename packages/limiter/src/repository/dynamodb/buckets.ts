@@ -13,6 +13,7 @@ import { RateLimiterUnavailable } from "../../core/errors.ts";
 import type { Policy } from "../../core/policy.ts";
 import { settlementOf } from "../../core/settlement.ts";
 import { noLimits } from "../charges.ts";
+import { allThere, whenThere } from "../maybe-promise.ts";
 import type { ConsumeOutcome, ConsumeRequest, MaybePromise, Receipt, ResourceAmounts } from "../port.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import type { Clock } from "../system-clock.ts";
@@ -21,12 +22,13 @@ import type { Costs } from "./bucket-batch.ts";
 import type { BucketCounts } from "./bucket-counts.ts";
 import { dividedEnd, endsOf, reversal, type BucketEnd, type ReceiptPart } from "./bucket-ends.ts";
 import type { BucketImage } from "./bucket-item.ts";
-import { bucketKey, type BucketKey } from "./bucket-key.ts";
+import type { BucketKey } from "./bucket-key.ts";
+import type { BucketKeys } from "./bucket-keys.ts";
 import type { BucketPolicies } from "./bucket-policies.ts";
 import type { BucketQueries } from "./bucket-queries.ts";
 import { siblingKey, type BucketShards } from "./bucket-shards.ts";
 import type { BucketWriter } from "./bucket-writer.ts";
-import type { Families } from "./families.ts";
+import type { Families, Family } from "./families.ts";
 import type { BucketImages } from "./images.ts";
 import type { Refused, ShardTaker } from "./shard-taker.ts";
 import type { Splitter } from "./splitter.ts";
@@ -43,8 +45,18 @@ type Verdict =
   | { readonly granted: true; readonly parts: readonly ReceiptPart[] }
   | { readonly granted: false; readonly refusedAtMs: number; readonly halfTaken: boolean };
 
+/** A call, and what it takes from. */
+interface Call {
+  readonly request: ConsumeRequest;
+  readonly targets: readonly Target[];
+  /** The receipt that it adds to. */
+  readonly extending: Receipt | undefined;
+  /** Its place in the order of requests: what was asked for later was asked for since the call began. */
+  readonly begun: number;
+}
+
 interface Surroundings {
-  readonly namespaceId: string;
+  readonly keys: BucketKeys;
   readonly policies: PolicySource;
   readonly bucketPolicies: BucketPolicies;
   readonly families: Families;
@@ -57,7 +69,7 @@ interface Surroundings {
   readonly clock: Clock;
   /** How old an image may be that refuses a call without asking the table. */
   readonly refusalMemoryMs: number;
-  readonly assertActive: () => Promise<void>;
+  readonly assertActive: () => MaybePromise<void>;
   readonly admission: Admission;
   readonly counts: BucketCounts;
 }
@@ -73,7 +85,7 @@ export class DynamoBuckets implements BucketStore {
     this.#surroundings = surroundings;
   }
 
-  consume(request: ConsumeRequest, extending?: Receipt): Promise<ConsumeOutcome> {
+  consume(request: ConsumeRequest, extending?: Receipt): MaybePromise<ConsumeOutcome> {
     return this.#surroundings.admission.admit(() => this.#consume(request, extending));
   }
 
@@ -103,8 +115,8 @@ export class DynamoBuckets implements BucketStore {
 
   /** Splits a bucket until it has so many shards; answers how many it has. */
   async split(entityId: string, resource: string, shards: number): Promise<number> {
-    const { namespaceId, splitter, families } = this.#surroundings;
-    return splitter.splitInto(bucketKey({ namespaceId, entityId, resource, shard: 0 }, families.known(entityId)), shards);
+    const { splitter, keys } = this.#surroundings;
+    return splitter.splitInto(keys.of(entityId, resource), shards);
   }
 
   async ofEntity(entityId: string, resource: string | undefined): Promise<readonly StoredBucket[]> {
@@ -115,77 +127,87 @@ export class DynamoBuckets implements BucketStore {
     return this.#surroundings.queries.ofResource(resource);
   }
 
-  async #consume(request: ConsumeRequest, extending: Receipt | undefined): Promise<ConsumeOutcome> {
+  #consume(request: ConsumeRequest, extending: Receipt | undefined): MaybePromise<ConsumeOutcome> {
     const { order: begun } = this.#surroundings.shards.asking();
-    const targets = await this.#prepare(request);
-    const grants = extending === undefined ? 1 : 0;
-    for (let round = 1; ; round += 1) {
-      const verdict = await this.#decide(targets, { grants, begun });
-      if (verdict.granted) return this.#grant(request, targets, verdict.parts, extending);
-      const statuses = this.#statuses(targets, verdict.refusedAtMs);
-      const isExceeded = statuses.some(({ exceeded }) => exceeded);
-      if (isExceeded && this.#mayRefuse(targets, begun)) return this.#refuse(targets, { statuses, begun });
-      // Since it was refused, another call of this process has given back, so that it may fit now; or what refused it was the answer to a
-      // write that was under way before it came.
-      if (round === MAX_ROUNDS) throw contended(targets[0]!.key);
-    }
+    return whenThere(this.#prepare(request), (targets) => this.#decide({ request, targets, extending, begun }, 1));
   }
 
-  async #decide(targets: readonly Target[], { grants, begun }: { readonly grants: number; readonly begun: number }): Promise<Verdict> {
-    const refusedAtMs = this.#mayFit(targets, this.#nowMs()) ? undefined : await this.#refusedAtMs(targets, begun);
-    if (refusedAtMs !== undefined) return { granted: false, refusedAtMs, halfTaken: false };
-    const verdict = await this.#takeAll(targets, grants, "together");
-    return !verdict.granted && verdict.halfTaken ? this.#takeAll(targets, grants, "in sequence") : verdict;
+  /** Answers at once when memory alone refuses the call. */
+  #decide(call: Call, round: number): MaybePromise<ConsumeOutcome> {
+    const nowMs = this.#nowMs();
+    if (this.#mayFit(call.targets, nowMs)) return this.#take(call, round);
+    return this.#mayRefuse(call) ? this.#refuse(call, nowMs, round) : this.#decideFromTable(call, round);
+  }
+
+  async #decideFromTable(call: Call, round: number): Promise<ConsumeOutcome> {
+    await this.#readAll(call.targets);
+    const nowMs = this.#nowMs();
+    return this.#mayFit(call.targets, nowMs) ? this.#take(call, round) : this.#refuse(call, nowMs, round);
+  }
+
+  async #take(call: Call, round: number): Promise<ConsumeOutcome> {
+    const { targets, extending } = call;
+    const grants = extending === undefined ? 1 : 0;
+    let verdict = await this.#takeAll(targets, grants, "together");
+    if (!verdict.granted && verdict.halfTaken) verdict = await this.#takeAll(targets, grants, "in sequence");
+    return verdict.granted ? this.#grant(call, verdict.parts) : this.#refuse(call, verdict.refusedAtMs, round);
   }
 
   /** Every bucket that a call takes from: for each resource the entity's, then its parent's. */
-  async #prepare({ entityId, charges, override }: ConsumeRequest): Promise<readonly Target[]> {
+  #prepare(request: ConsumeRequest): MaybePromise<readonly Target[]> {
     const { assertActive, families } = this.#surroundings;
+    const { entityId, override } = request;
+    const active = assertActive();
     const family = families.of(entityId);
-    const own = charges.map(async ({ resource, amounts }) => this.#target(entityId, resource, amounts, override));
-    const [, known, ...owned] = await Promise.all([assertActive(), family, ...own]);
-    const { parentId } = known;
-    const parents = await Promise.all(
-      charges.map(async ({ resource, amounts }) =>
-        parentId === undefined ? undefined : this.#target(parentId, resource, amounts, undefined),
-      ),
-    );
-    return charges.flatMap(({ resource, amounts }, index) => {
-      const target = owned[index];
-      if (target === undefined) throw noLimits(entityId, resource);
-      checkNames(amounts, target.policy.names, "consume");
-      const parent = parents[index];
-      // The family of an entity that this process has not met before came with the same read as its bucket.
-      if (target.key.family === undefined) target.key = { ...target.key, family: known };
-      if (parent === undefined) return [target];
-      const shared = amountsUnder(parent.policy, amounts);
-      return [target, { ...parent, amounts: shared, costs: inMilli(shared) }];
+    const own = allThere(request.charges.map((charge) => this.#target(entityId, charge, override)));
+    return whenThere(allThere([active, family, own]), ([, known, owned]) => this.#withParents(request, known, owned));
+  }
+
+  #withParents(
+    { entityId, charges }: ConsumeRequest,
+    family: Family,
+    owned: readonly (Target | undefined)[],
+  ): MaybePromise<readonly Target[]> {
+    const { parentId } = family;
+    const shared = parentId === undefined ? [] : allThere(charges.map((charge) => this.#target(parentId, charge, undefined)));
+    return whenThere(shared, (parents) => {
+      const targets: Target[] = [];
+      for (const [index, { resource, amounts }] of charges.entries()) {
+        const target = owned[index];
+        if (target === undefined) throw noLimits(entityId, resource);
+        checkNames(amounts, target.policy.names, "consume");
+        // The family of an entity that this process has not met before came with the same read as its bucket.
+        if (target.key.family === undefined) target.key = { ...target.key, family };
+        targets.push(target);
+        const parent = parents[index];
+        if (parent !== undefined) targets.push(onlyKnownLimits(parent));
+      }
+      return targets;
     });
   }
 
-  async #target(entityId: string, resource: string, amounts: Amounts, override: Policy | undefined): Promise<Target | undefined> {
-    const { namespaceId, policies, images, families, shards, bucketPolicies } = this.#surroundings;
-    const key = bucketKey({ namespaceId, entityId, resource, shard: 0 }, families.known(entityId));
+  #target(entityId: string, { resource, amounts }: ResourceAmounts, override: Policy | undefined): MaybePromise<Target | undefined> {
+    const { policies, images, shards, bucketPolicies, keys } = this.#surroundings;
+    const key = keys.of(entityId, resource);
     const cached = override === undefined ? policies.cached(entityId, resource) : { policy: override };
     // A process that has not met this entity reads its bucket together with everything else. One that has, and meets a new bucket, tries to
     // create it: if it exists after all, the failed condition brings it.
-    const unknown = images.find(key.text) === undefined && (cached === undefined || families.known(entityId) === undefined);
-    const [policy] = await Promise.all([
+    const unknown = images.find(key.text) === undefined && (cached === undefined || key.family === undefined);
+    const found = allThere([
       cached === undefined ? policies.resolve(entityId, resource) : cached.policy,
       unknown ? shards.read(key) : undefined,
     ]);
-    if (policy === undefined) return undefined;
-    const target: Target = { key, amounts, costs: inMilli(amounts), policy, override: override !== undefined };
-    target.policy = await bucketPolicies.on(target, key, images.find(key.text)?.image);
-    return target;
+    return whenThere(found, ([policy]) => {
+      if (policy === undefined) return undefined;
+      const target: Target = { key, amounts, costs: inMilli(amounts), policy, override: override !== undefined };
+      return whenThere(bucketPolicies.on(target, key, images.find(key.text)?.image), (current) => {
+        target.policy = current;
+        return target;
+      });
+    });
   }
 
-  #grant(
-    request: ConsumeRequest,
-    targets: readonly Target[],
-    parts: readonly ReceiptPart[],
-    extending: Receipt | undefined,
-  ): ConsumeOutcome {
+  #grant({ request, targets, extending }: Call, parts: readonly ReceiptPart[]): ConsumeOutcome {
     const receipt = (extending ?? { parts: [], ends: undefined }) as DynamoReceipt;
     receipt.parts.push(...parts);
     const limitNames = request.charges.map(({ resource }) => targets.find(({ key }) => key.resource === resource)!.policy.names);
@@ -209,15 +231,8 @@ export class DynamoBuckets implements BucketStore {
     return statusesOf(charges, nowMs);
   }
 
-  /** When the table says so too, where the images are too old to say it; undefined when it fits after all. */
-  async #refusedAtMs(targets: readonly Target[], begun: number): Promise<number | undefined> {
-    if (!this.#mayRefuse(targets, begun)) await this.#readAll(targets);
-    const nowMs = this.#nowMs();
-    return this.#mayFit(targets, nowMs) ? undefined : nowMs;
-  }
-
   /** Whether the images may refuse a call: those that were asked for since it began, and remembered ones while they are fresh. */
-  #mayRefuse(targets: readonly Target[], begun: number): boolean {
+  #mayRefuse({ targets, begun }: Call): boolean {
     const { refusalMemoryMs, clock, shards } = this.#surroundings;
     const askedMs = clock.now();
     return targets.every(({ key }) => {
@@ -228,21 +243,26 @@ export class DynamoBuckets implements BucketStore {
     });
   }
 
-  /** Refuses, and writes limits that have changed: see `afterRefusal`. */
-  async #refuse(
-    targets: readonly Target[],
-    { statuses, begun }: { readonly statuses: readonly LimitStatus[]; readonly begun: number },
-  ): Promise<ConsumeOutcome> {
+  /** Refuses as of a time, and writes limits that have changed (see `afterRefusal`); decides again where the images do not refuse any more. */
+  #refuse(call: Call, refusedAtMs: number, round: number): MaybePromise<ConsumeOutcome> {
     const { shards, counts } = this.#surroundings;
-    if (targets.some(({ key }) => shards.known(key).asOf!.order < begun)) counts.refusalsFromMemory += 1;
-    const changed = targets.flatMap((target) =>
-      this.#surroundings.shards
-        .known(target.key)
-        .shards.filter(({ image }) => !isUnder(image.bucket, target.policy))
-        .map(({ key }) => this.#adopt(target, key)),
-    );
-    await Promise.all(changed);
-    return { granted: false, statuses };
+    const { targets, begun } = call;
+    const statuses = this.#statuses(targets, refusedAtMs);
+    if (!statuses.some(({ exceeded }) => exceeded) || !this.#mayRefuse(call)) {
+      // Since it was refused, another call of this process has given back, so that it may fit now; or what refused it was the answer to a
+      // write that was under way before it came.
+      if (round === MAX_ROUNDS) throw contended(targets[0]!.key);
+      return this.#decide(call, round + 1);
+    }
+    let isFromMemory = false;
+    const adoptions: Promise<void>[] = [];
+    for (const target of targets) {
+      const known = shards.known(target.key);
+      isFromMemory ||= known.asOf!.order < begun;
+      for (const { key, image } of known.shards) if (!isUnder(image.bucket, target.policy)) adoptions.push(this.#adopt(target, key));
+    }
+    if (isFromMemory) counts.refusalsFromMemory += 1;
+    return whenThere(allThere(adoptions), () => ({ granted: false, statuses }));
   }
 
   /** The refusal is decided: that its limits could not be written does not make it unavailability. */
@@ -324,8 +344,16 @@ function isTaken(
   return outcome.status === "fulfilled" && !("refusedAtMs" in outcome.value);
 }
 
+/** A parent's part of a call: a name that it lacks is not charged there. */
+function onlyKnownLimits(parent: Target): Target {
+  const amounts = amountsUnder(parent.policy, parent.amounts);
+  return amounts === parent.amounts ? parent : { ...parent, amounts, costs: inMilli(amounts) };
+}
+
 function inMilli(amounts: Amounts): Costs {
-  return Object.fromEntries(Object.entries(amounts).map(([name, amount]) => [name, amount * MILLI]));
+  const costs: Record<string, number> = {};
+  for (const name in amounts) costs[name] = amounts[name]! * MILLI;
+  return costs;
 }
 
 /** Waits for a write that nobody is told about when the store is away. */

@@ -137,7 +137,7 @@ export class DynamoStore implements Store {
       counts: this.#counts,
       admission: this.#admission,
       ttlMultiplier: this.#ttlMultipliers.get(parts.namespaceId) ?? this.#options.bucketTtlMultiplier,
-      assertActive: async () => guard.assertActive(),
+      assertActive: () => guard.assertActive(),
     });
   }
 

@@ -251,9 +251,12 @@ function renewExpiry(
 function markOperation(builder: ExpressionBuilder, { mark, afterUnresolved }: BucketChange): void {
   if (mark === undefined) return;
   const slot = builder.name(slotAttribute(mark.slot));
-  const asSeen = mark.seenId === undefined ? `attribute_not_exists(${slot})` : `${slot} = ${builder.value(mark.seenId)}`;
-  const older = (): string => `(begins_with(${slot}, ${builder.value(`${mark.writer}.`)}) AND ${slot} < ${builder.value(mark.id)})`;
-  builder.require(afterUnresolved ? asSeen : `(${asSeen} OR ${older()})`);
+  const asSeen = (): string => (mark.seenId === undefined ? `attribute_not_exists(${slot})` : `${slot} = ${builder.value(mark.seenId)}`);
+  const older = (): string => `begins_with(${slot}, ${builder.value(`${mark.writer}.`)}) AND ${slot} < ${builder.value(mark.id)}`;
+  // What the slot holds is an older id of the same writer, as a rule: then that says it all.
+  const isOwn = mark.seenId?.startsWith(`${mark.writer}.`) === true;
+  const either = isOwn ? older : (): string => `(${asSeen()} OR (${older()}))`;
+  builder.require(afterUnresolved ? asSeen() : either());
   builder.set(slotAttribute(mark.slot), mark.id);
 }
 

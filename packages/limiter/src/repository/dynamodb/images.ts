@@ -16,6 +16,9 @@ export interface Asking {
 
 const NEVER_ASKED: Asking = { ms: -Infinity, order: 0 };
 
+/** Before everything that anybody compares it with. */
+const LONG_AGO: Asking = { ms: -Infinity, order: 1 };
+
 /** What a process knows of one bucket. */
 export interface Remembered {
   /** Undefined when the bucket does not exist, as far as this process knows. */
@@ -84,6 +87,11 @@ export class BucketImages {
     entry.image = image;
     entry.asOf = asOf;
     entry.answeredBy = this.#requests;
+  }
+
+  /** Notes that a write changed a bucket without telling what it is now: its image still serves to write with, but says nothing about now. */
+  outdate(key: string): void {
+    this.entry(key).asOf = LONG_AGO;
   }
 
   /** Forgets buckets that may have changed. What is on its way to one still needs its image, of which the table will tell what is wrong. */

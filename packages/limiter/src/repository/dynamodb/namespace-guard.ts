@@ -1,5 +1,6 @@
 import { NamespaceNotFoundError } from "../../core/errors.ts";
 import type { NamespaceInfo } from "../../core/namespace.ts";
+import type { MaybePromise } from "../port.ts";
 import type { Clock } from "../system-clock.ts";
 
 /**
@@ -27,12 +28,12 @@ export class NamespaceGuard {
   }
 
   /** Throws `NamespaceNotFoundError` when the namespace is no longer active. Calls that ask at once share one read. */
-  async assertActive(): Promise<void> {
-    if (this.#clock.now() < this.#untilMs) return;
+  assertActive(): MaybePromise<void> {
+    if (this.#clock.now() < this.#untilMs) return undefined;
     this.#reading ??= this.#ask().finally(() => {
       this.#reading = undefined;
     });
-    await this.#reading;
+    return this.#reading;
   }
 
   /** Looks again at the next call: this process has changed the namespace. */

@@ -1,6 +1,8 @@
+import type { MaybePromise } from "../port.ts";
 import type { PolicySource } from "../store.ts";
 import type { Admission } from "./admission.ts";
 import type { BucketCounts } from "./bucket-counts.ts";
+import { BucketKeys } from "./bucket-keys.ts";
 import { BucketPolicies } from "./bucket-policies.ts";
 import { BucketQueries } from "./bucket-queries.ts";
 import { BucketShards } from "./bucket-shards.ts";
@@ -25,7 +27,7 @@ export interface BucketsOptions {
   readonly families: Families;
   readonly admission: Admission;
   readonly counts: BucketCounts;
-  readonly assertActive: () => Promise<void>;
+  readonly assertActive: () => MaybePromise<void>;
   /** How old an image may be that refuses a call without asking the table. */
   readonly refusalMemoryMs: number;
   readonly ttlMultiplier: number;
@@ -46,5 +48,6 @@ export function openBuckets(options: BucketsOptions): DynamoBuckets {
   const residence = options.residence ?? Math.floor(connection.random() * 2 ** 16);
   const taker = new ShardTaker({ connection, shards, writer, splitter, policies: bucketPolicies, residence });
   const queries = new BucketQueries(connection, namespaceId);
-  return new DynamoBuckets({ ...options, clock, counts, shards, splitter, writer, bucketPolicies, taker, queries });
+  const keys = new BucketKeys(namespaceId, options.families);
+  return new DynamoBuckets({ ...options, keys, clock, counts, shards, splitter, writer, bucketPolicies, taker, queries });
 }

@@ -185,6 +185,7 @@ export class ShardTaker {
     const parts = gather(target, shards, options);
     const { applied } = await this.#connection.transact(parts.map(({ write }) => write));
     if (!applied) return undefined;
+    for (const { shard } of parts) this.#shards.outdate(shard.key);
     return parts.map(({ shard: { key, image }, costs }, index) => {
       const life = { creation: image.creation, divisor: image.divisor, expiredBySeconds: image.expiresAtSeconds };
       return partOf(target, key, { life, costs, grants: index === 0 ? options.grants : 0 });

@@ -83,10 +83,7 @@ export function splitOf({ key, image, nowMs }: SplitRequest): readonly [Transact
     cr: image.creation,
     ...(image.overridden && { po: 1 }),
   });
-  return [
-    { Update: { Key: marshalItem(key.primary), ...builder.build(), ReturnValuesOnConditionCheckFailure: "ALL_OLD" } },
-    { Put: { Item: item } },
-  ];
+  return [{ Update: { Key: key.marshalled, ...builder.build(), ReturnValuesOnConditionCheckFailure: "ALL_OLD" } }, { Put: { Item: item } }];
 }
 
 /** What a split is made from. */
