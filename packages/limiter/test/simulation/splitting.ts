@@ -14,14 +14,14 @@ type ShardStates = Awaited<ReturnType<Repository["getBuckets"]>>;
  * others are not; what must hold then is the simulation of hot keys'.)
  */
 export async function splitAll(world: World, client: Client): Promise<void> {
-  const { splitBucket } = client.repository;
-  if (splitBucket === undefined) return;
+  const { repository } = client;
+  if (repository.splitBucket === undefined) return;
   let shards = 2;
   for (const entityId of ENTITIES)
     for (const resource of RESOURCES) {
       if (world.oracle.bucket(entityId, resource) === undefined) continue;
       shards = shards === 8 ? 2 : 2 * shards;
-      if (!(await isSplit(splitBucket(entityId, resource, { shards })))) continue;
+      if (!(await isSplit(repository.splitBucket(entityId, resource, { shards })))) continue;
       world.say(() => `the bucket of ${entityId} on ${resource} is split into ${shards}`);
       world.count("bucket split");
       await compareShards(world, client);
