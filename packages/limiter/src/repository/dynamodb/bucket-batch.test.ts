@@ -23,7 +23,7 @@ import { Limit } from "../../core/limit.ts";
 import { policyOf, type Policy } from "../../core/policy.ts";
 import { marshalItem, numberOf, type AttributeMap } from "./attribute-values.ts";
 import { decideBatch } from "./bucket-batch.ts";
-import { bucketAttributes, imageOf } from "./bucket-item.ts";
+import { bucketAttributes, changedImage, imageOf } from "./bucket-item.ts";
 import { bucketKey } from "./bucket-key.ts";
 import { planWrite, type BucketIntent, type Plan, type PlanRequest } from "./bucket-plan.ts";
 import { LimitFold } from "./limit-fold.ts";
@@ -46,6 +46,26 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
       { numRuns: RUNS },
     );
     expect(applied).toBeGreaterThan(RUNS / 2);
+  });
+
+  it("is answered with all that is needed to know the bucket afterwards", () => {
+    let changesOnly = 0;
+    fc.assert(
+      fc.property(situation(), (drawn) => {
+        const image = bucketOf(drawn);
+        const policy = policyOf(drawn.limits, "resource");
+        const nowMs = START_MS + drawn.elapsedMs;
+        const intents = drawn.wanted.map((each) => intentOf(each, policy));
+        const { write } = planWrite(requestOf({ policy, image: imageOf(itemOf(image)), intents, nowMs }));
+        const found = drawn.meanwhile.reduce((bucket, event) => after(bucket, event, nowMs), image);
+        const next = write === undefined ? undefined : updated(itemOf(found), write.input);
+        if (next === undefined || write?.changed === undefined) return;
+        changesOnly += 1;
+        expect(changedImage(write.changed, changedBy(write.input as ExpressionInput, next))).toEqual(imageOf(next));
+      }),
+      { numRuns: RUNS },
+    );
+    expect(changesOnly).toBeGreaterThan(RUNS / 10);
   });
 
   it("equals them too when it brings the bucket under other limits", () => {
@@ -213,6 +233,14 @@ function carryOut(options: {
   expectSame(imageOf(next).bucket, oneAfterAnother(start, drawn.wanted, plan.verdicts, nowMs), nowMs);
   expect(numberOf(next["gr"])).toBe(intents.filter(({ kind }, index) => kind === "take" && plan.verdicts[index] === "written").length);
   return "applied";
+}
+
+/** What a reply shows that is asked for the updated attributes only. */
+function changedBy({ UpdateExpression = "", ExpressionAttributeNames = {} }: ExpressionInput, next: AttributeMap): AttributeMap {
+  const aliases = new Set(UpdateExpression.match(/#n\w+/g));
+  return Object.fromEntries(
+    Object.entries(ExpressionAttributeNames).flatMap(([alias, name]) => (aliases.has(alias) && name in next ? [[name, next[name]!]] : [])),
+  );
 }
 
 /** The members that were written, by the core's arithmetic; each acquire must fit where it stands. */

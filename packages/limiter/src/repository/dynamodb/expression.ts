@@ -14,17 +14,26 @@ export class ExpressionBuilder {
   readonly #add: string[] = [];
   readonly #remove: string[] = [];
   readonly #conditions: string[] = [];
+  readonly #changed = new Set<string>();
 
   set(attribute: string, value: Value): void {
+    this.#changed.add(attribute);
     this.#set.push(`${this.name(attribute)}=${this.value(value)}`);
   }
 
   add(attribute: string, amount: number): void {
-    if (amount !== 0) this.#add.push(`${this.name(attribute)} ${this.value(amount)}`);
+    if (amount === 0) return;
+    this.#changed.add(attribute);
+    this.#add.push(`${this.name(attribute)} ${this.value(amount)}`);
   }
 
   remove(attribute: string): void {
     this.#remove.push(this.name(attribute));
+  }
+
+  /** Whether the update writes an attribute, so that a reply with what it wrote shows it. */
+  changes(attribute: string): boolean {
+    return this.#changed.has(attribute);
   }
 
   /** Adds a condition; all of them must hold. */
