@@ -228,12 +228,14 @@ describeWithEngine("a batch", (engine) => {
     const process = open({ maxUnderWay: 3 });
     const lease = await take(process, call(10));
     const { started, release } = await gather(process, () =>
-      Promise.allSettled([...[20, 30, 40].map((tpm) => process.buckets.consume(call(tpm))), process.buckets.giveBack(lease)]),
+      Promise.allSettled([...[20, 30, 40].map(async (tpm) => process.buckets.consume(call(tpm))), process.buckets.giveBack(lease)]),
     );
     release();
     const outcomes = await started;
     expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "rejected", "fulfilled"]);
-    expect((outcomes[2] as PromiseRejectedResult).reason).toBeInstanceOf(RateLimiterUnavailable);
+    const { reason } = outcomes[2] as PromiseRejectedResult;
+    expect(reason).toBeInstanceOf(RateLimiterUnavailable);
+    expect(String(reason)).toContain("overloaded: 3 acquires wait");
     await take(process, call(40));
     expect(await stored()).toMatchObject({ consumed: 1 + 20 + 30 + 40 });
   });

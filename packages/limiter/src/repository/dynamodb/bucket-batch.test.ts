@@ -19,10 +19,11 @@ import { seededRandom } from "../../testing/seeded-random.ts";
 import { amountOf } from "../../core/amounts.ts";
 import { apply, balanceMilli, bucketLimits, consumedMilli, fullBucket, holds, type Bucket } from "../../core/bucket.ts";
 import { underPolicy } from "../../core/decision.ts";
+import { Limit } from "../../core/limit.ts";
 import { policyOf, type Policy } from "../../core/policy.ts";
 import { marshalItem, numberOf, type AttributeMap } from "./attribute-values.ts";
 import { decideBatch } from "./bucket-batch.ts";
-import { bucketAttributes, imageOf } from "./bucket-item.ts";
+import { bucketAttributes, changedImage, imageOf } from "./bucket-item.ts";
 import { bucketKey } from "./bucket-key.ts";
 import { planWrite, type BucketIntent, type Plan, type PlanRequest } from "./bucket-plan.ts";
 import { LimitFold } from "./limit-fold.ts";
@@ -45,6 +46,26 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
       { numRuns: RUNS },
     );
     expect(applied).toBeGreaterThan(RUNS / 2);
+  });
+
+  it("is answered with all that is needed to know the bucket afterwards", () => {
+    let changesOnly = 0;
+    fc.assert(
+      fc.property(situation(), (drawn) => {
+        const image = bucketOf(drawn);
+        const policy = policyOf(drawn.limits, "resource");
+        const nowMs = START_MS + drawn.elapsedMs;
+        const intents = drawn.wanted.map((each) => intentOf(each, policy));
+        const { write } = planWrite(requestOf({ policy, image: imageOf(itemOf(image)), intents, nowMs }));
+        const found = drawn.meanwhile.reduce((bucket, event) => after(bucket, event, nowMs), image);
+        const next = write === undefined ? undefined : updated(itemOf(found), write.input);
+        if (next === undefined || write?.changed === undefined) return;
+        changesOnly += 1;
+        expect(changedImage(write.changed, changedBy(write.input as ExpressionInput, next))).toEqual(imageOf(next));
+      }),
+      { numRuns: RUNS },
+    );
+    expect(changesOnly).toBeGreaterThan(RUNS / 10);
   });
 
   it("equals them too when it brings the bucket under other limits", () => {
@@ -126,6 +147,33 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
   });
 });
 
+/** DynamoDB refuses longer ones. */
+const LONGEST_EXPRESSION = 4096;
+/** See core/limit.ts. */
+const MAX_LIMITS = 32;
+
+describe("the expressions of a batch", () => {
+  const [before, other, raised] = [many("a", 1000), many("b", 1000), many("a", 2000)];
+
+  it.each([
+    { does: "takes from as many limits as there may be", held: before, wanted: before },
+    { does: "changes all of them", held: before, wanted: raised },
+    { does: "replaces all of them", held: before, wanted: other },
+  ])("fit when it $does", ({ held, wanted }) => {
+    const limits = bucketLimits(held);
+    const image = imageOf(itemOf({ limits, refilledAtMs: START_MS, balances: limits.flatMap(() => [500_000, 1, 0]) }));
+    const policy = policyOf(wanted, "resource");
+    const costs = Object.fromEntries(wanted.map(({ name }) => [name, 1000]));
+    const intents = Array.from({ length: 256 }, () => intentOf({ kind: "take", costs }, policy));
+    for (const elapsedMs of [0, 7, 1_000_000, 100_000_000]) {
+      const { write } = planWrite(requestOf({ policy, image, intents, nowMs: START_MS + elapsedMs }));
+      const { UpdateExpression, ConditionExpression } = write!.input as ExpressionInput;
+      expect(UpdateExpression!.length).toBeLessThanOrEqual(LONGEST_EXPRESSION);
+      expect(ConditionExpression!.length).toBeLessThanOrEqual(LONGEST_EXPRESSION);
+    }
+  });
+});
+
 describe("the way of a limit through a batch", () => {
   it("needs what its acquires take after what came before them, not what all of them take together", () => {
     const fold = new LimitFold();
@@ -184,6 +232,14 @@ function carryOut(options: {
   return "applied";
 }
 
+/** What a reply shows that is asked for the updated attributes only. */
+function changedBy({ UpdateExpression = "", ExpressionAttributeNames = {} }: ExpressionInput, next: AttributeMap): AttributeMap {
+  const aliases = new Set(UpdateExpression.match(/#n\d+/g));
+  return Object.fromEntries(
+    Object.entries(ExpressionAttributeNames).flatMap(([alias, name]) => (aliases.has(alias) && name in next ? [[name, next[name]!]] : [])),
+  );
+}
+
 /** The members that were written, by the core's arithmetic; each acquire must fit where it stands. */
 function oneAfterAnother(start: Bucket, wanted: readonly Wanted[], verdicts: Plan["verdicts"], nowMs: number): Bucket {
   return wanted.reduce((bucket, { kind, costs }, index) => {
@@ -235,6 +291,12 @@ function bucketOf({ limits, balances }: Situation): Bucket {
       return [tokens, Math.floor(fraction * period), 0];
     }),
   };
+}
+
+function many(prefix: string, capacity: number): readonly Limit[] {
+  return Array.from({ length: MAX_LIMITS }, (_, index) =>
+    Limit.custom({ name: `${prefix}${index}`, capacity, refillAmount: capacity - 1, refillPeriodSeconds: 60 }),
+  );
 }
 
 function itemOf(bucket: Bucket): AttributeMap {

@@ -90,13 +90,13 @@ export function imageOf(item: AttributeMap, known?: BucketImage): BucketImage {
   };
 }
 
-/** The image after changes that do not belong to a version. */
-function changedImage(known: BucketImage, item: AttributeMap): BucketImage {
+/** The image after changes that do not belong to a version. The item may lack all that a version has, and slots that nobody wrote to. */
+export function changedImage(known: BucketImage, item: AttributeMap): BucketImage {
   return {
     ...known,
     bucket: bucketOf(item, known.bucket.limits),
     writes: number(item, "b_wcu_tc"),
-    slots: SLOTS.map((slot) => stringOf(item[slot])),
+    slots: known.slots.map((held, slot) => stringOf(item[SLOTS[slot]!]) ?? held),
     expiresAtSeconds: numberOf(item["ttl"]),
   };
 }

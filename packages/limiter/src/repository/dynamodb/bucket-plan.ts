@@ -58,6 +58,8 @@ export interface PlannedWrite {
   readonly input: object;
   /** The item of a put, which returns nothing. */
   readonly item: AttributeMap | undefined;
+  /** The image that the write was decided with, when the reply shows only what has changed of it. */
+  readonly changed: BucketImage | undefined;
   readonly mark: OperationMark | undefined;
   /** The shard that it is for, which its condition requires: an image that is seen later may be that of one of its halves. */
   readonly life: ShardLife;
@@ -176,11 +178,12 @@ function planUpdate(
     afterUnresolved: pending !== undefined,
     ttlMultiplier: multiplierOf(request),
   };
-  const returned = { ReturnValues: "ALL_NEW", ReturnValuesOnConditionCheckFailure: "ALL_OLD" };
+  const update = updateOf(image, change, nowMs);
   return {
     operation: "UpdateItem",
-    input: { Key: key.marshalled, ...updateOf(image, change, nowMs), ...returned },
+    input: { Key: key.marshalled, ...update, ReturnValuesOnConditionCheckFailure: "ALL_OLD" },
     item: undefined,
+    changed: update.ReturnValues === "UPDATED_NEW" ? image : undefined,
     mark,
     life: { creation: image.creation, divisor: image.divisor },
   };
@@ -213,7 +216,8 @@ function planCreation(request: PlanRequest): Plan {
   });
   const alias = new Aliases();
   const input = { Item: item, ConditionExpression: absent(alias), ...alias.fields(), ReturnValuesOnConditionCheckFailure: "ALL_OLD" };
-  return { write: { operation: "PutItem", input, item, mark, life: { creation: mark?.id, divisor: 1 } }, verdicts };
+  const life = { creation: mark?.id, divisor: 1 };
+  return { write: { operation: "PutItem", input, item, changed: undefined, mark, life }, verdicts };
 }
 
 /** A full bucket after a batch. What a member gives back to a full limit is cut off, whatever others take afterwards. */

@@ -24,7 +24,7 @@ import type { Member } from "../group-commit.ts";
 import type { AttributeMap } from "./attribute-values.ts";
 import type { Costs } from "./bucket-batch.ts";
 import type { BucketCounts } from "./bucket-counts.ts";
-import { imageOf, type BucketImage } from "./bucket-item.ts";
+import { changedImage, imageOf, type BucketImage } from "./bucket-item.ts";
 import type { BucketKey } from "./bucket-key.ts";
 import {
   planWrite,
@@ -36,7 +36,7 @@ import {
   type ShardLife,
 } from "./bucket-plan.ts";
 import { TableUnavailable } from "./client-errors.ts";
-import type { Connection } from "./connection.ts";
+import type { Conditional, Connection } from "./connection.ts";
 import type { BucketImages, Remembered } from "./images.ts";
 import type { OperationIds } from "./operation-ids.ts";
 import { pause } from "./retry.ts";
@@ -153,9 +153,8 @@ export class BucketWriter {
     for (let attempt = 1; ; attempt += 1) {
       const asking = this.#images.asking(this.#connection.clock.now());
       try {
-        const reply = await this.#connection.conditional<{ readonly Attributes?: AttributeMap }>(write.operation, write.input);
-        const item = reply.applied ? (reply.output.Attributes ?? write.item) : reply.item;
-        const image = item === undefined ? undefined : imageOf(item, entry.image);
+        const reply = await this.#connection.conditional<WriteOutput>(write.operation, write.input);
+        const image = imageAfter(reply, write, entry);
         this.#images.remember(key.text, image, asking);
         this.#count(entry, reply.applied);
         if (image !== undefined) this.#splitter.noteWrite(key, image, asking.ms);
@@ -192,6 +191,17 @@ export class BucketWriter {
   #nowMs(): number {
     return Math.floor(this.#connection.clock.now());
   }
+}
+
+interface WriteOutput {
+  readonly Attributes?: AttributeMap;
+}
+
+/** The bucket as the reply to a write shows it. */
+function imageAfter(reply: Conditional<WriteOutput>, write: PlannedWrite, { image: known }: Remembered): BucketImage | undefined {
+  const item = reply.applied ? (reply.output.Attributes ?? write.item) : reply.item;
+  if (item === undefined) return undefined;
+  return reply.applied && write.changed !== undefined ? changedImage(write.changed, item) : imageOf(item, known);
 }
 
 type Policies = ReadonlyMap<BucketMember, Policy>;

@@ -7,24 +7,33 @@ export interface UpdateExpression extends AliasFields {
   readonly ConditionExpression: string;
 }
 
-/** Collects the clauses of one update. */
+/** Collects the clauses of one update. They are written without the spaces that DynamoDB does not need: an expression must fit 4 KB. */
 export class ExpressionBuilder {
   readonly #aliases = new Aliases();
   readonly #set: string[] = [];
   readonly #add: string[] = [];
   readonly #remove: string[] = [];
   readonly #conditions: string[] = [];
+  readonly #changed = new Set<string>();
 
   set(attribute: string, value: Value): void {
-    this.#set.push(`${this.name(attribute)} = ${this.value(value)}`);
+    this.#changed.add(attribute);
+    this.#set.push(`${this.name(attribute)}=${this.value(value)}`);
   }
 
   add(attribute: string, amount: number): void {
-    if (amount !== 0) this.#add.push(`${this.name(attribute)} ${this.value(amount)}`);
+    if (amount === 0) return;
+    this.#changed.add(attribute);
+    this.#add.push(`${this.name(attribute)} ${this.value(amount)}`);
   }
 
   remove(attribute: string): void {
     this.#remove.push(this.name(attribute));
+  }
+
+  /** Whether the update writes an attribute, so that a reply with what it wrote shows it. */
+  changes(attribute: string): boolean {
+    return this.#changed.has(attribute);
   }
 
   /** Adds a condition; all of them must hold. */
@@ -33,13 +42,13 @@ export class ExpressionBuilder {
   }
 
   requireEqual(attribute: string, value: Value): void {
-    this.require(`${this.name(attribute)} = ${this.value(value)}`);
+    this.require(`${this.name(attribute)}=${this.value(value)}`);
   }
 
   /** Requires `least ≤ attribute ≤ most`, either of which may be absent. */
   requireWithin(attribute: string, { least, most }: { readonly least?: number | undefined; readonly most?: number | undefined }): void {
-    if (least !== undefined) this.require(`${this.name(attribute)} >= ${this.value(least)}`);
-    if (most !== undefined) this.require(`${this.name(attribute)} <= ${this.value(most)}`);
+    if (least !== undefined) this.require(`${this.name(attribute)}>=${this.value(least)}`);
+    if (most !== undefined) this.require(`${this.name(attribute)}<=${this.value(most)}`);
   }
 
   /** The alias of an attribute name. */
@@ -59,5 +68,5 @@ export class ExpressionBuilder {
 }
 
 function clause(keyword: string, parts: readonly string[]): string {
-  return parts.length === 0 ? "" : `${keyword} ${parts.join(", ")}`;
+  return parts.length === 0 ? "" : `${keyword} ${parts.join(",")}`;
 }

@@ -59,8 +59,13 @@ export function isTake(image: BucketImage, change: BucketChange, nowMs: number):
   });
 }
 
+/** An update, and how much of the item its reply must show. */
+export interface BucketUpdate extends UpdateExpression {
+  readonly ReturnValues: "ALL_NEW" | "UPDATED_NEW";
+}
+
 /** The update that carries a change out, given the image that it was decided with. */
-export function updateOf(image: BucketImage, change: BucketChange, nowMs: number): UpdateExpression {
+export function updateOf(image: BucketImage, change: BucketChange, nowMs: number): BucketUpdate {
   const builder = new ExpressionBuilder();
   builder.requireEqual("sv", image.version);
   if (image.creation !== undefined) builder.requireEqual("cr", image.creation);
@@ -70,7 +75,16 @@ export function updateOf(image: BucketImage, change: BucketChange, nowMs: number
   builder.add("b_wcu_tc", change.writeUnits);
   builder.add("gr", change.grants);
   markOperation(builder, change);
-  return builder.build();
+  return { ...builder.build(), ReturnValues: writesAllBalances(builder, image, change) ? "UPDATED_NEW" : "ALL_NEW" };
+}
+
+/**
+ * Whether the image is known after the update from what it wrote alone: every balance, and the stamp that it required as seen. All else
+ * belongs to the version, which it required too, but for the slots of other writers (ADR 023).
+ */
+function writesAllBalances(builder: ExpressionBuilder, { bucket, creation }: BucketImage, { limits }: BucketChange): boolean {
+  if (limits !== bucket.limits || creation === undefined || !builder.changes("rf") || !builder.changes("ttl")) return false;
+  return limits.every(({ limit }) => (["tk", "tc"] as const).every((field) => builder.changes(limitAttribute(limit.name, field))));
 }
 
 /**
@@ -200,8 +214,11 @@ function addLimit(builder: ExpressionBuilder, change: BucketChange, limit: Bucke
   builder.set(limitAttribute(limit.limit.name, "tc"), fold.netMilli);
 }
 
+/** Only what changes: an expression must fit 4 KB, and a policy may hide 32 limits and bring 32 others. */
 function writeParameters(builder: ExpressionBuilder, before: BucketLimit, wanted: BucketLimit): void {
-  for (const [attribute, value] of Object.entries(parameterAttributes(wanted))) builder.set(attribute, value);
+  const held = parameterAttributes(before);
+  for (const [attribute, value] of Object.entries(parameterAttributes(wanted)))
+    if (held[attribute] !== value) builder.set(attribute, value);
   if (before.hidden && !wanted.hidden) builder.remove(limitAttribute(wanted.limit.name, "hd"));
 }
 

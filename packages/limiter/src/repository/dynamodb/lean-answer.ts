@@ -6,9 +6,9 @@ import { unreadable, type HttpAnswer } from "./lean-http.ts";
 export class ServiceError extends Error {
   readonly $metadata: { readonly httpStatusCode: number };
   /** The item as it was, of a failed condition that asked for it. */
-  readonly Item?: object;
-  readonly CancellationReasons?: readonly object[];
-  readonly ThrottlingReasons?: readonly object[];
+  declare readonly Item?: object;
+  declare readonly CancellationReasons?: readonly object[];
+  declare readonly ThrottlingReasons?: readonly object[];
 
   constructor(name: string, message: string, { status, details }: { readonly status: number; readonly details: ErrorDetails }) {
     super(message);

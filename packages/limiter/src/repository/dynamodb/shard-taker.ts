@@ -114,7 +114,7 @@ export class ShardTaker {
     await this.#policies.onAll(target, known.shards);
     const nowMs = this.#nowMs();
     const free = known.shards.filter(({ key }) => !attempt.throttled.has(key.text));
-    if (!known.isWhole || known.count === 1) return undefined;
+    if (!known.isWhole) return undefined;
     if (!fitsTogether(target, known.shards, nowMs)) return { refusedAtMs: nowMs };
     if (free.some(({ image }) => holdsAlone(target, image, nowMs))) return undefined;
     if (!fitsTogether(target, free, nowMs)) throw [...attempt.throttled.values()][0]!;
