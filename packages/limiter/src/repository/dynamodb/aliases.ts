@@ -16,27 +16,26 @@ export interface AliasFields {
  * return { Key, ConditionExpression: condition, ...alias.fields() };
  */
 export class Aliases {
-  readonly #aliasesOfNames = new Map<string, string>();
+  // Lists, because a request has a dozen of each: looking through them is cheaper than to build a map for every write.
+  readonly #attributes: string[] = [];
   readonly #names: Record<string, string> = {};
-  readonly #aliasesOfValues = new Map<Value, string>();
+  readonly #given: Value[] = [];
   readonly #values: Record<string, AttributeValue> = {};
 
   /** The alias of an attribute; the same attribute has one alias. */
   name(attribute: string): string {
-    const held = this.#aliasesOfNames.get(attribute);
-    if (held !== undefined) return held;
-    const alias = NAMES[this.#aliasesOfNames.size] ?? `#n${this.#aliasesOfNames.size}`;
-    this.#aliasesOfNames.set(attribute, alias);
+    const held = this.#attributes.indexOf(attribute);
+    if (held >= 0) return nth(NAMES, held, "#n");
+    const alias = nth(NAMES, this.#attributes.push(attribute) - 1, "#n");
     this.#names[alias] = attribute;
     return alias;
   }
 
   /** The alias of a value; the same value has one alias, because a client spends microseconds on each. */
   value(value: Value): string {
-    const held = this.#aliasesOfValues.get(value);
-    if (held !== undefined) return held;
-    const alias = VALUES[this.#aliasesOfValues.size] ?? `:v${this.#aliasesOfValues.size}`;
-    this.#aliasesOfValues.set(value, alias);
+    const held = this.#given.indexOf(value);
+    if (held >= 0) return nth(VALUES, held, ":v");
+    const alias = nth(VALUES, this.#given.push(value) - 1, ":v");
     this.#values[alias] = marshal(value);
     return alias;
   }
@@ -44,8 +43,8 @@ export class Aliases {
   /** What goes into the request beside the expressions. */
   fields(): AliasFields {
     return {
-      ...(this.#aliasesOfNames.size > 0 && { ExpressionAttributeNames: this.#names }),
-      ...(this.#aliasesOfValues.size > 0 && { ExpressionAttributeValues: this.#values }),
+      ...(this.#attributes.length > 0 && { ExpressionAttributeNames: this.#names }),
+      ...(this.#given.length > 0 && { ExpressionAttributeValues: this.#values }),
     };
   }
 }
@@ -54,6 +53,10 @@ export class Aliases {
 const MADE_ALIASES = 64;
 const NAMES = Array.from({ length: MADE_ALIASES }, (_, index) => `#n${index}`);
 const VALUES = Array.from({ length: MADE_ALIASES }, (_, index) => `:v${index}`);
+
+function nth(made: readonly string[], index: number, prefix: string): string {
+  return made[index] ?? `${prefix}${index}`;
+}
 
 /** The condition that an item exists. */
 export function exists(alias: Aliases): string {

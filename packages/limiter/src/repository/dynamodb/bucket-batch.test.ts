@@ -57,7 +57,7 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
         const intents = drawn.wanted.map((each) => intentOf(each, policy));
         const { write } = planWrite(requestOf({ policy, image: imageOf(itemOf(image)), intents, nowMs }));
         const found = drawn.meanwhile.reduce((bucket, event) => after(bucket, event, nowMs), image);
-        const next = write === undefined ? undefined : updated(itemOf(found), write.input as ExpressionInput);
+        const next = write === undefined ? undefined : updated(itemOf(found), write.input);
         if (next === undefined || write?.changed === undefined) return;
         changesOnly += 1;
         expect(changedImage(write.changed, changedBy(write.input as ExpressionInput, next))).toEqual(imageOf(next));
