@@ -233,7 +233,9 @@ describeWithEngine("a batch", (engine) => {
     release();
     const outcomes = await started;
     expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "rejected", "fulfilled"]);
-    expect((outcomes[2] as PromiseRejectedResult).reason).toBeInstanceOf(RateLimiterUnavailable);
+    const { reason } = outcomes[2] as PromiseRejectedResult;
+    expect(reason).toBeInstanceOf(RateLimiterUnavailable);
+    expect(String(reason)).toContain("overloaded: 3 acquires wait");
     await take(process, call(40));
     expect(await stored()).toMatchObject({ consumed: 1 + 20 + 30 + 40 });
   });

@@ -17,12 +17,12 @@ export function updated(item: AttributeMap, input: ExpressionInput): AttributeMa
   if (input.ConditionExpression !== undefined && !new Condition(item, input).holds()) return undefined;
   const next: Record<string, AttributeValue> = { ...item };
   for (const [, keyword = "", body = ""] of (input.UpdateExpression ?? "").matchAll(/\b(SET|ADD|REMOVE) (.*?)(?= (?:SET|ADD|REMOVE) |$)/g))
-    for (const part of body.split(", ")) change(next, keyword, part, input);
+    for (const part of body.split(",")) change(next, keyword, part, input);
   return next;
 }
 
 function change(item: Record<string, AttributeValue>, keyword: string, part: string, input: ExpressionInput): void {
-  const [name = "", value = ""] = part.split(keyword === "SET" ? " = " : " ");
+  const [name = "", value = ""] = part.split(keyword === "SET" ? "=" : " ");
   const attribute = nameOf(name, input);
   if (keyword === "REMOVE") delete item[attribute];
   else if (keyword === "SET") item[attribute] = valueOf(value, input);

@@ -12,30 +12,33 @@ export class HeldTransport implements DynamoTransport {
   readonly #inner: DynamoTransport;
   /** What happens before each call goes on. */
   before: (operation: string) => Promise<void> = async () => {};
-  #next: { readonly operation: string; readonly arrive: () => void; readonly go: Promise<void> } | undefined;
+  #next: { readonly operation: string; readonly what: "call" | "answer"; readonly pass: () => Promise<void> } | undefined;
 
   constructor(inner: DynamoTransport) {
     this.#inner = inner;
   }
 
-  /** Holds the next call of an operation, and only that. */
-  hold(operation: string): HeldCall {
+  /** Holds the next call of an operation, and only that; or its answer, until it is old. */
+  hold(operation: string, what: "call" | "answer" = "call"): HeldCall {
     let [arrive, release] = [(): void => {}, (): void => {}];
     const arrived = new Promise<void>((resolve) => (arrive = resolve));
     const go = new Promise<void>((resolve) => (release = resolve));
-    this.#next = { operation, arrive, go };
+    const pass = async (): Promise<void> => {
+      arrive();
+      await go;
+    };
+    this.#next = { operation, what, pass };
     return { arrived, release: () => release() };
   }
 
   async call(operation: string, input: object, options: { readonly signal: AbortSignal }): Promise<object> {
-    const held = this.#next;
-    if (held?.operation === operation) {
-      this.#next = undefined;
-      held.arrive();
-      await held.go;
-    }
+    const held = this.#next?.operation === operation ? this.#next : undefined;
+    if (held !== undefined) this.#next = undefined;
+    if (held?.what === "call") await held.pass();
     await this.before(operation);
-    return this.#inner.call(operation, input, options);
+    const answer = await this.#inner.call(operation, input, options);
+    if (held?.what === "answer") await held.pass();
+    return answer;
   }
 
   close(): void {

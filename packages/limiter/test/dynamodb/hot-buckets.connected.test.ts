@@ -153,14 +153,14 @@ describeWithEngine("a hot bucket", (engine) => {
   it(
     "of 3000 writes a second settles at 8 shards or fewer, is throttled no more, and a lone client finds every token that is left",
     async () => {
-      const stage = await load({ processes: 60, perSecond: 3000, seconds: 5 });
+      const stage = await load({ processes: 60, perSecond: 3000, seconds: 4 });
       // 3000 writes need 4 shards, at 750 a second each; failed conditions and homes that are not spread evenly may make one of them hot.
       expect([4, 8]).toContain(await shardCount(stage));
       expect(stage.throttled[0]).toBeGreaterThan(0);
-      expect(stage.throttled.slice(3)).toEqual([0, 0]);
+      expect(stage.throttled.slice(3)).toEqual([0]);
       // A call that found nobody to take it was not charged. They are few, and all before the bucket had its shards.
       expect(stage.unavailable).toBeLessThan(stage.granted / 20);
-      expect(stage.granted + stage.unavailable).toBe(15_000);
+      expect(stage.granted + stage.unavailable).toBe(12_000);
       expect(stage.granted + (await stage.takenByLoneClient())).toBe(PLENTY.capacity);
       // No shard was left behind with tokens that nobody comes for.
       for (const { bucket } of await stage.shards()) expect(bucket.balances[0]).toBeLessThan(1000);
@@ -171,7 +171,7 @@ describeWithEngine("a hot bucket", (engine) => {
   it(
     "is split by the rate of its writes before it is throttled, once",
     async () => {
-      const stage = await load({ processes: 45, perSecond: 900, seconds: 4 });
+      const stage = await load({ processes: 45, perSecond: 900, seconds: 3 });
       expect(stage.transport.throttled).toBe(0);
       expect(stage.unavailable).toBe(0);
       expect([stage.splits, (await stage.shards()).map(({ shardCount: divisor }) => divisor)]).toEqual([1, [2, 2]]);
@@ -186,9 +186,9 @@ describeWithEngine("a hot bucket", (engine) => {
   ])(
     "stays one, %s",
     async (_, options) => {
-      const stage = await load({ processes: 45, perSecond: 900, seconds: 2.5, ...options });
+      const stage = await load({ processes: 45, perSecond: 900, seconds: 1.5, ...options });
       expect([stage.splits, await shardCount(stage)]).toEqual([0, 1]);
-      expect(stage.granted).toBe(2250);
+      expect(stage.granted).toBe(1350);
     },
     TIMEOUT_MS,
   );
@@ -199,17 +199,6 @@ describeWithEngine("a hot bucket", (engine) => {
       const stage = await load({ processes: 6, perSecond: 300, seconds: 5, tableUnitsPerSecond: 100 });
       expect(stage.transport.throttled).toBeGreaterThan(500);
       expect([stage.splits, await shardCount(stage)]).toEqual([0, 1]);
-    },
-    TIMEOUT_MS,
-  );
-
-  it(
-    "is not what one request a second makes, for an hour [W-01, W-02]",
-    async () => {
-      const stage = await load({ processes: 1, perSecond: 1, seconds: 3600 });
-      expect([stage.splits, await shardCount(stage)]).toEqual([0, 1]);
-      // One write each, and nothing else.
-      expect([stage.granted, stage.transport.units]).toEqual([3600, 3600]);
     },
     TIMEOUT_MS,
   );

@@ -20,10 +20,16 @@ const NAMESPACE_ID = "ns123456789";
 const RESOURCE = "gpt-4";
 const CAPACITY = 960;
 
-/** Notes every request, in order. */
+/** Pauses take no time. */
+class SleeplessClock extends ManualClock {
+  override async sleep(): Promise<void> {}
+}
+
+/** Notes every request, in order, and throttles the writes to one item. */
 class Recorder implements DynamoTransport {
   readonly #inner: DynamoTransport;
   operations: string[] = [];
+  throttled: string | undefined;
 
   constructor(inner: DynamoTransport) {
     this.#inner = inner;
@@ -31,6 +37,8 @@ class Recorder implements DynamoTransport {
 
   async call(operation: string, input: object, options: { readonly signal: AbortSignal }): Promise<object> {
     this.operations.push(operation);
+    const { Key } = input as { readonly Key?: { readonly PK: { readonly S: string } } };
+    if (Key !== undefined && Key.PK.S === this.throttled) throw Object.assign(new Error("Too fast."), { name: "ThrottlingException" });
     return this.#inner.call(operation, input, options);
   }
 
@@ -41,7 +49,7 @@ class Recorder implements DynamoTransport {
 
 describeWithEngine("what shards cost, and what they are worth", (engine) => {
   const tableName = freshTableName();
-  const clock = new ManualClock();
+  const clock = new SleeplessClock();
   let inner: DynamoTransport;
   let connection: Connection;
   let entities = 0;
@@ -54,6 +62,7 @@ describeWithEngine("what shards cost, and what they are worth", (engine) => {
   afterAll(() => inner.close());
 
   interface Opened extends BucketProcess {
+    readonly recorder: Recorder;
     /** The requests of a piece of work, in order. */
     requestsOf(work: () => Promise<unknown>): Promise<readonly string[]>;
   }
@@ -69,7 +78,7 @@ describeWithEngine("what shards cost, and what they are worth", (engine) => {
       await work();
       return recorder.operations;
     };
-    return { ...process, requestsOf };
+    return { ...process, recorder, requestsOf };
   };
 
   /** A bucket with so many shards, and the process that made them. */
@@ -177,6 +186,19 @@ describeWithEngine("what shards cost, and what they are worth", (engine) => {
     expect(await process.buckets.read(call(entityId, 0))).toMatchObject([{ available: CAPACITY / 2 - 1 }]);
   });
 
+  it("no more tries of a shard that is throttled, for the rest of the call", async () => {
+    const { entityId } = await split(2);
+    const [process, other] = [open(0), open(1)];
+    await granted(process, call(entityId, 0));
+    const receipt = await granted(other, call(entityId, CAPACITY / 2));
+    await process.buckets.read(call(entityId, 0));
+    await other.buckets.giveBack(receipt);
+    // Home is throttled, and the other shard was empty when this process last saw it.
+    process.recorder.throttled = keyOf(entityId, 0).text;
+    const tries = Array.from({ length: 3 }, () => "UpdateItem");
+    expect(await process.requestsOf(() => granted(process, call(entityId, 1)))).toEqual([...tries, "BatchGetItem", "UpdateItem"]);
+  });
+
   it("are worth the whole: idle shards fill up together, and no further, however long nobody comes [W-04, W-05]", async () => {
     const { entityId, maker } = await split(8);
     await granted(maker, call(entityId, CAPACITY));
@@ -269,6 +291,25 @@ describeWithEngine("what shards cost, and what they are worth", (engine) => {
           expect(Math.abs(many!.statuses[0]!.retryAfterSeconds - retryAfterSeconds)).toBeLessThan(0.0025);
         }
       }
+  });
+
+  it("hold back what one of them is known to owe", async () => {
+    const { entityId, maker } = await split(4);
+    const [one, other] = [open(0), open(2)];
+    for (const process of [one, other]) await granted(process, call(entityId, 0));
+    // A debt that lies in one shard, as others may have left it: 3 × 240 are in the other shards.
+    await connection.call("UpdateItem", {
+      Key: marshalItem(keyOf(entityId, 1).primary),
+      UpdateExpression: "SET b_rpm_tk = :owed",
+      ExpressionAttributeValues: { ":owed": { N: "-600000" } },
+    });
+    for (const process of [one, other]) {
+      expect(await process.buckets.read(call(entityId, 0))).toMatchObject([{ available: 120 }]);
+      expect(await process.buckets.consume(call(entityId, 121))).toMatchObject({ granted: false, statuses: [{ available: 120 }] });
+    }
+    await granted(one, call(entityId, 100));
+    expect(await one.buckets.consume(call(entityId, 21))).toMatchObject({ granted: false });
+    await granted(maker, call(entityId, 20));
   });
 });
 

@@ -5,6 +5,7 @@ import { numberOf } from "../../src/repository/dynamodb/attribute-values.ts";
 import { MeteredTransport, type DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
 import { describeWithEngine } from "./engine.ts";
 import { script, type Fault } from "./fault-proxy.ts";
+import { HeldTransport } from "./held-transport.ts";
 import { splitsOf, storedMilli, useShards, type ShardProcess } from "./shard-processes.ts";
 import { openTransport } from "./transports.ts";
 
@@ -114,11 +115,11 @@ describeWithEngine("faults of the original's splits", (engine) => {
   );
 
   it("learns of shards from a failed write, and forgets none of them because of an answer that comes late [W-16]", async () => {
-    const late = new LateReads(await openTransport("SDK's", table.proxy));
+    const late = new HeldTransport(await openTransport("SDK's", table.proxy));
     const first = await begin(0, slow(1000));
     const { limiter } = await open(5, { transport: late });
     await take(limiter, { tpm: 1 });
-    const old = late.hold();
+    const old = late.hold("BatchGetItem", "answer");
     const read = limiter.available("e", "r");
     await old.arrived;
     await first.repository.splitBucket!("e", "r", { shards: 8 });
@@ -188,42 +189,6 @@ describeWithEngine("faults of the original's splits", (engine) => {
     expect(sent).toEqual(Array.from({ length: 5 }, () => "BatchGetItem"));
   });
 });
-
-/** Holds the answer of a read back until it is old. */
-class LateReads implements DynamoTransport {
-  readonly #inner: DynamoTransport;
-  #held: { readonly arrived: () => void; readonly released: Promise<void> } | undefined;
-
-  constructor(inner: DynamoTransport) {
-    this.#inner = inner;
-  }
-
-  /** Holds back the answer of the next read. */
-  hold(): { readonly arrived: Promise<void>; readonly release: () => void } {
-    let [arrived, release] = [(): void => {}, (): void => {}];
-    const arrival = new Promise<void>((resolve) => {
-      arrived = resolve;
-    });
-    const released = new Promise<void>((resolve) => {
-      release = resolve;
-    });
-    this.#held = { arrived, released };
-    return { arrived: arrival, release };
-  }
-
-  async call(operation: string, input: object, options: { readonly signal: AbortSignal }): Promise<object> {
-    const held = operation === "BatchGetItem" ? this.#held : undefined;
-    if (held !== undefined) this.#held = undefined;
-    const answer = await this.#inner.call(operation, input, options);
-    held?.arrived();
-    await held?.released;
-    return answer;
-  }
-
-  close(): void {
-    this.#inner.close();
-  }
-}
 
 function call(consume: Record<string, number>): AcquireRequest {
   return { entityId: "e", resource: "r", consume };

@@ -60,7 +60,9 @@ export class ThrottledItems implements DynamoTransport {
     const isOver = budgets.map((budget) => budget.units < 1 || table.units < 1);
     if (isOver.includes(true)) {
       this.throttled += 1;
-      throw operation === "TransactWriteItems" ? cancelled(isOver) : named("ProvisionedThroughputExceededException");
+      const reason = table.units < 1 ? "TableWriteProvisionedThroughputExceeded" : "TableWriteKeyRangeThroughputExceeded";
+      const ThrottlingReasons = [{ reason }];
+      throw operation === "TransactWriteItems" ? cancelled(isOver) : named("ProvisionedThroughputExceededException", { ThrottlingReasons });
     }
     for (const budget of [...budgets, ...items.map(() => table)]) budget.units -= units;
     this.units += units * items.length;
@@ -84,7 +86,7 @@ function writtenItems(operation: string, input: object): readonly string[] {
   return isWrite ? [(Key ?? Item)!.PK.S] : [];
 }
 
-function named(name: string, fields: object = {}): Error {
+function named(name: string, fields: object): Error {
   return Object.assign(new Error("Level of throughput exceeded."), { name, ...fields });
 }
 

@@ -17,30 +17,26 @@ export function startSomething(world: World, client: Client): void {
   );
   if (lease !== undefined && (lease.ending !== undefined || random() < 0.4)) return endOrExtend(world, client, lease);
   const entityId = pick(random, world.scenario.entityIds);
-  take(world, client, entityId, undefined);
+  startTake(world, client, { entityId, amounts: someAmounts(world, entityId) });
+}
+
+/** Splits some bucket. */
+export function startSomeSplit(world: World, client: Client): void {
+  const { random, scenario } = world;
+  const entityId = pick(random, [...scenario.limits.keys()]);
+  const counts = [2, 2, 4, 8].filter((count) => count <= scenario.maxShards);
+  startSplit(world, client, { entityId, shards: pick(random, counts) ?? 2 });
 }
 
 /** Splits a bucket. */
-export function startSplit(world: World, client: Client): void {
+export function startSplit(
+  world: World,
+  client: Client,
+  { entityId, shards }: { readonly entityId: string; readonly shards: number },
+): void {
   const { buckets } = client.process;
-  const { random, scenario } = world;
-  const entityId = pick(random, [...scenario.limits.keys()]);
   world.situations.count("split asked");
-  const operation: Operation = {
-    kind: "split",
-    entityId,
-    effect: new Map(),
-    lease: undefined,
-    startedAtMs: 0,
-    statesBefore: [],
-    faults: 0,
-    unknowns: 0,
-    attempts: 1,
-  };
-  const shards = pick(
-    random,
-    [2, 2, 4, 8].filter((count) => count <= scenario.maxShards),
-  );
+  const operation: Operation = { kind: "split", entityId, effect: new Map(), lease: undefined, ...newOperation(), attempts: 1 };
   // A bucket that does not exist yet cannot be split, nor can one whose shares would be too small.
   const split = (): Promise<unknown> =>
     buckets.split(entityId, RESOURCE, shards).catch((error: unknown) => {
@@ -49,20 +45,14 @@ export function startSplit(world: World, client: Client): void {
   run(world, client, operation, split, { answered: () => {}, failed: () => {} });
 }
 
-function take(world: World, client: Client, entityId: string, lease: Lease | undefined): void {
-  const amounts = someAmounts(world, entityId);
+/** Takes, for a new lease or for one that is held. */
+export function startTake(
+  world: World,
+  client: Client,
+  { entityId, amounts, lease }: { readonly entityId: string; readonly amounts: Record<string, number>; readonly lease?: Lease },
+): void {
   const effect: Effect = new Map([...Object.entries(amounts), [GRANTS, lease === undefined ? 1 : 0]]);
-  const operation: Operation = {
-    kind: "take",
-    entityId,
-    effect,
-    lease,
-    startedAtMs: 0,
-    statesBefore: [],
-    faults: 0,
-    unknowns: 0,
-    attempts: 1,
-  };
+  const operation: Operation = { kind: "take", entityId, effect, lease, ...newOperation(), attempts: 1 };
   const request = { entityId, charges: [{ resource: RESOURCE, amounts }], override: undefined };
   const splitsBefore = world.splits;
   const answered = (outcome: ConsumeOutcome): void => {
@@ -77,10 +67,9 @@ function take(world: World, client: Client, entityId: string, lease: Lease | und
   run(world, client, operation, async () => client.process.buckets.consume(request, lease?.receipt), { answered, failed });
 }
 
-function endOrExtend(world: World, client: Client, lease: Lease): void {
-  const { random } = world;
-  if (lease.ending === undefined && random() < 0.2) return take(world, client, lease.entityId, lease);
-  const operation = lease.ending ?? ending(world, lease);
+/** Settles a lease, or gives it back. What was begun is only finished. */
+export function startEnd(world: World, client: Client, lease: Lease, kind: "settle" | "give back", effect: Effect): void {
+  const operation = lease.ending ?? { kind, effect, entityId: lease.entityId, lease, ...newOperation(), attempts: 0 };
   lease.ending = operation;
   operation.attempts += 1;
   if (operation.attempts > 1) world.situations.count("end that was tried again");
@@ -103,12 +92,18 @@ function endOrExtend(world: World, client: Client, lease: Lease): void {
   run(world, client, operation, call, { answered, failed });
 }
 
-function ending({ random, scenario }: World, lease: Lease): Operation {
-  const common = { entityId: lease.entityId, lease, startedAtMs: 0, statesBefore: [], faults: 0, unknowns: 0, attempts: 0 };
-  if (random() < 0.5) return { kind: "give back", effect: reversed(lease.taken), ...common };
-  const names = scenario.limits.get(lease.entityId)!.map(({ name }) => name);
-  const effect = new Map(names.map((name) => [name, between(random, -(lease.taken.get(name) ?? 0), 6)]));
-  return { kind: "settle", effect, ...common };
+function endOrExtend(world: World, client: Client, lease: Lease): void {
+  const { random, scenario } = world;
+  const { entityId, taken } = lease;
+  if (lease.ending === undefined && random() < 0.2)
+    return startTake(world, client, { entityId, amounts: someAmounts(world, entityId), lease });
+  if (lease.ending === undefined && random() < 0.5) return startEnd(world, client, lease, "give back", reversed(taken));
+  const names = scenario.limits.get(entityId)!.map(({ name }) => name);
+  startEnd(world, client, lease, "settle", new Map(names.map((name) => [name, between(random, -(taken.get(name) ?? 0), 6)])));
+}
+
+function newOperation(): Pick<Operation, "startedAtMs" | "statesBefore" | "faults" | "unknowns"> {
+  return { startedAtMs: 0, statesBefore: [], faults: 0, unknowns: 0 };
 }
 
 function someAmounts({ random, scenario, limits, situations }: World, entityId: string): Record<string, number> {

@@ -1,6 +1,6 @@
 import type { Client } from "./client.ts";
 import { AMBIGUOUS, NETWORK_ERRORS, WRITES, type HeldCall } from "./gate.ts";
-import { startSomething, startSplit } from "./operations.ts";
+import { startSomething, startSomeSplit } from "./operations.ts";
 import { between, pick, type Fault } from "./scenario.ts";
 import { requestText } from "./story.ts";
 import { firstHalf, isTearable, secondHalf } from "./torn-read.ts";
@@ -55,14 +55,14 @@ function possibleEvents(world: World, left: Left): readonly Event[] {
     }),
     some(8, held.length > 0, () => {
       const { client, call } = pick(random, held);
-      return call.reply === undefined ? answer(world, client, call) : deliver(world, client, call);
+      return call.reply === undefined ? answer(world, client, call) : deliverOrLose(world, client, call);
     }),
     some(1, late.length > 0, () => arriveLate(world)),
     some(2, isBusy, () => time.advance(someMs(world))),
     some(1, !isBusy && time.isAnybodyAsleep, () => time.advance(time.untilFirstWakesMs())),
     some(0.4, left.splits > 0 && isBusy, () => {
       left.splits -= 1;
-      startSplit(world, pick(random, clients));
+      startSomeSplit(world, pick(random, clients));
     }),
     some(0.15, left.crashes > 0 && held.length > 0, () => {
       left.crashes -= 1;
@@ -108,7 +108,7 @@ async function answer(world: World, client: Client, call: HeldCall): Promise<voi
   fail(world, client, call, fault);
 }
 
-async function deliver(world: World, client: Client, call: HeldCall): Promise<void> {
+function deliverOrLose(world: World, client: Client, call: HeldCall): void {
   const { situations } = world;
   const reply = call.reply!;
   const fault = someFault(world);
@@ -117,14 +117,21 @@ async function deliver(world: World, client: Client, call: HeldCall): Promise<vo
     if (reply.ok && WRITES.has(call.operation)) situations.count("reply lost of an applied write");
     return fail(world, client, call, fault === "time-out" ? fault : "connection reset");
   }
-  if (WRITES.has(call.operation) && world.splits > call.splitsAtReply) situations.count("split between write and reply");
+  deliver(world, client, call);
+}
+
+/** Tells a process what the engine said. */
+export function deliver(world: World, client: Client, call: HeldCall): void {
+  const reply = call.reply!;
+  if (WRITES.has(call.operation) && world.splits > call.splitsAtReply) world.situations.count("split between write and reply");
   world.tell(`process ${client.number} gets its reply`);
   client.gate.remove(call);
   if (reply.ok) call.resolve(reply.output);
   else call.reject(reply.error);
 }
 
-async function apply(world: World, call: HeldCall, whose: string): Promise<void> {
+/** Lets the engine carry a request out. */
+export async function apply(world: World, call: HeldCall, whose: string): Promise<void> {
   call.reply = call.firstHalf === undefined ? await world.table.apply(call) : await secondHalf(world.table, call);
   call.splitsAtReply = world.splits;
   const said = call.reply.ok ? "applied" : (call.reply.error as Error).name;
@@ -158,7 +165,8 @@ const COUNTED = {
   conflict: "transaction conflict",
 } as const;
 
-function fail(world: World, client: Client, call: HeldCall, error: keyof typeof NETWORK_ERRORS): void {
+/** Tells a process that the network has failed it. */
+export function fail(world: World, client: Client, call: HeldCall, error: keyof typeof NETWORK_ERRORS): void {
   world.situations.count(COUNTED[error]);
   world.tell(`process ${client.number} is told of ${error} for ${call.operation}`);
   for (const operation of client.underWay) {
@@ -174,7 +182,7 @@ function someFault({ random, scenario }: World): Fault | undefined {
 }
 
 /** A process is gone, with what it knew. What it had sent may still arrive. */
-function crash(world: World, client: Client): void {
+export function crash(world: World, client: Client): void {
   const { situations, random } = world;
   const writes = client.gate.held.filter(({ operation }) => WRITES.has(operation));
   situations.count("crash");
@@ -192,6 +200,6 @@ function crash(world: World, client: Client): void {
 }
 
 /** Lets everything run that does not wait for the network or for time. */
-async function settled(): Promise<void> {
+export async function settled(): Promise<void> {
   for (let turn = 0; turn < 2; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }

@@ -24,6 +24,8 @@ export interface StoredShard {
   readonly divisor: number;
   readonly stampMs: number;
   readonly grants: bigint;
+  /** When it may be forgotten; undefined when never. */
+  readonly expiresAtMs: number | undefined;
   readonly limits: ReadonlyMap<string, StoredLimit>;
 }
 
@@ -40,6 +42,7 @@ export function readShard(item: AttributeMap, shard: number): StoredShard {
     divisor: Number(divisor),
     stampMs: Number(whole(item, "rf")),
     grants: whole(item, "gr"),
+    expiresAtMs: item["ttl"] === undefined ? undefined : Number(whole(item, "ttl")) * 1000,
     limits: new Map(names.map((name) => [name, readLimit(item, name, (x) => shareOf(x, BigInt(shard), divisor))])),
   };
 }

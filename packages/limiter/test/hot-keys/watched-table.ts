@@ -2,11 +2,22 @@ import type { AttributeMap } from "../../src/repository/dynamodb/attribute-value
 import type { DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
 import { BucketHistory } from "./bucket-history.ts";
 import { unexplained, unexplainedShards } from "./explanation.ts";
+import { fraction, isLess } from "./fraction.ts";
 import { WRITES, type EngineReply, type HeldCall } from "./gate.ts";
 import type { SimulatedTime } from "./simulated-time.ts";
 import type { Situations } from "./situations.ts";
 import { requestText } from "./story.ts";
-import { bucketValue, consumedOf, grantsOf, isPartition, limitNames, readShard, type StoredBucket } from "./stored-bucket.ts";
+import {
+  bucketValue,
+  consumedOf,
+  grantsOf,
+  isPartition,
+  limitNames,
+  readShard,
+  shardValue,
+  type StoredBucket,
+  type StoredShard,
+} from "./stored-bucket.ts";
 import { isGathered, isPureGrant, isSplit, wrongWith, type AppliedWrite } from "./write-check.ts";
 
 interface TouchedItem {
@@ -101,7 +112,7 @@ export class WatchedTable {
     history.states.push({ fromMs: this.#time.nowMs, bucket: new Map([...whole, ...after]), touched: new Set(after.keys()), ...by });
     this.#count(write);
     const wrong =
-      wrongShards(write, history) ??
+      wrongShards(write, history, this.differenceMs) ??
       wrongWith(write) ??
       this.#unexplained(entityId, write) ??
       (isGrant ? history.excess(this.differenceMs + this.#tickMs - 1) : undefined) ??
@@ -147,9 +158,23 @@ export class WatchedTable {
 }
 
 /** Shards come from splits only, and every class belongs to one. */
-function wrongShards({ before }: AppliedWrite, { states, now }: BucketHistory): string | undefined {
+function wrongShards({ before }: AppliedWrite, { states, now }: BucketHistory, differenceMs: number): string | undefined {
   if (before.size === 0 && states.at(-2)!.bucket.size > 0) return "a shard came from nowhere";
-  return isPartition(now) ? undefined : `the shards ${[...now.keys()].join(", ")} do not make up a bucket`;
+  const lateMs = differenceMs + Math.max(...states.map(({ inFlightMs }) => inFlightMs));
+  if (!isPartition(now)) return `the shards ${[...now.keys()].join(", ")} do not make up a bucket`;
+  return [...now.values()].some((shard) => isForgotten(shard, { shards: now.size, lateMs }))
+    ? "what would be forgotten is not full by then"
+    : undefined;
+}
+
+/**
+ * An item that expires comes back full, as a whole bucket: it must be both. Not to the second: a clock that is behind, or a write that is late, says
+ * too early when that is, but the table takes minutes at least to remove what has expired.
+ */
+function isForgotten(shard: StoredShard, { shards, lateMs }: { readonly shards: number; readonly lateMs: number }): boolean {
+  if (shard.expiresAtMs === undefined) return false;
+  const atMs = shard.expiresAtMs + lateMs;
+  return shards > 1 || [...shard.limits].some(([name, { ceiling }]) => isLess(shardValue(shard, name, atMs), fraction(ceiling)));
 }
 
 /** The buckets that a write names. */

@@ -49,6 +49,7 @@ export const SITUATIONS = [
   "retry at the promised time granted",
   "retry a millisecond early refused",
   "usage in several windows",
+  "bucket split",
 ] as const;
 
 /** One kind of thing that can happen. */

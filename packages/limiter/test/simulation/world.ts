@@ -9,6 +9,7 @@ import { endLease, useLease } from "./lease-actions.ts";
 import { BrokenPromise, Oracle } from "./oracle/oracle.ts";
 import type { WindowLength } from "./oracle/oracle-usage.ts";
 import type { Situation, Situations } from "./situations.ts";
+import { splitAll } from "./splitting.ts";
 import { LARGEST_SKEW_MS, type History, type Step } from "./steps.ts";
 
 const WINDOWS: readonly WindowLength[] = ["hourly", "daily", "monthly"];
@@ -57,6 +58,7 @@ export class World {
         await this.#compare(step);
       }
       await this.#compareAllUsage();
+      await splitAll(this, this.#anyone());
     } finally {
       for (const repository of this.#repositories) await repository.close();
       await this.#run.end?.();

@@ -129,7 +129,7 @@ async function untilProcessed<T>(
 
 function exhausted(tableName: string, count: number): TableUnavailable {
   const message = `Table ${tableName} left ${count} items of a batch unprocessed ${MAX_IDLE_ROUNDS} times`;
-  return new TableUnavailable(message, { stackName: tableName, ambiguous: false, throttled: true, timedOut: false });
+  return new TableUnavailable(message, { stackName: tableName, throttled: true });
 }
 
 function writeRequest(write: BatchWrite): object {

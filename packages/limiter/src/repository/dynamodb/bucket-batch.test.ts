@@ -19,6 +19,7 @@ import { seededRandom } from "../../testing/seeded-random.ts";
 import { amountOf } from "../../core/amounts.ts";
 import { apply, balanceMilli, bucketLimits, consumedMilli, fullBucket, holds, type Bucket } from "../../core/bucket.ts";
 import { underPolicy } from "../../core/decision.ts";
+import { Limit } from "../../core/limit.ts";
 import { policyOf, type Policy } from "../../core/policy.ts";
 import { marshalItem, numberOf, type AttributeMap } from "./attribute-values.ts";
 import { decideBatch } from "./bucket-batch.ts";
@@ -146,6 +147,33 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
   });
 });
 
+/** DynamoDB refuses longer ones. */
+const LONGEST_EXPRESSION = 4096;
+/** See core/limit.ts. */
+const MAX_LIMITS = 32;
+
+describe("the expressions of a batch", () => {
+  const [before, other, raised] = [many("a", 1000), many("b", 1000), many("a", 2000)];
+
+  it.each([
+    { does: "takes from as many limits as there may be", held: before, wanted: before },
+    { does: "changes all of them", held: before, wanted: raised },
+    { does: "replaces all of them", held: before, wanted: other },
+  ])("fit when it $does", ({ held, wanted }) => {
+    const limits = bucketLimits(held);
+    const image = imageOf(itemOf({ limits, refilledAtMs: START_MS, balances: limits.flatMap(() => [500_000, 1, 0]) }));
+    const policy = policyOf(wanted, "resource");
+    const costs = Object.fromEntries(wanted.map(({ name }) => [name, 1000]));
+    const intents = Array.from({ length: 256 }, () => intentOf({ kind: "take", costs }, policy));
+    for (const elapsedMs of [0, 7, 1_000_000, 100_000_000]) {
+      const { write } = planWrite(requestOf({ policy, image, intents, nowMs: START_MS + elapsedMs }));
+      const { UpdateExpression, ConditionExpression } = write!.input as ExpressionInput;
+      expect(UpdateExpression!.length).toBeLessThanOrEqual(LONGEST_EXPRESSION);
+      expect(ConditionExpression!.length).toBeLessThanOrEqual(LONGEST_EXPRESSION);
+    }
+  });
+});
+
 describe("the way of a limit through a batch", () => {
   it("needs what its acquires take after what came before them, not what all of them take together", () => {
     const fold = new LimitFold();
@@ -263,6 +291,12 @@ function bucketOf({ limits, balances }: Situation): Bucket {
       return [tokens, Math.floor(fraction * period), 0];
     }),
   };
+}
+
+function many(prefix: string, capacity: number): readonly Limit[] {
+  return Array.from({ length: MAX_LIMITS }, (_, index) =>
+    Limit.custom({ name: `${prefix}${index}`, capacity, refillAmount: capacity - 1, refillPeriodSeconds: 60 }),
+  );
 }
 
 function itemOf(bucket: Bucket): AttributeMap {

@@ -1,7 +1,9 @@
 import { addAmounts, NO_AMOUNTS } from "../../core/amounts.ts";
+import { balanceMilli, ceilingMilli, type Bucket } from "../../core/bucket.ts";
 import { negated } from "../../core/decision.ts";
 import type { TakenPart } from "../../core/settlement.ts";
 import type { Costs } from "./bucket-batch.ts";
+import type { BucketImage } from "./bucket-item.ts";
 import type { BucketKey } from "./bucket-key.ts";
 import type { BucketLife } from "./bucket-plan.ts";
 import type { KnownShard } from "./bucket-shards.ts";
@@ -52,17 +54,46 @@ export function reversal(part: ReceiptPart): BucketEnd {
 /** What an end becomes that one shard cannot carry out: what it gives goes to the owners of the class, what it charges is paid by all. */
 export function dividedEnd({ part, costs, grants }: BucketEnd, shards: readonly KnownShard[], nowMs: number): readonly BucketEnd[] {
   const taken = { shard: part.key.shard, divisor: part.life.divisor };
-  const owners = ownersOfClass(
-    taken,
-    shards.map(({ image }) => image),
-  );
   const [given, charged] = [(cost: number) => cost < 0, (cost: number) => cost > 0].map((wanted) => only(costs, wanted));
-  const gives = owners.length === 0 ? [] : distributed(given!, taken, owners);
-  return [...gives, ...paidByAll(charged!, taken.shard, { shards, nowMs })].map(({ shard, amounts }, index) => {
-    const { key, image } = shards.find((known) => known.image.shard === shard)!;
-    const owner = { ...part, key, life: { ...part.life, divisor: image.divisor } };
-    return newEnd(owner, amounts, { grants: index === 0 ? grants : 0, mayOwe: true });
-  });
+  return [...givenToOwners(given!, taken, { shards, nowMs }), ...paidByAll(charged!, taken.shard, { shards, nowMs })].map(
+    ({ shard, amounts }, index) => {
+      const { key, image } = shards.find((known) => known.image.shard === shard)!;
+      const owner = { ...part, key, life: { ...part.life, divisor: image.divisor } };
+      return newEnd(owner, amounts, { grants: index === 0 ? grants : 0, mayOwe: true });
+    },
+  );
+}
+
+/**
+ * What goes back, to the owners of the class, each its part; what one of them has no room for goes to others. A split leaves what was taken while it was
+ * under way with one half, so the other may be full while that one lacks it all.
+ */
+function givenToOwners(
+  given: Costs,
+  taken: ShardClass,
+  { shards, nowMs }: { readonly shards: readonly KnownShard[]; readonly nowMs: number },
+): readonly ClassPart[] {
+  const images = shards.map(({ image }) => image);
+  const owners = ownersOfClass(taken, images);
+  const [first] = owners;
+  if (first === undefined) return [];
+  const shares = distributed(given, taken, owners);
+  const parts = new Map<number, Record<string, number>>([[first.shard, {}]]);
+  for (const [name, milli] of Object.entries(given)) {
+    let left = milli;
+    const give = (shard: number, part: number): void => {
+      if (part === 0) return;
+      const amounts = parts.get(shard) ?? {};
+      parts.set(shard, { ...amounts, [name]: (amounts[name] ?? 0) + part });
+      left -= part;
+    };
+    const room = ({ shard, bucket }: BucketImage): number => (parts.get(shard)?.[name] ?? 0) + roomMilli(bucket, name, nowMs);
+    for (const { shard, amounts } of shares)
+      give(shard, -Math.min(-(amounts[name] ?? 0), room(images.find((image) => image.shard === shard)!)));
+    for (const image of [...owners, ...images]) give(image.shard, -Math.min(-left, room(image)));
+    give(first.shard, left);
+  }
+  return [...parts].map(([shard, amounts]) => ({ shard, amounts }));
 }
 
 /**
@@ -115,4 +146,10 @@ function newEnd(
 
 function only(costs: Costs, wanted: (cost: number) => boolean): Costs {
   return Object.fromEntries(Object.entries(costs).filter(([, cost]) => wanted(cost)));
+}
+
+/** What a limit lacks until it is full. */
+function roomMilli(bucket: Bucket, name: string, nowMs: number): number {
+  const index = bucket.limits.findIndex(({ limit }) => limit.name === name);
+  return index < 0 ? 0 : Math.max(0, ceilingMilli(bucket.limits[index]!) - balanceMilli(bucket, index, nowMs));
 }

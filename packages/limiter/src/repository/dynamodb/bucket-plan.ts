@@ -34,17 +34,21 @@ export interface BucketWork {
   readonly history: OperationHistory;
 }
 
-/** Which of the buckets that were ever at one key, and when it may have expired: then a charge goes to its successor. */
-export interface BucketLife {
+/** Which of the shards that were ever at one key. */
+export interface ShardLife {
   readonly creation: string | undefined;
-  readonly expiredBySeconds: number | undefined;
   /** Of the shard, when it was taken from: what goes back belongs to whoever owns that class now. */
   readonly divisor: number;
 }
 
+/** The same, and when the bucket may have expired: then a charge goes to its successor. */
+export interface BucketLife extends ShardLife {
+  readonly expiredBySeconds: number | undefined;
+}
+
 /** Applied, or refused as of a time; `gone` when there is no bucket to write to, `split` when it concerns several shards. */
 export type BucketOutcome =
-  | { readonly kind: "applied"; readonly image: BucketImage | undefined }
+  | { readonly kind: "applied"; readonly life: BucketLife }
   | { readonly kind: "refused"; readonly atMs: number }
   | { readonly kind: "gone" | "split" };
 
@@ -57,6 +61,8 @@ export interface PlannedWrite {
   /** The image that the write was decided with, when the reply shows only what has changed of it. */
   readonly changed: BucketImage | undefined;
   readonly mark: OperationMark | undefined;
+  /** The shard that it is for, which its condition requires: an image that is seen later may be that of one of its halves. */
+  readonly life: ShardLife;
 }
 
 /** What becomes of a member: it is part of the write, or not. */
@@ -179,6 +185,7 @@ function planUpdate(
     item: undefined,
     changed: update.ReturnValues === "UPDATED_NEW" ? image : undefined,
     mark,
+    life: { creation: image.creation, divisor: image.divisor },
   };
 }
 
@@ -209,7 +216,8 @@ function planCreation(request: PlanRequest): Plan {
   });
   const alias = new Aliases();
   const input = { Item: item, ConditionExpression: absent(alias), ...alias.fields(), ReturnValuesOnConditionCheckFailure: "ALL_OLD" };
-  return { write: { operation: "PutItem", input, item, changed: undefined, mark }, verdicts };
+  const life = { creation: mark?.id, divisor: 1 };
+  return { write: { operation: "PutItem", input, item, changed: undefined, mark, life }, verdicts };
 }
 
 /** A full bucket after a batch. What a member gives back to a full limit is cut off, whatever others take afterwards. */

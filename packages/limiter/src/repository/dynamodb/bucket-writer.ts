@@ -27,7 +27,15 @@ import type { Costs } from "./bucket-batch.ts";
 import type { BucketCounts } from "./bucket-counts.ts";
 import { changedImage, imageOf, type BucketImage } from "./bucket-item.ts";
 import type { BucketKey } from "./bucket-key.ts";
-import { planWrite, type BucketIntent, type BucketOutcome, type BucketWork, type Plan, type PlannedWrite } from "./bucket-plan.ts";
+import {
+  planWrite,
+  type BucketIntent,
+  type BucketOutcome,
+  type BucketWork,
+  type Plan,
+  type PlannedWrite,
+  type ShardLife,
+} from "./bucket-plan.ts";
 import { TableUnavailable } from "./client-errors.ts";
 import type { Conditional, Connection } from "./connection.ts";
 import type { BucketImages, Remembered } from "./images.ts";
@@ -134,7 +142,7 @@ export class BucketWriter {
     }
     plan.verdicts.forEach((verdict, index) => {
       const member = members[index]!;
-      if (verdict === "written") member.resolve({ kind: "applied", image: entry.image });
+      if (verdict === "written") member.resolve(appliedTo(plan.write?.life, entry));
       else if (verdict !== "refused") member.resolve({ kind: verdict });
       else if (outcomeOf(member.work.history) === "pending") member.reject(outcomeUnknown(key));
       else member.resolve({ kind: "refused", atMs: plan.asOfMs });
@@ -157,7 +165,7 @@ export class BucketWriter {
       } catch (error) {
         if (!(error instanceof TableUnavailable)) throw error;
         ambiguous ||= error.ambiguous;
-        if (error.throttled) this.#splitter.noteThrottled(key);
+        if (error.throttled && !error.tableWide) this.#splitter.noteThrottled(key);
         const mayRepeat = !ambiguous || write.mark !== undefined;
         if (attempt >= this.#connection.maxAttempts || !mayRepeat) {
           if (ambiguous) remain(entry, write, members);
@@ -263,29 +271,38 @@ function writtenPart({ intent, history }: BucketWork): BucketIntent {
 }
 
 /** Remembers a write whose outcome is open; one without an id leaves no trace, so it stays unknown. */
-function remain(entry: Remembered, { mark }: PlannedWrite, members: readonly BucketMember[]): void {
-  const write: Unresolved = mark === undefined ? UNKNOWABLE : { mark, outcome: "pending" };
+function remain(entry: Remembered, { mark, life }: PlannedWrite, members: readonly BucketMember[]): void {
+  const write: Unresolved = mark === undefined ? UNKNOWABLE : { mark, life, outcome: "pending" };
   for (const { work } of members) work.history.unanswered = [...work.history.unanswered, write];
   if (mark !== undefined) entry.unresolved = [...entry.unresolved, write];
 }
 
-const UNKNOWABLE: Unresolved = { mark: { id: "", writer: "", slot: 0, seenId: undefined }, outcome: "unknown" };
+const UNKNOWABLE: Unresolved = {
+  mark: { id: "", writer: "", slot: 0, seenId: undefined },
+  life: { creation: undefined, divisor: 1 },
+  outcome: "unknown",
+};
 
 /**
  * Tells a member that was sent before what is known of it. When nobody can tell any more, the side that charges more counts: a take is not
  * granted, a give-back is not repeated, and of a charge only what it charges is.
  */
-function concludeIfKnown(key: BucketKey, member: BucketMember, { image }: Remembered): void {
+function concludeIfKnown(key: BucketKey, member: BucketMember, entry: Remembered): void {
   const { intent, history } = member.work;
   const outcome = outcomeOf(history);
-  if (outcome === "applied") member.resolve({ kind: "applied", image });
+  if (outcome === "applied") member.resolve(appliedTo(history.unanswered.find((write) => write.outcome === "applied")!.life, entry));
   if (outcome !== "unknown") return;
   if (intent.kind === "take") member.reject(outcomeUnknown(key));
-  else if (intent.kind !== "charge" || Object.keys(chargesOf(intent.costs)).length === 0) member.resolve({ kind: "applied", image });
+  else if (intent.kind !== "charge" || Object.keys(chargesOf(intent.costs)).length === 0) member.resolve(appliedTo(undefined, entry));
   else {
     history.onlyCharges = true;
     history.unanswered = [];
   }
+}
+
+function appliedTo(life: ShardLife | undefined, { image }: Remembered): BucketOutcome {
+  const { creation, divisor } = life ?? { creation: image?.creation, divisor: image?.divisor ?? 1 };
+  return { kind: "applied", life: { creation, divisor, expiredBySeconds: image?.expiresAtSeconds } };
 }
 
 function chargesOf(costs: Costs): Costs {
@@ -299,8 +316,8 @@ function outcomeUnknown(key: BucketKey): RateLimiterUnavailable {
 /** The last attempt may have been refused outright while an earlier one is still unknown. */
 function withAmbiguity(error: TableUnavailable, ambiguous: boolean): TableUnavailable {
   if (error.ambiguous === ambiguous) return error;
-  const { message, throttled, timedOut } = error;
-  return new TableUnavailable(message, { throttled, timedOut, ambiguous, cause: error });
+  const { message, throttled, tableWide, timedOut } = error;
+  return new TableUnavailable(message, { throttled, tableWide, timedOut, ambiguous, cause: error });
 }
 
 function unavailable({ entityId, resource }: BucketKey, reason: string): RateLimiterUnavailable {

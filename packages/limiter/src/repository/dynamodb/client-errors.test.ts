@@ -55,6 +55,19 @@ describe("errors of the client", () => {
     expect(failureOf(Object.assign(named("InvalidSignatureException"), { message: "Signature expired: now" })).kind).toBe("unavailable");
   });
 
+  it.each([
+    [{ ThrottlingReasons: [{ reason: "TableWriteKeyRangeThroughputExceeded" }] }, false],
+    [{ ThrottlingReasons: [{ reason: "TableWriteProvisionedThroughputExceeded" }] }, true],
+    [{ throttlingReasons: [{ reason: "TableWriteAccountLimitExceeded" }] }, true],
+    [
+      { ThrottlingReasons: [{ reason: "TableWriteMaxOnDemandThroughputExceeded" }, { reason: "TableWriteKeyRangeThroughputExceeded" }] },
+      false,
+    ],
+    [{}, false],
+  ])("tells throttling of the whole table from that of a key: %j", (details, tableWide) => {
+    expect(translate(named("ThrottlingException", details))).toMatchObject({ throttled: true, tableWide });
+  });
+
   it("tells a missing table", () => {
     expect(translate(named("ResourceNotFoundException"))).toBeInstanceOf(InfrastructureNotFoundError);
   });

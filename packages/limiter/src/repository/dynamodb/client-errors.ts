@@ -12,34 +12,39 @@ export interface CancellationReason {
 export type Failure =
   | { readonly kind: "condition"; readonly item: AttributeMap | undefined }
   | { readonly kind: "cancelled"; readonly reasons: readonly CancellationReason[] }
-  /** `ambiguous`: nobody knows whether a write was applied. `timedOut`: the whole request time-out has passed. */
-  | { readonly kind: "unavailable"; readonly ambiguous: boolean; readonly throttled: boolean; readonly timedOut: boolean }
+  | ({ readonly kind: "unavailable" } & UnavailableFacts)
   | { readonly kind: "denied" }
   | { readonly kind: "missing" }
   | { readonly kind: "rejected" };
 
-/** The table could not answer. Only the write path needs to know more than the public type says. */
-export class TableUnavailable extends RateLimiterUnavailable {
-  /** Whether the write may have been applied all the same. */
+interface UnavailableFacts {
+  /** Nobody knows whether a write was applied. */
   readonly ambiguous: boolean;
-  /** Whether the table had too much to do, rather than being out of reach. */
+  /** The table had too much to do, rather than being out of reach. */
   readonly throttled: boolean;
+  /** DynamoDB says that it throttles by the table or the account, not by the key. */
+  readonly tableWide: boolean;
+  /** The whole request time-out has passed. */
+  readonly timedOut: boolean;
+}
+
+const NO_FACTS: UnavailableFacts = { ambiguous: false, throttled: false, tableWide: false, timedOut: false };
+
+/** The table could not answer. Only the write path needs to know more than the public type says. */
+export class TableUnavailable extends RateLimiterUnavailable implements UnavailableFacts {
+  readonly ambiguous: boolean;
+  readonly throttled: boolean;
+  readonly tableWide: boolean;
   readonly timedOut: boolean;
 
-  constructor(
-    message: string,
-    options: ErrorOptions & {
-      readonly stackName?: string;
-      readonly ambiguous: boolean;
-      readonly throttled: boolean;
-      readonly timedOut: boolean;
-    },
-  ) {
+  constructor(message: string, options: ErrorOptions & Partial<UnavailableFacts> & { readonly stackName?: string }) {
     super(message, options);
+    const { ambiguous, throttled, tableWide, timedOut } = { ...NO_FACTS, ...options };
     this.name = "RateLimiterUnavailable";
-    this.ambiguous = options.ambiguous;
-    this.throttled = options.throttled;
-    this.timedOut = options.timedOut;
+    this.ambiguous = ambiguous;
+    this.throttled = throttled;
+    this.tableWide = tableWide;
+    this.timedOut = timedOut;
   }
 }
 
@@ -139,12 +144,7 @@ const TIMED_OUT: ReadonlySet<string> = new Set(["TimeoutError", "AbortError", "R
 
 /** Somebody else was faster as often as something was tried: contention is unavailability. */
 export function contention(what: string, tableName: string, options: ErrorOptions = {}): TableUnavailable {
-  const facts = { ambiguous: false, throttled: false, timedOut: false };
-  return new TableUnavailable(`Others were faster too often: ${what} on table ${tableName}`, {
-    ...options,
-    ...facts,
-    stackName: tableName,
-  });
+  return new TableUnavailable(`Others were faster too often: ${what} on table ${tableName}`, { ...options, stackName: tableName });
 }
 
 /** Whether a signature was refused because the clocks differ. */
@@ -154,10 +154,10 @@ export function isClockSkew({ name, message }: { readonly name: string; readonly
 
 /** Tells what an error means, by its name first: every transport names errors as DynamoDB does. */
 export function failureOf(error: unknown): Failure {
-  const { name, code, syscall, status, message, item, reasons } = partsOf(error);
+  const { name, code, syscall, status, message, item, reasons, throttling } = partsOf(error);
   if (name === "ConditionalCheckFailedException") return { kind: "condition", item };
   if (name === "TransactionCanceledException") return { kind: "cancelled", reasons };
-  if (THROTTLED.has(name)) return unavailable({ throttled: true });
+  if (THROTTLED.has(name)) return unavailable({ throttled: true, tableWide: throttling.length > 0 && !throttling.some(isOfKeys) });
   if (CONTENDED.has(name)) return unavailable({});
   // The transaction with this token may yet be applied.
   if (name === "TransactionInProgressException") return unavailable({ ambiguous: true });
@@ -214,8 +214,13 @@ export function withoutStack<E extends Error>(make: () => E): E {
   }
 }
 
-function unavailable(facts: { readonly ambiguous?: boolean; readonly throttled?: boolean; readonly timedOut?: boolean }): Failure {
-  return { kind: "unavailable", ambiguous: false, throttled: false, timedOut: false, ...facts };
+function unavailable(facts: Partial<UnavailableFacts>): Failure {
+  return { kind: "unavailable", ...NO_FACTS, ...facts };
+}
+
+/** Whether a reason for throttling, such as `TableWriteKeyRangeThroughputExceeded`, is about a range of keys. */
+function isOfKeys(reason: string): boolean {
+  return reason.includes("KeyRange");
 }
 
 interface ErrorParts {
@@ -226,6 +231,7 @@ interface ErrorParts {
   readonly message: string;
   readonly item: AttributeMap | undefined;
   readonly reasons: readonly CancellationReason[];
+  readonly throttling: readonly string[];
 }
 
 /** Errors come from the SDK, from other transports, and from Node itself. */
@@ -239,6 +245,8 @@ function partsOf(error: unknown): ErrorParts {
     readonly $metadata?: { readonly httpStatusCode?: number };
     readonly Item?: AttributeMap;
     readonly CancellationReasons?: readonly { readonly Code?: string; readonly Item?: AttributeMap }[];
+    readonly ThrottlingReasons?: readonly ThrottlingReason[];
+    readonly throttlingReasons?: readonly ThrottlingReason[];
   };
   return {
     name: raw.name ?? "Error",
@@ -249,5 +257,11 @@ function partsOf(error: unknown): ErrorParts {
     message: raw.message ?? String(error),
     item: raw.Item,
     reasons: (raw.CancellationReasons ?? []).map(({ Code, Item }) => ({ code: Code ?? "None", item: Item })),
+    // Spelt with a small letter in one kind of exception.
+    throttling: (raw.ThrottlingReasons ?? raw.throttlingReasons ?? []).map(({ reason }) => reason ?? ""),
   };
+}
+
+interface ThrottlingReason {
+  readonly reason?: string;
 }

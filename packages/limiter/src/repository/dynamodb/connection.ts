@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { SharedTimeouts } from "../shared-timeouts.ts";
+import { SharedTimeouts } from "./shared-timeouts.ts";
 import type { Clock, Random } from "../system-clock.ts";
 import type { AttributeMap } from "./attribute-values.ts";
 import { ConditionFailed, contention, TransactionCancelled, translated, type CancellationReason } from "./client-errors.ts";

@@ -7,7 +7,7 @@ export interface UpdateExpression extends AliasFields {
   readonly ConditionExpression: string;
 }
 
-/** Collects the clauses of one update. */
+/** Collects the clauses of one update. They are written without the spaces that DynamoDB does not need: an expression must fit 4 KB. */
 export class ExpressionBuilder {
   readonly #aliases = new Aliases();
   readonly #set: string[] = [];
@@ -18,7 +18,7 @@ export class ExpressionBuilder {
 
   set(attribute: string, value: Value): void {
     this.#changed.push(attribute);
-    this.#set.push(`${this.name(attribute)} = ${this.value(value)}`);
+    this.#set.push(`${this.name(attribute)}=${this.value(value)}`);
   }
 
   add(attribute: string, amount: number): void {
@@ -42,13 +42,13 @@ export class ExpressionBuilder {
   }
 
   requireEqual(attribute: string, value: Value): void {
-    this.require(`${this.name(attribute)} = ${this.value(value)}`);
+    this.require(`${this.name(attribute)}=${this.value(value)}`);
   }
 
   /** Requires `least ≤ attribute ≤ most`, either of which may be absent. */
   requireWithin(attribute: string, { least, most }: { readonly least?: number | undefined; readonly most?: number | undefined }): void {
-    if (least !== undefined) this.require(`${this.name(attribute)} >= ${this.value(least)}`);
-    if (most !== undefined) this.require(`${this.name(attribute)} <= ${this.value(most)}`);
+    if (least !== undefined) this.require(`${this.name(attribute)}>=${this.value(least)}`);
+    if (most !== undefined) this.require(`${this.name(attribute)}<=${this.value(most)}`);
   }
 
   /** The alias of an attribute name. */
@@ -68,5 +68,5 @@ export class ExpressionBuilder {
 }
 
 function clause(keyword: string, parts: readonly string[]): string {
-  return parts.length === 0 ? "" : `${keyword} ${parts.join(", ")}`;
+  return parts.length === 0 ? "" : `${keyword} ${parts.join(",")}`;
 }

@@ -214,8 +214,11 @@ function addLimit(builder: ExpressionBuilder, change: BucketChange, limit: Bucke
   builder.set(limitAttribute(limit.limit.name, "tc"), fold.netMilli);
 }
 
+/** Only what changes: an expression must fit 4 KB, and a policy may hide 32 limits and bring 32 others. */
 function writeParameters(builder: ExpressionBuilder, before: BucketLimit, wanted: BucketLimit): void {
-  for (const [attribute, value] of Object.entries(parameterAttributes(wanted))) builder.set(attribute, value);
+  const held = parameterAttributes(before);
+  for (const [attribute, value] of Object.entries(parameterAttributes(wanted)))
+    if (held[attribute] !== value) builder.set(attribute, value);
   if (before.hidden && !wanted.hidden) builder.remove(limitAttribute(wanted.limit.name, "hd"));
 }
 

@@ -38,7 +38,9 @@ describe("an answer", () => {
   it("is named by what comes before a colon, or by its header", async () => {
     const transport = await lean.open();
     lean.server.answer = (outgoing) => reply(outgoing, { __type: "ThrottlingException:http://internal/" }, { status: 400 });
-    expect((await lean.failure(transport)).name).toBe("ThrottlingException");
+    const error = await lean.failure(transport);
+    expect(error.name).toBe("ThrottlingException");
+    expect(error).not.toHaveProperty("Item");
     lean.server.answer = (outgoing) => reply(outgoing, {}, { status: 400, headers: { "x-amzn-errortype": "a#AccessDeniedException" } });
     expect((await lean.failure(transport)).name).toBe("AccessDeniedException");
   });

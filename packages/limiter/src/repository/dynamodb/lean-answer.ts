@@ -6,8 +6,9 @@ import { unreadable, type HttpAnswer } from "./lean-http.ts";
 export class ServiceError extends Error {
   readonly $metadata: { readonly httpStatusCode: number };
   /** The item as it was, of a failed condition that asked for it. */
-  readonly Item?: object;
-  readonly CancellationReasons?: readonly object[];
+  declare readonly Item?: object;
+  declare readonly CancellationReasons?: readonly object[];
+  declare readonly ThrottlingReasons?: readonly object[];
 
   constructor(name: string, message: string, { status, details }: { readonly status: number; readonly details: ErrorDetails }) {
     super(message);
@@ -15,6 +16,8 @@ export class ServiceError extends Error {
     this.$metadata = { httpStatusCode: status };
     if (details.Item !== undefined) this.Item = details.Item;
     if (details.CancellationReasons !== undefined) this.CancellationReasons = details.CancellationReasons;
+    const throttling = details.ThrottlingReasons ?? details.throttlingReasons;
+    if (throttling !== undefined) this.ThrottlingReasons = throttling;
   }
 }
 
@@ -22,6 +25,8 @@ export class ServiceError extends Error {
 interface ErrorDetails {
   readonly Item?: object;
   readonly CancellationReasons?: readonly object[];
+  readonly ThrottlingReasons?: readonly object[];
+  readonly throttlingReasons?: readonly object[];
 }
 
 type Json = Readonly<Record<string, unknown>>;

@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { getEventListeners, once } from "node:events";
+import { getEventListeners, once, setMaxListeners } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import { createServer as createTcpServer, type AddressInfo, type Server } from "node:net";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
@@ -41,15 +41,18 @@ describe("connections", () => {
     expect(lean.server.connections).toBe(128);
   });
 
-  it("that the server closed while they were idle are not used", async () => {
-    const transport = await lean.open();
-    await lean.call(transport);
-    for (const socket of lean.server.sockets) socket.end();
-    await vi.waitFor(() => expect(lean.server.sockets.size).toBe(0));
-    await new Promise(setImmediate);
-    await lean.call(transport);
-    expect(lean.server.connections).toBe(2);
-  });
+  it.each(["end", "resetAndDestroy"] as const)(
+    "that the server closed while they were idle (%s) are not used, and disturb nobody",
+    async (how) => {
+      const transport = await lean.open();
+      await lean.call(transport);
+      for (const socket of lean.server.sockets) socket[how]();
+      await vi.waitFor(() => expect(lean.server.sockets.size).toBe(0));
+      await new Promise(setImmediate);
+      await lean.call(transport);
+      expect(lean.server.connections).toBe(2);
+    },
+  );
 
   it("that the server closes on a request leave its outcome unknown, kept ones too", async () => {
     const transport = await lean.open();
@@ -109,6 +112,20 @@ describe("connections", () => {
     expect(removed).toHaveBeenCalled();
     lean.server.answer = (outgoing) => reply(outgoing, {});
     expect(await lean.call(transport)).toEqual({});
+  });
+
+  it("are there again after all of them hung, with further calls queued, until all gave up", async () => {
+    const transport = await lean.open();
+    lean.server.answer = () => {};
+    const controller = new AbortController();
+    setMaxListeners(0, controller.signal);
+    const calls = Array.from({ length: 200 }, async () => lean.failure(transport, controller.signal));
+    await vi.waitFor(() => expect(lean.server.seen).toHaveLength(128));
+    controller.abort(new Error("enough"));
+    for (const { message } of await Promise.all(calls)) expect(message).toBe("enough");
+    lean.server.answer = (outgoing) => reply(outgoing, {});
+    await Promise.all(Array.from({ length: 200 }, async () => lean.call(transport)));
+    expect(lean.server.seen).toHaveLength(128 + 200);
   });
 
   it("are not opened for a call that has aborted already", async () => {

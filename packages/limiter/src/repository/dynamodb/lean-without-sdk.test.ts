@@ -1,5 +1,6 @@
 import { afterAll, expect, it, vi } from "vitest";
 import { PermissionDenied } from "zae-limiter";
+import { DynamoRepository } from "zae-limiter/dynamodb";
 import { useLeanCalls } from "../../../test/dynamodb/lean-calls.ts";
 import { systemClock } from "../system-clock.ts";
 import { openLeanTransport } from "./lean-transport.ts";
@@ -17,6 +18,14 @@ it("works with the environment's credentials and region, without the SDK", async
   expect(await lean.call(transport)).toEqual({});
   expect(lean.server.seen[0]!.headers.authorization).toContain("Credential=key/");
   transport.close();
+});
+
+it("carries a whole repository without the SDK", async () => {
+  const transport = await lean.open();
+  const repository = await DynamoRepository.open("app", { transport, provisioning: "never", create: false });
+  expect(await repository.ping()).toBe(true);
+  expect(new Set(lean.server.seen.map(({ headers }) => headers["x-amz-target"]))).toContain("DynamoDB_20120810.GetItem");
+  await repository.close();
 });
 
 it("works with an engine on this machine, with nothing set", async () => {

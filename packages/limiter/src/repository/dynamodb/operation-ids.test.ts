@@ -52,7 +52,11 @@ describe("a write without an answer", () => {
 });
 
 function outcomeWith(held: string): string {
-  const write: Unresolved = { mark: { id: "me000.0005", writer: "me000", slot: 1, seenId: "me000.0003" }, outcome: "pending" };
+  const write: Unresolved = {
+    mark: { id: "me000.0005", writer: "me000", slot: 1, seenId: "me000.0003" },
+    life: { creation: undefined, divisor: 1 },
+    outcome: "pending",
+  };
   stillPending([write], imageOf({ [slotAttribute(1)]: { S: held } }));
   return write.outcome;
 }

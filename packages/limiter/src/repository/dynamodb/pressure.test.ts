@@ -64,24 +64,11 @@ describe("the pressure on a bucket", () => {
     expect(pressure.mayDouble(undefined, NOW_MS + 2000)).toBe(true);
   });
 
-  it("is high at half the rate for a shard that is throttled, after a quarter of a second", () => {
+  it("is high when writes are throttled again within a second, and not when one is", () => {
     const pressure = new Pressure();
-    expect(pressure.isHotWhenThrottled(0, NOW_MS)).toBe(false);
-    pressure.isHot(image(5000), NOW_MS);
-    pressure.isHot(image(5200), NOW_MS + 200);
-    expect(pressure.isHotWhenThrottled(0, NOW_MS + 249)).toBe(false);
-    expect(pressure.isHotWhenThrottled(0, NOW_MS + 250)).toBe(true);
-    expect(pressure.isHotWhenThrottled(0, NOW_MS + 500)).toBe(true);
-    expect(pressure.isHotWhenThrottled(0, NOW_MS + 501)).toBe(false);
-    expect(pressure.isHotWhenThrottled(1, NOW_MS + 500)).toBe(false);
-  });
-
-  it("is not high because a table throttles everybody", () => {
-    const pressure = new Pressure();
-    for (let second = 0; second < 60; second += 1) {
-      expect(pressure.isHot(image(100 * second), NOW_MS + 1000 * second)).toBe(false);
-      for (const afterMs of [1, 250, 500, 999]) expect(pressure.isHotWhenThrottled(0, NOW_MS + 1000 * second + afterMs)).toBe(false);
-    }
+    expect(pressure.isHotByThrottling(NOW_MS)).toBe(false);
+    expect(pressure.isHotByThrottling(NOW_MS + 1001)).toBe(false);
+    expect(pressure.isHotByThrottling(NOW_MS + 2001)).toBe(true);
   });
 
   it("starts measuring again when it doubles", () => {
@@ -136,7 +123,7 @@ function settledShards(perSecond: number, seed: number, seconds = 30): number {
       taken[home]! += accepted;
       item.writes += accepted;
       const hot = accepted > 0 && pressure.isHot({ shard: home, version: item.version, creation: "me.1", writes: item.writes }, nowMs);
-      const throttled = accepted < sent && pressure.isHotWhenThrottled(home, nowMs);
+      const throttled = accepted < sent && pressure.isHotByThrottling(nowMs);
       if (!(hot || throttled) || items.length >= 32 || !pressure.mayDouble(splitAtMs, nowMs)) continue;
       pressure.doubling(nowMs);
       splitAtMs = nowMs;

@@ -19,6 +19,7 @@ import type { Costs } from "./bucket-batch.ts";
 import type { ReceiptPart } from "./bucket-ends.ts";
 import type { BucketImage } from "./bucket-item.ts";
 import type { BucketKey } from "./bucket-key.ts";
+import type { BucketLife } from "./bucket-plan.ts";
 import type { BucketShards, KnownShard } from "./bucket-shards.ts";
 import type { BucketWriter } from "./bucket-writer.ts";
 import { TableUnavailable } from "./client-errors.ts";
@@ -113,7 +114,7 @@ export class ShardTaker {
     await this.#policies.onAll(target, known.shards);
     const nowMs = this.#nowMs();
     const free = known.shards.filter(({ key }) => !attempt.throttled.has(key.text));
-    if (!known.isWhole || known.count === 1) return undefined;
+    if (!known.isWhole) return undefined;
     if (!fitsTogether(target, known.shards, nowMs)) return { refusedAtMs: nowMs };
     if (free.some(({ image }) => holdsAlone(target, image, nowMs))) return undefined;
     if (!fitsTogether(target, free, nowMs)) throw [...attempt.throttled.values()][0]!;
@@ -163,7 +164,7 @@ export class ShardTaker {
     try {
       const outcome = await this.#writer.write(key, { kind: "take", costs, grants, policy });
       if (outcome.kind !== "applied") return { refusedAtMs: outcome.kind === "refused" ? outcome.atMs : this.#nowMs() };
-      return [partOf(target, key, { image: outcome.image, costs, grants })];
+      return [partOf(target, key, { life: outcome.life, costs, grants })];
     } catch (error) {
       if (!(error instanceof TableUnavailable && error.throttled && !error.ambiguous)) throw error;
       throttled.set(key.text, error);
@@ -181,9 +182,10 @@ export class ShardTaker {
     const { applied } = await this.#connection.transact(parts.map(({ write }) => write));
     if (!applied) return undefined;
     for (const { shard } of parts) this.#shards.outdate(shard.key);
-    return parts.map(({ shard, costs }, index) =>
-      partOf(target, shard.key, { image: shard.image, costs, grants: index === 0 ? options.grants : 0 }),
-    );
+    return parts.map(({ shard: { key, image }, costs }, index) => {
+      const life = { creation: image.creation, divisor: image.divisor, expiredBySeconds: image.expiresAtSeconds };
+      return partOf(target, key, { life, costs, grants: index === 0 ? options.grants : 0 });
+    });
   }
 
   #nowMs(): number {
@@ -200,10 +202,9 @@ function fitsTogether(target: Target, shards: readonly KnownShard[], nowMs: numb
 function partOf(
   { policy }: Target,
   key: BucketKey,
-  { image, costs, grants }: { readonly image: BucketImage | undefined; readonly costs: Costs; readonly grants: number },
+  { life, costs, grants }: { readonly life: BucketLife; readonly costs: Costs; readonly grants: number },
 ): ReceiptPart {
   const { entityId, resource } = key;
-  const life = { creation: image?.creation, expiredBySeconds: image?.expiresAtSeconds, divisor: image?.divisor ?? 1 };
   return { key, entityId, resource, amounts: costs, policy, grants, life };
 }
 

@@ -50,7 +50,7 @@ export class Splitter {
 
   /** Takes note that a shard has too much to do. */
   noteThrottled(key: BucketKey): void {
-    const isHot = this.#maxShards > 1 && this.#pressureOn(key).isHotWhenThrottled(key.shard, this.#connection.clock.now());
+    const isHot = this.#maxShards > 1 && this.#pressureOn(key).isHotByThrottling(this.#connection.clock.now());
     if (isHot) this.#doubleSoon(key);
   }
 

@@ -17,6 +17,7 @@ afterEach(() => sdk.close());
 const DETAILS = {
   Item: { PK: { S: "x" } },
   CancellationReasons: [{ Code: "None" }, { Code: "ConditionalCheckFailed", Message: "m", Item: { PK: { S: "x" } } }],
+  ThrottlingReasons: [{ reason: "TableWriteProvisionedThroughputExceeded", resource: "arn" }],
 };
 
 /** Errors of DynamoDB's and of the gates before it. */
@@ -49,6 +50,10 @@ const ANSWERS: Readonly<Record<string, (outgoing: ServerResponse) => unknown>> =
   "an error named by a header": (outgoing) =>
     reply(outgoing, {}, { status: 400, headers: { "x-amzn-errortype": "a#AccessDeniedException" } }),
   "an error with an address": (outgoing) => reply(outgoing, { __type: "ThrottlingException:http://internal/" }, { status: 400 }),
+  "throttling of one key": (outgoing) =>
+    refuse(outgoing, "ThrottlingException", { details: { throttlingReasons: [{ reason: "TableWriteKeyRangeThroughputExceeded" }] } }),
+  "throttling of all": (outgoing) =>
+    refuse(outgoing, "ThrottlingException", { details: { throttlingReasons: [{ reason: "TableWriteAccountLimitExceeded" }] } }),
   "an error with a code": (outgoing) => reply(outgoing, { code: "ThrottlingException" }, { status: 400 }),
   "an error with a code and a type": (outgoing) =>
     reply(outgoing, { code: "Throttling", __type: "a#ValidationException" }, { status: 400 }),

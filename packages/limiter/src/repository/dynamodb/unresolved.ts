@@ -8,11 +8,13 @@
  *                                                      another writer's id ──▶ nobody can tell any more
  */
 import type { BucketImage } from "./bucket-item.ts";
+import type { ShardLife } from "./bucket-plan.ts";
 import type { OperationMark } from "./expressions.ts";
 
 /** A write whose outcome is, or was, not known. */
 export interface Unresolved {
   readonly mark: OperationMark;
+  readonly life: ShardLife;
   outcome: "pending" | "applied" | "not applied" | "unknown";
 }
 

@@ -1,5 +1,5 @@
 import { setMaxListeners } from "node:events";
-import { monotonicMs, startTimeout, type Timeout } from "./system-clock.ts";
+import { monotonicMs, startTimeout, type Timeout } from "../system-clock.ts";
 
 /** How many signals follow each other within one time-out. */
 const SHARES = 32;

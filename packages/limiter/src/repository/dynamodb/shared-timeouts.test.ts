@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 import { SharedTimeouts } from "./shared-timeouts.ts";
-import { startTimeout } from "./system-clock.ts";
+import { startTimeout } from "../system-clock.ts";
 
 const TIMEOUT_MS = 3200;
 const SHARE_MS = TIMEOUT_MS / 32;

@@ -1,0 +1,94 @@
+import { ValidationError, type Repository } from "zae-limiter";
+import { ENTITIES, RESOURCES } from "./cast.ts";
+import type { Client } from "./client.ts";
+import { endLease } from "./lease-actions.ts";
+import { milliAt, type Balance, type OracleBucket } from "./oracle/oracle-bucket.ts";
+import { BrokenPromise } from "./oracle/oracle.ts";
+import type { World } from "./world.ts";
+
+type ShardStates = Awaited<ReturnType<Repository["getBuckets"]>>;
+
+/**
+ * The end of a history, where the backend has shards: every bucket is split, and every lease that is still open goes back to whoever owns now what
+ * it had taken from. No time passes, so all shards together must hold what the bucket held. (Later a shard may be full, and earn nothing, while
+ * others are not; what must hold then is the simulation of hot keys'.)
+ */
+export async function splitAll(world: World, client: Client): Promise<void> {
+  const { repository } = client;
+  if (repository.splitBucket === undefined) return;
+  let shards = 2;
+  for (const entityId of ENTITIES)
+    for (const resource of RESOURCES) {
+      if (world.oracle.bucket(entityId, resource) === undefined) continue;
+      shards = shards === 8 ? 2 : 2 * shards;
+      if (!(await isSplit(repository.splitBucket(entityId, resource, { shards })))) continue;
+      world.say(() => `the bucket of ${entityId} on ${resource} is split into ${shards}`);
+      world.count("bucket split");
+      await compareShards(world, client);
+    }
+  while (world.leases.length > 0) {
+    await endLease(world, { kind: "end", lease: 0, how: "rollback", faults: [] });
+    await compareShards(world, client);
+  }
+}
+
+/** A bucket whose shares would be too small cannot be split. */
+async function isSplit(splitting: Promise<number>): Promise<boolean> {
+  try {
+    await splitting;
+    return true;
+  } catch (error) {
+    if (error instanceof ValidationError) return false;
+    throw error;
+  }
+}
+
+async function compareShards({ oracle }: World, client: Client): Promise<void> {
+  const nowMs = client.now();
+  for (const entityId of ENTITIES) {
+    const states = await client.repository.getBuckets(entityId);
+    for (const resource of RESOURCES) {
+      const bucket = oracle.bucket(entityId, resource);
+      const wrong =
+        bucket === undefined
+          ? undefined
+          : wrongTogether(
+              states.filter((state) => state.resource === resource),
+              bucket,
+              nowMs,
+            );
+      if (wrong !== undefined) throw new BrokenPromise(`${entityId} on ${resource}: ${wrong}`);
+    }
+  }
+}
+
+function wrongTogether(states: ShardStates, { balances, stampMs }: OracleBucket, nowMs: number): string | undefined {
+  for (const balance of balances.filter(({ hidden }) => !hidden)) {
+    const { name } = balance.terms;
+    const shards = states.filter(({ limitName }) => limitName === name);
+    const wrong = wrongLimit(shards, { balance, stampMs, nowMs });
+    if (wrong !== undefined) return `${name} ${wrong} in ${shards.length} shards`;
+  }
+  return undefined;
+}
+
+function wrongLimit(
+  shards: ShardStates,
+  { balance, stampMs, nowMs }: { readonly balance: Balance; readonly stampMs: number; readonly nowMs: number },
+): string | undefined {
+  const capacity = shards.reduce((sum, { capacityMilli }) => sum + capacityMilli, 0);
+  if (capacity !== Number(balance.terms.capacityMilli)) return `has a capacity of ${capacity}`;
+  const consumed = shards.reduce((sum, { totalConsumedMilli }) => sum + totalConsumedMilli, 0);
+  if (consumed !== balance.consumedMilli) return `counts ${consumed} millitokens consumed, and must count ${balance.consumedMilli}`;
+  const held = shards.reduce((sum, shard) => sum + heldMilli(shard, nowMs), 0n);
+  const expected = milliAt(balance, stampMs, nowMs);
+  // Each shard keeps a fraction of a millitoken, and its remainder is not shown.
+  const isRight = held <= expected + 1n && held + 2n * BigInt(shards.length) >= expected;
+  return isRight ? undefined : `holds ${held} millitokens, and must hold ${expected}`;
+}
+
+function heldMilli(shard: ShardStates[number], nowMs: number): bigint {
+  const { tokensMilli, lastRefillMs, refillAmountMilli, refillPeriodMs, capacityMilli } = shard;
+  const refilled = BigInt(tokensMilli) + (BigInt(refillAmountMilli) * BigInt(Math.max(0, nowMs - lastRefillMs))) / BigInt(refillPeriodMs);
+  return refilled < BigInt(capacityMilli) ? refilled : BigInt(capacityMilli);
+}
