@@ -16,27 +16,26 @@ export interface AliasFields {
  * return { Key, ConditionExpression: condition, ...alias.fields() };
  */
 export class Aliases {
-  readonly #aliasesOfNames = new Map<string, string>();
+  // Lists, because a request has a dozen of each: looking through them is cheaper than to build a map for every write.
+  readonly #attributes: string[] = [];
   readonly #names: Record<string, string> = {};
-  readonly #aliasesOfValues = new Map<Value, string>();
+  readonly #given: Value[] = [];
   readonly #values: Record<string, AttributeValue> = {};
 
   /** The alias of an attribute; the same attribute has one alias. */
   name(attribute: string): string {
-    const held = this.#aliasesOfNames.get(attribute);
-    if (held !== undefined) return held;
-    const alias = NAMES[this.#aliasesOfNames.size] ?? nameAlias(this.#aliasesOfNames.size);
-    this.#aliasesOfNames.set(attribute, alias);
+    const held = this.#attributes.indexOf(attribute);
+    if (held >= 0) return nameAlias(held);
+    const alias = nameAlias(this.#attributes.push(attribute) - 1);
     this.#names[alias] = attribute;
     return alias;
   }
 
   /** The alias of a value; the same value has one alias, because a client spends microseconds on each. */
   value(value: Value): string {
-    const held = this.#aliasesOfValues.get(value);
-    if (held !== undefined) return held;
-    const alias = VALUES[this.#aliasesOfValues.size] ?? valueAlias(this.#aliasesOfValues.size);
-    this.#aliasesOfValues.set(value, alias);
+    const held = this.#given.indexOf(value);
+    if (held >= 0) return valueAlias(held);
+    const alias = valueAlias(this.#given.push(value) - 1);
     this.#values[alias] = marshal(value);
     return alias;
   }
@@ -44,24 +43,28 @@ export class Aliases {
   /** What goes into the request beside the expressions. */
   fields(): AliasFields {
     return {
-      ...(this.#aliasesOfNames.size > 0 && { ExpressionAttributeNames: this.#names }),
-      ...(this.#aliasesOfValues.size > 0 && { ExpressionAttributeValues: this.#values }),
+      ...(this.#attributes.length > 0 && { ExpressionAttributeNames: this.#names }),
+      ...(this.#given.length > 0 && { ExpressionAttributeValues: this.#values }),
     };
   }
 }
 
 /** Aliases that are made once: more than most requests have. */
 const MADE_ALIASES = 64;
-const NAMES = Array.from({ length: MADE_ALIASES }, (_, index) => nameAlias(index));
-const VALUES = Array.from({ length: MADE_ALIASES }, (_, index) => valueAlias(index));
+const NAMES = Array.from({ length: MADE_ALIASES }, (_, index) => newAlias("#n", index));
+const VALUES = Array.from({ length: MADE_ALIASES }, (_, index) => newAlias(":v", index));
 
-/** Short, because an expression must fit 4 KB. */
 function nameAlias(index: number): string {
-  return `#n${index.toString(36)}`;
+  return NAMES[index] ?? newAlias("#n", index);
 }
 
 function valueAlias(index: number): string {
-  return `:v${index.toString(36)}`;
+  return VALUES[index] ?? newAlias(":v", index);
+}
+
+/** Short, because an expression must fit 4 KB. */
+function newAlias(prefix: string, index: number): string {
+  return prefix + index.toString(36);
 }
 
 /** The condition that an item exists. */

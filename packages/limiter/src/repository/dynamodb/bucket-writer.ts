@@ -21,6 +21,7 @@ import { RateLimiterUnavailable } from "../../core/errors.ts";
 import { sameLimits } from "../../core/limit.ts";
 import type { Policy } from "../../core/policy.ts";
 import type { Member } from "../group-commit.ts";
+import type { MaybePromise } from "../port.ts";
 import type { AttributeMap } from "./attribute-values.ts";
 import type { Costs } from "./bucket-batch.ts";
 import type { BucketCounts } from "./bucket-counts.ts";
@@ -86,12 +87,13 @@ export class BucketWriter {
 
   async #writeBatch(key: BucketKey, entry: Remembered, batch: readonly BucketMember[]): Promise<void> {
     const sentBefore = batch.flatMap(({ work }) => work.history.unanswered.filter(({ outcome }) => outcome === "pending"));
-    entry.unresolved = [...new Set([...entry.unresolved, ...sentBefore])];
+    if (sentBefore.length > 0) entry.unresolved = [...new Set([...entry.unresolved, ...sentBefore])];
     const begunMs = this.#nowMs();
     let members: readonly BucketMember[] = [];
     for (let decision = 1; decision <= MAX_DECISIONS; decision += 1) {
       const { image } = entry;
-      const policies = await policiesOf(batch, image);
+      const found = policiesOf(batch, image);
+      const policies = found instanceof Promise ? await found : found;
       entry.unresolved = stillPending(entry.unresolved, entry.image);
       for (const member of batch) if (member.isOpen) concludeIfKnown(key, member, entry);
       members = withOnePolicy(batch, policies);
@@ -217,7 +219,7 @@ interface PlannedBatch {
 }
 
 /** The policy that each open member would be decided with, given the image. One that cannot be read fails its member, and no other. */
-async function policiesOf(batch: readonly BucketMember[], image: BucketImage | undefined): Promise<Policies> {
+function policiesOf(batch: readonly BucketMember[], image: BucketImage | undefined): MaybePromise<Policies> {
   const policies = new Map<BucketMember, Policy>();
   const onTheWay: Promise<unknown>[] = [];
   for (const member of batch) {
@@ -232,8 +234,7 @@ async function policiesOf(batch: readonly BucketMember[], image: BucketImage | u
         ),
       );
   }
-  if (onTheWay.length > 0) await Promise.all(onTheWay);
-  return policies;
+  return onTheWay.length === 0 ? policies : Promise.all(onTheWay).then(() => policies);
 }
 
 /**

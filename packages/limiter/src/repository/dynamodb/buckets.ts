@@ -274,6 +274,7 @@ export class DynamoBuckets implements BucketStore {
 
   async #takeAll(targets: readonly Target[], grants: number, how: "together" | "in sequence"): Promise<Verdict> {
     const { taker } = this.#surroundings;
+    if (targets.length === 1) return verdictOf(await taker.take(targets[0]!, grants));
     const outcomes =
       how === "together"
         ? await Promise.allSettled(targets.map((target) => taker.take(target, grants)))
@@ -336,6 +337,11 @@ export class DynamoBuckets implements BucketStore {
 
 function contended({ entityId, resource }: BucketKey): RateLimiterUnavailable {
   return new RateLimiterUnavailable("The bucket changes too fast to be decided. Try again.", { entityId, resource });
+}
+
+/** The verdict of a call that takes from one bucket: there is nothing to give back. */
+function verdictOf(taken: readonly ReceiptPart[] | Refused): Verdict {
+  return "refusedAtMs" in taken ? { granted: false, refusedAtMs: taken.refusedAtMs, halfTaken: false } : { granted: true, parts: taken };
 }
 
 function isTaken(

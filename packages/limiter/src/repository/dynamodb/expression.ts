@@ -14,16 +14,16 @@ export class ExpressionBuilder {
   readonly #add: string[] = [];
   readonly #remove: string[] = [];
   readonly #conditions: string[] = [];
-  readonly #changed = new Set<string>();
+  readonly #changed: string[] = [];
 
   set(attribute: string, value: Value): void {
-    this.#changed.add(attribute);
+    this.#changed.push(attribute);
     this.#set.push(`${this.name(attribute)}=${this.value(value)}`);
   }
 
   add(attribute: string, amount: number): void {
     if (amount === 0) return;
-    this.#changed.add(attribute);
+    this.#changed.push(attribute);
     this.#add.push(`${this.name(attribute)} ${this.value(amount)}`);
   }
 
@@ -33,7 +33,7 @@ export class ExpressionBuilder {
 
   /** Whether the update writes an attribute, so that a reply with what it wrote shows it. */
   changes(attribute: string): boolean {
-    return this.#changed.has(attribute);
+    return this.#changed.includes(attribute);
   }
 
   /** Adds a condition; all of them must hold. */

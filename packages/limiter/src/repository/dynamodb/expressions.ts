@@ -84,7 +84,7 @@ export function updateOf(image: BucketImage, change: BucketChange, nowMs: number
  */
 function writesAllBalances(builder: ExpressionBuilder, { bucket, creation }: BucketImage, { limits }: BucketChange): boolean {
   if (limits !== bucket.limits || creation === undefined || !builder.changes("rf") || !builder.changes("ttl")) return false;
-  return limits.every(({ limit }) => (["tk", "tc"] as const).every((field) => builder.changes(limitAttribute(limit.name, field))));
+  return limits.every(({ limit: { name } }) => builder.changes(limitAttribute(name, "tk")) && builder.changes(limitAttribute(name, "tc")));
 }
 
 /**

@@ -159,21 +159,17 @@ export class ShardTaker {
 
   /** A shard that has too much to do is left to others for the rest of the call. */
   async #takeUnlessThrottled(target: Target, key: BucketKey, { grants, throttled }: Attempt): Promise<readonly ReceiptPart[] | Refused> {
+    const { costs } = target;
+    const policy = (image: BucketImage | undefined): ReturnType<BucketPolicies["on"]> => this.#policies.on(target, key, image);
     try {
-      return await this.#takeFrom(target, key, grants);
+      const outcome = await this.#writer.write(key, { kind: "take", costs, grants, policy });
+      if (outcome.kind !== "applied") return { refusedAtMs: outcome.kind === "refused" ? outcome.atMs : this.#nowMs() };
+      return [partOf(target, key, { life: outcome.life, costs, grants })];
     } catch (error) {
       if (!(error instanceof TableUnavailable && error.throttled && !error.ambiguous)) throw error;
       throttled.set(key.text, error);
       return { refusedAtMs: this.#nowMs() };
     }
-  }
-
-  async #takeFrom(target: Target, key: BucketKey, grants: number): Promise<readonly ReceiptPart[] | Refused> {
-    const { costs } = target;
-    const policy = (image: BucketImage | undefined): ReturnType<BucketPolicies["on"]> => this.#policies.on(target, key, image);
-    const outcome = await this.#writer.write(key, { kind: "take", costs, grants, policy });
-    if (outcome.kind !== "applied") return { refusedAtMs: outcome.kind === "refused" ? outcome.atMs : this.#nowMs() };
-    return [partOf(target, key, { life: outcome.life, costs, grants })];
   }
 
   /** Undefined when somebody was faster. */
