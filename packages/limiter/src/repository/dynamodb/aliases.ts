@@ -25,7 +25,7 @@ export class Aliases {
   name(attribute: string): string {
     const held = this.#aliasesOfNames.get(attribute);
     if (held !== undefined) return held;
-    const alias = NAMES[this.#aliasesOfNames.size] ?? `#n${this.#aliasesOfNames.size}`;
+    const alias = NAMES[this.#aliasesOfNames.size] ?? nameAlias(this.#aliasesOfNames.size);
     this.#aliasesOfNames.set(attribute, alias);
     this.#names[alias] = attribute;
     return alias;
@@ -35,7 +35,7 @@ export class Aliases {
   value(value: Value): string {
     const held = this.#aliasesOfValues.get(value);
     if (held !== undefined) return held;
-    const alias = VALUES[this.#aliasesOfValues.size] ?? `:v${this.#aliasesOfValues.size}`;
+    const alias = VALUES[this.#aliasesOfValues.size] ?? valueAlias(this.#aliasesOfValues.size);
     this.#aliasesOfValues.set(value, alias);
     this.#values[alias] = marshal(value);
     return alias;
@@ -52,8 +52,17 @@ export class Aliases {
 
 /** Aliases that are made once: more than most requests have. */
 const MADE_ALIASES = 64;
-const NAMES = Array.from({ length: MADE_ALIASES }, (_, index) => `#n${index}`);
-const VALUES = Array.from({ length: MADE_ALIASES }, (_, index) => `:v${index}`);
+const NAMES = Array.from({ length: MADE_ALIASES }, (_, index) => nameAlias(index));
+const VALUES = Array.from({ length: MADE_ALIASES }, (_, index) => valueAlias(index));
+
+/** Short, because an expression must fit 4 KB. */
+function nameAlias(index: number): string {
+  return `#n${index.toString(36)}`;
+}
+
+function valueAlias(index: number): string {
+  return `:v${index.toString(36)}`;
+}
 
 /** The condition that an item exists. */
 export function exists(alias: Aliases): string {
