@@ -1,4 +1,4 @@
-import { addAmounts, NO_AMOUNTS } from "../../core/amounts.ts";
+import { addAmounts, amountOf, NO_AMOUNTS } from "../../core/amounts.ts";
 import { balanceMilli, ceilingMilli, type Bucket } from "../../core/bucket.ts";
 import { negated } from "../../core/decision.ts";
 import type { TakenPart } from "../../core/settlement.ts";
@@ -78,18 +78,18 @@ function givenToOwners(
   const [first] = owners;
   if (first === undefined) return [];
   const shares = distributed(given, taken, owners);
-  const parts = new Map<number, Record<string, number>>([[first.shard, {}]]);
+  const parts = new Map<number, Costs>([[first.shard, {}]]);
   for (const [name, milli] of Object.entries(given)) {
     let left = milli;
     const give = (shard: number, part: number): void => {
       if (part === 0) return;
-      const amounts = parts.get(shard) ?? {};
-      parts.set(shard, { ...amounts, [name]: (amounts[name] ?? 0) + part });
+      parts.set(shard, addAmounts(parts.get(shard) ?? NO_AMOUNTS, { [name]: part }));
       left -= part;
     };
-    const room = ({ shard, bucket }: BucketImage): number => (parts.get(shard)?.[name] ?? 0) + roomMilli(bucket, name, nowMs);
+    const room = ({ shard, bucket }: BucketImage): number =>
+      amountOf(parts.get(shard) ?? NO_AMOUNTS, name) + roomMilli(bucket, name, nowMs);
     for (const { shard, amounts } of shares)
-      give(shard, -Math.min(-(amounts[name] ?? 0), room(images.find((image) => image.shard === shard)!)));
+      give(shard, -Math.min(-amountOf(amounts, name), room(images.find((image) => image.shard === shard)!)));
     for (const image of [...owners, ...images]) give(image.shard, -Math.min(-left, room(image)));
     give(first.shard, left);
   }
