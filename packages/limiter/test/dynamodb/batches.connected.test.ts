@@ -17,7 +17,6 @@ import { bucketProcess, type BucketProcess } from "./bucket-process.ts";
 import { connectToNewTable } from "./connect.ts";
 import { describeWithEngine } from "./engine.ts";
 import { HeldTransport, type HeldCall } from "./held-transport.ts";
-import { openTransport } from "./transports.ts";
 
 const CAPACITY = 100;
 
@@ -33,8 +32,7 @@ describeWithEngine("a batch", (engine) => {
   let tests = 0;
 
   beforeAll(async () => {
-    ({ tableName } = (await connectToNewTable(engine().endpointUrl)).connection);
-    direct = await openTransport("SDK's", engine());
+    ({ transport: direct, tableName } = await connectToNewTable(engine().endpointUrl));
     transport = new HeldTransport(direct);
   });
   beforeEach(() => {

@@ -9,7 +9,6 @@ import { bucketProcess, type BucketProcess } from "./bucket-process.ts";
 import { connectToNewTable } from "./connect.ts";
 import { describeWithEngine } from "./engine.ts";
 import { HeldTransport } from "./held-transport.ts";
-import { openTransport } from "./transports.ts";
 
 const PROCESSES = 2;
 /** Of each process. */
@@ -37,8 +36,7 @@ describeWithEngine("two processes that share a bucket", (engine) => {
   let tableName: string;
 
   beforeAll(async () => {
-    ({ tableName } = (await connectToNewTable(engine().endpointUrl)).connection);
-    direct = await openTransport("SDK's", engine());
+    ({ transport: direct, tableName } = await connectToNewTable(engine().endpointUrl));
   });
 
   it("fail each other's writes much less with a tick than without, and none of them in vain", async () => {

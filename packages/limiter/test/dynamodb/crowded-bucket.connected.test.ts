@@ -1,15 +1,12 @@
 import { beforeAll, expect, it } from "vitest";
 import { Limit, RateLimiterUnavailable } from "zae-limiter";
 import { seededRandom } from "zae-limiter/testing";
-import { Connection } from "../../src/repository/dynamodb/connection.ts";
-import { sdkTransport } from "../../src/repository/dynamodb/sdk-transport.ts";
-import { createTable } from "../../src/repository/dynamodb/table.ts";
 import { LARGEST_TICK_MS } from "../../src/repository/dynamodb/tick.ts";
 import type { DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
-import { systemClock, systemRandom } from "../../src/repository/system-clock.ts";
 import { ProcessClock, SimulatedTime } from "../hot-keys/simulated-time.ts";
 import { bucketProcess, type BucketProcess } from "./bucket-process.ts";
-import { describeWithEngine, freshTableName } from "./engine.ts";
+import { connectToNewTable } from "./connect.ts";
+import { describeWithEngine } from "./engine.ts";
 
 const PROCESSES = 8;
 const CALLS = 4;
@@ -20,12 +17,10 @@ const AFTER_REFUSAL_MS = 5;
 
 describeWithEngine("eight processes that ask for more than their bucket gives", (engine) => {
   let transport: DynamoTransport;
-  const tableName = freshTableName();
+  let tableName: string;
 
   beforeAll(async () => {
-    ({ transport } = await sdkTransport({ region: "eu-west-1", endpointUrl: engine().endpointUrl }));
-    const options = { transport, tableName, clock: systemClock, random: systemRandom, requestTimeoutMs: 5000, maxAttempts: 3 };
-    await createTable(new Connection(options), { stream: false });
+    ({ transport, tableName } = await connectToNewTable(engine().endpointUrl));
   });
 
   it.each([200, 1000])(

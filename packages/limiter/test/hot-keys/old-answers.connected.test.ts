@@ -2,22 +2,17 @@ import { Limit } from "zae-limiter";
 import { ManualClock } from "zae-limiter/testing";
 import { beforeAll, expect, it } from "vitest";
 import type { ConsumeRequest } from "../../src/repository/port.ts";
-import { Connection } from "../../src/repository/dynamodb/connection.ts";
-import { createTable } from "../../src/repository/dynamodb/table.ts";
 import type { DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
-import { systemClock, systemRandom } from "../../src/repository/system-clock.ts";
 import { bucketProcess, type BucketProcess } from "../dynamodb/bucket-process.ts";
-import { describeWithEngine, freshTableName } from "../dynamodb/engine.ts";
-import { openTransport } from "../dynamodb/transports.ts";
+import { connectToNewTable } from "../dynamodb/connect.ts";
+import { describeWithEngine } from "../dynamodb/engine.ts";
 
 describeWithEngine("an answer that is older than a call", (engine) => {
   let transport: DynamoTransport;
-  const tableName = freshTableName();
+  let tableName: string;
 
   beforeAll(async () => {
-    transport = await openTransport("lean", engine());
-    const options = { transport, tableName, clock: systemClock, random: systemRandom, requestTimeoutMs: 5000, maxAttempts: 3 };
-    await createTable(new Connection(options), { stream: false });
+    ({ transport, tableName } = await connectToNewTable(engine().endpointUrl, { transport: "lean" }));
   });
 
   const open = (seed: number, through: DynamoTransport): BucketProcess =>
