@@ -36,8 +36,12 @@ export class HeldTransport implements DynamoTransport {
     if (held !== undefined) this.#next = undefined;
     if (held?.what === "call") await held.pass();
     await this.before(operation);
-    const answer = await this.#inner.call(operation, input, options);
-    if (held?.what === "answer") await held.pass();
+    const answer = this.#inner.call(operation, input, options);
+    if (held?.what === "answer") {
+      // That a condition failed is an answer too.
+      await Promise.allSettled([answer]);
+      await held.pass();
+    }
     return answer;
   }
 
