@@ -2,7 +2,7 @@ import { beforeAll, expect, it } from "vitest";
 import type { DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
 import { connectToNewTable } from "../dynamodb/connect.ts";
 import { describeWithEngine } from "../dynamodb/engine.ts";
-import { Situations } from "./situations.ts";
+import { newSituations } from "./situations.ts";
 import { SPLITTER_FATES, tellWithSplit, type GapSplit } from "./split-gaps.ts";
 
 const NOWHERE = Infinity;
@@ -19,7 +19,7 @@ describeWithEngine("a split in every gap of a story", (engine) => {
   });
 
   async function everyGap(kind: Pick<GapSplit, "fate" | "ofParent" | "losesReply">): Promise<void> {
-    const situations = new Situations();
+    const situations = newSituations();
     const told = (gap: number): Promise<number> => {
       const split: GapSplit = { gap, ...kind, shards: gap % 2 === 0 ? 2 : 4, skewMs: [0, 700, -700][gap % 3]! };
       return tellWithSplit({ transport, tableName }, split, situations);
