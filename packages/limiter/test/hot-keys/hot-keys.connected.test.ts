@@ -1,27 +1,53 @@
-import { beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { Connection } from "../../src/repository/dynamodb/connection.ts";
-import { sdkTransport } from "../../src/repository/dynamodb/sdk-transport.ts";
 import { createTable } from "../../src/repository/dynamodb/table.ts";
 import type { DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
 import { systemClock, systemRandom } from "../../src/repository/system-clock.ts";
 import { describeWithEngine, freshTableName } from "../dynamodb/engine.ts";
+import { openTransport } from "../dynamodb/transports.ts";
 import { runSeeds } from "./run.ts";
+import type { Situations } from "./situations.ts";
 
-const SEEDS = Number(process.env["SEEDS"] ?? (process.env["ZAEL_REQUIRE_ENGINES"] === "1" ? 400 : 50));
+const FIRST = Number(process.env["SEED"] ?? 1);
+const SEEDS = Number(process.env["SEEDS"] ?? (process.env["ZAEL_REQUIRE_ENGINES"] === "1" ? 250 : 40));
+
+/** From so many on, a run must have met every situation. */
+const ENOUGH_SEEDS = 250;
+
+/** Seeds that found something which the first ones do not: each kills a mutation. */
+const TELLING_SEEDS: readonly number[] = [46, 74, 86, 124];
 
 describeWithEngine("several processes on one hot bucket, with the network in any order", (engine) => {
-  let transport: DynamoTransport;
+  let transports: readonly DynamoTransport[] = [];
   const tableName = freshTableName();
 
   beforeAll(async () => {
-    ({ transport } = await sdkTransport({ region: "eu-west-1", endpointUrl: engine().endpointUrl }));
-    const options = { transport, tableName, clock: systemClock, random: systemRandom, requestTimeoutMs: 5000, maxAttempts: 3 };
+    transports = [await openTransport("SDK's", engine()), await openTransport("lean", engine())];
+    const options = {
+      transport: transports[0]!,
+      tableName,
+      clock: systemClock,
+      random: systemRandom,
+      requestTimeoutMs: 5000,
+      maxAttempts: 3,
+    };
     await createTable(new Connection(options), { stream: false });
   });
 
+  afterAll(() => {
+    for (const transport of transports) transport.close();
+  });
+
+  const run = (seeds: readonly number[]): Promise<Situations> => runSeeds({ transports, tableName }, seeds);
+
   it(`keep every promise, over ${SEEDS} seeds`, { timeout: 900_000 }, async () => {
-    const situations = await runSeeds({ transport, tableName }, { first: Number(process.env["SEED"] ?? 1), count: SEEDS });
+    const situations = await run(Array.from({ length: SEEDS }, (_, index) => FIRST + index));
     console.log(`hot keys: ${SEEDS} seeds\n${situations.toString()}`);
     expect(situations.counts.get("grant")).toBeGreaterThan(0);
+    if (SEEDS >= ENOUGH_SEEDS) expect(situations.missing).toEqual([]);
+  });
+
+  it.skipIf(process.env["SEED"] !== undefined)("keep every promise, over seeds that once broke one", { timeout: 900_000 }, async () => {
+    await run(TELLING_SEEDS);
   });
 });

@@ -15,7 +15,7 @@ export function startSomething(world: World, client: Client): void {
     random,
     client.leases.filter(({ isBusy }) => !isBusy),
   );
-  if (lease !== undefined && (lease.ending !== undefined || random() < 0.4)) return endOrExtend(world, client, lease);
+  if (lease !== undefined && (lease.ending !== undefined || random() < world.scenario.leaseCalls)) return endOrExtend(world, client, lease);
   const entityId = pick(random, world.scenario.entityIds);
   startTake(world, client, { entityId, amounts: someAmounts(world, entityId) });
 }

@@ -10,6 +10,12 @@ export interface SharedTable {
   readonly tableName: string;
 }
 
+/** The same, for seeds that take the transports in turn. */
+export interface SharedTables {
+  readonly transports: readonly DynamoTransport[];
+  readonly tableName: string;
+}
+
 /** Simpler scenarios that are tried for one failure: each takes a fraction of a second. */
 const MOST_REPLAYS = 60;
 
@@ -17,16 +23,14 @@ const MOST_REPLAYS = 60;
 const MOST_LINES = 60;
 
 /** Runs seeds one after another. Throws with the story of the first that fails, as short as it could be made. */
-export async function runSeeds(
-  table: SharedTable,
-  { first, count }: { readonly first: number; readonly count: number },
-): Promise<Situations> {
+export async function runSeeds({ transports, tableName }: SharedTables, seeds: readonly number[]): Promise<Situations> {
   const situations = new Situations();
   // Lost requests are thrown by the thousand here, and a stack trace costs more than the rest of such an event.
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 0;
   try {
-    for (let seed = first; seed < first + count; seed += 1) {
+    for (const seed of seeds) {
+      const table = { transport: transports[seed % transports.length]!, tableName };
       const scenario = makeScenario(seed);
       const failure = await failureOf(table, scenario, situations);
       if (failure !== undefined) throw new Error(await explain(table, scenario), { cause: failure.error });

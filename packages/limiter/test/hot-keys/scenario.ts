@@ -29,6 +29,8 @@ export interface Scenario {
   readonly limits: ReadonlyMap<string, readonly Limit[]>;
   /** How often a call asks for as much as there can be. */
   readonly largeCalls: number;
+  /** How often a process that holds a lease does something with it rather than asking for another. */
+  readonly leaseCalls: number;
 }
 
 const FAULTS: readonly Fault[] = ["connection reset", "time-out", "connection refused", "throttled", "conflict", "reply lost"];
@@ -49,8 +51,8 @@ export function makeScenario(seed: number): Scenario {
     faults: FAULTS.filter(() => random() < 0.7),
     crashes: random() < 0.4 ? between(random, 1, 3) : 0,
     configChanges: random() < 0.3 ? between(random, 1, 6) : 0,
-    splits: random() < 0.8 ? between(random, 1, 5) : 0,
-    maxShards: pick(random, [2, 4, 8]),
+    splits: random() < 0.7 ? between(random, 1, 5) : 0,
+    maxShards: pick(random, [1, 2, 4, 8]),
     largestTickMs: random() < 0.5 ? 1 : 100,
     refusalMemoryMs: random() < 0.5 ? 0 : 1000,
     cacheTtlMs: pick(random, [0, 1000, 60_000]),
@@ -59,6 +61,7 @@ export function makeScenario(seed: number): Scenario {
     parentId,
     limits: new Map([...entityIds, ...(parentId === undefined ? [] : [parentId])].map((id) => [id, someLimits(random, names)])),
     largeCalls: pick(random, [0, 0.05, 0.3]),
+    leaseCalls: pick(random, [0.3, 0.6]),
   };
 }
 

@@ -18,7 +18,7 @@ describeWithEngine("a split in every gap of a story", (engine) => {
   const tableName = freshTableName();
 
   beforeAll(async () => {
-    transport = await openTransport("lean", { endpointUrl: engine().endpointUrl });
+    transport = await openTransport("lean", engine());
     const options = { transport, tableName, clock: systemClock, random: systemRandom, requestTimeoutMs: 5000, maxAttempts: 3 };
     await createTable(new Connection(options), { stream: false });
   });

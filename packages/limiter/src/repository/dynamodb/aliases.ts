@@ -25,8 +25,8 @@ export class Aliases {
   /** The alias of an attribute; the same attribute has one alias. */
   name(attribute: string): string {
     const held = this.#attributes.indexOf(attribute);
-    if (held >= 0) return nth(NAMES, held, "#n");
-    const alias = nth(NAMES, this.#attributes.push(attribute) - 1, "#n");
+    if (held >= 0) return nameAlias(held);
+    const alias = nameAlias(this.#attributes.push(attribute) - 1);
     this.#names[alias] = attribute;
     return alias;
   }
@@ -34,8 +34,8 @@ export class Aliases {
   /** The alias of a value; the same value has one alias, because a client spends microseconds on each. */
   value(value: Value): string {
     const held = this.#given.indexOf(value);
-    if (held >= 0) return nth(VALUES, held, ":v");
-    const alias = nth(VALUES, this.#given.push(value) - 1, ":v");
+    if (held >= 0) return valueAlias(held);
+    const alias = valueAlias(this.#given.push(value) - 1);
     this.#values[alias] = marshal(value);
     return alias;
   }
@@ -51,11 +51,20 @@ export class Aliases {
 
 /** Aliases that are made once: more than most requests have. */
 const MADE_ALIASES = 64;
-const NAMES = Array.from({ length: MADE_ALIASES }, (_, index) => `#n${index}`);
-const VALUES = Array.from({ length: MADE_ALIASES }, (_, index) => `:v${index}`);
+const NAMES = Array.from({ length: MADE_ALIASES }, (_, index) => newAlias("#n", index));
+const VALUES = Array.from({ length: MADE_ALIASES }, (_, index) => newAlias(":v", index));
 
-function nth(made: readonly string[], index: number, prefix: string): string {
-  return made[index] ?? `${prefix}${index}`;
+function nameAlias(index: number): string {
+  return NAMES[index] ?? newAlias("#n", index);
+}
+
+function valueAlias(index: number): string {
+  return VALUES[index] ?? newAlias(":v", index);
+}
+
+/** Short, because an expression must fit 4 KB. */
+function newAlias(prefix: string, index: number): string {
+  return prefix + index.toString(36);
 }
 
 /** The condition that an item exists. */

@@ -17,7 +17,7 @@ import {
 } from "../../../test/dynamodb/batch-situations.ts";
 import { seededRandom } from "../../testing/seeded-random.ts";
 import { amountOf } from "../../core/amounts.ts";
-import { apply, balanceMilli, bucketLimits, consumedMilli, fullBucket, holds, type Bucket } from "../../core/bucket.ts";
+import { apply, balanceMilli, bucketLimit, bucketLimits, consumedMilli, fullBucket, holds, type Bucket } from "../../core/bucket.ts";
 import { underPolicy } from "../../core/decision.ts";
 import { Limit } from "../../core/limit.ts";
 import { policyOf, type Policy } from "../../core/policy.ts";
@@ -153,17 +153,20 @@ const LONGEST_EXPRESSION = 4096;
 const MAX_LIMITS = 32;
 
 describe("the expressions of a batch", () => {
-  const [before, other, raised] = [many("a", 1000), many("b", 1000), many("a", 2000)];
+  const [before, other, raised] = [many("a", 1000), many("b", 2000), many("a", 3000)];
 
   it.each([
     { does: "takes from as many limits as there may be", held: before, wanted: before },
     { does: "changes all of them", held: before, wanted: raised },
     { does: "replaces all of them", held: before, wanted: other },
-  ])("fit when it $does", ({ held, wanted }) => {
-    const limits = bucketLimits(held);
-    const image = imageOf(itemOf({ limits, refilledAtMs: START_MS, balances: limits.flatMap(() => [500_000, 1, 0]) }));
+    { does: "replaces all of them for the second time", held: before, wanted: other, hidden: many("c", 5000) },
+  ])("fit when it $does", ({ held, wanted, hidden = [] }) => {
+    const limits = [...bucketLimits(held), ...hidden.map((limit) => bucketLimit(limit, true))];
+    const image = imageOf(
+      itemOf({ limits, refilledAtMs: START_MS, balances: limits.flatMap((_, index) => [500_000 + index, 1 + index, 0]) }),
+    );
     const policy = policyOf(wanted, "resource");
-    const costs = Object.fromEntries(wanted.map(({ name }) => [name, 1000]));
+    const costs = Object.fromEntries(wanted.map(({ name }, index) => [name, 10 + index]));
     const intents = Array.from({ length: 256 }, () => intentOf({ kind: "take", costs }, policy));
     for (const elapsedMs of [0, 7, 1_000_000, 100_000_000]) {
       const { write } = planWrite(requestOf({ policy, image, intents, nowMs: START_MS + elapsedMs }));
@@ -234,7 +237,7 @@ function carryOut(options: {
 
 /** What a reply shows that is asked for the updated attributes only. */
 function changedBy({ UpdateExpression = "", ExpressionAttributeNames = {} }: ExpressionInput, next: AttributeMap): AttributeMap {
-  const aliases = new Set(UpdateExpression.match(/#n\d+/g));
+  const aliases = new Set(UpdateExpression.match(/#n\w+/g));
   return Object.fromEntries(
     Object.entries(ExpressionAttributeNames).flatMap(([alias, name]) => (aliases.has(alias) && name in next ? [[name, next[name]!]] : [])),
   );
@@ -295,7 +298,12 @@ function bucketOf({ limits, balances }: Situation): Bucket {
 
 function many(prefix: string, capacity: number): readonly Limit[] {
   return Array.from({ length: MAX_LIMITS }, (_, index) =>
-    Limit.custom({ name: `${prefix}${index}`, capacity, refillAmount: capacity - 1, refillPeriodSeconds: 60 }),
+    Limit.custom({
+      name: `${prefix}${index}`,
+      capacity: capacity + index,
+      refillAmount: 2 * capacity + index,
+      refillPeriodSeconds: 60 + index,
+    }),
   );
 }
 

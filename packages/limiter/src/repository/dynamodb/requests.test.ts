@@ -12,7 +12,7 @@ const namespace = { name: "n", namespaceId: "id", status: "active", createdAt: n
 const audit = { Put: { Item: {} } };
 
 /** What may stand in an expression by its name: aliases and the language itself. */
-const WORDS = /[#:][nv]\d+|attribute_exists|attribute_not_exists|begins_with|\b(?:SET|REMOVE|BETWEEN|AND|OR|IN)\b/g;
+const WORDS = /[#:][nv]\w+|attribute_exists|attribute_not_exists|begins_with|\b(?:SET|REMOVE|BETWEEN|AND|OR|IN)\b/g;
 
 describe("requests", () => {
   it("alias every attribute name, and each only once", () => {

@@ -1,0 +1,9 @@
+import { expect, it } from "vitest";
+import { MemoryRepository } from "zae-limiter/memory";
+import { SqliteRepository } from "zae-limiter/sqlite";
+import { closeLater, temporaryFile } from "../../../test/temporary-file.ts";
+
+it("splits buckets only on backends where they have shards", async () => {
+  const sqlite = closeLater(await SqliteRepository.open(temporaryFile()));
+  for (const repository of [new MemoryRepository(), sqlite]) expect(repository.splitBucket).toBeUndefined();
+});
