@@ -12,6 +12,8 @@ export class HeldTransport implements DynamoTransport {
   readonly #inner: DynamoTransport;
   /** What happens before each call goes on. */
   before: (operation: string) => Promise<void> = async () => {};
+  /** What happens after each call, before its answer comes. */
+  after: (operation: string) => Promise<void> = async () => {};
   #next: { readonly operation: string; readonly what: "call" | "answer"; readonly pass: () => Promise<void> } | undefined;
 
   constructor(inner: DynamoTransport) {
@@ -37,6 +39,7 @@ export class HeldTransport implements DynamoTransport {
     if (held?.what === "call") await held.pass();
     await this.before(operation);
     const answer = await this.#inner.call(operation, input, options);
+    await this.after(operation);
     if (held?.what === "answer") await held.pass();
     return answer;
   }
