@@ -7,8 +7,7 @@ import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { Limit, RateLimiterUnavailable } from "zae-limiter";
 import { ManualClock } from "zae-limiter/testing";
 import { policyOf, type ConfigKey } from "../../src/core/policy.ts";
-import { marshalItem } from "../../src/repository/dynamodb/attribute-values.ts";
-import { bucketKey } from "../../src/repository/dynamodb/bucket-key.ts";
+import { bucketKey, type BucketKey } from "../../src/repository/dynamodb/bucket-key.ts";
 import { bucketPartitionPrefix } from "../../src/repository/dynamodb/keys.ts";
 import type { DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
 import type { ConsumeRequest, Receipt } from "../../src/repository/port.ts";
@@ -41,6 +40,7 @@ describeWithEngine("a batch", (engine) => {
     isReadable = true;
     reading = undefined;
     transport.before = async () => {};
+    transport.after = async () => {};
     tests += 1;
   });
 
@@ -73,9 +73,9 @@ describeWithEngine("a batch", (engine) => {
     return { consumed: balances[2]! / 1000, capacity: held[0]!.limit.capacity };
   };
   const forget = (process: BucketProcess): void => process.images.forget(bucketPartitionPrefix("ns123456789", `e-${tests}`));
+  const shard0 = (): BucketKey => bucketKey({ namespaceId: "ns123456789", entityId: `e-${tests}`, resource: "r", shard: 0 }, undefined);
   const deleteBucket = async (): Promise<void> => {
-    const { primary } = bucketKey({ namespaceId: "ns123456789", entityId: `e-${tests}`, resource: "r", shard: 0 }, undefined);
-    await direct.call("DeleteItem", { TableName: tableName, Key: marshalItem(primary) }, { signal: AbortSignal.timeout(5000) });
+    await direct.call("DeleteItem", { TableName: tableName, Key: shard0().marshalled }, { signal: AbortSignal.timeout(5000) });
   };
   /** Gathers what the work starts into one batch, whose write is held. */
   const gather = async <Started>(process: BucketProcess, work: () => Started): Promise<HeldCall & { readonly started: Started }> => {
@@ -238,6 +238,23 @@ describeWithEngine("a batch", (engine) => {
     expect(await stored()).toMatchObject({ consumed: 1 + 20 + 30 + 40 });
   });
 
+  it("leaves little to remember while no answer comes, and what was given back before that is not given twice", async () => {
+    const process = open();
+    const lease = await take(process, call(10));
+    transport.after = async () => {
+      transport.before = async () => Promise.reject(connectionReset());
+      throw connectionReset();
+    };
+    await expect(paused(process.buckets.giveBack(lease))).rejects.toThrow(RateLimiterUnavailable);
+    for (let outage = 1; outage <= 100; outage += 1) await expect(paused(take(process, call(1)))).rejects.toThrow(RateLimiterUnavailable);
+    expect(process.images.find(shard0().text)!.unresolved.length).toBeLessThan(50);
+    transport.before = async () => {};
+    transport.after = async () => {};
+    await process.buckets.giveBack(lease);
+    await take(process, call(20));
+    expect(await stored()).toMatchObject({ consumed: 20 });
+  });
+
   it("of calls with limits of their own and of others decides each by its own", async () => {
     const process = open();
     await take(process, call(1));
@@ -251,6 +268,10 @@ describeWithEngine("a batch", (engine) => {
     expect(await stored()).toMatchObject({ consumed: 2 + 10 + 30 });
   });
 });
+
+function connectionReset(): Error {
+  return Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" });
+}
 
 function perDay(capacity: number): Limit {
   return Limit.custom({ name: "tpm", capacity, refillAmount: 1, refillPeriodSeconds: 86_400 });

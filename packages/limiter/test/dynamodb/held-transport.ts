@@ -12,6 +12,8 @@ export class HeldTransport implements DynamoTransport {
   readonly #inner: DynamoTransport;
   /** What happens before each call goes on. */
   before: (operation: string) => Promise<void> = async () => {};
+  /** What happens after each call, before its answer comes. */
+  after: (operation: string) => Promise<void> = async () => {};
   #next: { readonly operation: string; readonly what: "call" | "answer"; readonly pass: () => Promise<void> } | undefined;
 
   constructor(inner: DynamoTransport) {
@@ -37,11 +39,10 @@ export class HeldTransport implements DynamoTransport {
     if (held?.what === "call") await held.pass();
     await this.before(operation);
     const answer = this.#inner.call(operation, input, options);
-    if (held?.what === "answer") {
-      // That a condition failed is an answer too.
-      await Promise.allSettled([answer]);
-      await held.pass();
-    }
+    // That a condition failed is an answer too.
+    await Promise.allSettled([answer]);
+    await this.after(operation);
+    if (held?.what === "answer") await held.pass();
     return answer;
   }
 

@@ -39,6 +39,15 @@ describeWithEngine("a bucket with shards", (engine) => {
   const shardsOf = async ({ repository }: Opened, entityId = "e"): Promise<readonly number[]> =>
     (await repository.getBuckets(entityId)).map(({ shard }) => shard);
 
+  async function setTokens({ PK, SK }: AttributeMap, attribute: string, milli: number): Promise<void> {
+    await table.raw("UpdateItem", {
+      Key: { PK, SK },
+      UpdateExpression: "SET #tokens = :milli",
+      ExpressionAttributeNames: { "#tokens": attribute },
+      ExpressionAttributeValues: { ":milli": { N: String(milli) } },
+    });
+  }
+
   /** Leaves shards of a bucket that is gone: what a deletion that did not see them would leave. */
   async function orphan(entityId = "e"): Promise<void> {
     for (const item of await bucketItems()) {
@@ -225,6 +234,25 @@ describeWithEngine("a bucket with shards", (engine) => {
     await granted;
     expect(sleptMs).toEqual([5000]);
     expect(await opened.limiter.available("e", "r")).toEqual({ rpm: 0 });
+  });
+
+  it("grants a call that costs nothing where each shard owes something, and together they owe nothing", async () => {
+    const clock = new ManualClock(START_MS);
+    const opened = await open(clock, 1);
+    const names = ["rpm", "tpm"];
+    await opened.repository.setSystemDefaults(names.map((name) => Limit.perMinute(name, 60)));
+    await take(opened.limiter, {});
+    await opened.repository.splitBucket!("e", "r", { shards: 2 });
+    for (const item of await bucketItems()) await setTokens(item, `b_${names[shardOf(item)]}_tk`, -1000);
+    const { limiter } = await open(clock, 2);
+    const lease = await limiter.acquire({ entityId: "e", resource: "r", consume: {} });
+    expect(await stored("gr")).toEqual([2, 0]);
+    await lease.rollback();
+    expect(await stored("gr")).toEqual([1, 0]);
+    expect([await stored("b_rpm_tk"), await stored("b_tpm_tk")]).toEqual([
+      [-1000, 30_000],
+      [30_000, -1000],
+    ]);
   });
 
   it("is served from its other shards while shard 0 takes no writes, also by processes that have never seen it", async () => {

@@ -31,19 +31,23 @@ export interface BucketEnd {
   done: boolean;
 }
 
-/** One write for each shard, however often the lease took from it. */
+/** One write for each shard, however often the lease took from it; more where only their parts are exact. */
 export function endsOf(
   shares: readonly { readonly part: ReceiptPart; readonly amounts: Costs; readonly grants?: number }[],
 ): readonly BucketEnd[] {
   const byShard = new Map<string, BucketEnd>();
+  const complete: BucketEnd[] = [];
   for (const { part, amounts, grants = 0 } of shares) {
     // A lease that took before a split and after it owes to different classes under one key; before a deletion and after it, to two buckets.
     const id = `${part.key.text}/${part.life.creation}/${part.life.divisor}`;
     const held = byShard.get(id);
     const costs = addAmounts(held?.costs ?? NO_AMOUNTS, amounts);
-    byShard.set(id, newEnd(held?.part ?? part, costs, { grants: (held?.grants ?? 0) + grants }));
+    if (held === undefined || !isExact(costs)) {
+      if (held !== undefined) complete.push(held);
+      byShard.set(id, newEnd(part, amounts, { grants }));
+    } else byShard.set(id, newEnd(held.part, costs, { grants: held.grants + grants }));
   }
-  return [...byShard.values()];
+  return [...complete, ...byShard.values()];
 }
 
 /** The end that gives back all of one take. */
@@ -142,6 +146,11 @@ function newEnd(
   { grants, mayOwe = false }: { readonly grants: number; readonly mayOwe?: boolean },
 ): BucketEnd {
   return { part, costs, grants, mayOwe, history: newHistory(), successors: undefined, done: false };
+}
+
+/** A limit may earn more than the safe range while a lease takes from it again and again, and no batch carries a cost beyond it. */
+function isExact(costs: Costs): boolean {
+  return Object.values(costs).every((cost) => Number.isSafeInteger(cost));
 }
 
 function only(costs: Costs, wanted: (cost: number) => boolean): Costs {

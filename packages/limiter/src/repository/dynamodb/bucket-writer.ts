@@ -43,7 +43,7 @@ import type { OperationIds } from "./operation-ids.ts";
 import { pause } from "./retry.ts";
 import type { Splitter } from "./splitter.ts";
 import { nextTickMs } from "./tick.ts";
-import { newHistory, outcomeOf, overtaken, stillPending, type Unresolved } from "./unresolved.ts";
+import { newHistory, outcomeOf, overtaken, stillPending, withUnresolved, type Unresolved } from "./unresolved.ts";
 
 /** Decisions that one batch may make anew after failed conditions. For an acquire, more than that is contention, which is unavailability. */
 const MAX_DECISIONS = 12;
@@ -274,7 +274,7 @@ function writtenPart({ intent, history }: BucketWork): BucketIntent {
 function remain(entry: Remembered, { mark, life }: PlannedWrite, members: readonly BucketMember[]): void {
   const write: Unresolved = mark === undefined ? UNKNOWABLE : { mark, life, outcome: "pending" };
   for (const { work } of members) work.history.unanswered = [...work.history.unanswered, write];
-  if (mark !== undefined) entry.unresolved = [...entry.unresolved, write];
+  if (mark !== undefined) entry.unresolved = withUnresolved(entry.unresolved, write);
 }
 
 const UNKNOWABLE: Unresolved = {

@@ -31,6 +31,16 @@ export function newHistory(): OperationHistory {
   return { unanswered: [], onlyCharges: false };
 }
 
+/** Whoever ends a lease tries again at once, with the next batch or the one after it: what is older than this, nobody asks for. */
+const MAX_UNRESOLVED = 32;
+
+/** Remembers one more, however long the table is away: of the oldest nobody can tell any more what became of it. */
+export function withUnresolved(unresolved: readonly Unresolved[], write: Unresolved): readonly Unresolved[] {
+  const all = [...unresolved, write];
+  for (const forgotten of all.slice(0, -MAX_UNRESOLVED)) forgotten.outcome = "unknown";
+  return all.slice(-MAX_UNRESOLVED);
+}
+
 /** Concludes what an image tells about pending writes; answers those that are still pending. */
 export function stillPending(unresolved: readonly Unresolved[], image: BucketImage | undefined): readonly Unresolved[] {
   for (const write of unresolved) {
