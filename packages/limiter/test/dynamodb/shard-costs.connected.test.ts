@@ -1,5 +1,4 @@
 import { Limit } from "zae-limiter";
-import { ManualClock } from "zae-limiter/testing";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { ConfigKey } from "../../src/core/policy.ts";
 import { imageOf } from "../../src/repository/dynamodb/bucket-item.ts";
@@ -12,16 +11,12 @@ import type { ConsumeRequest, Receipt } from "../../src/repository/port.ts";
 import { bucketProcess, type BucketProcess } from "./bucket-process.ts";
 import { connectToNewTable } from "./connect.ts";
 import { describeWithEngine } from "./engine.ts";
+import { SleeplessClock } from "./sleepless-clock.ts";
 import { worthOf } from "./tree-oracle.ts";
 
 const NAMESPACE_ID = "ns123456789";
 const RESOURCE = "gpt-4";
 const CAPACITY = 960;
-
-/** Pauses take no time. */
-class SleeplessClock extends ManualClock {
-  override async sleep(): Promise<void> {}
-}
 
 /** Notes every request, in order, and throttles the writes to one item. */
 class Recorder implements DynamoTransport {
