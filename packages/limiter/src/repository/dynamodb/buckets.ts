@@ -30,7 +30,7 @@ import { siblingKey, type BucketShards } from "./bucket-shards.ts";
 import type { BucketWriter } from "./bucket-writer.ts";
 import type { Families, Family } from "./families.ts";
 import type { BucketImages } from "./images.ts";
-import type { Refused, ShardTaker } from "./shard-taker.ts";
+import { contended, type Refused, type ShardTaker } from "./shard-taker.ts";
 import type { Splitter } from "./splitter.ts";
 import { chargeOf, serve, type Target } from "./target.ts";
 
@@ -337,10 +337,6 @@ export class DynamoBuckets implements BucketStore {
   #nowMs(): number {
     return Math.floor(this.#surroundings.clock.now());
   }
-}
-
-function contended({ entityId, resource }: BucketKey): RateLimiterUnavailable {
-  return new RateLimiterUnavailable("The bucket changes too fast to be decided. Try again.", { entityId, resource });
 }
 
 /** The verdict of a call that takes from one bucket: there is nothing to give back. */
