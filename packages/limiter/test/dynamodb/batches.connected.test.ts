@@ -1,6 +1,6 @@
 /*
- * Calls that ride on one write must not notice each other. Each test gathers a batch behind a write, holds the batch's own write, and makes life
- * hard for one member or for all of them.
+ * Calls that ride on one write must not notice each other. Each test gathers a batch behind a write, holds the batch's own write, and makes
+ * life hard for one member or for all of them.
  */
 import { setImmediate } from "node:timers/promises";
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";

@@ -15,7 +15,9 @@ import { OperationIds } from "../../src/repository/dynamodb/operation-ids.ts";
 import { MeteredTransport, type DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
 import { seededRandom } from "../../src/testing/seeded-random.ts";
 
-/** One process that shares a table: buckets with images and a cache of their own. Configuration comes from `config`, as if it were stored. */
+/**
+ * One process that shares a table: buckets with images and a cache of their own. Configuration comes from `config`, as if it were stored.
+ */
 export interface BucketProcess {
   readonly buckets: DynamoBuckets;
   readonly policies: PolicyCache;

@@ -38,7 +38,8 @@ export function endsOf(
   const byShard = new Map<string, BucketEnd>();
   const complete: BucketEnd[] = [];
   for (const { part, amounts, grants = 0 } of shares) {
-    // A lease that took before a split and after it owes to different classes under one key; before a deletion and after it, to two buckets.
+    // A lease that took before a split and after it owes to different classes under one key; before a deletion and after it, to two
+    // buckets.
     const id = `${part.key.text}/${part.life.creation}/${part.life.divisor}`;
     const held = byShard.get(id);
     const costs = addAmounts(held?.costs ?? NO_AMOUNTS, amounts);
@@ -69,8 +70,8 @@ export function dividedEnd({ part, costs, grants }: BucketEnd, shards: readonly 
 }
 
 /**
- * What goes back, to the owners of the class, each its part; what one of them has no room for goes to others. A split leaves what was taken while it was
- * under way with one half, so the other may be full while that one lacks it all.
+ * What goes back, to the owners of the class, each its part; what one of them has no room for goes to others. A split leaves what was taken
+ * while it was under way with one half, so the other may be full while that one lacks it all.
  */
 function givenToOwners(
   given: Costs,
@@ -101,8 +102,8 @@ function givenToOwners(
 }
 
 /**
- * Charges, paid with what the shards hold, beginning with the one that they were meant for. What is missing then all of them owe, each its part, so that
- * all have earned it back at the same moment, as an undivided bucket would.
+ * Charges, paid with what the shards hold, beginning with the one that they were meant for. What is missing then all of them owe, each its
+ * part, so that all have earned it back at the same moment, as an undivided bucket would.
  */
 function paidByAll(
   costs: Costs,

@@ -68,7 +68,9 @@ export interface PlannedWrite {
 /** What becomes of a member: it is part of the write, or not. */
 export type Verdict = "written" | "refused" | "gone" | "split";
 
-/** What to send for a batch, if anything, and what becomes of its members. Fewer verdicts than members: the rest must go with another write. */
+/**
+ * What to send for a batch, if anything, and what becomes of its members. Fewer verdicts than members: the rest must go with another write.
+ */
 export interface Plan {
   readonly write: PlannedWrite | undefined;
   readonly verdicts: readonly Verdict[];
@@ -261,7 +263,9 @@ function outlived({ kind, life }: BucketIntent, nowMs: number): boolean {
   return kind === "charge" && life?.expiredBySeconds !== undefined && life.expiredBySeconds * 1000 <= nowMs;
 }
 
-/** Buckets with limits of their own do not expire: their balance is somebody's, not a default's. Nor do shards: one would come back whole. */
+/**
+ * Buckets with limits of their own do not expire: their balance is somebody's, not a default's. Nor do shards: one would come back whole.
+ */
 function multiplierOf({ policy, image, ttlMultiplier }: PlanRequest): number {
   return policy.source === "entity" || (image !== undefined && image.divisor > 1) ? 0 : ttlMultiplier;
 }

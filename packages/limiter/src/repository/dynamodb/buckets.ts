@@ -251,7 +251,9 @@ export class DynamoBuckets implements BucketStore {
     });
   }
 
-  /** Refuses as of a time, and writes limits that have changed (see `afterRefusal`); decides again where the images do not refuse any more. */
+  /**
+   * Refuses as of a time, and writes limits that have changed (see `afterRefusal`); decides again where the images do not refuse any more.
+   */
   #refuse(call: Call, refusedAtMs: number, round: number): MaybePromise<ConsumeOutcome> {
     const { shards, counts } = this.#surroundings;
     const { targets, begun } = call;
@@ -318,7 +320,10 @@ export class DynamoBuckets implements BucketStore {
     end.done = true;
   }
 
-  /** Whether it could be written to the shard that was taken from: what goes back to one that was split since, and what it cannot pay, concerns others. */
+  /**
+   * Whether it could be written to the shard that was taken from: what goes back to one that was split since, and what it cannot pay,
+   * concerns others.
+   */
   async #written({ part, costs, grants, mayOwe, history }: BucketEnd): Promise<boolean> {
     const { images, shards, writer } = this.#surroundings;
     const { key, policy, life } = part;

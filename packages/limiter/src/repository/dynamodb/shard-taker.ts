@@ -36,7 +36,9 @@ export interface Refused {
 /** Rounds before a call counts as contended: in each of them somebody else took what this call had seen. */
 const MAX_ROUNDS = 12;
 
-/** Shards tried before all are read: home, and one that others may have emptied since it was seen. Each that fails is a billed round trip. */
+/**
+ * Shards tried before all are read: home, and one that others may have emptied since it was seen. Each that fails is a billed round trip.
+ */
 const MAX_TRIES = 2;
 
 /** What one call knows while it is decided. */
