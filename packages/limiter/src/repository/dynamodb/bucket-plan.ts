@@ -106,7 +106,7 @@ export function planWrite(request: PlanRequest): Plan {
   const rewrites = present.some(({ kind }) => kind === "take") && !isUnder(image.bucket, policy);
   const bucket = rewrites ? underPolicy(image.bucket, policyOn(image, policy), nowMs) : image.bucket;
   const { accepted, folds } = decideBatch(bucket, present, asOfMs);
-  const verdicts = verdictsOf(intents, { present, accepted, absent: (intent) => (isFor(image, intent, nowMs) ? "split" : "gone") });
+  const verdicts = verdictsOf(intents, { present, accepted, otherwise: (intent) => (isFor(image, intent, nowMs) ? "split" : "gone") });
   const written = present.filter((_, index) => accepted[index]);
   if (written.length === 0) return { write: undefined, verdicts };
   const { limits } = bucket;
@@ -126,23 +126,21 @@ function planAdoption(request: PlanRequest, image: BucketImage): Plan {
   return { write: planUpdate(request, image, { written: [], folds: new Map(), limits: left.limits, nowMs }), verdicts: ["written"] };
 }
 
+interface DecidedIntents {
+  /** Those that a write to this shard can carry. */
+  readonly present: readonly BucketIntent[];
+  /** What was decided of them, in order; of the last ones perhaps nothing. */
+  readonly accepted: readonly boolean[];
+  /** What becomes of one that is not among them. */
+  readonly otherwise: (intent: BucketIntent) => Verdict;
+}
+
 /** Up to the first member that was not decided. */
-function verdictsOf(
-  intents: readonly BucketIntent[],
-  {
-    present,
-    accepted,
-    absent: absentVerdict,
-  }: {
-    readonly present: readonly BucketIntent[];
-    readonly accepted: readonly boolean[];
-    readonly absent: (intent: BucketIntent) => Verdict;
-  },
-): readonly Verdict[] {
+function verdictsOf(intents: readonly BucketIntent[], { present, accepted, otherwise }: DecidedIntents): readonly Verdict[] {
   const verdicts: Verdict[] = [];
   let decided = 0;
   for (const intent of intents) {
-    if (intent !== present[decided]) verdicts.push(absentVerdict(intent));
+    if (intent !== present[decided]) verdicts.push(otherwise(intent));
     else if (decided === accepted.length) break;
     else verdicts.push(accepted[decided++] === true ? "written" : "refused");
   }
@@ -198,7 +196,7 @@ function planCreation(request: PlanRequest): Plan {
   // Only shard 0 begins a bucket; the others come from splits, and are gone with it.
   const present = intents.filter((intent) => key.shard === 0 && (intent.kind === "take" || outlived(intent, nowMs)));
   const { accepted, folds } = decideBatch(bucket, present, nowMs);
-  const verdicts = verdictsOf(intents, { present, accepted, absent: () => "gone" });
+  const verdicts = verdictsOf(intents, { present, accepted, otherwise: () => "gone" });
   const written = present.filter((_, index) => accepted[index]);
   if (written.length === 0) return { write: undefined, verdicts };
   const charged = chargedBucket(bucket, folds);
