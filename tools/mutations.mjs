@@ -2,6 +2,7 @@
 //   { "promise": 5, "breaks": "what it breaks", "file": "…", "find": "…", "replace": "…", "test": "path of a test file", "filter": "-t" }
 // The text to find must be in the file exactly once. Everything happens in copies in a temporary folder, so that a crash leaves the tree
 // as it was. Run all of them, or those whose file name contains a word: npm run mutations -- bucket
+// With --tested the tests are not run on the unchanged code first: for a script that has just done so.
 import { spawn } from "node:child_process";
 import { cp, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -20,15 +21,14 @@ const TIMEOUT_MS = 180_000;
 /** What a copy needs not have: the dependencies are linked, the rest is made when it is needed. */
 const LEFT_OUT = /(?:^|\/)(?:node_modules|dist|coverage|\.git|\.cache)$|\.tsbuildinfo$/;
 
-const word = process.argv[2] ?? "";
+const isTested = process.argv.includes("--tested");
+const word = process.argv.slice(2).find((argument) => argument !== "--tested") ?? "";
 const mutations = await load();
 const scratch = await mkdtemp(join(tmpdir(), "mutations-"));
 const started = Date.now();
 try {
   const copies = await Promise.all(Array.from({ length: WORKERS }, (_, index) => copyTo(join(scratch, String(index)))));
-  const tests = [...new Set(mutations.map(({ test }) => test))];
-  const before = await runTests(copies[0], tests, { timeoutMs: tests.length * TIMEOUT_MS });
-  if (!before.passed) throw new Error(`The tests fail before anything is changed:\n${before.output}`);
+  if (!isTested) await assertPassing(copies[0]);
   const results = new Map();
   const queue = [...mutations];
   await Promise.all(
@@ -52,6 +52,12 @@ async function copyTo(copy) {
   await cp(root, copy, { recursive: true, filter: (path) => path === root || !LEFT_OUT.test(path) });
   await symlink(join(root, "node_modules"), join(copy, "node_modules"));
   return copy;
+}
+
+async function assertPassing(copy) {
+  const tests = [...new Set(mutations.map(({ test }) => test))];
+  const { passed, output } = await runTests(copy, tests, { timeoutMs: tests.length * TIMEOUT_MS });
+  if (!passed) throw new Error(`The tests fail before anything is changed:\n${output}`);
 }
 
 /** Applies one change, runs its test, and takes the change back. */
