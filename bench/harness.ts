@@ -31,6 +31,8 @@ export interface Pace {
   readonly turnMs: number;
   /** How many operations warm a contestant up at least. @default 1000 */
   readonly warmUp?: number;
+  /** For how long a contestant is warmed up at least, for those that do few operations in a second. @default 0 */
+  readonly warmUpMs?: number;
 }
 
 /** One line of the verdict: a ratio and what it should be. */
@@ -44,15 +46,12 @@ export interface Verdict {
 }
 
 /** Lets contestants take turns. The order rotates, so that nobody always runs behind the same neighbour. */
-export async function interleave(
-  contestants: readonly Contestant[],
-  { rounds, turnMs, warmUp = 1000 }: Pace,
-): Promise<readonly Measured[]> {
+export async function interleave(contestants: readonly Contestant[], pace: Pace): Promise<readonly Measured[]> {
   const entries = [];
   for (const contestant of contestants) {
-    entries.push({ contestant, operations: await calibrate(contestant, turnMs, warmUp), wallNs: [] as number[], cpuNs: [] as number[] });
+    entries.push({ contestant, operations: await calibrate(contestant, pace), wallNs: [] as number[], cpuNs: [] as number[] });
   }
-  for (let round = 0; round < rounds; round += 1) {
+  for (let round = 0; round < pace.rounds; round += 1) {
     for (let turn = 0; turn < entries.length; turn += 1) {
       const { contestant, operations, wallNs, cpuNs } = entries[(round + turn) % entries.length]!;
       globalThis.gc?.();
@@ -126,13 +125,16 @@ function judged(ratio: number, goal: Verdict["goal"]): readonly [string, string,
 }
 
 /** Warms a contestant up and finds how many operations fill one turn. */
-async function calibrate(contestant: Contestant, turnMs: number, warmUp: number): Promise<number> {
+async function calibrate(contestant: Contestant, { turnMs, warmUp = 1000, warmUpMs = 0 }: Pace): Promise<number> {
   let operations = warmUp;
+  let warmNs = 0;
   // The bound is far above what any machine reaches in one turn; it ends the search if a contestant does nothing.
   while (operations < 1e9) {
     const { wallNs } = await timed(() => contestant.run(operations));
-    if (wallNs >= turnMs * 5e5) return Math.max(1, Math.round((operations * turnMs * 1e6) / wallNs));
-    operations *= 2;
+    warmNs += wallNs;
+    const isLongEnough = wallNs >= turnMs * 5e5;
+    if (isLongEnough && warmNs >= warmUpMs * 1e6) return Math.max(1, Math.round((operations * turnMs * 1e6) / wallNs));
+    if (!isLongEnough) operations *= 2;
   }
   return operations;
 }

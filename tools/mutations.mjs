@@ -2,6 +2,7 @@
 //   { "promise": 5, "breaks": "what it breaks", "file": "…", "find": "…", "replace": "…", "test": "path of a test file", "filter": "-t" }
 // The text to find must be in the file exactly once. Everything happens in copies in a temporary folder, so that a crash leaves the tree
 // as it was. Run all of them, or those whose file name contains a word: npm run mutations -- bucket
+// With --tested the tests are not run on the unchanged code first: for a script that has just done so.
 import { spawn } from "node:child_process";
 import { cp, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -14,21 +15,20 @@ const folder = join(root, "test/mutations");
 /** Copies that work at the same time: as many as the smallest machine that this is for has cores. */
 const WORKERS = 2;
 
-/** A change may turn a loop endless; no test of ours takes a tenth of this. */
-const TIMEOUT_MS = 60_000;
+/** A change may turn a loop endless; no test file of ours takes a third of this. */
+const TIMEOUT_MS = 180_000;
 
 /** What a copy needs not have: the dependencies are linked, the rest is made when it is needed. */
 const LEFT_OUT = /(?:^|\/)(?:node_modules|dist|coverage|\.git|\.cache)$|\.tsbuildinfo$/;
 
-const word = process.argv[2] ?? "";
+const isTested = process.argv.includes("--tested");
+const word = process.argv.slice(2).find((argument) => argument !== "--tested") ?? "";
 const mutations = await load();
 const scratch = await mkdtemp(join(tmpdir(), "mutations-"));
 const started = Date.now();
 try {
   const copies = await Promise.all(Array.from({ length: WORKERS }, (_, index) => copyTo(join(scratch, String(index)))));
-  const tests = [...new Set(mutations.map(({ test }) => test))];
-  const before = await runTests(copies[0], tests);
-  if (!before.passed) throw new Error(`The tests fail before anything is changed:\n${before.output}`);
+  if (!isTested) await assertPassing(copies[0]);
   const results = new Map();
   const queue = [...mutations];
   await Promise.all(
@@ -54,6 +54,12 @@ async function copyTo(copy) {
   return copy;
 }
 
+async function assertPassing(copy) {
+  const tests = [...new Set(mutations.map(({ test }) => test))];
+  const { passed, output } = await runTests(copy, tests, { timeoutMs: tests.length * TIMEOUT_MS });
+  if (!passed) throw new Error(`The tests fail before anything is changed:\n${output}`);
+}
+
 /** Applies one change, runs its test, and takes the change back. */
 async function mutate(copy, { file, find, replace, test, filter }) {
   const path = join(copy, file);
@@ -64,14 +70,14 @@ async function mutate(copy, { file, find, replace, test, filter }) {
     path,
     original.replace(find, () => replace),
   );
-  const { passed, timedOut, output } = await runTests(copy, [test], filter);
+  const { passed, timedOut, output } = await runTests(copy, [test], { filter });
   await writeFile(path, original);
   if (passed) return "SURVIVED";
   // Code that does not even load proves nothing: a test has to have run and failed.
   return timedOut || /Tests .*\d+ failed/.test(output) ? "killed" : `BROKEN: no test ran\n${output}`;
 }
 
-function runTests(copy, tests, filter) {
+function runTests(copy, tests, { filter, timeoutMs = TIMEOUT_MS } = {}) {
   const args = [join(root, "node_modules/vitest/vitest.mjs"), "run", ...tests, "--reporter=dot", "--bail=1"];
   if (filter !== undefined) args.push("-t", filter);
   // A process group of its own, so that a test that hangs goes with all its workers.
@@ -79,7 +85,8 @@ function runTests(copy, tests, filter) {
     cwd: copy,
     detached: true,
     stdio: ["ignore", "pipe", "pipe"],
-    env: { ...process.env, CI: "1", NO_COLOR: "1" },
+    // Where engines are required, simulations run more seeds than a mutation needs.
+    env: { ...process.env, CI: "1", NO_COLOR: "1", ZAEL_REQUIRE_ENGINES: "" },
   });
   let output = "";
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output += chunk));
@@ -87,7 +94,7 @@ function runTests(copy, tests, filter) {
   const timer = setTimeout(() => {
     timedOut = true;
     process.kill(-child.pid, "SIGKILL");
-  }, TIMEOUT_MS);
+  }, timeoutMs);
   return new Promise((resolve, reject) => {
     child.on("error", reject);
     child.on("close", (code) => {

@@ -142,7 +142,8 @@ export class DynamoBuckets implements BucketStore {
   async #decideFromTable(call: Call, round: number): Promise<ConsumeOutcome> {
     await this.#readAll(call.targets);
     const nowMs = this.#nowMs();
-    return this.#mayFit(call.targets, nowMs) ? this.#take(call, round) : this.#refuse(call, nowMs, round);
+    if (this.#mayFit(call.targets, nowMs)) return this.#take(call, round);
+    return this.#mayRefuse(call) ? this.#refuse(call, nowMs, round) : this.#decideAgain(call, round);
   }
 
   async #take(call: Call, round: number): Promise<ConsumeOutcome> {
@@ -150,7 +151,14 @@ export class DynamoBuckets implements BucketStore {
     const grants = extending === undefined ? 1 : 0;
     let verdict = await this.#takeAll(targets, grants, "together");
     if (!verdict.granted && verdict.halfTaken) verdict = await this.#takeAll(targets, grants, "in sequence");
-    return verdict.granted ? this.#grant(call, verdict.parts) : this.#refuse(call, verdict.refusedAtMs, round);
+    if (verdict.granted) return this.#grant(call, verdict.parts);
+    // What refused it may be the answer to a write that was under way before it came.
+    return this.#mayRefuse(call) ? this.#refuse(call, verdict.refusedAtMs, round) : this.#decideAgain(call, round);
+  }
+
+  #decideAgain(call: Call, round: number): MaybePromise<ConsumeOutcome> {
+    if (round === MAX_ROUNDS) throw contended(call.targets[0]!.key);
+    return this.#decide(call, round + 1);
   }
 
   /** Every bucket that a call takes from: for each resource the entity's, then its parent's. */
@@ -248,12 +256,8 @@ export class DynamoBuckets implements BucketStore {
     const { shards, counts } = this.#surroundings;
     const { targets, begun } = call;
     const statuses = this.#statuses(targets, refusedAtMs);
-    if (!statuses.some(({ exceeded }) => exceeded) || !this.#mayRefuse(call)) {
-      // Since it was refused, another call of this process has given back, so that it may fit now; or what refused it was the answer to a
-      // write that was under way before it came.
-      if (round === MAX_ROUNDS) throw contended(targets[0]!.key);
-      return this.#decide(call, round + 1);
-    }
+    // Since it was refused, another call of this process has given back, so that it may fit now.
+    if (!statuses.some(({ exceeded }) => exceeded)) return this.#decideAgain(call, round);
     let isFromMemory = false;
     const adoptions: Promise<void>[] = [];
     for (const target of targets) {
