@@ -1,8 +1,8 @@
 /*
- * The DynamoDB backend against the floor, which is one raw conditional UpdateItem, against rate-limiter-flexible and against the original in
- * Python: `npm run bench:dynamodb`, or with `-- --quick` to see that it works. One engine, one run; contestants take turns round by round, and
- * what is printed are medians. CPU is all of the client process, user and system; the engine's is not in it. A goal that is missed is
- * printed as MISSED and is no failure of the benchmark. docs/benchmarks.md tells how to read it.
+ * The DynamoDB backend against the floor, which is one raw conditional UpdateItem, against rate-limiter-flexible and against the original
+ * in Python: `npm run bench:dynamodb`, or with `-- --quick` to see that it works. One engine, one run; contestants take turns round by
+ * round, and what is printed are medians. CPU is all of the client process, user and system; the engine's is not in it. A goal that is
+ * missed is printed as MISSED and is no failure of the benchmark. docs/benchmarks.md tells how to read it.
  */
 import { availableParallelism } from "node:os";
 import type { RepositoryStatistics } from "zae-limiter";
@@ -16,8 +16,8 @@ import { printProcesses } from "./dynamodb/processes.ts";
 import { interleave, median, printTable, whole, type Measured } from "./harness.ts";
 
 /**
- * A few thousand operations a second take seconds to be compiled well, which costs as much CPU as they do: on the lean transport ours took 416 µs
- * each after 1500 operations on many entities, and 226 µs after 10 000.
+ * A few thousand operations a second take seconds to be compiled well, which costs as much CPU as they do: on the lean transport ours took
+ * 416 µs each after 1500 operations on many entities, and 226 µs after 10 000.
  */
 const WARM_UP_MS = 3000;
 

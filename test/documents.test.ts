@@ -49,6 +49,40 @@ it("the guide's index leads to every page", () => {
   expect(pages.filter((path) => !index.includes(`](${path.slice("docs/guide/".length)})`))).toEqual([]);
 });
 
+describe("the guide tells of every", () => {
+  const guide = documents
+    .filter((path) => path.startsWith("docs/guide/"))
+    .map(read)
+    .join("\n");
+
+  it.each([
+    ["repository/repository.ts", "RepositoryOptions"],
+    ["repository/repository.ts", "RepositoryStatistics"],
+    ["repository/dynamodb/options.ts", "DynamoOptions"],
+    ["repository/dynamodb/lean-transport.ts", "LeanTransportOptions"],
+    ["repository/sqlite/sqlite-repository.ts", "SqliteOptions"],
+  ])("field, in %s, of %s", (file, name) => {
+    const source = read(`packages/limiter/src/${file}`);
+    const [, body = ""] = new RegExp(`^export interface ${name} [^{]*\\{\n(.*?)^\\}`, "ms").exec(source) ?? [];
+    const fields = [...body.matchAll(/^  readonly (\w+)\??:/gm)].map(([, field]) => field!);
+    expect(fields).not.toEqual([]);
+    expect(fields.filter((field) => !new RegExp(`\`(?:options\\.)?${field}\\b`).test(guide))).toEqual([]);
+  });
+
+  it("verb of the command line", () => {
+    const folder = "packages/cli/src/commands/";
+    // A verb without a noun has a file of its own, named after it.
+    const verbs = readdirSync(root + folder).flatMap((file) => {
+      const [name = ""] = file.split(/[-.]/);
+      const used = [...read(folder + file).matchAll(/usage: "([\w-]+)/g)].map(([, verb]) => verb!);
+      return used.map((verb) => (verb === name ? verb : `${name} ${verb}`));
+    });
+    expect(verbs).toEqual(expect.arrayContaining(["acquire", "bucket split", "entity set-limits"]));
+    const page = read("docs/guide/command-line.md");
+    expect(verbs.filter((verb) => !new RegExp(`zae-limiter (?:--\\S+ \\S+ )*${verb}\\b`).test(page))).toEqual([]);
+  });
+});
+
 function read(path: string): string {
   return readFileSync(root + path, "utf8");
 }

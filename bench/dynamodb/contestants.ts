@@ -28,14 +28,13 @@ export async function openField(endpointUrl: string): Promise<Field> {
   const lean = await openLeanTransport(endpointUrl);
   const close = async (): Promise<void> => {
     for (const contestant of contestants) await contestant.close();
-    lean?.close();
+    lean.close();
     client.destroy();
   };
   try {
     await createTables(client);
     contestants.push(...(await onSdk(client)));
-    if (lean === undefined) absent.push("lean transport: not there (zae-limiter/dynamodb exports no leanTransport)");
-    else contestants.push(...(await onLean(lean)));
+    contestants.push(...(await onLean(lean)));
     const python = await original(endpointUrl);
     if ("missing" in python) absent.push(`the original: ${python.missing}`);
     else contestants.push(python);

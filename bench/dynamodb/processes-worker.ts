@@ -32,9 +32,8 @@ const CALLS = 4;
 const AFTER_REFUSAL_MS = 5;
 
 const [endpointUrl, stack, mode] = process.argv.slice(2) as [string, string, "tick" | "no-tick" | "shards"];
-const transport = await openLeanTransport(endpointUrl);
 const repository = await DynamoRepository.open("bench", {
-  ...(transport === undefined ? { endpointUrl } : { transport }),
+  transport: await openLeanTransport(endpointUrl),
   stack,
   provisioning: "never",
   // What the tick does shows on one item only.

@@ -1,8 +1,8 @@
 /*
- * Two and eight processes on one hot bucket, with the adaptive tick, without it, and with both tick and shards. A bucket that others refill is the one place where
- * processes disturb each other. Takes from a bucket that holds enough do not: only one that is nearly empty or nearly full is refilled all
- * the while. So its rate is set a little below what the same processes were just seen to take from a bucket without end, and its burst to a
- * fraction of a second: the balance stays near the ground.
+ * Two and eight processes on one hot bucket, with the adaptive tick, without it, and with both tick and shards. A bucket that others refill
+ * is the one place where processes disturb each other. Takes from a bucket that holds enough do not: only one that is nearly empty or
+ * nearly full is refilled all the while. So its rate is set a little below what the same processes were just seen to take from a bucket
+ * without end, and its burst to a fraction of a second: the balance stays near the ground.
  */
 import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -12,7 +12,6 @@ import { DynamoRepository } from "zae-limiter/dynamodb";
 import { median, printTable, whole } from "../harness.ts";
 import { NEVER_REACHED } from "./cases.ts";
 import type { Assignment, WorkerReport } from "./processes-worker.ts";
-import { openLeanTransport } from "./transports.ts";
 
 /** How long and how often each setting is looked at. */
 export interface ProcessesPace {
@@ -47,8 +46,6 @@ const SETTINGS: readonly Setting[] = [2, 8].flatMap((processes) =>
 
 /** Measures every setting, taking turns, and prints the table. */
 export async function printProcesses(endpointUrl: string, pace: ProcessesPace): Promise<void> {
-  const lean = await openLeanTransport(endpointUrl);
-  lean?.close();
   const repository = await DynamoRepository.open("bench", { endpointUrl, stack: STACK, stream: false });
   try {
     await repository.setSystemDefaults([Limit.perSecond("rps", NEVER_REACHED)]);
@@ -57,7 +54,7 @@ export async function printProcesses(endpointUrl: string, pace: ProcessesPace): 
       for (const [setting, total] of totals) total.push(await together(repository, setting, { endpointUrl, pace, round }));
     printTable(
       [
-        `processes on one hot bucket, ${lean === undefined ? "SDK" : "lean"}`,
+        "processes on one hot bucket, lean",
         "limit/s",
         "grants/s",
         "refused",

@@ -1,8 +1,5 @@
 import { DynamoDB } from "@aws-sdk/client-dynamodb";
-import * as backend from "zae-limiter/dynamodb";
-import type { DynamoTransport } from "zae-limiter/dynamodb";
-
-type OpenLean = (options: { readonly endpointUrl: string; readonly region: string }) => DynamoTransport | Promise<DynamoTransport>;
+import { leanTransport, type DynamoTransport } from "zae-limiter/dynamodb";
 
 const REGION = "us-east-1";
 
@@ -19,8 +16,7 @@ export function openSdkClient(endpointUrl: string): DynamoDB {
   });
 }
 
-/** The lean transport, or nothing where the package does not have it. */
-export async function openLeanTransport(endpointUrl: string): Promise<DynamoTransport | undefined> {
-  const { leanTransport } = backend as unknown as { readonly leanTransport?: OpenLean };
-  return leanTransport?.({ endpointUrl, region: REGION });
+/** The lean transport; whoever opens it closes it. */
+export async function openLeanTransport(endpointUrl: string): Promise<DynamoTransport> {
+  return leanTransport({ endpointUrl, region: REGION });
 }

@@ -139,7 +139,8 @@ export class RateLimiter implements AsyncDisposable {
     const attempt = taking instanceof Promise ? await taking : taking;
     if (attempt.granted) return attempt.value;
     const refusal = new RateLimitExceeded(attempt.statuses);
-    // Let the caller look at the promise first: Node keeps books of rejections that nobody handles yet, which costs as much as the decision.
+    // Let the caller look at the promise first: Node keeps books of rejections that nobody handles yet, which costs as much as the
+    // decision.
     await undefined;
     throw refusal;
   }

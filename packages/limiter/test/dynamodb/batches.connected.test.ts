@@ -1,6 +1,6 @@
 /*
- * Calls that ride on one write must not notice each other. Each test gathers a batch behind a write, holds the batch's own write, and makes life
- * hard for one member or for all of them.
+ * Calls that ride on one write must not notice each other. Each test gathers a batch behind a write, holds the batch's own write, and makes
+ * life hard for one member or for all of them.
  */
 import { setImmediate } from "node:timers/promises";
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -16,7 +16,6 @@ import { bucketProcess, type BucketProcess } from "./bucket-process.ts";
 import { connectToNewTable } from "./connect.ts";
 import { describeWithEngine } from "./engine.ts";
 import { HeldTransport, type HeldCall } from "./held-transport.ts";
-import { openTransport } from "./transports.ts";
 
 const CAPACITY = 100;
 
@@ -32,8 +31,7 @@ describeWithEngine("a batch", (engine) => {
   let tests = 0;
 
   beforeAll(async () => {
-    ({ tableName } = (await connectToNewTable(engine().endpointUrl)).connection);
-    direct = await openTransport("SDK's", engine());
+    ({ transport: direct, tableName } = await connectToNewTable(engine().endpointUrl));
     transport = new HeldTransport(direct);
   });
   beforeEach(() => {

@@ -1,4 +1,3 @@
-import { MemoryRepository } from "zae-limiter/memory";
 import type { ConfigKey } from "../../src/core/policy.ts";
 import { PolicyCache } from "../../src/repository/policy-cache.ts";
 import type { MaybePromise } from "../../src/repository/port.ts";
@@ -16,9 +15,9 @@ import { OperationIds } from "../../src/repository/dynamodb/operation-ids.ts";
 import { MeteredTransport, type DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
 import { seededRandom } from "../../src/testing/seeded-random.ts";
 
-export type { MemoryRepository };
-
-/** One process that shares a table: buckets with images and a cache of their own. Configuration comes from `config`, as if it were stored. */
+/**
+ * One process that shares a table: buckets with images and a cache of their own. Configuration comes from `config`, as if it were stored.
+ */
 export interface BucketProcess {
   readonly buckets: DynamoBuckets;
   readonly policies: PolicyCache;

@@ -1,6 +1,6 @@
 import { Connection } from "../../src/repository/dynamodb/connection.ts";
 import { createTable } from "../../src/repository/dynamodb/table.ts";
-import { MeteredTransport } from "../../src/repository/dynamodb/transport.ts";
+import { MeteredTransport, type DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
 import { systemClock, systemRandom, type Clock, type Random } from "../../src/repository/system-clock.ts";
 import { freshTableName } from "./engine.ts";
 import { openTransport, type TransportName } from "./transports.ts";
@@ -8,6 +8,9 @@ import { openTransport, type TransportName } from "./transports.ts";
 /** A connection to a table of its own, with the engine's accounting. */
 export interface TestTable {
   readonly connection: Connection;
+  readonly tableName: string;
+  /** What the connection uses, without the accounting; for further processes on the same table. */
+  readonly transport: DynamoTransport;
   readonly meter: MeteredTransport;
 }
 
@@ -24,16 +27,17 @@ export interface TestTableOptions {
 export async function connect(endpointUrl: string, options: TestTableOptions = {}): Promise<TestTable> {
   const transport = await openTransport(options.transport ?? "SDK's", { endpointUrl });
   const meter = new MeteredTransport(transport, { measureCapacity: true });
+  const tableName = options.tableName ?? freshTableName();
   const connection = new Connection({
     transport: meter,
-    tableName: options.tableName ?? freshTableName(),
+    tableName,
     clock: options.clock ?? systemClock,
     random: options.random ?? systemRandom,
     // The first call of a process loads the SDK, on a machine that may be busy.
     requestTimeoutMs: options.requestTimeoutMs ?? 10_000,
     maxAttempts: options.maxAttempts ?? 3,
   });
-  return { connection, meter };
+  return { connection, tableName, transport, meter };
 }
 
 /** Connects to a new table without a stream. */

@@ -1,6 +1,6 @@
 /*
- * What a conditional update does to an item, by the rules of DynamoDB's expressions as far as buckets use them. It shares nothing with the code
- * that makes expressions, and is small enough to be checked by reading; the connected tests compare the same writes on an engine.
+ * What a conditional update does to an item, by the rules of DynamoDB's expressions as far as buckets use them. It shares nothing with the
+ * code that makes expressions, and is small enough to be checked by reading; the connected tests compare the same writes on an engine.
  */
 import type { AttributeMap, AttributeValue } from "../../src/repository/dynamodb/attribute-values.ts";
 

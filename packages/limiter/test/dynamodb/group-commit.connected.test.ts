@@ -1,6 +1,6 @@
 /*
- * What a hot bucket costs, through the public surface: requests and writes are counted behind the client, by a proxy, and compared with what
- * `getStatistics` tells.
+ * What a hot bucket costs, through the public surface: requests and writes are counted behind the client, by a proxy, and compared with
+ * what `getStatistics` tells.
  */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Limit, RateLimiter, RateLimiterUnavailable, RateLimitExceeded, type AcquireRequest, type Lease } from "zae-limiter";

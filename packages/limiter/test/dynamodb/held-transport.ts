@@ -38,7 +38,9 @@ export class HeldTransport implements DynamoTransport {
     if (held !== undefined) this.#next = undefined;
     if (held?.what === "call") await held.pass();
     await this.before(operation);
-    const answer = await this.#inner.call(operation, input, options);
+    const answer = this.#inner.call(operation, input, options);
+    // That a condition failed is an answer too.
+    await Promise.allSettled([answer]);
     await this.after(operation);
     if (held?.what === "answer") await held.pass();
     return answer;

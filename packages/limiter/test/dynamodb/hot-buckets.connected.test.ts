@@ -2,16 +2,13 @@ import { Limit } from "zae-limiter";
 import { ManualClock } from "zae-limiter/testing";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { ConfigKey } from "../../src/core/policy.ts";
-import { Connection } from "../../src/repository/dynamodb/connection.ts";
-import { createTable } from "../../src/repository/dynamodb/table.ts";
 import type { DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
 import type { ConsumeRequest } from "../../src/repository/port.ts";
 import type { StoredBucket } from "../../src/repository/store.ts";
-import { systemClock, systemRandom } from "../../src/repository/system-clock.ts";
 import { bucketProcess, type BucketProcess } from "./bucket-process.ts";
-import { describeWithEngine, freshTableName } from "./engine.ts";
+import { connectToNewTable } from "./connect.ts";
+import { describeWithEngine } from "./engine.ts";
 import { ThrottledItems } from "./throttled-items.ts";
-import { openTransport } from "./transports.ts";
 
 /** Turns of the event loop after which whoever got an answer has sent what it sends next. */
 const TURNS = 3;
@@ -36,14 +33,12 @@ interface Load {
 }
 
 describeWithEngine("a hot bucket", (engine) => {
-  const tableName = freshTableName();
+  let tableName: string;
   let inner: DynamoTransport;
   let entities = 0;
 
   beforeAll(async () => {
-    inner = await openTransport("lean", engine());
-    const options = { clock: systemClock, random: systemRandom, requestTimeoutMs: 10_000, maxAttempts: 3 };
-    await createTable(new Connection({ transport: inner, tableName, ...options }), { stream: false });
+    ({ transport: inner, tableName } = await connectToNewTable(engine().endpointUrl, { transport: "lean" }));
   });
   afterAll(() => inner.close());
 

@@ -1,29 +1,22 @@
 import { Limit } from "zae-limiter";
-import { ManualClock } from "zae-limiter/testing";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { ConfigKey } from "../../src/core/policy.ts";
 import { imageOf } from "../../src/repository/dynamodb/bucket-item.ts";
 import { bucketKey, type BucketKey } from "../../src/repository/dynamodb/bucket-key.ts";
-import { Connection } from "../../src/repository/dynamodb/connection.ts";
+import type { Connection } from "../../src/repository/dynamodb/connection.ts";
 import { marshalItem, type AttributeMap } from "../../src/repository/dynamodb/attribute-values.ts";
 import { splitOf } from "../../src/repository/dynamodb/split.ts";
-import { createTable } from "../../src/repository/dynamodb/table.ts";
 import type { DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
 import type { ConsumeRequest, Receipt } from "../../src/repository/port.ts";
-import { systemRandom } from "../../src/repository/system-clock.ts";
 import { bucketProcess, type BucketProcess } from "./bucket-process.ts";
-import { describeWithEngine, freshTableName } from "./engine.ts";
+import { connectToNewTable } from "./connect.ts";
+import { describeWithEngine } from "./engine.ts";
+import { SleeplessClock } from "./sleepless-clock.ts";
 import { worthOf } from "./tree-oracle.ts";
-import { openTransport } from "./transports.ts";
 
 const NAMESPACE_ID = "ns123456789";
 const RESOURCE = "gpt-4";
 const CAPACITY = 960;
-
-/** Pauses take no time. */
-class SleeplessClock extends ManualClock {
-  override async sleep(): Promise<void> {}
-}
 
 /** Notes every request, in order, and throttles the writes to one item. */
 class Recorder implements DynamoTransport {
@@ -48,16 +41,14 @@ class Recorder implements DynamoTransport {
 }
 
 describeWithEngine("what shards cost, and what they are worth", (engine) => {
-  const tableName = freshTableName();
   const clock = new SleeplessClock();
   let inner: DynamoTransport;
   let connection: Connection;
+  let tableName: string;
   let entities = 0;
 
   beforeAll(async () => {
-    inner = await openTransport("lean", engine());
-    connection = new Connection({ transport: inner, tableName, clock, random: systemRandom, requestTimeoutMs: 10_000, maxAttempts: 3 });
-    await createTable(connection, { stream: false });
+    ({ transport: inner, tableName, connection } = await connectToNewTable(engine().endpointUrl, { transport: "lean", clock }));
   });
   afterAll(() => inner.close());
 

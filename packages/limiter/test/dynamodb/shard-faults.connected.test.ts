@@ -1,13 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { Limit, RateLimitExceeded, RateLimiterUnavailable, type AcquireRequest, type RateLimiter } from "zae-limiter";
+import { Limit, RateLimitExceeded, RateLimiterUnavailable, type RateLimiter } from "zae-limiter";
 import { numberOf } from "../../src/repository/dynamodb/attribute-values.ts";
 import { describeWithEngine } from "./engine.ts";
 import { HeldTransport } from "./held-transport.ts";
-import { splitsOf, storedMilli, suffering, useShards, type ShardProcess } from "./shard-processes.ts";
+import { call, slow, splitsOf, storedMilli, suffering, take, useShards, type ShardProcess } from "./shard-processes.ts";
 import { openTransport } from "./transports.ts";
-
-/** Earns a token a day: within a test, what is taken and given is all that moves. */
-const slow = (capacity: number): Limit => Limit.custom({ name: "tpm", capacity, refillAmount: 1, refillPeriodSeconds: 86_400 });
 
 describeWithEngine("faults of the original's shards", (engine) => {
   const shards = useShards(engine);
@@ -205,14 +202,6 @@ describeWithEngine("faults of the original's shards", (engine) => {
     expect((await items()).map((item) => numberOf(item["b_rpm_cp"]))).toEqual([10_000, 10_000]);
   });
 });
-
-function call(consume: Record<string, number>): AcquireRequest {
-  return { entityId: "e", resource: "r", consume };
-}
-
-async function take(limiter: RateLimiter, consume: Record<string, number>): Promise<void> {
-  await (await limiter.acquire(call(consume))).commit();
-}
 
 /** Takes again and again until it is refused; tells how much it got in all. */
 async function takeWhatFits(limiter: RateLimiter, consume: Record<string, number>): Promise<number> {

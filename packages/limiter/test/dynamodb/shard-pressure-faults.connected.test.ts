@@ -1,18 +1,15 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { Limit, RateLimitExceeded, RateLimiterUnavailable, type AcquireRequest, type RateLimiter } from "zae-limiter";
+import { Limit, RateLimitExceeded, RateLimiterUnavailable } from "zae-limiter";
 import type { DynamoOptions } from "zae-limiter/dynamodb";
 import { numberOf } from "../../src/repository/dynamodb/attribute-values.ts";
 import { MeteredTransport, type DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
 import { describeWithEngine } from "./engine.ts";
 import { script, type Fault } from "./fault-proxy.ts";
 import { HeldTransport } from "./held-transport.ts";
-import { splitsOf, storedMilli, useShards, type ShardProcess } from "./shard-processes.ts";
+import { call, slow, splitsOf, storedMilli, take, useShards, type ShardProcess } from "./shard-processes.ts";
 import { openTransport } from "./transports.ts";
 
 const HOUR_S = 3600;
-
-/** Earns a token a day: within a test, what is taken and given is all that moves. */
-const slow = (capacity: number): Limit => Limit.custom({ name: "tpm", capacity, refillAmount: 1, refillPeriodSeconds: 86_400 });
 
 describeWithEngine("faults of the original's splits", (engine) => {
   const shards = useShards(engine);
@@ -206,14 +203,6 @@ describeWithEngine("faults of the original's splits", (engine) => {
     expect(sent).toEqual(Array.from({ length: 5 }, () => "BatchGetItem"));
   });
 });
-
-function call(consume: Record<string, number>): AcquireRequest {
-  return { entityId: "e", resource: "r", consume };
-}
-
-async function take(limiter: RateLimiter, consume: Record<string, number>): Promise<void> {
-  await (await limiter.acquire(call(consume))).commit();
-}
 
 function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, value) => total + value, 0);

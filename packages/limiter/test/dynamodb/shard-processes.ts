@@ -1,4 +1,4 @@
-import { RateLimiter, type BucketState } from "zae-limiter";
+import { Limit, RateLimiter, type AcquireRequest, type BucketState } from "zae-limiter";
 import type { DynamoOptions, DynamoRepository } from "zae-limiter/dynamodb";
 import { seededRandom } from "zae-limiter/testing";
 import { beforeEach, vi } from "vitest";
@@ -79,6 +79,21 @@ function residentOf(home: number): () => number {
   processes += 1;
   const random = seededRandom(processes);
   return () => (Math.floor(random() * 1024) * 64 + home + 0.5) / 2 ** 16;
+}
+
+/** Earns a token a day: within a test, what is taken and given is all that moves. */
+export function slow(capacity: number): Limit {
+  return Limit.custom({ name: "tpm", capacity, refillAmount: 1, refillPeriodSeconds: 86_400 });
+}
+
+/** A call on the one bucket that most tests of shards are about. */
+export function call(consume: Record<string, number>, entityId = "e"): AcquireRequest {
+  return { entityId, resource: "r", consume };
+}
+
+/** Takes, and keeps it. */
+export async function take(limiter: RateLimiter, consume: Record<string, number>, entityId?: string): Promise<void> {
+  await (await limiter.acquire(call(consume, entityId))).commit();
 }
 
 /** Waits for splits that nobody waits for. */

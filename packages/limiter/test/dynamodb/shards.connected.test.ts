@@ -6,6 +6,8 @@ import { numberOf, stringOf, type AttributeMap } from "../../src/repository/dyna
 import { describeWithEngine } from "./engine.ts";
 import type { ProxiedRequest } from "./fault-proxy.ts";
 import { keysOf, useTable } from "./repositories.ts";
+import { take } from "./shard-processes.ts";
+import { SleeplessClock } from "./sleepless-clock.ts";
 
 const START_MS = Date.now();
 const rpm = Limit.perMinute("rpm", 60);
@@ -331,15 +333,6 @@ describeWithEngine("a bucket with shards", (engine) => {
     await take(new RateLimiter({ repository: one }), { rpm: 59 });
   });
 });
-
-async function take(limiter: RateLimiter, consume: Record<string, number>, entityId = "e"): Promise<void> {
-  await (await limiter.acquire({ entityId, resource: "r", consume })).commit();
-}
-
-/** A clock whose sleepers wake at once: pauses take no time. */
-class SleeplessClock extends ManualClock {
-  override async sleep(): Promise<void> {}
-}
 
 function writesShard({ operation, input }: ProxiedRequest, shard: number, entityId = "e"): boolean {
   const isWrite = /^(?:UpdateItem|PutItem|TransactWriteItems)$/.test(operation);

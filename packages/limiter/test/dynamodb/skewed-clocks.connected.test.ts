@@ -4,13 +4,10 @@ import { ManualClock, seededRandom } from "zae-limiter/testing";
 import type { ConfigKey } from "../../src/core/policy.ts";
 import type { ConsumeRequest, Receipt } from "../../src/repository/port.ts";
 import type { StoredConfig } from "../../src/repository/store.ts";
-import { systemClock, systemRandom } from "../../src/repository/system-clock.ts";
-import { Connection } from "../../src/repository/dynamodb/connection.ts";
-import { createTable } from "../../src/repository/dynamodb/table.ts";
 import type { DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
 import { bucketProcess } from "./bucket-process.ts";
-import { freshTableName } from "./engine.ts";
-import { describeWithTransports, openTransport } from "./transports.ts";
+import { connectToNewTable } from "./connect.ts";
+import { describeWithTransports } from "./transports.ts";
 
 const SEEDS = Number(process.env["SEEDS"] ?? 8);
 const STEPS = 80;
@@ -20,12 +17,10 @@ const limit = Limit.custom({ name: "tps", capacity: 20, refillAmount: 7, refillP
 /** Three processes whose clocks differ, drift apart and step back: the simulation's exact oracle needs one clock, this bound does not. */
 describeWithTransports("processes whose clocks differ", (engine, name) => {
   let transport: DynamoTransport;
-  const tableName = freshTableName();
+  let tableName: string;
 
   beforeAll(async () => {
-    transport = await openTransport(name, engine());
-    const connection = { transport, tableName, clock: systemClock, random: systemRandom, requestTimeoutMs: 5000, maxAttempts: 3 };
-    await createTable(new Connection(connection), { stream: false });
+    ({ transport, tableName } = await connectToNewTable(engine().endpointUrl, { transport: name }));
   });
   afterAll(() => transport.close());
 

@@ -14,8 +14,8 @@ interface Budget {
 }
 
 /**
- * Takes a thousand write units a second of each item, by a clock of the test's, and throttles the rest, as DynamoDB does; of the whole table
- * as many as the test says. Failed conditions count, and writes of a transaction count twice.
+ * Takes a thousand write units a second of each item, by a clock of the test's, and throttles the rest, as DynamoDB does; of the whole
+ * table as many as the test says. Failed conditions count, and writes of a transaction count twice.
  */
 export class ThrottledItems implements DynamoTransport {
   readonly #inner: DynamoTransport;

@@ -51,9 +51,9 @@ export class BucketHistory {
   }
 
   /**
-   * Promise 1: over every interval that ends with a grant, what was taken less what was given back is at most the capacity plus what was earned,
-   * and what the time earns by which clocks differ and writes were under way, once. What was charged beyond what a shard held is owed by that
-   * shard; the others go on.
+   * Promise 1: over every interval that ends with a grant, what was taken less what was given back is at most the capacity plus what was
+   * earned, and what the time earns by which clocks differ and writes were under way, once. What was charged beyond what a shard held is
+   * owed by that shard; the others go on.
    */
   excess(differenceMs: number): string | undefined {
     const last = this.states.length - 1;
@@ -79,9 +79,9 @@ export class BucketHistory {
   }
 
   /**
-   * Whether the bucket can have looked as if it did not hold what was asked, by the clock of the process that asked. Shards are seen one by one, not
-   * all at the same moment. A write of the same process acts as of its decision: a call that did not fit beside those that it carries is refused
-   * as of then.
+   * Whether the bucket can have looked as if it did not hold what was asked, by the clock of the process that asked. Shards are seen one by
+   * one, not all at the same moment. A write of the same process acts as of its decision: a call that did not fit beside those that it
+   * carries is refused as of then.
    */
   couldNotHold(asked: Asked, window: Window): boolean {
     const states = this.states.slice(window.firstState);
@@ -147,7 +147,9 @@ class Sightings {
 /** No scenario has more. */
 const MOST_SHARDS = 8;
 
-/** When a shard that is in a state may have been judged at the earliest. A call that a refill has overtaken is decided as of that refill. */
+/**
+ * When a shard that is in a state may have been judged at the earliest. A call that a refill has overtaken is decided as of that refill.
+ */
 function seenAtMs({ fromMs, process, decidedAtMs, touched, bucket }: BucketState, number: number, window: Window): number {
   const sinceMs = Math.max(fromMs, window.fromMs) + window.skewMs;
   const { stampMs } = bucket.get(number)!;
@@ -157,8 +159,8 @@ function seenAtMs({ fromMs, process, decidedAtMs, touched, bucket }: BucketState
 }
 
 /**
- * What a shard is sure to give of a limit under a capacity, which cuts off what is above its share: a refill credits whole millitokens. A limit
- * that is not there yet begins full.
+ * What a shard is sure to give of a limit under a capacity, which cuts off what is above its share: a refill credits whole millitokens. A
+ * limit that is not there yet begins full.
  */
 function wholeMillitokens(
   shard: StoredShard,

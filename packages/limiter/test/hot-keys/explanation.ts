@@ -1,6 +1,7 @@
 /*
- * Whether the calls that a process had under way can have done what its write did: some of them, each once and whole, one after another in some
- * order, each take finding what it asks for. A batch that is judged by its net amount, or a call that is carried out twice, has no such story.
+ * Whether the calls that a process had under way can have done what its write did: some of them, each once and whole, one after another in
+ * some order, each take finding what it asks for. A batch that is judged by its net amount, or a call that is carried out twice, has no
+ * such story.
  */
 import type { Operation } from "./client.ts";
 import { fraction, isLess, least, minus, plus, type Fraction } from "./fraction.ts";
@@ -18,8 +19,8 @@ interface Deed {
 const MOST_ORDERS = 20_000;
 
 /**
- * What cannot be, for a bucket of several shards; undefined when there is a story. Takes are whole there too, over all shards that a write touches;
- * what is given back may come in parts, each to the shard that it belongs to, and so may a charge that one shard cannot pay.
+ * What cannot be, for a bucket of several shards; undefined when there is a story. Takes are whole there too, over all shards that a write
+ * touches; what is given back may come in parts, each to the shard that it belongs to, and so may a charge that one shard cannot pay.
  */
 export function unexplainedShards({ before, after }: AppliedWrite, operations: readonly Operation[]): string | undefined {
   const target = new Map(limitNames(after).map((name) => [name, Number(consumedOf(after, name) - consumedOf(before, name)) / 1000]));

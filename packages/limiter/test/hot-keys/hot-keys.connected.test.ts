@@ -1,9 +1,7 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { Connection } from "../../src/repository/dynamodb/connection.ts";
-import { createTable } from "../../src/repository/dynamodb/table.ts";
 import type { DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
-import { systemClock, systemRandom } from "../../src/repository/system-clock.ts";
-import { describeWithEngine, freshTableName } from "../dynamodb/engine.ts";
+import { connectToNewTable } from "../dynamodb/connect.ts";
+import { describeWithEngine } from "../dynamodb/engine.ts";
 import { openTransport } from "../dynamodb/transports.ts";
 import { runSeeds } from "./run.ts";
 import type { Situations } from "./situations.ts";
@@ -19,19 +17,12 @@ const TELLING_SEEDS: readonly number[] = [46, 74, 86, 124];
 
 describeWithEngine("several processes on one hot bucket, with the network in any order", (engine) => {
   let transports: readonly DynamoTransport[] = [];
-  const tableName = freshTableName();
+  let tableName: string;
 
   beforeAll(async () => {
-    transports = [await openTransport("SDK's", engine()), await openTransport("lean", engine())];
-    const options = {
-      transport: transports[0]!,
-      tableName,
-      clock: systemClock,
-      random: systemRandom,
-      requestTimeoutMs: 5000,
-      maxAttempts: 3,
-    };
-    await createTable(new Connection(options), { stream: false });
+    const table = await connectToNewTable(engine().endpointUrl);
+    tableName = table.tableName;
+    transports = [table.transport, await openTransport("lean", engine())];
   });
 
   afterAll(() => {

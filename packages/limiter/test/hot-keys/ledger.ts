@@ -1,6 +1,6 @@
 /*
- * What every call was told, and so what each bucket must have been charged in the end. A call that was answered clearly counts exactly; one whose
- * outcome nobody can know (its process died, or the network failed it) counts as a range, at most its own cost.
+ * What every call was told, and so what each bucket must have been charged in the end. A call that was answered clearly counts exactly; one
+ * whose outcome nobody can know (its process died, or the network failed it) counts as a range, at most its own cost.
  */
 
 /** Whole tokens by limit, and granted calls under `GRANTS`. */

@@ -11,8 +11,8 @@ import type { World } from "./world.ts";
 const MOST_STEPS = 42;
 
 /**
- * Promise 6: a lone client with a good clock finds every token that is left, wherever it is, and not one more. Then it is told exactly when the
- * bucket is full again, and finds it so: no shard starves.
+ * Promise 6: a lone client with a good clock finds every token that is left, wherever it is, and not one more. Then it is told exactly when
+ * the bucket is full again, and finds it so: no shard starves.
  */
 export async function takeWhatIsLeft(world: World): Promise<void> {
   for (const entityId of world.table.entityIds) {

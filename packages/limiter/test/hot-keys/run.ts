@@ -2,7 +2,7 @@ import type { DynamoTransport } from "../../src/repository/dynamodb/transport.ts
 import { takeWhatIsLeft } from "./remaining-tokens.ts";
 import { makeScenario, simplerThan, type Scenario } from "./scenario.ts";
 import { play } from "./schedule.ts";
-import { Situations } from "./situations.ts";
+import { newSituations, type Situations } from "./situations.ts";
 import { World } from "./world.ts";
 
 export interface SharedTable {
@@ -24,7 +24,7 @@ const MOST_LINES = 60;
 
 /** Runs seeds one after another. Throws with the story of the first that fails, as short as it could be made. */
 export async function runSeeds({ transports, tableName }: SharedTables, seeds: readonly number[]): Promise<Situations> {
-  const situations = new Situations();
+  const situations = newSituations();
   // Lost requests are thrown by the thousand here, and a stack trace costs more than the rest of such an event.
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 0;
@@ -71,12 +71,12 @@ async function explain(table: SharedTable, scenario: Scenario): Promise<string> 
     isSimpler = false;
     for (const simpler of simplerThan(simplest)) {
       if (isSimpler || (replays += 1) > MOST_REPLAYS) break;
-      if ((await failureOf(table, simpler, new Situations())) === undefined) continue;
+      if ((await failureOf(table, simpler, newSituations())) === undefined) continue;
       simplest = simpler;
       isSimpler = true;
     }
   }
-  const failure = (await failureOf(table, simplest, new Situations()))!;
+  const failure = (await failureOf(table, simplest, newSituations()))!;
   const { limits, ...rest } = simplest;
   return [
     `Seed ${scenario.seed} fails (again: SEED=${scenario.seed} SEEDS=1). The simplest scenario of it that fails:`,

@@ -1,11 +1,8 @@
 import { beforeAll, expect, it } from "vitest";
-import { Connection } from "../../src/repository/dynamodb/connection.ts";
-import { createTable } from "../../src/repository/dynamodb/table.ts";
 import type { DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
-import { systemClock, systemRandom } from "../../src/repository/system-clock.ts";
-import { describeWithEngine, freshTableName } from "../dynamodb/engine.ts";
-import { openTransport } from "../dynamodb/transports.ts";
-import { Situations } from "./situations.ts";
+import { connectToNewTable } from "../dynamodb/connect.ts";
+import { describeWithEngine } from "../dynamodb/engine.ts";
+import { newSituations } from "./situations.ts";
 import { SPLITTER_FATES, tellWithSplit, type GapSplit } from "./split-gaps.ts";
 
 const NOWHERE = Infinity;
@@ -15,16 +12,14 @@ const STRIDE = process.env["ZAEL_REQUIRE_ENGINES"] === "1" ? 1 : 3;
 
 describeWithEngine("a split in every gap of a story", (engine) => {
   let transport: DynamoTransport;
-  const tableName = freshTableName();
+  let tableName: string;
 
   beforeAll(async () => {
-    transport = await openTransport("lean", engine());
-    const options = { transport, tableName, clock: systemClock, random: systemRandom, requestTimeoutMs: 5000, maxAttempts: 3 };
-    await createTable(new Connection(options), { stream: false });
+    ({ transport, tableName } = await connectToNewTable(engine().endpointUrl, { transport: "lean" }));
   });
 
   async function everyGap(kind: Pick<GapSplit, "fate" | "ofParent" | "losesReply">): Promise<void> {
-    const situations = new Situations();
+    const situations = newSituations();
     const told = (gap: number): Promise<number> => {
       const split: GapSplit = { gap, ...kind, shards: gap % 2 === 0 ? 2 : 4, skewMs: [0, 700, -700][gap % 3]! };
       return tellWithSplit({ transport, tableName }, split, situations);

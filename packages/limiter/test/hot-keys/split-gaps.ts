@@ -1,7 +1,8 @@
 /*
- * One story, told again and again, with a split in each of its gaps: before each request, and between each request and its reply. Whoever splits
- * has a clock of its own, and may die on the way. Nothing else is under way and no shard is ever full, so the bucket must go on as if it had never
- * been split: the same calls are granted and refused, and all shards together hold what one bucket would, to less than a millitoken for each.
+ * One story, told again and again, with a split in each of its gaps: before each request, and between each request and its reply. Whoever
+ * splits has a clock of its own, and may die on the way. Nothing else is under way and no shard is ever full, so the bucket must go on as
+ * if it had never been split: the same calls are granted and refused, and all shards together hold what one bucket would, to less than a
+ * millitoken for each.
  */
 import { Limit } from "zae-limiter";
 import type { Client, Lease } from "./client.ts";

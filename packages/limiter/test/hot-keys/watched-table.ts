@@ -168,8 +168,8 @@ function wrongShards({ before }: AppliedWrite, { states, now }: BucketHistory, d
 }
 
 /**
- * An item that expires comes back full, as a whole bucket: it must be both. Not to the second: a clock that is behind, or a write that is late, says
- * too early when that is, but the table takes minutes at least to remove what has expired.
+ * An item that expires comes back full, as a whole bucket: it must be both. Not to the second: a clock that is behind, or a write that is
+ * late, says too early when that is, but the table takes minutes at least to remove what has expired.
  */
 function isForgotten(shard: StoredShard, { shards, lateMs }: { readonly shards: number; readonly lateMs: number }): boolean {
   if (shard.expiresAtMs === undefined) return false;

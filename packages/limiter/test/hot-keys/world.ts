@@ -126,7 +126,9 @@ export class World {
     if (!isTrue) throw new Error(`A call that always fitted was refused: ${operation.entityId} ${JSON.stringify([...operation.effect])}`);
   }
 
-  /** A call that was not granted, or an end that failed: it counts for nothing, or, where the network failed it, for at most its own cost. */
+  /**
+   * A call that was not granted, or an end that failed: it counts for nothing, or, where the network failed it, for at most its own cost.
+   */
   perhaps(operation: Operation): void {
     const times = operation.kind === "settle" ? 1 + operation.faults : 1;
     if (operation.faults > 0) this.ledger.perhaps(this.charged(operation.entityId), operation.effect, times);

@@ -1,14 +1,15 @@
 /*
- * What one applied write may do to each shard that it touches. It was decided at `e` by the clock of its process, and whatever happened since, it
- * must act as if it had been carried out then: with `c` what it charged (by its own account, `tc`),
+ * What one applied write may do to each shard that it touches. It was decided at `e` by the clock of its process, and whatever happened
+ * since, it must act as if it had been carried out then: with `c` what it charged (by its own account, `tc`),
  *
  *   value after = min(capacity, value before − c), both at e, to less than a millitoken
  *
- * The fraction may be found, because a full bucket drops it without moving its stamp when the stamp is not in the past, so that a write that was
- * decided before credits it again. A write that carries several calls may have given back before it took, so near the ceiling only the bounds are
- * known.
+ * The fraction may be found, because a full bucket drops it without moving its stamp when the stamp is not in the past, so that a write
+ * that was decided before credits it again. A write that carries several calls may have given back before it took, so near the ceiling only
+ * the bounds are known.
  *
- * A split changes nothing: by no clock are there more tokens after it than before, and by the clock of whoever splits not a millitoken less.
+ * A split changes nothing: by no clock are there more tokens after it than before, and by the clock of whoever splits not a millitoken
+ * less.
  */
 import { fraction, isLess, least, minus, plus, shown, sum, type Fraction } from "./fraction.ts";
 import type { HeldCall } from "./gate.ts";
@@ -37,7 +38,9 @@ export function isSplit({ before, after }: AppliedWrite): boolean {
   return before.size > 0 && [...after.keys()].some((shard) => !before.has(shard));
 }
 
-/** Whether it granted what no shard held alone, though perhaps one of them gave it all: what it lacked may be what another limit owes there. */
+/**
+ * Whether it granted what no shard held alone, though perhaps one of them gave it all: what it lacked may be what another limit owes there.
+ */
 export function isGathered(write: AppliedWrite): boolean {
   return write.call.operation === "TransactWriteItems" && !isSplit(write);
 }
@@ -86,8 +89,8 @@ function wrongSplit({ before, after, call }: AppliedWrite, name: string): string
 }
 
 /**
- * Less than this may be lost: the remainder is counted in other units afterwards, and what is not a whole one of them goes. Of a full limit a
- * millitoken, because shares are whole millitokens, so that its halves are not full at exactly the same moment.
+ * Less than this may be lost: the remainder is counted in other units afterwards, and what is not a whole one of them goes. Of a full limit
+ * a millitoken, because shares are whole millitokens, so that its halves are not full at exactly the same moment.
  */
 function lostBySplit({ before, after }: Pick<AppliedWrite, "before" | "after">, name: string, atMs: number): Fraction {
   const isFull = !isLess(bucketValue(before, name, atMs), fraction(capacityOf(before, name)));

@@ -1,6 +1,6 @@
 import { seededRandom } from "zae-limiter/testing";
 import type { Backend } from "./client.ts";
-import { Situations } from "./situations.ts";
+import { newSituations, type Situations } from "./situations.ts";
 import { makeHistory, type History } from "./steps.ts";
 import { World } from "./world.ts";
 
@@ -30,7 +30,7 @@ export async function runSeeds(
     mostReplays,
   }: { readonly first: number; readonly count: number; readonly mostSteps?: number; readonly mostReplays?: number },
 ): Promise<Report> {
-  const situations = new Situations();
+  const situations = newSituations();
   let steps = 0;
   // Lost requests and refusals are thrown by the thousand here, and a stack trace costs more than the rest of such a step.
   const { stackTraceLimit } = Error;
@@ -64,7 +64,7 @@ export async function shorten(backend: Backend, history: History, mostReplays = 
     for (let start = 0; start < shortest.steps.length && replays < mostReplays;) {
       const without = { ...shortest, steps: shortest.steps.toSpliced(start, size) };
       replays += 1;
-      if ((await errorOf(backend, without, new Situations())) === undefined) start += size;
+      if ((await errorOf(backend, without, newSituations())) === undefined) start += size;
       else {
         shortest = without;
         isShorter = true;
@@ -78,7 +78,7 @@ export async function shorten(backend: Backend, history: History, mostReplays = 
 async function explain(backend: Backend, seed: number, history: History, mostReplays?: number): Promise<Failure> {
   const shortest = await shorten(backend, history, mostReplays);
   const trace: string[] = [];
-  const error = await errorOf(backend, shortest, new Situations(), trace);
+  const error = await errorOf(backend, shortest, newSituations(), trace);
   const skews = shortest.skewsMs.some((skewMs) => skewMs !== 0) ? `, clocks off by ${shortest.skewsMs.join(", ")} ms` : "";
   const head = `Seed ${seed} on ${backend.name} fails; shortest history found (${shortest.steps.length} of ${history.steps.length} steps, from ${shortest.startMs}${skews}):`;
   const story = [head, ...trace, `      ${error instanceof Error ? error.message : String(error)}`].join("\n");

@@ -1,5 +1,7 @@
+import { SituationCounts } from "./situation-counts.ts";
+
 /** Everything that a run must have met at least once, or it has proven less than it says. */
-export const SITUATIONS = [
+const SITUATIONS = [
   "grant",
   "refusal",
   "refusal of a call that can never fit",
@@ -55,19 +57,10 @@ export const SITUATIONS = [
 /** One kind of thing that can happen. */
 export type Situation = (typeof SITUATIONS)[number];
 
-/** Counts what happened. */
-export class Situations {
-  readonly counts = new Map<Situation, number>(SITUATIONS.map((situation) => [situation, 0]));
+/** How often each of them happened. */
+export type Situations = SituationCounts<Situation>;
 
-  count(situation: Situation): void {
-    this.counts.set(situation, this.counts.get(situation)! + 1);
-  }
-
-  get missing(): readonly Situation[] {
-    return SITUATIONS.filter((situation) => this.counts.get(situation) === 0);
-  }
-
-  toString(): string {
-    return SITUATIONS.map((situation) => `${String(this.counts.get(situation)).padStart(10)}  ${situation}`).join("\n");
-  }
+/** Counts that begin. */
+export function newSituations(): Situations {
+  return new SituationCounts(SITUATIONS);
 }

@@ -5,8 +5,8 @@ import type { MaybePromise } from "../port.ts";
 const MAX_UNDER_WAY = 20_000;
 
 /**
- * Bounds what one process keeps in its queues. Only acquires are turned away: whatever else is written ends a lease that was granted, so there
- * is never more of it than there are leases.
+ * Bounds what one process keeps in its queues. Only acquires are turned away: whatever else is written ends a lease that was granted, so
+ * there is never more of it than there are leases.
  */
 export class Admission {
   readonly #most: number;

@@ -1,7 +1,8 @@
 /*
- * A batch is one write, but means its members one after another on the state that the write finds. What the plan sends is carried out here by an
- * interpreter of expressions that knows nothing of buckets, on an item that other processes have moved since the image was taken; the same members
- * are then carried out one by one with the core's arithmetic. "By net amount", which looks right, fails here: see test/mutations/batch-*.json.
+ * A batch is one write, but means its members one after another on the state that the write finds. What the plan sends is carried out here
+ * by an interpreter of expressions that knows nothing of buckets, on an item that other processes have moved since the image was taken; the
+ * same members are then carried out one by one with the core's arithmetic. "By net amount", which looks right, fails here: see
+ * test/mutations/batch-*.json.
  */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";

@@ -38,7 +38,8 @@ export function endsOf(
   const byShard = new Map<string, BucketEnd>();
   const complete: BucketEnd[] = [];
   for (const { part, amounts, grants = 0 } of shares) {
-    // A lease that took before a split and after it owes to different classes under one key; before a deletion and after it, to two buckets.
+    // A lease that took before a split and after it owes to different classes under one key; before a deletion and after it, to two
+    // buckets.
     const id = `${part.key.text}/${part.life.creation}/${part.life.divisor}`;
     const held = byShard.get(id);
     const costs = addAmounts(held?.costs ?? NO_AMOUNTS, amounts);
@@ -58,25 +59,28 @@ export function reversal(part: ReceiptPart): BucketEnd {
 /** What an end becomes that one shard cannot carry out: what it gives goes to the owners of the class, what it charges is paid by all. */
 export function dividedEnd({ part, costs, grants }: BucketEnd, shards: readonly KnownShard[], nowMs: number): readonly BucketEnd[] {
   const taken = { shard: part.key.shard, divisor: part.life.divisor };
-  const [given, charged] = [(cost: number) => cost < 0, (cost: number) => cost > 0].map((wanted) => only(costs, wanted));
-  return [...givenToOwners(given!, taken, { shards, nowMs }), ...paidByAll(charged!, taken.shard, { shards, nowMs })].map(
-    ({ shard, amounts }, index) => {
-      const { key, image } = shards.find((known) => known.image.shard === shard)!;
-      const owner = { ...part, key, life: { ...part.life, divisor: image.divisor } };
-      return newEnd(owner, amounts, { grants: index === 0 ? grants : 0, mayOwe: true });
-    },
-  );
+  const now: ShardsNow = { shards, nowMs };
+  const given = only(costs, (cost) => cost < 0);
+  const charged = only(costs, (cost) => cost > 0);
+  const parts = [...givenToOwners(given, taken, now), ...paidByAll(charged, taken.shard, now)];
+  return parts.map(({ shard, amounts }, index) => {
+    const { key, image } = shards.find((known) => known.image.shard === shard)!;
+    const owner = { ...part, key, life: { ...part.life, divisor: image.divisor } };
+    return newEnd(owner, amounts, { grants: index === 0 ? grants : 0, mayOwe: true });
+  });
+}
+
+/** A bucket as it is shared out. */
+interface ShardsNow {
+  readonly shards: readonly KnownShard[];
+  readonly nowMs: number;
 }
 
 /**
- * What goes back, to the owners of the class, each its part; what one of them has no room for goes to others. A split leaves what was taken while it was
- * under way with one half, so the other may be full while that one lacks it all.
+ * What goes back, to the owners of the class, each its part; what one of them has no room for goes to others. A split leaves what was taken
+ * while it was under way with one half, so the other may be full while that one lacks it all.
  */
-function givenToOwners(
-  given: Costs,
-  taken: ShardClass,
-  { shards, nowMs }: { readonly shards: readonly KnownShard[]; readonly nowMs: number },
-): readonly ClassPart[] {
+function givenToOwners(given: Costs, taken: ShardClass, { shards, nowMs }: ShardsNow): readonly ClassPart[] {
   const images = shards.map(({ image }) => image);
   const owners = ownersOfClass(taken, images);
   const [first] = owners;
@@ -101,16 +105,12 @@ function givenToOwners(
 }
 
 /**
- * Charges, paid with what the shards hold, beginning with the one that they were meant for. What is missing then all of them owe, each its part, so that
- * all have earned it back at the same moment, as an undivided bucket would.
+ * Charges, paid with what the shards hold, beginning with the one that they were meant for. What is missing then all of them owe, each its
+ * part, so that all have earned it back at the same moment, as an undivided bucket would.
  */
-function paidByAll(
-  costs: Costs,
-  first: number,
-  { shards, nowMs }: { readonly shards: readonly KnownShard[]; readonly nowMs: number },
-): readonly ClassPart[] {
-  const isFirst = ({ image }: KnownShard): number => (image.shard === first ? 0 : 1);
-  const payers = shards.toSorted((left, right) => isFirst(left) - isFirst(right));
+function paidByAll(costs: Costs, first: number, { shards, nowMs }: ShardsNow): readonly ClassPart[] {
+  const place = ({ image }: KnownShard): number => (image.shard === first ? 0 : 1);
+  const payers = shards.toSorted((left, right) => place(left) - place(right));
   const paid: ClassPart[] = [];
   const missing: Record<string, number> = { ...costs };
   for (const { image } of payers) {

@@ -165,7 +165,9 @@ function limitOf(item: AttributeMap, name: string): BucketLimit {
   return bucketLimit(limit, item[limitAttribute(name, "hd")] !== undefined);
 }
 
-/** Absent means 0. A total that has left the safe range loses its last digits here; it is only ever shown, and counted by the store itself. */
+/**
+ * Absent means 0. A total that has left the safe range loses its last digits here; it is only ever shown, and counted by the store itself.
+ */
 function number(item: AttributeMap, name: string): number {
   return numberOf(item[name]) ?? 0;
 }

@@ -4,7 +4,9 @@ import type { Families, Family } from "./families.ts";
 /** Keys remembered with one family. Whoever makes resources up must not fill the memory: beyond, a key is made for each call. */
 const MAX_KEYS = 64;
 
-/** The keys of buckets, made once for as long as the family of their entity is remembered: a hot bucket's key would be made for every call. */
+/**
+ * The keys of buckets, made once for as long as the family of their entity is remembered: a hot bucket's key would be made for every call.
+ */
 export class BucketKeys {
   readonly #namespaceId: string;
   readonly #families: Families;

@@ -68,7 +68,9 @@ export interface PlannedWrite {
 /** What becomes of a member: it is part of the write, or not. */
 export type Verdict = "written" | "refused" | "gone" | "split";
 
-/** What to send for a batch, if anything, and what becomes of its members. Fewer verdicts than members: the rest must go with another write. */
+/**
+ * What to send for a batch, if anything, and what becomes of its members. Fewer verdicts than members: the rest must go with another write.
+ */
 export interface Plan {
   readonly write: PlannedWrite | undefined;
   readonly verdicts: readonly Verdict[];
@@ -104,7 +106,7 @@ export function planWrite(request: PlanRequest): Plan {
   const rewrites = present.some(({ kind }) => kind === "take") && !isUnder(image.bucket, policy);
   const bucket = rewrites ? underPolicy(image.bucket, policyOn(image, policy), nowMs) : image.bucket;
   const { accepted, folds } = decideBatch(bucket, present, asOfMs);
-  const verdicts = verdictsOf(intents, { present, accepted, absent: (intent) => (isFor(image, intent, nowMs) ? "split" : "gone") });
+  const verdicts = verdictsOf(intents, { present, accepted, otherwise: (intent) => (isFor(image, intent, nowMs) ? "split" : "gone") });
   const written = present.filter((_, index) => accepted[index]);
   if (written.length === 0) return { write: undefined, verdicts };
   const { limits } = bucket;
@@ -124,23 +126,21 @@ function planAdoption(request: PlanRequest, image: BucketImage): Plan {
   return { write: planUpdate(request, image, { written: [], folds: new Map(), limits: left.limits, nowMs }), verdicts: ["written"] };
 }
 
+interface DecidedIntents {
+  /** Those that a write to this shard can carry. */
+  readonly present: readonly BucketIntent[];
+  /** What was decided of them, in order; of the last ones perhaps nothing. */
+  readonly accepted: readonly boolean[];
+  /** What becomes of one that is not among them. */
+  readonly otherwise: (intent: BucketIntent) => Verdict;
+}
+
 /** Up to the first member that was not decided. */
-function verdictsOf(
-  intents: readonly BucketIntent[],
-  {
-    present,
-    accepted,
-    absent: absentVerdict,
-  }: {
-    readonly present: readonly BucketIntent[];
-    readonly accepted: readonly boolean[];
-    readonly absent: (intent: BucketIntent) => Verdict;
-  },
-): readonly Verdict[] {
+function verdictsOf(intents: readonly BucketIntent[], { present, accepted, otherwise }: DecidedIntents): readonly Verdict[] {
   const verdicts: Verdict[] = [];
   let decided = 0;
   for (const intent of intents) {
-    if (intent !== present[decided]) verdicts.push(absentVerdict(intent));
+    if (intent !== present[decided]) verdicts.push(otherwise(intent));
     else if (decided === accepted.length) break;
     else verdicts.push(accepted[decided++] === true ? "written" : "refused");
   }
@@ -196,7 +196,7 @@ function planCreation(request: PlanRequest): Plan {
   // Only shard 0 begins a bucket; the others come from splits, and are gone with it.
   const present = intents.filter((intent) => key.shard === 0 && (intent.kind === "take" || outlived(intent, nowMs)));
   const { accepted, folds } = decideBatch(bucket, present, nowMs);
-  const verdicts = verdictsOf(intents, { present, accepted, absent: () => "gone" });
+  const verdicts = verdictsOf(intents, { present, accepted, otherwise: () => "gone" });
   const written = present.filter((_, index) => accepted[index]);
   if (written.length === 0) return { write: undefined, verdicts };
   const charged = chargedBucket(bucket, folds);
@@ -261,7 +261,9 @@ function outlived({ kind, life }: BucketIntent, nowMs: number): boolean {
   return kind === "charge" && life?.expiredBySeconds !== undefined && life.expiredBySeconds * 1000 <= nowMs;
 }
 
-/** Buckets with limits of their own do not expire: their balance is somebody's, not a default's. Nor do shards: one would come back whole. */
+/**
+ * Buckets with limits of their own do not expire: their balance is somebody's, not a default's. Nor do shards: one would come back whole.
+ */
 function multiplierOf({ policy, image, ttlMultiplier }: PlanRequest): number {
   return policy.source === "entity" || (image !== undefined && image.divisor > 1) ? 0 : ttlMultiplier;
 }

@@ -57,7 +57,10 @@ function found(item: AttributeMap): readonly Found[] {
   return name === undefined ? [] : [{ name, image: imageOf(item) }];
 }
 
-/** Buckets with their shards in order. Shards without the shard 0 that they were split off from are left of a deleted bucket, and no part of any. */
+/**
+ * Buckets with their shards in order. Shards without the shard 0 that they were split off from are left of a deleted bucket, and no part of
+ * any.
+ */
 function wholeBuckets(all: readonly Found[]): readonly StoredBucket[] {
   const buckets = new Map<string, Found[]>();
   for (const each of all) {

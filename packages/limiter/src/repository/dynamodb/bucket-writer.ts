@@ -12,10 +12,11 @@
  * Writes of one process to one bucket go one after another: they would only fail each other's conditions. Members whose write got no answer
  * share its fate, which each of them remembers (unresolved.ts).
  *
- * A batch that was overtaken by a refill is judged as of that refill, not as of now: it takes what the other has left, which needs no refill
- * and no lock, and what did not fit then is refused as of then. Otherwise everybody who lost a race for the last token would earn the next
- * one on the way back and lose the race for that too, until they count as contended: 644 calls in 5 s, of 8 processes that asked for more than
- * a bucket of 200 a second gives. One that was overtaken and still needs the next token waits for the next tick, when one refill serves all.
+ * A batch that was overtaken by a refill is judged as of that refill, not as of now: it takes what the other has left, which needs no
+ * refill and no lock, and what did not fit then is refused as of then. Otherwise everybody who lost a race for the last token would earn
+ * the next one on the way back and lose the race for that too, until they count as contended: 644 calls in 5 s, of 8 processes that asked
+ * for more than a bucket of 200 a second gives. One that was overtaken and still needs the next token waits for the next tick, when one
+ * refill serves all.
  */
 import { RateLimiterUnavailable } from "../../core/errors.ts";
 import { sameLimits } from "../../core/limit.ts";
@@ -45,7 +46,9 @@ import type { Splitter } from "./splitter.ts";
 import { nextTickMs } from "./tick.ts";
 import { newHistory, outcomeOf, overtaken, stillPending, withUnresolved, type Unresolved } from "./unresolved.ts";
 
-/** Decisions that one batch may make anew after failed conditions. For an acquire, more than that is contention, which is unavailability. */
+/**
+ * Decisions that one batch may make anew after failed conditions. For an acquire, more than that is contention, which is unavailability.
+ */
 const MAX_DECISIONS = 12;
 
 type BucketMember = Member<BucketWork, BucketOutcome>;
@@ -238,8 +241,8 @@ function policiesOf(batch: readonly BucketMember[], image: BucketImage | undefin
 }
 
 /**
- * The open members that one write can carry: up to the first acquire that is to be decided with other limits. A call that brought limits along
- * goes alone, and so does the change of limits after a refusal.
+ * The open members that one write can carry: up to the first acquire that is to be decided with other limits. A call that brought limits
+ * along goes alone, and so does the change of limits after a refusal.
  */
 function withOnePolicy(batch: readonly BucketMember[], policies: Policies): readonly BucketMember[] {
   const open = batch.filter(({ isOpen }) => isOpen);
@@ -262,8 +265,8 @@ function isSamePolicy(left: Policy, right: Policy): boolean {
 }
 
 /**
- * What is left to write of an operation whose give-back may have been applied. One that was sent before goes to the same shard again, whatever that
- * owes then: only there can be told what became of it.
+ * What is left to write of an operation whose give-back may have been applied. One that was sent before goes to the same shard again,
+ * whatever that owes then: only there can be told what became of it.
  */
 function writtenPart({ intent, history }: BucketWork): BucketIntent {
   if (history.onlyCharges) return { ...intent, costs: chargesOf(intent.costs), mayOwe: true };

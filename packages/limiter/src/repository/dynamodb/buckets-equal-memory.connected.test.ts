@@ -5,15 +5,13 @@ import { amountOf, type Amounts } from "../../core/amounts.ts";
 import { balanceMilli, type Bucket } from "../../core/bucket.ts";
 import { policyOf, type ConfigKey } from "../../core/policy.ts";
 import { bucketProcess } from "../../../test/dynamodb/bucket-process.ts";
-import { describeWithEngine, freshTableName } from "../../../test/dynamodb/engine.ts";
+import { connectToNewTable } from "../../../test/dynamodb/connect.ts";
+import { describeWithEngine } from "../../../test/dynamodb/engine.ts";
 import { MemoryBuckets } from "../memory/buckets.ts";
 import { PolicyCache } from "../policy-cache.ts";
 import type { ConsumeOutcome, ConsumeRequest, Receipt } from "../port.ts";
 import type { BucketStore } from "../store.ts";
-import { systemClock, systemRandom, type Random } from "../system-clock.ts";
-import { Connection } from "./connection.ts";
-import { sdkTransport } from "./sdk-transport.ts";
-import { createTable } from "./table.ts";
+import type { Random } from "../system-clock.ts";
 import type { DynamoTransport } from "./transport.ts";
 
 const SEEDS = Number(process.env["SEEDS"] ?? 8);
@@ -23,14 +21,10 @@ const NAMES = ["rpm", "tpm", "rpd"];
 /** The same calls, one after another, by two processes on one table and by the memory backend: every answer and every balance is equal. */
 describeWithEngine("two processes that take turns on DynamoDB", (engine) => {
   let transport: DynamoTransport;
-  const tableName = freshTableName();
+  let tableName: string;
 
   beforeAll(async () => {
-    ({ transport } = await sdkTransport({ region: "eu-west-1", endpointUrl: engine().endpointUrl }));
-    await createTable(
-      new Connection({ transport, tableName, clock: systemClock, random: systemRandom, requestTimeoutMs: 5000, maxAttempts: 3 }),
-      { stream: false },
-    );
+    ({ transport, tableName } = await connectToNewTable(engine().endpointUrl));
   });
 
   it(`answer as the memory backend does, by images that are often stale, over ${SEEDS} seeds`, { timeout: 120_000 }, async () => {

@@ -4,13 +4,10 @@ import { beforeAll, expect, it } from "vitest";
 import type { Amounts } from "../../core/amounts.ts";
 import type { ConfigKey } from "../../core/policy.ts";
 import { bucketProcess, type BucketProcess } from "../../../test/dynamodb/bucket-process.ts";
-import { describeWithEngine, freshTableName } from "../../../test/dynamodb/engine.ts";
+import { connectToNewTable } from "../../../test/dynamodb/connect.ts";
+import { describeWithEngine } from "../../../test/dynamodb/engine.ts";
 import { RoundTrips } from "../../../test/dynamodb/round-trips.ts";
 import type { ConsumeRequest, Receipt } from "../port.ts";
-import { systemClock, systemRandom } from "../system-clock.ts";
-import { Connection } from "./connection.ts";
-import { sdkTransport } from "./sdk-transport.ts";
-import { createTable } from "./table.ts";
 
 const PARENT = "parent-0123456789abc";
 const RESOURCE = "gpt-4o-mini1";
@@ -25,21 +22,13 @@ interface Cost {
 
 describeWithEngine("what a bucket's writes cost", (engine) => {
   let trips: RoundTrips;
-  const tableName = freshTableName();
+  let tableName: string;
   const clock = new ManualClock();
 
   beforeAll(async () => {
-    const { transport } = await sdkTransport({ region: "eu-west-1", endpointUrl: engine().endpointUrl });
-    trips = new RoundTrips(transport);
-    const connection = new Connection({
-      transport,
-      tableName,
-      clock: systemClock,
-      random: systemRandom,
-      requestTimeoutMs: 5000,
-      maxAttempts: 3,
-    });
-    await createTable(connection, { stream: false });
+    const table = await connectToNewTable(engine().endpointUrl);
+    tableName = table.tableName;
+    trips = new RoundTrips(table.transport);
   });
 
   const open = (limits: readonly Limit[], seed = 1): BucketProcess =>

@@ -30,7 +30,7 @@ import { siblingKey, type BucketShards } from "./bucket-shards.ts";
 import type { BucketWriter } from "./bucket-writer.ts";
 import type { Families, Family } from "./families.ts";
 import type { BucketImages } from "./images.ts";
-import type { Refused, ShardTaker } from "./shard-taker.ts";
+import { contended, type Refused, type ShardTaker } from "./shard-taker.ts";
 import type { Splitter } from "./splitter.ts";
 import { chargeOf, serve, type Target } from "./target.ts";
 
@@ -251,7 +251,9 @@ export class DynamoBuckets implements BucketStore {
     });
   }
 
-  /** Refuses as of a time, and writes limits that have changed (see `afterRefusal`); decides again where the images do not refuse any more. */
+  /**
+   * Refuses as of a time, and writes limits that have changed (see `afterRefusal`); decides again where the images do not refuse any more.
+   */
   #refuse(call: Call, refusedAtMs: number, round: number): MaybePromise<ConsumeOutcome> {
     const { shards, counts } = this.#surroundings;
     const { targets, begun } = call;
@@ -318,7 +320,10 @@ export class DynamoBuckets implements BucketStore {
     end.done = true;
   }
 
-  /** Whether it could be written to the shard that was taken from: what goes back to one that was split since, and what it cannot pay, concerns others. */
+  /**
+   * Whether it could be written to the shard that was taken from: what goes back to one that was split since, and what it cannot pay,
+   * concerns others.
+   */
   async #written({ part, costs, grants, mayOwe, history }: BucketEnd): Promise<boolean> {
     const { images, shards, writer } = this.#surroundings;
     const { key, policy, life } = part;
@@ -337,10 +342,6 @@ export class DynamoBuckets implements BucketStore {
   #nowMs(): number {
     return Math.floor(this.#surroundings.clock.now());
   }
-}
-
-function contended({ entityId, resource }: BucketKey): RateLimiterUnavailable {
-  return new RateLimiterUnavailable("The bucket changes too fast to be decided. Try again.", { entityId, resource });
 }
 
 /** The verdict of a call that takes from one bucket: there is nothing to give back. */

@@ -8,10 +8,11 @@
  *                    SET tk                      requires tk = seen, where it cuts a give-back off on the way
  *
  * Takes commute, so processes that share a bucket do not disturb each other until one must refill. The upper bounds are what keeps an idle
- * bucket that overflowed from being credited twice: take from it only if it cannot have overflowed, else refill it first. A change of limits
- * is a refill that also writes parameters. A batch without acquires drops the lower bounds; one that only gives back has none at all.
- * Every write requires `sv = seen`, so no write is ever judged by parameters that are not on the item any more, and no item is ever created
- * by an update. It also requires `cr = seen`: a bucket that was deleted and created again can have the same version, by clocks that differ.
+ * bucket that overflowed from being credited twice: take from it only if it cannot have overflowed, else refill it first. A change of
+ * limits is a refill that also writes parameters. A batch without acquires drops the lower bounds; one that only gives back has none at
+ * all. Every write requires `sv = seen`, so no write is ever judged by parameters that are not on the item any more, and no item is ever
+ * created by an update. It also requires `cr = seen`: a bucket that was deleted and created again can have the same version, by clocks that
+ * differ.
  */
 import { ceilingMilli, earned, scaledRemainder, storedMilli, storedRemainder, type BucketLimit } from "../../core/bucket.ts";
 import { limitAttribute, parameterAttributes, slotAttribute, type BucketImage } from "./bucket-item.ts";

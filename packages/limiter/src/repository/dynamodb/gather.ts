@@ -1,7 +1,7 @@
 /*
- * A call that no shard holds alone, but all of them together, takes a part from each of several, in one transaction. Parts are millitokens: shards
- * that hold half a token each serve a call of one. The writes are those of an ordinary take, with its conditions; what a shard in debt owes is
- * held back on the others.
+ * A call that no shard holds alone, but all of them together, takes a part from each of several, in one transaction. Parts are millitokens:
+ * shards that hold half a token each serve a call of one. The writes are those of an ordinary take, with its conditions; what a shard in
+ * debt owes is held back on the others.
  */
 import { balanceMilli, type Bucket } from "../../core/bucket.ts";
 import type { Costs } from "./bucket-batch.ts";

@@ -89,7 +89,9 @@ export class BucketImages {
     entry.answeredBy = this.#requests;
   }
 
-  /** Notes that a write changed a bucket without telling what it is now: its image still serves to write with, but says nothing about now. */
+  /**
+   * Notes that a write changed a bucket without telling what it is now: its image still serves to write with, but says nothing about now.
+   */
   outdate(key: string): void {
     this.entry(key).asOf = LONG_AGO;
   }
@@ -114,9 +116,9 @@ export class BucketImages {
 }
 
 /**
- * Within one version of one item the write counter tells; across versions only the order of asking does. That there is no item is believed only if
- * it was asked after the item was seen: a read that overtakes the creation of a bucket must not make its creator forget it, and with it the leases
- * that it holds.
+ * Within one version of one item the write counter tells; across versions only the order of asking does. That there is no item is believed
+ * only if it was asked after the item was seen: a read that overtakes the creation of a bucket must not make its creator forget it, and
+ * with it the leases that it holds.
  */
 function isOlder({ image: held, asOf: heldAsOf, answeredBy }: Remembered, image: BucketImage | undefined, asOf: Asking): boolean {
   if (held === undefined) return false;

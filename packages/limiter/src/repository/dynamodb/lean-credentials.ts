@@ -133,8 +133,8 @@ async function settingsForCredentials(region: string, endpointUrl: string | unde
 }
 
 /**
- * What a provider fails with says what happened to it, not to the table, and not what to do. A provider that cannot answer now sent nothing to the
- * table, and did not find it busy.
+ * What a provider fails with says what happened to it, not to the table, and not what to do. A provider that cannot answer now sent nothing
+ * to the table, and did not find it busy.
  */
 function explained(error: unknown): Error {
   if (error instanceof InfrastructureError) return error;

@@ -21,8 +21,8 @@ export interface HttpPost {
 const MAX_SOCKETS = 128;
 
 /**
- * DynamoDB closes a connection that was idle for a minute. A request that is written at that very moment is lost, and nobody can tell whether
- * it was done, so idle connections are closed here first, with room to spare.
+ * DynamoDB closes a connection that was idle for a minute. A request that is written at that very moment is lost, and nobody can tell
+ * whether it was done, so idle connections are closed here first, with room to spare.
  */
 const IDLE_MS = 30_000;
 

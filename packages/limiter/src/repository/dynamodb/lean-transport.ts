@@ -18,7 +18,10 @@ export interface LeanTransportOptions {
   readonly region?: string;
   /** Another address than AWS's. @default `AWS_ENDPOINT_URL_DYNAMODB`, or the region's */
   readonly endpointUrl?: string;
-  /** Credentials, or a function that finds them; it is asked again before they expire. @default those of the environment, or what the SDK finds */
+  /**
+   * Credentials, or a function that finds them; it is asked again before they expire. @default those of the environment, or what the SDK
+   * finds
+   */
   readonly credentials?: AwsCredentials | CredentialProvider;
   /** Makes the connections, for a proxy or certificates of your own; you close it. @default one that keeps up to 128 connections */
   readonly agent?: Agent;

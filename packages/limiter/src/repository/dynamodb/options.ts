@@ -26,8 +26,8 @@ export interface DynamoOptions extends RepositoryOptions {
   /** How many times the time to fill a bucket it is kept without use; 0: for ever. @default 7 */
   readonly bucketTtlMultiplier?: number;
   /**
-   * How old what a process knows of a bucket may be to refuse a call without asking the table. Until then a call may be refused that fits by
-   * what another process has just given back; 0 asks before every refusal. @default 1000
+   * How old what a process knows of a bucket may be to refuse a call without asking the table. Until then a call may be refused that fits
+   * by what another process has just given back; 0 asks before every refusal. @default 1000
    */
   readonly refusalMemoryMs?: number;
   /** How long one request may take. @default 2000 */

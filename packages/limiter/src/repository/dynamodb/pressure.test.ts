@@ -101,8 +101,8 @@ describe("a hot bucket", () => {
 });
 
 /**
- * Shards after some seconds of a load that 24 processes send, at random, to an engine that takes 1000 writes a second of one item. A process
- * finds its new home up to a second after a doubling; until then it goes on as before, and may be throttled.
+ * Shards after some seconds of a load that 24 processes send, at random, to an engine that takes 1000 writes a second of one item. A
+ * process finds its new home up to a second after a doubling; until then it goes on as before, and may be throttled.
  */
 function settledShards(perSecond: number, seed: number, seconds = 30): number {
   const random = seededRandom(seed);

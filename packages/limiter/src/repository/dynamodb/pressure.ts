@@ -1,10 +1,10 @@
 /*
- * When a bucket should have more shards. DynamoDB takes about a thousand writes a second of one item, so a bucket whose shard is near that is
- * doubled. The signals are the rate of write units, from two images of one version of a shard, and being throttled: refused writes are not
- * counted on the item, and an item may share its partition. Throttling that DynamoDB explains by the table or the account does not count, because
- * shards do not help there (`tableWide` in client-errors.ts). Throttling goes on for a while after a doubling, so at most one is made in two seconds,
- * by shard 0's own stamp, which all processes see, and by this process's memory, for attempts that others overtook. Without that pause there
- * were 16 shards within 0.4 s where 2 were needed (a model of 24 processes).
+ * When a bucket should have more shards. DynamoDB takes about a thousand writes a second of one item, so a bucket whose shard is near that
+ * is doubled. The signals are the rate of write units, from two images of one version of a shard, and being throttled: refused writes are
+ * not counted on the item, and an item may share its partition. Throttling that DynamoDB explains by the table or the account does not
+ * count, because shards do not help there (`tableWide` in client-errors.ts). Throttling goes on for a while after a doubling, so at most
+ * one is made in two seconds, by shard 0's own stamp, which all processes see, and by this process's memory, for attempts that others
+ * overtook. Without that pause there were 16 shards within 0.4 s where 2 were needed (a model of 24 processes).
  */
 import type { BucketImage } from "./bucket-item.ts";
 
@@ -35,8 +35,8 @@ export class Pressure {
   #throttledAtMs = -Infinity;
 
   /**
-   * Notes the image of a shard that came back for a request sent at `sentAtMs`, by the clock of this process. Whether the shard is hot: asked
-   * once for each measured second, so act on it or forget it.
+   * Notes the image of a shard that came back for a request sent at `sentAtMs`, by the clock of this process. Whether the shard is hot:
+   * asked once for each measured second, so act on it or forget it.
    */
   isHot({ shard, version, creation, writes }: MeasuredImage, sentAtMs: number): boolean {
     const from = this.#measures.get(shard);

@@ -17,8 +17,8 @@ interface AddressSettings {
 }
 
 /**
- * Lets the SDK look. Without an `endpointUrl` it must not find a wish for other addresses than the ordinary ones: nothing but the SDK reads the
- * files that it may be in, and to pass over it would break a promise that somebody made.
+ * Lets the SDK look. Without an `endpointUrl` it must not find a wish for other addresses than the ordinary ones: nothing but the SDK reads
+ * the files that it may be in, and to pass over it would break a promise that somebody made.
  */
 export async function settingsFromSdk({
   region,

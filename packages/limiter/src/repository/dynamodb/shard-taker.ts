@@ -36,7 +36,9 @@ export interface Refused {
 /** Rounds before a call counts as contended: in each of them somebody else took what this call had seen. */
 const MAX_ROUNDS = 12;
 
-/** Shards tried before all are read: home, and one that others may have emptied since it was seen. Each that fails is a billed round trip. */
+/**
+ * Shards tried before all are read: home, and one that others may have emptied since it was seen. Each that fails is a billed round trip.
+ */
 const MAX_TRIES = 2;
 
 /** What one call knows while it is decided. */
@@ -80,8 +82,8 @@ export class ShardTaker {
   async take(target: Target, grants: number): Promise<readonly ReceiptPart[] | Refused> {
     const attempt: Attempt = { grants, begun: this.#shards.asking().order, throttled: new Map(), cameHome: false };
     for (let round = 1; round <= MAX_ROUNDS; round += 1) {
-      const isWhole = this.#shards.known(target.key).count === 1;
-      const taken = isWhole ? await this.#takeUndivided(target, attempt) : await this.#takeFromShards(target, attempt);
+      const isUndivided = this.#shards.known(target.key).count === 1;
+      const taken = isUndivided ? await this.#takeUndivided(target, attempt) : await this.#takeFromShards(target, attempt);
       if (taken !== undefined) return taken;
     }
     throw contended(target.key);
@@ -208,6 +210,7 @@ function partOf(
   return { key, entityId, resource, amounts: costs, policy, grants, life };
 }
 
-function contended({ entityId, resource }: BucketKey): RateLimiterUnavailable {
+/** The error of a call that others were always faster than. */
+export function contended({ entityId, resource }: BucketKey): RateLimiterUnavailable {
   return new RateLimiterUnavailable("The bucket changes too fast to be decided. Try again.", { entityId, resource });
 }

@@ -44,8 +44,8 @@ const SIGNED_HEADERS = "content-type;host;x-amz-date;x-amz-target";
 const SIGNED_HEADERS_WITH_TOKEN = "content-type;host;x-amz-date;x-amz-security-token;x-amz-target";
 
 /**
- * AWS Signature Version 4 for the one shape of request that DynamoDB knows: a POST with a JSON body and no query. A signature is four hashes;
- * everything else that goes into it stays the same for a second, and is put together once in each.
+ * AWS Signature Version 4 for the one shape of request that DynamoDB knows: a POST with a JSON body and no query. A signature is four
+ * hashes; everything else that goes into it stays the same for a second, and is put together once in each.
  */
 export class Signer {
   readonly #region: string;
@@ -100,8 +100,8 @@ export class Signer {
 }
 
 /**
- * The key of a day, padded for the two hashes of an HMAC (RFC 2104), which are done one by one: an object of Node's `Hmac` costs more to make, and
- * to collect, than all hashes of a signature (7 µs of 88 for a request and its answer).
+ * The key of a day, padded for the two hashes of an HMAC (RFC 2104), which are done one by one: an object of Node's `Hmac` costs more to
+ * make, and to collect, than all hashes of a signature (7 µs of 88 for a request and its answer).
  */
 interface SigningKey {
   readonly day: string;

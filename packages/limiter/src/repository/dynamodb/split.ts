@@ -141,9 +141,9 @@ function partOf({ bucket, shard, divisor }: BucketImage, index: number, nowMs: n
 }
 
 /**
- * What the new half gets of a balance, so that both halves are full at the same moment: each lacks what its rate earns in the same time. With
- * equal halves that is half of the balance. From divisor 16 on shares of a few tokens differ by a millitoken, and a capacity's not as a rate's; a
- * half that is full earlier stops earning, and what was earned before the split must not be lost by it.
+ * What the new half gets of a balance, so that both halves are full at the same moment: each lacks what its rate earns in the same time.
+ * With equal halves that is half of the balance. From divisor 16 on shares of a few tokens differ by a millitoken, and a capacity's not as
+ * a rate's; a half that is full earlier stops earning, and what was earned before the split must not be lost by it.
  */
 function balancedHalf(whole: BucketLimit, half: BucketLimit, balanceMilli: number): number {
   const missing = BigInt(ceilingMilli(whole)) - BigInt(balanceMilli);

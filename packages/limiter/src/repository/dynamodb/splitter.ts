@@ -1,7 +1,7 @@
 /*
- * When and how buckets get more shards. A split is a transaction of its own (split.ts) and may fail, because somebody else was faster or the
- * bucket changed: then nothing has happened, and whoever still needs the shard tries again. Doublings that pressure asks for happen beside the
- * calls that noticed it, which do not wait for them.
+ * When and how buckets get more shards. A split is a transaction of its own (split.ts) and may fail, because somebody else was faster or
+ * the bucket changed: then nothing has happened, and whoever still needs the shard tries again. Doublings that pressure asks for happen
+ * beside the calls that noticed it, which do not wait for them.
  */
 import { ValidationError } from "../../core/errors.ts";
 import type { BucketCounts } from "./bucket-counts.ts";
@@ -85,7 +85,8 @@ export class Splitter {
       // Judged by the last level that is wanted, so that a bucket is not split halfway to where it cannot go.
       const obstacle = coarse.map(({ image }) => splitObstacle({ ...image, divisor: wanted / 2 }, this.#maxShards)).find(Boolean);
       if (obstacle !== undefined) throw new ValidationError("shards", wanted, `the bucket cannot have so many shards: ${obstacle}`);
-      // Shard 0 first, because its divisor is the count: whoever finds a shard of a larger divisor than that cannot tell what makes up the bucket.
+      // Shard 0 first, because its divisor is the count: whoever finds a shard of a larger divisor than that cannot tell what makes up the
+      // bucket.
       const next = coarse[0]?.image.shard === 0 ? coarse.slice(0, 1) : coarse;
       await Promise.all(next.map(({ key: coarseKey, image }) => this.split(coarseKey, image)));
     }

@@ -1,7 +1,7 @@
 /**
- * One signed call; what the lean transport offers and the SDK's client is wrapped into. Inputs and outputs are DynamoDB's JSON. Errors carry
- * DynamoDB's name in `name`, and whatever else it sent along; errors of the connection carry Node's `code`. Nothing is repeated, and a call ends
- * when its signal aborts.
+ * One signed call; what the lean transport offers and the SDK's client is wrapped into. Inputs and outputs are DynamoDB's JSON. Errors
+ * carry DynamoDB's name in `name`, and whatever else it sent along; errors of the connection carry Node's `code`. Nothing is repeated, and
+ * a call ends when its signal aborts.
  */
 export interface DynamoTransport {
   call(operation: string, input: object, options: { readonly signal: AbortSignal }): Promise<object>;

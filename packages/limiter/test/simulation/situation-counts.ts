@@ -1,0 +1,22 @@
+/** Counts which of the situations that a run must meet it has met, and how often. */
+export class SituationCounts<Situation extends string> {
+  readonly #situations: readonly Situation[];
+  readonly counts: Map<Situation, number>;
+
+  constructor(situations: readonly Situation[]) {
+    this.#situations = situations;
+    this.counts = new Map(situations.map((situation) => [situation, 0]));
+  }
+
+  count(situation: Situation): void {
+    this.counts.set(situation, this.counts.get(situation)! + 1);
+  }
+
+  get missing(): readonly Situation[] {
+    return this.#situations.filter((situation) => this.counts.get(situation) === 0);
+  }
+
+  toString(): string {
+    return this.#situations.map((situation) => `${String(this.counts.get(situation)).padStart(10)}  ${situation}`).join("\n");
+  }
+}
