@@ -56,6 +56,23 @@ describeWithEngine("faults of the original's splits", (engine) => {
     expect((await items()).map((item) => numberOf(item["shard_count"]))).toEqual([2, 2]);
   });
 
+  it("sends nothing more once its process has closed it, for calls or for a doubling that is under way", async () => {
+    const transport = new HeldTransport(direct);
+    const { repository, limiter } = await begin(0, Limit.perSecond("rps", 1000), { transport });
+    const held = transport.hold("TransactWriteItems");
+    await busySecond(0, 2000);
+    await take(limiter, { rps: 1 });
+    await held.arrived;
+    const lease = await limiter.acquire(call({ rps: 1 }));
+    await repository.close();
+    const { requests } = repository.getStatistics();
+    held.release();
+    await splitsOf({ repository, limiter }, 1);
+    await expect(take(limiter, { rps: 1 })).rejects.toThrow(/closed/);
+    await expect(lease.rollback()).rejects.toThrow(RateLimiterUnavailable);
+    expect(repository.getStatistics().requests).toBe(requests);
+  });
+
   it("takes of each shard what it takes of a whole bucket before it doubles [W-03]", async () => {
     const { repository, limiter } = await begin(3, Limit.perSecond("rps", 1000));
     await repository.splitBucket!("e", "r", { shards: 4 });

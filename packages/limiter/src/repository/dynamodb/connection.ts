@@ -2,7 +2,14 @@ import { randomUUID } from "node:crypto";
 import { SharedTimeouts } from "./shared-timeouts.ts";
 import type { Clock, Random } from "../system-clock.ts";
 import type { AttributeMap } from "./attribute-values.ts";
-import { ConditionFailed, contention, TransactionCancelled, translated, type CancellationReason } from "./client-errors.ts";
+import {
+  ConditionFailed,
+  contention,
+  TableUnavailable,
+  TransactionCancelled,
+  translated,
+  type CancellationReason,
+} from "./client-errors.ts";
 import { isTransient, retrying, type RetryOptions } from "./retry.ts";
 import type { DynamoTransport } from "./transport.ts";
 
@@ -45,6 +52,7 @@ export class Connection {
   readonly #maxAttempts: number;
   readonly #timeouts: SharedTimeouts;
   #retries = 0;
+  #isClosed = false;
 
   constructor(options: ConnectionOptions) {
     this.#transport = options.transport;
@@ -74,6 +82,8 @@ export class Connection {
   /** One attempt. `TableName` is added unless the input names its tables itself. */
   async call<Output extends object>(operation: string, input: object, { signal }: CallOptions = {}): Promise<Output> {
     signal?.throwIfAborted();
+    // A transport that was brought along stays open, and so does the SDK's client: it would connect anew.
+    if (this.#isClosed) throw new TableUnavailable(`The repository on table ${this.tableName} is closed.`, {});
     const timeout = this.#timeouts.begin();
     const either = signal === undefined ? timeout.signal : AbortSignal.any([signal, timeout.signal]);
     try {
@@ -129,7 +139,9 @@ export class Connection {
     };
   }
 
+  /** Ends everything: nothing is sent any more, by work that goes on beside its calls neither. */
   close(): void {
+    this.#isClosed = true;
     this.#transport.close();
   }
 

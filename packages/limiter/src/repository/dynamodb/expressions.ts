@@ -102,9 +102,8 @@ export function expiry(
   });
   const ttlSeconds = Math.ceil((nowMs + Math.max(...horizonsMs)) / 1000);
   const leftMs = ttlSeconds * 1000 - nowMs;
-  const floorsMilli = limits.map((limit) =>
-    Math.max(Number.MIN_SAFE_INTEGER, ceilingMilli(limit) + 1 - Math.floor((leftMs / limit.period) * limit.amount)),
-  );
+  // Of a debt beyond the safe range the last digits do not count: a capacity is left for them too.
+  const floorsMilli = limits.map((limit) => ceilingMilli(limit) + 1 - Math.floor((leftMs / limit.period) * limit.amount));
   return { ttlSeconds, floorsMilli };
 }
 
@@ -243,7 +242,10 @@ function setTokens(builder: ExpressionBuilder, name: string, milli: number, cost
 function refilledAfter({ bucket }: BucketImage, change: BucketChange, limit: BucketLimit, nowMs: number): number {
   const index = bucket.limits.findIndex((other) => other.limit.name === limit.limit.name);
   const refilled = index < 0 ? ceilingMilli(limit) : storedMilli(bucket, index) + earned(bucket, index, nowMs).milli;
-  return foldOf(change, limit).after(Math.min(ceilingMilli(limit), refilled), ceilingMilli(limit)).milli;
+  const start = Math.min(ceilingMilli(limit), refilled);
+  const fold = foldOf(change, limit);
+  // The store adds up debts beyond the safe range, where a fold ends.
+  return Math.min(start - fold.netMilli, fold.after(start, ceilingMilli(limit)).milli);
 }
 
 /** Sets `ttl`, and tells what each limit must still hold after the write so that its debt is earned back before the item goes. */

@@ -4,7 +4,6 @@
  * debt owes is held back on the others.
  */
 import { balanceMilli, type Bucket } from "../../core/bucket.ts";
-import { marshalItem } from "./attribute-values.ts";
 import type { Costs } from "./bucket-batch.ts";
 import type { KnownShard } from "./bucket-shards.ts";
 import type { TransactItem } from "./connection.ts";
@@ -59,8 +58,9 @@ export function gather(
       ttlMultiplier: 0,
     };
     const costs = Object.fromEntries([...folds[index]!].map(([name, { netMilli }]) => [name, netMilli]));
-    const update = updateOf(shard.image, change, nowMs);
-    return { shard, costs, write: { Update: { Key: marshalItem(shard.key.primary), ...update } } };
+    // A transaction answers nothing, and its updates have no member that asks.
+    const { ReturnValues: _, ...update } = updateOf(shard.image, change, nowMs);
+    return { shard, costs, write: { Update: { Key: shard.key.marshalled, ...update } } };
   });
 }
 
