@@ -234,6 +234,7 @@ function refilledMilli(limit: BucketLimit, stored: number, remainder: number, el
   if (missing > Number.MAX_SAFE_INTEGER) return refilledExactly(limit, stored, remainder, elapsedMs);
   const units = elapsedMs * amount + remainder;
   if (units <= Number.MAX_SAFE_INTEGER) return Math.min(ceiling, stored + Math.floor(units / period));
+  if (elapsedMs > Number.MAX_SAFE_INTEGER) return refilledExactly(limit, stored, remainder, elapsedMs);
   const rest = elapsedMs % period;
   const periods = (elapsedMs - rest) / period;
   if (periods > (missing - (missing % amount)) / amount) return ceiling;
@@ -242,7 +243,7 @@ function refilledMilli(limit: BucketLimit, stored: number, remainder: number, el
   return Math.min(ceiling, stored + periods * amount + Math.floor(restUnits / period));
 }
 
-/** The same for a debt so deep that what is missing leaves the safe range, and for a share whose products do. */
+/** The same for a debt so deep that what is missing leaves the safe range, or the time to earn it does, and for a share whose products do. */
 function refilledExactly(limit: BucketLimit, stored: number, remainder: number, elapsedMs: number): number {
   const tokens = BigInt(stored) + unitsOf(limit, remainder, elapsedMs) / BigInt(limit.period);
   return tokens >= BigInt(ceilingMilli(limit)) ? ceilingMilli(limit) : Number(tokens);
