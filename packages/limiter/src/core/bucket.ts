@@ -150,6 +150,11 @@ export function earned(bucket: Bucket, index: number, nowMs: number): { readonly
   return { milli: Math.min(Number.MAX_SAFE_INTEGER, whole + restMilli), remainder: remainderAfter(limit, remainder, elapsedMs) };
 }
 
+/** The same as whole millitokens that it is at most. */
+export function roundedUp({ milli, remainder }: ReturnType<typeof earned>): number {
+  return remainder > 0 ? Math.min(Number.MAX_SAFE_INTEGER, milli + 1) : milli;
+}
+
 /** How long until one limit holds `neededMilli` if nobody takes; `Infinity` when it never can. */
 export function waitMs(bucket: Bucket, index: number, neededMilli: number, nowMs: number): number {
   const limit = bucket.limits[index]!;

@@ -8,6 +8,7 @@ import type { StoredBucket } from "../../src/repository/store.ts";
 import { bucketProcess, type BucketProcess } from "./bucket-process.ts";
 import { connectToNewTable } from "./connect.ts";
 import { describeWithEngine } from "./engine.ts";
+import { RoundTrips } from "./round-trips.ts";
 import { ThrottledItems } from "./throttled-items.ts";
 
 /** Turns of the event loop after which whoever got an answer has sent what it sends next. */
@@ -49,6 +50,7 @@ describeWithEngine("a hot bucket", (engine) => {
     readonly #entityId = `key-${(entities += 1)}`;
     readonly #processes: readonly BucketProcess[];
     readonly transport: ThrottledItems;
+    readonly #trips: RoundTrips;
     granted = 0;
     unavailable = 0;
     /** Writes that were turned away, second by second. */
@@ -57,6 +59,7 @@ describeWithEngine("a hot bucket", (engine) => {
     constructor(load: Load) {
       this.#load = load;
       this.transport = new ThrottledItems(inner, this.#clock, load);
+      this.#trips = new RoundTrips(this.transport);
       this.#processes = Array.from({ length: load.processes }, (_, index) => this.open(index + 1));
     }
 
@@ -67,7 +70,7 @@ describeWithEngine("a hot bucket", (engine) => {
     open(seed: number): BucketProcess {
       const { limit = PLENTY, maxShards = 32 } = this.#load;
       return bucketProcess({
-        transport: this.transport,
+        transport: this.#trips,
         tableName,
         clock: this.#clock,
         seed,
@@ -132,7 +135,7 @@ describeWithEngine("a hot bucket", (engine) => {
     /** Waits until nothing is under way, and nobody goes on before the clock does. */
     async #quiet(): Promise<void> {
       for (let turn = 0; turn < TURNS; turn += 1) {
-        while (!this.transport.isIdle) await new Promise((resolve) => setImmediate(resolve));
+        while (!this.#trips.isIdle) await new Promise((resolve) => setImmediate(resolve));
         await new Promise((resolve) => setImmediate(resolve));
       }
     }

@@ -1,6 +1,6 @@
 import type { DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
 
-/** Counts round trips: requests that are under way together are one. */
+/** Knows what is under way, and counts round trips: requests that are under way together are one. */
 export class RoundTrips implements DynamoTransport {
   readonly #inner: DynamoTransport;
   #underWay = 0;
@@ -8,6 +8,10 @@ export class RoundTrips implements DynamoTransport {
 
   constructor(inner: DynamoTransport) {
     this.#inner = inner;
+  }
+
+  get isIdle(): boolean {
+    return this.#underWay === 0;
   }
 
   async call(operation: string, input: object, options: { readonly signal: AbortSignal }): Promise<object> {

@@ -22,7 +22,6 @@ export class ThrottledItems implements DynamoTransport {
   readonly #clock: Clock;
   readonly #tableUnitsPerSecond: number;
   readonly #budgets = new Map<string, Budget>();
-  #underWay = 0;
   /** Writes turned away. */
   throttled = 0;
   /** Write units taken. */
@@ -34,18 +33,9 @@ export class ThrottledItems implements DynamoTransport {
     this.#tableUnitsPerSecond = tableUnitsPerSecond;
   }
 
-  get isIdle(): boolean {
-    return this.#underWay === 0;
-  }
-
   async call(operation: string, input: object, options: { readonly signal: AbortSignal }): Promise<object> {
     this.#spend(operation, writtenItems(operation, input));
-    this.#underWay += 1;
-    try {
-      return await this.#inner.call(operation, input, options);
-    } finally {
-      this.#underWay -= 1;
-    }
+    return this.#inner.call(operation, input, options);
   }
 
   close(): void {

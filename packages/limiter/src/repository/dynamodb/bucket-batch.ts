@@ -45,6 +45,16 @@ export function decideBatch(bucket: Bucket, steps: readonly BatchStep[], nowMs: 
   return { accepted, folds: new Map(bucket.limits.map(({ limit }, index) => [limit.name, folds[index]!])) };
 }
 
+/** The costs of one kind. */
+export function costsThat(costs: Costs, isWanted: (cost: number) => boolean): Costs {
+  return Object.fromEntries(Object.entries(costs).filter(([, cost]) => isWanted(cost)));
+}
+
+/** What is charged, without what is given back. */
+export function chargesOf(costs: Costs): Costs {
+  return costsThat(costs, (cost) => cost > 0);
+}
+
 /** What each limit of a bucket is charged, in its order. */
 export function costsOf({ limits }: Bucket, costs: Costs): number[] {
   return limits.map(({ limit }) => amountOf(costs, limit.name));

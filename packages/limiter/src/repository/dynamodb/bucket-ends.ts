@@ -1,13 +1,13 @@
 import { addAmounts, amountOf, NO_AMOUNTS } from "../../core/amounts.ts";
 import { balanceMilli, ceilingMilli, type Bucket } from "../../core/bucket.ts";
 import { negated } from "../../core/decision.ts";
+import { togetherMilli } from "../../core/together.ts";
 import type { TakenPart } from "../../core/settlement.ts";
-import type { Costs } from "./bucket-batch.ts";
+import { chargesOf, costsThat, type Costs } from "./bucket-batch.ts";
 import type { BucketImage } from "./bucket-item.ts";
 import type { BucketKey } from "./bucket-key.ts";
 import type { BucketLife } from "./bucket-plan.ts";
 import type { KnownShard } from "./bucket-shards.ts";
-import { heldMilli } from "./gather.ts";
 import { distributed, ownersOfClass, type ClassPart, type ShardClass } from "./shard-tree.ts";
 import { newHistory, type OperationHistory } from "./unresolved.ts";
 
@@ -60,9 +60,8 @@ export function reversal(part: ReceiptPart): BucketEnd {
 export function dividedEnd({ part, costs, grants }: BucketEnd, shards: readonly KnownShard[], nowMs: number): readonly BucketEnd[] {
   const taken = { shard: part.key.shard, divisor: part.life.divisor };
   const now: ShardsNow = { shards, nowMs };
-  const given = only(costs, (cost) => cost < 0);
-  const charged = only(costs, (cost) => cost > 0);
-  const parts = [...givenToOwners(given, taken, now), ...paidByAll(charged, taken.shard, now)];
+  const given = costsThat(costs, (cost) => cost < 0);
+  const parts = [...givenToOwners(given, taken, now), ...paidByAll(chargesOf(costs), taken.shard, now)];
   return parts.map(({ shard, amounts }, index) => {
     const { key, image } = shards.find((known) => known.image.shard === shard)!;
     const owner = { ...part, key, life: { ...part.life, divisor: image.divisor } };
@@ -116,20 +115,17 @@ function paidByAll(costs: Costs, first: number, { shards, nowMs }: ShardsNow): r
   for (const { image } of payers) {
     const amounts: Record<string, number> = {};
     for (const name of Object.keys(costs)) {
-      const part = Math.min(missing[name]!, Math.max(0, heldMilli(image.bucket, name, nowMs)));
+      const part = Math.min(missing[name]!, Math.max(0, togetherMilli([image.bucket], name, nowMs)));
       missing[name]! -= part;
       if (part > 0) amounts[name] = part;
     }
     paid.push({ shard: image.shard, amounts });
   }
-  const owed =
-    payers.length === 0
-      ? []
-      : distributed(
-          missing,
-          WHOLE,
-          payers.map(({ image }) => image),
-        );
+  const owed = distributed(
+    missing,
+    WHOLE,
+    payers.map(({ image }) => image),
+  );
   return paid
     .map(({ shard, amounts }) => ({
       shard,
@@ -151,10 +147,6 @@ function newEnd(
 /** A limit may earn more than the safe range while a lease takes from it again and again, and no batch carries a cost beyond it. */
 function isExact(costs: Costs): boolean {
   return Object.values(costs).every((cost) => Number.isSafeInteger(cost));
-}
-
-function only(costs: Costs, wanted: (cost: number) => boolean): Costs {
-  return Object.fromEntries(Object.entries(costs).filter(([, cost]) => wanted(cost)));
 }
 
 /** What a limit lacks until it is full. */

@@ -69,11 +69,10 @@ export class BucketShards {
   }
 
   /** Reads one shard. */
-  async read(key: BucketKey): Promise<BucketImage | undefined> {
+  async read(key: BucketKey): Promise<void> {
     const asking = this.asking();
     const item = await this.#reader.get(key.primary);
     this.#images.remember(key.text, item === undefined ? undefined : imageOf(item, this.#images.find(key.text)?.image), asking);
-    return this.#images.find(key.text)?.image;
   }
 
   /** Notes that a transaction, which tells nothing about it, has changed a shard. */

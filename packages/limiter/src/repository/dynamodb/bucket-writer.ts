@@ -24,7 +24,7 @@ import type { Policy } from "../../core/policy.ts";
 import type { Member } from "../group-commit.ts";
 import type { MaybePromise } from "../port.ts";
 import type { AttributeMap } from "./attribute-values.ts";
-import type { Costs } from "./bucket-batch.ts";
+import { chargesOf } from "./bucket-batch.ts";
 import type { BucketCounts } from "./bucket-counts.ts";
 import { changedImage, imageOf, type BucketImage } from "./bucket-item.ts";
 import type { BucketKey } from "./bucket-key.ts";
@@ -306,10 +306,6 @@ function concludeIfKnown(key: BucketKey, member: BucketMember, entry: Remembered
 function appliedTo(life: ShardLife | undefined, { image }: Remembered): BucketOutcome {
   const { creation, divisor } = life ?? { creation: image?.creation, divisor: image?.divisor ?? 1 };
   return { kind: "applied", life: { creation, divisor, expiredBySeconds: image?.expiresAtSeconds } };
-}
-
-function chargesOf(costs: Costs): Costs {
-  return Object.fromEntries(Object.entries(costs).filter(([, cost]) => cost > 0));
 }
 
 function outcomeUnknown(key: BucketKey): RateLimiterUnavailable {

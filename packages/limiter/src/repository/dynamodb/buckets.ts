@@ -228,14 +228,7 @@ export class DynamoBuckets implements BucketStore {
   }
 
   #statuses(targets: readonly Target[], nowMs: number): readonly LimitStatus[] {
-    const charges = targets.map((target) => {
-      const { shards } = this.#surroundings.shards.known(target.key);
-      return chargeOf(
-        target,
-        shards.map(({ image }) => image),
-        nowMs,
-      );
-    });
+    const charges = targets.map((target) => chargeOf(target, this.#surroundings.shards.known(target.key).shards, nowMs));
     return statusesOf(charges, nowMs);
   }
 

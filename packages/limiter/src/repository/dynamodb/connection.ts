@@ -31,6 +31,9 @@ export type Conditional<Output> =
 /** A transaction that may be cancelled for a reason that repeating does not cure. */
 export type Transacted = { readonly applied: true } | { readonly applied: false; readonly reasons: readonly CancellationReason[] };
 
+/** A write of a transaction is billed twice. */
+export const TRANSACTION_WRITE_UNITS = 2;
+
 /** One write of a transaction. */
 export type TransactItem =
   | { readonly Put: object }

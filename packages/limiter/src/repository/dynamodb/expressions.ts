@@ -14,7 +14,7 @@
  * created by an update. It also requires `cr = seen`: a bucket that was deleted and created again can have the same version, by clocks that
  * differ.
  */
-import { ceilingMilli, earned, scaledRemainder, storedMilli, storedRemainder, type BucketLimit } from "../../core/bucket.ts";
+import { ceilingMilli, earned, roundedUp, scaledRemainder, storedMilli, storedRemainder, type BucketLimit } from "../../core/bucket.ts";
 import { limitAttribute, parameterAttributes, slotAttribute, type BucketImage } from "./bucket-item.ts";
 import { ExpressionBuilder, type UpdateExpression } from "./expression.ts";
 import { LimitFold } from "./limit-fold.ts";
@@ -285,10 +285,6 @@ function foldOf({ folds }: BucketChange, { limit }: BucketLimit): LimitFold {
 }
 
 const UNTOUCHED = new LimitFold();
-
-function roundedUp({ milli, remainder }: { readonly milli: number; readonly remainder: number }): number {
-  return remainder > 0 ? Math.min(Number.MAX_SAFE_INTEGER, milli + 1) : milli;
-}
 
 function fillMs({ amount, period }: BucketLimit, milli: number): number {
   return Math.ceil((milli / amount) * period);

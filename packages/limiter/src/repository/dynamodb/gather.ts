@@ -3,10 +3,10 @@
  * shards that hold half a token each serve a call of one. The writes are those of an ordinary take, with its conditions; what a shard in
  * debt owes is held back on the others.
  */
-import { balanceMilli, type Bucket } from "../../core/bucket.ts";
+import { togetherMilli } from "../../core/together.ts";
 import type { Costs } from "./bucket-batch.ts";
 import type { KnownShard } from "./bucket-shards.ts";
-import type { TransactItem } from "./connection.ts";
+import { TRANSACTION_WRITE_UNITS, type TransactItem } from "./connection.ts";
 import { updateOf } from "./expressions.ts";
 import { LimitFold } from "./limit-fold.ts";
 import { bucketUnder, type Target } from "./target.ts";
@@ -28,7 +28,7 @@ export function gather(
   const folds = shards.map(() => new Map<string, LimitFold>());
   for (const [name, cost] of Object.entries(target.costs)) {
     if (cost === 0) continue;
-    const held = buckets.map((bucket) => heldMilli(bucket, name, nowMs));
+    const held = buckets.map((bucket) => togetherMilli([bucket], name, nowMs));
     const isIndebted = held.some((milli) => milli < 0);
     let missing = cost;
     held.forEach((milli, index) => {
@@ -51,8 +51,7 @@ export function gather(
       limits: buckets[index]!.limits,
       overridden: target.policy.source === "override",
       grants: position === 0 ? grants : 0,
-      // A write of a transaction is billed twice.
-      writeUnits: 2,
+      writeUnits: TRANSACTION_WRITE_UNITS,
       mark: undefined,
       afterUnresolved: false,
       ttlMultiplier: 0,
@@ -62,10 +61,4 @@ export function gather(
     const { ReturnValues: _, ...update } = updateOf(shard.image, change, nowMs);
     return { shard, costs, write: { Update: { Key: shard.key.marshalled, ...update } } };
   });
-}
-
-/** What a shard holds of a limit by now, in millitokens; 0 of one that it does not have. */
-export function heldMilli(bucket: Bucket, name: string, nowMs: number): number {
-  const index = bucket.limits.findIndex(({ limit }) => limit.name === name);
-  return index < 0 ? 0 : balanceMilli(bucket, index, nowMs);
 }

@@ -12,7 +12,6 @@
  * Each process has a home shard, so that processes spread over the shards and their batches stay large. A home that does not exist yet is
  * split off its owner by whoever comes home first.
  */
-import { fits } from "../../core/decision.ts";
 import { RateLimiterUnavailable } from "../../core/errors.ts";
 import type { BucketPolicies } from "./bucket-policies.ts";
 import type { Costs } from "./bucket-batch.ts";
@@ -26,7 +25,7 @@ import { TableUnavailable } from "./client-errors.ts";
 import type { Connection } from "./connection.ts";
 import { gather } from "./gather.ts";
 import type { Splitter } from "./splitter.ts";
-import { chargeOf, holdsAlone, serve, type Target } from "./target.ts";
+import { holdsAlone, holdTogether, serve, type Target } from "./target.ts";
 
 /** Refused as of a time. */
 export interface Refused {
@@ -195,10 +194,9 @@ export class ShardTaker {
   }
 }
 
+/** Unlike a bucket that does not exist yet, shards of which none is left hold nothing. */
 function fitsTogether(target: Target, shards: readonly KnownShard[], nowMs: number): boolean {
-  if (shards.length === 0) return false;
-  const images = shards.map(({ image }) => image);
-  return fits([chargeOf(target, images, nowMs)], nowMs);
+  return shards.length > 0 && holdTogether(target, shards, nowMs);
 }
 
 function partOf(

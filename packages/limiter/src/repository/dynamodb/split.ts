@@ -16,6 +16,7 @@ import {
   bucketLimit,
   ceilingMilli,
   earned,
+  roundedUp,
   scaledRemainder,
   storedMilli,
   storedRemainder,
@@ -26,7 +27,7 @@ import { shardLimit, shareOf } from "../../core/shares.ts";
 import { marshalItem } from "./attribute-values.ts";
 import { bucketAttributes, limitAttribute, type BucketImage } from "./bucket-item.ts";
 import { bucketKey, keyAttributes, type BucketKey } from "./bucket-key.ts";
-import type { TransactItem } from "./connection.ts";
+import { TRANSACTION_WRITE_UNITS, type TransactItem } from "./connection.ts";
 import { ExpressionBuilder } from "./expression.ts";
 import { nextHalf } from "./shard-tree.ts";
 
@@ -61,7 +62,7 @@ export function splitOf({ key, image, nowMs }: SplitRequest): readonly [Transact
   builder.set("shard_count", 2 * divisor);
   builder.set("sv", version);
   builder.set("sd", nowMs);
-  builder.add("b_wcu_tc", WRITE_UNITS);
+  builder.add("b_wcu_tc", TRANSACTION_WRITE_UNITS);
   // A shard that expired would come back full, as a whole bucket or with a stale divisor: sharded buckets do not expire.
   builder.remove("ttl");
   const half = nextHalf({ shard, divisor });
@@ -79,7 +80,7 @@ export function splitOf({ key, image, nowMs }: SplitRequest): readonly [Transact
     sd: nowMs,
     shard_count: half.divisor,
     gr: 0,
-    b_wcu_tc: WRITE_UNITS,
+    b_wcu_tc: TRANSACTION_WRITE_UNITS,
     cr: image.creation,
     ...(image.overridden && { po: 1 }),
   });
@@ -94,9 +95,6 @@ export interface SplitRequest {
   /** A whole number. */
   readonly nowMs: number;
 }
-
-/** A write in a transaction is billed twice. */
-const WRITE_UNITS = 2;
 
 /** What a split does to one limit. */
 interface Part {
@@ -186,10 +184,6 @@ function earnedOf(
   { refilledAtMs, nowMs }: { readonly refilledAtMs: number; readonly nowMs: number },
 ): ReturnType<typeof earned> {
   return earned({ limits: [limit], refilledAtMs, balances: [0, remainder, 0] }, 0, nowMs);
-}
-
-function roundedUp({ milli, remainder }: ReturnType<typeof earned>): number {
-  return remainder > 0 ? Math.min(Number.MAX_SAFE_INTEGER, milli + 1) : milli;
 }
 
 function floorDivided(dividend: bigint, divisor: bigint): bigint {

@@ -6,7 +6,7 @@ import { shardPolicy } from "../../core/shares.ts";
 import { costsOf, type Costs } from "./bucket-batch.ts";
 import type { BucketImage } from "./bucket-item.ts";
 import type { BucketKey } from "./bucket-key.ts";
-import type { KnownBucket } from "./bucket-shards.ts";
+import type { KnownBucket, KnownShard } from "./bucket-shards.ts";
 
 /** One bucket of a call, and what the call wants of it. */
 export interface Target {
@@ -26,9 +26,9 @@ export function bucketUnder({ policy }: Target, { bucket, shard, divisor }: Buck
 }
 
 /** What a target asks of all shards of its bucket together; a bucket that does not exist yet is full. */
-export function chargeOf(target: Target, images: readonly BucketImage[], nowMs: number): Charge {
+export function chargeOf(target: Target, shards: readonly KnownShard[], nowMs: number): Charge {
   const { key, policy, amounts } = target;
-  const [bucket = fullBucket(policy.bucketLimits, nowMs), ...others] = images.map((image) => bucketUnder(target, image, nowMs));
+  const [bucket = fullBucket(policy.bucketLimits, nowMs), ...others] = shards.map(({ image }) => bucketUnder(target, image, nowMs));
   return { entityId: key.entityId, resource: key.resource, policy, amounts, bucket, others };
 }
 
@@ -38,15 +38,19 @@ export function holdsAlone(target: Target, image: BucketImage, nowMs: number): b
   return holds(bucket, costsOf(bucket, target.costs), nowMs);
 }
 
+/** Whether shards hold together all that a target wants. */
+export function holdTogether(target: Target, shards: readonly KnownShard[], nowMs: number): boolean {
+  return fits([chargeOf(target, shards, nowMs)], nowMs);
+}
+
 /**
  * Whether the shards of a bucket serve a call, one of them or all together: a shard that holds it alone may not, while others owe more than
  * is left. A bucket that does not exist yet is full.
  */
 export function serve(target: Target, { shards, isWhole }: KnownBucket, nowMs: number): boolean {
-  const images = shards.map(({ image }) => image);
-  const mayDecideAlone = shards.length > 1 && !(isWhole && images.some(owes));
-  if (mayDecideAlone && images.some((image) => holdsAlone(target, image, nowMs))) return true;
-  return (isWhole || shards.length === 0) && fits([chargeOf(target, images, nowMs)], nowMs);
+  const mayDecideAlone = shards.length > 1 && !(isWhole && shards.some(({ image }) => owes(image)));
+  if (mayDecideAlone && shards.some(({ image }) => holdsAlone(target, image, nowMs))) return true;
+  return (isWhole || shards.length === 0) && holdTogether(target, shards, nowMs);
 }
 
 function owes({ bucket }: BucketImage): boolean {
