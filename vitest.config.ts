@@ -1,7 +1,8 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
-const source = (path: string): string => new URL(`./packages/limiter/src/${path}`, import.meta.url).pathname;
+const source = (path: string): string =>
+  new URL(`./packages/limiter/src/${path}`, import.meta.url).pathname;
 
 export default defineConfig({
   resolve: {
@@ -16,7 +17,8 @@ export default defineConfig({
   test: {
     include: ["packages/*/src/**/*.test.ts", "packages/*/test/**/*.test.ts", "test/**/*.test.ts"],
     typecheck: { enabled: false },
-    // One fewer than there are cores would be one on a machine with two, where half of the time goes by waiting for an engine.
+    // One fewer than there are cores would be one on a machine with two, where half of the time
+    // goes by waiting for an engine.
     maxWorkers: Math.max(2, availableParallelism() - 1),
   },
 });

@@ -1,8 +1,10 @@
 /*
- * The DynamoDB backend against the floor, which is one raw conditional UpdateItem, against rate-limiter-flexible and against the original
- * in Python: `npm run bench:dynamodb`, or with `-- --quick` to see that it works. One engine, one run; contestants take turns round by
- * round, and what is printed are medians. CPU is all of the client process, user and system; the engine's is not in it. A goal that is
- * missed is printed as MISSED and is no failure of the benchmark. docs/benchmarks.md tells how to read it.
+ * The DynamoDB backend against the floor, which is one raw conditional UpdateItem, against
+ * rate-limiter-flexible and against the original in Python: `npm run bench:dynamodb`, or with `--
+ * --quick` to see that it works. One engine, one run; contestants take turns round by round, and
+ * what is printed are medians. CPU is all of the client process, user and system; the engine's is
+ * not in it. A goal that is missed is printed as MISSED and is no failure of the benchmark.
+ * docs/benchmarks.md tells how to read it.
  */
 import { availableParallelism } from "node:os";
 import type { RepositoryStatistics } from "zae-limiter";
@@ -16,15 +18,20 @@ import { printProcesses } from "./dynamodb/processes.ts";
 import { interleave, median, printTable, whole, type Measured } from "./harness.ts";
 
 /**
- * A few thousand operations a second take seconds to be compiled well, which costs as much CPU as they do: on the lean transport ours took
- * 416 µs each after 1500 operations on many entities, and 226 µs after 10 000.
+ * A few thousand operations a second take seconds to be compiled well, which costs as much CPU as
+ * they do: on the lean transport ours took 416 µs each after 1500 operations on many entities, and
+ * 226 µs after 10 000.
  */
 const WARM_UP_MS = 3000;
 
 const quick = process.argv.includes("--quick");
-const pace = quick ? { rounds: 3, turnMs: 60, warmUp: 64 } : { rounds: 7, turnMs: 500, warmUp: 256, warmUpMs: WARM_UP_MS };
+const pace = quick
+  ? { rounds: 3, turnMs: 60, warmUp: 64 }
+  : { rounds: 7, turnMs: 500, warmUp: 256, warmUpMs: WARM_UP_MS };
 
-/** The SDK is cold for about three seconds in each process, which the first case must not pay for. */
+/**
+ * The SDK is cold for about three seconds in each process, which the first case must not pay for.
+ */
 const FIRST_WARM_UP = quick ? 64 : 1500;
 
 /** Operations whose bill is looked at: every key of most cases, several times. */
@@ -40,7 +47,8 @@ of its own, without its aggregator: its write counter is set back every 500 acqu
 what is measured. Refusals: ours and the original remember them for 1 s; the peer only in the row that says so.
 `;
 
-// It says once per process that it will want a newer Node, which is nobody's concern here; child processes inherit it.
+// It says once per process that it will want a newer Node, which is nobody's concern here; child
+// processes inherit it.
 process.env["AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED"] = "true";
 
 setTimeout(() => {
@@ -60,32 +68,42 @@ try {
     console.log(LEGEND);
     for (const reason of field.absent) console.log(`!!! SKIPPED !!! ${reason}\n`);
     const results: { [id in Case["id"]]?: ReadonlyMap<ContestantId, Measured> } = {};
-    for (const race of cases({ manyEntities: quick ? 128 : 1000 })) results[race.id] = await compare(race, field.contestants);
+    for (const race of cases({ manyEntities: quick ? 128 : 1000 }))
+      results[race.id] = await compare(race, field.contestants);
     printGoals(results satisfies Results);
   } finally {
     await field.close();
   }
   await printProcesses(
     engine.endpointUrl,
-    quick ? { seconds: 1, warmUpSeconds: 0.4, rounds: 1 } : { seconds: 3, warmUpSeconds: 1, rounds: 2 },
+    quick
+      ? { seconds: 1, warmUpSeconds: 0.4, rounds: 1 }
+      : { seconds: 3, warmUpSeconds: 1, rounds: 2 },
   );
 } finally {
   await engine.stop();
 }
 
-async function compare(race: Case, contestants: readonly Contestant[]): Promise<ReadonlyMap<ContestantId, Measured>> {
+async function compare(
+  race: Case,
+  contestants: readonly Contestant[],
+): Promise<ReadonlyMap<ContestantId, Measured>> {
   const entered = [];
   for (const contestant of contestants) {
     const entry = await contestant.enter(race);
     if (entry !== undefined) entered.push({ id: contestant.id, name: contestant.name, entry });
   }
   const measured = await interleave(
-    entered.map(({ name, entry }) => ({ name, run: async (operations: number) => entry.run(operations) })),
+    entered.map(({ name, entry }) => ({
+      name,
+      run: async (operations: number) => entry.run(operations),
+    })),
     race.id === "sequential" ? { ...pace, warmUp: FIRST_WARM_UP } : pace,
   );
   const bills: Bill[] = [];
   for (const { entry } of entered) {
-    // What was read from the configuration is believed for a minute on all sides; reading it again is no part of a call's bill.
+    // What was read from the configuration is believed for a minute on all sides; reading it again
+    // is no part of a call's bill.
     await entry.run(BILLED);
     bills.push(await entry.bill(BILLED));
   }
@@ -99,16 +117,34 @@ function printCase({ title }: Case, measured: readonly Measured[], bills: readon
     measured.map((result, index) => {
       const { requests, writeUnits, readUnits } = bills[index]!;
       const { name, wallNs, cpuNs } = result;
-      const each = [requests, writeUnits, readUnits].map((count) => (count / BILLED).toFixed(count === 0 || count >= BILLED ? 2 : 3));
-      return [name, whole(1e9 / median(wallNs)), (median(cpuNs) / 1000).toFixed(1), perCpuSecond(result), ...each];
+      const each = [requests, writeUnits, readUnits].map((count) =>
+        (count / BILLED).toFixed(count === 0 || count >= BILLED ? 2 : 3),
+      );
+      return [
+        name,
+        whole(1e9 / median(wallNs)),
+        (median(cpuNs) / 1000).toFixed(1),
+        perCpuSecond(result),
+        ...each,
+      ];
     }),
   );
-  const counted = bills.flatMap(({ statistics }, index) => (statistics === undefined ? [] : [{ name: measured[index]!.name, statistics }]));
-  for (const { name, statistics } of counted) console.log(`  ${name}, ${BILLED} calls: ${described(statistics)}`);
+  const counted = bills.flatMap(({ statistics }, index) =>
+    statistics === undefined ? [] : [{ name: measured[index]!.name, statistics }],
+  );
+  for (const { name, statistics } of counted)
+    console.log(`  ${name}, ${BILLED} calls: ${described(statistics)}`);
   console.log("");
 }
 
-function described({ batches, batchedOperations, refusalsFromMemory, writes, failedConditions, splits }: RepositoryStatistics): string {
+function described({
+  batches,
+  batchedOperations,
+  refusalsFromMemory,
+  writes,
+  failedConditions,
+  splits,
+}: RepositoryStatistics): string {
   const size = batches === 0 ? "" : ` of ${(batchedOperations / batches).toFixed(1)}`;
   const counts = `${writes} writes, ${failedConditions} failed conditions, ${batches} batches${size} (${batchedOperations} operations)`;
   return `${counts}, ${refusalsFromMemory} refusals from memory, ${splits} splits`;

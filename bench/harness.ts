@@ -1,6 +1,7 @@
 /*
- * What every benchmark here shares: contestants take turns, round by round, in one process, so that a slow moment of the machine
- * hits all of them; what is printed are medians. A ratio is the median of the ratios within each round, for the same reason.
+ * What every benchmark here shares: contestants take turns, round by round, in one process, so that
+ * a slow moment of the machine hits all of them; what is printed are medians. A ratio is the median
+ * of the ratios within each round, for the same reason.
  */
 
 /** Somebody who does the same work as the others. */
@@ -31,7 +32,10 @@ export interface Pace {
   readonly turnMs: number;
   /** How many operations warm a contestant up at least. @default 1000 */
   readonly warmUp?: number;
-  /** For how long a contestant is warmed up at least, for those that do few operations in a second. @default 0 */
+  /**
+   * For how long a contestant is warmed up at least, for those that do few operations in a second.
+   * @default 0
+   */
   readonly warmUpMs?: number;
 }
 
@@ -45,11 +49,22 @@ export interface Verdict {
   readonly cpuNs: readonly [number, number];
 }
 
-/** Lets contestants take turns. The order rotates, so that nobody always runs behind the same neighbour. */
-export async function interleave(contestants: readonly Contestant[], pace: Pace): Promise<readonly Measured[]> {
+/**
+ * Lets contestants take turns. The order rotates, so that nobody always runs behind the same
+ * neighbour.
+ */
+export async function interleave(
+  contestants: readonly Contestant[],
+  pace: Pace,
+): Promise<readonly Measured[]> {
   const entries = [];
   for (const contestant of contestants) {
-    entries.push({ contestant, operations: await calibrate(contestant, pace), wallNs: [] as number[], cpuNs: [] as number[] });
+    entries.push({
+      contestant,
+      operations: await calibrate(contestant, pace),
+      wallNs: [] as number[],
+      cpuNs: [] as number[],
+    });
   }
   for (let round = 0; round < pace.rounds; round += 1) {
     for (let turn = 0; turn < entries.length; turn += 1) {
@@ -90,7 +105,12 @@ export function median(values: readonly number[]): number {
 export function printCosts(title: string, all: readonly Measured[]): void {
   printTable(
     [title, "ns/operation", "CPU ns/operation", "operations/s"],
-    all.map(({ name, wallNs, cpuNs }) => [name, whole(median(wallNs)), whole(median(cpuNs)), whole(1e9 / median(wallNs))]),
+    all.map(({ name, wallNs, cpuNs }) => [
+      name,
+      whole(median(wallNs)),
+      whole(median(cpuNs)),
+      whole(1e9 / median(wallNs)),
+    ]),
   );
 }
 
@@ -106,10 +126,20 @@ export function printVerdicts(title: string, verdicts: readonly Verdict[]): void
 
 /** Prints rows in aligned columns: the first to the left, the others to the right. */
 export function printTable(header: readonly string[], rows: readonly (readonly string[])[]): void {
-  const widths = header.map((title, column) => Math.max(title.length, ...rows.map((row) => row[column]!.length)));
+  const widths = header.map((title, column) =>
+    Math.max(title.length, ...rows.map((row) => row[column]!.length)),
+  );
   const line = (cells: readonly string[]): string =>
-    cells.map((cell, column) => (column === 0 ? cell.padEnd(widths[column]!) : cell.padStart(widths[column]!))).join("  ");
-  console.log([line(header), widths.map((width) => "─".repeat(width)).join("  "), ...rows.map(line), ""].join("\n"));
+    cells
+      .map((cell, column) =>
+        column === 0 ? cell.padEnd(widths[column]!) : cell.padStart(widths[column]!),
+      )
+      .join("  ");
+  console.log(
+    [line(header), widths.map((width) => "─".repeat(width)).join("  "), ...rows.map(line), ""].join(
+      "\n",
+    ),
+  );
 }
 
 /** A whole number with its thousands apart. */
@@ -120,20 +150,26 @@ export function whole(value: number): string {
 function judged(ratio: number, goal: Verdict["goal"]): readonly [string, string, string] {
   const measured = ratio.toFixed(2);
   if (goal === undefined) return ["none", measured, "–"];
-  if ("atLeast" in goal) return [`≥ ${goal.atLeast}`, measured, ratio >= goal.atLeast ? "met" : "MISSED"];
+  if ("atLeast" in goal)
+    return [`≥ ${goal.atLeast}`, measured, ratio >= goal.atLeast ? "met" : "MISSED"];
   return [`≤ ${goal.atMost}`, measured, ratio <= goal.atMost ? "met" : "MISSED"];
 }
 
 /** Warms a contestant up and finds how many operations fill one turn. */
-async function calibrate(contestant: Contestant, { turnMs, warmUp = 1000, warmUpMs = 0 }: Pace): Promise<number> {
+async function calibrate(
+  contestant: Contestant,
+  { turnMs, warmUp = 1000, warmUpMs = 0 }: Pace,
+): Promise<number> {
   let operations = warmUp;
   let warmNs = 0;
-  // The bound is far above what any machine reaches in one turn; it ends the search if a contestant does nothing.
+  // The bound is far above what any machine reaches in one turn; it ends the search if a contestant
+  // does nothing.
   while (operations < 1e9) {
     const { wallNs } = await timed(() => contestant.run(operations));
     warmNs += wallNs;
     const isLongEnough = wallNs >= turnMs * 5e5;
-    if (isLongEnough && warmNs >= warmUpMs * 1e6) return Math.max(1, Math.round((operations * turnMs * 1e6) / wallNs));
+    if (isLongEnough && warmNs >= warmUpMs * 1e6)
+      return Math.max(1, Math.round((operations * turnMs * 1e6) / wallNs));
     if (!isLongEnough) operations *= 2;
   }
   return operations;

@@ -1,5 +1,6 @@
-// Runs in a fresh process with --expose-gc: `node --expose-gc heap-per-key.js <contestant> <keys>`. Touches every key once and prints, as
-// JSON, the heap that each one left behind. The keys are made on the way and held by nobody else, so what a limiter keeps of them counts.
+// Runs in a fresh process with --expose-gc: `node --expose-gc heap-per-key.js <contestant> <keys>`.
+// Touches every key once and prints, as JSON, the heap that each one left behind. The keys are made
+// on the way and held by nobody else, so what a limiter keeps of them counts.
 import { timed } from "./harness.ts";
 import { CONTESTANTS, keyAt } from "./memory-contestants.ts";
 
@@ -18,7 +19,8 @@ const run = await CONTESTANTS[name]!();
 let made = 0;
 const next = (): string => keyAt(made++);
 
-// The first keys bring the code, its types and the first tables into being; they are not what a key costs.
+// The first keys bring the code, its types and the first tables into being; they are not what a key
+// costs.
 await run(WARM_UP_KEYS, next);
 const before = settledHeap();
 const { cpuNs } = await timed(() => run(keys, next));

@@ -1,18 +1,31 @@
 /*
- * The memory backend against rate-limiter-flexible's: `npm run bench`, or `npm run bench -- --quick` to see that it works.
- * One operation of ours is acquire and commit of two limits; one of the peer's is a consume of one limit, or of a union of two.
+ * The memory backend against rate-limiter-flexible's: `npm run bench`, or `npm run bench --
+ * --quick` to see that it works. One operation of ours is acquire and commit of two limits; one of
+ * the peer's is a consume of one limit, or of a union of two.
  */
 import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import type { HeapPerKey } from "./heap-per-key.ts";
-import { interleave, median, printCosts, printTable, printVerdicts, speedup, whole, type Contestant, type Verdict } from "./harness.ts";
+import {
+  interleave,
+  median,
+  printCosts,
+  printTable,
+  printVerdicts,
+  speedup,
+  whole,
+  type Contestant,
+  type Verdict,
+} from "./harness.ts";
 import { CONTESTANTS, keyAt } from "./memory-contestants.ts";
 
-// A quick run shows that the benchmark works; it ends before the code is warm, so its numbers say nothing.
+// A quick run shows that the benchmark works; it ends before the code is warm, so its numbers say
+// nothing.
 const quick = process.argv.includes("--quick");
 const MANY_KEYS = quick ? 10_000 : 100_000;
 const pace = quick ? { rounds: 3, turnMs: 40 } : { rounds: 11, turnMs: 150 };
-if (quick) console.log("A quick run: it shows that the benchmark works, and its numbers say nothing.\n");
+if (quick)
+  console.log("A quick run: it shows that the benchmark works, and its numbers say nothing.\n");
 
 const verdicts: Verdict[] = [];
 for (const keys of [1, MANY_KEYS]) {
@@ -58,7 +71,10 @@ for (const [what, ours] of [
 
 printVerdicts("Ours against rate-limiter-flexible", verdicts);
 
-/** All contestants, each with its own state, over the same keys, which all exist before the first round. */
+/**
+ * All contestants, each with its own state, over the same keys, which all exist before the first
+ * round.
+ */
 async function contestantsOver(keys: number): Promise<readonly Contestant[]> {
   const list = Array.from({ length: keys }, (_, index) => keyAt(index));
   const all: Contestant[] = [];
@@ -71,7 +87,10 @@ async function contestantsOver(keys: number): Promise<readonly Contestant[]> {
   return all;
 }
 
-/** Answers the keys in a scattered order, as callers come: neither side may profit from neighbours in memory. */
+/**
+ * Answers the keys in a scattered order, as callers come: neither side may profit from neighbours
+ * in memory.
+ */
 function scattered(keys: readonly string[]): () => string {
   // A prime that does not divide the number of keys visits each of them once per tour.
   const STRIDE = 7919;
@@ -85,6 +104,8 @@ function scattered(keys: readonly string[]): () => string {
 /** Measured in a fresh process, where nothing else was ever on the heap. */
 function heapPerKey(name: string): HeapPerKey {
   const script = fileURLToPath(new URL("heap-per-key.js", import.meta.url));
-  const answer = execFileSync(process.execPath, ["--expose-gc", script, name, String(MANY_KEYS)], { encoding: "utf8" });
+  const answer = execFileSync(process.execPath, ["--expose-gc", script, name, String(MANY_KEYS)], {
+    encoding: "utf8",
+  });
   return JSON.parse(answer) as HeapPerKey;
 }

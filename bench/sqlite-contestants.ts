@@ -20,7 +20,10 @@ const NEVER_REACHED = 1_000_000_000;
 /** Keys that take turns: more than one, so that both sides find their rows. */
 const KEYS = Array.from({ length: 100 }, (_, index) => `customer-${index}`);
 
-/** Every contestant by the name that the tables use. All have the same driver, WAL and `synchronous = NORMAL`. */
+/**
+ * Every contestant by the name that the tables use. All have the same driver, WAL and `synchronous
+ * = NORMAL`.
+ */
 export const CONTESTANTS: Readonly<Record<string, (path: string) => Promise<Opened>>> = {
   "zae-limiter, two limits": ours,
   "rate-limiter-flexible, one limit": (path) => peer(path, ["rpm"]),
@@ -30,16 +33,26 @@ export const CONTESTANTS: Readonly<Record<string, (path: string) => Promise<Open
 /** A path in a folder of its own, and how to remove it. */
 export function temporaryFile(): { readonly path: string; remove(): void } {
   const folder = mkdtempSync(join(tmpdir(), "zae-limiter-bench-"));
-  return { path: join(folder, "bench.db"), remove: () => rmSync(folder, { recursive: true, force: true }) };
+  return {
+    path: join(folder, "bench.db"),
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
 }
 
 async function ours(path: string): Promise<Opened> {
   const database = await openDatabase(path);
   const repository = await SqliteRepository.open(path, { database });
-  await repository.setSystemDefaults([Limit.perMinute("rpm", NEVER_REACHED), Limit.perMinute("tpm", NEVER_REACHED)]);
+  await repository.setSystemDefaults([
+    Limit.perMinute("rpm", NEVER_REACHED),
+    Limit.perMinute("tpm", NEVER_REACHED),
+  ]);
   const limiter = new RateLimiter({ repository });
   const run = concurrently(async (entityId) => {
-    const lease = await limiter.acquire({ entityId, resource: "gpt-4", consume: { rpm: 1, tpm: 1 } });
+    const lease = await limiter.acquire({
+      entityId,
+      resource: "gpt-4",
+      consume: { rpm: 1, tpm: 1 },
+    });
     await lease.commit();
   });
   const close = async (): Promise<void> => {
@@ -57,7 +70,10 @@ async function peer(path: string, names: readonly string[]): Promise<Opened> {
   database.exec("PRAGMA synchronous = NORMAL");
   const limiters = await Promise.all(names.map((name) => peerLimiter(database, name)));
   const limiter = limiters.length === 1 ? limiters[0]! : new RateLimiterUnion(...limiters);
-  return { run: concurrently(async (key) => void (await limiter.consume(key, 1))), close: async () => void database.close() };
+  return {
+    run: concurrently(async (key) => void (await limiter.consume(key, 1))),
+    close: async () => void database.close(),
+  };
 }
 
 function peerLimiter(database: SqliteDatabase, name: string): Promise<RateLimiterSQLite> {
@@ -96,10 +112,14 @@ function asBetterSqlite(database: SqliteDatabase): object {
 }
 
 async function openDatabase(path: string): Promise<SqliteDatabase> {
-  const builtIn = process.getBuiltinModule("node:sqlite") as { DatabaseSync: new (path: string) => SqliteDatabase } | undefined;
+  const builtIn = process.getBuiltinModule("node:sqlite") as
+    | { DatabaseSync: new (path: string) => SqliteDatabase }
+    | undefined;
   if (builtIn !== undefined) return new builtIn.DatabaseSync(path);
   const name = "libsql";
-  const { default: Database } = (await import(name)) as { default: new (path: string) => SqliteDatabase };
+  const { default: Database } = (await import(name)) as {
+    default: new (path: string) => SqliteDatabase;
+  };
   return new Database(path);
 }
 

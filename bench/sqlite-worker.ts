@@ -1,6 +1,6 @@
 /*
- * One of two processes on one file. Says when it is warm, works for a while when it is told to, and reports.
- * Usage: node sqlite-worker.js CONTESTANT FILE CONCURRENCY MILLISECONDS
+ * One of two processes on one file. Says when it is warm, works for a while when it is told to, and
+ * reports. Usage: node sqlite-worker.js CONTESTANT FILE CONCURRENCY MILLISECONDS
  */
 import { CONTESTANTS } from "./sqlite-contestants.ts";
 import { timed } from "./harness.ts";
@@ -12,7 +12,12 @@ export interface WorkerReport {
   readonly cpuNs: number;
 }
 
-const [name, path, concurrency, milliseconds] = process.argv.slice(2) as [string, string, string, string];
+const [name, path, concurrency, milliseconds] = process.argv.slice(2) as [
+  string,
+  string,
+  string,
+  string,
+];
 
 /** Operations between two looks at the clock. */
 const STEP = 200;
@@ -29,7 +34,8 @@ async function race(): Promise<void> {
   let operations = 0;
   const untilMs = performance.now() + Number(milliseconds);
   const cost = await timed(async () => {
-    for (; performance.now() < untilMs; operations += STEP) await contestant.run(STEP, Number(concurrency));
+    for (; performance.now() < untilMs; operations += STEP)
+      await contestant.run(STEP, Number(concurrency));
   });
   await contestant.close();
   process.send?.({ operations, ...cost } satisfies WorkerReport, () => process.disconnect());

@@ -1,12 +1,22 @@
 /*
- * The SQLite backend against rate-limiter-flexible's: `npm run bench:sqlite`, or with `-- --quick` to see that it works. One operation of ours
- * is acquire and commit of two limits with usage recorded; one of the peer's is a consume of one limit, or of a union of two. Both sides
- * use the same driver and the same modes; rounds are interleaved and medians are printed.
+ * The SQLite backend against rate-limiter-flexible's: `npm run bench:sqlite`, or with `-- --quick`
+ * to see that it works. One operation of ours is acquire and commit of two limits with usage
+ * recorded; one of the peer's is a consume of one limit, or of a union of two. Both sides use the
+ * same driver and the same modes; rounds are interleaved and medians are printed.
  */
 import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { interleave, median, printCosts, printVerdicts, speedup, type Contestant, type Measured, type Verdict } from "./harness.ts";
+import {
+  interleave,
+  median,
+  printCosts,
+  printVerdicts,
+  speedup,
+  type Contestant,
+  type Measured,
+  type Verdict,
+} from "./harness.ts";
 import { CONTESTANTS, temporaryFile, type Opened } from "./sqlite-contestants.ts";
 import type { WorkerReport } from "./sqlite-worker.ts";
 
@@ -26,7 +36,12 @@ function judge(title: string, measured: readonly Measured[]): void {
   const [ours, single, union] = measured as readonly [Measured, Measured, Measured];
   const cpuRatio = median(ours.cpuNs.map((cpuNs, round) => cpuNs / union.cpuNs[round]!));
   verdicts.push(
-    { what: `CPU against the union, ${title}`, ratio: cpuRatio, goal: { atMost: 0.33 }, cpuNs: [median(ours.cpuNs), median(union.cpuNs)] },
+    {
+      what: `CPU against the union, ${title}`,
+      ratio: cpuRatio,
+      goal: { atMost: 0.33 },
+      cpuNs: [median(ours.cpuNs), median(union.cpuNs)],
+    },
     {
       what: `speed against one limit, ${title}`,
       ratio: speedup(ours, single),
@@ -53,9 +68,16 @@ async function oneProcess(concurrency: number): Promise<readonly Measured[]> {
   }
 }
 
-/** Each round each contestant gets a fresh file and two fresh processes, which start together when both are warm. */
+/**
+ * Each round each contestant gets a fresh file and two fresh processes, which start together when
+ * both are warm.
+ */
 async function twoProcesses(concurrency: number): Promise<readonly Measured[]> {
-  const measured = Object.keys(CONTESTANTS).map((name) => ({ name, wallNs: [] as number[], cpuNs: [] as number[] }));
+  const measured = Object.keys(CONTESTANTS).map((name) => ({
+    name,
+    wallNs: [] as number[],
+    cpuNs: [] as number[],
+  }));
   for (let round = 0; round < Math.min(pace.rounds, 3); round += 1) {
     for (const { name, wallNs, cpuNs } of measured) {
       const reports = await pair(name, concurrency);
@@ -70,12 +92,17 @@ async function twoProcesses(concurrency: number): Promise<readonly Measured[]> {
 async function pair(name: string, concurrency: number): Promise<readonly WorkerReport[]> {
   const file = temporaryFile();
   try {
-    // The file exists before both open it: the peer cannot take two processes that create it together.
+    // The file exists before both open it: the peer cannot take two processes that create it
+    // together.
     await (await CONTESTANTS[name]!(file.path)).close();
     const children = [1, 2].map(() =>
-      fork(fileURLToPath(new URL("sqlite-worker.js", import.meta.url)), [name, file.path, String(concurrency), String(pace.turnMs * 2)], {
-        execArgv: ["--disable-warning=ExperimentalWarning"],
-      }),
+      fork(
+        fileURLToPath(new URL("sqlite-worker.js", import.meta.url)),
+        [name, file.path, String(concurrency), String(pace.turnMs * 2)],
+        {
+          execArgv: ["--disable-warning=ExperimentalWarning"],
+        },
+      ),
     );
     await Promise.all(children.map(nextMessage));
     const reports = children.map(nextMessage);
@@ -87,7 +114,9 @@ async function pair(name: string, concurrency: number): Promise<readonly WorkerR
 }
 
 async function nextMessage(child: ChildProcess): Promise<unknown> {
-  const early = once(child, "exit").then(([code]) => Promise.reject(new Error(`a process ended early with ${code}`)));
+  const early = once(child, "exit").then(([code]) =>
+    Promise.reject(new Error(`a process ended early with ${code}`)),
+  );
   const [message] = (await Promise.race([once(child, "message"), early])) as [unknown];
   return message;
 }

@@ -1,9 +1,10 @@
 /*
  * Compiles and runs every example of the README files and the guide.
  *
- * A page is one program: its ```ts blocks share their names, in reading order. Its source is the page with every other line blanked, so a
- * line of an error is a line of the page. All pages are compiled in one go against the built package, as a user's strict project
- * would be, and run one after another in one process.
+ * A page is one program: its ```ts blocks share their names, in reading order. Its source is the
+ * page with every other line blanked, so a line of an error is a line of the page. All pages are
+ * compiled in one go against the built package, as a user's strict project would be, and run one
+ * after another in one process.
  */
 import { execFile } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -24,11 +25,15 @@ const pages = [
 ];
 
 /** Pages whose examples need an engine are compiled anyway, but run only where there is one. */
-const needsEngine = (page: string): boolean => programOf(readFileSync(root + page, "utf8")).includes('"zae-limiter/dynamodb"');
+const needsEngine = (page: string): boolean =>
+  programOf(readFileSync(root + page, "utf8")).includes('"zae-limiter/dynamodb"');
 const missingEngine = whyMissing("dynoxide");
 const runnable = pages.filter((page) => missingEngine === undefined || !needsEngine(page));
 
-/** What examples may use without saying where it comes from; `startsBlock` tells which block is running, for errors without a stack. */
+/**
+ * What examples may use without saying where it comes from; `startsBlock` tells which block is
+ * running, for errors without a stack.
+ */
 const SURROUNDINGS = `
 export {};
 declare global {
@@ -38,7 +43,10 @@ declare global {
 }
 `;
 
-/** Tells one JSON line a page. A page that awaits what never comes ends the process, so that is told on the way out. */
+/**
+ * Tells one JSON line a page. A page that awaits what never comes ends the process, so that is told
+ * on the way out.
+ */
 const RUNNER = `
 globalThis.callModel = async () => ({ text: "Hello!", usage: { totalTokens: 1234 } });
 let running;
@@ -57,10 +65,19 @@ running = undefined;
 
 const COMPILER_OPTIONS = {
   extends: "../../tsconfig.base.json",
-  compilerOptions: { rootDir: ".", outDir: "dist", composite: false, declaration: false, noUnusedLocals: false },
+  compilerOptions: {
+    rootDir: ".",
+    outDir: "dist",
+    composite: false,
+    declaration: false,
+    noUnusedLocals: false,
+  },
 };
 
-/** Marks the output of a script that ended with another code than 0: tests that an example defines fail that way. */
+/**
+ * Marks the output of a script that ended with another code than 0: tests that an example defines
+ * fail that way.
+ */
 const FAILED = "The script failed.";
 
 let compilerOutput = "";
@@ -69,15 +86,25 @@ let runOutput = "";
 beforeAll(async () => {
   rmSync(workshop, { recursive: true, force: true });
   mkdirSync(workshop, { recursive: true });
-  for (const page of pages) writeFileSync(sourceOf(page), programOf(readFileSync(root + page, "utf8")));
+  for (const page of pages)
+    writeFileSync(sourceOf(page), programOf(readFileSync(root + page, "utf8")));
   writeFileSync(`${workshop}surroundings.ts`, SURROUNDINGS);
   writeFileSync(`${workshop}run.js`, RUNNER);
   const files = ["surroundings.ts", ...pages.map((page) => sourceOf(page).slice(workshop.length))];
   writeFileSync(`${workshop}tsconfig.json`, JSON.stringify({ ...COMPILER_OPTIONS, files }));
-  compilerOutput = await outputOf(`${root}node_modules/typescript/bin/tsc`, ["-p", workshop, "--pretty", "false"]);
+  compilerOutput = await outputOf(`${root}node_modules/typescript/bin/tsc`, [
+    "-p",
+    workshop,
+    "--pretty",
+    "false",
+  ]);
   const engine = missingEngine === undefined ? await startEngine("dynoxide") : undefined;
   try {
-    runOutput = await outputOf(`${workshop}run.js`, runnable, engine && environmentFor(engine.endpointUrl));
+    runOutput = await outputOf(
+      `${workshop}run.js`,
+      runnable,
+      engine && environmentFor(engine.endpointUrl),
+    );
   } finally {
     await engine?.stop();
   }
@@ -86,9 +113,10 @@ beforeAll(async () => {
 describe("the examples of", () => {
   it.each(pages)("%s compile, run and hold", (page) => {
     const markdown = readFileSync(root + page, "utf8");
-    expect(programOf(markdown).match(/^startsBlock/gm)?.length ?? 0, "an indented or misspelt ts block is not run").toBe(
-      markdown.match(/^\s*`{3,}\s*(?:ts|typescript)\b/gm)?.length ?? 0,
-    );
+    expect(
+      programOf(markdown).match(/^startsBlock/gm)?.length ?? 0,
+      "an indented or misspelt ts block is not run",
+    ).toBe(markdown.match(/^\s*`{3,}\s*(?:ts|typescript)\b/gm)?.length ?? 0);
     expect(compilerFaults(page)).toEqual([]);
     if (!runnable.includes(page) && process.env["ZAEL_REQUIRE_ENGINES"] !== "1") return;
     const outcome = runOutput.split("\n").find((line) => line.startsWith(`{"page":"${page}"`));
@@ -104,7 +132,8 @@ it("compiles and runs them without any other complaint", () => {
 });
 
 it("turns a page into a program whose lines are the page's lines", () => {
-  const page = "# Title\n\n```ts\nconst a = 1;\n```\n\nText.\n\n```sh\nnpm start\n```\n\n```ts\nconst b = a;\n```\n";
+  const page =
+    "# Title\n\n```ts\nconst a = 1;\n```\n\nText.\n\n```sh\nnpm start\n```\n\n```ts\nconst b = a;\n```\n";
   expect(programOf(page).split("\n")).toEqual([
     "",
     "",
@@ -141,7 +170,9 @@ function sourceOf(page: string): string {
   return `${workshop}${page.replace(/\.md$/, "").replaceAll("/", "-")}.ts`;
 }
 
-/** What the compiler says about a page, with the page's name and line: `docs/guide/debt.md:12: …`. */
+/**
+ * What the compiler says about a page, with the page's name and line: `docs/guide/debt.md:12: …`.
+ */
 function compilerFaults(page: string): readonly string[] {
   const name = sourceOf(page).slice(workshop.length);
   return compilerOutput
@@ -157,16 +188,28 @@ function environmentFor(endpointUrl: string): Record<string, string> {
 }
 
 /** What a script prints, also when it fails: the tests read the faults from it. */
-async function outputOf(script: string, args: readonly string[], environment: Record<string, string> = {}): Promise<string> {
+async function outputOf(
+  script: string,
+  args: readonly string[],
+  environment: Record<string, string> = {},
+): Promise<string> {
   try {
-    const { stdout, stderr } = await promisify(execFile)(process.execPath, ["--enable-source-maps", script, ...args], {
-      cwd: root,
-      env: { ...process.env, ...environment },
-      timeout: 50_000,
-    });
+    const { stdout, stderr } = await promisify(execFile)(
+      process.execPath,
+      ["--enable-source-maps", script, ...args],
+      {
+        cwd: root,
+        env: { ...process.env, ...environment },
+        timeout: 50_000,
+      },
+    );
     return stdout + stderr;
   } catch (error) {
-    const { stdout = "", stderr = "", message } = error as Error & { readonly stdout?: string; readonly stderr?: string };
+    const {
+      stdout = "",
+      stderr = "",
+      message,
+    } = error as Error & { readonly stdout?: string; readonly stderr?: string };
     return `${stdout}${stderr}${FAILED} ${message}`;
   }
 }

@@ -14,12 +14,16 @@ const documents = ["", "docs/", "docs/guide/", "docs/adr/", "packages/limiter/"]
 const decisions = documents.filter((path) => path.startsWith("docs/adr/"));
 
 it.each(documents)("%s links only to what exists", (path) => {
-  const links = [...read(path).matchAll(/\]\((?!https?:|#)([^)#]+)[^)]*\)/g)].map(([, target = ""]) => target);
+  const links = [...read(path).matchAll(/\]\((?!https?:|#)([^)#]+)[^)]*\)/g)].map(
+    ([, target = ""]) => target,
+  );
   expect(links.filter((target) => !existsSync(join(root, dirname(path), target)))).toEqual([]);
 });
 
 it.each(documents)("%s names only files of the repository that exist", (path) => {
-  const named = [...read(path).matchAll(/`((?:packages|test|tools|examples|docs)\/[\w./-]+)`/g)].map(([, target = ""]) => target);
+  const named = [
+    ...read(path).matchAll(/`((?:packages|test|tools|examples|docs)\/[\w./-]+)`/g),
+  ].map(([, target = ""]) => target);
   expect(named.filter((target) => !existsSync(root + target))).toEqual([]);
 });
 
@@ -27,7 +31,12 @@ describe("a decision record", () => {
   it.each(decisions)("%s is short, and has its four parts", (path) => {
     const text = read(path);
     expect(text.split("\n").length).toBeLessThan(100);
-    expect([...text.matchAll(/^## (.*)$/gm)].map(([, title]) => title)).toEqual(["Context", "Decision", "Consequences", "Alternatives"]);
+    expect([...text.matchAll(/^## (.*)$/gm)].map(([, title]) => title)).toEqual([
+      "Context",
+      "Decision",
+      "Consequences",
+      "Alternatives",
+    ]);
   });
 
   it("has a number of its own", () => {
@@ -37,7 +46,9 @@ describe("a decision record", () => {
 });
 
 it("the guide explains every error code", () => {
-  const sources = ["errors.ts", "refusal.ts"].map((name) => read(`packages/limiter/src/core/${name}`)).join("\n");
+  const sources = ["errors.ts", "refusal.ts"]
+    .map((name) => read(`packages/limiter/src/core/${name}`))
+    .join("\n");
   const codes = new Set(sources.match(/ERR_LIMITER_[A-Z_]+/g));
   const explained = read("docs/guide/errors.md");
   expect([...codes].filter((code) => !explained.includes(`\`${code}\``))).toEqual([]);
@@ -45,8 +56,12 @@ it("the guide explains every error code", () => {
 
 it("the guide's index leads to every page", () => {
   const index = read("docs/guide/index.md");
-  const pages = documents.filter((path) => path.startsWith("docs/guide/") && !path.endsWith("index.md"));
-  expect(pages.filter((path) => !index.includes(`](${path.slice("docs/guide/".length)})`))).toEqual([]);
+  const pages = documents.filter(
+    (path) => path.startsWith("docs/guide/") && !path.endsWith("index.md"),
+  );
+  expect(pages.filter((path) => !index.includes(`](${path.slice("docs/guide/".length)})`))).toEqual(
+    [],
+  );
 });
 
 describe("the guide tells of every", () => {
@@ -63,10 +78,13 @@ describe("the guide tells of every", () => {
     ["repository/sqlite/sqlite-repository.ts", "SqliteOptions"],
   ])("field, in %s, of %s", (file, name) => {
     const source = read(`packages/limiter/src/${file}`);
-    const [, body = ""] = new RegExp(`^export interface ${name} [^{]*\\{\n(.*?)^\\}`, "ms").exec(source) ?? [];
+    const [, body = ""] =
+      new RegExp(`^export interface ${name} [^{]*\\{\n(.*?)^\\}`, "ms").exec(source) ?? [];
     const fields = [...body.matchAll(/^  readonly (\w+)\??:/gm)].map(([, field]) => field!);
     expect(fields).not.toEqual([]);
-    expect(fields.filter((field) => !new RegExp(`\`(?:options\\.)?${field}\\b`).test(guide))).toEqual([]);
+    expect(
+      fields.filter((field) => !new RegExp(`\`(?:options\\.)?${field}\\b`).test(guide)),
+    ).toEqual([]);
   });
 
   it("verb of the command line", () => {
@@ -79,7 +97,9 @@ describe("the guide tells of every", () => {
     });
     expect(verbs).toEqual(expect.arrayContaining(["acquire", "bucket split", "entity set-limits"]));
     const page = read("docs/guide/command-line.md");
-    expect(verbs.filter((verb) => !new RegExp(`zae-limiter (?:--\\S+ \\S+ )*${verb}\\b`).test(page))).toEqual([]);
+    expect(
+      verbs.filter((verb) => !new RegExp(`zae-limiter (?:--\\S+ \\S+ )*${verb}\\b`).test(page)),
+    ).toEqual([]);
   });
 });
 

@@ -21,7 +21,8 @@ describe("the quickstart", () => {
   it("shows a grant, debt, a refusal, a wait and a parent's limit, with the numbers of the repository", async () => {
     const { repository, moments, lines } = await recordTour();
     expect(balanceLines(moments)).toHaveLength(6);
-    for (const { line, balances } of balanceLines(moments)) expect(balances).toContain(line.replace("(in debt)", "").trim());
+    for (const { line, balances } of balanceLines(moments))
+      expect(balances).toContain(line.replace("(in debt)", "").trim());
 
     const refused = moments.filter(({ line }) => line.includes("it fits in"));
     expect(refused.map(({ line }) => line)).toEqual([
@@ -37,21 +38,31 @@ describe("the quickstart", () => {
     expect(lines.at(granted)).toContain(`after ${waitedMs} ms`);
 
     for (const entityId of ["key-web", "key-batch", "project-apollo"]) {
-      const { items } = await repository.getUsageSnapshots({ entityId, resource: RESOURCE, window: "monthly" });
+      const { items } = await repository.getUsageSnapshots({
+        entityId,
+        resource: RESOURCE,
+        window: "monthly",
+      });
       expect(items).toHaveLength(1);
       for (const { requests, counters } of items) {
         const amounts = Object.entries(counters).map(([name, amount]) => `${amount} ${name}`);
-        expect(lines).toContain(`  ${entityId.padEnd(16)} ${requests} requests   ${amounts.join(", ")}`);
+        expect(lines).toContain(
+          `  ${entityId.padEnd(16)} ${requests} requests   ${amounts.join(", ")}`,
+        );
       }
     }
   });
 
   it("follows the repository, not its own text, when other limits are stored than it set", async () => {
-    const { repository, moments, lines } = await recordTour((limit) => ({ ...limit, capacity: limit.capacity + 7 }));
+    const { repository, moments, lines } = await recordTour((limit) => ({
+      ...limit,
+      capacity: limit.capacity + 7,
+    }));
     const { limits } = await repository.getSystemDefaults();
     expect(lines.join("\n")).toContain(limits.map((limit) => Limit.format(limit)).join("   "));
     expect(lines.join("\n")).toContain("tpm 5507 of 6007");
-    for (const { line, balances } of balanceLines(moments)) expect(balances).toContain(line.replace("(in debt)", "").trim());
+    for (const { line, balances } of balanceLines(moments))
+      expect(balances).toContain(line.replace("(in debt)", "").trim());
   });
 
   it("runs from the build, in real time", async () => {
@@ -65,7 +76,10 @@ describe("the quickstart", () => {
   });
 });
 
-/** Runs the tour on a clock whose sleeps are over at once, and looks at the repository after each line, past the tour. */
+/**
+ * Runs the tour on a clock whose sleeps are over at once, and looks at the repository after each
+ * line, past the tour.
+ */
 async function recordTour(
   change: (limit: Limit) => Limit = (limit) => limit,
 ): Promise<{ repository: Repository; moments: readonly Moment[]; lines: readonly string[] }> {
@@ -81,9 +95,13 @@ async function recordTour(
 async function lookAt(repository: Repository): Promise<Pick<Moment, "balances" | "waitSeconds">> {
   const limiter = new RateLimiter({ repository });
   const buckets = await repository.getBuckets("key-web");
-  const wait = (entityId: string): Promise<number> => limiter.timeUntilAvailable(entityId, RESOURCE, { rpm: 1 });
+  const wait = (entityId: string): Promise<number> =>
+    limiter.timeUntilAvailable(entityId, RESOURCE, { rpm: 1 });
   return {
-    balances: buckets.map(({ limitName, available, capacityMilli }) => `${limitName} ${available} of ${capacityMilli / 1000}`),
+    balances: buckets.map(
+      ({ limitName, available, capacityMilli }) =>
+        `${limitName} ${available} of ${capacityMilli / 1000}`,
+    ),
     waitSeconds: { web: await wait("key-web"), batch: await wait("key-batch") },
   };
 }
@@ -108,7 +126,8 @@ function withChangedLimits(repository: Repository, change: (limit: Limit) => Lim
     get(target, property) {
       const member: unknown = Reflect.get(target, property, target);
       if (typeof member !== "function") return member;
-      if (property === "setSystemDefaults") return (limits: readonly Limit[]) => target.setSystemDefaults(limits.map(change));
+      if (property === "setSystemDefaults")
+        return (limits: readonly Limit[]) => target.setSystemDefaults(limits.map(change));
       return (...values: unknown[]): unknown => Reflect.apply(member, target, values);
     },
   });

@@ -1,4 +1,5 @@
-// Every check that is not a test: types, lint, format, unused code, and the published package's shape. Runs all of them, then tells.
+// Every check that is not a test: types, lint, format, unused code, and the published package's
+// shape. Runs all of them, then tells.
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
@@ -15,7 +16,10 @@ const checks = [
 
 let failed = 0;
 for (const [name, command, args] of checks) {
-  const { status } = spawnSync("npx", ["--no-install", command, ...args], { cwd: root, stdio: "inherit" });
+  const { status } = spawnSync("npx", ["--no-install", command, ...args], {
+    cwd: root,
+    stdio: "inherit",
+  });
   console.log(`${status === 0 ? "ok    " : "FAILED"} ${name}`);
   if (status !== 0) failed += 1;
 }

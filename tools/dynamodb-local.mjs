@@ -1,4 +1,5 @@
-// AWS's own DynamoDB Local as a second opinion for the tests: fetched with Maven once, started on 127.0.0.1 only.
+// AWS's own DynamoDB Local as a second opinion for the tests: fetched with Maven once, started on
+// 127.0.0.1 only.
 //
 //   node tools/dynamodb-local.mjs              fetches and compiles, then tells where it is
 //   node tools/dynamodb-local.mjs --port 8000  also runs it until it is interrupted
@@ -33,8 +34,20 @@ export function installDynamoDbLocal() {
   mkdirSync(libraries, { recursive: true });
   writeFileSync(join(draft, "pom.xml"), pom());
   const quiet = ["--batch-mode", "--quiet"];
-  run("mvn", [...quiet, "-f", join(draft, "pom.xml"), "dependency:copy-dependencies", `-DoutputDirectory=${libraries}`]);
-  run("javac", ["-cp", join(libraries, "*"), "-d", join(draft, "classes"), join(root, "tools", "LocalDynamoDb.java")]);
+  run("mvn", [
+    ...quiet,
+    "-f",
+    join(draft, "pom.xml"),
+    "dependency:copy-dependencies",
+    `-DoutputDirectory=${libraries}`,
+  ]);
+  run("javac", [
+    "-cp",
+    join(libraries, "*"),
+    "-d",
+    join(draft, "classes"),
+    join(root, "tools", "LocalDynamoDb.java"),
+  ]);
   if (isDynamoDbLocalInstalled()) rmSync(draft, { recursive: true });
   else renameSync(draft, folder);
   return folder;
@@ -44,8 +57,19 @@ export function installDynamoDbLocal() {
 export function startDynamoDbLocal(port, options = {}) {
   const libraries = join(folder, "lib");
   const classpath = [join(folder, "classes"), join(libraries, "*")].join(delimiter);
-  const engine = ["LocalDynamoDb", "-inMemory", "-sharedDb", "-disableTelemetry", "-port", String(port)];
-  return spawn("java", [`-Dsqlite4java.library.path=${libraries}`, "-cp", classpath, ...engine], options);
+  const engine = [
+    "LocalDynamoDb",
+    "-inMemory",
+    "-sharedDb",
+    "-disableTelemetry",
+    "-port",
+    String(port),
+  ];
+  return spawn(
+    "java",
+    [`-Dsqlite4java.library.path=${libraries}`, "-cp", classpath, ...engine],
+    options,
+  );
 }
 
 function run(command, args) {
@@ -76,7 +100,10 @@ async function runOnDynamoDbLocal([command, ...args]) {
   try {
     const endpoint = `http://127.0.0.1:${port}`;
     await answering(endpoint, engine);
-    const child = spawn(command, args, { stdio: "inherit", env: { ...process.env, DYNAMODB_ENDPOINT: endpoint } });
+    const child = spawn(command, args, {
+      stdio: "inherit",
+      env: { ...process.env, DYNAMODB_ENDPOINT: endpoint },
+    });
     const [code] = await once(child, "exit");
     return code ?? 1;
   } finally {

@@ -1,8 +1,10 @@
-// Breaks the code on purpose, one small change at a time, and expects a test to notice. Each file under test/mutations/ is one change:
+// Breaks the code on purpose, one small change at a time, and expects a test to notice. Each file
+// under test/mutations/ is one change:
 //   { "promise": 5, "breaks": "what it breaks", "file": "…", "find": "…", "replace": "…", "test": "path of a test file", "filter": "-t" }
-// The text to find must be in the file exactly once. Everything happens in copies in a temporary folder, so that a crash leaves the tree
-// as it was. Run all of them, or those whose file name contains a word: npm run mutations -- bucket
-// With --tested the tests are not run on the unchanged code first: for a script that has just done so.
+// The text to find must be in the file exactly once. Everything happens in copies in a temporary
+// folder, so that a crash leaves the tree as it was. Run all of them, or those whose file name
+// contains a word: npm run mutations -- bucket With --tested the tests are not run on the unchanged
+// code first: for a script that has just done so.
 import { spawn } from "node:child_process";
 import { cp, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -12,7 +14,9 @@ import { fileURLToPath } from "node:url";
 const root = fileURLToPath(new URL("..", import.meta.url));
 const folder = join(root, "test/mutations");
 
-/** Copies that work at the same time: as many as the smallest machine that this is for has cores. */
+/**
+ * Copies that work at the same time: as many as the smallest machine that this is for has cores.
+ */
 const WORKERS = 2;
 
 /** A change may turn a loop endless; no test file of ours takes a third of this. */
@@ -27,13 +31,16 @@ const mutations = await load();
 const scratch = await mkdtemp(join(tmpdir(), "mutations-"));
 const started = Date.now();
 try {
-  const copies = await Promise.all(Array.from({ length: WORKERS }, (_, index) => copyTo(join(scratch, String(index)))));
+  const copies = await Promise.all(
+    Array.from({ length: WORKERS }, (_, index) => copyTo(join(scratch, String(index)))),
+  );
   if (!isTested) await assertPassing(copies[0]);
   const results = new Map();
   const queue = [...mutations];
   await Promise.all(
     copies.map(async (copy) => {
-      for (let next = queue.shift(); next !== undefined; next = queue.shift()) results.set(next, await mutate(copy, next));
+      for (let next = queue.shift(); next !== undefined; next = queue.shift())
+        results.set(next, await mutate(copy, next));
     }),
   );
   report(results);
@@ -42,14 +49,23 @@ try {
 }
 
 async function load() {
-  const names = (await readdir(folder, { recursive: true })).filter((name) => name.endsWith(".json")).sort();
+  const names = (await readdir(folder, { recursive: true }))
+    .filter((name) => name.endsWith(".json"))
+    .sort();
   const chosen = names.filter((name) => name.includes(word));
   if (chosen.length === 0) throw new Error(`No mutation's name contains "${word}".`);
-  return Promise.all(chosen.map(async (name) => Object.assign(JSON.parse(await readFile(join(folder, name), "utf8")), { name })));
+  return Promise.all(
+    chosen.map(async (name) =>
+      Object.assign(JSON.parse(await readFile(join(folder, name), "utf8")), { name }),
+    ),
+  );
 }
 
 async function copyTo(copy) {
-  await cp(root, copy, { recursive: true, filter: (path) => path === root || !LEFT_OUT.test(path) });
+  await cp(root, copy, {
+    recursive: true,
+    filter: (path) => path === root || !LEFT_OUT.test(path),
+  });
   await symlink(join(root, "node_modules"), join(copy, "node_modules"));
   return copy;
 }
@@ -74,11 +90,19 @@ async function mutate(copy, { file, find, replace, test, filter }) {
   await writeFile(path, original);
   if (passed) return "SURVIVED";
   // Code that does not even load proves nothing: a test has to have run and failed.
-  return timedOut || /Tests .*\d+ failed/.test(output) ? "killed" : `BROKEN: no test ran\n${output}`;
+  return timedOut || /Tests .*\d+ failed/.test(output)
+    ? "killed"
+    : `BROKEN: no test ran\n${output}`;
 }
 
 function runTests(copy, tests, { filter, timeoutMs = TIMEOUT_MS } = {}) {
-  const args = [join(root, "node_modules/vitest/vitest.mjs"), "run", ...tests, "--reporter=dot", "--bail=1"];
+  const args = [
+    join(root, "node_modules/vitest/vitest.mjs"),
+    "run",
+    ...tests,
+    "--reporter=dot",
+    "--bail=1",
+  ];
   if (filter !== undefined) args.push("-t", filter);
   // A process group of its own, so that a test that hangs goes with all its workers.
   const child = spawn(process.execPath, args, {
@@ -89,7 +113,8 @@ function runTests(copy, tests, { filter, timeoutMs = TIMEOUT_MS } = {}) {
     env: { ...process.env, CI: "1", NO_COLOR: "1", ZAEL_REQUIRE_ENGINES: "" },
   });
   let output = "";
-  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output += chunk));
+  for (const stream of [child.stdout, child.stderr])
+    stream.on("data", (chunk) => (output += chunk));
   let timedOut = false;
   const timer = setTimeout(() => {
     timedOut = true;
@@ -115,11 +140,17 @@ function report(results) {
   const survived = [...results.values()].filter((result) => result === "SURVIVED").length;
   const missing =
     word === ""
-      ? Array.from({ length: 10 }, (_, index) => index + 1).filter((promise) => !mutations.some((one) => one.promise === promise))
+      ? Array.from({ length: 10 }, (_, index) => index + 1).filter(
+          (promise) => !mutations.some((one) => one.promise === promise),
+        )
       : [];
   if (missing.length > 0) console.log(`No mutation for promise ${missing.join(", ")}.`);
   if (killed + survived < results.size)
-    console.log(`${results.size - killed - survived} do not fit the code any more: bring them up to date.`);
-  console.log(`${killed} killed, ${survived} survived (${Math.round((Date.now() - started) / 1000)} s)`);
+    console.log(
+      `${results.size - killed - survived} do not fit the code any more: bring them up to date.`,
+    );
+  console.log(
+    `${killed} killed, ${survived} survived (${Math.round((Date.now() - started) / 1000)} s)`,
+  );
   process.exitCode = killed === results.size && missing.length === 0 ? 0 : 1;
 }

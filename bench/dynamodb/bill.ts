@@ -19,7 +19,10 @@ interface Send<Output> {
   readonly answered: (output: Output) => object;
 }
 
-/** Asks the engine for its own accounting while something is looked at; costs one comparison per call otherwise. */
+/**
+ * Asks the engine for its own accounting while something is looked at; costs one comparison per
+ * call otherwise.
+ */
 export class BillMeter {
   #counting: { requests: number; writeUnits: number; readUnits: number } | undefined;
 
@@ -53,7 +56,12 @@ export class BillMeter {
   around(transport: DynamoTransport): DynamoTransport {
     return {
       call: async (operation, input, options) =>
-        this.#send({ operation, input, next: async (asked) => transport.call(operation, asked, options), answered: (output) => output }),
+        this.#send({
+          operation,
+          input,
+          next: async (asked) => transport.call(operation, asked, options),
+          answered: (output) => output,
+        }),
       close: () => transport.close(),
     };
   }
@@ -82,6 +90,8 @@ export function isConditionFailure(error: unknown): boolean {
 }
 
 function unitsOf(output: object): number {
-  const { ConsumedCapacity: consumed } = output as { ConsumedCapacity?: { CapacityUnits?: number } | { CapacityUnits?: number }[] };
+  const { ConsumedCapacity: consumed } = output as {
+    ConsumedCapacity?: { CapacityUnits?: number } | { CapacityUnits?: number }[];
+  };
   return [consumed ?? []].flat().reduce((sum, { CapacityUnits = 0 }) => sum + CapacityUnits, 0);
 }

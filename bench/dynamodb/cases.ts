@@ -1,6 +1,6 @@
 /*
- * What everybody is asked to do. A case names its entities, so that every contestant, the one in another language included, works on the
- * same keys in the same order.
+ * What everybody is asked to do. A case names its entities, so that every contestant, the one in
+ * another language included, works on the same keys in the same order.
  */
 
 /** A load, as each contestant gets it. */
@@ -26,8 +26,18 @@ const CALLS = 64;
 /** The loads of the comparison. `manyEntities` is the only size that a quick look reduces. */
 export function cases({ manyEntities }: { readonly manyEntities: number }): readonly Case[] {
   return [
-    { id: "sequential", title: "one call after another, 8 entities", concurrency: 1, entityIds: named("calm", 8) },
-    { id: "hot", title: `${CALLS} calls at once, one entity`, concurrency: CALLS, entityIds: ["hot"] },
+    {
+      id: "sequential",
+      title: "one call after another, 8 entities",
+      concurrency: 1,
+      entityIds: named("calm", 8),
+    },
+    {
+      id: "hot",
+      title: `${CALLS} calls at once, one entity`,
+      concurrency: CALLS,
+      entityIds: ["hot"],
+    },
     {
       id: "many",
       title: `${CALLS} calls at once, ${manyEntities} entities`,
@@ -41,12 +51,21 @@ export function cases({ manyEntities }: { readonly manyEntities: number }): read
       entityIds: named("child", CALLS),
       parentId: "parent",
     },
-    { id: "refusals", title: "refusals, one after another", concurrency: 1, entityIds: ["exhausted"], exhausted: true },
+    {
+      id: "refusals",
+      title: "refusals, one after another",
+      concurrency: 1,
+      entityIds: ["exhausted"],
+      exhausted: true,
+    },
   ];
 }
 
 /** Does operations on the entities of a case, as many at a time as the case says. */
-export function operate({ entityIds, concurrency }: Case, operation: (entityId: string) => Promise<void>): Operate {
+export function operate(
+  { entityIds, concurrency }: Case,
+  operation: (entityId: string) => Promise<void>,
+): Operate {
   return async (operations) => {
     let started = 0;
     const caller = async (): Promise<void> => {

@@ -18,7 +18,10 @@ export type ContestantId =
 export interface Contestant {
   readonly id: ContestantId;
   readonly name: string;
-  /** Prepares for a case, unmeasured: everything that the first call of an entity costs is paid here. Absent: no such case. */
+  /**
+   * Prepares for a case, unmeasured: everything that the first call of an entity costs is paid
+   * here. Absent: no such case.
+   */
   enter(race: Case): Promise<Entry | undefined>;
   close(): Promise<void>;
 }

@@ -54,10 +54,20 @@ async function onSdk(client: DynamoDB): Promise<readonly Contestant[]> {
       name: "floor: conditional UpdateItem, SDK",
       tableName: RAW_TABLE,
       meter,
-      put: async ({ key, tokens }) => client.putItem({ TableName: RAW_TABLE, Item: { key: { S: key }, tk: { N: String(tokens) } } }),
+      put: async ({ key, tokens }) =>
+        client.putItem({
+          TableName: RAW_TABLE,
+          Item: { key: { S: key }, tk: { N: String(tokens) } },
+        }),
       update: async (input) => client.updateItem(input),
     }),
-    await ours({ id: "ours-sdk", name: "zae-limiter, SDK", stack: "bench-ours-sdk", meter, connection: { client } }),
+    await ours({
+      id: "ours-sdk",
+      name: "zae-limiter, SDK",
+      stack: "bench-ours-sdk",
+      meter,
+      connection: { client },
+    }),
     ...peers({ client, tableName: PEER_TABLE, meter }),
   ];
 }
@@ -73,10 +83,20 @@ async function onLean(lean: DynamoTransport): Promise<readonly Contestant[]> {
       name: "floor: conditional UpdateItem, lean",
       tableName: LEAN_RAW_TABLE,
       meter,
-      put: async ({ key, tokens }) => call("PutItem", { TableName: LEAN_RAW_TABLE, Item: { key: { S: key }, tk: { N: String(tokens) } } }),
+      put: async ({ key, tokens }) =>
+        call("PutItem", {
+          TableName: LEAN_RAW_TABLE,
+          Item: { key: { S: key }, tk: { N: String(tokens) } },
+        }),
       update: async (input) => call("UpdateItem", input),
     }),
-    await ours({ id: "ours-lean", name: "zae-limiter, lean", stack: "bench-ours-lean", meter, connection: { transport } }),
+    await ours({
+      id: "ours-lean",
+      name: "zae-limiter, lean",
+      stack: "bench-ours-lean",
+      meter,
+      connection: { transport },
+    }),
   ];
 }
 

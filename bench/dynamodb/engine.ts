@@ -11,7 +11,9 @@ export interface Engine {
 }
 
 const START_TIMEOUT_MS = 30_000;
-const binary = fileURLToPath(new URL("../../../node_modules/@dynoxide/linux-x64/dynoxide", import.meta.url));
+const binary = fileURLToPath(
+  new URL("../../../node_modules/@dynoxide/linux-x64/dynoxide", import.meta.url),
+);
 
 /** `DYNAMODB_ENDPOINT`, or an engine of our own. */
 export async function startEngine(): Promise<Engine> {
@@ -27,8 +29,13 @@ export async function startEngine(): Promise<Engine> {
     kill();
     if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
   };
-  for (const startedMs = performance.now(); performance.now() - startedMs < START_TIMEOUT_MS; await sleep(20)) {
-    if (child.exitCode !== null) throw new Error(`The engine ended at once with code ${child.exitCode}`);
+  for (
+    const startedMs = performance.now();
+    performance.now() - startedMs < START_TIMEOUT_MS;
+    await sleep(20)
+  ) {
+    if (child.exitCode !== null)
+      throw new Error(`The engine ended at once with code ${child.exitCode}`);
     const isUp = await fetch(endpointUrl).then(
       () => true,
       () => false,

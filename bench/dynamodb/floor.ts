@@ -13,7 +13,10 @@ export interface FloorOptions {
   readonly update: (input: UpdateItemInput) => Promise<unknown>;
 }
 
-/** What DynamoDB itself costs: take one token where there is one. With a parent, take one from both, at the same time. */
+/**
+ * What DynamoDB itself costs: take one token where there is one. With a parent, take one from both,
+ * at the same time.
+ */
 export function floor({ id, name, tableName, meter, put, update }: FloorOptions): Contestant {
   const take = async (key: string): Promise<unknown> =>
     update({
@@ -25,14 +28,18 @@ export function floor({ id, name, tableName, meter, put, update }: FloorOptions)
     });
   const operationOf = ({ parentId, exhausted }: Case): ((entityId: string) => Promise<void>) => {
     if (exhausted) return async (key) => take(key).then(unexpectedGrant, onlyRefused);
-    if (parentId !== undefined) return async (key) => void (await Promise.all([take(key), take(parentId)]));
+    if (parentId !== undefined)
+      return async (key) => void (await Promise.all([take(key), take(parentId)]));
     return async (key) => void (await take(key));
   };
   return {
     id,
     name,
     enter: async (race) => {
-      for (const key of [...race.entityIds, ...(race.parentId === undefined ? [] : [race.parentId])])
+      for (const key of [
+        ...race.entityIds,
+        ...(race.parentId === undefined ? [] : [race.parentId]),
+      ])
         await put({ key, tokens: race.exhausted ? 0 : NEVER_REACHED });
       const run = operate(race, operationOf(race));
       return { run, bill: async (operations) => meter.measured(async () => run(operations)) };

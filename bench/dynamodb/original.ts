@@ -15,13 +15,22 @@ const ANSWER_TIMEOUT_MS = 60_000;
 const END_TIMEOUT_MS = 3_000;
 
 /** The original, or why it does not take part. */
-export async function original(endpointUrl: string): Promise<Contestant | { readonly missing: string }> {
+export async function original(
+  endpointUrl: string,
+): Promise<Contestant | { readonly missing: string }> {
   const environment = await pythonEnvironment(REQUIREMENT);
   if ("missing" in environment) return environment;
   const python = new PythonProcess(environment.python);
   try {
-    const versions = (await python.ask({ do: "open", endpoint: endpointUrl, never: NEVER_REACHED })) as Readonly<Record<string, string>>;
-    return contestant(python, `the original ${versions["zae_limiter"]}, Python ${versions["python"]}`);
+    const versions = (await python.ask({
+      do: "open",
+      endpoint: endpointUrl,
+      never: NEVER_REACHED,
+    })) as Readonly<Record<string, string>>;
+    return contestant(
+      python,
+      `the original ${versions["zae_limiter"]}, Python ${versions["python"]}`,
+    );
   } catch (error) {
     await python.end();
     return { missing: `it could not be opened: ${(error as Error).message}` };
@@ -36,7 +45,10 @@ function contestant(python: PythonProcess, name: string): Contestant {
       await python.ask({ do: "enter", case: race });
       return {
         run: async (operations) => {
-          const { wall, cpu } = (await python.ask({ do: "run", operations })) as { readonly wall: number; readonly cpu: number };
+          const { wall, cpu } = (await python.ask({ do: "run", operations })) as {
+            readonly wall: number;
+            readonly cpu: number;
+          };
           return { wallNs: wall * 1e9, cpuNs: cpu * 1e9 };
         },
         bill: async (operations) => (await python.ask({ do: "bill", operations })) as Bill,
@@ -56,7 +68,10 @@ class PythonProcess {
   constructor(python: string) {
     this.#child = spawn(python, ["-u", driver], { stdio: "pipe" });
     this.#answers = createInterface({ input: this.#child.stdout });
-    this.#child.stderr.on("data", (chunk: Buffer) => (this.#complaint = `${this.#complaint}${chunk}`.slice(-2000)));
+    this.#child.stderr.on(
+      "data",
+      (chunk: Buffer) => (this.#complaint = `${this.#complaint}${chunk}`.slice(-2000)),
+    );
     // Writing to one that has died is told by its output, which has ended.
     this.#child.stdin.on("error", () => {});
     this.#kill = () => void this.#child.kill("SIGKILL");
@@ -66,7 +81,10 @@ class PythonProcess {
   async ask(question: object): Promise<object> {
     if (this.#hasEnded()) throw new Error(`it has ended: ${this.#complaint}`);
     const over = new AbortController();
-    const timeout = setTimeout(() => over.abort(new Error(`no answer within ${ANSWER_TIMEOUT_MS} ms`)), ANSWER_TIMEOUT_MS);
+    const timeout = setTimeout(
+      () => over.abort(new Error(`no answer within ${ANSWER_TIMEOUT_MS} ms`)),
+      ANSWER_TIMEOUT_MS,
+    );
     try {
       const ended = once(this.#answers, "close", { signal: over.signal }).then(() =>
         Promise.reject(new Error(`it ended: ${this.#complaint}`)),

@@ -21,7 +21,13 @@ const UNREACHABLE = [Limit.perMinute("rpm", NEVER_REACHED), Limit.perMinute("tpm
 const EXHAUSTED = [Limit.perDay("rpm", 1), Limit.perMinute("tpm", NEVER_REACHED)];
 
 /** Ours on one transport: an operation acquires and commits two limits. */
-export async function ours({ id, name, stack, meter, connection }: OursOptions): Promise<Contestant> {
+export async function ours({
+  id,
+  name,
+  stack,
+  meter,
+  connection,
+}: OursOptions): Promise<Contestant> {
   const repository = await DynamoRepository.open("bench", {
     ...connection,
     stack,
@@ -32,19 +38,30 @@ export async function ours({ id, name, stack, meter, connection }: OursOptions):
   await repository.setSystemDefaults(UNREACHABLE);
   const limiter = new RateLimiter({ repository });
   const call = async (entityId: string): Promise<void> => {
-    const lease = await limiter.acquire({ entityId, resource: RESOURCE, consume: { rpm: 1, tpm: 1 } });
+    const lease = await limiter.acquire({
+      entityId,
+      resource: RESOURCE,
+      consume: { rpm: 1, tpm: 1 },
+    });
     await lease.commit();
   };
   const beRefused = async (entityId: string): Promise<void> => {
-    const verdict = await limiter.tryAcquire({ entityId, resource: RESOURCE, consume: { rpm: 1, tpm: 1 } });
+    const verdict = await limiter.tryAcquire({
+      entityId,
+      resource: RESOURCE,
+      consume: { rpm: 1, tpm: 1 },
+    });
     if (verdict.granted) throw new Error("Ours granted what should be refused");
   };
   const prepare = async ({ entityIds, parentId, exhausted }: Case): Promise<void> => {
     if (parentId !== undefined) {
       await repository.createEntity(parentId);
-      for (const entityId of entityIds) await repository.createEntity(entityId, { parentId, cascade: true });
+      for (const entityId of entityIds)
+        await repository.createEntity(entityId, { parentId, cascade: true });
     }
-    if (exhausted) for (const entityId of entityIds) await repository.setLimits(entityId, EXHAUSTED, { resource: RESOURCE });
+    if (exhausted)
+      for (const entityId of entityIds)
+        await repository.setLimits(entityId, EXHAUSTED, { resource: RESOURCE });
   };
   return {
     id,
@@ -66,7 +83,13 @@ export async function ours({ id, name, stack, meter, connection }: OursOptions):
   };
 }
 
-function difference(after: RepositoryStatistics, before: RepositoryStatistics): RepositoryStatistics {
-  const counts = Object.entries(after).map(([name, count]) => [name, count - before[name as keyof RepositoryStatistics]]);
+function difference(
+  after: RepositoryStatistics,
+  before: RepositoryStatistics,
+): RepositoryStatistics {
+  const counts = Object.entries(after).map(([name, count]) => [
+    name,
+    count - before[name as keyof RepositoryStatistics],
+  ]);
   return Object.fromEntries(counts) as RepositoryStatistics;
 }

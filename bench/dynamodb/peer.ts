@@ -1,6 +1,7 @@
 /*
- * rate-limiter-flexible counts in fixed windows, one item per limiter and key. It has neither two limits in one item nor parents, so two
- * limits are its union, and a child of a parent are two calls.
+ * rate-limiter-flexible counts in fixed windows, one item per limiter and key. It has neither two
+ * limits in one item nor parents, so two limits are its union, and a child of a parent are two
+ * calls.
  */
 import type { DynamoDB } from "@aws-sdk/client-dynamodb";
 import { RateLimiterDynamo, RateLimiterUnion } from "rate-limiter-flexible";
@@ -31,13 +32,18 @@ export function peers(options: PeerOptions): readonly Contestant[] {
     }),
     contestant(options, "peer-blocking", {
       name: "rate-limiter-flexible, in-memory block",
-      operationOf: ({ exhausted }) => exhausted && refusing(store(options, "blocking", { points: 1, inMemoryBlockOnConsumed: 1 })),
+      operationOf: ({ exhausted }) =>
+        exhausted &&
+        refusing(store(options, "blocking", { points: 1, inMemoryBlockOnConsumed: 1 })),
     }),
     contestant(options, "peer-union", {
       name: "rate-limiter-flexible, union of two",
       operationOf: ({ parentId, exhausted }) => {
         if (parentId !== undefined || exhausted) return undefined;
-        const limiter = new RateLimiterUnion(store(options, "union-rpm"), store(options, "union-tpm"));
+        const limiter = new RateLimiterUnion(
+          store(options, "union-rpm"),
+          store(options, "union-tpm"),
+        );
         return async (entityId) => void (await limiter.consume(entityId, 1));
       },
     }),
@@ -46,7 +52,8 @@ export function peers(options: PeerOptions): readonly Contestant[] {
       operationOf: ({ parentId }) => {
         if (parentId === undefined) return undefined;
         const limiter = store(options, "family");
-        return async (entityId) => void (await Promise.all([limiter.consume(entityId, 1), limiter.consume(parentId, 1)]));
+        return async (entityId) =>
+          void (await Promise.all([limiter.consume(entityId, 1), limiter.consume(parentId, 1)]));
       },
     }),
   ];
@@ -57,7 +64,10 @@ type Operation = (entityId: string) => Promise<void>;
 function contestant(
   { meter }: PeerOptions,
   id: ContestantId,
-  { name, operationOf }: { readonly name: string; readonly operationOf: (race: Case) => Operation | undefined },
+  {
+    name,
+    operationOf,
+  }: { readonly name: string; readonly operationOf: (race: Case) => Operation | undefined },
 ): Contestant {
   return {
     id,
@@ -66,8 +76,11 @@ function contestant(
       const operation = operationOf(race);
       if (operation === undefined) return undefined;
       const run = operate(race, operation);
-      // The first call of each key is granted where all others are refused, and creates the item in every case.
-      await operate(race, async (entityId) => operation(entityId).catch(() => {}))(race.entityIds.length);
+      // The first call of each key is granted where all others are refused, and creates the item in
+      // every case.
+      await operate(race, async (entityId) => operation(entityId).catch(() => {}))(
+        race.entityIds.length,
+      );
       return { run, bill: async (operations) => meter.measured(async () => run(operations)) };
     },
     close: async () => {},

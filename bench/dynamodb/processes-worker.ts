@@ -1,6 +1,7 @@
 /*
- * One of several processes on one bucket. It works whenever it is told to, on the entity and for the time that it is told, and reports.
- * Usage: node processes-worker.js ENDPOINT STACK tick|no-tick|shards
+ * One of several processes on one bucket. It works whenever it is told to, on the entity and for
+ * the time that it is told, and reports. Usage: node processes-worker.js ENDPOINT STACK
+ * tick|no-tick|shards
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { RateLimiter, RateLimiterUnavailable } from "zae-limiter";
@@ -25,13 +26,20 @@ export interface WorkerReport {
   readonly latenciesMs: readonly number[];
 }
 
-/** Calls that a process keeps under way: few, so that batches do not hide what processes do to each other. */
+/**
+ * Calls that a process keeps under way: few, so that batches do not hide what processes do to each
+ * other.
+ */
 const CALLS = 4;
 
 /** How long a caller who was refused waits before it asks again. */
 const AFTER_REFUSAL_MS = 5;
 
-const [endpointUrl, stack, mode] = process.argv.slice(2) as [string, string, "tick" | "no-tick" | "shards"];
+const [endpointUrl, stack, mode] = process.argv.slice(2) as [
+  string,
+  string,
+  "tick" | "no-tick" | "shards",
+];
 const repository = await DynamoRepository.open("bench", {
   transport: await openLeanTransport(endpointUrl),
   stack,
@@ -39,11 +47,16 @@ const repository = await DynamoRepository.open("bench", {
   // What the tick does shows on one item only.
   ...(mode !== "shards" && { maxShards: 1 }),
   // There is no switch for the tick, but a clock that was passed in is not rounded.
-  ...(mode === "no-tick" && { clock: { now: () => Date.now(), sleep: async (ms, signal) => sleep(ms, undefined, { signal }) } }),
+  ...(mode === "no-tick" && {
+    clock: { now: () => Date.now(), sleep: async (ms, signal) => sleep(ms, undefined, { signal }) },
+  }),
 });
 const limiter = new RateLimiter({ repository });
 
-process.on("message", (assignment: Assignment) => void work(assignment).then((report) => process.send?.(report)));
+process.on(
+  "message",
+  (assignment: Assignment) => void work(assignment).then((report) => process.send?.(report)),
+);
 // Whoever started it has ended, or needs it no more.
 process.once("disconnect", () => process.exit(0));
 process.send?.("ready");
@@ -56,7 +69,9 @@ async function work({ entityId, seconds }: Assignment): Promise<WorkerReport> {
   const caller = async (): Promise<void> => {
     while (performance.now() < untilMs) {
       const startedMs = performance.now();
-      const verdict = await limiter.tryAcquire({ entityId, resource: "gpt-4", consume: { rps: 1 } }).catch(onlyUnavailable);
+      const verdict = await limiter
+        .tryAcquire({ entityId, resource: "gpt-4", consume: { rps: 1 } })
+        .catch(onlyUnavailable);
       if (verdict === undefined) counts.unavailable += 1;
       else if (verdict.granted) {
         counts.grants += 1;
@@ -71,7 +86,12 @@ async function work({ entityId, seconds }: Assignment): Promise<WorkerReport> {
   await Promise.all(Array.from({ length: CALLS }, caller));
   const after = repository.getStatistics();
   const failedWrites = after.failedConditions - before.failedConditions;
-  return { ...counts, latenciesMs, failedWrites, writes: after.writes - before.writes + failedWrites };
+  return {
+    ...counts,
+    latenciesMs,
+    failedWrites,
+    writes: after.writes - before.writes + failedWrites,
+  };
 }
 
 function onlyUnavailable(error: unknown): undefined {

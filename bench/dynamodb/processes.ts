@@ -1,8 +1,10 @@
 /*
- * Two and eight processes on one hot bucket, with the adaptive tick, without it, and with both tick and shards. A bucket that others refill
- * is the one place where processes disturb each other. Takes from a bucket that holds enough do not: only one that is nearly empty or
- * nearly full is refilled all the while. So its rate is set a little below what the same processes were just seen to take from a bucket
- * without end, and its burst to a fraction of a second: the balance stays near the ground.
+ * Two and eight processes on one hot bucket, with the adaptive tick, without it, and with both tick
+ * and shards. A bucket that others refill is the one place where processes disturb each other.
+ * Takes from a bucket that holds enough do not: only one that is nearly empty or nearly full is
+ * refilled all the while. So its rate is set a little below what the same processes were just seen
+ * to take from a bucket without end, and its burst to a fraction of a second: the balance stays
+ * near the ground.
  */
 import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -38,7 +40,11 @@ const BURST_SECONDS = 0.25;
 /** A process that says nothing for so long is not going to. */
 const REPORT_TIMEOUT_MS = 60_000;
 
-const MODES = { tick: "adaptive tick", "no-tick": "without the tick", shards: "adaptive tick, shards" };
+const MODES = {
+  tick: "adaptive tick",
+  "no-tick": "without the tick",
+  shards: "adaptive tick, shards",
+};
 
 const SETTINGS: readonly Setting[] = [2, 8].flatMap((processes) =>
   (["tick", "no-tick", "shards"] as const).map((mode) => ({ processes, mode })),
@@ -46,12 +52,17 @@ const SETTINGS: readonly Setting[] = [2, 8].flatMap((processes) =>
 
 /** Measures every setting, taking turns, and prints the table. */
 export async function printProcesses(endpointUrl: string, pace: ProcessesPace): Promise<void> {
-  const repository = await DynamoRepository.open("bench", { endpointUrl, stack: STACK, stream: false });
+  const repository = await DynamoRepository.open("bench", {
+    endpointUrl,
+    stack: STACK,
+    stream: false,
+  });
   try {
     await repository.setSystemDefaults([Limit.perSecond("rps", NEVER_REACHED)]);
     const totals = new Map<Setting, Total[]>(SETTINGS.map((setting) => [setting, []]));
     for (let round = 0; round < pace.rounds; round += 1)
-      for (const [setting, total] of totals) total.push(await together(repository, setting, { endpointUrl, pace, round }));
+      for (const [setting, total] of totals)
+        total.push(await together(repository, setting, { endpointUrl, pace, round }));
     printTable(
       [
         "processes on one hot bucket, lean",
@@ -74,10 +85,16 @@ export async function printProcesses(endpointUrl: string, pace: ProcessesPace): 
 async function together(
   repository: DynamoRepository,
   { processes, mode }: Setting,
-  { endpointUrl, pace, round }: { readonly endpointUrl: string; readonly pace: ProcessesPace; readonly round: number },
+  {
+    endpointUrl,
+    pace,
+    round,
+  }: { readonly endpointUrl: string; readonly pace: ProcessesPace; readonly round: number },
 ): Promise<Total> {
   const worker = fileURLToPath(new URL("processes-worker.js", import.meta.url));
-  const children = Array.from({ length: processes }, () => fork(worker, [endpointUrl, STACK, mode], { execArgv: [] }));
+  const children = Array.from({ length: processes }, () =>
+    fork(worker, [endpointUrl, STACK, mode], { execArgv: [] }),
+  );
   const kill = (): void => children.forEach((child) => void child.kill("SIGKILL"));
   process.once("exit", kill);
   try {
@@ -85,13 +102,21 @@ async function together(
     const name = `${processes}-${mode}-${round}`;
     let offered = 0;
     for (const warmUp of WARM_UPS) {
-      const reports = await assign(children, { entityId: `${warmUp}-${name}`, seconds: pace.warmUpSeconds });
+      const reports = await assign(children, {
+        entityId: `${warmUp}-${name}`,
+        seconds: pace.warmUpSeconds,
+      });
       offered = grantsOf(reports) / pace.warmUpSeconds;
     }
     const limit = Math.max(1, Math.round(offered * RATE_OF_OFFERED));
     const burst = Math.max(1, Math.round(limit * BURST_SECONDS));
-    await repository.setLimits(`hot-${name}`, [Limit.perSecond("rps", limit, { burst })], { resource: "gpt-4" });
-    return { limit, reports: await assign(children, { entityId: `hot-${name}`, seconds: pace.seconds }) };
+    await repository.setLimits(`hot-${name}`, [Limit.perSecond("rps", limit, { burst })], {
+      resource: "gpt-4",
+    });
+    return {
+      limit,
+      reports: await assign(children, { entityId: `hot-${name}`, seconds: pace.seconds }),
+    };
   } finally {
     for (const child of children) if (child.connected) child.disconnect();
     kill();
@@ -99,7 +124,10 @@ async function together(
   }
 }
 
-async function assign(children: readonly ChildProcess[], assignment: Assignment): Promise<readonly WorkerReport[]> {
+async function assign(
+  children: readonly ChildProcess[],
+  assignment: Assignment,
+): Promise<readonly WorkerReport[]> {
   const reports = children.map(nextMessage);
   for (const child of children) child.send(assignment);
   return (await Promise.all(reports)) as readonly WorkerReport[];
@@ -112,7 +140,10 @@ async function nextMessage(child: ChildProcess): Promise<unknown> {
     const early = once(child, "exit", { signal: over.signal }).then(([code]) =>
       Promise.reject(new Error(`a process ended early with ${code}`)),
     );
-    const [message] = (await Promise.race([once(child, "message", { signal: over.signal }), early])) as [unknown];
+    const [message] = (await Promise.race([
+      once(child, "message", { signal: over.signal }),
+      early,
+    ])) as [unknown];
     return message;
   } finally {
     clearTimeout(timeout);
@@ -120,9 +151,14 @@ async function nextMessage(child: ChildProcess): Promise<unknown> {
   }
 }
 
-function row({ processes, mode }: Setting, totals: readonly Total[], seconds: number): readonly string[] {
+function row(
+  { processes, mode }: Setting,
+  totals: readonly Total[],
+  seconds: number,
+): readonly string[] {
   const reports = totals.flatMap((total) => total.reports);
-  const sum = (count: (report: WorkerReport) => number): number => reports.reduce((total, report) => total + count(report), 0);
+  const sum = (count: (report: WorkerReport) => number): number =>
+    reports.reduce((total, report) => total + count(report), 0);
   const grants = grantsOf(reports);
   const writes = sum((report) => report.writes);
   const latenciesMs = reports.flatMap((report) => report.latenciesMs);

@@ -9,7 +9,10 @@ export type PythonEnvironment = { readonly python: string } | { readonly missing
 
 const cache = fileURLToPath(new URL("../../../node_modules/.cache/", import.meta.url));
 
-/** Longer than a slow network needs for thirty small packages; a network that is not there should not hold everybody up. */
+/**
+ * Longer than a slow network needs for thirty small packages; a network that is not there should
+ * not hold everybody up.
+ */
 const INSTALL_TIMEOUT_MS = 120_000;
 const PROGRESS_EVERY_MS = 5_000;
 
@@ -25,7 +28,10 @@ export async function pythonEnvironment(requirement: string): Promise<PythonEnvi
   rmSync(folder, { recursive: true, force: true });
   const deadlineMs = performance.now() + INSTALL_TIMEOUT_MS;
   const failure =
-    (await attempt("python3", ["-m", "venv", folder], { doing: `making a virtual environment for ${requirement}`, deadlineMs })) ??
+    (await attempt("python3", ["-m", "venv", folder], {
+      doing: `making a virtual environment for ${requirement}`,
+      deadlineMs,
+    })) ??
     (await attempt(python, ["-m", "pip", "install", ...PIP_OPTIONS, requirement], {
       doing: `installing ${requirement}`,
       deadlineMs,

@@ -3,7 +3,10 @@ import { leanTransport, type DynamoTransport } from "zae-limiter/dynamodb";
 
 const REGION = "us-east-1";
 
-/** A client as ours is configured: one attempt, connections kept alive, the middleware stack built once. */
+/**
+ * A client as ours is configured: one attempt, connections kept alive, the middleware stack built
+ * once.
+ */
 export function openSdkClient(endpointUrl: string): DynamoDB {
   const agent = { keepAlive: true, maxSockets: 128 };
   return new DynamoDB({

@@ -1,6 +1,16 @@
-import { Limit, RateLimiter, type AcquireRequest, type LimitStatus, type RateLimitExceeded, type Repository } from "zae-limiter";
+import {
+  Limit,
+  RateLimiter,
+  type AcquireRequest,
+  type LimitStatus,
+  type RateLimitExceeded,
+  type Repository,
+} from "zae-limiter";
 
-/** Where the tour's lines go. It is awaited, so that a test can look at the repository as it is after each line. */
+/**
+ * Where the tour's lines go. It is awaited, so that a test can look at the repository as it is
+ * after each line.
+ */
 export type Print = (line: string) => void | Promise<void>;
 
 const MODEL = "gpt-4";
@@ -8,7 +18,10 @@ const PROJECT = "project-apollo";
 const WEB = "key-web";
 const BATCH = "key-batch";
 
-/** Shows what a limiter does, in five steps. Amounts that are asked for are chosen here; everything printed is read back. */
+/**
+ * Shows what a limiter does, in five steps. Amounts that are asked for are chosen here; everything
+ * printed is read back.
+ */
 export async function tour(repository: Repository, print: Print): Promise<void> {
   await configure(repository, print);
   const limiter = new RateLimiter({ repository });
@@ -32,25 +45,37 @@ async function configure(repository: Repository, print: Print): Promise<void> {
   await print(`  everybody        ${limitTexts(limits)}`);
   const own = await repository.getLimits(PROJECT, { resource: MODEL });
   const children = await repository.getChildren(PROJECT);
-  await print(`  ${PROJECT}   ${limitTexts(own)}   shared by ${children.map(({ id }) => id).join(" and ")}`);
+  await print(
+    `  ${PROJECT}   ${limitTexts(own)}   shared by ${children.map(({ id }) => id).join(" and ")}`,
+  );
 }
 
-async function grantAndSettle(limiter: RateLimiter, repository: Repository, print: Print): Promise<void> {
+async function grantAndSettle(
+  limiter: RateLimiter,
+  repository: Repository,
+  print: Print,
+): Promise<void> {
   await title(print, "1. A call is granted, on an estimate");
-  await limiter.acquire({ entityId: WEB, resource: MODEL, consume: { rpm: 1, tpm: 500 } }, async (lease) => {
-    await print(`  ${WEB} takes ${amounts(lease.consumed)} before the call. Left:`);
-    await printBalances(repository, WEB, print);
+  await limiter.acquire(
+    { entityId: WEB, resource: MODEL, consume: { rpm: 1, tpm: 500 } },
+    async (lease) => {
+      await print(`  ${WEB} takes ${amounts(lease.consumed)} before the call. Left:`);
+      await printBalances(repository, WEB, print);
 
-    await title(print, "2. The answer was longer than estimated: it is settled, into debt");
-    lease.settle({ tpm: 6150 }); // deep enough that a slow machine still meets the debt, shallow enough to wait for
-    await print(`  ${WEB} settles ${amounts(lease.consumed)} after the call. Left:`);
-  });
+      await title(print, "2. The answer was longer than estimated: it is settled, into debt");
+      lease.settle({ tpm: 6150 }); // deep enough that a slow machine still meets the debt, shallow enough to wait for
+      await print(`  ${WEB} settles ${amounts(lease.consumed)} after the call. Left:`);
+    },
+  );
   await printBalances(repository, WEB, print);
 }
 
 async function refuse(limiter: RateLimiter, print: Print): Promise<void> {
   await title(print, "3. The next call is refused until the debt is earned back");
-  await printRefusal(await refusalOf(limiter, { entityId: WEB, resource: MODEL, consume: { rpm: 1 } }), print);
+  await printRefusal(
+    await refusalOf(limiter, { entityId: WEB, resource: MODEL, consume: { rpm: 1 } }),
+    print,
+  );
 }
 
 async function wait(limiter: RateLimiter, repository: Repository, print: Print): Promise<void> {
@@ -60,7 +85,9 @@ async function wait(limiter: RateLimiter, repository: Repository, print: Print):
   const startedMs = clock.now();
   await limiter.acquire(request, async (lease) => {
     const waitedMs = clock.now() - startedMs;
-    await print(`  ${WEB} may wait ${request.waitUpToMs} ms, and is granted ${amounts(lease.consumed)} after ${waitedMs} ms. Left:`);
+    await print(
+      `  ${WEB} may wait ${request.waitUpToMs} ms, and is granted ${amounts(lease.consumed)} after ${waitedMs} ms. Left:`,
+    );
   });
   await printBalances(repository, WEB, print);
 }
@@ -76,8 +103,13 @@ async function stopAtParent(limiter: RateLimiter, print: Print): Promise<void> {
   }
   await print(`  ${BATCH} is granted ${granted} calls, each also taken from ${PROJECT}, then:`);
   await printRefusal(verdict.refusal, print);
-  const own = verdict.refusal.passed.find((status) => status.entityId === BATCH && status.limitName === "rpm");
-  if (own !== undefined) await print(`  ${BATCH} itself still has ${balance(own.limitName, own.available, own.limit.capacity)}`);
+  const own = verdict.refusal.passed.find(
+    (status) => status.entityId === BATCH && status.limitName === "rpm",
+  );
+  if (own !== undefined)
+    await print(
+      `  ${BATCH} itself still has ${balance(own.limitName, own.available, own.limit.capacity)}`,
+    );
 }
 
 async function report(repository: Repository, print: Print): Promise<void> {
@@ -88,24 +120,39 @@ async function report(repository: Repository, print: Print): Promise<void> {
   }
 }
 
-async function refusalOf(limiter: RateLimiter, request: AcquireRequest): Promise<RateLimitExceeded> {
+async function refusalOf(
+  limiter: RateLimiter,
+  request: AcquireRequest,
+): Promise<RateLimitExceeded> {
   const verdict = await limiter.tryAcquire(request);
   if (!verdict.granted) return verdict.refusal;
   await verdict.lease.rollback();
-  throw new Error("The call was granted, but the tour expects a refusal here. Are the limits larger than the tour's?");
+  throw new Error(
+    "The call was granted, but the tour expects a refusal here. Are the limits larger than the tour's?",
+  );
 }
 
 async function printRefusal(refusal: RateLimitExceeded, print: Print): Promise<void> {
-  for (const status of refusal.violations) await print(`  refused by ${status.limitName} of ${status.entityId} (${origin(status)})`);
+  for (const status of refusal.violations)
+    await print(`  refused by ${status.limitName} of ${status.entityId} (${origin(status)})`);
   const { limitName, available, limit, requested } = refusal.primaryViolation;
-  const asked = requested === 0 ? "a limit in debt refuses every call" : `the call asks for ${requested}`;
+  const asked =
+    requested === 0 ? "a limit in debt refuses every call" : `the call asks for ${requested}`;
   await print(`  which has ${balance(limitName, available, limit.capacity)}: ${asked}`);
   await print(`  it fits in ${refusal.retryAfterSeconds} s, if nobody else takes`);
 }
 
-async function printBalances(repository: Repository, entityId: string, print: Print): Promise<void> {
-  for (const { limitName, available, capacityMilli } of await repository.getBuckets(entityId, { resource: MODEL })) {
-    await print(`    ${balance(limitName, available, capacityMilli / 1000)}${available < 0 ? "   (in debt)" : ""}`);
+async function printBalances(
+  repository: Repository,
+  entityId: string,
+  print: Print,
+): Promise<void> {
+  for (const { limitName, available, capacityMilli } of await repository.getBuckets(entityId, {
+    resource: MODEL,
+  })) {
+    await print(
+      `    ${balance(limitName, available, capacityMilli / 1000)}${available < 0 ? "   (in debt)" : ""}`,
+    );
   }
 }
 

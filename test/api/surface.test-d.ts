@@ -1,8 +1,9 @@
 /*
  * Holds what is built to what was declared. Compiled by `tsc -b`; nothing here runs.
  *
- * Every declared export must exist. Values, and instances of classes, must be usable as what was declared. Models go both ways: a field
- * that is missing or optional on either side is found. To add a backend, add its module to the list at the end.
+ * Every declared export must exist. Values, and instances of classes, must be usable as what was
+ * declared. Models go both ways: a field that is missing or optional on either side is found. To
+ * add a backend, add its module to the list at the end.
  */
 import { expectTypeOf } from "vitest";
 import type * as declared from "declared/zae-limiter";
@@ -38,7 +39,11 @@ type Unless<From, To, Name> = [From] extends [To] ? never : Name;
 
 /** The names of models that differ in either direction. */
 type Different<Pairs extends Record<string, readonly [unknown, unknown]>> = {
-  [Name in keyof Pairs]: [Pairs[Name][0]] extends [Pairs[Name][1]] ? ([Pairs[Name][1]] extends [Pairs[Name][0]] ? never : Name) : Name;
+  [Name in keyof Pairs]: [Pairs[Name][0]] extends [Pairs[Name][1]]
+    ? [Pairs[Name][1]] extends [Pairs[Name][0]]
+      ? never
+      : Name
+    : Name;
 }[keyof Pairs];
 
 interface Models extends Record<string, readonly [unknown, unknown]> {
@@ -88,20 +93,29 @@ interface Models extends Record<string, readonly [unknown, unknown]> {
   Fault: [declaredTesting.Fault, builtTesting.Fault];
 }
 
-/** An interface with an index signature would swallow every difference, so the names are listed again without it. */
+/**
+ * An interface with an index signature would swallow every difference, so the names are listed
+ * again without it.
+ */
 type Named = { [Name in keyof Models as string extends Name ? never : Name]: Models[Name] };
 
 // Instances of classes with private members cannot be made from outside, so these go one way.
 expectTypeOf<built.Lease>().toExtend<declared.Lease>();
 expectTypeOf<built.AcquireResult>().toExtend<declared.AcquireResult>();
 expectTypeOf<declared.RateLimiterOptions>().toExtend<built.RateLimiterOptions>();
-expectTypeOf<ConstructorParameters<typeof declared.RateLimiter>>().toExtend<ConstructorParameters<typeof built.RateLimiter>>();
+expectTypeOf<ConstructorParameters<typeof declared.RateLimiter>>().toExtend<
+  ConstructorParameters<typeof built.RateLimiter>
+>();
 expectTypeOf<ConstructorParameters<typeof declaredMemory.MemoryRepository>>().toExtend<
   ConstructorParameters<typeof builtMemory.MemoryRepository>
 >();
-expectTypeOf<Parameters<typeof declaredDynamo.DynamoRepository.open>>().toExtend<Parameters<typeof builtDynamo.DynamoRepository.open>>();
+expectTypeOf<Parameters<typeof declaredDynamo.DynamoRepository.open>>().toExtend<
+  Parameters<typeof builtDynamo.DynamoRepository.open>
+>();
 expectTypeOf<builtDynamo.RepositoryBuilder>().toExtend<declaredDynamo.RepositoryBuilder>();
-expectTypeOf<Parameters<typeof declaredSqlite.SqliteRepository.open>>().toExtend<Parameters<typeof builtSqlite.SqliteRepository.open>>();
+expectTypeOf<Parameters<typeof declaredSqlite.SqliteRepository.open>>().toExtend<
+  Parameters<typeof builtSqlite.SqliteRepository.open>
+>();
 
 /** Declared, but the work of a later issue. Take a name out when it is there. */
 type NotYet = "repositoryContract";

@@ -1,6 +1,10 @@
-// Run by contract-under-node-test.test.ts with `node --test`: the contract needs no other test runner than the platform's own.
+// Run by contract-under-node-test.test.ts with `node --test`: the contract needs no other test
+// runner than the platform's own.
 import { describe, it } from "node:test";
 import { MemoryRepository } from "zae-limiter/memory";
 import { repositoryContract } from "zae-limiter/testing";
 
-repositoryContract("MemoryRepository", async (clock) => new MemoryRepository({ clock }), { describe, it });
+repositoryContract("MemoryRepository", async (clock) => new MemoryRepository({ clock }), {
+  describe,
+  it,
+});

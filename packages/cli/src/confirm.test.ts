@@ -9,11 +9,22 @@ function terminal(typed: string): Environment {
   const stdin = Object.assign(new PassThrough(), { isTTY: true });
   stdin.write(typed);
   const nowhere = { write: () => true };
-  return { stdin, stdout: nowhere, stderr: nowhere, env: {}, openRepository: () => Promise.reject(new Error("not here")) };
+  return {
+    stdin,
+    stdout: nowhere,
+    stderr: nowhere,
+    env: {},
+    openRepository: () => Promise.reject(new Error("not here")),
+  };
 }
 
-it.each(["y\n", "n\n"])("lets go of the terminal after the answer %j, so that the process can end", async (typed) => {
-  const environment = terminal(typed);
-  await confirm("Delete it?", false, environment).catch((error: unknown) => expect(error).toBeInstanceOf(Cancelled));
-  expect(environment.stdin.isPaused()).toBe(true);
-});
+it.each(["y\n", "n\n"])(
+  "lets go of the terminal after the answer %j, so that the process can end",
+  async (typed) => {
+    const environment = terminal(typed);
+    await confirm("Delete it?", false, environment).catch((error: unknown) =>
+      expect(error).toBeInstanceOf(Cancelled),
+    );
+    expect(environment.stdin.isPaused()).toBe(true);
+  },
+);

@@ -8,7 +8,9 @@ export interface TextOutput {
   readonly columns?: number;
 }
 
-/** Everything that the program touches outside itself, so that tests run it in their own process. */
+/**
+ * Everything that the program touches outside itself, so that tests run it in their own process.
+ */
 export interface Environment {
   readonly stdout: TextOutput;
   readonly stderr: TextOutput;

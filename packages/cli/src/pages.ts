@@ -3,7 +3,10 @@ import type { Page } from "zae-limiter";
 /** The largest page that repositories answer. */
 const LARGEST_PAGE = 1000;
 
-/** Which part of a list the command line wants: `limit` is the number of items shown in all, however many pages that takes. */
+/**
+ * Which part of a list the command line wants: `limit` is the number of items shown in all, however
+ * many pages that takes.
+ */
 export interface ListOptions {
   readonly limit: number;
   readonly cursor?: string;
@@ -17,7 +20,10 @@ export async function follow<T>(
   const items: T[] = [];
   let cursor = from;
   do {
-    const page = await read({ limit: Math.min(LARGEST_PAGE, limit - items.length), ...(cursor !== undefined && { cursor }) });
+    const page = await read({
+      limit: Math.min(LARGEST_PAGE, limit - items.length),
+      ...(cursor !== undefined && { cursor }),
+    });
     items.push(...page.items);
     cursor = page.cursor;
   } while (cursor !== undefined && items.length < limit);
@@ -26,5 +32,7 @@ export async function follow<T>(
 
 /** What people are told when there is more. */
 export function moreText({ items, cursor }: Page<unknown>): string {
-  return cursor === undefined ? "" : `${items.length} shown, and there are more: add --cursor ${cursor}\n`;
+  return cursor === undefined
+    ? ""
+    : `${items.length} shown, and there are more: add --cursor ${cursor}\n`;
 }

@@ -37,11 +37,17 @@ export function createProgram(environment: Environment, { json, exitWith }: RunO
   program
     .description("Limits, entities, usage and audit of a zae-limiter repository.")
     .version(VERSION)
-    .option("--repository <url>", "where the data is, such as sqlite:./limits.db (default: $ZAEL_REPOSITORY)")
+    .option(
+      "--repository <url>",
+      "where the data is, such as sqlite:./limits.db (default: $ZAEL_REPOSITORY)",
+    )
     .option("-n, --name <stack>", "short for a DynamoDB URL: the name of its stack")
     .option("--region <region>", "short for a DynamoDB URL: its region")
     .option("--endpoint-url <url>", "short for a DynamoDB URL: another address than AWS's")
-    .option("-N, --namespace <name>", "the namespace to work in (default: $ZAEL_NAMESPACE, or 'default')")
+    .option(
+      "-N, --namespace <name>",
+      "the namespace to work in (default: $ZAEL_NAMESPACE, or 'default')",
+    )
     .option("--json", "print JSON for programs instead of tables for people")
     .addHelpText(
       "after",

@@ -11,7 +11,9 @@ it("takes the option, then the environment", () => {
 
 it("makes a DynamoDB URL of name, region and endpoint, whichever are given", () => {
   const env = { ZAEL_REPOSITORY: "memory:" };
-  expect(repositoryUrl({ name: "my-stack", region: "eu-west-1" }, env)).toBe("dynamodb://eu-west-1/my-stack");
+  expect(repositoryUrl({ name: "my-stack", region: "eu-west-1" }, env)).toBe(
+    "dynamodb://eu-west-1/my-stack",
+  );
   expect(repositoryUrl({ name: "my-stack" }, env)).toBe("dynamodb:///my-stack");
   expect(repositoryUrl({ endpointUrl: "http://127.0.0.1:8000/?a=b&c" }, env)).toBe(
     "dynamodb:///?endpoint=http%3A%2F%2F127.0.0.1%3A8000%2F%3Fa%3Db%26c",
@@ -19,5 +21,7 @@ it("makes a DynamoDB URL of name, region and endpoint, whichever are given", () 
 });
 
 it("refuses both at once", () => {
-  expect(() => repositoryUrl({ repository: "memory:", region: "eu-west-1" }, {})).toThrow(/not both/);
+  expect(() => repositoryUrl({ repository: "memory:", region: "eu-west-1" }, {})).toThrow(
+    /not both/,
+  );
 });

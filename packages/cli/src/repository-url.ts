@@ -11,15 +11,23 @@ export interface RepositoryPlace {
 }
 
 /** The URL of the repository that a command line names. */
-export function repositoryUrl({ repository, name, region, endpointUrl }: RepositoryPlace, env: Environment["env"]): string {
+export function repositoryUrl(
+  { repository, name, region, endpointUrl }: RepositoryPlace,
+  env: Environment["env"],
+): string {
   const isDynamo = [name, region, endpointUrl].some((value) => value !== undefined);
   if (isDynamo && repository !== undefined)
-    throw new UsageError("--name, --region and --endpoint-url are short for a DynamoDB URL: give them or --repository, not both.");
+    throw new UsageError(
+      "--name, --region and --endpoint-url are short for a DynamoDB URL: give them or --repository, not both.",
+    );
   if (isDynamo) {
     const query = endpointUrl === undefined ? "" : `?endpoint=${encodeURIComponent(endpointUrl)}`;
     return `dynamodb://${region ?? ""}/${name ?? ""}${query}`;
   }
   const url = repository ?? env["ZAEL_REPOSITORY"];
-  if (!url) throw new UsageError("No repository is named. Pass --repository sqlite:./limits.db, or set ZAEL_REPOSITORY.");
+  if (!url)
+    throw new UsageError(
+      "No repository is named. Pass --repository sqlite:./limits.db, or set ZAEL_REPOSITORY.",
+    );
   return url;
 }

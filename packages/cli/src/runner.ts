@@ -8,8 +8,8 @@ import { repositoryUrl, type RepositoryPlace } from "./repository-url.ts";
 import { Screen } from "./screen.ts";
 
 /**
- * What a verb may bring into being. Reading verbs, deleting verbs and `acquire` want a repository that exists; the verbs that store
- * something may be the first to use it.
+ * What a verb may bring into being. Reading verbs, deleting verbs and `acquire` want a repository
+ * that exists; the verbs that store something may be the first to use it.
  */
 export type Access = "existing" | "create";
 
@@ -36,8 +36,14 @@ export class Runner {
     this.#exitWith = exitWith;
   }
 
-  /** Runs a verb inside the namespace that the command line names. No verb registers one on the way. */
-  async inNamespace(command: Command, access: Access, work: (place: Workplace) => Promise<ExitCode | void>): Promise<void> {
+  /**
+   * Runs a verb inside the namespace that the command line names. No verb registers one on the way.
+   */
+  async inNamespace(
+    command: Command,
+    access: Access,
+    work: (place: Workplace) => Promise<ExitCode | void>,
+  ): Promise<void> {
     await this.inRepository(command, access, async ({ repository, screen }) => {
       const { namespace } = command.optsWithGlobals<GlobalOptions>();
       const name = namespace ?? (this.environment.env["ZAEL_NAMESPACE"] || DEFAULT_NAMESPACE);
@@ -47,7 +53,11 @@ export class Runner {
   }
 
   /** Runs a verb on the whole repository. */
-  async inRepository(command: Command, access: Access, work: (place: Workplace) => Promise<ExitCode | void>): Promise<void> {
+  async inRepository(
+    command: Command,
+    access: Access,
+    work: (place: Workplace) => Promise<ExitCode | void>,
+  ): Promise<void> {
     const url = repositoryUrl(command.optsWithGlobals<GlobalOptions>(), this.environment.env);
     const repository = await this.#open(url, access);
     try {
@@ -71,7 +81,10 @@ export class Runner {
     this.#exitWith(code);
   }
 
-  /** Nothing is created on the way, a namespace neither, unless there is no repository yet and the verb may be its first. */
+  /**
+   * Nothing is created on the way, a namespace neither, unless there is no repository yet and the
+   * verb may be its first.
+   */
   async #open(url: string, access: Access): Promise<Repository> {
     const { openRepository } = this.environment;
     try {

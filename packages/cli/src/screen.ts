@@ -21,9 +21,13 @@ export class Screen {
     this.#environment.stdout.write(this.json ? jsonText(value) : text());
   }
 
-  /** Tells a person how far a long operation is, on one line that is overwritten. Silent where nobody watches. */
+  /**
+   * Tells a person how far a long operation is, on one line that is overwritten. Silent where
+   * nobody watches.
+   */
   progress(text: string): void {
-    if (this.#environment.stderr.isTTY === true && !this.json) this.#environment.stderr.write(`\r${text}\u001B[K`);
+    if (this.#environment.stderr.isTTY === true && !this.json)
+      this.#environment.stderr.write(`\r${text}\u001B[K`);
   }
 
   /** Ends the line of `progress`. */

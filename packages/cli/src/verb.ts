@@ -39,7 +39,9 @@ export function yesOption(): Option {
 
 /** `--limit` of lists: how many are shown in all. */
 export function shownOption(): Option {
-  return new Option("-l, --limit <number>", "show at most so many").argParser(countArgument).default(100);
+  return new Option("-l, --limit <number>", "show at most so many")
+    .argParser(countArgument)
+    .default(100);
 }
 
 /** `--cursor` of lists. */

@@ -20,15 +20,32 @@ describeWithEngine("bucket split on DynamoDB", (engine) => {
   it("divides a bucket and what is left of it, and says so as the guide shows", async () => {
     const { code, stdout, stderr } = await run("bucket split key-1 --resource gpt-4 --shards 4");
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    const guide = readFileSync(new URL("../../../docs/guide/command-line.md", import.meta.url), "utf8");
-    expect(guide).toContain(`zae-limiter bucket split key-1 --resource gpt-4 --shards 4\n# ${stdout}`);
-    const buckets = (await answerOf("bucket show key-1", here)) as readonly Record<string, unknown>[];
+    const guide = readFileSync(
+      new URL("../../../docs/guide/command-line.md", import.meta.url),
+      "utf8",
+    );
+    expect(guide).toContain(
+      `zae-limiter bucket split key-1 --resource gpt-4 --shards 4\n# ${stdout}`,
+    );
+    const buckets = (await answerOf("bucket show key-1", here)) as readonly Record<
+      string,
+      unknown
+    >[];
     expect(buckets.filter(({ limitName }) => limitName === "rpd")).toMatchObject(
-      [0, 1, 2, 3].map((shard) => ({ shard, shardCount: 4, tokensMilli: 7500, capacityMilli: 10_000 })),
+      [0, 1, 2, 3].map((shard) => ({
+        shard,
+        shardCount: 4,
+        tokensMilli: 7500,
+        capacityMilli: 10_000,
+      })),
     );
     const table = (await run("bucket show key-1")).stdout.replaceAll(/ {2}\d{4}-.*$/gm, "");
-    expect(table).toContain("gpt-4     rpd    2/4            7         10  10 every 86,400 s                0\n");
-    expect(await answerOf("available key-1 gpt-4", here)).toMatchObject({ available: { rpd: 30, tpd: 100_001 } });
+    expect(table).toContain(
+      "gpt-4     rpd    2/4            7         10  10 every 86,400 s                0\n",
+    );
+    expect(await answerOf("available key-1 gpt-4", here)).toMatchObject({
+      available: { rpd: 30, tpd: 100_001 },
+    });
   });
 
   it("answers how many shards there are, also when there are more already", async () => {
@@ -45,9 +62,18 @@ describeWithEngine("bucket split on DynamoDB", (engine) => {
   });
 
   it.each([
-    ["bucket split nobody -r gpt-4 --shards 2", "has no bucket for gpt-4 yet: it begins with the first call (got 'nobody')"],
-    ["bucket split key-1 -r gpt-4 --shards 64", "the bucket cannot have so many shards: more than maxShards allows (got '64')"],
-    ["bucket split key-1 -r small --shards 4", "the bucket cannot have so many shards: shares below one token (got '4')"],
+    [
+      "bucket split nobody -r gpt-4 --shards 2",
+      "has no bucket for gpt-4 yet: it begins with the first call (got 'nobody')",
+    ],
+    [
+      "bucket split key-1 -r gpt-4 --shards 64",
+      "the bucket cannot have so many shards: more than maxShards allows (got '64')",
+    ],
+    [
+      "bucket split key-1 -r small --shards 4",
+      "the bucket cannot have so many shards: shares below one token (got '4')",
+    ],
     ["bucket split key-1 -r gpt-4 --shards 2 -N other", "Namespace other does not exist."],
   ])("fails for %s, splits nothing, and says why", async (line, reason) => {
     await run("resource set-defaults small -l rpd:3/day");
@@ -55,7 +81,11 @@ describeWithEngine("bucket split on DynamoDB", (engine) => {
     const { code, stdout, stderr } = await run(line);
     expect(stderr).toContain(reason);
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-    expect(await answerOf("bucket show key-1", here)).toMatchObject([{ shardCount: 1 }, { shardCount: 1 }, { shardCount: 1 }]);
+    expect(await answerOf("bucket show key-1", here)).toMatchObject([
+      { shardCount: 1 },
+      { shardCount: 1 },
+      { shardCount: 1 },
+    ]);
   });
 });
 

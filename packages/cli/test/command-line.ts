@@ -20,11 +20,18 @@ export interface Surroundings {
   readonly terminal?: boolean;
 }
 
-/** Runs a command line in this process, on a repository that stays open from one call to the next. */
-export async function zaeLimiter(line: string | readonly string[], surroundings: Surroundings = {}): Promise<Outcome> {
+/**
+ * Runs a command line in this process, on a repository that stays open from one call to the next.
+ */
+export async function zaeLimiter(
+  line: string | readonly string[],
+  surroundings: Surroundings = {},
+): Promise<Outcome> {
   const { repository, env = {}, typed, terminal = false } = surroundings;
   let [stdout, stderr] = ["", ""];
-  const stdin: Environment["stdin"] = Object.assign(Readable.from([typed ?? ""]), { isTTY: typed !== undefined });
+  const stdin: Environment["stdin"] = Object.assign(Readable.from([typed ?? ""]), {
+    isTTY: typed !== undefined,
+  });
   const open = surroundings.open ?? (async () => repository!.namespace("default"));
   const argv = typeof line === "string" ? line.split(" ") : line;
   const code = await run(argv, {

@@ -14,7 +14,8 @@ beforeEach(() => {
   repository = new MemoryRepository();
 });
 
-const run = (line: string | readonly string[], more: Surroundings = {}): Promise<Outcome> => zaeLimiter(line, { repository, ...more });
+const run = (line: string | readonly string[], more: Surroundings = {}): Promise<Outcome> =>
+  zaeLimiter(line, { repository, ...more });
 
 describe("wrong usage", () => {
   it("needs a repository and says how to name one", async () => {
@@ -48,40 +49,59 @@ describe("wrong usage", () => {
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
   });
 
-  it.each(["entity shwo key-1", "entity set-limits key-1 -l rpm", "entity show a#b", "entity show nobody"])(
-    "answers programs with a code and a message for %s",
-    async (line) => {
-      const { stderr, stdout } = await run(`${line} --json`);
-      expect(JSON.parse(stderr)).toEqual({ error: { code: expect.stringMatching(/^ERR_/), message: expect.stringMatching(/./) } });
-      expect(stdout).toBe("");
-    },
-  );
+  it.each([
+    "entity shwo key-1",
+    "entity set-limits key-1 -l rpm",
+    "entity show a#b",
+    "entity show nobody",
+  ])("answers programs with a code and a message for %s", async (line) => {
+    const { stderr, stdout } = await run(`${line} --json`);
+    expect(JSON.parse(stderr)).toEqual({
+      error: { code: expect.stringMatching(/^ERR_/), message: expect.stringMatching(/./) },
+    });
+    expect(stdout).toBe("");
+  });
 
   it("names the known schemes for an unknown one", async () => {
-    const { code, stderr } = await run("entity list --repository mongodb://x", { open: openRepository });
+    const { code, stderr } = await run("entity list --repository mongodb://x", {
+      open: openRepository,
+    });
     expect(code).toBe(2);
     expect(stderr).toContain("memory:");
   });
 });
 
-const verbs = (command: Command): readonly Command[] => (command.commands.length === 0 ? [command] : command.commands.flatMap(verbs));
-const path = (command: Command | null): readonly string[] => (command?.parent ? [...path(command.parent), command.name()] : []);
+const verbs = (command: Command): readonly Command[] =>
+  command.commands.length === 0 ? [command] : command.commands.flatMap(verbs);
+const path = (command: Command | null): readonly string[] =>
+  command?.parent ? [...path(command.parent), command.name()] : [];
 
 describe("help", () => {
-  const environment = { stdout: process.stdout, stderr: process.stderr, stdin: process.stdin, env: {}, openRepository };
+  const environment = {
+    stdout: process.stdout,
+    stderr: process.stderr,
+    stdin: process.stdin,
+    env: {},
+    openRepository,
+  };
   const all = verbs(createProgram(environment, { json: false, exitWith: () => undefined }));
 
-  it.each(all.map((verb) => path(verb).join(" ")))("of %s has an example that parses", async (verb) => {
-    const { code, stdout } = await run(`${verb} --help`);
-    expect(code).toBe(0);
-    expect(stdout).toContain("--repository <url>");
-    expect(stdout).toMatch(new RegExp(`Examples?:\\n {2}\\$ zae-limiter ${verb}`));
-    if (verb === "demo") return;
-    for (const [, example] of stdout.matchAll(/^ {2}\$ zae-limiter (.*)$/gm)) {
-      const words = [...example!.replace(/ && .*/, "").matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare!);
-      expect((await run(words)).code, example).not.toBe(2);
-    }
-  });
+  it.each(all.map((verb) => path(verb).join(" ")))(
+    "of %s has an example that parses",
+    async (verb) => {
+      const { code, stdout } = await run(`${verb} --help`);
+      expect(code).toBe(0);
+      expect(stdout).toContain("--repository <url>");
+      expect(stdout).toMatch(new RegExp(`Examples?:\\n {2}\\$ zae-limiter ${verb}`));
+      if (verb === "demo") return;
+      for (const [, example] of stdout.matchAll(/^ {2}\$ zae-limiter (.*)$/gm)) {
+        const words = [...example!.replace(/ && .*/, "").matchAll(/'([^']*)'|(\S+)/g)].map(
+          ([, quoted, bare]) => quoted ?? bare!,
+        );
+        expect((await run(words)).code, example).not.toBe(2);
+      }
+    },
+  );
 
   it("shows the version", async () => {
     expect((await run("--version")).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
@@ -118,7 +138,9 @@ describe("output", () => {
     const escape = "\u001B[";
     expect((await run("entity list", { terminal: true })).stdout).toContain(escape);
     expect((await run("entity list")).stdout).not.toContain(escape);
-    expect((await run("entity list", { terminal: true, env: { NO_COLOR: "1" } })).stdout).not.toContain(escape);
+    expect(
+      (await run("entity list", { terminal: true, env: { NO_COLOR: "1" } })).stdout,
+    ).not.toContain(escape);
     expect((await run("entity list --json", { terminal: true })).stdout).not.toContain(escape);
   });
 
@@ -143,7 +165,9 @@ describe("reading verbs", () => {
     "acquire key-1 gpt-4 rpm=1",
     "entity delete key-1 -y",
   ])("create no file: %s", async (verb) => {
-    const { code, stderr } = await run(`${verb} --repository sqlite:${folder}/limits.db`, { open: openRepository });
+    const { code, stderr } = await run(`${verb} --repository sqlite:${folder}/limits.db`, {
+      open: openRepository,
+    });
     expect(code).toBe(1);
     expect(stderr).toContain(`There is no database ${folder}/limits.db`);
     expect(readdirSync(folder)).toEqual([]);

@@ -1,5 +1,6 @@
-// Runs the guide's page on the command line: every `$ zae-limiter …` line of its console blocks, in reading order, on one fresh file, with
-// a clock that stands still. What the page shows below a line is what it printed; `vitest -u` brings it up to date.
+// Runs the guide's page on the command line: every `$ zae-limiter …` line of its console blocks, in
+// reading order, on one fresh file, with a clock that stands still. What the page shows below a
+// line is what it printed; `vitest -u` brings it up to date.
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,40 +16,62 @@ const PAGE = fileURLToPath(new URL("../../../docs/guide/command-line.md", import
 const page = readFileSync(PAGE, "utf8");
 const folder = mkdtempSync(join(tmpdir(), "zae-limiter-guide-"));
 
-/** What stands on the page for the ids of namespaces, which are chance: as long as an id, so that tables stay aligned. */
-const NAMES_OF_IDS: Readonly<Record<string, string>> = { default: "id-of-first", "tenant-alpha": "id-of-alpha" };
+/**
+ * What stands on the page for the ids of namespaces, which are chance: as long as an id, so that
+ * tables stay aligned.
+ */
+const NAMES_OF_IDS: Readonly<Record<string, string>> = {
+  default: "id-of-first",
+  "tenant-alpha": "id-of-alpha",
+};
 
 afterAll(() => rmSync(folder, { recursive: true }));
 
-it("every command of the page ends as it says and prints what it shows", { timeout: 30_000 }, async () => {
-  const clock = new ManualClock(Date.parse("2026-11-15T06:30:00Z"));
-  const open: typeof openRepository = (_url, options) => openRepository(`sqlite:${folder}/limits.db`, { ...options, clock });
-  const rewritten: string[] = [];
-  const ids = new Map<string, string>();
-  for (const [line, shown] of linesOf(page)) {
-    if (shown) continue;
-    const command = /^\$ zae-limiter (.*?)(?: +# exit (\d))?$/.exec(line);
-    rewritten.push(line);
-    if (command === null) continue;
-    const [, text = "", code = "0"] = command;
-    const words = [...text.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, bare]) => quoted ?? ids.get(bare!) ?? bare!);
-    const outcome = await zaeLimiter(words, { open });
-    expect({ line, code: outcome.code }).toEqual({ line, code: Number(code) });
-    const printed = (outcome.stdout + outcome.stderr).replaceAll(folder, ".").trimEnd();
-    const repository = await open("", { create: false });
-    for (const { name, namespaceId } of await repository.listNamespaces()) ids.set(NAMES_OF_IDS[name]!, namespaceId);
-    await repository.close();
-    const named = [...ids].reduce((all, [name, id]) => all.replaceAll(id, name), printed);
-    rewritten.push(...named.split("\n"));
-  }
-  await expect(rewritten.join("\n")).toMatchFileSnapshot(PAGE);
-});
+it(
+  "every command of the page ends as it says and prints what it shows",
+  { timeout: 30_000 },
+  async () => {
+    const clock = new ManualClock(Date.parse("2026-11-15T06:30:00Z"));
+    const open: typeof openRepository = (_url, options) =>
+      openRepository(`sqlite:${folder}/limits.db`, { ...options, clock });
+    const rewritten: string[] = [];
+    const ids = new Map<string, string>();
+    for (const [line, shown] of linesOf(page)) {
+      if (shown) continue;
+      const command = /^\$ zae-limiter (.*?)(?: +# exit (\d))?$/.exec(line);
+      rewritten.push(line);
+      if (command === null) continue;
+      const [, text = "", code = "0"] = command;
+      const words = [...text.matchAll(/"([^"]*)"|(\S+)/g)].map(
+        ([, quoted, bare]) => quoted ?? ids.get(bare!) ?? bare!,
+      );
+      const outcome = await zaeLimiter(words, { open });
+      expect({ line, code: outcome.code }).toEqual({ line, code: Number(code) });
+      const printed = (outcome.stdout + outcome.stderr).replaceAll(folder, ".").trimEnd();
+      const repository = await open("", { create: false });
+      for (const { name, namespaceId } of await repository.listNamespaces())
+        ids.set(NAMES_OF_IDS[name]!, namespaceId);
+      await repository.close();
+      const named = [...ids].reduce((all, [name, id]) => all.replaceAll(id, name), printed);
+      rewritten.push(...named.split("\n"));
+    }
+    await expect(rewritten.join("\n")).toMatchFileSnapshot(PAGE);
+  },
+);
 
 it("the page shows every verb", () => {
-  const environment = { stdout: process.stdout, stderr: process.stderr, stdin: process.stdin, env: {}, openRepository };
+  const environment = {
+    stdout: process.stdout,
+    stderr: process.stderr,
+    stdin: process.stdin,
+    env: {},
+    openRepository,
+  };
   const verbs = verbsOf(createProgram(environment, { json: false, exitWith: () => undefined }));
   expect(verbs.length).toBeGreaterThan(25);
-  expect(verbs.filter((verb) => !new RegExp(`zae-limiter (--\\S+ \\S+ )?${verb}\\b`).test(page))).toEqual([]);
+  expect(
+    verbs.filter((verb) => !new RegExp(`zae-limiter (--\\S+ \\S+ )?${verb}\\b`).test(page)),
+  ).toEqual([]);
 });
 
 /** The lines of a page, and whether each is the output of a command above it. */

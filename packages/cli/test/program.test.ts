@@ -33,11 +33,18 @@ function zaeLimiter(...args: readonly string[]): Promise<Outcome> {
 describe("the program", { timeout: 60_000 }, () => {
   it("keeps limits and balances in a file from one call to the next", async () => {
     expect((await zaeLimiter("system", "set-defaults", "-l", "rpm:2")).code).toBe(0);
-    expect((await zaeLimiter("acquire", "key-1", "gpt-4", "rpm=2")).stdout).toBe("Granted: rpm 2\n");
+    expect((await zaeLimiter("acquire", "key-1", "gpt-4", "rpm=2")).stdout).toBe(
+      "Granted: rpm 2\n",
+    );
     const refused = await zaeLimiter("acquire", "key-1", "gpt-4", "rpm=1", "--json");
     expect(refused.code).toBe(3);
-    expect(JSON.parse(refused.stdout)).toMatchObject({ error: "rate_limit_exceeded", limits: [{ available: 0, requested: 1 }] });
-    expect(JSON.parse((await zaeLimiter("usage", "summary", "-e", "key-1", "--json")).stdout)).toMatchObject({ total: { rpm: 2 } });
+    expect(JSON.parse(refused.stdout)).toMatchObject({
+      error: "rate_limit_exceeded",
+      limits: [{ available: 0, requested: 1 }],
+    });
+    expect(
+      JSON.parse((await zaeLimiter("usage", "summary", "-e", "key-1", "--json")).stdout),
+    ).toMatchObject({ total: { rpm: 2 } });
   });
 
   it("waits until a call fits", async () => {
@@ -54,8 +61,12 @@ describe("the program", { timeout: 60_000 }, () => {
       ["namespace", "list"],
     ])
       await zaeLimiter(...verb);
-    expect((await zaeLimiter("entity", "list")).stderr).toContain("zae-limiter namespace register default");
-    expect(JSON.parse((await zaeLimiter("namespace", "list", "--json")).stdout)).toMatchObject([{ name: "tenant" }]);
+    expect((await zaeLimiter("entity", "list")).stderr).toContain(
+      "zae-limiter namespace register default",
+    );
+    expect(JSON.parse((await zaeLimiter("namespace", "list", "--json")).stdout)).toMatchObject([
+      { name: "tenant" },
+    ]);
     expect((await zaeLimiter("entity", "create", "key-1", "-N", "tenant")).code).toBe(0);
   });
 
@@ -69,18 +80,31 @@ describe("the program", { timeout: 60_000 }, () => {
   });
 
   it("says what is wrong with a file that is no database", async () => {
-    const { code, stderr } = await zaeLimiter("entity", "list", "--repository", `sqlite:${PROGRAM}`, "--json");
+    const { code, stderr } = await zaeLimiter(
+      "entity",
+      "list",
+      "--repository",
+      `sqlite:${PROGRAM}`,
+      "--json",
+    );
     expect(code).toBe(1);
-    expect(JSON.parse(stderr)).toMatchObject({ error: { code: expect.stringMatching(/^ERR_LIMITER_/) } });
+    expect(JSON.parse(stderr)).toMatchObject({
+      error: { code: expect.stringMatching(/^ERR_LIMITER_/) },
+    });
   });
 
   it("ends quietly when its reader has seen enough", async () => {
     const repository = await openRepository(url);
-    for (let index = 0; index < 300; index += 1) await repository.createEntity(`key-${index}`, { name: "x".repeat(200) });
+    for (let index = 0; index < 300; index += 1)
+      await repository.createEntity(`key-${index}`, { name: "x".repeat(200) });
     await repository.close();
-    const child = spawn(process.execPath, [PROGRAM, "--repository", url, "entity", "list", "--limit", "300"], {
-      stdio: ["ignore", "pipe", "pipe"],
-    });
+    const child = spawn(
+      process.execPath,
+      [PROGRAM, "--repository", url, "entity", "list", "--limit", "300"],
+      {
+        stdio: ["ignore", "pipe", "pipe"],
+      },
+    );
     child.stdout.destroy();
     expect(await endOf(child)).toEqual({ code: 0, stderr: "" });
   });
@@ -93,18 +117,33 @@ describe("the demo", { timeout: 60_000 }, () => {
     expect(stdout).not.toContain("FAILED");
     expect(code).toBe(0);
     const repository = /^ {2}export ZAEL_REPOSITORY=(.*)$/m.exec(stdout)![1]!;
-    const suggested = [...stdout.matchAll(/^ {2}npx zae-limiter (.*)$/gm)].map(([, line]) => line!.split(" "));
+    const suggested = [...stdout.matchAll(/^ {2}npx zae-limiter (.*)$/gm)].map(([, line]) =>
+      line!.split(" "),
+    );
     expect(suggested.length).toBeGreaterThan(4);
-    for (const line of suggested) expect((await zaeLimiter("--repository", repository, ...line)).code, line.join(" ")).toBe(0);
+    for (const line of suggested)
+      expect((await zaeLimiter("--repository", repository, ...line)).code, line.join(" ")).toBe(0);
     expect(Math.max(...stdout.split("\n").map((line) => [...line].length))).toBeLessThanOrEqual(80);
     expect(readdirSync(folder)).toEqual(["zae-limiter-demo.db"]);
   });
 
   it("exits 1 with a limiter that refills twice as fast", async () => {
-    const { code, stdout } = await zaeLimiter("demo", "--seconds", "3", "--fault", "double-refill", "--json");
-    const { ok, checks } = JSON.parse(stdout) as { ok: boolean; checks: readonly { promise: string; ok: boolean }[] };
+    const { code, stdout } = await zaeLimiter(
+      "demo",
+      "--seconds",
+      "3",
+      "--fault",
+      "double-refill",
+      "--json",
+    );
+    const { ok, checks } = JSON.parse(stdout) as {
+      ok: boolean;
+      checks: readonly { promise: string; ok: boolean }[];
+    };
     expect(ok).toBe(false);
-    expect(checks.filter((check) => !check.ok).map(({ promise }) => promise)).toEqual([expect.stringMatching(/^Strict/)]);
+    expect(checks.filter((check) => !check.ok).map(({ promise }) => promise)).toEqual([
+      expect.stringMatching(/^Strict/),
+    ]);
     expect(code).toBe(1);
   });
 
@@ -115,7 +154,9 @@ describe("the demo", { timeout: 60_000 }, () => {
   });
 });
 
-async function endOf(child: ChildProcess): Promise<{ readonly code: unknown; readonly stderr: string }> {
+async function endOf(
+  child: ChildProcess,
+): Promise<{ readonly code: unknown; readonly stderr: string }> {
   let stderr = "";
   child.stderr?.on("data", (chunk) => (stderr += String(chunk)));
   const [code] = await once(child, "close");

@@ -11,16 +11,23 @@ let repository: Repository;
 let clock: ManualClock;
 let here: Surroundings;
 
-const run = (line: string, more: Surroundings = {}): Promise<Outcome> => zaeLimiter(line, { ...here, ...more });
+const run = (line: string, more: Surroundings = {}): Promise<Outcome> =>
+  zaeLimiter(line, { ...here, ...more });
 
-/** Every verb works on any repository: on one that is shared by all calls, and on a file that each call opens and closes. */
+/**
+ * Every verb works on any repository: on one that is shared by all calls, and on a file that each
+ * call opens and closes.
+ */
 describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
   beforeEach(async () => {
     folder = mkdtempSync(join(tmpdir(), "zae-limiter-cli-"));
     clock = new ManualClock(Date.parse("2026-11-15T06:30:00Z"));
     const url = backend === "memory" ? "memory:" : `sqlite:${folder}/limits.db`;
     repository = await openRepository(url, { clock, configCacheTtlMs: 0 });
-    here = backend === "memory" ? { repository } : { open: (_url, options) => openRepository(url, { ...options, clock }) };
+    here =
+      backend === "memory"
+        ? { repository }
+        : { open: (_url, options) => openRepository(url, { ...options, clock }) };
   });
 
   afterEach(async () => {
@@ -30,8 +37,15 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
 
   describe("entity", () => {
     it("creates, shows, lists and deletes", async () => {
-      expect(await run("entity create project-1")).toEqual({ code: 0, stdout: "Created entity project-1.\n", stderr: "" });
-      const created = await answerOf("entity create key-1 --parent project-1 --cascade --display-name Key --metadata team=search", here);
+      expect(await run("entity create project-1")).toEqual({
+        code: 0,
+        stdout: "Created entity project-1.\n",
+        stderr: "",
+      });
+      const created = await answerOf(
+        "entity create key-1 --parent project-1 --cascade --display-name Key --metadata team=search",
+        here,
+      );
       expect(created).toEqual({
         id: "key-1",
         name: "Key",
@@ -44,7 +58,9 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
         "Entity    key-1\nName      Key\nParent    project-1\nCascade   yes\nMetadata  team=search\nCreated   2026-11-15 06:30:00Z\n",
       );
       expect(await answerOf("entity children project-1", here)).toEqual([created]);
-      expect(await answerOf("entity list", here)).toMatchObject({ items: [{ id: "key-1" }, { id: "project-1" }] });
+      expect(await answerOf("entity list", here)).toMatchObject({
+        items: [{ id: "key-1" }, { id: "project-1" }],
+      });
       expect((await run("entity delete key-1 --yes")).stdout).toBe("Deleted entity key-1.\n");
       expect(await repository.getEntity("key-1")).toBeUndefined();
     });
@@ -66,14 +82,23 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
     });
 
     it("shows as many as asked for, over several pages, and goes on from the cursor", async () => {
-      for (let index = 0; index < 1005; index += 1) await repository.createEntity(`key-${String(index).padStart(4, "0")}`);
-      const first = (await answerOf("entity list --limit 1002", here)) as { items: { id: string }[]; cursor: string };
+      for (let index = 0; index < 1005; index += 1)
+        await repository.createEntity(`key-${String(index).padStart(4, "0")}`);
+      const first = (await answerOf("entity list --limit 1002", here)) as {
+        items: { id: string }[];
+        cursor: string;
+      };
       expect(first.items).toHaveLength(1002);
       expect(first.items.at(-1)?.id).toBe("key-1001");
-      const rest = (await answerOf(`entity list --cursor ${first.cursor}`, here)) as { items: { id: string }[]; cursor?: string };
+      const rest = (await answerOf(`entity list --cursor ${first.cursor}`, here)) as {
+        items: { id: string }[];
+        cursor?: string;
+      };
       expect(rest.items.map(({ id }) => id)).toEqual(["key-1002", "key-1003", "key-1004"]);
       expect(rest.cursor).toBeUndefined();
-      expect((await run("entity list -l 1")).stdout).toContain("1 shown, and there are more: add --cursor ");
+      expect((await run("entity list -l 1")).stdout).toContain(
+        "1 shown, and there are more: add --cursor ",
+      );
     });
 
     it("sets, gets and deletes limits for one resource and for all", async () => {
@@ -86,8 +111,12 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
         { name: "rpm", capacity: 5, refillAmount: 5, refillPeriodSeconds: 60 },
       ]);
       expect(await answerOf("entity list-resources", here)).toContain("gpt-4");
-      expect(await answerOf("entity list --with-custom-limits gpt-4", here)).toEqual({ items: ["key-1"] });
-      expect((await run("entity list --with-custom-limits gpt-5")).stdout).toBe("No entity has limits of its own for gpt-5.\n");
+      expect(await answerOf("entity list --with-custom-limits gpt-4", here)).toEqual({
+        items: ["key-1"],
+      });
+      expect((await run("entity list --with-custom-limits gpt-5")).stdout).toBe(
+        "No entity has limits of its own for gpt-5.\n",
+      );
       await run("entity delete-limits key-1 -r gpt-4 -y");
       expect(await repository.getLimits("key-1", { resource: "gpt-4" })).toEqual([]);
       expect(await repository.getLimits("key-1")).toHaveLength(2);
@@ -98,7 +127,9 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
     it("sets, gets, lists and deletes a resource's defaults", async () => {
       await run("resource set-defaults gpt-4 -l rpm:60");
       expect(await answerOf("resource list", here)).toEqual(["gpt-4"]);
-      expect(await answerOf("resource get-defaults gpt-4", here)).toMatchObject([{ name: "rpm", capacity: 60 }]);
+      expect(await answerOf("resource get-defaults gpt-4", here)).toMatchObject([
+        { name: "rpm", capacity: 60 },
+      ]);
       await run("resource delete-defaults gpt-4 --yes");
       expect((await run("resource get-defaults gpt-4")).stdout).toBe("gpt-4 has no defaults.\n");
     });
@@ -133,11 +164,25 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
       const ids = (await answerOf("namespace register alpha beta", here)) as Record<string, string>;
       expect(Object.keys(ids)).toEqual(["alpha", "beta"]);
       await run("entity create key-1 --namespace alpha");
-      expect(await answerOf("namespace list", here)).toMatchObject([{ name: "alpha" }, { name: "beta" }, { name: "default" }]);
-      expect(await answerOf("namespace show alpha", here)).toMatchObject({ name: "alpha", namespaceId: ids["alpha"], status: "active" });
-      expect((await run("namespace delete alpha --yes")).stdout).toContain(`namespace recover ${ids["alpha"]}`);
-      expect(await answerOf("namespace orphans", here)).toMatchObject([{ name: "alpha", status: "deleted" }]);
-      expect((await run(`namespace recover ${ids["alpha"]}`)).stdout).toBe("Recovered namespace alpha.\n");
+      expect(await answerOf("namespace list", here)).toMatchObject([
+        { name: "alpha" },
+        { name: "beta" },
+        { name: "default" },
+      ]);
+      expect(await answerOf("namespace show alpha", here)).toMatchObject({
+        name: "alpha",
+        namespaceId: ids["alpha"],
+        status: "active",
+      });
+      expect((await run("namespace delete alpha --yes")).stdout).toContain(
+        `namespace recover ${ids["alpha"]}`,
+      );
+      expect(await answerOf("namespace orphans", here)).toMatchObject([
+        { name: "alpha", status: "deleted" },
+      ]);
+      expect((await run(`namespace recover ${ids["alpha"]}`)).stdout).toBe(
+        "Recovered namespace alpha.\n",
+      );
       expect((await run("entity show key-1 -N alpha")).code).toBe(0);
       expect((await run(`namespace purge ${ids["alpha"]} --yes`)).code).toBe(1);
       await run("namespace delete alpha --yes");
@@ -149,13 +194,21 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
 
     it("says how to register a namespace that does not exist, and registers none on the way", async () => {
       await repository.registerNamespace("tenant-alpha");
-      for (const verb of ["entity list", "entity create key-1", "system set-defaults -l rpm:1", "acquire key-1 gpt-4 rpm=1"]) {
+      for (const verb of [
+        "entity list",
+        "entity create key-1",
+        "system set-defaults -l rpm:1",
+        "acquire key-1 gpt-4 rpm=1",
+      ]) {
         const { code, stderr } = await run(`${verb} --namespace tenant-alhpa`);
         expect(code).toBe(1);
         expect(stderr).toContain("Did you mean tenant-alpha?");
         expect(stderr).toContain("zae-limiter namespace register tenant-alhpa");
       }
-      expect((await repository.listNamespaces()).map(({ name }) => name)).toEqual(["default", "tenant-alpha"]);
+      expect((await repository.listNamespaces()).map(({ name }) => name)).toEqual([
+        "default",
+        "tenant-alpha",
+      ]);
       expect((await run("namespace show tenant-x")).code).toBe(1);
       expect((await run("namespace delete tenant-x --yes")).code).toBe(1);
     });
@@ -171,18 +224,34 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
   });
 
   describe("acquire, available, bucket and capacity", () => {
-    beforeEach(() => repository.setSystemDefaults([{ name: "rpm", capacity: 2, refillAmount: 2, refillPeriodSeconds: 60 }]));
+    beforeEach(() =>
+      repository.setSystemDefaults([
+        { name: "rpm", capacity: 2, refillAmount: 2, refillPeriodSeconds: 60 },
+      ]),
+    );
 
     it("takes once, keeps it, and exits 3 with the waiting time when refused", async () => {
-      expect(await run("acquire key-1 gpt-4 rpm=2")).toEqual({ code: 0, stdout: "Granted: rpm 2\n", stderr: "" });
+      expect(await run("acquire key-1 gpt-4 rpm=2")).toEqual({
+        code: 0,
+        stdout: "Granted: rpm 2\n",
+        stderr: "",
+      });
       const refused = await run("acquire key-1 gpt-4 rpm=1");
       expect(refused.code).toBe(3);
-      expect(refused.stdout).toContain("Refused: Limit rpm of key-1 on gpt-4 has 0 of 2, and 1 were requested.");
+      expect(refused.stdout).toContain(
+        "Refused: Limit rpm of key-1 on gpt-4 has 0 of 2, and 1 were requested.",
+      );
       expect(refused.stdout).toContain("Wait: 30 s\n");
       const { code, stdout } = await run("acquire key-1 gpt-4 rpm=1 --json");
       expect(code).toBe(3);
-      expect(JSON.parse(stdout)).toMatchObject({ error: "rate_limit_exceeded", retry_after_seconds: 30, limits: [{ limit_name: "rpm" }] });
-      expect(JSON.parse((await run("acquire key-2 gpt-4 rpm=3 --json")).stdout)).toMatchObject({ retry_after_seconds: null });
+      expect(JSON.parse(stdout)).toMatchObject({
+        error: "rate_limit_exceeded",
+        retry_after_seconds: 30,
+        limits: [{ limit_name: "rpm" }],
+      });
+      expect(JSON.parse((await run("acquire key-2 gpt-4 rpm=3 --json")).stdout)).toMatchObject({
+        retry_after_seconds: null,
+      });
     });
 
     it("waits for a call to fit when told to", async () => {
@@ -195,11 +264,17 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
     });
 
     it("shows what is left without taking", async () => {
-      expect(await answerOf("available key-1 gpt-4", here)).toMatchObject({ allowed: true, available: { rpm: 2 }, retryAfterSeconds: 0 });
+      expect(await answerOf("available key-1 gpt-4", here)).toMatchObject({
+        allowed: true,
+        available: { rpm: 2 },
+        retryAfterSeconds: 0,
+      });
       const { stdout } = await run("available key-1 gpt-4 rpm=3");
       expect(stdout).toContain("The call can never fit.");
       await run("acquire key-2 gpt-4 rpm=2");
-      expect((await run("available key-2 gpt-4 rpm=1")).stdout).toContain("The call does not fit; it would in 30 s.");
+      expect((await run("available key-2 gpt-4 rpm=1")).stdout).toContain(
+        "The call does not fit; it would in 30 s.",
+      );
       expect(await repository.getBuckets("key-1")).toEqual([]);
     });
 
@@ -208,9 +283,17 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
       expect(await answerOf("bucket show key-1", here)).toMatchObject([
         { resource: "gpt-4", limitName: "rpm", available: 1, tokensMilli: 1000 },
       ]);
-      expect((await run("bucket show key-1 -r gpt-4")).stdout).toContain("gpt-4     rpm    1/1            1         2  2 every 60 s");
-      expect(await answerOf("capacity gpt-4 rpm", here)).toMatchObject({ totalCapacity: 2, totalAvailable: 1, utilizationPct: 50 });
-      expect((await run("capacity gpt-4 rpm")).stdout).toContain("total          2          1      50\n");
+      expect((await run("bucket show key-1 -r gpt-4")).stdout).toContain(
+        "gpt-4     rpm    1/1            1         2  2 every 60 s",
+      );
+      expect(await answerOf("capacity gpt-4 rpm", here)).toMatchObject({
+        totalCapacity: 2,
+        totalAvailable: 1,
+        utilizationPct: 50,
+      });
+      expect((await run("capacity gpt-4 rpm")).stdout).toContain(
+        "total          2          1      50\n",
+      );
     });
 
     it("fails when no limits are set for the entity", async () => {
@@ -221,7 +304,9 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
 
   describe("usage and audit", () => {
     beforeEach(async () => {
-      await repository.setSystemDefaults([{ name: "tpm", capacity: 1000, refillAmount: 1000, refillPeriodSeconds: 60 }]);
+      await repository.setSystemDefaults([
+        { name: "tpm", capacity: 1000, refillAmount: 1000, refillPeriodSeconds: 60 },
+      ]);
       await run("acquire key-1 gpt-4 tpm=400");
       await clock.advance(2 * 3_600_000);
       await run("acquire key-1 gpt-4 tpm=200");
@@ -239,7 +324,12 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
             requests: 1,
             complete: true,
           },
-          { entityId: "key-1", windowStart: "2026-11-15T08:00:00.000Z", counters: { tpm: 200 }, complete: false },
+          {
+            entityId: "key-1",
+            windowStart: "2026-11-15T08:00:00.000Z",
+            counters: { tpm: 200 },
+            complete: false,
+          },
         ],
       });
       expect((await run("usage list -r gpt-4 --start 2026-11-15T07:00")).stdout).toBe(
@@ -250,7 +340,9 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
 
     it("draws a chart, window by window, and marks a gap", async () => {
       const { stdout } = await run("usage list -r gpt-4 --plot");
-      expect(stdout).toContain(`tpm\n2026-11-15 06:00:00Z  400  ${"█".repeat(53)}\n⋮\n2026-11-15 08:00:00Z  300  ${"█".repeat(39)}▊\n`);
+      expect(stdout).toContain(
+        `tpm\n2026-11-15 06:00:00Z  400  ${"█".repeat(53)}\n⋮\n2026-11-15 08:00:00Z  300  ${"█".repeat(39)}▊\n`,
+      );
     });
 
     it("adds windows up", async () => {
@@ -260,7 +352,9 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
         average: { tpm: 300 },
         requests: 2,
       });
-      expect((await run("usage summary -r gpt-4 -w daily")).stdout).toContain("Limit  Total  Average\ntpm      700      350\n");
+      expect((await run("usage summary -r gpt-4 -w daily")).stdout).toContain(
+        "Limit  Total  Average\ntpm      700      350\n",
+      );
       expect((await run("usage summary -r gpt-4 --plot")).stdout).toContain("tpm       700  ");
     });
 
@@ -271,7 +365,9 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
         items: [{ action: "limits_set" }, { action: "entity_created" }],
       });
       expect((await run("audit list --system")).stdout).toContain("limits_set");
-      expect((await run("audit list --resource gpt-4")).stdout).toBe("No changes of $RESOURCE:gpt-4 are recorded.\n");
+      expect((await run("audit list --resource gpt-4")).stdout).toBe(
+        "No changes of $RESOURCE:gpt-4 are recorded.\n",
+      );
       expect((await run("audit list")).code).toBe(2);
     });
   });

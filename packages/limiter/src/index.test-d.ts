@@ -37,13 +37,18 @@ expectTypeOf(limiter.available("e", "r")).toEqualTypeOf<Promise<Record<string, n
 expectTypeOf(limiter.timeUntilAvailable("e", "r", { rpm: 1 })).toEqualTypeOf<Promise<number>>();
 
 // A verdict must be looked at before it is used.
-if (verdict.granted) expectTypeOf(verdict).toEqualTypeOf<{ readonly granted: true; readonly lease: Lease }>();
+if (verdict.granted)
+  expectTypeOf(verdict).toEqualTypeOf<{ readonly granted: true; readonly lease: Lease }>();
 else expectTypeOf(verdict.refusal).toEqualTypeOf<RateLimitExceeded>();
 // @ts-expect-error: an unchecked verdict has no lease
 void verdict.lease;
 
 // Requests are plain, read-only data; what is optional may be left out, but not be undefined.
-expectTypeOf<{ entityId: string; resource: string; consume: { rpm: number } }>().toExtend<AcquireRequest>();
+expectTypeOf<{
+  entityId: string;
+  resource: string;
+  consume: { rpm: number };
+}>().toExtend<AcquireRequest>();
 // @ts-expect-error: amounts are required
 void ({ entityId: "e", resource: "r" } satisfies AcquireRequest);
 // @ts-expect-error: amounts are numbers
@@ -61,7 +66,9 @@ expectTypeOf(lease.commit).returns.toEqualTypeOf<Promise<void>>();
 // @ts-expect-error: leases are made by the limiter
 void new (lease.constructor as typeof Lease)();
 
-expectTypeOf(new MemoryRepository({ clock: new ManualClock(), random: seededRandom(1) })).toExtend<Repository>();
+expectTypeOf(
+  new MemoryRepository({ clock: new ManualClock(), random: seededRandom(1) }),
+).toExtend<Repository>();
 expectTypeOf(repository.getEntity).returns.resolves.toEqualTypeOf<Entity | undefined>();
 expectTypeOf(repository.listEntities).returns.resolves.toEqualTypeOf<Page<Entity>>();
 expectTypeOf(repository.getUsageSummary).parameter(0).toEqualTypeOf<UsageQuery>();

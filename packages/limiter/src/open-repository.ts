@@ -3,7 +3,10 @@ import type { Repository, RepositoryOptions } from "./repository/repository.ts";
 
 type Open = (rest: string, options: RepositoryOptions) => Promise<Repository>;
 
-/** What each scheme opens. Backends are loaded when they are asked for, so that one does not cost the others' clients. */
+/**
+ * What each scheme opens. Backends are loaded when they are asked for, so that one does not cost
+ * the others' clients.
+ */
 const SCHEMES: ReadonlyMap<string, Open> = new Map<string, Open>([
   ["memory", openMemory],
   ["sqlite", openSqlite],
@@ -16,25 +19,40 @@ const SCHEMES: ReadonlyMap<string, Open> = new Map<string, Open>([
  * @example
  * const repository = await openRepository("sqlite:./limits.db");
  */
-export async function openRepository(url: string, options: RepositoryOptions = {}): Promise<Repository> {
+export async function openRepository(
+  url: string,
+  options: RepositoryOptions = {},
+): Promise<Repository> {
   const scheme = typeof url === "string" ? /^([a-z]+):/.exec(url)?.[1] : undefined;
   const open = scheme === undefined ? undefined : SCHEMES.get(scheme);
   if (open === undefined)
-    throw new ValidationError("url", url, `must begin with one of ${[...SCHEMES.keys()].map((known) => `${known}:`).join(", ")}`);
+    throw new ValidationError(
+      "url",
+      url,
+      `must begin with one of ${[...SCHEMES.keys()].map((known) => `${known}:`).join(", ")}`,
+    );
   return open(url.slice(scheme!.length + 1), options);
 }
 
 async function openMemory(rest: string, options: RepositoryOptions): Promise<Repository> {
-  if (rest !== "" && rest !== "//") throw new ValidationError("url", `memory:${rest}`, "memory: takes nothing after the colon");
+  if (rest !== "" && rest !== "//")
+    throw new ValidationError("url", `memory:${rest}`, "memory: takes nothing after the colon");
   const { MemoryRepository } = await import("./repository/memory/memory-repository.ts");
   return new MemoryRepository(options);
 }
 
-/** The path is the rest as it stands, relative or absolute; `sqlite:///var/limits.db` is the absolute one as a URL writes it. */
+/**
+ * The path is the rest as it stands, relative or absolute; `sqlite:///var/limits.db` is the
+ * absolute one as a URL writes it.
+ */
 async function openSqlite(rest: string, options: RepositoryOptions): Promise<Repository> {
   const path = rest.startsWith("///") ? rest.slice(2) : rest;
   if (path === "" || path.startsWith("//"))
-    throw new ValidationError("url", `sqlite:${rest}`, "name the file after the colon, such as sqlite:./limits.db");
+    throw new ValidationError(
+      "url",
+      `sqlite:${rest}`,
+      "name the file after the colon, such as sqlite:./limits.db",
+    );
   const { SqliteRepository } = await import("./repository/sqlite/sqlite-repository.ts");
   return SqliteRepository.open(path, options);
 }
@@ -42,5 +60,8 @@ async function openSqlite(rest: string, options: RepositoryOptions): Promise<Rep
 async function openDynamo(rest: string, options: RepositoryOptions): Promise<Repository> {
   const { DynamoRepository } = await import("./repository/dynamodb/dynamo-repository.ts");
   const { dynamoOptions } = await import("./repository/dynamodb/url.ts");
-  return DynamoRepository.open(options.namespace, { ...options, ...dynamoOptions(`dynamodb:${rest}`) });
+  return DynamoRepository.open(options.namespace, {
+    ...options,
+    ...dynamoOptions(`dynamodb:${rest}`),
+  });
 }

@@ -7,7 +7,10 @@ const SAFE = BigInt(Number.MAX_SAFE_INTEGER);
 /** Numbers of every magnitude: a uniform choice up to 9·10^12 would never try a small one. */
 export function magnitude(most: number): fc.Arbitrary<number> {
   const steps = [1, 10, 1000, 1_000_000, 1_000_000_000, most].filter((step) => step <= most);
-  return fc.oneof(...steps.map((step) => fc.integer({ min: 1, max: step })), fc.integer({ min: Math.max(1, most - 10), max: most }));
+  return fc.oneof(
+    ...steps.map((step) => fc.integer({ min: 1, max: step })),
+    fc.integer({ min: Math.max(1, most - 10), max: most }),
+  );
 }
 
 /** Every limit that the library accepts, the largest too. */
@@ -42,7 +45,10 @@ function isExact({ refillAmount, refillPeriodSeconds }: Limit): boolean {
 }
 
 function longestPeriod(refillAmount: number): number {
-  return Math.min(MAX_AMOUNT, Math.max(1, Math.floor(Number.MAX_SAFE_INTEGER / (refillAmount + 1))));
+  return Math.min(
+    MAX_AMOUNT,
+    Math.max(1, Math.floor(Number.MAX_SAFE_INTEGER / (refillAmount + 1))),
+  );
 }
 
 function gcd(left: bigint, right: bigint): bigint {

@@ -1,12 +1,15 @@
 /**
- * One limit of a bucket in BigInt and in the rate's own terms, not in lowest ones. It shares no code with `core/bucket.ts`, so that the
- * two can only agree where both are right.
+ * One limit of a bucket in BigInt and in the rate's own terms, not in lowest ones. It shares no
+ * code with `core/bucket.ts`, so that the two can only agree where both are right.
  */
 export interface OracleLimit {
   readonly capacity: number;
   readonly refillAmount: number;
   readonly refillPeriodSeconds: number;
-  /** Of a shard, whose shares are no whole tokens: what it has instead of `capacity` and `refillAmount`. */
+  /**
+   * Of a shard, whose shares are no whole tokens: what it has instead of `capacity` and
+   * `refillAmount`.
+   */
   readonly share?: { readonly capacityMilli: bigint; readonly refillAmountMilli: bigint };
 }
 
@@ -39,7 +42,12 @@ export function oracleRefill(limit: OracleLimit, state: OracleState, nowMs: numb
   };
 }
 
-export function oracleApply(limit: OracleLimit, state: OracleState, costMilli: number, nowMs: number): OracleState {
+export function oracleApply(
+  limit: OracleLimit,
+  state: OracleState,
+  costMilli: number,
+  nowMs: number,
+): OracleState {
   const refilled = oracleRefill(limit, state, nowMs);
   const after = refilled.tokens - BigInt(costMilli);
   const isFull = after >= capacityOf(limit);
@@ -51,13 +59,23 @@ export function oracleApply(limit: OracleLimit, state: OracleState, costMilli: n
   };
 }
 
-/** The fewest milliseconds after `nowMs` at which `needed` is there, found by searching, not by inverting a formula. */
-export function oracleWait(limit: OracleLimit, state: OracleState, neededMilli: number, nowMs: number): bigint | undefined {
+/**
+ * The fewest milliseconds after `nowMs` at which `needed` is there, found by searching, not by
+ * inverting a formula.
+ */
+export function oracleWait(
+  limit: OracleLimit,
+  state: OracleState,
+  neededMilli: number,
+  nowMs: number,
+): bigint | undefined {
   if (BigInt(neededMilli) > capacityOf(limit)) return undefined;
   const fitsAfter = (waitMs: bigint): boolean => {
     const elapsedMs = BigInt(nowMs) + waitMs - state.stampMs;
     const earned = elapsedMs <= 0n ? 0n : elapsedMs * refillOf(limit) + state.fraction;
-    return state.tokens + earned / (BigInt(limit.refillPeriodSeconds) * 1000n) >= BigInt(neededMilli);
+    return (
+      state.tokens + earned / (BigInt(limit.refillPeriodSeconds) * 1000n) >= BigInt(neededMilli)
+    );
   };
   if (fitsAfter(0n)) return 0n;
   let [tooShort, enough] = [0n, 1n];

@@ -20,7 +20,10 @@ export function closeLater<T extends { close(): unknown }>(opened: T): T {
   return opened;
 }
 
-/** A second connection to a file, such as another process has: with the driver that the repository would choose. */
+/**
+ * A second connection to a file, such as another process has: with the driver that the repository
+ * would choose.
+ */
 export async function otherConnection(path: string): Promise<SqliteDatabase> {
   const { openDatabase } = await import("../src/repository/sqlite/driver.ts");
   const database = closeLater(openDatabase(path));

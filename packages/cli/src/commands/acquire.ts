@@ -11,34 +11,50 @@ import { addVerb } from "../verb.ts";
 export function addAcquireCommand(program: Command, runner: Runner): void {
   addVerb(program, {
     usage: "acquire <entity> <resource>",
-    summary: "Takes once and keeps it: exit 0 when granted; exit 3, and the time to wait, when refused.",
-    examples: ["acquire key-1 gpt-4 rpm=1 tpm=500", "acquire nightly-job api rpm=1 --wait 30 && ./job.sh"],
+    summary:
+      "Takes once and keeps it: exit 0 when granted; exit 3, and the time to wait, when refused.",
+    examples: [
+      "acquire key-1 gpt-4 rpm=1 tpm=500",
+      "acquire nightly-job api rpm=1 --wait 30 && ./job.sh",
+    ],
   })
     .argument("<amounts...>", "what to take, such as rpm=1 tpm=500", amountArgument)
     .option("--wait <seconds>", "wait at most so long for it to fit", secondsArgument)
-    .addOption(new Option("--on-unavailable <action>", "what to answer while the store cannot").choices(["allow", "block"]))
-    .action(async (entityId: string, resource: string, consume: Amounts, { wait, onUnavailable }: AcquireOptions, command: Command) =>
-      runner.inNamespace(command, "existing", async ({ repository, screen }) => {
-        const result = await new RateLimiter({ repository }).tryAcquire({
-          entityId,
-          resource,
-          consume,
-          ...(wait !== undefined && { waitUpToMs: wait }),
-          ...(onUnavailable !== undefined && { onUnavailable }),
-        });
-        if (!result.granted) {
-          screen.show(result.refusal, () => refusalText(result.refusal, screen.colours));
-          return EXIT.refused;
-        }
-        const { consumed, degraded } = result.lease;
-        await result.lease.commit();
-        const how = degraded ? " without the store: nothing was charged" : "";
-        screen.show(
-          { granted: true, entityId, resource, consumed, degraded },
-          () => `${screen.colours.green("Granted")}${how}: ${amountsText(consumed)}\n`,
-        );
-        return EXIT.done;
-      }),
+    .addOption(
+      new Option("--on-unavailable <action>", "what to answer while the store cannot").choices([
+        "allow",
+        "block",
+      ]),
+    )
+    .action(
+      async (
+        entityId: string,
+        resource: string,
+        consume: Amounts,
+        { wait, onUnavailable }: AcquireOptions,
+        command: Command,
+      ) =>
+        runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+          const result = await new RateLimiter({ repository }).tryAcquire({
+            entityId,
+            resource,
+            consume,
+            ...(wait !== undefined && { waitUpToMs: wait }),
+            ...(onUnavailable !== undefined && { onUnavailable }),
+          });
+          if (!result.granted) {
+            screen.show(result.refusal, () => refusalText(result.refusal, screen.colours));
+            return EXIT.refused;
+          }
+          const { consumed, degraded } = result.lease;
+          await result.lease.commit();
+          const how = degraded ? " without the store: nothing was charged" : "";
+          screen.show(
+            { granted: true, entityId, resource, consumed, degraded },
+            () => `${screen.colours.green("Granted")}${how}: ${amountsText(consumed)}\n`,
+          );
+          return EXIT.done;
+        }),
     );
 }
 

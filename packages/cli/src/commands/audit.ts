@@ -13,8 +13,13 @@ export function addAuditCommands(program: Command, runner: Runner): void {
 
   addVerb(audit, {
     usage: "list",
-    summary: "Lists the changes to an entity, to a resource's defaults, or to the system level and the namespaces; newest first.",
-    examples: ["audit list --entity-id key-1 --limit 20", "audit list --resource gpt-4", "audit list --system"],
+    summary:
+      "Lists the changes to an entity, to a resource's defaults, or to the system level and the namespaces; newest first.",
+    examples: [
+      "audit list --entity-id key-1 --limit 20",
+      "audit list --resource gpt-4",
+      "audit list --system",
+    ],
   })
     .option("-e, --entity-id <entity>", "changes to this entity")
     .option("-r, --resource <resource>", "changes to the defaults of this resource")
@@ -26,8 +31,12 @@ export function addAuditCommands(program: Command, runner: Runner): void {
         const subject = subjectOf(options);
         const page = await follow(options, (paging) => repository.getAuditEvents(subject, paging));
         const rows = page.items.map(eventCells);
-        const table = (): string => tableText(["Time", "Action", "Resource", "By", "Details"], rows, screen.colours) + moreText(page);
-        screen.show(page, () => (page.items.length === 0 ? `No changes of ${subject} are recorded.\n` : table()));
+        const table = (): string =>
+          tableText(["Time", "Action", "Resource", "By", "Details"], rows, screen.colours) +
+          moreText(page);
+        screen.show(page, () =>
+          page.items.length === 0 ? `No changes of ${subject} are recorded.\n` : table(),
+        );
       }),
     );
 }
@@ -40,13 +49,24 @@ interface SubjectOptions {
 
 /** Under which name the changes are filed. */
 function subjectOf({ entityId, resource, system }: SubjectOptions): string {
-  const subjects = [entityId, resource === undefined ? undefined : `$RESOURCE:${resource}`, system ? "$SYSTEM" : undefined];
+  const subjects = [
+    entityId,
+    resource === undefined ? undefined : `$RESOURCE:${resource}`,
+    system ? "$SYSTEM" : undefined,
+  ];
   const named = subjects.filter((subject) => subject !== undefined);
-  if (named.length !== 1) throw new UsageError("Name exactly one of --entity-id, --resource and --system.");
+  if (named.length !== 1)
+    throw new UsageError("Name exactly one of --entity-id, --resource and --system.");
   return named[0]!;
 }
 
-function eventCells({ timestamp, action, resource, principal, details }: AuditEvent): readonly (string | undefined)[] {
+function eventCells({
+  timestamp,
+  action,
+  resource,
+  principal,
+  details,
+}: AuditEvent): readonly (string | undefined)[] {
   return [timeText(timestamp), action, resource, principal, detailsText(details)];
 }
 
@@ -54,7 +74,10 @@ function eventCells({ timestamp, action, resource, principal, details }: AuditEv
 function detailsText(details: AuditEvent["details"]): string {
   return Object.entries(details)
     .filter(([, value]) => JSON.stringify(value) !== "{}")
-    .map(([name, value]) => `${name}=${name === "limits" && Array.isArray(value) ? value.map(limitText).join(" ") : plainText(value)}`)
+    .map(
+      ([name, value]) =>
+        `${name}=${name === "limits" && Array.isArray(value) ? value.map(limitText).join(" ") : plainText(value)}`,
+    )
     .join(", ");
 }
 

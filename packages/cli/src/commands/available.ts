@@ -16,15 +16,29 @@ export function addAvailableCommand(program: Command, runner: Runner): void {
     examples: ["available key-1 gpt-4", "available key-1 gpt-4 rpm=1 tpm=500"],
   })
     .argument("[amounts...]", "what a call would take, such as rpm=1 tpm=500", amountArgument, {})
-    .action(async (entityId: string, resource: string, consume: Amounts, _options: object, command: Command) =>
-      runner.inNamespace(command, "existing", async ({ repository, screen }) => {
-        const availability = await new RateLimiter({ repository }).check({ entityId, resource, consume });
-        screen.show(availability, () => availabilityText(availability, screen.colours));
-      }),
+    .action(
+      async (
+        entityId: string,
+        resource: string,
+        consume: Amounts,
+        _options: object,
+        command: Command,
+      ) =>
+        runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+          const availability = await new RateLimiter({ repository }).check({
+            entityId,
+            resource,
+            consume,
+          });
+          screen.show(availability, () => availabilityText(availability, screen.colours));
+        }),
     );
 }
 
-function availabilityText({ allowed, retryAfterSeconds, statuses }: Availability, colours: Colours): string {
+function availabilityText(
+  { allowed, retryAfterSeconds, statuses }: Availability,
+  colours: Colours,
+): string {
   const rows = statuses.map((status) => [
     status.entityId,
     status.limitName,

@@ -12,30 +12,45 @@ export function addBucketCommands(program: Command, runner: Runner): void {
 
   addVerb(bucket, {
     usage: "show <entity>",
-    summary: "Shows the stored buckets of an entity: every resource, limit and shard, with the balance now.",
+    summary:
+      "Shows the stored buckets of an entity: every resource, limit and shard, with the balance now.",
     examples: ["bucket show key-1", "bucket show key-1 --resource gpt-4"],
   })
     .option("-r, --resource <resource>", "only this resource")
-    .action(async (entityId: string, { resource }: { readonly resource?: string }, command: Command) =>
-      runner.inNamespace(command, "existing", async ({ repository, screen }) => {
-        const buckets = await repository.getBuckets(entityId, resource === undefined ? {} : { resource });
-        const none = `${entityId} has no buckets yet: a bucket begins with the first call.\n`;
-        screen.show(buckets, () => (buckets.length === 0 ? none : tableText(HEADERS, buckets.map(cells), screen.colours)));
-      }),
+    .action(
+      async (entityId: string, { resource }: { readonly resource?: string }, command: Command) =>
+        runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+          const buckets = await repository.getBuckets(
+            entityId,
+            resource === undefined ? {} : { resource },
+          );
+          const none = `${entityId} has no buckets yet: a bucket begins with the first call.\n`;
+          screen.show(buckets, () =>
+            buckets.length === 0 ? none : tableText(HEADERS, buckets.map(cells), screen.colours),
+          );
+        }),
     );
 
   addVerb(bucket, {
     usage: "split <entity>",
-    summary: "Splits a bucket into shards ahead of a load that one item of a table cannot take. Its tokens are divided; shards stay.",
+    summary:
+      "Splits a bucket into shards ahead of a load that one item of a table cannot take. Its tokens are divided; shards stay.",
     examples: ["bucket split key-1 --resource gpt-4 --shards 8"],
   })
     .requiredOption("-r, --resource <resource>", "the resource of the bucket")
-    .requiredOption("--shards <number>", "how many shards it shall have: a power of two, such as 8", shardsArgument)
+    .requiredOption(
+      "--shards <number>",
+      "how many shards it shall have: a power of two, such as 8",
+      shardsArgument,
+    )
     .action(async (entityId: string, { resource, shards }: SplitOptions, command: Command) =>
       runner.inNamespace(command, "existing", async ({ repository, screen }) => {
-        if (repository.splitBucket === undefined) throw new ValidationError("shards", shards, NO_SHARDS);
+        if (repository.splitBucket === undefined)
+          throw new ValidationError("shards", shards, NO_SHARDS);
         const count = await repository.splitBucket(entityId, resource, { shards });
-        screen.show({ entityId, resource, shards: count }, () => splitText({ entityId, resource, count }));
+        screen.show({ entityId, resource, shards: count }, () =>
+          splitText({ entityId, resource, count }),
+        );
       }),
     );
 }
@@ -45,9 +60,13 @@ interface SplitOptions {
   readonly shards: number;
 }
 
-const NO_SHARDS = "this repository has none. Only buckets in a DynamoDB table are split; embedded backends need none";
+const NO_SHARDS =
+  "this repository has none. Only buckets in a DynamoDB table are split; embedded backends need none";
 
-/** A bucket that has more shards already keeps them, so what it has may be more than what was asked for. */
+/**
+ * A bucket that has more shards already keeps them, so what it has may be more than what was asked
+ * for.
+ */
 function splitText({
   entityId,
   resource,
@@ -61,10 +80,28 @@ function splitText({
   return `The bucket of ${entityId} for ${resource} has ${shards}. To see them: zae-limiter bucket show ${entityId} --resource ${resource}\n`;
 }
 
-const HEADERS = ["Resource", "Limit", "Shard", "Available", "Capacity", "Refill", "Consumed", "Last refill"] as const;
+const HEADERS = [
+  "Resource",
+  "Limit",
+  "Shard",
+  "Available",
+  "Capacity",
+  "Refill",
+  "Consumed",
+  "Last refill",
+] as const;
 
 function cells(state: BucketState): readonly (string | number)[] {
-  const { resource, limitName, shard, shardCount, available, capacityMilli, refillAmountMilli, refillPeriodMs } = state;
+  const {
+    resource,
+    limitName,
+    shard,
+    shardCount,
+    available,
+    capacityMilli,
+    refillAmountMilli,
+    refillPeriodMs,
+  } = state;
   return [
     resource,
     limitName,

@@ -13,17 +13,35 @@ export function addCapacityCommand(program: Command, runner: Runner): void {
     examples: ["capacity gpt-4 tpm", "capacity gpt-4 tpm --parents-only"],
   })
     .option("--parents-only", "count only entities without a parent")
-    .action(async (resource: string, limitName: string, { parentsOnly = false }: { readonly parentsOnly?: boolean }, command: Command) =>
-      runner.inNamespace(command, "existing", async ({ repository, screen }) => {
-        const capacity = await repository.getResourceCapacity(resource, limitName, { parentsOnly });
-        const none = `No entity has a bucket with the limit ${limitName} on ${resource} yet.\n`;
-        screen.show(capacity, () => (capacity.entities.length === 0 ? none : capacityText(capacity, screen.colours)));
-      }),
+    .action(
+      async (
+        resource: string,
+        limitName: string,
+        { parentsOnly = false }: { readonly parentsOnly?: boolean },
+        command: Command,
+      ) =>
+        runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+          const capacity = await repository.getResourceCapacity(resource, limitName, {
+            parentsOnly,
+          });
+          const none = `No entity has a bucket with the limit ${limitName} on ${resource} yet.\n`;
+          screen.show(capacity, () =>
+            capacity.entities.length === 0 ? none : capacityText(capacity, screen.colours),
+          );
+        }),
     );
 }
 
-function capacityText({ totalCapacity, totalAvailable, utilizationPct, entities }: ResourceCapacity, colours: Colours): string {
-  const rows = entities.map((entity) => [entity.entityId, entity.capacity, entity.available, entity.utilizationPct]);
+function capacityText(
+  { totalCapacity, totalAvailable, utilizationPct, entities }: ResourceCapacity,
+  colours: Colours,
+): string {
+  const rows = entities.map((entity) => [
+    entity.entityId,
+    entity.capacity,
+    entity.available,
+    entity.utilizationPct,
+  ]);
   const total = ["total", totalCapacity, totalAvailable, utilizationPct];
   return tableText(["Entity", "Capacity", "Available", "Used %"], [...rows, total], colours);
 }

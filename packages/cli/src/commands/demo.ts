@@ -27,15 +27,29 @@ export function addDemoCommand(program: Command, runner: Runner): void {
     )
     .option("--file <path>", "the SQLite file; an existing one is replaced", DEFAULT_FILE)
     .addOption(yesOption())
-    .addOption(new Option("--fault <fault>", "break the limiter on purpose").choices(["double-refill"]).hideHelp())
+    .addOption(
+      new Option("--fault <fault>", "break the limiter on purpose")
+        .choices(["double-refill"])
+        .hideHelp(),
+    )
     .action(async ({ seconds, file, fault, yes = false }: DemoCommandOptions, command: Command) => {
-      // The demo's own file is replaced without asking; a file of another name might hold somebody's limits.
-      if (existsSync(file) && basename(file) !== basename(DEFAULT_FILE)) await runner.confirm(`Replace the file ${file}?`, { yes });
+      // The demo's own file is replaced without asking; a file of another name might hold
+      // somebody's limits.
+      if (existsSync(file) && basename(file) !== basename(DEFAULT_FILE))
+        await runner.confirm(`Replace the file ${file}?`, { yes });
       const screen = runner.screen(command);
       const { environment } = runner;
-      const options = { file, lengthMs: seconds, watched: !screen.json, ...(fault !== undefined && { fault }) };
+      const options = {
+        file,
+        lengthMs: seconds,
+        watched: !screen.json,
+        ...(fault !== undefined && { fault }),
+      };
       const result = await demo(options, environment, screen.colours);
-      screen.show(result, () => summaryText(result, screen.columns, screen.colours) + nextText(file));
+      screen.show(
+        result,
+        () => summaryText(result, screen.columns, screen.colours) + nextText(file),
+      );
       runner.exitWith(result.ok ? EXIT.done : EXIT.failed);
     });
 }
@@ -53,10 +67,17 @@ const VERDICT_CELLS = 7;
 
 function summaryText(result: DemoResult, columns: number, colours: Colours): string {
   const { granted, refused, failed, unavailable, unwritten, byProcess, checks } = result;
-  const trouble = unavailable + unwritten === 0 ? "" : ` The file was busy for ${unavailable} calls and ${unwritten} ends of calls.`;
+  const trouble =
+    unavailable + unwritten === 0
+      ? ""
+      : ` The file was busy for ${unavailable} calls and ${unwritten} ends of calls.`;
   const counts = `${numberText(granted)} calls granted (${byProcess.map(numberText).join(" and ")} by process), ${numberText(failed)} of them failed and gave everything back; ${numberText(refused)} refused.${trouble}`;
   const lines = checks.map(({ promise, ok, detail }) => {
-    const verdict = wrapped(`${ok ? colours.green("ok    ") : colours.red("FAILED")} ${promise}`, columns, VERDICT_CELLS);
+    const verdict = wrapped(
+      `${ok ? colours.green("ok    ") : colours.red("FAILED")} ${promise}`,
+      columns,
+      VERDICT_CELLS,
+    );
     return `${verdict}\n${wrapped(" ".repeat(VERDICT_CELLS) + detail, columns, VERDICT_CELLS)}\n`;
   });
   return `\n${wrapped(counts, columns)}\n\nRead back from the file by a fresh repository:\n${lines.join("")}`;
@@ -64,7 +85,9 @@ function summaryText(result: DemoResult, columns: number, colours: Colours): str
 
 /** What to try next on the same file. These lines are run by a test, as they stand. */
 function nextText(file: string): string {
-  const url = /^[\w./-]+$/.test(file) ? `sqlite:${file}` : `'sqlite:${file.replaceAll("'", String.raw`'\''`)}'`;
+  const url = /^[\w./-]+$/.test(file)
+    ? `sqlite:${file}`
+    : `'sqlite:${file.replaceAll("'", String.raw`'\''`)}'`;
   const verbs = [
     "usage summary --entity-id project-apollo",
     "usage list --entity-id project-apollo --plot",
@@ -74,6 +97,9 @@ function nextText(file: string): string {
     "acquire key-web model-small rpm=1 tpm=100 --wait 5",
     "audit list --entity-id project-apollo",
   ];
-  const lines = [`export ZAEL_REPOSITORY=${url}`, ...verbs.map((verb) => `npx zae-limiter ${verb}`)];
+  const lines = [
+    `export ZAEL_REPOSITORY=${url}`,
+    ...verbs.map((verb) => `npx zae-limiter ${verb}`),
+  ];
   return `\nTry next, on the same file:\n${lines.map((line) => `  ${line}\n`).join("")}`;
 }

@@ -10,7 +10,10 @@ export function addEntityLimitCommands(entity: Command, runner: Runner): void {
   addVerb(entity, {
     usage: "set-limits <entity>",
     summary: "Sets an entity's own limits, for one resource or for all that have none.",
-    examples: ["entity set-limits key-1 -l rpm:200 -l tpm:20000/min:30000", "entity set-limits key-1 --resource gpt-4 -l rpm:50"],
+    examples: [
+      "entity set-limits key-1 -l rpm:200 -l tpm:20000/min:30000",
+      "entity set-limits key-1 --resource gpt-4 -l rpm:50",
+    ],
   })
     .addOption(resourceOption())
     .addOption(limitsOption())
@@ -18,7 +21,11 @@ export function addEntityLimitCommands(entity: Command, runner: Runner): void {
       runner.inNamespace(command, "create", async ({ repository, screen }) => {
         await repository.setLimits(id, limit, { resource });
         const stored = await repository.getLimits(id, { resource });
-        screen.show(stored, () => `Set the limits of ${id} for ${scopeText(resource)}.\n${limitsText(stored, "", screen.colours)}`);
+        screen.show(
+          stored,
+          () =>
+            `Set the limits of ${id} for ${scopeText(resource)}.\n${limitsText(stored, "", screen.colours)}`,
+        );
       }),
     );
 
@@ -31,13 +38,20 @@ export function addEntityLimitCommands(entity: Command, runner: Runner): void {
     .action(async (id: string, { resource }: LimitOptions, command: Command) =>
       runner.inNamespace(command, "existing", async ({ repository, screen }) => {
         const limits = await repository.getLimits(id, { resource });
-        screen.show(limits, () => limitsText(limits, `${id} has no limits of its own for ${scopeText(resource)}.`, screen.colours));
+        screen.show(limits, () =>
+          limitsText(
+            limits,
+            `${id} has no limits of its own for ${scopeText(resource)}.`,
+            screen.colours,
+          ),
+        );
       }),
     );
 
   addVerb(entity, {
     usage: "delete-limits <entity>",
-    summary: "Deletes an entity's own limits; the defaults of the resource or the system hold again.",
+    summary:
+      "Deletes an entity's own limits; the defaults of the resource or the system hold again.",
     examples: ["entity delete-limits key-1 --resource gpt-4 --yes"],
   })
     .addOption(resourceOption())
@@ -46,7 +60,10 @@ export function addEntityLimitCommands(entity: Command, runner: Runner): void {
       runner.inNamespace(command, "existing", async ({ repository, screen }) => {
         await runner.confirm(`Delete the limits of ${id} for ${scopeText(resource)}?`, { yes });
         await repository.deleteLimits(id, { resource });
-        screen.show({ deleted: id, resource }, () => `Deleted the limits of ${id} for ${scopeText(resource)}.\n`);
+        screen.show(
+          { deleted: id, resource },
+          () => `Deleted the limits of ${id} for ${scopeText(resource)}.\n`,
+        );
       }),
     );
 
@@ -81,7 +98,9 @@ interface LimitOptions {
 const ALL_RESOURCES = "_default_";
 
 function resourceOption(): Option {
-  return new Option("-r, --resource <resource>", "the resource, or _default_ for all").default(ALL_RESOURCES);
+  return new Option("-r, --resource <resource>", "the resource, or _default_ for all").default(
+    ALL_RESOURCES,
+  );
 }
 
 function scopeText(resource: string): string {

@@ -16,7 +16,10 @@ export function addEntityCommands(program: Command, runner: Runner): Command {
   addVerb(entity, {
     usage: "create <entity>",
     summary: "Creates an entity.",
-    examples: ["entity create project-1 --display-name 'Project One'", "entity create key-1 --parent project-1 --cascade"],
+    examples: [
+      "entity create project-1 --display-name 'Project One'",
+      "entity create key-1 --parent project-1 --cascade",
+    ],
   })
     .option("--display-name <name>", "what people call it (default: the id)")
     .option("--parent <entity>", "the entity that it belongs to")
@@ -36,17 +39,21 @@ export function addEntityCommands(program: Command, runner: Runner): Command {
       }),
     );
 
-  addVerb(entity, { usage: "show <entity>", summary: "Shows one entity.", examples: ["entity show key-1"] }).action(
-    async (id: string, _options: object, command: Command) =>
-      runner.inNamespace(command, "existing", async ({ repository, screen }) => {
-        const found = await existing(repository, id);
-        screen.show(found, () => entityText(found, screen.colours));
-      }),
+  addVerb(entity, {
+    usage: "show <entity>",
+    summary: "Shows one entity.",
+    examples: ["entity show key-1"],
+  }).action(async (id: string, _options: object, command: Command) =>
+    runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+      const found = await existing(repository, id);
+      screen.show(found, () => entityText(found, screen.colours));
+    }),
   );
 
   addVerb(entity, {
     usage: "delete <entity>",
-    summary: "Deletes an entity, its limits and its buckets. Usage and audit stay until their retention ends.",
+    summary:
+      "Deletes an entity, its limits and its buckets. Usage and audit stay until their retention ends.",
     examples: ["entity delete key-1 --yes"],
   })
     .addOption(yesOption())
@@ -66,30 +73,47 @@ export function addEntityCommands(program: Command, runner: Runner): Command {
     runner.inNamespace(command, "existing", async ({ repository, screen }) => {
       const children = await repository.getChildren(id);
       if (children.length === 0) await existing(repository, id);
-      screen.show(children, () => (children.length === 0 ? `Entity ${id} has no children.\n` : entitiesText(children, screen.colours)));
+      screen.show(children, () =>
+        children.length === 0
+          ? `Entity ${id} has no children.\n`
+          : entitiesText(children, screen.colours),
+      );
     }),
   );
 
   addVerb(entity, {
     usage: "list",
-    summary: "Lists entities; with --with-custom-limits, the ids of those that have limits of their own for a resource.",
+    summary:
+      "Lists entities; with --with-custom-limits, the ids of those that have limits of their own for a resource.",
     examples: ["entity list --limit 20", "entity list --with-custom-limits gpt-4"],
   })
-    .option("--with-custom-limits <resource>", "only entities with limits of their own for this resource")
+    .option(
+      "--with-custom-limits <resource>",
+      "only entities with limits of their own for this resource",
+    )
     .addOption(shownOption())
     .addOption(cursorOption())
-    .action(async (options: ListOptions & { readonly withCustomLimits?: string }, command: Command) =>
-      runner.inNamespace(command, "existing", async ({ repository, screen }) => {
-        const { withCustomLimits: resource } = options;
-        if (resource !== undefined) {
-          const ids = await follow(options, (paging) => repository.listEntitiesWithCustomLimits(resource, paging));
-          screen.show(ids, () => idsText(ids, `No entity has limits of its own for ${resource}.\n`, screen.colours));
-          return;
-        }
-        const page = await follow(options, (paging) => repository.listEntities(paging));
-        const none = "No entities yet. Create one: zae-limiter entity create key-1\n";
-        screen.show(page, () => (page.items.length === 0 ? none : entitiesText(page.items, screen.colours) + moreText(page)));
-      }),
+    .action(
+      async (options: ListOptions & { readonly withCustomLimits?: string }, command: Command) =>
+        runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+          const { withCustomLimits: resource } = options;
+          if (resource !== undefined) {
+            const ids = await follow(options, (paging) =>
+              repository.listEntitiesWithCustomLimits(resource, paging),
+            );
+            screen.show(ids, () =>
+              idsText(ids, `No entity has limits of its own for ${resource}.\n`, screen.colours),
+            );
+            return;
+          }
+          const page = await follow(options, (paging) => repository.listEntities(paging));
+          const none = "No entities yet. Create one: zae-limiter entity create key-1\n";
+          screen.show(page, () =>
+            page.items.length === 0
+              ? none
+              : entitiesText(page.items, screen.colours) + moreText(page),
+          );
+        }),
     );
   return entity;
 }
@@ -123,7 +147,10 @@ async function existing(repository: Repository, id: string): Promise<Entity> {
   throw error;
 }
 
-function entityText({ id, name, parentId, cascade, metadata, createdAt }: Entity, colours: Colours): string {
+function entityText(
+  { id, name, parentId, cascade, metadata, createdAt }: Entity,
+  colours: Colours,
+): string {
   const notes = Object.entries(metadata).map(([key, value]) => `${key}=${value}`);
   return fieldsText(
     [
@@ -139,6 +166,12 @@ function entityText({ id, name, parentId, cascade, metadata, createdAt }: Entity
 }
 
 function entitiesText(entities: readonly Entity[], colours: Colours): string {
-  const rows = entities.map(({ id, name, parentId, cascade, createdAt }) => [id, name, parentId, cascade, timeText(createdAt)]);
+  const rows = entities.map(({ id, name, parentId, cascade, createdAt }) => [
+    id,
+    name,
+    parentId,
+    cascade,
+    timeText(createdAt),
+  ]);
   return tableText(["Entity", "Name", "Parent", "Cascade", "Created"], rows, colours);
 }

@@ -8,7 +8,11 @@ import { addNoun, addVerb, yesOption } from "../verb.ts";
 
 /** Namespaces: tenants that share a repository and nothing else. */
 export function addNamespaceCommands(program: Command, runner: Runner): void {
-  const namespace = addNoun(program, "namespace", "tenants that share a repository and nothing else");
+  const namespace = addNoun(
+    program,
+    "namespace",
+    "tenants that share a repository and nothing else",
+  );
 
   addVerb(namespace, {
     usage: "register <name...>",
@@ -21,26 +25,35 @@ export function addNamespaceCommands(program: Command, runner: Runner): void {
     }),
   );
 
-  addVerb(namespace, { usage: "list", summary: "Lists the active namespaces.", examples: ["namespace list"] }).action(
-    async (_options: object, command: Command) =>
-      runner.inRepository(command, "existing", async ({ repository, screen }) => {
-        const namespaces = await repository.listNamespaces();
-        screen.show(namespaces, () => namespacesText(namespaces, "No namespace is registered.", screen.colours));
-      }),
+  addVerb(namespace, {
+    usage: "list",
+    summary: "Lists the active namespaces.",
+    examples: ["namespace list"],
+  }).action(async (_options: object, command: Command) =>
+    runner.inRepository(command, "existing", async ({ repository, screen }) => {
+      const namespaces = await repository.listNamespaces();
+      screen.show(namespaces, () =>
+        namespacesText(namespaces, "No namespace is registered.", screen.colours),
+      );
+    }),
   );
 
-  addVerb(namespace, { usage: "show <name>", summary: "Shows one namespace.", examples: ["namespace show tenant-alpha"] }).action(
-    async (name: string, _options: object, command: Command) =>
-      runner.inRepository(command, "existing", async ({ repository, screen }) => {
-        const info = await repository.getNamespace(name);
-        if (info === undefined) throw new NamespaceNotFoundError(name);
-        screen.show(info, () => namespaceText(info, screen.colours));
-      }),
+  addVerb(namespace, {
+    usage: "show <name>",
+    summary: "Shows one namespace.",
+    examples: ["namespace show tenant-alpha"],
+  }).action(async (name: string, _options: object, command: Command) =>
+    runner.inRepository(command, "existing", async ({ repository, screen }) => {
+      const info = await repository.getNamespace(name);
+      if (info === undefined) throw new NamespaceNotFoundError(name);
+      screen.show(info, () => namespaceText(info, screen.colours));
+    }),
   );
 
   addVerb(namespace, {
     usage: "delete <name>",
-    summary: "Takes a namespace out of service. Its data stays until it is purged, and it can be recovered.",
+    summary:
+      "Takes a namespace out of service. Its data stays until it is purged, and it can be recovered.",
     examples: ["namespace delete tenant-alpha --yes"],
   })
     .addOption(yesOption())
@@ -48,10 +61,16 @@ export function addNamespaceCommands(program: Command, runner: Runner): void {
       runner.inRepository(command, "existing", async ({ repository, screen }) => {
         const info = await repository.getNamespace(name);
         if (info === undefined) throw new NamespaceNotFoundError(name);
-        await runner.confirm(`Delete namespace ${name}? Its calls are refused from then on.`, options);
+        await runner.confirm(
+          `Delete namespace ${name}? Its calls are refused from then on.`,
+          options,
+        );
         await repository.deleteNamespace(name);
         const back = `To undo: zae-limiter namespace recover ${info.namespaceId}\n`;
-        screen.show({ deleted: name, namespaceId: info.namespaceId }, () => `Deleted namespace ${name}. ${back}`);
+        screen.show(
+          { deleted: name, namespaceId: info.namespaceId },
+          () => `Deleted namespace ${name}. ${back}`,
+        );
       }),
     );
 
@@ -69,27 +88,39 @@ export function addNamespaceCommands(program: Command, runner: Runner): void {
     }),
   );
 
-  addVerb(namespace, { usage: "orphans", summary: "Lists deleted and half purged namespaces.", examples: ["namespace orphans"] }).action(
-    async (_options: object, command: Command) =>
-      runner.inRepository(command, "existing", async ({ repository, screen }) => {
-        const orphans = await repository.listOrphanNamespaces();
-        screen.show(orphans, () => namespacesText(orphans, "No namespace is deleted.", screen.colours));
-      }),
+  addVerb(namespace, {
+    usage: "orphans",
+    summary: "Lists deleted and half purged namespaces.",
+    examples: ["namespace orphans"],
+  }).action(async (_options: object, command: Command) =>
+    runner.inRepository(command, "existing", async ({ repository, screen }) => {
+      const orphans = await repository.listOrphanNamespaces();
+      screen.show(orphans, () =>
+        namespacesText(orphans, "No namespace is deleted.", screen.colours),
+      );
+    }),
   );
 
   addVerb(namespace, {
     usage: "purge <id>",
-    summary: "Removes all data of a deleted namespace for good. An interrupted purge goes on when it is run again.",
+    summary:
+      "Removes all data of a deleted namespace for good. An interrupted purge goes on when it is run again.",
     examples: ["namespace purge ID --yes"],
   })
     .addOption(yesOption())
     .action(async (namespaceId: string, options: { readonly yes?: boolean }, command: Command) =>
       runner.inRepository(command, "existing", async ({ repository, screen }) => {
-        const known = [...(await repository.listOrphanNamespaces()), ...(await repository.listNamespaces())];
+        const known = [
+          ...(await repository.listOrphanNamespaces()),
+          ...(await repository.listNamespaces()),
+        ];
         const info = known.find((candidate) => candidate.namespaceId === namespaceId);
         if (info === undefined) throw unknownId(namespaceId);
         if (info.status !== "active")
-          await runner.confirm(`Purge namespace ${info.name} (${namespaceId})? Its data cannot be brought back.`, options);
+          await runner.confirm(
+            `Purge namespace ${info.name} (${namespaceId})? Its data cannot be brought back.`,
+            options,
+          );
         let deletedItems = 0;
         const onProgress = (count: number): void => {
           deletedItems = count;
@@ -97,7 +128,10 @@ export function addNamespaceCommands(program: Command, runner: Runner): void {
         };
         await repository.purgeNamespace(namespaceId, { onProgress });
         screen.endProgress();
-        screen.show({ purged: namespaceId, deletedItems }, () => `Purged namespace ${info.name}: ${numberText(deletedItems)} records.\n`);
+        screen.show(
+          { purged: namespaceId, deletedItems },
+          () => `Purged namespace ${info.name}: ${numberText(deletedItems)} records.\n`,
+        );
       }),
     );
 }
@@ -109,7 +143,10 @@ function unknownId(namespaceId: string): NamespaceNotFoundError {
   return error;
 }
 
-function namespaceText({ name, namespaceId, status, createdAt, deletedAt }: NamespaceInfo, colours: Colours): string {
+function namespaceText(
+  { name, namespaceId, status, createdAt, deletedAt }: NamespaceInfo,
+  colours: Colours,
+): string {
   return fieldsText(
     [
       ["Namespace", name],
@@ -122,7 +159,11 @@ function namespaceText({ name, namespaceId, status, createdAt, deletedAt }: Name
   );
 }
 
-function namespacesText(namespaces: readonly NamespaceInfo[], none: string, colours: Colours): string {
+function namespacesText(
+  namespaces: readonly NamespaceInfo[],
+  none: string,
+  colours: Colours,
+): string {
   if (namespaces.length === 0) return `${none}\n`;
   const rows = namespaces.map(({ name, namespaceId, status, createdAt, deletedAt }) => [
     name,

@@ -7,7 +7,11 @@ import { addNoun, addVerb, limitsOption, yesOption } from "../verb.ts";
 
 /** Resources: what is limited, and its defaults. */
 export function addResourceCommands(program: Command, runner: Runner): void {
-  const resource = addNoun(program, "resource", "what is limited: models, endpoints; and its default limits");
+  const resource = addNoun(
+    program,
+    "resource",
+    "what is limited: models, endpoints; and its default limits",
+  );
 
   addVerb(resource, {
     usage: "set-defaults <resource>",
@@ -15,12 +19,16 @@ export function addResourceCommands(program: Command, runner: Runner): void {
     examples: ["resource set-defaults gpt-4 -l rpm:60 -l tpm:6000/min:9000"],
   })
     .addOption(limitsOption())
-    .action(async (name: string, { limit }: { readonly limit: readonly Limit[] }, command: Command) =>
-      runner.inNamespace(command, "create", async ({ repository, screen }) => {
-        await repository.setResourceDefaults(name, limit);
-        const stored = await repository.getResourceDefaults(name);
-        screen.show(stored, () => `Set the defaults of ${name}.\n${limitsText(stored, "", screen.colours)}`);
-      }),
+    .action(
+      async (name: string, { limit }: { readonly limit: readonly Limit[] }, command: Command) =>
+        runner.inNamespace(command, "create", async ({ repository, screen }) => {
+          await repository.setResourceDefaults(name, limit);
+          const stored = await repository.getResourceDefaults(name);
+          screen.show(
+            stored,
+            () => `Set the defaults of ${name}.\n${limitsText(stored, "", screen.colours)}`,
+          );
+        }),
     );
 
   addVerb(resource, {
@@ -48,20 +56,23 @@ export function addResourceCommands(program: Command, runner: Runner): void {
       }),
     );
 
-  addVerb(resource, { usage: "list", summary: "Lists the resources that have defaults.", examples: ["resource list"] }).action(
-    async (_options: object, command: Command) =>
-      runner.inNamespace(command, "existing", async ({ repository, screen }) => {
-        const names = await repository.listResourcesWithDefaults();
-        const none = "No resource has defaults.\n";
-        screen.show(names, () =>
-          names.length === 0
-            ? none
-            : tableText(
-                ["Resource"],
-                names.map((name) => [name]),
-                screen.colours,
-              ),
-        );
-      }),
+  addVerb(resource, {
+    usage: "list",
+    summary: "Lists the resources that have defaults.",
+    examples: ["resource list"],
+  }).action(async (_options: object, command: Command) =>
+    runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+      const names = await repository.listResourcesWithDefaults();
+      const none = "No resource has defaults.\n";
+      screen.show(names, () =>
+        names.length === 0
+          ? none
+          : tableText(
+              ["Resource"],
+              names.map((name) => [name]),
+              screen.colours,
+            ),
+      );
+    }),
   );
 }

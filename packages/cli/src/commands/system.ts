@@ -9,23 +9,40 @@ import { addNoun, addVerb, limitsOption, yesOption } from "../verb.ts";
 
 /** The system level: what holds where nothing else is said. */
 export function addSystemCommands(program: Command, runner: Runner): void {
-  const system = addNoun(program, "system", "limits and settings that hold where nothing else is said");
+  const system = addNoun(
+    program,
+    "system",
+    "limits and settings that hold where nothing else is said",
+  );
 
   addVerb(system, {
     usage: "set-defaults",
-    summary: "Sets the system's default limits. A setting that is not named keeps its stored value.",
+    summary:
+      "Sets the system's default limits. A setting that is not named keeps its stored value.",
     examples: ["system set-defaults -l rpm:100 -l tpm:10000/min:15000 --on-unavailable block"],
   })
     .addOption(limitsOption())
-    .addOption(new Option("--on-unavailable <action>", "what calls get while the store cannot answer").choices(["allow", "block"]))
+    .addOption(
+      new Option(
+        "--on-unavailable <action>",
+        "what calls get while the store cannot answer",
+      ).choices(["allow", "block"]),
+    )
     .option("--audit-retention-days <days>", "how long audit events are kept", countArgument)
     .option("--usage-retention-days <days>", "how long usage is kept", countArgument)
-    .action(async ({ limit, ...settings }: Settings & { readonly limit: readonly Limit[] }, command: Command) =>
-      runner.inNamespace(command, "create", async ({ repository, screen }) => {
-        await repository.setSystemDefaults(limit, settings);
-        const stored = await repository.getSystemDefaults();
-        screen.show(stored, () => `Set the system defaults.\n${defaultsText(stored, screen.colours)}`);
-      }),
+    .action(
+      async (
+        { limit, ...settings }: Settings & { readonly limit: readonly Limit[] },
+        command: Command,
+      ) =>
+        runner.inNamespace(command, "create", async ({ repository, screen }) => {
+          await repository.setSystemDefaults(limit, settings);
+          const stored = await repository.getSystemDefaults();
+          screen.show(
+            stored,
+            () => `Set the system defaults.\n${defaultsText(stored, screen.colours)}`,
+          );
+        }),
     );
 
   addVerb(system, {
@@ -60,7 +77,10 @@ interface Settings {
   readonly usageRetentionDays?: number;
 }
 
-function defaultsText({ limits, onUnavailable, auditRetentionDays, usageRetentionDays }: SystemDefaults, colours: Colours): string {
+function defaultsText(
+  { limits, onUnavailable, auditRetentionDays, usageRetentionDays }: SystemDefaults,
+  colours: Colours,
+): string {
   const settings = fieldsText(
     [
       ["On unavailable", onUnavailable ?? "block (nothing stored)"],

@@ -19,7 +19,10 @@ export function addUsageCommands(program: Command, runner: Runner): void {
     addVerb(usage, {
       usage: "list",
       summary: "Lists usage windows of an entity, of a resource, or of both.",
-      examples: ["usage list --entity-id key-1 --window daily", "usage list --resource gpt-4 --start 2026-11-01 --end 2026-12-01 --plot"],
+      examples: [
+        "usage list --entity-id key-1 --window daily",
+        "usage list --resource gpt-4 --start 2026-11-01 --end 2026-12-01 --plot",
+      ],
     }),
   )
     .option("-p, --plot", "draw a chart instead of a table")
@@ -28,9 +31,13 @@ export function addUsageCommands(program: Command, runner: Runner): void {
     .action(async (options: QueryOptions & ListOptions, command: Command) =>
       runner.inNamespace(command, "existing", async ({ repository, screen }) => {
         const query = queryOf(options);
-        const page = await follow(options, (paging) => repository.getUsageSnapshots({ ...query, ...paging }));
+        const page = await follow(options, (paging) =>
+          repository.getUsageSnapshots({ ...query, ...paging }),
+        );
         const text = options.plot ? plotText : snapshotsText;
-        screen.show(page, () => (page.items.length === 0 ? NONE : text(page.items, screen) + moreText(page)));
+        screen.show(page, () =>
+          page.items.length === 0 ? NONE : text(page.items, screen) + moreText(page),
+        );
       }),
     );
 
@@ -38,7 +45,10 @@ export function addUsageCommands(program: Command, runner: Runner): void {
     addVerb(usage, {
       usage: "summary",
       summary: "Adds usage windows up: total and average by limit.",
-      examples: ["usage summary --entity-id key-1 --resource gpt-4", "usage summary --resource gpt-4 --window daily --plot"],
+      examples: [
+        "usage summary --entity-id key-1 --resource gpt-4",
+        "usage summary --resource gpt-4 --window daily --plot",
+      ],
     }),
   )
     .option("-p, --plot", "draw the totals as a chart instead of a table")
@@ -66,13 +76,24 @@ function queryOptions(command: Command): Command {
   return command
     .option("-e, --entity-id <entity>", "whose usage")
     .option("-r, --resource <resource>", "of which resource")
-    .addOption(new Option("-w, --window <window>", "the length of the windows").choices(["hourly", "daily", "monthly"]).default("hourly"))
+    .addOption(
+      new Option("-w, --window <window>", "the length of the windows")
+        .choices(["hourly", "daily", "monthly"])
+        .default("hourly"),
+    )
     .option("--start <time>", "windows that start at this time or later", timeArgument)
     .option("--end <time>", "windows that start before this time", timeArgument);
 }
 
-function queryOf({ entityId, resource, window, start, end }: QueryOptions): Omit<QueryOptions, "plot"> {
-  if (entityId === undefined && resource === undefined) throw new UsageError("Name --entity-id, --resource, or both.");
+function queryOf({
+  entityId,
+  resource,
+  window,
+  start,
+  end,
+}: QueryOptions): Omit<QueryOptions, "plot"> {
+  if (entityId === undefined && resource === undefined)
+    throw new UsageError("Name --entity-id, --resource, or both.");
   return {
     window,
     ...(entityId !== undefined && { entityId }),
@@ -82,22 +103,29 @@ function queryOf({ entityId, resource, window, start, end }: QueryOptions): Omit
   };
 }
 
-function snapshotsText(snapshots: readonly UsageSnapshot[], { colours }: { readonly colours: Colours }): string {
+function snapshotsText(
+  snapshots: readonly UsageSnapshot[],
+  { colours }: { readonly colours: Colours },
+): string {
   const names = limitNames(snapshots);
-  const rows = snapshots.map(({ windowStart, entityId, resource, counters, requests, complete }) => [
-    timeText(windowStart) + (complete ? "" : " *"),
-    entityId,
-    resource,
-    requests,
-    ...names.map((name) => counters[name] ?? 0),
-  ]);
+  const rows = snapshots.map(
+    ({ windowStart, entityId, resource, counters, requests, complete }) => [
+      timeText(windowStart) + (complete ? "" : " *"),
+      entityId,
+      resource,
+      requests,
+      ...names.map((name) => counters[name] ?? 0),
+    ],
+  );
   const note = snapshots.every(({ complete }) => complete) ? "" : "* may still grow\n";
   return tableText(["Window", "Entity", "Resource", "Requests", ...names], rows, colours) + note;
 }
 
 /** One chart per limit; entities and resources of one window are added up. */
 function plotText(snapshots: readonly UsageSnapshot[], { colours, columns }: Screen): string {
-  return ["requests", ...limitNames(snapshots)].map((name) => chartText(name, barsOf(snapshots, name), { columns, colours })).join("\n");
+  return ["requests", ...limitNames(snapshots)]
+    .map((name) => chartText(name, barsOf(snapshots, name), { columns, colours }))
+    .join("\n");
 }
 
 function barsOf(snapshots: readonly UsageSnapshot[], name: string): readonly Bar[] {
@@ -110,7 +138,11 @@ function barsOf(snapshots: readonly UsageSnapshot[], name: string): readonly Bar
   const windows = [...sums].sort(([left], [right]) => left - right);
   return windows.map(([startMs, { value }], index) => {
     const before = windows[index - 1];
-    return { label: timeText(new Date(startMs)), value, gap: before !== undefined && before[1].endMs !== startMs };
+    return {
+      label: timeText(new Date(startMs)),
+      value,
+      gap: before !== undefined && before[1].endMs !== startMs,
+    };
   });
 }
 
@@ -119,7 +151,11 @@ function limitNames(snapshots: readonly UsageSnapshot[]): readonly string[] {
 }
 
 function summaryText(summary: UsageSummary, { colours }: { readonly colours: Colours }): string {
-  const rows = Object.entries(summary.total).map(([name, total]) => [name, total, summary.average[name] ?? 0]);
+  const rows = Object.entries(summary.total).map(([name, total]) => [
+    name,
+    total,
+    summary.average[name] ?? 0,
+  ]);
   const range = `${timeText(summary.minWindowStart)} to ${timeText(summary.maxWindowStart)}`;
   const fields = fieldsText(
     [
@@ -131,7 +167,13 @@ function summaryText(summary: UsageSummary, { colours }: { readonly colours: Col
   return `${tableText(["Limit", "Total", "Average"], rows, colours)}\n${fields}`;
 }
 
-function summaryPlotText({ total, requests, snapshotCount }: UsageSummary, { colours, columns }: Screen): string {
+function summaryPlotText(
+  { total, requests, snapshotCount }: UsageSummary,
+  { colours, columns }: Screen,
+): string {
   const bars = Object.entries({ requests, ...total }).map(([label, value]) => ({ label, value }));
-  return chartText(`total of ${snapshotCount} windows: ${amountsText({ requests })}`, bars, { columns, colours });
+  return chartText(`total of ${snapshotCount} windows: ${amountsText({ requests })}`, bars, {
+    columns,
+    colours,
+  });
 }

@@ -1,6 +1,7 @@
 /**
- * One granted call as its process saw it. What a call did to a bucket happened between the time before and the time after it: the
- * checks rest on these four times alone, not on how fast the machine is.
+ * One granted call as its process saw it. What a call did to a bucket happened between the time
+ * before and the time after it: the checks rest on these four times alone, not on how fast the
+ * machine is.
  */
 export interface Call {
   readonly key: string;
@@ -58,7 +59,10 @@ export interface Change {
   readonly amount: number;
   readonly startMs: number;
   readonly endMs: number;
-  /** `take`: only if the tokens were there. `overrun`: a settlement that took more. `back`: a give-back or a settlement that took less. */
+  /**
+   * `take`: only if the tokens were there. `overrun`: a settlement that took more. `back`: a
+   * give-back or a settlement that took less.
+   */
   readonly kind: "take" | "overrun" | "back";
 }
 

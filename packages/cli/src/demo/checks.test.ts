@@ -8,17 +8,31 @@ import { BUCKETS, PROJECT } from "./scenario.ts";
 
 const TEN = Limit.parse("rpm:10/sec");
 
-const take = (amount: number, startMs: number, endMs = startMs): Change => ({ amount, startMs, endMs, kind: "take" });
-const back = (amount: number, startMs: number, endMs = startMs): Change => ({ ...take(amount, startMs, endMs), kind: "back" });
+const take = (amount: number, startMs: number, endMs = startMs): Change => ({
+  amount,
+  startMs,
+  endMs,
+  kind: "take",
+});
+const back = (amount: number, startMs: number, endMs = startMs): Change => ({
+  ...take(amount, startMs, endMs),
+  kind: "back",
+});
 
 describe("the tightest interval", () => {
   it("is kept by a bucket that gives what it holds and earns", () => {
-    const changes = [take(10, 0), ...Array.from({ length: 50 }, (_, index) => take(1, (index + 1) * 100))];
+    const changes = [
+      take(10, 0),
+      ...Array.from({ length: 50 }, (_, index) => take(1, (index + 1) * 100)),
+    ];
     expect(roomIn(tightestUse(changes, TEN))).toBeCloseTo(0.101, 6);
   });
 
   it("is broken by a refill that is twice as fast", () => {
-    const changes = [take(10, 0), ...Array.from({ length: 50 }, (_, index) => take(1, (index + 1) * 50))];
+    const changes = [
+      take(10, 0),
+      ...Array.from({ length: 50 }, (_, index) => take(1, (index + 1) * 50)),
+    ];
     expect(roomIn(tightestUse(changes, TEN))).toBeLessThan(-20);
   });
 
@@ -29,8 +43,12 @@ describe("the tightest interval", () => {
 
   it("forgives what came back in time, and what may have", () => {
     expect(roomIn(tightestUse([take(10, 0), back(10, 5), take(10, 6)], TEN))).toBeGreaterThan(0);
-    expect(roomIn(tightestUse([take(10, 0), take(10, 6, 20), back(10, 15, 30)], TEN))).toBeGreaterThan(0);
-    expect(roomIn(tightestUse([take(10, 0), take(10, 6, 20), back(10, 25, 30)], TEN))).toBeLessThan(0);
+    expect(
+      roomIn(tightestUse([take(10, 0), take(10, 6, 20), back(10, 15, 30)], TEN)),
+    ).toBeGreaterThan(0);
+    expect(roomIn(tightestUse([take(10, 0), take(10, 6, 20), back(10, 25, 30)], TEN))).toBeLessThan(
+      0,
+    );
   });
 
   it("does not count a take that may have come later", () => {
@@ -55,15 +73,28 @@ const call = (actual: number | undefined, askedMs = 1000): Call => ({
   actual,
 });
 
-const evidence = (calls: readonly Call[], change: (read: ReadBack) => Partial<ReadBack> = () => ({})): Evidence => {
+const evidence = (
+  calls: readonly Call[],
+  change: (read: ReadBack) => Partial<ReadBack> = () => ({}),
+): Evidence => {
   const done = calls.filter(({ actual }) => actual !== undefined);
   const used = { rpm: done.length, tpm: done.reduce((sum, { actual = 0 }) => sum + actual, 0) };
   const stored = BUCKETS.map(({ entityId, model, limits }) => {
     const concerned = model === "model-large" && ["key-web", PROJECT].includes(entityId);
     const total = concerned ? used : { rpm: 0, tpm: 0 };
     const [rpm, tpm] = limits.map(({ capacity }) => capacity) as [number, number];
-    const usage = (["hourly", "daily", "monthly"] as const).map((window) => ({ window, total, requests: total.rpm }));
-    const read = { entityId, model, available: { rpm: rpm - total.rpm, tpm: tpm - total.tpm }, readAtMs: 1100, usage };
+    const usage = (["hourly", "daily", "monthly"] as const).map((window) => ({
+      window,
+      total,
+      requests: total.rpm,
+    }));
+    const read = {
+      entityId,
+      model,
+      available: { rpm: rpm - total.rpm, tpm: tpm - total.tpm },
+      readAtMs: 1100,
+      usage,
+    };
     return concerned ? Object.assign(read, change(read)) : read;
   });
   return { calls, stored, lowest: new Map() };
@@ -73,11 +104,18 @@ const verdicts = (given: Evidence): readonly boolean[] => checksOf(given).map(({
 
 describe("the checks", () => {
   it("pass when the file agrees with the books", () => {
-    expect(verdicts(evidence([call(250), call(2000, 1040), call(undefined, 1050)]))).toEqual([true, true, true, true]);
+    expect(verdicts(evidence([call(250), call(2000, 1040), call(undefined, 1050)]))).toEqual([
+      true,
+      true,
+      true,
+      true,
+    ]);
   });
 
   it("fail when the file holds tokens that nobody earned", () => {
-    const free = evidence([call(250)], ({ available }) => ({ available: { ...available, tpm: available["tpm"]! + 200 } }));
+    const free = evidence([call(250)], ({ available }) => ({
+      available: { ...available, tpm: available["tpm"]! + 200 },
+    }));
     expect(verdicts(free)).toEqual([false, true, true, true]);
   });
 
@@ -88,7 +126,11 @@ describe("the checks", () => {
 
   it("fail when a window lacks a token or counts a call that failed", () => {
     const less = evidence([call(250)], ({ usage }) => ({
-      usage: usage.map(({ window, total, requests }) => ({ window, total: window === "daily" ? { rpm: 1, tpm: 249 } : total, requests })),
+      usage: usage.map(({ window, total, requests }) => ({
+        window,
+        total: window === "daily" ? { rpm: 1, tpm: 249 } : total,
+        requests,
+      })),
     }));
     expect(verdicts(less)).toEqual([true, true, false, true]);
     const more = evidence([call(250)], ({ usage }) => ({
@@ -101,7 +143,9 @@ describe("the checks", () => {
     const { stored, ...rest } = evidence([call(250)]);
     const uncharged = stored.map((read) =>
       read.entityId === PROJECT
-        ? Object.assign(read, { usage: read.usage.map(({ window }) => ({ window, total: {}, requests: 0 })) })
+        ? Object.assign(read, {
+            usage: read.usage.map(({ window }) => ({ window, total: {}, requests: 0 })),
+          })
         : read,
     );
     expect(verdicts({ ...rest, stored: uncharged })).toEqual([true, true, false, false]);

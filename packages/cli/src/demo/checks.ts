@@ -12,7 +12,10 @@ export interface Check {
   readonly detail: string;
 }
 
-/** What the checks look at: the calls of all processes, what the file says now, and the lowest balances that were seen on the way. */
+/**
+ * What the checks look at: the calls of all processes, what the file says now, and the lowest
+ * balances that were seen on the way.
+ */
 export interface Evidence {
   readonly calls: readonly Call[];
   readonly stored: readonly ReadBack[];
@@ -34,9 +37,13 @@ function strict({ calls, stored }: Evidence): Check {
   const uses = eachLimit((bucket, limit) => {
     const changes = changesOf(callsOf(calls, bucket), limit.name);
     const name = limitKey(bucket.entityId, bucket.model, limit.name);
-    return [tightestUse(changes, limit), useOfAll(changes, limit, storedOf(stored, bucket))].map((use) => ({ name, use }));
+    return [tightestUse(changes, limit), useOfAll(changes, limit, storedOf(stored, bucket))].map(
+      (use) => ({ name, use }),
+    );
   }).flat();
-  const { name, use: tightest } = uses.reduce((left, right) => (roomIn(right.use) < roomIn(left.use) ? right : left));
+  const { name, use: tightest } = uses.reduce((left, right) =>
+    roomIn(right.use) < roomIn(left.use) ? right : left,
+  );
   const figures = `${numberText(tightest.used)} of at most ${numberText(Math.floor(tightest.allowed))} in ${(tightest.ms / 1000).toFixed(1)} s`;
   return {
     promise: "Strict: no bucket gave more than it held and earned, in any interval",
@@ -45,23 +52,48 @@ function strict({ calls, stored }: Evidence): Check {
   };
 }
 
-/** What was used from the first call to the end and what is left, together: the file must not hold tokens that nobody earned. */
-function useOfAll(changes: readonly Change[], limit: Limit, { available, readAtMs }: ReadBack): Use {
+/**
+ * What was used from the first call to the end and what is left, together: the file must not hold
+ * tokens that nobody earned.
+ */
+function useOfAll(
+  changes: readonly Change[],
+  limit: Limit,
+  { available, readAtMs }: ReadBack,
+): Use {
   const startMs = Math.min(readAtMs, ...changes.map((change) => change.startMs));
-  const used = changes.reduce((sum, { amount, kind }) => sum + (kind === "back" ? -amount : amount), 0);
+  const used = changes.reduce(
+    (sum, { amount, kind }) => sum + (kind === "back" ? -amount : amount),
+    0,
+  );
   const ms = readAtMs - startMs;
-  return { used: used + (available[limit.name] ?? limit.capacity), allowed: allowedIn(limit, ms), ms };
+  return {
+    used: used + (available[limit.name] ?? limit.capacity),
+    allowed: allowedIn(limit, ms),
+    ms,
+  };
 }
 
 function belowZero({ calls, lowest, stored }: Evidence): Check {
   const debts = eachLimit((bucket, limit) => {
-    const overruns = changesOf(callsOf(calls, bucket), limit.name).filter(({ kind }) => kind === "overrun");
+    const overruns = changesOf(callsOf(calls, bucket), limit.name).filter(
+      ({ kind }) => kind === "overrun",
+    );
     const left = storedOf(stored, bucket).available[limit.name] ?? limit.capacity;
-    const least = Math.min(left, lowest.get(limitKey(bucket.entityId, bucket.model, limit.name)) ?? left);
-    return { name: limit.name, least, overrun: overruns.reduce((sum, { amount }) => sum + amount, 0) };
+    const least = Math.min(
+      left,
+      lowest.get(limitKey(bucket.entityId, bucket.model, limit.name)) ?? left,
+    );
+    return {
+      name: limit.name,
+      least,
+      overrun: overruns.reduce((sum, { amount }) => sum + amount, 0),
+    };
   });
   const leastOf = (limitName: string): string =>
-    numberText(Math.min(...debts.filter(({ name }) => name === limitName).map((debt) => debt.least)));
+    numberText(
+      Math.min(...debts.filter(({ name }) => name === limitName).map((debt) => debt.least)),
+    );
   return {
     promise: "Only settlements go below zero, and by no more than they took",
     ok: debts.every((debt) => debt.least >= -debt.overrun),
@@ -76,14 +108,19 @@ function usageAddsUp({ calls, stored }: Evidence): Check {
     for (const { window, total, requests } of storedOf(stored, bucket).usage) {
       const same = requests === expected.rpm && sameAmounts(total, expected);
       if (!same)
-        wrong.push(`${bucket.entityId} ${bucket.model} ${window}: stored ${JSON.stringify(total)}, done ${JSON.stringify(expected)}`);
+        wrong.push(
+          `${bucket.entityId} ${bucket.model} ${window}: stored ${JSON.stringify(total)}, done ${JSON.stringify(expected)}`,
+        );
     }
   }
   const { rpm, tpm } = usedBy(calls);
   return {
-    promise: "Usage adds up: the file's windows equal what was consumed; refused and failed calls left no trace",
+    promise:
+      "Usage adds up: the file's windows equal what was consumed; refused and failed calls left no trace",
     ok: wrong.length === 0,
-    detail: wrong[0] ?? `${numberText(rpm)} requests and ${numberText(tpm)} tokens, to the token, in hourly, daily and monthly windows`,
+    detail:
+      wrong[0] ??
+      `${numberText(rpm)} requests and ${numberText(tpm)} tokens, to the token, in hourly, daily and monthly windows`,
   };
 }
 
@@ -92,11 +129,17 @@ function allOrNothing({ stored }: Evidence): Check {
     stored
       .filter((read) => read.model === model && entityIds.includes(read.entityId))
       .reduce((sum, { usage }) => sum + (usage[0]?.total["tpm"] ?? 0), 0);
-  const sums = MODELS.map(({ name }) => ({ name, keys: sumOf(KEYS, name), project: sumOf([PROJECT], name) }));
+  const sums = MODELS.map(({ name }) => ({
+    name,
+    keys: sumOf(KEYS, name),
+    project: sumOf([PROJECT], name),
+  }));
   return {
     promise: "All or nothing: what the keys used is what their project used",
     ok: sums.every(({ keys, project }) => keys === project),
-    detail: sums.map(({ name, keys, project }) => `${name} ${numberText(keys)} = ${numberText(project)}`).join(", "),
+    detail: sums
+      .map(({ name, keys, project }) => `${name} ${numberText(keys)} = ${numberText(project)}`)
+      .join(", "),
   };
 }
 
@@ -106,7 +149,9 @@ function eachLimit<T>(look: (bucket: DemoBucket, limit: Limit) => T): readonly T
 
 /** The calls that took from a bucket: a key's own, and all of them for the project. */
 function callsOf(calls: readonly Call[], { entityId, model }: DemoBucket): readonly Call[] {
-  return calls.filter((call) => call.model === model && (entityId === PROJECT || call.key === entityId));
+  return calls.filter(
+    (call) => call.model === model && (entityId === PROJECT || call.key === entityId),
+  );
 }
 
 function storedOf(stored: readonly ReadBack[], { entityId, model }: DemoBucket): ReadBack {
@@ -118,6 +163,9 @@ function usedBy(calls: readonly Call[]): { readonly rpm: number; readonly tpm: n
   return { rpm: done.length, tpm: done.reduce((sum, { actual = 0 }) => sum + actual, 0) };
 }
 
-function sameAmounts(stored: Amounts, { rpm, tpm }: { readonly rpm: number; readonly tpm: number }): boolean {
+function sameAmounts(
+  stored: Amounts,
+  { rpm, tpm }: { readonly rpm: number; readonly tpm: number },
+): boolean {
   return (stored["rpm"] ?? 0) === rpm && (stored["tpm"] ?? 0) === tpm;
 }

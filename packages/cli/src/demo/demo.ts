@@ -32,8 +32,15 @@ export interface DemoResult {
   readonly checks: readonly Check[];
 }
 
-/** Runs the gateway on a fresh file in two processes and checks what they did with what a fresh repository reads from it. */
-export async function demo(options: DemoOptions, environment: Environment, colours: Colours): Promise<DemoResult> {
+/**
+ * Runs the gateway on a fresh file in two processes and checks what they did with what a fresh
+ * repository reads from it.
+ */
+export async function demo(
+  options: DemoOptions,
+  environment: Environment,
+  colours: Colours,
+): Promise<DemoResult> {
   const url = `sqlite:${options.file}`;
   for (const suffix of ["", "-wal", "-shm"]) rmSync(options.file + suffix, { force: true });
   const repository = await environment.openRepository(url);
@@ -43,7 +50,8 @@ export async function demo(options: DemoOptions, environment: Environment, colou
     const endMs = startMs + options.lengthMs;
     const second = startSecondProcess(url, endMs, options.fault);
     const gateway = new Gateway(repository);
-    const counts = (): ReturnType<typeof second.counts> => addCounts([gateway.counts, second.counts()]);
+    const counts = (): ReturnType<typeof second.counts> =>
+      addCounts([gateway.counts, second.counts()]);
     const output = options.watched ? environment.stdout : undefined;
     const work = Promise.all([gateway.serve(endMs), second.books]);
     const lowest = await live({ repository, startMs, endMs, work, counts, output, colours });
@@ -58,7 +66,8 @@ export async function demo(options: DemoOptions, environment: Environment, colou
 
 function resultOf(books: readonly Books[], checks: readonly Check[]): DemoResult {
   const counts = Object.values(addCounts(books.map((book) => book.counts)));
-  const sum = (of: (book: Books) => number): number => books.reduce((total, book) => total + of(book), 0);
+  const sum = (of: (book: Books) => number): number =>
+    books.reduce((total, book) => total + of(book), 0);
   return {
     ok: checks.every(({ ok }) => ok),
     granted: counts.reduce((total, { granted }) => total + granted, 0),

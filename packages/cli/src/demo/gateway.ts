@@ -8,7 +8,10 @@ const FAILING = 0.08;
 /** Calls that use several times what was expected: they drive a bucket into debt. */
 const RUNAWAY = 0.06;
 
-/** A small LLM gateway, simulated: every key calls every model, over and over, until the time is over. */
+/**
+ * A small LLM gateway, simulated: every key calls every model, over and over, until the time is
+ * over.
+ */
 export class Gateway {
   readonly #limiter: RateLimiter;
   readonly #calls: Call[] = [];
@@ -26,12 +29,23 @@ export class Gateway {
 
   /** Serves until `endMs`, ends what is under way, and hands over the books. */
   async serve(endMs: number): Promise<Books> {
-    await Promise.all(KEYS.flatMap((key) => MODELS.map((model) => this.#repeat(key, model, endMs))));
-    return { calls: this.#calls, counts: this.#counts, unavailable: this.#unavailable, unwritten: this.#unwritten };
+    await Promise.all(
+      KEYS.flatMap((key) => MODELS.map((model) => this.#repeat(key, model, endMs))),
+    );
+    return {
+      calls: this.#calls,
+      counts: this.#counts,
+      unavailable: this.#unavailable,
+      unwritten: this.#unwritten,
+    };
   }
 
   async #repeat(key: string, model: Model, endMs: number): Promise<void> {
-    const count = (this.#counts[countKey(key, model.name)] ??= { granted: 0, refused: 0, failed: 0 });
+    const count = (this.#counts[countKey(key, model.name)] ??= {
+      granted: 0,
+      refused: 0,
+      failed: 0,
+    });
     while (nowMs() < endMs) {
       const estimate = Math.floor(between(model.estimate.least, model.estimate.most));
       const askedMs = nowMs();
@@ -45,15 +59,32 @@ export class Gateway {
         const endAskedMs = nowMs();
         const actual = await this.#end(lease, estimate);
         if (actual === undefined) count.failed += 1;
-        this.#calls.push({ key, model: model.name, estimate, askedMs, grantedMs, endAskedMs, endedMs: nowMs(), actual });
+        this.#calls.push({
+          key,
+          model: model.name,
+          estimate,
+          askedMs,
+          grantedMs,
+          endAskedMs,
+          endedMs: nowMs(),
+          actual,
+        });
       }
       await pause(between(20, 120));
     }
   }
 
-  async #ask(entityId: string, resource: string, estimate: number): Promise<Lease | "refused" | "unavailable"> {
+  async #ask(
+    entityId: string,
+    resource: string,
+    estimate: number,
+  ): Promise<Lease | "refused" | "unavailable"> {
     try {
-      const verdict = await this.#limiter.tryAcquire({ entityId, resource, consume: { rpm: 1, tpm: estimate } });
+      const verdict = await this.#limiter.tryAcquire({
+        entityId,
+        resource,
+        consume: { rpm: 1, tpm: estimate },
+      });
       return verdict.granted ? verdict.lease : "refused";
     } catch (error) {
       if (error instanceof RateLimiterUnavailable) return "unavailable";

@@ -37,7 +37,10 @@ export async function live(options: LiveOptions): Promise<ReadonlyMap<string, nu
     const available = await look(repository, lowest);
     if (output !== undefined && (last || nowMs() >= nextMs)) {
       const elapsedMs = Math.min(nowMs(), endMs) - startMs;
-      const text = viewText({ elapsedMs, lengthMs: endMs - startMs, counts: counts(), available }, colours);
+      const text = viewText(
+        { elapsedMs, lengthMs: endMs - startMs, counts: counts(), available },
+        colours,
+      );
       output.write(output.isTTY === true ? redraw(text, drawnLines) : `${text}\n`);
       drawnLines = text.split("\n").length - 1;
       nextMs = nowMs() + everyMs;
@@ -47,7 +50,10 @@ export async function live(options: LiveOptions): Promise<ReadonlyMap<string, nu
   return lowest;
 }
 
-async function look(repository: Repository, lowest: Map<string, number>): Promise<ReadonlyMap<string, Amounts>> {
+async function look(
+  repository: Repository,
+  lowest: Map<string, number>,
+): Promise<ReadonlyMap<string, Amounts>> {
   const seen = new Map<string, Amounts>();
   for (const { entityId, model } of BUCKETS) {
     const available = availableOf(await repository.getBuckets(entityId, { resource: model }));
@@ -60,7 +66,10 @@ async function look(repository: Repository, lowest: Map<string, number>): Promis
   return seen;
 }
 
-/** Goes back to the first line and clears the rest of each line that is written over. Lines must not wrap, or there would be more of them. */
+/**
+ * Goes back to the first line and clears the rest of each line that is written over. Lines must not
+ * wrap, or there would be more of them.
+ */
 function redraw(text: string, drawnLines: number): string {
   const up = drawnLines === 0 ? "" : `\u001B[${drawnLines}A`;
   return `\u001B[?7l${up}${text.replaceAll("\n", "\u001B[K\n")}\u001B[?7h`;

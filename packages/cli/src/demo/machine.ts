@@ -2,7 +2,10 @@ import type { Clock } from "zae-limiter";
 
 let latestMs = 0;
 
-/** The machine's clock, never backwards within a process. This file alone touches time and chance for the demo. */
+/**
+ * The machine's clock, never backwards within a process. This file alone touches time and chance
+ * for the demo.
+ */
 export function nowMs(): number {
   latestMs = Math.max(latestMs, Date.now());
   return latestMs;
@@ -18,7 +21,10 @@ export function between(least: number, most: number): number {
   return least + Math.random() * (most - least);
 }
 
-/** A fault on purpose: a clock that runs at twice the speed, so that a limiter that trusts it refills twice as fast. */
+/**
+ * A fault on purpose: a clock that runs at twice the speed, so that a limiter that trusts it
+ * refills twice as fast.
+ */
 export function doubledClock(): Clock {
   const startMs = Date.now();
   return { now: () => startMs + 2 * (Date.now() - startMs), sleep: (ms) => pause(ms / 2) };

@@ -9,7 +9,11 @@ export interface ReadBack {
   /** Tokens left by limit, read before `readAtMs`. */
   readonly available: Amounts;
   readonly readAtMs: number;
-  readonly usage: readonly { readonly window: UsageWindow; readonly total: Amounts; readonly requests: number }[];
+  readonly usage: readonly {
+    readonly window: UsageWindow;
+    readonly total: Amounts;
+    readonly requests: number;
+  }[];
 }
 
 const WINDOWS: readonly UsageWindow[] = ["hourly", "daily", "monthly"];
@@ -22,7 +26,11 @@ export async function readBack(repository: Repository): Promise<readonly ReadBac
     const readAtMs = nowMs();
     const usage: ReadBack["usage"][number][] = [];
     for (const window of WINDOWS) {
-      const { total, requests } = await repository.getUsageSummary({ entityId, resource: model, window });
+      const { total, requests } = await repository.getUsageSummary({
+        entityId,
+        resource: model,
+        window,
+      });
       usage.push({ window, total, requests });
     }
     read.push({ entityId, model, available, readAtMs, usage });

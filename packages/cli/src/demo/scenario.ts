@@ -15,19 +15,26 @@ export interface Model {
 }
 
 /**
- * Two models. The load is far above every limit, so that each bucket is drained to the last token: only then does a limiter that gives
- * too much show. The small model runs out of requests first and the large one of tokens, and the project of both before its keys do.
+ * Two models. The load is far above every limit, so that each bucket is drained to the last token:
+ * only then does a limiter that gives too much show. The small model runs out of requests first and
+ * the large one of tokens, and the project of both before its keys do.
  */
 export const MODELS: readonly Model[] = [
   {
     name: "model-large",
     estimate: { least: 150, most: 450 },
-    limits: { ofKey: parsed("rpm:600/min:20", "tpm:24000/min:1600"), ofProject: parsed("rpm:1200/min:40", "tpm:54000/min:3600") },
+    limits: {
+      ofKey: parsed("rpm:600/min:20", "tpm:24000/min:1600"),
+      ofProject: parsed("rpm:1200/min:40", "tpm:54000/min:3600"),
+    },
   },
   {
     name: "model-small",
     estimate: { least: 60, most: 140 },
-    limits: { ofKey: parsed("rpm:240/min:8", "tpm:90000/min:3000"), ofProject: parsed("rpm:540/min:15", "tpm:300000/min:10000") },
+    limits: {
+      ofKey: parsed("rpm:240/min:8", "tpm:90000/min:3000"),
+      ofProject: parsed("rpm:540/min:15", "tpm:300000/min:10000"),
+    },
   },
 ];
 
@@ -40,8 +47,14 @@ export interface DemoBucket {
 
 /** Every bucket, the project's last. */
 export const BUCKETS: readonly DemoBucket[] = [
-  ...KEYS.flatMap((entityId) => MODELS.map(({ name, limits }) => ({ entityId, model: name, limits: limits.ofKey }))),
-  ...MODELS.map(({ name, limits }) => ({ entityId: PROJECT, model: name, limits: limits.ofProject })),
+  ...KEYS.flatMap((entityId) =>
+    MODELS.map(({ name, limits }) => ({ entityId, model: name, limits: limits.ofKey })),
+  ),
+  ...MODELS.map(({ name, limits }) => ({
+    entityId: PROJECT,
+    model: name,
+    limits: limits.ofProject,
+  })),
 ];
 
 /** Stores the project, its keys and all limits. */

@@ -1,5 +1,6 @@
-// The demo's second process. It is forked with the repository's URL and the end of the run, tells its counts while it works and its
-// books at the end. When the first process is gone, so is this one.
+// The demo's second process. It is forked with the repository's URL and the end of the run, tells
+// its counts while it works and its books at the end. When the first process is gone, so is this
+// one.
 import { openRepository } from "zae-limiter";
 import type { Message } from "./books.ts";
 import { Gateway } from "./gateway.ts";
@@ -11,7 +12,10 @@ const [url = "", endMs = "", fault = ""] = process.argv.slice(2);
 const leave = (): never => process.exit(1);
 process.on("disconnect", leave);
 
-const repository = await openRepository(url, fault === "double-refill" ? { clock: doubledClock() } : {});
+const repository = await openRepository(
+  url,
+  fault === "double-refill" ? { clock: doubledClock() } : {},
+);
 const gateway = new Gateway(repository);
 const timer = setInterval(() => tell({ counts: gateway.counts }), TELL_EVERY_MS);
 const books = await gateway.serve(Number(endMs));

@@ -14,8 +14,16 @@ export interface SecondProcess {
 }
 
 /** Starts the second process. It ends by itself, also when this process ends first. */
-export function startSecondProcess(url: string, endMs: number, fault: string | undefined): SecondProcess {
-  const child = fork(fileURLToPath(new URL("./second-process-main.js", import.meta.url)), [url, String(endMs), fault ?? ""]);
+export function startSecondProcess(
+  url: string,
+  endMs: number,
+  fault: string | undefined,
+): SecondProcess {
+  const child = fork(fileURLToPath(new URL("./second-process-main.js", import.meta.url)), [
+    url,
+    String(endMs),
+    fault ?? "",
+  ]);
   const tooLate = setTimeout(() => child.kill("SIGKILL"), endMs - nowMs() + LAST_CALLS_MS).unref();
   let counts: Counts = {};
   const books = new Promise<Books>((resolve, reject) => {

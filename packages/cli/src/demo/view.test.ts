@@ -21,8 +21,14 @@ it("shows every key and the project, with debt apart from what is available", ()
   );
   const lines = text.split("\n");
   expect(lines[0]).toContain("1.5 s of 20 s");
-  expect(lines.find((line) => line.startsWith("key-web") && line.includes("model-large"))).toMatch(/ 3 +2 +1 +·{8} +0 +50$/);
-  expect(lines.find((line) => line.startsWith("key-batch") && line.includes("model-large"))).toMatch(/ 4 +0 +0 +█{4}·{4} +800 +0$/);
-  expect(lines.find((line) => line.startsWith("project-apollo") && line.includes("model-large"))).toMatch(/ 7 +2 +1 +█{8} +3,600 +0$/);
+  expect(lines.find((line) => line.startsWith("key-web") && line.includes("model-large"))).toMatch(
+    / 3 +2 +1 +·{8} +0 +50$/,
+  );
+  expect(
+    lines.find((line) => line.startsWith("key-batch") && line.includes("model-large")),
+  ).toMatch(/ 4 +0 +0 +█{4}·{4} +800 +0$/);
+  expect(
+    lines.find((line) => line.startsWith("project-apollo") && line.includes("model-large")),
+  ).toMatch(/ 7 +2 +1 +█{8} +3,600 +0$/);
   expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(80);
 });

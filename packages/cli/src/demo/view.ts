@@ -20,13 +20,24 @@ const BAR_CELLS = 8;
 const NUMBER_CELLS = 7;
 
 /** The live view: per key and model what was granted and refused, what is left, and the debt. */
-export function viewText({ elapsedMs, lengthMs, counts, available }: Moment, colours: Colours): string {
+export function viewText(
+  { elapsedMs, lengthMs, counts, available }: Moment,
+  colours: Colours,
+): string {
   const rows = BUCKETS.map((bucket) => {
     const { granted, refused, failed } = countOf(bucket, counts);
     const left = available.get(countKey(bucket.entityId, bucket.model)) ?? {};
     const capacity = bucket.limits.find(({ name }) => name === "tpm")!.capacity;
     const tokens = left["tpm"] ?? capacity;
-    return [bucket.entityId, bucket.model, granted, refused, failed, tokensText(tokens, capacity), Math.max(0, -tokens)];
+    return [
+      bucket.entityId,
+      bucket.model,
+      granted,
+      refused,
+      failed,
+      tokensText(tokens, capacity),
+      Math.max(0, -tokens),
+    ];
   });
   const headers = ["Key", "Model", "Granted", "Refused", "Failed", "Tokens available", "Debt"];
   const time = `${(elapsedMs / 1000).toFixed(1)} s of ${numberText(lengthMs / 1000)} s`;

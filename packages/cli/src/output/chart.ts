@@ -12,7 +12,10 @@ export interface Bar {
 const EIGHTHS = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"] as const;
 const SHORTEST_BAR = 10;
 
-/** Horizontal bars, scaled to the largest value. A negative value (a window that gave back more than it took) is drawn in another shade. */
+/**
+ * Horizontal bars, scaled to the largest value. A negative value (a window that gave back more than
+ * it took) is drawn in another shade.
+ */
 export function chartText(
   title: string,
   bars: readonly Bar[],

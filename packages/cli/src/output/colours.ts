@@ -11,10 +11,17 @@ export interface Colours {
   readonly yellow: Paint;
 }
 
-/** Colours for a terminal, none for anything else. NO_COLOR (https://no-color.org) and dumb terminals are respected. */
-export function coloursFor(output: TextOutput, env: Readonly<Record<string, string | undefined>>): Colours {
+/**
+ * Colours for a terminal, none for anything else. NO_COLOR (https://no-color.org) and dumb
+ * terminals are respected.
+ */
+export function coloursFor(
+  output: TextOutput,
+  env: Readonly<Record<string, string | undefined>>,
+): Colours {
   const wanted = output.isTTY === true && !env["NO_COLOR"] && env["TERM"] !== "dumb";
-  const paint = (code: number): Paint => (wanted ? (text) => (text === "" ? "" : `\u001B[${code}m${text}\u001B[0m`) : (text) => text);
+  const paint = (code: number): Paint =>
+    wanted ? (text) => (text === "" ? "" : `\u001B[${code}m${text}\u001B[0m`) : (text) => text;
   return { bold: paint(1), dim: paint(2), red: paint(31), green: paint(32), yellow: paint(33) };
 }
 

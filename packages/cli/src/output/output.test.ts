@@ -89,8 +89,15 @@ describe("text", () => {
     expect(numberText(1_234_567.891)).toBe("1,234,567.89");
     expect(timeText(new Date(Date.UTC(2026, 10, 15, 6)))).toBe("2026-11-15 06:00:00Z");
     expect(timeText(undefined)).toBe("");
-    expect(rateText({ name: "a.b", capacity: 1, refillAmount: 1000, refillPeriodSeconds: 300 })).toBe("1,000/5min");
-    expect([waitText(0), waitText(0.5), waitText(22.912), waitText(Infinity)]).toEqual(["now", "0.5 s", "22.912 s", "never"]);
+    expect(
+      rateText({ name: "a.b", capacity: 1, refillAmount: 1000, refillPeriodSeconds: 300 }),
+    ).toBe("1,000/5min");
+    expect([waitText(0), waitText(0.5), waitText(22.912), waitText(Infinity)]).toEqual([
+      "now",
+      "0.5 s",
+      "22.912 s",
+      "never",
+    ]);
   });
 });
 
@@ -98,5 +105,7 @@ it("breaks a sentence between words, and indents what follows", () => {
   expect(wrapped("ok     one two three", 12, 7)).toBe("ok     one\n       two\n       three");
   expect(wrapped("   one two three", 10, 3)).toBe("   one two\n   three");
   expect(wrapped("short", 80)).toBe("short");
-  expect(wrapped("a-word-that-is-longer-than-the-line and more", 10)).toBe("a-word-that-is-longer-than-the-line\nand more");
+  expect(wrapped("a-word-that-is-longer-than-the-line and more", 10)).toBe(
+    "a-word-that-is-longer-than-the-line\nand more",
+  );
 });

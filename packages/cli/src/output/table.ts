@@ -7,10 +7,18 @@ export type Cell = string | number | boolean | undefined;
 const GAP = "  ";
 
 /** A table for people: a header, aligned columns, no borders. */
-export function tableText(headers: readonly string[], rows: readonly (readonly Cell[])[], colours: Colours = PLAIN): string {
+export function tableText(
+  headers: readonly string[],
+  rows: readonly (readonly Cell[])[],
+  colours: Colours = PLAIN,
+): string {
   const texts = rows.map((row) => headers.map((_, index) => cellText(row[index])));
-  const widths = headers.map((header, index) => Math.max(widthOf(header), ...texts.map((row) => widthOf(row[index]!))));
-  const right = headers.map((_, index) => rows.length > 0 && rows.every((row) => typeof row[index] === "number"));
+  const widths = headers.map((header, index) =>
+    Math.max(widthOf(header), ...texts.map((row) => widthOf(row[index]!))),
+  );
+  const right = headers.map(
+    (_, index) => rows.length > 0 && rows.every((row) => typeof row[index] === "number"),
+  );
   const line = (cells: readonly string[]): string =>
     cells
       .map((cell, index) => padded(cell, widths[index]!, right[index]!))
@@ -20,10 +28,15 @@ export function tableText(headers: readonly string[], rows: readonly (readonly C
 }
 
 /** The fields of one thing, a line each; absent ones are left out. */
-export function fieldsText(fields: readonly (readonly [string, Cell])[], colours: Colours = PLAIN): string {
+export function fieldsText(
+  fields: readonly (readonly [string, Cell])[],
+  colours: Colours = PLAIN,
+): string {
   const given = fields.filter(([, value]) => value !== undefined && value !== "");
   const width = Math.max(...given.map(([name]) => widthOf(name)));
-  return given.map(([name, value]) => `${colours.bold(padded(name, width, false))}${GAP}${cellText(value)}\n`).join("");
+  return given
+    .map(([name, value]) => `${colours.bold(padded(name, width, false))}${GAP}${cellText(value)}\n`)
+    .join("");
 }
 
 function cellText(cell: Cell): string {

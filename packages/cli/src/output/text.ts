@@ -2,11 +2,15 @@ import type { Amounts, Limit } from "zae-limiter";
 import { Limit as Limits } from "zae-limiter";
 
 const NUMBERS = new Intl.NumberFormat("en-US", { maximumFractionDigits: 2 });
-/** Waiting times are whole milliseconds, and are shown whole: who waits for less than that is refused again. */
+/**
+ * Waiting times are whole milliseconds, and are shown whole: who waits for less than that is
+ * refused again.
+ */
 const SECONDS = new Intl.NumberFormat("en-US", { maximumFractionDigits: 3 });
 const GRAPHEMES = new Intl.Segmenter("en", { granularity: "grapheme" });
 // Scripts and symbols that terminals draw two cells wide.
-const WIDE = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Emoji_Presentation}\uFF01-\uFF60\u3000-\u303E]/u;
+const WIDE =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Emoji_Presentation}\uFF01-\uFF60\u3000-\u303E]/u;
 // oxlint-disable-next-line no-control-regex -- control characters are what it is for.
 const CONTROL = /[\u0000-\u001F\u007F-\u009F\u2028\u2029\u202A-\u202E\u2066-\u2069]/g;
 // oxlint-disable-next-line no-control-regex -- the escape sequences of our own colours.
@@ -47,7 +51,9 @@ export function waitText(seconds: number): string {
   return seconds === Infinity ? "never" : `${SECONDS.format(seconds)} s`;
 }
 
-/** A sentence on as many lines as it needs, broken between words; all but the first are indented. */
+/**
+ * A sentence on as many lines as it needs, broken between words; all but the first are indented.
+ */
 export function wrapped(text: string, columns: number, indent = 0): string {
   const [first = "", ...words] = text.match(/^ *[^ ]*| +[^ ]+/g) ?? [];
   const lines: string[] = [];
@@ -62,14 +68,21 @@ export function wrapped(text: string, columns: number, indent = 0): string {
   return [...lines, line].join("\n");
 }
 
-/** Makes stored text safe to print: control characters could move the cursor or recolour the terminal. */
+/**
+ * Makes stored text safe to print: control characters could move the cursor or recolour the
+ * terminal.
+ */
 export function printable(text: string): string {
-  return text.replace(CONTROL, (character) => `\\u${character.codePointAt(0)!.toString(16).padStart(4, "0")}`);
+  return text.replace(
+    CONTROL,
+    (character) => `\\u${character.codePointAt(0)!.toString(16).padStart(4, "0")}`,
+  );
 }
 
 /** The cells that a text takes in a terminal; colours take none. */
 export function widthOf(text: string): number {
   let width = 0;
-  for (const { segment } of GRAPHEMES.segment(text.replace(COLOUR, ""))) width += WIDE.test(segment) ? 2 : 1;
+  for (const { segment } of GRAPHEMES.segment(text.replace(COLOUR, "")))
+    width += WIDE.test(segment) ? 2 : 1;
   return width;
 }

@@ -1,6 +1,14 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { addAmounts, amountOf, checkAmounts, checkDeltas, checkNames, MAX_AMOUNT, MILLI } from "./amounts.ts";
+import {
+  addAmounts,
+  amountOf,
+  checkAmounts,
+  checkDeltas,
+  checkNames,
+  MAX_AMOUNT,
+  MILLI,
+} from "./amounts.ts";
 import { ValidationError } from "./errors.ts";
 
 const BAD = [
@@ -50,7 +58,9 @@ describe("amounts", () => {
   it.each([null, undefined, 5, "rpm", [], [1], true, new Map([["rpm", 1]]), new Set(["rpm"])])(
     "refuses %j, which is no object of amounts",
     (value) => {
-      expect(() => checkAmounts(value, "consume")).toThrow(expect.objectContaining({ field: "consume" }));
+      expect(() => checkAmounts(value, "consume")).toThrow(
+        expect.objectContaining({ field: "consume" }),
+      );
     },
   );
 
@@ -66,7 +76,10 @@ describe("amounts", () => {
   });
 
   it("adds name by name without touching either side", () => {
-    const [left, right] = [Object.freeze({ a: 1, b: 2 }), Object.freeze({ b: -5, constructor: 1 } as unknown as Record<string, number>)];
+    const [left, right] = [
+      Object.freeze({ a: 1, b: 2 }),
+      Object.freeze({ b: -5, constructor: 1 } as unknown as Record<string, number>),
+    ];
     expect(addAmounts(left, right)).toEqual({ a: 1, b: -3, constructor: 1 });
   });
 });

@@ -38,14 +38,19 @@ const TIME_LENGTH = 10;
 /** The time part of a ULID. */
 export function ulidTime(timeMs: number): string {
   let text = "";
-  for (let rest = Math.max(0, timeMs); text.length < TIME_LENGTH; rest = Math.floor(rest / 32)) text = ALPHABET[rest % 32]! + text;
+  for (let rest = Math.max(0, timeMs); text.length < TIME_LENGTH; rest = Math.floor(rest / 32))
+    text = ALPHABET[rest % 32]! + text;
   return text;
 }
 
-/** A ULID. Within one millisecond the order is that of `sequence`, so that "newest first" is true to the event. */
+/**
+ * A ULID. Within one millisecond the order is that of `sequence`, so that "newest first" is true to
+ * the event.
+ */
 export function ulid(timeMs: number, sequence: number, random: () => number): string {
   let tail = "";
-  for (let rest = sequence; tail.length < 4; rest = Math.floor(rest / 32)) tail = ALPHABET[rest % 32]! + tail;
+  for (let rest = sequence; tail.length < 4; rest = Math.floor(rest / 32))
+    tail = ALPHABET[rest % 32]! + tail;
   while (tail.length < RANDOM_LENGTH) tail += ALPHABET[Math.floor(random() * 32)]!;
   return ulidTime(timeMs) + tail;
 }

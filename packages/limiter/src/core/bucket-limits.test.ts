@@ -57,21 +57,36 @@ describe("a bucket under other limits", () => {
 
   it("rounds the scaled remainder down for every pair of limits, and keeps it below the new period", () => {
     fc.assert(
-      fc.property(validLimit(), validLimit(), fc.nat({ max: 1_000_000_000 }), (from, to, elapsedMs) => {
-        const nowMs = START_MS + elapsedMs;
-        const old = apply(apply(fullBucket(bucketLimits([from]), START_MS), [from.capacity * 1000], START_MS), [0], nowMs);
-        const [before, after] = [old.limits[0]!, bucketLimits([to])[0]!];
-        const changed = withLimits(old, [after], nowMs);
-        const exact = (BigInt(storedRemainder(old, 0)) * BigInt(after.period)) / BigInt(before.period);
-        const isFull = storedMilli(changed, 0) === to.capacity * 1000;
-        expect(BigInt(storedRemainder(changed, 0))).toBe(isFull ? 0n : exact);
-        expect(storedRemainder(changed, 0)).toBeLessThan(after.period);
-      }),
+      fc.property(
+        validLimit(),
+        validLimit(),
+        fc.nat({ max: 1_000_000_000 }),
+        (from, to, elapsedMs) => {
+          const nowMs = START_MS + elapsedMs;
+          const old = apply(
+            apply(fullBucket(bucketLimits([from]), START_MS), [from.capacity * 1000], START_MS),
+            [0],
+            nowMs,
+          );
+          const [before, after] = [old.limits[0]!, bucketLimits([to])[0]!];
+          const changed = withLimits(old, [after], nowMs);
+          const exact =
+            (BigInt(storedRemainder(old, 0)) * BigInt(after.period)) / BigInt(before.period);
+          const isFull = storedMilli(changed, 0) === to.capacity * 1000;
+          expect(BigInt(storedRemainder(changed, 0))).toBe(isFull ? 0n : exact);
+          expect(storedRemainder(changed, 0)).toBeLessThan(after.period);
+        },
+      ),
     );
   });
 
   it("hides a limit that left before it was full, lets it earn, and brings it back with what it has", () => {
-    const [a, b] = ["a", "b"].map((name) => ({ name, capacity: 10, refillAmount: 1, refillPeriodSeconds: 1 })) as [Limit, Limit];
+    const [a, b] = ["a", "b"].map((name) => ({
+      name,
+      capacity: 10,
+      refillAmount: 1,
+      refillPeriodSeconds: 1,
+    })) as [Limit, Limit];
     const used = apply(fullBucket(bucketLimits([a, b]), START_MS), [8000, 0], START_MS);
     const without = withLimits(used, bucketLimits([b]), START_MS);
     expect(without.limits.map(({ limit, hidden }) => [limit.name, hidden])).toEqual([
@@ -85,7 +100,12 @@ describe("a bucket under other limits", () => {
   });
 
   it("takes nothing away for a refusal: a limit that would be cut off keeps its parameters, the others get theirs", () => {
-    const [a, b] = ["a", "b"].map((name) => ({ name, capacity: 10, refillAmount: 1, refillPeriodSeconds: 1 })) as [Limit, Limit];
+    const [a, b] = ["a", "b"].map((name) => ({
+      name,
+      capacity: 10,
+      refillAmount: 1,
+      refillPeriodSeconds: 1,
+    })) as [Limit, Limit];
     const bucket = apply(fullBucket(bucketLimits([a, b]), START_MS), [0, 10_000], START_MS);
     const wanted = bucketLimits([
       { ...a, capacity: 5 },
@@ -116,10 +136,17 @@ describe("a bucket under other limits", () => {
         let steady = bucket;
         for (const { elapsedMs, present, keepCut, costs } of steps) {
           nowMs += elapsedMs;
-          bucket = withLimits(bucket, bucketLimits(all.filter((_, index) => present[index])), nowMs, { keepCut });
+          bucket = withLimits(
+            bucket,
+            bucketLimits(all.filter((_, index) => present[index])),
+            nowMs,
+            { keepCut },
+          );
           bucket = apply(
             bucket,
-            bucket.limits.map(({ limit, hidden }) => (hidden ? 0 : costs[all.findIndex(({ name }) => name === limit.name)]!)),
+            bucket.limits.map(({ limit, hidden }) =>
+              hidden ? 0 : costs[all.findIndex(({ name }) => name === limit.name)]!,
+            ),
             nowMs,
           );
           steady = apply(
@@ -128,8 +155,10 @@ describe("a bucket under other limits", () => {
             nowMs,
           );
           for (const [index, { name }] of all.entries()) {
-            if (named(bucket, name) >= 0) expect(tokens(bucket, name, nowMs)).toBe(balanceMilli(steady, index, nowMs));
-            else expect(balanceMilli(steady, index, nowMs)).toBe(steady.limits[index]!.capacityMilli);
+            if (named(bucket, name) >= 0)
+              expect(tokens(bucket, name, nowMs)).toBe(balanceMilli(steady, index, nowMs));
+            else
+              expect(balanceMilli(steady, index, nowMs)).toBe(steady.limits[index]!.capacityMilli);
           }
         }
       }),
@@ -138,22 +167,36 @@ describe("a bucket under other limits", () => {
   });
 
   it("never mints, however often the parameters of a limit change", () => {
-    const moves = fc.array(fc.tuple(smallLimit(), fc.integer({ min: -500, max: 20_000 }), fc.integer({ min: 0, max: 50_000 })), {
-      maxLength: 30,
-    });
+    const moves = fc.array(
+      fc.tuple(
+        smallLimit(),
+        fc.integer({ min: -500, max: 20_000 }),
+        fc.integer({ min: 0, max: 50_000 }),
+      ),
+      {
+        maxLength: 30,
+      },
+    );
     fc.assert(
       fc.property(smallLimit(), moves, (first, steps) => {
         let nowMs = START_MS;
         let stampMs = START_MS;
         let limit = first;
         let bucket = fullBucket(bucketLimits([limit]), nowMs);
-        // In units of 1/1000 of a millitoken and without rounding down: an upper bound that loses nothing but what capacities cut off.
+        // In units of 1/1000 of a millitoken and without rounding down: an upper bound that loses
+        // nothing but what capacities cut off.
         let most = first.capacity * 1_000_000;
         for (const [next, elapsedMs, cost] of steps) {
           nowMs += elapsedMs;
-          const earned = (Math.max(0, nowMs - stampMs) * limit.refillAmount * 1_000_000) / (limit.refillPeriodSeconds * 1000);
+          const earned =
+            (Math.max(0, nowMs - stampMs) * limit.refillAmount * 1_000_000) /
+            (limit.refillPeriodSeconds * 1000);
           stampMs = Math.max(stampMs, nowMs);
-          most = Math.min(next.capacity * 1_000_000, limit.capacity * 1_000_000, most + Math.ceil(earned));
+          most = Math.min(
+            next.capacity * 1_000_000,
+            limit.capacity * 1_000_000,
+            most + Math.ceil(earned),
+          );
           bucket = withLimits(bucket, bucketLimits([next]), nowMs);
           expect(storedMilli(bucket, 0) * 1000).toBeLessThanOrEqual(most);
           bucket = apply(bucket, [cost], nowMs);

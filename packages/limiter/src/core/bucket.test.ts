@@ -1,7 +1,13 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { magnitude, smallLimit, validLimit } from "../../test/arbitraries.ts";
-import { oracleApply, oracleFull, oracleRefill, oracleWait, type OracleState } from "../../test/bucket-oracle.ts";
+import {
+  oracleApply,
+  oracleFull,
+  oracleRefill,
+  oracleWait,
+  type OracleState,
+} from "../../test/bucket-oracle.ts";
 import {
   apply,
   balanceMilli,
@@ -20,10 +26,21 @@ import type { Limit } from "./limit.ts";
 const START_MS = Date.UTC(2026, 0, 4, 12);
 const YEAR_MS = 366 * 86_400_000;
 
-/** What happens to a bucket next: time passes, or runs backwards, and something is taken or given back. */
+/**
+ * What happens to a bucket next: time passes, or runs backwards, and something is taken or given
+ * back.
+ */
 const step = fc.record({
-  elapsedMs: fc.oneof(fc.constant(0), magnitude(1000 * YEAR_MS), fc.integer({ min: -5000, max: -1 })),
-  costMilli: fc.oneof(fc.constant(0), magnitude(Number.MAX_SAFE_INTEGER), fc.integer({ min: -1_000_000_000, max: -1 })),
+  elapsedMs: fc.oneof(
+    fc.constant(0),
+    magnitude(1000 * YEAR_MS),
+    fc.integer({ min: -5000, max: -1 }),
+  ),
+  costMilli: fc.oneof(
+    fc.constant(0),
+    magnitude(Number.MAX_SAFE_INTEGER),
+    fc.integer({ min: -1_000_000_000, max: -1 }),
+  ),
 });
 const smallStep = fc.record({
   elapsedMs: fc.oneof(fc.integer({ min: 0, max: 50_000 }), fc.integer({ min: -5000, max: -1 })),
@@ -46,7 +63,11 @@ function play(
   steps: readonly { readonly elapsedMs: number; readonly costMilli: number }[],
   each?: (now: Played) => void,
 ): Played {
-  let played: Played = { bucket: fullBucket(bucketLimits([limit]), START_MS), oracle: oracleFull(limit, START_MS), nowMs: START_MS };
+  let played: Played = {
+    bucket: fullBucket(bucketLimits([limit]), START_MS),
+    oracle: oracleFull(limit, START_MS),
+    nowMs: START_MS,
+  };
   for (const { elapsedMs, costMilli } of steps) {
     const nowMs = played.nowMs + elapsedMs;
     played = {
@@ -60,7 +81,11 @@ function play(
 }
 
 function bucketOf(limit: Omit<Limit, "name">, tokensMilli: number, remainder = 0): Bucket {
-  return { limits: bucketLimits([{ name: "tpm", ...limit }]), refilledAtMs: START_MS, balances: [tokensMilli, remainder, 0] };
+  return {
+    limits: bucketLimits([{ name: "tpm", ...limit }]),
+    refilledAtMs: START_MS,
+    balances: [tokensMilli, remainder, 0],
+  };
 }
 
 describe("refill and take", () => {
@@ -71,7 +96,9 @@ describe("refill and take", () => {
         let isCountable = true;
         play(limit, steps, ({ bucket, oracle }) => {
           expect(BigInt(storedMilli(bucket, 0))).toBe(oracle.tokens);
-          expect(BigInt(storedRemainder(bucket, 0)) * BigInt(refillAmountMilli / amount)).toBe(oracle.fraction);
+          expect(BigInt(storedRemainder(bucket, 0)) * BigInt(refillAmountMilli / amount)).toBe(
+            oracle.fraction,
+          );
           expect(BigInt(bucket.refilledAtMs)).toBe(oracle.stampMs);
           isCountable &&= Number.isSafeInteger(Number(oracle.consumed));
           if (isCountable) expect(BigInt(consumedMilli(bucket, 0))).toBe(oracle.consumed);
@@ -83,24 +110,41 @@ describe("refill and take", () => {
 
   it("shows the balance at any time without changing it", () => {
     fc.assert(
-      fc.property(history, fc.integer({ min: -10_000, max: 10 * YEAR_MS }), ([limit, steps], laterMs) => {
-        const { bucket, oracle, nowMs } = play(limit, steps);
-        expect(BigInt(balanceMilli(bucket, 0, nowMs + laterMs))).toBe(oracleRefill(limit, oracle, nowMs + laterMs).tokens);
-        expect(balanceMilli(bucket, 0, nowMs + laterMs)).toBe(storedMilli(apply(bucket, [0], nowMs + laterMs), 0));
-      }),
+      fc.property(
+        history,
+        fc.integer({ min: -10_000, max: 10 * YEAR_MS }),
+        ([limit, steps], laterMs) => {
+          const { bucket, oracle, nowMs } = play(limit, steps);
+          expect(BigInt(balanceMilli(bucket, 0, nowMs + laterMs))).toBe(
+            oracleRefill(limit, oracle, nowMs + laterMs).tokens,
+          );
+          expect(balanceMilli(bucket, 0, nowMs + laterMs)).toBe(
+            storedMilli(apply(bucket, [0], nowMs + laterMs), 0),
+          );
+        },
+      ),
     );
   });
 
   it("earns by many small refills what one large refill earns", () => {
     fc.assert(
-      fc.property(validLimit(), fc.array(magnitude(YEAR_MS), { minLength: 1, maxLength: 30 }), fc.nat(), (limit, gaps, debt) => {
-        const empty = apply(fullBucket(bucketLimits([limit]), START_MS), [limit.capacity * 1000 + Math.min(debt, 10_000)], START_MS);
-        let nowMs = START_MS;
-        let often = empty;
-        for (const gapMs of gaps) often = apply(often, [0], (nowMs += gapMs));
-        const once = apply(empty, [0], nowMs);
-        expect(often).toEqual(once);
-      }),
+      fc.property(
+        validLimit(),
+        fc.array(magnitude(YEAR_MS), { minLength: 1, maxLength: 30 }),
+        fc.nat(),
+        (limit, gaps, debt) => {
+          const empty = apply(
+            fullBucket(bucketLimits([limit]), START_MS),
+            [limit.capacity * 1000 + Math.min(debt, 10_000)],
+            START_MS,
+          );
+          let nowMs = START_MS;
+          let often = empty;
+          for (const gapMs of gaps) often = apply(often, [0], (nowMs += gapMs));
+          const once = apply(empty, [0], nowMs);
+          expect(often).toEqual(once);
+        },
+      ),
     );
   });
 
@@ -132,7 +176,11 @@ describe("refill and take", () => {
     const bucket = bucketOf({ capacity: 1, refillAmount: 1, refillPeriodSeconds: 7 }, 999, 3);
     const full = apply(bucket, [0], START_MS + 100);
     expect([storedMilli(full, 0), storedRemainder(full, 0)]).toEqual([1000, 0]);
-    const givenBack = apply(bucketOf({ capacity: 1, refillAmount: 1, refillPeriodSeconds: 7 }, 999, 3), [-1], START_MS);
+    const givenBack = apply(
+      bucketOf({ capacity: 1, refillAmount: 1, refillPeriodSeconds: 7 }, 999, 3),
+      [-1],
+      START_MS,
+    );
     expect([storedMilli(givenBack, 0), storedRemainder(givenBack, 0)]).toEqual([1000, 0]);
   });
 
@@ -194,7 +242,10 @@ describe("wait", () => {
   });
 
   it("stays exact in a debt so deep that what is missing leaves the safe range", () => {
-    const bucket = bucketOf({ capacity: 1, refillAmount: 999_981, refillPeriodSeconds: 441_250 }, Number.MIN_SAFE_INTEGER);
+    const bucket = bucketOf(
+      { capacity: 1, refillAmount: 999_981, refillPeriodSeconds: 441_250 },
+      Number.MIN_SAFE_INTEGER,
+    );
     const wait = waitMs(bucket, 0, 1000, START_MS);
     expect(balanceMilli(bucket, 0, START_MS + wait)).toBe(1000);
     expect(balanceMilli(bucket, 0, START_MS + wait - 1)).toBeLessThan(1000);

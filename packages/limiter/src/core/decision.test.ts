@@ -3,7 +3,17 @@ import { describe, expect, it } from "vitest";
 import { smallLimit } from "../../test/arbitraries.ts";
 import { MILLI, type Amounts } from "./amounts.ts";
 import { apply, balanceMilli, fullBucket, storedMilli, type Bucket } from "./bucket.ts";
-import { afterRefusal, amountsUnder, costsMilli, fits, isUnder, negated, statusesOf, underPolicy, type Charge } from "./decision.ts";
+import {
+  afterRefusal,
+  amountsUnder,
+  costsMilli,
+  fits,
+  isUnder,
+  negated,
+  statusesOf,
+  underPolicy,
+  type Charge,
+} from "./decision.ts";
 import { Limit } from "./limit.ts";
 import { policyOf, type Policy } from "./policy.ts";
 
@@ -75,7 +85,12 @@ describe("a decision", () => {
     const bucket: Bucket = { ...full.bucket, balances: [999, 0, 0, -1, 0, 0] };
     const [rpm, tpm] = statusesOf([{ ...full, bucket }], NOW_MS);
     expect(rpm).toMatchObject({ available: 0, exceeded: true, retryAfterSeconds: Infinity });
-    expect(tpm).toMatchObject({ available: -1, exceeded: true, deficit: 1, retryAfterSeconds: 0.001 });
+    expect(tpm).toMatchObject({
+      available: -1,
+      exceeded: true,
+      deficit: 1,
+      retryAfterSeconds: 0.001,
+    });
   });
 
   it("agrees with its statuses, and fits exactly after the longest wait", () => {
@@ -89,12 +104,18 @@ describe("a decision", () => {
         fc.nat({ max: 250 }),
         fc.nat({ max: 250 }),
         (a, b, wantA, wantB, tookA, tookB) => {
-          const one = charge({ a: wantA, b: wantB }, { a: tookA, b: tookB }, policyOf([a, b], "resource"));
+          const one = charge(
+            { a: wantA, b: wantB },
+            { a: tookA, b: tookB },
+            policyOf([a, b], "resource"),
+          );
           const statuses = statusesOf([one], NOW_MS);
           expect(fits([one], NOW_MS)).toBe(statuses.every(({ exceeded }) => !exceeded));
           for (const { exceeded, retryAfterSeconds, deficit } of statuses)
             expect([retryAfterSeconds > 0, deficit > 0]).toEqual([exceeded, exceeded]);
-          const waitMs = Math.round(Math.max(...statuses.map(({ retryAfterSeconds }) => retryAfterSeconds)) * 1000);
+          const waitMs = Math.round(
+            Math.max(...statuses.map(({ retryAfterSeconds }) => retryAfterSeconds)) * 1000,
+          );
           if (waitMs === Infinity) {
             expect(wantA > a.capacity || wantB > b.capacity).toBe(true);
             return;
@@ -118,9 +139,18 @@ describe("a bucket and its policy", () => {
   });
 
   it.each([
-    ["capacity", Limit.custom({ name: "rpm", capacity: 11, refillAmount: 10, refillPeriodSeconds: 60 })],
-    ["amount", Limit.custom({ name: "rpm", capacity: 10, refillAmount: 11, refillPeriodSeconds: 60 })],
-    ["period", Limit.custom({ name: "rpm", capacity: 10, refillAmount: 10, refillPeriodSeconds: 61 })],
+    [
+      "capacity",
+      Limit.custom({ name: "rpm", capacity: 11, refillAmount: 10, refillPeriodSeconds: 60 }),
+    ],
+    [
+      "amount",
+      Limit.custom({ name: "rpm", capacity: 10, refillAmount: 11, refillPeriodSeconds: 60 }),
+    ],
+    [
+      "period",
+      Limit.custom({ name: "rpm", capacity: 10, refillAmount: 10, refillPeriodSeconds: 61 }),
+    ],
     ["name", Limit.perMinute("rps", 10)],
   ])("is carried over when only the %s of a limit differs", (_, changed) => {
     const policy = policyOf([changed, POLICY.limits[1]!], "system");
@@ -145,7 +175,10 @@ describe("a bucket and its policy", () => {
 
 describe("amounts and policies", () => {
   it("charges a limit by its own name, also when it is called constructor", () => {
-    const policy = policyOf([Limit.perMinute("constructor", 10), Limit.perMinute("toString", 10)], "system");
+    const policy = policyOf(
+      [Limit.perMinute("constructor", 10), Limit.perMinute("toString", 10)],
+      "system",
+    );
     const bucket = fullBucket(policy.bucketLimits, NOW_MS);
     expect(costsMilli(bucket, { constructor: 2 })).toEqual([2000, 0]);
     expect(costsMilli(bucket, {})).toEqual([0, 0]);

@@ -1,10 +1,21 @@
 import { amountOf, MILLI, type Amounts } from "./amounts.ts";
-import { balanceMilli, fullBucket, holds, waitMs, withLimits, type Bucket, type BucketLimit } from "./bucket.ts";
+import {
+  balanceMilli,
+  fullBucket,
+  holds,
+  waitMs,
+  withLimits,
+  type Bucket,
+  type BucketLimit,
+} from "./bucket.ts";
 import { sameLimits, type Limit } from "./limit.ts";
 import type { ConfigSource, Policy } from "./policy.ts";
 import { togetherMilli, waitTogetherMs } from "./together.ts";
 
-/** One bucket of a decision, and what the call wants of it. Limits that `amounts` does not name are wanted 0 of. */
+/**
+ * One bucket of a decision, and what the call wants of it. Limits that `amounts` does not name are
+ * wanted 0 of.
+ */
 export interface Charge {
   readonly entityId: string;
   readonly resource: string;
@@ -13,7 +24,10 @@ export interface Charge {
   readonly amounts: Amounts;
   /** The amounts as `costsMilli` answers them, from whoever needs them again. */
   readonly costs?: readonly number[];
-  /** Further shards of the same bucket, under the same policy: then it is the sum that must hold the amounts, and that is shown. */
+  /**
+   * Further shards of the same bucket, under the same policy: then it is the sum that must hold the
+   * amounts, and that is shown.
+   */
   readonly others?: readonly Bucket[];
 }
 
@@ -35,8 +49,9 @@ export interface LimitStatus {
 }
 
 /**
- * This decides an acquire: it fits when every limit of every bucket holds what is wanted of it. A limit of which nothing is wanted
- * refuses while it is in debt: that is how a cost that is known only afterwards is limited.
+ * This decides an acquire: it fits when every limit of every bucket holds what is wanted of it. A
+ * limit of which nothing is wanted refuses while it is in debt: that is how a cost that is known
+ * only afterwards is limited.
  */
 export function fits(charges: readonly Charge[], nowMs: number): boolean {
   for (const { bucket, amounts, costs, others } of charges) {
@@ -47,7 +62,10 @@ export function fits(charges: readonly Charge[], nowMs: number): boolean {
   return true;
 }
 
-/** The state of every limit of a decision, in the order of the charges and of each policy (stores keep limits in an order of their own). */
+/**
+ * The state of every limit of a decision, in the order of the charges and of each policy (stores
+ * keep limits in an order of their own).
+ */
 export function statusesOf(charges: readonly Charge[], nowMs: number): readonly LimitStatus[] {
   return charges.flatMap((charge) =>
     charge.policy.limits.map(({ name }) => {
@@ -57,11 +75,15 @@ export function statusesOf(charges: readonly Charge[], nowMs: number): readonly 
   );
 }
 
-/** What each limit of a bucket is charged, in millitokens. A give-back reaches a limit also while it is hidden. */
+/**
+ * What each limit of a bucket is charged, in millitokens. A give-back reaches a limit also while it
+ * is hidden.
+ */
 export function costsMilli(bucket: Bucket, amounts: Amounts): number[] {
   const { limits } = bucket;
   const costs: number[] = [];
-  for (let index = 0; index < limits.length; index += 1) costs.push(amountOf(amounts, limits[index]!.limit.name) * MILLI);
+  for (let index = 0; index < limits.length; index += 1)
+    costs.push(amountOf(amounts, limits[index]!.limit.name) * MILLI);
   return costs;
 }
 
@@ -70,26 +92,39 @@ export function negated(amounts: Amounts): Amounts {
   return Object.fromEntries(Object.entries(amounts).map(([name, amount]) => [name, -amount]));
 }
 
-/** The bucket as the policy wants it: a new one is full, one that was decided with other limits is carried over. */
+/**
+ * The bucket as the policy wants it: a new one is full, one that was decided with other limits is
+ * carried over.
+ */
 export function underPolicy(stored: Bucket | undefined, policy: Policy, nowMs: number): Bucket {
   if (stored === undefined) return fullBucket(policy.bucketLimits, nowMs);
   return isUnder(stored, policy) ? stored : withLimits(stored, policy.bucketLimits, nowMs);
 }
 
 /**
- * What a refusal leaves behind: `undefined` when the bucket is as the policy wants it. Otherwise the new parameters must be stored even
- * though nothing is taken, or an empty bucket would go on earning at its old rate for as long as it refuses.
+ * What a refusal leaves behind: `undefined` when the bucket is as the policy wants it. Otherwise
+ * the new parameters must be stored even though nothing is taken, or an empty bucket would go on
+ * earning at its old rate for as long as it refuses.
  */
-export function afterRefusal(stored: Bucket | undefined, policy: Policy, nowMs: number): Bucket | undefined {
+export function afterRefusal(
+  stored: Bucket | undefined,
+  policy: Policy,
+  nowMs: number,
+): Bucket | undefined {
   if (stored === undefined || isUnder(stored, policy)) return undefined;
   return withLimits(stored, policy.bucketLimits, nowMs, { keepCut: true });
 }
 
-/** The part of the amounts that a policy has limits for: a name that a parent lacks is not charged there. */
+/**
+ * The part of the amounts that a policy has limits for: a name that a parent lacks is not charged
+ * there.
+ */
 export function amountsUnder(policy: Policy, amounts: Amounts): Amounts {
   const names = Object.keys(amounts);
   if (names.every((name) => policy.names.has(name))) return amounts;
-  return Object.fromEntries(names.filter((name) => policy.names.has(name)).map((name) => [name, amountOf(amounts, name)]));
+  return Object.fromEntries(
+    names.filter((name) => policy.names.has(name)).map((name) => [name, amountOf(amounts, name)]),
+  );
 }
 
 /** Whether a bucket was last decided with these limits. */
@@ -104,28 +139,46 @@ export function isUnder(bucket: Bucket, policy: Policy): boolean {
 }
 
 /**
- * What the limits of a bucket were last compared with. Stores that read their buckets have other lists than the policy has, and ask several
- * times for each call: 1 µs each time.
+ * What the limits of a bucket were last compared with. Stores that read their buckets have other
+ * lists than the policy has, and ask several times for each call: 1 µs each time.
  */
-const COMPARED = new WeakMap<readonly BucketLimit[], { readonly limits: readonly Limit[]; readonly isSame: boolean }>();
+const COMPARED = new WeakMap<
+  readonly BucketLimit[],
+  { readonly limits: readonly Limit[]; readonly isSame: boolean }
+>();
 
-function holdTogether(bucket: Bucket, others: readonly Bucket[], amounts: Amounts, nowMs: number): boolean {
+function holdTogether(
+  bucket: Bucket,
+  others: readonly Bucket[],
+  amounts: Amounts,
+  nowMs: number,
+): boolean {
   const shards = [bucket, ...others];
   return bucket.limits.every(
-    ({ limit: { name }, hidden }) => hidden || togetherMilli(shards, name, nowMs) >= amountOf(amounts, name) * MILLI,
+    ({ limit: { name }, hidden }) =>
+      hidden || togetherMilli(shards, name, nowMs) >= amountOf(amounts, name) * MILLI,
   );
 }
 
-function statusOf({ entityId, resource, policy, bucket, amounts, others }: Charge, index: number, nowMs: number): LimitStatus {
+function statusOf(
+  { entityId, resource, policy, bucket, amounts, others }: Charge,
+  index: number,
+  nowMs: number,
+): LimitStatus {
   const { limit } = bucket.limits[index]!;
   // A caller may have asked for -0, which is not what a status shows.
   const requested = amountOf(amounts, limit.name) + 0;
   const shards = others === undefined || others.length === 0 ? undefined : [bucket, ...others];
-  const balance = shards === undefined ? balanceMilli(bucket, index, nowMs) : togetherMilli(shards, limit.name, nowMs);
+  const balance =
+    shards === undefined
+      ? balanceMilli(bucket, index, nowMs)
+      : togetherMilli(shards, limit.name, nowMs);
   const available = Math.floor(balance / MILLI);
   const exceeded = available < requested;
   const wait = (neededMilli: number): number =>
-    shards === undefined ? waitMs(bucket, index, neededMilli, nowMs) : waitTogetherMs(shards, limit.name, neededMilli, nowMs);
+    shards === undefined
+      ? waitMs(bucket, index, neededMilli, nowMs)
+      : waitTogetherMs(shards, limit.name, neededMilli, nowMs);
   return {
     entityId,
     resource,

@@ -26,15 +26,34 @@ export function entityMetadata(value: unknown): Readonly<Record<string, string>>
     throw new ValidationError("metadata", value, "must be an object of strings");
   const entries = Object.entries(value);
   if (entries.length > MAX_METADATA_ENTRIES)
-    throw new ValidationError("metadata", entries.length, `must hold at most ${MAX_METADATA_ENTRIES} entries`);
-  return Object.freeze(Object.fromEntries(entries.map(([key, entry]) => [text(key, "metadata"), text(entry, `metadata.${key}`, 0)])));
+    throw new ValidationError(
+      "metadata",
+      entries.length,
+      `must hold at most ${MAX_METADATA_ENTRIES} entries`,
+    );
+  return Object.freeze(
+    Object.fromEntries(
+      entries.map(([key, entry]) => [text(key, "metadata"), text(entry, `metadata.${key}`, 0)]),
+    ),
+  );
 }
 
 function text(value: unknown, field: string, least = 1): string {
-  if (typeof value !== "string") throw new ValidationError(field, value, `must be a string, not ${value === null ? "null" : typeof value}`);
+  if (typeof value !== "string")
+    throw new ValidationError(
+      field,
+      value,
+      `must be a string, not ${value === null ? "null" : typeof value}`,
+    );
   if (value.length < least) throw new ValidationError(field, value, "must not be empty");
   // SQLite's drivers cut a text off at a NUL, and no store keeps half a character.
-  if (value.includes("\0") || /\p{Surrogate}/u.test(value)) throw new ValidationError(field, value, "must be well-formed text without NUL");
-  if (value.length > MAX_TEXT_LENGTH) throw new ValidationError(field, value, `must not be longer than ${MAX_TEXT_LENGTH} characters`);
+  if (value.includes("\0") || /\p{Surrogate}/u.test(value))
+    throw new ValidationError(field, value, "must be well-formed text without NUL");
+  if (value.length > MAX_TEXT_LENGTH)
+    throw new ValidationError(
+      field,
+      value,
+      `must not be longer than ${MAX_TEXT_LENGTH} characters`,
+    );
   return value;
 }

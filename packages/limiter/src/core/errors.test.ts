@@ -4,36 +4,92 @@ import * as errors from "./errors.ts";
 const VERSIONS = { clientVersion: "1.0.0", schemaVersion: "2.0.0" };
 
 /** Codes are part of the public surface: changing one breaks callers that switch on it. */
-const CODES: readonly (readonly [string, errors.ZaeLimiterError, readonly (abstract new (...values: never[]) => Error)[]])[] = [
+const CODES: readonly (readonly [
+  string,
+  errors.ZaeLimiterError,
+  readonly (abstract new (...values: never[]) => Error)[],
+])[] = [
   ["ERR_LIMITER_LEASE_EXPIRED", new errors.LeaseExpiredError("committed"), [errors.RateLimitError]],
-  ["ERR_LIMITER_UNAVAILABLE", new errors.RateLimiterUnavailable("down"), [errors.InfrastructureError]],
-  ["ERR_LIMITER_PERMISSION_DENIED", new errors.PermissionDenied("no"), [errors.InfrastructureError]],
-  ["ERR_LIMITER_STACK_OPERATION", new errors.StackOperationError("s", "why", ["event"]), [errors.InfrastructureError]],
-  ["ERR_LIMITER_STACK_EXISTS", new errors.StackAlreadyExistsError("s"), [errors.InfrastructureError]],
-  ["ERR_LIMITER_INFRASTRUCTURE_NOT_FOUND", new errors.InfrastructureNotFoundError("gone"), [errors.InfrastructureError]],
-  ["ERR_LIMITER_NAMESPACE_NOT_FOUND", new errors.NamespaceNotFoundError("n"), [errors.InfrastructureError]],
-  ["ERR_LIMITER_NAMESPACE_STATE", new errors.NamespaceStateError("n", "purging", "why"), [errors.InfrastructureError]],
+  [
+    "ERR_LIMITER_UNAVAILABLE",
+    new errors.RateLimiterUnavailable("down"),
+    [errors.InfrastructureError],
+  ],
+  [
+    "ERR_LIMITER_PERMISSION_DENIED",
+    new errors.PermissionDenied("no"),
+    [errors.InfrastructureError],
+  ],
+  [
+    "ERR_LIMITER_STACK_OPERATION",
+    new errors.StackOperationError("s", "why", ["event"]),
+    [errors.InfrastructureError],
+  ],
+  [
+    "ERR_LIMITER_STACK_EXISTS",
+    new errors.StackAlreadyExistsError("s"),
+    [errors.InfrastructureError],
+  ],
+  [
+    "ERR_LIMITER_INFRASTRUCTURE_NOT_FOUND",
+    new errors.InfrastructureNotFoundError("gone"),
+    [errors.InfrastructureError],
+  ],
+  [
+    "ERR_LIMITER_NAMESPACE_NOT_FOUND",
+    new errors.NamespaceNotFoundError("n"),
+    [errors.InfrastructureError],
+  ],
+  [
+    "ERR_LIMITER_NAMESPACE_STATE",
+    new errors.NamespaceStateError("n", "purging", "why"),
+    [errors.InfrastructureError],
+  ],
   ["ERR_LIMITER_ENTITY_NOT_FOUND", new errors.EntityNotFoundError("e"), [errors.EntityError]],
   ["ERR_LIMITER_ENTITY_EXISTS", new errors.EntityExistsError("e"), [errors.EntityError]],
-  ["ERR_LIMITER_VERSION_MISMATCH", new errors.VersionMismatchError("m", { ...VERSIONS, canAutoUpdate: true }), [errors.VersionError]],
-  ["ERR_LIMITER_INCOMPATIBLE_SCHEMA", new errors.IncompatibleSchemaError("m", VERSIONS), [errors.VersionError]],
+  [
+    "ERR_LIMITER_VERSION_MISMATCH",
+    new errors.VersionMismatchError("m", { ...VERSIONS, canAutoUpdate: true }),
+    [errors.VersionError],
+  ],
+  [
+    "ERR_LIMITER_INCOMPATIBLE_SCHEMA",
+    new errors.IncompatibleSchemaError("m", VERSIONS),
+    [errors.VersionError],
+  ],
   ["ERR_LIMITER_VALIDATION", new errors.ValidationError("f", 1, "r"), []],
-  ["ERR_LIMITER_INVALID_IDENTIFIER", new errors.InvalidIdentifierError("f", 1, "r"), [errors.ValidationError]],
+  [
+    "ERR_LIMITER_INVALID_IDENTIFIER",
+    new errors.InvalidIdentifierError("f", 1, "r"),
+    [errors.ValidationError],
+  ],
   ["ERR_LIMITER_INVALID_NAME", new errors.InvalidNameError("f", 1, "r"), [errors.ValidationError]],
 ];
 
 describe("errors", () => {
-  it.each(CODES)("%s is the code of its error, whose bases are as declared", (code, error, bases) => {
-    expect(error.code).toBe(code);
-    expect(error.name).toBe(error.constructor.name);
-    for (const base of [Error, errors.ZaeLimiterError, ...bases]) expect(error).toBeInstanceOf(base);
-  });
+  it.each(CODES)(
+    "%s is the code of its error, whose bases are as declared",
+    (code, error, bases) => {
+      expect(error.code).toBe(code);
+      expect(error.name).toBe(error.constructor.name);
+      for (const base of [Error, errors.ZaeLimiterError, ...bases])
+        expect(error).toBeInstanceOf(base);
+    },
+  );
 
   it("have a code each, and no two share one", () => {
     const codes = CODES.map(([code]) => code);
     expect(new Set(codes).size).toBe(codes.length);
-    const abstract = ["ZaeLimiterError", "RateLimitError", "InfrastructureError", "EntityError", "VersionError"];
-    expect([...CODES.map(([, error]) => error.name), ...abstract].sort()).toEqual(Object.keys(errors).sort());
+    const abstract = [
+      "ZaeLimiterError",
+      "RateLimitError",
+      "InfrastructureError",
+      "EntityError",
+      "VersionError",
+    ];
+    expect([...CODES.map(([, error]) => error.name), ...abstract].sort()).toEqual(
+      Object.keys(errors).sort(),
+    );
   });
 });
 
@@ -44,15 +100,35 @@ function valueOf(value: unknown): string {
 describe("what errors carry", () => {
   it("unavailability names the call that it hit, and its cause", () => {
     const cause = new Error("socket");
-    const error = new errors.RateLimiterUnavailable("Down.", { entityId: "e", resource: "r", stackName: "s", cause });
-    expect(error).toMatchObject({ message: "Down. [stack=s, entity=e, resource=r]", entityId: "e", resource: "r", stackName: "s", cause });
+    const error = new errors.RateLimiterUnavailable("Down.", {
+      entityId: "e",
+      resource: "r",
+      stackName: "s",
+      cause,
+    });
+    expect(error).toMatchObject({
+      message: "Down. [stack=s, entity=e, resource=r]",
+      entityId: "e",
+      resource: "r",
+      stackName: "s",
+      cause,
+    });
     expect("cause" in new errors.RateLimiterUnavailable("Down.")).toBe(false);
   });
 
   it("the others carry what a caller needs", () => {
-    expect(new errors.StackOperationError("s", "why", ["event"])).toMatchObject({ stackName: "s", reason: "why", events: ["event"] });
-    expect(new errors.NamespaceStateError("n", "purging", "why")).toMatchObject({ namespaceName: "n", state: "purging" });
-    expect(new errors.VersionMismatchError("m", { ...VERSIONS, canAutoUpdate: true })).toMatchObject({
+    expect(new errors.StackOperationError("s", "why", ["event"])).toMatchObject({
+      stackName: "s",
+      reason: "why",
+      events: ["event"],
+    });
+    expect(new errors.NamespaceStateError("n", "purging", "why")).toMatchObject({
+      namespaceName: "n",
+      state: "purging",
+    });
+    expect(
+      new errors.VersionMismatchError("m", { ...VERSIONS, canAutoUpdate: true }),
+    ).toMatchObject({
       ...VERSIONS,
       canAutoUpdate: true,
       lambdaVersion: undefined,
@@ -77,6 +153,8 @@ describe("what errors carry", () => {
   });
 
   it("a validation error says what is wrong with which field", () => {
-    expect(new errors.ValidationError("consume.rpm", -1, "must not be negative").message).toBe("Invalid consume.rpm: must not be negative");
+    expect(new errors.ValidationError("consume.rpm", -1, "must not be negative").message).toBe(
+      "Invalid consume.rpm: must not be negative",
+    );
   });
 });

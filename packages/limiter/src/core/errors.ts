@@ -1,6 +1,9 @@
 import type { NamespaceStatus } from "./namespace.ts";
 
-/** The base of every error that this library throws on purpose. `code` is stable; messages may be reworded. */
+/**
+ * The base of every error that this library throws on purpose. `code` is stable; messages may be
+ * reworded.
+ */
 export class ZaeLimiterError extends Error {
   readonly code: string;
 
@@ -24,7 +27,10 @@ export class LeaseExpiredError extends RateLimitError {
 /** The base of what the store behind the limiter says. */
 export class InfrastructureError extends ZaeLimiterError {}
 
-/** The store cannot be reached, is overloaded or contended. The only error that `onUnavailable` acts on. */
+/**
+ * The store cannot be reached, is overloaded or contended. The only error that `onUnavailable` acts
+ * on.
+ */
 export class RateLimiterUnavailable extends InfrastructureError {
   readonly entityId: string | undefined;
   readonly resource: string | undefined;
@@ -32,10 +38,18 @@ export class RateLimiterUnavailable extends InfrastructureError {
 
   constructor(
     message: string,
-    options: ErrorOptions & { readonly entityId?: string; readonly resource?: string; readonly stackName?: string } = {},
+    options: ErrorOptions & {
+      readonly entityId?: string;
+      readonly resource?: string;
+      readonly stackName?: string;
+    } = {},
   ) {
     const { entityId, resource, stackName } = options;
-    const where = [stackName && `stack=${stackName}`, entityId && `entity=${entityId}`, resource && `resource=${resource}`]
+    const where = [
+      stackName && `stack=${stackName}`,
+      entityId && `entity=${entityId}`,
+      resource && `resource=${resource}`,
+    ]
       .filter(Boolean)
       .join(", ");
     super("ERR_LIMITER_UNAVAILABLE", where ? `${message} [${where}]` : message, causeOf(options));
@@ -71,7 +85,10 @@ export class StackAlreadyExistsError extends InfrastructureError {
   readonly stackName: string;
 
   constructor(stackName: string) {
-    super("ERR_LIMITER_STACK_EXISTS", `Stack ${stackName} exists already. Choose another name, or upgrade it.`);
+    super(
+      "ERR_LIMITER_STACK_EXISTS",
+      `Stack ${stackName} exists already. Choose another name, or upgrade it.`,
+    );
     this.stackName = stackName;
   }
 }
@@ -88,7 +105,10 @@ export class NamespaceNotFoundError extends InfrastructureError {
   readonly namespaceName: string;
 
   constructor(namespaceName: string) {
-    super("ERR_LIMITER_NAMESPACE_NOT_FOUND", `Namespace ${namespaceName} does not exist. Register it first, or check the spelling.`);
+    super(
+      "ERR_LIMITER_NAMESPACE_NOT_FOUND",
+      `Namespace ${namespaceName} does not exist. Register it first, or check the spelling.`,
+    );
     this.namespaceName = namespaceName;
   }
 }
@@ -118,7 +138,11 @@ export class EntityError extends ZaeLimiterError {
 /** No entity has that id. */
 export class EntityNotFoundError extends EntityError {
   constructor(entityId: string) {
-    super("ERR_LIMITER_ENTITY_NOT_FOUND", entityId, `Entity ${entityId} does not exist. Create it first, or check the spelling.`);
+    super(
+      "ERR_LIMITER_ENTITY_NOT_FOUND",
+      entityId,
+      `Entity ${entityId} does not exist. Create it first, or check the spelling.`,
+    );
   }
 }
 

@@ -1,8 +1,34 @@
 import { describe, expect, it } from "vitest";
 import { InvalidIdentifierError, InvalidNameError } from "./errors.ts";
-import { configResource, entityId, limitName, namespaceName, principal, resourceName } from "./identifiers.ts";
+import {
+  configResource,
+  entityId,
+  limitName,
+  namespaceName,
+  principal,
+  resourceName,
+} from "./identifiers.ts";
 
-const NEVER = ["", "#", "a#b", "a\n", "\na", "a b", " a", "-a", ".a", "_a", "ä", "a\0", null, undefined, 5, {}, ["a"], true];
+const NEVER = [
+  "",
+  "#",
+  "a#b",
+  "a\n",
+  "\na",
+  "a b",
+  " a",
+  "-a",
+  ".a",
+  "_a",
+  "ä",
+  "a\0",
+  null,
+  undefined,
+  5,
+  {},
+  ["a"],
+  true,
+];
 
 const RULES = [
   {
@@ -47,7 +73,9 @@ describe.each(RULES)("$name", ({ check, longest, error, good, bad }) => {
   it("refuses everything else with field, value and reason", () => {
     for (const value of [...NEVER, ...bad, "a".repeat(longest + 1)]) {
       expect(() => check(value, "place"), JSON.stringify(value)).toThrow(error);
-      expect(() => check(value, "place")).toThrow(expect.objectContaining({ field: "place", reason: expect.stringMatching(/./) }));
+      expect(() => check(value, "place")).toThrow(
+        expect.objectContaining({ field: "place", reason: expect.stringMatching(/./) }),
+      );
     }
   });
 });
@@ -64,7 +92,15 @@ describe("special names", () => {
     const arn = `arn:aws:sts::123456789012:assumed-role/Admin/${"x".repeat(300)}`;
     expect(principal(arn)).toBe(arn);
     expect(principal("user@example.org")).toBe("user@example.org");
-    for (const value of ["", "arn:a b", "arn:a#b", "arn:a\n", `arn:${"x".repeat(2048)}`, "a/b", undefined])
+    for (const value of [
+      "",
+      "arn:a b",
+      "arn:a#b",
+      "arn:a\n",
+      `arn:${"x".repeat(2048)}`,
+      "a/b",
+      undefined,
+    ])
       expect(() => principal(value), String(value)).toThrow(InvalidIdentifierError);
   });
 });

@@ -18,7 +18,10 @@ describe("the text form of a limit", () => {
 
   it.each([
     ["rpm:100", { name: "rpm", capacity: 100, refillAmount: 100, refillPeriodSeconds: 60 }],
-    ["tpm:10000/min:15000", { name: "tpm", capacity: 15_000, refillAmount: 10_000, refillPeriodSeconds: 60 }],
+    [
+      "tpm:10000/min:15000",
+      { name: "tpm", capacity: 15_000, refillAmount: 10_000, refillPeriodSeconds: 60 },
+    ],
     ["rps:5/sec", { name: "rps", capacity: 5, refillAmount: 5, refillPeriodSeconds: 1 }],
     ["x:5/30sec", { name: "x", capacity: 5, refillAmount: 5, refillPeriodSeconds: 30 }],
     ["x:5/5min:7", { name: "x", capacity: 7, refillAmount: 5, refillPeriodSeconds: 300 }],
@@ -31,8 +34,14 @@ describe("the text form of a limit", () => {
   it.each([
     [Limit.perMinute("rpm", 100), "rpm:100/min"],
     [Limit.perSecond("rpm", 100, { burst: 200 }), "rpm:100/sec:200"],
-    [Limit.custom({ name: "rpm", capacity: 1, refillAmount: 1, refillPeriodSeconds: 90 }), "rpm:1/90sec"],
-    [Limit.custom({ name: "rpm", capacity: 1, refillAmount: 1, refillPeriodSeconds: 172_800 }), "rpm:1/2day"],
+    [
+      Limit.custom({ name: "rpm", capacity: 1, refillAmount: 1, refillPeriodSeconds: 90 }),
+      "rpm:1/90sec",
+    ],
+    [
+      Limit.custom({ name: "rpm", capacity: 1, refillAmount: 1, refillPeriodSeconds: 172_800 }),
+      "rpm:1/2day",
+    ],
   ])("writes %j as %s", (limit, text) => expect(Limit.format(limit)).toBe(text));
 
   it.each([
@@ -65,6 +74,8 @@ describe("the text form of a limit", () => {
   );
 
   it("does not write a limit that it would not read", () => {
-    expect(() => Limit.format({ name: "wcu", capacity: 1, refillAmount: 1, refillPeriodSeconds: 1 })).toThrow(ValidationError);
+    expect(() =>
+      Limit.format({ name: "wcu", capacity: 1, refillAmount: 1, refillPeriodSeconds: 1 }),
+    ).toThrow(ValidationError);
   });
 });

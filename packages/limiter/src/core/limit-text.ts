@@ -2,7 +2,8 @@ import { ValidationError } from "./errors.ts";
 import type { Limit } from "./limit.ts";
 
 /** `name:rate[/period][:burst]`; a period is `[N]sec`, `[N]min`, `[N]hour` or `[N]day`. */
-const GRAMMAR = /^(?<name>[^:]+):(?<rate>\d+)(?:\/(?<count>\d*)(?<unit>sec|min|hour|day))?(?::(?<burst>\d+))?$/;
+const GRAMMAR =
+  /^(?<name>[^:]+):(?<rate>\d+)(?:\/(?<count>\d*)(?<unit>sec|min|hour|day))?(?::(?<burst>\d+))?$/;
 
 /** Longest first: the first unit that divides a period is how it is written. */
 const UNITS = [
@@ -36,7 +37,8 @@ export function parseLimit(text: string): Limit {
 
 /** Writes a limit so that `parseLimit` reads the same limit. */
 export function formatLimit({ name, capacity, refillAmount, refillPeriodSeconds }: Limit): string {
-  const [unit, seconds] = UNITS.find((candidate) => refillPeriodSeconds % candidate[1] === 0) ?? UNITS[3];
+  const [unit, seconds] =
+    UNITS.find((candidate) => refillPeriodSeconds % candidate[1] === 0) ?? UNITS[3];
   const count = refillPeriodSeconds / seconds;
   const period = count === 1 ? unit : `${count}${unit}`;
   const burst = capacity === refillAmount ? "" : `:${capacity}`;

@@ -23,10 +23,23 @@ describe("making limits", () => {
     ["perMinute", 60],
     ["perHour", 3600],
     ["perDay", 86_400],
-  ] as const)("%s counts in %i seconds, and the burst is the capacity", (unit, refillPeriodSeconds) => {
-    expect(Limit[unit]("rpm", 100)).toEqual({ name: "rpm", capacity: 100, refillAmount: 100, refillPeriodSeconds });
-    expect(Limit[unit]("rpm", 100, { burst: 150 })).toEqual({ name: "rpm", capacity: 150, refillAmount: 100, refillPeriodSeconds });
-  });
+  ] as const)(
+    "%s counts in %i seconds, and the burst is the capacity",
+    (unit, refillPeriodSeconds) => {
+      expect(Limit[unit]("rpm", 100)).toEqual({
+        name: "rpm",
+        capacity: 100,
+        refillAmount: 100,
+        refillPeriodSeconds,
+      });
+      expect(Limit[unit]("rpm", 100, { burst: 150 })).toEqual({
+        name: "rpm",
+        capacity: 150,
+        refillAmount: 100,
+        refillPeriodSeconds,
+      });
+    },
+  );
 
   it("copies and freezes, so that a later change of the argument changes nothing", () => {
     const given = { ...VALID };
@@ -43,19 +56,51 @@ describe("making limits", () => {
         expect(checkLimit(limit)).toEqual(limit);
       }),
     );
-    expect(checkLimit({ name: "a", capacity: MAX_AMOUNT, refillAmount: MAX_AMOUNT, refillPeriodSeconds: 1 })).toBeDefined();
-    expect(checkLimit({ name: "a", capacity: MAX_AMOUNT, refillAmount: MAX_AMOUNT, refillPeriodSeconds: MAX_AMOUNT })).toBeDefined();
+    expect(
+      checkLimit({
+        name: "a",
+        capacity: MAX_AMOUNT,
+        refillAmount: MAX_AMOUNT,
+        refillPeriodSeconds: 1,
+      }),
+    ).toBeDefined();
+    expect(
+      checkLimit({
+        name: "a",
+        capacity: MAX_AMOUNT,
+        refillAmount: MAX_AMOUNT,
+        refillPeriodSeconds: MAX_AMOUNT,
+      }),
+    ).toBeDefined();
   });
 
   it("refuses a rate whose products would leave the safe range", () => {
-    const fault = faultOf(() => checkLimit({ ...VALID, refillAmount: 94_906_267, refillPeriodSeconds: 94_906_266 }));
+    const fault = faultOf(() =>
+      checkLimit({ ...VALID, refillAmount: 94_906_267, refillPeriodSeconds: 94_906_266 }),
+    );
     expect(fault).toMatchObject({ field: "tpm.refillAmount", value: "94906267" });
-    expect(checkLimit({ ...VALID, refillAmount: 94_906_265, refillPeriodSeconds: 94_906_264 })).toBeDefined();
+    expect(
+      checkLimit({ ...VALID, refillAmount: 94_906_265, refillPeriodSeconds: 94_906_264 }),
+    ).toBeDefined();
   });
 });
 
 describe("bad limits", () => {
-  const numbers = [0, -1, 1.5, Number.NaN, Infinity, -Infinity, MAX_AMOUNT + 1, "10", null, undefined, 10n, true, {}];
+  const numbers = [
+    0,
+    -1,
+    1.5,
+    Number.NaN,
+    Infinity,
+    -Infinity,
+    MAX_AMOUNT + 1,
+    "10",
+    null,
+    undefined,
+    10n,
+    true,
+    {},
+  ];
   for (const part of ["capacity", "refillAmount", "refillPeriodSeconds"]) {
     it.each(numbers)(`a ${part} of %s is refused with field, value and reason`, (value) => {
       const fault = faultOf(() => checkLimit({ ...VALID, [part]: value }));
@@ -74,7 +119,9 @@ describe("bad limits", () => {
   });
 
   it("an unknown kind is refused, and the known one is not stored", () => {
-    expect(faultOf(() => checkLimit({ ...VALID, kind: "quota" } as unknown as Limit)).field).toBe("tpm.kind");
+    expect(faultOf(() => checkLimit({ ...VALID, kind: "quota" } as unknown as Limit)).field).toBe(
+      "tpm.kind",
+    );
     expect(checkLimit({ ...VALID, kind: "rate" })).toEqual(VALID);
   });
 
@@ -101,7 +148,9 @@ describe("comparing", () => {
     fc.assert(
       fc.property(validLimit(), ({ refillAmount, refillPeriodSeconds }) => {
         const { amount, period } = reducedRate(refillAmount * 1000, refillPeriodSeconds * 1000);
-        expect(BigInt(amount) * BigInt(refillPeriodSeconds)).toBe(BigInt(period) * BigInt(refillAmount));
+        expect(BigInt(amount) * BigInt(refillPeriodSeconds)).toBe(
+          BigInt(period) * BigInt(refillAmount),
+        );
         expect(reducedRate(amount, period)).toEqual({ amount, period });
       }),
     );

@@ -47,13 +47,25 @@ export const Limit: {
 /** Returns a frozen copy of a valid limit, or throws. */
 export function checkLimit(limit: Limit): Limit {
   if (typeof limit !== "object" || limit === null)
-    throw new ValidationError("limit", limit, "must be an object with name, capacity, refillAmount and refillPeriodSeconds");
+    throw new ValidationError(
+      "limit",
+      limit,
+      "must be an object with name, capacity, refillAmount and refillPeriodSeconds",
+    );
   const name = limitName(limit.name);
   const capacity = positive(limit.capacity, `${name}.capacity`, MAX_AMOUNT);
   const refillAmount = positive(limit.refillAmount, `${name}.refillAmount`, MAX_AMOUNT);
-  const refillPeriodSeconds = positive(limit.refillPeriodSeconds, `${name}.refillPeriodSeconds`, MAX_AMOUNT);
+  const refillPeriodSeconds = positive(
+    limit.refillPeriodSeconds,
+    `${name}.refillPeriodSeconds`,
+    MAX_AMOUNT,
+  );
   if (limit.kind !== undefined && limit.kind !== "rate")
-    throw new ValidationError(`${name}.kind`, limit.kind, "this version knows only the kind 'rate'");
+    throw new ValidationError(
+      `${name}.kind`,
+      limit.kind,
+      "this version knows only the kind 'rate'",
+    );
   const { amount, period } = reducedRate(refillAmount * MILLI, refillPeriodSeconds * MILLI);
   if (!Number.isSafeInteger((amount + 1) * period)) {
     throw new ValidationError(
@@ -65,11 +77,21 @@ export function checkLimit(limit: Limit): Limit {
   return Object.freeze({ name, capacity, refillAmount, refillPeriodSeconds });
 }
 
-/** Returns frozen copies of a list of limits with distinct names, or throws. An empty list is refused: it would mean "unlimited" to nobody's knowledge. */
+/**
+ * Returns frozen copies of a list of limits with distinct names, or throws. An empty list is
+ * refused: it would mean "unlimited" to nobody's knowledge.
+ */
 export function checkLimits(limits: readonly Limit[], field = "limits"): readonly Limit[] {
-  if (!Array.isArray(limits)) throw new ValidationError(field, limits, "must be an array of limits");
-  if (limits.length === 0) throw new ValidationError(field, "[]", "must name at least one limit; to remove limits, delete them");
-  if (limits.length > MAX_LIMITS) throw new ValidationError(field, limits.length, `must hold at most ${MAX_LIMITS} limits`);
+  if (!Array.isArray(limits))
+    throw new ValidationError(field, limits, "must be an array of limits");
+  if (limits.length === 0)
+    throw new ValidationError(
+      field,
+      "[]",
+      "must name at least one limit; to remove limits, delete them",
+    );
+  if (limits.length > MAX_LIMITS)
+    throw new ValidationError(field, limits.length, `must hold at most ${MAX_LIMITS} limits`);
   const checked = limits.map((limit: Limit) => checkLimit(limit));
   const names = new Set<string>();
   for (const { name } of checked) {
@@ -81,11 +103,17 @@ export function checkLimits(limits: readonly Limit[], field = "limits"): readonl
 
 /** Whether two lists hold the same limits, in any order. */
 export function sameLimits(left: readonly Limit[], right: readonly Limit[]): boolean {
-  return left.length === right.length && left.every((limit) => right.some((other) => sameLimit(limit, other)));
+  return (
+    left.length === right.length &&
+    left.every((limit) => right.some((other) => sameLimit(limit, other)))
+  );
 }
 
 /** The refill rate as a reduced fraction: `amount` millitokens every `period` milliseconds. */
-export function reducedRate(refillAmountMilli: number, refillPeriodMs: number): { readonly amount: number; readonly period: number } {
+export function reducedRate(
+  refillAmountMilli: number,
+  refillPeriodMs: number,
+): { readonly amount: number; readonly period: number } {
   let divisor = refillAmountMilli;
   for (let rest = refillPeriodMs; rest > 0;) [divisor, rest] = [rest, divisor % rest];
   return { amount: refillAmountMilli / divisor, period: refillPeriodMs / divisor };
@@ -104,11 +132,17 @@ function sameLimit(left: Limit, right: Limit): boolean {
 }
 
 function limitPer(refillPeriodSeconds: number): LimitOf {
-  return (name, rate, options) => checkLimit({ name, capacity: options?.burst ?? rate, refillAmount: rate, refillPeriodSeconds });
+  return (name, rate, options) =>
+    checkLimit({ name, capacity: options?.burst ?? rate, refillAmount: rate, refillPeriodSeconds });
 }
 
 function positive(value: unknown, field: string, most: number): number {
-  if (typeof value !== "number") throw new ValidationError(field, value, `must be a number, not ${value === null ? "null" : typeof value}`);
+  if (typeof value !== "number")
+    throw new ValidationError(
+      field,
+      value,
+      `must be a number, not ${value === null ? "null" : typeof value}`,
+    );
   if (!Number.isInteger(value)) throw new ValidationError(field, value, "must be a whole number");
   if (value <= 0) throw new ValidationError(field, value, "must be greater than 0");
   if (value > most) throw new ValidationError(field, value, `must be at most ${most}`);

@@ -14,7 +14,10 @@ it("asks four levels, strongest first, and each names its source", () => {
 });
 
 it("lets the first level that has limits win whole", () => {
-  const [resource, system] = [policyOf([Limit.perMinute("rpm", 1)], "resource"), policyOf([Limit.perMinute("tpm", 1)], "system")];
+  const [resource, system] = [
+    policyOf([Limit.perMinute("rpm", 1)], "resource"),
+    policyOf([Limit.perMinute("tpm", 1)], "system"),
+  ];
   expect(strongest([undefined, undefined, resource, system])).toBe(resource);
   expect(strongest([undefined, undefined, undefined, system])).toBe(system);
   expect(strongest([undefined, undefined, undefined, undefined])).toBeUndefined();
@@ -24,5 +27,7 @@ it("prepares the limits of a policy in their order", () => {
   const policy = policyOf([Limit.perMinute("rpm", 1), Limit.perMinute("tpm", 2)], "override");
   expect(policy.source).toBe("override");
   expect([...policy.names]).toEqual(["rpm", "tpm"]);
-  expect(policy.bucketLimits.map(({ limit, hidden }) => [limit, hidden])).toEqual(policy.limits.map((limit) => [limit, false]));
+  expect(policy.bucketLimits.map(({ limit, hidden }) => [limit, hidden])).toEqual(
+    policy.limits.map((limit) => [limit, false]),
+  );
 });

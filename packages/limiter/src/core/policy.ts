@@ -40,10 +40,18 @@ export function sourceOf(key: ConfigKey): ConfigSource {
 
 /** Makes a policy of limits that were checked. */
 export function policyOf(limits: readonly Limit[], source: ConfigSource): Policy {
-  return { source, limits, bucketLimits: bucketLimits(limits), names: new Set(limits.map((limit) => limit.name)) };
+  return {
+    source,
+    limits,
+    bucketLimits: bucketLimits(limits),
+    names: new Set(limits.map((limit) => limit.name)),
+  };
 }
 
-/** The first level that has limits wins whole, strongest first: levels are not merged limit by limit. */
+/**
+ * The first level that has limits wins whole, strongest first: levels are not merged limit by
+ * limit.
+ */
 export function strongest(levels: readonly (Policy | undefined)[]): Policy | undefined {
   return levels.find((policy) => policy !== undefined);
 }

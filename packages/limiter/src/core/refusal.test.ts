@@ -31,7 +31,9 @@ describe("a refusal", () => {
     expect(refusal.primaryViolation).toBe(day);
     expect(refusal.retryAfterSeconds).toBe(3.2);
     expect(refusal.code).toBe("ERR_LIMITER_RATE_LIMIT_EXCEEDED");
-    expect(refusal.message).toMatch(/day of key-1 on gpt-4 has 7 of 200, and 10 were requested.*3\.2 s/);
+    expect(refusal.message).toMatch(
+      /day of key-1 on gpt-4 has 7 of 200, and 10 were requested.*3\.2 s/,
+    );
   });
 
   it.each([
@@ -48,7 +50,14 @@ describe("a refusal", () => {
 
   it("has the JSON form of the original", () => {
     const refusal = new RateLimitExceeded([status("rpm", 0.07), status("tpm", 0)]);
-    const limit = { entity_id: "key-1", resource: "gpt-4", capacity: 200, refill_amount: 100, refill_period_seconds: 60, available: 7 };
+    const limit = {
+      entity_id: "key-1",
+      resource: "gpt-4",
+      capacity: 200,
+      refill_amount: 100,
+      refill_period_seconds: 60,
+      available: 7,
+    };
     expect(JSON.parse(JSON.stringify(refusal))).toEqual({
       error: "rate_limit_exceeded",
       message: refusal.message,

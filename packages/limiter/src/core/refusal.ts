@@ -1,7 +1,9 @@
 import type { LimitStatus } from "./decision.ts";
 import { RateLimitError, ValidationError } from "./errors.ts";
 
-/** The JSON form of a refusal, with the field names of the original; null where the answer is never. */
+/**
+ * The JSON form of a refusal, with the field names of the original; null where the answer is never.
+ */
 export interface RateLimitExceededJson {
   readonly error: "rate_limit_exceeded";
   readonly message: string;
@@ -21,9 +23,15 @@ export interface RateLimitExceededJson {
   }[];
 }
 
-/** A call did not fit. Nothing was charged. Says which limits refused, and when the call would fit if nobody else took. */
+/**
+ * A call did not fit. Nothing was charged. Says which limits refused, and when the call would fit
+ * if nobody else took.
+ */
 export class RateLimitExceeded extends RateLimitError {
-  /** Every limit of the decision: the entity's first, then its parent's, then those of further resources. */
+  /**
+   * Every limit of the decision: the entity's first, then its parent's, then those of further
+   * resources.
+   */
   readonly statuses: readonly LimitStatus[];
   readonly violations: readonly LimitStatus[];
   readonly passed: readonly LimitStatus[];
@@ -31,19 +39,24 @@ export class RateLimitExceeded extends RateLimitError {
   readonly primaryViolation: LimitStatus;
   /** `Infinity` when the call can never fit. */
   readonly retryAfterSeconds: number;
-  /** Whole seconds, rounded up, for a `Retry-After` header; undefined when the call can never fit. */
+  /**
+   * Whole seconds, rounded up, for a `Retry-After` header; undefined when the call can never fit.
+   */
   readonly retryAfterHeader: string | undefined;
 
   constructor(statuses: readonly LimitStatus[]) {
     const violations = statuses.filter((status) => status.exceeded);
     const [first] = violations;
-    if (first === undefined) throw new ValidationError("statuses", statuses.length, "must hold a limit that was exceeded");
+    if (first === undefined)
+      throw new ValidationError("statuses", statuses.length, "must hold a limit that was exceeded");
     const primary = violations.reduce(
-      (longest, status) => (status.retryAfterSeconds > longest.retryAfterSeconds ? status : longest),
+      (longest, status) =>
+        status.retryAfterSeconds > longest.retryAfterSeconds ? status : longest,
       first,
     );
     const message = messageOf(primary);
-    // A refusal is an answer, not a fault: capturing a stack would cost more than the decision (about 10 µs against 1 µs).
+    // A refusal is an answer, not a fault: capturing a stack would cost more than the decision
+    // (about 10 µs against 1 µs).
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 0;
     super("ERR_LIMITER_RATE_LIMIT_EXCEEDED", message);
@@ -53,7 +66,9 @@ export class RateLimitExceeded extends RateLimitError {
     this.passed = statuses.filter((status) => !status.exceeded);
     this.primaryViolation = primary;
     this.retryAfterSeconds = primary.retryAfterSeconds;
-    this.retryAfterHeader = Number.isFinite(primary.retryAfterSeconds) ? String(Math.ceil(primary.retryAfterSeconds)) : undefined;
+    this.retryAfterHeader = Number.isFinite(primary.retryAfterSeconds)
+      ? String(Math.ceil(primary.retryAfterSeconds))
+      : undefined;
   }
 
   toJSON(): RateLimitExceededJson {
@@ -79,7 +94,15 @@ export class RateLimitExceeded extends RateLimitError {
   }
 }
 
-function messageOf({ entityId, resource, limitName, limit, available, requested, retryAfterSeconds }: LimitStatus): string {
+function messageOf({
+  entityId,
+  resource,
+  limitName,
+  limit,
+  available,
+  requested,
+  retryAfterSeconds,
+}: LimitStatus): string {
   const what = `Limit ${limitName} of ${entityId} on ${resource} has ${available} of ${limit.capacity}, and ${requested} were requested`;
   return Number.isFinite(retryAfterSeconds)
     ? `${what}. It fits in ${retryAfterSeconds} s if nobody else takes.`

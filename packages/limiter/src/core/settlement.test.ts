@@ -6,12 +6,22 @@ import { settlementOf, type TakenPart } from "./settlement.ts";
 const both = policyOf([Limit.perMinute("rpm", 10), Limit.perMinute("tpm", 100)], "system");
 const rpmOnly = policyOf([Limit.perMinute("rpm", 10)], "system");
 
-function part(entityId: string, amounts: Readonly<Record<string, number>>, policy = both): TakenPart {
+function part(
+  entityId: string,
+  amounts: Readonly<Record<string, number>>,
+  policy = both,
+): TakenPart {
   return { entityId, resource: "r", policy, amounts };
 }
 
-function shares(parts: readonly TakenPart[], deltas: Readonly<Record<string, number>>): readonly (readonly [string, unknown])[] {
-  return settlementOf(parts, "r", deltas).map(({ part: { entityId }, amounts }) => [entityId, amounts]);
+function shares(
+  parts: readonly TakenPart[],
+  deltas: Readonly<Record<string, number>>,
+): readonly (readonly [string, unknown])[] {
+  return settlementOf(parts, "r", deltas).map(({ part: { entityId }, amounts }) => [
+    entityId,
+    amounts,
+  ]);
 }
 
 it("charges entity and parent alike when the lease took once", () => {
@@ -22,11 +32,18 @@ it("charges entity and parent alike when the lease took once", () => {
 });
 
 it("leaves out a bucket that has none of the limits", () => {
-  expect(shares([part("e", { rpm: 1 }), part("p", { rpm: 1 }, rpmOnly)], { tpm: 5 })).toEqual([["e", { tpm: 5 }]]);
+  expect(shares([part("e", { rpm: 1 }), part("p", { rpm: 1 }, rpmOnly)], { tpm: 5 })).toEqual([
+    ["e", { tpm: 5 }],
+  ]);
 });
 
 it("gives back last taken first, and never more to a parent than was taken from it", () => {
-  const parts = [part("e", { tpm: 8 }), part("old", { tpm: 8 }), part("e", { tpm: 2 }), part("new", { tpm: 2 })];
+  const parts = [
+    part("e", { tpm: 8 }),
+    part("old", { tpm: 8 }),
+    part("e", { tpm: 2 }),
+    part("new", { tpm: 2 }),
+  ];
   expect(shares(parts, { tpm: -5 })).toEqual([
     ["e", { tpm: -2 }],
     ["e", { tpm: -3 }],
@@ -36,7 +53,12 @@ it("gives back last taken first, and never more to a parent than was taken from 
 });
 
 it("charges more to the parent that was taken from last", () => {
-  const parts = [part("e", { tpm: 8 }), part("old", { tpm: 8 }), part("e", { tpm: 2 }), part("new", { tpm: 2 })];
+  const parts = [
+    part("e", { tpm: 8 }),
+    part("old", { tpm: 8 }),
+    part("e", { tpm: 2 }),
+    part("new", { tpm: 2 }),
+  ];
   expect(shares(parts, { tpm: 5 })).toEqual([
     ["e", { tpm: 5 }],
     ["new", { tpm: 5 }],
@@ -44,7 +66,12 @@ it("charges more to the parent that was taken from last", () => {
 });
 
 it("gives back to a parent only what it was charged before its limit was removed", () => {
-  const parts = [part("e", { tpm: 8 }), part("p", { tpm: 8 }), part("e", { tpm: 2 }), part("p", {}, rpmOnly)];
+  const parts = [
+    part("e", { tpm: 8 }),
+    part("p", { tpm: 8 }),
+    part("e", { tpm: 2 }),
+    part("p", {}, rpmOnly),
+  ];
   expect(shares(parts, { tpm: -9 })).toEqual([
     ["e", { tpm: -2 }],
     ["e", { tpm: -7 }],
@@ -53,7 +80,9 @@ it("gives back to a parent only what it was charged before its limit was removed
 });
 
 it("gives back to a parent that the lease lost no more than was taken from it", () => {
-  expect(shares([part("e", { tpm: 2 }), part("p", { tpm: 2 }), part("e", { tpm: 5 })], { tpm: -7 })).toEqual([
+  expect(
+    shares([part("e", { tpm: 2 }), part("p", { tpm: 2 }), part("e", { tpm: 5 })], { tpm: -7 }),
+  ).toEqual([
     ["e", { tpm: -5 }],
     ["e", { tpm: -2 }],
     ["p", { tpm: -2 }],

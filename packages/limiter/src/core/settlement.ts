@@ -1,7 +1,10 @@
 import { amountOf, type Amounts } from "./amounts.ts";
 import type { Policy } from "./policy.ts";
 
-/** What one take of a lease took from one bucket. A lease that takes more has several, also of the same bucket. */
+/**
+ * What one take of a lease took from one bucket. A lease that takes more has several, also of the
+ * same bucket.
+ */
 export interface TakenPart {
   readonly entityId: string;
   readonly resource: string;
@@ -10,10 +13,12 @@ export interface TakenPart {
 }
 
 /**
- * Which bucket bears which part of a lease's differences, for one resource. Between two takes of a lease, the parent may have become
- * another one, a bucket may have been deleted, or a parent's limits may have changed, so the parts need not look alike. More than was
- * taken is charged to the last bucket that has the limit. Less goes back to where it came from, last taken first, and never more to a
- * bucket than was taken from it. Both hold for the entity and, apart from it, for its parent.
+ * Which bucket bears which part of a lease's differences, for one resource. Between two takes of a
+ * lease, the parent may have become another one, a bucket may have been deleted, or a parent's
+ * limits may have changed, so the parts need not look alike. More than was taken is charged to the
+ * last bucket that has the limit. Less goes back to where it came from, last taken first, and never
+ * more to a bucket than was taken from it. Both hold for the entity and, apart from it, for its
+ * parent.
  */
 export function settlementOf<Part extends TakenPart>(
   parts: readonly Part[],
@@ -24,10 +29,15 @@ export function settlementOf<Part extends TakenPart>(
   const ofResource = parts.filter((part) => part.resource === resource);
   const own = ofResource.filter((part) => part.entityId === ownId);
   const parents = ofResource.filter((part) => part.entityId !== ownId);
-  return [...spread(own, deltas), ...spread(parents, deltas)].filter(({ amounts }) => Object.keys(amounts).length > 0);
+  return [...spread(own, deltas), ...spread(parents, deltas)].filter(
+    ({ amounts }) => Object.keys(amounts).length > 0,
+  );
 }
 
-function spread<Part extends TakenPart>(parts: readonly Part[], deltas: Amounts): { part: Part; amounts: Amounts }[] {
+function spread<Part extends TakenPart>(
+  parts: readonly Part[],
+  deltas: Amounts,
+): { part: Part; amounts: Amounts }[] {
   const left = new Map(Object.entries(deltas));
   return parts.toReversed().map((part) => {
     const borne = Object.keys(deltas).flatMap((name) => {

@@ -1,8 +1,24 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { magnitude, smallLimit, validLimit } from "../../test/arbitraries.ts";
-import { oracleApply, oracleFull, oracleRefill, oracleWait, type OracleLimit } from "../../test/bucket-oracle.ts";
-import { apply, balanceMilli, bucketLimit, bucketLimits, earned, fullBucket, storedMilli, storedRemainder, waitMs } from "./bucket.ts";
+import {
+  oracleApply,
+  oracleFull,
+  oracleRefill,
+  oracleWait,
+  type OracleLimit,
+} from "../../test/bucket-oracle.ts";
+import {
+  apply,
+  balanceMilli,
+  bucketLimit,
+  bucketLimits,
+  earned,
+  fullBucket,
+  storedMilli,
+  storedRemainder,
+  waitMs,
+} from "./bucket.ts";
 import { Limit } from "./limit.ts";
 import { policyOf } from "./policy.ts";
 import { shardLimit, shardLimits, shardPolicy, shareOf } from "./shares.ts";
@@ -11,21 +27,48 @@ const START_MS = Date.UTC(2026, 0, 4, 12);
 const YEAR_MS = 366 * 86_400_000;
 
 /** A node of the tree of shards. */
-const node = fc
-  .integer({ min: 0, max: 5 })
-  .chain((level) => fc.record({ divisor: fc.constant(2 ** level), shard: fc.integer({ min: 0, max: 2 ** level - 1 }) }));
+const node = fc.integer({ min: 0, max: 5 }).chain((level) =>
+  fc.record({
+    divisor: fc.constant(2 ** level),
+    shard: fc.integer({ min: 0, max: 2 ** level - 1 }),
+  }),
+);
 
-/** Whole limits whose rate reduces well, but the shares of which do not: a·p of a share leaves the safe range. */
+/**
+ * Whole limits whose rate reduces well, but the shares of which do not: a·p of a share leaves the
+ * safe range.
+ */
 const unevenLimit = fc
-  .record({ capacity: magnitude(9_007_199_254_740), factor: magnitude(1000), period: fc.integer({ min: 1, max: 9_000_000_000 }) })
+  .record({
+    capacity: magnitude(9_007_199_254_740),
+    factor: magnitude(1000),
+    period: fc.integer({ min: 1, max: 9_000_000_000 }),
+  })
   .filter(({ factor, period }) => factor * period <= 9_007_199_254_740)
-  .map(({ capacity, factor, period }) => ({ name: "tpm", capacity, refillAmount: factor * period, refillPeriodSeconds: period }));
+  .map(({ capacity, factor, period }) => ({
+    name: "tpm",
+    capacity,
+    refillAmount: factor * period,
+    refillPeriodSeconds: period,
+  }));
 
 const step = fc.record({
-  elapsedMs: fc.oneof(fc.constant(0), magnitude(1000 * YEAR_MS), fc.integer({ min: -5000, max: -1 })),
-  costMilli: fc.oneof(fc.constant(0), magnitude(Number.MAX_SAFE_INTEGER), fc.integer({ min: -1_000_000_000, max: -1 })),
+  elapsedMs: fc.oneof(
+    fc.constant(0),
+    magnitude(1000 * YEAR_MS),
+    fc.integer({ min: -5000, max: -1 }),
+  ),
+  costMilli: fc.oneof(
+    fc.constant(0),
+    magnitude(Number.MAX_SAFE_INTEGER),
+    fc.integer({ min: -1_000_000_000, max: -1 }),
+  ),
 });
-const history = fc.tuple(fc.oneof(validLimit(), smallLimit(), unevenLimit), node, fc.array(step, { maxLength: 12 }));
+const history = fc.tuple(
+  fc.oneof(validLimit(), smallLimit(), unevenLimit),
+  node,
+  fc.array(step, { maxLength: 12 }),
+);
 
 /** Counted, not computed, by another formula than the code's. */
 function oracleShare(whole: number, shard: number, divisor: number): bigint {
@@ -59,17 +102,26 @@ describe("shares", () => {
 
   it("add up to the whole, whichever shards have split", () => {
     fc.assert(
-      fc.property(fc.nat({ max: Number.MAX_SAFE_INTEGER }), fc.array(fc.nat(), { maxLength: 40 }), (whole, choices) => {
-        const nodes = [{ shard: 0, divisor: 1 }];
-        for (const choice of choices) {
-          const at = choice % nodes.length;
-          const { shard, divisor } = nodes[at]!;
-          if (divisor >= 32) continue;
-          nodes.splice(at, 1, { shard, divisor: 2 * divisor }, { shard: shard + divisor, divisor: 2 * divisor });
-        }
-        const shares = nodes.map(({ shard, divisor }) => shareOf(whole, shard, divisor));
-        expect(shares.reduce((sum, share) => sum + BigInt(share), 0n)).toBe(BigInt(whole));
-      }),
+      fc.property(
+        fc.nat({ max: Number.MAX_SAFE_INTEGER }),
+        fc.array(fc.nat(), { maxLength: 40 }),
+        (whole, choices) => {
+          const nodes = [{ shard: 0, divisor: 1 }];
+          for (const choice of choices) {
+            const at = choice % nodes.length;
+            const { shard, divisor } = nodes[at]!;
+            if (divisor >= 32) continue;
+            nodes.splice(
+              at,
+              1,
+              { shard, divisor: 2 * divisor },
+              { shard: shard + divisor, divisor: 2 * divisor },
+            );
+          }
+          const shares = nodes.map(({ shard, divisor }) => shareOf(whole, shard, divisor));
+          expect(shares.reduce((sum, share) => sum + BigInt(share), 0n)).toBe(BigInt(whole));
+        },
+      ),
     );
   });
 
@@ -81,10 +133,19 @@ describe("shares", () => {
   });
 
   it("keep the configured limit, hidden or not, and reduce the rate anew", () => {
-    const whole = bucketLimit({ name: "tpm", capacity: 3, refillAmount: 1, refillPeriodSeconds: 60 }, true);
+    const whole = bucketLimit(
+      { name: "tpm", capacity: 3, refillAmount: 1, refillPeriodSeconds: 60 },
+      true,
+    );
     expect(whole).toMatchObject({ amount: 1, period: 60 });
     const share = shardLimit(whole, 1, 16);
-    expect(share).toEqual({ ...whole, capacityMilli: 188, refillAmountMilli: 63, amount: 21, period: 20_000 });
+    expect(share).toEqual({
+      ...whole,
+      capacityMilli: 188,
+      refillAmountMilli: 63,
+      amount: 21,
+      period: 20_000,
+    });
     expect(share.limit).toBe(whole.limit);
   });
 
@@ -94,7 +155,9 @@ describe("shares", () => {
     for (const divisor of [2, 4, 8])
       for (let shard = 0; shard < divisor; shard += 1) {
         const limits = shardLimits(policy.bucketLimits, shard, divisor);
-        expect(limits).toEqual(policy.bucketLimits.map((limit) => shardLimit(limit, shard, divisor)));
+        expect(limits).toEqual(
+          policy.bucketLimits.map((limit) => shardLimit(limit, shard, divisor)),
+        );
         expect(shardLimits(policy.bucketLimits, shard, divisor)).toBe(limits);
         expect(shardPolicy(policy, shard, divisor)).toBe(shardPolicy(policy, shard, divisor));
         expect(shardPolicy(policy, shard, divisor)).toEqual({ ...policy, bucketLimits: limits });
@@ -102,7 +165,9 @@ describe("shares", () => {
         seen.add(limits);
       }
     expect(seen.size).toBe(14);
-    expect(shardLimits(bucketLimits(policy.limits), 1, 2)).not.toBe(shardLimits(policy.bucketLimits, 1, 2));
+    expect(shardLimits(bucketLimits(policy.limits), 1, 2)).not.toBe(
+      shardLimits(policy.bucketLimits, 1, 2),
+    );
   });
 });
 
@@ -114,19 +179,31 @@ describe("a bucket of one shard", () => {
         const share = shardLimit(bucketLimit(limit, false), shard, divisor);
         const exact = oracleLimit(limit, shard, divisor);
         if (!Number.isSafeInteger((share.amount + 1) * share.period)) unsafe += 1;
-        let [bucket, oracle, nowMs] = [fullBucket([share], START_MS), oracleFull(exact, START_MS), START_MS];
+        let [bucket, oracle, nowMs] = [
+          fullBucket([share], START_MS),
+          oracleFull(exact, START_MS),
+          START_MS,
+        ];
         for (const { elapsedMs, costMilli } of steps) {
           nowMs += elapsedMs;
           const credit = earned(bucket, 0, nowMs);
-          const units = BigInt(Math.max(0, nowMs - bucket.refilledAtMs)) * BigInt(share.amount) + BigInt(storedRemainder(bucket, 0));
+          const units =
+            BigInt(Math.max(0, nowMs - bucket.refilledAtMs)) * BigInt(share.amount) +
+            BigInt(storedRemainder(bucket, 0));
           const most = BigInt(Number.MAX_SAFE_INTEGER);
-          expect(BigInt(credit.milli)).toBe(units / BigInt(share.period) > most ? most : units / BigInt(share.period));
+          expect(BigInt(credit.milli)).toBe(
+            units / BigInt(share.period) > most ? most : units / BigInt(share.period),
+          );
           expect(BigInt(credit.remainder)).toBe(units % BigInt(share.period));
           bucket = apply(bucket, [costMilli], nowMs);
           oracle = oracleApply(exact, oracle, costMilli, nowMs);
           expect(BigInt(storedMilli(bucket, 0))).toBe(oracle.tokens);
-          expect(BigInt(storedRemainder(bucket, 0)) * BigInt(share.refillAmountMilli / share.amount)).toBe(oracle.fraction);
-          expect(BigInt(balanceMilli(bucket, 0, nowMs + 12_345))).toBe(oracleRefill(exact, oracle, nowMs + 12_345).tokens);
+          expect(
+            BigInt(storedRemainder(bucket, 0)) * BigInt(share.refillAmountMilli / share.amount),
+          ).toBe(oracle.fraction);
+          expect(BigInt(balanceMilli(bucket, 0, nowMs + 12_345))).toBe(
+            oracleRefill(exact, oracle, nowMs + 12_345).tokens,
+          );
         }
       }),
       { numRuns: 3000 },
@@ -135,37 +212,58 @@ describe("a bucket of one shard", () => {
   });
 
   it("is not rounded where the products of its share leave the safe range", () => {
-    const limit = { name: "tpm", capacity: 9_007_199_254_740, refillAmount: 8_973_000_006_979, refillPeriodSeconds: 9_000_000_007 };
+    const limit = {
+      name: "tpm",
+      capacity: 9_007_199_254_740,
+      refillAmount: 8_973_000_006_979,
+      refillPeriodSeconds: 9_000_000_007,
+    };
     const share = shardLimit(bucketLimit(limit, false), 3, 32);
     const exact = oracleLimit(limit, 3, 32);
     expect(Number.isSafeInteger((share.amount + 1) * share.period)).toBe(false);
     fc.assert(
-      fc.property(fc.integer({ min: 1, max: 9_000_000_000_000 }), fc.integer({ min: 0, max: share.period - 1 }), (elapsedMs, remainder) => {
-        const bucket = { limits: [share], refilledAtMs: START_MS, balances: [0, remainder, 0] };
-        const fraction = BigInt(remainder) * BigInt(share.refillAmountMilli / share.amount);
-        const oracle = oracleRefill(exact, { tokens: 0n, fraction, consumed: 0n, stampMs: BigInt(START_MS) }, START_MS + elapsedMs);
-        expect(BigInt(balanceMilli(bucket, 0, START_MS + elapsedMs))).toBe(oracle.tokens);
-      }),
+      fc.property(
+        fc.integer({ min: 1, max: 9_000_000_000_000 }),
+        fc.integer({ min: 0, max: share.period - 1 }),
+        (elapsedMs, remainder) => {
+          const bucket = { limits: [share], refilledAtMs: START_MS, balances: [0, remainder, 0] };
+          const fraction = BigInt(remainder) * BigInt(share.refillAmountMilli / share.amount);
+          const oracle = oracleRefill(
+            exact,
+            { tokens: 0n, fraction, consumed: 0n, stampMs: BigInt(START_MS) },
+            START_MS + elapsedMs,
+          );
+          expect(BigInt(balanceMilli(bucket, 0, START_MS + elapsedMs))).toBe(oracle.tokens);
+        },
+      ),
       { numRuns: 2000 },
     );
   });
 
   it("says to the millisecond when it holds an amount", () => {
     fc.assert(
-      fc.property(history, fc.double({ min: 0, max: 1, noNaN: true }), ([limit, { shard, divisor }, steps], part) => {
-        const share = shardLimit(bucketLimit(limit, false), shard, divisor);
-        const exact = oracleLimit(limit, shard, divisor);
-        let [bucket, oracle, nowMs] = [fullBucket([share], START_MS), oracleFull(exact, START_MS), START_MS];
-        for (const { elapsedMs, costMilli } of steps) {
-          nowMs += elapsedMs;
-          bucket = apply(bucket, [costMilli], nowMs);
-          oracle = oracleApply(exact, oracle, costMilli, nowMs);
-        }
-        const needed = Math.round(part * share.capacityMilli);
-        const wait = oracleWait(exact, oracle, needed, nowMs)!;
-        fc.pre(Number(wait) + nowMs < Number.MAX_SAFE_INTEGER);
-        expect(BigInt(waitMs(bucket, 0, needed, nowMs))).toBe(wait);
-      }),
+      fc.property(
+        history,
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        ([limit, { shard, divisor }, steps], part) => {
+          const share = shardLimit(bucketLimit(limit, false), shard, divisor);
+          const exact = oracleLimit(limit, shard, divisor);
+          let [bucket, oracle, nowMs] = [
+            fullBucket([share], START_MS),
+            oracleFull(exact, START_MS),
+            START_MS,
+          ];
+          for (const { elapsedMs, costMilli } of steps) {
+            nowMs += elapsedMs;
+            bucket = apply(bucket, [costMilli], nowMs);
+            oracle = oracleApply(exact, oracle, costMilli, nowMs);
+          }
+          const needed = Math.round(part * share.capacityMilli);
+          const wait = oracleWait(exact, oracle, needed, nowMs)!;
+          fc.pre(Number(wait) + nowMs < Number.MAX_SAFE_INTEGER);
+          expect(BigInt(waitMs(bucket, 0, needed, nowMs))).toBe(wait);
+        },
+      ),
       { numRuns: 2000 },
     );
   });

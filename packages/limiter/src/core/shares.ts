@@ -3,9 +3,10 @@ import { reducedRate } from "./limit.ts";
 import type { Policy } from "./policy.ts";
 
 /*
- * A bucket may be stored as several shards. Shard `j` of divisor `n` owns the residue class j mod n: of a whole `x` it has as many
- * millitokens as there are k in [0, x) with k mod n = j. Shares of shards that cover all classes add up to the whole, to the millitoken,
- * whichever shards have split and whichever have not. Divisors are powers of two.
+ * A bucket may be stored as several shards. Shard `j` of divisor `n` owns the residue class j mod
+ * n: of a whole `x` it has as many millitokens as there are k in [0, x) with k mod n = j. Shares of
+ * shards that cover all classes add up to the whole, to the millitoken, whichever shards have split
+ * and whichever have not. Divisors are powers of two.
  */
 
 /** How many of `whole` a shard owns. */
@@ -13,7 +14,10 @@ export function shareOf(whole: number, shard: number, divisor: number): number {
   return whole > shard ? Math.floor((whole - 1 - shard) / divisor) + 1 : 0;
 }
 
-/** A limit as one shard counts it: capacity and rate are its shares, `limit` stays the configured whole. */
+/**
+ * A limit as one shard counts it: capacity and rate are its shares, `limit` stays the configured
+ * whole.
+ */
 export function shardLimit(limit: BucketLimit, shard: number, divisor: number): BucketLimit {
   if (divisor === 1) return limit;
   const refillAmountMilli = shareOf(limit.refillAmountMilli, shard, divisor);
@@ -25,10 +29,19 @@ export function shardLimit(limit: BucketLimit, shard: number, divisor: number): 
   };
 }
 
-/** A list of whole limits as one shard counts them. One list and shard always give the same list: decisions compare lists by identity. */
-export function shardLimits(limits: readonly BucketLimit[], shard: number, divisor: number): readonly BucketLimit[] {
+/**
+ * A list of whole limits as one shard counts them. One list and shard always give the same list:
+ * decisions compare lists by identity.
+ */
+export function shardLimits(
+  limits: readonly BucketLimit[],
+  shard: number,
+  divisor: number,
+): readonly BucketLimit[] {
   if (divisor === 1) return limits;
-  return remembered(LISTS, limits, divisor + shard, () => limits.map((limit) => shardLimit(limit, shard, divisor)));
+  return remembered(LISTS, limits, divisor + shard, () =>
+    limits.map((limit) => shardLimit(limit, shard, divisor)),
+  );
 }
 
 /** A policy as one shard is decided with; the same for the same policy and shard. */
@@ -40,14 +53,22 @@ export function shardPolicy(policy: Policy, shard: number, divisor: number): Pol
   }));
 }
 
-/** By whole, then by place in the tree: shard < divisor, and divisors are powers of two, so divisor + shard names each place once. */
+/**
+ * By whole, then by place in the tree: shard < divisor, and divisors are powers of two, so divisor
+ * + shard names each place once.
+ */
 type Shares<Whole extends object> = WeakMap<Whole, Map<number, Whole>>;
 
 const LISTS: Shares<readonly BucketLimit[]> = new WeakMap();
 const POLICIES: Shares<Policy> = new WeakMap();
 
 /** Bounded by the number of shards that a bucket can have, and gone with the whole. */
-function remembered<Whole extends object>(shares: Shares<Whole>, whole: Whole, place: number, make: () => Whole): Whole {
+function remembered<Whole extends object>(
+  shares: Shares<Whole>,
+  whole: Whole,
+  place: number,
+  make: () => Whole,
+): Whole {
   const places = shares.get(whole) ?? new Map<number, Whole>();
   if (places.size === 0) shares.set(whole, places);
   const held = places.get(place) ?? make();

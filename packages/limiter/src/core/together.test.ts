@@ -13,7 +13,10 @@ const NOW_MS = Date.UTC(2026, 0, 4, 12);
 const POLICY = policyOf([Limit.perMinute("rpm", 10), Limit.perMinute("tpm", 100)], "system");
 
 /** Shards 0 … of a bucket with balances by shard and limit, each with a stamp of its own. */
-function shardsOf(tokensMilli: readonly (readonly number[])[], stampsMs: readonly number[] = []): readonly Bucket[] {
+function shardsOf(
+  tokensMilli: readonly (readonly number[])[],
+  stampsMs: readonly number[] = [],
+): readonly Bucket[] {
   return tokensMilli.map((tokens, shard) => ({
     limits: shardLimits(POLICY.bucketLimits, shard, tokensMilli.length),
     refilledAtMs: stampsMs[shard] ?? NOW_MS,
@@ -21,7 +24,10 @@ function shardsOf(tokensMilli: readonly (readonly number[])[], stampsMs: readonl
   }));
 }
 
-function chargeOf([bucket, ...others]: readonly Bucket[], amounts: Readonly<Record<string, number>>): Charge {
+function chargeOf(
+  [bucket, ...others]: readonly Bucket[],
+  amounts: Readonly<Record<string, number>>,
+): Charge {
   return { entityId: "key-1", resource: "gpt-4", policy: POLICY, bucket: bucket!, others, amounts };
 }
 
@@ -47,7 +53,11 @@ const anyShards = fc
     limit,
     shards: states.map(({ milli, stampMs, remainder }, shard): Bucket => {
       const limits = shardLimits(bucketLimits([limit]), shard, 4);
-      return { limits, refilledAtMs: stampMs, balances: [milli, Math.floor(remainder * limits[0]!.period), 0] };
+      return {
+        limits,
+        refilledAtMs: stampMs,
+        balances: [milli, Math.floor(remainder * limits[0]!.period), 0],
+      };
     }),
   }));
 
@@ -99,8 +109,15 @@ describe("a decision over several shards", () => {
       [1399, 0],
     ]);
     const [rpm, tpm] = statusesOf([chargeOf(shards, { rpm: 5 })], NOW_MS);
-    // 1001 millitokens are missing at 5000 a minute on each of two shards: after 6006 ms both have earned 500.5, of which 500 count.
-    expect(rpm).toMatchObject({ available: 3, requested: 5, exceeded: true, deficit: 2, retryAfterSeconds: 6.012 });
+    // 1001 millitokens are missing at 5000 a minute on each of two shards: after 6006 ms both have
+    // earned 500.5, of which 500 count.
+    expect(rpm).toMatchObject({
+      available: 3,
+      requested: 5,
+      exceeded: true,
+      deficit: 2,
+      retryAfterSeconds: 6.012,
+    });
     expect(rpm!.limit).toBe(POLICY.limits[0]);
     expect(tpm).toMatchObject({ available: 1, exceeded: false, deficit: 0, retryAfterSeconds: 0 });
   });
@@ -110,7 +127,9 @@ describe("a decision over several shards", () => {
       [0, 0],
       [0, 0],
     ]);
-    expect(statusesOf([chargeOf(shards, { rpm: 11 })], NOW_MS)[0]!.retryAfterSeconds).toBe(Infinity);
+    expect(statusesOf([chargeOf(shards, { rpm: 11 })], NOW_MS)[0]!.retryAfterSeconds).toBe(
+      Infinity,
+    );
     expect(statusesOf([chargeOf(shards, { rpm: 10 })], NOW_MS)[0]!.retryAfterSeconds).toBe(60);
   });
 
@@ -118,7 +137,9 @@ describe("a decision over several shards", () => {
     const shards = shardsOf([[2600, 1000]]);
     const alone = { ...chargeOf(shards, { rpm: 3 }) };
     expect(fits([alone], NOW_MS)).toBe(false);
-    expect(statusesOf([alone], NOW_MS)).toEqual(statusesOf([{ ...alone, others: undefined! }], NOW_MS));
+    expect(statusesOf([alone], NOW_MS)).toEqual(
+      statusesOf([{ ...alone, others: undefined! }], NOW_MS),
+    );
   });
 });
 
@@ -128,7 +149,11 @@ describe("shards together", () => {
       [1000, 2000],
       [500, 700],
     ]) as [Bucket, Bucket];
-    const turned: Bucket = { ...second, limits: second.limits.toReversed(), balances: [700, 0, 0, 500, 0, 0] };
+    const turned: Bucket = {
+      ...second,
+      limits: second.limits.toReversed(),
+      balances: [700, 0, 0, 500, 0, 0],
+    };
     expect(togetherMilli([first, turned], "rpm", NOW_MS)).toBe(1500);
     expect(togetherMilli([first, turned], "tpm", NOW_MS)).toBe(2700);
     expect(togetherMilli([first, turned], "tpm", NOW_MS + 600)).toBe(3700);
@@ -136,28 +161,42 @@ describe("shards together", () => {
 
   it("wait exactly as long as trying every millisecond finds", () => {
     fc.assert(
-      fc.property(anyShards, fc.double({ min: 0, max: 1, noNaN: true }), ({ limit, shards }, part) => {
-        const needed = Math.round(part * limit.capacity * MILLI);
-        const held = (ms: number): number => shards.reduce((sum, shard) => sum + balanceMilli(shard, 0, NOW_MS + ms), 0);
-        let naive = 0;
-        while (held(naive) < needed) naive += 1;
-        expect(waitTogetherMs(shards, "tpm", needed, NOW_MS)).toBe(naive);
-        expect(togetherMilli(shards, "tpm", NOW_MS)).toBe(held(0));
-        expect(waitTogetherMs(shards, "tpm", limit.capacity * MILLI + 1, NOW_MS)).toBe(Infinity);
-      }),
+      fc.property(
+        anyShards,
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        ({ limit, shards }, part) => {
+          const needed = Math.round(part * limit.capacity * MILLI);
+          const held = (ms: number): number =>
+            shards.reduce((sum, shard) => sum + balanceMilli(shard, 0, NOW_MS + ms), 0);
+          let naive = 0;
+          while (held(naive) < needed) naive += 1;
+          expect(waitTogetherMs(shards, "tpm", needed, NOW_MS)).toBe(naive);
+          expect(togetherMilli(shards, "tpm", NOW_MS)).toBe(held(0));
+          expect(waitTogetherMs(shards, "tpm", limit.capacity * MILLI + 1, NOW_MS)).toBe(Infinity);
+        },
+      ),
       { numRuns: 150 },
     );
   });
 
   it("wait as one shard alone does, for every valid limit", () => {
     fc.assert(
-      fc.property(validLimit(), fc.maxSafeInteger(), fc.double({ min: 0, max: 1, noNaN: true }), (limit, milli, part) => {
-        const bucket: Bucket = { limits: bucketLimits([limit]), refilledAtMs: NOW_MS, balances: [milli, 0, 0] };
-        const needed = Math.round(part * limit.capacity) * MILLI;
-        const alone = waitMs(bucket, 0, needed, NOW_MS);
-        fc.pre(alone + NOW_MS < Number.MAX_SAFE_INTEGER);
-        expect(waitTogetherMs([bucket], "tpm", needed, NOW_MS)).toBe(alone);
-      }),
+      fc.property(
+        validLimit(),
+        fc.maxSafeInteger(),
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        (limit, milli, part) => {
+          const bucket: Bucket = {
+            limits: bucketLimits([limit]),
+            refilledAtMs: NOW_MS,
+            balances: [milli, 0, 0],
+          };
+          const needed = Math.round(part * limit.capacity) * MILLI;
+          const alone = waitMs(bucket, 0, needed, NOW_MS);
+          fc.pre(alone + NOW_MS < Number.MAX_SAFE_INTEGER);
+          expect(waitTogetherMs([bucket], "tpm", needed, NOW_MS)).toBe(alone);
+        },
+      ),
     );
   });
 

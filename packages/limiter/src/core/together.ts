@@ -1,8 +1,9 @@
 import { balanceMilli, ceilingMilli, waitMs, type Bucket } from "./bucket.ts";
 
 /*
- * One bucket that is stored as several shards, each a `Bucket` with its share of every limit. A call may be served by any of them, or by
- * several at once, so what counts is the sum. Shards are matched by the names of limits: each keeps its own order, and its own stamp.
+ * One bucket that is stored as several shards, each a `Bucket` with its share of every limit. A
+ * call may be served by any of them, or by several at once, so what counts is the sum. Shards are
+ * matched by the names of limits: each keeps its own order, and its own stamp.
  */
 
 /** What the shards hold of one limit together, refill included. */
@@ -11,14 +12,23 @@ export function togetherMilli(shards: readonly Bucket[], limitName: string, nowM
   for (const shard of shards) {
     const index = indexOf(shard, limitName);
     if (index >= 0) sum += balanceMilli(shard, index, nowMs);
-    // Debts may add up beyond the safe range. A sum that far down is rounded at the very end, so that it still grows with time.
+    // Debts may add up beyond the safe range. A sum that far down is rounded at the very end, so
+    // that it still grows with time.
     if (!Number.isSafeInteger(sum)) return exactlyTogether(shards, limitName, nowMs);
   }
   return sum;
 }
 
-/** How long until the shards together hold `neededMilli` of one limit if nobody takes; `Infinity` when they never can. */
-export function waitTogetherMs(shards: readonly Bucket[], limitName: string, neededMilli: number, nowMs: number): number {
+/**
+ * How long until the shards together hold `neededMilli` of one limit if nobody takes; `Infinity`
+ * when they never can.
+ */
+export function waitTogetherMs(
+  shards: readonly Bucket[],
+  limitName: string,
+  neededMilli: number,
+  nowMs: number,
+): number {
   let ceiling = 0;
   let allFullMs = 0;
   for (const shard of shards) {
@@ -30,7 +40,8 @@ export function waitTogetherMs(shards: readonly Bucket[], limitName: string, nee
   }
   if (neededMilli > ceiling) return Infinity;
   if (togetherMilli(shards, limitName, nowMs) >= neededMilli) return 0;
-  // Each balance only grows, and all of them are at their ceilings in the end: what lies between is found by halving.
+  // Each balance only grows, and all of them are at their ceilings in the end: what lies between is
+  // found by halving.
   let [tooShortMs, enoughMs] = [0, allFullMs];
   for (let halving = 0; halving < MAX_HALVINGS && enoughMs - tooShortMs > 1; halving += 1) {
     const middleMs = Math.floor(tooShortMs + (enoughMs - tooShortMs) / 2);
@@ -40,7 +51,10 @@ export function waitTogetherMs(shards: readonly Bucket[], limitName: string, nee
   return enoughMs;
 }
 
-/** The longest wait, a debt of 2^53 at a millitoken in 2^53 milliseconds, is below 2^107; every wait that ends in this epoch needs less than half. */
+/**
+ * The longest wait, a debt of 2^53 at a millitoken in 2^53 milliseconds, is below 2^107; every wait
+ * that ends in this epoch needs less than half.
+ */
 const MAX_HALVINGS = 107;
 
 function exactlyTogether(shards: readonly Bucket[], limitName: string, nowMs: number): number {
@@ -53,6 +67,7 @@ function exactlyTogether(shards: readonly Bucket[], limitName: string, nowMs: nu
 }
 
 function indexOf({ limits }: Bucket, limitName: string): number {
-  for (let index = 0; index < limits.length; index += 1) if (limits[index]!.limit.name === limitName) return index;
+  for (let index = 0; index < limits.length; index += 1)
+    if (limits[index]!.limit.name === limitName) return index;
   return -1;
 }

@@ -1,6 +1,14 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { snapshotOf, summaryOf, USAGE_WINDOWS, windowEndMs, windowStartMs, type UsageRow, type UsageSnapshot } from "./usage.ts";
+import {
+  snapshotOf,
+  summaryOf,
+  USAGE_WINDOWS,
+  windowEndMs,
+  windowStartMs,
+  type UsageRow,
+  type UsageSnapshot,
+} from "./usage.ts";
 
 const time = fc.integer({ min: Date.UTC(1970, 0, 1), max: Date.UTC(2200, 0, 1) });
 
@@ -15,7 +23,9 @@ describe("windows", () => {
     ["monthly", "2026-12-01T00:00:00.000Z", "2026-12-01T00:00:00.000Z", "2027-01-01T00:00:00.000Z"],
   ] as const)("%s of %s begins at %s and ends at %s", (window, at, start, end) => {
     const startMs = windowStartMs(window, Date.parse(at));
-    expect([startMs, windowEndMs(window, startMs)].map((ms) => new Date(ms).toISOString())).toEqual([start, end]);
+    expect([startMs, windowEndMs(window, startMs)].map((ms) => new Date(ms).toISOString())).toEqual(
+      [start, end],
+    );
   });
 
   it("hold every time exactly once, and follow each other without a gap", () => {
@@ -34,7 +44,14 @@ describe("windows", () => {
 
 describe("snapshots", () => {
   const startMs = Date.UTC(2026, 1, 1);
-  const row: UsageRow = { entityId: "e", resource: "r", window: "monthly", windowStartMs: startMs, counters: { rpm: 3 }, requests: 2 };
+  const row: UsageRow = {
+    entityId: "e",
+    resource: "r",
+    window: "monthly",
+    windowStartMs: startMs,
+    counters: { rpm: 3 },
+    requests: 2,
+  };
 
   const at = (month: number, counters: Record<string, number>): UsageSnapshot =>
     snapshotOf({ ...row, windowStartMs: Date.UTC(2026, month, 1), counters }, startMs);
@@ -55,7 +72,14 @@ describe("snapshots", () => {
   });
 
   it("add up, with averages over all snapshots and the first and last start", () => {
-    expect(summaryOf([at(4, { rpm: 1 }), at(2, { rpm: 5, tpm: -4 }), at(3, {}), at(5, { constructor: 8 })])).toEqual({
+    expect(
+      summaryOf([
+        at(4, { rpm: 1 }),
+        at(2, { rpm: 5, tpm: -4 }),
+        at(3, {}),
+        at(5, { constructor: 8 }),
+      ]),
+    ).toEqual({
       snapshotCount: 4,
       total: { rpm: 6, tpm: -4, constructor: 8 },
       average: { rpm: 1.5, tpm: -1, constructor: 2 },

@@ -63,16 +63,31 @@ export interface UsageRow {
 }
 
 /** A stored window as users see it. */
-export function snapshotOf({ windowStartMs: startMs, ...row }: UsageRow, nowMs: number): UsageSnapshot {
+export function snapshotOf(
+  { windowStartMs: startMs, ...row }: UsageRow,
+  nowMs: number,
+): UsageSnapshot {
   const endMs = windowEndMs(row.window, startMs);
-  return { ...row, windowStart: new Date(startMs), windowEnd: new Date(endMs), complete: nowMs >= endMs };
+  return {
+    ...row,
+    windowStart: new Date(startMs),
+    windowEnd: new Date(endMs),
+    complete: nowMs >= endMs,
+  };
 }
 
 /** Adds snapshots up. */
 export function summaryOf(snapshots: readonly UsageSnapshot[]): UsageSummary {
-  const total = snapshots.reduce((sum, snapshot) => addAmounts(sum, snapshot.counters), {} as Amounts);
-  const average = Object.fromEntries(Object.entries(total).map(([name, amount]) => [name, amount / snapshots.length]));
-  const starts = snapshots.map((snapshot) => snapshot.windowStart.getTime()).sort((left, right) => left - right);
+  const total = snapshots.reduce(
+    (sum, snapshot) => addAmounts(sum, snapshot.counters),
+    {} as Amounts,
+  );
+  const average = Object.fromEntries(
+    Object.entries(total).map(([name, amount]) => [name, amount / snapshots.length]),
+  );
+  const starts = snapshots
+    .map((snapshot) => snapshot.windowStart.getTime())
+    .sort((left, right) => left - right);
   const [first, last] = [starts.at(0), starts.at(-1)];
   return {
     snapshotCount: snapshots.length,

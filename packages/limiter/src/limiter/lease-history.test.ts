@@ -8,16 +8,31 @@ const CAPACITY = 1000;
 const RESOURCES = ["r", "s"];
 
 const amount = fc.integer({ min: 0, max: 400 });
-const fault = fc.constantFrom<Fault | undefined>(undefined, undefined, undefined, "error-before", "error-after");
+const fault = fc.constantFrom<Fault | undefined>(
+  undefined,
+  undefined,
+  undefined,
+  "error-before",
+  "error-after",
+);
 const operation = fc.oneof(
   fc.record({ kind: fc.constant("acquire" as const), r: amount, s: fc.option(amount) }),
   fc.record({
-    kind: fc.constantFrom("consume" as const, "adjust" as const, "release" as const, "settle" as const),
+    kind: fc.constantFrom(
+      "consume" as const,
+      "adjust" as const,
+      "release" as const,
+      "settle" as const,
+    ),
     lease: fc.nat(),
     resource: fc.nat({ max: 1 }),
     amount,
   }),
-  fc.record({ kind: fc.constantFrom("commit" as const, "rollback" as const), lease: fc.nat(), fault }),
+  fc.record({
+    kind: fc.constantFrom("commit" as const, "rollback" as const),
+    lease: fc.nat(),
+    fault,
+  }),
 );
 
 /** What the test believes a lease holds of each resource: taken already, and in all. */
@@ -46,7 +61,9 @@ it("charges a child and its parent exactly what leases hold, through every histo
       await repository.createEntity("parent");
       await repository.createEntity("child", { parentId: "parent", cascade: true });
       let next: Fault | undefined;
-      const flaky = faultyRepository(repository, (name) => (name === "settle" || name === "giveBack" ? takeFault() : undefined));
+      const flaky = faultyRepository(repository, (name) =>
+        name === "settle" || name === "giveBack" ? takeFault() : undefined,
+      );
       const takeFault = (): Fault | undefined => {
         const now = next;
         next = undefined;
@@ -67,16 +84,31 @@ it("charges a child and its parent exactly what leases hold, through every histo
   );
 });
 
-async function acquire(limiter: RateLimiter, ledger: Ledger, r: number, s: number | null): Promise<void> {
+async function acquire(
+  limiter: RateLimiter,
+  ledger: Ledger,
+  r: number,
+  s: number | null,
+): Promise<void> {
   const also = s === null ? {} : { also: { s: { tpm: s } } };
-  const verdict = await limiter.tryAcquire({ entityId: "child", resource: "r", consume: { tpm: r }, ...also });
+  const verdict = await limiter.tryAcquire({
+    entityId: "child",
+    resource: "r",
+    consume: { tpm: r },
+    ...also,
+  });
   const wanted = new Map([["r", r], ...(s === null ? [] : [["s", s] as const])]);
-  const fits = [...wanted].every(([resource, tokens]) => CAPACITY - ledger.charged.get(resource)! >= tokens);
+  const fits = [...wanted].every(
+    ([resource, tokens]) => CAPACITY - ledger.charged.get(resource)! >= tokens,
+  );
   expect(verdict.granted).toBe(fits);
   if (!verdict.granted) return;
   for (const [resource, tokens] of wanted) ledger.charge(resource, tokens);
   ledger.requests += 1;
-  ledger.open.push({ lease: verdict.lease, parts: new Map([...wanted].map(([resource, taken]) => [resource, { taken, total: taken }])) });
+  ledger.open.push({
+    lease: verdict.lease,
+    parts: new Map([...wanted].map(([resource, taken]) => [resource, { taken, total: taken }])),
+  });
 }
 
 async function change(
@@ -92,12 +124,14 @@ async function change(
   const lease = held.lease.resourceLease(resource);
   if (kind === "consume") {
     const taking = lease.consume({ tpm: tokens });
-    if (CAPACITY - ledger.charged.get(resource)! < tokens) return expect(taking).rejects.toThrow(RateLimitExceeded);
+    if (CAPACITY - ledger.charged.get(resource)! < tokens)
+      return expect(taking).rejects.toThrow(RateLimitExceeded);
     await taking;
     ledger.charge(resource, tokens);
     part.taken += tokens;
     part.total += tokens;
-  } else if (kind === "release" && tokens > part.total) expect(() => lease.release({ tpm: tokens })).toThrow(ValidationError);
+  } else if (kind === "release" && tokens > part.total)
+    expect(() => lease.release({ tpm: tokens })).toThrow(ValidationError);
   else {
     lease[kind]({ tpm: tokens });
     part.total = kind === "settle" ? tokens : part.total + (kind === "adjust" ? tokens : -tokens);
@@ -109,14 +143,20 @@ async function end(ledger: Ledger, index: number, kind: "commit" | "rollback"): 
   const held = ledger.open[index % ledger.open.length];
   if (held === undefined) return;
   await held.lease[kind]();
-  for (const [resource, { taken, total }] of held.parts) ledger.charge(resource, kind === "commit" ? total - taken : -taken);
+  for (const [resource, { taken, total }] of held.parts)
+    ledger.charge(resource, kind === "commit" ? total - taken : -taken);
   if (kind === "rollback") ledger.requests -= 1;
   ledger.open = ledger.open.filter((other) => other !== held);
 }
 
-async function check(repository: MemoryRepository, limiter: RateLimiter, ledger: Ledger): Promise<void> {
+async function check(
+  repository: MemoryRepository,
+  limiter: RateLimiter,
+  ledger: Ledger,
+): Promise<void> {
   for (const [resource, charged] of ledger.charged) {
-    for (const entityId of ["child", "parent"]) expect(await limiter.available(entityId, resource)).toEqual({ tpm: CAPACITY - charged });
+    for (const entityId of ["child", "parent"])
+      expect(await limiter.available(entityId, resource)).toEqual({ tpm: CAPACITY - charged });
     const usage = await repository.getUsageSummary({ entityId: "child", resource });
     expect(usage.total["tpm"] ?? 0).toBe(charged);
     if (resource === "r") expect(usage.requests).toBe(ledger.requests);

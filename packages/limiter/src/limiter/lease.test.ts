@@ -27,7 +27,10 @@ interface Scene {
   readonly available: (resource?: string) => Promise<Record<string, number>>;
 }
 
-async function scene(options: Partial<RateLimiterOptions> = {}, wrap = (repository: Repository): Repository => repository): Promise<Scene> {
+async function scene(
+  options: Partial<RateLimiterOptions> = {},
+  wrap = (repository: Repository): Repository => repository,
+): Promise<Scene> {
   const clock = new ManualClock();
   const repository = new MemoryRepository({ clock });
   await repository.setSystemDefaults([Limit.perMinute("rpm", 10), Limit.perMinute("tpm", 1000)]);
@@ -39,7 +42,14 @@ async function scene(options: Partial<RateLimiterOptions> = {}, wrap = (reposito
     ...options,
   });
   const reader = new RateLimiter({ repository });
-  return { clock, repository, limiter, failures, faults, available: (resource = "r") => reader.available("e", resource) };
+  return {
+    clock,
+    repository,
+    limiter,
+    failures,
+    faults,
+    available: (resource = "r") => reader.available("e", resource),
+  };
 }
 
 describe("the life of a lease", () => {
@@ -79,24 +89,28 @@ describe("the life of a lease", () => {
     expect(await available()).toEqual({ rpm: 10, tpm: 1000 });
   });
 
-  it.each(["commit", "rollback"] as const)("is expired for every member after %s, and disposing does nothing", async (end) => {
-    const { limiter, available } = await scene();
-    const lease = await limiter.acquire(CALL);
-    await lease[end]();
-    const before = await available();
-    const uses = [
-      () => lease.consumed,
-      () => lease.resources,
-      () => lease.resourceLease("r"),
-      () => lease.adjust({ rpm: 1 }),
-      () => lease.release({ rpm: 1 }),
-      () => lease.settle({ rpm: 1 }),
-    ];
-    for (const use of uses) expect(use).toThrow(LeaseExpiredError);
-    for (const use of [lease.consume({ rpm: 1 }), lease.commit(), lease.rollback()]) await expect(use).rejects.toThrow(LeaseExpiredError);
-    await lease[Symbol.asyncDispose]();
-    expect(await available()).toEqual(before);
-  });
+  it.each(["commit", "rollback"] as const)(
+    "is expired for every member after %s, and disposing does nothing",
+    async (end) => {
+      const { limiter, available } = await scene();
+      const lease = await limiter.acquire(CALL);
+      await lease[end]();
+      const before = await available();
+      const uses = [
+        () => lease.consumed,
+        () => lease.resources,
+        () => lease.resourceLease("r"),
+        () => lease.adjust({ rpm: 1 }),
+        () => lease.release({ rpm: 1 }),
+        () => lease.settle({ rpm: 1 }),
+      ];
+      for (const use of uses) expect(use).toThrow(LeaseExpiredError);
+      for (const use of [lease.consume({ rpm: 1 }), lease.commit(), lease.rollback()])
+        await expect(use).rejects.toThrow(LeaseExpiredError);
+      await lease[Symbol.asyncDispose]();
+      expect(await available()).toEqual(before);
+    },
+  );
 
   it("rolls back at the end of the block unless it was committed", async () => {
     const { limiter, available } = await scene();
@@ -178,7 +192,11 @@ describe("taking more", () => {
   it("is decided with the limits that the call brought along", async () => {
     const { limiter, repository } = await scene();
     await repository.deleteSystemDefaults();
-    const lease = await limiter.acquire({ ...CALL, consume: { own: 1 }, limits: [Limit.perMinute("own", 3)] });
+    const lease = await limiter.acquire({
+      ...CALL,
+      consume: { own: 1 },
+      limits: [Limit.perMinute("own", 3)],
+    });
     await lease.consume({ own: 2 });
     await expect(lease.consume({ own: 1 })).rejects.toThrow(RateLimitExceeded);
     expect(lease.consumed).toEqual({ own: 3 });
@@ -187,7 +205,9 @@ describe("taking more", () => {
   it("counts every one of several that run at once, and as one request", async () => {
     const { limiter, repository, available } = await scene();
     const lease = await limiter.acquire(CALL);
-    const takes = await Promise.allSettled(Array.from({ length: 12 }, () => lease.consume({ tpm: 100 })));
+    const takes = await Promise.allSettled(
+      Array.from({ length: 12 }, () => lease.consume({ tpm: 100 })),
+    );
     expect(takes.filter(({ status }) => status === "fulfilled")).toHaveLength(9);
     expect(lease.consumed).toEqual({ rpm: 1, tpm: 1000 });
     await lease.commit();
@@ -196,17 +216,22 @@ describe("taking more", () => {
     expect(items).toMatchObject([{ requests: 1, counters: { rpm: 1, tpm: 1000 } }]);
   });
 
-  it.each(["commit", "rollback"] as const)("is waited for by a %s that comes while it is under way", async (end) => {
-    const { clock, limiter, faults, available } = await scene();
-    const lease = await limiter.acquire(CALL);
-    faults.set("consume", [{ delayMs: 50 }]);
-    const taking = lease.consume({ tpm: 200 });
-    const ending = lease[end]();
-    await clock.advance(50);
-    await Promise.all([taking, ending]);
-    // 50 ms earn 833 millitokens of 1000 a minute: 700.833 is 700.
-    expect(await available()).toEqual(end === "commit" ? { rpm: 9, tpm: 700 } : { rpm: 10, tpm: 1000 });
-  });
+  it.each(["commit", "rollback"] as const)(
+    "is waited for by a %s that comes while it is under way",
+    async (end) => {
+      const { clock, limiter, faults, available } = await scene();
+      const lease = await limiter.acquire(CALL);
+      faults.set("consume", [{ delayMs: 50 }]);
+      const taking = lease.consume({ tpm: 200 });
+      const ending = lease[end]();
+      await clock.advance(50);
+      await Promise.all([taking, ending]);
+      // 50 ms earn 833 millitokens of 1000 a minute: 700.833 is 700.
+      expect(await available()).toEqual(
+        end === "commit" ? { rpm: 9, tpm: 700 } : { rpm: 10, tpm: 1000 },
+      );
+    },
+  );
 
   it("is part of a total that is settled while it is under way", async () => {
     const { clock, limiter, faults } = await scene();
@@ -254,14 +279,19 @@ describe("a store that fails", () => {
     expect(await available()).toEqual({ rpm: 10, tpm: 1000 });
   });
 
-  it.each(["settle", "giveBack"])("is asked again for %s, and a lost answer does not count twice", async (operation) => {
-    const { limiter, faults, available } = await scene();
-    const lease = await limiter.acquire(CALL);
-    lease.settle({ tpm: 300 });
-    faults.set(operation, ["error-before", "error-after"]);
-    await (operation === "settle" ? lease.commit() : lease.rollback());
-    expect(await available()).toEqual(operation === "settle" ? { rpm: 9, tpm: 700 } : { rpm: 10, tpm: 1000 });
-  });
+  it.each(["settle", "giveBack"])(
+    "is asked again for %s, and a lost answer does not count twice",
+    async (operation) => {
+      const { limiter, faults, available } = await scene();
+      const lease = await limiter.acquire(CALL);
+      lease.settle({ tpm: 300 });
+      faults.set(operation, ["error-before", "error-after"]);
+      await (operation === "settle" ? lease.commit() : lease.rollback());
+      expect(await available()).toEqual(
+        operation === "settle" ? { rpm: 9, tpm: 700 } : { rpm: 10, tpm: 1000 },
+      );
+    },
+  );
 
   it("rejects a commit after three attempts, refunds nothing, and reports nothing twice", async () => {
     const { limiter, faults, available, failures } = await scene();
@@ -279,7 +309,9 @@ describe("a store that fails", () => {
     faults.set("settle", Array<Fault>(3).fill("error-before"));
     const result = await limiter.acquire(CALL, (lease) => (lease.settle({ tpm: 900 }), "result"));
     expect(result).toBe("result");
-    expect(failures).toMatchObject([[{ code: "ERR_LIMITER_UNAVAILABLE" }, { entityId: "e", resource: "r" }]]);
+    expect(failures).toMatchObject([
+      [{ code: "ERR_LIMITER_UNAVAILABLE" }, { entityId: "e", resource: "r" }],
+    ]);
     expect(await available()).toEqual({ rpm: 9, tpm: 900 });
   });
 
@@ -289,12 +321,17 @@ describe("a store that fails", () => {
       {},
       (repository) =>
         new Proxy(repository, {
-          get: (target, property) => (property === "giveBack" ? () => Promise.reject(denied) : Reflect.get(target, property, target)),
+          get: (target, property) =>
+            property === "giveBack"
+              ? () => Promise.reject(denied)
+              : Reflect.get(target, property, target),
         }),
     );
     const fault = new Error("work failed");
     await expect(limiter.acquire(CALL, () => Promise.reject(fault))).rejects.toBe(fault);
-    expect(failures).toMatchObject([[{ code: "ERR_LIMITER_UNAVAILABLE", cause: denied }, { entityId: "e" }]]);
+    expect(failures).toMatchObject([
+      [{ code: "ERR_LIMITER_UNAVAILABLE", cause: denied }, { entityId: "e" }],
+    ]);
     const other = await scene();
     other.faults.set("giveBack", Array<Fault>(3).fill("error-before"));
     await expect(other.limiter.acquire(CALL, () => Promise.reject(fault))).rejects.toBe(fault);
@@ -320,7 +357,10 @@ describe("a store that fails", () => {
         { onUnavailable: "allow" },
         (repository) =>
           new Proxy(repository, {
-            get: (target, property) => (property === "consume" ? () => Promise.reject(error) : Reflect.get(target, property, target)),
+            get: (target, property) =>
+              property === "consume"
+                ? () => Promise.reject(error)
+                : Reflect.get(target, property, target),
           }),
       );
       await expect(limiter.acquire(CALL)).rejects.toBe(error);

@@ -1,10 +1,23 @@
 import type { Amounts } from "../core/amounts.ts";
-import { InfrastructureError, LeaseExpiredError, RateLimiterUnavailable, ValidationError } from "../core/errors.ts";
+import {
+  InfrastructureError,
+  LeaseExpiredError,
+  RateLimiterUnavailable,
+  ValidationError,
+} from "../core/errors.ts";
 import { RateLimitExceeded } from "../core/refusal.ts";
-import type { ConsumeRequest, Receipt, RepositoryPort, ResourceAmounts } from "../repository/port.ts";
+import type {
+  ConsumeRequest,
+  Receipt,
+  RepositoryPort,
+  ResourceAmounts,
+} from "../repository/port.ts";
 import { ResourceLease, type LeaseOfResource } from "./resource-lease.ts";
 
-/** Attempts at writing the end of a lease. The backend has its own retries with back-off; these cover a store that has just come back. */
+/**
+ * Attempts at writing the end of a lease. The backend has its own retries with back-off; these
+ * cover a store that has just come back.
+ */
 const END_ATTEMPTS = 3;
 
 /** What all leases of one limiter share. */
@@ -17,7 +30,9 @@ export interface LeaseHost {
 }
 
 /** What a call took; undefined when it was let through without the store. */
-type Taken = { readonly receipt: Receipt; readonly limitNames: readonly ReadonlySet<string>[] } | undefined;
+type Taken =
+  | { readonly receipt: Receipt; readonly limitNames: readonly ReadonlySet<string>[] }
+  | undefined;
 
 type State = "open" | "committed" | "rolled back";
 
@@ -25,8 +40,9 @@ type State = "open" | "committed" | "rolled back";
 export let createLease: (host: LeaseHost, request: ConsumeRequest, taken: Taken) => Lease;
 
 /**
- * What was taken for one call, until its real cost is known. Differences are collected and written once, by `commit`; `rollback`
- * gives everything back. A lease does not expire: a process that dies keeps what it took until it refills.
+ * What was taken for one call, until its real cost is known. Differences are collected and written
+ * once, by `commit`; `rollback` gives everything back. A lease does not expire: a process that dies
+ * keeps what it took until it refills.
  */
 export class Lease implements LeaseOfResource, AsyncDisposable {
   static {
@@ -41,9 +57,15 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   readonly #request: ConsumeRequest;
   readonly #taken: Taken;
   #state: State = "open";
-  /** One for each charge, made when first asked for: most calls cost what they estimated, and never ask. */
+  /**
+   * One for each charge, made when first asked for: most calls cost what they estimated, and never
+   * ask.
+   */
   #parts: readonly ResourceLease[] | undefined;
-  /** Takes that `consume` has under way; the end of the lease waits for them. Made when the first one comes: most leases have none. */
+  /**
+   * Takes that `consume` has under way; the end of the lease waits for them. Made when the first
+   * one comes: most leases have none.
+   */
   #underWay: Set<Promise<void>> | undefined;
 
   private constructor(host: LeaseHost, request: ConsumeRequest, taken: Taken) {
@@ -69,7 +91,12 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   resourceLease(resource: string): LeaseOfResource {
     this.#assertOpen();
     const part = this.#allParts().find((candidate) => candidate.resource === resource);
-    if (part === undefined) throw new ValidationError("resource", resource, `is not on this lease; it has ${this.resources.join(", ")}`);
+    if (part === undefined)
+      throw new ValidationError(
+        "resource",
+        resource,
+        `is not on this lease; it has ${this.resources.join(", ")}`,
+      );
     return part;
   }
 
@@ -89,7 +116,10 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
     this.#own().settle(totals);
   }
 
-  /** Writes the differences. Rejects with `RateLimiterUnavailable` when they cannot be written; nothing is refunded then. */
+  /**
+   * Writes the differences. Rejects with `RateLimiterUnavailable` when they cannot be written;
+   * nothing is refunded then.
+   */
   async commit(): Promise<void> {
     this.#end("committed");
     if (this.#underWay !== undefined) await Promise.allSettled(this.#underWay);
@@ -111,7 +141,10 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
     this.#givenBack();
   }
 
-  /** Rolls back unless the lease was committed or rolled back. A failure is reported, not thrown: it would hide the error that ended the block. */
+  /**
+   * Rolls back unless the lease was committed or rolled back. A failure is reported, not thrown: it
+   * would hide the error that ended the block.
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.finish("rollback");
   }
@@ -123,8 +156,8 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
       await (how === "commit" ? this.commit() : this.rollback());
     } catch (error) {
       if (error instanceof RateLimiterUnavailable) return this.#host.onEndFailed(error, this);
-      // Whoever rolls back has an error of its own to throw, which this one must not hide; whoever commits has a result, which a store that
-      // denies the write must not hide either.
+      // Whoever rolls back has an error of its own to throw, which this one must not hide; whoever
+      // commits has a result, which a store that denies the write must not hide either.
       if (how === "commit" && !(error instanceof InfrastructureError)) throw error;
       this.#host.onEndFailed(this.#unwritten(error), this);
     }
@@ -152,16 +185,25 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
       assertOpen: () => this.#assertOpen(),
       take: (charge: ResourceAmounts, onTaken: () => void) => this.#take(charge, onTaken),
     };
-    this.#parts ??= this.#request.charges.map((charge, index) => new ResourceLease(owner, charge, this.#taken?.limitNames[index]));
+    this.#parts ??= this.#request.charges.map(
+      (charge, index) => new ResourceLease(owner, charge, this.#taken?.limitNames[index]),
+    );
     return this.#parts;
   }
 
   #unwritten(cause: unknown): RateLimiterUnavailable {
     const { entityId, resource } = this;
-    return new RateLimiterUnavailable(`The end of a lease could not be written: ${String(cause)}`, { entityId, resource, cause });
+    return new RateLimiterUnavailable(`The end of a lease could not be written: ${String(cause)}`, {
+      entityId,
+      resource,
+      cause,
+    });
   }
 
-  /** `onTaken` is part of what the end of the lease waits for, so that the differences it writes are complete. */
+  /**
+   * `onTaken` is part of what the end of the lease waits for, so that the differences it writes are
+   * complete.
+   */
   async #take(charge: ResourceAmounts, onTaken: () => void): Promise<void> {
     const taking = this.#takeNow(charge).then(onTaken);
     const underWay = (this.#underWay ??= new Set());
@@ -176,7 +218,10 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   async #takeNow(charge: ResourceAmounts): Promise<void> {
     if (this.#taken === undefined) return;
     // What the lease takes later is decided by the limits that the call brought along, too.
-    const outcome = await this.#host.repository.consume({ ...this.#request, charges: [charge] }, this.#taken.receipt);
+    const outcome = await this.#host.repository.consume(
+      { ...this.#request, charges: [charge] },
+      this.#taken.receipt,
+    );
     if (!outcome.granted) throw new RateLimitExceeded(outcome.statuses);
   }
 }

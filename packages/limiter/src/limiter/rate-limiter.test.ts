@@ -50,7 +50,12 @@ it("gives back what it took although the caller has changed its request since", 
   const limiter = new RateLimiter({ repository });
   const consume = { rpm: 1 };
   await (await limiter.acquire({ entityId: "e", resource: "r", consume: { rpm: 5 } })).commit();
-  const lease = await limiter.acquire({ entityId: "e", resource: "r", consume, also: { s: consume } });
+  const lease = await limiter.acquire({
+    entityId: "e",
+    resource: "r",
+    consume,
+    also: { s: consume },
+  });
   consume.rpm = 4;
   expect(lease.consumed).toEqual({ rpm: 1 });
   await lease.rollback();
@@ -60,7 +65,12 @@ it("gives back what it took although the caller has changed its request since", 
 it("refuses a repository, a callback and work that are none, before anything is taken", async () => {
   const repository = new MemoryRepository();
   await repository.setSystemDefaults([Limit.perMinute("rpm", 10)]);
-  for (const options of [undefined, {}, { repository: {} }, { repository, onSettlementFailed: "log" }])
+  for (const options of [
+    undefined,
+    {},
+    { repository: {} },
+    { repository, onSettlementFailed: "log" },
+  ])
     expect(() => new RateLimiter(options as never)).toThrow(ValidationError);
   const limiter = new RateLimiter({ repository });
   const call = { entityId: "e", resource: "r", consume: { rpm: 1 } };

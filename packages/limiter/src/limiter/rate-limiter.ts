@@ -16,7 +16,9 @@ export interface RateLimiterOptions {
   readonly repository: Repository;
   /** What to do when the store cannot answer. @default the stored value last seen, else "block" */
   readonly onUnavailable?: OnUnavailable;
-  /** Told when the end of a lease could not be written after its retries. @default a process warning */
+  /**
+   * Told when the end of a lease could not be written after its retries. @default a process warning
+   */
   readonly onSettlementFailed?: (error: RateLimiterUnavailable, lease: Lease) => void;
 }
 
@@ -28,7 +30,10 @@ export type AcquireResult =
 /** The verdict of an acquire that was not made. */
 export interface Availability {
   readonly allowed: boolean;
-  /** Whole tokens of the call's own resource: the lesser of the entity's and, where it cascades, its parent's. */
+  /**
+   * Whole tokens of the call's own resource: the lesser of the entity's and, where it cascades, its
+   * parent's.
+   */
   readonly available: Amounts;
   readonly retryAfterSeconds: number;
   readonly statuses: readonly LimitStatus[];
@@ -40,7 +45,8 @@ const PING_TIMEOUT_MS = 1000;
  * Decides calls. It keeps no balances itself: every decision is the repository's.
  *
  * @example
- * await limiter.acquire({ entityId: "key-1", resource: "gpt-4", consume: { rpm: 1, tpm: 500 } }, async (lease) => {
+ * await limiter.acquire({ entityId: "key-1", resource: "gpt-4", consume: { rpm: 1, tpm: 500 } },
+ * async (lease) => {
  *   const answer = await callModel();
  *   lease.settle({ tpm: answer.usage.totalTokens });
  *   return answer;
@@ -55,11 +61,23 @@ export class RateLimiter implements AsyncDisposable {
 
   constructor(options: RateLimiterOptions) {
     if (typeof options?.repository?.consume !== "function")
-      throw new ValidationError("repository", options?.repository, "must be a repository, such as new MemoryRepository()");
-    if (options.onSettlementFailed !== undefined && typeof options.onSettlementFailed !== "function")
-      throw new ValidationError("onSettlementFailed", options.onSettlementFailed, "must be a function");
+      throw new ValidationError(
+        "repository",
+        options?.repository,
+        "must be a repository, such as new MemoryRepository()",
+      );
+    if (
+      options.onSettlementFailed !== undefined &&
+      typeof options.onSettlementFailed !== "function"
+    )
+      throw new ValidationError(
+        "onSettlementFailed",
+        options.onSettlementFailed,
+        "must be a function",
+      );
     this.#repository = options.repository;
-    this.#onUnavailable = options.onUnavailable === undefined ? undefined : checkOnUnavailable(options.onUnavailable);
+    this.#onUnavailable =
+      options.onUnavailable === undefined ? undefined : checkOnUnavailable(options.onUnavailable);
     this.#waiting = new WaitingRoom(options.repository.clock);
     this.#host = {
       repository: options.repository,
@@ -68,20 +86,34 @@ export class RateLimiter implements AsyncDisposable {
     };
   }
 
-  /** Takes, does the work, and settles: commits on return, gives everything back and rethrows on a throw. */
+  /**
+   * Takes, does the work, and settles: commits on return, gives everything back and rethrows on a
+   * throw.
+   */
   acquire<T>(request: AcquireRequest, work: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
-  /** Takes. For `await using`: the end of the block gives everything back unless the lease was committed. */
+  /**
+   * Takes. For `await using`: the end of the block gives everything back unless the lease was
+   * committed.
+   */
   acquire(request: AcquireRequest): Promise<Lease>;
-  acquire<T>(request: AcquireRequest, work?: (lease: Lease) => T | PromiseLike<T>): Promise<T | Lease> {
+  acquire<T>(
+    request: AcquireRequest,
+    work?: (lease: Lease) => T | PromiseLike<T>,
+  ): Promise<T | Lease> {
     if (work === undefined) return this.#lease(request);
-    if (typeof work !== "function") return Promise.reject(new ValidationError("work", work, "must be a function that takes the lease"));
+    if (typeof work !== "function")
+      return Promise.reject(
+        new ValidationError("work", work, "must be a function that takes the lease"),
+      );
     return this.#during(request, work);
   }
 
   /** Takes, and answers a refusal as a value. */
   async tryAcquire(request: AcquireRequest): Promise<AcquireResult> {
     const attempt = await this.#take(request);
-    return attempt.granted ? { granted: true, lease: attempt.value } : { granted: false, refusal: new RateLimitExceeded(attempt.statuses) };
+    return attempt.granted
+      ? { granted: true, lease: attempt.value }
+      : { granted: false, refusal: new RateLimitExceeded(attempt.statuses) };
   }
 
   /** The verdict of an acquire; nothing is written. */
@@ -90,7 +122,10 @@ export class RateLimiter implements AsyncDisposable {
     return availabilityOf(request, await this.#repository.read(consumeRequest(request)));
   }
 
-  /** Whole tokens of every limit, refill included; negative in debt. Where the entity cascades, the lesser of its own and its parent's. */
+  /**
+   * Whole tokens of every limit, refill included; negative in debt. Where the entity cascades, the
+   * lesser of its own and its parent's.
+   */
   async available(
     entityId: string,
     resource: string,
@@ -107,12 +142,19 @@ export class RateLimiter implements AsyncDisposable {
     needed: Amounts,
     options: { readonly limits?: readonly Limit[] } = {},
   ): Promise<number> {
-    const { retryAfterSeconds } = await this.check({ ...options, entityId, resource, consume: needed });
+    const { retryAfterSeconds } = await this.check({
+      ...options,
+      entityId,
+      resource,
+      consume: needed,
+    });
     return retryAfterSeconds;
   }
 
   /** Whether the store answers in time; never throws. */
-  async isAvailable({ timeoutMs = PING_TIMEOUT_MS }: { readonly timeoutMs?: number } = {}): Promise<boolean> {
+  async isAvailable({
+    timeoutMs = PING_TIMEOUT_MS,
+  }: { readonly timeoutMs?: number } = {}): Promise<boolean> {
     const answered = new AbortController();
     const tooLate = this.#repository.clock.sleep(timeoutMs, answered.signal).then(
       () => false,
@@ -139,13 +181,16 @@ export class RateLimiter implements AsyncDisposable {
     const attempt = taking instanceof Promise ? await taking : taking;
     if (attempt.granted) return attempt.value;
     const refusal = new RateLimitExceeded(attempt.statuses);
-    // Let the caller look at the promise first: Node keeps books of rejections that nobody handles yet, which costs as much as the
-    // decision.
+    // Let the caller look at the promise first: Node keeps books of rejections that nobody handles
+    // yet, which costs as much as the decision.
     await undefined;
     throw refusal;
   }
 
-  async #during<T>(request: AcquireRequest, work: (lease: Lease) => T | PromiseLike<T>): Promise<T> {
+  async #during<T>(
+    request: AcquireRequest,
+    work: (lease: Lease) => T | PromiseLike<T>,
+  ): Promise<T> {
     const lease = await this.#lease(request);
     let result: T;
     try {
@@ -158,17 +203,25 @@ export class RateLimiter implements AsyncDisposable {
     return result;
   }
 
-  /** Answers at once when the backend does: each further promise would cost as much as the decision itself. */
+  /**
+   * Answers at once when the backend does: each further promise would cost as much as the decision
+   * itself.
+   */
   #take(request: AcquireRequest): MaybePromise<Attempt<Lease>> {
     checkConduct(request);
     const wanted = consumeRequest(request);
     if (this.#closed) throw closedError();
-    if (request.waitUpToMs !== undefined && request.waitUpToMs > 0) return this.#wait(request, wanted, request.waitUpToMs);
+    if (request.waitUpToMs !== undefined && request.waitUpToMs > 0)
+      return this.#wait(request, wanted, request.waitUpToMs);
     request.signal?.throwIfAborted();
     return this.#attempt(request, wanted);
   }
 
-  #wait(request: AcquireRequest, wanted: ConsumeRequest, waitUpToMs: number): Promise<Attempt<Lease>> {
+  #wait(
+    request: AcquireRequest,
+    wanted: ConsumeRequest,
+    waitUpToMs: number,
+  ): Promise<Attempt<Lease>> {
     return this.#waiting.wait({
       entityId: wanted.entityId,
       resources: wanted.charges.map(({ resource }) => resource),
@@ -183,13 +236,19 @@ export class RateLimiter implements AsyncDisposable {
   #attempt(request: AcquireRequest, wanted: ConsumeRequest): MaybePromise<Attempt<Lease>> {
     try {
       const outcome = this.#repository.consume(wanted);
-      return outcome instanceof Promise ? this.#answered(request, wanted, outcome) : this.#decided(wanted, outcome);
+      return outcome instanceof Promise
+        ? this.#answered(request, wanted, outcome)
+        : this.#decided(wanted, outcome);
     } catch (error) {
       return this.#withoutStore(request, wanted, error);
     }
   }
 
-  async #answered(request: AcquireRequest, wanted: ConsumeRequest, answer: Promise<ConsumeOutcome>): Promise<Attempt<Lease>> {
+  async #answered(
+    request: AcquireRequest,
+    wanted: ConsumeRequest,
+    answer: Promise<ConsumeOutcome>,
+  ): Promise<Attempt<Lease>> {
     try {
       return this.#decided(wanted, await answer);
     } catch (error) {
@@ -206,22 +265,36 @@ export class RateLimiter implements AsyncDisposable {
   }
 
   #decided(wanted: ConsumeRequest, outcome: ConsumeOutcome): Attempt<Lease> {
-    return outcome.granted ? { granted: true, value: createLease(this.#host, wanted, outcome) } : outcome;
+    return outcome.granted
+      ? { granted: true, value: createLease(this.#host, wanted, outcome) }
+      : outcome;
   }
 
-  /** What becomes of a call when the store could not answer: `onUnavailable` acts on that alone, never on bugs or denied rights. */
+  /**
+   * What becomes of a call when the store could not answer: `onUnavailable` acts on that alone,
+   * never on bugs or denied rights.
+   */
   #withoutStore(request: AcquireRequest, wanted: ConsumeRequest, error: unknown): Attempt<Lease> {
     if (!(error instanceof RateLimiterUnavailable)) throw error;
-    const action = request.onUnavailable ?? this.#onUnavailable ?? this.#repository.lastOnUnavailable ?? "block";
+    const action =
+      request.onUnavailable ?? this.#onUnavailable ?? this.#repository.lastOnUnavailable ?? "block";
     if (action === "block") throw located(error, request);
     return { granted: true, value: createLease(this.#host, wanted, undefined) };
   }
 }
 
-function availabilityOf({ entityId, resource }: AcquireRequest, statuses: readonly LimitStatus[]): Availability {
+function availabilityOf(
+  { entityId, resource }: AcquireRequest,
+  statuses: readonly LimitStatus[],
+): Availability {
   const own = statuses.filter((status) => status.resource === resource);
-  const names = own.filter((status) => status.entityId === entityId).map(({ limitName }) => limitName);
-  const least = (name: string): number => Math.min(...own.filter(({ limitName }) => limitName === name).map(({ available }) => available));
+  const names = own
+    .filter((status) => status.entityId === entityId)
+    .map(({ limitName }) => limitName);
+  const least = (name: string): number =>
+    Math.min(
+      ...own.filter(({ limitName }) => limitName === name).map(({ available }) => available),
+    );
   return {
     allowed: statuses.every(({ exceeded }) => !exceeded),
     available: Object.fromEntries(names.map((name) => [name, least(name)])),
@@ -231,7 +304,10 @@ function availabilityOf({ entityId, resource }: AcquireRequest, statuses: readon
 }
 
 /** The error with the call that it hit, where the backend did not know it. */
-function located(error: RateLimiterUnavailable, { entityId, resource }: AcquireRequest): RateLimiterUnavailable {
+function located(
+  error: RateLimiterUnavailable,
+  { entityId, resource }: AcquireRequest,
+): RateLimiterUnavailable {
   if (error.entityId !== undefined) return error;
   return new RateLimiterUnavailable(error.message, {
     entityId,

@@ -1,4 +1,13 @@
-import { addAmounts, amountOf, checkNames, copiedAmounts, copiedDeltas, MAX_AMOUNT, NO_AMOUNTS, type Amounts } from "../core/amounts.ts";
+import {
+  addAmounts,
+  amountOf,
+  checkNames,
+  copiedAmounts,
+  copiedDeltas,
+  MAX_AMOUNT,
+  NO_AMOUNTS,
+  type Amounts,
+} from "../core/amounts.ts";
 import { negated } from "../core/decision.ts";
 import { ValidationError } from "../core/errors.ts";
 import type { ResourceAmounts } from "../repository/port.ts";
@@ -43,7 +52,11 @@ export class ResourceLease implements LeaseOfResource {
   #pending: Amounts = NO_AMOUNTS;
   #underWay: readonly TakeUnderWay[] = NONE;
 
-  constructor(owner: Owner, { resource, amounts }: ResourceAmounts, names: ReadonlySet<string> | undefined) {
+  constructor(
+    owner: Owner,
+    { resource, amounts }: ResourceAmounts,
+    names: ReadonlySet<string> | undefined,
+  ) {
     this.resource = resource;
     this.#owner = owner;
     this.#taken = amounts;
@@ -52,7 +65,8 @@ export class ResourceLease implements LeaseOfResource {
 
   get consumed(): Amounts {
     this.#owner.assertOpen();
-    const names = this.#names ?? new Set([...Object.keys(this.#taken), ...Object.keys(this.#pending)]);
+    const names =
+      this.#names ?? new Set([...Object.keys(this.#taken), ...Object.keys(this.#pending)]);
     return Object.fromEntries([...names].map((name) => [name, this.#total(name)]));
   }
 
@@ -62,7 +76,9 @@ export class ResourceLease implements LeaseOfResource {
     this.#checkNames(take.amounts, "consume");
     this.#underWay = [...this.#underWay, take];
     try {
-      await this.#owner.take({ resource: this.resource, amounts: take.amounts }, () => this.#taking(take));
+      await this.#owner.take({ resource: this.resource, amounts: take.amounts }, () =>
+        this.#taking(take),
+      );
     } finally {
       this.#underWay = this.#underWay.filter((other) => other !== take);
     }
@@ -82,21 +98,28 @@ export class ResourceLease implements LeaseOfResource {
     this.#owner.assertOpen();
     const wanted = copiedAmounts(totals, "settle");
     this.#checkNames(wanted, "settle");
-    const differences = Object.entries(wanted).map(([name, total]) => [name, total - amountOf(this.#taken, name)]);
+    const differences = Object.entries(wanted).map(([name, total]) => [
+      name,
+      total - amountOf(this.#taken, name),
+    ]);
     this.#pending = { ...this.#pending, ...Object.fromEntries(differences) };
-    for (const { settled } of this.#underWay) for (const name of Object.keys(wanted)) settled.add(name);
+    for (const { settled } of this.#underWay)
+      for (const name of Object.keys(wanted)) settled.add(name);
   }
 
   /** What commit has to write: nothing when the estimate was right. */
   differences(): readonly ResourceAmounts[] {
     const changed = Object.entries(this.#pending).filter(([, delta]) => delta !== 0);
-    return changed.length === 0 ? [] : [{ resource: this.resource, amounts: Object.fromEntries(changed) }];
+    return changed.length === 0
+      ? []
+      : [{ resource: this.resource, amounts: Object.fromEntries(changed) }];
   }
 
   #taking({ amounts, settled }: TakeUnderWay): void {
     this.#taken = addAmounts(this.#taken, amounts);
     const included = Object.entries(amounts).filter(([name]) => settled.has(name));
-    if (included.length > 0) this.#pending = addAmounts(this.#pending, negated(Object.fromEntries(included)));
+    if (included.length > 0)
+      this.#pending = addAmounts(this.#pending, negated(Object.fromEntries(included)));
   }
 
   #total(name: string): number {

@@ -11,7 +11,11 @@ const call = fc.record({
   entityId: fc.constantFrom("e", "f"),
   resources: fc.uniqueArray(fc.constantFrom("r", "s", "t"), { minLength: 1, maxLength: 3 }),
   rps: fc.integer({ min: 1, max: CAPACITY }),
-  waitUpToMs: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: LONGEST_MS }), fc.constant(Infinity)),
+  waitUpToMs: fc.oneof(
+    fc.constant(0),
+    fc.integer({ min: 1, max: LONGEST_MS }),
+    fc.constant(Infinity),
+  ),
   arrivesAfterMs: fc.integer({ min: 0, max: 300 }),
   abortsAfterMs: fc.option(fc.integer({ min: 0, max: 5000 }), { freq: 3 }),
   worksForMs: fc.integer({ min: 0, max: 500 }),
@@ -28,18 +32,27 @@ it("ends every call that waits, in time, and loses no token, whatever comes, wai
       const run = async (one: (typeof calls)[number]): Promise<void> => {
         const [resource, ...further] = one.resources as [string, ...string[]];
         const abort = new AbortController();
-        if (one.abortsAfterMs !== null) void clock.sleep(one.abortsAfterMs).then(() => abort.abort("aborted"));
+        if (one.abortsAfterMs !== null)
+          void clock.sleep(one.abortsAfterMs).then(() => abort.abort("aborted"));
         const startedMs = clock.now();
         try {
           const { signal } = abort;
           const also = Object.fromEntries(further.map((name) => [name, { rps: one.rps }]));
-          const lease = await limiter.acquire({ ...one, resource, consume: { rps: one.rps }, also, signal });
+          const lease = await limiter.acquire({
+            ...one,
+            resource,
+            consume: { rps: one.rps },
+            also,
+            signal,
+          });
           expect(clock.now() - startedMs).toBeLessThanOrEqual(one.waitUpToMs);
           await clock.sleep(one.worksForMs);
           await lease[one.end]();
         } catch (error) {
           if (error !== "aborted") expect(error).toBeInstanceOf(RateLimitExceeded);
-          expect(clock.now() - startedMs).toBeLessThanOrEqual(Math.min(one.waitUpToMs, one.abortsAfterMs ?? Infinity));
+          expect(clock.now() - startedMs).toBeLessThanOrEqual(
+            Math.min(one.waitUpToMs, one.abortsAfterMs ?? Infinity),
+          );
         }
       };
       let ended = 0;
@@ -57,7 +70,8 @@ it("ends every call that waits, in time, and loses no token, whatever comes, wai
       expect(ended).toBe(calls.length);
       await clock.advance(1000);
       for (const entityId of ["e", "f"])
-        for (const resource of ["r", "s", "t"]) expect(await limiter.available(entityId, resource)).toEqual({ rps: CAPACITY });
+        for (const resource of ["r", "s", "t"])
+          expect(await limiter.available(entityId, resource)).toEqual({ rps: CAPACITY });
     }),
     { numRuns: 40 },
   );

@@ -28,7 +28,11 @@ interface Scene {
   /** Names in the order in which calls ended, refused ones with a "!". */
   readonly ended: string[];
   /** Takes from limit `rps` (10 per second) of entity e. */
-  readonly call: (name: string, rps: number, request?: Partial<AcquireRequest>) => Promise<Lease | undefined>;
+  readonly call: (
+    name: string,
+    rps: number,
+    request?: Partial<AcquireRequest>,
+  ) => Promise<Lease | undefined>;
 }
 
 async function scene(wrap = (repository: Repository): Repository => repository): Promise<Scene> {
@@ -39,7 +43,13 @@ async function scene(wrap = (repository: Repository): Repository => repository):
   const ended: string[] = [];
   const call: Scene["call"] = async (name, rps, request = {}) => {
     try {
-      const lease = await limiter.acquire({ entityId: "e", resource: "r", consume: { rps }, waitUpToMs: 60_000, ...request });
+      const lease = await limiter.acquire({
+        entityId: "e",
+        resource: "r",
+        consume: { rps },
+        waitUpToMs: 60_000,
+        ...request,
+      });
       ended.push(name);
       return lease;
     } catch (error) {
@@ -116,7 +126,9 @@ describe("how long", () => {
     "a call whose exact wait is %i ms waits that long, and is refused at once with less",
     async (waitMs) => {
       const { clock, repository, ended, call } = await scene();
-      await repository.setSystemDefaults([Limit.custom({ name: "rps", capacity: 3000, refillAmount: 1000, refillPeriodSeconds: 1 })]);
+      await repository.setSystemDefaults([
+        Limit.custom({ name: "rps", capacity: 3000, refillAmount: 1000, refillPeriodSeconds: 1 }),
+      ]);
       await call("all", 3000);
       await call("less", waitMs, { waitUpToMs: waitMs - 1 });
       expect(ended).toEqual(["all", "less!"]);
@@ -148,7 +160,8 @@ describe("how long", () => {
     const waiting = [call("a", 10), call("b", 10), call("c", 10)];
     await clock.advance(3000);
     expect(ended).toEqual(["all", "a", "b", "c"]);
-    // a sleeps once; b and c sleep once in the queue, are woken when another leaves, and sleep once as head; c is not woken by a.
+    // a sleeps once; b and c sleep once in the queue, are woken when another leaves, and sleep once
+    // as head; c is not woken by a.
     expect(clock.sleeps - before).toBe(5);
     await Promise.all(waiting);
   });
@@ -157,7 +170,12 @@ describe("how long", () => {
     const { clock, limiter, call, ended } = await scene();
     await call("all", 10);
     const large = call("large", 10);
-    const small = limiter.tryAcquire({ entityId: "e", resource: "r", consume: { rps: 1 }, waitUpToMs: 500 });
+    const small = limiter.tryAcquire({
+      entityId: "e",
+      resource: "r",
+      consume: { rps: 1 },
+      waitUpToMs: 500,
+    });
     await clock.advance(500);
     const verdict = await small;
     expect(verdict.granted).toBe(false);
@@ -188,7 +206,8 @@ describe("tokens that go back", () => {
   it("wake a call that waits for the same parent under another entity", async () => {
     const { clock, repository, ended, call } = await scene();
     await repository.createEntity("p");
-    for (const id of ["k1", "k2"]) await repository.createEntity(id, { parentId: "p", cascade: true });
+    for (const id of ["k1", "k2"])
+      await repository.createEntity(id, { parentId: "p", cascade: true });
     const lease = await call("k1", 10, { entityId: "k1" });
     const other = call("k2", 10, { entityId: "k2" });
     await clock.advance(0);
@@ -214,21 +233,28 @@ describe("tokens that go back", () => {
 });
 
 describe("a call that is ended from outside", () => {
-  it.each(["head", "queued"])("rejects with the reason of its signal while it is %s, and lets the next go on", async (place) => {
-    const { clock, ended, call } = await scene();
-    await call("all", 10);
-    const ahead = place === "queued" ? call("ahead", 10) : undefined;
-    const abort = new AbortController();
-    const aborted = call("aborted", 10, { signal: abort.signal }).catch((error: unknown) => error);
-    const behind = call("behind", 1);
-    await clock.advance(100);
-    abort.abort("enough");
-    expect(await aborted).toBe("enough");
-    await clock.advance(900);
-    expect(ended).toEqual(place === "queued" ? ["all", "aborted!", "ahead"] : ["all", "aborted!", "behind"]);
-    await clock.advance(1000);
-    await Promise.all([ahead, behind]);
-  });
+  it.each(["head", "queued"])(
+    "rejects with the reason of its signal while it is %s, and lets the next go on",
+    async (place) => {
+      const { clock, ended, call } = await scene();
+      await call("all", 10);
+      const ahead = place === "queued" ? call("ahead", 10) : undefined;
+      const abort = new AbortController();
+      const aborted = call("aborted", 10, { signal: abort.signal }).catch(
+        (error: unknown) => error,
+      );
+      const behind = call("behind", 1);
+      await clock.advance(100);
+      abort.abort("enough");
+      expect(await aborted).toBe("enough");
+      await clock.advance(900);
+      expect(ended).toEqual(
+        place === "queued" ? ["all", "aborted!", "ahead"] : ["all", "aborted!", "behind"],
+      );
+      await clock.advance(1000);
+      await Promise.all([ahead, behind]);
+    },
+  );
 
   it("gives back what was granted while it was being aborted", async () => {
     const { clock, limiter, call } = await scene((repository) => withLateAnswers(repository, 10));
@@ -249,17 +275,22 @@ describe("a call that is ended from outside", () => {
     await lease?.commit();
     expect(await limiter.available("e", "r")).toEqual({ rps: 9 });
     await expect(call("b", 1, { signal: AbortSignal.abort("before") })).rejects.toBe("before");
-    await expect(call("c", 1, { signal: AbortSignal.abort("before"), waitUpToMs: 0 })).rejects.toBe("before");
+    await expect(call("c", 1, { signal: AbortSignal.abort("before"), waitUpToMs: 0 })).rejects.toBe(
+      "before",
+    );
     expect(ended).toEqual(["a", "b!", "c!"]);
   });
 
   it("is unavailable when the limiter closes, as head, in the queue and afterwards", async () => {
     const { clock, limiter, repository, call } = await scene();
     await call("all", 10);
-    const waiting = [call("head", 10), call("queued", 1)].map((one) => one.catch((error: unknown) => error));
+    const waiting = [call("head", 10), call("queued", 1)].map((one) =>
+      one.catch((error: unknown) => error),
+    );
     await clock.advance(1);
     await limiter.close();
-    for (const error of await Promise.all(waiting)) expect(error).toBeInstanceOf(RateLimiterUnavailable);
+    for (const error of await Promise.all(waiting))
+      expect(error).toBeInstanceOf(RateLimiterUnavailable);
     await expect(call("late", 1)).rejects.toThrow(RateLimiterUnavailable);
     expect(await repository.ping()).toBe(true);
   });
@@ -275,7 +306,9 @@ describe("a store that cannot answer", () => {
     fault = "error-before";
     const allowed = await call("allowed", 10, { onUnavailable: "allow" });
     expect(allowed?.degraded).toBe(true);
-    await expect(call("blocked", 10)).rejects.toThrow(expect.objectContaining({ entityId: "e", resource: "r" }));
+    await expect(call("blocked", 10)).rejects.toThrow(
+      expect.objectContaining({ entityId: "e", resource: "r" }),
+    );
     fault = undefined;
     await clock.advance(1000);
     expect((await head)?.degraded).toBe(false);

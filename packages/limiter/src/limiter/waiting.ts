@@ -8,10 +8,12 @@
  *                │                     └──▶ would not fit in time: refused ──▶ leave
  *                └──▶ deadline, abort or close ──▶ leave
  *
- * A call stands in the queue of every resource that it names, and is head when it is first in all of them. It joins all of its queues in
- * one step, so the call that arrived first is head wherever it stands, and two calls never wait for each other. Small calls behind a
- * large one wait: otherwise a stream of small ones would starve it. Nothing polls: a head sleeps until the exact time at which it would
- * fit if nobody else took, and is woken when tokens go back to one of its resources in this process.
+ * A call stands in the queue of every resource that it names, and is head when it is first in all
+ * of them. It joins all of its queues in one step, so the call that arrived first is head wherever
+ * it stands, and two calls never wait for each other. Small calls behind a large one wait:
+ * otherwise a stream of small ones would starve it. Nothing polls: a head sleeps until the exact
+ * time at which it would fit if nobody else took, and is woken when tokens go back to one of its
+ * resources in this process.
  */
 import type { LimitStatus } from "../core/decision.ts";
 import type { Clock } from "../repository/system-clock.ts";
@@ -29,7 +31,9 @@ export interface WaitingCall<T> {
   readonly signal: AbortSignal | undefined;
   /** Tries to take. */
   attempt(): Promise<Attempt<T>>;
-  /** Looks without taking; granted when the store cannot answer and the call may go on without it. */
+  /**
+   * Looks without taking; granted when the store cannot answer and the call may go on without it.
+   */
   look(): Promise<Attempt<T>>;
   /** Puts back what was granted to a call that nobody waits for any more. */
   undo(value: T): Promise<void>;
@@ -38,7 +42,10 @@ export interface WaitingCall<T> {
 interface Waiter {
   readonly keys: readonly string[];
   readonly resources: readonly string[];
-  /** Ends the current sleep: it became head, tokens went back, it was aborted, or the limiter closes. */
+  /**
+   * Ends the current sleep: it became head, tokens went back, it was aborted, or the limiter
+   * closes.
+   */
   wake: () => void;
   /** Somebody woke it since its last decision began, which may therefore be out of date. */
   stirred: boolean;
@@ -81,7 +88,8 @@ export class WaitingRoom {
 
   /** Decides again the heads that might profit from what went back to these resources. */
   wake(resources: readonly string[]): void {
-    for (const [head] of this.#queues.values()) if (head?.resources.some((resource) => resources.includes(resource))) stir(head);
+    for (const [head] of this.#queues.values())
+      if (head?.resources.some((resource) => resources.includes(resource))) stir(head);
   }
 
   /** Ends every waiting call. */
@@ -139,7 +147,10 @@ export class WaitingRoom {
     }
   }
 
-  /** Leaves all queues in one step, then wakes those that have become first. Somebody who was first before would only decide the same again. */
+  /**
+   * Leaves all queues in one step, then wakes those that have become first. Somebody who was first
+   * before would only decide the same again.
+   */
   #leave(waiter: Waiter): void {
     const advanced = waiter.keys.filter((key) => this.#queues.get(key)?.[0] === waiter);
     for (const key of waiter.keys) {
@@ -157,7 +168,10 @@ export class WaitingRoom {
     return waiter.keys.every((key) => this.#queues.get(key)?.[0] === waiter);
   }
 
-  /** The state of a call that ran out of time behind another: where its own limits would do, those that keep the other waiting refuse it. */
+  /**
+   * The state of a call that ran out of time behind another: where its own limits would do, those
+   * that keep the other waiting refuse it.
+   */
   #behind<T>(waiter: Waiter, seen: Attempt<T>): Attempt<T> {
     if (seen.granted || seen.statuses.some((status) => status.exceeded)) return seen;
     const { statuses } = seen;
@@ -165,12 +179,20 @@ export class WaitingRoom {
     const marked = statuses.map((status) => {
       const other = ahead.find(
         ({ exceeded, entityId, resource, limitName }) =>
-          exceeded && entityId === status.entityId && resource === status.resource && limitName === status.limitName,
+          exceeded &&
+          entityId === status.entityId &&
+          resource === status.resource &&
+          limitName === status.limitName,
       );
-      return other === undefined ? status : { ...status, exceeded: true, retryAfterSeconds: other.retryAfterSeconds };
+      return other === undefined
+        ? status
+        : { ...status, exceeded: true, retryAfterSeconds: other.retryAfterSeconds };
     });
     if (marked.some((status) => status.exceeded)) return { granted: false, statuses: marked };
-    return { granted: false, statuses: statuses.with(0, { ...statuses[0]!, exceeded: true, retryAfterSeconds: 0.001 }) };
+    return {
+      granted: false,
+      statuses: statuses.with(0, { ...statuses[0]!, exceeded: true, retryAfterSeconds: 0.001 }),
+    };
   }
 }
 
@@ -194,7 +216,10 @@ function fitsWithin(statuses: readonly LimitStatus[], ms: number): boolean {
   return waitMs !== Infinity && waitMs <= ms;
 }
 
-/** Waits are whole milliseconds; seconds and back again is off by a little for many of them (2007 becomes 2007.0000000000002). */
+/**
+ * Waits are whole milliseconds; seconds and back again is off by a little for many of them (2007
+ * becomes 2007.0000000000002).
+ */
 function longestWaitMs(statuses: readonly LimitStatus[]): number {
   return Math.round(Math.max(...statuses.map(({ retryAfterSeconds }) => retryAfterSeconds)) * 1000);
 }

@@ -9,7 +9,10 @@ export interface OwnedCharge extends Charge {
   readonly parentId: string | undefined;
 }
 
-/** Finds the bucket of an entity and a resource under the limits that hold for it; undefined when there are none. */
+/**
+ * Finds the bucket of an entity and a resource under the limits that hold for it; undefined when
+ * there are none.
+ */
 export type FindCharge<C extends OwnedCharge> = (wanted: {
   readonly entityId: string;
   readonly resource: string;
@@ -18,10 +21,13 @@ export type FindCharge<C extends OwnedCharge> = (wanted: {
 }) => C | undefined;
 
 /**
- * Every bucket that a call takes from: for each resource the entity's, then its parent's. For backends that decide locally; it throws before
- * anything is written.
+ * Every bucket that a call takes from: for each resource the entity's, then its parent's. For
+ * backends that decide locally; it throws before anything is written.
  */
-export function chargesOf<C extends OwnedCharge>({ entityId, charges, override }: ConsumeRequest, find: FindCharge<C>): C[] {
+export function chargesOf<C extends OwnedCharge>(
+  { entityId, charges, override }: ConsumeRequest,
+  find: FindCharge<C>,
+): C[] {
   const all: C[] = [];
   for (const { resource, amounts } of charges) {
     const own = find({ entityId, resource, amounts, override });
@@ -30,7 +36,8 @@ export function chargesOf<C extends OwnedCharge>({ entityId, charges, override }
     all.push(own);
     if (own.parentId === undefined) continue;
     const parents = find({ entityId: own.parentId, resource, amounts, override: undefined });
-    if (parents !== undefined) all.push({ ...parents, amounts: amountsUnder(parents.policy, amounts) });
+    if (parents !== undefined)
+      all.push({ ...parents, amounts: amountsUnder(parents.policy, amounts) });
   }
   return all;
 }
@@ -42,6 +49,11 @@ export function noLimits(entityId: string, resource: string): ValidationError {
 }
 
 /** The limits of each resource that a granted call named, in the call's order. */
-export function limitNamesOf(request: ConsumeRequest, charges: readonly Charge[]): readonly ReadonlySet<string>[] {
-  return request.charges.map(({ resource }) => charges.find((charge) => charge.resource === resource)!.policy.names);
+export function limitNamesOf(
+  request: ConsumeRequest,
+  charges: readonly Charge[],
+): readonly ReadonlySet<string>[] {
+  return request.charges.map(
+    ({ resource }) => charges.find((charge) => charge.resource === resource)!.policy.names,
+  );
 }

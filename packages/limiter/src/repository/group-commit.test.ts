@@ -11,7 +11,9 @@ class Writes {
 
   readonly write: WriteBatch<string, string> = (batch) => {
     this.batches.push(batch);
-    return new Promise((resolve, reject) => this.#ends.push((error) => (error === undefined ? resolve() : reject(error))));
+    return new Promise((resolve, reject) =>
+      this.#ends.push((error) => (error === undefined ? resolve() : reject(error))),
+    );
   };
 
   /** What each batch carried so far. */
@@ -19,10 +21,13 @@ class Writes {
     return this.batches.map((batch) => batch.map(({ work }) => work));
   }
 
-  /** Ends the write that is under way, with all of its members resolved but those that are named. */
+  /**
+   * Ends the write that is under way, with all of its members resolved but those that are named.
+   */
   async end(open: readonly string[] = []): Promise<void> {
     for (const member of this.batches.at(-1)!)
-      if (member.isOpen && !open.includes(member.work)) member.resolve(`${member.work} in write ${this.batches.length}`);
+      if (member.isOpen && !open.includes(member.work))
+        member.resolve(`${member.work} in write ${this.batches.length}`);
     await this.settle();
   }
 
@@ -47,7 +52,12 @@ describe("group commit", () => {
     await writes.end();
     expect(writes.carried).toEqual([["a"], ["b", "c", "d"]]);
     await writes.end();
-    expect(await Promise.all(answers)).toEqual(["a in write 1", "b in write 2", "c in write 2", "d in write 2"]);
+    expect(await Promise.all(answers)).toEqual([
+      "a in write 1",
+      "b in write 2",
+      "c in write 2",
+      "d in write 2",
+    ]);
   });
 
   it("never changes a batch whose write is under way", async () => {
@@ -79,7 +89,11 @@ describe("group commit", () => {
 
   it("lets one member fail alone", async () => {
     const { writes, submit } = start();
-    const [first, second, third] = ["a", "b", "c"].map(submit) as [Promise<string>, Promise<string>, Promise<string>];
+    const [first, second, third] = ["a", "b", "c"].map(submit) as [
+      Promise<string>,
+      Promise<string>,
+      Promise<string>,
+    ];
     await writes.end();
     writes.batches[1]![0]!.reject(new Error("not b"));
     await Promise.all([expect(second).rejects.toThrow("not b"), writes.end()]);
@@ -88,13 +102,21 @@ describe("group commit", () => {
 
   it("rejects only what was open in the batch whose write threw", async () => {
     const { writes, submit, queue } = start();
-    const [first, second, third] = ["a", "b", "c"].map(submit) as [Promise<string>, Promise<string>, Promise<string>];
+    const [first, second, third] = ["a", "b", "c"].map(submit) as [
+      Promise<string>,
+      Promise<string>,
+      Promise<string>,
+    ];
     await writes.end();
     const later = submit("d");
     writes.batches[1]![0]!.resolve("known before");
     await Promise.all([expect(third).rejects.toThrow("away"), writes.settle(new Error("away"))]);
     await writes.end();
-    expect(await Promise.all([first, second, later])).toEqual(["a in write 1", "known before", "d in write 3"]);
+    expect(await Promise.all([first, second, later])).toEqual([
+      "a in write 1",
+      "known before",
+      "d in write 3",
+    ]);
     expect(queue.isIdle).toBe(true);
   });
 
@@ -116,11 +138,15 @@ describe("group commit", () => {
   it("fails those that a batch had no room for when the store was away as long as they waited, and nobody that came later", async () => {
     const { writes, submit, queue } = start();
     const first = submit("first");
-    const many = Promise.allSettled(Array.from({ length: 600 }, (_, index) => submit(String(index))));
+    const many = Promise.allSettled(
+      Array.from({ length: 600 }, (_, index) => submit(String(index))),
+    );
     await writes.end();
     const later = submit("later");
     await writes.settle(new RateLimiterUnavailable("away"));
-    expect((await many).map(({ status }) => status)).toEqual(Array.from({ length: 600 }, () => "rejected"));
+    expect((await many).map(({ status }) => status)).toEqual(
+      Array.from({ length: 600 }, () => "rejected"),
+    );
     await writes.end();
     expect(await Promise.all([first, later])).toEqual(["first in write 1", "later in write 3"]);
     expect(queue.isIdle).toBe(true);
@@ -128,7 +154,9 @@ describe("group commit", () => {
 
   it("lets a write that failed for another reason fail its own members only", async () => {
     const { writes, submit } = start();
-    const answers = Promise.allSettled(Array.from({ length: 300 }, (_, index) => submit(String(index))));
+    const answers = Promise.allSettled(
+      Array.from({ length: 300 }, (_, index) => submit(String(index))),
+    );
     await writes.end();
     await writes.settle(new Error("not understood"));
     await writes.end();
@@ -169,7 +197,11 @@ describe("group commit", () => {
   });
 });
 
-function start(): { writes: Writes; queue: GroupCommit<string, string>; submit: (work: string) => Promise<string> } {
+function start(): {
+  writes: Writes;
+  queue: GroupCommit<string, string>;
+  submit: (work: string) => Promise<string>;
+} {
   const writes = new Writes();
   const queue = new GroupCommit<string, string>();
   return { writes, queue, submit: (work) => queue.submit(work, writes.write) };

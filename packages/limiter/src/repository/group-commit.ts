@@ -1,5 +1,6 @@
 /*
- * Group commit: what concurrent calls want of one key rides on one write, for stores where a write costs money and a round trip.
+ * Group commit: what concurrent calls want of one key rides on one write, for stores where a write
+ * costs money and a round trip.
  *
  *          submit                        the write ends, and nobody waits
  *   idle ──────────▶ writing ──────────────────────────────────────────────▶ idle
@@ -10,10 +11,12 @@
  *                   ▲             │
  *                   └─────────────┘  left open by the write: it goes with the next batch, before those that came later
  *
- * The first goes at once and nothing waits for a timer, so an idle key adds no latency, and a busy one writes as often as the store
- * answers. A batch never changes while its write is under way. What one member gets, the others do not notice: each has a promise of its
- * own, and a caller that gives up only stops looking at its own. When the store is away, those for whom a batch had no room fail with it:
- * they have waited for as long as a write is tried, and a queue of thousands would otherwise end one batch and one outage after another.
+ * The first goes at once and nothing waits for a timer, so an idle key adds no latency, and a busy
+ * one writes as often as the store answers. A batch never changes while its write is under way.
+ * What one member gets, the others do not notice: each has a promise of its own, and a caller that
+ * gives up only stops looking at its own. When the store is away, those for whom a batch had no
+ * room fail with it: they have waited for as long as a write is tried, and a queue of thousands
+ * would otherwise end one batch and one outage after another.
  */
 import { RateLimiterUnavailable } from "../core/errors.ts";
 
@@ -50,12 +53,15 @@ export class Member<Work, Outcome> {
 }
 
 /**
- * Carries a batch out: resolves or rejects members, and leaves those open that must go with the next batch. Members it throws for are
- * rejected.
+ * Carries a batch out: resolves or rejects members, and leaves those open that must go with the
+ * next batch. Members it throws for are rejected.
  */
 export type WriteBatch<Work, Outcome> = (batch: readonly Member<Work, Outcome>[]) => Promise<void>;
 
-/** Members of one write. Beyond, the arithmetic of a batch would keep the event loop for longer than the write takes. */
+/**
+ * Members of one write. Beyond, the arithmetic of a batch would keep the event loop for longer than
+ * the write takes.
+ */
 const MAX_BATCH = 256;
 
 /** The queue of one key. */
@@ -88,7 +94,8 @@ export class GroupCommit<Work, Outcome> {
       try {
         await write(batch);
       } catch (error) {
-        const failed = error instanceof RateLimiterUnavailable ? this.#waiting.splice(0, leftBehind) : [];
+        const failed =
+          error instanceof RateLimiterUnavailable ? this.#waiting.splice(0, leftBehind) : [];
         for (const member of [...batch, ...failed]) if (member.isOpen) member.reject(error);
       }
       const open = batch.filter((member) => member.isOpen);

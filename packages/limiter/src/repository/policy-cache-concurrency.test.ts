@@ -11,20 +11,32 @@ interface PendingRead {
   fail(error: Error): void;
 }
 
-/** A cache over a store whose reads end when the test says so; an answer gives every system level that rate. */
-function slowCache(ttlMs = 60_000): { readonly cache: PolicyCache; readonly reads: PendingRead[]; readonly clock: ManualClock } {
+/**
+ * A cache over a store whose reads end when the test says so; an answer gives every system level
+ * that rate.
+ */
+function slowCache(ttlMs = 60_000): {
+  readonly cache: PolicyCache;
+  readonly reads: PendingRead[];
+  readonly clock: ManualClock;
+} {
   const clock = new ManualClock();
   const reads: PendingRead[] = [];
   const read = (keys: readonly ConfigKey[]): Promise<readonly StoredConfig[]> =>
     new Promise((resolve, reject) => {
       const answer = (rate: number): void =>
-        resolve(keys.map(({ level }) => ({ limits: level === "system" ? [Limit.perMinute("rpm", rate)] : undefined })));
+        resolve(
+          keys.map(({ level }) => ({
+            limits: level === "system" ? [Limit.perMinute("rpm", rate)] : undefined,
+          })),
+        );
       reads.push({ keys, answer, fail: reject });
     });
   return { cache: new PolicyCache({ read, nowMs: () => clock.now(), ttlMs }), reads, clock };
 }
 
-const capacity = async (asked: ReturnType<PolicyCache["resolve"]>): Promise<number | undefined> => (await asked)?.limits[0]?.capacity;
+const capacity = async (asked: ReturnType<PolicyCache["resolve"]>): Promise<number | undefined> =>
+  (await asked)?.limits[0]?.capacity;
 
 it("concurrent questions for one key share one read [W-57]", async () => {
   const { cache, reads } = slowCache();
@@ -81,7 +93,11 @@ it("a read that fails is told to who waits for it, and is not remembered", async
 });
 
 it("remembers a bounded number of levels", async () => {
-  const cache = new PolicyCache({ read: (keys) => keys.map(() => ({ limits: undefined })), nowMs: () => 0, ttlMs: 60_000 });
+  const cache = new PolicyCache({
+    read: (keys) => keys.map(() => ({ limits: undefined })),
+    nowMs: () => 0,
+    ttlMs: 60_000,
+  });
   for (let index = 0; index < 6000; index += 1) await cache.resolve(`key-${index}`, "gpt-4");
   expect(cache.stats().size).toBe(10_000);
 });

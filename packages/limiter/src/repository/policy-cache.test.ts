@@ -17,7 +17,11 @@ class Shelf {
 
   set(key: ConfigKey, rate: number | undefined, onUnavailable?: "allow" | "block"): void {
     const limits = rate === undefined ? undefined : [Limit.perMinute("rpm", rate)];
-    const settings = { onUnavailable, auditRetentionDays: undefined, usageRetentionDays: undefined };
+    const settings = {
+      onUnavailable,
+      auditRetentionDays: undefined,
+      usageRetentionDays: undefined,
+    };
     this.held.set(text(key), key.level === "system" ? { limits, settings } : { limits });
   }
 
@@ -25,7 +29,10 @@ class Shelf {
     return new PolicyCache({ read: (keys) => this.#get(keys), nowMs: () => this.nowMs, ttlMs });
   }
 
-  /** A cache whose reads wait for `answer` or `fail`; what they answer was read when they were asked. */
+  /**
+   * A cache whose reads wait for `answer` or `fail`; what they answer was read when they were
+   * asked.
+   */
   slowCache(ttlMs = TTL_MS): PolicyCache {
     return new PolicyCache({
       read: (keys) => {
@@ -57,7 +64,11 @@ function text(key: ConfigKey): string {
   return Object.values(key).join("/");
 }
 
-async function rateOf(cache: PolicyCache, entityId = "e", resource = "r"): Promise<number | undefined> {
+async function rateOf(
+  cache: PolicyCache,
+  entityId = "e",
+  resource = "r",
+): Promise<number | undefined> {
   return (await cache.resolve(entityId, resource))?.limits[0]?.capacity;
 }
 
@@ -176,7 +187,8 @@ describe("concurrent questions", () => {
     const asked = [rateOf(cache), rateOf(cache)];
     const down = new Error("down");
     shelf.fail(0, down);
-    for (const { reason } of (await Promise.allSettled(asked)) as PromiseRejectedResult[]) expect(reason).toBe(down);
+    for (const { reason } of (await Promise.allSettled(asked)) as PromiseRejectedResult[])
+      expect(reason).toBe(down);
     const again = rateOf(cache);
     expect(shelf.reads).toHaveLength(2);
     shelf.answer(1);

@@ -1,4 +1,12 @@
-import { configKeys, policyOf, sourceOf, strongest, type ConfigKey, type OnUnavailable, type Policy } from "../core/policy.ts";
+import {
+  configKeys,
+  policyOf,
+  sourceOf,
+  strongest,
+  type ConfigKey,
+  type OnUnavailable,
+  type Policy,
+} from "../core/policy.ts";
 import type { MaybePromise } from "./port.ts";
 import type { CacheStats } from "./repository.ts";
 import type { CachedPolicy, PolicySource, StoredConfig } from "./store.ts";
@@ -19,9 +27,10 @@ const SYSTEM = "system";
 /**
  * Remembers what is stored at each of the four levels, for a while and within bounds.
  *
- * A slot is one level of one key. Four slots answer a question; the missing ones are read in one go. Concurrent questions share the read
- * of a slot that is on its way, and nobody waits for a slot that is not theirs. A writer in this process evicts; a read that began
- * before an eviction does not fill the slot afterwards.
+ * A slot is one level of one key. Four slots answer a question; the missing ones are read in one
+ * go. Concurrent questions share the read of a slot that is on its way, and nobody waits for a slot
+ * that is not theirs. A writer in this process evicts; a read that began before an eviction does
+ * not fill the slot afterwards.
  */
 export class PolicyCache implements PolicySource {
   readonly #slots = new Map<string, Slot>();
@@ -73,13 +82,19 @@ export class PolicyCache implements PolicySource {
     this.#misses += 1;
     const nowMs = this.#nowMs();
     const keys = configKeys(entityId, resource);
-    const missing = keys.filter((key) => this.#fresh(textOf(key), nowMs) === undefined && !this.#onTheWay.has(textOf(key)));
-    const shared = keys.map((key) => this.#onTheWay.get(textOf(key)) ?? this.#slots.get(textOf(key)));
+    const missing = keys.filter(
+      (key) => this.#fresh(textOf(key), nowMs) === undefined && !this.#onTheWay.has(textOf(key)),
+    );
+    const shared = keys.map(
+      (key) => this.#onTheWay.get(textOf(key)) ?? this.#slots.get(textOf(key)),
+    );
     const read = missing.length === 0 ? [] : this.#readSlots(missing);
     if (!(read instanceof Promise) && !shared.some((slot) => slot instanceof Promise)) {
       return winner(keys, missing, shared as readonly (Slot | undefined)[], read);
     }
-    return Promise.all([Promise.all(shared), read]).then(([found, fresh]) => winner(keys, missing, found, fresh));
+    return Promise.all([Promise.all(shared), read]).then(([found, fresh]) =>
+      winner(keys, missing, found, fresh),
+    );
   }
 
   refresh(entityId: string, resource: string): MaybePromise<Policy | undefined> {
@@ -97,7 +112,8 @@ export class PolicyCache implements PolicySource {
   evictEntity(entityId: string): void {
     this.#version += 1;
     const prefix = textOf({ level: "entity", entityId, resource: "" });
-    for (const text of [...this.#slots.keys(), ...this.#onTheWay.keys()]) if (text.startsWith(prefix)) this.#forget(text);
+    for (const text of [...this.#slots.keys(), ...this.#onTheWay.keys()])
+      if (text.startsWith(prefix)) this.#forget(text);
   }
 
   clear(): void {
@@ -115,10 +131,15 @@ export class PolicyCache implements PolicySource {
     return { policy };
   }
 
-  /** A slot that was read within the time to live. One that was read later than now is old: the clock was set back meanwhile. */
+  /**
+   * A slot that was read within the time to live. One that was read later than now is old: the
+   * clock was set back meanwhile.
+   */
   #fresh(text: string, nowMs: number): Slot | undefined {
     const slot = this.#slots.get(text);
-    return slot !== undefined && slot.readAtMs <= nowMs && nowMs < slot.readAtMs + this.#ttlMs ? slot : undefined;
+    return slot !== undefined && slot.readAtMs <= nowMs && nowMs < slot.readAtMs + this.#ttlMs
+      ? slot
+      : undefined;
   }
 
   #forget(text: string): void {
@@ -146,7 +167,8 @@ export class PolicyCache implements PolicySource {
 
   #awaitSlot(text: string, slot: Promise<Slot>): void {
     this.#onTheWay.set(text, slot);
-    const isCurrent = (): boolean => this.#onTheWay.get(text) === slot && this.#onTheWay.delete(text);
+    const isCurrent = (): boolean =>
+      this.#onTheWay.get(text) === slot && this.#onTheWay.delete(text);
     slot.then(
       (value) => isCurrent() && this.#remember(text, value),
       // Whoever waits for the read gets its error; the next question reads again.
@@ -162,7 +184,10 @@ export class PolicyCache implements PolicySource {
     if (this.#slots.size > MAX_SLOTS) this.#slots.delete(this.#nextOldest());
   }
 
-  /** One walk goes on from slot to slot. A new one each time would pass everything that was dropped before: 20 µs for each new key. */
+  /**
+   * One walk goes on from slot to slot. A new one each time would pass everything that was dropped
+   * before: 20 µs for each new key.
+   */
   #nextOldest(): string {
     const { value, done } = this.#oldest.next();
     if (done !== true) return value;
@@ -174,10 +199,16 @@ export class PolicyCache implements PolicySource {
 /** Identifiers never contain '#', so the text is unambiguous. */
 function textOf(key: ConfigKey): string {
   if (key.level === "system") return SYSTEM;
-  return key.level === "resource" ? `resource#${key.resource}` : `entity#${key.entityId}#${key.resource}`;
+  return key.level === "resource"
+    ? `resource#${key.resource}`
+    : `entity#${key.entityId}#${key.resource}`;
 }
 
-function slotsOf(keys: readonly ConfigKey[], configs: readonly StoredConfig[], readAtMs: number): readonly Slot[] {
+function slotsOf(
+  keys: readonly ConfigKey[],
+  configs: readonly StoredConfig[],
+  readAtMs: number,
+): readonly Slot[] {
   return keys.map((key, index) => {
     const { limits, settings } = configs[index]!;
     const policy = limits === undefined ? undefined : policyOf(limits, sourceOf(key));
@@ -191,6 +222,8 @@ function winner(
   shared: readonly (Slot | undefined)[],
   read: readonly Slot[],
 ): Policy | undefined {
-  const slots = keys.map((key, index) => (missing.includes(key) ? read[missing.indexOf(key)] : shared[index]));
+  const slots = keys.map((key, index) =>
+    missing.includes(key) ? read[missing.indexOf(key)] : shared[index],
+  );
   return strongest(slots.map((slot) => slot?.policy));
 }

@@ -12,7 +12,10 @@ export interface ResourceAmounts {
   readonly amounts: Amounts;
 }
 
-/** What one acquire wants. The stored policy is the backend's to ask for: one that decides from memory need not read it first. */
+/**
+ * What one acquire wants. The stored policy is the backend's to ask for: one that decides from
+ * memory need not read it first.
+ */
 export interface ConsumeRequest {
   readonly entityId: string;
   /** The call's own resource first, then further ones; all or none. */
@@ -24,29 +27,47 @@ export interface ConsumeRequest {
 declare const receiptBrand: unique symbol;
 
 /**
- * What was taken from where. Opaque to the limiter, so that shards and versions stay inside a backend. It also makes the end of a
- * lease idempotent: a receipt is settled or given back at most once, however often that is tried.
+ * What was taken from where. Opaque to the limiter, so that shards and versions stay inside a
+ * backend. It also makes the end of a lease idempotent: a receipt is settled or given back at most
+ * once, however often that is tried.
  */
 export interface Receipt {
   readonly [receiptBrand]?: never;
 }
 
-/** Granted, with the names of the limits of each charged resource; or refused, with the state of every limit. */
+/**
+ * Granted, with the names of the limits of each charged resource; or refused, with the state of
+ * every limit.
+ */
 export type ConsumeOutcome =
-  | { readonly granted: true; readonly receipt: Receipt; readonly limitNames: readonly ReadonlySet<string>[] }
+  | {
+      readonly granted: true;
+      readonly receipt: Receipt;
+      readonly limitNames: readonly ReadonlySet<string>[];
+    }
   | { readonly granted: false; readonly statuses: readonly LimitStatus[] };
 
 /**
- * What the limiter asks of a backend: requests and outcomes. Each member throws `RateLimiterUnavailable` when, and only when, the store
- * could not answer; that type alone triggers `onUnavailable`.
+ * What the limiter asks of a backend: requests and outcomes. Each member throws
+ * `RateLimiterUnavailable` when, and only when, the store could not answer; that type alone
+ * triggers `onUnavailable`.
  */
 export interface RepositoryPort {
   readonly clock: Clock;
-  /** The stored `onUnavailable` as last seen, without a read: it is asked for when the store cannot answer. */
+  /**
+   * The stored `onUnavailable` as last seen, without a read: it is asked for when the store cannot
+   * answer.
+   */
   readonly lastOnUnavailable: OnUnavailable | undefined;
-  /** Takes everywhere or nowhere. With `extending`, the taken is added to that receipt, and no further request is counted. */
+  /**
+   * Takes everywhere or nowhere. With `extending`, the taken is added to that receipt, and no
+   * further request is counted.
+   */
   consume(request: ConsumeRequest, extending?: Receipt): MaybePromise<ConsumeOutcome>;
-  /** Writes the differences between what was taken and what it really cost; debt is allowed. Only limits that the receipt names. */
+  /**
+   * Writes the differences between what was taken and what it really cost; debt is allowed. Only
+   * limits that the receipt names.
+   */
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): MaybePromise<void>;
   /** Puts everything back where it came from; the call does not count as a request. */
   giveBack(receipt: Receipt): MaybePromise<void>;

@@ -13,7 +13,10 @@ export interface Page<T> {
   readonly cursor: string | undefined;
 }
 
-/** One limit of one stored bucket (one shard), as stored; `available` is the balance now, refill included. */
+/**
+ * One limit of one stored bucket (one shard), as stored; `available` is the balance now, refill
+ * included.
+ */
 export interface BucketState {
   readonly entityId: string;
   readonly resource: string;
@@ -104,9 +107,13 @@ export interface RepositoryStatistics {
   readonly requests: number;
   /** Writes to buckets that were applied. */
   readonly writes: number;
-  /** Writes to buckets that found them changed, and were decided anew. Stores bill them like others. */
+  /**
+   * Writes to buckets that found them changed, and were decided anew. Stores bill them like others.
+   */
   readonly failedConditions: number;
-  /** Requests that were sent once more because there was no answer, or a refusal to do any work now. */
+  /**
+   * Requests that were sent once more because there was no answer, or a refusal to do any work now.
+   */
   readonly retries: number;
   /** Writes that carried acquires and ends of leases. */
   readonly batches: number;
@@ -127,8 +134,9 @@ export interface RepositoryOptions {
   readonly clock?: Clock;
   readonly random?: Random;
   /**
-   * False opens only what exists: a missing file is `InfrastructureNotFoundError`, and a namespace that is not registered stays so and
-   * answers `NamespaceNotFoundError`. Memory always begins with its namespace. @default true
+   * False opens only what exists: a missing file is `InfrastructureNotFoundError`, and a namespace
+   * that is not registered stays so and answers `NamespaceNotFoundError`. Memory always begins with
+   * its namespace. @default true
    */
   readonly create?: boolean;
   /** Recorded in audit events when a call names none. */
@@ -183,10 +191,17 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
   getEntity(entityId: string): Promise<Entity | undefined>;
   getChildren(parentId: string): Promise<readonly Entity[]>;
   listEntities(options?: Paging): Promise<Page<Entity>>;
-  /** Deletes the entity, its limits and its buckets; usage and audit stay until their retention ends. */
+  /**
+   * Deletes the entity, its limits and its buckets; usage and audit stay until their retention
+   * ends.
+   */
   deleteEntity(entityId: string, options?: By): Promise<void>;
 
-  setLimits(entityId: string, limits: readonly Limit[], options?: { readonly resource?: string } & By): Promise<void>;
+  setLimits(
+    entityId: string,
+    limits: readonly Limit[],
+    options?: { readonly resource?: string } & By,
+  ): Promise<void>;
   getLimits(entityId: string, options?: { readonly resource?: string }): Promise<readonly Limit[]>;
   deleteLimits(entityId: string, options?: { readonly resource?: string } & By): Promise<void>;
   setResourceDefaults(resource: string, limits: readonly Limit[], options?: By): Promise<void>;
@@ -203,10 +218,24 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
   getCacheStats(): CacheStats;
   getStatistics(): RepositoryStatistics;
 
-  getBuckets(entityId: string, options?: { readonly resource?: string }): Promise<readonly BucketState[]>;
-  /** Splits a bucket ahead of a load that is known to come; answers how many shards it has. Only on backends whose buckets have shards. */
-  splitBucket?(entityId: string, resource: string, options: { readonly shards: number }): Promise<number>;
-  getResourceCapacity(resource: string, limitName: string, options?: { readonly parentsOnly?: boolean }): Promise<ResourceCapacity>;
+  getBuckets(
+    entityId: string,
+    options?: { readonly resource?: string },
+  ): Promise<readonly BucketState[]>;
+  /**
+   * Splits a bucket ahead of a load that is known to come; answers how many shards it has. Only on
+   * backends whose buckets have shards.
+   */
+  splitBucket?(
+    entityId: string,
+    resource: string,
+    options: { readonly shards: number },
+  ): Promise<number>;
+  getResourceCapacity(
+    resource: string,
+    limitName: string,
+    options?: { readonly parentsOnly?: boolean },
+  ): Promise<ResourceCapacity>;
   getUsageSnapshots(query: UsageQuery & Paging): Promise<Page<UsageSnapshot>>;
   getUsageSummary(query: UsageQuery): Promise<UsageSummary>;
   /** Newest first. */
@@ -215,7 +244,10 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
   readonly namespaceName: string;
   readonly namespaceId: string;
   /** A repository for another namespace of the same store; closing it does nothing. */
-  namespace(name: string, options?: { readonly onUnavailable?: OnUnavailable; readonly bucketTtlMultiplier?: number }): Promise<Repository>;
+  namespace(
+    name: string,
+    options?: { readonly onUnavailable?: OnUnavailable; readonly bucketTtlMultiplier?: number },
+  ): Promise<Repository>;
   registerNamespace(name: string): Promise<string>;
   registerNamespaces(names: readonly string[]): Promise<Readonly<Record<string, string>>>;
   getNamespace(name: string): Promise<NamespaceInfo | undefined>;
@@ -226,7 +258,10 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
   listOrphanNamespaces(): Promise<readonly NamespaceInfo[]>;
   purgeNamespace(
     namespaceId: string,
-    options?: { readonly onProgress?: (deletedItems: number) => void; readonly signal?: AbortSignal },
+    options?: {
+      readonly onProgress?: (deletedItems: number) => void;
+      readonly signal?: AbortSignal;
+    },
   ): Promise<void>;
 
   getProvisionerState(): Promise<ProvisionerState>;

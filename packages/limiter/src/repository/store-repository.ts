@@ -2,7 +2,10 @@ import type { AuditEvent } from "../core/audit.ts";
 import type { LimitStatus } from "../core/decision.ts";
 import type { Entity } from "../core/entity.ts";
 import { NamespaceNotFoundError, ValidationError } from "../core/errors.ts";
-import { namespaceName as checkNamespaceName, principal as checkPrincipal } from "../core/identifiers.ts";
+import {
+  namespaceName as checkNamespaceName,
+  principal as checkPrincipal,
+} from "../core/identifiers.ts";
 import type { Limit } from "../core/limit.ts";
 import type { NamespaceInfo } from "../core/namespace.ts";
 import type { OnUnavailable } from "../core/policy.ts";
@@ -15,7 +18,13 @@ import * as records from "./management/records.ts";
 import { splitBucket } from "./management/shards.ts";
 import * as reports from "./management/reports.ts";
 import { PolicyCache } from "./policy-cache.ts";
-import type { ConsumeOutcome, ConsumeRequest, MaybePromise, Receipt, ResourceAmounts } from "./port.ts";
+import type {
+  ConsumeOutcome,
+  ConsumeRequest,
+  MaybePromise,
+  Receipt,
+  ResourceAmounts,
+} from "./port.ts";
 import type {
   BackendCapabilities,
   BucketState,
@@ -48,13 +57,21 @@ export interface Scope {
   readonly namespaceName: string;
   readonly namespaceId: string;
   readonly options: RepositoryOptions;
-  /** Whether `close` closes the store; a scoped repository leaves it to the one that it came from. */
+  /**
+   * Whether `close` closes the store; a scoped repository leaves it to the one that it came from.
+   */
   readonly owner: boolean;
-  /** What repositories of the same namespace share in this process: the cache above all, which every writer evicts from. */
+  /**
+   * What repositories of the same namespace share in this process: the cache above all, which every
+   * writer evicts from.
+   */
   readonly contexts: Map<string, Context>;
 }
 
-/** The public surface on top of any store. It decides nothing: each member checks its input and asks the store or the cache. */
+/**
+ * The public surface on top of any store. It decides nothing: each member checks its input and asks
+ * the store or the cache.
+ */
 export class StoreRepository implements Repository {
   readonly namespaceName: string;
   readonly namespaceId: string;
@@ -70,7 +87,8 @@ export class StoreRepository implements Repository {
     this.namespaceName = scope.namespaceName;
     this.namespaceId = scope.namespaceId;
     if (this.#context.data.buckets.split !== undefined)
-      this.splitBucket = async (entityId, resource, options) => splitBucket(await this.#active(), entityId, resource, options);
+      this.splitBucket = async (entityId, resource, options) =>
+        splitBucket(await this.#active(), entityId, resource, options);
   }
 
   // ---- data plane
@@ -119,19 +137,33 @@ export class StoreRepository implements Repository {
 
   // ---- limits
 
-  async setLimits(entityId: string, list: readonly Limit[], options: { readonly resource?: string } & By = {}): Promise<void> {
+  async setLimits(
+    entityId: string,
+    list: readonly Limit[],
+    options: { readonly resource?: string } & By = {},
+  ): Promise<void> {
     return limits.setLimits(await this.#active(), entityId, list, options);
   }
 
-  async getLimits(entityId: string, options: { readonly resource?: string } = {}): Promise<readonly Limit[]> {
+  async getLimits(
+    entityId: string,
+    options: { readonly resource?: string } = {},
+  ): Promise<readonly Limit[]> {
     return limits.getLimits(await this.#active(), entityId, options);
   }
 
-  async deleteLimits(entityId: string, options: { readonly resource?: string } & By = {}): Promise<void> {
+  async deleteLimits(
+    entityId: string,
+    options: { readonly resource?: string } & By = {},
+  ): Promise<void> {
     return limits.deleteLimits(await this.#active(), entityId, options);
   }
 
-  async setResourceDefaults(resource: string, list: readonly Limit[], options: By = {}): Promise<void> {
+  async setResourceDefaults(
+    resource: string,
+    list: readonly Limit[],
+    options: By = {},
+  ): Promise<void> {
     return limits.setResourceDefaults(await this.#active(), resource, list, options);
   }
 
@@ -143,7 +175,10 @@ export class StoreRepository implements Repository {
     return limits.deleteResourceDefaults(await this.#active(), resource, options);
   }
 
-  async setSystemDefaults(list: readonly Limit[], options: SystemDefaultsOptions = {}): Promise<void> {
+  async setSystemDefaults(
+    list: readonly Limit[],
+    options: SystemDefaultsOptions = {},
+  ): Promise<void> {
     return limits.setSystemDefaults(await this.#active(), list, options);
   }
 
@@ -159,7 +194,10 @@ export class StoreRepository implements Repository {
     return (await this.#active()).data.limits.resourcesWithDefaults();
   }
 
-  async listEntitiesWithCustomLimits(resource: string, options: Paging = {}): Promise<Page<string>> {
+  async listEntitiesWithCustomLimits(
+    resource: string,
+    options: Paging = {},
+  ): Promise<Page<string>> {
     return limits.listEntitiesWithCustomLimits(await this.#active(), resource, options);
   }
 
@@ -185,7 +223,10 @@ export class StoreRepository implements Repository {
 
   // ---- balances, usage, audit
 
-  async getBuckets(entityId: string, options: { readonly resource?: string } = {}): Promise<readonly BucketState[]> {
+  async getBuckets(
+    entityId: string,
+    options: { readonly resource?: string } = {},
+  ): Promise<readonly BucketState[]> {
     return reports.getBuckets(await this.#active(), entityId, options);
   }
 
@@ -217,8 +258,14 @@ export class StoreRepository implements Repository {
   ): Promise<Repository> {
     const info = await this.getNamespace(name);
     if (info?.status !== "active") throw new NamespaceNotFoundError(name);
-    const scoped = new StoreRepository({ ...this.#scope, namespaceName: info.name, namespaceId: info.namespaceId, owner: false });
-    if (options.onUnavailable !== undefined) await limits.setOnUnavailable(scoped.#context, options.onUnavailable);
+    const scoped = new StoreRepository({
+      ...this.#scope,
+      namespaceName: info.name,
+      namespaceId: info.namespaceId,
+      owner: false,
+    });
+    if (options.onUnavailable !== undefined)
+      await limits.setOnUnavailable(scoped.#context, options.onUnavailable);
     return scoped;
   }
 
@@ -252,7 +299,10 @@ export class StoreRepository implements Repository {
 
   async purgeNamespace(
     namespaceId: string,
-    options: { readonly onProgress?: (deletedItems: number) => void; readonly signal?: AbortSignal } = {},
+    options: {
+      readonly onProgress?: (deletedItems: number) => void;
+      readonly signal?: AbortSignal;
+    } = {},
   ): Promise<void> {
     return namespaces.purgeNamespace(this.#context, namespaceId, options);
   }
@@ -296,7 +346,10 @@ export class StoreRepository implements Repository {
     await this.close();
   }
 
-  /** The context of what concerns all namespaces: it needs none of its own, but a deleted one still answers nobody. */
+  /**
+   * The context of what concerns all namespaces: it needs none of its own, but a deleted one still
+   * answers nobody.
+   */
   async #administrative(): Promise<Context> {
     return this.namespaceId === NO_NAMESPACE ? this.#context : this.#active();
   }
@@ -320,12 +373,23 @@ function contextOf({ store, namespaceId, options, contexts }: Scope): Context {
   });
   const data = store.open(namespaceId, policies);
   const principal = options.principal === undefined ? undefined : checkPrincipal(options.principal);
-  const context = { store, namespaceId, data, policies, clock, random: options.random ?? systemRandom, principal };
+  const context = {
+    store,
+    namespaceId,
+    data,
+    policies,
+    clock,
+    random: options.random ?? systemRandom,
+    principal,
+  };
   contexts.set(namespaceId, context);
   return context;
 }
 
-/** Whether usage is recorded, or throws: the text "false" from an environment variable is not what it says. */
+/**
+ * Whether usage is recorded, or throws: the text "false" from an environment variable is not what
+ * it says.
+ */
 export function recordsUsage({ recordUsage = true }: RepositoryOptions): boolean {
   if (typeof recordUsage === "boolean") return recordUsage;
   throw new ValidationError("recordUsage", recordUsage, "must be true or false");

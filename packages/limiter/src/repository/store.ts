@@ -6,18 +6,33 @@ import type { Limit } from "../core/limit.ts";
 import type { NamespaceInfo } from "../core/namespace.ts";
 import type { ConfigKey, OnUnavailable, Policy } from "../core/policy.ts";
 import type { UsageRow, UsageWindow } from "../core/usage.ts";
-import type { ConsumeOutcome, ConsumeRequest, MaybePromise, Receipt, ResourceAmounts } from "./port.ts";
-import type { BackendCapabilities, ProvisionerState, RepositoryStatistics, VersionRecord } from "./repository.ts";
+import type {
+  ConsumeOutcome,
+  ConsumeRequest,
+  MaybePromise,
+  Receipt,
+  ResourceAmounts,
+} from "./port.ts";
+import type {
+  BackendCapabilities,
+  ProvisionerState,
+  RepositoryStatistics,
+  VersionRecord,
+} from "./repository.ts";
 
 /**
- * What a backend has to be able to do. `StoreRepository` puts the public surface on top: it checks input, keeps the policy cache, makes
- * audit events and turns cursors into keys, once for all backends. A store gets checked values, and writes a change and the event that
- * describes it together or not at all.
+ * What a backend has to be able to do. `StoreRepository` puts the public surface on top: it checks
+ * input, keeps the policy cache, makes audit events and turns cursors into keys, once for all
+ * backends. A store gets checked values, and writes a change and the event that describes it
+ * together or not at all.
  */
 export interface Store {
   readonly namespaces: NamespaceStore;
   readonly versions: VersionStore;
-  /** The data of one namespace. `policies` answers what holds now; it is asked, not told, so that a warm decision costs no read. */
+  /**
+   * The data of one namespace. `policies` answers what holds now; it is asked, not told, so that a
+   * warm decision costs no read.
+   */
   open(namespaceId: string, policies: PolicySource): NamespaceData;
   readonly capabilities: BackendCapabilities;
   statistics(): RepositoryStatistics;
@@ -29,7 +44,10 @@ export interface Store {
 export interface PolicySource {
   /** Grows with every change of configuration in this process. */
   readonly version: number;
-  /** Whether nothing was changed in this process since; for backends that no other process writes to, that settles it. Counts as a hit. */
+  /**
+   * Whether nothing was changed in this process since; for backends that no other process writes
+   * to, that settles it. Counts as a hit.
+   */
   unchangedSince(version: number): boolean;
   /** The policy when the cache knows it: `undefined` means "ask `resolve`". */
   cached(entityId: string, resource: string): CachedPolicy | undefined;
@@ -83,7 +101,10 @@ export interface BucketStore {
   read(request: ConsumeRequest): MaybePromise<readonly LimitStatus[]>;
   ofEntity(entityId: string, resource: string | undefined): MaybePromise<readonly StoredBucket[]>;
   ofResource(resource: string): MaybePromise<readonly StoredBucket[]>;
-  /** Splits a bucket until it has so many shards, and answers how many it has. Only where buckets have shards. */
+  /**
+   * Splits a bucket until it has so many shards, and answers how many it has. Only where buckets
+   * have shards.
+   */
   split?(entityId: string, resource: string, shards: number): Promise<number>;
 }
 
@@ -93,7 +114,10 @@ export interface EntityStore {
   get(entityId: string): MaybePromise<Entity | undefined>;
   children(parentId: string): MaybePromise<readonly Entity[]>;
   list(page: KeyPage): MaybePromise<Keyed<Entity>>;
-  /** Deletes record, limits and buckets; throws `EntityNotFoundError` when there is none of them, `ValidationError` when it has children. */
+  /**
+   * Deletes record, limits and buckets; throws `EntityNotFoundError` when there is none of them,
+   * `ValidationError` when it has children.
+   */
   delete(entityId: string, event: AuditEvent): MaybePromise<void>;
 }
 
@@ -111,7 +135,11 @@ export interface StoredConfig {
 }
 
 /** What the system level stores beside its limits when nothing is stored. */
-export const NO_SETTINGS: SystemSettings = { onUnavailable: undefined, auditRetentionDays: undefined, usageRetentionDays: undefined };
+export const NO_SETTINGS: SystemSettings = {
+  onUnavailable: undefined,
+  auditRetentionDays: undefined,
+  usageRetentionDays: undefined,
+};
 
 /** The system level after a change: what the change leaves open stays as it is stored. */
 export function mergedConfig(stored: StoredConfig, wanted: StoredConfig): StoredConfig {
@@ -119,8 +147,10 @@ export function mergedConfig(stored: StoredConfig, wanted: StoredConfig): Stored
     limits: wanted.limits ?? stored.limits,
     settings: {
       onUnavailable: wanted.settings?.onUnavailable ?? stored.settings?.onUnavailable,
-      auditRetentionDays: wanted.settings?.auditRetentionDays ?? stored.settings?.auditRetentionDays,
-      usageRetentionDays: wanted.settings?.usageRetentionDays ?? stored.settings?.usageRetentionDays,
+      auditRetentionDays:
+        wanted.settings?.auditRetentionDays ?? stored.settings?.auditRetentionDays,
+      usageRetentionDays:
+        wanted.settings?.usageRetentionDays ?? stored.settings?.usageRetentionDays,
     },
   };
 }
@@ -128,7 +158,10 @@ export function mergedConfig(stored: StoredConfig, wanted: StoredConfig): Stored
 export interface LimitStore {
   /** One answer a key, in order. Reads are consistent: they see every write that ended before. */
   read(keys: readonly ConfigKey[]): MaybePromise<readonly StoredConfig[]>;
-  /** What is `undefined` at the system level keeps its stored value (`mergedConfig`), in the same step: writers set options apart from each other. */
+  /**
+   * What is `undefined` at the system level keeps its stored value (`mergedConfig`), in the same
+   * step: writers set options apart from each other.
+   */
   put(key: ConfigKey, config: StoredConfig, event: AuditEvent): MaybePromise<void>;
   /** Writes the event, and answers true, only when there was something to delete. */
   delete(key: ConfigKey, event: AuditEvent): MaybePromise<boolean>;
@@ -159,11 +192,17 @@ export interface AuditStore {
 
 export interface ProvisionerStore {
   get(): MaybePromise<ProvisionerState | undefined>;
-  /** Stores only when the stored revision (0 when nothing is stored) is `expected`, and answers whether it was. */
+  /**
+   * Stores only when the stored revision (0 when nothing is stored) is `expected`, and answers
+   * whether it was.
+   */
   put(state: ProvisionerState, expected: number): MaybePromise<boolean>;
 }
 
-/** Describes a change of a namespace. The event is filed in the namespace from which the change is made: a purged one could not keep it. */
+/**
+ * Describes a change of a namespace. The event is filed in the namespace from which the change is
+ * made: a purged one could not keep it.
+ */
 export interface NamespaceNote {
   readonly filedIn: string;
   event(details: { readonly name: string | undefined; readonly namespaceId: string }): AuditEvent;
@@ -176,7 +215,10 @@ export interface PurgeOptions {
 }
 
 export interface NamespaceStore {
-  /** Whether the members below write the event of a note together with the change. Otherwise it is filed right afterwards. */
+  /**
+   * Whether the members below write the event of a note together with the change. Otherwise it is
+   * filed right afterwards.
+   */
   readonly filesNotes?: boolean;
   /** The id of an active namespace, which is created when the name is free. */
   register(
@@ -192,7 +234,10 @@ export interface NamespaceStore {
   delete(name: string, nowMs: number, note?: NamespaceNote): MaybePromise<string | undefined>;
   /** Takes the name again; throws `NamespaceNotFoundError` or `NamespaceStateError`. */
   recover(namespaceId: string, note?: NamespaceNote): MaybePromise<string>;
-  /** Removes everything, resumably; throws `NamespaceStateError` when active, and answers false when there is no such namespace. */
+  /**
+   * Removes everything, resumably; throws `NamespaceStateError` when active, and answers false when
+   * there is no such namespace.
+   */
   purge(namespaceId: string, options: PurgeOptions, note?: NamespaceNote): MaybePromise<boolean>;
 }
 

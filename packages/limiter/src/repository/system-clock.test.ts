@@ -30,7 +30,8 @@ it("sleeps for longer than a timer can, in pieces", async () => {
 });
 
 it("rejects with the reason of a signal, before and during the sleep, and leaves no timer behind", async () => {
-  for (const ms of [0, 5, Infinity]) await expect(systemClock.sleep(ms, AbortSignal.abort("before"))).rejects.toBe("before");
+  for (const ms of [0, 5, Infinity])
+    await expect(systemClock.sleep(ms, AbortSignal.abort("before"))).rejects.toBe("before");
   const abort = new AbortController();
   const sleeping = systemClock.sleep(Infinity, abort.signal).catch((reason: unknown) => reason);
   abort.abort("during");

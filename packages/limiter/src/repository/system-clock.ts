@@ -15,7 +15,10 @@ export const systemClock: Clock = {
   sleep,
 };
 
-/** Milliseconds since some moment, never backwards: for deadlines of this process, which a corrected clock must not move. */
+/**
+ * Milliseconds since some moment, never backwards: for deadlines of this process, which a corrected
+ * clock must not move.
+ */
 export function monotonicMs(): number {
   return performance.now();
 }
@@ -35,7 +38,10 @@ export interface Timeout {
 /** Starts a time-out. */
 export function startTimeout(ms: number): Timeout {
   const controller = new AbortController();
-  const timer = setTimeout(() => controller.abort(new DOMException(`No answer within ${ms} ms`, "TimeoutError")), ms);
+  const timer = setTimeout(
+    () => controller.abort(new DOMException(`No answer within ${ms} ms`, "TimeoutError")),
+    ms,
+  );
   return { signal: controller.signal, hold: () => timer.ref(), release: () => timer.unref() };
 }
 
@@ -44,7 +50,8 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   signal?.throwIfAborted();
-  for (let rest = ms; rest > 0; rest -= LONGEST_TIMER_MS) await sleepOnce(Math.min(rest, LONGEST_TIMER_MS), signal);
+  for (let rest = ms; rest > 0; rest -= LONGEST_TIMER_MS)
+    await sleepOnce(Math.min(rest, LONGEST_TIMER_MS), signal);
 }
 
 function sleepOnce(ms: number, signal: AbortSignal | undefined): Promise<void> {

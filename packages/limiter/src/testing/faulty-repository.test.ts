@@ -7,7 +7,10 @@ const rpm = [Limit.perMinute("rpm", 10)];
 
 it("lets everything through where no fault is named, and tells the name of each operation", async () => {
   const names: string[] = [];
-  const faulty = faultyRepository(new MemoryRepository(), (operation) => void names.push(operation));
+  const faulty = faultyRepository(
+    new MemoryRepository(),
+    (operation) => void names.push(operation),
+  );
   await faulty.setSystemDefaults(rpm);
   expect((await faulty.getSystemDefaults()).limits).toEqual(rpm);
   expect(await faulty.ping()).toBe(true);
@@ -54,7 +57,10 @@ it("what answers at once cannot fail, and neither can a property", () => {
 it("a repository scoped from a faulty one is faulty too", async () => {
   const inner = new MemoryRepository();
   await inner.registerNamespace("tenant");
-  const tenant: Repository = await faultyRepository(inner, failing("setSystemDefaults", "error-before")).namespace("tenant");
+  const tenant: Repository = await faultyRepository(
+    inner,
+    failing("setSystemDefaults", "error-before"),
+  ).namespace("tenant");
   await expect(tenant.setSystemDefaults(rpm)).rejects.toBeInstanceOf(RateLimiterUnavailable);
 });
 

@@ -18,7 +18,8 @@ it("starts far from every window's edge", () => {
 it("wakes sleepers in order of time, at their time, and in order of arrival where times are equal", async () => {
   const clock = new ManualClock(0);
   const log: string[] = [];
-  const sleep = (name: string, ms: number): Promise<void> => clock.sleep(ms).then(() => void log.push(`${name}@${clock.now()}`));
+  const sleep = (name: string, ms: number): Promise<void> =>
+    clock.sleep(ms).then(() => void log.push(`${name}@${clock.now()}`));
   const all = [sleep("late", 300), sleep("first", 100), sleep("second", 100), sleep("beyond", 301)];
   await clock.advance(300);
   expect(log).toEqual(["first@100", "second@100", "late@300"]);

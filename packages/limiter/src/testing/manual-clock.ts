@@ -9,7 +9,10 @@ interface Sleeper {
 /** A Sunday at noon: far from every window's edge. */
 const START_MS = Date.UTC(2026, 0, 4, 12);
 
-/** Turns of the event loop that `advance` lets pass after each wake-up, so that what a sleeper started can run. */
+/**
+ * Turns of the event loop that `advance` lets pass after each wake-up, so that what a sleeper
+ * started can run.
+ */
 const TURNS_AFTER_WAKE = 3;
 
 /**
@@ -44,7 +47,11 @@ export class ManualClock implements Clock {
         signal?.removeEventListener("abort", onAbort);
         resolve();
       };
-      const sleeper: Sleeper = { atMs: this.#nowMs + Math.max(0, ms), order: (this.#order += 1), wake };
+      const sleeper: Sleeper = {
+        atMs: this.#nowMs + Math.max(0, ms),
+        order: (this.#order += 1),
+        wake,
+      };
       signal?.addEventListener("abort", onAbort, { once: true });
       this.#sleepers.push(sleeper);
     });
@@ -72,10 +79,13 @@ export class ManualClock implements Clock {
   }
 
   #earliest(): Sleeper | undefined {
-    return this.#sleepers.toSorted((left, right) => left.atMs - right.atMs || left.order - right.order)[0];
+    return this.#sleepers.toSorted(
+      (left, right) => left.atMs - right.atMs || left.order - right.order,
+    )[0];
   }
 }
 
 async function settled(): Promise<void> {
-  for (let turn = 0; turn < TURNS_AFTER_WAKE; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  for (let turn = 0; turn < TURNS_AFTER_WAKE; turn += 1)
+    await new Promise((resolve) => setImmediate(resolve));
 }

@@ -1,6 +1,6 @@
 /*
- * One of several processes on one table: takes, settles and gives back as fast as it can for a while, then reports what it was answered.
- * Usage: node worker.js ENDPOINT STACK SECONDS SEED
+ * One of several processes on one table: takes, settles and gives back as fast as it can for a
+ * while, then reports what it was answered. Usage: node worker.js ENDPOINT STACK SECONDS SEED
  */
 import { Limit, RateLimiter, RateLimiterUnavailable } from "zae-limiter";
 import { DynamoRepository } from "zae-limiter/dynamodb";
@@ -26,7 +26,12 @@ export const LIMIT = Limit.perSecond("tps", 2000, { burst: 5000 });
 const CONCURRENCY = 4;
 
 if (process.argv[1]?.endsWith("worker.js"))
-  await work({ endpointUrl: process.argv[2]!, stack: process.argv[3]!, seconds: Number(process.argv[4]), seed: Number(process.argv[5]) });
+  await work({
+    endpointUrl: process.argv[2]!,
+    stack: process.argv[3]!,
+    seconds: Number(process.argv[4]),
+    seed: Number(process.argv[5]),
+  });
 
 async function work(options: {
   readonly endpointUrl: string;
@@ -36,7 +41,12 @@ async function work(options: {
 }): Promise<void> {
   const { endpointUrl, stack, seconds, seed } = options;
   const random = seededRandom(seed);
-  const repository = await DynamoRepository.open("app", { endpointUrl, stack, provisioning: "never", requestTimeoutMs: 10_000 });
+  const repository = await DynamoRepository.open("app", {
+    endpointUrl,
+    stack,
+    provisioning: "never",
+    requestTimeoutMs: 10_000,
+  });
   const limiter = new RateLimiter({ repository });
   const counts = { granted: 0, refused: 0, contended: 0, consumed: 0, unknown: 0 };
   const firstMs = Date.now();
@@ -69,7 +79,11 @@ async function work(options: {
     }
   };
   await Promise.all(Array.from({ length: CONCURRENCY }, client));
-  const report: Report = { ...counts, firstMs, failedConditions: repository.getStatistics().failedConditions ?? 0 };
+  const report: Report = {
+    ...counts,
+    firstMs,
+    failedConditions: repository.getStatistics().failedConditions ?? 0,
+  };
   await repository.close();
   process.send?.(report);
 }

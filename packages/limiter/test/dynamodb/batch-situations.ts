@@ -13,7 +13,9 @@ export interface Wanted {
 }
 
 /** What others did between the image and the write: moved balances, or refilled. */
-export type Meanwhile = { readonly by: Readonly<Record<string, number>> } | { readonly refillAfterMs: number };
+export type Meanwhile =
+  | { readonly by: Readonly<Record<string, number>> }
+  | { readonly refillAfterMs: number };
 
 /** An image, a batch, and what the write finds. */
 export interface Situation {
@@ -34,13 +36,20 @@ export function situation(): fc.Arbitrary<Situation> {
       fc.record({
         limits: fc.tuple(...names.map((name) => limit(name))),
         balances: fc.array(
-          fc.record({ tokens: fc.integer({ min: -5000, max: 25_000 }), fraction: fc.double({ min: 0, max: 0.999, noNaN: true }) }),
+          fc.record({
+            tokens: fc.integer({ min: -5000, max: 25_000 }),
+            fraction: fc.double({ min: 0, max: 0.999, noNaN: true }),
+          }),
           {
             minLength: names.length,
             maxLength: names.length,
           },
         ),
-        elapsedMs: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 5 }), fc.integer({ min: 1, max: 9000 })),
+        elapsedMs: fc.oneof(
+          fc.constant(0),
+          fc.integer({ min: 1, max: 5 }),
+          fc.integer({ min: 1, max: 9000 }),
+        ),
         wanted: members(names),
         meanwhile: fc.oneof(
           { weight: 1, arbitrary: fc.constant([]) },
@@ -62,7 +71,9 @@ function limit(name: string): fc.Arbitrary<Limit> {
 
 /** Some of these limits. */
 export function limitsOf(names: readonly string[]): fc.Arbitrary<readonly Limit[]> {
-  return fc.shuffledSubarray([...names], { minLength: 1 }).chain((some) => fc.tuple(...some.map((name) => limit(name))));
+  return fc
+    .shuffledSubarray([...names], { minLength: 1 })
+    .chain((some) => fc.tuple(...some.map((name) => limit(name))));
 }
 
 /** Up to six members. */
@@ -78,7 +89,11 @@ export function members(names: readonly string[]): fc.Arbitrary<readonly Wanted[
   );
 }
 
-function member(kind: Kind, names: readonly string[], range: { readonly min: number; readonly max: number }): fc.Arbitrary<Wanted> {
+function member(
+  kind: Kind,
+  names: readonly string[],
+  range: { readonly min: number; readonly max: number },
+): fc.Arbitrary<Wanted> {
   return fc.record({ kind: fc.constant(kind), costs: byName(names, range) });
 }
 

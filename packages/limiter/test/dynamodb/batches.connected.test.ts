@@ -1,6 +1,6 @@
 /*
- * Calls that ride on one write must not notice each other. Each test gathers a batch behind a write, holds the batch's own write, and makes
- * life hard for one member or for all of them.
+ * Calls that ride on one write must not notice each other. Each test gathers a batch behind a
+ * write, holds the batch's own write, and makes life hard for one member or for all of them.
  */
 import { setImmediate } from "node:timers/promises";
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -58,10 +58,13 @@ describeWithEngine("a batch", (engine) => {
     reading = { begin, end };
     return { asked, answer };
   };
-  const open = (options: { readonly refusalMemoryMs?: number; readonly maxUnderWay?: number } = {}): BucketProcess =>
+  const open = (
+    options: { readonly refusalMemoryMs?: number; readonly maxUnderWay?: number } = {},
+  ): BucketProcess =>
     bucketProcess({ transport, tableName, clock, seed: tests * 2, config, ...options });
   /** Another process, whose calls are never held. */
-  const openOther = (): BucketProcess => bucketProcess({ transport: direct, tableName, clock, seed: tests * 2 + 1, config });
+  const openOther = (): BucketProcess =>
+    bucketProcess({ transport: direct, tableName, clock, seed: tests * 2 + 1, config });
   const call = (tpm: number, override?: ConsumeRequest["override"]): ConsumeRequest => ({
     entityId: `e-${tests}`,
     charges: [{ resource: "r", amounts: { tpm } }],
@@ -72,13 +75,25 @@ describeWithEngine("a batch", (engine) => {
     const { limits: held, balances } = found!.bucket;
     return { consumed: balances[2]! / 1000, capacity: held[0]!.limit.capacity };
   };
-  const forget = (process: BucketProcess): void => process.images.forget(bucketPartitionPrefix("ns123456789", `e-${tests}`));
-  const shard0 = (): BucketKey => bucketKey({ namespaceId: "ns123456789", entityId: `e-${tests}`, resource: "r", shard: 0 }, undefined);
+  const forget = (process: BucketProcess): void =>
+    process.images.forget(bucketPartitionPrefix("ns123456789", `e-${tests}`));
+  const shard0 = (): BucketKey =>
+    bucketKey(
+      { namespaceId: "ns123456789", entityId: `e-${tests}`, resource: "r", shard: 0 },
+      undefined,
+    );
   const deleteBucket = async (): Promise<void> => {
-    await direct.call("DeleteItem", { TableName: tableName, Key: shard0().marshalled }, { signal: AbortSignal.timeout(5000) });
+    await direct.call(
+      "DeleteItem",
+      { TableName: tableName, Key: shard0().marshalled },
+      { signal: AbortSignal.timeout(5000) },
+    );
   };
   /** Gathers what the work starts into one batch, whose write is held. */
-  const gather = async <Started>(process: BucketProcess, work: () => Started): Promise<HeldCall & { readonly started: Started }> => {
+  const gather = async <Started>(
+    process: BucketProcess,
+    work: () => Started,
+  ): Promise<HeldCall & { readonly started: Started }> => {
     const before = transport.hold("UpdateItem");
     const first = take(process, call(1));
     await before.arrived;
@@ -105,13 +120,21 @@ describeWithEngine("a batch", (engine) => {
       const process = open();
       const lease = await take(process, call(10));
       const { started, release } = await gather(process, () =>
-        Promise.allSettled([process.buckets.giveBack(lease), process.buckets.consume(call(20)), process.buckets.consume(call(30))]),
+        Promise.allSettled([
+          process.buckets.giveBack(lease),
+          process.buckets.consume(call(20)),
+          process.buckets.consume(call(30)),
+        ]),
       );
       limits = [perDay(2 * CAPACITY)];
       await take(openOther(), call(5));
       isReadable = false;
       release();
-      expect((await started).map(({ status }) => status)).toEqual(["fulfilled", "rejected", "rejected"]);
+      expect((await started).map(({ status }) => status)).toEqual([
+        "fulfilled",
+        "rejected",
+        "rejected",
+      ]);
       isReadable = true;
       expect(await stored()).toEqual({ consumed: 1 + 5, capacity: 2 * CAPACITY });
     });
@@ -119,7 +142,9 @@ describeWithEngine("a batch", (engine) => {
     it("never writes the old ones over them because the new ones could not be read", async () => {
       const process = open();
       await take(process, call(1));
-      const { started, release } = await gather(process, async () => Promise.allSettled([process.buckets.consume(call(20))]));
+      const { started, release } = await gather(process, async () =>
+        Promise.allSettled([process.buckets.consume(call(20))]),
+      );
       // It has the old limits already, and goes with the next batch.
       const later = Promise.allSettled([process.buckets.consume(call(30))]);
       await settled();
@@ -127,7 +152,10 @@ describeWithEngine("a batch", (engine) => {
       await take(openOther(), call(5));
       isReadable = false;
       release();
-      expect([...(await started), ...(await later)].map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+      expect([...(await started), ...(await later)].map(({ status }) => status)).toEqual([
+        "rejected",
+        "rejected",
+      ]);
       isReadable = true;
       expect(await stored()).toEqual({ consumed: 2 + 5, capacity: 2 * CAPACITY });
     });
@@ -166,7 +194,9 @@ describeWithEngine("a batch", (engine) => {
     it("is decided anew when its condition fails", async () => {
       const process = open();
       const lease = await take(process, call(10));
-      const { started, release } = await gather(process, () => Promise.all([process.buckets.giveBack(lease), take(process, call(20))]));
+      const { started, release } = await gather(process, () =>
+        Promise.all([process.buckets.giveBack(lease), take(process, call(20))]),
+      );
       forget(process);
       limits = [perDay(2 * CAPACITY)];
       await take(openOther(), call(5));
@@ -179,7 +209,11 @@ describeWithEngine("a batch", (engine) => {
       const process = open();
       const lease = await take(process, call(10));
       const { started, release } = await gather(process, () =>
-        Promise.all([process.buckets.giveBack(lease), take(process, call(20)), take(process, call(30))]),
+        Promise.all([
+          process.buckets.giveBack(lease),
+          take(process, call(20)),
+          take(process, call(30)),
+        ]),
       );
       await deleteBucket();
       forget(process);
@@ -206,7 +240,11 @@ describeWithEngine("a batch", (engine) => {
     const lease = await take(process, call(10));
     const own = policyOf([perDay(CAPACITY)], "override");
     const { started, release } = await gather(process, () =>
-      Promise.allSettled([process.buckets.giveBack(lease), process.buckets.consume(call(20)), process.buckets.consume(call(30, own))]),
+      Promise.allSettled([
+        process.buckets.giveBack(lease),
+        process.buckets.consume(call(20)),
+        process.buckets.consume(call(30, own)),
+      ]),
     );
     const other = openOther();
     let overtakes = 0;
@@ -217,7 +255,11 @@ describeWithEngine("a batch", (engine) => {
     };
     release();
     const [given, tried, untried] = await paused(started);
-    expect([given.status, tried.status, untried.status]).toEqual(["fulfilled", "rejected", "fulfilled"]);
+    expect([given.status, tried.status, untried.status]).toEqual([
+      "fulfilled",
+      "rejected",
+      "fulfilled",
+    ]);
     expect(String((tried as PromiseRejectedResult).reason)).toContain("contended");
     expect(await stored()).toMatchObject({ consumed: 1 + 30 });
   });
@@ -226,11 +268,19 @@ describeWithEngine("a batch", (engine) => {
     const process = open({ maxUnderWay: 3 });
     const lease = await take(process, call(10));
     const { started, release } = await gather(process, () =>
-      Promise.allSettled([...[20, 30, 40].map(async (tpm) => process.buckets.consume(call(tpm))), process.buckets.giveBack(lease)]),
+      Promise.allSettled([
+        ...[20, 30, 40].map(async (tpm) => process.buckets.consume(call(tpm))),
+        process.buckets.giveBack(lease),
+      ]),
     );
     release();
     const outcomes = await started;
-    expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "rejected", "fulfilled"]);
+    expect(outcomes.map(({ status }) => status)).toEqual([
+      "fulfilled",
+      "fulfilled",
+      "rejected",
+      "fulfilled",
+    ]);
     const { reason } = outcomes[2] as PromiseRejectedResult;
     expect(reason).toBeInstanceOf(RateLimiterUnavailable);
     expect(String(reason)).toContain("overloaded: 3 acquires wait");
@@ -246,7 +296,8 @@ describeWithEngine("a batch", (engine) => {
       throw connectionReset();
     };
     await expect(paused(process.buckets.giveBack(lease))).rejects.toThrow(RateLimiterUnavailable);
-    for (let outage = 1; outage <= 100; outage += 1) await expect(paused(take(process, call(1)))).rejects.toThrow(RateLimiterUnavailable);
+    for (let outage = 1; outage <= 100; outage += 1)
+      await expect(paused(take(process, call(1)))).rejects.toThrow(RateLimiterUnavailable);
     expect(process.images.find(shard0().text)!.unresolved.length).toBeLessThan(50);
     transport.before = async () => {};
     transport.after = async () => {};
@@ -260,10 +311,15 @@ describeWithEngine("a batch", (engine) => {
     await take(process, call(1));
     const own = policyOf([perDay(40)], "override");
     const { started, release } = await gather(process, () =>
-      Promise.all([call(10), call(30, own), call(20), call(60, own)].map((request) => process.buckets.consume(request))),
+      Promise.all(
+        [call(10), call(30, own), call(20), call(60, own)].map((request) =>
+          process.buckets.consume(request),
+        ),
+      ),
     );
     release();
-    // 98 are left before it: 10 are taken, the rest is cut to the 40 of the override, 30 are taken, and 10 do not hold 20.
+    // 98 are left before it: 10 are taken, the rest is cut to the 40 of the override, 30 are taken,
+    // and 10 do not hold 20.
     expect((await started).map(({ granted }) => granted)).toEqual([true, true, false, false]);
     expect(await stored()).toMatchObject({ consumed: 2 + 10 + 30 });
   });

@@ -16,7 +16,8 @@ import { MeteredTransport, type DynamoTransport } from "../../src/repository/dyn
 import { seededRandom } from "../../src/testing/seeded-random.ts";
 
 /**
- * One process that shares a table: buckets with images and a cache of their own. Configuration comes from `config`, as if it were stored.
+ * One process that shares a table: buckets with images and a cache of their own. Configuration
+ * comes from `config`, as if it were stored.
  */
 export interface BucketProcess {
   readonly buckets: DynamoBuckets;
@@ -42,11 +43,29 @@ export function bucketProcess(options: {
   readonly residence?: number;
   readonly maxUnderWay?: number;
 }): BucketProcess {
-  const { tableName, clock, config, cacheTtlMs = 60_000, largestTickMs = 1, requestTimeoutMs = 2000 } = options;
+  const {
+    tableName,
+    clock,
+    config,
+    cacheTtlMs = 60_000,
+    largestTickMs = 1,
+    requestTimeoutMs = 2000,
+  } = options;
   const random = seededRandom(options.seed);
   const transport = new MeteredTransport(options.transport, { measureCapacity: true });
-  const connection = new Connection({ transport, tableName, clock, random, requestTimeoutMs, maxAttempts: 3 });
-  const policies = new PolicyCache({ read: async (keys) => Promise.all(keys.map(config)), nowMs: () => clock.now(), ttlMs: cacheTtlMs });
+  const connection = new Connection({
+    transport,
+    tableName,
+    clock,
+    random,
+    requestTimeoutMs,
+    maxAttempts: 3,
+  });
+  const policies = new PolicyCache({
+    read: async (keys) => Promise.all(keys.map(config)),
+    nowMs: () => clock.now(),
+    ttlMs: cacheTtlMs,
+  });
   const images = new BucketImages();
   const parentOf = (entityId: string): string | undefined => options.parents?.[entityId];
   const families = new Families({

@@ -1,7 +1,12 @@
 import { Connection } from "../../src/repository/dynamodb/connection.ts";
 import { createTable } from "../../src/repository/dynamodb/table.ts";
 import { MeteredTransport, type DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
-import { systemClock, systemRandom, type Clock, type Random } from "../../src/repository/system-clock.ts";
+import {
+  systemClock,
+  systemRandom,
+  type Clock,
+  type Random,
+} from "../../src/repository/system-clock.ts";
 import { freshTableName } from "./engine.ts";
 import { openTransport, type TransportName } from "./transports.ts";
 
@@ -24,7 +29,10 @@ export interface TestTableOptions {
 }
 
 /** Connects without touching the table. */
-export async function connect(endpointUrl: string, options: TestTableOptions = {}): Promise<TestTable> {
+export async function connect(
+  endpointUrl: string,
+  options: TestTableOptions = {},
+): Promise<TestTable> {
   const transport = await openTransport(options.transport ?? "SDK's", { endpointUrl });
   const meter = new MeteredTransport(transport, { measureCapacity: true });
   const tableName = options.tableName ?? freshTableName();
@@ -41,7 +49,10 @@ export async function connect(endpointUrl: string, options: TestTableOptions = {
 }
 
 /** Connects to a new table without a stream. */
-export async function connectToNewTable(endpointUrl: string, options: TestTableOptions = {}): Promise<TestTable> {
+export async function connectToNewTable(
+  endpointUrl: string,
+  options: TestTableOptions = {},
+): Promise<TestTable> {
   const table = await connect(endpointUrl, options);
   await createTable(table.connection, { stream: false });
   table.meter.reset();

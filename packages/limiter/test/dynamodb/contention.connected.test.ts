@@ -22,11 +22,15 @@ describeWithEngine("processes on one bucket", (engine) => {
 
   /** The same crowd, with the tick and without. */
   async function withAndWithoutTick(load: Load): Promise<readonly [Crowd, Crowd]> {
-    const [ticking, exact] = [LARGEST_TICK_MS, 1].map((largestTickMs) => new Crowd({ ...table, ...load, largestTickMs })) as [Crowd, Crowd];
+    const [ticking, exact] = [LARGEST_TICK_MS, 1].map(
+      (largestTickMs) => new Crowd({ ...table, ...load, largestTickMs }),
+    ) as [Crowd, Crowd];
     for (const crowd of [ticking, exact]) {
       const givenMs = await crowd.run();
       const { capacity, refillAmount } = load.limit;
-      expect(crowd.grants).toBeLessThanOrEqual(capacity + (refillAmount * (givenMs + LARGEST_SKEW_MS)) / 1000);
+      expect(crowd.grants).toBeLessThanOrEqual(
+        capacity + (refillAmount * (givenMs + LARGEST_SKEW_MS)) / 1000,
+      );
       expect(await crowd.consumed()).toBe(crowd.grants);
     }
     expect(ticking.contended).toBe(0);
@@ -36,20 +40,27 @@ describeWithEngine("processes on one bucket", (engine) => {
   it.each([
     [200, 0.75],
     [1000, 1],
-  ])("get what it gives or are refused, however much more they ask for: %i a second", async (rate, share) => {
-    const limit = Limit.perSecond("rps", rate, { burst: rate / 4 });
-    const [ticking, exact] = await withAndWithoutTick({ processes: 8, calls: 4, limit });
-    expect(ticking.grants).toBeGreaterThan(rate);
-    expect(ticking.failedWritesPerGrant).toBeLessThan(share * exact.failedWritesPerGrant);
-  });
+  ])(
+    "get what it gives or are refused, however much more they ask for: %i a second",
+    async (rate, share) => {
+      const limit = Limit.perSecond("rps", rate, { burst: rate / 4 });
+      const [ticking, exact] = await withAndWithoutTick({ processes: 8, calls: 4, limit });
+      expect(ticking.grants).toBeGreaterThan(rate);
+      expect(ticking.failedWritesPerGrant).toBeLessThan(share * exact.failedWritesPerGrant);
+    },
+  );
 
-  it.each([2, 8])("fail each other's writes much less with a tick than without: %i of them", async (processes) => {
-    // Earns more than is taken, so it is full again with every new millisecond, and every write by a newer time must refill it.
-    const limit = Limit.perSecond("rps", 2000, { burst: 1000 });
-    const [ticking, exact] = await withAndWithoutTick({ processes, calls: 1, limit });
-    expect(exact.failedShare).toBeGreaterThan(0.3);
-    expect(ticking.failedShare).toBeLessThan(exact.failedShare / 2);
-  });
+  it.each([2, 8])(
+    "fail each other's writes much less with a tick than without: %i of them",
+    async (processes) => {
+      // Earns more than is taken, so it is full again with every new millisecond, and every write
+      // by a newer time must refill it.
+      const limit = Limit.perSecond("rps", 2000, { burst: 1000 });
+      const [ticking, exact] = await withAndWithoutTick({ processes, calls: 1, limit });
+      expect(exact.failedShare).toBeGreaterThan(0.3);
+      expect(ticking.failedShare).toBeLessThan(exact.failedShare / 2);
+    },
+  );
 });
 
 /** Who asks for what. */
@@ -66,7 +77,10 @@ interface CrowdOptions extends Load, Pick<TestTable, "transport" | "tableName"> 
 
 let crowds = 0;
 
-/** Processes on one bucket, each with calls that come again at once when granted; time is simulated, the table is real. */
+/**
+ * Processes on one bucket, each with calls that come again at once when granted; time is simulated,
+ * the table is real.
+ */
 class Crowd {
   readonly #time = new SimulatedTime(1_800_000_000_000);
   readonly #random = seededRandom(7);
@@ -99,7 +113,9 @@ class Crowd {
   async run(): Promise<number> {
     const startMs = this.#time.nowMs;
     const endMs = startMs + RUN_MS;
-    const callers = this.#processes.flatMap((process) => Array.from({ length: this.#calls }, async () => this.#call(process, endMs)));
+    const callers = this.#processes.flatMap((process) =>
+      Array.from({ length: this.#calls }, async () => this.#call(process, endMs)),
+    );
     await this.#passTimeDuring(Promise.all(callers));
     return this.#time.nowMs - startMs;
   }
@@ -114,7 +130,9 @@ class Crowd {
 
   /** What the table says was taken. */
   async consumed(): Promise<number> {
-    const [bucket] = await this.#passTimeDuring(this.#processes[0]!.buckets.ofEntity(this.#entityId, "r"));
+    const [bucket] = await this.#passTimeDuring(
+      this.#processes[0]!.buckets.ofEntity(this.#entityId, "r"),
+    );
     return bucket!.bucket.balances[2]! / 1000;
   }
 
@@ -122,7 +140,11 @@ class Crowd {
     await this.#clock.sleep(this.#random() * 10);
     while (this.#time.nowMs < endMs) {
       try {
-        const request = { entityId: this.#entityId, charges: [{ resource: "r", amounts: { rps: 1 } }], override: undefined };
+        const request = {
+          entityId: this.#entityId,
+          charges: [{ resource: "r", amounts: { rps: 1 } }],
+          override: undefined,
+        };
         const { granted } = await buckets.consume(request);
         if (granted) this.grants += 1;
         else await this.#clock.sleep(AFTER_REFUSAL_MS);
@@ -135,7 +157,12 @@ class Crowd {
 
   async #passTimeDuring<T>(work: Promise<T>): Promise<T> {
     const over = work.then(() => true);
-    while (!(await Promise.race([over, new Promise<false>((resolve) => setImmediate(() => resolve(false)))]))) {
+    while (
+      !(await Promise.race([
+        over,
+        new Promise<false>((resolve) => setImmediate(() => resolve(false))),
+      ]))
+    ) {
       if (this.#asked.size > 0) await Promise.allSettled(this.#asked);
       else if (this.#time.isAnybodyAsleep) this.#time.advance(this.#time.untilFirstWakesMs());
     }
@@ -147,7 +174,8 @@ class Crowd {
   }
 
   #distant(table: DynamoTransport): DynamoTransport {
-    const halfWay = async (): Promise<void> => this.#clock.sleep(ROUND_TRIP_MS * (0.25 + 0.5 * this.#random()));
+    const halfWay = async (): Promise<void> =>
+      this.#clock.sleep(ROUND_TRIP_MS * (0.25 + 0.5 * this.#random()));
     return {
       close: () => {},
       call: async (operation, input, options) => {

@@ -14,7 +14,14 @@ describeWithTransports("the contract of every backend", (engine, name) => {
 
   repositoryContract(
     "DynamoRepository",
-    (clock) => DynamoRepository.open(undefined, { stack: freshTableName(), transport, provisioning: "table", stream: false, clock }),
+    (clock) =>
+      DynamoRepository.open(undefined, {
+        stack: freshTableName(),
+        transport,
+        provisioning: "table",
+        stream: false,
+        clock,
+      }),
     { describe, it },
   );
 });

@@ -22,7 +22,9 @@ const START_TIMEOUT_MS = 60_000;
 const TEST_TIMEOUT_MS = 30_000;
 const POLL_MS = 20;
 
-const dynoxide = fileURLToPath(new URL("../../../../node_modules/@dynoxide/linux-x64/dynoxide", import.meta.url));
+const dynoxide = fileURLToPath(
+  new URL("../../../../node_modules/@dynoxide/linux-x64/dynoxide", import.meta.url),
+);
 
 /** `DYNAMODB_ENDPOINT` wins, then `ZAEL_DYNAMODB_ENGINE`, then dynoxide. */
 export function chosenEngine(environment: NodeJS.ProcessEnv = process.env): EngineName {
@@ -32,7 +34,8 @@ export function chosenEngine(environment: NodeJS.ProcessEnv = process.env): Engi
 
 /** Why an engine cannot be started; `undefined` when it can. */
 export function whyMissing(name: EngineName = chosenEngine()): string | undefined {
-  if (name === "dynoxide" && !existsSync(dynoxide)) return "@dynoxide/linux-x64 is not installed (it exists for linux-x64 only)";
+  if (name === "dynoxide" && !existsSync(dynoxide))
+    return "@dynoxide/linux-x64 is not installed (it exists for linux-x64 only)";
   if (name === "dynamodb-local" && !isDynamoDbLocalInstalled())
     return "DynamoDB Local is not installed; run: node tools/dynamodb-local.mjs (needs Maven and Java 17)";
   return undefined;
@@ -40,7 +43,8 @@ export function whyMissing(name: EngineName = chosenEngine()): string | undefine
 
 /** Starts an engine and waits until it answers. */
 export async function startEngine(name: EngineName = chosenEngine()): Promise<Engine> {
-  if (name === "endpoint") return { name, endpointUrl: process.env["DYNAMODB_ENDPOINT"]!, stop: async () => {} };
+  if (name === "endpoint")
+    return { name, endpointUrl: process.env["DYNAMODB_ENDPOINT"]!, stop: async () => {} };
   const missing = whyMissing(name);
   if (missing !== undefined) throw new Error(missing);
   const port = await freePort();
@@ -54,8 +58,8 @@ export async function startEngine(name: EngineName = chosenEngine()): Promise<En
 }
 
 /**
- * A `describe` with an engine of its own. Without the engine it skips and says why; where engines are required
- * (`ZAEL_REQUIRE_ENGINES=1`, as in continuous integration) it fails.
+ * A `describe` with an engine of its own. Without the engine it skips and says why; where engines
+ * are required (`ZAEL_REQUIRE_ENGINES=1`, as in continuous integration) it fails.
  */
 export function describeWithEngine(title: string, body: (engine: () => Engine) => void): void {
   const missing = whyMissing();
@@ -97,7 +101,8 @@ async function freePort(): Promise<number> {
 async function answering(endpointUrl: string, child: ChildProcess): Promise<void> {
   const deadline = performance.now() + START_TIMEOUT_MS;
   while (performance.now() < deadline) {
-    if (child.exitCode !== null) throw new Error(`The engine ended at once with code ${child.exitCode}`);
+    if (child.exitCode !== null)
+      throw new Error(`The engine ended at once with code ${child.exitCode}`);
     const answered = await fetch(endpointUrl).then(
       () => true,
       () => false,

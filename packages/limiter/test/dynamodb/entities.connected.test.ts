@@ -1,5 +1,12 @@
 import { expect, it } from "vitest";
-import { EntityExistsError, EntityNotFoundError, Limit, RateLimiter, RateLimiterUnavailable, ValidationError } from "zae-limiter";
+import {
+  EntityExistsError,
+  EntityNotFoundError,
+  Limit,
+  RateLimiter,
+  RateLimiterUnavailable,
+  ValidationError,
+} from "zae-limiter";
 import { usageItem } from "../../src/repository/dynamodb/usage.ts";
 import { describeWithEngine } from "./engine.ts";
 import { script } from "./fault-proxy.ts";
@@ -13,7 +20,12 @@ describeWithEngine("entities on DynamoDB", (engine) => {
   it("are stored in the wire format, with the event of their creation", async () => {
     const repository = await table.open();
     await repository.createEntity("parent");
-    await repository.createEntity("child", { name: "A child", parentId: "parent", cascade: true, metadata: { plan: "pro" } });
+    await repository.createEntity("child", {
+      name: "A child",
+      parentId: "parent",
+      cascade: true,
+      metadata: { plan: "pro" },
+    });
     const { Item } = await table.raw<{ Item: object }>("GetItem", {
       Key: { PK: { S: `${repository.namespaceId}/ENTITY#child` }, SK: { S: "#META" } },
     });
@@ -28,7 +40,9 @@ describeWithEngine("entities on DynamoDB", (engine) => {
       GSI4PK: { S: repository.namespaceId },
       GSI4SK: { S: `${repository.namespaceId}/ENTITY#child` },
     });
-    expect((await repository.getAuditEvents("child")).items.map(({ action }) => action)).toEqual(["entity_created"]);
+    expect((await repository.getAuditEvents("child")).items.map(({ action }) => action)).toEqual([
+      "entity_created",
+    ]);
   });
 
   it("are created once although the answer was lost", async () => {
@@ -42,7 +56,9 @@ describeWithEngine("entities on DynamoDB", (engine) => {
   it("with an unknown parent are not created at all", async () => {
     const repository = await table.open();
     const before = keysOf(await table.items());
-    await expect(repository.createEntity("e", { parentId: "nobody" })).rejects.toThrow(EntityNotFoundError);
+    await expect(repository.createEntity("e", { parentId: "nobody" })).rejects.toThrow(
+      EntityNotFoundError,
+    );
     expect(keysOf(await table.items())).toEqual(before);
   });
 
@@ -50,9 +66,13 @@ describeWithEngine("entities on DynamoDB", (engine) => {
     const repository = await table.open();
     await repository.createEntity("parent");
     // A page of an index holds one megabyte: thirty children of 50 kB are two.
-    const metadata = Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`key-${index}`, "x".repeat(1000)]));
+    const metadata = Object.fromEntries(
+      Array.from({ length: 50 }, (_, index) => [`key-${index}`, "x".repeat(1000)]),
+    );
     const ids = Array.from({ length: 30 }, (_, index) => `child-${String(index).padStart(2, "0")}`);
-    await Promise.all(ids.map(async (id) => repository.createEntity(id, { parentId: "parent", metadata })));
+    await Promise.all(
+      ids.map(async (id) => repository.createEntity(id, { parentId: "parent", metadata })),
+    );
     expect((await repository.getChildren("parent")).map(({ id }) => id)).toEqual(ids);
     await expect(repository.deleteEntity("parent")).rejects.toThrow(ValidationError);
   });
@@ -61,7 +81,8 @@ describeWithEngine("entities on DynamoDB", (engine) => {
     const repository = await table.open();
     for (const id of ["b", "a", "c"]) {
       await repository.createEntity(id);
-      for (const resource of ["r1", "r2", "r3"]) await repository.setLimits(id, [RPM], { resource });
+      for (const resource of ["r1", "r2", "r3"])
+        await repository.setLimits(id, [RPM], { resource });
     }
     const first = await repository.listEntities({ limit: 2 });
     expect(first.items.map(({ id }) => id)).toEqual(["a", "b"]);
@@ -75,21 +96,44 @@ describeWithEngine("entities on DynamoDB", (engine) => {
     await repository.createEntity("e");
     await repository.setSystemDefaults([RPM]);
     const resources = Array.from({ length: 60 }, (_, index) => `resource-${index}`);
-    await Promise.all(resources.map(async (resource) => repository.setLimits("e", [RPM], { resource })));
     await Promise.all(
-      resources.slice(0, 30).map(async (resource) => limiter.acquire({ entityId: "e", resource, consume: { rpm: 3 } }, async () => {})),
+      resources.map(async (resource) => repository.setLimits("e", [RPM], { resource })),
     );
-    const row = { entityId: "e", resource: "r", window: "hourly", windowStartMs: 0, counters: {}, requests: 1 } as const;
+    await Promise.all(
+      resources
+        .slice(0, 30)
+        .map(async (resource) =>
+          limiter.acquire({ entityId: "e", resource, consume: { rpm: 3 } }, async () => {}),
+        ),
+    );
+    const row = {
+      entityId: "e",
+      resource: "r",
+      window: "hourly",
+      windowStartMs: 0,
+      counters: {},
+      requests: 1,
+    } as const;
     await table.raw("PutItem", { Item: usageItem(repository.namespaceId, row, 9_999_999_999) });
 
-    table.proxy.decide = script("BatchWriteItem", ["half-unprocessed", "unprocessed", "half-unprocessed", "throttle"]);
+    table.proxy.decide = script("BatchWriteItem", [
+      "half-unprocessed",
+      "unprocessed",
+      "half-unprocessed",
+      "throttle",
+    ]);
     await repository.deleteEntity("e");
 
     const ns = repository.namespaceId;
-    const left = keysOf(await table.items()).filter((key) => key.startsWith(`${ns}/ENTITY#e`) || key.startsWith(`${ns}/BUCKET#`));
+    const left = keysOf(await table.items()).filter(
+      (key) => key.startsWith(`${ns}/ENTITY#e`) || key.startsWith(`${ns}/BUCKET#`),
+    );
     expect(left).toEqual([`${ns}/ENTITY#e #USAGE#hourly#1970-01-01T00:00:00Z#r`]);
     expect(await repository.listResourcesWithEntityConfigs()).toEqual([]);
-    expect((await repository.getAuditEvents("e")).items[0]).toMatchObject({ action: "entity_deleted", details: { recordsDeleted: 91 } });
+    expect((await repository.getAuditEvents("e")).items[0]).toMatchObject({
+      action: "entity_deleted",
+      details: { recordsDeleted: 91 },
+    });
     expect(await limiter.available("e", "resource-0")).toEqual({ rpm: 10 });
     await expect(repository.deleteEntity("e")).rejects.toThrow(EntityNotFoundError);
   });

@@ -1,8 +1,12 @@
 /*
- * What a conditional update does to an item, by the rules of DynamoDB's expressions as far as buckets use them. It shares nothing with the
- * code that makes expressions, and is small enough to be checked by reading; the connected tests compare the same writes on an engine.
+ * What a conditional update does to an item, by the rules of DynamoDB's expressions as far as
+ * buckets use them. It shares nothing with the code that makes expressions, and is small enough to
+ * be checked by reading; the connected tests compare the same writes on an engine.
  */
-import type { AttributeMap, AttributeValue } from "../../src/repository/dynamodb/attribute-values.ts";
+import type {
+  AttributeMap,
+  AttributeValue,
+} from "../../src/repository/dynamodb/attribute-values.ts";
 
 /** An UpdateItem or PutItem call, as far as expressions care. */
 export interface ExpressionInput {
@@ -14,19 +18,30 @@ export interface ExpressionInput {
 
 /** The item after the update; undefined when its condition fails. */
 export function updated(item: AttributeMap, input: ExpressionInput): AttributeMap | undefined {
-  if (input.ConditionExpression !== undefined && !new Condition(item, input).holds()) return undefined;
+  if (input.ConditionExpression !== undefined && !new Condition(item, input).holds())
+    return undefined;
   const next: Record<string, AttributeValue> = { ...item };
-  for (const [, keyword = "", body = ""] of (input.UpdateExpression ?? "").matchAll(/\b(SET|ADD|REMOVE) (.*?)(?= (?:SET|ADD|REMOVE) |$)/g))
+  for (const [, keyword = "", body = ""] of (input.UpdateExpression ?? "").matchAll(
+    /\b(SET|ADD|REMOVE) (.*?)(?= (?:SET|ADD|REMOVE) |$)/g,
+  ))
     for (const part of body.split(",")) change(next, keyword, part, input);
   return next;
 }
 
-function change(item: Record<string, AttributeValue>, keyword: string, part: string, input: ExpressionInput): void {
+function change(
+  item: Record<string, AttributeValue>,
+  keyword: string,
+  part: string,
+  input: ExpressionInput,
+): void {
   const [name = "", value = ""] = part.split(keyword === "SET" ? "=" : " ");
   const attribute = nameOf(name, input);
   if (keyword === "REMOVE") delete item[attribute];
   else if (keyword === "SET") item[attribute] = valueOf(value, input);
-  else item[attribute] = { N: String(numberIn(item[attribute] ?? { N: "0" }) + numberIn(valueOf(value, input))) };
+  else
+    item[attribute] = {
+      N: String(numberIn(item[attribute] ?? { N: "0" }) + numberIn(valueOf(value, input))),
+    };
 }
 
 /** Reads a condition from left to right: OR of AND of comparisons, functions and brackets. */
@@ -43,7 +58,10 @@ class Condition {
 
   holds(): boolean {
     const result = this.#any();
-    if (this.#words.length > 0) throw new Error(`Not understood: ${this.#words.join(" ")} of ${this.#input.ConditionExpression}`);
+    if (this.#words.length > 0)
+      throw new Error(
+        `Not understood: ${this.#words.join(" ")} of ${this.#input.ConditionExpression}`,
+      );
     return result;
   }
 
@@ -82,7 +100,8 @@ class Condition {
     this.#expect(")");
     if (name === "attribute_exists") return held !== undefined;
     if (name === "attribute_not_exists") return held === undefined;
-    if (name === "begins_with") return held !== undefined && textIn(held).startsWith(textIn(prefix!));
+    if (name === "begins_with")
+      return held !== undefined && textIn(held).startsWith(textIn(prefix!));
     throw new Error(`Unknown function ${name}`);
   }
 
@@ -102,7 +121,11 @@ class Condition {
 }
 
 /** A comparison with an attribute that is not there, or is of another type, is false. */
-function isTrue(left: AttributeValue | undefined, operator: string, right: AttributeValue): boolean {
+function isTrue(
+  left: AttributeValue | undefined,
+  operator: string,
+  right: AttributeValue,
+): boolean {
   if (left === undefined || Object.keys(left)[0] !== Object.keys(right)[0]) return false;
   const [a, b] = "N" in left ? [numberIn(left), numberIn(right)] : [textIn(left), textIn(right)];
   switch (operator) {
@@ -125,7 +148,10 @@ function nameOf(word: string, { ExpressionAttributeNames: names }: ExpressionInp
   return word.startsWith("#") ? names![word]! : word;
 }
 
-function valueOf(word: string, { ExpressionAttributeValues: values }: ExpressionInput): AttributeValue {
+function valueOf(
+  word: string,
+  { ExpressionAttributeValues: values }: ExpressionInput,
+): AttributeValue {
   const value = values?.[word];
   if (value === undefined) throw new Error(`No value ${word}`);
   return value;

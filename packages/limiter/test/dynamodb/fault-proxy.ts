@@ -1,5 +1,12 @@
 import { once } from "node:events";
-import { Agent, createServer, request, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import {
+  Agent,
+  createServer,
+  request,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -47,7 +54,10 @@ export interface FaultProxy {
   readonly seen: readonly ProxiedRequest[];
   /** Asked for each request; `undefined` lets it pass. */
   decide: (request: ProxiedRequest) => Fault | undefined;
-  /** Waits until every request that arrived has come to its end, also the late ones that nobody waits for any more. */
+  /**
+   * Waits until every request that arrived has come to its end, also the late ones that nobody
+   * waits for any more.
+   */
   idle(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -76,7 +86,10 @@ export async function startFaultProxy(engineUrl: string): Promise<FaultProxy> {
     const proxied = describeRequest(incoming, body, seen.length + 1);
     seen.push(proxied);
     const fault = (proxy as FaultProxy).decide(proxied);
-    await suffer(fault, proxied, { outgoing, forward: async (changed = body) => passOn(engineUrl, agent, incoming, changed) });
+    await suffer(fault, proxied, {
+      outgoing,
+      forward: async (changed = body) => passOn(engineUrl, agent, incoming, changed),
+    });
   };
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -85,7 +98,10 @@ export async function startFaultProxy(engineUrl: string): Promise<FaultProxy> {
 }
 
 /** The faults in turn, one a request of the operation; afterwards everything passes. */
-export function script(operation: string, faults: readonly (Fault | undefined)[]): (request: ProxiedRequest) => Fault | undefined {
+export function script(
+  operation: string,
+  faults: readonly (Fault | undefined)[],
+): (request: ProxiedRequest) => Fault | undefined {
   let position = 0;
   return (proxied) => (proxied.operation === operation ? faults[position++] : undefined);
 }
@@ -101,7 +117,11 @@ interface Course {
   readonly forward: (body?: string) => Promise<Answer>;
 }
 
-async function suffer(fault: Fault | undefined, proxied: ProxiedRequest, { outgoing, forward }: Course): Promise<void> {
+async function suffer(
+  fault: Fault | undefined,
+  proxied: ProxiedRequest,
+  { outgoing, forward }: Course,
+): Promise<void> {
   if (fault === undefined) return reply(outgoing, await forward());
   if (typeof fault === "object") {
     await sleep(fault.delayMs);
@@ -129,21 +149,35 @@ async function suffer(fault: Fault | undefined, proxied: ProxiedRequest, { outgo
   }
 }
 
-type RequestItems = Readonly<Record<string, { readonly Keys?: readonly unknown[] } | readonly unknown[]>>;
+type RequestItems = Readonly<
+  Record<string, { readonly Keys?: readonly unknown[] } | readonly unknown[]>
+>;
 
 function unprocessed(input: ProxiedRequest["input"]): object {
   const items = input["RequestItems"] as RequestItems;
-  return isBatchGet(items) ? { Responses: {}, UnprocessedKeys: items } : { UnprocessedItems: items };
+  return isBatchGet(items)
+    ? { Responses: {}, UnprocessedKeys: items }
+    : { UnprocessedItems: items };
 }
 
 /** Forwards the first half and hands the second one back. */
-async function half(input: ProxiedRequest["input"], forward: (body: string) => Promise<Answer>): Promise<Answer> {
+async function half(
+  input: ProxiedRequest["input"],
+  forward: (body: string) => Promise<Answer>,
+): Promise<Answer> {
   const items = input["RequestItems"] as RequestItems;
   const [table, entry] = Object.entries(items)[0]!;
-  const list = Array.isArray(entry) ? (entry as readonly unknown[]) : (entry as { readonly Keys: readonly unknown[] }).Keys;
+  const list = Array.isArray(entry)
+    ? (entry as readonly unknown[])
+    : (entry as { readonly Keys: readonly unknown[] }).Keys;
   const middle = Math.floor(list.length / 2);
-  const part = (some: readonly unknown[]): object => ({ [table]: Array.isArray(entry) ? some : { ...entry, Keys: some } });
-  const done = middle === 0 ? ok({}) : await forward(JSON.stringify({ ...input, RequestItems: part(list.slice(0, middle)) }));
+  const part = (some: readonly unknown[]): object => ({
+    [table]: Array.isArray(entry) ? some : { ...entry, Keys: some },
+  });
+  const done =
+    middle === 0
+      ? ok({})
+      : await forward(JSON.stringify({ ...input, RequestItems: part(list.slice(0, middle)) }));
   if (done.status !== 200) return done;
   const rest = isBatchGet(items) ? "UnprocessedKeys" : "UnprocessedItems";
   return ok({ ...(JSON.parse(done.body) as object), [rest]: part(list.slice(middle)) });
@@ -160,15 +194,25 @@ function errorAnswer(fault: string, { operation, input }: ProxiedRequest): Answe
         message: "Rate of requests exceeds the allowed throughput.",
       });
     case "throughput":
-      return failed(400, "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException", {
-        message: "Level of configured throughput exceeded.",
-      });
+      return failed(
+        400,
+        "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException",
+        {
+          message: "Level of configured throughput exceeded.",
+        },
+      );
     case "internal":
-      return failed(500, "com.amazonaws.dynamodb.v20120810#InternalServerError", { message: "Internal server error" });
+      return failed(500, "com.amazonaws.dynamodb.v20120810#InternalServerError", {
+        message: "Internal server error",
+      });
     case "unavailable":
-      return failed(503, "com.amazon.coral.availability#ServiceUnavailable", { message: "Service unavailable" });
+      return failed(503, "com.amazon.coral.availability#ServiceUnavailable", {
+        message: "Service unavailable",
+      });
     case "denied":
-      return failed(400, "com.amazon.coral.service#AccessDeniedException", { message: "User is not authorized to perform this action" });
+      return failed(400, "com.amazon.coral.service#AccessDeniedException", {
+        message: "User is not authorized to perform this action",
+      });
     case "in-progress":
       return failed(400, "com.amazonaws.dynamodb.v20120810#TransactionInProgressException", {
         Message: "Transaction is already in progress.",
@@ -176,14 +220,18 @@ function errorAnswer(fault: string, { operation, input }: ProxiedRequest): Answe
     default:
       return operation.startsWith("Transact")
         ? cancelled(input)
-        : failed(400, "com.amazonaws.dynamodb.v20120810#TransactionConflictException", { message: "Transaction is ongoing for the item" });
+        : failed(400, "com.amazonaws.dynamodb.v20120810#TransactionConflictException", {
+            message: "Transaction is ongoing for the item",
+          });
   }
 }
 
 function cancelled(input: ProxiedRequest["input"]): Answer {
   const items = input["TransactItems"] as readonly unknown[];
   const reasons = items.map((_, index) =>
-    index === 0 ? { Code: "TransactionConflict", Message: "Transaction is ongoing for the item" } : { Code: "None" },
+    index === 0
+      ? { Code: "TransactionConflict", Message: "Transaction is ongoing for the item" }
+      : { Code: "None" },
   );
   return failed(400, "com.amazonaws.dynamodb.v20120810#TransactionCanceledException", {
     Message: `Transaction cancelled, please refer cancellation reasons for specific reasons [${reasons.map(({ Code }) => Code).join(", ")}]`,
@@ -192,29 +240,66 @@ function cancelled(input: ProxiedRequest["input"]): Answer {
 }
 
 function ok(body: object): Answer {
-  return { status: 200, headers: { "content-type": "application/x-amz-json-1.0" }, body: JSON.stringify(body) };
+  return {
+    status: 200,
+    headers: { "content-type": "application/x-amz-json-1.0" },
+    body: JSON.stringify(body),
+  };
 }
 
 function failed(status: number, type: string, body: object): Answer {
-  return { status, headers: { "content-type": "application/x-amz-json-1.0" }, body: JSON.stringify({ __type: type, ...body }) };
+  return {
+    status,
+    headers: { "content-type": "application/x-amz-json-1.0" },
+    body: JSON.stringify({ __type: type, ...body }),
+  };
 }
 
 function reply(outgoing: ServerResponse, { status, headers, body }: Answer): void {
   // Lengths and checksums of a changed body would be wrong; the client does without.
-  const { "content-length": _, "x-amz-crc32": __, "transfer-encoding": ___, connection: ____, ...rest } = headers;
+  const {
+    "content-length": _,
+    "x-amz-crc32": __,
+    "transfer-encoding": ___,
+    connection: ____,
+    ...rest
+  } = headers;
   outgoing.writeHead(status, rest as Record<string, string>).end(body);
 }
 
-function describeRequest(incoming: IncomingMessage, body: string, sequence: number): ProxiedRequest {
+function describeRequest(
+  incoming: IncomingMessage,
+  body: string,
+  sequence: number,
+): ProxiedRequest {
   const operation = String(incoming.headers["x-amz-target"] ?? "")
     .split(".")
     .at(-1)!;
-  return { operation, input: body === "" ? {} : (JSON.parse(body) as Record<string, unknown>), sequence };
+  return {
+    operation,
+    input: body === "" ? {} : (JSON.parse(body) as Record<string, unknown>),
+    sequence,
+  };
 }
 
-async function passOn(engineUrl: string, agent: Agent, incoming: IncomingMessage, body: string): Promise<Answer> {
-  const { "content-length": _, "transfer-encoding": __, connection: ___, ...headers } = incoming.headers;
-  const outgoing = request(engineUrl, { agent, method: incoming.method ?? "POST", path: incoming.url ?? "/", headers });
+async function passOn(
+  engineUrl: string,
+  agent: Agent,
+  incoming: IncomingMessage,
+  body: string,
+): Promise<Answer> {
+  const {
+    "content-length": _,
+    "transfer-encoding": __,
+    connection: ___,
+    ...headers
+  } = incoming.headers;
+  const outgoing = request(engineUrl, {
+    agent,
+    method: incoming.method ?? "POST",
+    path: incoming.url ?? "/",
+    headers,
+  });
   outgoing.end(body);
   const [answer] = (await once(outgoing, "response")) as [IncomingMessage];
   return { status: answer.statusCode ?? 500, headers: answer.headers, body: await readAll(answer) };

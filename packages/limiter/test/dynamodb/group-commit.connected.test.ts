@@ -1,9 +1,16 @@
 /*
- * What a hot bucket costs, through the public surface: requests and writes are counted behind the client, by a proxy, and compared with
- * what `getStatistics` tells.
+ * What a hot bucket costs, through the public surface: requests and writes are counted behind the
+ * client, by a proxy, and compared with what `getStatistics` tells.
  */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { Limit, RateLimiter, RateLimiterUnavailable, RateLimitExceeded, type AcquireRequest, type Lease } from "zae-limiter";
+import {
+  Limit,
+  RateLimiter,
+  RateLimiterUnavailable,
+  RateLimitExceeded,
+  type AcquireRequest,
+  type Lease,
+} from "zae-limiter";
 import type { DynamoOptions, DynamoRepository } from "zae-limiter/dynamodb";
 import { ManualClock } from "zae-limiter/testing";
 import { describeWithEngine } from "./engine.ts";
@@ -27,17 +34,27 @@ describeWithEngine("a hot bucket", (engine) => {
   });
   afterEach(() => transport.close());
 
-  const open = async (limit: Limit, options: DynamoOptions = {}): Promise<{ limiter: RateLimiter; repository: DynamoRepository }> => {
+  const open = async (
+    limit: Limit,
+    options: DynamoOptions = {},
+  ): Promise<{ limiter: RateLimiter; repository: DynamoRepository }> => {
     const repository = await table.open("app", { clock, ...options });
     await repository.setSystemDefaults([limit]);
     return { limiter: new RateLimiter({ repository }), repository };
   };
   /** What the work sent, by operation, in the proxy's books. */
-  const sentBy = async (work: () => Promise<unknown>): Promise<Readonly<Record<string, number>>> => {
+  const sentBy = async (
+    work: () => Promise<unknown>,
+  ): Promise<Readonly<Record<string, number>>> => {
     const before = table.proxy.seen.length;
     await work();
     const operations = table.proxy.seen.slice(before).map(({ operation }) => operation);
-    return Object.fromEntries([...new Set(operations)].map((name) => [name, operations.filter((other) => other === name).length]));
+    return Object.fromEntries(
+      [...new Set(operations)].map((name) => [
+        name,
+        operations.filter((other) => other === name).length,
+      ]),
+    );
   };
   const consumed = async (repository: DynamoRepository, entityId = "e"): Promise<number> => {
     await table.proxy.idle();
@@ -62,10 +79,14 @@ describeWithEngine("a hot bucket", (engine) => {
       expect(Object.keys(sent)).toEqual(["UpdateItem"]);
       expect(sent["UpdateItem"]! / acquires).toBeLessThanOrEqual(0.05);
       const after = repository.getStatistics();
-      expect(after.writes + after.failedConditions - before.writes - before.failedConditions).toBe(sent["UpdateItem"]);
+      expect(after.writes + after.failedConditions - before.writes - before.failedConditions).toBe(
+        sent["UpdateItem"],
+      );
       expect(after.requests - before.requests).toBe(sent["UpdateItem"]);
       expect(after.batchedOperations - before.batchedOperations).toBe(acquires);
-      expect((after.batchedOperations - before.batchedOperations) / (after.batches - before.batches)).toBeGreaterThanOrEqual(20);
+      expect(
+        (after.batchedOperations - before.batchedOperations) / (after.batches - before.batches),
+      ).toBeGreaterThanOrEqual(20);
       expect(await consumed(repository)).toBe(acquires + 1);
     });
 
@@ -89,12 +110,19 @@ describeWithEngine("a hot bucket", (engine) => {
       const { limiter, repository } = await open(Limit.perSecond("rpm", 1_000_000));
       await repository.createEntity("parent");
       const children = Array.from({ length: CALLERS }, (_, index) => `child-${index}`);
-      await Promise.all(children.map((child) => repository.createEntity(child, { parentId: "parent", cascade: true })));
-      const round = async (): Promise<void> => void (await Promise.all(children.map((entityId) => acquire(limiter, { entityId }))));
+      await Promise.all(
+        children.map((child) =>
+          repository.createEntity(child, { parentId: "parent", cascade: true }),
+        ),
+      );
+      const round = async (): Promise<void> =>
+        void (await Promise.all(children.map((entityId) => acquire(limiter, { entityId }))));
       await round();
       const before = table.proxy.seen.length;
       for (let rounds = 0; rounds < 4; rounds += 1) await round();
-      const writes = table.proxy.seen.slice(before).filter(({ input }) => JSON.stringify(input["Key"]).includes("#parent#"));
+      const writes = table.proxy.seen
+        .slice(before)
+        .filter(({ input }) => JSON.stringify(input["Key"]).includes("#parent#"));
       expect(writes.length / (4 * CALLERS)).toBeLessThanOrEqual(0.05);
       expect(await consumed(repository, "parent")).toBe(5 * CALLERS);
     });
@@ -107,7 +135,13 @@ describeWithEngine("a hot bucket", (engine) => {
       await clock.advance(pauseMs);
       expect(await sentBy(() => acquire(limiter))).toEqual({ UpdateItem: 1 });
     }
-    expect(repository.getStatistics()).toMatchObject({ writes: 5, batches: 5, batchedOperations: 5, failedConditions: 0, retries: 0 });
+    expect(repository.getStatistics()).toMatchObject({
+      writes: 5,
+      batches: 5,
+      batchedOperations: 5,
+      failedConditions: 0,
+      retries: 0,
+    });
   });
 
   describe("that is exhausted", () => {
@@ -161,7 +195,9 @@ describeWithEngine("a hot bucket", (engine) => {
       const lease = await acquire(limiter, { consume: { rpm: 60 } });
       await refused(limiter);
       await end(lease);
-      expect(await sentBy(() => acquire(limiter, { consume: { rpm: 50 } }))).toEqual({ UpdateItem: 1 });
+      expect(await sentBy(() => acquire(limiter, { consume: { rpm: 50 } }))).toEqual({
+        UpdateItem: 1,
+      });
     });
 
     it("grants what another process gave back once what it knows is old enough, and never later", async () => {
@@ -208,7 +244,11 @@ describeWithEngine("a hot bucket", (engine) => {
       const first = acquire(limiter);
       await before.arrived;
       const giveUp = new AbortController();
-      const aborted = acquire(limiter, { consume: { rpm: 10 }, waitUpToMs: 1000, signal: giveUp.signal });
+      const aborted = acquire(limiter, {
+        consume: { rpm: 10 },
+        waitUpToMs: 1000,
+        signal: giveUp.signal,
+      });
       const others = [20, 30].map((rpm) => acquire(limiter, { consume: { rpm } }));
       await turn();
       const batch = transport.hold("UpdateItem");
@@ -229,29 +269,41 @@ describeWithEngine("a hot bucket", (engine) => {
         await acquire(limiter);
         const lease = await acquire(limiter, { consume: { rpm: 500 } });
         table.proxy.decide = script("UpdateItem", [undefined, fault, fault]);
-        const calls = Array.from({ length: CALLERS }, (_, index) => acquire(limiter, { consume: { rpm: index } }));
+        const calls = Array.from({ length: CALLERS }, (_, index) =>
+          acquire(limiter, { consume: { rpm: index } }),
+        );
         await Promise.all([...calls, lease.rollback()]);
         expect(await consumed(repository)).toBe(1 + (CALLERS * (CALLERS - 1)) / 2);
       },
     );
 
-    it.each<Fault>(["late-silence", "silence"])("grants none of a batch whose answer never comes (%s), and goes on", async (fault) => {
-      const { limiter, repository } = await open(slow, { clock: systemClock, requestTimeoutMs: 300, maxAttempts: 2 });
-      await acquire(limiter);
-      table.proxy.decide = script("UpdateItem", [{ delayMs: 50 }, fault, fault]);
-      const first = acquire(limiter);
-      const batch = Promise.allSettled([10, 20, 30].map((rpm) => acquire(limiter, { consume: { rpm } })));
-      await first;
-      const next = acquire(limiter, { consume: { rpm: 100 } });
-      expect((await batch).map((outcome) => outcome.status === "rejected" && outcome.reason instanceof RateLimiterUnavailable)).toEqual([
-        true,
-        true,
-        true,
-      ]);
-      await next;
-      // What was not granted may stay charged, once.
-      expect(await consumed(repository)).toBe(2 + 100 + (fault === "late-silence" ? 60 : 0));
-    });
+    it.each<Fault>(["late-silence", "silence"])(
+      "grants none of a batch whose answer never comes (%s), and goes on",
+      async (fault) => {
+        const { limiter, repository } = await open(slow, {
+          clock: systemClock,
+          requestTimeoutMs: 300,
+          maxAttempts: 2,
+        });
+        await acquire(limiter);
+        table.proxy.decide = script("UpdateItem", [{ delayMs: 50 }, fault, fault]);
+        const first = acquire(limiter);
+        const batch = Promise.allSettled(
+          [10, 20, 30].map((rpm) => acquire(limiter, { consume: { rpm } })),
+        );
+        await first;
+        const next = acquire(limiter, { consume: { rpm: 100 } });
+        expect(
+          (await batch).map(
+            (outcome) =>
+              outcome.status === "rejected" && outcome.reason instanceof RateLimiterUnavailable,
+          ),
+        ).toEqual([true, true, true]);
+        await next;
+        // What was not granted may stay charged, once.
+        expect(await consumed(repository)).toBe(2 + 100 + (fault === "late-silence" ? 60 : 0));
+      },
+    );
   });
 });
 

@@ -7,14 +7,23 @@ export interface HeldCall {
   readonly release: () => void;
 }
 
-/** Holds a call until a test lets it go, so that the test decides what happens while it is under way. */
+/**
+ * Holds a call until a test lets it go, so that the test decides what happens while it is under
+ * way.
+ */
 export class HeldTransport implements DynamoTransport {
   readonly #inner: DynamoTransport;
   /** What happens before each call goes on. */
   before: (operation: string) => Promise<void> = async () => {};
   /** What happens after each call, before its answer comes. */
   after: (operation: string) => Promise<void> = async () => {};
-  #next: { readonly operation: string; readonly what: "call" | "answer"; readonly pass: () => Promise<void> } | undefined;
+  #next:
+    | {
+        readonly operation: string;
+        readonly what: "call" | "answer";
+        readonly pass: () => Promise<void>;
+      }
+    | undefined;
 
   constructor(inner: DynamoTransport) {
     this.#inner = inner;
@@ -33,7 +42,11 @@ export class HeldTransport implements DynamoTransport {
     return { arrived, release: () => release() };
   }
 
-  async call(operation: string, input: object, options: { readonly signal: AbortSignal }): Promise<object> {
+  async call(
+    operation: string,
+    input: object,
+    options: { readonly signal: AbortSignal },
+  ): Promise<object> {
     const held = this.#next?.operation === operation ? this.#next : undefined;
     if (held !== undefined) this.#next = undefined;
     if (held?.what === "call") await held.pass();

@@ -20,7 +20,12 @@ const TIMEOUT_MS = 180_000;
 const RESOURCE = "gpt-4";
 
 /** Earns less than a token while a test lasts, so that what is left can be counted. */
-const PLENTY: Limit = { name: "tokens", capacity: 40_000, refillAmount: 1, refillPeriodSeconds: 3600 };
+const PLENTY: Limit = {
+  name: "tokens",
+  capacity: 40_000,
+  refillAmount: 1,
+  refillPeriodSeconds: 3600,
+};
 
 /** A steady load on one bucket, of processes that each send their share of it. */
 interface Load {
@@ -39,7 +44,9 @@ describeWithEngine("a hot bucket", (engine) => {
   let entities = 0;
 
   beforeAll(async () => {
-    ({ transport: inner, tableName } = await connectToNewTable(engine().endpointUrl, { transport: "lean" }));
+    ({ transport: inner, tableName } = await connectToNewTable(engine().endpointUrl, {
+      transport: "lean",
+    }));
   });
   afterAll(() => inner.close());
 
@@ -84,7 +91,11 @@ describeWithEngine("a hot bucket", (engine) => {
 
     request(amount: number): ConsumeRequest {
       const amounts = { [(this.#load.limit ?? PLENTY).name]: amount };
-      return { entityId: this.#entityId, charges: [{ resource: RESOURCE, amounts }], override: undefined };
+      return {
+        entityId: this.#entityId,
+        charges: [{ resource: RESOURCE, amounts }],
+        override: undefined,
+      };
     }
 
     async run(): Promise<void> {
@@ -119,13 +130,15 @@ describeWithEngine("a hot bucket", (engine) => {
     async takenByLoneClient(): Promise<number> {
       const { buckets } = this.open(999);
       let taken = 0;
-      for (const amount of [10_000, 1000, 100, 10, 1]) while ((await buckets.consume(this.request(amount))).granted) taken += amount;
+      for (const amount of [10_000, 1000, 100, 10, 1])
+        while ((await buckets.consume(this.request(amount))).granted) taken += amount;
       return taken;
     }
 
     async #call({ buckets }: BucketProcess): Promise<void> {
       try {
-        if ((await buckets.consume(this.request(this.#load.amount ?? 1))).granted) this.granted += 1;
+        if ((await buckets.consume(this.request(this.#load.amount ?? 1))).granted)
+          this.granted += 1;
       } catch (error) {
         if ((error as Error).name !== "RateLimiterUnavailable") throw error;
         this.unavailable += 1;
@@ -152,11 +165,13 @@ describeWithEngine("a hot bucket", (engine) => {
     "of 3000 writes a second settles at 8 shards or fewer, is throttled no more, and a lone client finds every token that is left",
     async () => {
       const stage = await load({ processes: 60, perSecond: 3000, seconds: 4 });
-      // 3000 writes need 4 shards, at 750 a second each; failed conditions and homes that are not spread evenly may make one of them hot.
+      // 3000 writes need 4 shards, at 750 a second each; failed conditions and homes that are not
+      // spread evenly may make one of them hot.
       expect([4, 8]).toContain(await shardCount(stage));
       expect(stage.throttled[0]).toBeGreaterThan(0);
       expect(stage.throttled.slice(3)).toEqual([0]);
-      // A call that found nobody to take it was not charged. They are few, and all before the bucket had its shards.
+      // A call that found nobody to take it was not charged. They are few, and all before the
+      // bucket had its shards.
       expect(stage.unavailable).toBeLessThan(stage.granted / 20);
       expect(stage.granted + stage.unavailable).toBe(12_000);
       expect(stage.granted + (await stage.takenByLoneClient())).toBe(PLENTY.capacity);
@@ -172,7 +187,10 @@ describeWithEngine("a hot bucket", (engine) => {
       const stage = await load({ processes: 45, perSecond: 900, seconds: 3 });
       expect(stage.transport.throttled).toBe(0);
       expect(stage.unavailable).toBe(0);
-      expect([stage.splits, (await stage.shards()).map(({ shardCount: divisor }) => divisor)]).toEqual([1, [2, 2]]);
+      expect([
+        stage.splits,
+        (await stage.shards()).map(({ shardCount: divisor }) => divisor),
+      ]).toEqual([1, [2, 2]]);
       expect(stage.granted + (await stage.takenByLoneClient())).toBe(PLENTY.capacity);
     },
     TIMEOUT_MS,
@@ -180,7 +198,10 @@ describeWithEngine("a hot bucket", (engine) => {
 
   it.each([
     ["where splitting is turned off", { maxShards: 1 }],
-    ["whose halves would hold less than a token", { limit: Limit.perMinute("tokens", 1), amount: 0 }],
+    [
+      "whose halves would hold less than a token",
+      { limit: Limit.perMinute("tokens", 1), amount: 0 },
+    ],
   ])(
     "stays one, %s",
     async (_, options) => {
@@ -194,7 +215,12 @@ describeWithEngine("a hot bucket", (engine) => {
   it(
     "is not what a table makes of a bucket that has too little throughput for all",
     async () => {
-      const stage = await load({ processes: 6, perSecond: 300, seconds: 5, tableUnitsPerSecond: 100 });
+      const stage = await load({
+        processes: 6,
+        perSecond: 300,
+        seconds: 5,
+        tableUnitsPerSecond: 100,
+      });
       expect(stage.transport.throttled).toBeGreaterThan(500);
       expect([stage.splits, await shardCount(stage)]).toEqual([0, 1]);
     },

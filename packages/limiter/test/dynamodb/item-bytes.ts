@@ -1,11 +1,15 @@
 import type { AttributeMap } from "../../src/repository/dynamodb/attribute-values.ts";
 
 /**
- * The size of an item as DynamoDB counts it for the bill: names and strings by their UTF-8 bytes, numbers by about a byte for two digits and
- * one more, two when they are negative. Not counted: the 100 bytes for each item that only storage is billed for.
+ * The size of an item as DynamoDB counts it for the bill: names and strings by their UTF-8 bytes,
+ * numbers by about a byte for two digits and one more, two when they are negative. Not counted: the
+ * 100 bytes for each item that only storage is billed for.
  */
 export function itemBytes(item: AttributeMap): number {
-  return Object.entries(item).reduce((sum, [name, value]) => sum + Buffer.byteLength(name) + valueBytes(value), 0);
+  return Object.entries(item).reduce(
+    (sum, [name, value]) => sum + Buffer.byteLength(name) + valueBytes(value),
+    0,
+  );
 }
 
 function valueBytes(value: AttributeMap[string]): number {

@@ -2,7 +2,12 @@ import { expect, it } from "vitest";
 import { Limit, RateLimiter, RateLimitExceeded, type AcquireRequest } from "zae-limiter";
 import type { DynamoRepository } from "zae-limiter/dynamodb";
 import { ManualClock } from "zae-limiter/testing";
-import { booleanOf, numberOf, stringOf, type AttributeMap } from "../../src/repository/dynamodb/attribute-values.ts";
+import {
+  booleanOf,
+  numberOf,
+  stringOf,
+  type AttributeMap,
+} from "../../src/repository/dynamodb/attribute-values.ts";
 import { describeWithEngine } from "./engine.ts";
 import { keysOf, useTable } from "./repositories.ts";
 
@@ -13,11 +18,14 @@ const tpm = Limit.perMinute("tpm", 6000);
 describeWithEngine("faults of the original on DynamoDB", (engine) => {
   const table = useTable(engine);
 
-  const open = async (clock = new ManualClock(START_MS)): Promise<{ repository: DynamoRepository; limiter: RateLimiter }> => {
+  const open = async (
+    clock = new ManualClock(START_MS),
+  ): Promise<{ repository: DynamoRepository; limiter: RateLimiter }> => {
     const repository = await table.open("app", { clock });
     return { repository, limiter: new RateLimiter({ repository }) };
   };
-  const bucketItems = async (): Promise<readonly AttributeMap[]> => (await table.items()).filter((item) => item["rf"] !== undefined);
+  const bucketItems = async (): Promise<readonly AttributeMap[]> =>
+    (await table.items()).filter((item) => item["rf"] !== undefined);
   const ttlMs = async (): Promise<number> => numberOf((await bucketItems())[0]!["ttl"])! * 1000;
   const requestsOf = async (work: () => Promise<unknown>): Promise<readonly string[]> => {
     const before = table.proxy.seen.length;
@@ -54,14 +62,19 @@ describeWithEngine("faults of the original on DynamoDB", (engine) => {
     await repository.createEntity("e", { parentId: "project", cascade: true });
     await take((await open()).limiter, { rpm: 1 });
     const items = (await bucketItems()).filter((item) => stringOf(item["entity_id"]) === "e");
-    expect(items.map((item) => [booleanOf(item["cascade"]), stringOf(item["parent_id"])])).toEqual([[true, "project"]]);
+    expect(items.map((item) => [booleanOf(item["cascade"]), stringOf(item["parent_id"])])).toEqual([
+      [true, "project"],
+    ]);
   });
 
   it("creates no bucket when a lease of a deleted one is settled [W-34]", async () => {
     const { repository, limiter } = await open();
     await repository.setSystemDefaults([rpm]);
     await repository.createEntity("e");
-    const [settled, rolledBack] = [await limiter.acquire(call({ rpm: 1 })), await limiter.acquire(call({ rpm: 1 }))];
+    const [settled, rolledBack] = [
+      await limiter.acquire(call({ rpm: 1 })),
+      await limiter.acquire(call({ rpm: 1 })),
+    ];
     await repository.deleteEntity("e");
     settled.settle({ rpm: 5 });
     await settled.commit();
@@ -78,7 +91,9 @@ describeWithEngine("faults of the original on DynamoDB", (engine) => {
     const amounts = Object.fromEntries(names.map((name) => [name, 4]));
     await take(limiter, amounts);
     await take(limiter, amounts);
-    expect(await limiter.available("e", "r")).toEqual(Object.fromEntries(names.map((name) => [name, 2])));
+    expect(await limiter.available("e", "r")).toEqual(
+      Object.fromEntries(names.map((name) => [name, 2])),
+    );
     await expect(take(limiter, amounts)).rejects.toThrow(RateLimitExceeded);
   });
 
@@ -103,9 +118,14 @@ describeWithEngine("faults of the original on DynamoDB", (engine) => {
     await repository.setLimits("e", [rpm, tpm]);
     await repository.setLimits("p", [tpm]);
     await take(limiter, { rpm: 1, tpm: 10 });
-    expect(await requestsOf(() => take(limiter, { rpm: 1, tpm: 10 }))).toEqual(["UpdateItem", "UpdateItem"]);
+    expect(await requestsOf(() => take(limiter, { rpm: 1, tpm: 10 }))).toEqual([
+      "UpdateItem",
+      "UpdateItem",
+    ]);
     const buckets = [...(await repository.getBuckets("e")), ...(await repository.getBuckets("p"))];
-    expect(buckets.map(({ entityId, limitName, available }) => [entityId, limitName, available])).toEqual([
+    expect(
+      buckets.map(({ entityId, limitName, available }) => [entityId, limitName, available]),
+    ).toEqual([
       ["e", "rpm", 58],
       ["e", "tpm", 5980],
       ["p", "tpm", 5980],
@@ -133,7 +153,9 @@ describeWithEngine("faults of the original on DynamoDB", (engine) => {
     const { repository, limiter } = await open(clock);
     const most = Math.floor(Number.MAX_SAFE_INTEGER / 1000);
     await repository.setSystemDefaults([Limit.perSecond("tpm", 100), Limit.perSecond("rps", 100)]);
-    const leases = await Promise.all(Array.from({ length: 6 }, () => limiter.acquire(call({ tpm: 0 }))));
+    const leases = await Promise.all(
+      Array.from({ length: 6 }, () => limiter.acquire(call({ tpm: 0 }))),
+    );
     const { writes, failedConditions } = repository.getStatistics();
     for (const [index, lease] of leases.entries()) {
       // What overflowed must be refilled before it is charged; what was just refilled need not.

@@ -1,5 +1,9 @@
 import { afterEach, beforeEach, expect } from "vitest";
-import type { DynamoTransport, LeanTransportOptions, ObservedTransport } from "zae-limiter/dynamodb";
+import type {
+  DynamoTransport,
+  LeanTransportOptions,
+  ObservedTransport,
+} from "zae-limiter/dynamodb";
 import { ManualClock } from "zae-limiter/testing";
 import { openLeanTransport } from "../../src/repository/dynamodb/lean-transport.ts";
 import { startScriptedServer, type ScriptedServer } from "./scripted-server.ts";
@@ -44,7 +48,12 @@ export function useLeanCalls(): LeanCalls {
     },
     clock,
     open: async (options = {}) => {
-      const all = { region: REGION, endpointUrl: server.endpointUrl, credentials: CREDENTIALS, ...options };
+      const all = {
+        region: REGION,
+        endpointUrl: server.endpointUrl,
+        credentials: CREDENTIALS,
+        ...options,
+      };
       const transport = await openLeanTransport(all, { environment: {}, clock });
       opened.push(transport);
       return transport;
@@ -62,6 +71,10 @@ export function useLeanCalls(): LeanCalls {
   };
 }
 
-async function call(transport: DynamoTransport, input = {}, signal = new AbortController().signal): Promise<object> {
+async function call(
+  transport: DynamoTransport,
+  input = {},
+  signal = new AbortController().signal,
+): Promise<object> {
   return transport.call("UpdateItem", input, { signal });
 }

@@ -35,14 +35,23 @@ describeWithEngine("limits on DynamoDB", (engine) => {
   it("of many entities are set at once without contending for a registry [W-63]", async () => {
     const repository = await table.open();
     const ids = Array.from({ length: 40 }, (_, index) => `e${String(index).padStart(2, "0")}`);
-    table.proxy.decide = script("TransactWriteItems", ["conflict", undefined, "conflict", "throttle"]);
+    table.proxy.decide = script("TransactWriteItems", [
+      "conflict",
+      undefined,
+      "conflict",
+      "throttle",
+    ]);
     await Promise.all(ids.map(async (id) => repository.setLimits(id, [RPM], { resource: "gpt" })));
     const first = await repository.listEntitiesWithCustomLimits("gpt", { limit: 25 });
-    const second = await repository.listEntitiesWithCustomLimits("gpt", { limit: 25, cursor: first.cursor! });
+    const second = await repository.listEntitiesWithCustomLimits("gpt", {
+      limit: 25,
+      cursor: first.cursor!,
+    });
     expect([...first.items, ...second.items]).toEqual(ids);
     expect(second.cursor).toBeUndefined();
     const keys = table.proxy.seen.flatMap(
-      ({ input }) => (input["TransactItems"] as { Put?: { Item: { SK: { S: string } } } }[] | undefined) ?? [],
+      ({ input }) =>
+        (input["TransactItems"] as { Put?: { Item: { SK: { S: string } } } }[] | undefined) ?? [],
     );
     expect(keys.some(({ Put }) => /RESOURCES/.test(Put?.Item.SK.S ?? ""))).toBe(false);
   });
@@ -68,10 +77,13 @@ describeWithEngine("limits on DynamoDB", (engine) => {
   it("tell the resources that entities have limits for with one small query each", async () => {
     const repository = await table.open();
     const resources = ["a", "a-b", "a/b", "b"];
-    for (const resource of resources) for (const id of ["e1", "e2", "e3"]) await repository.setLimits(id, [RPM], { resource });
+    for (const resource of resources)
+      for (const id of ["e1", "e2", "e3"]) await repository.setLimits(id, [RPM], { resource });
     const before = table.proxy.seen.length;
     expect(await repository.listResourcesWithEntityConfigs()).toEqual(resources);
-    expect(table.proxy.seen.slice(before).filter(({ operation }) => operation === "Query")).toHaveLength(resources.length + 1);
+    expect(
+      table.proxy.seen.slice(before).filter(({ operation }) => operation === "Query"),
+    ).toHaveLength(resources.length + 1);
   });
 
   it("and settings of the system level are kept apart, and keep each other [W-62]", async () => {
@@ -87,7 +99,9 @@ describeWithEngine("limits on DynamoDB", (engine) => {
     });
     const other = await table.open("app", { clock });
     await other.createEntity("e");
-    const { Items } = await table.raw<{ Items: { PK: { S: string }; ttl?: { N: string } }[] }>("Scan");
+    const { Items } = await table.raw<{ Items: { PK: { S: string }; ttl?: { N: string } }[] }>(
+      "Scan",
+    );
     const event = Items.find(({ PK }) => PK.S.endsWith("/AUDIT#e"));
     expect(Number(event!.ttl!.N) * 1000).toBe(clock.now() + 7 * DAY_MS);
   });
@@ -101,7 +115,10 @@ describeWithEngine("limits on DynamoDB", (engine) => {
     await repository.setLimits("e", [RPM]);
     table.proxy.decide = script("TransactWriteItems", ["lost-reply"]);
     await repository.deleteLimits("e");
-    expect((await repository.getAuditEvents("e")).items.map(({ action }) => action)).toEqual(["limits_deleted", "limits_set"]);
+    expect((await repository.getAuditEvents("e")).items.map(({ action }) => action)).toEqual([
+      "limits_deleted",
+      "limits_set",
+    ]);
     expect(await repository.getLimits("e")).toEqual([]);
   });
 });

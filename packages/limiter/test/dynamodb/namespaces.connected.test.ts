@@ -1,5 +1,11 @@
 import { expect, it } from "vitest";
-import { Limit, NamespaceNotFoundError, NamespaceStateError, RateLimiter, RateLimiterUnavailable } from "zae-limiter";
+import {
+  Limit,
+  NamespaceNotFoundError,
+  NamespaceStateError,
+  RateLimiter,
+  RateLimiterUnavailable,
+} from "zae-limiter";
 import type { DynamoRepository } from "zae-limiter/dynamodb";
 import { ManualClock } from "zae-limiter/testing";
 import { usageItem } from "../../src/repository/dynamodb/usage.ts";
@@ -17,27 +23,32 @@ describeWithEngine("namespaces on DynamoDB", (engine) => {
     ["lost-reply", true],
     ["throttle", false],
     ["conflict", false],
-  ])("%s: a change of state happens whole or not at all, and can be tried again [W-61]", async (fault, applied) => {
-    const repository = await table.open("app", { maxAttempts: 1 });
-    const id = await repository.registerNamespace("tenant");
+  ])(
+    "%s: a change of state happens whole or not at all, and can be tried again [W-61]",
+    async (fault, applied) => {
+      const repository = await table.open("app", { maxAttempts: 1 });
+      const id = await repository.registerNamespace("tenant");
 
-    table.proxy.decide = script("TransactWriteItems", [fault]);
-    await expect(repository.deleteNamespace("tenant")).rejects.toThrow(RateLimiterUnavailable);
-    expect(await stateOf(repository, id)).toBe(applied ? "deleted" : "active");
-    await repository.deleteNamespace("tenant");
-    expect(await stateOf(repository, id)).toBe("deleted");
+      table.proxy.decide = script("TransactWriteItems", [fault]);
+      await expect(repository.deleteNamespace("tenant")).rejects.toThrow(RateLimiterUnavailable);
+      expect(await stateOf(repository, id)).toBe(applied ? "deleted" : "active");
+      await repository.deleteNamespace("tenant");
+      expect(await stateOf(repository, id)).toBe("deleted");
 
-    table.proxy.decide = script("TransactWriteItems", [fault]);
-    await expect(repository.recoverNamespace(id)).rejects.toThrow(RateLimiterUnavailable);
-    expect(await stateOf(repository, id)).toBe(applied ? "active" : "deleted");
-    if (!applied) expect(await repository.recoverNamespace(id)).toBe("tenant");
-    expect(await stateOf(repository, id)).toBe("active");
-  });
+      table.proxy.decide = script("TransactWriteItems", [fault]);
+      await expect(repository.recoverNamespace(id)).rejects.toThrow(RateLimiterUnavailable);
+      expect(await stateOf(repository, id)).toBe(applied ? "active" : "deleted");
+      if (!applied) expect(await repository.recoverNamespace(id)).toBe("tenant");
+      expect(await stateOf(repository, id)).toBe("active");
+    },
+  );
 
   it("are registered once by processes that do it together", async () => {
     const repositories = await Promise.all([table.open(), table.open(), table.open()]);
     expect(new Set(repositories.map(({ namespaceId }) => namespaceId)).size).toBe(1);
-    const ids = await Promise.all(repositories.map(async (repository) => repository.registerNamespace("tenant")));
+    const ids = await Promise.all(
+      repositories.map(async (repository) => repository.registerNamespace("tenant")),
+    );
     expect(new Set(ids).size).toBe(1);
   });
 
@@ -47,7 +58,8 @@ describeWithEngine("namespaces on DynamoDB", (engine) => {
     const running = await table.open("tenant", { clock, configCacheTtlMs: 5000 });
     await running.setSystemDefaults([RPM]);
     const limiter = new RateLimiter({ repository: running, onUnavailable: "allow" });
-    const acquire = async (): Promise<void> => limiter.acquire({ entityId: "e", resource: "r", consume: { rpm: 1 } }, async () => {});
+    const acquire = async (): Promise<void> =>
+      limiter.acquire({ entityId: "e", resource: "r", consume: { rpm: 1 } }, async () => {});
     await acquire();
     await operator.deleteNamespace("tenant");
     await clock.advance(4999);
@@ -66,18 +78,30 @@ describeWithEngine("namespaces on DynamoDB", (engine) => {
     await table.raw("PutItem", {
       Item: usageItem(
         tenant.namespaceId,
-        { entityId: "c", resource: "r", window: "daily", windowStartMs: 0, counters: {}, requests: 1 },
+        {
+          entityId: "c",
+          resource: "r",
+          window: "daily",
+          windowStartMs: 0,
+          counters: {},
+          requests: 1,
+        },
         9e9,
       ),
     });
     const all = keysOf(await table.items());
     const ofTenant = all.filter(
-      (key) => key.startsWith(`${tenant.namespaceId}/`) || key.includes(tenant.namespaceId) || key.endsWith("#tenant"),
+      (key) =>
+        key.startsWith(`${tenant.namespaceId}/`) ||
+        key.includes(tenant.namespaceId) ||
+        key.endsWith("#tenant"),
     );
     await expect(operator.purgeNamespace(tenant.namespaceId)).rejects.toThrow(NamespaceStateError);
     await operator.deleteNamespace("tenant");
     const progress: number[] = [];
-    await operator.purgeNamespace(tenant.namespaceId, { onProgress: (count) => progress.push(count) });
+    await operator.purgeNamespace(tenant.namespaceId, {
+      onProgress: (count) => progress.push(count),
+    });
     const left = keysOf(await table.items()).filter((key) => !key.includes("#AUDIT#"));
     expect(left).toEqual(all.filter((key) => !ofTenant.includes(key) && !key.includes("#AUDIT#")));
     expect(progress.at(-1)).toBe(ofTenant.length - 2);
@@ -87,18 +111,24 @@ describeWithEngine("namespaces on DynamoDB", (engine) => {
   it("whose purge was interrupted are purged to the end by the next one", async () => {
     const operator = await table.open("app", { maxAttempts: 1 });
     const tenant = await table.open("tenant");
-    await Promise.all(Array.from({ length: 80 }, async (_, index) => tenant.createEntity(`e${index}`)));
+    await Promise.all(
+      Array.from({ length: 80 }, async (_, index) => tenant.createEntity(`e${index}`)),
+    );
     const { namespaceId } = tenant;
     await operator.deleteNamespace("tenant");
     table.proxy.decide = script("BatchWriteItem", [undefined, "half-unprocessed", "internal"]);
     await expect(operator.purgeNamespace(namespaceId)).rejects.toThrow(RateLimiterUnavailable);
-    expect(await operator.listOrphanNamespaces()).toMatchObject([{ namespaceId, status: "purging" }]);
+    expect(await operator.listOrphanNamespaces()).toMatchObject([
+      { namespaceId, status: "purging" },
+    ]);
     await expect(operator.recoverNamespace(namespaceId)).rejects.toThrow(NamespaceStateError);
 
     const stopped = new Error("stop");
     const controller = new AbortController();
     controller.abort(stopped);
-    await expect(operator.purgeNamespace(namespaceId, { signal: controller.signal })).rejects.toBe(stopped);
+    await expect(operator.purgeNamespace(namespaceId, { signal: controller.signal })).rejects.toBe(
+      stopped,
+    );
 
     await operator.purgeNamespace(namespaceId);
     expect(keysOf(await table.items()).filter((key) => key.includes(namespaceId))).toEqual([]);
@@ -111,7 +141,12 @@ describeWithEngine("namespaces on DynamoDB", (engine) => {
     const count = 1010;
     for (let start = 0; start < count; start += 25) {
       const requests = Array.from({ length: Math.min(25, count - start) }, (_, index) => {
-        const Item = { PK: { S: `${namespaceId}/X#${start + index}` }, SK: { S: "#X" }, GSI4PK: { S: namespaceId }, GSI4SK: { S: "X" } };
+        const Item = {
+          PK: { S: `${namespaceId}/X#${start + index}` },
+          SK: { S: "#X" },
+          GSI4PK: { S: namespaceId },
+          GSI4SK: { S: "X" },
+        };
         return { PutRequest: { Item } };
       });
       await table.raw("BatchWriteItem", { RequestItems: { [operator.tableName]: requests } });
@@ -138,7 +173,10 @@ describeWithEngine("namespaces on DynamoDB", (engine) => {
   it("index every item that they write, so that a purge finds it [W-61]", async () => {
     await fill(await table.open());
     for (const item of await table.items())
-      expect([item["GSI4PK"], item["GSI4SK"]], JSON.stringify(item["SK"])).toEqual([{ S: expect.any(String) }, { S: expect.any(String) }]);
+      expect([item["GSI4PK"], item["GSI4SK"]], JSON.stringify(item["SK"])).toEqual([
+        { S: expect.any(String) },
+        { S: expect.any(String) },
+      ]);
   });
 });
 
@@ -150,13 +188,20 @@ async function fill(repository: DynamoRepository): Promise<void> {
   await repository.setResourceDefaults("r", [RPM]);
   await repository.setLimits("c", [RPM], { resource: "r" });
   await repository.putProvisionerState(await repository.getProvisionerState());
-  await new RateLimiter({ repository }).acquire({ entityId: "c", resource: "r", consume: { rpm: 1 } }, async () => {});
+  await new RateLimiter({ repository }).acquire(
+    { entityId: "c", resource: "r", consume: { rpm: 1 } },
+    async () => {},
+  );
 }
 
 /** The state of the namespace named tenant, as both of its items tell it. */
 async function stateOf(repository: DynamoRepository, namespaceId: string): Promise<string> {
-  const active = (await repository.listNamespaces()).find((info) => info.namespaceId === namespaceId);
-  const orphan = (await repository.listOrphanNamespaces()).find((info) => info.namespaceId === namespaceId);
+  const active = (await repository.listNamespaces()).find(
+    (info) => info.namespaceId === namespaceId,
+  );
+  const orphan = (await repository.listOrphanNamespaces()).find(
+    (info) => info.namespaceId === namespaceId,
+  );
   const named = await repository.getNamespace("tenant");
   // The item by name and the item by id always tell the same.
   expect(named?.namespaceId).toBe(active?.namespaceId);

@@ -50,8 +50,12 @@ describeWithEngine("usage, audit and records on DynamoDB", (engine) => {
         complete: true,
       },
     ]);
-    expect((await repository.getUsageSummary({ resource: "r", window: "daily" })).total).toEqual({ rpm: 17 });
-    expect((await repository.getUsageSummary({ entityId: "e", resource: "r", window: "monthly" })).total).toEqual({ rpm: 170 });
+    expect((await repository.getUsageSummary({ resource: "r", window: "daily" })).total).toEqual({
+      rpm: 17,
+    });
+    expect(
+      (await repository.getUsageSummary({ entityId: "e", resource: "r", window: "monthly" })).total,
+    ).toEqual({ rpm: 170 });
   });
 
   it.each([{ entityId: "e" }, { resource: "r" }, { entityId: "e", resource: "r" }])(
@@ -62,34 +66,58 @@ describeWithEngine("usage, audit and records on DynamoDB", (engine) => {
       const hours = [0, 1, 2, 3, 4, 5];
       await store(repository.namespaceId, [
         ...hours.map((hour) => ({ windowStartMs: START_MS + hour * HOUR_MS })),
-        ...hours.map((hour) => ({ windowStartMs: START_MS + hour * HOUR_MS, entityId: "other", resource: "elsewhere" })),
+        ...hours.map((hour) => ({
+          windowStartMs: START_MS + hour * HOUR_MS,
+          entityId: "other",
+          resource: "elsewhere",
+        })),
       ]);
       const range = { start: new Date(START_MS + HOUR_MS), end: new Date(START_MS + 5 * HOUR_MS) };
       const seen: number[] = [];
       let cursor: string | undefined;
       let pages = 0;
       do {
-        const page = await repository.getUsageSnapshots({ ...query, ...range, limit: 3, ...(cursor !== undefined && { cursor }) });
-        seen.push(...page.items.map(({ windowStart }) => (windowStart.getTime() - START_MS) / HOUR_MS));
+        const page = await repository.getUsageSnapshots({
+          ...query,
+          ...range,
+          limit: 3,
+          ...(cursor !== undefined && { cursor }),
+        });
+        seen.push(
+          ...page.items.map(({ windowStart }) => (windowStart.getTime() - START_MS) / HOUR_MS),
+        );
         cursor = page.cursor;
         pages += 1;
       } while (cursor !== undefined);
       expect(seen).toEqual([1, 2, 3, 4]);
       expect(pages).toBe(2);
-      const betweenWindows = { start: new Date(START_MS + 1), end: new Date(START_MS + 2 * HOUR_MS + 1) };
+      const betweenWindows = {
+        start: new Date(START_MS + 1),
+        end: new Date(START_MS + 2 * HOUR_MS + 1),
+      };
       const { items } = await repository.getUsageSnapshots({ ...query, ...betweenWindows });
-      expect(items.map(({ windowStart }) => (windowStart.getTime() - START_MS) / HOUR_MS)).toEqual([1, 2]);
+      expect(items.map(({ windowStart }) => (windowStart.getTime() - START_MS) / HOUR_MS)).toEqual([
+        1, 2,
+      ]);
     },
   );
 
   it("tell events newest first, page by page", async () => {
     const repository = await table.open();
-    for (let capacity = 1; capacity <= 5; capacity += 1) await repository.setLimits("e", [Limit.perMinute("rpm", capacity)]);
+    for (let capacity = 1; capacity <= 5; capacity += 1)
+      await repository.setLimits("e", [Limit.perMinute("rpm", capacity)]);
     const seen: unknown[] = [];
     let cursor: string | undefined;
     do {
-      const page = await repository.getAuditEvents("e", { limit: 2, ...(cursor !== undefined && { cursor }) });
-      seen.push(...page.items.map(({ details }) => (details["limits"] as { capacity: number }[])[0]!.capacity));
+      const page = await repository.getAuditEvents("e", {
+        limit: 2,
+        ...(cursor !== undefined && { cursor }),
+      });
+      seen.push(
+        ...page.items.map(
+          ({ details }) => (details["limits"] as { capacity: number }[])[0]!.capacity,
+        ),
+      );
       cursor = page.cursor;
     } while (cursor !== undefined);
     expect(seen).toEqual([5, 4, 3, 2, 1]);
@@ -97,7 +125,11 @@ describeWithEngine("usage, audit and records on DynamoDB", (engine) => {
 
   it("store the provisioner's state once although the answer was lost, and refuse a stale one", async () => {
     const repository = await table.open();
-    const state = { ...(await repository.getProvisionerState()), managedEntities: { e: ["r"] }, appliedHash: "sha256:1" };
+    const state = {
+      ...(await repository.getProvisionerState()),
+      managedEntities: { e: ["r"] },
+      appliedHash: "sha256:1",
+    };
     table.proxy.decide = script("TransactWriteItems", ["lost-reply"]);
     await repository.putProvisionerState(state);
     expect(await repository.getProvisionerState()).toEqual({ ...state, revision: 1 });
@@ -108,9 +140,20 @@ describeWithEngine("usage, audit and records on DynamoDB", (engine) => {
 
   it("keep one version record for the whole table", async () => {
     const repository = await table.open("one");
-    expect(await repository.getVersionRecord()).toMatchObject({ schemaVersion: "1.0.0", lambdaVersion: undefined });
-    await repository.setVersionRecord({ schemaVersion: "1.2.3", lambdaVersion: "0.1.0", updatedBy: "cli:0.1.0" });
+    expect(await repository.getVersionRecord()).toMatchObject({
+      schemaVersion: "1.0.0",
+      lambdaVersion: undefined,
+    });
+    await repository.setVersionRecord({
+      schemaVersion: "1.2.3",
+      lambdaVersion: "0.1.0",
+      updatedBy: "cli:0.1.0",
+    });
     const other = await table.open("two");
-    expect(await other.getVersionRecord()).toMatchObject({ schemaVersion: "1.2.3", lambdaVersion: "0.1.0", updatedBy: "cli:0.1.0" });
+    expect(await other.getVersionRecord()).toMatchObject({
+      schemaVersion: "1.2.3",
+      lambdaVersion: "0.1.0",
+      updatedBy: "cli:0.1.0",
+    });
   });
 });

@@ -43,8 +43,15 @@ export function useTable(engine: () => Engine, transport: TransportName = "SDK's
     opened = [];
   });
 
-  const raw = async <Output extends object>(operation: string, input: object = {}): Promise<Output> =>
-    (await direct.call(operation, { TableName: tableName, ...input }, { signal: AbortSignal.timeout(10_000) })) as Output;
+  const raw = async <Output extends object>(
+    operation: string,
+    input: object = {},
+  ): Promise<Output> =>
+    (await direct.call(
+      operation,
+      { TableName: tableName, ...input },
+      { signal: AbortSignal.timeout(10_000) },
+    )) as Output;
 
   return {
     get proxy() {
@@ -67,9 +74,12 @@ export function useTable(engine: () => Engine, transport: TransportName = "SDK's
       const found: AttributeMap[] = [];
       let ExclusiveStartKey: AttributeMap | undefined;
       do {
-        const page = await raw<{ Items?: AttributeMap[]; LastEvaluatedKey?: AttributeMap }>("Scan", {
-          ...(ExclusiveStartKey && { ExclusiveStartKey }),
-        });
+        const page = await raw<{ Items?: AttributeMap[]; LastEvaluatedKey?: AttributeMap }>(
+          "Scan",
+          {
+            ...(ExclusiveStartKey && { ExclusiveStartKey }),
+          },
+        );
         found.push(...(page.Items ?? []));
         ExclusiveStartKey = page.LastEvaluatedKey;
       } while (ExclusiveStartKey !== undefined);

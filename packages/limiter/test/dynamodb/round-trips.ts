@@ -1,6 +1,8 @@
 import type { DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
 
-/** Knows what is under way, and counts round trips: requests that are under way together are one. */
+/**
+ * Knows what is under way, and counts round trips: requests that are under way together are one.
+ */
 export class RoundTrips implements DynamoTransport {
   readonly #inner: DynamoTransport;
   #underWay = 0;
@@ -14,7 +16,11 @@ export class RoundTrips implements DynamoTransport {
     return this.#underWay === 0;
   }
 
-  async call(operation: string, input: object, options: { readonly signal: AbortSignal }): Promise<object> {
+  async call(
+    operation: string,
+    input: object,
+    options: { readonly signal: AbortSignal },
+  ): Promise<object> {
     if (this.#underWay === 0) this.count += 1;
     this.#underWay += 1;
     try {

@@ -1,5 +1,11 @@
 import { once } from "node:events";
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 
 /** One request as it arrived. */
@@ -24,7 +30,9 @@ export interface ScriptedServer {
 }
 
 /** Starts a server that answers every request with an empty output until it is told otherwise. */
-export async function startScriptedServer(server: Server = createServer()): Promise<ScriptedServer> {
+export async function startScriptedServer(
+  server: Server = createServer(),
+): Promise<ScriptedServer> {
   const seen: SeenRequest[] = [];
   const sockets = new Set<Socket>();
   const numbers = new WeakMap<Socket, number>();
@@ -63,13 +71,27 @@ export async function startScriptedServer(server: Server = createServer()): Prom
 }
 
 /** An answer as DynamoDB words it. */
-export function reply(outgoing: ServerResponse, body: object, { status = 200, headers = {} }: ReplyOptions = {}): void {
-  outgoing.writeHead(status, { "content-type": "application/x-amz-json-1.0", ...headers }).end(JSON.stringify(body));
+export function reply(
+  outgoing: ServerResponse,
+  body: object,
+  { status = 200, headers = {} }: ReplyOptions = {},
+): void {
+  outgoing
+    .writeHead(status, { "content-type": "application/x-amz-json-1.0", ...headers })
+    .end(JSON.stringify(body));
 }
 
 /** An error as DynamoDB words it. */
-export function refuse(outgoing: ServerResponse, name: string, options: ReplyOptions & { readonly details?: object } = {}): void {
-  const body = { __type: `com.amazonaws.dynamodb.v20120810#${name}`, message: `because of ${name}`, ...options.details };
+export function refuse(
+  outgoing: ServerResponse,
+  name: string,
+  options: ReplyOptions & { readonly details?: object } = {},
+): void {
+  const body = {
+    __type: `com.amazonaws.dynamodb.v20120810#${name}`,
+    message: `because of ${name}`,
+    ...options.details,
+  };
   reply(outgoing, body, { status: 400, ...options });
 }
 

@@ -3,7 +3,16 @@ import { Limit, RateLimitExceeded, RateLimiterUnavailable, type RateLimiter } fr
 import { numberOf } from "../../src/repository/dynamodb/attribute-values.ts";
 import { describeWithEngine } from "./engine.ts";
 import { HeldTransport } from "./held-transport.ts";
-import { call, slow, splitsOf, storedMilli, suffering, take, useShards, type ShardProcess } from "./shard-processes.ts";
+import {
+  call,
+  slow,
+  splitsOf,
+  storedMilli,
+  suffering,
+  take,
+  useShards,
+  type ShardProcess,
+} from "./shard-processes.ts";
 import { openTransport } from "./transports.ts";
 
 describeWithEngine("faults of the original's shards", (engine) => {
@@ -11,7 +20,10 @@ describeWithEngine("faults of the original's shards", (engine) => {
   const { open, advance, sentBy, items, busySecond, table } = shards;
 
   /** A bucket that has been split, and a process at home on one of its shards. */
-  async function split(limit: Limit, { count, home }: { readonly count: number; readonly home: number }): Promise<ShardProcess> {
+  async function split(
+    limit: Limit,
+    { count, home }: { readonly count: number; readonly home: number },
+  ): Promise<ShardProcess> {
     const process = await open(home);
     await process.repository.setSystemDefaults([limit]);
     await (await process.limiter.acquire(call({ [limit.name]: 1 }))).rollback();
@@ -49,7 +61,9 @@ describeWithEngine("faults of the original's shards", (engine) => {
     await take(late.limiter, { rpm: 1 });
     await take(late.limiter, { rpm: 1 });
     const stored = await items();
-    expect(stored.map((item) => [numberOf(item["shard_count"]), item["ttl"]])).toEqual(Array.from({ length: 4 }, () => [4, undefined]));
+    expect(stored.map((item) => [numberOf(item["shard_count"]), item["ttl"]])).toEqual(
+      Array.from({ length: 4 }, () => [4, undefined]),
+    );
     expect(storedMilli(await late.repository.getBuckets("e"), "rpm")[3]).toBe(23_000);
     await take(process.limiter, { rpm: 98 });
     await expect(take(process.limiter, { rpm: 1 })).rejects.toThrow(RateLimitExceeded);
@@ -74,11 +88,14 @@ describeWithEngine("faults of the original's shards", (engine) => {
     expect(granted).toBe(240);
     for (let second = 1; second <= 20; second += 1) {
       advance(1000);
-      for (const { limiter } of processes.slice(second % 4)) granted += await takeWhatFits(limiter, { rpm: 1 });
+      for (const { limiter } of processes.slice(second % 4))
+        granted += await takeWhatFits(limiter, { rpm: 1 });
     }
     expect(granted).toBe(240 + 4 * 20);
-    // Nothing is left, anywhere, and the next token is whole in a quarter of a second: the shards earn it together.
-    for (const { limiter } of processes) expect(await limiter.available("e", "r")).toEqual({ rpm: 0 });
+    // Nothing is left, anywhere, and the next token is whole in a quarter of a second: the shards
+    // earn it together.
+    for (const { limiter } of processes)
+      expect(await limiter.available("e", "r")).toEqual({ rpm: 0 });
     const refusal = await first.limiter.acquire(call({ rpm: 1 })).catch((error: unknown) => error);
     expect(refusal).toMatchObject({ retryAfterSeconds: 0.25 });
   });
@@ -98,8 +115,12 @@ describeWithEngine("faults of the original's shards", (engine) => {
 
   it("has no shards of less than a token, and finds every token for calls of any size [W-09]", async () => {
     const { limiter, repository } = await split(slow(11), { count: 8, home: 5 });
-    await expect(repository.splitBucket!("e", "r", { shards: 16 })).rejects.toThrow("shares below one token");
-    expect(storedMilli(await repository.getBuckets("e"), "tpm").reduce((sum, milli) => sum + milli, 0)).toBe(11_000);
+    await expect(repository.splitBucket!("e", "r", { shards: 16 })).rejects.toThrow(
+      "shares below one token",
+    );
+    expect(
+      storedMilli(await repository.getBuckets("e"), "tpm").reduce((sum, milli) => sum + milli, 0),
+    ).toBe(11_000);
     const all = await limiter.acquire(call({ tpm: 11 }));
     await expect(take(limiter, { tpm: 1 })).rejects.toThrow(RateLimitExceeded);
     await all.rollback();
@@ -111,7 +132,9 @@ describeWithEngine("faults of the original's shards", (engine) => {
     const { limiter, repository } = await split(slow(10), { count: 2, home: 0 });
     await take(limiter, { tpm: 5 });
     await limiter.acquire(call({ tpm: 2 }), async (lease) => lease.adjust({ tpm: 1 }));
-    const failing = limiter.acquire(call({ tpm: 2 }), async () => Promise.reject(new Error("the work failed")));
+    const failing = limiter.acquire(call({ tpm: 2 }), async () =>
+      Promise.reject(new Error("the work failed")),
+    );
     await expect(failing).rejects.toThrow("the work failed");
     expect(storedMilli(await repository.getBuckets("e"), "tpm")).toEqual([0, 2000]);
   });
@@ -128,14 +151,19 @@ describeWithEngine("faults of the original's shards", (engine) => {
     for (const tpm of [2, 1]) await take(limiter, { tpm });
     expect(storedMilli(await repository.getBuckets("e"), "tpm")).toEqual([500, 1500]);
     expect(storedMilli(await repository.getBuckets("p"), "tpm")).toEqual([0]);
-    await expect(take(limiter, { tpm: 1 })).rejects.toMatchObject({ primaryViolation: { entityId: "p" } });
+    await expect(take(limiter, { tpm: 1 })).rejects.toMatchObject({
+      primaryViolation: { entityId: "p" },
+    });
   });
 
   describe("what was taken goes back to the shards that it came from", () => {
     it("when a lease is rolled back or settled for less [W-12]", async () => {
       const { limiter, repository } = await split(slow(40), { count: 4, home: 1 });
       const state = async (): Promise<unknown> =>
-        (await repository.getBuckets("e")).map(({ tokensMilli, totalConsumedMilli }) => [tokensMilli, totalConsumedMilli]);
+        (await repository.getBuckets("e")).map(({ tokensMilli, totalConsumedMilli }) => [
+          tokensMilli,
+          totalConsumedMilli,
+        ]);
       await take(limiter, { tpm: 3 });
       const before = await state();
       // One shard holds the first, none holds the second.
@@ -161,7 +189,8 @@ describeWithEngine("faults of the original's shards", (engine) => {
       const between = await other.limiter.acquire(call({ tpm: 30 }));
       held.release();
       await splitting;
-      // What was taken in between is missing in one half only: in equal parts it would not fit the other.
+      // What was taken in between is missing in one half only: in equal parts it would not fit the
+      // other.
       expect(storedMilli(await repository.getBuckets("e"), "tpm")).toEqual([10_000, 40_000]);
       await between.rollback();
       await before.rollback();
@@ -198,13 +227,18 @@ describeWithEngine("faults of the original's shards", (engine) => {
     await repository.setSystemDefaults([Limit.perMinute("rpm", 10)]);
     advance(61_000);
     await expect(take(other.limiter, { rpm: 11 })).rejects.toThrow(RateLimitExceeded);
-    expect((await takeWhatFits(limiter, { rpm: 1 })) + (await takeWhatFits(other.limiter, { rpm: 1 }))).toBe(10);
+    expect(
+      (await takeWhatFits(limiter, { rpm: 1 })) + (await takeWhatFits(other.limiter, { rpm: 1 })),
+    ).toBe(10);
     expect((await items()).map((item) => numberOf(item["b_rpm_cp"]))).toEqual([10_000, 10_000]);
   });
 });
 
 /** Takes again and again until it is refused; tells how much it got in all. */
-async function takeWhatFits(limiter: RateLimiter, consume: Record<string, number>): Promise<number> {
+async function takeWhatFits(
+  limiter: RateLimiter,
+  consume: Record<string, number>,
+): Promise<number> {
   for (let granted = 0; ; granted += Object.values(consume)[0]!) {
     const taken = await take(limiter, consume).then(
       () => true,

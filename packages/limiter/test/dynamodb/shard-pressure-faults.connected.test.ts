@@ -6,7 +6,15 @@ import type { DynamoTransport } from "../../src/repository/dynamodb/transport.ts
 import { describeWithEngine } from "./engine.ts";
 import { script, type Fault, type ProxiedRequest } from "./fault-proxy.ts";
 import { HeldTransport } from "./held-transport.ts";
-import { call, slow, splitsOf, storedMilli, take, useShards, type ShardProcess } from "./shard-processes.ts";
+import {
+  call,
+  slow,
+  splitsOf,
+  storedMilli,
+  take,
+  useShards,
+  type ShardProcess,
+} from "./shard-processes.ts";
 import { openTransport } from "./transports.ts";
 
 const HOUR_S = 3600;
@@ -22,26 +30,36 @@ describeWithEngine("faults of the original's splits", (engine) => {
   });
   afterAll(() => direct.close());
 
-  async function begin(home: number, limit: Limit, options: DynamoOptions = {}): Promise<ShardProcess> {
+  async function begin(
+    home: number,
+    limit: Limit,
+    options: DynamoOptions = {},
+  ): Promise<ShardProcess> {
     const opened = await open(home, options);
     await opened.repository.setSystemDefaults([limit]);
     await take(opened.limiter, { [limit.name]: 1 });
     return opened;
   }
 
-  it("never splits at one request a second, for an hour, each a single write [W-01]", { timeout: 60_000 }, async () => {
-    const { limiter, repository } = await begin(0, Limit.perSecond("rps", 4), { transport: direct });
-    const before = repository.getStatistics();
-    for (let second = 1; second <= HOUR_S; second += 1) {
-      advance(1000);
-      await take(limiter, { rps: 1 });
-    }
-    const { requests, writes, splits } = repository.getStatistics();
-    // Besides the writes, the configuration is read again once a minute.
-    expect(requests - before.requests).toBeLessThanOrEqual(HOUR_S + HOUR_S / 60);
-    expect({ writes: writes - before.writes, splits }).toEqual({ writes: HOUR_S, splits: 0 });
-    expect(await items()).toHaveLength(1);
-  });
+  it(
+    "never splits at one request a second, for an hour, each a single write [W-01]",
+    { timeout: 60_000 },
+    async () => {
+      const { limiter, repository } = await begin(0, Limit.perSecond("rps", 4), {
+        transport: direct,
+      });
+      const before = repository.getStatistics();
+      for (let second = 1; second <= HOUR_S; second += 1) {
+        advance(1000);
+        await take(limiter, { rps: 1 });
+      }
+      const { requests, writes, splits } = repository.getStatistics();
+      // Besides the writes, the configuration is read again once a minute.
+      expect(requests - before.requests).toBeLessThanOrEqual(HOUR_S + HOUR_S / 60);
+      expect({ writes: writes - before.writes, splits }).toEqual({ writes: HOUR_S, splits: 0 });
+      expect(await items()).toHaveLength(1);
+    },
+  );
 
   it("doubles a bucket that was hot for a second once, and not again when the load is gone [W-02]", async () => {
     const hot = await begin(0, Limit.perSecond("rps", 1000), { transport: direct });
@@ -114,7 +132,12 @@ describeWithEngine("faults of the original's splits", (engine) => {
       const { repository, limiter } = await begin(0, slow(100));
       for (const passing of [0, 0, 1, 1]) {
         // As many as one transaction is tried: either the first one fails for good, or the next.
-        table.proxy.decide = script("TransactWriteItems", [...Array.from({ length: passing }, () => undefined), fault, fault, fault]);
+        table.proxy.decide = script("TransactWriteItems", [
+          ...Array.from({ length: passing }, () => undefined),
+          fault,
+          fault,
+          fault,
+        ]);
         await repository.splitBucket!("e", "r", { shards: 4 }).catch(unlessUnavailable);
         await table.proxy.idle();
         const stored = await items();
@@ -137,8 +160,14 @@ describeWithEngine("faults of the original's splits", (engine) => {
     const read = limiter.available("e", "r");
     await old.arrived;
     await first.repository.splitBucket!("e", "r", { shards: 8 });
-    expect(await sentBy(() => take(limiter, { tpm: 1 }))).toEqual(["UpdateItem e#0", "UpdateItem e#0"]);
-    expect(await sentBy(() => take(limiter, { tpm: 1 }))).toEqual(["BatchGetItem", "UpdateItem e#5"]);
+    expect(await sentBy(() => take(limiter, { tpm: 1 }))).toEqual([
+      "UpdateItem e#0",
+      "UpdateItem e#0",
+    ]);
+    expect(await sentBy(() => take(limiter, { tpm: 1 }))).toEqual([
+      "BatchGetItem",
+      "UpdateItem e#5",
+    ]);
     expect(await sentBy(() => take(limiter, { tpm: 1 }))).toEqual(["UpdateItem e#5"]);
     old.release();
     await read;
@@ -167,7 +196,9 @@ describeWithEngine("faults of the original's splits", (engine) => {
     advance(1000);
     // No shard holds this alone.
     await take(limiter, { rps: 90 });
-    const failed = [repository, other.repository].map((each) => each.getStatistics().failedConditions);
+    const failed = [repository, other.repository].map(
+      (each) => each.getStatistics().failedConditions,
+    );
     expect(sum(failed)).toBeGreaterThan(2);
     const counted = (await items()).map((item) => numberOf(item["b_wcu_tc"])!);
     expect(sum(counted)).toBe(sum(table.proxy.seen.slice(before).map(writeUnitsOf)));
@@ -178,7 +209,8 @@ describeWithEngine("faults of the original's splits", (engine) => {
     await repository.setSystemDefaults([Limit.perMinute("rpm", 6)]);
     const lease = await limiter.acquire(call({ rpm: 6 }));
     const sent = await sentBy(async () => {
-      for (let refusals = 1; refusals <= 1000; refusals += 1) await expect(take(limiter, { rpm: 1 })).rejects.toThrow(RateLimitExceeded);
+      for (let refusals = 1; refusals <= 1000; refusals += 1)
+        await expect(take(limiter, { rpm: 1 })).rejects.toThrow(RateLimitExceeded);
     });
     expect(sent).toEqual([]);
     expect(repository.getStatistics().refusalsFromMemory).toBe(1000);
@@ -196,15 +228,20 @@ describeWithEngine("faults of the original's splits", (engine) => {
     const { limiter } = await begin(0, Limit.perMinute("rpm", 6), { refusalMemoryMs: 0 });
     await take(limiter, { rpm: 5 });
     const sent = await sentBy(async () => {
-      for (let refusals = 1; refusals <= 5; refusals += 1) await expect(take(limiter, { rpm: 1 })).rejects.toThrow(RateLimitExceeded);
+      for (let refusals = 1; refusals <= 5; refusals += 1)
+        await expect(take(limiter, { rpm: 1 })).rejects.toThrow(RateLimitExceeded);
     });
     expect(sent).toEqual(Array.from({ length: 5 }, () => "BatchGetItem"));
   });
 });
 
-/** What AWS bills for a request on small items, also when its condition fails; engines do not agree on transactions. */
+/**
+ * What AWS bills for a request on small items, also when its condition fails; engines do not agree
+ * on transactions.
+ */
 function writeUnitsOf({ operation, input }: ProxiedRequest): number {
-  if (operation === "TransactWriteItems") return 2 * (input["TransactItems"] as readonly unknown[]).length;
+  if (operation === "TransactWriteItems")
+    return 2 * (input["TransactItems"] as readonly unknown[]).length;
   return operation === "UpdateItem" || operation === "PutItem" ? 1 : 0;
 }
 

@@ -20,7 +20,10 @@ export interface ShardProcesses {
   /** Moves the clock that all processes share. */
   readonly advance: (ms: number) => void;
   readonly open: (home?: number, options?: DynamoOptions) => Promise<ShardProcess>;
-  /** What was sent meanwhile: the operation and, of a write to a bucket, its entity and shard, such as `UpdateItem e#1`. */
+  /**
+   * What was sent meanwhile: the operation and, of a write to a bucket, its entity and shard, such
+   * as `UpdateItem e#1`.
+   */
   readonly sentBy: (work: () => Promise<unknown>) => Promise<readonly string[]>;
   /** The items of all buckets of an entity, by shard. */
   readonly items: (entityId?: string) => Promise<readonly AttributeMap[]>;
@@ -44,7 +47,9 @@ export function useShards(engine: () => Engine): ShardProcesses {
     const found = (await table.items())
       .map((item) => ({ item, key: keyText(item) }))
       .filter(({ key }) => key.includes(`/BUCKET#${entityId}#`));
-    return found.toSorted((left, right) => shardIn(left.key) - shardIn(right.key)).map(({ item }) => item);
+    return found
+      .toSorted((left, right) => shardIn(left.key) - shardIn(right.key))
+      .map(({ item }) => item);
   };
   return {
     table,
@@ -74,7 +79,10 @@ export function useShards(engine: () => Engine): ShardProcesses {
   };
 }
 
-/** Chance that makes a process live on one shard, however many there are: the lowest bits of its residence are given. */
+/**
+ * Chance that makes a process live on one shard, however many there are: the lowest bits of its
+ * residence are given.
+ */
 function residentOf(home: number): () => number {
   processes += 1;
   const random = seededRandom(processes);
@@ -92,24 +100,40 @@ export function call(consume: Record<string, number>, entityId = "e"): AcquireRe
 }
 
 /** Takes, and keeps it. */
-export async function take(limiter: RateLimiter, consume: Record<string, number>, entityId?: string): Promise<void> {
+export async function take(
+  limiter: RateLimiter,
+  consume: Record<string, number>,
+  entityId?: string,
+): Promise<void> {
   await (await limiter.acquire(call(consume, entityId))).commit();
 }
 
 /** Waits for splits that nobody waits for. */
 export async function splitsOf({ repository }: ShardProcess, count: number): Promise<void> {
-  await vi.waitUntil(() => repository.getStatistics().splits >= count, { timeout: 10_000, interval: 1 });
+  await vi.waitUntil(() => repository.getStatistics().splits >= count, {
+    timeout: 10_000,
+    interval: 1,
+  });
 }
 
 /** What the first so many writes to a bucket suffer, by the end of its key. */
-export function suffering(fault: Fault, keyEnd: string, count = Infinity): (request: ProxiedRequest) => Fault | undefined {
+export function suffering(
+  fault: Fault,
+  keyEnd: string,
+  count = Infinity,
+): (request: ProxiedRequest) => Fault | undefined {
   let left = count;
-  return ({ input }) => (keyText((input["Key"] ?? {}) as AttributeMap).endsWith(keyEnd) && left-- > 0 ? fault : undefined);
+  return ({ input }) =>
+    keyText((input["Key"] ?? {}) as AttributeMap).endsWith(keyEnd) && left-- > 0
+      ? fault
+      : undefined;
 }
 
 /** What each shard of a bucket holds of one limit, in millitokens, as stored. */
 export function storedMilli(buckets: readonly BucketState[], limitName: string): readonly number[] {
-  return buckets.filter((bucket) => bucket.limitName === limitName).map(({ tokensMilli }) => tokensMilli);
+  return buckets
+    .filter((bucket) => bucket.limitName === limitName)
+    .map(({ tokensMilli }) => tokensMilli);
 }
 
 function described({ operation, input }: ProxiedRequest): string {

@@ -1,8 +1,19 @@
 import { expect, it, vi } from "vitest";
-import { Limit, NamespaceNotFoundError, RateLimiter, RateLimitExceeded, RateLimiterUnavailable, ValidationError } from "zae-limiter";
+import {
+  Limit,
+  NamespaceNotFoundError,
+  RateLimiter,
+  RateLimitExceeded,
+  RateLimiterUnavailable,
+  ValidationError,
+} from "zae-limiter";
 import type { DynamoRepository } from "zae-limiter/dynamodb";
 import { ManualClock, seededRandom } from "zae-limiter/testing";
-import { numberOf, stringOf, type AttributeMap } from "../../src/repository/dynamodb/attribute-values.ts";
+import {
+  numberOf,
+  stringOf,
+  type AttributeMap,
+} from "../../src/repository/dynamodb/attribute-values.ts";
 import { describeWithEngine } from "./engine.ts";
 import type { ProxiedRequest } from "./fault-proxy.ts";
 import { keysOf, useTable } from "./repositories.ts";
@@ -20,7 +31,11 @@ describeWithEngine("a bucket with shards", (engine) => {
     readonly limiter: RateLimiter;
   }
 
-  const open = async (clock: ManualClock, seed: number, options: { readonly refusalMemoryMs?: number } = {}): Promise<Opened> => {
+  const open = async (
+    clock: ManualClock,
+    seed: number,
+    options: { readonly refusalMemoryMs?: number } = {},
+  ): Promise<Opened> => {
     const repository = await table.open("app", { clock, random: seededRandom(seed), ...options });
     return { repository, limiter: new RateLimiter({ repository }) };
   };
@@ -34,14 +49,21 @@ describeWithEngine("a bucket with shards", (engine) => {
     return opened;
   };
 
-  const bucketItems = async (): Promise<readonly AttributeMap[]> => (await table.items()).filter((item) => item["rf"] !== undefined);
+  const bucketItems = async (): Promise<readonly AttributeMap[]> =>
+    (await table.items()).filter((item) => item["rf"] !== undefined);
   /** One number of each shard. */
   const stored = async (attribute: string): Promise<readonly number[]> =>
-    (await bucketItems()).toSorted((left, right) => shardOf(left) - shardOf(right)).map((item) => numberOf(item[attribute])!);
+    (await bucketItems())
+      .toSorted((left, right) => shardOf(left) - shardOf(right))
+      .map((item) => numberOf(item[attribute])!);
   const shardsOf = async ({ repository }: Opened, entityId = "e"): Promise<readonly number[]> =>
     (await repository.getBuckets(entityId)).map(({ shard }) => shard);
 
-  async function setTokens({ PK, SK }: AttributeMap, attribute: string, milli: number): Promise<void> {
+  async function setTokens(
+    { PK, SK }: AttributeMap,
+    attribute: string,
+    milli: number,
+  ): Promise<void> {
     await table.raw("UpdateItem", {
       Key: { PK, SK },
       UpdateExpression: "SET #tokens = :milli",
@@ -56,7 +78,9 @@ describeWithEngine("a bucket with shards", (engine) => {
       if (stringOf(item["entity_id"]) !== entityId || shardOf(item) === 0) continue;
       await table.raw("PutItem", { Item: { ...item, cr: { S: "gone.0001" } } });
     }
-    const { PK, SK } = (await bucketItems()).find((item) => stringOf(item["entity_id"]) === entityId && shardOf(item) === 0)!;
+    const { PK, SK } = (await bucketItems()).find(
+      (item) => stringOf(item["entity_id"]) === entityId && shardOf(item) === 0,
+    )!;
     await table.raw("DeleteItem", { Key: { PK, SK } });
   }
 
@@ -64,10 +88,15 @@ describeWithEngine("a bucket with shards", (engine) => {
     const clock = new ManualClock(START_MS);
     const opened = await openSplit(clock, 16);
     const buckets = await opened.repository.getBuckets("e");
-    expect(buckets.map(({ shard }) => shard)).toEqual(Array.from({ length: 16 }, (_, shard) => shard));
+    expect(buckets.map(({ shard }) => shard)).toEqual(
+      Array.from({ length: 16 }, (_, shard) => shard),
+    );
     expect(sum(buckets.map(({ capacityMilli }) => capacityMilli))).toBe(60_000);
     expect(sum(buckets.map(({ tokensMilli }) => tokensMilli))).toBe(59_000);
-    expect(await opened.repository.getResourceCapacity("r", "rpm")).toMatchObject({ totalCapacity: 60, totalAvailable: 59 });
+    expect(await opened.repository.getResourceCapacity("r", "rpm")).toMatchObject({
+      totalCapacity: 60,
+      totalAvailable: 59,
+    });
     expect(await opened.limiter.available("e", "r")).toEqual({ rpm: 59 });
   });
 
@@ -77,13 +106,19 @@ describeWithEngine("a bucket with shards", (engine) => {
     await orphan();
     expect(await bucketItems()).toHaveLength(3);
     expect(await shardsOf(opened)).toEqual([]);
-    expect(await opened.repository.getResourceCapacity("r", "rpm")).toMatchObject({ totalCapacity: 0, totalAvailable: 0 });
+    expect(await opened.repository.getResourceCapacity("r", "rpm")).toMatchObject({
+      totalCapacity: 0,
+      totalAvailable: 0,
+    });
     const fresh = await open(clock, 2);
     expect(await fresh.limiter.available("e", "r")).toEqual({ rpm: 60 });
     await take(fresh.limiter, { rpm: 50 });
     expect(await bucketItems()).toHaveLength(4);
     expect(await shardsOf(fresh)).toEqual([0]);
-    expect(await fresh.repository.getResourceCapacity("r", "rpm")).toMatchObject({ totalCapacity: 60, totalAvailable: 10 });
+    expect(await fresh.repository.getResourceCapacity("r", "rpm")).toMatchObject({
+      totalCapacity: 60,
+      totalAvailable: 10,
+    });
     await fresh.repository.splitBucket!("e", "r", { shards: 2 });
     expect(await shardsOf(fresh)).toEqual([0, 1]);
     expect(await fresh.limiter.available("e", "r")).toEqual({ rpm: 10 });
@@ -107,7 +142,9 @@ describeWithEngine("a bucket with shards", (engine) => {
     await opened.repository.createEntity("e");
     const before = table.proxy.seen.length;
     await opened.repository.deleteEntity("e");
-    const deletions = table.proxy.seen.slice(before).filter(({ operation }) => operation === "BatchWriteItem");
+    const deletions = table.proxy.seen
+      .slice(before)
+      .filter(({ operation }) => operation === "BatchWriteItem");
     expect(deletions.map((request) => shardsIn(request))).toEqual([[0], [1, 2, 3]]);
   });
 
@@ -115,7 +152,9 @@ describeWithEngine("a bucket with shards", (engine) => {
     const clock = new ManualClock(START_MS);
     const opened = await openSplit(clock, 4);
     await orphan();
-    const { namespaceId } = (await opened.repository.listNamespaces()).find(({ name }) => name === "app")!;
+    const { namespaceId } = (await opened.repository.listNamespaces()).find(
+      ({ name }) => name === "app",
+    )!;
     await opened.repository.deleteNamespace("app");
     await expect(take(opened.limiter, { rpm: 1 })).rejects.toThrow(NamespaceNotFoundError);
     await opened.repository.purgeNamespace(namespaceId);
@@ -126,7 +165,10 @@ describeWithEngine("a bucket with shards", (engine) => {
     const clock = new ManualClock(START_MS);
     const opened = await openSplit(clock, 4);
     await opened.repository.createEntity("e");
-    const [spread, exhausted] = [await open(clock, 2), await open(clock, 3, { refusalMemoryMs: 0 })];
+    const [spread, exhausted] = [
+      await open(clock, 2),
+      await open(clock, 3, { refusalMemoryMs: 0 }),
+    ];
     await take(spread.limiter, { rpm: 1 });
     await take(opened.limiter, { rpm: 58 });
     await expect(take(exhausted.limiter, { rpm: 1 })).rejects.toThrow(RateLimitExceeded);
@@ -135,7 +177,8 @@ describeWithEngine("a bucket with shards", (engine) => {
     await take(spread.limiter, { rpm: 20 });
     await take(exhausted.limiter, { rpm: 40 });
     expect(await shardsOf(opened)).toEqual([0]);
-    for (const { limiter } of [spread, exhausted]) await expect(take(limiter, { rpm: 1 })).rejects.toThrow(RateLimitExceeded);
+    for (const { limiter } of [spread, exhausted])
+      await expect(take(limiter, { rpm: 1 })).rejects.toThrow(RateLimitExceeded);
   });
 
   it("takes on changed limits shard by shard, exact all the while [W-15]", async () => {
@@ -148,7 +191,8 @@ describeWithEngine("a bucket with shards", (engine) => {
     expect(sum(await stored("b_rpm_cp"))).toBe(120_000 + 3 * 60_000);
     expect(await opened.limiter.available("e", "r")).toEqual({ rpm: 58 });
     await clock.advance(10_000);
-    // Untouched shards have earned at the old rate until they are touched, as an unsplit bucket would have in all.
+    // Untouched shards have earned at the old rate until they are touched, as an unsplit bucket
+    // would have in all.
     const { rpm: available } = await opened.limiter.available("e", "r");
     await take(opened.limiter, { rpm: available! });
     await expect(take(opened.limiter, { rpm: 1 })).rejects.toThrow(RateLimitExceeded);
@@ -188,7 +232,8 @@ describeWithEngine("a bucket with shards", (engine) => {
     await repository.setSystemDefaults([rpm]);
     await repository.createEntity("p");
     await repository.setLimits("p", [Limit.perMinute("rpm", 90)]);
-    for (const id of ["e", "f"]) await repository.createEntity(id, { parentId: "p", cascade: true });
+    for (const id of ["e", "f"])
+      await repository.createEntity(id, { parentId: "p", cascade: true });
     await take(limiter, { rpm: 1 });
     await repository.splitBucket!("e", "r", { shards: 4 });
     await repository.splitBucket!("p", "r", { shards: 8 });
@@ -199,7 +244,9 @@ describeWithEngine("a bucket with shards", (engine) => {
     expect(await limiter.available("p", "r")).toEqual({ rpm: 89 });
     await take(limiter, { rpm: 59 });
     await take(limiter, { rpm: 30 }, "f");
-    await expect(take(limiter, { rpm: 1 }, "f")).rejects.toMatchObject({ primaryViolation: { entityId: "p", limitName: "rpm" } });
+    await expect(take(limiter, { rpm: 1 }, "f")).rejects.toMatchObject({
+      primaryViolation: { entityId: "p", limitName: "rpm" },
+    });
     expect(await repository.getBuckets("f")).toMatchObject([{ available: 30 }]);
   });
 
@@ -230,7 +277,12 @@ describeWithEngine("a bucket with shards", (engine) => {
     })(START_MS);
     const opened = await openSplit(clock, 8);
     await take(opened.limiter, { rpm: 59 });
-    const granted = opened.limiter.acquire({ entityId: "e", resource: "r", consume: { rpm: 5 }, waitUpToMs: 10_000 });
+    const granted = opened.limiter.acquire({
+      entityId: "e",
+      resource: "r",
+      consume: { rpm: 5 },
+      waitUpToMs: 10_000,
+    });
     await vi.waitFor(() => expect(sleptMs).toEqual([5000]));
     await clock.advance(5000);
     await granted;
@@ -245,7 +297,8 @@ describeWithEngine("a bucket with shards", (engine) => {
     await opened.repository.setSystemDefaults(names.map((name) => Limit.perMinute(name, 60)));
     await take(opened.limiter, {});
     await opened.repository.splitBucket!("e", "r", { shards: 2 });
-    for (const item of await bucketItems()) await setTokens(item, `b_${names[shardOf(item)]}_tk`, -1000);
+    for (const item of await bucketItems())
+      await setTokens(item, `b_${names[shardOf(item)]}_tk`, -1000);
     const { limiter } = await open(clock, 2);
     const lease = await limiter.acquire({ entityId: "e", resource: "r", consume: {} });
     expect(await stored("gr")).toEqual([2, 0]);
@@ -266,7 +319,8 @@ describeWithEngine("a bucket with shards", (engine) => {
       await take(limiter, { rpm: 1 });
       await take(limiter, { rpm: 1 });
       // What shard 0 holds nobody can have now, and that is not a refusal.
-      if (seed === 5) await expect(take(limiter, { rpm: 25 })).rejects.toThrow(RateLimiterUnavailable);
+      if (seed === 5)
+        await expect(take(limiter, { rpm: 25 })).rejects.toThrow(RateLimiterUnavailable);
       expect(repository.getStatistics().splits).toBe(0);
     }
     expect(await stored("b_rpm_tk")).toEqual([29_500, 21_500]);
@@ -280,7 +334,9 @@ describeWithEngine("a bucket with shards", (engine) => {
       await limiter.available("e", "other");
       table.proxy.decide = (request) => (writesShard(request, 0) ? "throughput" : undefined);
       const before = table.proxy.seen.length;
-      await (await limiter.acquire({ entityId: "e", resource: "r", consume: { rpm: 1 }, limits: [rpm] })).commit();
+      await (
+        await limiter.acquire({ entityId: "e", resource: "r", consume: { rpm: 1 }, limits: [rpm] })
+      ).commit();
       expect(table.proxy.seen.slice(before).map(({ operation }) => operation)).toContain("PutItem");
       table.proxy.decide = () => undefined;
     }
@@ -301,7 +357,8 @@ describeWithEngine("a bucket with shards", (engine) => {
     await take(limiter, { rpm: 59 });
     await expect(take(limiter, { rpm: 1 })).rejects.toThrow(RateLimitExceeded);
     const before = repository.getStatistics().requests;
-    for (let call = 0; call < 1000; call += 1) await expect(take(limiter, { rpm: 1 })).rejects.toMatchObject({ retryAfterSeconds: 1 });
+    for (let call = 0; call < 1000; call += 1)
+      await expect(take(limiter, { rpm: 1 })).rejects.toMatchObject({ retryAfterSeconds: 1 });
     expect(repository.getStatistics().requests).toBe(before);
     expect(repository.getStatistics().refusalsFromMemory).toBeGreaterThanOrEqual(1000);
   });
@@ -311,14 +368,24 @@ describeWithEngine("a bucket with shards", (engine) => {
     const { repository, limiter } = await openSplit(clock, 2);
     const before = await bucketItems();
     for (const shards of [0, 3, 1.5, -2, Number.NaN, Infinity, 64])
-      await expect(repository.splitBucket!("e", "r", { shards }), String(shards)).rejects.toThrow(ValidationError);
-    await expect(repository.splitBucket!("nobody", "r", { shards: 2 })).rejects.toThrow(/has no bucket for r yet/);
-    await expect(repository.splitBucket!("a#b", "r", { shards: 2 })).rejects.toThrow(ValidationError);
+      await expect(repository.splitBucket!("e", "r", { shards }), String(shards)).rejects.toThrow(
+        ValidationError,
+      );
+    await expect(repository.splitBucket!("nobody", "r", { shards: 2 })).rejects.toThrow(
+      /has no bucket for r yet/,
+    );
+    await expect(repository.splitBucket!("a#b", "r", { shards: 2 })).rejects.toThrow(
+      ValidationError,
+    );
     await repository.setLimits("small", [Limit.perMinute("rpm", 3)]);
     await take(limiter, { rpm: 1 }, "small");
-    await expect(repository.splitBucket!("small", "r", { shards: 4 })).rejects.toThrow(/shares below one token/);
+    await expect(repository.splitBucket!("small", "r", { shards: 4 })).rejects.toThrow(
+      /shares below one token/,
+    );
     expect(await shardsOf({ repository, limiter }, "small")).toEqual([0]);
-    expect((await bucketItems()).filter((item) => stringOf(item["entity_id"]) === "e")).toEqual(before);
+    expect((await bucketItems()).filter((item) => stringOf(item["entity_id"]) === "e")).toEqual(
+      before,
+    );
     expect(await repository.splitBucket!("small", "r", { shards: 2 })).toBe(2);
     expect(await repository.splitBucket!("e", "r", { shards: 1 })).toBe(2);
     expect(repository.getStatistics().splits).toBe(2);

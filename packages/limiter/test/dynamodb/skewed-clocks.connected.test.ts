@@ -14,7 +14,10 @@ const STEPS = 80;
 const MOST_SKEW_MS = 3000;
 const limit = Limit.custom({ name: "tps", capacity: 20, refillAmount: 7, refillPeriodSeconds: 1 });
 
-/** Three processes whose clocks differ, drift apart and step back: the simulation's exact oracle needs one clock, this bound does not. */
+/**
+ * Three processes whose clocks differ, drift apart and step back: the simulation's exact oracle
+ * needs one clock, this bound does not.
+ */
 describeWithTransports("processes whose clocks differ", (engine, name) => {
   let transport: DynamoTransport;
   let tableName: string;
@@ -32,7 +35,9 @@ describeWithTransports("processes whose clocks differ", (engine, name) => {
 
   it("ask the table again when their clock was set back, instead of refusing by what they saw in what is the future now", async () => {
     const clock = new ManualClock(1_800_000_000_000);
-    const [one, other] = [1, 2].map((seed) => bucketProcess({ transport, tableName, clock, seed, config }).buckets);
+    const [one, other] = [1, 2].map(
+      (seed) => bucketProcess({ transport, tableName, clock, seed, config }).buckets,
+    );
     const taken = await other!.consume(callOf(limit.capacity));
     expect((await one!.consume(callOf(1))).granted).toBe(false);
     if (taken.granted) await other!.giveBack(taken.receipt);
@@ -45,9 +50,17 @@ describeWithTransports("processes whose clocks differ", (engine, name) => {
     const whole = (most: number): number => Math.floor(random() * (most + 1));
     const processes = [1, 2, 3].map((which) => {
       const clock = new ManualClock(1_800_000_000_000 + whole(MOST_SKEW_MS));
-      return { clock, buckets: bucketProcess({ transport, tableName, clock, seed: seed * 10 + which, config }).buckets };
+      return {
+        clock,
+        buckets: bucketProcess({ transport, tableName, clock, seed: seed * 10 + which, config })
+          .buckets,
+      };
     });
-    const leases: { readonly receipt: Receipt; readonly tps: number; readonly by: (typeof processes)[number] }[] = [];
+    const leases: {
+      readonly receipt: Receipt;
+      readonly tps: number;
+      readonly by: (typeof processes)[number];
+    }[] = [];
     let createdMs: number | undefined;
     let latestMs = 0;
     let net = 0;
@@ -63,7 +76,11 @@ describeWithTransports("processes whose clocks differ", (engine, name) => {
         continue;
       }
       const tps = whole(8);
-      const request = { entityId: `e-${seed}`, charges: [{ resource: "r", amounts: { tps } }], override: undefined };
+      const request = {
+        entityId: `e-${seed}`,
+        charges: [{ resource: "r", amounts: { tps } }],
+        override: undefined,
+      };
       const outcome = await by.buckets.consume(request);
       if (!outcome.granted) {
         refusals += 1;
@@ -72,7 +89,9 @@ describeWithTransports("processes whose clocks differ", (engine, name) => {
       createdMs ??= by.clock.now();
       leases.push({ receipt: outcome.receipt, tps, by });
       net += tps;
-      const earned = (limit.refillAmount * Math.max(0, latestMs - createdMs)) / (limit.refillPeriodSeconds * 1000);
+      const earned =
+        (limit.refillAmount * Math.max(0, latestMs - createdMs)) /
+        (limit.refillPeriodSeconds * 1000);
       expect(net, `seed ${seed}, step ${step}`).toBeLessThanOrEqual(limit.capacity + earned);
     }
     const [stored] = await processes[0]!.buckets.ofEntity(`e-${seed}`, "r");
@@ -82,7 +101,11 @@ describeWithTransports("processes whose clocks differ", (engine, name) => {
 });
 
 function callOf(tps: number): ConsumeRequest {
-  return { entityId: "set-back", charges: [{ resource: "r", amounts: { tps } }], override: undefined };
+  return {
+    entityId: "set-back",
+    charges: [{ resource: "r", amounts: { tps } }],
+    override: undefined,
+  };
 }
 
 function config(key: ConfigKey): StoredConfig {

@@ -14,8 +14,9 @@ interface Budget {
 }
 
 /**
- * Takes a thousand write units a second of each item, by a clock of the test's, and throttles the rest, as DynamoDB does; of the whole
- * table as many as the test says. Failed conditions count, and writes of a transaction count twice.
+ * Takes a thousand write units a second of each item, by a clock of the test's, and throttles the
+ * rest, as DynamoDB does; of the whole table as many as the test says. Failed conditions count, and
+ * writes of a transaction count twice.
  */
 export class ThrottledItems implements DynamoTransport {
   readonly #inner: DynamoTransport;
@@ -33,7 +34,11 @@ export class ThrottledItems implements DynamoTransport {
     this.#tableUnitsPerSecond = tableUnitsPerSecond;
   }
 
-  async call(operation: string, input: object, options: { readonly signal: AbortSignal }): Promise<object> {
+  async call(
+    operation: string,
+    input: object,
+    options: { readonly signal: AbortSignal },
+  ): Promise<object> {
     this.#spend(operation, writtenItems(operation, input));
     return this.#inner.call(operation, input, options);
   }
@@ -50,9 +55,14 @@ export class ThrottledItems implements DynamoTransport {
     const isOver = budgets.map((budget) => budget.units < 1 || table.units < 1);
     if (isOver.includes(true)) {
       this.throttled += 1;
-      const reason = table.units < 1 ? "TableWriteProvisionedThroughputExceeded" : "TableWriteKeyRangeThroughputExceeded";
+      const reason =
+        table.units < 1
+          ? "TableWriteProvisionedThroughputExceeded"
+          : "TableWriteKeyRangeThroughputExceeded";
       const ThrottlingReasons = [{ reason }];
-      throw operation === "TransactWriteItems" ? cancelled(isOver) : named("ProvisionedThroughputExceededException", { ThrottlingReasons });
+      throw operation === "TransactWriteItems"
+        ? cancelled(isOver)
+        : named("ProvisionedThroughputExceededException", { ThrottlingReasons });
     }
     for (const budget of [...budgets, ...items.map(() => table)]) budget.units -= units;
     this.units += units * items.length;
@@ -62,7 +72,11 @@ export class ThrottledItems implements DynamoTransport {
   #budget(name: string, unitsPerSecond: number): Budget {
     const nowMs = this.#clock.now();
     const budget = this.#budgets.get(name) ?? { units: unitsPerSecond, asOfMs: nowMs };
-    if (nowMs > budget.asOfMs) budget.units = Math.min(unitsPerSecond, budget.units + ((nowMs - budget.asOfMs) * unitsPerSecond) / 1000);
+    if (nowMs > budget.asOfMs)
+      budget.units = Math.min(
+        unitsPerSecond,
+        budget.units + ((nowMs - budget.asOfMs) * unitsPerSecond) / 1000,
+      );
     budget.asOfMs = nowMs;
     this.#budgets.set(name, budget);
     return budget;
@@ -70,9 +84,15 @@ export class ThrottledItems implements DynamoTransport {
 }
 
 function writtenItems(operation: string, input: object): readonly string[] {
-  const { Key, Item, TransactItems } = input as { Key?: Key; Item?: Key; TransactItems?: readonly Record<string, object>[] };
-  if (operation === "TransactWriteItems") return TransactItems!.flatMap((item) => writtenItems("UpdateItem", Object.values(item)[0]!));
-  const isWrite = operation === "UpdateItem" || operation === "PutItem" || operation === "DeleteItem";
+  const { Key, Item, TransactItems } = input as {
+    Key?: Key;
+    Item?: Key;
+    TransactItems?: readonly Record<string, object>[];
+  };
+  if (operation === "TransactWriteItems")
+    return TransactItems!.flatMap((item) => writtenItems("UpdateItem", Object.values(item)[0]!));
+  const isWrite =
+    operation === "UpdateItem" || operation === "PutItem" || operation === "DeleteItem";
   return isWrite ? [(Key ?? Item)!.PK.S] : [];
 }
 
@@ -81,6 +101,8 @@ function named(name: string, fields: object): Error {
 }
 
 function cancelled(isOver: readonly boolean[]): Error {
-  const CancellationReasons = isOver.map((over) => ({ Code: over ? "ProvisionedThroughputExceeded" : "None" }));
+  const CancellationReasons = isOver.map((over) => ({
+    Code: over ? "ProvisionedThroughputExceeded" : "None",
+  }));
   return named("TransactionCanceledException", { CancellationReasons });
 }

@@ -18,15 +18,21 @@ export async function openTransport(
   name: TransportName,
   { endpointUrl, onServerDate = () => {} }: TransportOptions,
 ): Promise<DynamoTransport> {
-  if (name === "SDK's") return (await sdkTransport({ endpointUrl, region: REGION, onServerDate })).transport;
+  if (name === "SDK's")
+    return (await sdkTransport({ endpointUrl, region: REGION, onServerDate })).transport;
   const transport = await leanTransport({ endpointUrl, region: REGION });
   transport.watchServerDate(onServerDate);
   return transport;
 }
 
 /** A `describeWithEngine` whose tests run on each transport in turn. */
-export function describeWithTransports(title: string, body: (engine: () => Engine, transport: TransportName) => void): void {
+export function describeWithTransports(
+  title: string,
+  body: (engine: () => Engine, transport: TransportName) => void,
+): void {
   describeWithEngine(title, (engine) => {
-    describe.each<TransportName>(["SDK's", "lean"])("over the %s transport", (transport) => body(engine, transport));
+    describe.each<TransportName>(["SDK's", "lean"])("over the %s transport", (transport) =>
+      body(engine, transport),
+    );
   });
 }

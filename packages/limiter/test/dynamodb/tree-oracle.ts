@@ -1,8 +1,8 @@
 import type { AttributeMap } from "../../src/repository/dynamodb/attribute-values.ts";
 
 /**
- * What the shards of a bucket are worth, in rationals, read from the raw items. It shares no code with the library, so that the two can only
- * agree where both are right.
+ * What the shards of a bucket are worth, in rationals, read from the raw items. It shares no code
+ * with the library, so that the two can only agree where both are right.
  */
 export interface LimitWorth {
   /** Millitokens, in units of 1/`unitsPerMilli`. */
@@ -10,18 +10,32 @@ export interface LimitWorth {
   readonly unitsPerMilli: bigint;
 }
 
-/** The worth of one limit over all shards at a time: each shard holds what is stored and what it earned, up to its own ceiling. */
-export function worthOf(items: readonly AttributeMap[], limitName: string, atMs: number): LimitWorth {
+/**
+ * The worth of one limit over all shards at a time: each shard holds what is stored and what it
+ * earned, up to its own ceiling.
+ */
+export function worthOf(
+  items: readonly AttributeMap[],
+  limitName: string,
+  atMs: number,
+): LimitWorth {
   const periodMs = numberIn(items[0]!, `b_${limitName}_rp`);
   let units = 0n;
   for (const item of items) {
-    const [shard, divisor] = [BigInt(textIn(item, "PK").split("#").at(-1)!), numberIn(item, "shard_count", 1n)];
+    const [shard, divisor] = [
+      BigInt(textIn(item, "PK").split("#").at(-1)!),
+      numberIn(item, "shard_count", 1n),
+    ];
     const capacity = share(numberIn(item, `b_${limitName}_cp`), shard, divisor);
     const rate = share(numberIn(item, `b_${limitName}_ra`), shard, divisor);
     const elapsedMs = BigInt(atMs) - numberIn(item, "rf");
-    // A remainder counts in units of 1/p, where p is the period after the shard's own rate was reduced.
+    // A remainder counts in units of 1/p, where p is the period after the shard's own rate was
+    // reduced.
     const remainder = numberIn(item, `b_${limitName}_rm`, 0n) * gcd(rate, periodMs);
-    const stored = numberIn(item, `b_${limitName}_tk`) * periodMs + remainder + (elapsedMs > 0n ? elapsedMs * rate : 0n);
+    const stored =
+      numberIn(item, `b_${limitName}_tk`) * periodMs +
+      remainder +
+      (elapsedMs > 0n ? elapsedMs * rate : 0n);
     const most = capacity * periodMs;
     units += stored < most ? stored : most;
   }
@@ -31,7 +45,13 @@ export function worthOf(items: readonly AttributeMap[], limitName: string, atMs:
 /** The shares of the shards of a bucket, which must add up to the whole. */
 export function sharesOf(items: readonly AttributeMap[], whole: bigint): bigint {
   return items.reduce(
-    (sum, item) => sum + share(whole, BigInt(textIn(item, "PK").split("#").at(-1)!), numberIn(item, "shard_count", 1n)),
+    (sum, item) =>
+      sum +
+      share(
+        whole,
+        BigInt(textIn(item, "PK").split("#").at(-1)!),
+        numberIn(item, "shard_count", 1n),
+      ),
     0n,
   );
 }

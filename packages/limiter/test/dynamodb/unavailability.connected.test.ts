@@ -1,5 +1,11 @@
 import { expect, it } from "vitest";
-import { Limit, PermissionDenied, RateLimiter, RateLimiterUnavailable, type Lease } from "zae-limiter";
+import {
+  Limit,
+  PermissionDenied,
+  RateLimiter,
+  RateLimiterUnavailable,
+  type Lease,
+} from "zae-limiter";
 import type { Fault } from "./fault-proxy.ts";
 import { useTable } from "./repositories.ts";
 import { describeWithTransports } from "./transports.ts";
@@ -12,7 +18,9 @@ describeWithTransports("a table that does not answer", (engine, transport) => {
   const open = async (): Promise<RateLimiter> => {
     const patient = await table.open();
     await patient.setSystemDefaults([Limit.perMinute("rpm", 1000)]);
-    return new RateLimiter({ repository: await table.open("app", { requestTimeoutMs: 1000, maxAttempts: MAX_ATTEMPTS }) });
+    return new RateLimiter({
+      repository: await table.open("app", { requestTimeoutMs: 1000, maxAttempts: MAX_ATTEMPTS }),
+    });
   };
 
   for (const warmth of ["cold", "warm"] as const) {
@@ -32,7 +40,9 @@ describeWithTransports("a table that does not answer", (engine, transport) => {
           // A bucket that is throttled is read once more: it may have other shards.
           const sent = table.proxy.seen.slice(before).map(({ operation }) => operation);
           for (const operation of ["BatchGetItem", "PutItem", "UpdateItem"])
-            expect(sent.filter((other) => other === operation).length).toBeLessThanOrEqual(MAX_ATTEMPTS);
+            expect(sent.filter((other) => other === operation).length).toBeLessThanOrEqual(
+              MAX_ATTEMPTS,
+            );
         }
         table.proxy.decide = () => undefined;
         const lease = await acquire(limiter, "block");
@@ -42,12 +52,15 @@ describeWithTransports("a table that does not answer", (engine, transport) => {
     );
   }
 
-  it.each(["cold", "warm"])("that denies permission is never taken for one that is away: %s", async (warmth) => {
-    const limiter = await open();
-    if (warmth === "warm") await (await acquire(limiter, "block")).commit();
-    table.proxy.decide = () => "denied";
-    await expect(acquire(limiter, "allow")).rejects.toThrow(PermissionDenied);
-  });
+  it.each(["cold", "warm"])(
+    "that denies permission is never taken for one that is away: %s",
+    async (warmth) => {
+      const limiter = await open();
+      if (warmth === "warm") await (await acquire(limiter, "block")).commit();
+      table.proxy.decide = () => "denied";
+      await expect(acquire(limiter, "allow")).rejects.toThrow(PermissionDenied);
+    },
+  );
 });
 
 async function acquire(limiter: RateLimiter, onUnavailable: "allow" | "block"): Promise<Lease> {

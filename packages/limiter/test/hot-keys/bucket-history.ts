@@ -43,7 +43,14 @@ export interface Window {
 /** Everything that one bucket ever was. */
 export class BucketHistory {
   readonly states: BucketState[] = [
-    { fromMs: -Infinity, bucket: NO_BUCKET, touched: new Set(), inFlightMs: 0, process: 0, decidedAtMs: 0 },
+    {
+      fromMs: -Infinity,
+      bucket: NO_BUCKET,
+      touched: new Set(),
+      inFlightMs: 0,
+      process: 0,
+      decidedAtMs: 0,
+    },
   ];
 
   get now(): StoredBucket {
@@ -51,9 +58,10 @@ export class BucketHistory {
   }
 
   /**
-   * Promise 1: over every interval that ends with a grant, what was taken less what was given back is at most the capacity plus what was
-   * earned, and what the time earns by which clocks differ and writes were under way, once. What was charged beyond what a shard held is
-   * owed by that shard; the others go on.
+   * Promise 1: over every interval that ends with a grant, what was taken less what was given back
+   * is at most the capacity plus what was earned, and what the time earns by which clocks differ
+   * and writes were under way, once. What was charged beyond what a shard held is owed by that
+   * shard; the others go on.
    */
   excess(differenceMs: number): string | undefined {
     const last = this.states.length - 1;
@@ -68,8 +76,11 @@ export class BucketHistory {
         looseMs = Math.max(looseMs, state.inFlightMs);
         const rate = rateOf(state.bucket, name);
         if (isLess(fastest, rate)) fastest = rate;
-        if (index < last) earned = plus(earned, times(rate, this.states[index + 1]!.fromMs - state.fromMs));
-        const capacity = limitNames(before.bucket).includes(name) ? capacityOf(before.bucket, name) : capacityOf(state.bucket, name);
+        if (index < last)
+          earned = plus(earned, times(rate, this.states[index + 1]!.fromMs - state.fromMs));
+        const capacity = limitNames(before.bucket).includes(name)
+          ? capacityOf(before.bucket, name)
+          : capacityOf(state.bucket, name);
         const most = plus(plus(fraction(capacity), earned), times(fastest, looseMs + differenceMs));
         if (isLess(most, fraction(taken)))
           return `${name}: ${taken} millitokens were granted since ${state.fromMs}, where at most ${shown(most)} may be`;
@@ -79,13 +90,17 @@ export class BucketHistory {
   }
 
   /**
-   * Whether the bucket can have looked as if it did not hold what was asked, by the clock of the process that asked. Shards are seen one by
-   * one, not all at the same moment. A write of the same process acts as of its decision: a call that did not fit beside those that it
-   * carries is refused as of then.
+   * Whether the bucket can have looked as if it did not hold what was asked, by the clock of the
+   * process that asked. Shards are seen one by one, not all at the same moment. A write of the same
+   * process acts as of its decision: a call that did not fit beside those that it carries is
+   * refused as of then.
    */
   couldNotHold(asked: Asked, window: Window): boolean {
     const states = this.states.slice(window.firstState);
-    const names = new Set([...states.flatMap(({ bucket }) => limitNames(bucket)), ...asked.amounts.keys()]);
+    const names = new Set([
+      ...states.flatMap(({ bucket }) => limitNames(bucket)),
+      ...asked.amounts.keys(),
+    ]);
     return [...names].some((name) => {
       const needed = fraction(BigInt(asked.amounts.get(name) ?? 0) * 1000n);
       return asked.capacities.some((capacities) => {
@@ -94,18 +109,35 @@ export class BucketHistory {
         const lowest = new Sightings(isLess);
         for (const state of states)
           for (const [number, shard] of state.bucket)
-            lowest.see(number, shard, wholeMillitokens(shard, { name, number, capacity, atMs: seenAtMs(state, number, window) }));
+            lowest.see(
+              number,
+              shard,
+              wholeMillitokens(shard, {
+                name,
+                number,
+                capacity,
+                atMs: seenAtMs(state, number, window),
+              }),
+            );
         const sum = lowest.total();
         return sum !== undefined && isLess(plus(sum, fraction(1n)), needed);
       });
     });
   }
 
-  /** Whether the bucket can have looked as if it held an amount of a limit by a time, whatever single shards owe. */
-  couldHold(name: string, milli: bigint, { firstState, atMs }: { readonly firstState: number; readonly atMs: number }): boolean {
+  /**
+   * Whether the bucket can have looked as if it held an amount of a limit by a time, whatever
+   * single shards owe.
+   */
+  couldHold(
+    name: string,
+    milli: bigint,
+    { firstState, atMs }: { readonly firstState: number; readonly atMs: number },
+  ): boolean {
     const highest = new Sightings((left, right) => isLess(right, left));
     for (const { bucket } of this.states.slice(firstState))
-      for (const [number, shard] of bucket) if (shard.limits.has(name)) highest.see(number, shard, shardValue(shard, name, atMs));
+      for (const [number, shard] of bucket)
+        if (shard.limits.has(name)) highest.see(number, shard, shardValue(shard, name, atMs));
     const sum = highest.total();
     return sum === undefined || !isLess(sum, fraction(milli));
   }
@@ -134,8 +166,14 @@ class Sightings {
   total(number = 0, divisor = 1): Fraction | undefined {
     const whole = this.#values.get(`${number}/${divisor}`);
     if (divisor > MOST_SHARDS) return whole;
-    const [kept, moved] = [this.total(number, 2 * divisor), this.total(number + divisor, 2 * divisor)];
-    return this.#better(whole, kept === undefined || moved === undefined ? undefined : plus(kept, moved));
+    const [kept, moved] = [
+      this.total(number, 2 * divisor),
+      this.total(number + divisor, 2 * divisor),
+    ];
+    return this.#better(
+      whole,
+      kept === undefined || moved === undefined ? undefined : plus(kept, moved),
+    );
   }
 
   #better(left: Fraction | undefined, right: Fraction | undefined): Fraction | undefined {
@@ -148,9 +186,14 @@ class Sightings {
 const MOST_SHARDS = 8;
 
 /**
- * When a shard that is in a state may have been judged at the earliest. A call that a refill has overtaken is decided as of that refill.
+ * When a shard that is in a state may have been judged at the earliest. A call that a refill has
+ * overtaken is decided as of that refill.
  */
-function seenAtMs({ fromMs, process, decidedAtMs, touched, bucket }: BucketState, number: number, window: Window): number {
+function seenAtMs(
+  { fromMs, process, decidedAtMs, touched, bucket }: BucketState,
+  number: number,
+  window: Window,
+): number {
   const sinceMs = Math.max(fromMs, window.fromMs) + window.skewMs;
   const { stampMs } = bucket.get(number)!;
   if (stampMs >= window.fromMs + window.skewMs) return Math.min(sinceMs, stampMs);
@@ -159,12 +202,22 @@ function seenAtMs({ fromMs, process, decidedAtMs, touched, bucket }: BucketState
 }
 
 /**
- * What a shard is sure to give of a limit under a capacity, which cuts off what is above its share: a refill credits whole millitokens. A
- * limit that is not there yet begins full.
+ * What a shard is sure to give of a limit under a capacity, which cuts off what is above its share:
+ * a refill credits whole millitokens. A limit that is not there yet begins full.
  */
 function wholeMillitokens(
   shard: StoredShard,
-  { name, number, capacity, atMs }: { readonly name: string; readonly number: number; readonly capacity: bigint; readonly atMs: number },
+  {
+    name,
+    number,
+    capacity,
+    atMs,
+  }: {
+    readonly name: string;
+    readonly number: number;
+    readonly capacity: bigint;
+    readonly atMs: number;
+  },
 ): Fraction {
   const share = fraction(shareOf(capacity, BigInt(number), BigInt(shard.divisor)));
   const value = shard.limits.has(name) ? least(share, shardValue(shard, name, atMs)) : share;

@@ -28,7 +28,10 @@ export interface Operation {
   startedAtMs: number;
   /** How many states its bucket, and that of its parent, had had when it started. */
   statesBefore: readonly number[];
-  /** Troubles that its process had on the network meanwhile, and those after which nobody knows whether a write was applied. */
+  /**
+   * Troubles that its process had on the network meanwhile, and those after which nobody knows
+   * whether a write was applied.
+   */
   faults: number;
   unknowns: number;
   attempts: number;
@@ -69,10 +72,15 @@ export class Client {
       clock: this.clock,
       seed: scenario.seed * 100 + number,
       config: (key) => {
-        const isStored = key.level === "entity" && key.resource === (scenario.expires ? "_default_" : RESOURCE);
+        const isStored =
+          key.level === "entity" && key.resource === (scenario.expires ? "_default_" : RESOURCE);
         return { limits: isStored ? limits.get(key.entityId) : undefined };
       },
-      parents: Object.fromEntries(scenario.entityIds.flatMap((id) => (scenario.parentId === undefined ? [] : [[id, scenario.parentId]]))),
+      parents: Object.fromEntries(
+        scenario.entityIds.flatMap((id) =>
+          scenario.parentId === undefined ? [] : [[id, scenario.parentId]],
+        ),
+      ),
       cacheTtlMs: scenario.cacheTtlMs,
       refusalMemoryMs: scenario.refusalMemoryMs,
       largestTickMs: scenario.largestTickMs,
@@ -90,7 +98,9 @@ export class Client {
         const given = kind === "take" ? amount : Math.max(0, -amount);
         if (name !== GRANTS) mayGive.set(name, (mayGive.get(name) ?? 0) + given);
       }
-    const mayCharge = operations.some(({ kind, effect }) => kind === "settle" && [...effect.values()].some((amount) => amount > 0));
+    const mayCharge = operations.some(
+      ({ kind, effect }) => kind === "settle" && [...effect.values()].some((amount) => amount > 0),
+    );
     return { process: this.number, mayCharge, mayGive, operations, splits };
   }
 }

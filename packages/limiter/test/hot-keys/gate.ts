@@ -10,13 +10,18 @@ import type { Operation } from "./client.ts";
 import type { DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
 
 /** What the engine said. */
-export type EngineReply = { readonly ok: true; readonly output: object } | { readonly ok: false; readonly error: unknown };
+export type EngineReply =
+  | { readonly ok: true; readonly output: object }
+  | { readonly ok: false; readonly error: unknown };
 
 /** A call between its process and the table. */
 export interface HeldCall {
   readonly operation: string;
   readonly input: object;
-  /** What the clock of its process showed when it was decided: a repeated request acts as of its first attempt. */
+  /**
+   * What the clock of its process showed when it was decided: a repeated request acts as of its
+   * first attempt.
+   */
   readonly decidedAtMs: number;
   /** When that really was. */
   readonly decidedAtTrueMs: number;
@@ -30,7 +35,9 @@ export interface HeldCall {
   reject(error: unknown): void;
 }
 
-/** What a process had under way when it decided on a write, which tells what the write may carry. */
+/**
+ * What a process had under way when it decided on a write, which tells what the write may carry.
+ */
 export interface DecisionSurroundings {
   readonly process: number;
   /** Whether something that may cause debt was under way. */
@@ -45,7 +52,10 @@ export interface DecisionSurroundings {
 
 export class Gate implements DynamoTransport {
   held: HeldCall[] = [];
-  readonly #decided = new Map<string, Pick<HeldCall, "decidedAtMs" | "decidedAtTrueMs" | "surroundings">>();
+  readonly #decided = new Map<
+    string,
+    Pick<HeldCall, "decidedAtMs" | "decidedAtTrueMs" | "surroundings">
+  >();
   #isShut = false;
   readonly #now: () => Pick<HeldCall, "decidedAtMs" | "decidedAtTrueMs" | "surroundings">;
 
@@ -59,7 +69,16 @@ export class Gate implements DynamoTransport {
       const text = JSON.stringify(input);
       const decided = this.#decided.get(text) ?? this.#now();
       this.#decided.set(text, decided);
-      this.held.push({ operation, input, ...decided, reply: undefined, firstHalf: undefined, splitsAtReply: 0, resolve, reject });
+      this.held.push({
+        operation,
+        input,
+        ...decided,
+        reply: undefined,
+        firstHalf: undefined,
+        splitsAtReply: 0,
+        resolve,
+        reject,
+      });
     });
   }
 
@@ -79,14 +98,22 @@ export class Gate implements DynamoTransport {
 
 const GONE = Object.assign(new Error("This process is gone"), { name: "AccessDeniedException" });
 
-export const WRITES: ReadonlySet<string> = new Set(["UpdateItem", "PutItem", "TransactWriteItems", "DeleteItem", "BatchWriteItem"]);
+export const WRITES: ReadonlySet<string> = new Set([
+  "UpdateItem",
+  "PutItem",
+  "TransactWriteItems",
+  "DeleteItem",
+  "BatchWriteItem",
+]);
 
 /** Errors as they come from the network. */
 export const NETWORK_ERRORS = {
   "connection reset": () => Object.assign(new Error("socket hang up"), { code: "ECONNRESET" }),
   "time-out": () => Object.assign(new Error("No answer"), { name: "TimeoutError" }),
-  "connection refused": () => Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" }),
-  throttled: () => Object.assign(new Error("Too fast"), { name: "ProvisionedThroughputExceededException" }),
+  "connection refused": () =>
+    Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" }),
+  throttled: () =>
+    Object.assign(new Error("Too fast"), { name: "ProvisionedThroughputExceededException" }),
   conflict: (operation) =>
     operation === "TransactWriteItems"
       ? Object.assign(new Error("Another one"), {
@@ -97,4 +124,7 @@ export const NETWORK_ERRORS = {
 } as const satisfies Readonly<Record<string, (operation: string) => Error>>;
 
 /** Those after which nobody knows whether a write was applied. */
-export const AMBIGUOUS: ReadonlySet<keyof typeof NETWORK_ERRORS> = new Set(["connection reset", "time-out"]);
+export const AMBIGUOUS: ReadonlySet<keyof typeof NETWORK_ERRORS> = new Set([
+  "connection reset",
+  "time-out",
+]);

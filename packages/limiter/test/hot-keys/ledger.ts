@@ -1,6 +1,7 @@
 /*
- * What every call was told, and so what each bucket must have been charged in the end. A call that was answered clearly counts exactly; one
- * whose outcome nobody can know (its process died, or the network failed it) counts as a range, at most its own cost.
+ * What every call was told, and so what each bucket must have been charged in the end. A call that
+ * was answered clearly counts exactly; one whose outcome nobody can know (its process died, or the
+ * network failed it) counts as a range, at most its own cost.
  */
 
 /** Whole tokens by limit, and granted calls under `GRANTS`. */
@@ -25,7 +26,10 @@ export class Ledger {
 
   /** Notes something that may have happened, at most `times`. */
   perhaps(entityIds: readonly string[], effect: Effect, times = 1): void {
-    this.#note(entityIds, effect, (amount) => ({ least: Math.min(0, amount * times), most: Math.max(0, amount * times) }));
+    this.#note(entityIds, effect, (amount) => ({
+      least: Math.min(0, amount * times),
+      most: Math.max(0, amount * times),
+    }));
   }
 
   range(entityId: string, name: string): Range {
@@ -52,5 +56,10 @@ export function reversed(effect: Effect): Effect {
 
 /** Both together. */
 export function together(left: Effect, right: Effect): Effect {
-  return new Map([...new Set([...left.keys(), ...right.keys()])].map((name) => [name, (left.get(name) ?? 0) + (right.get(name) ?? 0)]));
+  return new Map(
+    [...new Set([...left.keys(), ...right.keys()])].map((name) => [
+      name,
+      (left.get(name) ?? 0) + (right.get(name) ?? 0),
+    ]),
+  );
 }

@@ -13,7 +13,9 @@ describeWithEngine("an answer that is older than a call", (engine) => {
   let tableName: string;
 
   beforeAll(async () => {
-    ({ transport, tableName } = await connectToNewTable(engine().endpointUrl, { transport: "lean" }));
+    ({ transport, tableName } = await connectToNewTable(engine().endpointUrl, {
+      transport: "lean",
+    }));
   });
 
   const open = (seed: number, through: DynamoTransport): BucketProcess =>
@@ -22,7 +24,9 @@ describeWithEngine("an answer that is older than a call", (engine) => {
       tableName,
       clock: new ManualClock(),
       seed,
-      config: ({ level }) => ({ limits: level === "system" ? [Limit.perHour("rpm", 2)] : undefined }),
+      config: ({ level }) => ({
+        limits: level === "system" ? [Limit.perHour("rpm", 2)] : undefined,
+      }),
     });
 
   it("does not refuse it", async () => {
@@ -43,4 +47,8 @@ describeWithEngine("an answer that is older than a call", (engine) => {
   });
 });
 
-const ONE: ConsumeRequest = { entityId: "e", charges: [{ resource: "r", amounts: { rpm: 1 } }], override: undefined };
+const ONE: ConsumeRequest = {
+  entityId: "e",
+  charges: [{ resource: "r", amounts: { rpm: 1 } }],
+  override: undefined,
+};

@@ -1,7 +1,10 @@
 import type { Limit } from "zae-limiter";
 import { fraction, isLess, least, minus, plus, type Fraction } from "./fraction.ts";
 
-/** A bucket as it would be if it had never been split and nothing were ever late: exact arithmetic on whole limits. */
+/**
+ * A bucket as it would be if it had never been split and nothing were ever late: exact arithmetic
+ * on whole limits.
+ */
 export class ReferenceBucket {
   readonly #limits: readonly Limit[];
   readonly #values: Map<string, Fraction>;
@@ -9,7 +12,9 @@ export class ReferenceBucket {
 
   constructor(limits: readonly Limit[], atMs: number) {
     this.#limits = limits;
-    this.#values = new Map(limits.map(({ name, capacity }) => [name, fraction(BigInt(capacity) * 1000n)]));
+    this.#values = new Map(
+      limits.map(({ name, capacity }) => [name, fraction(BigInt(capacity) * 1000n)]),
+    );
     this.#atMs = atMs;
   }
 
@@ -21,14 +26,19 @@ export class ReferenceBucket {
 
   /** Whether it holds amounts, in tokens. A limit that is not asked for must not be in debt. */
   holds(amounts: Readonly<Record<string, number>>, atMs: number): boolean {
-    return this.#limits.every(({ name }) => !isLess(this.value(name, atMs), milli(amounts[name] ?? 0)));
+    return this.#limits.every(
+      ({ name }) => !isLess(this.value(name, atMs), milli(amounts[name] ?? 0)),
+    );
   }
 
   /** Takes amounts, whether they are there or not; negative ones go back. */
   charge(amounts: Readonly<Record<string, number>>, atMs: number): void {
     this.#refill(atMs);
     for (const { name, capacity } of this.#limits)
-      this.#values.set(name, least(milli(capacity), minus(this.#values.get(name)!, milli(amounts[name] ?? 0))));
+      this.#values.set(
+        name,
+        least(milli(capacity), minus(this.#values.get(name)!, milli(amounts[name] ?? 0))),
+      );
   }
 
   #refill(atMs: number): void {

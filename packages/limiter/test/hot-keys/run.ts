@@ -22,10 +22,17 @@ const MOST_REPLAYS = 60;
 /** Lines of a failure's story that are shown: the last ones tell most. */
 const MOST_LINES = 60;
 
-/** Runs seeds one after another. Throws with the story of the first that fails, as short as it could be made. */
-export async function runSeeds({ transports, tableName }: SharedTables, seeds: readonly number[]): Promise<Situations> {
+/**
+ * Runs seeds one after another. Throws with the story of the first that fails, as short as it could
+ * be made.
+ */
+export async function runSeeds(
+  { transports, tableName }: SharedTables,
+  seeds: readonly number[],
+): Promise<Situations> {
   const situations = newSituations();
-  // Lost requests are thrown by the thousand here, and a stack trace costs more than the rest of such an event.
+  // Lost requests are thrown by the thousand here, and a stack trace costs more than the rest of
+  // such an event.
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 0;
   try {
@@ -33,7 +40,8 @@ export async function runSeeds({ transports, tableName }: SharedTables, seeds: r
       const table = { transport: transports[seed % transports.length]!, tableName };
       const scenario = makeScenario(seed);
       const failure = await failureOf(table, scenario, situations);
-      if (failure !== undefined) throw new Error(await explain(table, scenario), { cause: failure.error });
+      if (failure !== undefined)
+        throw new Error(await explain(table, scenario), { cause: failure.error });
     }
   } finally {
     Error.stackTraceLimit = stackTraceLimit;
@@ -46,7 +54,11 @@ interface Failure {
   readonly trace: readonly string[];
 }
 
-async function failureOf(table: SharedTable, scenario: Scenario, situations: Situations): Promise<Failure | undefined> {
+async function failureOf(
+  table: SharedTable,
+  scenario: Scenario,
+  situations: Situations,
+): Promise<Failure | undefined> {
   const world = new World({ ...table, scenario, situations });
   try {
     await play(world);

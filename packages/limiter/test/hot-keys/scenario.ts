@@ -29,22 +29,36 @@ export interface Scenario {
   readonly limits: ReadonlyMap<string, readonly Limit[]>;
   /** How often a call asks for as much as there can be. */
   readonly largeCalls: number;
-  /** How often a process that holds a lease does something with it rather than asking for another. */
+  /**
+   * How often a process that holds a lease does something with it rather than asking for another.
+   */
   readonly leaseCalls: number;
 }
 
-const FAULTS: readonly Fault[] = ["connection reset", "time-out", "connection refused", "throttled", "conflict", "reply lost"];
+const FAULTS: readonly Fault[] = [
+  "connection reset",
+  "time-out",
+  "connection refused",
+  "throttled",
+  "conflict",
+  "reply lost",
+];
 
 /** Makes a scenario from its seed. */
 export function makeScenario(seed: number): Scenario {
   const random = seededRandom(seed);
   const parentId = random() < 0.4 ? "parent" : undefined;
-  const entityIds = Array.from({ length: parentId === undefined ? 1 : between(random, 1, 3) }, (_, index) => `hot-${index + 1}`);
+  const entityIds = Array.from(
+    { length: parentId === undefined ? 1 : between(random, 1, 3) },
+    (_, index) => `hot-${index + 1}`,
+  );
   const names = random() < 0.5 ? ["rpm"] : ["rpm", "tpm"];
   const spreadMs = pick(random, [0, 0, 500, 3000]);
   return {
     seed,
-    skewsMs: Array.from({ length: between(random, 2, 4) }, () => Math.round((random() * 2 - 1) * spreadMs)),
+    skewsMs: Array.from({ length: between(random, 2, 4) }, () =>
+      Math.round((random() * 2 - 1) * spreadMs),
+    ),
     clockSteps: random() < 0.2 ? between(random, 1, 2) : 0,
     operations: between(random, 12, 50),
     faultRate: pick(random, [0, 0.03, 0.1, 0.25, 0.5]),
@@ -59,20 +73,29 @@ export function makeScenario(seed: number): Scenario {
     expires: random() < 0.3,
     entityIds,
     parentId,
-    limits: new Map([...entityIds, ...(parentId === undefined ? [] : [parentId])].map((id) => [id, someLimits(random, names)])),
+    limits: new Map(
+      [...entityIds, ...(parentId === undefined ? [] : [parentId])].map((id) => [
+        id,
+        someLimits(random, names),
+      ]),
+    ),
     largeCalls: pick(random, [0, 0.05, 0.3]),
     leaseCalls: pick(random, [0.3, 0.6]),
   };
 }
 
-/** Limits of the given names with other numbers; the first is a fast one, the second earns next to nothing. */
+/**
+ * Limits of the given names with other numbers; the first is a fast one, the second earns next to
+ * nothing.
+ */
 export function someLimits(random: Random, names: readonly string[]): readonly Limit[] {
   return names.map((name, index) =>
     Limit.custom({
       name,
       capacity: between(random, 3, 40),
       refillAmount: index === 0 ? between(random, 1, 200) : pick(random, [1, 7, 1001]),
-      refillPeriodSeconds: index === 0 ? pick(random, [1, 1, 3, 60]) : pick(random, [60, 3600, 86_400]),
+      refillPeriodSeconds:
+        index === 0 ? pick(random, [1, 1, 3, 60]) : pick(random, [60, 3600, 86_400]),
     }),
   );
 }

@@ -17,7 +17,9 @@ interface Event {
   happen(): Promise<void> | void;
 }
 
-/** Lets one thing after another happen, in an order that chance decides, until everybody is done. */
+/**
+ * Lets one thing after another happen, in an order that chance decides, until everybody is done.
+ */
 export async function play(world: World): Promise<void> {
   const { scenario } = world;
   const left = {
@@ -44,7 +46,10 @@ function possibleEvents(world: World, left: Left): readonly Event[] {
   const idle = clients.filter(({ underWay }) => underWay.size < MOST_UNDER_WAY);
   const held = clients.flatMap((client) => client.gate.held.map((call) => ({ client, call })));
   const isBusy = held.length > 0 || left.operations > 0;
-  const some = (weight: number, possible: boolean, happen: Event["happen"]): Event => ({ weight: possible ? weight : 0, happen });
+  const some = (weight: number, possible: boolean, happen: Event["happen"]): Event => ({
+    weight: possible ? weight : 0,
+    happen,
+  });
   return [
     some(3, left.operations > 0 && idle.length > 0, () => {
       const client = pick(random, idle);
@@ -55,7 +60,9 @@ function possibleEvents(world: World, left: Left): readonly Event[] {
     }),
     some(8, held.length > 0, () => {
       const { client, call } = pick(random, held);
-      return call.reply === undefined ? answer(world, client, call) : deliverOrLose(world, client, call);
+      return call.reply === undefined
+        ? answer(world, client, call)
+        : deliverOrLose(world, client, call);
     }),
     some(1, late.length > 0, () => arriveLate(world)),
     some(2, isBusy, () => time.advance(someMs(world))),
@@ -123,7 +130,8 @@ function deliverOrLose(world: World, client: Client, call: HeldCall): void {
 /** Tells a process what the engine said. */
 export function deliver(world: World, client: Client, call: HeldCall): void {
   const reply = call.reply!;
-  if (WRITES.has(call.operation) && world.splits > call.splitsAtReply) world.situations.count("split between write and reply");
+  if (WRITES.has(call.operation) && world.splits > call.splitsAtReply)
+    world.situations.count("split between write and reply");
   world.tell(`process ${client.number} gets its reply`);
   client.gate.remove(call);
   if (reply.ok) call.resolve(reply.output);
@@ -132,7 +140,10 @@ export function deliver(world: World, client: Client, call: HeldCall): void {
 
 /** Lets the engine carry a request out. */
 export async function apply(world: World, call: HeldCall, whose: string): Promise<void> {
-  call.reply = call.firstHalf === undefined ? await world.table.apply(call) : await secondHalf(world.table, call);
+  call.reply =
+    call.firstHalf === undefined
+      ? await world.table.apply(call)
+      : await secondHalf(world.table, call);
   call.splitsAtReply = world.splits;
   const said = call.reply.ok ? "applied" : (call.reply.error as Error).name;
   world.tell(`${whose}: ${said}: ${requestText(call)}`);
@@ -140,7 +151,9 @@ export async function apply(world: World, call: HeldCall, whose: string): Promis
     world.situations.count("split between decision and write");
 }
 
-/** Reads the first half of a batch, sometimes: the rest is read after other things have happened. */
+/**
+ * Reads the first half of a batch, sometimes: the rest is read after other things have happened.
+ */
 async function tear(world: World, call: HeldCall): Promise<boolean> {
   const isTorn = isTearable(call) && world.random() < 0.5;
   if (!isTorn) return false;
@@ -166,7 +179,12 @@ const COUNTED = {
 } as const;
 
 /** Tells a process that the network has failed it. */
-export function fail(world: World, client: Client, call: HeldCall, error: keyof typeof NETWORK_ERRORS): void {
+export function fail(
+  world: World,
+  client: Client,
+  call: HeldCall,
+  error: keyof typeof NETWORK_ERRORS,
+): void {
   world.situations.count(COUNTED[error]);
   world.tell(`process ${client.number} is told of ${error} for ${call.operation}`);
   for (const operation of client.underWay) {
@@ -178,7 +196,9 @@ export function fail(world: World, client: Client, call: HeldCall, error: keyof 
 }
 
 function someFault({ random, scenario }: World): Fault | undefined {
-  return random() < scenario.faultRate && scenario.faults.length > 0 ? pick(random, scenario.faults) : undefined;
+  return random() < scenario.faultRate && scenario.faults.length > 0
+    ? pick(random, scenario.faults)
+    : undefined;
 }
 
 /** A process is gone, with what it knew. What it had sent may still arrive. */
@@ -187,7 +207,8 @@ export function crash(world: World, client: Client): void {
   const writes = client.gate.held.filter(({ operation }) => WRITES.has(operation));
   situations.count("crash");
   if (writes.some(({ reply }) => reply === undefined)) situations.count("crash with a write asked");
-  if (writes.some(({ reply }) => reply?.ok === true)) situations.count("crash with a write applied, not answered");
+  if (writes.some(({ reply }) => reply?.ok === true))
+    situations.count("crash with a write applied, not answered");
   if (client.leases.length > 0) situations.count("crash with a lease");
   world.tell(`process ${client.number} dies`);
   world.late.push(...client.gate.held.filter(({ reply }) => reply === undefined));

@@ -44,7 +44,10 @@ export class SimulatedTime {
   }
 }
 
-/** The clock of one process: it runs as fast as time does, but shows something else, and may be set back. */
+/**
+ * The clock of one process: it runs as fast as time does, but shows something else, and may be set
+ * back.
+ */
 export class ProcessClock implements Clock {
   readonly #time: SimulatedTime;
   skewMs: number;

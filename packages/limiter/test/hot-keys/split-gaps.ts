@@ -1,8 +1,9 @@
 /*
- * One story, told again and again, with a split in each of its gaps: before each request, and between each request and its reply. Whoever
- * splits has a clock of its own, and may die on the way. Nothing else is under way and no shard is ever full, so the bucket must go on as
- * if it had never been split: the same calls are granted and refused, and all shards together hold what one bucket would, to less than a
- * millitoken for each.
+ * One story, told again and again, with a split in each of its gaps: before each request, and
+ * between each request and its reply. Whoever splits has a clock of its own, and may die on the
+ * way. Nothing else is under way and no shard is ever full, so the bucket must go on as if it had
+ * never been split: the same calls are granted and refused, and all shards together hold what one
+ * bucket would, to less than a millitoken for each.
  */
 import { Limit } from "zae-limiter";
 import type { Client, Lease } from "./client.ts";
@@ -20,7 +21,13 @@ import { bucketValue, capacityOf } from "./stored-bucket.ts";
 import { World } from "./world.ts";
 
 /** What becomes of whoever splits, and of its transaction. */
-export const SPLITTER_FATES = ["lives", "dies before", "dies after", "gets no reply", "sends twice"] as const;
+export const SPLITTER_FATES = [
+  "lives",
+  "dies before",
+  "dies after",
+  "gets no reply",
+  "sends twice",
+] as const;
 type SplitterFate = (typeof SPLITTER_FATES)[number];
 
 /** Where, how and by whom the bucket is split. */
@@ -46,7 +53,11 @@ const LIMITS = [
 ];
 
 /** Tells the story with one split; answers how many gaps it had. */
-export async function tellWithSplit(table: SharedTable, split: GapSplit, situations: Situations): Promise<number> {
+export async function tellWithSplit(
+  table: SharedTable,
+  split: GapSplit,
+  situations: Situations,
+): Promise<number> {
   const world = new World({ ...table, scenario: scenarioOf(split), situations });
   const teller = new Teller(world, split);
   try {
@@ -55,7 +66,10 @@ export async function tellWithSplit(table: SharedTable, split: GapSplit, situati
     await takeWhatIsLeft(world);
     return teller.gaps;
   } catch (error) {
-    throw new Error(`With a split ${JSON.stringify(split)}:\n${world.trace.slice(-40).join("\n")}\n${String(error)}`, { cause: error });
+    throw new Error(
+      `With a split ${JSON.stringify(split)}:\n${world.trace.slice(-40).join("\n")}\n${String(error)}`,
+      { cause: error },
+    );
   } finally {
     for (const client of world.clients) {
       client.isAlive = false;
@@ -95,10 +109,14 @@ class Teller {
     this.#split = split;
     this.#client = world.clients[0]!;
     const { nowMs } = world.time;
-    this.#references = new Map(world.charged(ENTITY).map((entityId) => [entityId, new ReferenceBucket(LIMITS, nowMs)]));
+    this.#references = new Map(
+      world.charged(ENTITY).map((entityId) => [entityId, new ReferenceBucket(LIMITS, nowMs)]),
+    );
   }
 
-  /** Acquires, settles more and less, gives back, is refused, waits, gathers, and goes into debt. */
+  /**
+   * Acquires, settles more and less, gives back, is refused, waits, gathers, and goes into debt.
+   */
   async tell(): Promise<void> {
     const whole = await this.#take({ rpm: 70, tpm: 60 });
     await this.#giveBack(whole!);
@@ -124,16 +142,21 @@ class Teller {
   async #take(amounts: Record<string, number>): Promise<Lease | undefined> {
     const held = this.#client.leases.length;
     const { nowMs } = this.#world.time;
-    const fits = [...this.#references.values()].every((reference) => reference.holds(amounts, nowMs));
+    const fits = [...this.#references.values()].every((reference) =>
+      reference.holds(amounts, nowMs),
+    );
     await this.#driven(() => startTake(this.#world, this.#client, { entityId: ENTITY, amounts }));
     const lease = this.#client.leases[held];
-    if ((lease !== undefined) !== fits) throw new Error(`${JSON.stringify(amounts)} was ${fits ? "refused" : "granted"}`);
+    if ((lease !== undefined) !== fits)
+      throw new Error(`${JSON.stringify(amounts)} was ${fits ? "refused" : "granted"}`);
     if (fits) this.#charge(amounts);
     return lease;
   }
 
   async #settle(lease: Lease, amounts: Record<string, number>): Promise<void> {
-    await this.#driven(() => startEnd(this.#world, this.#client, lease, "settle", new Map(Object.entries(amounts))));
+    await this.#driven(() =>
+      startEnd(this.#world, this.#client, lease, "settle", new Map(Object.entries(amounts))),
+    );
     this.#charge(amounts);
   }
 
@@ -149,7 +172,8 @@ class Teller {
   }
 
   #charge(amounts: Record<string, number>): void {
-    for (const reference of this.#references.values()) reference.charge(amounts, this.#world.time.nowMs);
+    for (const reference of this.#references.values())
+      reference.charge(amounts, this.#world.time.nowMs);
     this.#compare();
   }
 
@@ -159,10 +183,16 @@ class Teller {
     for (const [entityId, reference] of this.#references) {
       const bucket = table.history(entityId).now;
       for (const { name } of LIMITS) {
-        const [held, expected] = [bucketValue(bucket, name, time.nowMs), reference.value(name, time.nowMs)];
+        const [held, expected] = [
+          bucketValue(bucket, name, time.nowMs),
+          reference.value(name, time.nowMs),
+        ];
         const most = fraction(BigInt(bucket.size));
-        if (isLess(held, plus(expected, fraction(1n))) && isLess(minus(expected, most), held)) continue;
-        throw new Error(`${entityId} holds ${shown(held)} millitokens of ${name} in ${bucket.size} shards, not ${shown(expected)}`);
+        if (isLess(held, plus(expected, fraction(1n))) && isLess(minus(expected, most), held))
+          continue;
+        throw new Error(
+          `${entityId} holds ${shown(held)} millitokens of ${name} in ${bucket.size} shards, not ${shown(expected)}`,
+        );
       }
     }
   }
@@ -177,7 +207,8 @@ class Teller {
       if (isHere) await this.#doSplit();
       this.gaps += 1;
       const call = this.#client.gate.held[0];
-      if (isHere && this.#split.losesReply && call?.reply?.ok === true) await lose(this.#world, this.#client, call);
+      if (isHere && this.#split.losesReply && call?.reply?.ok === true)
+        await lose(this.#world, this.#client, call);
       else await passOne(this.#world, this.#client);
     }
     this.#world.throwIfFailed();
@@ -187,10 +218,15 @@ class Teller {
     const { fate, shards, skewMs, ofParent } = this.#split;
     const world = this.#world;
     const entityId = ofParent ? PARENT : ENTITY;
-    // What is full by a clock that is ahead is divided as what is full by then, so others find it full only then.
+    // What is full by a clock that is ahead is divided as what is full by then, so others find it
+    // full only then.
     const bucket = world.table.history(entityId).now;
     const isFull = LIMITS.some(
-      ({ name }) => !isLess(bucketValue(bucket, name, world.time.nowMs + skewMs), fraction(capacityOf(bucket, name))),
+      ({ name }) =>
+        !isLess(
+          bucketValue(bucket, name, world.time.nowMs + skewMs),
+          fraction(capacityOf(bucket, name)),
+        ),
     );
     const splitter = world.startClient(isFull ? 0 : skewMs);
     startSplit(world, splitter, { entityId, shards });
@@ -199,7 +235,8 @@ class Teller {
     let left = shards === 2 ? 1 : 2;
     while (splitter.isAlive && splitter.underWay.size > 0) {
       const call = splitter.gate.held[0]!;
-      const isFated = call.operation === "TransactWriteItems" && call.reply === undefined && (left -= 1) === 0;
+      const isFated =
+        call.operation === "TransactWriteItems" && call.reply === undefined && (left -= 1) === 0;
       if (isFated) await meet(world, { splitter, call, fate });
       else await passOne(world, splitter);
       world.throwIfFailed();
@@ -211,7 +248,8 @@ class Teller {
 async function passOne(world: World, client: Client): Promise<void> {
   const call = client.gate.held[0];
   if (call === undefined) world.time.advance(world.time.untilFirstWakesMs());
-  else if (call.reply === undefined) await apply(world, call, `request of process ${client.number}`);
+  else if (call.reply === undefined)
+    await apply(world, call, `request of process ${client.number}`);
   else deliver(world, client, call);
   await settled();
 }
@@ -224,7 +262,11 @@ async function lose(world: World, client: Client, call: HeldCall): Promise<void>
 
 async function meet(
   world: World,
-  { splitter, call, fate }: { readonly splitter: Client; readonly call: HeldCall; readonly fate: SplitterFate },
+  {
+    splitter,
+    call,
+    fate,
+  }: { readonly splitter: Client; readonly call: HeldCall; readonly fate: SplitterFate },
 ): Promise<void> {
   if (fate !== "dies before" && fate !== "sends twice") await apply(world, call, "split");
   if (fate === "dies before" || fate === "dies after") crash(world, splitter);

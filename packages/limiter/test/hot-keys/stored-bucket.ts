@@ -1,5 +1,6 @@
 /*
- * Buckets as they are stored, read without the code under test. A bucket is the sum of its shards, and each limit of a shard holds
+ * Buckets as they are stored, read without the code under test. A bucket is the sum of its shards,
+ * and each limit of a shard holds
  *
  *   min(share of the capacity, tk + rm/p + a/p for each millisecond since rf)       with a/p the rate in lowest terms
  */
@@ -10,7 +11,9 @@ export interface StoredLimit {
   readonly tokens: bigint;
   /** The share of this shard. */
   readonly ceiling: bigint;
-  /** The share of the rate, in lowest terms, and the remainder of the refill in units of 1/period. */
+  /**
+   * The share of the rate, in lowest terms, and the remainder of the refill in units of 1/period.
+   */
   readonly amount: bigint;
   readonly period: bigint;
   readonly remainder: bigint;
@@ -34,7 +37,10 @@ export type StoredBucket = ReadonlyMap<number, StoredShard>;
 
 export const NO_BUCKET: StoredBucket = new Map();
 
-/** Every shard stores the parameters of the whole; its share of x is how many k < x have k mod divisor = shard. */
+/**
+ * Every shard stores the parameters of the whole; its share of x is how many k < x have k mod
+ * divisor = shard.
+ */
 export function readShard(item: AttributeMap, shard: number): StoredShard {
   const names = Object.keys(item).flatMap((attribute) => /^b_(.+)_cp$/.exec(attribute)?.[1] ?? []);
   const divisor = whole(item, "shard_count");
@@ -43,11 +49,16 @@ export function readShard(item: AttributeMap, shard: number): StoredShard {
     stampMs: Number(whole(item, "rf")),
     grants: whole(item, "gr"),
     expiresAtMs: item["ttl"] === undefined ? undefined : Number(whole(item, "ttl")) * 1000,
-    limits: new Map(names.map((name) => [name, readLimit(item, name, (x) => shareOf(x, BigInt(shard), divisor))])),
+    limits: new Map(
+      names.map((name) => [name, readLimit(item, name, (x) => shareOf(x, BigInt(shard), divisor))]),
+    ),
   };
 }
 
-/** What one limit of one shard holds at a time by some clock, in millitokens. Before its stamp it earns nothing. */
+/**
+ * What one limit of one shard holds at a time by some clock, in millitokens. Before its stamp it
+ * earns nothing.
+ */
 export function shardValue({ limits, stampMs }: StoredShard, name: string, atMs: number): Fraction {
   const limit = limits.get(name)!;
   const elapsed = BigInt(Math.max(0, atMs - stampMs));
@@ -63,12 +74,18 @@ export function storedValue({ limits }: StoredShard, name: string): Fraction {
 
 /** What one limit of a whole bucket holds. */
 export function bucketValue(bucket: StoredBucket, name: string, atMs: number): Fraction {
-  return sum([...bucket.values()].filter(({ limits }) => limits.has(name)).map((shard) => shardValue(shard, name, atMs)));
+  return sum(
+    [...bucket.values()]
+      .filter(({ limits }) => limits.has(name))
+      .map((shard) => shardValue(shard, name, atMs)),
+  );
 }
 
 /** What some shards owe of one limit, the others left out of account. */
 export function debtOf(bucket: StoredBucket, name: string, atMs: number): Fraction {
-  const values = [...bucket.values()].filter(({ limits }) => limits.has(name)).map((shard) => shardValue(shard, name, atMs));
+  const values = [...bucket.values()]
+    .filter(({ limits }) => limits.has(name))
+    .map((shard) => shardValue(shard, name, atMs));
   return minus(ZERO, sum(values.filter((value) => isLess(value, ZERO))));
 }
 
@@ -112,8 +129,15 @@ function total(bucket: StoredBucket, part: (shard: StoredShard) => bigint): bigi
   return [...bucket.values()].reduce((result, shard) => result + part(shard), 0n);
 }
 
-function readLimit(item: AttributeMap, name: string, share: (whole: bigint) => bigint): StoredLimit {
-  const [refillAmount, refillPeriod] = [share(whole(item, `b_${name}_ra`)), whole(item, `b_${name}_rp`)];
+function readLimit(
+  item: AttributeMap,
+  name: string,
+  share: (whole: bigint) => bigint,
+): StoredLimit {
+  const [refillAmount, refillPeriod] = [
+    share(whole(item, `b_${name}_ra`)),
+    whole(item, `b_${name}_rp`),
+  ];
   const divisor = commonDivisor(refillAmount, refillPeriod);
   return {
     tokens: whole(item, `b_${name}_tk`),

@@ -3,8 +3,13 @@ import type { HeldCall } from "./gate.ts";
 
 /** A request as a person reads it: with names and values in their places. */
 export function requestText({ operation, input }: Pick<HeldCall, "operation" | "input">): string {
-  const { TransactItems: parts } = input as { readonly TransactItems?: readonly Record<string, object>[] };
-  const writes = parts === undefined ? [[operation, input] as const] : parts.flatMap((part) => Object.entries(part));
+  const { TransactItems: parts } = input as {
+    readonly TransactItems?: readonly Record<string, object>[];
+  };
+  const writes =
+    parts === undefined
+      ? [[operation, input] as const]
+      : parts.flatMap((part) => Object.entries(part));
   return writes.map(([kind, write]) => `${kind} ${writeText(write)}`).join(" | ");
 }
 

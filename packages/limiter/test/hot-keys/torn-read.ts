@@ -1,5 +1,6 @@
 /*
- * A batch is read item by item, each as it is at some moment of its own: what is read of two shards need never have been true at once.
+ * A batch is read item by item, each as it is at some moment of its own: what is read of two shards
+ * need never have been true at once.
  */
 import type { AttributeMap } from "../../src/repository/dynamodb/attribute-values.ts";
 import type { EngineReply, HeldCall } from "./gate.ts";
@@ -32,7 +33,9 @@ export async function secondHalf(table: WatchedTable, call: HeldCall): Promise<E
   const reply = await table.apply(reading(call, keys.slice(Math.ceil(keys.length / 2))));
   if (!reply.ok) return reply;
   const [tableName] = Object.keys((call.input as BatchRead).RequestItems);
-  const items = [call.firstHalf!, reply.output].flatMap((part) => (part as BatchAnswer).Responses?.[tableName!] ?? []);
+  const items = [call.firstHalf!, reply.output].flatMap(
+    (part) => (part as BatchAnswer).Responses?.[tableName!] ?? [],
+  );
   return { ok: true, output: { ...reply.output, Responses: { [tableName!]: items } } };
 }
 
@@ -41,6 +44,11 @@ function keysOf({ RequestItems }: BatchRead): readonly AttributeMap[] {
 }
 
 function reading(call: HeldCall, keys: readonly AttributeMap[]): HeldCall {
-  const [[tableName, options]] = Object.entries((call.input as BatchRead).RequestItems) as [[string, object]];
-  return { ...call, input: { ...call.input, RequestItems: { [tableName]: { ...options, Keys: keys } } } };
+  const [[tableName, options]] = Object.entries((call.input as BatchRead).RequestItems) as [
+    [string, object],
+  ];
+  return {
+    ...call,
+    input: { ...call.input, RequestItems: { [tableName]: { ...options, Keys: keys } } },
+  };
 }

@@ -26,7 +26,10 @@ interface TouchedItem {
   readonly shard: number;
 }
 
-/** The real table, seen by an observer who looks at every item that a write has touched. Calls pass one at a time. */
+/**
+ * The real table, seen by an observer who looks at every item that a write has touched. Calls pass
+ * one at a time.
+ */
 export class WatchedTable {
   readonly #transport: DynamoTransport;
   readonly #tableName: string;
@@ -81,7 +84,8 @@ export class WatchedTable {
 
   /** Removes everything, so that the next seed finds the table as this one did. */
   async clear(): Promise<void> {
-    for (const { key } of this.#touched.values()) await this.#call("DeleteItem", { TableName: this.#tableName, Key: key });
+    for (const { key } of this.#touched.values())
+      await this.#call("DeleteItem", { TableName: this.#tableName, Key: key });
   }
 
   async #look(call: HeldCall): Promise<void> {
@@ -89,7 +93,11 @@ export class WatchedTable {
     const byEntity = new Map<string, Map<number, AttributeMap>>();
     for (const item of touched) {
       this.#touched.set(JSON.stringify(item.key), item);
-      const { Item } = (await this.#call("GetItem", { TableName: this.#tableName, Key: item.key, ConsistentRead: true })) as {
+      const { Item } = (await this.#call("GetItem", {
+        TableName: this.#tableName,
+        Key: item.key,
+        ConsistentRead: true,
+      })) as {
         readonly Item?: AttributeMap;
       };
       const shards = byEntity.get(item.entityId) ?? new Map<number, AttributeMap>();
@@ -97,7 +105,11 @@ export class WatchedTable {
       byEntity.set(item.entityId, shards);
     }
     for (const [entityId, items] of byEntity)
-      this.#note(entityId, new Map([...items].map(([shard, item]) => [shard, readShard(item, shard)])), call);
+      this.#note(
+        entityId,
+        new Map([...items].map(([shard, item]) => [shard, readShard(item, shard)])),
+        call,
+      );
   }
 
   #note(entityId: string, after: StoredBucket, call: HeldCall): void {
@@ -109,7 +121,12 @@ export class WatchedTable {
     const inFlightMs = this.#time.nowMs - call.decidedAtTrueMs;
     const { decidedAtMs, surroundings } = call;
     const by = { process: surroundings.process, decidedAtMs, inFlightMs };
-    history.states.push({ fromMs: this.#time.nowMs, bucket: new Map([...whole, ...after]), touched: new Set(after.keys()), ...by });
+    history.states.push({
+      fromMs: this.#time.nowMs,
+      bucket: new Map([...whole, ...after]),
+      touched: new Set(after.keys()),
+      ...by,
+    });
     this.#count(write);
     const wrong =
       wrongShards(write, history, this.differenceMs) ??
@@ -117,16 +134,24 @@ export class WatchedTable {
       this.#unexplained(entityId, write) ??
       (isGrant ? history.excess(this.differenceMs + this.#tickMs - 1) : undefined) ??
       (isGrant && isGathered(write) ? this.#wronglyGathered(entityId, write) : undefined);
-    if (wrong !== undefined) throw new Error(`A write to ${entityId}, decided at ${call.decidedAtMs}: ${wrong}\n${requestText(call)}`);
+    if (wrong !== undefined)
+      throw new Error(
+        `A write to ${entityId}, decided at ${call.decidedAtMs}: ${wrong}\n${requestText(call)}`,
+      );
   }
 
   #count(write: AppliedWrite): void {
     const { before, after } = write;
     if (isSplit(write)) this.#situations.count("split");
-    if (isSplit(write) && limitNames(before).some((name) => bucketValue(before, name, write.call.decidedAtMs).top < 0n))
+    if (
+      isSplit(write) &&
+      limitNames(before).some((name) => bucketValue(before, name, write.call.decidedAtMs).top < 0n)
+    )
       this.#situations.count("split of a debt");
-    if (isGathered(write) && grantsOf(after) > grantsOf(before)) this.#situations.count("call that gathered from several shards");
-    if (grantsOf(after) > grantsOf(before) + 1n) this.#situations.count("write that granted several calls");
+    if (isGathered(write) && grantsOf(after) > grantsOf(before))
+      this.#situations.count("call that gathered from several shards");
+    if (grantsOf(after) > grantsOf(before) + 1n)
+      this.#situations.count("write that granted several calls");
   }
 
   /** What one shard owes is not to be had from the others. */
@@ -136,8 +161,14 @@ export class WatchedTable {
       const index = this.#charged(whose).indexOf(entityId);
       return index < 0 ? [] : [statesBefore[index]! - 1];
     });
-    const window = { firstState: Math.min(history.states.length - 2, ...starts), atMs: call.decidedAtMs };
-    const short = limitNames(after).find((name) => !history.couldHold(name, consumedOf(after, name) - consumedOf(before, name), window));
+    const window = {
+      firstState: Math.min(history.states.length - 2, ...starts),
+      atMs: call.decidedAtMs,
+    };
+    const short = limitNames(after).find(
+      (name) =>
+        !history.couldHold(name, consumedOf(after, name) - consumedOf(before, name), window),
+    );
     return short === undefined ? undefined : `${short} was gathered while the bucket never held it`;
   }
 
@@ -158,7 +189,11 @@ export class WatchedTable {
 }
 
 /** Shards come from splits only, and every class belongs to one. */
-function wrongShards({ before }: AppliedWrite, { states, now }: BucketHistory, differenceMs: number): string | undefined {
+function wrongShards(
+  { before }: AppliedWrite,
+  { states, now }: BucketHistory,
+  differenceMs: number,
+): string | undefined {
   if (before.size === 0 && states.at(-2)!.bucket.size > 0) return "a shard came from nowhere";
   const lateMs = differenceMs + Math.max(...states.map(({ inFlightMs }) => inFlightMs));
   if (!isPartition(now)) return `the shards ${[...now.keys()].join(", ")} do not make up a bucket`;
@@ -168,27 +203,47 @@ function wrongShards({ before }: AppliedWrite, { states, now }: BucketHistory, d
 }
 
 /**
- * An item that expires comes back full, as a whole bucket: it must be both. Not to the second: a clock that is behind, or a write that is
- * late, says too early when that is, but the table takes minutes at least to remove what has expired.
+ * An item that expires comes back full, as a whole bucket: it must be both. Not to the second: a
+ * clock that is behind, or a write that is late, says too early when that is, but the table takes
+ * minutes at least to remove what has expired.
  */
-function isForgotten(shard: StoredShard, { shards, lateMs }: { readonly shards: number; readonly lateMs: number }): boolean {
+function isForgotten(
+  shard: StoredShard,
+  { shards, lateMs }: { readonly shards: number; readonly lateMs: number },
+): boolean {
   if (shard.expiresAtMs === undefined) return false;
   const atMs = shard.expiresAtMs + lateMs;
-  return shards > 1 || [...shard.limits].some(([name, { ceiling }]) => isLess(shardValue(shard, name, atMs), fraction(ceiling)));
+  return (
+    shards > 1 ||
+    [...shard.limits].some(([name, { ceiling }]) =>
+      isLess(shardValue(shard, name, atMs), fraction(ceiling)),
+    )
+  );
 }
 
 /** The buckets that a write names. */
 function touchedBy(input: object): readonly TouchedItem[] {
-  const { TransactItems: parts } = input as { readonly TransactItems?: readonly Record<string, object>[] };
-  const writes = parts === undefined ? [input] : parts.flatMap(({ Put, Update, Delete }) => Put ?? Update ?? Delete ?? []);
+  const { TransactItems: parts } = input as {
+    readonly TransactItems?: readonly Record<string, object>[];
+  };
+  const writes =
+    parts === undefined
+      ? [input]
+      : parts.flatMap(({ Put, Update, Delete }) => Put ?? Update ?? Delete ?? []);
   return writes.flatMap((write) => {
     const { Key, Item } = write as { readonly Key?: AttributeMap; readonly Item?: AttributeMap };
     const { PK, SK } = (Key ?? Item)!;
     const match = /\/BUCKET#([^#]+)#[^#]+#(\d+)$/.exec((PK as { readonly S: string }).S);
-    return match === null ? [] : [{ key: { PK: PK!, SK: SK! }, entityId: match[1]!, shard: Number(match[2]) }];
+    return match === null
+      ? []
+      : [{ key: { PK: PK!, SK: SK! }, entityId: match[1]!, shard: Number(match[2]) }];
   });
 }
 
 function isFailedCondition(error: unknown): boolean {
-  return error instanceof Error && (error.name === "ConditionalCheckFailedException" || error.name === "TransactionCanceledException");
+  return (
+    error instanceof Error &&
+    (error.name === "ConditionalCheckFailedException" ||
+      error.name === "TransactionCanceledException")
+  );
 }

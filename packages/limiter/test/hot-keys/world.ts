@@ -65,8 +65,17 @@ export class World {
     this.#clientCount += 1;
     const { time, limits } = this;
     // A lone client looks at one bucket at a time.
-    const scenario = transport === undefined ? this.scenario : { ...this.scenario, parentId: undefined };
-    const common = { number: this.#clientCount, scenario, time, skewMs, tableName: this.#tableName, limits, splits: () => this.splits };
+    const scenario =
+      transport === undefined ? this.scenario : { ...this.scenario, parentId: undefined };
+    const common = {
+      number: this.#clientCount,
+      scenario,
+      time,
+      skewMs,
+      tableName: this.#tableName,
+      limits,
+      splits: () => this.splits,
+    };
     const client = new Client({ ...common, ...(transport !== undefined && { transport }) });
     if (transport === undefined) this.clients.push(client);
     this.noteSkew(skewMs);
@@ -120,21 +129,33 @@ export class World {
     const isTrue = this.charged(operation.entityId).some((entityId, index) => {
       const history = this.table.history(entityId);
       const firstState = Math.min(operation.statesBefore[index]! - 1, history.stateAt(fromMs));
-      const window = { firstState, fromMs: operation.startedAtMs, process: client.number, skewMs: client.clock.lowestSkewMs };
+      const window = {
+        firstState,
+        fromMs: operation.startedAtMs,
+        process: client.number,
+        skewMs: client.clock.lowestSkewMs,
+      };
       return history.couldNotHold({ amounts, capacities: this.#capacities.get(entityId)! }, window);
     });
-    if (!isTrue) throw new Error(`A call that always fitted was refused: ${operation.entityId} ${JSON.stringify([...operation.effect])}`);
+    if (!isTrue)
+      throw new Error(
+        `A call that always fitted was refused: ${operation.entityId} ${JSON.stringify([...operation.effect])}`,
+      );
   }
 
   /**
-   * A call that was not granted, or an end that failed: it counts for nothing, or, where the network failed it, for at most its own cost.
+   * A call that was not granted, or an end that failed: it counts for nothing, or, where the
+   * network failed it, for at most its own cost.
    */
   perhaps(operation: Operation): void {
     const times = operation.kind === "settle" ? 1 + operation.faults : 1;
-    if (operation.faults > 0) this.ledger.perhaps(this.charged(operation.entityId), operation.effect, times);
+    if (operation.faults > 0)
+      this.ledger.perhaps(this.charged(operation.entityId), operation.effect, times);
   }
 
-  /** An end that was answered. Where nobody can know, a charge is repeated and a give-back is not. */
+  /**
+   * An end that was answered. Where nobody can know, a charge is repeated and a give-back is not.
+   */
   ended({ entityId, effect, unknowns }: Operation): void {
     const charges = part(effect, (amount) => amount > 0);
     this.ledger.exactly(this.charged(entityId), charges);
@@ -156,7 +177,8 @@ export class World {
       operation.faults += 1;
       this.perhaps(operation);
     }
-    for (const { ending, isBusy } of leases) if (ending !== undefined && !isBusy) this.perhaps(ending);
+    for (const { ending, isBusy } of leases)
+      if (ending !== undefined && !isBusy) this.perhaps(ending);
   }
 
   /** Promises 2 and 8: in the end, buckets were charged what callers were told. */
@@ -165,17 +187,23 @@ export class World {
     for (const entityId of this.table.entityIds) {
       const bucket = this.table.history(entityId).now;
       for (const name of [...this.limits.get(entityId)!.map((limit) => limit.name), GRANTS]) {
-        const counted = name === GRANTS ? Number(grantsOf(bucket)) : Number(consumedOf(bucket, name)) / 1000;
+        const counted =
+          name === GRANTS ? Number(grantsOf(bucket)) : Number(consumedOf(bucket, name)) / 1000;
         const { least, most } = this.ledger.range(entityId, name);
         if (counted >= least && counted <= most) continue;
-        throw new Error(`${entityId} was charged ${counted} ${name}, where its callers know of ${least} to ${most}`);
+        throw new Error(
+          `${entityId} was charged ${counted} ${name}, where its callers know of ${least} to ${most}`,
+        );
       }
     }
   }
 
   #noteCapacities(entityId: string, limits: readonly Limit[]): void {
     const known = this.#capacities.get(entityId) ?? [];
-    this.#capacities.set(entityId, [...known, new Map(limits.map(({ name, capacity }) => [name, capacity]))]);
+    this.#capacities.set(entityId, [
+      ...known,
+      new Map(limits.map(({ name, capacity }) => [name, capacity])),
+    ]);
   }
 }
 

@@ -18,11 +18,25 @@ export async function acquire(world: World, step: AcquireStep): Promise<void> {
   const client = world.client(step.client);
   const nowMs = client.now();
   const { entityId, resource } = step;
-  const override = step.override === undefined ? undefined : LIMIT_SETS[step.override % LIMIT_SETS.length];
-  const further = step.also === undefined || override !== undefined ? undefined : RESOURCES.find((other) => other !== resource)!;
-  const own = { resource, tokens: chosenAmounts(world, { entityId, resource, override }, step.amounts, nowMs) };
+  const override =
+    step.override === undefined ? undefined : LIMIT_SETS[step.override % LIMIT_SETS.length];
+  const further =
+    step.also === undefined || override !== undefined
+      ? undefined
+      : RESOURCES.find((other) => other !== resource)!;
+  const own = {
+    resource,
+    tokens: chosenAmounts(world, { entityId, resource, override }, step.amounts, nowMs),
+  };
   const also =
-    further === undefined ? [] : [{ resource: further, tokens: chosenAmounts(world, { entityId, resource: further }, step.also!, nowMs) }];
+    further === undefined
+      ? []
+      : [
+          {
+            resource: further,
+            tokens: chosenAmounts(world, { entityId, resource: further }, step.also!, nowMs),
+          },
+        ];
   const call: Call = { entityId, wants: [own, ...also], override };
   const request: AcquireRequest = {
     entityId,
@@ -36,7 +50,10 @@ export async function acquire(world: World, step: AcquireStep): Promise<void> {
   await decideAndDo(world, client, { step, call, request });
 }
 
-/** Goes to the time at which the last refused call fits, or a millisecond before it, and tries it again. */
+/**
+ * Goes to the time at which the last refused call fits, or a millisecond before it, and tries it
+ * again.
+ */
 export async function retry(world: World, early: boolean): Promise<void> {
   const refused = world.lastRefused;
   if (refused === undefined || !Number.isFinite(refused.fitsAtMs)) return;
@@ -47,11 +64,19 @@ export async function retry(world: World, early: boolean): Promise<void> {
   world.moveClock(moveMs);
   const before = world.leases.length;
   world.focus = { entityId: refused.request.entityId, resource: refused.request.resource };
-  await decideAndDo(world, client, { step: undefined, call: refused.call, request: refused.request });
+  await decideAndDo(world, client, {
+    step: undefined,
+    call: refused.call,
+    request: refused.request,
+  });
   if (!wasAlone) return;
   const granted = world.leases.length > before;
   if (granted === early)
-    throw new BrokenPromise(early ? "a call was granted before the promised time" : "a call was refused at the promised time");
+    throw new BrokenPromise(
+      early
+        ? "a call was granted before the promised time"
+        : "a call was refused at the promised time",
+    );
   world.count(early ? "retry a millisecond early refused" : "retry at the promised time granted");
 }
 
@@ -62,12 +87,17 @@ interface Attempt {
   readonly request: AcquireRequest;
 }
 
-async function decideAndDo(world: World, client: Client, { step, call, request }: Attempt): Promise<void> {
+async function decideAndDo(
+  world: World,
+  client: Client,
+  { step, call, request }: Attempt,
+): Promise<void> {
   const nowMs = client.now();
   const verdict = world.oracle.decide(call, nowMs);
   const fault = step?.fault;
   world.say(
-    () => `client ${client.index} asks at ${nowMs}: ${JSON.stringify(request)}${faultText([fault])}, which must be ${verdict.kind}`,
+    () =>
+      `client ${client.index} asks at ${nowMs}: ${JSON.stringify(request)}${faultText([fault])}, which must be ${verdict.kind}`,
   );
   client.faults = [fault];
   if (step?.how === "callback" && (fault === undefined || step.onUnavailable === "allow"))
@@ -81,7 +111,11 @@ async function decideAndDo(world: World, client: Client, { step, call, request }
   }
 }
 
-async function tryCall(client: Client, request: AcquireRequest, how: AcquireStep["how"]): Promise<Outcome> {
+async function tryCall(
+  client: Client,
+  request: AcquireRequest,
+  how: AcquireStep["how"],
+): Promise<Outcome> {
   try {
     if (how === "try") {
       const result = await client.limiter.tryAcquire(request);
@@ -96,7 +130,12 @@ async function tryCall(client: Client, request: AcquireRequest, how: AcquireStep
 }
 
 /** The form of `acquire` that ends the lease itself. */
-async function during(world: World, client: Client, attempt: Attempt & { readonly step: AcquireStep }, verdict: Verdict): Promise<void> {
+async function during(
+  world: World,
+  client: Client,
+  attempt: Attempt & { readonly step: AcquireStep },
+  verdict: Verdict,
+): Promise<void> {
   const { step, request } = attempt;
   let held: HeldLease | undefined;
   let crash: () => void;
@@ -104,7 +143,10 @@ async function during(world: World, client: Client, attempt: Attempt & { readonl
     crash = () => resolve("crashed");
   });
   const work = async (lease: Lease): Promise<string> => {
-    held = await arrived(world, client, attempt, verdict, { kind: lease.degraded ? "degraded" : "granted", lease });
+    held = await arrived(world, client, attempt, verdict, {
+      kind: lease.degraded ? "degraded" : "granted",
+      lease,
+    });
     for (const action of held === undefined ? [] : step.actions) await act(world, held!, action);
     client.faults = step.endFaults;
     client.failedEnds = 0;
@@ -113,11 +155,13 @@ async function during(world: World, client: Client, attempt: Attempt & { readonl
     if (step.ending === "throw") throw new WorkFailed();
     return "done";
   };
-  const answer = await Promise.race([client.limiter.acquire(request, work), crashed]).catch((error: unknown) => {
-    if (error instanceof WorkFailed) return "thrown";
-    if (error instanceof BrokenPromise) throw error;
-    return outcomeOf(error);
-  });
+  const answer = await Promise.race([client.limiter.acquire(request, work), crashed]).catch(
+    (error: unknown) => {
+      if (error instanceof WorkFailed) return "thrown";
+      if (error instanceof BrokenPromise) throw error;
+      return outcomeOf(error);
+    },
+  );
   if (held === undefined) {
     if (typeof answer === "string") return;
     await arrived(world, client, attempt, verdict, answer);
@@ -129,42 +173,76 @@ async function during(world: World, client: Client, attempt: Attempt & { readonl
     world.leases.push(held);
     return world.crash(client);
   }
-  if (answer !== (step.ending === "throw" ? "thrown" : "done")) throw new BrokenPromise(`acquire answered ${JSON.stringify(answer)}`);
+  if (answer !== (step.ending === "throw" ? "thrown" : "done"))
+    throw new BrokenPromise(`acquire answered ${JSON.stringify(answer)}`);
   if (answer === "thrown") world.count("callback that throws");
-  const failed = ended(world, held, answer === "thrown" ? "rollback" : "commit", step.endFaults, client.now());
-  if (failed !== (client.failedEnds === 1)) throw new BrokenPromise("onSettlementFailed was told the wrong thing");
+  const failed = ended(
+    world,
+    held,
+    answer === "thrown" ? "rollback" : "commit",
+    step.endFaults,
+    client.now(),
+  );
+  if (failed !== (client.failedEnds === 1))
+    throw new BrokenPromise("onSettlementFailed was told the wrong thing");
 }
 
-/** Compares what came of a call with what had to, and lets the oracle carry it out. Answers the lease, if there is one to use. */
-async function arrived(world: World, client: Client, attempt: Attempt, verdict: Verdict, outcome: Outcome): Promise<HeldLease | undefined> {
+/**
+ * Compares what came of a call with what had to, and lets the oracle carry it out. Answers the
+ * lease, if there is one to use.
+ */
+async function arrived(
+  world: World,
+  client: Client,
+  attempt: Attempt,
+  verdict: Verdict,
+  outcome: Outcome,
+): Promise<HeldLease | undefined> {
   const nowMs = client.now();
   const { step, call, request } = attempt;
   const { oracle } = world;
   const fault = step?.fault;
   if (fault !== undefined && !(verdict.kind === "invalid" && fault === "error-after")) {
     const expected = step?.onUnavailable === "allow" ? "degraded" : "unavailable";
-    if (outcome.kind !== expected) throw new BrokenPromise(`a call whose store failed was ${outcome.kind}, and must be ${expected}`);
-    world.count(fault === "error-before" ? "request lost before a take" : "answer lost after a take");
+    if (outcome.kind !== expected)
+      throw new BrokenPromise(
+        `a call whose store failed was ${outcome.kind}, and must be ${expected}`,
+      );
+    world.count(
+      fault === "error-before" ? "request lost before a take" : "answer lost after a take",
+    );
     if (outcome.kind === "degraded") world.count("lease granted without the store");
     // Charged at most this call's own cost: each bucket shows whether it was reached.
     if (fault === "error-after" && verdict.kind !== "invalid") {
       const left = await leftBuckets(client, verdict, nowMs);
-      oracle.carryOut(verdict, nowMs, { left, reached: await reachedBuckets(client, verdict, nowMs, left) });
+      oracle.carryOut(verdict, nowMs, {
+        left,
+        reached: await reachedBuckets(client, verdict, nowMs, left),
+      });
     }
     return undefined;
   }
-  if (outcome.kind !== verdict.kind) throw new BrokenPromise(`a call was ${outcome.kind}, and must be ${verdict.kind}`);
+  if (outcome.kind !== verdict.kind)
+    throw new BrokenPromise(`a call was ${outcome.kind}, and must be ${verdict.kind}`);
   if (verdict.kind === "invalid") {
     world.count("invalid call");
     return undefined;
   }
   countDecision(world, verdict, call, nowMs);
-  const oracleLease = oracle.carryOut(verdict, nowMs, { left: await leftBuckets(client, verdict, nowMs) });
+  const oracleLease = oracle.carryOut(verdict, nowMs, {
+    left: await leftBuckets(client, verdict, nowMs),
+  });
   if (outcome.kind === "refused") {
     const { statuses, retryAfterSeconds } = outcome.refusal;
     compareRefusal(statuses, retryAfterSeconds, verdict, nowMs);
     const fitsAtMs = nowMs + Math.round(retryAfterSeconds * 1000);
-    world.lastRefused = { client: client.index, request, call, stepNumber: world.stepNumber, fitsAtMs };
+    world.lastRefused = {
+      client: client.index,
+      request,
+      call,
+      stepNumber: world.stepNumber,
+      fitsAtMs,
+    };
     return undefined;
   }
   if (!("lease" in outcome)) return undefined;

@@ -31,12 +31,19 @@ const inherited: readonly LimitSpec[] = [
   { name: "constructor", capacity: 8, refillAmount: 3, refillPeriodSeconds: 1 },
 ];
 
-/** What configuration and overrides choose from: limits come, go, rise and fall between any two of them. */
+/**
+ * What configuration and overrides choose from: limits come, go, rise and fall between any two of
+ * them.
+ */
 export const LIMIT_SETS: readonly (readonly LimitSpec[])[] = [
   ...rpm.map((limit) => [limit]),
   ...tpm.map((limit) => [limit]),
   ...inherited.map((limit) => [limit]),
   ...rpm.flatMap((first) => tpm.map((second) => [first, second])),
   ...rpm.flatMap((first) => inherited.map((second) => [second, first])),
-  ...tpm.map((first, index) => [first, rpm[index % rpm.length]!, inherited[index % inherited.length]!]),
+  ...tpm.map((first, index) => [
+    first,
+    rpm[index % rpm.length]!,
+    inherited[index % inherited.length]!,
+  ]),
 ];

@@ -4,15 +4,24 @@ import type { Tokens } from "./oracle/oracle-bucket.ts";
 import type { AmountChoice } from "./steps.ts";
 import type { World } from "./world.ts";
 
-/** Amounts for a call, in proportion to what is there. Names without a limit are mostly left out. */
+/**
+ * Amounts for a call, in proportion to what is there. Names without a limit are mostly left out.
+ */
 export function chosenAmounts(
   world: World,
-  of: { readonly entityId: string; readonly resource: string; readonly override?: Call["override"] },
+  of: {
+    readonly entityId: string;
+    readonly resource: string;
+    readonly override?: Call["override"];
+  },
   choices: readonly AmountChoice[],
   nowMs: number,
 ): Tokens {
   const { entityId, resource, override } = of;
-  const verdict = world.oracle.decide({ entityId, wants: [{ resource, tokens: {} }], override }, nowMs);
+  const verdict = world.oracle.decide(
+    { entityId, wants: [{ resource, tokens: {} }], override },
+    nowMs,
+  );
   const charges = verdict.kind === "invalid" ? [] : verdict.charges;
   const amounts: Record<string, number> = {};
   for (const { name, mode, tokens } of choices) {
@@ -23,7 +32,13 @@ export function chosenAmounts(
     }
     const all = Math.max(0, leastAvailable(charges, name, nowMs));
     const { capacity } = terms.spec;
-    amounts[name] = { fixed: tokens, all, "one too many": Math.min(all + 1, capacity), capacity, "more than capacity": capacity + 1 }[mode];
+    amounts[name] = {
+      fixed: tokens,
+      all,
+      "one too many": Math.min(all + 1, capacity),
+      capacity,
+      "more than capacity": capacity + 1,
+    }[mode];
     if (mode === "more than capacity" && tokens > 2) amounts[name] = Math.floor(all / 2);
   }
   return amounts;

@@ -6,14 +6,16 @@ import type { FaultChoice } from "./steps.ts";
 export interface Backend {
   readonly name: string;
   /**
-   * Whether each client opens the store for itself, as a process does, with a clock of its own; otherwise all share one repository.
-   * Separate clients need `configCacheTtlMs: 0`: the oracle expects a change of configuration to be seen by the next call.
+   * Whether each client opens the store for itself, as a process does, with a clock of its own;
+   * otherwise all share one repository. Separate clients need `configCacheTtlMs: 0`: the oracle
+   * expects a change of configuration to be seen by the next call.
    */
   readonly separate: boolean;
   /**
-   * What makes a store of many processes differ, none of it in what it grants: a take need not move the stamp of its bucket, so only the
-   * balance now can be compared, by clocks that agree and do not go back; a call that one bucket refuses may have been taken from another
-   * before, and given back, which leaves that one under its new limits. @default false
+   * What makes a store of many processes differ, none of it in what it grants: a take need not move
+   * the stamp of its bucket, so only the balance now can be compared, by clocks that agree and do
+   * not go back; a call that one bucket refuses may have been taken from another before, and given
+   * back, which leaves that one under its new limits. @default false
    */
   readonly loose?: boolean;
   /** @default true */
@@ -76,7 +78,9 @@ export class Client {
     this.clock = options.clock;
     this.repository = options.repository;
     this.limiter = new RateLimiter({
-      repository: faultyRepository(options.repository, (operation) => (FAULTY.has(operation) ? this.#nextFault() : undefined)),
+      repository: faultyRepository(options.repository, (operation) =>
+        FAULTY.has(operation) ? this.#nextFault() : undefined,
+      ),
       onSettlementFailed: () => {
         this.failedEnds += 1;
       },

@@ -2,16 +2,31 @@ import type { LimitStatus, Repository } from "zae-limiter";
 import { RESOURCES } from "./cast.ts";
 import type { Client } from "./client.ts";
 import { BrokenPromise, fitsAt, type Charge, type Decision, type Oracle } from "./oracle/oracle.ts";
-import { holds, milliAt, tokensOf, type Balance, type OracleBucket } from "./oracle/oracle-bucket.ts";
+import {
+  holds,
+  milliAt,
+  tokensOf,
+  type Balance,
+  type OracleBucket,
+} from "./oracle/oracle-bucket.ts";
 import { windowAround, type WindowLength } from "./oracle/oracle-usage.ts";
 
 type BucketStates = Awaited<ReturnType<Repository["getBuckets"]>>;
 
-/** Compares every stored balance of these entities with what it must be, to the millitoken; answers how many limits are in debt. */
-export async function compareBuckets(client: Client, oracle: Oracle, entityIds: readonly string[]): Promise<number> {
+/**
+ * Compares every stored balance of these entities with what it must be, to the millitoken; answers
+ * how many limits are in debt.
+ */
+export async function compareBuckets(
+  client: Client,
+  oracle: Oracle,
+  entityIds: readonly string[],
+): Promise<number> {
   const nowMs = client.now();
   let debts = 0;
-  const stored = await Promise.all(entityIds.map(async (entityId) => client.repository.getBuckets(entityId)));
+  const stored = await Promise.all(
+    entityIds.map(async (entityId) => client.repository.getBuckets(entityId)),
+  );
   for (const [index, entityId] of entityIds.entries()) {
     const states = stored[index]!;
     let expected = 0;
@@ -24,7 +39,8 @@ export async function compareBuckets(client: Client, oracle: Oracle, entityIds: 
       expected += ofResource.length;
       for (const { tokensMilli } of ofResource) if (tokensMilli < 0) debts += 1;
     }
-    if (expected !== states.length) throw new BrokenPromise(`${entityId} has buckets that nobody has taken from`);
+    if (expected !== states.length)
+      throw new BrokenPromise(`${entityId} has buckets that nobody has taken from`);
   }
   return debts;
 }
@@ -42,46 +58,85 @@ export function differenceOf(
     const { terms, consumedMilli } = balance;
     const state = states.find(({ limitName }) => limitName === terms.name);
     if (state === undefined) return `${terms.name} is not stored`;
-    const wrong = loose ? wrongNow(state, balance, stampMs, nowMs) : wrongStored(state, balance, stampMs);
+    const wrong = loose
+      ? wrongNow(state, balance, stampMs, nowMs)
+      : wrongStored(state, balance, stampMs);
     if (wrong !== undefined) return `${terms.name} ${wrong}`;
     if (state.totalConsumedMilli !== consumedMilli)
       return `${terms.name} counts ${state.totalConsumedMilli} millitokens consumed, and must count ${consumedMilli}`;
-    if (state.capacityMilli !== Number(terms.capacityMilli)) return `${terms.name} has a capacity of ${state.capacityMilli}`;
-    if (state.refillAmountMilli !== Number(terms.amount) || state.refillPeriodMs !== Number(terms.period))
+    if (state.capacityMilli !== Number(terms.capacityMilli))
+      return `${terms.name} has a capacity of ${state.capacityMilli}`;
+    if (
+      state.refillAmountMilli !== Number(terms.amount) ||
+      state.refillPeriodMs !== Number(terms.period)
+    )
       return `${terms.name} earns ${state.refillAmountMilli} every ${state.refillPeriodMs}`;
-    if (state.available !== wholeTokens(balance, stampMs, nowMs)) return `${terms.name} shows ${state.available} available`;
+    if (state.available !== wholeTokens(balance, stampMs, nowMs))
+      return `${terms.name} shows ${state.available} available`;
   }
-  return visible === states.length ? undefined : `${states.length} limits are stored, and must be ${visible}`;
+  return visible === states.length
+    ? undefined
+    : `${states.length} limits are stored, and must be ${visible}`;
 }
 
-function wrongStored(state: BucketStates[number], balance: Balance, stampMs: number): string | undefined {
+function wrongStored(
+  state: BucketStates[number],
+  balance: Balance,
+  stampMs: number,
+): string | undefined {
   const tokensMilli = Number(milliAt(balance, stampMs, stampMs));
-  if (state.tokensMilli !== tokensMilli) return `holds ${state.tokensMilli} millitokens, and must hold ${tokensMilli}`;
-  return state.lastRefillMs === stampMs ? undefined : `was refilled at ${state.lastRefillMs}, and must be at ${stampMs}`;
+  if (state.tokensMilli !== tokensMilli)
+    return `holds ${state.tokensMilli} millitokens, and must hold ${tokensMilli}`;
+  return state.lastRefillMs === stampMs
+    ? undefined
+    : `was refilled at ${state.lastRefillMs}, and must be at ${stampMs}`;
 }
 
-/** By an older stamp the same balance must be reached now. Stored remainders are not shown, so that is known to one millitoken. */
-function wrongNow(state: BucketStates[number], balance: Balance, stampMs: number, nowMs: number): string | undefined {
+/**
+ * By an older stamp the same balance must be reached now. Stored remainders are not shown, so that
+ * is known to one millitoken.
+ */
+function wrongNow(
+  state: BucketStates[number],
+  balance: Balance,
+  stampMs: number,
+  nowMs: number,
+): string | undefined {
   const { amount, period, capacityMilli } = balance.terms;
-  const refilled = BigInt(state.tokensMilli) + (amount * BigInt(Math.max(0, nowMs - state.lastRefillMs))) / period;
+  const refilled =
+    BigInt(state.tokensMilli) + (amount * BigInt(Math.max(0, nowMs - state.lastRefillMs))) / period;
   const tokensMilli = refilled > capacityMilli ? capacityMilli : refilled;
   const expected = milliAt(balance, stampMs, nowMs);
   const isRight = expected === tokensMilli || expected === tokensMilli + 1n;
   return isRight ? undefined : `holds ${tokensMilli} millitokens now, and must hold ${expected}`;
 }
 
-/** Compares what `available` answers, which sees limits that no decision has written to the bucket yet. */
-export async function compareAvailable(client: Client, oracle: Oracle, entityId: string, resource: string): Promise<void> {
+/**
+ * Compares what `available` answers, which sees limits that no decision has written to the bucket
+ * yet.
+ */
+export async function compareAvailable(
+  client: Client,
+  oracle: Oracle,
+  entityId: string,
+  resource: string,
+): Promise<void> {
   const nowMs = client.now();
-  const verdict = oracle.decide({ entityId, wants: [{ resource, tokens: {} }], override: undefined }, nowMs);
+  const verdict = oracle.decide(
+    { entityId, wants: [{ resource, tokens: {} }], override: undefined },
+    nowMs,
+  );
   if (verdict.kind === "invalid") return;
   const answer = await client.limiter.available(entityId, resource);
   const own = verdict.charges[0]!;
-  if (Object.keys(answer).length !== own.wanted.length) throw new BrokenPromise(`available shows ${Object.keys(answer).join(", ")}`);
+  if (Object.keys(answer).length !== own.wanted.length)
+    throw new BrokenPromise(`available shows ${Object.keys(answer).join(", ")}`);
   for (const { name } of own.wanted) {
     const least = leastAvailable(verdict.charges, name, nowMs);
     if (answer[name] !== least)
-      throw new BrokenPromise(`available shows ${answer[name]} ${name} of ${entityId} on ${resource}, and must show ${least}`);
+      throw new BrokenPromise(
+        `available shows ${answer[name]} ${name} of ${entityId} on ${resource}, and must show ${least}`,
+      );
   }
 }
 
@@ -95,27 +150,61 @@ export function leastAvailable(charges: readonly Charge[], name: string, nowMs: 
   return least;
 }
 
-/** Compares a refusal: every limit of every bucket, and for each the exact time at which it would fit if nobody else took. */
-export function compareRefusal(statuses: readonly LimitStatus[], retryAfterSeconds: number, verdict: Decision, nowMs: number): void {
+/**
+ * Compares a refusal: every limit of every bucket, and for each the exact time at which it would
+ * fit if nobody else took.
+ */
+export function compareRefusal(
+  statuses: readonly LimitStatus[],
+  retryAfterSeconds: number,
+  verdict: Decision,
+  nowMs: number,
+): void {
   let count = 0;
   for (const { entityId, resource, source, view, tokens } of verdict.charges) {
     for (const balance of view.balances) {
       if (balance.hidden) continue;
       count += 1;
       const { name } = balance.terms;
-      const status = statuses.find((other) => other.entityId === entityId && other.resource === resource && other.limitName === name);
-      if (status === undefined) throw new BrokenPromise(`the refusal does not tell about ${name} of ${entityId} on ${resource}`);
-      const wrong = source === status.source ? wrongStatus(status, balance, view.stampMs, tokensOf(tokens, name), nowMs) : "source";
-      if (wrong !== undefined) throw new BrokenPromise(`the refusal tells a wrong ${wrong} for ${name} of ${entityId} on ${resource}`);
+      const status = statuses.find(
+        (other) =>
+          other.entityId === entityId && other.resource === resource && other.limitName === name,
+      );
+      if (status === undefined)
+        throw new BrokenPromise(
+          `the refusal does not tell about ${name} of ${entityId} on ${resource}`,
+        );
+      const wrong =
+        source === status.source
+          ? wrongStatus(status, balance, view.stampMs, tokensOf(tokens, name), nowMs)
+          : "source";
+      if (wrong !== undefined)
+        throw new BrokenPromise(
+          `the refusal tells a wrong ${wrong} for ${name} of ${entityId} on ${resource}`,
+        );
     }
   }
-  if (count !== statuses.length) throw new BrokenPromise(`the refusal tells about ${statuses.length} limits instead of ${count}`);
+  if (count !== statuses.length)
+    throw new BrokenPromise(
+      `the refusal tells about ${statuses.length} limits instead of ${count}`,
+    );
   const waitMs = toMs(retryAfterSeconds);
-  if (Number.isFinite(waitMs) && (!fitsAt(verdict.charges, nowMs + waitMs) || fitsAt(verdict.charges, nowMs + waitMs - 1)))
-    throw new BrokenPromise(`the refusal says that the call fits in ${waitMs} ms, which is not the first time at which it does`);
+  if (
+    Number.isFinite(waitMs) &&
+    (!fitsAt(verdict.charges, nowMs + waitMs) || fitsAt(verdict.charges, nowMs + waitMs - 1))
+  )
+    throw new BrokenPromise(
+      `the refusal says that the call fits in ${waitMs} ms, which is not the first time at which it does`,
+    );
 }
 
-function wrongStatus(status: LimitStatus, balance: Balance, stampMs: number, requested: number, nowMs: number): string | undefined {
+function wrongStatus(
+  status: LimitStatus,
+  balance: Balance,
+  stampMs: number,
+  requested: number,
+  nowMs: number,
+): string | undefined {
   const available = wholeTokens(balance, stampMs, nowMs);
   const exceeded = !holds(balance, stampMs, requested, nowMs);
   if (status.available !== available) return "balance";
@@ -125,8 +214,11 @@ function wrongStatus(status: LimitStatus, balance: Balance, stampMs: number, req
   const waitMs = toMs(status.retryAfterSeconds);
   if (!exceeded) return waitMs === 0 ? undefined : "wait";
   const isNever = BigInt(requested) * 1000n > balance.terms.capacityMilli;
-  if (isNever || !Number.isFinite(waitMs)) return isNever && waitMs === Infinity ? undefined : "wait";
-  const isFirst = holds(balance, stampMs, requested, nowMs + waitMs) && !holds(balance, stampMs, requested, nowMs + waitMs - 1);
+  if (isNever || !Number.isFinite(waitMs))
+    return isNever && waitMs === Infinity ? undefined : "wait";
+  const isFirst =
+    holds(balance, stampMs, requested, nowMs + waitMs) &&
+    !holds(balance, stampMs, requested, nowMs + waitMs - 1);
   return isFirst ? undefined : "wait";
 }
 
@@ -144,31 +236,59 @@ export interface UsageOf {
   readonly aroundMs?: number;
 }
 
-/** Compares the windows of one bucket with everything that was ever consumed; answers how many windows there are. */
-export async function compareUsage({ repository }: Client, oracle: Oracle, of: UsageOf): Promise<number> {
+/**
+ * Compares the windows of one bucket with everything that was ever consumed; answers how many
+ * windows there are.
+ */
+export async function compareUsage(
+  { repository }: Client,
+  oracle: Oracle,
+  of: UsageOf,
+): Promise<number> {
   const { entityId, resource, window, latestMs, aroundMs } = of;
   const [fromMs, untilMs] = aroundMs === undefined ? [0, Infinity] : windowAround(window, aroundMs);
   const range = aroundMs === undefined ? {} : { start: new Date(fromMs), end: new Date(untilMs) };
-  const { items } = await repository.getUsageSnapshots({ entityId, resource, window, limit: 1000, ...range });
+  const { items } = await repository.getUsageSnapshots({
+    entityId,
+    resource,
+    window,
+    limit: 1000,
+    ...range,
+  });
   const expected = oracle.usage.windows(`${entityId} ${resource}`, window);
   const oldestMs = latestMs - KEPT_MS;
   for (const { windowStart, windowEnd, counters, requests } of items) {
     if (windowEnd.getTime() <= oldestMs) continue;
     const sum = expected.get(windowStart.getTime());
-    const where = (): string => `the ${window} usage of ${entityId} on ${resource} from ${windowStart.toISOString()}`;
-    if (sum === undefined || windowEnd.getTime() !== sum.endMs) throw new BrokenPromise(`${where()} is of no such window`);
-    if (requests !== sum.requests) throw new BrokenPromise(`${where()} counts ${requests} requests, and must count ${sum.requests}`);
-    for (const name in counters) if (!sum.counters.has(name)) throw new BrokenPromise(`${where()} counts ${name}, which nobody took`);
+    const where = (): string =>
+      `the ${window} usage of ${entityId} on ${resource} from ${windowStart.toISOString()}`;
+    if (sum === undefined || windowEnd.getTime() !== sum.endMs)
+      throw new BrokenPromise(`${where()} is of no such window`);
+    if (requests !== sum.requests)
+      throw new BrokenPromise(
+        `${where()} counts ${requests} requests, and must count ${sum.requests}`,
+      );
+    for (const name in counters)
+      if (!sum.counters.has(name))
+        throw new BrokenPromise(`${where()} counts ${name}, which nobody took`);
     for (const [name, tokens] of sum.counters) {
       const counted = tokensOf(counters, name);
-      if (counted !== tokens) throw new BrokenPromise(`${where()} counts ${counted} ${name}, and must count ${tokens}`);
+      if (counted !== tokens)
+        throw new BrokenPromise(`${where()} counts ${counted} ${name}, and must count ${tokens}`);
     }
   }
   for (const { startMs, endMs, requests, counters } of expected.values()) {
-    if (startMs < fromMs || startMs >= untilMs || endMs <= oldestMs || items.some(({ windowStart }) => windowStart.getTime() === startMs))
+    if (
+      startMs < fromMs ||
+      startMs >= untilMs ||
+      endMs <= oldestMs ||
+      items.some(({ windowStart }) => windowStart.getTime() === startMs)
+    )
       continue;
     if (requests === 0 && [...counters.values()].every((tokens) => tokens === 0)) continue;
-    throw new BrokenPromise(`the ${window} usage of ${entityId} on ${resource} from ${new Date(startMs).toISOString()} is missing`);
+    throw new BrokenPromise(
+      `the ${window} usage of ${entityId} on ${resource} from ${new Date(startMs).toISOString()} is missing`,
+    );
   }
   return items.length;
 }

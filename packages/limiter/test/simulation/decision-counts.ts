@@ -3,7 +3,12 @@ import { tokensOf, unitsAt } from "./oracle/oracle-bucket.ts";
 import type { World } from "./world.ts";
 
 /** Counts what a decision was about. */
-export function countDecision(world: World, { kind, charges }: Decision, call: Call, nowMs: number): void {
+export function countDecision(
+  world: World,
+  { kind, charges }: Decision,
+  call: Call,
+  nowMs: number,
+): void {
   const own = charges.filter(({ entityId }) => entityId === call.entityId);
   if (kind === "granted") {
     world.count("grant");
@@ -20,7 +25,9 @@ export function countDecision(world: World, { kind, charges }: Decision, call: C
     if (stored === undefined) continue;
     if (
       stored.balances.some(
-        (balance) => balance.units < balance.terms.ceiling && unitsAt(balance, stored.stampMs, nowMs) === balance.terms.ceiling,
+        (balance) =>
+          balance.units < balance.terms.ceiling &&
+          unitsAt(balance, stored.stampMs, nowMs) === balance.terms.ceiling,
       )
     )
       world.count("overflow of an idle bucket");
@@ -38,7 +45,10 @@ export function countDecision(world: World, { kind, charges }: Decision, call: C
 function countDebt(world: World, charges: readonly Charge[], nowMs: number): void {
   const isDebt = charges.some(({ view, tokens }) =>
     view.balances.some(
-      (balance) => !balance.hidden && tokensOf(tokens, balance.terms.name) === 0 && unitsAt(balance, view.stampMs, nowMs) < 0n,
+      (balance) =>
+        !balance.hidden &&
+        tokensOf(tokens, balance.terms.name) === 0 &&
+        unitsAt(balance, view.stampMs, nowMs) < 0n,
     ),
   );
   if (isDebt) world.count("refusal for the debt of a limit that is not named");

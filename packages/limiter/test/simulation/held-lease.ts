@@ -29,7 +29,9 @@ export function compareConsumed({ lease, oracleLease, resources }: HeldLease): v
     const { consumed } = lease.resourceLease(resource);
     for (const name of oracleLease.names(resource)) {
       if (consumed[name] !== oracleLease.total(resource, name))
-        throw new BrokenPromise(`the lease shows ${consumed[name]} ${name} consumed, and must show ${oracleLease.total(resource, name)}`);
+        throw new BrokenPromise(
+          `the lease shows ${consumed[name]} ${name} consumed, and must show ${oracleLease.total(resource, name)}`,
+        );
     }
   }
 }

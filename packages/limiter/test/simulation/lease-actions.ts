@@ -9,16 +9,25 @@ import type { FaultChoice, LeaseAction, Step } from "./steps.ts";
 import type { World } from "./world.ts";
 
 /** A caller does something with an open lease. */
-export async function useLease(world: World, { lease, action }: Extract<Step, { kind: "use" }>): Promise<void> {
+export async function useLease(
+  world: World,
+  { lease, action }: Extract<Step, { kind: "use" }>,
+): Promise<void> {
   const held = world.leases[lease % Math.max(1, world.leases.length)];
   if (held !== undefined) await act(world, held, action);
 }
 
 /** A caller ends its lease. */
-export async function endLease(world: World, { lease, how, faults }: Extract<Step, { kind: "end" }>): Promise<void> {
+export async function endLease(
+  world: World,
+  { lease, how, faults }: Extract<Step, { kind: "end" }>,
+): Promise<void> {
   const held = world.leases[lease % Math.max(1, world.leases.length)];
   if (held === undefined) return;
-  world.say(() => `client ${held.client.index} ends its lease of ${held.lease.entityId} by ${how}${faultText(faults)}`);
+  world.say(
+    () =>
+      `client ${held.client.index} ends its lease of ${held.lease.entityId} by ${how}${faultText(faults)}`,
+  );
   const { client } = held;
   const nowMs = client.now();
   client.faults = faults;
@@ -45,11 +54,24 @@ export async function act(world: World, held: HeldLease, action: LeaseAction): P
   const names = oracleLease.names(resource);
   const view = { entityId: lease.entityId, resource, override: held.override };
   const choices = action.amounts.filter(({ name }) => names.includes(name));
-  if (action.kind === "consume") return consumeMore(world, held, resource, chosenAmounts(world, view, choices, nowMs), action.fault);
+  if (action.kind === "consume")
+    return consumeMore(
+      world,
+      held,
+      resource,
+      chosenAmounts(world, view, choices, nowMs),
+      action.fault,
+    );
   const amounts = Object.fromEntries(
-    choices.map(({ name, mode, tokens }) => [name, mode === "fixed" ? tokens : oracleLease.total(resource, name)]),
+    choices.map(({ name, mode, tokens }) => [
+      name,
+      mode === "fixed" ? tokens : oracleLease.total(resource, name),
+    ]),
   );
-  world.say(() => `client ${client.index} on its lease of ${lease.entityId} on ${resource}: ${action.kind} ${JSON.stringify(amounts)}`);
+  world.say(
+    () =>
+      `client ${client.index} on its lease of ${lease.entityId} on ${resource}: ${action.kind} ${JSON.stringify(amounts)}`,
+  );
   const tooMuch = names.some((name) => tokensOf(amounts, name) > oracleLease.total(resource, name));
   let rejected = false;
   try {
@@ -58,18 +80,28 @@ export async function act(world: World, held: HeldLease, action: LeaseAction): P
     if (!(error instanceof ValidationError)) throw error;
     rejected = true;
   }
-  if (rejected !== (action.kind === "release" && tooMuch)) throw new BrokenPromise(`${action.kind} was ${rejected ? "refused" : "taken"}`);
+  if (rejected !== (action.kind === "release" && tooMuch))
+    throw new BrokenPromise(`${action.kind} was ${rejected ? "refused" : "taken"}`);
   if (rejected) return;
   if (action.kind === "settle") oracleLease.settleTo(resource, amounts);
   else oracleLease.adjust(resource, action.kind === "adjust" ? amounts : negative(amounts));
   compareConsumed(held);
 }
 
-async function consumeMore(world: World, held: HeldLease, resource: string, tokens: Tokens, fault: FaultChoice): Promise<void> {
+async function consumeMore(
+  world: World,
+  held: HeldLease,
+  resource: string,
+  tokens: Tokens,
+  fault: FaultChoice,
+): Promise<void> {
   const { client, lease, oracleLease } = held;
   const nowMs = client.now();
   world.focus = { entityId: lease.entityId, resource };
-  const verdict = world.oracle.decide({ entityId: lease.entityId, wants: [{ resource, tokens }], override: held.override }, nowMs);
+  const verdict = world.oracle.decide(
+    { entityId: lease.entityId, wants: [{ resource, tokens }], override: held.override },
+    nowMs,
+  );
   const unknown = Object.keys(tokens).some((name) => !oracleLease.names(resource).includes(name));
   const expected = unknown ? "invalid" : verdict.kind;
   world.say(
@@ -85,12 +117,18 @@ async function consumeMore(world: World, held: HeldLease, resource: string, toke
   }
   client.faults = [];
   if (unknown || (verdict.kind === "invalid" && fault !== "error-before")) {
-    if (outcome.kind !== "invalid") throw new BrokenPromise(`a further take was ${outcome.kind}, and must be invalid`);
+    if (outcome.kind !== "invalid")
+      throw new BrokenPromise(`a further take was ${outcome.kind}, and must be invalid`);
     return;
   }
   if (fault !== undefined) {
-    if (outcome.kind !== "unavailable") throw new BrokenPromise(`a further take whose store failed was ${outcome.kind}`);
-    world.count(fault === "error-before" ? "request lost before a further take" : "answer lost after a further take");
+    if (outcome.kind !== "unavailable")
+      throw new BrokenPromise(`a further take whose store failed was ${outcome.kind}`);
+    world.count(
+      fault === "error-before"
+        ? "request lost before a further take"
+        : "answer lost after a further take",
+    );
     if (fault === "error-after" && verdict.kind !== "invalid") {
       const left = await leftBuckets(client, verdict, nowMs);
       const reached = await reachedBuckets(client, verdict, nowMs, left);
@@ -100,9 +138,22 @@ async function consumeMore(world: World, held: HeldLease, resource: string, toke
   }
   if (outcome.kind !== verdict.kind || verdict.kind === "invalid")
     throw new BrokenPromise(`a further take was ${outcome.kind}, and must be ${verdict.kind}`);
-  world.count(verdict.kind === "granted" ? "further take of a lease granted" : "further take of a lease refused");
-  world.oracle.carryOut(verdict, nowMs, { extending: oracleLease, left: await leftBuckets(client, verdict, nowMs) });
-  if ("refusal" in outcome) return compareRefusal(outcome.refusal.statuses, outcome.refusal.retryAfterSeconds, verdict, nowMs);
+  world.count(
+    verdict.kind === "granted"
+      ? "further take of a lease granted"
+      : "further take of a lease refused",
+  );
+  world.oracle.carryOut(verdict, nowMs, {
+    extending: oracleLease,
+    left: await leftBuckets(client, verdict, nowMs),
+  });
+  if ("refusal" in outcome)
+    return compareRefusal(
+      outcome.refusal.statuses,
+      outcome.refusal.retryAfterSeconds,
+      verdict,
+      nowMs,
+    );
   held.tookMore = true;
   oracleLease.told(resource, tokens);
   compareConsumed(held);
@@ -112,7 +163,13 @@ async function consumeMore(world: World, held: HeldLease, resource: string, toke
 const END_ATTEMPTS = 3;
 
 /** Lets the oracle end a lease; answers whether its end had to fail. */
-export function ended(world: World, held: HeldLease, how: "commit" | "rollback", faults: readonly FaultChoice[], nowMs: number): boolean {
+export function ended(
+  world: World,
+  held: HeldLease,
+  how: "commit" | "rollback",
+  faults: readonly FaultChoice[],
+  nowMs: number,
+): boolean {
   const { oracleLease, client } = held;
   client.faults = [];
   world.leases = world.leases.filter((other) => other !== held);
@@ -123,8 +180,12 @@ export function ended(world: World, held: HeldLease, how: "commit" | "rollback",
   const attempts = Array.from({ length: END_ATTEMPTS }, (_, index) => faults[index]);
   const failed = attempts.every((fault) => fault !== undefined);
   const reached = !failed || attempts.includes("error-after");
-  if (failed && how === "commit") world.count(reached ? "settlement whose answers were all lost" : "settlement that never arrived");
-  if (failed && how === "rollback") world.count(reached ? "give-back whose answers were all lost" : "give-back that never arrived");
+  if (failed && how === "commit")
+    world.count(
+      reached ? "settlement whose answers were all lost" : "settlement that never arrived",
+    );
+  if (failed && how === "rollback")
+    world.count(reached ? "give-back whose answers were all lost" : "give-back that never arrived");
   if (!failed && faults.length > 0) world.count("end of a lease that needed a second attempt");
   if (!reached) return failed;
   if (how === "rollback") world.oracle.giveBack(oracleLease, nowMs);

@@ -1,4 +1,9 @@
-import { RateLimiterUnavailable, RateLimitExceeded, ValidationError, type Lease } from "zae-limiter";
+import {
+  RateLimiterUnavailable,
+  RateLimitExceeded,
+  ValidationError,
+  type Lease,
+} from "zae-limiter";
 import type { Client } from "./client.ts";
 import { differenceOf } from "./compare.ts";
 import { charged, type OracleBucket } from "./oracle/oracle-bucket.ts";
@@ -20,23 +25,36 @@ export function outcomeOf(error: unknown): Outcome {
 }
 
 /**
- * What a call left behind in each bucket. A refusal on a loose backend may have been a grant in one bucket before another refused: what was
- * taken is back, but the bucket is under the call's limits, and exists.
+ * What a call left behind in each bucket. A refusal on a loose backend may have been a grant in one
+ * bucket before another refused: what was taken is back, but the bucket is under the call's limits,
+ * and exists.
  */
-export async function leftBuckets(client: Client, verdict: Decision, nowMs: number): Promise<(charge: Charge) => OracleBucket | undefined> {
+export async function leftBuckets(
+  client: Client,
+  verdict: Decision,
+  nowMs: number,
+): Promise<(charge: Charge) => OracleBucket | undefined> {
   const left = new Map<Charge, OracleBucket | undefined>();
   for (const charge of verdict.charges) {
     const after = bucketAfter(verdict.kind, charge, nowMs);
     left.set(charge, after);
     if (!client.loose || verdict.kind === "granted" || verdict.charges.length === 1) continue;
-    const states = await client.repository.getBuckets(charge.entityId, { resource: charge.resource });
-    const isAfter = after === undefined ? states.length === 0 : differenceOf(states, after, { nowMs, loose: true }) === undefined;
+    const states = await client.repository.getBuckets(charge.entityId, {
+      resource: charge.resource,
+    });
+    const isAfter =
+      after === undefined
+        ? states.length === 0
+        : differenceOf(states, after, { nowMs, loose: true }) === undefined;
     if (!isAfter) left.set(charge, charged(charge.view, {}, nowMs));
   }
   return (charge) => left.get(charge);
 }
 
-/** Reads which buckets a call reached whose answer was lost: each is as after the decision, or untouched, and nothing in between. */
+/**
+ * Reads which buckets a call reached whose answer was lost: each is as after the decision, or
+ * untouched, and nothing in between.
+ */
 export async function reachedBuckets(
   { repository, loose }: Client,
   verdict: Decision,
@@ -47,11 +65,17 @@ export async function reachedBuckets(
   for (const charge of verdict.charges) {
     const states = await repository.getBuckets(charge.entityId, { resource: charge.resource });
     const after = left(charge);
-    const wrong = after === undefined ? "a refusal made a bucket" : differenceOf(states, after, { nowMs, loose });
+    const wrong =
+      after === undefined
+        ? "a refusal made a bucket"
+        : differenceOf(states, after, { nowMs, loose });
     reached.set(charge, after === undefined ? false : wrong === undefined);
     const untouched =
-      charge.stored === undefined ? states.length === 0 : differenceOf(states, charge.stored, { nowMs, loose }) === undefined;
-    if (wrong !== undefined && !untouched) throw new BrokenPromise(`a lost answer left ${charge.key} in between: ${wrong}`);
+      charge.stored === undefined
+        ? states.length === 0
+        : differenceOf(states, charge.stored, { nowMs, loose }) === undefined;
+    if (wrong !== undefined && !untouched)
+      throw new BrokenPromise(`a lost answer left ${charge.key} in between: ${wrong}`);
   }
   return (charge) => reached.get(charge)!;
 }

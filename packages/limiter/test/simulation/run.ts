@@ -28,11 +28,17 @@ export async function runSeeds(
     count,
     mostSteps,
     mostReplays,
-  }: { readonly first: number; readonly count: number; readonly mostSteps?: number; readonly mostReplays?: number },
+  }: {
+    readonly first: number;
+    readonly count: number;
+    readonly mostSteps?: number;
+    readonly mostReplays?: number;
+  },
 ): Promise<Report> {
   const situations = newSituations();
   let steps = 0;
-  // Lost requests and refusals are thrown by the thousand here, and a stack trace costs more than the rest of such a step.
+  // Lost requests and refusals are thrown by the thousand here, and a stack trace costs more than
+  // the rest of such a step.
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 0;
   try {
@@ -44,7 +50,12 @@ export async function runSeeds(
       steps += history.steps.length;
       const error = await errorOf(backend, history, situations);
       if (error !== undefined)
-        return { seeds: seed - first + 1, steps, situations, failure: await explain(backend, seed, history, mostReplays) };
+        return {
+          seeds: seed - first + 1,
+          steps,
+          situations,
+          failure: await explain(backend, seed, history, mostReplays),
+        };
     }
   } finally {
     Error.stackTraceLimit = stackTraceLimit;
@@ -56,7 +67,11 @@ export async function runSeeds(
 const MOST_REPLAYS = 2000;
 
 /** Leaves out as many steps as it can, halves first, as long as the history still fails. */
-export async function shorten(backend: Backend, history: History, mostReplays = MOST_REPLAYS): Promise<History> {
+export async function shorten(
+  backend: Backend,
+  history: History,
+  mostReplays = MOST_REPLAYS,
+): Promise<History> {
   let shortest = history;
   let replays = 0;
   for (let size = Math.ceil(history.steps.length / 2); size >= 1 && replays < mostReplays;) {
@@ -75,17 +90,33 @@ export async function shorten(backend: Backend, history: History, mostReplays = 
   return shortest;
 }
 
-async function explain(backend: Backend, seed: number, history: History, mostReplays?: number): Promise<Failure> {
+async function explain(
+  backend: Backend,
+  seed: number,
+  history: History,
+  mostReplays?: number,
+): Promise<Failure> {
   const shortest = await shorten(backend, history, mostReplays);
   const trace: string[] = [];
   const error = await errorOf(backend, shortest, newSituations(), trace);
-  const skews = shortest.skewsMs.some((skewMs) => skewMs !== 0) ? `, clocks off by ${shortest.skewsMs.join(", ")} ms` : "";
+  const skews = shortest.skewsMs.some((skewMs) => skewMs !== 0)
+    ? `, clocks off by ${shortest.skewsMs.join(", ")} ms`
+    : "";
   const head = `Seed ${seed} on ${backend.name} fails; shortest history found (${shortest.steps.length} of ${history.steps.length} steps, from ${shortest.startMs}${skews}):`;
-  const story = [head, ...trace, `      ${error instanceof Error ? error.message : String(error)}`].join("\n");
+  const story = [
+    head,
+    ...trace,
+    `      ${error instanceof Error ? error.message : String(error)}`,
+  ].join("\n");
   return { seed, error, steps: shortest.steps.length, story };
 }
 
-async function errorOf(backend: Backend, history: History, situations: Situations, trace?: string[]): Promise<unknown> {
+async function errorOf(
+  backend: Backend,
+  history: History,
+  situations: Situations,
+  trace?: string[],
+): Promise<unknown> {
   try {
     await new World({ backend, history, situations, ...(trace !== undefined && { trace }) }).run();
     return undefined;

@@ -11,23 +11,36 @@ const SEEDS = 10_000;
 /** What continuous integration allows; the runs take about half of it on one slow core. */
 const MOST_CPU_SECONDS = 90;
 
-it("keeps every promise over 10 000 seeds, and meets every situation", { timeout: 600_000 }, async () => {
-  const before = process.cpuUsage();
-  const { steps, situations, failure } = await runSeeds(memoryBackend, { first: 1, count: SEEDS });
-  const { user, system } = process.cpuUsage(before);
-  const cpuSeconds = (user + system) / 1e6;
-  if (failure !== undefined)
-    throw new Error(`${failure.story}\nAgain: npm run simulate -- --seed ${failure.seed}`, { cause: failure.error });
-  console.log(`${SEEDS} seeds, ${steps} steps, ${cpuSeconds.toFixed(1)} s of CPU\n${situations.toString()}`);
-  // What is missing is what this backend does not have.
-  expect(situations.missing).toEqual(["bucket split"]);
-  expect(steps / SEEDS).toBeGreaterThanOrEqual(95);
-  expect(cpuSeconds).toBeLessThan(MOST_CPU_SECONDS);
-});
+it(
+  "keeps every promise over 10 000 seeds, and meets every situation",
+  { timeout: 600_000 },
+  async () => {
+    const before = process.cpuUsage();
+    const { steps, situations, failure } = await runSeeds(memoryBackend, {
+      first: 1,
+      count: SEEDS,
+    });
+    const { user, system } = process.cpuUsage(before);
+    const cpuSeconds = (user + system) / 1e6;
+    if (failure !== undefined)
+      throw new Error(`${failure.story}\nAgain: npm run simulate -- --seed ${failure.seed}`, {
+        cause: failure.error,
+      });
+    console.log(
+      `${SEEDS} seeds, ${steps} steps, ${cpuSeconds.toFixed(1)} s of CPU\n${situations.toString()}`,
+    );
+    // What is missing is what this backend does not have.
+    expect(situations.missing).toEqual(["bucket split"]);
+    expect(steps / SEEDS).toBeGreaterThanOrEqual(95);
+    expect(cpuSeconds).toBeLessThan(MOST_CPU_SECONDS);
+  },
+);
 
 it("tells seed, shortest history and reason when a promise is broken", async () => {
   const { failure } = await runSeeds(forgetful, { first: 1, count: 100 });
-  expect(failure?.story).toMatch(/Seed \d+ on forgetful memory fails; shortest history found \(\d+ of \d+ steps/);
+  expect(failure?.story).toMatch(
+    /Seed \d+ on forgetful memory fails; shortest history found \(\d+ of \d+ steps/,
+  );
   // Limits, a grant, and its rollback.
   expect(failure?.steps).toBeLessThanOrEqual(3);
 });
@@ -43,8 +56,11 @@ it("judges by an oracle that shares nothing with the code", () => {
   const files = readdirSync(folder);
   expect(files.length).toBeGreaterThan(0);
   for (const file of files) {
-    const imported = [...readFileSync(new URL(file, folder), "utf8").matchAll(/(?:from|import\()\s*"([^"]+)"/g)].map(([, path]) => path);
-    for (const path of imported) expect(files, `${file} imports ${path}`).toContain(path?.replace("./", ""));
+    const imported = [
+      ...readFileSync(new URL(file, folder), "utf8").matchAll(/(?:from|import\()\s*"([^"]+)"/g),
+    ].map(([, path]) => path);
+    for (const path of imported)
+      expect(files, `${file} imports ${path}`).toContain(path?.replace("./", ""));
   }
 });
 
@@ -67,13 +83,19 @@ const forgetful: Backend = {
   },
 };
 
-/** One store, behind a repository for each client that shows it the client's own clock: what a backend with processes looks like. */
+/**
+ * One store, behind a repository for each client that shows it the client's own clock: what a
+ * backend with processes looks like.
+ */
 const processes: Backend = {
   name: "memory by processes",
   separate: true,
   begin: () => {
     let current: Clock | undefined;
-    const shown: Clock = { now: () => current!.now(), sleep: (ms, signal) => current!.sleep(ms, signal) };
+    const shown: Clock = {
+      now: () => current!.now(),
+      sleep: (ms, signal) => current!.sleep(ms, signal),
+    };
     let shared: MemoryRepository | undefined;
     return {
       open: (clock) => {
@@ -82,7 +104,8 @@ const processes: Backend = {
         return new Proxy(shared, {
           get: (target, property) => {
             const member: unknown = Reflect.get(target, property, target);
-            if (typeof member !== "function" || property === "close") return property === "close" ? async () => {} : member;
+            if (typeof member !== "function" || property === "close")
+              return property === "close" ? async () => {} : member;
             return (...values: unknown[]) => {
               current = clock;
               return Reflect.apply(member, target, values);

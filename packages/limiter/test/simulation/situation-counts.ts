@@ -17,6 +17,8 @@ export class SituationCounts<Situation extends string> {
   }
 
   toString(): string {
-    return this.#situations.map((situation) => `${String(this.counts.get(situation)).padStart(10)}  ${situation}`).join("\n");
+    return this.#situations
+      .map((situation) => `${String(this.counts.get(situation)).padStart(10)}  ${situation}`)
+      .join("\n");
   }
 }

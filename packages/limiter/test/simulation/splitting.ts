@@ -9,9 +9,10 @@ import type { World } from "./world.ts";
 type ShardStates = Awaited<ReturnType<Repository["getBuckets"]>>;
 
 /**
- * The end of a history, where the backend has shards: every bucket is split, and every lease that is still open goes back to whoever owns
- * now what it had taken from. No time passes, so all shards together must hold what the bucket held. (Later a shard may be full, and earn
- * nothing, while others are not; what must hold then is the simulation of hot keys'.)
+ * The end of a history, where the backend has shards: every bucket is split, and every lease that
+ * is still open goes back to whoever owns now what it had taken from. No time passes, so all shards
+ * together must hold what the bucket held. (Later a shard may be full, and earn nothing, while
+ * others are not; what must hold then is the simulation of hot keys'.)
  */
 export async function splitAll(world: World, client: Client): Promise<void> {
   const { repository } = client;
@@ -62,7 +63,11 @@ async function compareShards({ oracle }: World, client: Client): Promise<void> {
   }
 }
 
-function wrongTogether(states: ShardStates, { balances, stampMs }: OracleBucket, nowMs: number): string | undefined {
+function wrongTogether(
+  states: ShardStates,
+  { balances, stampMs }: OracleBucket,
+  nowMs: number,
+): string | undefined {
   for (const balance of balances.filter(({ hidden }) => !hidden)) {
     const { name } = balance.terms;
     const shards = states.filter(({ limitName }) => limitName === name);
@@ -74,12 +79,17 @@ function wrongTogether(states: ShardStates, { balances, stampMs }: OracleBucket,
 
 function wrongLimit(
   shards: ShardStates,
-  { balance, stampMs, nowMs }: { readonly balance: Balance; readonly stampMs: number; readonly nowMs: number },
+  {
+    balance,
+    stampMs,
+    nowMs,
+  }: { readonly balance: Balance; readonly stampMs: number; readonly nowMs: number },
 ): string | undefined {
   const capacity = shards.reduce((sum, { capacityMilli }) => sum + capacityMilli, 0);
   if (capacity !== Number(balance.terms.capacityMilli)) return `has a capacity of ${capacity}`;
   const consumed = shards.reduce((sum, { totalConsumedMilli }) => sum + totalConsumedMilli, 0);
-  if (consumed !== balance.consumedMilli) return `counts ${consumed} millitokens consumed, and must count ${balance.consumedMilli}`;
+  if (consumed !== balance.consumedMilli)
+    return `counts ${consumed} millitokens consumed, and must count ${balance.consumedMilli}`;
   const held = shards.reduce((sum, shard) => sum + heldMilli(shard, nowMs), 0n);
   const expected = milliAt(balance, stampMs, nowMs);
   // Each shard keeps a fraction of a millitoken, and its remainder is not shown.
@@ -89,6 +99,9 @@ function wrongLimit(
 
 function heldMilli(shard: ShardStates[number], nowMs: number): bigint {
   const { tokensMilli, lastRefillMs, refillAmountMilli, refillPeriodMs, capacityMilli } = shard;
-  const refilled = BigInt(tokensMilli) + (BigInt(refillAmountMilli) * BigInt(Math.max(0, nowMs - lastRefillMs))) / BigInt(refillPeriodMs);
+  const refilled =
+    BigInt(tokensMilli) +
+    (BigInt(refillAmountMilli) * BigInt(Math.max(0, nowMs - lastRefillMs))) /
+      BigInt(refillPeriodMs);
   return refilled < BigInt(capacityMilli) ? refilled : BigInt(capacityMilli);
 }

@@ -13,8 +13,13 @@ export const sqliteBackend: Backend = {
     const folder = mkdtempSync(join(tmpdir(), "zae-limiter-simulation-"));
     let opened = 0;
     return {
-      // The cache stays on: what another connection changes has to be seen by the next call all the same.
-      open: (clock) => SqliteRepository.open(join(folder, "limits.db"), { clock, random: seededRandom((opened += 1)) }),
+      // The cache stays on: what another connection changes has to be seen by the next call all the
+      // same.
+      open: (clock) =>
+        SqliteRepository.open(join(folder, "limits.db"), {
+          clock,
+          random: seededRandom((opened += 1)),
+        }),
       end: () => rmSync(folder, { recursive: true, force: true }),
     };
   },

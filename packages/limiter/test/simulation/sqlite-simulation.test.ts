@@ -4,10 +4,17 @@ import { sqliteBackend } from "./sqlite-backend.ts";
 
 const SEEDS = 1000;
 
-it("keeps every promise on SQLite files over 1000 seeds, and meets every situation", { timeout: 900_000 }, async () => {
-  const { steps, situations, failure } = await runSeeds(sqliteBackend, { first: 1, count: SEEDS });
-  if (failure !== undefined) throw new Error(failure.story, { cause: failure.error });
-  console.log(`SQLite: ${SEEDS} seeds, ${steps} steps\n${situations.toString()}`);
-  // What is missing is what this backend does not have.
-  expect(situations.missing).toEqual(["bucket split"]);
-});
+it(
+  "keeps every promise on SQLite files over 1000 seeds, and meets every situation",
+  { timeout: 900_000 },
+  async () => {
+    const { steps, situations, failure } = await runSeeds(sqliteBackend, {
+      first: 1,
+      count: SEEDS,
+    });
+    if (failure !== undefined) throw new Error(failure.story, { cause: failure.error });
+    console.log(`SQLite: ${SEEDS} seeds, ${steps} steps\n${situations.toString()}`);
+    // What is missing is what this backend does not have.
+    expect(situations.missing).toEqual(["bucket split"]);
+  },
+);

@@ -1,7 +1,10 @@
 import type { Random } from "zae-limiter";
 import { ENTITIES, LIMIT_NAMES, LIMIT_SETS, RESOURCES, START_TIMES_MS } from "./cast.ts";
 
-/** How much of one limit: a fixed number, or in proportion to what is there when the step is taken, which hits the edges. */
+/**
+ * How much of one limit: a fixed number, or in proportion to what is there when the step is taken,
+ * which hits the edges.
+ */
 export interface AmountChoice {
   readonly name: string;
   readonly mode: "fixed" | "all" | "one too many" | "capacity" | "more than capacity";
@@ -38,7 +41,10 @@ export interface AcquireStep {
   readonly crashIfLost: boolean;
 }
 
-/** One thing that happens. Plain data that refers to nothing that came before, so that any part of a history can be replayed. */
+/**
+ * One thing that happens. Plain data that refers to nothing that came before, so that any part of a
+ * history can be replayed.
+ */
 export type Step =
   | AcquireStep
   | { readonly kind: "use"; readonly lease: number; readonly action: LeaseAction }
@@ -51,9 +57,25 @@ export type Step =
   | { readonly kind: "crash"; readonly client: number }
   | { readonly kind: "clock"; readonly ms: number }
   | { readonly kind: "retry"; readonly early: boolean }
-  | { readonly kind: "set limits"; readonly level: number; readonly entityId: string; readonly resource: string; readonly limits: number }
-  | { readonly kind: "delete limits"; readonly level: number; readonly entityId: string; readonly resource: string }
-  | { readonly kind: "create entity"; readonly entityId: string; readonly parentId: string | undefined; readonly cascade: boolean }
+  | {
+      readonly kind: "set limits";
+      readonly level: number;
+      readonly entityId: string;
+      readonly resource: string;
+      readonly limits: number;
+    }
+  | {
+      readonly kind: "delete limits";
+      readonly level: number;
+      readonly entityId: string;
+      readonly resource: string;
+    }
+  | {
+      readonly kind: "create entity";
+      readonly entityId: string;
+      readonly parentId: string | undefined;
+      readonly cascade: boolean;
+    }
   | { readonly kind: "delete entity"; readonly entityId: string };
 
 /** Everything that a run depends on. */
@@ -79,10 +101,15 @@ export interface HistoryOptions {
 }
 
 /** Makes a history of chance. */
-export function makeHistory(random: Random, { mostSteps = MOST_STEPS, steadyClock = false }: HistoryOptions = {}): History {
+export function makeHistory(
+  random: Random,
+  { mostSteps = MOST_STEPS, steadyClock = false }: HistoryOptions = {},
+): History {
   const startMs = pick(random, START_TIMES_MS);
   const skewed = random() < 0.4 && !steadyClock;
-  const skewsMs = Array.from({ length: CLIENTS }, () => (skewed ? whole(random, -LARGEST_SKEW_MS, LARGEST_SKEW_MS) : 0));
+  const skewsMs = Array.from({ length: CLIENTS }, () =>
+    skewed ? whole(random, -LARGEST_SKEW_MS, LARGEST_SKEW_MS) : 0,
+  );
   const count = whole(random, Math.min(FEWEST_STEPS, mostSteps), mostSteps);
   const steps = opening(random);
   while (steps.length < count) {
@@ -94,10 +121,21 @@ export function makeHistory(random: Random, { mostSteps = MOST_STEPS, steadyCloc
 
 /** Most histories begin with limits and a family, so that their steps have something to work on. */
 function opening(random: Random): Step[] {
-  const steps: Step[] = [{ kind: "set limits", level: 3, entityId: "p", resource: "r", limits: whole(random, 0, LIMIT_SETS.length - 1) }];
-  if (random() < 0.8) steps.push({ kind: "create entity", entityId: "p", parentId: undefined, cascade: false });
-  if (random() < 0.8) steps.push({ kind: "create entity", entityId: "c", parentId: "p", cascade: random() < 0.9 });
-  if (random() < 0.5) steps.push({ kind: "create entity", entityId: "d", parentId: "p", cascade: random() < 0.9 });
+  const steps: Step[] = [
+    {
+      kind: "set limits",
+      level: 3,
+      entityId: "p",
+      resource: "r",
+      limits: whole(random, 0, LIMIT_SETS.length - 1),
+    },
+  ];
+  if (random() < 0.8)
+    steps.push({ kind: "create entity", entityId: "p", parentId: undefined, cascade: false });
+  if (random() < 0.8)
+    steps.push({ kind: "create entity", entityId: "c", parentId: "p", cascade: random() < 0.9 });
+  if (random() < 0.5)
+    steps.push({ kind: "create entity", entityId: "d", parentId: "p", cascade: random() < 0.9 });
   return steps;
 }
 
@@ -105,7 +143,13 @@ function makeStep(random: Random): Step {
   const roll = random();
   if (roll < 0.34) return makeAcquire(random);
   if (roll < 0.48) return { kind: "use", lease: whole(random, 0, 9), action: makeAction(random) };
-  if (roll < 0.63) return { kind: "end", lease: whole(random, 0, 9), how: pick(random, ENDINGS), faults: makeFaults(random) };
+  if (roll < 0.63)
+    return {
+      kind: "end",
+      lease: whole(random, 0, 9),
+      how: pick(random, ENDINGS),
+      faults: makeFaults(random),
+    };
   if (roll < 0.79) return { kind: "clock", ms: clockStepMs(random) };
   if (roll < 0.84) return { kind: "retry", early: random() < 0.4 };
   if (roll < 0.94) return makeConfiguration(random);
@@ -115,7 +159,18 @@ function makeStep(random: Random): Step {
 }
 
 const ENDINGS = ["commit", "commit", "rollback", "dispose"] as const;
-const MODES = ["fixed", "fixed", "fixed", "fixed", "all", "all", "one too many", "one too many", "capacity", "more than capacity"] as const;
+const MODES = [
+  "fixed",
+  "fixed",
+  "fixed",
+  "fixed",
+  "all",
+  "all",
+  "one too many",
+  "one too many",
+  "capacity",
+  "more than capacity",
+] as const;
 
 function makeAcquire(random: Random): AcquireStep {
   const roll = random();
@@ -164,7 +219,9 @@ function makeFault(random: Random): FaultChoice {
 /** For the three attempts that the end of a lease gets. */
 function makeFaults(random: Random): readonly FaultChoice[] {
   if (random() < 0.8) return [];
-  return Array.from({ length: whole(random, 1, 3) }, () => (random() < 0.5 ? "error-before" : "error-after"));
+  return Array.from({ length: whole(random, 1, 3) }, () =>
+    random() < 0.5 ? "error-before" : "error-after",
+  );
 }
 
 function clockStepMs(random: Random): number {
@@ -177,14 +234,23 @@ function clockStepMs(random: Random): number {
 }
 
 function makeConfiguration(random: Random): Step {
-  const place = { level: whole(random, 0, 3), entityId: pick(random, ENTITIES), resource: pick(random, RESOURCES) };
+  const place = {
+    level: whole(random, 0, 3),
+    entityId: pick(random, ENTITIES),
+    resource: pick(random, RESOURCES),
+  };
   if (random() < 0.3) return { kind: "delete limits", ...place };
   return { kind: "set limits", ...place, limits: whole(random, 0, LIMIT_SETS.length - 1) };
 }
 
 function makeCreation(random: Random): Step {
   const parentId = random() < 0.6 ? pick(random, ["p", "p", "q"]) : undefined;
-  return { kind: "create entity", entityId: pick(random, ENTITIES), parentId, cascade: random() < 0.8 };
+  return {
+    kind: "create entity",
+    entityId: pick(random, ENTITIES),
+    parentId,
+    cascade: random() < 0.8,
+  };
 }
 
 function pick<T>(random: Random, values: readonly T[]): T {

@@ -15,7 +15,9 @@ it("finds the interval in which a bucket that overflowed while idle granted more
   const strictness = new Strictness();
   strictness.add(0, 1, ten, true);
   strictness.add(60_000, 10, ten, true);
-  expect(strictness.add(60_000, 1, ten, true)).toMatch(/11000 millitokens of rpm were taken since 60000, where at most 10000 may be/);
+  expect(strictness.add(60_000, 1, ten, true)).toMatch(
+    /11000 millitokens of rpm were taken since 60000, where at most 10000 may be/,
+  );
 });
 
 it("allows no more for a capacity that was raised, lowered and raised again", () => {

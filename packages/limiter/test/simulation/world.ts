@@ -1,4 +1,9 @@
-import { EntityExistsError, EntityNotFoundError, ValidationError, type Repository } from "zae-limiter";
+import {
+  EntityExistsError,
+  EntityNotFoundError,
+  ValidationError,
+  type Repository,
+} from "zae-limiter";
 import { ManualClock } from "zae-limiter/testing";
 import { ENTITIES, LIMIT_SETS, RESOURCES } from "./cast.ts";
 import { Client, SkewedClock, type Backend, type Run } from "./client.ts";
@@ -28,7 +33,10 @@ export class World {
   leases: HeldLease[] = [];
   lastRefused: RefusedCall | undefined;
   /** The bucket that was in the middle of the current step. */
-  focus: { readonly entityId: string; readonly resource: string } = { entityId: "c", resource: "r" };
+  focus: { readonly entityId: string; readonly resource: string } = {
+    entityId: "c",
+    resource: "r",
+  };
   #latestMs: number;
   #run: Run | undefined;
   stepNumber = 0;
@@ -78,7 +86,9 @@ export class World {
     this.#trace?.push(`${String(this.stepNumber).padStart(4)}  ${line()}`);
   }
 
-  /** A client is gone, and with it what it would have done with its leases; another takes its place. */
+  /**
+   * A client is gone, and with it what it would have done with its leases; another takes its place.
+   */
   async crash(client: Client): Promise<void> {
     this.say(() => `client ${client.index} crashes`);
     const held = this.leases.filter((lease) => lease.client === client);
@@ -92,7 +102,13 @@ export class World {
     const { index, skewMs } = client;
     const clock = this.#backend.separate ? new SkewedClock(this.clock) : client.clock;
     const repository = this.#backend.separate ? await this.#open(clock, skewMs) : client.repository;
-    this.#clients[index] = new Client({ index, skewMs, clock, repository, loose: this.#backend.loose === true });
+    this.#clients[index] = new Client({
+      index,
+      skewMs,
+      clock,
+      repository,
+      loose: this.#backend.loose === true,
+    });
   }
 
   async #gather(): Promise<void> {
@@ -100,8 +116,13 @@ export class World {
     for (const [index, skewMs] of this.#history.skewsMs.entries()) {
       if (skewMs !== 0) this.count("skewed clocks");
       const clock = this.#backend.separate ? new SkewedClock(this.clock) : shared;
-      const repository = this.#backend.separate || index === 0 ? await this.#open(clock, skewMs) : this.#clients[0]!.repository;
-      this.#clients.push(new Client({ index, skewMs, clock, repository, loose: this.#backend.loose === true }));
+      const repository =
+        this.#backend.separate || index === 0
+          ? await this.#open(clock, skewMs)
+          : this.#clients[0]!.repository;
+      this.#clients.push(
+        new Client({ index, skewMs, clock, repository, loose: this.#backend.loose === true }),
+      );
     }
   }
 
@@ -147,21 +168,29 @@ export class World {
   async #configure(step: Extract<Step, { kind: "set limits" | "delete limits" }>): Promise<void> {
     const { entityId, resource, level } = step;
     const { repository } = this.#anyone();
-    const limits = step.kind === "set limits" ? LIMIT_SETS[step.limits % LIMIT_SETS.length] : undefined;
+    const limits =
+      step.kind === "set limits" ? LIMIT_SETS[step.limits % LIMIT_SETS.length] : undefined;
     this.say(
-      () => `${step.kind} at ${LEVELS[level]} (${entityId}, ${resource})${limits === undefined ? "" : `: ${JSON.stringify(limits)}`}`,
+      () =>
+        `${step.kind} at ${LEVELS[level]} (${entityId}, ${resource})${limits === undefined ? "" : `: ${JSON.stringify(limits)}`}`,
     );
     this.count("configuration change");
     if (this.leases.length > 0) this.count("configuration change under a lease");
     if (level === 0 || level === 1) {
       const of = level === 0 ? { resource } : {};
-      await (limits === undefined ? repository.deleteLimits(entityId, of) : repository.setLimits(entityId, limits, of));
+      await (limits === undefined
+        ? repository.deleteLimits(entityId, of)
+        : repository.setLimits(entityId, limits, of));
       this.oracle.config.set({ entityId, ...of }, limits);
     } else if (level === 2) {
-      await (limits === undefined ? repository.deleteResourceDefaults(resource) : repository.setResourceDefaults(resource, limits));
+      await (limits === undefined
+        ? repository.deleteResourceDefaults(resource)
+        : repository.setResourceDefaults(resource, limits));
       this.oracle.config.set({ resource }, limits);
     } else {
-      await (limits === undefined ? repository.deleteSystemDefaults() : repository.setSystemDefaults(limits));
+      await (limits === undefined
+        ? repository.deleteSystemDefaults()
+        : repository.setSystemDefaults(limits));
       this.oracle.config.set({}, limits);
     }
     this.focus = { entityId, resource };
@@ -175,8 +204,10 @@ export class World {
     const real = await this.#anyone()
       .repository.createEntity(entityId, { cascade, ...(parentId !== undefined && { parentId }) })
       .then(() => undefined, nameOfError);
-    if (real !== expected) throw new BrokenPromise(`creating ${entityId} gave ${real}, and must give ${expected}`);
-    if (expected === undefined && this.leases.some(({ lease }) => lease.entityId === entityId)) this.count("other parent under a lease");
+    if (real !== expected)
+      throw new BrokenPromise(`creating ${entityId} gave ${real}, and must give ${expected}`);
+    if (expected === undefined && this.leases.some(({ lease }) => lease.entityId === entityId))
+      this.count("other parent under a lease");
   }
 
   async #delete(entityId: string): Promise<void> {
@@ -184,12 +215,15 @@ export class World {
     const { oracle } = this;
     let expected: string | undefined;
     if (oracle.config.hasChildren(entityId)) expected = "ValidationError";
-    else if (oracle.config.delete(entityId) + oracle.deleteBuckets(entityId) === 0) expected = "EntityNotFoundError";
-    else if (this.leases.some(({ lease }) => lease.entityId === entityId)) this.count("entity deleted under a lease");
+    else if (oracle.config.delete(entityId) + oracle.deleteBuckets(entityId) === 0)
+      expected = "EntityNotFoundError";
+    else if (this.leases.some(({ lease }) => lease.entityId === entityId))
+      this.count("entity deleted under a lease");
     const real = await this.#anyone()
       .repository.deleteEntity(entityId)
       .then(() => undefined, nameOfError);
-    if (real !== expected) throw new BrokenPromise(`deleting ${entityId} gave ${real}, and must give ${expected}`);
+    if (real !== expected)
+      throw new BrokenPromise(`deleting ${entityId} gave ${real}, and must give ${expected}`);
   }
 
   /** Whoever manages: the client whose turn it is. */
@@ -200,8 +234,9 @@ export class World {
   }
 
   /**
-   * After every step: all balances, what the bucket in focus shows, and what one of its windows, in turn, counts now. A step that writes
-   * to no bucket is followed by a look at the entity in focus alone: the next step that does write looks at all of them again.
+   * After every step: all balances, what the bucket in focus shows, and what one of its windows, in
+   * turn, counts now. A step that writes to no bucket is followed by a look at the entity in focus
+   * alone: the next step that does write looks at all of them again.
    */
   async #compare({ kind }: Step): Promise<void> {
     const client = this.#anyone();
@@ -212,7 +247,13 @@ export class World {
     await compareAvailable(client, this.oracle, entityId, resource);
     if (isQuiet || this.#backend.recordsUsage === false) return;
     const window = WINDOWS[this.stepNumber % WINDOWS.length]!;
-    await compareUsage(client, this.oracle, { entityId, resource, window, latestMs: this.#latestMs, aroundMs: client.now() });
+    await compareUsage(client, this.oracle, {
+      entityId,
+      resource,
+      window,
+      latestMs: this.#latestMs,
+      aroundMs: client.now(),
+    });
   }
 
   async #compareAllUsage(): Promise<void> {
@@ -220,7 +261,12 @@ export class World {
     for (const entityId of ENTITIES) {
       for (const resource of RESOURCES) {
         for (const window of WINDOWS) {
-          const windows = await compareUsage(this.#anyone(), this.oracle, { entityId, resource, window, latestMs: this.#latestMs });
+          const windows = await compareUsage(this.#anyone(), this.oracle, {
+            entityId,
+            resource,
+            window,
+            latestMs: this.#latestMs,
+          });
           if (windows > 1) this.count("usage in several windows");
         }
       }
@@ -228,7 +274,13 @@ export class World {
   }
 }
 
-const QUIET_STEPS: ReadonlySet<Step["kind"]> = new Set(["clock", "crash", "set limits", "delete limits", "create entity"]);
+const QUIET_STEPS: ReadonlySet<Step["kind"]> = new Set([
+  "clock",
+  "crash",
+  "set limits",
+  "delete limits",
+  "create entity",
+]);
 const LEVELS = ["entity and resource", "entity", "resource", "system"] as const;
 
 function nameOfError(error: unknown): string {

@@ -1,6 +1,7 @@
 /*
- * A process that is going to be killed. Before each step it tells on file descriptor 3 where it is, with a write that blocks, so that the
- * last word that arrives is where it died. Usage: node crash-worker.js FILE ENTITY SEED
+ * A process that is going to be killed. Before each step it tells on file descriptor 3 where it is,
+ * with a write that blocks, so that the last word that arrives is where it died. Usage: node
+ * crash-worker.js FILE ENTITY SEED
  */
 import { writeSync } from "node:fs";
 import { Limit, RateLimiter } from "zae-limiter";
@@ -16,7 +17,8 @@ export const LIMIT = Limit.perSecond("tps", 1_000_000_000);
 /** The bucket that all processes share, beside the one of their own. */
 export const SHARED = "shared";
 
-if (process.argv[1]?.endsWith("crash-worker.js")) await work(process.argv[2]!, process.argv[3]!, Number(process.argv[4]));
+if (process.argv[1]?.endsWith("crash-worker.js"))
+  await work(process.argv[2]!, process.argv[3]!, Number(process.argv[4]));
 
 async function work(path: string, entityId: string, seed: number): Promise<void> {
   const random = seededRandom(seed);
@@ -33,7 +35,12 @@ async function work(path: string, entityId: string, seed: number): Promise<void>
     const tps = 1 + Math.floor(random() * 9);
     for (const owner of [entityId, SHARED]) {
       say("asked", tps);
-      await limiter.acquire({ entityId: owner, resource: owner, consume: { tps }, limits: [LIMIT] });
+      await limiter.acquire({
+        entityId: owner,
+        resource: owner,
+        consume: { tps },
+        limits: [LIMIT],
+      });
       say("answered", tps);
     }
   }

@@ -1,7 +1,8 @@
 /*
- * Kills processes that write, at random moments, and looks at the file after each: it opens, its pages are whole, nothing that was answered
- * is lost, and nothing was charged that was not asked for. Two run at a time, so that the lock of a dead process meets a living one.
- * Prints where the kills landed and exits 1 when something does not hold, or when a kind of moment was never hit.
+ * Kills processes that write, at random moments, and looks at the file after each: it opens, its
+ * pages are whole, nothing that was answered is lost, and nothing was charged that was not asked
+ * for. Two run at a time, so that the lock of a dead process meets a living one. Prints where the
+ * kills landed and exits 1 when something does not hold, or when a kind of moment was never hit.
  * Usage: node crashes.js [--kills 120] [--seed 1]
  */
 import { spawn } from "node:child_process";
@@ -17,7 +18,9 @@ import { observedDatabase } from "./observed-database.ts";
 /** How long a process lives after its first answer, at most. */
 const LONGEST_LIFE_MS = 20;
 
-/** Kills after the planned ones that are allowed for hitting a kind of moment that is still missing. */
+/**
+ * Kills after the planned ones that are allowed for hitting a kind of moment that is still missing.
+ */
 const MOST_KILLS = 400;
 
 const KINDS = ["in-transaction", "in-commit", "between"] as const;
@@ -29,7 +32,9 @@ interface Death {
   readonly open: { readonly own: number; readonly shared: number };
 }
 
-const { values } = parseArgs({ options: { kills: { type: "string", default: "120" }, seed: { type: "string", default: "1" } } });
+const { values } = parseArgs({
+  options: { kills: { type: "string", default: "120" }, seed: { type: "string", default: "1" } },
+});
 const random = seededRandom(Number(values.seed));
 const folder = mkdtempSync(join(tmpdir(), "zae-limiter-crashes-"));
 const path = join(folder, "limits.db");
@@ -64,7 +69,10 @@ function isKindMissing(): boolean {
   return KINDS.some((kind) => landed.get(kind) === 0);
 }
 
-/** Starts a process, lets it be answered once, kills it a random while later, and reads its last words. */
+/**
+ * Starts a process, lets it be answered once, kills it a random while later, and reads its last
+ * words.
+ */
 function killed(entityId: string, seed: number): Promise<Death> {
   const script = new URL("crash-worker.js", import.meta.url).pathname;
   const child = spawn(process.execPath, [script, path, entityId, String(seed)], {
@@ -111,7 +119,8 @@ async function verify(names: readonly string[], deaths: readonly Death[]): Promi
   const database = await observedDatabase(path, {});
   const repository = await SqliteRepository.open(path, { database, principal: "checker" });
   const whole = database.prepare("PRAGMA integrity_check").get() as { integrity_check: string };
-  if (whole.integrity_check !== "ok") problems.push(`the file is damaged: ${whole.integrity_check}`);
+  if (whole.integrity_check !== "ok")
+    problems.push(`the file is damaged: ${whole.integrity_check}`);
   for (const [index, name] of names.entries()) {
     const { answered, open } = deaths[index]!;
     await verifyBucket(repository, name, { answered: answered.own, open: open.own });
@@ -128,7 +137,11 @@ async function verifyBucket(
 ): Promise<void> {
   const stored = ((await repository.getBuckets(entityId))[0]?.totalConsumedMilli ?? 0) / 1000;
   const usage = (await repository.getUsageSummary({ entityId })).total["tps"] ?? 0;
-  if (stored < answered) problems.push(`${entityId}: ${answered} were answered and only ${stored} are stored`);
-  if (stored > answered + open) problems.push(`${entityId}: ${stored} are stored, but only ${answered} answered and ${open} under way`);
+  if (stored < answered)
+    problems.push(`${entityId}: ${answered} were answered and only ${stored} are stored`);
+  if (stored > answered + open)
+    problems.push(
+      `${entityId}: ${stored} are stored, but only ${answered} answered and ${open} under way`,
+    );
   if (usage !== stored) problems.push(`${entityId}: usage is ${usage}, consumption ${stored}`);
 }

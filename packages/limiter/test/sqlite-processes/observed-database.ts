@@ -42,9 +42,13 @@ export function isBusy(error: unknown): boolean {
 }
 
 async function openDatabase(path: string): Promise<SqliteDatabase> {
-  const builtIn = process.getBuiltinModule("node:sqlite") as { DatabaseSync: new (path: string) => SqliteDatabase } | undefined;
+  const builtIn = process.getBuiltinModule("node:sqlite") as
+    | { DatabaseSync: new (path: string) => SqliteDatabase }
+    | undefined;
   if (builtIn !== undefined) return new builtIn.DatabaseSync(path);
   const name = "libsql";
-  const { default: Database } = (await import(name)) as { default: new (path: string) => SqliteDatabase };
+  const { default: Database } = (await import(name)) as {
+    default: new (path: string) => SqliteDatabase;
+  };
   return new Database(path);
 }

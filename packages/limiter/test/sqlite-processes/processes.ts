@@ -1,7 +1,8 @@
 /*
- * Several processes on one file, for ten seconds each number of them: what was granted stays within the bound, usage equals consumption,
- * nobody waits for the lock longer than its deadline, and no driver call blocks for it. Exits 1 when something does not hold.
- * Usage: node processes.js [--seconds 10] [--processes 2,4]
+ * Several processes on one file, for ten seconds each number of them: what was granted stays within
+ * the bound, usage equals consumption, nobody waits for the lock longer than its deadline, and no
+ * driver call blocks for it. Exits 1 when something does not hold. Usage: node processes.js
+ * [--seconds 10] [--processes 2,4]
  */
 import { fork, type ChildProcess } from "node:child_process";
 import { mkdtempSync, rmSync, statSync } from "node:fs";
@@ -11,7 +12,10 @@ import { parseArgs } from "node:util";
 import { SqliteRepository } from "zae-limiter/sqlite";
 import { ENTITIES, LIMIT, LOCK_TIMEOUT_MS, type Report } from "./worker.ts";
 
-/** A driver call that ends with busy must return at once; this leaves room for a slow disk, not for waiting. */
+/**
+ * A driver call that ends with busy must return at once; this leaves room for a slow disk, not for
+ * waiting.
+ */
 const LONGEST_BUSY_CALL_MS = 20;
 
 /** Timers fire a little late, and the last attempt takes its time. */
@@ -20,9 +24,15 @@ const LATE_MS = 500;
 /** A checkpoint follows every 4 MB; readers of other processes may hold it up for a while. */
 const LARGEST_WAL_BYTES = 64 * 1024 * 1024;
 
-const { values } = parseArgs({ options: { seconds: { type: "string", default: "10" }, processes: { type: "string", default: "2,4" } } });
+const { values } = parseArgs({
+  options: {
+    seconds: { type: "string", default: "10" },
+    processes: { type: "string", default: "2,4" },
+  },
+});
 const problems: string[] = [];
-for (const count of values.processes.split(",").map(Number)) await race(count, Number(values.seconds));
+for (const count of values.processes.split(",").map(Number))
+  await race(count, Number(values.seconds));
 for (const problem of problems) console.error(`FAILED: ${problem}`);
 process.exitCode = problems.length === 0 ? 0 : 1;
 
@@ -35,11 +45,16 @@ async function race(count: number, seconds: number): Promise<void> {
     await repository.createEntity("project");
     await repository.createEntity("warm", { parentId: "project", cascade: true });
     const wal = watchWal(path);
-    const workers = await Promise.all(Array.from({ length: count }, (_, index) => readyWorker(path, seconds, index + 1)));
+    const workers = await Promise.all(
+      Array.from({ length: count }, (_, index) => readyWorker(path, seconds, index + 1)),
+    );
     const reports = await Promise.all(workers.map(reportOf));
     const largestWal = wal.stop();
     await verify(repository, count, reports);
-    expect(largestWal <= LARGEST_WAL_BYTES, `${count} processes: the WAL grew to ${largestWal} bytes`);
+    expect(
+      largestWal <= LARGEST_WAL_BYTES,
+      `${count} processes: the WAL grew to ${largestWal} bytes`,
+    );
     print(count, seconds, reports, largestWal);
     await repository.close();
   } finally {
@@ -63,12 +78,18 @@ async function reportOf(worker: ChildProcess): Promise<Report> {
 function nextMessage(child: ChildProcess): Promise<unknown> {
   return new Promise((resolve, reject) => {
     child.once("message", resolve);
-    child.once("exit", (code, signal) => reject(new Error(`a process ended early: ${code ?? signal}`)));
+    child.once("exit", (code, signal) =>
+      reject(new Error(`a process ended early: ${code ?? signal}`)),
+    );
     child.once("error", reject);
   });
 }
 
-async function verify(repository: SqliteRepository, count: number, reports: readonly Report[]): Promise<void> {
+async function verify(
+  repository: SqliteRepository,
+  count: number,
+  reports: readonly Report[],
+): Promise<void> {
   const firstMs = Math.min(...reports.map((report) => report.firstMs));
   for (const entityId of ENTITIES) {
     const answered = sum(reports.map(({ consumed }) => consumed[entityId] ?? 0));
@@ -76,29 +97,58 @@ async function verify(repository: SqliteRepository, count: number, reports: read
     const [bucket] = await repository.getBuckets(entityId);
     const usage = await repository.getUsageSummary({ entityId, window: "monthly" });
     const name = `${count} processes, ${entityId}`;
-    expect(bucket?.totalConsumedMilli === answered * 1000, `${name}: ${bucket?.totalConsumedMilli} stored, ${answered * 1000} answered`);
-    expect(usage.total["tps"] === answered, `${name}: usage is ${usage.total["tps"]}, consumption ${answered}`);
-    expect(usage.requests === requests, `${name}: ${usage.requests} requests stored, ${requests} answered`);
+    expect(
+      bucket?.totalConsumedMilli === answered * 1000,
+      `${name}: ${bucket?.totalConsumedMilli} stored, ${answered * 1000} answered`,
+    );
+    expect(
+      usage.total["tps"] === answered,
+      `${name}: usage is ${usage.total["tps"]}, consumption ${answered}`,
+    );
+    expect(
+      usage.requests === requests,
+      `${name}: ${usage.requests} requests stored, ${requests} answered`,
+    );
     if (bucket === undefined) continue;
-    // Debt was taken by settlements, which may; everything else has to fit what the bucket held and earned.
-    const earnedMilli = ((bucket.lastRefillMs - firstMs) * bucket.refillAmountMilli) / bucket.refillPeriodMs;
+    // Debt was taken by settlements, which may; everything else has to fit what the bucket held and
+    // earned.
+    const earnedMilli =
+      ((bucket.lastRefillMs - firstMs) * bucket.refillAmountMilli) / bucket.refillPeriodMs;
     const boundMilli = bucket.capacityMilli + earnedMilli + Math.max(0, -bucket.tokensMilli);
-    expect(bucket.totalConsumedMilli <= boundMilli, `${name}: consumed ${bucket.totalConsumedMilli} of at most ${boundMilli}`);
+    expect(
+      bucket.totalConsumedMilli <= boundMilli,
+      `${name}: consumed ${bucket.totalConsumedMilli} of at most ${boundMilli}`,
+    );
   }
   const longestCallMs = Math.max(...reports.map((report) => report.longestCallMs));
   const longestBusyMs = Math.max(...reports.map((report) => report.longestBusyMs));
-  expect(longestCallMs <= LOCK_TIMEOUT_MS + LATE_MS, `${count} processes: a call took ${longestCallMs} ms`);
-  expect(longestBusyMs <= LONGEST_BUSY_CALL_MS, `${count} processes: a driver call blocked for ${longestBusyMs} ms and ended with busy`);
-  expect(sum(reports.map(({ busyCalls }) => busyCalls)) > 0, `${count} processes: the lock was never contended, so nothing was shown`);
+  expect(
+    longestCallMs <= LOCK_TIMEOUT_MS + LATE_MS,
+    `${count} processes: a call took ${longestCallMs} ms`,
+  );
+  expect(
+    longestBusyMs <= LONGEST_BUSY_CALL_MS,
+    `${count} processes: a driver call blocked for ${longestBusyMs} ms and ended with busy`,
+  );
+  expect(
+    sum(reports.map(({ busyCalls }) => busyCalls)) > 0,
+    `${count} processes: the lock was never contended, so nothing was shown`,
+  );
   expect(
     reports.every(({ granted, refused }) => granted > 0 && refused > 0),
     `${count} processes: one was never granted or never refused`,
   );
 }
 
-function print(count: number, seconds: number, reports: readonly Report[], largestWal: number): void {
+function print(
+  count: number,
+  seconds: number,
+  reports: readonly Report[],
+  largestWal: number,
+): void {
   const total = (of: (report: Report) => number): number => sum(reports.map(of));
-  const longest = (of: (report: Report) => number): string => Math.max(...reports.map(of)).toFixed(1);
+  const longest = (of: (report: Report) => number): string =>
+    Math.max(...reports.map(of)).toFixed(1);
   console.log(
     `${count} processes, ${seconds} s: ${total(({ granted }) => granted)} granted (by process: ${reports.map(({ granted }) => granted).join(", ")}), ` +
       `${total(({ refused }) => refused)} refused; the lock was taken ${total(({ busyCalls }) => busyCalls)} times, ` +

@@ -1,6 +1,6 @@
 /*
- * One of several processes on one file: takes, settles and gives back as fast as it can for a while, then reports what it was answered.
- * Usage: node worker.js FILE SECONDS SEED
+ * One of several processes on one file: takes, settles and gives back as fast as it can for a
+ * while, then reports what it was answered. Usage: node worker.js FILE SECONDS SEED
  */
 import { once } from "node:events";
 import { Limit, RateLimiter } from "zae-limiter";
@@ -18,7 +18,10 @@ export interface Report {
   readonly requests: Readonly<Record<string, number>>;
   readonly longestCallMs: number;
   readonly busyCalls: number;
-  /** The longest time inside a driver call that ended with busy and was not interrupted by the scheduler. */
+  /**
+   * The longest time inside a driver call that ended with busy and was not interrupted by the
+   * scheduler.
+   */
   readonly longestBusyMs: number;
   readonly retries: number;
   readonly firstMs: number;
@@ -32,7 +35,8 @@ export const LOCK_TIMEOUT_MS = 5000;
 /** Calls that each process keeps under way. */
 const CONCURRENCY = 8;
 
-if (process.argv[1]?.endsWith("worker.js")) await work(process.argv[2]!, Number(process.argv[3]), Number(process.argv[4]));
+if (process.argv[1]?.endsWith("worker.js"))
+  await work(process.argv[2]!, Number(process.argv[3]), Number(process.argv[4]));
 
 async function work(path: string, seconds: number, seed: number): Promise<void> {
   const busy = { calls: 0, longestMs: 0, switches: 0 };
@@ -42,11 +46,16 @@ async function work(path: string, seconds: number, seed: number): Promise<void> 
       if (!isBusy(error)) return;
       busy.calls += 1;
       // Who lost the processor in the middle of a call has not waited for the lock.
-      if (process.resourceUsage().involuntaryContextSwitches === busy.switches) busy.longestMs = Math.max(busy.longestMs, tookMs);
+      if (process.resourceUsage().involuntaryContextSwitches === busy.switches)
+        busy.longestMs = Math.max(busy.longestMs, tookMs);
     },
   });
   const random = seededRandom(seed);
-  const repository = await SqliteRepository.open(path, { database, random, lockTimeoutMs: LOCK_TIMEOUT_MS });
+  const repository = await SqliteRepository.open(path, {
+    database,
+    random,
+    lockTimeoutMs: LOCK_TIMEOUT_MS,
+  });
   const limiter = new RateLimiter({ repository });
   const counts = { granted: 0, refused: 0, longestCallMs: 0 };
   const consumed = new Map<string, number>();
@@ -66,7 +75,9 @@ async function work(path: string, seconds: number, seed: number): Promise<void> 
     while (Date.now() < untilMs) {
       const entityId = random() < 0.5 ? "hot" : "warm";
       const tps = 1 + Math.floor(random() * 40);
-      const verdict = await timed(limiter.tryAcquire({ entityId, resource: RESOURCE, consume: { tps } }));
+      const verdict = await timed(
+        limiter.tryAcquire({ entityId, resource: RESOURCE, consume: { tps } }),
+      );
       if (!verdict.granted) {
         counts.refused += 1;
         continue;

@@ -1,22 +1,26 @@
 import { marshal, type AttributeValue, type Value } from "./attribute-values.ts";
 
-/** The alias fields of a request; absent where nothing was aliased, because DynamoDB refuses empty maps. */
+/**
+ * The alias fields of a request; absent where nothing was aliased, because DynamoDB refuses empty
+ * maps.
+ */
 export interface AliasFields {
   readonly ExpressionAttributeNames?: Readonly<Record<string, string>>;
   readonly ExpressionAttributeValues?: Readonly<Record<string, AttributeValue>>;
 }
 
 /**
- * The names and values of one request's expressions. Every attribute name is aliased: limit names may hold `-` and `.`, and the list of
- * words that DynamoDB reserves grows.
+ * The names and values of one request's expressions. Every attribute name is aliased: limit names
+ * may hold `-` and `.`, and the list of words that DynamoDB reserves grows.
  *
  * @example
- * const alias = new Aliases();
- * const condition = `${alias.name("status")} = ${alias.value("active")}`; // "#n0 = :v0"
- * return { Key, ConditionExpression: condition, ...alias.fields() };
+ * const alias = new Aliases(); const condition = `${alias.name("status")} =
+ * ${alias.value("active")}`; // "#n0 = :v0" return { Key, ConditionExpression: condition,
+ * ...alias.fields() };
  */
 export class Aliases {
-  // Lists, because a request has a dozen of each: looking through them is cheaper than to build a map for every write.
+  // Lists, because a request has a dozen of each: looking through them is cheaper than to build a
+  // map for every write.
   readonly #attributes: string[] = [];
   readonly #names: Record<string, string> = {};
   readonly #given: Value[] = [];
@@ -31,7 +35,10 @@ export class Aliases {
     return alias;
   }
 
-  /** The alias of a value; the same value has one alias, because a client spends microseconds on each. */
+  /**
+   * The alias of a value; the same value has one alias, because a client spends microseconds on
+   * each.
+   */
   value(value: Value): string {
     const held = this.#given.indexOf(value);
     if (held >= 0) return valueAlias(held);

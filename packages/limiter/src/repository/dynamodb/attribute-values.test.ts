@@ -1,10 +1,23 @@
 import { describe, expect, it } from "vitest";
 import * as fc from "fast-check";
-import { marshal, marshalItem, readNumber, unmarshal, unmarshalItem, type Value } from "./attribute-values.ts";
+import {
+  marshal,
+  marshalItem,
+  readNumber,
+  unmarshal,
+  unmarshalItem,
+  type Value,
+} from "./attribute-values.ts";
 
 describe("attribute values", () => {
   it("reads back what it wrote", () => {
-    const leaf = fc.oneof(fc.string(), fc.integer(), fc.bigInt({ min: 2n ** 60n, max: 2n ** 70n }), fc.boolean(), fc.constant(null));
+    const leaf = fc.oneof(
+      fc.string(),
+      fc.integer(),
+      fc.bigInt({ min: 2n ** 60n, max: 2n ** 70n }),
+      fc.boolean(),
+      fc.constant(null),
+    );
     const { tree } = fc.letrec<{ tree: Value }>((tie) => ({
       tree: fc.oneof(
         { depthSize: "small" },

@@ -43,14 +43,19 @@ export function marshal(value: Value): AttributeValue {
 }
 
 /** Writes an item; an attribute that is `undefined` is left out. */
-export function marshalItem(item: { readonly [attribute: string]: Value | undefined }): AttributeMap {
+export function marshalItem(item: {
+  readonly [attribute: string]: Value | undefined;
+}): AttributeMap {
   const written: [string, AttributeValue][] = [];
-  for (const [attribute, value] of Object.entries(item)) if (value !== undefined) written.push([attribute, marshal(value)]);
+  for (const [attribute, value] of Object.entries(item))
+    if (value !== undefined) written.push([attribute, marshal(value)]);
   // fromEntries defines own properties: no attribute name, not even __proto__, is special to it.
   return Object.fromEntries(written);
 }
 
-/** Reads one value. Types that we never write are an error: they would be dropped by the next write. */
+/**
+ * Reads one value. Types that we never write are an error: they would be dropped by the next write.
+ */
 export function unmarshal(value: AttributeValue): Value {
   if ("S" in value) return value.S;
   if ("N" in value) return readNumber(value.N);
@@ -64,7 +69,9 @@ export function unmarshal(value: AttributeValue): Value {
 
 /** Reads an item. */
 export function unmarshalItem(item: AttributeMap): { readonly [attribute: string]: Value } {
-  return Object.fromEntries(Object.entries(item).map(([attribute, value]) => [attribute, unmarshal(value)]));
+  return Object.fromEntries(
+    Object.entries(item).map(([attribute, value]) => [attribute, unmarshal(value)]),
+  );
 }
 
 /** Reads the text of a number: exactly, where it is an integer. */

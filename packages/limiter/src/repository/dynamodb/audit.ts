@@ -1,16 +1,33 @@
 import { ulidTime, type AuditEvent } from "../../core/audit.ts";
 import { DAY_MS } from "../../core/usage.ts";
 import type { AuditStore, Keyed, KeyPage } from "../store.ts";
-import { marshalItem, numberOf, stringOf, unmarshalItem, type AttributeMap, type Value } from "./attribute-values.ts";
+import {
+  marshalItem,
+  numberOf,
+  stringOf,
+  unmarshalItem,
+  type AttributeMap,
+  type Value,
+} from "./attribute-values.ts";
 import { keyOf, marshalKey, queryAll } from "./batch.ts";
 import type { Connection, TransactItem } from "./connection.ts";
-import { auditKey, auditPartition, auditPrefix, namespaceIndexKeys, parseAuditPartition, parseEventId } from "./keys.ts";
+import {
+  auditKey,
+  auditPartition,
+  auditPrefix,
+  namespaceIndexKeys,
+  parseAuditPartition,
+  parseEventId,
+} from "./keys.ts";
 import { queryInput } from "./queries.ts";
 import type { Retention } from "./retention.ts";
 
 const DAY_SECONDS = 86_400;
 
-/** Audit events of one namespace. They leave with their time to live; until DynamoDB gets to it, reading hides them. */
+/**
+ * Audit events of one namespace. They leave with their time to live; until DynamoDB gets to it,
+ * reading hides them.
+ */
 export class DynamoAudit implements AuditStore {
   readonly #connection: Connection;
   readonly #namespaceId: string;
@@ -34,7 +51,10 @@ export class DynamoAudit implements AuditStore {
       if ((numberOf(item["ttl"]) ?? Infinity) * 1000 > nowMs) items.push(eventOf(item));
       if (items.length > limit) break;
     }
-    return { items: items.slice(0, limit), next: items.length > limit ? items[limit - 1]!.eventId : undefined };
+    return {
+      items: items.slice(0, limit),
+      next: items.length > limit ? items[limit - 1]!.eventId : undefined,
+    };
   }
 
   async add(event: AuditEvent): Promise<void> {
@@ -44,7 +64,9 @@ export class DynamoAudit implements AuditStore {
 
   /** The write of an event, for the transaction that does what the event describes. */
   async write(event: AuditEvent): Promise<{ readonly Put: object } & TransactItem> {
-    return { Put: { Item: eventItem(this.#namespaceId, event, (await this.#retention.days()).audit) } };
+    return {
+      Put: { Item: eventItem(this.#namespaceId, event, (await this.#retention.days()).audit) },
+    };
   }
 }
 
@@ -52,14 +74,19 @@ export class DynamoAudit implements AuditStore {
 export function eventsQuery(
   ns: string,
   entityId: string,
-  options: { readonly oldestMs: number; readonly limit: number; readonly after: string | undefined },
+  options: {
+    readonly oldestMs: number;
+    readonly limit: number;
+    readonly after: string | undefined;
+  },
 ): object {
   return queryInput({
     partition: auditPartition(ns, entityId),
     range: { from: auditPrefix + ulidTime(Math.floor(options.oldestMs)), to: `${auditPrefix}~` },
     newestFirst: true,
     limit: options.limit,
-    after: options.after === undefined ? undefined : marshalKey(auditKey(ns, entityId, options.after)),
+    after:
+      options.after === undefined ? undefined : marshalKey(auditKey(ns, entityId, options.after)),
   });
 }
 

@@ -9,7 +9,10 @@ import { pause } from "./retry.ts";
 const MAX_KEYS = 100;
 const MAX_WRITES = 25;
 
-/** Rounds for what a batch left unprocessed. Each round that gets something done starts the count again. */
+/**
+ * Rounds for what a batch left unprocessed. Each round that gets something done starts the count
+ * again.
+ */
 const MAX_IDLE_ROUNDS = 8;
 
 interface Signalled {
@@ -20,8 +23,8 @@ interface Signalled {
 export type BatchWrite = { readonly put: AttributeMap } | { readonly delete: ItemKey };
 
 /**
- * Reads items by key, in the order of the keys; `undefined` where there is none. What a busy table left unprocessed is read again: a key
- * that was not answered is not a key without an item.
+ * Reads items by key, in the order of the keys; `undefined` where there is none. What a busy table
+ * left unprocessed is read again: a key that was not answered is not a key without an item.
  */
 export async function batchGet(
   connection: Connection,
@@ -32,18 +35,30 @@ export async function batchGet(
   const distinct = [...new Map(keys.map((key) => [textOf(key), key])).values()];
   for (const chunk of chunksOf(distinct, MAX_KEYS)) {
     await untilProcessed(connection, chunk.map(marshalKey), { signal }, async (left) => {
-      const output = await connection.repeat<BatchGetOutput>("BatchGetItem", batchGetInput(connection.tableName, left, consistent), {
-        signal,
-      });
-      for (const item of output.Responses?.[connection.tableName] ?? []) found.set(textOf(keyOf(item)), item);
+      const output = await connection.repeat<BatchGetOutput>(
+        "BatchGetItem",
+        batchGetInput(connection.tableName, left, consistent),
+        {
+          signal,
+        },
+      );
+      for (const item of output.Responses?.[connection.tableName] ?? [])
+        found.set(textOf(keyOf(item)), item);
       return output.UnprocessedKeys?.[connection.tableName]?.Keys ?? [];
     });
   }
   return keys.map((key) => found.get(textOf(key)));
 }
 
-/** Writes items, all of them, in no order and not as one. Safe to repeat, so it is, until everything was taken. */
-export async function batchWrite(connection: Connection, writes: readonly BatchWrite[], { signal }: Signalled = {}): Promise<void> {
+/**
+ * Writes items, all of them, in no order and not as one. Safe to repeat, so it is, until everything
+ * was taken.
+ */
+export async function batchWrite(
+  connection: Connection,
+  writes: readonly BatchWrite[],
+  { signal }: Signalled = {},
+): Promise<void> {
   for (const chunk of chunksOf(writes, MAX_WRITES)) {
     await untilProcessed(connection, chunk.map(writeRequest), { signal }, async (left) => {
       const input = { RequestItems: { [connection.tableName]: left } };
@@ -54,16 +69,27 @@ export async function batchWrite(connection: Connection, writes: readonly BatchW
 }
 
 /** Every item of a query, page by page. */
-export async function* queryAll(connection: Connection, input: object, { signal }: Signalled = {}): AsyncGenerator<AttributeMap> {
+export async function* queryAll(
+  connection: Connection,
+  input: object,
+  { signal }: Signalled = {},
+): AsyncGenerator<AttributeMap> {
   let start: AttributeMap | undefined;
   do {
-    const page = await queryPage(connection, { ...input, ...(start !== undefined && { ExclusiveStartKey: start }) }, { signal });
+    const page = await queryPage(
+      connection,
+      { ...input, ...(start !== undefined && { ExclusiveStartKey: start }) },
+      { signal },
+    );
     yield* page.items;
     start = page.next;
   } while (start !== undefined);
 }
 
-/** One page of a query, and where the next one begins. A page may be empty and still not be the last. */
+/**
+ * One page of a query, and where the next one begins. A page may be empty and still not be the
+ * last.
+ */
 export async function queryPage(
   connection: Connection,
   input: object,
@@ -84,14 +110,19 @@ export function marshalKey({ PK, SK }: ItemKey): AttributeMap {
 }
 
 /** The input of one batch read. */
-export function batchGetInput(tableName: string, keys: readonly AttributeMap[], consistent: boolean): object {
+export function batchGetInput(
+  tableName: string,
+  keys: readonly AttributeMap[],
+  consistent: boolean,
+): object {
   return { RequestItems: { [tableName]: { Keys: keys, ConsistentRead: consistent } } };
 }
 
 /** Cuts a list into pieces of at most `size`. */
 export function chunksOf<T>(list: readonly T[], size: number): readonly (readonly T[])[] {
   const chunks: (readonly T[])[] = [];
-  for (let start = 0; start < list.length; start += size) chunks.push(list.slice(start, start + size));
+  for (let start = 0; start < list.length; start += size)
+    chunks.push(list.slice(start, start + size));
   return chunks;
 }
 
@@ -133,7 +164,9 @@ function exhausted(tableName: string, count: number): TableUnavailable {
 }
 
 function writeRequest(write: BatchWrite): object {
-  return "put" in write ? { PutRequest: { Item: write.put } } : { DeleteRequest: { Key: marshalKey(write.delete) } };
+  return "put" in write
+    ? { PutRequest: { Item: write.put } }
+    : { DeleteRequest: { Key: marshalKey(write.delete) } };
 }
 
 /** Neither part of a key contains a line break. */

@@ -1,8 +1,9 @@
 /*
- * A batch is one write, but means its members one after another on the state that the write finds. What the plan sends is carried out here
- * by an interpreter of expressions that knows nothing of buckets, on an item that other processes have moved since the image was taken; the
- * same members are then carried out one by one with the core's arithmetic. "By net amount", which looks right, fails here: see
- * test/mutations/batch-*.json.
+ * A batch is one write, but means its members one after another on the state that the write finds.
+ * What the plan sends is carried out here by an interpreter of expressions that knows nothing of
+ * buckets, on an item that other processes have moved since the image was taken; the same members
+ * are then carried out one by one with the core's arithmetic. "By net amount", which looks right,
+ * fails here: see test/mutations/batch-*.json.
  */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -18,7 +19,16 @@ import {
 } from "../../../test/dynamodb/batch-situations.ts";
 import { seededRandom } from "../../testing/seeded-random.ts";
 import { amountOf } from "../../core/amounts.ts";
-import { apply, balanceMilli, bucketLimit, bucketLimits, consumedMilli, fullBucket, holds, type Bucket } from "../../core/bucket.ts";
+import {
+  apply,
+  balanceMilli,
+  bucketLimit,
+  bucketLimits,
+  consumedMilli,
+  fullBucket,
+  holds,
+  type Bucket,
+} from "../../core/bucket.ts";
 import { underPolicy } from "../../core/decision.ts";
 import { Limit } from "../../core/limit.ts";
 import { policyOf, type Policy } from "../../core/policy.ts";
@@ -57,12 +67,16 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
         const policy = policyOf(drawn.limits, "resource");
         const nowMs = START_MS + drawn.elapsedMs;
         const intents = drawn.wanted.map((each) => intentOf(each, policy));
-        const { write } = planWrite(requestOf({ policy, image: imageOf(itemOf(image)), intents, nowMs }));
+        const { write } = planWrite(
+          requestOf({ policy, image: imageOf(itemOf(image)), intents, nowMs }),
+        );
         const found = drawn.meanwhile.reduce((bucket, event) => after(bucket, event, nowMs), image);
         const next = write === undefined ? undefined : updated(itemOf(found), write.input);
         if (next === undefined || write?.changed === undefined) return;
         changesOnly += 1;
-        expect(changedImage(write.changed, changedBy(write.input as ExpressionInput, next))).toEqual(imageOf(next));
+        expect(
+          changedImage(write.changed, changedBy(write.input as ExpressionInput, next)),
+        ).toEqual(imageOf(next));
       }),
       { numRuns: RUNS },
     );
@@ -75,7 +89,8 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
       fc.property(situation(), limitsOf(NAMES), (drawn, limits) => {
         const image = bucketOf(drawn);
         const nowMs = START_MS + drawn.elapsedMs;
-        if (carryOut({ image, policy: policyOf(limits, "resource"), nowMs, drawn }) === "applied") applied += 1;
+        if (carryOut({ image, policy: policyOf(limits, "resource"), nowMs, drawn }) === "applied")
+          applied += 1;
       }),
       { numRuns: RUNS },
     );
@@ -87,11 +102,21 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
       fc.property(limitsOf(NAMES), members(NAMES), (limits, wanted) => {
         const policy = policyOf(limits, "resource");
         const life = { creation: "gone", expiredBySeconds: START_MS / 1000, divisor: 1 };
-        const intents = wanted.map((each) => ({ ...intentOf(each, policy), ...(each.kind === "charge" && { life }) }));
+        const intents = wanted.map((each) => ({
+          ...intentOf(each, policy),
+          ...(each.kind === "charge" && { life }),
+        }));
         const plan = planWrite(requestOf({ policy, image: undefined, intents, nowMs: START_MS }));
-        const verdicts = wanted.map(({ kind }, index) => (kind === "give" ? "gone" : plan.verdicts[index]!));
+        const verdicts = wanted.map(({ kind }, index) =>
+          kind === "give" ? "gone" : plan.verdicts[index]!,
+        );
         expect(plan.verdicts).toEqual(verdicts);
-        const expected = oneAfterAnother(fullBucket(policy.bucketLimits, START_MS), wanted, verdicts, START_MS);
+        const expected = oneAfterAnother(
+          fullBucket(policy.bucketLimits, START_MS),
+          wanted,
+          verdicts,
+          START_MS,
+        );
         if (plan.write === undefined) expect(verdicts).not.toContain("written");
         else expectSame(imageOf(plan.write.item!).bucket, expected, START_MS);
       }),
@@ -106,16 +131,27 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
         const image = bucketOf(drawn);
         const policy = policyOf(drawn.limits, "resource");
         const intents = drawn.wanted.map((each) => intentOf(each, policy));
-        const request = requestOf({ policy, image: imageOf(itemOf(image)), intents, nowMs: START_MS + drawn.elapsedMs });
+        const request = requestOf({
+          policy,
+          image: imageOf(itemOf(image)),
+          intents,
+          nowMs: START_MS + drawn.elapsedMs,
+        });
         const { verdicts, write } = planWrite({ ...request, tickMs });
         expect(verdicts).toEqual(planWrite(request).verdicts);
         if (write === undefined) return;
         const tick = tickedMs(request.nowMs, tickMs, image.limits);
         const written = drawn.wanted.filter((_, index) => verdicts[index] === "written");
-        const atMs = decideBatch(image, written, tick).accepted.includes(false) ? request.nowMs : tick;
+        const atMs = decideBatch(image, written, tick).accepted.includes(false)
+          ? request.nowMs
+          : tick;
         if (atMs < request.nowMs) ticked += 1;
         const next = updated(itemOf(image), write.input)!;
-        expectSame(imageOf(next).bucket, oneAfterAnother(image, drawn.wanted, verdicts, atMs), request.nowMs);
+        expectSame(
+          imageOf(next).bucket,
+          oneAfterAnother(image, drawn.wanted, verdicts, atMs),
+          request.nowMs,
+        );
       }),
       { numRuns: RUNS },
     );
@@ -141,10 +177,16 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
   });
 
   it("stops before a sum that a number cannot hold exactly, and makes progress", () => {
-    const bucket = fullBucket(bucketLimits([{ name: "tpm", capacity: 1, refillAmount: 1, refillPeriodSeconds: 1 }]), START_MS);
+    const bucket = fullBucket(
+      bucketLimits([{ name: "tpm", capacity: 1, refillAmount: 1, refillPeriodSeconds: 1 }]),
+      START_MS,
+    );
     const huge = { kind: "charge", costs: { tpm: Number.MAX_SAFE_INTEGER } } as const;
     expect(decideBatch(bucket, [huge, huge], START_MS).accepted).toEqual([true]);
-    expect(decideBatch(bucket, [{ ...huge, kind: "take" }, huge], START_MS).accepted).toEqual([false, true]);
+    expect(decideBatch(bucket, [{ ...huge, kind: "take" }, huge], START_MS).accepted).toEqual([
+      false,
+      true,
+    ]);
   });
 });
 
@@ -160,17 +202,28 @@ describe("the expressions of a batch", () => {
     { does: "takes from as many limits as there may be", held: before, wanted: before },
     { does: "changes all of them", held: before, wanted: raised },
     { does: "replaces all of them", held: before, wanted: other },
-    { does: "replaces all of them for the second time", held: before, wanted: other, hidden: many("c", 5000) },
+    {
+      does: "replaces all of them for the second time",
+      held: before,
+      wanted: other,
+      hidden: many("c", 5000),
+    },
   ])("fit when it $does", ({ held, wanted, hidden = [] }) => {
     const limits = [...bucketLimits(held), ...hidden.map((limit) => bucketLimit(limit, true))];
     const image = imageOf(
-      itemOf({ limits, refilledAtMs: START_MS, balances: limits.flatMap((_, index) => [500_000 + index, 1 + index, 0]) }),
+      itemOf({
+        limits,
+        refilledAtMs: START_MS,
+        balances: limits.flatMap((_, index) => [500_000 + index, 1 + index, 0]),
+      }),
     );
     const policy = policyOf(wanted, "resource");
     const costs = Object.fromEntries(wanted.map(({ name }, index) => [name, 10 + index]));
     const intents = Array.from({ length: 256 }, () => intentOf({ kind: "take", costs }, policy));
     for (const elapsedMs of [0, 7, 1_000_000, 100_000_000]) {
-      const { write } = planWrite(requestOf({ policy, image, intents, nowMs: START_MS + elapsedMs }));
+      const { write } = planWrite(
+        requestOf({ policy, image, intents, nowMs: START_MS + elapsedMs }),
+      );
       const { UpdateExpression, ConditionExpression } = write!.input as ExpressionInput;
       expect(UpdateExpression!.length).toBeLessThanOrEqual(LONGEST_EXPRESSION);
       expect(ConditionExpression!.length).toBeLessThanOrEqual(LONGEST_EXPRESSION);
@@ -224,32 +277,59 @@ function carryOut(options: {
   const plan = planWrite(requestOf({ policy, image: imageOf(itemOf(image)), intents, nowMs }));
   if (plan.write === undefined) return "nothing to write";
   const input = plan.write.input as ExpressionInput;
-  // Alone, a write that was decided from what is stored must be applied: otherwise it would be decided the same again, for ever.
-  expect(updated(itemOf(image), input), "refused by the state that it was decided with").toBeDefined();
+  // Alone, a write that was decided from what is stored must be applied: otherwise it would be
+  // decided the same again, for ever.
+  expect(
+    updated(itemOf(image), input),
+    "refused by the state that it was decided with",
+  ).toBeDefined();
   const found = drawn.meanwhile.reduce((bucket, event) => after(bucket, event, nowMs), image);
   const next = updated(itemOf(found), input);
   if (next === undefined) return "condition failed";
   const rewrites = drawn.wanted.some(({ kind }) => kind === "take");
   const start = rewrites ? underPolicy(found, policy, nowMs) : found;
-  expectSame(imageOf(next).bucket, oneAfterAnother(start, drawn.wanted, plan.verdicts, nowMs), nowMs);
-  expect(numberOf(next["gr"])).toBe(intents.filter(({ kind }, index) => kind === "take" && plan.verdicts[index] === "written").length);
+  expectSame(
+    imageOf(next).bucket,
+    oneAfterAnother(start, drawn.wanted, plan.verdicts, nowMs),
+    nowMs,
+  );
+  expect(numberOf(next["gr"])).toBe(
+    intents.filter(({ kind }, index) => kind === "take" && plan.verdicts[index] === "written")
+      .length,
+  );
   return "applied";
 }
 
 /** What a reply shows that is asked for the updated attributes only. */
-function changedBy({ UpdateExpression = "", ExpressionAttributeNames = {} }: ExpressionInput, next: AttributeMap): AttributeMap {
+function changedBy(
+  { UpdateExpression = "", ExpressionAttributeNames = {} }: ExpressionInput,
+  next: AttributeMap,
+): AttributeMap {
   const aliases = new Set(UpdateExpression.match(/#n\w+/g));
   return Object.fromEntries(
-    Object.entries(ExpressionAttributeNames).flatMap(([alias, name]) => (aliases.has(alias) && name in next ? [[name, next[name]!]] : [])),
+    Object.entries(ExpressionAttributeNames).flatMap(([alias, name]) =>
+      aliases.has(alias) && name in next ? [[name, next[name]!]] : [],
+    ),
   );
 }
 
-/** The members that were written, by the core's arithmetic; each acquire must fit where it stands. */
-function oneAfterAnother(start: Bucket, wanted: readonly Wanted[], verdicts: Plan["verdicts"], nowMs: number): Bucket {
+/**
+ * The members that were written, by the core's arithmetic; each acquire must fit where it stands.
+ */
+function oneAfterAnother(
+  start: Bucket,
+  wanted: readonly Wanted[],
+  verdicts: Plan["verdicts"],
+  nowMs: number,
+): Bucket {
   return wanted.reduce((bucket, { kind, costs }, index) => {
     if (verdicts[index] !== "written") return bucket;
     const costsMilli = bucket.limits.map(({ limit }) => amountOf(costs, limit.name));
-    if (kind === "take") expect(holds(bucket, costsMilli, nowMs), `member ${index} was granted what was not there`).toBe(true);
+    if (kind === "take")
+      expect(
+        holds(bucket, costsMilli, nowMs),
+        `member ${index} was granted what was not there`,
+      ).toBe(true);
     return apply(bucket, costsMilli, nowMs);
   }, start);
 }
@@ -264,7 +344,11 @@ function shown(bucket: Bucket, atMs: number): unknown {
   return Object.fromEntries(
     bucket.limits.map(({ limit, hidden }, index) => [
       limit.name,
-      { hidden, balance: balanceMilli(bucket, index, atMs), consumed: consumedMilli(bucket, index) },
+      {
+        hidden,
+        balance: balanceMilli(bucket, index, atMs),
+        consumed: consumedMilli(bucket, index),
+      },
     ]),
   );
 }
@@ -316,7 +400,18 @@ function intentOf({ kind, costs }: Wanted, policy: Policy): BucketIntent {
   return { kind, costs, grants: kind === "take" ? 1 : 0, policy: () => policy };
 }
 
-function requestOf(parts: Pick<PlanRequest, "policy" | "image" | "intents" | "nowMs">): PlanRequest {
+function requestOf(
+  parts: Pick<PlanRequest, "policy" | "image" | "intents" | "nowMs">,
+): PlanRequest {
   const ids = new OperationIds(seededRandom(1));
-  return { ...parts, asOfMs: parts.nowMs, key: KEY, tickMs: 1, ids, pending: undefined, writeUnits: 1, ttlMultiplier: 7 };
+  return {
+    ...parts,
+    asOfMs: parts.nowMs,
+    key: KEY,
+    tickMs: 1,
+    ids,
+    pending: undefined,
+    writeUnits: 1,
+    ttlMultiplier: 7,
+  };
 }

@@ -8,8 +8,8 @@ export type Costs = Readonly<Record<string, number>>;
 /** What one member does to a bucket, as far as arithmetic cares. */
 export interface BatchStep {
   /**
-   * `take` refuses what does not fit; `charge` may go into debt; `give` puts back, and its costs are negative; `adopt` takes nothing, but
-   * writes the limits that a refusal was decided with.
+   * `take` refuses what does not fit; `charge` may go into debt; `give` puts back, and its costs
+   * are negative; `adopt` takes nothing, but writes the limits that a refusal was decided with.
    */
   readonly kind: "take" | "charge" | "give" | "adopt";
   readonly costs: Costs;
@@ -17,22 +17,31 @@ export interface BatchStep {
 
 /** The members of a batch, decided one after another. */
 export interface DecidedBatch {
-  /** For each member that was decided, whether it is part of the write. Shorter than the batch when the sums would leave the safe range. */
+  /**
+   * For each member that was decided, whether it is part of the write. Shorter than the batch when
+   * the sums would leave the safe range.
+   */
   readonly accepted: readonly boolean[];
   readonly folds: ReadonlyMap<string, LimitFold>;
 }
 
 /**
- * Decides members as if they came one after another, in this order, at this time. One that does not fit is left out, and those after it
- * are decided without it: a large call never blocks a small one.
+ * Decides members as if they came one after another, in this order, at this time. One that does not
+ * fit is left out, and those after it are decided without it: a large call never blocks a small
+ * one.
  */
-export function decideBatch(bucket: Bucket, steps: readonly BatchStep[], nowMs: number): DecidedBatch {
+export function decideBatch(
+  bucket: Bucket,
+  steps: readonly BatchStep[],
+  nowMs: number,
+): DecidedBatch {
   const running: OwnedBucket = { ...bucket, balances: bucket.balances.slice() };
   const folds = bucket.limits.map(() => new LimitFold());
   const accepted: boolean[] = [];
   for (const { kind, costs } of steps) {
     const costsMilli = costsOf(bucket, costs);
-    if (!folds.every(({ netMilli }, index) => Number.isSafeInteger(netMilli + costsMilli[index]!))) break;
+    if (!folds.every(({ netMilli }, index) => Number.isSafeInteger(netMilli + costsMilli[index]!)))
+      break;
     const fits = kind !== "take" || holds(running, costsMilli, nowMs);
     accepted.push(fits);
     if (!fits) continue;
@@ -42,7 +51,10 @@ export function decideBatch(bucket: Bucket, steps: readonly BatchStep[], nowMs: 
       else fold.settle(costsMilli[index]!);
     });
   }
-  return { accepted, folds: new Map(bucket.limits.map(({ limit }, index) => [limit.name, folds[index]!])) };
+  return {
+    accepted,
+    folds: new Map(bucket.limits.map(({ limit }, index) => [limit.name, folds[index]!])),
+  };
 }
 
 /** The costs of one kind. */

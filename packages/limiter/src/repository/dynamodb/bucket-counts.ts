@@ -10,5 +10,12 @@ export interface BucketCounts {
 
 /** Counts that begin. */
 export function newCounts(): BucketCounts {
-  return { writes: 0, failedConditions: 0, batches: 0, batchedOperations: 0, refusalsFromMemory: 0, splits: 0 };
+  return {
+    writes: 0,
+    failedConditions: 0,
+    batches: 0,
+    batchedOperations: 0,
+    refusalsFromMemory: 0,
+    splits: 0,
+  };
 }

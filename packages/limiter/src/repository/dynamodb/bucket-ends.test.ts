@@ -6,7 +6,11 @@ import { bucketKey } from "./bucket-key.ts";
 
 it("what a lease took in several takes goes back in one write, unless only its parts are exact", () => {
   const most = Number.MAX_SAFE_INTEGER;
-  const given = [-1000, -(most - 1000), -1, -most].map((tpm, index) => ({ part: PART, amounts: { tpm }, grants: -index }));
+  const given = [-1000, -(most - 1000), -1, -most].map((tpm, index) => ({
+    part: PART,
+    amounts: { tpm },
+    grants: -index,
+  }));
   expect(endsOf(given).map(({ costs, grants }) => [costs, grants])).toEqual([
     [{ tpm: -most }, -1],
     [{ tpm: -1 }, -2],

@@ -31,15 +31,22 @@ export interface BucketEnd {
   done: boolean;
 }
 
-/** One write for each shard, however often the lease took from it; more where only their parts are exact. */
+/**
+ * One write for each shard, however often the lease took from it; more where only their parts are
+ * exact.
+ */
 export function endsOf(
-  shares: readonly { readonly part: ReceiptPart; readonly amounts: Costs; readonly grants?: number }[],
+  shares: readonly {
+    readonly part: ReceiptPart;
+    readonly amounts: Costs;
+    readonly grants?: number;
+  }[],
 ): readonly BucketEnd[] {
   const byShard = new Map<string, BucketEnd>();
   const complete: BucketEnd[] = [];
   for (const { part, amounts, grants = 0 } of shares) {
-    // A lease that took before a split and after it owes to different classes under one key; before a deletion and after it, to two
-    // buckets.
+    // A lease that took before a split and after it owes to different classes under one key; before
+    // a deletion and after it, to two buckets.
     const id = `${part.key.text}/${part.life.creation}/${part.life.divisor}`;
     const held = byShard.get(id);
     const costs = addAmounts(held?.costs ?? NO_AMOUNTS, amounts);
@@ -56,12 +63,22 @@ export function reversal(part: ReceiptPart): BucketEnd {
   return newEnd(part, negated(part.amounts), { grants: -part.grants });
 }
 
-/** What an end becomes that one shard cannot carry out: what it gives goes to the owners of the class, what it charges is paid by all. */
-export function dividedEnd({ part, costs, grants }: BucketEnd, shards: readonly KnownShard[], nowMs: number): readonly BucketEnd[] {
+/**
+ * What an end becomes that one shard cannot carry out: what it gives goes to the owners of the
+ * class, what it charges is paid by all.
+ */
+export function dividedEnd(
+  { part, costs, grants }: BucketEnd,
+  shards: readonly KnownShard[],
+  nowMs: number,
+): readonly BucketEnd[] {
   const taken = { shard: part.key.shard, divisor: part.life.divisor };
   const now: ShardsNow = { shards, nowMs };
   const given = costsThat(costs, (cost) => cost < 0);
-  const parts = [...givenToOwners(given, taken, now), ...paidByAll(chargesOf(costs), taken.shard, now)];
+  const parts = [
+    ...givenToOwners(given, taken, now),
+    ...paidByAll(chargesOf(costs), taken.shard, now),
+  ];
   return parts.map(({ shard, amounts }, index) => {
     const { key, image } = shards.find((known) => known.image.shard === shard)!;
     const owner = { ...part, key, life: { ...part.life, divisor: image.divisor } };
@@ -76,10 +93,15 @@ interface ShardsNow {
 }
 
 /**
- * What goes back, to the owners of the class, each its part; what one of them has no room for goes to others. A split leaves what was taken
- * while it was under way with one half, so the other may be full while that one lacks it all.
+ * What goes back, to the owners of the class, each its part; what one of them has no room for goes
+ * to others. A split leaves what was taken while it was under way with one half, so the other may
+ * be full while that one lacks it all.
  */
-function givenToOwners(given: Costs, taken: ShardClass, { shards, nowMs }: ShardsNow): readonly ClassPart[] {
+function givenToOwners(
+  given: Costs,
+  taken: ShardClass,
+  { shards, nowMs }: ShardsNow,
+): readonly ClassPart[] {
   const images = shards.map(({ image }) => image);
   const owners = ownersOfClass(taken, images);
   const [first] = owners;
@@ -96,7 +118,10 @@ function givenToOwners(given: Costs, taken: ShardClass, { shards, nowMs }: Shard
     const room = ({ shard, bucket }: BucketImage): number =>
       amountOf(parts.get(shard) ?? NO_AMOUNTS, name) + roomMilli(bucket, name, nowMs);
     for (const { shard, amounts } of shares)
-      give(shard, -Math.min(-amountOf(amounts, name), room(images.find((image) => image.shard === shard)!)));
+      give(
+        shard,
+        -Math.min(-amountOf(amounts, name), room(images.find((image) => image.shard === shard)!)),
+      );
     for (const image of [...owners, ...images]) give(image.shard, -Math.min(-left, room(image)));
     give(first.shard, left);
   }
@@ -104,10 +129,15 @@ function givenToOwners(given: Costs, taken: ShardClass, { shards, nowMs }: Shard
 }
 
 /**
- * Charges, paid with what the shards hold, beginning with the one that they were meant for. What is missing then all of them owe, each its
- * part, so that all have earned it back at the same moment, as an undivided bucket would.
+ * Charges, paid with what the shards hold, beginning with the one that they were meant for. What is
+ * missing then all of them owe, each its part, so that all have earned it back at the same moment,
+ * as an undivided bucket would.
  */
-function paidByAll(costs: Costs, first: number, { shards, nowMs }: ShardsNow): readonly ClassPart[] {
+function paidByAll(
+  costs: Costs,
+  first: number,
+  { shards, nowMs }: ShardsNow,
+): readonly ClassPart[] {
   const place = ({ image }: KnownShard): number => (image.shard === first ? 0 : 1);
   const payers = shards.toSorted((left, right) => place(left) - place(right));
   const paid: ClassPart[] = [];
@@ -115,7 +145,10 @@ function paidByAll(costs: Costs, first: number, { shards, nowMs }: ShardsNow): r
   for (const { image } of payers) {
     const amounts: Record<string, number> = {};
     for (const name of Object.keys(costs)) {
-      const part = Math.min(missing[name]!, Math.max(0, togetherMilli([image.bucket], name, nowMs)));
+      const part = Math.min(
+        missing[name]!,
+        Math.max(0, togetherMilli([image.bucket], name, nowMs)),
+      );
       missing[name]! -= part;
       if (part > 0) amounts[name] = part;
     }
@@ -129,7 +162,10 @@ function paidByAll(costs: Costs, first: number, { shards, nowMs }: ShardsNow): r
   return paid
     .map(({ shard, amounts }) => ({
       shard,
-      amounts: addAmounts(amounts, owed.find((part) => part.shard === shard)?.amounts ?? NO_AMOUNTS),
+      amounts: addAmounts(
+        amounts,
+        owed.find((part) => part.shard === shard)?.amounts ?? NO_AMOUNTS,
+      ),
     }))
     .filter(({ amounts }) => Object.values(amounts).some((amount) => amount > 0));
 }
@@ -144,7 +180,10 @@ function newEnd(
   return { part, costs, grants, mayOwe, history: newHistory(), successors: undefined, done: false };
 }
 
-/** A limit may earn more than the safe range while a lease takes from it again and again, and no batch carries a cost beyond it. */
+/**
+ * A limit may earn more than the safe range while a lease takes from it again and again, and no
+ * batch carries a cost beyond it.
+ */
 function isExact(costs: Costs): boolean {
   return Object.values(costs).every((cost) => Number.isSafeInteger(cost));
 }
@@ -152,5 +191,7 @@ function isExact(costs: Costs): boolean {
 /** What a limit lacks until it is full. */
 function roomMilli(bucket: Bucket, name: string, nowMs: number): number {
   const index = bucket.limits.findIndex(({ limit }) => limit.name === name);
-  return index < 0 ? 0 : Math.max(0, ceilingMilli(bucket.limits[index]!) - balanceMilli(bucket, index, nowMs));
+  return index < 0
+    ? 0
+    : Math.max(0, ceilingMilli(bucket.limits[index]!) - balanceMilli(bucket, index, nowMs));
 }

@@ -11,9 +11,21 @@ const WHOLE = bucketLimits([
   { name: "tpm", capacity: 1000, refillAmount: 500, refillPeriodSeconds: 7 },
 ]);
 
-function item(shard: number, further: Readonly<Record<string, Value>>): ReturnType<typeof marshalItem> {
-  const key = bucketKey({ namespaceId: "ns", entityId: "key-1", resource: "models/gpt-4", shard }, { parentId: "org" });
-  return marshalItem({ ...keyAttributes(key), ...bucketAttributes(fullBucket(WHOLE, NOW_MS)), sv: 5, b_wcu_tc: 9, ...further });
+function item(
+  shard: number,
+  further: Readonly<Record<string, Value>>,
+): ReturnType<typeof marshalItem> {
+  const key = bucketKey(
+    { namespaceId: "ns", entityId: "key-1", resource: "models/gpt-4", shard },
+    { parentId: "org" },
+  );
+  return marshalItem({
+    ...keyAttributes(key),
+    ...bucketAttributes(fullBucket(WHOLE, NOW_MS)),
+    sv: 5,
+    b_wcu_tc: 9,
+    ...further,
+  });
 }
 
 describe("the image of a shard", () => {
@@ -28,8 +40,13 @@ describe("the image of a shard", () => {
   it("stores the parameters of the whole again", () => {
     const image = imageOf(item(13, { shard_count: 16 }));
     const stored = unmarshalItem(item(13, {}));
-    for (const limit of image.bucket.limits) expect(stored).toMatchObject(parameterAttributes(limit));
-    expect(parameterAttributes(image.bucket.limits[1]!)).toEqual({ b_tpm_cp: 1_000_000, b_tpm_ra: 500_000, b_tpm_rp: 7000 });
+    for (const limit of image.bucket.limits)
+      expect(stored).toMatchObject(parameterAttributes(limit));
+    expect(parameterAttributes(image.bucket.limits[1]!)).toEqual({
+      b_tpm_cp: 1_000_000,
+      b_tpm_ra: 500_000,
+      b_tpm_rp: 7000,
+    });
   });
 
   it("of an item that was never split, or was stored before shards were counted, is the whole", () => {

@@ -1,5 +1,12 @@
 import { MILLI } from "../../core/amounts.ts";
-import { bucketLimit, consumedMilli, storedMilli, storedRemainder, type Bucket, type BucketLimit } from "../../core/bucket.ts";
+import {
+  bucketLimit,
+  consumedMilli,
+  storedMilli,
+  storedRemainder,
+  type Bucket,
+  type BucketLimit,
+} from "../../core/bucket.ts";
 import { IncompatibleSchemaError } from "../../core/errors.ts";
 import { shardLimit } from "../../core/shares.ts";
 import { VERSION } from "../../version.ts";
@@ -13,7 +20,10 @@ export const SLOT_COUNT = 4;
 export interface BucketImage {
   /** The balances of this shard, under its shares of the limits. */
   readonly bucket: Bucket;
-  /** Which residue class of the bucket the item is: `shard` mod `divisor`. Shard 0 of 1 is a bucket that was never split. */
+  /**
+   * Which residue class of the bucket the item is: `shard` mod `divisor`. Shard 0 of 1 is a bucket
+   * that was never split.
+   */
   readonly shard: number;
   /** `shard_count`; absent means 1. */
   readonly divisor: number;
@@ -27,7 +37,10 @@ export interface BucketImage {
   readonly slots: readonly (string | undefined)[];
   /** `po`: the limits came from a call's override, which nobody else can read again. */
   readonly overridden: boolean;
-  /** `cr`: the operation that created the item. Tells a bucket that was deleted and created again from the one before. */
+  /**
+   * `cr`: the operation that created the item. Tells a bucket that was deleted and created again
+   * from the one before.
+   */
   readonly creation: string | undefined;
   /** `parent_id`: whom calls of the entity also take from. */
   readonly parentId: string | undefined;
@@ -35,16 +48,25 @@ export interface BucketImage {
   readonly expiresAtSeconds: number | undefined;
 }
 
-/** The attribute of one field of one limit: `b_{limit}_{field}`. A limit's name may hold '_', so the field is what follows the last one. */
+/**
+ * The attribute of one field of one limit: `b_{limit}_{field}`. A limit's name may hold '_', so the
+ * field is what follows the last one.
+ */
 export function limitAttribute(limitName: string, field: LimitField): string {
   return (ATTRIBUTES.get(limitName) ?? attributesOf(limitName))[field];
 }
 
-/** tk tokens, cp capacity, ra refill amount, rp refill period, tc total consumed, rm remainder, hd hidden, kd kind. */
+/**
+ * tk tokens, cp capacity, ra refill amount, rp refill period, tc total consumed, rm remainder, hd
+ * hidden, kd kind.
+ */
 const FIELDS = ["tk", "cp", "ra", "rp", "tc", "rm", "hd", "kd"] as const;
 export type LimitField = (typeof FIELDS)[number];
 
-/** The attributes of a limit, by its name: a write needs about ten of them, and texts that are put together anew are slow to look up. */
+/**
+ * The attributes of a limit, by its name: a write needs about ten of them, and texts that are put
+ * together anew are slow to look up.
+ */
 const ATTRIBUTES = new Map<string, Readonly<Record<LimitField, string>>>();
 
 /** Names that are remembered before all are forgotten: configurations have a few dozen. */
@@ -52,7 +74,9 @@ const MAX_NAMES = 1000;
 
 function attributesOf(limitName: string): Readonly<Record<LimitField, string>> {
   if (ATTRIBUTES.size >= MAX_NAMES) ATTRIBUTES.clear();
-  const attributes = Object.fromEntries(FIELDS.map((field) => [field, `b_${limitName}_${field}`])) as Record<LimitField, string>;
+  const attributes = Object.fromEntries(
+    FIELDS.map((field) => [field, `b_${limitName}_${field}`]),
+  ) as Record<LimitField, string>;
   ATTRIBUTES.set(limitName, attributes);
   return attributes;
 }
@@ -65,11 +89,16 @@ export function slotAttribute(slot: number): string {
 const SLOTS = Array.from({ length: SLOT_COUNT }, (_, slot) => `o${slot}`);
 
 /**
- * Reads an item. Throws when it holds a limit of a kind that this version does not know: nothing may be written to it then. An image of the
- * same version, if one is `known`, spares reading what belongs to the version, and lends the new image its list of limits.
+ * Reads an item. Throws when it holds a limit of a kind that this version does not know: nothing
+ * may be written to it then. An image of the same version, if one is `known`, spares reading what
+ * belongs to the version, and lends the new image its list of limits.
  */
 export function imageOf(item: AttributeMap, known?: BucketImage): BucketImage {
-  if (known?.creation !== undefined && known.creation === stringOf(item["cr"]) && known.version === numberOf(item["sv"]))
+  if (
+    known?.creation !== undefined &&
+    known.creation === stringOf(item["cr"]) &&
+    known.version === numberOf(item["sv"])
+  )
     return changedImage(known, item);
   const names = limitNamesOf(item);
   const divisor = numberOf(item["shard_count"]) ?? 1;
@@ -90,7 +119,10 @@ export function imageOf(item: AttributeMap, known?: BucketImage): BucketImage {
   };
 }
 
-/** The image after changes that do not belong to a version. The item may lack all that a version has, and slots that nobody wrote to. */
+/**
+ * The image after changes that do not belong to a version. The item may lack all that a version
+ * has, and slots that nobody wrote to.
+ */
 export function changedImage(known: BucketImage, item: AttributeMap): BucketImage {
   return {
     ...known,
@@ -125,7 +157,10 @@ export function bucketAttributes(bucket: Bucket): Record<string, number> {
   return item;
 }
 
-/** The attributes of one limit's parameters: on every shard those of the whole, so that each can tell its share whatever its divisor is. */
+/**
+ * The attributes of one limit's parameters: on every shard those of the whole, so that each can
+ * tell its share whatever its divisor is.
+ */
 export function parameterAttributes({ limit, hidden }: BucketLimit): Record<string, number> {
   const { name } = limit;
   return {
@@ -151,10 +186,13 @@ function limitNamesOf(item: AttributeMap): readonly string[] {
 function limitOf(item: AttributeMap, name: string): BucketLimit {
   const kind = stringOf(item[limitAttribute(name, "kd")]);
   if (kind !== undefined && kind !== "rate") {
-    throw new IncompatibleSchemaError(`Limit ${name} is of the kind '${kind}', which this version does not know. Upgrade zae-limiter.`, {
-      clientVersion: VERSION,
-      schemaVersion: kind,
-    });
+    throw new IncompatibleSchemaError(
+      `Limit ${name} is of the kind '${kind}', which this version does not know. Upgrade zae-limiter.`,
+      {
+        clientVersion: VERSION,
+        schemaVersion: kind,
+      },
+    );
   }
   const limit = {
     name,
@@ -166,7 +204,8 @@ function limitOf(item: AttributeMap, name: string): BucketLimit {
 }
 
 /**
- * Absent means 0. A total that has left the safe range loses its last digits here; it is only ever shown, and counted by the store itself.
+ * Absent means 0. A total that has left the safe range loses its last digits here; it is only ever
+ * shown, and counted by the store itself.
  */
 function number(item: AttributeMap, name: string): number {
   return numberOf(item[name]) ?? 0;

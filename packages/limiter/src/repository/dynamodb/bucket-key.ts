@@ -13,13 +13,23 @@ export interface BucketKey extends BucketName {
   readonly family: Family | undefined;
 }
 
-export function bucketKey(name: BucketName & { readonly namespaceId: string }, family: Family | undefined): BucketKey {
+export function bucketKey(
+  name: BucketName & { readonly namespaceId: string },
+  family: Family | undefined,
+): BucketKey {
   const { PK, SK } = primaryKey(name.namespaceId, name);
   return { ...name, primary: { PK, SK }, marshalled: marshalItem({ PK, SK }), text: PK, family };
 }
 
 /** The attributes of a new item that do not change with its balance. */
-export function keyAttributes({ namespaceId, entityId, resource, shard, primary, family }: BucketKey): Readonly<Record<string, Value>> {
+export function keyAttributes({
+  namespaceId,
+  entityId,
+  resource,
+  shard,
+  primary,
+  family,
+}: BucketKey): Readonly<Record<string, Value>> {
   const parentId = family?.parentId;
   return {
     ...primary,

@@ -1,11 +1,15 @@
 import { bucketKey, type BucketKey } from "./bucket-key.ts";
 import type { Families, Family } from "./families.ts";
 
-/** Keys remembered with one family. Whoever makes resources up must not fill the memory: beyond, a key is made for each call. */
+/**
+ * Keys remembered with one family. Whoever makes resources up must not fill the memory: beyond, a
+ * key is made for each call.
+ */
 const MAX_KEYS = 64;
 
 /**
- * The keys of buckets, made once for as long as the family of their entity is remembered: a hot bucket's key would be made for every call.
+ * The keys of buckets, made once for as long as the family of their entity is remembered: a hot
+ * bucket's key would be made for every call.
  */
 export class BucketKeys {
   readonly #namespaceId: string;
@@ -23,7 +27,10 @@ export class BucketKeys {
     const known = family === undefined ? undefined : this.#known.get(family);
     const key = known?.get(resource);
     if (key !== undefined) return key;
-    const made = bucketKey({ namespaceId: this.#namespaceId, entityId, resource, shard: 0 }, family);
+    const made = bucketKey(
+      { namespaceId: this.#namespaceId, entityId, resource, shard: 0 },
+      family,
+    );
     if (known === undefined) {
       if (family !== undefined) this.#known.set(family, new Map([[resource, made]]));
     } else if (known.size < MAX_KEYS) known.set(resource, made);

@@ -14,7 +14,10 @@ import {
   type ItemKey,
 } from "./keys.ts";
 
-/** Lists buckets. The indexes hold keys only, so that a change of balance costs nothing there; the items are read by key. */
+/**
+ * Lists buckets. The indexes hold keys only, so that a change of balance costs nothing there; the
+ * items are read by key.
+ */
 export class BucketQueries {
   readonly #connection: Connection;
   readonly #namespaceId: string;
@@ -25,11 +28,19 @@ export class BucketQueries {
   }
 
   ofEntity(entityId: string, resource: string | undefined): Promise<readonly StoredBucket[]> {
-    return this.#buckets(indexQuery("GSI3", entityPartition(this.#namespaceId, entityId), entityBucketsPrefix(resource)));
+    return this.#buckets(
+      indexQuery(
+        "GSI3",
+        entityPartition(this.#namespaceId, entityId),
+        entityBucketsPrefix(resource),
+      ),
+    );
   }
 
   ofResource(resource: string): Promise<readonly StoredBucket[]> {
-    return this.#buckets(indexQuery("GSI2", resourcePartition(this.#namespaceId, resource), resourceBucketsPrefix));
+    return this.#buckets(
+      indexQuery("GSI2", resourcePartition(this.#namespaceId, resource), resourceBucketsPrefix),
+    );
   }
 
   async #buckets(query: object): Promise<readonly StoredBucket[]> {
@@ -58,8 +69,8 @@ function found(item: AttributeMap): readonly Found[] {
 }
 
 /**
- * Buckets with their shards in order. Shards without the shard 0 that they were split off from are left of a deleted bucket, and no part of
- * any.
+ * Buckets with their shards in order. Shards without the shard 0 that they were split off from are
+ * left of a deleted bucket, and no part of any.
  */
 function wholeBuckets(all: readonly Found[]): readonly StoredBucket[] {
   const buckets = new Map<string, Found[]>();
@@ -70,10 +81,15 @@ function wholeBuckets(all: readonly Found[]): readonly StoredBucket[] {
   return [...buckets.values()].flatMap((shards) => {
     const [first, ...others] = shards.toSorted((left, right) => left.name.shard - right.name.shard);
     if (first!.name.shard !== 0) return [];
-    return [first!, ...others.filter(({ image }) => image.creation === first!.image.creation)].map(storedBucket);
+    return [first!, ...others.filter(({ image }) => image.creation === first!.image.creation)].map(
+      storedBucket,
+    );
   });
 }
 
-function storedBucket({ name: { entityId, resource, shard }, image: { bucket, divisor } }: Found): StoredBucket {
+function storedBucket({
+  name: { entityId, resource, shard },
+  image: { bucket, divisor },
+}: Found): StoredBucket {
   return { entityId, resource, shard, shardCount: divisor, bucket };
 }

@@ -17,9 +17,14 @@ export interface KnownBucket {
   readonly count: number;
   /** Shard 0 first; none for a bucket that does not exist. */
   readonly shards: readonly KnownShard[];
-  /** Whether they make up the bucket, neither more nor less. Otherwise some are not known, or were seen before a split and after it. */
+  /**
+   * Whether they make up the bucket, neither more nor less. Otherwise some are not known, or were
+   * seen before a split and after it.
+   */
   readonly isWhole: boolean;
-  /** The oldest request that this was learnt from; undefined when the bucket was never asked for. */
+  /**
+   * The oldest request that this was learnt from; undefined when the bucket was never asked for.
+   */
   readonly asOf: Asking | undefined;
 }
 
@@ -31,10 +36,17 @@ export class BucketShards {
   readonly #images: BucketImages;
   readonly #reader: ItemReader;
   readonly #clock: Clock;
-  /** The keys of further shards, for as long as shard 0 is remembered: making 31 of them took as long as the rest of a call. */
+  /**
+   * The keys of further shards, for as long as shard 0 is remembered: making 31 of them took as
+   * long as the rest of a call.
+   */
   readonly #keys = new WeakMap<Remembered, BucketKey[]>();
 
-  constructor(options: { readonly images: BucketImages; readonly reader: ItemReader; readonly clock: Clock }) {
+  constructor(options: {
+    readonly images: BucketImages;
+    readonly reader: ItemReader;
+    readonly clock: Clock;
+  }) {
     this.#images = options.images;
     this.#reader = options.reader;
     this.#clock = options.clock;
@@ -43,7 +55,8 @@ export class BucketShards {
   /** What is remembered of a bucket; `key` is that of its shard 0. */
   known(key: BucketKey): KnownBucket {
     const first = this.#images.find(key.text);
-    if (first === undefined || first.asOf.order === 0) return { count: 1, shards: [], isWhole: false, asOf: undefined };
+    if (first === undefined || first.asOf.order === 0)
+      return { count: 1, shards: [], isWhole: false, asOf: undefined };
     const { image, asOf } = first;
     if (image === undefined) return { count: 1, shards: [], isWhole: true, asOf };
     const shards: KnownShard[] = [{ key, image, asOf }];
@@ -55,14 +68,23 @@ export class BucketShards {
       if (held?.image !== undefined && held.image.creation === image.creation)
         shards.push({ key: sibling, image: held.image, asOf: held.asOf });
     }
-    return { count: image.divisor, shards, isWhole: isPartition(shards, image.divisor), asOf: oldest(shards) };
+    return {
+      count: image.divisor,
+      shards,
+      isWhole: isPartition(shards, image.divisor),
+      asOf: oldest(shards),
+    };
   }
 
   /** Reads every shard of a bucket, in one batch unless it has grown meanwhile. */
   async readAll(key: BucketKey): Promise<KnownBucket> {
     for (let reads = 1; ; reads += 1) {
       const { count } = this.known(key);
-      await Promise.all(Array.from({ length: count }, (_, shard) => this.read(shard === 0 ? key : siblingKey(key, shard))));
+      await Promise.all(
+        Array.from({ length: count }, (_, shard) =>
+          this.read(shard === 0 ? key : siblingKey(key, shard)),
+        ),
+      );
       const known = this.known(key);
       if (known.isWhole || reads === MAX_READS) return known;
     }
@@ -72,7 +94,11 @@ export class BucketShards {
   async read(key: BucketKey): Promise<void> {
     const asking = this.asking();
     const item = await this.#reader.get(key.primary);
-    this.#images.remember(key.text, item === undefined ? undefined : imageOf(item, this.#images.find(key.text)?.image), asking);
+    this.#images.remember(
+      key.text,
+      item === undefined ? undefined : imageOf(item, this.#images.find(key.text)?.image),
+      asking,
+    );
   }
 
   /** Notes that a transaction, which tells nothing about it, has changed a shard. */
@@ -93,7 +119,10 @@ export class BucketShards {
 }
 
 /** The key of another shard of the same bucket. */
-export function siblingKey({ namespaceId, entityId, resource, family }: BucketKey, shard: number): BucketKey {
+export function siblingKey(
+  { namespaceId, entityId, resource, family }: BucketKey,
+  shard: number,
+): BucketKey {
   return bucketKey({ namespaceId, entityId, resource, shard }, family);
 }
 
@@ -108,5 +137,8 @@ function isPartition(shards: readonly KnownShard[], count: number): boolean {
 }
 
 function oldest(shards: readonly KnownShard[]): Asking {
-  return shards.reduce((least, { asOf }) => (asOf.order < least.order ? asOf : least), shards[0]!.asOf);
+  return shards.reduce(
+    (least, { asOf }) => (asOf.order < least.order ? asOf : least),
+    shards[0]!.asOf,
+  );
 }

@@ -9,14 +9,16 @@
  *     │                 └───▶ no answer: the same again, with the same id    │
  *     └──────────────────────────────────────────────────────────────────────┘  a bounded number of times, then acquires are contended
  *
- * Writes of one process to one bucket go one after another: they would only fail each other's conditions. Members whose write got no answer
- * share its fate, which each of them remembers (unresolved.ts).
+ * Writes of one process to one bucket go one after another: they would only fail each other's
+ * conditions. Members whose write got no answer share its fate, which each of them remembers
+ * (unresolved.ts).
  *
- * A batch that was overtaken by a refill is judged as of that refill, not as of now: it takes what the other has left, which needs no
- * refill and no lock, and what did not fit then is refused as of then. Otherwise everybody who lost a race for the last token would earn
- * the next one on the way back and lose the race for that too, until they count as contended: 644 calls in 5 s, of 8 processes that asked
- * for more than a bucket of 200 a second gives. One that was overtaken and still needs the next token waits for the next tick, when one
- * refill serves all.
+ * A batch that was overtaken by a refill is judged as of that refill, not as of now: it takes what
+ * the other has left, which needs no refill and no lock, and what did not fit then is refused as of
+ * then. Otherwise everybody who lost a race for the last token would earn the next one on the way
+ * back and lose the race for that too, until they count as contended: 644 calls in 5 s, of 8
+ * processes that asked for more than a bucket of 200 a second gives. One that was overtaken and
+ * still needs the next token waits for the next tick, when one refill serves all.
  */
 import { RateLimiterUnavailable } from "../../core/errors.ts";
 import { sameLimits } from "../../core/limit.ts";
@@ -44,10 +46,18 @@ import type { OperationIds } from "./operation-ids.ts";
 import { pause } from "./retry.ts";
 import type { Splitter } from "./splitter.ts";
 import { nextTickMs } from "./tick.ts";
-import { newHistory, outcomeOf, overtaken, stillPending, withUnresolved, type Unresolved } from "./unresolved.ts";
+import {
+  newHistory,
+  outcomeOf,
+  overtaken,
+  stillPending,
+  withUnresolved,
+  type Unresolved,
+} from "./unresolved.ts";
 
 /**
- * Decisions that one batch may make anew after failed conditions. For an acquire, more than that is contention, which is unavailability.
+ * Decisions that one batch may make anew after failed conditions. For an acquire, more than that is
+ * contention, which is unavailability.
  */
 const MAX_DECISIONS = 12;
 
@@ -81,16 +91,25 @@ export class BucketWriter {
     this.#counts = options.counts;
   }
 
-  /** Carries an intent out, together with those that arrive while the write before it is under way. */
+  /**
+   * Carries an intent out, together with those that arrive while the write before it is under way.
+   */
   write(key: BucketKey, intent: BucketIntent): Promise<BucketOutcome> {
     const entry = this.#images.entry(key.text);
     const work = { intent, history: intent.history ?? newHistory() };
     return entry.queue.submit(work, (batch) => this.#writeBatch(key, entry, batch));
   }
 
-  async #writeBatch(key: BucketKey, entry: Remembered, batch: readonly BucketMember[]): Promise<void> {
-    const sentBefore = batch.flatMap(({ work }) => work.history.unanswered.filter(({ outcome }) => outcome === "pending"));
-    if (sentBefore.length > 0) entry.unresolved = [...new Set([...entry.unresolved, ...sentBefore])];
+  async #writeBatch(
+    key: BucketKey,
+    entry: Remembered,
+    batch: readonly BucketMember[],
+  ): Promise<void> {
+    const sentBefore = batch.flatMap(({ work }) =>
+      work.history.unanswered.filter(({ outcome }) => outcome === "pending"),
+    );
+    if (sentBefore.length > 0)
+      entry.unresolved = [...new Set([...entry.unresolved, ...sentBefore])];
     const begunMs = this.#nowMs();
     let members: readonly BucketMember[] = [];
     for (let decision = 1; decision <= MAX_DECISIONS; decision += 1) {
@@ -107,16 +126,30 @@ export class BucketWriter {
         continue;
       }
       const written = members.filter((_, index) => plan.verdicts[index] === "written");
-      if (plan.write === undefined || (await this.#send(key, entry, plan.write, written))) return this.#conclude(key, entry, members, plan);
+      if (plan.write === undefined || (await this.#send(key, entry, plan.write, written)))
+        return this.#conclude(key, entry, members, plan);
     }
-    // What ends a lease stays open, and goes with the next batch: work that was done is never forgotten because others were faster.
+    // What ends a lease stays open, and goes with the next batch: work that was done is never
+    // forgotten because others were faster.
     for (const member of members)
       if (member.isOpen && (isTake(member) || member.work.intent.kind === "adopt"))
-        member.reject(unavailable(key, `contended: ${MAX_DECISIONS} writes were overtaken by others`));
+        member.reject(
+          unavailable(key, `contended: ${MAX_DECISIONS} writes were overtaken by others`),
+        );
   }
 
-  /** The image is the one that the policies belong to: a newer one may show limits that they must not be written over. */
-  #plan({ key, entry, members, policies, image, begunMs }: PlannedBatch): Plan & { readonly asOfMs: number } {
+  /**
+   * The image is the one that the policies belong to: a newer one may show limits that they must
+   * not be written over.
+   */
+  #plan({
+    key,
+    entry,
+    members,
+    policies,
+    image,
+    begunMs,
+  }: PlannedBatch): Plan & { readonly asOfMs: number } {
     const nowMs = this.#nowMs();
     const refilledAtMs = image?.bucket.refilledAtMs ?? nowMs;
     const asOfMs = refilledAtMs >= begunMs && refilledAtMs <= nowMs ? refilledAtMs : nowMs;
@@ -137,11 +170,21 @@ export class BucketWriter {
     return { ...plan, asOfMs };
   }
 
-  /** Tells the members of a plan that was carried out. One without a verdict stays open, and goes with the next batch. */
-  #conclude(key: BucketKey, entry: Remembered, members: readonly BucketMember[], plan: Plan & { readonly asOfMs: number }): void {
+  /**
+   * Tells the members of a plan that was carried out. One without a verdict stays open, and goes
+   * with the next batch.
+   */
+  #conclude(
+    key: BucketKey,
+    entry: Remembered,
+    members: readonly BucketMember[],
+    plan: Plan & { readonly asOfMs: number },
+  ): void {
     if (plan.write !== undefined) {
       this.#counts.batches += 1;
-      this.#counts.batchedOperations += plan.verdicts.filter((verdict) => verdict === "written").length;
+      this.#counts.batchedOperations += plan.verdicts.filter(
+        (verdict) => verdict === "written",
+      ).length;
     }
     plan.verdicts.forEach((verdict, index) => {
       const member = members[index]!;
@@ -152,8 +195,16 @@ export class BucketWriter {
     });
   }
 
-  /** Whether it was applied. Otherwise its condition failed, or nobody knows, which the members' histories tell. */
-  async #send(key: BucketKey, entry: Remembered, write: PlannedWrite, members: readonly BucketMember[]): Promise<boolean> {
+  /**
+   * Whether it was applied. Otherwise its condition failed, or nobody knows, which the members'
+   * histories tell.
+   */
+  async #send(
+    key: BucketKey,
+    entry: Remembered,
+    write: PlannedWrite,
+    members: readonly BucketMember[],
+  ): Promise<boolean> {
     let ambiguous = false;
     for (let attempt = 1; ; attempt += 1) {
       const asking = this.#images.asking(this.#connection.clock.now());
@@ -203,10 +254,16 @@ interface WriteOutput {
 }
 
 /** The bucket as the reply to a write shows it. */
-function imageAfter(reply: Conditional<WriteOutput>, write: PlannedWrite, { image: known }: Remembered): BucketImage | undefined {
+function imageAfter(
+  reply: Conditional<WriteOutput>,
+  write: PlannedWrite,
+  { image: known }: Remembered,
+): BucketImage | undefined {
   const item = reply.applied ? (reply.output.Attributes ?? write.item) : reply.item;
   if (item === undefined) return undefined;
-  return reply.applied && write.changed !== undefined ? changedImage(write.changed, item) : imageOf(item, known);
+  return reply.applied && write.changed !== undefined
+    ? changedImage(write.changed, item)
+    : imageOf(item, known);
 }
 
 type Policies = ReadonlyMap<BucketMember, Policy>;
@@ -221,8 +278,14 @@ interface PlannedBatch {
   readonly begunMs: number;
 }
 
-/** The policy that each open member would be decided with, given the image. One that cannot be read fails its member, and no other. */
-function policiesOf(batch: readonly BucketMember[], image: BucketImage | undefined): MaybePromise<Policies> {
+/**
+ * The policy that each open member would be decided with, given the image. One that cannot be read
+ * fails its member, and no other.
+ */
+function policiesOf(
+  batch: readonly BucketMember[],
+  image: BucketImage | undefined,
+): MaybePromise<Policies> {
   const policies = new Map<BucketMember, Policy>();
   const onTheWay: Promise<unknown>[] = [];
   for (const member of batch) {
@@ -241,17 +304,24 @@ function policiesOf(batch: readonly BucketMember[], image: BucketImage | undefin
 }
 
 /**
- * The open members that one write can carry: up to the first acquire that is to be decided with other limits. A call that brought limits
- * along goes alone, and so does the change of limits after a refusal.
+ * The open members that one write can carry: up to the first acquire that is to be decided with
+ * other limits. A call that brought limits along goes alone, and so does the change of limits after
+ * a refusal.
  */
-function withOnePolicy(batch: readonly BucketMember[], policies: Policies): readonly BucketMember[] {
+function withOnePolicy(
+  batch: readonly BucketMember[],
+  policies: Policies,
+): readonly BucketMember[] {
   const open = batch.filter(({ isOpen }) => isOpen);
   const goesAlone = (member: BucketMember): boolean =>
-    member.work.intent.kind === "adopt" || (isTake(member) && policies.get(member)!.source === "override");
+    member.work.intent.kind === "adopt" ||
+    (isTake(member) && policies.get(member)!.source === "override");
   if (open.length < 2 || goesAlone(open[0]!)) return open.slice(0, 1);
   const first = open.find(isTake);
   const end = open.findIndex(
-    (member) => goesAlone(member) || (isTake(member) && !isSamePolicy(policies.get(member)!, policies.get(first!)!)),
+    (member) =>
+      goesAlone(member) ||
+      (isTake(member) && !isSamePolicy(policies.get(member)!, policies.get(first!)!)),
   );
   return end < 0 ? open : open.slice(0, end);
 }
@@ -265,16 +335,23 @@ function isSamePolicy(left: Policy, right: Policy): boolean {
 }
 
 /**
- * What is left to write of an operation whose give-back may have been applied. One that was sent before goes to the same shard again,
- * whatever that owes then: only there can be told what became of it.
+ * What is left to write of an operation whose give-back may have been applied. One that was sent
+ * before goes to the same shard again, whatever that owes then: only there can be told what became
+ * of it.
  */
 function writtenPart({ intent, history }: BucketWork): BucketIntent {
   if (history.onlyCharges) return { ...intent, costs: chargesOf(intent.costs), mayOwe: true };
   return history.unanswered.length > 0 ? { ...intent, mayOwe: true } : intent;
 }
 
-/** Remembers a write whose outcome is open; one without an id leaves no trace, so it stays unknown. */
-function remain(entry: Remembered, { mark, life }: PlannedWrite, members: readonly BucketMember[]): void {
+/**
+ * Remembers a write whose outcome is open; one without an id leaves no trace, so it stays unknown.
+ */
+function remain(
+  entry: Remembered,
+  { mark, life }: PlannedWrite,
+  members: readonly BucketMember[],
+): void {
   const write: Unresolved = mark === undefined ? UNKNOWABLE : { mark, life, outcome: "pending" };
   for (const { work } of members) work.history.unanswered = [...work.history.unanswered, write];
   if (mark !== undefined) entry.unresolved = withUnresolved(entry.unresolved, write);
@@ -287,16 +364,21 @@ const UNKNOWABLE: Unresolved = {
 };
 
 /**
- * Tells a member that was sent before what is known of it. When nobody can tell any more, the side that charges more counts: a take is not
- * granted, a give-back is not repeated, and of a charge only what it charges is.
+ * Tells a member that was sent before what is known of it. When nobody can tell any more, the side
+ * that charges more counts: a take is not granted, a give-back is not repeated, and of a charge
+ * only what it charges is.
  */
 function concludeIfKnown(key: BucketKey, member: BucketMember, entry: Remembered): void {
   const { intent, history } = member.work;
   const outcome = outcomeOf(history);
-  if (outcome === "applied") member.resolve(appliedTo(history.unanswered.find((write) => write.outcome === "applied")!.life, entry));
+  if (outcome === "applied")
+    member.resolve(
+      appliedTo(history.unanswered.find((write) => write.outcome === "applied")!.life, entry),
+    );
   if (outcome !== "unknown") return;
   if (intent.kind === "take") member.reject(outcomeUnknown(key));
-  else if (intent.kind !== "charge" || Object.keys(chargesOf(intent.costs)).length === 0) member.resolve(appliedTo(undefined, entry));
+  else if (intent.kind !== "charge" || Object.keys(chargesOf(intent.costs)).length === 0)
+    member.resolve(appliedTo(undefined, entry));
   else {
     history.onlyCharges = true;
     history.unanswered = [];
@@ -305,7 +387,10 @@ function concludeIfKnown(key: BucketKey, member: BucketMember, entry: Remembered
 
 function appliedTo(life: ShardLife | undefined, { image }: Remembered): BucketOutcome {
   const { creation, divisor } = life ?? { creation: image?.creation, divisor: image?.divisor ?? 1 };
-  return { kind: "applied", life: { creation, divisor, expiredBySeconds: image?.expiresAtSeconds } };
+  return {
+    kind: "applied",
+    life: { creation, divisor, expiredBySeconds: image?.expiresAtSeconds },
+  };
 }
 
 function outcomeUnknown(key: BucketKey): RateLimiterUnavailable {
@@ -320,5 +405,8 @@ function withAmbiguity(error: TableUnavailable, ambiguous: boolean): TableUnavai
 }
 
 function unavailable({ entityId, resource }: BucketKey, reason: string): RateLimiterUnavailable {
-  return new RateLimiterUnavailable(`The bucket could not be written: ${reason}. Try again.`, { entityId, resource });
+  return new RateLimiterUnavailable(`The bucket could not be written: ${reason}. Try again.`, {
+    entityId,
+    resource,
+  });
 }

@@ -8,13 +8,25 @@
  *             taken from is decided once more, one bucket after another, because two such calls could have refused each other
  */
 import { checkNames, MILLI, type Amounts } from "../../core/amounts.ts";
-import { amountsUnder, isUnder, negated, statusesOf, type LimitStatus } from "../../core/decision.ts";
+import {
+  amountsUnder,
+  isUnder,
+  negated,
+  statusesOf,
+  type LimitStatus,
+} from "../../core/decision.ts";
 import { RateLimiterUnavailable } from "../../core/errors.ts";
 import type { Policy } from "../../core/policy.ts";
 import { settlementOf } from "../../core/settlement.ts";
 import { noLimits } from "../charges.ts";
 import { allThere, whenThere } from "../maybe-promise.ts";
-import type { ConsumeOutcome, ConsumeRequest, MaybePromise, Receipt, ResourceAmounts } from "../port.ts";
+import type {
+  ConsumeOutcome,
+  ConsumeRequest,
+  MaybePromise,
+  Receipt,
+  ResourceAmounts,
+} from "../port.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import type { Clock } from "../system-clock.ts";
 import type { Admission } from "./admission.ts";
@@ -40,7 +52,10 @@ interface DynamoReceipt extends Receipt {
   ends: readonly BucketEnd[] | undefined;
 }
 
-/** Granted, or refused as of a time; `halfTaken` when another bucket had granted, which was given back. */
+/**
+ * Granted, or refused as of a time; `halfTaken` when another bucket had granted, which was given
+ * back.
+ */
 type Verdict =
   | { readonly granted: true; readonly parts: readonly ReceiptPart[] }
   | { readonly granted: false; readonly refusedAtMs: number; readonly halfTaken: boolean };
@@ -51,7 +66,10 @@ interface Call {
   readonly targets: readonly Target[];
   /** The receipt that it adds to. */
   readonly extending: Receipt | undefined;
-  /** Its place in the order of requests: what was asked for later was asked for since the call began. */
+  /**
+   * Its place in the order of requests: what was asked for later was asked for since the call
+   * began.
+   */
   readonly begun: number;
 }
 
@@ -74,7 +92,10 @@ interface Surroundings {
   readonly counts: BucketCounts;
 }
 
-/** Decisions that one call may get when the images that refused it have changed before it could be told. */
+/**
+ * Decisions that one call may get when the images that refused it have changed before it could be
+ * told.
+ */
 const MAX_ROUNDS = 5;
 
 /** Buckets of one namespace on DynamoDB. */
@@ -91,13 +112,21 @@ export class DynamoBuckets implements BucketStore {
 
   async settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): Promise<void> {
     const held = receipt as DynamoReceipt;
-    held.ends ??= endsOf(deltas.flatMap(({ resource, amounts }) => settlementOf(held.parts, resource, inMilli(amounts))));
+    held.ends ??= endsOf(
+      deltas.flatMap(({ resource, amounts }) =>
+        settlementOf(held.parts, resource, inMilli(amounts)),
+      ),
+    );
     await allOrFirstError(held.ends.map((end) => this.#end(end)));
   }
 
   async giveBack(receipt: Receipt): Promise<void> {
     const held = receipt as DynamoReceipt;
-    held.ends ??= endsOf(held.parts.toReversed().map((part) => ({ part, amounts: negated(part.amounts), grants: -part.grants })));
+    held.ends ??= endsOf(
+      held.parts
+        .toReversed()
+        .map((part) => ({ part, amounts: negated(part.amounts), grants: -part.grants })),
+    );
     await allOrFirstError(held.ends.map((end) => this.#end(end)));
   }
 
@@ -129,31 +158,40 @@ export class DynamoBuckets implements BucketStore {
 
   #consume(request: ConsumeRequest, extending: Receipt | undefined): MaybePromise<ConsumeOutcome> {
     const { order: begun } = this.#surroundings.shards.asking();
-    return whenThere(this.#prepare(request), (targets) => this.#decide({ request, targets, extending, begun }, 1));
+    return whenThere(this.#prepare(request), (targets) =>
+      this.#decide({ request, targets, extending, begun }, 1),
+    );
   }
 
   /** Answers at once when memory alone refuses the call. */
   #decide(call: Call, round: number): MaybePromise<ConsumeOutcome> {
     const nowMs = this.#nowMs();
     if (this.#mayFit(call.targets, nowMs)) return this.#take(call, round);
-    return this.#mayRefuse(call) ? this.#refuse(call, nowMs, round) : this.#decideFromTable(call, round);
+    return this.#mayRefuse(call)
+      ? this.#refuse(call, nowMs, round)
+      : this.#decideFromTable(call, round);
   }
 
   async #decideFromTable(call: Call, round: number): Promise<ConsumeOutcome> {
     await this.#readAll(call.targets);
     const nowMs = this.#nowMs();
     if (this.#mayFit(call.targets, nowMs)) return this.#take(call, round);
-    return this.#mayRefuse(call) ? this.#refuse(call, nowMs, round) : this.#decideAgain(call, round);
+    return this.#mayRefuse(call)
+      ? this.#refuse(call, nowMs, round)
+      : this.#decideAgain(call, round);
   }
 
   async #take(call: Call, round: number): Promise<ConsumeOutcome> {
     const { targets, extending } = call;
     const grants = extending === undefined ? 1 : 0;
     let verdict = await this.#takeAll(targets, grants, "together");
-    if (!verdict.granted && verdict.halfTaken) verdict = await this.#takeAll(targets, grants, "in sequence");
+    if (!verdict.granted && verdict.halfTaken)
+      verdict = await this.#takeAll(targets, grants, "in sequence");
     if (verdict.granted) return this.#grant(call, verdict.parts);
     // What refused it may be the answer to a write that was under way before it came.
-    return this.#mayRefuse(call) ? this.#refuse(call, verdict.refusedAtMs, round) : this.#decideAgain(call, round);
+    return this.#mayRefuse(call)
+      ? this.#refuse(call, verdict.refusedAtMs, round)
+      : this.#decideAgain(call, round);
   }
 
   #decideAgain(call: Call, round: number): MaybePromise<ConsumeOutcome> {
@@ -168,7 +206,9 @@ export class DynamoBuckets implements BucketStore {
     const active = assertActive();
     const family = families.of(entityId);
     const own = allThere(request.charges.map((charge) => this.#target(entityId, charge, override)));
-    return whenThere(allThere([active, family, own]), ([, known, owned]) => this.#withParents(request, known, owned));
+    return whenThere(allThere([active, family, own]), ([, known, owned]) =>
+      this.#withParents(request, known, owned),
+    );
   }
 
   #withParents(
@@ -177,14 +217,18 @@ export class DynamoBuckets implements BucketStore {
     owned: readonly (Target | undefined)[],
   ): MaybePromise<readonly Target[]> {
     const { parentId } = family;
-    const shared = parentId === undefined ? [] : allThere(charges.map((charge) => this.#target(parentId, charge, undefined)));
+    const shared =
+      parentId === undefined
+        ? []
+        : allThere(charges.map((charge) => this.#target(parentId, charge, undefined)));
     return whenThere(shared, (parents) => {
       const targets: Target[] = [];
       for (const [index, { resource, amounts }] of charges.entries()) {
         const target = owned[index];
         if (target === undefined) throw noLimits(entityId, resource);
         checkNames(amounts, target.policy.names, "consume");
-        // The family of an entity that this process has not met before came with the same read as its bucket.
+        // The family of an entity that this process has not met before came with the same read as
+        // its bucket.
         if (target.key.family === undefined) target.key = { ...target.key, family };
         targets.push(target);
         const parent = parents[index];
@@ -194,20 +238,33 @@ export class DynamoBuckets implements BucketStore {
     });
   }
 
-  #target(entityId: string, { resource, amounts }: ResourceAmounts, override: Policy | undefined): MaybePromise<Target | undefined> {
+  #target(
+    entityId: string,
+    { resource, amounts }: ResourceAmounts,
+    override: Policy | undefined,
+  ): MaybePromise<Target | undefined> {
     const { policies, images, shards, bucketPolicies, keys } = this.#surroundings;
     const key = keys.of(entityId, resource);
-    const cached = override === undefined ? policies.cached(entityId, resource) : { policy: override };
-    // A process that has not met this entity reads its bucket together with everything else. One that has, and meets a new bucket, tries to
-    // create it: if it exists after all, the failed condition brings it.
-    const unknown = images.find(key.text) === undefined && (cached === undefined || key.family === undefined);
+    const cached =
+      override === undefined ? policies.cached(entityId, resource) : { policy: override };
+    // A process that has not met this entity reads its bucket together with everything else. One
+    // that has, and meets a new bucket, tries to create it: if it exists after all, the failed
+    // condition brings it.
+    const unknown =
+      images.find(key.text) === undefined && (cached === undefined || key.family === undefined);
     const found = allThere([
       cached === undefined ? policies.resolve(entityId, resource) : cached.policy,
       unknown ? shards.read(key) : undefined,
     ]);
     return whenThere(found, ([policy]) => {
       if (policy === undefined) return undefined;
-      const target: Target = { key, amounts, costs: inMilli(amounts), policy, override: override !== undefined };
+      const target: Target = {
+        key,
+        amounts,
+        costs: inMilli(amounts),
+        policy,
+        override: override !== undefined,
+      };
       return whenThere(bucketPolicies.on(target, key, images.find(key.text)?.image), (current) => {
         target.policy = current;
         return target;
@@ -218,34 +275,45 @@ export class DynamoBuckets implements BucketStore {
   #grant({ request, targets, extending }: Call, parts: readonly ReceiptPart[]): ConsumeOutcome {
     const receipt = (extending ?? { parts: [], ends: undefined }) as DynamoReceipt;
     receipt.parts.push(...parts);
-    const limitNames = request.charges.map(({ resource }) => targets.find(({ key }) => key.resource === resource)!.policy.names);
+    const limitNames = request.charges.map(
+      ({ resource }) => targets.find(({ key }) => key.resource === resource)!.policy.names,
+    );
     return { granted: true, receipt, limitNames };
   }
 
   /** Whether every bucket holds its part, in one shard or in all together, as far as is known. */
   #mayFit(targets: readonly Target[], nowMs: number): boolean {
-    return targets.every((target) => serve(target, this.#surroundings.shards.known(target.key), nowMs));
+    return targets.every((target) =>
+      serve(target, this.#surroundings.shards.known(target.key), nowMs),
+    );
   }
 
   #statuses(targets: readonly Target[], nowMs: number): readonly LimitStatus[] {
-    const charges = targets.map((target) => chargeOf(target, this.#surroundings.shards.known(target.key).shards, nowMs));
+    const charges = targets.map((target) =>
+      chargeOf(target, this.#surroundings.shards.known(target.key).shards, nowMs),
+    );
     return statusesOf(charges, nowMs);
   }
 
-  /** Whether the images may refuse a call: those that were asked for since it began, and remembered ones while they are fresh. */
+  /**
+   * Whether the images may refuse a call: those that were asked for since it began, and remembered
+   * ones while they are fresh.
+   */
   #mayRefuse({ targets, begun }: Call): boolean {
     const { refusalMemoryMs, clock, shards } = this.#surroundings;
     const askedMs = clock.now();
     return targets.every(({ key }) => {
       const { asOf, isWhole } = shards.known(key);
       if (!isWhole || asOf === undefined) return false;
-      // An image from the future is not fresh: the clock was set back, and would call it fresh until it has caught up.
+      // An image from the future is not fresh: the clock was set back, and would call it fresh
+      // until it has caught up.
       return asOf.order >= begun || (asOf.ms > askedMs - refusalMemoryMs && asOf.ms <= askedMs);
     });
   }
 
   /**
-   * Refuses as of a time, and writes limits that have changed (see `afterRefusal`); decides again where the images do not refuse any more.
+   * Refuses as of a time, and writes limits that have changed (see `afterRefusal`); decides again
+   * where the images do not refuse any more.
    */
   #refuse(call: Call, refusedAtMs: number, round: number): MaybePromise<ConsumeOutcome> {
     const { shards, counts } = this.#surroundings;
@@ -258,20 +326,28 @@ export class DynamoBuckets implements BucketStore {
     for (const target of targets) {
       const known = shards.known(target.key);
       isFromMemory ||= known.asOf!.order < begun;
-      for (const { key, image } of known.shards) if (!isUnder(image.bucket, target.policy)) adoptions.push(this.#adopt(target, key));
+      for (const { key, image } of known.shards)
+        if (!isUnder(image.bucket, target.policy)) adoptions.push(this.#adopt(target, key));
     }
     if (isFromMemory) counts.refusalsFromMemory += 1;
     return whenThere(allThere(adoptions), () => ({ granted: false, statuses }));
   }
 
-  /** The refusal is decided: that its limits could not be written does not make it unavailability. */
+  /**
+   * The refusal is decided: that its limits could not be written does not make it unavailability.
+   */
   async #adopt(target: Target, key: BucketKey): Promise<void> {
     const { writer, bucketPolicies } = this.#surroundings;
-    const policy = (image: BucketImage | undefined): MaybePromise<Policy> => bucketPolicies.on(target, key, image);
+    const policy = (image: BucketImage | undefined): MaybePromise<Policy> =>
+      bucketPolicies.on(target, key, image);
     await unlessUnavailable(writer.write(key, { kind: "adopt", costs: {}, grants: 0, policy }));
   }
 
-  async #takeAll(targets: readonly Target[], grants: number, how: "together" | "in sequence"): Promise<Verdict> {
+  async #takeAll(
+    targets: readonly Target[],
+    grants: number,
+    how: "together" | "in sequence",
+  ): Promise<Verdict> {
     const { taker } = this.#surroundings;
     if (targets.length === 1) return verdictOf(await taker.take(targets[0]!, grants));
     const outcomes =
@@ -285,7 +361,9 @@ export class DynamoBuckets implements BucketStore {
     await Promise.all(parts.map((part) => unlessUnavailable(this.#end(reversal(part)))));
     const failed = outcomes.find((outcome) => outcome.status === "rejected");
     if (failed !== undefined) throw failed.reason;
-    const refusal = outcomes.find((outcome) => !isTaken(outcome)) as PromiseFulfilledResult<Refused>;
+    const refusal = outcomes.find(
+      (outcome) => !isTaken(outcome),
+    ) as PromiseFulfilledResult<Refused>;
     return { granted: false, refusedAtMs: refusal.value.refusedAtMs, halfTaken: parts.length > 0 };
   }
 
@@ -302,7 +380,10 @@ export class DynamoBuckets implements BucketStore {
     return outcomes;
   }
 
-  /** Writes what the end of a lease does to one shard. When that fails it may be tried again: the history keeps it from happening twice. */
+  /**
+   * Writes what the end of a lease does to one shard. When that fails it may be tried again: the
+   * history keeps it from happening twice.
+   */
   async #end(end: BucketEnd): Promise<void> {
     if (end.done) return;
     if (end.successors === undefined && !(await this.#written(end))) {
@@ -314,22 +395,31 @@ export class DynamoBuckets implements BucketStore {
   }
 
   /**
-   * Whether it could be written to the shard that was taken from: what goes back to one that was split since, and what it cannot pay,
-   * concerns others.
+   * Whether it could be written to the shard that was taken from: what goes back to one that was
+   * split since, and what it cannot pay, concerns others.
    */
   async #written({ part, costs, grants, mayOwe, history }: BucketEnd): Promise<boolean> {
     const { images, shards, writer } = this.#surroundings;
     const { key, policy, life } = part;
     const kind = Object.values(costs).some((cost) => cost > 0) ? "charge" : "give";
     if (images.find(key.text)?.image === undefined) await shards.read(key);
-    const outcome = await writer.write(key, { kind, costs, grants, policy: () => policy, life, mayOwe, history });
+    const outcome = await writer.write(key, {
+      kind,
+      costs,
+      grants,
+      policy: () => policy,
+      life,
+      mayOwe,
+      history,
+    });
     return outcome.kind !== "split";
   }
 
   async #readAll(targets: readonly Target[]): Promise<void> {
     const { shards, bucketPolicies } = this.#surroundings;
     const known = await Promise.all(targets.map(({ key }) => shards.readAll(key)));
-    for (const [index, target] of targets.entries()) await bucketPolicies.onAll(target, known[index]!.shards);
+    for (const [index, target] of targets.entries())
+      await bucketPolicies.onAll(target, known[index]!.shards);
   }
 
   #nowMs(): number {
@@ -339,7 +429,9 @@ export class DynamoBuckets implements BucketStore {
 
 /** The verdict of a call that takes from one bucket: there is nothing to give back. */
 function verdictOf(taken: readonly ReceiptPart[] | Refused): Verdict {
-  return "refusedAtMs" in taken ? { granted: false, refusedAtMs: taken.refusedAtMs, halfTaken: false } : { granted: true, parts: taken };
+  return "refusedAtMs" in taken
+    ? { granted: false, refusedAtMs: taken.refusedAtMs, halfTaken: false }
+    : { granted: true, parts: taken };
 }
 
 function isTaken(
@@ -371,6 +463,8 @@ async function unlessUnavailable(write: Promise<unknown>): Promise<void> {
 
 /** Waits for all writes, so that none is left running, then fails with the first error. */
 async function allOrFirstError(writes: readonly Promise<void>[]): Promise<void> {
-  const failed = (await Promise.allSettled(writes)).find((outcome) => outcome.status === "rejected");
+  const failed = (await Promise.allSettled(writes)).find(
+    (outcome) => outcome.status === "rejected",
+  );
   if (failed !== undefined) throw failed.reason;
 }

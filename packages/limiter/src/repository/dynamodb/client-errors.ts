@@ -1,4 +1,9 @@
-import { InfrastructureError, InfrastructureNotFoundError, PermissionDenied, RateLimiterUnavailable } from "../../core/errors.ts";
+import {
+  InfrastructureError,
+  InfrastructureNotFoundError,
+  PermissionDenied,
+  RateLimiterUnavailable,
+} from "../../core/errors.ts";
 import type { AttributeMap } from "./attribute-values.ts";
 
 /** Why one item of a transaction was not written; `None` when another item was the reason. */
@@ -28,7 +33,12 @@ interface UnavailableFacts {
   readonly timedOut: boolean;
 }
 
-const NO_FACTS: UnavailableFacts = { ambiguous: false, throttled: false, tableWide: false, timedOut: false };
+const NO_FACTS: UnavailableFacts = {
+  ambiguous: false,
+  throttled: false,
+  tableWide: false,
+  timedOut: false,
+};
 
 /** The table could not answer. Only the write path needs to know more than the public type says. */
 export class TableUnavailable extends RateLimiterUnavailable implements UnavailableFacts {
@@ -37,7 +47,10 @@ export class TableUnavailable extends RateLimiterUnavailable implements Unavaila
   readonly tableWide: boolean;
   readonly timedOut: boolean;
 
-  constructor(message: string, options: ErrorOptions & Partial<UnavailableFacts> & { readonly stackName?: string }) {
+  constructor(
+    message: string,
+    options: ErrorOptions & Partial<UnavailableFacts> & { readonly stackName?: string },
+  ) {
     super(message, options);
     const { ambiguous, throttled, tableWide, timedOut } = { ...NO_FACTS, ...options };
     this.name = "RateLimiterUnavailable";
@@ -69,7 +82,11 @@ export class TransactionCancelled extends InfrastructureError {
   readonly reasons: readonly CancellationReason[];
 
   constructor(reasons: readonly CancellationReason[], options?: ErrorOptions) {
-    super("ERR_LIMITER_TRANSACTION_CANCELLED", `A transaction was cancelled: ${reasons.map(({ code }) => code).join(", ")}`, options);
+    super(
+      "ERR_LIMITER_TRANSACTION_CANCELLED",
+      `A transaction was cancelled: ${reasons.map(({ code }) => code).join(", ")}`,
+      options,
+    );
     this.reasons = reasons;
   }
 }
@@ -88,7 +105,10 @@ const THROTTLED: ReadonlySet<string> = new Set([
 ]);
 
 /** Another transaction holds the item, or the same one still runs. Repeating is safe and helps. */
-const CONTENDED: ReadonlySet<string> = new Set(["TransactionConflictException", "ReplicatedWriteConflictException"]);
+const CONTENDED: ReadonlySet<string> = new Set([
+  "TransactionConflictException",
+  "ReplicatedWriteConflictException",
+]);
 
 const DENIED: ReadonlySet<string> = new Set([
   "AccessDenied",
@@ -112,10 +132,19 @@ const DENIED: ReadonlySet<string> = new Set([
   "TokenProviderError",
 ]);
 
-/** The clocks differ: the client corrects itself by the answer's date, and the next attempt passes. */
-const SKEWED: ReadonlySet<string> = new Set(["RequestTimeTooSkewed", "RequestExpired", "RequestInTheFuture"]);
+/**
+ * The clocks differ: the client corrects itself by the answer's date, and the next attempt passes.
+ */
+const SKEWED: ReadonlySet<string> = new Set([
+  "RequestTimeTooSkewed",
+  "RequestExpired",
+  "RequestInTheFuture",
+]);
 
-/** The request never left, unless it was already being sent: nobody listens, there is no such host, or the lean transport knows it. */
+/**
+ * The request never left, unless it was already being sent: nobody listens, there is no such host,
+ * or the lean transport knows it.
+ */
 const UNSENT: ReadonlySet<string> = new Set([
   "ECONNREFUSED",
   "ENOTFOUND",
@@ -140,16 +169,37 @@ const BROKEN: ReadonlySet<string> = new Set([
 /** A connection that fails in one of these was open. */
 const IN_USE: ReadonlySet<string> = new Set(["read", "write"]);
 
-const TIMED_OUT: ReadonlySet<string> = new Set(["TimeoutError", "AbortError", "RequestTimeout", "RequestTimeoutException"]);
+const TIMED_OUT: ReadonlySet<string> = new Set([
+  "TimeoutError",
+  "AbortError",
+  "RequestTimeout",
+  "RequestTimeoutException",
+]);
 
 /** Somebody else was faster as often as something was tried: contention is unavailability. */
-export function contention(what: string, tableName: string, options: ErrorOptions = {}): TableUnavailable {
-  return new TableUnavailable(`Others were faster too often: ${what} on table ${tableName}`, { ...options, stackName: tableName });
+export function contention(
+  what: string,
+  tableName: string,
+  options: ErrorOptions = {},
+): TableUnavailable {
+  return new TableUnavailable(`Others were faster too often: ${what} on table ${tableName}`, {
+    ...options,
+    stackName: tableName,
+  });
 }
 
 /** Whether a signature was refused because the clocks differ. */
-export function isClockSkew({ name, message }: { readonly name: string; readonly message: string }): boolean {
-  return SKEWED.has(name) || (name === "InvalidSignatureException" && /expired|not yet current/i.test(message));
+export function isClockSkew({
+  name,
+  message,
+}: {
+  readonly name: string;
+  readonly message: string;
+}): boolean {
+  return (
+    SKEWED.has(name) ||
+    (name === "InvalidSignatureException" && /expired|not yet current/i.test(message))
+  );
 }
 
 /** Tells what an error means, by its name first: every transport names errors as DynamoDB does. */
@@ -157,18 +207,24 @@ export function failureOf(error: unknown): Failure {
   const { name, code, syscall, status, message, item, reasons, throttling } = partsOf(error);
   if (name === "ConditionalCheckFailedException") return { kind: "condition", item };
   if (name === "TransactionCanceledException") return { kind: "cancelled", reasons };
-  if (THROTTLED.has(name)) return unavailable({ throttled: true, tableWide: throttling.length > 0 && !throttling.some(isOfKeys) });
+  if (THROTTLED.has(name))
+    return unavailable({
+      throttled: true,
+      tableWide: throttling.length > 0 && !throttling.some(isOfKeys),
+    });
   if (CONTENDED.has(name)) return unavailable({});
   // The transaction with this token may yet be applied.
   if (name === "TransactionInProgressException") return unavailable({ ambiguous: true });
   if (isClockSkew({ name, message })) return unavailable({});
   if (DENIED.has(name)) return { kind: "denied" };
-  if (name === "ResourceNotFoundException" || name === "TableNotFoundException") return { kind: "missing" };
+  if (name === "ResourceNotFoundException" || name === "TableNotFoundException")
+    return { kind: "missing" };
   if (UNSENT.has(code)) return unavailable({ ambiguous: IN_USE.has(syscall) });
   // What Node's parser of HTTP calls its errors.
   if (BROKEN.has(code) || code.startsWith("HPE_")) return unavailable({ ambiguous: true });
   if (TIMED_OUT.has(name)) return unavailable({ ambiguous: true, timedOut: true });
-  if (status >= 500 || name === "InternalServerError" || name === "ServiceUnavailable") return unavailable({ ambiguous: true });
+  if (status >= 500 || name === "InternalServerError" || name === "ServiceUnavailable")
+    return unavailable({ ambiguous: true });
   if (status === 429) return unavailable({ throttled: true });
   // It was done, says the status, but what came with it is not what DynamoDB sends.
   if (status >= 200 && status < 300) return unavailable({ ambiguous: true });
@@ -176,7 +232,10 @@ export function failureOf(error: unknown): Failure {
 }
 
 /** The error that callers get for it. */
-export function translated(error: unknown, context: { readonly tableName: string; readonly operation: string }): Error {
+export function translated(
+  error: unknown,
+  context: { readonly tableName: string; readonly operation: string },
+): Error {
   if (error instanceof InfrastructureError) return error;
   const { tableName, operation } = context;
   const { name, message } = partsOf(error);
@@ -188,9 +247,16 @@ export function translated(error: unknown, context: { readonly tableName: string
     case "cancelled":
       return withoutStack(() => new TransactionCancelled(failure.reasons, { cause: error }));
     case "unavailable":
-      return new TableUnavailable(`DynamoDB could not answer ${said}`, { ...failure, stackName: tableName, cause: error });
+      return new TableUnavailable(`DynamoDB could not answer ${said}`, {
+        ...failure,
+        stackName: tableName,
+        cause: error,
+      });
     case "denied":
-      return new PermissionDenied(`DynamoDB refused ${said}. Check the credentials and their policy.`, { cause: error });
+      return new PermissionDenied(
+        `DynamoDB refused ${said}. Check the credentials and their policy.`,
+        { cause: error },
+      );
     case "missing":
       return new InfrastructureNotFoundError(
         `Table ${tableName} does not exist (or is not ready). Create it first, or check name and region.`,
@@ -199,11 +265,16 @@ export function translated(error: unknown, context: { readonly tableName: string
         },
       );
     default:
-      return new InfrastructureError("ERR_LIMITER_STORE_REJECTED", `DynamoDB rejected ${said}`, { cause: error });
+      return new InfrastructureError("ERR_LIMITER_STORE_REJECTED", `DynamoDB rejected ${said}`, {
+        cause: error,
+      });
   }
 }
 
-/** Makes an error for an everyday outcome, whose stack nobody reads: capturing one costs more than the decision that it is about. */
+/**
+ * Makes an error for an everyday outcome, whose stack nobody reads: capturing one costs more than
+ * the decision that it is about.
+ */
 export function withoutStack<E extends Error>(make: () => E): E {
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 0;
@@ -218,7 +289,10 @@ function unavailable(facts: Partial<UnavailableFacts>): Failure {
   return { kind: "unavailable", ...NO_FACTS, ...facts };
 }
 
-/** Whether a reason for throttling, such as `TableWriteKeyRangeThroughputExceeded`, is about a range of keys. */
+/**
+ * Whether a reason for throttling, such as `TableWriteKeyRangeThroughputExceeded`, is about a range
+ * of keys.
+ */
 function isOfKeys(reason: string): boolean {
   return reason.includes("KeyRange");
 }
@@ -244,7 +318,10 @@ function partsOf(error: unknown): ErrorParts {
     readonly cause?: { readonly code?: string };
     readonly $metadata?: { readonly httpStatusCode?: number };
     readonly Item?: AttributeMap;
-    readonly CancellationReasons?: readonly { readonly Code?: string; readonly Item?: AttributeMap }[];
+    readonly CancellationReasons?: readonly {
+      readonly Code?: string;
+      readonly Item?: AttributeMap;
+    }[];
     readonly ThrottlingReasons?: readonly ThrottlingReason[];
     readonly throttlingReasons?: readonly ThrottlingReason[];
   };
@@ -256,9 +333,14 @@ function partsOf(error: unknown): ErrorParts {
     status: raw.$metadata?.httpStatusCode ?? 0,
     message: raw.message ?? String(error),
     item: raw.Item,
-    reasons: (raw.CancellationReasons ?? []).map(({ Code, Item }) => ({ code: Code ?? "None", item: Item })),
+    reasons: (raw.CancellationReasons ?? []).map(({ Code, Item }) => ({
+      code: Code ?? "None",
+      item: Item,
+    })),
     // Spelt with a small letter in one kind of exception.
-    throttling: (raw.ThrottlingReasons ?? raw.throttlingReasons ?? []).map(({ reason }) => reason ?? ""),
+    throttling: (raw.ThrottlingReasons ?? raw.throttlingReasons ?? []).map(
+      ({ reason }) => reason ?? "",
+    ),
   };
 }
 

@@ -34,19 +34,38 @@ describe("the item of a level's limits", () => {
   });
 
   it("keeps settings without limits", () => {
-    const settings = { onUnavailable: "block", auditRetentionDays: 3, usageRetentionDays: undefined } as const;
+    const settings = {
+      onUnavailable: "block",
+      auditRetentionDays: 3,
+      usageRetentionDays: undefined,
+    } as const;
     const key = { level: "system" } as const;
-    expect(configOf(key, configItem("ns", key, { limits: undefined, settings }))).toEqual({ limits: undefined, settings });
+    expect(configOf(key, configItem("ns", key, { limits: undefined, settings }))).toEqual({
+      limits: undefined,
+      settings,
+    });
   });
 
   it("reads limits of items that do not tell their order", () => {
     const number = { N: "1" };
-    const item = { l_b_cp: number, l_b_ra: number, l_b_rp: number, l_a_cp: number, l_a_ra: number, l_a_rp: number };
+    const item = {
+      l_b_cp: number,
+      l_b_ra: number,
+      l_b_rp: number,
+      l_a_cp: number,
+      l_a_ra: number,
+      l_a_rp: number,
+    };
     expect(configOf({ level: "system" }, item).limits?.map(({ name }) => name)).toEqual(["a", "b"]);
   });
 
   it("refuses a kind of limit that this version does not know", () => {
-    const item = { l_a_cp: { N: "1" }, l_a_ra: { N: "1" }, l_a_rp: { N: "1" }, l_a_kd: { S: "quota" } };
+    const item = {
+      l_a_cp: { N: "1" },
+      l_a_ra: { N: "1" },
+      l_a_rp: { N: "1" },
+      l_a_kd: { S: "quota" },
+    };
     expect(() => configOf({ level: "system" }, item)).toThrow(IncompatibleSchemaError);
   });
 });

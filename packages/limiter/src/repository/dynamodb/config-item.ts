@@ -3,21 +3,36 @@ import type { ConfigKey, OnUnavailable } from "../../core/policy.ts";
 import { IncompatibleSchemaError } from "../../core/errors.ts";
 import { VERSION } from "../../version.ts";
 import type { StoredConfig } from "../store.ts";
-import { marshalItem, numberOf, stringOf, type AttributeMap, type Value } from "./attribute-values.ts";
+import {
+  marshalItem,
+  numberOf,
+  stringOf,
+  type AttributeMap,
+  type Value,
+} from "./attribute-values.ts";
 import { configKey, entityConfigIndexKeys, namespaceIndexKeys } from "./keys.ts";
 
 /** cp capacity, ra refill amount, rp refill period in seconds, kd kind; whole tokens. */
 type LimitField = "cp" | "ra" | "rp" | "kd";
 
-/** The attribute of one field: prefix and suffix keep every limit name clear of other attributes. */
+/**
+ * The attribute of one field: prefix and suffix keep every limit name clear of other attributes.
+ */
 export function limitAttribute(limitName: string, field: LimitField): string {
   return `l_${limitName}_${field}`;
 }
 
 /** The item of what one level stores. */
-export function configItem(ns: string, key: ConfigKey, { limits, settings }: StoredConfig): AttributeMap {
+export function configItem(
+  ns: string,
+  key: ConfigKey,
+  { limits, settings }: StoredConfig,
+): AttributeMap {
   const primary = configKey(ns, key);
-  const index = key.level === "entity" ? entityConfigIndexKeys(ns, key.entityId, key.resource) : namespaceIndexKeys(ns, primary);
+  const index =
+    key.level === "entity"
+      ? entityConfigIndexKeys(ns, key.entityId, key.resource)
+      : namespaceIndexKeys(ns, primary);
   return marshalItem({
     ...primary,
     ...index,
@@ -48,11 +63,19 @@ export function configOf(key: ConfigKey, item: AttributeMap | undefined): Stored
 
 function limitAttributes(limits: readonly Limit[]): { readonly [attribute: string]: Value } {
   const attributes = limits.flatMap(
-    ({ name, capacity, refillAmount, refillPeriodSeconds, kind }): readonly (readonly [string, Value])[] => [
+    ({
+      name,
+      capacity,
+      refillAmount,
+      refillPeriodSeconds,
+      kind,
+    }): readonly (readonly [string, Value])[] => [
       [limitAttribute(name, "cp"), capacity],
       [limitAttribute(name, "ra"), refillAmount],
       [limitAttribute(name, "rp"), refillPeriodSeconds],
-      ...(kind === undefined || kind === "rate" ? [] : [[limitAttribute(name, "kd"), kind as string] as const]),
+      ...(kind === undefined || kind === "rate"
+        ? []
+        : [[limitAttribute(name, "kd"), kind as string] as const]),
     ],
   );
   // Attributes have no order, but people who declared rpm before tpm want to read it so.
@@ -62,13 +85,17 @@ function limitAttributes(limits: readonly Limit[]): { readonly [attribute: strin
 function limitsOf(item: AttributeMap): readonly Limit[] {
   const names = Object.keys(item).flatMap((attribute) => /^l_(.+)_cp$/.exec(attribute)?.[1] ?? []);
   const order = orderOf(item);
-  names.sort((left, right) => (order.get(left) ?? order.size) - (order.get(right) ?? order.size) || (left < right ? -1 : 1));
+  names.sort(
+    (left, right) =>
+      (order.get(left) ?? order.size) - (order.get(right) ?? order.size) || (left < right ? -1 : 1),
+  );
   return names.map((name) => limitOf(item, name));
 }
 
 function orderOf(item: AttributeMap): ReadonlyMap<string, number> {
   const listed = item["limit_names"];
-  const names = listed !== undefined && "L" in listed ? listed.L.map((name) => stringOf(name) ?? "") : [];
+  const names =
+    listed !== undefined && "L" in listed ? listed.L.map((name) => stringOf(name) ?? "") : [];
   return new Map(names.map((name, index) => [name, index]));
 }
 
@@ -76,10 +103,13 @@ function limitOf(item: AttributeMap, name: string): Limit {
   const kind = stringOf(item[limitAttribute(name, "kd")]);
   if (kind !== undefined && kind !== "rate") {
     const schemaVersion = stringOf(item["schema_version"]) ?? "unknown";
-    throw new IncompatibleSchemaError(`Limit ${name} is of kind ${kind}, which this version does not know. Update the library.`, {
-      clientVersion: VERSION,
-      schemaVersion,
-    });
+    throw new IncompatibleSchemaError(
+      `Limit ${name} is of kind ${kind}, which this version does not know. Update the library.`,
+      {
+        clientVersion: VERSION,
+        schemaVersion,
+      },
+    );
   }
   return {
     name,

@@ -29,7 +29,9 @@ export type Conditional<Output> =
   | { readonly applied: false; readonly item: AttributeMap | undefined };
 
 /** A transaction that may be cancelled for a reason that repeating does not cure. */
-export type Transacted = { readonly applied: true } | { readonly applied: false; readonly reasons: readonly CancellationReason[] };
+export type Transacted =
+  | { readonly applied: true }
+  | { readonly applied: false; readonly reasons: readonly CancellationReason[] };
 
 /** A write of a transaction is billed twice. */
 export const TRANSACTION_WRITE_UNITS = 2;
@@ -45,7 +47,10 @@ interface CallOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** One table, and how it is called: every call has a time-out, errors are translated once, here, and nothing is repeated unasked. */
+/**
+ * One table, and how it is called: every call has a time-out, errors are translated once, here, and
+ * nothing is repeated unasked.
+ */
 export class Connection {
   readonly tableName: string;
   readonly clock: Clock;
@@ -83,30 +88,57 @@ export class Connection {
   }
 
   /** One attempt. `TableName` is added unless the input names its tables itself. */
-  async call<Output extends object>(operation: string, input: object, { signal }: CallOptions = {}): Promise<Output> {
+  async call<Output extends object>(
+    operation: string,
+    input: object,
+    { signal }: CallOptions = {},
+  ): Promise<Output> {
     signal?.throwIfAborted();
-    // A transport that was brought along stays open, and so does the SDK's client: it would connect anew.
-    if (this.#isClosed) throw new TableUnavailable(`The repository on table ${this.tableName} is closed.`, {});
+    // A transport that was brought along stays open, and so does the SDK's client: it would connect
+    // anew.
+    if (this.#isClosed)
+      throw new TableUnavailable(`The repository on table ${this.tableName} is closed.`, {});
     const timeout = this.#timeouts.begin();
-    const either = signal === undefined ? timeout.signal : AbortSignal.any([signal, timeout.signal]);
+    const either =
+      signal === undefined ? timeout.signal : AbortSignal.any([signal, timeout.signal]);
     try {
-      return (await this.#transport.call(operation, this.#addressed(input), { signal: either })) as Output;
+      return (await this.#transport.call(operation, this.#addressed(input), {
+        signal: either,
+      })) as Output;
     } catch (error) {
-      // The caller's own abort is the caller's; ours is a time-out, whatever the transport made of it.
+      // The caller's own abort is the caller's; ours is a time-out, whatever the transport made of
+      // it.
       if (signal?.aborted) throw signal.reason;
-      throw translated(timeout.signal.aborted ? timeout.signal.reason : error, { tableName: this.tableName, operation });
+      throw translated(timeout.signal.aborted ? timeout.signal.reason : error, {
+        tableName: this.tableName,
+        operation,
+      });
     } finally {
       timeout.end();
     }
   }
 
-  /** Bounded attempts, for what may be repeated: reads, and writes that their token or their condition makes idempotent. */
-  async repeat<Output extends object>(operation: string, input: object, options: CallOptions = {}): Promise<Output> {
-    return retrying(async () => this.call<Output>(operation, input, options), this.retryOptions(options));
+  /**
+   * Bounded attempts, for what may be repeated: reads, and writes that their token or their
+   * condition makes idempotent.
+   */
+  async repeat<Output extends object>(
+    operation: string,
+    input: object,
+    options: CallOptions = {},
+  ): Promise<Output> {
+    return retrying(
+      async () => this.call<Output>(operation, input, options),
+      this.retryOptions(options),
+    );
   }
 
   /** One attempt of a conditional write; a condition that does not hold is a value. */
-  async conditional<Output extends object>(operation: string, input: object, options: CallOptions = {}): Promise<Conditional<Output>> {
+  async conditional<Output extends object>(
+    operation: string,
+    input: object,
+    options: CallOptions = {},
+  ): Promise<Conditional<Output>> {
     try {
       return { applied: true, output: await this.call<Output>(operation, input, options) };
     } catch (error) {
@@ -116,17 +148,24 @@ export class Connection {
   }
 
   /**
-   * A transaction, repeated under the same token when its outcome is unknown or it lost against another one. The token is real chance,
-   * never `random`: two processes with one seed would take each other's transactions for their own.
+   * A transaction, repeated under the same token when its outcome is unknown or it lost against
+   * another one. The token is real chance, never `random`: two processes with one seed would take
+   * each other's transactions for their own.
    */
   async transact(items: readonly TransactItem[], options: CallOptions = {}): Promise<Transacted> {
-    const input = { TransactItems: items.map((item) => this.#addressedItem(item)), ClientRequestToken: randomUUID() };
+    const input = {
+      TransactItems: items.map((item) => this.#addressedItem(item)),
+      ClientRequestToken: randomUUID(),
+    };
     try {
       await this.repeat("TransactWriteItems", input, options);
       return { applied: true };
     } catch (error) {
-      if (error instanceof TransactionCancelled && !isTransient(error)) return { applied: false, reasons: error.reasons };
-      throw error instanceof TransactionCancelled ? contention("a transaction", this.tableName, { cause: error }) : error;
+      if (error instanceof TransactionCancelled && !isTransient(error))
+        return { applied: false, reasons: error.reasons };
+      throw error instanceof TransactionCancelled
+        ? contention("a transaction", this.tableName, { cause: error })
+        : error;
     }
   }
 
@@ -149,10 +188,14 @@ export class Connection {
   }
 
   #addressed(input: object): object {
-    return "TransactItems" in input || "RequestItems" in input || "TableName" in input ? input : { TableName: this.tableName, ...input };
+    return "TransactItems" in input || "RequestItems" in input || "TableName" in input
+      ? input
+      : { TableName: this.tableName, ...input };
   }
 
   #addressedItem(item: TransactItem): object {
-    return Object.fromEntries(Object.entries(item).map(([kind, write]) => [kind, { TableName: this.tableName, ...write }]));
+    return Object.fromEntries(
+      Object.entries(item).map(([kind, write]) => [kind, { TableName: this.tableName, ...write }]),
+    );
   }
 }

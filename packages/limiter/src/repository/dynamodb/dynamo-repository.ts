@@ -8,11 +8,21 @@ import { DEFAULT_NAMESPACE, StoreRepository, type Scope } from "../store-reposit
 import { systemClock, systemRandom } from "../system-clock.ts";
 import { Connection } from "./connection.ts";
 import { DynamoStore } from "./dynamo-store.ts";
-import { resolveOptions, ttlMultiplier, type DynamoOptions, type ResolvedOptions } from "./options.ts";
+import {
+  resolveOptions,
+  ttlMultiplier,
+  type DynamoOptions,
+  type ResolvedOptions,
+} from "./options.ts";
 import { Builder, noStacksYet, type RepositoryBuilder } from "./repository-builder.ts";
 import { assertCompatible, SCHEMA_VERSION } from "./schema-version.ts";
 import { ServerClock } from "./server-clock.ts";
-import { sdkTransport, wrappedClient, type SdkConnection, type SdkOptions } from "./sdk-transport.ts";
+import {
+  sdkTransport,
+  wrappedClient,
+  type SdkConnection,
+  type SdkOptions,
+} from "./sdk-transport.ts";
 import { createTable, deleteTable } from "./table.ts";
 import { LARGEST_TICK_MS } from "./tick.ts";
 import { isObserved, MeteredTransport, type DynamoTransport } from "./transport.ts";
@@ -31,7 +41,8 @@ interface Place {
  * Limits, balances and audit in one DynamoDB table, shared by a fleet.
  *
  * @example
- * const repository = await DynamoRepository.open("my-app", { endpointUrl: "http://127.0.0.1:8000" });
+ * const repository = await DynamoRepository.open("my-app", { endpointUrl: "http://127.0.0.1:8000"
+ * });
  */
 export class DynamoRepository extends StoreRepository {
   readonly stackName: string;
@@ -54,9 +65,14 @@ export class DynamoRepository extends StoreRepository {
     return DynamoRepository.#open(namespace, options, () => true);
   }
 
-  /** Opens step by step, with options of the stack that it may create. Registers no namespace but the default one. */
+  /**
+   * Opens step by step, with options of the stack that it may create. Registers no namespace but
+   * the default one.
+   */
   static builder(): RepositoryBuilder {
-    return new Builder((namespace, options) => DynamoRepository.#open(namespace, options, (name) => name === DEFAULT_NAMESPACE));
+    return new Builder((namespace, options) =>
+      DynamoRepository.#open(namespace, options, (name) => name === DEFAULT_NAMESPACE),
+    );
   }
 
   static async #open(
@@ -64,16 +80,30 @@ export class DynamoRepository extends StoreRepository {
     options: DynamoOptions,
     registers: (name: string) => boolean,
   ): Promise<DynamoRepository> {
-    const resolved = resolveOptions(namespace, { ...placeOf(options.transport), ...options }, process.env);
+    const resolved = resolveOptions(
+      namespace,
+      { ...placeOf(options.transport), ...options },
+      process.env,
+    );
     if (resolved.provisioning === "stack") throw noStacksYet();
     const serverClock = new ServerClock(systemClock);
-    const { transport, region } = await transportOf(options, { ...resolved, onServerDate: (date) => serverClock.learn(date) });
+    const { transport, region } = await transportOf(options, {
+      ...resolved,
+      onServerDate: (date) => serverClock.learn(date),
+    });
     const meter = new MeteredTransport(transport);
     // A clock that was passed in is the caller's own idea of time, and is not corrected.
     const clock = options.clock ?? serverClock;
     const random = options.random ?? systemRandom;
     const { requestTimeoutMs, maxAttempts } = resolved;
-    const connection = new Connection({ transport: meter, tableName: resolved.stackName, clock, random, requestTimeoutMs, maxAttempts });
+    const connection = new Connection({
+      transport: meter,
+      tableName: resolved.stackName,
+      clock,
+      random,
+      requestTimeoutMs,
+      maxAttempts,
+    });
     // Nor is it rounded: whoever moves a clock by hand expects every millisecond to count.
     const largestTickMs = options.clock === undefined ? LARGEST_TICK_MS : 1;
     const cacheTtlMs = options.configCacheTtlMs ?? DEFAULT_CACHE_TTL_MS;
@@ -87,7 +117,8 @@ export class DynamoRepository extends StoreRepository {
         newId: () => newNamespaceId(random),
         nowMs,
       });
-      if (namespaceId === undefined && options.create !== false) throw new NamespaceNotFoundError(resolved.namespace);
+      if (namespaceId === undefined && options.create !== false)
+        throw new NamespaceNotFoundError(resolved.namespace);
       const scope: Scope = {
         store,
         namespaceName: resolved.namespace,
@@ -134,37 +165,67 @@ export class DynamoRepository extends StoreRepository {
 async function transportOf(options: DynamoOptions, resolved: SdkOptions): Promise<SdkConnection> {
   if (options.transport !== undefined && options.client !== undefined)
     throw new ValidationError("transport", "client", "give a client or a transport, not both");
-  if (options.transport !== undefined) return { transport: borrowed(options.transport, resolved), region: resolved.region ?? "" };
-  return options.client === undefined ? sdkTransport(resolved) : wrappedClient(options.client, resolved);
+  if (options.transport !== undefined)
+    return { transport: borrowed(options.transport, resolved), region: resolved.region ?? "" };
+  return options.client === undefined
+    ? sdkTransport(resolved)
+    : wrappedClient(options.client, resolved);
 }
 
 async function namespaceIdOf(
   { namespaces }: DynamoStore,
   name: string,
-  { register, newId, nowMs }: { readonly register: boolean; readonly newId: () => string; readonly nowMs: number },
+  {
+    register,
+    newId,
+    nowMs,
+  }: { readonly register: boolean; readonly newId: () => string; readonly nowMs: number },
 ): Promise<string | undefined> {
-  const found = register ? await namespaces.register(name, newId, nowMs) : await namespaces.byName(name);
+  const found = register
+    ? await namespaces.register(name, newId, nowMs)
+    : await namespaces.byName(name);
   return found?.namespaceId;
 }
 
 /** Whoever brought a transport closes it: several repositories may share one. */
 function borrowed(transport: DynamoTransport, { onServerDate }: SdkOptions): DynamoTransport {
-  const stopWatching = isObserved(transport) && onServerDate !== undefined ? transport.watchServerDate(onServerDate) : () => {};
-  return { call: (operation, input, options) => transport.call(operation, input, options), close: stopWatching };
+  const stopWatching =
+    isObserved(transport) && onServerDate !== undefined
+      ? transport.watchServerDate(onServerDate)
+      : () => {};
+  return {
+    call: (operation, input, options) => transport.call(operation, input, options),
+    close: stopWatching,
+  };
 }
 
 /** Where a transport goes, if it tells: options need not repeat it. */
-function placeOf(transport: DynamoTransport | undefined): Pick<DynamoOptions, "region" | "endpointUrl"> {
+function placeOf(
+  transport: DynamoTransport | undefined,
+): Pick<DynamoOptions, "region" | "endpointUrl"> {
   if (transport === undefined || !isObserved(transport)) return {};
   const { region, endpointUrl } = transport;
   return endpointUrl === undefined ? { region } : { region, endpointUrl };
 }
 
-async function prepareTable(connection: Connection, store: DynamoStore, { stream }: ResolvedOptions, nowMs: number): Promise<void> {
+async function prepareTable(
+  connection: Connection,
+  store: DynamoStore,
+  { stream }: ResolvedOptions,
+  nowMs: number,
+): Promise<void> {
   await createTable(connection, { stream });
   const record = await store.versions.get();
   assertCompatible(record);
   if (record !== undefined) return;
-  const version = { schemaVersion: SCHEMA_VERSION, lambdaVersion: undefined, clientMinVersion: "0.0.0" };
-  await store.versions.put({ ...version, updatedAt: new Date(nowMs), updatedBy: `client:${VERSION}` });
+  const version = {
+    schemaVersion: SCHEMA_VERSION,
+    lambdaVersion: undefined,
+    clientMinVersion: "0.0.0",
+  };
+  await store.versions.put({
+    ...version,
+    updatedAt: new Date(nowMs),
+    updatedBy: `client:${VERSION}`,
+  });
 }

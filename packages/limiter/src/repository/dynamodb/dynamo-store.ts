@@ -58,11 +58,14 @@ export class DynamoStore implements Store {
     this.#options = options;
     this.#reader = new ItemReader(connection);
     this.#ids = new OperationIds(connection.random);
-    this.namespaces = new DynamoNamespaces(connection, this.#reader, (namespaceId) => this.#guards.get(namespaceId)?.forget());
+    this.namespaces = new DynamoNamespaces(connection, this.#reader, (namespaceId) =>
+      this.#guards.get(namespaceId)?.forget(),
+    );
     this.versions = new DynamoVersions(connection, this.#reader);
     this.capabilities = {
       auditLogging: true,
-      // Snapshots can be read, but nothing writes them before there is an aggregator behind the table's stream.
+      // Snapshots can be read, but nothing writes them before there is an aggregator behind the
+      // table's stream.
       usageSnapshots: false,
       infrastructureManagement: true,
       changeStreams: options.stream,
@@ -87,7 +90,11 @@ export class DynamoStore implements Store {
       images.forget(bucketPartitionPrefix(namespaceId, entityId));
     };
     const entities = new DynamoEntities({ connection, namespaceId, reader, audit, onChange });
-    const families = new Families({ read: (entityId) => entities.get(entityId), clock, ttlMs: cacheTtlMs });
+    const families = new Families({
+      read: (entityId) => entities.get(entityId),
+      clock,
+      ttlMs: cacheTtlMs,
+    });
     return {
       buckets: this.#buckets({ namespaceId, policies, families, images }),
       entities,
@@ -98,7 +105,10 @@ export class DynamoStore implements Store {
     };
   }
 
-  /** Lets the buckets of one namespace live longer or shorter than others; holds for namespaces that are opened afterwards. */
+  /**
+   * Lets the buckets of one namespace live longer or shorter than others; holds for namespaces that
+   * are opened afterwards.
+   */
   useTtlMultiplier(namespaceId: string, multiplier: number): void {
     this.#ttlMultipliers.set(namespaceId, multiplier);
   }
@@ -136,14 +146,21 @@ export class DynamoStore implements Store {
       ids: this.#ids,
       counts: this.#counts,
       admission: this.#admission,
-      ttlMultiplier: this.#ttlMultipliers.get(parts.namespaceId) ?? this.#options.bucketTtlMultiplier,
+      ttlMultiplier:
+        this.#ttlMultipliers.get(parts.namespaceId) ?? this.#options.bucketTtlMultiplier,
       assertActive: () => guard.assertActive(),
     });
   }
 
   #guard(namespaceId: string): NamespaceGuard {
-    const read = async (): ReturnType<DynamoNamespaces["byId"]> => this.namespaces.byId(namespaceId);
-    const guard = new NamespaceGuard({ read, namespaceId, clock: this.#options.connection.clock, ttlMs: this.#options.cacheTtlMs });
+    const read = async (): ReturnType<DynamoNamespaces["byId"]> =>
+      this.namespaces.byId(namespaceId);
+    const guard = new NamespaceGuard({
+      read,
+      namespaceId,
+      clock: this.#options.connection.clock,
+      ttlMs: this.#options.cacheTtlMs,
+    });
     this.#guards.set(namespaceId, guard);
     return guard;
   }

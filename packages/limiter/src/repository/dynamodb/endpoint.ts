@@ -23,17 +23,32 @@ const DOMAINS: readonly (readonly [prefix: string, domain: string])[] = [
 ];
 const ORDINARY_DOMAIN = "amazonaws.com";
 
-/** Settings that ask for other addresses than the ordinary ones. To pass over them would break a promise that somebody made. */
-const OTHER_ADDRESSES = ["AWS_USE_FIPS_ENDPOINT=true", "AWS_USE_DUALSTACK_ENDPOINT=true", "AWS_ACCOUNT_ID_ENDPOINT_MODE=required"];
+/**
+ * Settings that ask for other addresses than the ordinary ones. To pass over them would break a
+ * promise that somebody made.
+ */
+const OTHER_ADDRESSES = [
+  "AWS_USE_FIPS_ENDPOINT=true",
+  "AWS_USE_DUALSTACK_ENDPOINT=true",
+  "AWS_ACCOUNT_ID_ENDPOINT_MODE=required",
+];
 
-/** The address of DynamoDB in a region. Regions of partitions that are newer than this library need an `endpointUrl`. */
+/**
+ * The address of DynamoDB in a region. Regions of partitions that are newer than this library need
+ * an `endpointUrl`.
+ */
 export function awsAddress(region: string, environment: NodeJS.ProcessEnv): string {
   const asked = OTHER_ADDRESSES.map((setting) => setting.split("=") as [string, string]).find(
     ([name, value]) => environment[name]?.toLowerCase() === value,
   )?.[0];
-  if (asked !== undefined) throw new ValidationError("endpointUrl", undefined, `must be passed, because ${asked} is set`);
+  if (asked !== undefined)
+    throw new ValidationError("endpointUrl", undefined, `must be passed, because ${asked} is set`);
   if (!/^[a-z]{2,}(?:-[a-z]+)+-\d+$/.test(region))
-    throw new ValidationError("region", region, "is none whose address is known; pass its endpointUrl");
+    throw new ValidationError(
+      "region",
+      region,
+      "is none whose address is known; pass its endpointUrl",
+    );
   const domain = DOMAINS.find(([prefix]) => region.startsWith(prefix))?.[1] ?? ORDINARY_DOMAIN;
   return `https://dynamodb.${region}.${domain}`;
 }
@@ -47,8 +62,16 @@ export function configuredAddress(environment: NodeJS.ProcessEnv): string | unde
 /** Takes an address apart, or throws. */
 export function endpointAt(address: string): Endpoint {
   const url = URL.canParse(address) ? new URL(address) : undefined;
-  if (url === undefined || !/^https?:$/.test(url.protocol) || url.search + url.hash + url.username + url.password !== "")
-    throw new ValidationError("endpointUrl", address, "must be an address such as http://127.0.0.1:8000, without user, query or fragment");
+  if (
+    url === undefined ||
+    !/^https?:$/.test(url.protocol) ||
+    url.search + url.hash + url.username + url.password !== ""
+  )
+    throw new ValidationError(
+      "endpointUrl",
+      address,
+      "must be an address such as http://127.0.0.1:8000, without user, query or fragment",
+    );
   const secure = url.protocol === "https:";
   return {
     secure,

@@ -3,7 +3,13 @@ import type { Entity } from "../../core/entity.ts";
 import { EntityExistsError, EntityNotFoundError, ValidationError } from "../../core/errors.ts";
 import type { EntityStore, Keyed, KeyPage } from "../store.ts";
 import { absent, Aliases, exists } from "./aliases.ts";
-import { booleanOf, marshalItem, stringOf, unmarshalItem, type AttributeMap } from "./attribute-values.ts";
+import {
+  booleanOf,
+  marshalItem,
+  stringOf,
+  unmarshalItem,
+  type AttributeMap,
+} from "./attribute-values.ts";
 import type { DynamoAudit } from "./audit.ts";
 import { batchGet, batchWrite, keyOf, marshalKey, queryAll } from "./batch.ts";
 import type { Connection, TransactItem } from "./connection.ts";
@@ -37,7 +43,10 @@ export class DynamoEntities implements EntityStore {
     readonly namespaceId: string;
     readonly reader: ItemReader;
     readonly audit: DynamoAudit;
-    /** Told of every entity that this process has created or deleted, so that what is remembered of it can be forgotten. */
+    /**
+     * Told of every entity that this process has created or deleted, so that what is remembered of
+     * it can be forgotten.
+     */
     readonly onChange: (entityId: string) => void;
   }) {
     this.#connection = options.connection;
@@ -63,25 +72,34 @@ export class DynamoEntities implements EntityStore {
 
   async children(parentId: string): Promise<readonly Entity[]> {
     const children: Entity[] = [];
-    for await (const item of queryAll(this.#connection, childrenQuery(this.#namespaceId, parentId))) children.push(entityOf(item));
+    for await (const item of queryAll(this.#connection, childrenQuery(this.#namespaceId, parentId)))
+      children.push(entityOf(item));
     return children;
   }
 
   async list({ limit, after }: KeyPage): Promise<Keyed<Entity>> {
     const keys: ItemKey[] = [];
-    for await (const item of queryAll(this.#connection, entitiesQuery(this.#namespaceId, { limit: limit + 1, after }))) {
+    for await (const item of queryAll(
+      this.#connection,
+      entitiesQuery(this.#namespaceId, { limit: limit + 1, after }),
+    )) {
       if (isEntityKey(keyOf(item))) keys.push(keyOf(item));
       if (keys.length > limit) break;
     }
     const items = await batchGet(this.#connection, keys.slice(0, limit));
-    const last = keys.length > limit ? parseEntityPartition(keys[limit - 1]!.PK)?.entityId : undefined;
+    const last =
+      keys.length > limit ? parseEntityPartition(keys[limit - 1]!.PK)?.entityId : undefined;
     // The index may still list what was deleted a moment ago.
-    return { items: items.flatMap((item) => (item === undefined ? [] : entityOf(item))), next: last };
+    return {
+      items: items.flatMap((item) => (item === undefined ? [] : entityOf(item))),
+      next: last,
+    };
   }
 
   /**
-   * Deletes limits and buckets first and the record last, together with the event: whoever finds the record can delete again what a
-   * crash has left. Usage and audit stay, and leave by their own retention.
+   * Deletes limits and buckets first and the record last, together with the event: whoever finds
+   * the record can delete again what a crash has left. Usage and audit stay, and leave by their own
+   * retention.
    */
   async delete(entityId: string, event: AuditEvent): Promise<void> {
     const [record, children, belongings] = await Promise.all([
@@ -89,17 +107,32 @@ export class DynamoEntities implements EntityStore {
       this.#keys(childrenQuery(this.#namespaceId, entityId)),
       this.#belongings(entityId),
     ]);
-    if (children.length > 0) throw new ValidationError("entityId", entityId, `has ${children.length} children; delete them first`);
+    if (children.length > 0)
+      throw new ValidationError(
+        "entityId",
+        entityId,
+        `has ${children.length} children; delete them first`,
+      );
     const recordsDeleted = belongings.length + (record === undefined ? 0 : 1);
     if (recordsDeleted === 0) throw new EntityNotFoundError(entityId);
-    // Shard 0 of each bucket first: without it the others are none, whereas a bucket that lacks another shard could never be decided again.
-    for (const part of [belongings.filter((key) => !isFurtherShard(key)), belongings.filter(isFurtherShard)])
+    // Shard 0 of each bucket first: without it the others are none, whereas a bucket that lacks
+    // another shard could never be decided again.
+    for (const part of [
+      belongings.filter((key) => !isFurtherShard(key)),
+      belongings.filter(isFurtherShard),
+    ])
       await batchWrite(
         this.#connection,
         part.map((key) => ({ delete: key })),
       );
-    const audit = await this.#audit.write({ ...event, details: { ...event.details, recordsDeleted } });
-    const writes = record === undefined ? [audit] : [{ Delete: deleteEntity(this.#namespaceId, entityId) }, audit];
+    const audit = await this.#audit.write({
+      ...event,
+      details: { ...event.details, recordsDeleted },
+    });
+    const writes =
+      record === undefined
+        ? [audit]
+        : [{ Delete: deleteEntity(this.#namespaceId, entityId) }, audit];
     const { applied } = await this.#connection.transact(writes);
     this.#onChange(entityId);
     // Somebody else has deleted it meanwhile, and recorded that.
@@ -111,7 +144,9 @@ export class DynamoEntities implements EntityStore {
     const partition = entityPartition(this.#namespaceId, entityId);
     const [limits, buckets] = await Promise.all([
       this.#keys(queryInput({ partition, range: { beginsWith: configPrefix } })),
-      this.#keys(queryInput({ index: "GSI3", partition, range: { beginsWith: entityBucketsPrefix() } })),
+      this.#keys(
+        queryInput({ index: "GSI3", partition, range: { beginsWith: entityBucketsPrefix() } }),
+      ),
     ]);
     return [...limits, ...buckets];
   }
@@ -127,35 +162,62 @@ function isFurtherShard({ PK }: ItemKey): boolean {
   return (parseBucketPartition(PK)?.shard ?? 0) > 0;
 }
 
-/** Creates an entity, if there is none of that id and its parent exists; the entity first, the event last. */
-export function createEntity(ns: string, entity: Entity, audit: TransactItem): readonly TransactItem[] {
+/**
+ * Creates an entity, if there is none of that id and its parent exists; the entity first, the event
+ * last.
+ */
+export function createEntity(
+  ns: string,
+  entity: Entity,
+  audit: TransactItem,
+): readonly TransactItem[] {
   const own = new Aliases();
-  const put = { Put: { Item: entityItem(ns, entity), ConditionExpression: absent(own), ...own.fields() } };
+  const put = {
+    Put: { Item: entityItem(ns, entity), ConditionExpression: absent(own), ...own.fields() },
+  };
   if (entity.parentId === undefined) return [put, audit];
   const parents = new Aliases();
   const key = marshalKey(entityKey(ns, entity.parentId));
-  return [put, { ConditionCheck: { Key: key, ConditionExpression: exists(parents), ...parents.fields() } }, audit];
+  return [
+    put,
+    { ConditionCheck: { Key: key, ConditionExpression: exists(parents), ...parents.fields() } },
+    audit,
+  ];
 }
 
 /** Deletes an entity's record, if it is still there. */
 export function deleteEntity(ns: string, entityId: string): object {
   const alias = new Aliases();
-  return { Key: marshalKey(entityKey(ns, entityId)), ConditionExpression: exists(alias), ...alias.fields() };
+  return {
+    Key: marshalKey(entityKey(ns, entityId)),
+    ConditionExpression: exists(alias),
+    ...alias.fields(),
+  };
 }
 
 /** The children of an entity, in order. */
 export function childrenQuery(ns: string, parentId: string): object {
-  return queryInput({ index: "GSI1", partition: childrenPartition(ns, parentId), range: { beginsWith: "CHILD#" } });
+  return queryInput({
+    index: "GSI1",
+    partition: childrenPartition(ns, parentId),
+    range: { beginsWith: "CHILD#" },
+  });
 }
 
 /** The keys of all entities, in order. */
-export function entitiesQuery(ns: string, { limit, after }: { readonly limit: number; readonly after: string | undefined }): object {
+export function entitiesQuery(
+  ns: string,
+  { limit, after }: { readonly limit: number; readonly after: string | undefined },
+): object {
   return queryInput({
     index: "GSI4",
     partition: ns,
     range: { beginsWith: entitiesPrefix(ns) },
     limit,
-    after: after === undefined ? undefined : marshalItem({ ...entityKey(ns, after), ...namespaceIndexKeys(ns, entityKey(ns, after)) }),
+    after:
+      after === undefined
+        ? undefined
+        : marshalItem({ ...entityKey(ns, after), ...namespaceIndexKeys(ns, entityKey(ns, after)) }),
   });
 }
 

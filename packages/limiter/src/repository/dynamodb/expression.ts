@@ -7,7 +7,10 @@ export interface UpdateExpression extends AliasFields {
   readonly ConditionExpression: string;
 }
 
-/** Collects the clauses of one update. They are written without the spaces that DynamoDB does not need: an expression must fit 4 KB. */
+/**
+ * Collects the clauses of one update. They are written without the spaces that DynamoDB does not
+ * need: an expression must fit 4 KB.
+ */
 export class ExpressionBuilder {
   readonly #aliases = new Aliases();
   readonly #set: string[] = [];
@@ -46,7 +49,10 @@ export class ExpressionBuilder {
   }
 
   /** Requires `least ≤ attribute ≤ most`, either of which may be absent. */
-  requireWithin(attribute: string, { least, most }: { readonly least?: number | undefined; readonly most?: number | undefined }): void {
+  requireWithin(
+    attribute: string,
+    { least, most }: { readonly least?: number | undefined; readonly most?: number | undefined },
+  ): void {
     if (least !== undefined) this.require(`${this.name(attribute)}>=${this.value(least)}`);
     if (most !== undefined) this.require(`${this.name(attribute)}<=${this.value(most)}`);
   }
@@ -62,8 +68,16 @@ export class ExpressionBuilder {
   }
 
   build(): UpdateExpression {
-    const clauses = [clause("SET", this.#set), clause("ADD", this.#add), clause("REMOVE", this.#remove)].filter((text) => text !== "");
-    return { UpdateExpression: clauses.join(" "), ConditionExpression: this.#conditions.join(" AND "), ...this.#aliases.fields() };
+    const clauses = [
+      clause("SET", this.#set),
+      clause("ADD", this.#add),
+      clause("REMOVE", this.#remove),
+    ].filter((text) => text !== "");
+    return {
+      UpdateExpression: clauses.join(" "),
+      ConditionExpression: this.#conditions.join(" AND "),
+      ...this.#aliases.fields(),
+    };
   }
 }
 

@@ -10,7 +10,9 @@ export interface Family {
 /** Families remembered at most. */
 const MAX_REMEMBERED = 10_000;
 
-/** Remembers which parent each entity's calls cascade to, as long as configuration is remembered. */
+/**
+ * Remembers which parent each entity's calls cascade to, as long as configuration is remembered.
+ */
 export class Families {
   readonly #known = new Map<string, { readonly family: Family; readonly untilMs: number }>();
   readonly #read: (entityId: string) => MaybePromise<Entity | undefined>;

@@ -38,7 +38,21 @@ function keyOf(shard: number): KnownShard["key"] {
 
 function shardOf(shard: number, milli: number): KnownShard {
   const key = keyOf(shard);
-  const limit = { b_tpm_tk: milli, b_tpm_tc: 0, b_tpm_cp: 10_000, b_tpm_ra: 10_000, b_tpm_rp: 60_000 };
-  const item = marshalItem({ ...key.primary, ...limit, rf: NOW_MS, sv: 1, cr: "c", b_wcu_tc: 1, shard_count: 2 });
+  const limit = {
+    b_tpm_tk: milli,
+    b_tpm_tc: 0,
+    b_tpm_cp: 10_000,
+    b_tpm_ra: 10_000,
+    b_tpm_rp: 60_000,
+  };
+  const item = marshalItem({
+    ...key.primary,
+    ...limit,
+    rf: NOW_MS,
+    sv: 1,
+    cr: "c",
+    b_wcu_tc: 1,
+    shard_count: 2,
+  });
   return { key, image: imageOf(item), asOf: { ms: NOW_MS, order: 1 } };
 }

@@ -1,7 +1,8 @@
 /*
- * A call that no shard holds alone, but all of them together, takes a part from each of several, in one transaction. Parts are millitokens:
- * shards that hold half a token each serve a call of one. The writes are those of an ordinary take, with its conditions; what a shard in
- * debt owes is held back on the others.
+ * A call that no shard holds alone, but all of them together, takes a part from each of several, in
+ * one transaction. Parts are millitokens: shards that hold half a token each serve a call of one.
+ * The writes are those of an ordinary take, with its conditions; what a shard in debt owes is held
+ * back on the others.
  */
 import { togetherMilli } from "../../core/together.ts";
 import type { Costs } from "./bucket-batch.ts";
@@ -56,7 +57,9 @@ export function gather(
       afterUnresolved: false,
       ttlMultiplier: 0,
     };
-    const costs = Object.fromEntries([...folds[index]!].map(([name, { netMilli }]) => [name, netMilli]));
+    const costs = Object.fromEntries(
+      [...folds[index]!].map(([name, { netMilli }]) => [name, netMilli]),
+    );
     // A transaction answers nothing, and its updates have no member that asks.
     const { ReturnValues: _, ...update } = updateOf(shard.image, change, nowMs);
     return { shard, costs, write: { Update: { Key: shard.key.marshalled, ...update } } };

@@ -5,7 +5,9 @@ import type { BucketOutcome, BucketWork } from "./bucket-plan.ts";
 import type { Pressure } from "./pressure.ts";
 import type { Unresolved } from "./unresolved.ts";
 
-/** Buckets remembered: each is about a kilobyte, so this is 10 MB, and a forgotten one costs a read. */
+/**
+ * Buckets remembered: each is about a kilobyte, so this is 10 MB, and a forgotten one costs a read.
+ */
 const MAX_REMEMBERED = 10_000;
 
 /** A request, by when it was sent and in which order: many are sent within a millisecond. */
@@ -25,7 +27,10 @@ export interface Remembered {
   image: BucketImage | undefined;
   /** The request whose answer `image` is: it was true when that was sent, or later. */
   asOf: Asking;
-  /** The last request that was sent before that answer came: it may have been carried out before or after. */
+  /**
+   * The last request that was sent before that answer came: it may have been carried out before or
+   * after.
+   */
   answeredBy: number;
   /** Write units of failed conditions since the last write that succeeded. */
   failedUnits: number;
@@ -90,13 +95,17 @@ export class BucketImages {
   }
 
   /**
-   * Notes that a write changed a bucket without telling what it is now: its image still serves to write with, but says nothing about now.
+   * Notes that a write changed a bucket without telling what it is now: its image still serves to
+   * write with, but says nothing about now.
    */
   outdate(key: string): void {
     this.entry(key).asOf = LONG_AGO;
   }
 
-  /** Forgets buckets that may have changed. What is on its way to one still needs its image, of which the table will tell what is wrong. */
+  /**
+   * Forgets buckets that may have changed. What is on its way to one still needs its image, of
+   * which the table will tell what is wrong.
+   */
   forget(keyPrefix: string): void {
     for (const [key, entry] of this.#entries) {
       if (!key.startsWith(keyPrefix)) continue;
@@ -116,11 +125,16 @@ export class BucketImages {
 }
 
 /**
- * Within one version of one item the write counter tells; across versions only the order of asking does. That there is no item is believed
- * only if it was asked after the item was seen: a read that overtakes the creation of a bucket must not make its creator forget it, and
- * with it the leases that it holds.
+ * Within one version of one item the write counter tells; across versions only the order of asking
+ * does. That there is no item is believed only if it was asked after the item was seen: a read that
+ * overtakes the creation of a bucket must not make its creator forget it, and with it the leases
+ * that it holds.
  */
-function isOlder({ image: held, asOf: heldAsOf, answeredBy }: Remembered, image: BucketImage | undefined, asOf: Asking): boolean {
+function isOlder(
+  { image: held, asOf: heldAsOf, answeredBy }: Remembered,
+  image: BucketImage | undefined,
+  asOf: Asking,
+): boolean {
   if (held === undefined) return false;
   if (image === undefined) return asOf.order <= answeredBy;
   const isSame = held.version === image.version && held.creation === image.creation;

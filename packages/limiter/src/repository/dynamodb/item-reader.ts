@@ -10,8 +10,9 @@ interface Wanted {
 }
 
 /**
- * Reads items by key, consistently. What is asked for within one turn of the microtask queue is read in one batch: limits, entity,
- * bucket and namespace of a call that this process knows nothing about cost one request.
+ * Reads items by key, consistently. What is asked for within one turn of the microtask queue is
+ * read in one batch: limits, entity, bucket and namespace of a call that this process knows nothing
+ * about cost one request.
  */
 export class ItemReader {
   readonly #connection: Connection;
@@ -23,7 +24,8 @@ export class ItemReader {
 
   get(key: ItemKey): Promise<AttributeMap | undefined> {
     return new Promise((resolve, reject) => {
-      if (this.#wanted.push({ key, resolve, reject }) === 1) queueMicrotask(() => void this.#read());
+      if (this.#wanted.push({ key, resolve, reject }) === 1)
+        queueMicrotask(() => void this.#read());
     });
   }
 

@@ -9,7 +9,8 @@ const window = fc.constantFrom("hourly" as const, "daily" as const, "monthly" as
 const startMs = fc.integer({ min: 0, max: 4_000_000 }).map((hours) => hours * 3_600_000);
 
 const sortKey = (start: number, entity: string): string =>
-  keys.usageIndexKeys("n", { entityId: entity, resource: "r", window: "hourly", startMs: start }).GSI2SK;
+  keys.usageIndexKeys("n", { entityId: entity, resource: "r", window: "hourly", startMs: start })
+    .GSI2SK;
 
 describe("keys", () => {
   it("follow the wire format", () => {
@@ -18,18 +19,32 @@ describe("keys", () => {
       PK: "ns1/BUCKET#user#gpt-4/x#3",
       SK: "#STATE",
     });
-    expect(keys.configKey("ns1", { level: "system" })).toEqual({ PK: "ns1/SYSTEM#", SK: "#CONFIG" });
-    expect(keys.configKey("ns1", { level: "resource", resource: "r" })).toEqual({ PK: "ns1/RESOURCE#r", SK: "#CONFIG" });
-    expect(keys.configKey("ns1", { level: "entity", entityId: "e", resource: "_default_" })).toEqual({
+    expect(keys.configKey("ns1", { level: "system" })).toEqual({
+      PK: "ns1/SYSTEM#",
+      SK: "#CONFIG",
+    });
+    expect(keys.configKey("ns1", { level: "resource", resource: "r" })).toEqual({
+      PK: "ns1/RESOURCE#r",
+      SK: "#CONFIG",
+    });
+    expect(
+      keys.configKey("ns1", { level: "entity", entityId: "e", resource: "_default_" }),
+    ).toEqual({
       PK: "ns1/ENTITY#e",
       SK: "#CONFIG#_default_",
     });
-    expect(keys.auditKey("ns1", "$RESOURCE:r", "01H")).toEqual({ PK: "ns1/AUDIT#$RESOURCE:r", SK: "#AUDIT#01H" });
+    expect(keys.auditKey("ns1", "$RESOURCE:r", "01H")).toEqual({
+      PK: "ns1/AUDIT#$RESOURCE:r",
+      SK: "#AUDIT#01H",
+    });
     expect(keys.provisionerKey("ns1")).toEqual({ PK: "ns1/SYSTEM#", SK: "#PROVISIONER" });
     expect(keys.namespaceNameKey("prod")).toEqual({ PK: "_/SYSTEM#", SK: "#NAMESPACE#prod" });
     expect(keys.namespaceIdKey("abc")).toEqual({ PK: "_/SYSTEM#", SK: "#NSID#abc" });
     expect(keys.versionKey()).toEqual({ PK: "_/SYSTEM#", SK: "#VERSION" });
-    expect(keys.childKeys("ns1", "parent", "child")).toEqual({ GSI1PK: "ns1/PARENT#parent", GSI1SK: "CHILD#child" });
+    expect(keys.childKeys("ns1", "parent", "child")).toEqual({
+      GSI1PK: "ns1/PARENT#parent",
+      GSI1SK: "CHILD#child",
+    });
     expect(keys.bucketIndexKeys("ns1", { entityId: "e", resource: "r", shard: 0 })).toEqual({
       GSI2PK: "ns1/RESOURCE#r",
       GSI2SK: "BUCKET#e#0",
@@ -48,32 +63,54 @@ describe("keys", () => {
 
   it("carry the window type of usage, so that windows that begin together do not collide", () => {
     const name = { entityId: "e", resource: "r", startMs: Date.UTC(2026, 2, 1) };
-    expect(keys.usageKey("ns1", { ...name, window: "hourly" }).SK).toBe("#USAGE#hourly#2026-03-01T00:00:00Z#r");
-    expect(keys.usageKey("ns1", { ...name, window: "monthly" }).SK).toBe("#USAGE#monthly#2026-03-01T00:00:00Z#r");
-    expect(keys.usageIndexKeys("ns1", { ...name, window: "daily" }).GSI2SK).toBe("USAGE#daily#2026-03-01T00:00:00Z#e");
+    expect(keys.usageKey("ns1", { ...name, window: "hourly" }).SK).toBe(
+      "#USAGE#hourly#2026-03-01T00:00:00Z#r",
+    );
+    expect(keys.usageKey("ns1", { ...name, window: "monthly" }).SK).toBe(
+      "#USAGE#monthly#2026-03-01T00:00:00Z#r",
+    );
+    expect(keys.usageIndexKeys("ns1", { ...name, window: "daily" }).GSI2SK).toBe(
+      "USAGE#daily#2026-03-01T00:00:00Z#e",
+    );
   });
 
   it("can be taken apart again", () => {
     fc.assert(
-      fc.property(fc.record({ ns, entityId, resource, shard: fc.nat(1000), window, startMs }), ({ ns: id, window: length, ...name }) => {
-        const { entityId: entity, shard, resource: of } = name;
-        expect(keys.parseBucketPartition(keys.bucketKey(id, name).PK)).toEqual({ ns: id, entityId: entity, resource: of, shard });
-        expect(keys.parseEntityPartition(keys.entityKey(id, entity).PK)).toEqual({ ns: id, entityId: entity });
-        expect(keys.parseAuditPartition(keys.auditKey(id, entity, "E").PK)).toEqual({ ns: id, entityId: entity });
-        for (const key of [
-          { level: "system" } as const,
-          { level: "resource", resource: of } as const,
-          { level: "entity", entityId: entity, resource: of } as const,
-        ])
-          expect(keys.parseConfigKey(keys.configKey(id, key))).toEqual({ ns: id, ...key });
-        const usage = { entityId: entity, resource: of, window: length, startMs: name.startMs };
-        expect(keys.parseUsageKey(keys.usageKey(id, usage))).toEqual({ ns: id, ...usage });
-        expect(keys.parseChild(keys.childKeys(id, "parent", entity).GSI1SK)).toBe(entity);
-        expect(keys.parseNamespaceName(keys.namespaceNameKey("prod").SK)).toBe("prod");
-        expect(keys.parseNamespaceId(keys.namespaceIdKey(id).SK)).toBe(id);
-        expect(keys.parseEventId(keys.auditKey(id, entity, "01H").SK)).toBe("01H");
-        expect(keys.parseEntityConfigIndex(keys.entityConfigIndexKeys(id, entity, of).GSI4SK)).toEqual({ entityId: entity, resource: of });
-      }),
+      fc.property(
+        fc.record({ ns, entityId, resource, shard: fc.nat(1000), window, startMs }),
+        ({ ns: id, window: length, ...name }) => {
+          const { entityId: entity, shard, resource: of } = name;
+          expect(keys.parseBucketPartition(keys.bucketKey(id, name).PK)).toEqual({
+            ns: id,
+            entityId: entity,
+            resource: of,
+            shard,
+          });
+          expect(keys.parseEntityPartition(keys.entityKey(id, entity).PK)).toEqual({
+            ns: id,
+            entityId: entity,
+          });
+          expect(keys.parseAuditPartition(keys.auditKey(id, entity, "E").PK)).toEqual({
+            ns: id,
+            entityId: entity,
+          });
+          for (const key of [
+            { level: "system" } as const,
+            { level: "resource", resource: of } as const,
+            { level: "entity", entityId: entity, resource: of } as const,
+          ])
+            expect(keys.parseConfigKey(keys.configKey(id, key))).toEqual({ ns: id, ...key });
+          const usage = { entityId: entity, resource: of, window: length, startMs: name.startMs };
+          expect(keys.parseUsageKey(keys.usageKey(id, usage))).toEqual({ ns: id, ...usage });
+          expect(keys.parseChild(keys.childKeys(id, "parent", entity).GSI1SK)).toBe(entity);
+          expect(keys.parseNamespaceName(keys.namespaceNameKey("prod").SK)).toBe("prod");
+          expect(keys.parseNamespaceId(keys.namespaceIdKey(id).SK)).toBe(id);
+          expect(keys.parseEventId(keys.auditKey(id, entity, "01H").SK)).toBe("01H");
+          expect(
+            keys.parseEntityConfigIndex(keys.entityConfigIndexKeys(id, entity, of).GSI4SK),
+          ).toEqual({ entityId: entity, resource: of });
+        },
+      ),
     );
   });
 
@@ -83,7 +120,9 @@ describe("keys", () => {
     expect(keys.parseBucketPartition("ns1/BUCKET#e#r#zero")).toBeUndefined();
     expect(keys.parseConfigKey({ PK: "ns1/ENTITY#e", SK: "#META" })).toBeUndefined();
     expect(keys.parseConfigKey({ PK: "ns1/SYSTEM#", SK: "#PROVISIONER" })).toBeUndefined();
-    expect(keys.parseUsageKey({ PK: "ns1/ENTITY#e", SK: "#USAGE#yearly#2026-01-01T00:00:00Z#r" })).toBeUndefined();
+    expect(
+      keys.parseUsageKey({ PK: "ns1/ENTITY#e", SK: "#USAGE#yearly#2026-01-01T00:00:00Z#r" }),
+    ).toBeUndefined();
     expect(keys.parseNamespaceId("#NAMESPACE#x")).toBeUndefined();
     expect(keys.isEntityKey({ PK: "ns1/ENTITY#e", SK: "#CONFIG#r" })).toBe(false);
     expect(keys.isEntityKey({ PK: "ns1/ENTITY#e", SK: "#META" })).toBe(true);

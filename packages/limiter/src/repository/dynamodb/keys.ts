@@ -23,9 +23,11 @@ import type { ConfigKey } from "../../core/policy.ts";
  *   GSI3  {ns}/ENTITY_CONFIG#{resource}   {entity}                            entities with limits of their own
  *         {ns}/ENTITY#{entity}            BUCKET#{resource}#{shard}           buckets of an entity
  *
- * Every item has GSI4 keys, so that a purge finds it. They also replace the registries of the original, on which every change of limits
- * contended: `{ns}/RESOURCE#…` lists the resources with defaults, `CONFIG#…` those with limits of entities, `{ns}/ENTITY#…` the entities
- * and nothing else. No identifier contains '#', and only resources contain '/', so every key can be taken apart again.
+ * Every item has GSI4 keys, so that a purge finds it. They also replace the registries of the
+ * original, on which every change of limits contended: `{ns}/RESOURCE#…` lists the resources with
+ * defaults, `CONFIG#…` those with limits of entities, `{ns}/ENTITY#…` the entities and nothing
+ * else. No identifier contains '#', and only resources contain '/', so every key can be taken apart
+ * again.
  */
 
 /** The namespace of what belongs to the table itself. */
@@ -74,7 +76,10 @@ export function configKey(ns: string, key: ConfigKey): ItemKey {
 }
 
 export function usageKey(ns: string, { entityId, resource, window, startMs }: UsageName): ItemKey {
-  return { PK: entityPartition(ns, entityId), SK: `${usagePrefix(window)}${windowText(startMs)}#${resource}` };
+  return {
+    PK: entityPartition(ns, entityId),
+    SK: `${usagePrefix(window)}${windowText(startMs)}#${resource}`,
+  };
 }
 
 export function auditKey(ns: string, entityId: string, eventId: string): ItemKey {
@@ -135,7 +140,11 @@ export const entityConfigsPrefix = "CONFIG#";
 
 // ---- index keys
 
-export function childKeys(ns: string, parentId: string, entityId: string): { readonly GSI1PK: string; readonly GSI1SK: string } {
+export function childKeys(
+  ns: string,
+  parentId: string,
+  entityId: string,
+): { readonly GSI1PK: string; readonly GSI1SK: string } {
   return { GSI1PK: childrenPartition(ns, parentId), GSI1SK: `CHILD#${entityId}` };
 }
 
@@ -169,7 +178,12 @@ export function entityBucketsPrefix(resource?: string): string {
 export function bucketIndexKeys(
   ns: string,
   { entityId, resource, shard }: BucketName,
-): NamespaceIndexKey & { readonly GSI2PK: string; readonly GSI2SK: string; readonly GSI3PK: string; readonly GSI3SK: string } {
+): NamespaceIndexKey & {
+  readonly GSI2PK: string;
+  readonly GSI2SK: string;
+  readonly GSI3PK: string;
+  readonly GSI3SK: string;
+} {
   return {
     GSI2PK: resourcePartition(ns, resource),
     GSI2SK: `${resourceBucketsPrefix}${entityId}#${shard}`,
@@ -195,7 +209,10 @@ export function entityConfigIndexKeys(
 }
 
 /** All keys of a usage snapshot in the indexes. */
-export function usageIndexKeys(ns: string, name: UsageName): NamespaceIndexKey & { readonly GSI2PK: string; readonly GSI2SK: string } {
+export function usageIndexKeys(
+  ns: string,
+  name: UsageName,
+): NamespaceIndexKey & { readonly GSI2PK: string; readonly GSI2SK: string } {
   const { entityId, resource, window, startMs } = name;
   return {
     GSI2PK: resourcePartition(ns, resource),
@@ -227,40 +244,67 @@ export interface UsageName {
   readonly startMs: number;
 }
 
-/** The namespace of a partition key, and the rest: ids of namespaces contain no '/', resources may. */
-export function parseNamespace(PK: string): { readonly ns: string; readonly rest: string } | undefined {
+/**
+ * The namespace of a partition key, and the rest: ids of namespaces contain no '/', resources may.
+ */
+export function parseNamespace(
+  PK: string,
+): { readonly ns: string; readonly rest: string } | undefined {
   const slash = PK.indexOf("/");
   return slash < 1 ? undefined : { ns: PK.slice(0, slash), rest: PK.slice(slash + 1) };
 }
 
-export function parseEntityPartition(PK: string): { readonly ns: string; readonly entityId: string } | undefined {
+export function parseEntityPartition(
+  PK: string,
+): { readonly ns: string; readonly entityId: string } | undefined {
   const match = parseRest(PK, /^ENTITY#([^#]+)$/);
   return match && { ns: match.ns, entityId: match.groups[0]! };
 }
 
-export function parseBucketPartition(PK: string): ({ readonly ns: string } & BucketName) | undefined {
+export function parseBucketPartition(
+  PK: string,
+): ({ readonly ns: string } & BucketName) | undefined {
   const match = parseRest(PK, /^BUCKET#([^#]+)#([^#]+)#(\d+)$/);
-  return match && { ns: match.ns, entityId: match.groups[0]!, resource: match.groups[1]!, shard: Number(match.groups[2]) };
+  return (
+    match && {
+      ns: match.ns,
+      entityId: match.groups[0]!,
+      resource: match.groups[1]!,
+      shard: Number(match.groups[2]),
+    }
+  );
 }
 
-export function parseAuditPartition(PK: string): { readonly ns: string; readonly entityId: string } | undefined {
+export function parseAuditPartition(
+  PK: string,
+): { readonly ns: string; readonly entityId: string } | undefined {
   const match = parseRest(PK, /^AUDIT#([^#]+)$/);
   return match && { ns: match.ns, entityId: match.groups[0]! };
 }
 
 /** Where limits are stored, from the key of their item. */
-export function parseConfigKey({ PK, SK }: ItemKey): ({ readonly ns: string } & ConfigKey) | undefined {
+export function parseConfigKey({
+  PK,
+  SK,
+}: ItemKey): ({ readonly ns: string } & ConfigKey) | undefined {
   const entity = parseEntityPartition(PK);
   if (entity !== undefined)
-    return SK.startsWith(CONFIG_PREFIX) ? { ...entity, level: "entity", resource: SK.slice(CONFIG_PREFIX.length) } : undefined;
+    return SK.startsWith(CONFIG_PREFIX)
+      ? { ...entity, level: "entity", resource: SK.slice(CONFIG_PREFIX.length) }
+      : undefined;
   if (SK !== CONFIG) return undefined;
   const match = parseRest(PK, /^(?:RESOURCE#([^#]+)|SYSTEM#)$/);
   if (match === undefined) return undefined;
   const resource = match.groups[0];
-  return resource === undefined ? { ns: match.ns, level: "system" } : { ns: match.ns, level: "resource", resource };
+  return resource === undefined
+    ? { ns: match.ns, level: "system" }
+    : { ns: match.ns, level: "resource", resource };
 }
 
-export function parseUsageKey({ PK, SK }: ItemKey): ({ readonly ns: string } & UsageName) | undefined {
+export function parseUsageKey({
+  PK,
+  SK,
+}: ItemKey): ({ readonly ns: string } & UsageName) | undefined {
   const entity = parseEntityPartition(PK);
   const match = /^#USAGE#([a-z]+)#([^#]+)#([^#]+)$/.exec(SK);
   if (entity === undefined || match === null) return undefined;
@@ -291,7 +335,9 @@ export function parseNamespaceId(SK: string): string | undefined {
 }
 
 /** The resource and entity of a GSI4 sort key of an entity's limits. */
-export function parseEntityConfigIndex(GSI4SK: string): { readonly resource: string; readonly entityId: string } | undefined {
+export function parseEntityConfigIndex(
+  GSI4SK: string,
+): { readonly resource: string; readonly entityId: string } | undefined {
   const match = /^CONFIG#([^#]+)#([^#]+)$/.exec(GSI4SK);
   return match === null ? undefined : { resource: match[1]!, entityId: match[2]! };
 }
@@ -301,17 +347,25 @@ export function isEntityKey({ PK, SK }: ItemKey): boolean {
   return SK === META && parseEntityPartition(PK) !== undefined;
 }
 
-/** The start of a window as keys write it: whole seconds, so that texts of any two sort as their times do. */
+/**
+ * The start of a window as keys write it: whole seconds, so that texts of any two sort as their
+ * times do.
+ */
 export function windowText(startMs: number): string {
   return `${new Date(startMs).toISOString().slice(0, 19)}Z`;
 }
 
-function parseRest(PK: string, pattern: RegExp): { readonly ns: string; readonly groups: readonly (string | undefined)[] } | undefined {
+function parseRest(
+  PK: string,
+  pattern: RegExp,
+): { readonly ns: string; readonly groups: readonly (string | undefined)[] } | undefined {
   const parsed = parseNamespace(PK);
   const match = parsed && pattern.exec(parsed.rest);
   return match ? { ns: parsed.ns, groups: match.slice(1) } : undefined;
 }
 
 function after(text: string, prefix: string): string | undefined {
-  return text.startsWith(prefix) && text.length > prefix.length ? text.slice(prefix.length) : undefined;
+  return text.startsWith(prefix) && text.length > prefix.length
+    ? text.slice(prefix.length)
+    : undefined;
 }

@@ -10,12 +10,17 @@ export class ServiceError extends Error {
   declare readonly CancellationReasons?: readonly object[];
   declare readonly ThrottlingReasons?: readonly object[];
 
-  constructor(name: string, message: string, { status, details }: { readonly status: number; readonly details: ErrorDetails }) {
+  constructor(
+    name: string,
+    message: string,
+    { status, details }: { readonly status: number; readonly details: ErrorDetails },
+  ) {
     super(message);
     this.name = name;
     this.$metadata = { httpStatusCode: status };
     if (details.Item !== undefined) this.Item = details.Item;
-    if (details.CancellationReasons !== undefined) this.CancellationReasons = details.CancellationReasons;
+    if (details.CancellationReasons !== undefined)
+      this.CancellationReasons = details.CancellationReasons;
     const throttling = details.ThrottlingReasons ?? details.throttlingReasons;
     if (throttling !== undefined) this.ThrottlingReasons = throttling;
   }
@@ -51,9 +56,15 @@ function errorOf(answer: HttpAnswer): Error {
   return withoutStack(() => {
     // A proxy or a load balancer said this. What it means is in the status alone.
     if (body === undefined || typeof type !== "string")
-      return new ServiceError("UnknownError", `HTTP status ${status}: ${quoted(answer)}`, { status, details: {} });
+      return new ServiceError("UnknownError", `HTTP status ${status}: ${quoted(answer)}`, {
+        status,
+        details: {},
+      });
     const message = body["message"] ?? body["Message"];
-    return new ServiceError(shortName(type), typeof message === "string" ? message : type, { status, details: body });
+    return new ServiceError(shortName(type), typeof message === "string" ? message : type, {
+      status,
+      details: body,
+    });
   });
 }
 
@@ -62,16 +73,22 @@ function shortName(type: string): string {
   return type.slice(type.indexOf("#") + 1).split(":", 1)[0]!;
 }
 
-/** The SDK for JavaScript leaves the checksum alone; here it costs about a microsecond, and a wrong balance may cost a customer. */
+/**
+ * The SDK for JavaScript leaves the checksum alone; here it costs about a microsecond, and a wrong
+ * balance may cost a customer.
+ */
 function assertIntact({ headers, body }: HttpAnswer): void {
   const expected = headers["x-amz-crc32"];
-  if (expected !== undefined && Number(expected) !== crc32(body)) throw unreadable("An answer with a wrong checksum");
+  if (expected !== undefined && Number(expected) !== crc32(body))
+    throw unreadable("An answer with a wrong checksum");
 }
 
 function parsed(body: Buffer): Json | undefined {
   try {
     const value: unknown = JSON.parse(body.toString("utf8"));
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : undefined;
+    return typeof value === "object" && value !== null && !Array.isArray(value)
+      ? (value as Json)
+      : undefined;
   } catch {
     return undefined;
   }

@@ -11,12 +11,19 @@ describe("credentials that are remembered", () => {
   const clock = new ManualClock(0);
 
   /** A provider whose credentials are valid for an hour, and numbered. */
-  function hourly(): { readonly cache: CredentialCache; readonly provide: ReturnType<typeof vi.fn<() => Promise<AwsCredentials>>> } {
+  function hourly(): {
+    readonly cache: CredentialCache;
+    readonly provide: ReturnType<typeof vi.fn<() => Promise<AwsCredentials>>>;
+  } {
     clock.set(0);
     let count = 0;
     const provide = vi.fn(async (): Promise<AwsCredentials> => {
       count += 1;
-      return { accessKeyId: `key-${count}`, secretAccessKey: "secret", expiration: new Date(clock.now() + 60 * MINUTE_MS) };
+      return {
+        accessKeyId: `key-${count}`,
+        secretAccessKey: "secret",
+        expiration: new Date(clock.now() + 60 * MINUTE_MS),
+      };
     });
     return { cache: new CredentialCache(provide, () => clock.now()), provide };
   }
@@ -80,15 +87,18 @@ describe("credentials that are remembered", () => {
 });
 
 describe("a provider that fails", () => {
-  it.each([new Error("the vault is sealed"), "sealed", Object.assign(new Error("no role"), { name: "AccessDeniedException" })])(
-    "denies permission, and says what to do: %s",
-    async (thrown) => {
-      const error = await failureFor(thrown);
-      expect(error).toBeInstanceOf(PermissionDenied);
-      expect(error).toMatchObject({ cause: thrown });
-      expect((error as Error).message).toMatch(/^No AWS credentials: .*(sealed|no role)\. Set AWS_ACCESS_KEY_ID .* or pass credentials\.$/);
-    },
-  );
+  it.each([
+    new Error("the vault is sealed"),
+    "sealed",
+    Object.assign(new Error("no role"), { name: "AccessDeniedException" }),
+  ])("denies permission, and says what to do: %s", async (thrown) => {
+    const error = await failureFor(thrown);
+    expect(error).toBeInstanceOf(PermissionDenied);
+    expect(error).toMatchObject({ cause: thrown });
+    expect((error as Error).message).toMatch(
+      /^No AWS credentials: .*(sealed|no role)\. Set AWS_ACCESS_KEY_ID .* or pass credentials\.$/,
+    );
+  });
 
   it.each([
     Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" }),
@@ -96,7 +106,12 @@ describe("a provider that fails", () => {
     Object.assign(new Error("the token service is busy"), { name: "ThrottlingException" }),
   ])("for a while is no sign that the table got anything, or is busy: $message", async (thrown) => {
     const error = await failureFor(thrown);
-    expect(failureOf(error)).toMatchObject({ kind: "unavailable", ambiguous: false, throttled: false, timedOut: false });
+    expect(failureOf(error)).toMatchObject({
+      kind: "unavailable",
+      ambiguous: false,
+      throttled: false,
+      timedOut: false,
+    });
     expect((error as Error).message).toContain(thrown.message);
   });
 });
@@ -112,7 +127,11 @@ describe("where credentials come from", () => {
   });
 
   it("then the environment, with token and expiry", async () => {
-    const lent = { ...environment, AWS_SESSION_TOKEN: "token", AWS_CREDENTIAL_EXPIRATION: "2030-01-01T00:00:00Z" };
+    const lent = {
+      ...environment,
+      AWS_SESSION_TOKEN: "token",
+      AWS_CREDENTIAL_EXPIRATION: "2030-01-01T00:00:00Z",
+    };
     expect(await (await providerOf(undefined, { ...place, environment: lent }))()).toEqual({
       accessKeyId: "key",
       secretAccessKey: "secret",
@@ -135,7 +154,9 @@ describe("where credentials come from", () => {
     const losing: NodeJS.ProcessEnv = { ...environment };
     const provide = await providerOf(undefined, { ...place, environment: losing });
     delete losing["AWS_ACCESS_KEY_ID"];
-    const error: unknown = await Promise.resolve(new CredentialCache(provide, () => 0).get()).catch((thrown: unknown) => thrown);
+    const error: unknown = await Promise.resolve(new CredentialCache(provide, () => 0).get()).catch(
+      (thrown: unknown) => thrown,
+    );
     expect(error).toBeInstanceOf(PermissionDenied);
     expect((error as Error).message).toContain("Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY");
   });
@@ -144,5 +165,7 @@ describe("where credentials come from", () => {
 /** What is heard of a provider that fails. */
 async function failureFor(thrown: unknown): Promise<unknown> {
   const provide = async (): Promise<AwsCredentials> => Promise.reject(thrown);
-  return Promise.resolve(new CredentialCache(provide, () => 0).get()).catch((error: unknown) => error);
+  return Promise.resolve(new CredentialCache(provide, () => 0).get()).catch(
+    (error: unknown) => error,
+  );
 }

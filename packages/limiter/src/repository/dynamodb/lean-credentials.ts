@@ -6,15 +6,26 @@ import { settingsFromSdk, type SdkSettings } from "./sdk-settings.ts";
 import type { AwsCredentials } from "./signature.ts";
 
 /** Something that finds credentials; `forceRefresh` asks it to forget what it remembers. */
-export type CredentialProvider = (options?: { readonly forceRefresh?: boolean }) => Promise<AwsCredentials>;
+export type CredentialProvider = (options?: {
+  readonly forceRefresh?: boolean;
+}) => Promise<AwsCredentials>;
 
-/** Credentials are renewed this long before they expire. While they are still valid, nobody waits for it. */
+/**
+ * Credentials are renewed this long before they expire. While they are still valid, nobody waits
+ * for it.
+ */
 const RENEW_BEFORE_MS = 5 * 60_000;
 
-/** How long after a renewal that failed another one is tried, while the old credentials are still valid. */
+/**
+ * How long after a renewal that failed another one is tried, while the old credentials are still
+ * valid.
+ */
 const RENEW_AGAIN_AFTER_MS = 10_000;
 
-/** A renewal that takes longer is not waited for by those who come later: its provider may never answer. */
+/**
+ * A renewal that takes longer is not waited for by those who come later: its provider may never
+ * answer.
+ */
 const RENEWAL_ABANDONED_AFTER_MS = 60_000;
 
 /**
@@ -49,7 +60,9 @@ export class CredentialCache {
     return this.#current;
   }
 
-  /** Notes that the service takes these for expired. Does nothing when they were renewed meanwhile. */
+  /**
+   * Notes that the service takes these for expired. Does nothing when they were renewed meanwhile.
+   */
   reject(credentials: AwsCredentials): void {
     if (this.#current !== credentials) return;
     this.#current = undefined;
@@ -58,7 +71,10 @@ export class CredentialCache {
 
   async #renew(): Promise<AwsCredentials> {
     const nowMs = this.#nowMs();
-    if (this.#renewing === undefined || nowMs - this.#renewingSinceMs >= RENEWAL_ABANDONED_AFTER_MS) {
+    if (
+      this.#renewing === undefined ||
+      nowMs - this.#renewingSinceMs >= RENEWAL_ABANDONED_AFTER_MS
+    ) {
       const renewing = this.#fetch().finally(() => {
         if (this.#renewing === renewing) this.#renewing = undefined;
       });
@@ -72,7 +88,10 @@ export class CredentialCache {
     const found = await this.#find();
     this.#wereRejected = false;
     this.#current = found;
-    this.#renewAtMs = Math.max(expiryMs(found) - RENEW_BEFORE_MS, this.#nowMs() + RENEW_AGAIN_AFTER_MS);
+    this.#renewAtMs = Math.max(
+      expiryMs(found) - RENEW_BEFORE_MS,
+      this.#nowMs() + RENEW_AGAIN_AFTER_MS,
+    );
     return found;
   }
 
@@ -85,7 +104,10 @@ export class CredentialCache {
   }
 }
 
-/** The credentials of the environment, if it has any. As in the SDK, a chosen profile goes before them. */
+/**
+ * The credentials of the environment, if it has any. As in the SDK, a chosen profile goes before
+ * them.
+ */
 export function environmentCredentials(environment: NodeJS.ProcessEnv): AwsCredentials | undefined {
   const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey } = environment;
   if (!accessKeyId || !secretAccessKey || environment["AWS_PROFILE"]) return undefined;
@@ -105,7 +127,10 @@ export interface CredentialPlace {
   readonly environment: NodeJS.ProcessEnv;
 }
 
-/** What finds credentials: what was passed in, or the environment, or the SDK with its files, containers, roles and sign-ons. */
+/**
+ * What finds credentials: what was passed in, or the environment, or the SDK with its files,
+ * containers, roles and sign-ons.
+ */
 export async function providerOf(
   given: AwsCredentials | CredentialProvider | undefined,
   { region, endpointUrl, environment }: CredentialPlace,
@@ -113,7 +138,8 @@ export async function providerOf(
   if (typeof given === "function") return given;
   const atHand = given ?? localCredentials(endpointUrl, environment);
   if (atHand !== undefined) return async () => atHand;
-  if (environmentCredentials(environment) !== undefined) return async () => environmentCredentials(environment) ?? NONE;
+  if (environmentCredentials(environment) !== undefined)
+    return async () => environmentCredentials(environment) ?? NONE;
   const { credentials } = await settingsForCredentials(region, endpointUrl);
   return async (options) => credentials(options);
 }
@@ -122,24 +148,33 @@ const NONE: AwsCredentials = { accessKeyId: "", secretAccessKey: "" };
 const ADVICE =
   "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, choose a profile with AWS_PROFILE, give the machine a role, or pass credentials.";
 
-async function settingsForCredentials(region: string, endpointUrl: string | undefined): Promise<SdkSettings> {
+async function settingsForCredentials(
+  region: string,
+  endpointUrl: string | undefined,
+): Promise<SdkSettings> {
   try {
     return await settingsFromSdk({ region, endpointUrl });
   } catch (error) {
     if (!(error instanceof InfrastructureError)) throw error;
-    const message = "There are no AWS credentials in the environment, and the SDK that would look elsewhere is not installed.";
-    throw missing(`${message} ${ADVICE} Without the first and the last: npm install @aws-sdk/client-dynamodb.`, { cause: error });
+    const message =
+      "There are no AWS credentials in the environment, and the SDK that would look elsewhere is not installed.";
+    throw missing(
+      `${message} ${ADVICE} Without the first and the last: npm install @aws-sdk/client-dynamodb.`,
+      { cause: error },
+    );
   }
 }
 
 /**
- * What a provider fails with says what happened to it, not to the table, and not what to do. A provider that cannot answer now sent nothing
- * to the table, and did not find it busy.
+ * What a provider fails with says what happened to it, not to the table, and not what to do. A
+ * provider that cannot answer now sent nothing to the table, and did not find it busy.
  */
 function explained(error: unknown): Error {
   if (error instanceof InfrastructureError) return error;
   const said = `No AWS credentials: ${error instanceof Error ? error.message : String(error)}`;
-  return failureOf(error).kind === "unavailable" ? unsent(said, error) : missing(`${said}. ${ADVICE}`, { cause: error });
+  return failureOf(error).kind === "unavailable"
+    ? unsent(said, error)
+    : missing(`${said}. ${ADVICE}`, { cause: error });
 }
 
 function missing(message: string, options?: ErrorOptions): PermissionDenied {

@@ -58,44 +58,73 @@ describe("connections", () => {
     const transport = await lean.open();
     await lean.call(transport);
     lean.server.answer = (outgoing) => outgoing.socket!.resetAndDestroy();
-    expect(failureOf(await lean.failure(transport))).toMatchObject({ kind: "unavailable", ambiguous: true });
+    expect(failureOf(await lean.failure(transport))).toMatchObject({
+      kind: "unavailable",
+      ambiguous: true,
+    });
     expect(lean.server.seen.map(({ connection }) => connection)).toEqual([1, 1]);
-    expect(failureOf(await lean.failure(transport))).toMatchObject({ kind: "unavailable", ambiguous: true });
+    expect(failureOf(await lean.failure(transport))).toMatchObject({
+      kind: "unavailable",
+      ambiguous: true,
+    });
   });
 
   it("that nobody takes never sent anything", async () => {
     const transport = await lean.open();
     await lean.serve(await startScriptedServer());
-    expect(failureOf(await lean.failure(transport))).toMatchObject({ kind: "unavailable", ambiguous: false });
+    expect(failureOf(await lean.failure(transport))).toMatchObject({
+      kind: "unavailable",
+      ambiguous: false,
+    });
   });
 
   it("that end during the handshake of TLS never sent anything", async () => {
-    const tcp = createTcpServer((socket) => void socket.once("data", () => socket.resetAndDestroy()));
-    const transport = await lean.open({ endpointUrl: (await listening(tcp)).replace("http:", "https:") });
-    expect(failureOf(await lean.failure(transport))).toMatchObject({ kind: "unavailable", ambiguous: false });
+    const tcp = createTcpServer(
+      (socket) => void socket.once("data", () => socket.resetAndDestroy()),
+    );
+    const transport = await lean.open({
+      endpointUrl: (await listening(tcp)).replace("http:", "https:"),
+    });
+    expect(failureOf(await lean.failure(transport))).toMatchObject({
+      kind: "unavailable",
+      ambiguous: false,
+    });
     tcp.close();
   });
 
   it("without TLS where TLS is expected are a fault of the settings", async () => {
-    const transport = await lean.open({ endpointUrl: lean.server.endpointUrl.replace("http:", "https:") });
+    const transport = await lean.open({
+      endpointUrl: lean.server.endpointUrl.replace("http:", "https:"),
+    });
     expect(failureOf(await lean.failure(transport))).toEqual({ kind: "rejected" });
   });
 
   it("that somebody answers on in another protocol end the call", async () => {
     const tcp = createTcpServer(
-      (socket) => void socket.once("data", () => socket.end("HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n")),
+      (socket) =>
+        void socket.once("data", () =>
+          socket.end("HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n"),
+        ),
     );
     const transport = await lean.open({ endpointUrl: await listening(tcp) });
-    expect(failureOf(await lean.failure(transport))).toMatchObject({ kind: "unavailable", ambiguous: true });
+    expect(failureOf(await lean.failure(transport))).toMatchObject({
+      kind: "unavailable",
+      ambiguous: true,
+    });
     tcp.close();
   });
 
   it("that bring no HTTP leave the outcome unknown", async () => {
-    const tcp = createTcpServer((socket) => void socket.once("data", () => socket.end("SSH-2.0-OpenSSH_9.2\r\n")));
+    const tcp = createTcpServer(
+      (socket) => void socket.once("data", () => socket.end("SSH-2.0-OpenSSH_9.2\r\n")),
+    );
     const transport = await lean.open({ endpointUrl: await listening(tcp) });
     const error = await lean.failure(transport);
     expect(failureOf(error)).toMatchObject({ kind: "unavailable", ambiguous: true });
-    expect(error).toMatchObject({ code: "ERR_LIMITER_UNREADABLE_ANSWER", cause: { code: "HPE_INVALID_CONSTANT" } });
+    expect(error).toMatchObject({
+      code: "ERR_LIMITER_UNREADABLE_ANSWER",
+      cause: { code: "HPE_INVALID_CONSTANT" },
+    });
     tcp.close();
   });
 
@@ -119,7 +148,9 @@ describe("connections", () => {
     lean.server.answer = () => {};
     const controller = new AbortController();
     setMaxListeners(0, controller.signal);
-    const calls = Array.from({ length: 200 }, async () => lean.failure(transport, controller.signal));
+    const calls = Array.from({ length: 200 }, async () =>
+      lean.failure(transport, controller.signal),
+    );
     await vi.waitFor(() => expect(lean.server.seen).toHaveLength(128));
     controller.abort(new Error("enough"));
     for (const { message } of await Promise.all(calls)) expect(message).toBe("enough");
@@ -130,7 +161,9 @@ describe("connections", () => {
 
   it("are not opened for a call that has aborted already", async () => {
     const transport = await lean.open();
-    expect((await lean.failure(transport, AbortSignal.abort(new Error("before")))).message).toBe("before");
+    expect((await lean.failure(transport, AbortSignal.abort(new Error("before")))).message).toBe(
+      "before",
+    );
     expect(lean.server.connections).toBe(0);
   });
 
@@ -151,7 +184,10 @@ describe("connections", () => {
     transport.close();
     for (const error of await Promise.all(calls)) expect(failureOf(error).kind).toBe("unavailable");
     await vi.waitFor(() => expect(lean.server.sockets.size).toBe(0));
-    expect(failureOf(await lean.failure(transport))).toMatchObject({ kind: "unavailable", ambiguous: false });
+    expect(failureOf(await lean.failure(transport))).toMatchObject({
+      kind: "unavailable",
+      ambiguous: false,
+    });
     expect(lean.server.connections).toBe(128);
   });
 });
@@ -164,7 +200,11 @@ it("a process that is done ends, although connections are kept and nobody closed
     const transport = await leanTransport({ endpointUrl: process.argv[1], region: "eu-west-1" });
     await transport.call("UpdateItem", {}, { signal: new AbortController().signal });
   `;
-  const child = spawn(process.execPath, ["--input-type=module", "-e", script, lean.server.endpointUrl], { stdio: "inherit" });
+  const child = spawn(
+    process.execPath,
+    ["--input-type=module", "-e", script, lean.server.endpointUrl],
+    { stdio: "inherit" },
+  );
   onTestFinished(() => void child.kill("SIGKILL"));
   expect(await once(child, "exit")).toEqual([0, null]);
   expect(lean.server.seen).toHaveLength(1);

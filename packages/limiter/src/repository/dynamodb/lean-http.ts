@@ -1,4 +1,10 @@
-import { Agent, request as httpRequest, type ClientRequest, type IncomingHttpHeaders, type IncomingMessage } from "node:http";
+import {
+  Agent,
+  request as httpRequest,
+  type ClientRequest,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+} from "node:http";
 import { Agent as SecureAgent, request as httpsRequest } from "node:https";
 import type { Endpoint } from "./endpoint.ts";
 
@@ -17,19 +23,28 @@ export interface HttpPost {
   readonly signal: AbortSignal;
 }
 
-/** Enough for the parallel calls of a busy process; beyond, requests queue in the agent and time out there. */
+/**
+ * Enough for the parallel calls of a busy process; beyond, requests queue in the agent and time out
+ * there.
+ */
 const MAX_SOCKETS = 128;
 
 /**
- * DynamoDB closes a connection that was idle for a minute. A request that is written at that very moment is lost, and nobody can tell
- * whether it was done, so idle connections are closed here first, with room to spare.
+ * DynamoDB closes a connection that was idle for a minute. A request that is written at that very
+ * moment is lost, and nobody can tell whether it was done, so idle connections are closed here
+ * first, with room to spare.
  */
 const IDLE_MS = 30_000;
 
-/** DynamoDB's largest answer is 16 MB of items; their JSON is some times that. More is no answer of DynamoDB's. */
+/**
+ * DynamoDB's largest answer is 16 MB of items; their JSON is some times that. More is no answer of
+ * DynamoDB's.
+ */
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
 
-/** Errors of a connection that died, by which nobody can tell whether anything had been sent on it. */
+/**
+ * Errors of a connection that died, by which nobody can tell whether anything had been sent on it.
+ */
 const DIED: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE", "ECONNABORTED", "ETIMEDOUT"]);
 
 const UNREADABLE = "ERR_LIMITER_UNREADABLE_ANSWER";
@@ -48,7 +63,10 @@ export class HttpClient {
     this.#ownsAgent = agent === undefined;
   }
 
-  /** One request and its whole answer, whatever its status is. Rejects with the reason of the signal when that aborts. */
+  /**
+   * One request and its whole answer, whatever its status is. Rejects with the reason of the signal
+   * when that aborts.
+   */
   async post(post: HttpPost): Promise<HttpAnswer> {
     // Credentials may have taken their time.
     post.signal.throwIfAborted();
@@ -56,10 +74,13 @@ export class HttpClient {
     return new Promise((resolve, reject) => this.#send(post, { resolve, reject }));
   }
 
-  /** Ends everything that is under way, and closes the connections unless the agent is the caller's. */
+  /**
+   * Ends everything that is under way, and closes the connections unless the agent is the caller's.
+   */
   close(): void {
     this.#closed = true;
-    for (const request of this.#underWay) request.destroy(coded("ECONNABORTED", "The transport was closed"));
+    for (const request of this.#underWay)
+      request.destroy(coded("ECONNABORTED", "The transport was closed"));
     if (this.#ownsAgent) this.#agent.destroy();
   }
 
@@ -81,14 +102,17 @@ export class HttpClient {
     const onAbort = (): void => {
       settle();
       outcome.reject(signal.reason as Error);
-      // An answer that still comes would be taken for that of the next request: the connection goes with its request.
+      // An answer that still comes would be taken for that of the next request: the connection goes
+      // with its request.
       request.destroy();
     };
 
     signal.addEventListener("abort", onAbort, { once: true });
     request.on("socket", (socket) => {
-      // Asked of the socket, not of the request: one that waited in the queue gets a connection that has long been open.
-      if (socket.connecting) socket.once(secure ? "secureConnect" : "connect", () => (mayHaveBeenSent = true));
+      // Asked of the socket, not of the request: one that waited in the queue gets a connection
+      // that has long been open.
+      if (socket.connecting)
+        socket.once(secure ? "secureConnect" : "connect", () => (mayHaveBeenSent = true));
       else mayHaveBeenSent = true;
     });
     request.on("response", (response) =>
@@ -106,26 +130,37 @@ export class HttpClient {
     request.on("error", fail);
     // Whatever else ends a request, such as an upgrade that nobody asked for, ends its call too.
     request.on("close", () => {
-      if (this.#underWay.has(request)) fail(coded("ECONNRESET", "The connection was closed without an answer"));
+      if (this.#underWay.has(request))
+        fail(coded("ECONNRESET", "The connection was closed without an answer"));
     });
     request.end(body);
   }
 }
 
-/** An answer that cannot be one of DynamoDB's, or not all of it: what was asked for may have been done. */
+/**
+ * An answer that cannot be one of DynamoDB's, or not all of it: what was asked for may have been
+ * done.
+ */
 export function unreadable(message: string, cause?: unknown): Error {
   return coded(UNREADABLE, message, cause);
 }
 
-/** An error of a connection that was open: whatever it is called, what was asked for may have been done. */
+/**
+ * An error of a connection that was open: whatever it is called, what was asked for may have been
+ * done.
+ */
 function ambiguous(error: NodeJS.ErrnoException): Error {
   const tellsSo = DIED.has(error.code ?? "") || error.code === UNREADABLE;
-  return tellsSo ? error : unreadable(`The connection failed before the answer: ${error.message}`, error);
+  return tellsSo
+    ? error
+    : unreadable(`The connection failed before the answer: ${error.message}`, error);
 }
 
 /** An error of a connection that never opened, or that was never had. */
 function certain(error: NodeJS.ErrnoException): Error {
-  return DIED.has(error.code ?? "") ? unsent(`The connection failed before anything was sent on it: ${error.message}`, error) : error;
+  return DIED.has(error.code ?? "")
+    ? unsent(`The connection failed before anything was sent on it: ${error.message}`, error)
+    : error;
 }
 
 interface Outcome {
@@ -139,7 +174,8 @@ function collect(response: IncomingMessage, { resolve, reject }: Outcome): void 
   response.on("data", (chunk: Buffer) => {
     chunks.push(chunk);
     length += chunk.length;
-    if (length > MAX_BODY_BYTES) reject(unreadable(`An answer of more than ${MAX_BODY_BYTES} bytes`));
+    if (length > MAX_BODY_BYTES)
+      reject(unreadable(`An answer of more than ${MAX_BODY_BYTES} bytes`));
   });
   response.on("end", () => {
     const body = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, length);
@@ -149,9 +185,17 @@ function collect(response: IncomingMessage, { resolve, reject }: Outcome): void 
   response.on("error", reject);
 }
 
-/** The connection that was used last is used next ("lifo"): it is the one that the server is least likely to have closed meanwhile. */
+/**
+ * The connection that was used last is used next ("lifo"): it is the one that the server is least
+ * likely to have closed meanwhile.
+ */
 function newAgent({ secure }: Endpoint): Agent {
-  const options = { keepAlive: true, maxSockets: MAX_SOCKETS, scheduling: "lifo", timeout: IDLE_MS } as const;
+  const options = {
+    keepAlive: true,
+    maxSockets: MAX_SOCKETS,
+    scheduling: "lifo",
+    timeout: IDLE_MS,
+  } as const;
   return secure ? new SecureAgent(options) : new Agent(options);
 }
 

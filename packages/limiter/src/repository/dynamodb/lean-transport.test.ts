@@ -1,7 +1,11 @@
 import { getEventListeners } from "node:events";
 import { Agent as SecureAgent, createServer as createSecureServer } from "node:https";
 import { describe, expect, it, vi } from "vitest";
-import { DynamoRepository, type DynamoTransport, type ObservedTransport } from "zae-limiter/dynamodb";
+import {
+  DynamoRepository,
+  type DynamoTransport,
+  type ObservedTransport,
+} from "zae-limiter/dynamodb";
 import { CREDENTIALS, REGION, useLeanCalls } from "../../../test/dynamodb/lean-calls.ts";
 import { refuse, reply, startScriptedServer } from "../../../test/dynamodb/scripted-server.ts";
 import { failureOf } from "./client-errors.ts";
@@ -13,35 +17,64 @@ const lean = useLeanCalls();
 describe("a request", () => {
   it("carries its operation, its length and a signature over what arrives", async () => {
     const lent = { ...CREDENTIALS, sessionToken: "token" };
-    const transport = await lean.open({ endpointUrl: `${lean.server.endpointUrl}/a%20b//c`, credentials: lent });
+    const transport = await lean.open({
+      endpointUrl: `${lean.server.endpointUrl}/a%20b//c`,
+      credentials: lent,
+    });
     await lean.call(transport, { Name: "Zoë 🙂" });
     const { path, headers, body } = lean.server.seen[0]!;
     const target = "DynamoDB_20120810.UpdateItem";
     const scope = { host: headers.host!, path, region: REGION };
-    const { date, authorization } = new Signer(scope).sign({ credentials: lent, target, body, nowMs: lean.clock.now() });
+    const { date, authorization } = new Signer(scope).sign({
+      credentials: lent,
+      target,
+      body,
+      nowMs: lean.clock.now(),
+    });
     expect(JSON.parse(body)).toEqual({ Name: "Zoë 🙂" });
-    expect(headers).toMatchObject({ authorization, "x-amz-date": date, "x-amz-target": target, "x-amz-security-token": "token" });
-    expect(headers).toMatchObject({ "content-type": "application/x-amz-json-1.0", "accept-encoding": "identity" });
+    expect(headers).toMatchObject({
+      authorization,
+      "x-amz-date": date,
+      "x-amz-target": target,
+      "x-amz-security-token": "token",
+    });
+    expect(headers).toMatchObject({
+      "content-type": "application/x-amz-json-1.0",
+      "accept-encoding": "identity",
+    });
     expect(headers["content-length"]).toBe(String(Buffer.byteLength(body)));
     expect(path).toBe("/a%20b//c/");
   });
 
-  it.each(["", "/", "/prefix", "/prefix/"])("goes to the path that the SDK takes for an address that ends in %j", async (path) => {
-    const endpointUrl = lean.server.endpointUrl + path;
-    const { transport: sdk } = await sdkTransport({ region: REGION, endpointUrl });
-    await lean.call(sdk);
-    sdk.close();
-    await lean.call(await lean.open({ endpointUrl }));
-    expect(lean.server.seen[0]!.path).toBe(lean.server.seen[1]!.path);
-  });
+  it.each(["", "/", "/prefix", "/prefix/"])(
+    "goes to the path that the SDK takes for an address that ends in %j",
+    async (path) => {
+      const endpointUrl = lean.server.endpointUrl + path;
+      const { transport: sdk } = await sdkTransport({ region: REGION, endpointUrl });
+      await lean.call(sdk);
+      sdk.close();
+      await lean.call(await lean.open({ endpointUrl }));
+      expect(lean.server.seen[0]!.path).toBe(lean.server.seen[1]!.path);
+    },
+  );
 
   it("needs no certificate to be signed and sent over TLS, with an agent of the caller's, which stays open", async () => {
     // A key that both know takes the place of a certificate.
     const psk = { psk: Buffer.from("shared"), identity: "test" };
     const common = { ciphers: "PSK", maxVersion: "TLSv1.2" } as const;
-    await lean.serve(await startScriptedServer(createSecureServer({ ...common, pskCallback: () => psk.psk })));
-    const agent = new SecureAgent({ ...common, keepAlive: true, checkServerIdentity: () => undefined, pskCallback: () => psk });
-    const transport = await lean.open({ endpointUrl: lean.server.endpointUrl.replace("http:", "https:"), agent });
+    await lean.serve(
+      await startScriptedServer(createSecureServer({ ...common, pskCallback: () => psk.psk })),
+    );
+    const agent = new SecureAgent({
+      ...common,
+      keepAlive: true,
+      checkServerIdentity: () => undefined,
+      pskCallback: () => psk,
+    });
+    const transport = await lean.open({
+      endpointUrl: lean.server.endpointUrl.replace("http:", "https:"),
+      agent,
+    });
     expect(await lean.call(transport)).toEqual({});
     transport.close();
     expect(lean.server.sockets.size).toBe(1);
@@ -54,18 +87,35 @@ describe("a clock that is wrong", () => {
     { name: "RequestTimeTooSkewed", aheadMs: 3_600_000 },
     { name: "RequestExpired", aheadMs: 86_400_000 },
     { name: "RequestInTheFuture", aheadMs: -3_600_000 },
-    { name: "InvalidSignatureException", aheadMs: 3_600_000, details: { message: "Signature expired: 1 is now earlier than 2" } },
-    { name: "InvalidSignatureException", aheadMs: -3_600_000, details: { message: "Signature not yet current: 2 is still later than 1" } },
-  ])("costs one attempt, and again when it is set right: $name", async ({ aheadMs, ...refusal }) => {
-    const transport = await lean.open();
-    let serverAheadMs = aheadMs;
-    checkTimes(() => serverAheadMs, refusal);
-    expect(failureOf(await lean.failure(transport))).toMatchObject({ kind: "unavailable", ambiguous: false });
-    expect(await lean.call(transport)).toEqual({});
-    serverAheadMs = 0;
-    expect(failureOf(await lean.failure(transport))).toMatchObject({ kind: "unavailable", ambiguous: false });
-    expect(await lean.call(transport)).toEqual({});
-  });
+    {
+      name: "InvalidSignatureException",
+      aheadMs: 3_600_000,
+      details: { message: "Signature expired: 1 is now earlier than 2" },
+    },
+    {
+      name: "InvalidSignatureException",
+      aheadMs: -3_600_000,
+      details: { message: "Signature not yet current: 2 is still later than 1" },
+    },
+  ])(
+    "costs one attempt, and again when it is set right: $name",
+    async ({ aheadMs, ...refusal }) => {
+      const transport = await lean.open();
+      let serverAheadMs = aheadMs;
+      checkTimes(() => serverAheadMs, refusal);
+      expect(failureOf(await lean.failure(transport))).toMatchObject({
+        kind: "unavailable",
+        ambiguous: false,
+      });
+      expect(await lean.call(transport)).toEqual({});
+      serverAheadMs = 0;
+      expect(failureOf(await lean.failure(transport))).toMatchObject({
+        kind: "unavailable",
+        ambiguous: false,
+      });
+      expect(await lean.call(transport)).toEqual({});
+    },
+  );
 
   it("is not blamed for a signature that is wrong for another reason", async () => {
     const transport = await lean.open();
@@ -87,8 +137,12 @@ describe("credentials", () => {
     const find = vi.fn(async () => ({ ...CREDENTIALS, sessionToken: `token-${(count += 1)}` }));
     const transport = await lean.open({ credentials: find });
     lean.server.answer = (outgoing, { headers }) =>
-      headers["x-amz-security-token"] === "token-1" ? refuse(outgoing, "ExpiredTokenException") : reply(outgoing, {});
-    const failures = await Promise.all(Array.from({ length: 8 }, async () => lean.failure(transport)));
+      headers["x-amz-security-token"] === "token-1"
+        ? refuse(outgoing, "ExpiredTokenException")
+        : reply(outgoing, {});
+    const failures = await Promise.all(
+      Array.from({ length: 8 }, async () => lean.failure(transport)),
+    );
     expect(new Set(failures.map(({ name }) => name))).toEqual(new Set(["ExpiredTokenException"]));
     await Promise.all(Array.from({ length: 8 }, async () => lean.call(transport)));
     expect(find.mock.calls).toEqual([[{}], [{ forceRefresh: true }]]);
@@ -122,7 +176,8 @@ it("refuses an address that is none, whatever else is set", async () => {
 
 describe("a repository over it", () => {
   it("goes where it goes, and corrects its clock by the server's", async () => {
-    lean.server.answer = (outgoing) => reply(outgoing, {}, { headers: { date: "Fri, 01 Jan 2100 00:00:00 GMT" } });
+    lean.server.answer = (outgoing) =>
+      reply(outgoing, {}, { headers: { date: "Fri, 01 Jan 2100 00:00:00 GMT" } });
     const repository = await openOver(await lean.open());
     expect(repository).toMatchObject({ region: REGION, endpointUrl: lean.server.endpointUrl });
     expect(new Date(repository.clock.now()).getUTCFullYear()).toBe(2100);
@@ -153,12 +208,19 @@ async function openOver(transport: DynamoTransport): Promise<DynamoRepository> {
 }
 
 /** Refuses signatures that are older or newer than five minutes, as AWS does. */
-function checkTimes(serverAheadMs: () => number, refusal: { readonly name: string; readonly details?: object }): void {
+function checkTimes(
+  serverAheadMs: () => number,
+  refusal: { readonly name: string; readonly details?: object },
+): void {
   lean.server.answer = (outgoing, { headers }) => {
     const serverMs = lean.clock.now() + serverAheadMs();
-    const signed = String(headers["x-amz-date"]).replace(/(....)(..)(..)T(..)(..)(..)Z/, "$1-$2-$3T$4:$5:$6Z");
+    const signed = String(headers["x-amz-date"]).replace(
+      /(....)(..)(..)T(..)(..)(..)Z/,
+      "$1-$2-$3T$4:$5:$6Z",
+    );
     const date = new Date(serverMs).toUTCString();
-    if (Math.abs(Date.parse(signed) - serverMs) <= 300_000) reply(outgoing, {}, { headers: { date } });
+    if (Math.abs(Date.parse(signed) - serverMs) <= 300_000)
+      reply(outgoing, {}, { headers: { date } });
     else refuse(outgoing, refusal.name, { headers: { date }, ...refusal });
   };
 }

@@ -19,23 +19,28 @@ export interface LeanTransportOptions {
   /** Another address than AWS's. @default `AWS_ENDPOINT_URL_DYNAMODB`, or the region's */
   readonly endpointUrl?: string;
   /**
-   * Credentials, or a function that finds them; it is asked again before they expire. @default those of the environment, or what the SDK
-   * finds
+   * Credentials, or a function that finds them; it is asked again before they expire. @default
+   * those of the environment, or what the SDK finds
    */
   readonly credentials?: AwsCredentials | CredentialProvider;
-  /** Makes the connections, for a proxy or certificates of your own; you close it. @default one that keeps up to 128 connections */
+  /**
+   * Makes the connections, for a proxy or certificates of your own; you close it. @default one that
+   * keeps up to 128 connections
+   */
   readonly agent?: Agent;
 }
 
 /**
- * Sends signed calls to DynamoDB with a fraction of the SDK's CPU. Needs the SDK only where credentials or the region are to be found in
- * files, in a container or on the network.
+ * Sends signed calls to DynamoDB with a fraction of the SDK's CPU. Needs the SDK only where
+ * credentials or the region are to be found in files, in a container or on the network.
  *
  * @example
- * const transport = await leanTransport({ region: "eu-west-1" });
- * const repository = await DynamoRepository.open("my-app", { transport, provisioning: "table" });
+ * const transport = await leanTransport({ region: "eu-west-1" }); const repository = await
+ * DynamoRepository.open("my-app", { transport, provisioning: "table" });
  */
-export async function leanTransport(options: LeanTransportOptions = {}): Promise<ObservedTransport> {
+export async function leanTransport(
+  options: LeanTransportOptions = {},
+): Promise<ObservedTransport> {
   return openLeanTransport(options, { environment: process.env, clock: systemClock });
 }
 
@@ -48,8 +53,19 @@ export async function openLeanTransport(
   const given = address === undefined ? undefined : endpointAt(address);
   const region = await regionOf(options.region, address, environment);
   const endpoint = given ?? endpointAt(awsAddress(region, environment));
-  const provide = await providerOf(options.credentials, { region, endpointUrl: address, environment });
-  return new LeanTransport({ region, endpointUrl: options.endpointUrl, endpoint, clock, provide, agent: options.agent });
+  const provide = await providerOf(options.credentials, {
+    region,
+    endpointUrl: address,
+    environment,
+  });
+  return new LeanTransport({
+    region,
+    endpointUrl: options.endpointUrl,
+    endpoint,
+    clock,
+    provide,
+    agent: options.agent,
+  });
 }
 
 interface LeanParts {
@@ -82,19 +98,36 @@ class LeanTransport implements ObservedTransport {
   constructor({ region, endpointUrl, endpoint, clock, provide, agent }: LeanParts) {
     this.region = region;
     this.endpointUrl = endpointUrl;
-    this.#constantHeaders = ["Host", endpoint.host, "Content-Type", CONTENT_TYPE, "Accept-Encoding", "identity", "User-Agent", USER_AGENT];
+    this.#constantHeaders = [
+      "Host",
+      endpoint.host,
+      "Content-Type",
+      CONTENT_TYPE,
+      "Accept-Encoding",
+      "identity",
+      "User-Agent",
+      USER_AGENT,
+    ];
     this.#http = new HttpClient(endpoint, agent);
     this.#signer = new Signer({ host: endpoint.host, path: endpoint.path, region });
     this.#credentials = new CredentialCache(provide, () => this.#nowMs());
     this.#clock = clock;
   }
 
-  async call(operation: string, input: object, { signal }: { readonly signal: AbortSignal }): Promise<object> {
+  async call(
+    operation: string,
+    input: object,
+    { signal }: { readonly signal: AbortSignal },
+  ): Promise<object> {
     signal.throwIfAborted();
     const found = this.#credentials.get();
     const credentials = found instanceof Promise ? await orAborted(found, signal) : found;
     const body = JSON.stringify(input);
-    const answer = await this.#http.post({ headers: this.#headers(credentials, operation, body), body, signal });
+    const answer = await this.#http.post({
+      headers: this.#headers(credentials, operation, body),
+      body,
+      signal,
+    });
     for (const listener of this.#dateListeners) listener(answer.headers.date);
     try {
       return outputOf(answer);
@@ -115,8 +148,19 @@ class LeanTransport implements ObservedTransport {
 
   #headers(credentials: AwsCredentials, operation: string, body: string): string[] {
     const target = `DynamoDB_20120810.${operation}`;
-    const { date, authorization } = this.#signer.sign({ credentials, target, body, nowMs: this.#nowMs() });
-    const headers = [...this.#constantHeaders, "Content-Length", String(Buffer.byteLength(body)), "X-Amz-Target", target];
+    const { date, authorization } = this.#signer.sign({
+      credentials,
+      target,
+      body,
+      nowMs: this.#nowMs(),
+    });
+    const headers = [
+      ...this.#constantHeaders,
+      "Content-Length",
+      String(Buffer.byteLength(body)),
+      "X-Amz-Target",
+      target,
+    ];
     headers.push("X-Amz-Date", date, "Authorization", authorization);
     if (credentials.sessionToken) headers.push("X-Amz-Security-Token", credentials.sessionToken);
     return headers;
@@ -127,7 +171,10 @@ class LeanTransport implements ObservedTransport {
     return this.#clock.now() + this.#skewMs;
   }
 
-  /** What an error says about this side: the next attempt is signed with the server's time, or with other credentials. */
+  /**
+   * What an error says about this side: the next attempt is signed with the server's time, or with
+   * other credentials.
+   */
   #learn(error: Error, { headers }: HttpAnswer, credentials: AwsCredentials): void {
     if (EXPIRED.has(error.name)) this.#credentials.reject(credentials);
     const serverMs = Date.parse(headers.date ?? "");
@@ -135,7 +182,11 @@ class LeanTransport implements ObservedTransport {
   }
 }
 
-async function regionOf(region: string | undefined, endpointUrl: string | undefined, environment: NodeJS.ProcessEnv): Promise<string> {
+async function regionOf(
+  region: string | undefined,
+  endpointUrl: string | undefined,
+  environment: NodeJS.ProcessEnv,
+): Promise<string> {
   const named = region ?? (environment["AWS_REGION"] || environment["AWS_DEFAULT_REGION"]);
   if (named) return named;
   if (isLoopback(endpointUrl)) return LOCAL_REGION;

@@ -1,6 +1,7 @@
 /*
- * What the members of a batch do to one limit, one after another in order of arrival (design §5.2). The write that carries them finds a balance
- * that nobody has seen, so the batch is not judged by its net amount but by its way:
+ * What the members of a batch do to one limit, one after another in order of arrival (design §5.2).
+ * The write that carries them finds a balance that nobody has seen, so the batch is not judged by
+ * its net amount but by its way:
  *
  *   need   the most that an acquire on the way asks of the balance at the start: with less, a member was granted what was not there
  *   rise   how far gives lift the balance before something is charged: above the ceiling they would have been cut off first
@@ -17,7 +18,10 @@ export class LimitFold {
   isCharged = false;
   readonly #costs: number[] = [];
 
-  /** A member that is granted only if the balance holds its cost, or, when it costs nothing, is not in debt. */
+  /**
+   * A member that is granted only if the balance holds its cost, or, when it costs nothing, is not
+   * in debt.
+   */
   take(costMilli: number): void {
     this.settle(costMilli);
     this.needMilli = Math.max(this.needMilli ?? -Infinity, this.netMilli);
@@ -34,8 +38,14 @@ export class LimitFold {
     this.#costs.push(costMilli);
   }
 
-  /** Where the way ends that begins at a balance, under a ceiling; `wasFull` when it touched the ceiling, where fractions are lost. */
-  after(startMilli: number, ceilingMilli: number): { readonly milli: number; readonly wasFull: boolean } {
+  /**
+   * Where the way ends that begins at a balance, under a ceiling; `wasFull` when it touched the
+   * ceiling, where fractions are lost.
+   */
+  after(
+    startMilli: number,
+    ceilingMilli: number,
+  ): { readonly milli: number; readonly wasFull: boolean } {
     let milli = startMilli;
     let wasFull = startMilli >= ceilingMilli;
     for (const cost of this.#costs) {

@@ -1,7 +1,13 @@
 import type { AuditEvent } from "../../core/audit.ts";
 import { RateLimiterUnavailable } from "../../core/errors.ts";
 import type { ConfigKey } from "../../core/policy.ts";
-import { mergedConfig, type Keyed, type KeyPage, type LimitStore, type StoredConfig } from "../store.ts";
+import {
+  mergedConfig,
+  type Keyed,
+  type KeyPage,
+  type LimitStore,
+  type StoredConfig,
+} from "../store.ts";
 import { Aliases, absent, exists } from "./aliases.ts";
 import { marshalItem, numberOf, stringOf, type AttributeMap } from "./attribute-values.ts";
 import type { DynamoAudit } from "./audit.ts";
@@ -21,16 +27,25 @@ import {
 import { queryInput } from "./queries.ts";
 import type { Retention } from "./retention.ts";
 
-/** Sorts after every GSI4 key of the same resource and before those of the next: '$' follows '#', and no identifier holds either. */
+/**
+ * Sorts after every GSI4 key of the same resource and before those of the next: '$' follows '#',
+ * and no identifier holds either.
+ */
 const AFTER_RESOURCE = "$";
 
-/** Resources that one namespace may have limits of entities for before the listing stops: a bound for the loop, far beyond use. */
+/**
+ * Resources that one namespace may have limits of entities for before the listing stops: a bound
+ * for the loop, far beyond use.
+ */
 const MAX_RESOURCES = 100_000;
 
 /** Attempts at merging a change into system defaults that others change at the same time. */
 const MAX_MERGES = 8;
 
-/** Limits of the four levels, one item each. Which levels exist is told by the indexes: no registry, nothing to contend on. */
+/**
+ * Limits of the four levels, one item each. Which levels exist is told by the indexes: no registry,
+ * nothing to contend on.
+ */
 export class DynamoLimits implements LimitStore {
   readonly #connection: Connection;
   readonly #namespaceId: string;
@@ -53,32 +68,48 @@ export class DynamoLimits implements LimitStore {
   }
 
   async read(keys: readonly ConfigKey[]): Promise<readonly StoredConfig[]> {
-    const items = await Promise.all(keys.map((key) => this.#reader.get(configKey(this.#namespaceId, key))));
+    const items = await Promise.all(
+      keys.map((key) => this.#reader.get(configKey(this.#namespaceId, key))),
+    );
     return keys.map((key, index) => configOf(key, items[index]));
   }
 
   async put(key: ConfigKey, config: StoredConfig, event: AuditEvent): Promise<void> {
     if (key.level === "system") return this.#mergeSystem(config, event);
-    await this.#connection.transact([{ Put: { Item: configItem(this.#namespaceId, key, config) } }, await this.#audit.write(event)]);
+    await this.#connection.transact([
+      { Put: { Item: configItem(this.#namespaceId, key, config) } },
+      await this.#audit.write(event),
+    ]);
   }
 
-  /** Reads, merges, and writes only over what was read: options that others set meanwhile are not lost. */
+  /**
+   * Reads, merges, and writes only over what was read: options that others set meanwhile are not
+   * lost.
+   */
   async #mergeSystem(wanted: StoredConfig, event: AuditEvent): Promise<void> {
     const key: ConfigKey = { level: "system" };
     for (let attempt = 0; attempt < MAX_MERGES; attempt += 1) {
       const item = await this.#reader.get(configKey(this.#namespaceId, key));
       const config = mergedConfig(configOf(key, item), wanted);
       const put = systemPut(this.#namespaceId, config, item);
-      const { applied } = await this.#connection.transact([{ Put: put }, await this.#audit.write(event)]);
+      const { applied } = await this.#connection.transact([
+        { Put: put },
+        await this.#audit.write(event),
+      ]);
       if (!applied) continue;
       this.#retention.learn(config.settings);
       return;
     }
-    throw new RateLimiterUnavailable(`The system defaults were changed by others ${MAX_MERGES} times in a row. Try again.`);
+    throw new RateLimiterUnavailable(
+      `The system defaults were changed by others ${MAX_MERGES} times in a row. Try again.`,
+    );
   }
 
   async delete(key: ConfigKey, event: AuditEvent): Promise<boolean> {
-    const { applied } = await this.#connection.transact([{ Delete: deleteConfig(this.#namespaceId, key) }, await this.#audit.write(event)]);
+    const { applied } = await this.#connection.transact([
+      { Delete: deleteConfig(this.#namespaceId, key) },
+      await this.#audit.write(event),
+    ]);
     if (key.level === "system") this.#retention.learn(undefined);
     return applied;
   }
@@ -86,7 +117,10 @@ export class DynamoLimits implements LimitStore {
   async resourcesWithDefaults(): Promise<readonly string[]> {
     const resources: string[] = [];
     const range = { beginsWith: resourcesPrefix(this.#namespaceId) };
-    for await (const item of queryAll(this.#connection, queryInput({ index: "GSI4", partition: this.#namespaceId, range }))) {
+    for await (const item of queryAll(
+      this.#connection,
+      queryInput({ index: "GSI4", partition: this.#namespaceId, range }),
+    )) {
       const key = parseConfigKey(keyOf(item));
       if (key?.level === "resource") resources.push(key.resource);
     }
@@ -100,7 +134,10 @@ export class DynamoLimits implements LimitStore {
       entityIds.push(stringOf(item["GSI3SK"]) ?? "");
       if (entityIds.length > limit) break;
     }
-    return { items: entityIds.slice(0, limit), next: entityIds.length > limit ? entityIds[limit - 1] : undefined };
+    return {
+      items: entityIds.slice(0, limit),
+      next: entityIds.length > limit ? entityIds[limit - 1] : undefined,
+    };
   }
 
   /** Jumps from resource to resource: one small query for each, however many entities it has. */
@@ -108,7 +145,10 @@ export class DynamoLimits implements LimitStore {
     const resources: string[] = [];
     let from = entityConfigsPrefix;
     while (resources.length < MAX_RESOURCES) {
-      const { items } = await queryPage(this.#connection, nextResourceQuery(this.#namespaceId, from));
+      const { items } = await queryPage(
+        this.#connection,
+        nextResourceQuery(this.#namespaceId, from),
+      );
       const found = parseEntityConfigIndex(stringOf(items[0]?.["GSI4SK"]) ?? "");
       if (found === undefined) break;
       resources.push(found.resource);
@@ -119,23 +159,40 @@ export class DynamoLimits implements LimitStore {
 }
 
 /** The system level's new item, over the very item that was read. */
-export function systemPut(ns: string, config: StoredConfig, seen: AttributeMap | undefined): object {
+export function systemPut(
+  ns: string,
+  config: StoredConfig,
+  seen: AttributeMap | undefined,
+): object {
   const alias = new Aliases();
   const version = numberOf(seen?.["config_version"]);
-  const Item = { ...configItem(ns, { level: "system" }, config), ...marshalItem({ config_version: (version ?? 0) + 1 }) };
-  return { Item, ConditionExpression: seen === undefined ? absent(alias) : hasVersion(alias, version), ...alias.fields() };
+  const Item = {
+    ...configItem(ns, { level: "system" }, config),
+    ...marshalItem({ config_version: (version ?? 0) + 1 }),
+  };
+  return {
+    Item,
+    ConditionExpression: seen === undefined ? absent(alias) : hasVersion(alias, version),
+    ...alias.fields(),
+  };
 }
 
 /** Items of other writers may have no version. */
 function hasVersion(alias: Aliases, version: number | undefined): string {
   const name = alias.name("config_version");
-  return version === undefined ? `attribute_not_exists(${name})` : `${name} = ${alias.value(version)}`;
+  return version === undefined
+    ? `attribute_not_exists(${name})`
+    : `${name} = ${alias.value(version)}`;
 }
 
 /** The deletion of what a level stores, if it stores anything. */
 export function deleteConfig(ns: string, key: ConfigKey): object {
   const alias = new Aliases();
-  return { Key: marshalKey(configKey(ns, key)), ConditionExpression: exists(alias), ...alias.fields() };
+  return {
+    Key: marshalKey(configKey(ns, key)),
+    ConditionExpression: exists(alias),
+    ...alias.fields(),
+  };
 }
 
 /** The entities that have limits of their own for a resource, in order. */
@@ -155,10 +212,19 @@ export function entitiesWithLimitsQuery(
 
 /** The first of the entities' limits at or after a GSI4 sort key. */
 export function nextResourceQuery(ns: string, from: string): object {
-  return queryInput({ index: "GSI4", partition: ns, range: { from, to: entityConfigsPrefix.slice(0, -1) + AFTER_RESOURCE }, limit: 1 });
+  return queryInput({
+    index: "GSI4",
+    partition: ns,
+    range: { from, to: entityConfigsPrefix.slice(0, -1) + AFTER_RESOURCE },
+    limit: 1,
+  });
 }
 
 function indexStart(ns: string, entityId: string, resource: string): ReturnType<typeof marshalKey> {
   const { GSI3PK, GSI3SK } = entityConfigIndexKeys(ns, entityId, resource);
-  return { ...marshalKey(configKey(ns, { level: "entity", entityId, resource })), GSI3PK: { S: GSI3PK }, GSI3SK: { S: GSI3SK } };
+  return {
+    ...marshalKey(configKey(ns, { level: "entity", entityId, resource })),
+    GSI3PK: { S: GSI3PK },
+    GSI3SK: { S: GSI3SK },
+  };
 }

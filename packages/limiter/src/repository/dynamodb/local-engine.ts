@@ -1,15 +1,28 @@
 import type { AwsCredentials } from "./signature.ts";
 
 const LOOPBACK: ReadonlySet<string> = new Set(["127.0.0.1", "localhost", "[::1]"]);
-const CREDENTIAL_VARIABLES = ["AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_WEB_IDENTITY_TOKEN_FILE"];
+const CREDENTIAL_VARIABLES = [
+  "AWS_ACCESS_KEY_ID",
+  "AWS_PROFILE",
+  "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+  "AWS_WEB_IDENTITY_TOKEN_FILE",
+];
 
 /** Whether an address is on this machine. */
 export function isLoopback(endpointUrl: string | undefined): boolean {
   return endpointUrl !== undefined && LOOPBACK.has(new URL(endpointUrl).hostname);
 }
 
-/** Credentials for an engine on this machine where none are set: it checks no signature, and looking for some that are not there takes seconds. */
-export function localCredentials(endpointUrl: string | undefined, environment: NodeJS.ProcessEnv): AwsCredentials | undefined {
+/**
+ * Credentials for an engine on this machine where none are set: it checks no signature, and looking
+ * for some that are not there takes seconds.
+ */
+export function localCredentials(
+  endpointUrl: string | undefined,
+  environment: NodeJS.ProcessEnv,
+): AwsCredentials | undefined {
   const hasCredentials = CREDENTIAL_VARIABLES.some((name) => environment[name]);
-  return isLoopback(endpointUrl) && !hasCredentials ? { accessKeyId: "local", secretAccessKey: "local" } : undefined;
+  return isLoopback(endpointUrl) && !hasCredentials
+    ? { accessKeyId: "local", secretAccessKey: "local" }
+    : undefined;
 }

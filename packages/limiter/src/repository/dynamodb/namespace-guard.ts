@@ -4,8 +4,8 @@ import type { MaybePromise } from "../port.ts";
 import type { Clock } from "../system-clock.ts";
 
 /**
- * Remembers that a namespace is active, as long as configuration is remembered: a deleted namespace answers no calls after that time,
- * in any process, and a warm call asks nobody.
+ * Remembers that a namespace is active, as long as configuration is remembered: a deleted namespace
+ * answers no calls after that time, in any process, and a warm call asks nobody.
  */
 export class NamespaceGuard {
   readonly #read: () => Promise<NamespaceInfo | undefined>;
@@ -27,7 +27,10 @@ export class NamespaceGuard {
     this.#ttlMs = options.ttlMs;
   }
 
-  /** Throws `NamespaceNotFoundError` when the namespace is no longer active. Calls that ask at once share one read. */
+  /**
+   * Throws `NamespaceNotFoundError` when the namespace is no longer active. Calls that ask at once
+   * share one read.
+   */
   assertActive(): MaybePromise<void> {
     if (this.#clock.now() < this.#untilMs) return undefined;
     this.#reading ??= this.#ask().finally(() => {
@@ -45,7 +48,8 @@ export class NamespaceGuard {
   async #ask(): Promise<void> {
     const askedMs = this.#clock.now();
     const info = await this.#read();
-    if (info?.status !== "active") throw new NamespaceNotFoundError(info?.name ?? this.#namespaceId);
+    if (info?.status !== "active")
+      throw new NamespaceNotFoundError(info?.name ?? this.#namespaceId);
     this.#untilMs = askedMs + this.#ttlMs;
   }
 }

@@ -3,17 +3,26 @@ import { absent, Aliases } from "./aliases.ts";
 import { marshalItem, stringOf, type AttributeMap } from "./attribute-values.ts";
 import { keyOf, marshalKey } from "./batch.ts";
 import type { TransactItem } from "./connection.ts";
-import { namespaceIdKey, namespaceIndexKeys, namespaceNameKey, parseNamespaceId, TABLE_NAMESPACE, type ItemKey } from "./keys.ts";
+import {
+  namespaceIdKey,
+  namespaceIndexKeys,
+  namespaceNameKey,
+  parseNamespaceId,
+  TABLE_NAMESPACE,
+  type ItemKey,
+} from "./keys.ts";
 
 /*
- * A namespace is two items: one by id, which tells its state, and, while it is active, one by name, which owns the name.
+ * A namespace is two items: one by id, which tells its state, and, while it is active, one by name,
+ * which owns the name.
  *
  *              register               delete                   purge
  *   (nothing) ──────────▶  active  ──────────▶  deleted  ──────────────▶  purging ──▶ (nothing)
  *                          by name      ▲          │ by id only               └─ every step may be repeated
  *                          by id        └──────────┘ recover
  *
- * Each arrow is one transaction (or one write), so a crash leaves a state, never something between two.
+ * Each arrow is one transaction (or one write), so a crash leaves a state, never something between
+ * two.
  */
 
 /** Makes a namespace; reasons: the name is taken, the id is taken. */
@@ -23,7 +32,10 @@ export function registerWrites(info: NamespaceInfo): readonly TransactItem[] {
 
 /** Frees the name of an active namespace. */
 export function deleteWrites(info: NamespaceInfo, nowMs: number): readonly TransactItem[] {
-  return [{ Delete: freeName(info) }, { Update: changeState(info, "deleted", { from: ["active"], deletedAt: new Date(nowMs) }) }];
+  return [
+    { Delete: freeName(info) },
+    { Update: changeState(info, "deleted", { from: ["active"], deletedAt: new Date(nowMs) }) },
+  ];
 }
 
 /** Takes the name again; reasons: the name is taken, the namespace is no longer deleted. */
@@ -43,7 +55,11 @@ export function beginPurge(info: NamespaceInfo): object {
 export function endPurge({ namespaceId }: NamespaceInfo): object {
   const alias = new Aliases();
   const condition = `${alias.name("status")} = ${alias.value("purging")}`;
-  return { Key: marshalKey(namespaceIdKey(namespaceId)), ConditionExpression: condition, ...alias.fields() };
+  return {
+    Key: marshalKey(namespaceIdKey(namespaceId)),
+    ConditionExpression: condition,
+    ...alias.fields(),
+  };
 }
 
 /** The namespace that an item tells of. */
@@ -66,7 +82,10 @@ function idItem(info: NamespaceInfo): AttributeMap {
   return namespaceItem(namespaceIdKey(info.namespaceId), info);
 }
 
-function namespaceItem(key: ItemKey, { name, namespaceId, status, createdAt }: NamespaceInfo): AttributeMap {
+function namespaceItem(
+  key: ItemKey,
+  { name, namespaceId, status, createdAt }: NamespaceInfo,
+): AttributeMap {
   return marshalItem({
     ...key,
     ...namespaceIndexKeys(TABLE_NAMESPACE, key),
@@ -86,13 +105,20 @@ function putIfAbsent(Item: AttributeMap): TransactItem {
 function freeName({ name, namespaceId }: NamespaceInfo): object {
   const alias = new Aliases();
   const condition = `${alias.name("namespace_id")} = ${alias.value(namespaceId)}`;
-  return { Key: marshalKey(namespaceNameKey(name)), ConditionExpression: condition, ...alias.fields() };
+  return {
+    Key: marshalKey(namespaceNameKey(name)),
+    ConditionExpression: condition,
+    ...alias.fields(),
+  };
 }
 
 function changeState(
   { namespaceId }: NamespaceInfo,
   to: NamespaceStatus,
-  { from, deletedAt }: { readonly from: readonly NamespaceStatus[]; readonly deletedAt?: Date | undefined },
+  {
+    from,
+    deletedAt,
+  }: { readonly from: readonly NamespaceStatus[]; readonly deletedAt?: Date | undefined },
 ): object {
   const alias = new Aliases();
   const set = `SET ${alias.name("status")} = ${alias.value(to)}`;
@@ -101,5 +127,10 @@ function changeState(
       ? `${set} REMOVE ${alias.name("deleted_at")}`
       : `${set}, ${alias.name("deleted_at")} = ${alias.value(deletedAt.toISOString())}`;
   const condition = `${alias.name("status")} IN (${from.map((status) => alias.value(status)).join(", ")})`;
-  return { Key: marshalKey(namespaceIdKey(namespaceId)), UpdateExpression: update, ConditionExpression: condition, ...alias.fields() };
+  return {
+    Key: marshalKey(namespaceIdKey(namespaceId)),
+    UpdateExpression: update,
+    ConditionExpression: condition,
+    ...alias.fields(),
+  };
 }

@@ -6,8 +6,22 @@ import { batchWrite, keyOf, queryAll, queryPage } from "./batch.ts";
 import { contention } from "./client-errors.ts";
 import type { Connection } from "./connection.ts";
 import type { ItemReader } from "./item-reader.ts";
-import { namespaceIdKey, namespaceIdPrefix, namespaceNameKey, systemPartition, TABLE_NAMESPACE, type ItemKey } from "./keys.ts";
-import { beginPurge, deleteWrites, endPurge, namespaceOf, recoverWrites, registerWrites } from "./namespace-items.ts";
+import {
+  namespaceIdKey,
+  namespaceIdPrefix,
+  namespaceNameKey,
+  systemPartition,
+  TABLE_NAMESPACE,
+  type ItemKey,
+} from "./keys.ts";
+import {
+  beginPurge,
+  deleteWrites,
+  endPurge,
+  namespaceOf,
+  recoverWrites,
+  registerWrites,
+} from "./namespace-items.ts";
 import { queryInput } from "./queries.ts";
 
 /** How often a change is decided anew because somebody else changed the namespace first. */
@@ -34,12 +48,22 @@ export class DynamoNamespaces implements NamespaceStore {
     this.#onChange = onChange;
   }
 
-  async register(name: string, newId: () => string, nowMs: number): Promise<{ readonly namespaceId: string; readonly created: boolean }> {
+  async register(
+    name: string,
+    newId: () => string,
+    nowMs: number,
+  ): Promise<{ readonly namespaceId: string; readonly created: boolean }> {
     for (let decision = 1; decision <= MAX_DECISIONS; decision += 1) {
       const held = await this.byName(name);
       if (held !== undefined) return { namespaceId: held.namespaceId, created: false };
       const namespaceId = newId();
-      const info: NamespaceInfo = { name, namespaceId, status: "active", createdAt: new Date(nowMs), deletedAt: undefined };
+      const info: NamespaceInfo = {
+        name,
+        namespaceId,
+        status: "active",
+        createdAt: new Date(nowMs),
+        deletedAt: undefined,
+      };
       if (await this.#apply(registerWrites(info))) return { namespaceId, created: true };
     }
     throw contention(`registering namespace ${name}`, this.#connection.tableName);
@@ -55,7 +79,8 @@ export class DynamoNamespaces implements NamespaceStore {
 
   async list(): Promise<readonly NamespaceInfo[]> {
     const namespaces: NamespaceInfo[] = [];
-    for await (const item of queryAll(this.#connection, namespacesQuery())) namespaces.push(namespaceOf(item));
+    for await (const item of queryAll(this.#connection, namespacesQuery()))
+      namespaces.push(namespaceOf(item));
     return namespaces.sort((left, right) => (left.name < right.name ? -1 : 1));
   }
 
@@ -75,9 +100,18 @@ export class DynamoNamespaces implements NamespaceStore {
     for (let decision = 1; decision <= MAX_DECISIONS; decision += 1) {
       const info = await this.byId(namespaceId);
       if (info === undefined) throw new NamespaceNotFoundError(namespaceId);
-      if (info.status !== "deleted") throw new NamespaceStateError(info.name, info.status, "only a deleted namespace can be recovered");
+      if (info.status !== "deleted")
+        throw new NamespaceStateError(
+          info.name,
+          info.status,
+          "only a deleted namespace can be recovered",
+        );
       if ((await this.byName(info.name)) !== undefined)
-        throw new NamespaceStateError(info.name, "active", "the name was registered again; delete that namespace first");
+        throw new NamespaceStateError(
+          info.name,
+          "active",
+          "the name was registered again; delete that namespace first",
+        );
       if (await this.#apply(recoverWrites(info))) {
         this.#onChange(namespaceId);
         return info.name;
@@ -89,15 +123,21 @@ export class DynamoNamespaces implements NamespaceStore {
   async purge(namespaceId: string, { onProgress, signal }: PurgeOptions): Promise<boolean> {
     const info = await this.byId(namespaceId);
     if (info === undefined) return false;
-    if (info.status === "active") throw new NamespaceStateError(info.name, "active", "delete it before it is purged");
+    if (info.status === "active")
+      throw new NamespaceStateError(info.name, "active", "delete it before it is purged");
     signal?.throwIfAborted();
     if (!(await this.#apply([{ Update: beginPurge(info) }])))
-      throw new NamespaceStateError(info.name, "active", "somebody recovered or purged it meanwhile; look again");
+      throw new NamespaceStateError(
+        info.name,
+        "active",
+        "somebody recovered or purged it meanwhile; look again",
+      );
     let deletedItems = 0;
     for (let found = true; found;) {
       found = false;
-      // The index lags behind the table, so a pass may miss what was written last and see what it has just deleted: passes are repeated
-      // until one finds nothing. An interrupted purge goes on with what is left.
+      // The index lags behind the table, so a pass may miss what was written last and see what it
+      // has just deleted: passes are repeated until one finds nothing. An interrupted purge goes on
+      // with what is left.
       for await (const keys of this.#pagesOf(namespaceId, signal)) {
         await batchWrite(
           this.#connection,
@@ -115,7 +155,10 @@ export class DynamoNamespaces implements NamespaceStore {
   }
 
   /** The keys of all items of a namespace, page by page. */
-  async *#pagesOf(namespaceId: string, signal: AbortSignal | undefined): AsyncGenerator<readonly ItemKey[]> {
+  async *#pagesOf(
+    namespaceId: string,
+    signal: AbortSignal | undefined,
+  ): AsyncGenerator<readonly ItemKey[]> {
     let after: AttributeMap | undefined;
     do {
       signal?.throwIfAborted();
@@ -132,12 +175,21 @@ export class DynamoNamespaces implements NamespaceStore {
 
 /** Every namespace, whatever its state. */
 export function namespacesQuery(): object {
-  return queryInput({ partition: systemPartition(TABLE_NAMESPACE), range: { beginsWith: namespaceIdPrefix } });
+  return queryInput({
+    partition: systemPartition(TABLE_NAMESPACE),
+    range: { beginsWith: namespaceIdPrefix },
+  });
 }
 
 /** The keys of some items of a namespace, of whatever kind. */
 export function itemsQuery(namespaceId: string, after: AttributeMap | undefined): object {
-  return queryInput({ index: "GSI4", partition: namespaceId, range: { from: " ", to: "~" }, limit: PURGE_PAGE, after });
+  return queryInput({
+    index: "GSI4",
+    partition: namespaceId,
+    range: { from: " ", to: "~" },
+    limit: PURGE_PAGE,
+    after,
+  });
 }
 
 function infoOf(item: AttributeMap | undefined): NamespaceInfo | undefined {

@@ -33,7 +33,10 @@ export interface BucketsOptions {
   readonly ttlMultiplier: number;
   readonly largestTickMs: number;
   readonly maxShards: number;
-  /** Which shard is home: this modulo the count. @default by chance, so that processes spread over the shards */
+  /**
+   * Which shard is home: this modulo the count. @default by chance, so that processes spread over
+   * the shards
+   */
   readonly residence?: number | undefined;
 }
 
@@ -46,8 +49,26 @@ export function openBuckets(options: BucketsOptions): DynamoBuckets {
   const writer = new BucketWriter({ ...options, splitter });
   const bucketPolicies = new BucketPolicies(options.policies, images);
   const residence = options.residence ?? Math.floor(connection.random() * 2 ** 16);
-  const taker = new ShardTaker({ connection, shards, writer, splitter, policies: bucketPolicies, residence });
+  const taker = new ShardTaker({
+    connection,
+    shards,
+    writer,
+    splitter,
+    policies: bucketPolicies,
+    residence,
+  });
   const queries = new BucketQueries(connection, namespaceId);
   const keys = new BucketKeys(namespaceId, options.families);
-  return new DynamoBuckets({ ...options, keys, clock, counts, shards, splitter, writer, bucketPolicies, taker, queries });
+  return new DynamoBuckets({
+    ...options,
+    keys,
+    clock,
+    counts,
+    shards,
+    splitter,
+    writer,
+    bucketPolicies,
+    taker,
+    queries,
+  });
 }

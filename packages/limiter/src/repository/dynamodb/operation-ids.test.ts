@@ -18,12 +18,14 @@ describe("operation ids", () => {
     expect(all.toSorted()).toEqual(all);
   });
 
-  it("have at most ten bytes", () => expect(new OperationIds(seededRandom(2)).next(EMPTY)!.id).toHaveLength(10));
+  it("have at most ten bytes", () =>
+    expect(new OperationIds(seededRandom(2)).next(EMPTY)!.id).toHaveLength(10));
 
   it("take the slot of a write without an answer again, though it looks free", () => {
     const ids = new OperationIds(seededRandom(3));
     const pending = ids.next(EMPTY)!;
-    for (let turn = 0; turn < 20; turn += 1) expect(ids.next(EMPTY, pending)!.slot).toBe(pending.slot);
+    for (let turn = 0; turn < 20; turn += 1)
+      expect(ids.next(EMPTY, pending)!.slot).toBe(pending.slot);
   });
 
   it("get another name when somebody else goes by the same one", () => {
@@ -36,7 +38,9 @@ describe("operation ids", () => {
 
   it("are not to be had when all slots are taken, except now and then", () => {
     const ids = new OperationIds(seededRandom(5));
-    const marks = Array.from({ length: 100 }, () => ids.next(["a.0000", "b.0000", "c.0000", "d.0000"]));
+    const marks = Array.from({ length: 100 }, () =>
+      ids.next(["a.0000", "b.0000", "c.0000", "d.0000"]),
+    );
     const taken = marks.filter((mark) => mark !== undefined).length;
     expect(taken).toBeGreaterThan(0);
     expect(taken).toBeLessThan(50);
@@ -44,11 +48,16 @@ describe("operation ids", () => {
 });
 
 describe("a write without an answer", () => {
-  it("was applied when its slot holds its id", () => expect(outcomeWith("me000.0005")).toBe("applied"));
-  it("may still be applied when its slot is as it was", () => expect(outcomeWith("me000.0003")).toBe("pending"));
-  it("may still be applied after an older one of its process", () => expect(outcomeWith("me000.0004")).toBe("pending"));
-  it("is unknown when a later one of its process is there", () => expect(outcomeWith("me000.0006")).toBe("unknown"));
-  it("is unknown when another process took the slot over", () => expect(outcomeWith("other.0001")).toBe("unknown"));
+  it("was applied when its slot holds its id", () =>
+    expect(outcomeWith("me000.0005")).toBe("applied"));
+  it("may still be applied when its slot is as it was", () =>
+    expect(outcomeWith("me000.0003")).toBe("pending"));
+  it("may still be applied after an older one of its process", () =>
+    expect(outcomeWith("me000.0004")).toBe("pending"));
+  it("is unknown when a later one of its process is there", () =>
+    expect(outcomeWith("me000.0006")).toBe("unknown"));
+  it("is unknown when another process took the slot over", () =>
+    expect(outcomeWith("other.0001")).toBe("unknown"));
 });
 
 function outcomeWith(held: string): string {

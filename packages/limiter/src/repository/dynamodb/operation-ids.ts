@@ -1,5 +1,6 @@
 /*
- * A time-out leaves unknown whether a write happened. Each write therefore leaves its id in one of four slots of the item (design §5.4).
+ * A time-out leaves unknown whether a write happened. Each write therefore leaves its id in one of
+ * four slots of the item (design §5.4).
  *
  *   id = writer.sequence: 5 and 4 letters whose order is the order of time
  *
@@ -7,7 +8,8 @@
  *                                      │
  *                                      └─▶ no reply ──▶ repeat with the same id, then see unresolved.ts
  *
- * A writer that finds neither takes over another's slot now and then, and otherwise writes without an id, which it must not repeat.
+ * A writer that finds neither takes over another's slot now and then, and otherwise writes without
+ * an id, which it must not repeat.
  */
 import type { Random } from "../system-clock.ts";
 import { SLOT_COUNT } from "./bucket-item.ts";
@@ -19,15 +21,21 @@ const WRITER_LENGTH = 5;
 const SEQUENCE_LENGTH = 4;
 const LAST_SEQUENCE = DIGITS.length ** SEQUENCE_LENGTH - 1;
 
-/** How often a writer without a slot takes over another's: seldom, because that makes the other's unknown outcomes unknowable. */
+/**
+ * How often a writer without a slot takes over another's: seldom, because that makes the other's
+ * unknown outcomes unknowable.
+ */
 const TAKE_OVER_CHANCE = 0.1;
 
-/** Names that a process goes by at most: one for every 15 million writes, so older ones are in no slot that matters. */
+/**
+ * Names that a process goes by at most: one for every 15 million writes, so older ones are in no
+ * slot that matters.
+ */
 const MAX_NAMES = 8;
 
 /**
- * Names the operations of one process. No id is ever used twice, not even for another bucket: a lost request that arrives late must not be
- * taken for a later one.
+ * Names the operations of one process. No id is ever used twice, not even for another bucket: a
+ * lost request that arrives late must not be taken for a later one.
  */
 export class OperationIds {
   readonly #random: Random;
@@ -41,14 +49,15 @@ export class OperationIds {
   }
 
   /**
-   * An id for the next write, and the slot for it; undefined when there is no slot to be had. `pending` is a write without an answer, whose
-   * slot must be taken again.
+   * An id for the next write, and the slot for it; undefined when there is no slot to be had.
+   * `pending` is a write without an answer, whose slot must be taken again.
    */
   next(slots: readonly (string | undefined)[], pending?: OperationMark): OperationMark | undefined {
     const slot = pending?.slot ?? this.#ownSlot(slots) ?? this.#freeSlot(slots);
     if (slot === undefined) return undefined;
     const seenId = slots[slot];
-    const isTaken = seenId?.startsWith(`${this.#names.at(-1)}.`) === true && sequenceOf(seenId) >= this.#sequence;
+    const isTaken =
+      seenId?.startsWith(`${this.#names.at(-1)}.`) === true && sequenceOf(seenId) >= this.#sequence;
     if (isTaken || this.#sequence > LAST_SEQUENCE) this.#rename();
     const writer = this.#names.at(-1)!;
     const id = idOf(writer, this.#sequence);
@@ -70,12 +79,18 @@ export class OperationIds {
   #freeSlot(slots: readonly (string | undefined)[]): number | undefined {
     const start = Math.floor(this.#random() * SLOT_COUNT);
     const order = Array.from({ length: SLOT_COUNT }, (_, offset) => (start + offset) % SLOT_COUNT);
-    return order.find((slot) => slots[slot] === undefined) ?? (this.#random() < TAKE_OVER_CHANCE ? start : undefined);
+    return (
+      order.find((slot) => slots[slot] === undefined) ??
+      (this.#random() < TAKE_OVER_CHANCE ? start : undefined)
+    );
   }
 }
 
 function newName(random: Random): string {
-  return Array.from({ length: WRITER_LENGTH }, () => DIGITS[Math.floor(random() * DIGITS.length)]!).join("");
+  return Array.from(
+    { length: WRITER_LENGTH },
+    () => DIGITS[Math.floor(random() * DIGITS.length)]!,
+  ).join("");
 }
 
 function idOf(writer: string, sequence: number): string {
@@ -86,5 +101,8 @@ function idOf(writer: string, sequence: number): string {
 }
 
 function sequenceOf(id: string): number {
-  return Array.from(id.slice(-SEQUENCE_LENGTH)).reduce((sum, digit) => sum * DIGITS.length + DIGITS.indexOf(digit), 0);
+  return Array.from(id.slice(-SEQUENCE_LENGTH)).reduce(
+    (sum, digit) => sum * DIGITS.length + DIGITS.indexOf(digit),
+    0,
+  );
 }

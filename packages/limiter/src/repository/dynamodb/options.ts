@@ -15,9 +15,15 @@ export interface DynamoOptions extends RepositoryOptions {
   readonly endpointUrl?: string;
   /** An SDK client of your own; give it `maxAttempts: 1`. */
   readonly client?: DynamoClient;
-  /** Something else that sends signed calls, such as `leanTransport()`; whoever made it closes it. @default the SDK's client */
+  /**
+   * Something else that sends signed calls, such as `leanTransport()`; whoever made it closes it.
+   * @default the SDK's client
+   */
   readonly transport?: DynamoTransport;
-  /** What is created when it is missing. "never" also registers no namespace. @default "table" with an endpointUrl, else "stack" */
+  /**
+   * What is created when it is missing. "never" also registers no namespace. @default "table" with
+   * an endpointUrl, else "stack"
+   */
   readonly provisioning?: "stack" | "table" | "never";
   /** "table" only: whether a created table has a stream. @default true */
   readonly stream?: boolean;
@@ -26,15 +32,19 @@ export interface DynamoOptions extends RepositoryOptions {
   /** How many times the time to fill a bucket it is kept without use; 0: for ever. @default 7 */
   readonly bucketTtlMultiplier?: number;
   /**
-   * How old what a process knows of a bucket may be to refuse a call without asking the table. Until then a call may be refused that fits
-   * by what another process has just given back; 0 asks before every refusal. @default 1000
+   * How old what a process knows of a bucket may be to refuse a call without asking the table.
+   * Until then a call may be refused that fits by what another process has just given back; 0 asks
+   * before every refusal. @default 1000
    */
   readonly refusalMemoryMs?: number;
   /** How long one request may take. @default 2000 */
   readonly requestTimeoutMs?: number;
   /** How often one request is tried. @default 3 */
   readonly maxAttempts?: number;
-  /** How many shards a hot bucket may be split into, at most 64; 1: buckets are never split. @default 32 */
+  /**
+   * How many shards a hot bucket may be split into, at most 64; 1: buckets are never split.
+   * @default 32
+   */
   readonly maxShards?: number;
 }
 
@@ -61,20 +71,34 @@ const MAX_STACK_LENGTH = 55;
 const LOCAL_REGION = "us-east-1";
 
 /** Decides what options and environment leave open, and refuses what cannot be meant. */
-export function resolveOptions(namespace: string | undefined, options: DynamoOptions, environment: NodeJS.ProcessEnv): ResolvedOptions {
+export function resolveOptions(
+  namespace: string | undefined,
+  options: DynamoOptions,
+  environment: NodeJS.ProcessEnv,
+): ResolvedOptions {
   const endpointUrl = options.endpointUrl === undefined ? undefined : checkUrl(options.endpointUrl);
   return {
     stackName: stackName(options.stack ?? (environment["ZAEL_STACK"] || DEFAULT_STACK)),
-    namespace: namespaceName(namespace ?? options.namespace ?? (environment["ZAEL_NAMESPACE"] || DEFAULT_NAMESPACE)),
+    namespace: namespaceName(
+      namespace ?? options.namespace ?? (environment["ZAEL_NAMESPACE"] || DEFAULT_NAMESPACE),
+    ),
     region:
       options.region ??
-      (environment["AWS_REGION"] || environment["AWS_DEFAULT_REGION"] || (endpointUrl === undefined ? undefined : LOCAL_REGION)),
+      (environment["AWS_REGION"] ||
+        environment["AWS_DEFAULT_REGION"] ||
+        (endpointUrl === undefined ? undefined : LOCAL_REGION)),
     endpointUrl,
     provisioning: provisioningOf(options, endpointUrl),
     stream: options.stream ?? true,
     bucketTtlMultiplier: ttlMultiplier(options.bucketTtlMultiplier ?? 7),
-    refusalMemoryMs: whole(options.refusalMemoryMs ?? 1000, "refusalMemoryMs", { least: 0, most: 60_000 }),
-    requestTimeoutMs: whole(options.requestTimeoutMs ?? 2000, "requestTimeoutMs", { least: 1, most: 600_000 }),
+    refusalMemoryMs: whole(options.refusalMemoryMs ?? 1000, "refusalMemoryMs", {
+      least: 0,
+      most: 60_000,
+    }),
+    requestTimeoutMs: whole(options.requestTimeoutMs ?? 2000, "requestTimeoutMs", {
+      least: 1,
+      most: 600_000,
+    }),
     maxAttempts: whole(options.maxAttempts ?? 3, "maxAttempts", { least: 1, most: 100 }),
     maxShards: whole(options.maxShards ?? 32, "maxShards", { least: 1, most: MOST_SHARDS }),
   };
@@ -83,8 +107,17 @@ export function resolveOptions(namespace: string | undefined, options: DynamoOpt
 /** Returns the name of a stack, or throws: CloudFormation and DynamoDB both must take it. */
 export function stackName(value: unknown): string {
   if (typeof value !== "string" || !/^[A-Za-z][A-Za-z0-9-]*$/.test(value))
-    throw new ValidationError("stack", value, "must begin with a letter and hold only letters, digits and -");
-  if (value.length > MAX_STACK_LENGTH) throw new ValidationError("stack", value, `must not be longer than ${MAX_STACK_LENGTH} characters`);
+    throw new ValidationError(
+      "stack",
+      value,
+      "must begin with a letter and hold only letters, digits and -",
+    );
+  if (value.length > MAX_STACK_LENGTH)
+    throw new ValidationError(
+      "stack",
+      value,
+      `must not be longer than ${MAX_STACK_LENGTH} characters`,
+    );
   return value;
 }
 
@@ -95,11 +128,18 @@ export function ttlMultiplier(value: unknown): number {
 
 function checkUrl(value: unknown): string {
   if (typeof value === "string" && /^https?:\/\//.test(value) && URL.canParse(value)) return value;
-  throw new ValidationError("endpointUrl", value, "must be an address such as http://127.0.0.1:8000");
+  throw new ValidationError(
+    "endpointUrl",
+    value,
+    "must be an address such as http://127.0.0.1:8000",
+  );
 }
 
 /** `create: false`, which every backend knows, wins over what this one may create. */
-function provisioningOf({ create, provisioning }: DynamoOptions, endpointUrl: string | undefined): "stack" | "table" | "never" {
+function provisioningOf(
+  { create, provisioning }: DynamoOptions,
+  endpointUrl: string | undefined,
+): "stack" | "table" | "never" {
   const wanted = checkProvisioning(provisioning ?? (endpointUrl === undefined ? "stack" : "table"));
   return create === false ? "never" : wanted;
 }
@@ -109,7 +149,12 @@ function checkProvisioning(value: unknown): "stack" | "table" | "never" {
   throw new ValidationError("provisioning", value, 'must be "stack", "table" or "never"');
 }
 
-function whole(value: unknown, field: string, { least, most }: { readonly least: number; readonly most: number }): number {
-  if (typeof value === "number" && Number.isInteger(value) && value >= least && value <= most) return value;
+function whole(
+  value: unknown,
+  field: string,
+  { least, most }: { readonly least: number; readonly most: number },
+): number {
+  if (typeof value === "number" && Number.isInteger(value) && value >= least && value <= most)
+    return value;
   throw new ValidationError(field, value, `must be a whole number from ${least} to ${most}`);
 }

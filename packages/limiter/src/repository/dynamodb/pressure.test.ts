@@ -80,7 +80,8 @@ describe("the pressure on a bucket", () => {
 
   it("is never high at one request a second, for an hour", () => {
     const pressure = new Pressure();
-    for (let second = 0; second <= 3600; second += 1) expect(pressure.isHot(image(second), NOW_MS + second * 1000)).toBe(false);
+    for (let second = 0; second <= 3600; second += 1)
+      expect(pressure.isHot(image(second), NOW_MS + second * 1000)).toBe(false);
   });
 });
 
@@ -90,7 +91,8 @@ describe("a hot bucket", () => {
     [1500, 2],
     [3000, 4],
   ])("under %i writes a second settles at %i shards", (perSecond, shards) => {
-    for (let seed = 1; seed <= 20; seed += 1) expect(settledShards(perSecond, seed), `seed ${seed}`).toBe(shards);
+    for (let seed = 1; seed <= 20; seed += 1)
+      expect(settledShards(perSecond, seed), `seed ${seed}`).toBe(shards);
   });
 
   it("never has more shards than it may, and no more than one doubling in two seconds", () => {
@@ -101,12 +103,17 @@ describe("a hot bucket", () => {
 });
 
 /**
- * Shards after some seconds of a load that 24 processes send, at random, to an engine that takes 1000 writes a second of one item. A
- * process finds its new home up to a second after a doubling; until then it goes on as before, and may be throttled.
+ * Shards after some seconds of a load that 24 processes send, at random, to an engine that takes
+ * 1000 writes a second of one item. A process finds its new home up to a second after a doubling;
+ * until then it goes on as before, and may be throttled.
  */
 function settledShards(perSecond: number, seed: number, seconds = 30): number {
   const random = seededRandom(seed);
-  const processes = Array.from({ length: 24 }, () => ({ pressure: new Pressure(), count: 1, movesAtMs: Infinity }));
+  const processes = Array.from({ length: 24 }, () => ({
+    pressure: new Pressure(),
+    count: 1,
+    movesAtMs: Infinity,
+  }));
   const stepMs = 100;
   let items = [{ writes: 0, version: 1 }];
   let splitAtMs: number | undefined;
@@ -122,9 +129,15 @@ function settledShards(perSecond: number, seed: number, seconds = 30): number {
       const accepted = Math.min(sent, Math.max(0, stepMs - taken[home]!));
       taken[home]! += accepted;
       item.writes += accepted;
-      const hot = accepted > 0 && pressure.isHot({ shard: home, version: item.version, creation: "me.1", writes: item.writes }, nowMs);
+      const hot =
+        accepted > 0 &&
+        pressure.isHot(
+          { shard: home, version: item.version, creation: "me.1", writes: item.writes },
+          nowMs,
+        );
       const throttled = accepted < sent && pressure.isHotByThrottling(nowMs);
-      if (!(hot || throttled) || items.length >= 32 || !pressure.mayDouble(splitAtMs, nowMs)) continue;
+      if (!(hot || throttled) || items.length >= 32 || !pressure.mayDouble(splitAtMs, nowMs))
+        continue;
       pressure.doubling(nowMs);
       splitAtMs = nowMs;
       for (const other of processes) other.movesAtMs = nowMs + random() * 900;

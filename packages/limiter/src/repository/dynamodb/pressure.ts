@@ -1,10 +1,13 @@
 /*
- * When a bucket should have more shards. DynamoDB takes about a thousand writes a second of one item, so a bucket whose shard is near that
- * is doubled. The signals are the rate of write units, from two images of one version of a shard, and being throttled: refused writes are
- * not counted on the item, and an item may share its partition. Throttling that DynamoDB explains by the table or the account does not
- * count, because shards do not help there (`tableWide` in client-errors.ts). Throttling goes on for a while after a doubling, so at most
- * one is made in two seconds, by shard 0's own stamp, which all processes see, and by this process's memory, for attempts that others
- * overtook. Without that pause there were 16 shards within 0.4 s where 2 were needed (a model of 24 processes).
+ * When a bucket should have more shards. DynamoDB takes about a thousand writes a second of one
+ * item, so a bucket whose shard is near that is doubled. The signals are the rate of write units,
+ * from two images of one version of a shard, and being throttled: refused writes are not counted on
+ * the item, and an item may share its partition. Throttling that DynamoDB explains by the table or
+ * the account does not count, because shards do not help there (`tableWide` in client-errors.ts).
+ * Throttling goes on for a while after a doubling, so at most one is made in two seconds, by shard
+ * 0's own stamp, which all processes see, and by this process's memory, for attempts that others
+ * overtook. Without that pause there were 16 shards within 0.4 s where 2 were needed (a model of 24
+ * processes).
  */
 import type { BucketImage } from "./bucket-item.ts";
 
@@ -17,7 +20,9 @@ const SHORTEST_MEASURE_MS = 1000;
 /** Long enough to measure what the last doubling has changed. */
 const PAUSE_BETWEEN_DOUBLINGS_MS = 2000;
 
-/** A hot shard throttles again and again; a single time may be a table that has just begun to grow. */
+/**
+ * A hot shard throttles again and again; a single time may be a table that has just begun to grow.
+ */
 const THROTTLED_AGAIN_MS = 1000;
 
 /** The first of the two images that a rate is taken from. */
@@ -35,14 +40,16 @@ export class Pressure {
   #throttledAtMs = -Infinity;
 
   /**
-   * Notes the image of a shard that came back for a request sent at `sentAtMs`, by the clock of this process. Whether the shard is hot:
-   * asked once for each measured second, so act on it or forget it.
+   * Notes the image of a shard that came back for a request sent at `sentAtMs`, by the clock of
+   * this process. Whether the shard is hot: asked once for each measured second, so act on it or
+   * forget it.
    */
   isHot({ shard, version, creation, writes }: MeasuredImage, sentAtMs: number): boolean {
     const from = this.#measures.get(shard);
     const next: Measure = { version, creation, writes, sentAtMs };
     if (from === undefined || from.version !== version || from.creation !== creation) {
-      // Another version: limits or divisor have changed, and what was measured before says nothing about what is now.
+      // Another version: limits or divisor have changed, and what was measured before says nothing
+      // about what is now.
       this.#measures.set(shard, next);
       return false;
     }
@@ -59,7 +66,9 @@ export class Pressure {
     return sinceMs <= THROTTLED_AGAIN_MS;
   }
 
-  /** Whether a hot or throttled bucket may be doubled now, given when its shard 0 was last split. */
+  /**
+   * Whether a hot or throttled bucket may be doubled now, given when its shard 0 was last split.
+   */
   mayDouble(splitAtMs: number | undefined, nowMs: number): boolean {
     return nowMs - Math.max(splitAtMs ?? -Infinity, this.#triedAtMs) >= PAUSE_BETWEEN_DOUBLINGS_MS;
   }

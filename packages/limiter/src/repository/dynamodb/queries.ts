@@ -2,8 +2,13 @@ import { Aliases } from "./aliases.ts";
 import type { AttributeMap } from "./attribute-values.ts";
 import type { IndexName } from "./table.ts";
 
-/** Which keys of a partition: all that begin with a text, or a range with both ends, which belong to it. */
-export type SortKeyRange = { readonly beginsWith: string } | { readonly from: string; readonly to: string };
+/**
+ * Which keys of a partition: all that begin with a text, or a range with both ends, which belong to
+ * it.
+ */
+export type SortKeyRange =
+  | { readonly beginsWith: string }
+  | { readonly from: string; readonly to: string };
 
 /** What to look up in the table, or in one of its indexes. */
 export interface KeyQuery {
@@ -17,7 +22,14 @@ export interface KeyQuery {
 }
 
 /** The input of a query. Indexes are only ever read as they are; the table is read consistently. */
-export function queryInput({ index, partition, range, newestFirst, limit, after }: KeyQuery): object {
+export function queryInput({
+  index,
+  partition,
+  range,
+  newestFirst,
+  limit,
+  after,
+}: KeyQuery): object {
   const alias = new Aliases();
   const prefix = index ?? "";
   const hash = `${alias.name(`${prefix}PK`)} = ${alias.value(partition)}`;

@@ -44,8 +44,11 @@ export class DynamoProvisioner implements ProvisionerStore {
   }
 
   async put(state: ProvisionerState, expected: number): Promise<boolean> {
-    // A transaction of one, for its token: a repeated conditional write would find its own first attempt and call it a stranger's.
-    return (await this.#connection.transact([{ Put: putProvisioner(this.#namespaceId, state, expected) }])).applied;
+    // A transaction of one, for its token: a repeated conditional write would find its own first
+    // attempt and call it a stranger's.
+    return (
+      await this.#connection.transact([{ Put: putProvisioner(this.#namespaceId, state, expected) }])
+    ).applied;
   }
 }
 
@@ -78,7 +81,9 @@ export function provisionerOf(item: AttributeMap): ProvisionerState {
   return {
     managedSystem: stored["managed_system"] === true,
     managedResources: (stored["managed_resources"] ?? []) as readonly string[],
-    managedEntities: (stored["managed_entities"] ?? {}) as Readonly<Record<string, readonly string[]>>,
+    managedEntities: (stored["managed_entities"] ?? {}) as Readonly<
+      Record<string, readonly string[]>
+    >,
     lastApplied: typeof lastApplied === "string" ? new Date(lastApplied) : undefined,
     appliedHash: typeof appliedHash === "string" ? appliedHash : undefined,
     revision: Number(stored["revision"] ?? 0),
@@ -100,7 +105,8 @@ export function versionItem(record: VersionRecord): AttributeMap {
 
 export function versionOf(item: AttributeMap): VersionRecord {
   const stored = unmarshalItem(item);
-  const text = (name: string): string | undefined => (typeof stored[name] === "string" ? stored[name] : undefined);
+  const text = (name: string): string | undefined =>
+    typeof stored[name] === "string" ? stored[name] : undefined;
   return {
     schemaVersion: text("schema_version") ?? "0.0.0",
     lambdaVersion: text("lambda_version"),

@@ -7,19 +7,33 @@ import { deleteWrites, recoverWrites } from "./namespace-items.ts";
 import { queryInput } from "./queries.ts";
 import { putProvisioner } from "./records.ts";
 
-const entity = { id: "e", name: "e", parentId: undefined, cascade: false, metadata: {}, createdAt: new Date(0) };
-const namespace = { name: "n", namespaceId: "id", status: "active", createdAt: new Date(0), deletedAt: undefined } as const;
+const entity = {
+  id: "e",
+  name: "e",
+  parentId: undefined,
+  cascade: false,
+  metadata: {},
+  createdAt: new Date(0),
+};
+const namespace = {
+  name: "n",
+  namespaceId: "id",
+  status: "active",
+  createdAt: new Date(0),
+  deletedAt: undefined,
+} as const;
 const audit = { Put: { Item: {} } };
 
 /** What may stand in an expression by its name: aliases and the language itself. */
-const WORDS = /[#:][nv]\w+|attribute_exists|attribute_not_exists|begins_with|\b(?:SET|REMOVE|BETWEEN|AND|OR|IN)\b/g;
+const WORDS =
+  /[#:][nv]\w+|attribute_exists|attribute_not_exists|begins_with|\b(?:SET|REMOVE|BETWEEN|AND|OR|IN)\b/g;
 
 describe("requests", () => {
   it("alias every attribute name, and each only once", () => {
     const alias = new Aliases();
-    expect(`${alias.name("a-b.c")} ${alias.name("size")} ${alias.name("a-b.c")} ${alias.value(1)} ${alias.value("x")}`).toBe(
-      "#n0 #n1 #n0 :v0 :v1",
-    );
+    expect(
+      `${alias.name("a-b.c")} ${alias.name("size")} ${alias.name("a-b.c")} ${alias.value(1)} ${alias.value("x")}`,
+    ).toBe("#n0 #n1 #n0 :v0 :v1");
     expect(alias.fields()).toEqual({
       ExpressionAttributeNames: { "#n0": "a-b.c", "#n1": "size" },
       ExpressionAttributeValues: { ":v0": { N: "1" }, ":v1": { S: "x" } },
@@ -35,7 +49,14 @@ describe("requests", () => {
     recoverWrites(namespace),
     putProvisioner(
       "ns",
-      { managedSystem: false, managedResources: [], managedEntities: {}, lastApplied: undefined, appliedHash: undefined, revision: 1 },
+      {
+        managedSystem: false,
+        managedResources: [],
+        managedEntities: {},
+        lastApplied: undefined,
+        appliedHash: undefined,
+        revision: 1,
+      },
       0,
     ),
   ])("name no attribute in an expression: %#", (request) => {
@@ -56,7 +77,9 @@ describe("requests", () => {
   });
 
   it("read the table consistently, and indexes as they are", () => {
-    expect(queryInput({ partition: "p", range: { beginsWith: "s" } })).toMatchObject({ ConsistentRead: true });
+    expect(queryInput({ partition: "p", range: { beginsWith: "s" } })).toMatchObject({
+      ConsistentRead: true,
+    });
     expect(queryInput({ index: "GSI4", partition: "p", range: { from: "a", to: "b" } })).toEqual({
       IndexName: "GSI4",
       KeyConditionExpression: "#n0 = :v0 AND #n1 BETWEEN :v1 AND :v2",

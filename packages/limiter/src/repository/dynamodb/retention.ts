@@ -9,7 +9,10 @@ export interface RetentionDays {
   readonly usage: number;
 }
 
-/** Remembers how long records are kept, as long as configuration is remembered: every event that is written needs to know. */
+/**
+ * Remembers how long records are kept, as long as configuration is remembered: every event that is
+ * written needs to know.
+ */
 export class Retention {
   readonly #read: () => Promise<SystemSettings | undefined>;
   readonly #clock: Clock;
@@ -17,7 +20,11 @@ export class Retention {
   #known: RetentionDays | undefined;
   #untilMs = -Infinity;
 
-  constructor(options: { readonly read: () => Promise<SystemSettings | undefined>; readonly clock: Clock; readonly ttlMs: number }) {
+  constructor(options: {
+    readonly read: () => Promise<SystemSettings | undefined>;
+    readonly clock: Clock;
+    readonly ttlMs: number;
+  }) {
     this.#read = options.read;
     this.#clock = options.clock;
     this.#ttlMs = options.ttlMs;

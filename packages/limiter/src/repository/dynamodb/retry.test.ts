@@ -6,7 +6,10 @@ import { isTransient, pauseMs, retrying } from "./retry.ts";
 const busy = new TableUnavailable("busy", { ambiguous: false, throttled: true, timedOut: false });
 const late = new TableUnavailable("late", { ambiguous: true, throttled: false, timedOut: true });
 
-const attempts = (errors: readonly Error[], maxAttempts: number): { count: () => number; result: Promise<string>; clock: ManualClock } => {
+const attempts = (
+  errors: readonly Error[],
+  maxAttempts: number,
+): { count: () => number; result: Promise<string>; clock: ManualClock } => {
   const clock = new ManualClock();
   let count = 0;
   const attempt = async (): Promise<string> => {
@@ -15,7 +18,11 @@ const attempts = (errors: readonly Error[], maxAttempts: number): { count: () =>
     if (error !== undefined) throw error;
     return "done";
   };
-  return { count: () => count, result: retrying(attempt, { clock, random: () => 0.5, maxAttempts, maxPauseMs: 1000 }), clock };
+  return {
+    count: () => count,
+    result: retrying(attempt, { clock, random: () => 0.5, maxAttempts, maxPauseMs: 1000 }),
+    clock,
+  };
 };
 
 describe("trying again", () => {

@@ -5,7 +5,10 @@ import type { VersionRecord } from "../repository.ts";
 /** The version of the items that this library writes. */
 export const SCHEMA_VERSION = "1.0.0";
 
-/** Throws when a table holds what this library must not touch: a newer schema, or one that asks for a newer client. */
+/**
+ * Throws when a table holds what this library must not touch: a newer schema, or one that asks for
+ * a newer client.
+ */
 export function assertCompatible(record: VersionRecord | undefined): void {
   if (record === undefined) return;
   const { schemaVersion, lambdaVersion, clientMinVersion } = record;
@@ -16,10 +19,13 @@ export function assertCompatible(record: VersionRecord | undefined): void {
       versions,
     );
   if (isOlder(VERSION, clientMinVersion))
-    throw new VersionMismatchError(`The table asks for version ${clientMinVersion} of the library or newer; this is ${VERSION}.`, {
-      ...versions,
-      canAutoUpdate: false,
-    });
+    throw new VersionMismatchError(
+      `The table asks for version ${clientMinVersion} of the library or newer; this is ${VERSION}.`,
+      {
+        ...versions,
+        canAutoUpdate: false,
+      },
+    );
 }
 
 function isOlder(version: string, than: string): boolean {

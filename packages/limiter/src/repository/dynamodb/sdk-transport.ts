@@ -22,39 +22,61 @@ export interface SdkConnection {
   readonly region: string;
 }
 
-/** Enough for the parallel calls of a busy process; beyond, requests queue in the client and time out there. */
+/**
+ * Enough for the parallel calls of a busy process; beyond, requests queue in the client and time
+ * out there.
+ */
 const MAX_SOCKETS = 128;
 
 type Command = new (input: object) => object;
 
 /** The SDK's package, as much of it as is used. */
-type Sdk = Readonly<Record<string, Command>> & { readonly DynamoDBClient: new (configuration: object) => SdkClient };
+type Sdk = Readonly<Record<string, Command>> & {
+  readonly DynamoDBClient: new (configuration: object) => SdkClient;
+};
 interface SdkClient extends DynamoClient {
   readonly config?: { readonly region?: () => Promise<string> };
   readonly middlewareStack?: { add(middleware: Middleware, options: object): void };
 }
 
 type Middleware = (next: Handler) => Handler;
-type Handler = (request: object) => Promise<{ readonly response: { readonly headers?: Readonly<Record<string, string>> } }>;
+type Handler = (
+  request: object,
+) => Promise<{ readonly response: { readonly headers?: Readonly<Record<string, string>> } }>;
 
 /**
- * A transport over the AWS SDK's bare client, which is an optional peer. The client repeats nothing by itself: a conditional write that it
- * repeated after a lost answer would be charged twice.
+ * A transport over the AWS SDK's bare client, which is an optional peer. The client repeats nothing
+ * by itself: a conditional write that it repeated after a lost answer would be charged twice.
  */
 export async function sdkTransport(options: SdkOptions): Promise<SdkConnection> {
   const sdk = await loadSdk();
   const client = new sdk.DynamoDBClient(clientConfiguration(options, process.env));
   watchDates(client, options);
-  return { transport: transportOver(sdk, client, { owned: true }), region: await regionOf(client, options) };
+  return {
+    transport: transportOver(sdk, client, { owned: true }),
+    region: await regionOf(client, options),
+  };
 }
 
-/** A transport over a client that the user brought and will close. Its own retries should be off: `maxAttempts: 1`. */
-export async function wrappedClient(client: DynamoClient, options: SdkOptions): Promise<SdkConnection> {
-  return { transport: transportOver(await loadSdk(), client, { owned: false }), region: await regionOf(client, options) };
+/**
+ * A transport over a client that the user brought and will close. Its own retries should be off:
+ * `maxAttempts: 1`.
+ */
+export async function wrappedClient(
+  client: DynamoClient,
+  options: SdkOptions,
+): Promise<SdkConnection> {
+  return {
+    transport: transportOver(await loadSdk(), client, { owned: false }),
+    region: await regionOf(client, options),
+  };
 }
 
 /** What the client is configured with. */
-export function clientConfiguration({ region, endpointUrl }: SdkOptions, environment: NodeJS.ProcessEnv): object {
+export function clientConfiguration(
+  { region, endpointUrl }: SdkOptions,
+  environment: NodeJS.ProcessEnv,
+): object {
   const credentials = localCredentials(endpointUrl, environment);
   return {
     ...(region !== undefined && { region }),
@@ -69,7 +91,11 @@ export function clientConfiguration({ region, endpointUrl }: SdkOptions, environ
 
 const AGENT = { keepAlive: true, maxSockets: MAX_SOCKETS };
 
-function transportOver(sdk: Sdk, client: DynamoClient, { owned }: { readonly owned: boolean }): DynamoTransport {
+function transportOver(
+  sdk: Sdk,
+  client: DynamoClient,
+  { owned }: { readonly owned: boolean },
+): DynamoTransport {
   return {
     async call(operation, input, { signal }) {
       const command = new (commandOf(sdk, operation))(input) as never;
@@ -95,7 +121,11 @@ function watchDates(client: SdkClient, { onServerDate }: SdkOptions): void {
     onServerDate(result.response.headers?.["date"]);
     return result;
   };
-  client.middlewareStack?.add(watch, { step: "deserialize", priority: "low", name: "watchServerDate" });
+  client.middlewareStack?.add(watch, {
+    step: "deserialize",
+    priority: "low",
+    name: "watchServerDate",
+  });
 }
 
 async function regionOf(client: SdkClient, { region }: SdkOptions): Promise<string> {

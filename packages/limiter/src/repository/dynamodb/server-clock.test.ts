@@ -15,15 +15,18 @@ describe("a clock that listens to the server", () => {
     expect(clock.now()).toBe(START_MS);
   });
 
-  it.each([-60_000, 60_000])("corrects a clock that is wrong by %i ms, and keeps the correction while the header jitters", (wrongMs) => {
-    const local = new ManualClock(START_MS + wrongMs);
-    const clock = new ServerClock(local);
-    clock.learn(headerOf(START_MS));
-    expect(clock.now()).toBe(START_MS);
-    local.set(START_MS + wrongMs + 1500);
-    clock.learn(headerOf(START_MS + 3000));
-    expect(clock.now()).toBe(START_MS + 1500);
-  });
+  it.each([-60_000, 60_000])(
+    "corrects a clock that is wrong by %i ms, and keeps the correction while the header jitters",
+    (wrongMs) => {
+      const local = new ManualClock(START_MS + wrongMs);
+      const clock = new ServerClock(local);
+      clock.learn(headerOf(START_MS));
+      expect(clock.now()).toBe(START_MS);
+      local.set(START_MS + wrongMs + 1500);
+      clock.learn(headerOf(START_MS + 3000));
+      expect(clock.now()).toBe(START_MS + 1500);
+    },
+  );
 
   it("drops the correction when the clock was put right", () => {
     const local = new ManualClock(START_MS - 60_000);

@@ -9,8 +9,8 @@
  *                                 └──▶ all together hold it: gather from several in one transaction
  *                                 └──▶ they do not: refused
  *
- * Each process has a home shard, so that processes spread over the shards and their batches stay large. A home that does not exist yet is
- * split off its owner by whoever comes home first.
+ * Each process has a home shard, so that processes spread over the shards and their batches stay
+ * large. A home that does not exist yet is split off its owner by whoever comes home first.
  */
 import { RateLimiterUnavailable } from "../../core/errors.ts";
 import type { BucketPolicies } from "./bucket-policies.ts";
@@ -32,11 +32,15 @@ export interface Refused {
   readonly refusedAtMs: number;
 }
 
-/** Rounds before a call counts as contended: in each of them somebody else took what this call had seen. */
+/**
+ * Rounds before a call counts as contended: in each of them somebody else took what this call had
+ * seen.
+ */
 const MAX_ROUNDS = 12;
 
 /**
- * Shards tried before all are read: home, and one that others may have emptied since it was seen. Each that fails is a billed round trip.
+ * Shards tried before all are read: home, and one that others may have emptied since it was seen.
+ * Each that fails is a billed round trip.
  */
 const MAX_TRIES = 2;
 
@@ -79,29 +83,45 @@ export class ShardTaker {
 
   /** Takes all that a target wants, or nothing. */
   async take(target: Target, grants: number): Promise<readonly ReceiptPart[] | Refused> {
-    const attempt: Attempt = { grants, begun: this.#shards.asking().order, throttled: new Map(), cameHome: false };
+    const attempt: Attempt = {
+      grants,
+      begun: this.#shards.asking().order,
+      throttled: new Map(),
+      cameHome: false,
+    };
     for (let round = 1; round <= MAX_ROUNDS; round += 1) {
       const isUndivided = this.#shards.known(target.key).count === 1;
-      const taken = isUndivided ? await this.#takeUndivided(target, attempt) : await this.#takeFromShards(target, attempt);
+      const taken = isUndivided
+        ? await this.#takeUndivided(target, attempt)
+        : await this.#takeFromShards(target, attempt);
       if (taken !== undefined) return taken;
     }
     throw contended(target.key);
   }
 
   /** Undefined when the bucket turned out to have shards: then shard 0 alone has no say. */
-  async #takeUndivided(target: Target, attempt: Attempt): Promise<readonly ReceiptPart[] | Refused | undefined> {
+  async #takeUndivided(
+    target: Target,
+    attempt: Attempt,
+  ): Promise<readonly ReceiptPart[] | Refused | undefined> {
     const taken = await this.#takeUnlessThrottled(target, target.key, attempt);
     if (!("refusedAtMs" in taken)) return taken;
     const throttled = attempt.throttled.get(target.key.text);
     // Reads are not throttled by writes: if the bucket has other shards, they say so.
-    const { count } = throttled === undefined ? this.#shards.known(target.key) : await this.#shards.readAll(target.key);
+    const { count } =
+      throttled === undefined
+        ? this.#shards.known(target.key)
+        : await this.#shards.readAll(target.key);
     if (count > 1) return undefined;
     if (throttled !== undefined) throw throttled;
     return taken;
   }
 
   /** One round over the shards; undefined when it must be decided again. */
-  async #takeFromShards(target: Target, attempt: Attempt): Promise<readonly ReceiptPart[] | Refused | undefined> {
+  async #takeFromShards(
+    target: Target,
+    attempt: Attempt,
+  ): Promise<readonly ReceiptPart[] | Refused | undefined> {
     if (!attempt.cameHome) await this.#comeHome(target.key);
     attempt.cameHome = true;
     let tries = 0;
@@ -111,7 +131,8 @@ export class ShardTaker {
       if (++tries === MAX_TRIES) break;
     }
     let known = this.#shards.known(target.key);
-    if (!known.isWhole || (known.asOf?.order ?? 0) < attempt.begun) known = await this.#shards.readAll(target.key);
+    if (!known.isWhole || (known.asOf?.order ?? 0) < attempt.begun)
+      known = await this.#shards.readAll(target.key);
     await this.#policies.onAll(target, known.shards);
     const nowMs = this.#nowMs();
     const free = known.shards.filter(({ key }) => !attempt.throttled.has(key.text));
@@ -124,12 +145,17 @@ export class ShardTaker {
     return gathered;
   }
 
-  /** Learns whether the home shard exists, and splits it off if not: once, however many calls come home together. */
+  /**
+   * Learns whether the home shard exists, and splits it off if not: once, however many calls come
+   * home together.
+   */
   async #comeHome(key: BucketKey): Promise<void> {
     const { count, shards } = this.#shards.known(key);
     const home = this.#residence % count;
     if (shards.some(({ image }) => image.shard === home)) return;
-    const coming = this.#comingHome.get(key.text) ?? this.#makeHome(key, home).finally(() => this.#comingHome.delete(key.text));
+    const coming =
+      this.#comingHome.get(key.text) ??
+      this.#makeHome(key, home).finally(() => this.#comingHome.delete(key.text));
     this.#comingHome.set(key.text, coming);
     await coming;
   }
@@ -139,12 +165,16 @@ export class ShardTaker {
     try {
       await this.#splitter.create(key, home);
     } catch (error) {
-      // The owner of the home's class has too much to do to be split. What it holds may be taken all the same, there or elsewhere.
+      // The owner of the home's class has too much to do to be split. What it holds may be taken
+      // all the same, there or elsewhere.
       if (!(error instanceof TableUnavailable && !error.ambiguous)) throw error;
     }
   }
 
-  /** The shards that hold it alone, as far as is known, beginning at home; looked at only as far as they are asked for. */
+  /**
+   * The shards that hold it alone, as far as is known, beginning at home; looked at only as far as
+   * they are asked for.
+   */
   *#holders(target: Target, { throttled }: Attempt): Generator<KnownShard> {
     const known = this.#shards.known(target.key);
     const { count, shards } = known;
@@ -159,12 +189,18 @@ export class ShardTaker {
   }
 
   /** A shard that has too much to do is left to others for the rest of the call. */
-  async #takeUnlessThrottled(target: Target, key: BucketKey, { grants, throttled }: Attempt): Promise<readonly ReceiptPart[] | Refused> {
+  async #takeUnlessThrottled(
+    target: Target,
+    key: BucketKey,
+    { grants, throttled }: Attempt,
+  ): Promise<readonly ReceiptPart[] | Refused> {
     const { costs } = target;
-    const policy = (image: BucketImage | undefined): ReturnType<BucketPolicies["on"]> => this.#policies.on(target, key, image);
+    const policy = (image: BucketImage | undefined): ReturnType<BucketPolicies["on"]> =>
+      this.#policies.on(target, key, image);
     try {
       const outcome = await this.#writer.write(key, { kind: "take", costs, grants, policy });
-      if (outcome.kind !== "applied") return { refusedAtMs: outcome.kind === "refused" ? outcome.atMs : this.#nowMs() };
+      if (outcome.kind !== "applied")
+        return { refusedAtMs: outcome.kind === "refused" ? outcome.atMs : this.#nowMs() };
       return [partOf(target, key, { life: outcome.life, costs, grants })];
     } catch (error) {
       if (!(error instanceof TableUnavailable && error.throttled && !error.ambiguous)) throw error;
@@ -184,7 +220,11 @@ export class ShardTaker {
     if (!applied) return undefined;
     for (const { shard } of parts) this.#shards.outdate(shard.key);
     return parts.map(({ shard: { key, image }, costs }, index) => {
-      const life = { creation: image.creation, divisor: image.divisor, expiredBySeconds: image.expiresAtSeconds };
+      const life = {
+        creation: image.creation,
+        divisor: image.divisor,
+        expiredBySeconds: image.expiresAtSeconds,
+      };
       return partOf(target, key, { life, costs, grants: index === 0 ? options.grants : 0 });
     });
   }
@@ -202,7 +242,11 @@ function fitsTogether(target: Target, shards: readonly KnownShard[], nowMs: numb
 function partOf(
   { policy }: Target,
   key: BucketKey,
-  { life, costs, grants }: { readonly life: BucketLife; readonly costs: Costs; readonly grants: number },
+  {
+    life,
+    costs,
+    grants,
+  }: { readonly life: BucketLife; readonly costs: Costs; readonly grants: number },
 ): ReceiptPart {
   const { entityId, resource } = key;
   return { key, entityId, resource, amounts: costs, policy, grants, life };
@@ -210,5 +254,8 @@ function partOf(
 
 /** The error of a call that others were always faster than. */
 export function contended({ entityId, resource }: BucketKey): RateLimiterUnavailable {
-  return new RateLimiterUnavailable("The bucket changes too fast to be decided. Try again.", { entityId, resource });
+  return new RateLimiterUnavailable("The bucket changes too fast to be decided. Try again.", {
+    entityId,
+    resource,
+  });
 }

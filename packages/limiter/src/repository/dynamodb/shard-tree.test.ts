@@ -14,7 +14,11 @@ const tree = fc.array(fc.nat(), { maxLength: 60 }).map((choices) => {
 function split(shards: readonly ShardClass[], shard: number): readonly ShardClass[] {
   const own = shards.find((other) => other.shard === shard)!;
   if (own.divisor >= LARGEST) return shards;
-  return [...shards.filter((other) => other !== own), { shard, divisor: own.divisor * 2 }, nextHalf(own)];
+  return [
+    ...shards.filter((other) => other !== own),
+    { shard, divisor: own.divisor * 2 },
+    nextHalf(own),
+  ];
 }
 
 describe("the tree of shards", () => {
@@ -36,7 +40,8 @@ describe("the tree of shards", () => {
   });
 
   it("a shard that is wanted exists after its owner was split often enough", () => {
-    // Count 8, shard 1 still at divisor 2: whoever wants 5 splits 1 into 1 and 3 first, and never into 1 and 5.
+    // Count 8, shard 1 still at divisor 2: whoever wants 5 splits 1 into 1 and 3 first, and never
+    // into 1 and 5.
     let shards: readonly ShardClass[] = [
       { shard: 0, divisor: 8 },
       { shard: 4, divisor: 8 },
@@ -81,14 +86,20 @@ describe("what is given back to a class", () => {
       { shard: 2, amounts: { tpm: -125 } },
       { shard: 6, amounts: { tpm: -125 } },
     ]);
-    expect(ownersOfClass({ shard: 0, divisor: 2 }, existing).map(({ shard }) => shard)).toEqual([0, 2, 6]);
+    expect(ownersOfClass({ shard: 0, divisor: 2 }, existing).map(({ shard }) => shard)).toEqual([
+      0, 2, 6,
+    ]);
   });
 
   it("goes to the shard that a merged class has become part of", () => {
     const whole = [{ shard: 0, divisor: 1 }];
-    expect(distributed({ tpm: -9 }, { shard: 3, divisor: 4 }, ownersOfClass({ shard: 3, divisor: 4 }, whole))).toEqual([
-      { shard: 0, amounts: { tpm: -9 } },
-    ]);
+    expect(
+      distributed(
+        { tpm: -9 },
+        { shard: 3, divisor: 4 },
+        ownersOfClass({ shard: 3, divisor: 4 }, whole),
+      ),
+    ).toEqual([{ shard: 0, amounts: { tpm: -9 } }]);
   });
 
   it("adds up exactly over every tree, no owner gets more than its share, and the owners cover the class", () => {
@@ -98,12 +109,16 @@ describe("what is given back to a class", () => {
         const divisor = 2 ** (choice % 6);
         const taken = { shard: choice % divisor, divisor };
         const owners = ownersOfClass(taken, shards);
-        const covered = owners.reduce((sum, owner) => sum + 1 / Math.max(divisor, owner.divisor), 0);
+        const covered = owners.reduce(
+          (sum, owner) => sum + 1 / Math.max(divisor, owner.divisor),
+          0,
+        );
         expect(covered).toBe(1 / divisor);
         const parts = distributed({ tpm }, taken, owners);
         expect(parts.reduce((sum, { amounts }) => sum + (amounts["tpm"] ?? 0), 0)).toBe(tpm);
         for (const { shard, amounts } of parts.slice(1)) {
-          const share = divisor / Math.max(divisor, owners.find((owner) => owner.shard === shard)!.divisor);
+          const share =
+            divisor / Math.max(divisor, owners.find((owner) => owner.shard === shard)!.divisor);
           expect(Math.abs(amounts["tpm"]!)).toBeLessThanOrEqual(Math.abs(tpm) * share);
         }
       }),

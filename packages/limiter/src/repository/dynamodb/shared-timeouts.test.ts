@@ -6,7 +6,11 @@ const TIMEOUT_MS = 3200;
 const SHARE_MS = TIMEOUT_MS / 32;
 
 /** Time-outs on a clock that the test moves. */
-function onHand(): { readonly timeouts: SharedTimeouts; readonly started: Started[]; nowMs: number } {
+function onHand(): {
+  readonly timeouts: SharedTimeouts;
+  readonly started: Started[];
+  nowMs: number;
+} {
   const started: Started[] = [];
   const state = { nowMs: 1000, started };
   const start = (ms: number): Started => {
@@ -20,7 +24,9 @@ function onHand(): { readonly timeouts: SharedTimeouts; readonly started: Starte
     started.push(timeout);
     return timeout;
   };
-  return Object.assign(state, { timeouts: new SharedTimeouts(TIMEOUT_MS, { nowMs: () => state.nowMs, start }) });
+  return Object.assign(state, {
+    timeouts: new SharedTimeouts(TIMEOUT_MS, { nowMs: () => state.nowMs, start }),
+  });
 }
 
 interface Started {
@@ -61,7 +67,8 @@ describe("time-outs that are shared", () => {
   it("bear the listeners of much work without a warning", () => {
     const warned = vi.spyOn(process, "emitWarning");
     const { timeouts } = onHand();
-    for (let count = 0; count < 64; count += 1) timeouts.begin().signal.addEventListener("abort", () => {});
+    for (let count = 0; count < 64; count += 1)
+      timeouts.begin().signal.addEventListener("abort", () => {});
     expect(warned).not.toHaveBeenCalled();
   });
 });

@@ -11,9 +11,9 @@ export interface TimeoutParts {
 }
 
 /**
- * Time-outs for many short pieces of I/O. Those that begin within a 32nd of the time-out share one signal and one timer: a signal for each
- * costs 18 µs of CPU until it is collected, which is more than to sign a request. A piece of work has its whole time but for that 32nd, and
- * never more.
+ * Time-outs for many short pieces of I/O. Those that begin within a 32nd of the time-out share one
+ * signal and one timer: a signal for each costs 18 µs of CPU until it is collected, which is more
+ * than to sign a request. A piece of work has its whole time but for that 32nd, and never more.
  */
 export class SharedTimeouts {
   readonly #ms: number;

@@ -5,12 +5,24 @@ import { expect, it } from "vitest";
 import { endpointAt } from "./endpoint.ts";
 import { CONTENT_TYPE, Signer, type AwsCredentials, type Signature } from "./signature.ts";
 
-const EXAMPLE: AwsCredentials = { accessKeyId: "AKIDEXAMPLE", secretAccessKey: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY" };
+const EXAMPLE: AwsCredentials = {
+  accessKeyId: "AKIDEXAMPLE",
+  secretAccessKey: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY",
+};
 
 it("signs the request of an example, to the letter", () => {
-  const signer = new Signer({ host: "dynamodb.us-east-1.amazonaws.com", path: "/", region: "us-east-1" });
+  const signer = new Signer({
+    host: "dynamodb.us-east-1.amazonaws.com",
+    path: "/",
+    region: "us-east-1",
+  });
   const nowMs = Date.UTC(2015, 7, 30, 12, 36, 0);
-  const request = { credentials: EXAMPLE, target: "DynamoDB_20120810.ListTables", body: "{}", nowMs };
+  const request = {
+    credentials: EXAMPLE,
+    target: "DynamoDB_20120810.ListTables",
+    body: "{}",
+    nowMs,
+  };
   expect(signer.sign(request)).toEqual({
     date: "20150830T123600Z",
     authorization:
@@ -19,7 +31,9 @@ it("signs the request of an example, to the letter", () => {
   });
 });
 
-const text = fc.string({ minLength: 1, maxLength: 40 }).map((value) => value.replaceAll(/[^!-~]/g, "x"));
+const text = fc
+  .string({ minLength: 1, maxLength: 40 })
+  .map((value) => value.replaceAll(/[^!-~]/g, "x"));
 const requests = fc.record({
   accessKeyId: text,
   secretAccessKey: fc.string({ minLength: 1, unit: "grapheme" }),
@@ -33,12 +47,17 @@ const requests = fc.record({
 
 it("signs as AWS's own library does, whatever is sent where, when and with which credentials", async () => {
   await fc.assert(
-    fc.asyncProperty(requests, async ({ address, region, operation, body, nowMs, ...credentials }) => {
-      const { host, path } = endpointAt(address);
-      const target = `DynamoDB_20120810.${operation}`;
-      const ours = new Signer({ host, path, region }).sign({ credentials, target, body, nowMs });
-      expect(ours).toEqual(await theirs({ host, path, region, credentials, target, body, nowMs }));
-    }),
+    fc.asyncProperty(
+      requests,
+      async ({ address, region, operation, body, nowMs, ...credentials }) => {
+        const { host, path } = endpointAt(address);
+        const target = `DynamoDB_20120810.${operation}`;
+        const ours = new Signer({ host, path, region }).sign({ credentials, target, body, nowMs });
+        expect(ours).toEqual(
+          await theirs({ host, path, region, credentials, target, body, nowMs }),
+        );
+      },
+    ),
     { numRuns: 500 },
   );
 });
@@ -72,9 +91,21 @@ interface Whole {
   readonly nowMs: number;
 }
 
-async function theirs({ host, path, region, credentials, target, body, nowMs }: Whole): Promise<Signature> {
-  const given = { accessKeyId: credentials.accessKeyId, secretAccessKey: credentials.secretAccessKey };
-  const token = credentials.sessionToken === undefined ? {} : { sessionToken: credentials.sessionToken };
+async function theirs({
+  host,
+  path,
+  region,
+  credentials,
+  target,
+  body,
+  nowMs,
+}: Whole): Promise<Signature> {
+  const given = {
+    accessKeyId: credentials.accessKeyId,
+    secretAccessKey: credentials.secretAccessKey,
+  };
+  const token =
+    credentials.sessionToken === undefined ? {} : { sessionToken: credentials.sessionToken };
   const signer = new SignatureV4({
     credentials: { ...given, ...token },
     region,
@@ -83,7 +114,15 @@ async function theirs({ host, path, region, credentials, target, body, nowMs }: 
     applyChecksum: false,
   });
   const headers = { host, "content-type": CONTENT_TYPE, "x-amz-target": target };
-  const request = { method: "POST", protocol: "https:", hostname: host, path, query: {}, headers, body };
+  const request = {
+    method: "POST",
+    protocol: "https:",
+    hostname: host,
+    path,
+    query: {},
+    headers,
+    body,
+  };
   const signed = await signer.sign(request, { signingDate: new Date(nowMs) });
   return { date: signed.headers["x-amz-date"]!, authorization: signed.headers["authorization"]! };
 }
@@ -93,7 +132,10 @@ class Sha256 {
   readonly #hash: Hash | Hmac;
 
   constructor(secret?: string | ArrayBuffer | ArrayBufferView) {
-    this.#hash = secret === undefined ? createHash("sha256") : createHmac("sha256", secret as string | NodeJS.ArrayBufferView);
+    this.#hash =
+      secret === undefined
+        ? createHash("sha256")
+        : createHmac("sha256", secret as string | NodeJS.ArrayBufferView);
   }
 
   update(data: Uint8Array): void {

@@ -44,8 +44,9 @@ const SIGNED_HEADERS = "content-type;host;x-amz-date;x-amz-target";
 const SIGNED_HEADERS_WITH_TOKEN = "content-type;host;x-amz-date;x-amz-security-token;x-amz-target";
 
 /**
- * AWS Signature Version 4 for the one shape of request that DynamoDB knows: a POST with a JSON body and no query. A signature is four
- * hashes; everything else that goes into it stays the same for a second, and is put together once in each.
+ * AWS Signature Version 4 for the one shape of request that DynamoDB knows: a POST with a JSON body
+ * and no query. A signature is four hashes; everything else that goes into it stays the same for a
+ * second, and is put together once in each.
  */
 export class Signer {
   readonly #region: string;
@@ -60,7 +61,10 @@ export class Signer {
 
   /** The signature of a request that is sent at that time. */
   sign({ credentials, target, body, nowMs }: SignableRequest): Signature {
-    const { date, requestStart, requestEnd, authorization, message, outer } = this.#stampOf(credentials, Math.floor(nowMs / 1000));
+    const { date, requestStart, requestEnd, authorization, message, outer } = this.#stampOf(
+      credentials,
+      Math.floor(nowMs / 1000),
+    );
     const requestHash = sha256(`${requestStart}${target}${requestEnd}${sha256(body)}`);
     message.write(requestHash, message.length - HEX_LENGTH, "latin1");
     outer.write(sha256(message, "binary"), BLOCK_LENGTH, "binary");
@@ -68,7 +72,8 @@ export class Signer {
   }
 
   #stampOf(credentials: AwsCredentials, second: number): Stamp {
-    if (this.#stamp?.second === second && this.#stamp.credentials === credentials) return this.#stamp;
+    if (this.#stamp?.second === second && this.#stamp.credentials === credentials)
+      return this.#stamp;
     const { accessKeyId, secretAccessKey, sessionToken } = credentials;
     const date = amzDate(second * 1000);
     const day = date.slice(0, 8);
@@ -83,7 +88,11 @@ export class Signer {
       requestStart: `${this.#requestHead}${date}\n${tokenLine}x-amz-target:`,
       requestEnd: `\n\n${signedHeaders}\n`,
       authorization: `${ALGORITHM} Credential=${accessKeyId}/${scope}, SignedHeaders=${signedHeaders}, Signature=`,
-      message: Buffer.concat([inner, Buffer.from(`${ALGORITHM}\n${date}\n${scope}\n`), Buffer.alloc(HEX_LENGTH)]),
+      message: Buffer.concat([
+        inner,
+        Buffer.from(`${ALGORITHM}\n${date}\n${scope}\n`),
+        Buffer.alloc(HEX_LENGTH),
+      ]),
       outer,
     };
     return this.#stamp;
@@ -94,14 +103,20 @@ export class Signer {
     const key = hmac(hmac(hmac(hmac(`AWS4${secret}`, day), this.#region), SERVICE), "aws4_request");
     const block = Buffer.concat([key], BLOCK_LENGTH);
     const inner = block.map((byte) => byte ^ 0x36);
-    this.#key = { day, secret, inner, outer: Buffer.concat([block.map((byte) => byte ^ 0x5c)], BLOCK_LENGTH + key.length) };
+    this.#key = {
+      day,
+      secret,
+      inner,
+      outer: Buffer.concat([block.map((byte) => byte ^ 0x5c)], BLOCK_LENGTH + key.length),
+    };
     return this.#key;
   }
 }
 
 /**
- * The key of a day, padded for the two hashes of an HMAC (RFC 2104), which are done one by one: an object of Node's `Hmac` costs more to
- * make, and to collect, than all hashes of a signature (7 µs of 88 for a request and its answer).
+ * The key of a day, padded for the two hashes of an HMAC (RFC 2104), which are done one by one: an
+ * object of Node's `Hmac` costs more to make, and to collect, than all hashes of a signature (7 µs
+ * of 88 for a request and its answer).
  */
 interface SigningKey {
   readonly day: string;
@@ -135,14 +150,20 @@ function amzDate(nowMs: number): string {
   return `${new Date(nowMs).toISOString().slice(0, 19).replaceAll(/[-:]/g, "")}Z`;
 }
 
-/** Empty parts count as one slash, and every part is encoded once more than it is sent; only S3 signs a path as it is. */
+/**
+ * Empty parts count as one slash, and every part is encoded once more than it is sent; only S3
+ * signs a path as it is.
+ */
 function canonicalPath(path: string): string {
   return path.replaceAll(/\/+/g, "/").split("/").map(encoded).join("/");
 }
 
 /** As RFC 3986 has it, which reserves five characters more than `encodeURIComponent` does. */
 function encoded(part: string): string {
-  return encodeURIComponent(part).replaceAll(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
+  return encodeURIComponent(part).replaceAll(
+    /[!'()*]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
 }
 
 function sha256(content: string | Buffer, encoding: "hex" | "binary" = "hex"): string {

@@ -6,7 +6,13 @@ import { numberIn, sharesOf, worthOf } from "../../../test/dynamodb/tree-oracle.
 import { bucketLimit, type Bucket } from "../../core/bucket.ts";
 import type { Limit } from "../../core/limit.ts";
 import { Aliases } from "./aliases.ts";
-import { marshalItem, stringOf, unmarshalItem, type AttributeMap, type Value } from "./attribute-values.ts";
+import {
+  marshalItem,
+  stringOf,
+  unmarshalItem,
+  type AttributeMap,
+  type Value,
+} from "./attribute-values.ts";
 import { bucketAttributes, imageOf, limitAttribute, slotAttribute } from "./bucket-item.ts";
 import { bucketKey, keyAttributes, type BucketKey } from "./bucket-key.ts";
 import type { Connection, Transacted } from "./connection.ts";
@@ -17,7 +23,9 @@ const NOW_MS = Date.UTC(2026, 0, 4, 12);
 const RPM: Limit = { name: "rpm", capacity: 10, refillAmount: 10, refillPeriodSeconds: 60 };
 const TPM: Limit = { name: "tpm", capacity: 1000, refillAmount: 500, refillPeriodSeconds: 7 };
 
-/** As many as shares of single tokens, which do not divide evenly from 16 on, can be told apart by. */
+/**
+ * As many as shares of single tokens, which do not divide evenly from 16 on, can be told apart by.
+ */
 const MOST_SHARDS = 64;
 
 /** One limit of an item that a test puts. */
@@ -37,7 +45,11 @@ describeWithEngine("the split of a shard", (engine) => {
   });
 
   /** Puts a bucket that was never split, last refilled some time ago. */
-  async function put(stored: readonly Stored[], idleMs = 0, further: Readonly<Record<string, Value | undefined>> = {}): Promise<string> {
+  async function put(
+    stored: readonly Stored[],
+    idleMs = 0,
+    further: Readonly<Record<string, Value | undefined>> = {},
+  ): Promise<string> {
     entities += 1;
     const entityId = `key-${entities}`;
     const bucket: Bucket = {
@@ -70,16 +82,29 @@ describeWithEngine("the split of a shard", (engine) => {
     return reply.Item;
   }
 
-  async function getAll(entityId: string, shards: readonly number[]): Promise<readonly AttributeMap[]> {
+  async function getAll(
+    entityId: string,
+    shards: readonly number[],
+  ): Promise<readonly AttributeMap[]> {
     return Promise.all(shards.map(async (shard) => get(entityId, shard)));
   }
 
   /** Another writer, between the image and the split. */
-  async function change(entityId: string, shard: number, values: Readonly<Record<string, Value>>): Promise<void> {
+  async function change(
+    entityId: string,
+    shard: number,
+    values: Readonly<Record<string, Value>>,
+  ): Promise<void> {
     const alias = new Aliases();
-    const clauses = Object.entries(values).map(([attribute, value]) => `${alias.name(attribute)} = ${alias.value(value)}`);
+    const clauses = Object.entries(values).map(
+      ([attribute, value]) => `${alias.name(attribute)} = ${alias.value(value)}`,
+    );
     const UpdateExpression = `SET ${clauses.join(", ")}`;
-    await connection.call("UpdateItem", { Key: marshalItem(keyOf(entityId, shard).primary), UpdateExpression, ...alias.fields() });
+    await connection.call("UpdateItem", {
+      Key: marshalItem(keyOf(entityId, shard).primary),
+      UpdateExpression,
+      ...alias.fields(),
+    });
   }
 
   async function split(entityId: string, seen: AttributeMap, nowMs = NOW_MS): Promise<Transacted> {
@@ -95,7 +120,10 @@ describeWithEngine("the split of a shard", (engine) => {
     const entityId = await put(stored, 6, { po: 1 });
     const before = await get(entityId, 0);
     expect(await split(entityId, before)).toEqual({ applied: true });
-    const [kept, moved] = (await getAll(entityId, [0, 1])).map(unmarshalItem) as [Record<string, Value>, Record<string, Value>];
+    const [kept, moved] = (await getAll(entityId, [0, 1])).map(unmarshalItem) as [
+      Record<string, Value>,
+      Record<string, Value>,
+    ];
     const { ttl: _, ...unchanged } = unmarshalItem(before);
     expect(kept).toEqual({
       ...unchanged,
@@ -134,18 +162,30 @@ describeWithEngine("the split of a shard", (engine) => {
   it("gives both halves a version above the one seen, also by a clock that is behind", async () => {
     const entityId = await put([{ limit: RPM, milli: 5000 }], 0, { sv: NOW_MS + 900 });
     await split(entityId, await get(entityId, 0));
-    for (const item of await getAll(entityId, [0, 1])) expect(numberIn(item, "sv")).toBe(BigInt(NOW_MS + 901));
+    for (const item of await getAll(entityId, [0, 1]))
+      expect(numberIn(item, "sv")).toBe(BigInt(NOW_MS + 901));
   });
 
   it("splits an item that was stored before shards were counted", async () => {
-    const entityId = await put([{ limit: RPM, milli: 5000 }], 0, { shard_count: undefined, cr: undefined });
+    const entityId = await put([{ limit: RPM, milli: 5000 }], 0, {
+      shard_count: undefined,
+      cr: undefined,
+    });
     expect(await split(entityId, await get(entityId, 0))).toEqual({ applied: true });
-    expect(await getAll(entityId, [0, 1])).toMatchObject([{ shard_count: { N: "2" } }, { shard_count: { N: "2" } }]);
+    expect(await getAll(entityId, [0, 1])).toMatchObject([
+      { shard_count: { N: "2" } },
+      { shard_count: { N: "2" } },
+    ]);
   });
 
   it("replaces what a deleted bucket left at the new half's key", async () => {
     const entityId = await put([{ limit: RPM, milli: 5000 }]);
-    const orphan = { ...(await get(entityId, 0)), ...marshalItem(keyOf(entityId, 1).primary), cr: { S: "old.0001" }, b_old_cp: { N: "5" } };
+    const orphan = {
+      ...(await get(entityId, 0)),
+      ...marshalItem(keyOf(entityId, 1).primary),
+      cr: { S: "old.0001" },
+      b_old_cp: { N: "5" },
+    };
     await connection.call("PutItem", { Item: orphan });
     expect(await split(entityId, await get(entityId, 0))).toEqual({ applied: true });
     const half = await get(entityId, 1);
@@ -161,12 +201,15 @@ describeWithEngine("the split of a shard", (engine) => {
       const before = worthOf(await getAll(entityId, [0]), "rpm", NOW_MS);
       const isWithin = deltaMilli >= -2500 && deltaMilli <= 2500;
       expect((await split(entityId, seen)).applied).toBe(isWithin);
-      expect(worthOf(await getAll(entityId, isWithin ? [0, 1] : [0]), "rpm", NOW_MS)).toEqual(before);
+      expect(worthOf(await getAll(entityId, isWithin ? [0, 1] : [0]), "rpm", NOW_MS)).toEqual(
+        before,
+      );
     }
   });
 
   it("loses nothing where the halves earn at different rates: what a shard earned while idle fills both", async () => {
-    // 63 millitokens a second, of which the halves have 32 and 31, and 62 500 of capacity, of which they have 31 250 each.
+    // 63 millitokens a second, of which the halves have 32 and 31, and 62 500 of capacity, of which
+    // they have 31 250 each.
     const slow = { name: "slow", capacity: 1000, refillAmount: 1, refillPeriodSeconds: 1 };
     const entityId = await put([{ limit: slow, milli: 0 }], 992_064, { shard_count: 16 });
     expect(worthOf(await getAll(entityId, [0]), "slow", NOW_MS).units).toBe(62_500_000n);
@@ -198,7 +241,10 @@ describeWithEngine("the split of a shard", (engine) => {
     await change(entityId, 0, values);
     const before = await get(entityId, 0);
     const outcome = await split(entityId, seen);
-    expect(outcome).toMatchObject({ applied: false, reasons: [{ code: "ConditionalCheckFailed", item: before }, { code: "None" }] });
+    expect(outcome).toMatchObject({
+      applied: false,
+      reasons: [{ code: "ConditionalCheckFailed", item: before }, { code: "None" }],
+    });
     expect(await get(entityId, 0)).toEqual(before);
     await expect(get(entityId, 1)).rejects.toThrow("missing");
   });
@@ -206,9 +252,14 @@ describeWithEngine("the split of a shard", (engine) => {
   it("happens once, however often it is tried with one image", async () => {
     const entityId = await put([{ limit: RPM, milli: 5000 }]);
     const seen = await get(entityId, 0);
-    const outcomes = await Promise.all([1, 2, 3].map(async () => split(entityId, seen).catch(() => ({ applied: false }))));
+    const outcomes = await Promise.all(
+      [1, 2, 3].map(async () => split(entityId, seen).catch(() => ({ applied: false }))),
+    );
     expect(outcomes.filter(({ applied }) => applied)).toHaveLength(1);
-    expect(worthOf(await getAll(entityId, [0, 1]), "rpm", NOW_MS)).toEqual({ units: 5000n * 60_000n, unitsPerMilli: 60_000n });
+    expect(worthOf(await getAll(entityId, [0, 1]), "rpm", NOW_MS)).toEqual({
+      units: 5000n * 60_000n,
+      unitsPerMilli: 60_000n,
+    });
   });
 
   it.each([1, 11, 21, 31])(
@@ -220,13 +271,22 @@ describeWithEngine("the split of a shard", (engine) => {
     },
   );
 
-  /** Splits random shards in random states and compares what all are worth before and after. Tells how many splits were refused. */
+  /**
+   * Splits random shards in random states and compares what all are worth before and after. Tells
+   * how many splits were refused.
+   */
   async function splitsUntil16(seed: number): Promise<number> {
     const random = seededRandom(seed);
-    const int = (least: number, most: number): number => least + Math.floor(random() * (most - least + 1));
+    const int = (least: number, most: number): number =>
+      least + Math.floor(random() * (most - least + 1));
     const size = (): number => (random() < 0.5 ? int(1, 40) : int(1, 100_000));
     const limits = Array.from({ length: int(1, 3) }, (_, index): Stored => {
-      const limit = { name: `l${index}`, capacity: size(), refillAmount: size(), refillPeriodSeconds: int(1, 90) };
+      const limit = {
+        name: `l${index}`,
+        capacity: size(),
+        refillAmount: size(),
+        refillPeriodSeconds: int(1, 90),
+      };
       return { limit, milli: limit.capacity * 1000, hidden: random() < 0.3 };
     });
     const entityId = await put(limits);
@@ -238,7 +298,8 @@ describeWithEngine("the split of a shard", (engine) => {
       const shard = [...items.keys()][int(0, items.size - 1)]!;
       const { bucket, divisor } = imageOf(items.get(shard)!);
       if (divisor === MOST_SHARDS) continue;
-      // Any state that a shard can be in: empty, full, above its ceiling, in debt, idle for any time, with any remainder.
+      // Any state that a shard can be in: empty, full, above its ceiling, in debt, idle for any
+      // time, with any remainder.
       const state: Record<string, Value> = { rf: nowMs - int(0, random() < 0.3 ? 100_000 : 500) };
       const balances = bucket.limits.map(({ capacityMilli, period, limit }) => {
         const milli = int(-1, 1) * int(0, capacityMilli) + (random() < 0.2 ? int(0, 3000) : 0);
@@ -252,7 +313,9 @@ describeWithEngine("the split of a shard", (engine) => {
       if (random() < 0.5) {
         const index = int(0, balances.length - 1);
         const { capacityMilli, limit } = bucket.limits[index]!;
-        await change(entityId, shard, { [limitAttribute(limit.name, "tk")]: balances[index]! + int(-capacityMilli, capacityMilli) });
+        await change(entityId, shard, {
+          [limitAttribute(limit.name, "tk")]: balances[index]! + int(-capacityMilli, capacityMilli),
+        });
       }
       items.set(shard, await get(entityId, shard));
       const before = [...items.values()];
@@ -266,7 +329,10 @@ describeWithEngine("the split of a shard", (engine) => {
         for (const atMs of [nowMs, nowMs - 700, nowMs + 1, nowMs + 40_000]) {
           const [had, has] = [worthOf(before, limit.name, atMs), worthOf(after, limit.name, atMs)];
           expect(has.units, `seed ${seed} mints at ${atMs - nowMs}`).toBeLessThanOrEqual(had.units);
-          if (atMs === nowMs) expect(had.units - has.units, `seed ${seed} loses`).toBeLessThanOrEqual(had.unitsPerMilli);
+          if (atMs === nowMs)
+            expect(had.units - has.units, `seed ${seed} loses`).toBeLessThanOrEqual(
+              had.unitsPerMilli,
+            );
         }
     }
     expect(items.size, `seed ${seed}`).toBe(16);

@@ -6,7 +6,10 @@ type Projection = "ALL" | "KEYS_ONLY";
 
 interface IndexDeclaration {
   readonly IndexName: string;
-  readonly KeySchema: readonly { readonly AttributeName: string; readonly KeyType: "HASH" | "RANGE" }[];
+  readonly KeySchema: readonly {
+    readonly AttributeName: string;
+    readonly KeyType: "HASH" | "RANGE";
+  }[];
   readonly Projection: { readonly ProjectionType: Projection };
 }
 
@@ -14,37 +17,60 @@ interface IndexDeclaration {
 export type IndexName = "GSI1" | "GSI2" | "GSI3" | "GSI4";
 
 /**
- * Buckets change with every call, so no index that they are in copies more than keys: KEYS_ONLY costs a bucket's write nothing, ALL one
- * more write unit each. Only entities, which never change, are in GSI1.
+ * Buckets change with every call, so no index that they are in copies more than keys: KEYS_ONLY
+ * costs a bucket's write nothing, ALL one more write unit each. Only entities, which never change,
+ * are in GSI1.
  */
-const INDEXES: Readonly<Record<IndexName, Projection>> = { GSI1: "ALL", GSI2: "KEYS_ONLY", GSI3: "KEYS_ONLY", GSI4: "KEYS_ONLY" };
+const INDEXES: Readonly<Record<IndexName, Projection>> = {
+  GSI1: "ALL",
+  GSI2: "KEYS_ONLY",
+  GSI3: "KEYS_ONLY",
+  GSI4: "KEYS_ONLY",
+};
 
 /** The attribute that tells DynamoDB when an item may go, in seconds since 1970. */
 export const TTL_ATTRIBUTE = "ttl";
 
-/** The table as `CreateTable` and the CloudFormation template both declare it. Neither has local indexes: nothing would be in them. */
+/**
+ * The table as `CreateTable` and the CloudFormation template both declare it. Neither has local
+ * indexes: nothing would be in them.
+ */
 export interface TableDeclaration {
   readonly BillingMode: "PAY_PER_REQUEST";
   readonly KeySchema: IndexDeclaration["KeySchema"];
-  readonly AttributeDefinitions: readonly { readonly AttributeName: string; readonly AttributeType: "S" }[];
+  readonly AttributeDefinitions: readonly {
+    readonly AttributeName: string;
+    readonly AttributeType: "S";
+  }[];
   readonly GlobalSecondaryIndexes: readonly IndexDeclaration[];
-  readonly StreamSpecification?: { readonly StreamEnabled: true; readonly StreamViewType: "NEW_AND_OLD_IMAGES" };
+  readonly StreamSpecification?: {
+    readonly StreamEnabled: true;
+    readonly StreamViewType: "NEW_AND_OLD_IMAGES";
+  };
 }
 
-/** Declares the table. The stream feeds the aggregator; a table without one costs less and is faster on local engines. */
+/**
+ * Declares the table. The stream feeds the aggregator; a table without one costs less and is faster
+ * on local engines.
+ */
 export function tableDeclaration({ stream }: { readonly stream: boolean }): TableDeclaration {
   const indexNames = Object.keys(INDEXES) as readonly IndexName[];
   const attributes = ["PK", "SK", ...indexNames.flatMap((name) => [`${name}PK`, `${name}SK`])];
   return {
     BillingMode: "PAY_PER_REQUEST",
     KeySchema: keySchema("PK", "SK"),
-    AttributeDefinitions: attributes.map((AttributeName) => ({ AttributeName, AttributeType: "S" })),
+    AttributeDefinitions: attributes.map((AttributeName) => ({
+      AttributeName,
+      AttributeType: "S",
+    })),
     GlobalSecondaryIndexes: indexNames.map((IndexName) => ({
       IndexName,
       KeySchema: keySchema(`${IndexName}PK`, `${IndexName}SK`),
       Projection: { ProjectionType: INDEXES[IndexName] },
     })),
-    ...(stream && { StreamSpecification: { StreamEnabled: true, StreamViewType: "NEW_AND_OLD_IMAGES" } }),
+    ...(stream && {
+      StreamSpecification: { StreamEnabled: true, StreamViewType: "NEW_AND_OLD_IMAGES" },
+    }),
   };
 }
 
@@ -72,7 +98,10 @@ export async function createTable(
 }
 
 /** Deletes the table with everything in it, and waits until it is gone. No table is no error. */
-export async function deleteTable(connection: Connection, { signal }: { readonly signal?: AbortSignal } = {}): Promise<void> {
+export async function deleteTable(
+  connection: Connection,
+  { signal }: { readonly signal?: AbortSignal } = {},
+): Promise<void> {
   try {
     await connection.repeat("DeleteTable", {}, { signal });
   } catch (error) {
@@ -82,7 +111,10 @@ export async function deleteTable(connection: Connection, { signal }: { readonly
 }
 
 /** Whether the table is there, ready or not. */
-export async function tableExists(connection: Connection, options: { readonly signal?: AbortSignal | undefined } = {}): Promise<boolean> {
+export async function tableExists(
+  connection: Connection,
+  options: { readonly signal?: AbortSignal | undefined } = {},
+): Promise<boolean> {
   return (await tableStatus(connection, options)) !== undefined;
 }
 
@@ -90,7 +122,10 @@ interface Signalled {
   readonly signal?: AbortSignal | undefined;
 }
 
-async function createUnlessExists(connection: Connection, { stream, signal }: { readonly stream: boolean } & Signalled): Promise<void> {
+async function createUnlessExists(
+  connection: Connection,
+  { stream, signal }: { readonly stream: boolean } & Signalled,
+): Promise<void> {
   try {
     await connection.repeat("CreateTable", tableDeclaration({ stream }), { signal });
   } catch (error) {
@@ -99,9 +134,16 @@ async function createUnlessExists(connection: Connection, { stream, signal }: { 
   }
 }
 
-async function tableStatus(connection: Connection, { signal }: Signalled): Promise<string | undefined> {
+async function tableStatus(
+  connection: Connection,
+  { signal }: Signalled,
+): Promise<string | undefined> {
   try {
-    const { Table } = await connection.repeat<{ Table?: { TableStatus?: string } }>("DescribeTable", {}, { signal });
+    const { Table } = await connection.repeat<{ Table?: { TableStatus?: string } }>(
+      "DescribeTable",
+      {},
+      { signal },
+    );
     return Table?.TableStatus ?? "ACTIVE";
   } catch (error) {
     if (error instanceof InfrastructureNotFoundError) return undefined;
@@ -109,28 +151,37 @@ async function tableStatus(connection: Connection, { signal }: Signalled): Promi
   }
 }
 
-async function untilStatus(connection: Connection, wanted: "ACTIVE" | undefined, { signal }: Signalled): Promise<void> {
+async function untilStatus(
+  connection: Connection,
+  wanted: "ACTIVE" | undefined,
+  { signal }: Signalled,
+): Promise<void> {
   for (let polls = 0; polls < MAX_POLLS; polls += 1) {
     if ((await tableStatus(connection, { signal })) === wanted) return;
     await connection.clock.sleep(POLL_MS, signal);
   }
   const state = wanted === undefined ? "deleted" : "ready";
-  throw new InfrastructureNotFoundError(`Table ${connection.tableName} was not ${state} after ${(MAX_POLLS * POLL_MS) / 1000} seconds.`);
+  throw new InfrastructureNotFoundError(
+    `Table ${connection.tableName} was not ${state} after ${(MAX_POLLS * POLL_MS) / 1000} seconds.`,
+  );
 }
 
 async function enableTtl(connection: Connection, { signal }: Signalled): Promise<void> {
-  const described = await connection.repeat<{ TimeToLiveDescription?: { TimeToLiveStatus?: string } }>(
-    "DescribeTimeToLive",
-    {},
-    { signal },
-  );
+  const described = await connection.repeat<{
+    TimeToLiveDescription?: { TimeToLiveStatus?: string };
+  }>("DescribeTimeToLive", {}, { signal });
   const status = described.TimeToLiveDescription?.TimeToLiveStatus;
   if (status === "ENABLED" || status === "ENABLING") return;
   try {
-    await connection.repeat("UpdateTimeToLive", { TimeToLiveSpecification: { AttributeName: TTL_ATTRIBUTE, Enabled: true } }, { signal });
+    await connection.repeat(
+      "UpdateTimeToLive",
+      { TimeToLiveSpecification: { AttributeName: TTL_ATTRIBUTE, Enabled: true } },
+      { signal },
+    );
   } catch (error) {
     // Another process enabled it between our look and our wish; DynamoDB calls that invalid.
-    if (!(error instanceof InfrastructureError && nameOf(error.cause) === "ValidationException")) throw error;
+    if (!(error instanceof InfrastructureError && nameOf(error.cause) === "ValidationException"))
+      throw error;
   }
 }
 

@@ -21,14 +21,25 @@ export interface Target {
 }
 
 /** One shard's bucket as the target's policy wants it. */
-export function bucketUnder({ policy }: Target, { bucket, shard, divisor }: BucketImage, nowMs: number): Bucket {
-  return isUnder(bucket, policy) ? bucket : underPolicy(bucket, shardPolicy(policy, shard, divisor), nowMs);
+export function bucketUnder(
+  { policy }: Target,
+  { bucket, shard, divisor }: BucketImage,
+  nowMs: number,
+): Bucket {
+  return isUnder(bucket, policy)
+    ? bucket
+    : underPolicy(bucket, shardPolicy(policy, shard, divisor), nowMs);
 }
 
-/** What a target asks of all shards of its bucket together; a bucket that does not exist yet is full. */
+/**
+ * What a target asks of all shards of its bucket together; a bucket that does not exist yet is
+ * full.
+ */
 export function chargeOf(target: Target, shards: readonly KnownShard[], nowMs: number): Charge {
   const { key, policy, amounts } = target;
-  const [bucket = fullBucket(policy.bucketLimits, nowMs), ...others] = shards.map(({ image }) => bucketUnder(target, image, nowMs));
+  const [bucket = fullBucket(policy.bucketLimits, nowMs), ...others] = shards.map(({ image }) =>
+    bucketUnder(target, image, nowMs),
+  );
   return { entityId: key.entityId, resource: key.resource, policy, amounts, bucket, others };
 }
 
@@ -39,13 +50,17 @@ export function holdsAlone(target: Target, image: BucketImage, nowMs: number): b
 }
 
 /** Whether shards hold together all that a target wants. */
-export function holdTogether(target: Target, shards: readonly KnownShard[], nowMs: number): boolean {
+export function holdTogether(
+  target: Target,
+  shards: readonly KnownShard[],
+  nowMs: number,
+): boolean {
   return fits([chargeOf(target, shards, nowMs)], nowMs);
 }
 
 /**
- * Whether the shards of a bucket serve a call, one of them or all together: a shard that holds it alone may not, while others owe more than
- * is left. A bucket that does not exist yet is full.
+ * Whether the shards of a bucket serve a call, one of them or all together: a shard that holds it
+ * alone may not, while others owe more than is left. A bucket that does not exist yet is full.
  */
 export function serve(target: Target, { shards, isWhole }: KnownBucket, nowMs: number): boolean {
   const mayDecideAlone = shards.length > 1 && !(isWhole && shards.some(({ image }) => owes(image)));

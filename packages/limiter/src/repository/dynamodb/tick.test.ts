@@ -8,9 +8,11 @@ const slow = bucketLimits([Limit.perMinute("rpm", 100)]);
 describe("the tick of a bucket", () => {
   it("doubles with failed conditions, up to its bound, and comes back to a millisecond", () => {
     let tickMs = 1;
-    for (let failed = 0; failed < 20; failed += 1) tickMs = nextTickMs(tickMs, { applied: false, largestMs: LARGEST_TICK_MS });
+    for (let failed = 0; failed < 20; failed += 1)
+      tickMs = nextTickMs(tickMs, { applied: false, largestMs: LARGEST_TICK_MS });
     expect(tickMs).toBe(100);
-    for (let applied = 0; applied < 40; applied += 1) tickMs = nextTickMs(tickMs, { applied: true, largestMs: LARGEST_TICK_MS });
+    for (let applied = 0; applied < 40; applied += 1)
+      tickMs = nextTickMs(tickMs, { applied: true, largestMs: LARGEST_TICK_MS });
     expect(tickMs).toBe(1);
   });
 
@@ -20,9 +22,19 @@ describe("the tick of a bucket", () => {
   });
 
   it("is at most a quarter of the time that the fastest limit needs to fill", () => {
-    const fast = Limit.custom({ name: "fast", capacity: 4, refillAmount: 100, refillPeriodSeconds: 1 });
+    const fast = Limit.custom({
+      name: "fast",
+      capacity: 4,
+      refillAmount: 100,
+      refillPeriodSeconds: 1,
+    });
     expect(tickedMs(123_456, 100, [...slow, ...bucketLimits([fast])])).toBe(123_450);
-    const faster = Limit.custom({ name: "faster", capacity: 1, refillAmount: 1000, refillPeriodSeconds: 1 });
+    const faster = Limit.custom({
+      name: "faster",
+      capacity: 1,
+      refillAmount: 1000,
+      refillPeriodSeconds: 1,
+    });
     expect(tickedMs(123_456, 100, bucketLimits([faster]))).toBe(123_456);
   });
 });

@@ -1,8 +1,10 @@
 /*
- * A refill moves a bucket's stamp, and the stamp is its lock, so processes that share a busy bucket would invalidate each other with every
- * write. The clock that a bucket is written with is therefore rounded down to a tick: within a tick only the first refill moves the stamp,
- * everybody else takes, and takes commute. The tick is 1 ms for a process that is alone, doubles with every failed condition and shrinks by
- * a tenth with every write that succeeds, so it settles where about one write in eight fails.
+ * A refill moves a bucket's stamp, and the stamp is its lock, so processes that share a busy bucket
+ * would invalidate each other with every write. The clock that a bucket is written with is
+ * therefore rounded down to a tick: within a tick only the first refill moves the stamp, everybody
+ * else takes, and takes commute. The tick is 1 ms for a process that is alone, doubles with every
+ * failed condition and shrinks by a tenth with every write that succeeds, so it settles where about
+ * one write in eight fails.
  */
 import { ceilingMilli, type BucketLimit } from "../../core/bucket.ts";
 
@@ -10,7 +12,10 @@ import { ceilingMilli, type BucketLimit } from "../../core/bucket.ts";
 export const LARGEST_TICK_MS = 100;
 
 /** The tick after a write. */
-export function nextTickMs(tickMs: number, { applied, largestMs }: { readonly applied: boolean; readonly largestMs: number }): number {
+export function nextTickMs(
+  tickMs: number,
+  { applied, largestMs }: { readonly applied: boolean; readonly largestMs: number },
+): number {
   return applied ? Math.max(1, Math.floor(tickMs * 0.9)) : Math.min(largestMs, tickMs * 2);
 }
 

@@ -1,19 +1,30 @@
 /**
- * One signed call; what the lean transport offers and the SDK's client is wrapped into. Inputs and outputs are DynamoDB's JSON. Errors
- * carry DynamoDB's name in `name`, and whatever else it sent along; errors of the connection carry Node's `code`. Nothing is repeated, and
- * a call ends when its signal aborts.
+ * One signed call; what the lean transport offers and the SDK's client is wrapped into. Inputs and
+ * outputs are DynamoDB's JSON. Errors carry DynamoDB's name in `name`, and whatever else it sent
+ * along; errors of the connection carry Node's `code`. Nothing is repeated, and a call ends when
+ * its signal aborts.
  */
 export interface DynamoTransport {
-  call(operation: string, input: object, options: { readonly signal: AbortSignal }): Promise<object>;
+  call(
+    operation: string,
+    input: object,
+    options: { readonly signal: AbortSignal },
+  ): Promise<object>;
   close(): void;
 }
 
-/** A transport that also knows where it goes, and hears the server's time. Optional: any `DynamoTransport` will do. */
+/**
+ * A transport that also knows where it goes, and hears the server's time. Optional: any
+ * `DynamoTransport` will do.
+ */
 export interface ObservedTransport extends DynamoTransport {
   readonly region: string;
   /** Absent when the address is AWS's own. */
   readonly endpointUrl: string | undefined;
-  /** Calls the listener with the `Date` header of every answer, errors included, until the function that it returns is called. */
+  /**
+   * Calls the listener with the `Date` header of every answer, errors included, until the function
+   * that it returns is called.
+   */
   watchServerDate(listener: (date: string | undefined) => void): () => void;
 }
 
@@ -32,15 +43,30 @@ export interface CapacityUnits {
 export interface TransportCounts {
   readonly requests: number;
   readonly byOperation: Readonly<Record<string, number>>;
-  /** Writes that a condition refused. Replies carry no capacity for them, but AWS bills one unit at least: count them as one. */
+  /**
+   * Writes that a condition refused. Replies carry no capacity for them, but AWS bills one unit at
+   * least: count them as one.
+   */
   readonly failedConditions: number;
   readonly read: CapacityUnits;
   readonly write: CapacityUnits;
 }
 
 const NONE: CapacityUnits = { table: 0, indexes: {} };
-const READS: ReadonlySet<string> = new Set(["GetItem", "BatchGetItem", "Query", "Scan", "TransactGetItems"]);
-const WRITES: ReadonlySet<string> = new Set(["PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems"]);
+const READS: ReadonlySet<string> = new Set([
+  "GetItem",
+  "BatchGetItem",
+  "Query",
+  "Scan",
+  "TransactGetItems",
+]);
+const WRITES: ReadonlySet<string> = new Set([
+  "PutItem",
+  "UpdateItem",
+  "DeleteItem",
+  "BatchWriteItem",
+  "TransactWriteItems",
+]);
 
 /** Counts what passes, and asks the engine for its own accounting when told to. */
 export class MeteredTransport implements DynamoTransport {
@@ -57,7 +83,11 @@ export class MeteredTransport implements DynamoTransport {
     this.#measureCapacity = options.measureCapacity ?? false;
   }
 
-  async call(operation: string, input: object, options: { readonly signal: AbortSignal }): Promise<object> {
+  async call(
+    operation: string,
+    input: object,
+    options: { readonly signal: AbortSignal },
+  ): Promise<object> {
     this.#requests += 1;
     this.#byOperation.set(operation, (this.#byOperation.get(operation) ?? 0) + 1);
     try {
@@ -66,7 +96,8 @@ export class MeteredTransport implements DynamoTransport {
       this.#add(operation, output);
       return output;
     } catch (error) {
-      if (error instanceof Error && error.name === "ConditionalCheckFailedException") this.#failedConditions += 1;
+      if (error instanceof Error && error.name === "ConditionalCheckFailedException")
+        this.#failedConditions += 1;
       throw error;
     }
   }
@@ -95,7 +126,9 @@ export class MeteredTransport implements DynamoTransport {
 
   #add(
     operation: string,
-    { ConsumedCapacity: consumed }: { readonly ConsumedCapacity?: ConsumedCapacity | readonly ConsumedCapacity[] },
+    {
+      ConsumedCapacity: consumed,
+    }: { readonly ConsumedCapacity?: ConsumedCapacity | readonly ConsumedCapacity[] },
   ): void {
     for (const capacity of [consumed ?? []].flat()) {
       if (READS.has(operation)) this.#read = sum(this.#read, capacity);
@@ -111,12 +144,17 @@ interface ConsumedCapacity {
 }
 
 function withCapacity(operation: string, input: object): object {
-  return READS.has(operation) || WRITES.has(operation) ? { ...input, ReturnConsumedCapacity: "INDEXES" } : input;
+  return READS.has(operation) || WRITES.has(operation)
+    ? { ...input, ReturnConsumedCapacity: "INDEXES" }
+    : input;
 }
 
 function sum(units: CapacityUnits, consumed: ConsumedCapacity): CapacityUnits {
   const indexes = { ...units.indexes };
   for (const [name, index] of Object.entries(consumed.GlobalSecondaryIndexes ?? {}))
     indexes[name] = (indexes[name] ?? 0) + (index.CapacityUnits ?? 0);
-  return { table: units.table + (consumed.Table?.CapacityUnits ?? consumed.CapacityUnits ?? 0), indexes };
+  return {
+    table: units.table + (consumed.Table?.CapacityUnits ?? consumed.CapacityUnits ?? 0),
+    indexes,
+  };
 }

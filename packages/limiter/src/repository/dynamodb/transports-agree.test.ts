@@ -10,13 +10,19 @@ const lean = useLeanCalls();
 let sdk: DynamoTransport;
 
 beforeEach(async () => {
-  ({ transport: sdk } = await sdkTransport({ region: REGION, endpointUrl: lean.server.endpointUrl }));
+  ({ transport: sdk } = await sdkTransport({
+    region: REGION,
+    endpointUrl: lean.server.endpointUrl,
+  }));
 });
 afterEach(() => sdk.close());
 
 const DETAILS = {
   Item: { PK: { S: "x" } },
-  CancellationReasons: [{ Code: "None" }, { Code: "ConditionalCheckFailed", Message: "m", Item: { PK: { S: "x" } } }],
+  CancellationReasons: [
+    { Code: "None" },
+    { Code: "ConditionalCheckFailed", Message: "m", Item: { PK: { S: "x" } } },
+  ],
   ThrottlingReasons: [{ reason: "TableWriteProvisionedThroughputExceeded", resource: "arn" }],
 };
 
@@ -45,16 +51,28 @@ const NAMES = [
 ];
 
 const ANSWERS: Readonly<Record<string, (outgoing: ServerResponse) => unknown>> = {
-  "a message with a capital": (outgoing) => reply(outgoing, { __type: "a#ValidationException", Message: "m" }, { status: 400 }),
-  "a failed condition without its item": (outgoing) => refuse(outgoing, "ConditionalCheckFailedException"),
+  "a message with a capital": (outgoing) =>
+    reply(outgoing, { __type: "a#ValidationException", Message: "m" }, { status: 400 }),
+  "a failed condition without its item": (outgoing) =>
+    refuse(outgoing, "ConditionalCheckFailedException"),
   "an error named by a header": (outgoing) =>
-    reply(outgoing, {}, { status: 400, headers: { "x-amzn-errortype": "a#AccessDeniedException" } }),
-  "an error with an address": (outgoing) => reply(outgoing, { __type: "ThrottlingException:http://internal/" }, { status: 400 }),
+    reply(
+      outgoing,
+      {},
+      { status: 400, headers: { "x-amzn-errortype": "a#AccessDeniedException" } },
+    ),
+  "an error with an address": (outgoing) =>
+    reply(outgoing, { __type: "ThrottlingException:http://internal/" }, { status: 400 }),
   "throttling of one key": (outgoing) =>
-    refuse(outgoing, "ThrottlingException", { details: { throttlingReasons: [{ reason: "TableWriteKeyRangeThroughputExceeded" }] } }),
+    refuse(outgoing, "ThrottlingException", {
+      details: { throttlingReasons: [{ reason: "TableWriteKeyRangeThroughputExceeded" }] },
+    }),
   "throttling of all": (outgoing) =>
-    refuse(outgoing, "ThrottlingException", { details: { throttlingReasons: [{ reason: "TableWriteAccountLimitExceeded" }] } }),
-  "an error with a code": (outgoing) => reply(outgoing, { code: "ThrottlingException" }, { status: 400 }),
+    refuse(outgoing, "ThrottlingException", {
+      details: { throttlingReasons: [{ reason: "TableWriteAccountLimitExceeded" }] },
+    }),
+  "an error with a code": (outgoing) =>
+    reply(outgoing, { code: "ThrottlingException" }, { status: 400 }),
   "an error with a code and a type": (outgoing) =>
     reply(outgoing, { code: "Throttling", __type: "a#ValidationException" }, { status: 400 }),
   "an internal error": (outgoing) => refuse(outgoing, "InternalServerError", { status: 500 }),
@@ -73,7 +91,8 @@ const ANSWERS: Readonly<Record<string, (outgoing: ServerResponse) => unknown>> =
     outgoing.writeHead(200, { "content-length": "100" }).write('{"Attributes":');
     outgoing.socket!.end();
   },
-  "an answer that breaks off between two chunks": (outgoing) => outgoing.writeHead(200).write('{"A":', () => outgoing.socket!.destroy()),
+  "an answer that breaks off between two chunks": (outgoing) =>
+    outgoing.writeHead(200).write('{"A":', () => outgoing.socket!.destroy()),
   "no answer": (outgoing) => outgoing.socket!.resetAndDestroy(),
   "no HTTP": (outgoing) => outgoing.socket!.end("SSH-2.0-OpenSSH_9.2\r\n"),
 };
@@ -93,7 +112,12 @@ describe("both transports mean the same by", () => {
   });
 
   it("an output", async () => {
-    const output = { Attributes: { PK: { S: "Zoë 🙂" }, list: { L: [{ N: "-1.5" }, { BOOL: true }, { NULL: true }] } } };
+    const output = {
+      Attributes: {
+        PK: { S: "Zoë 🙂" },
+        list: { L: [{ N: "-1.5" }, { BOOL: true }, { NULL: true }] },
+      },
+    };
     lean.server.answer = (outgoing) => reply(outgoing, output);
     expect(await lean.call(await lean.open())).toEqual(output);
     expect(await lean.call(sdk)).toMatchObject(output);

@@ -3,8 +3,13 @@ import { dynamoOptions } from "./url.ts";
 
 describe("a DynamoDB URL", () => {
   it("names region, stack, endpoint and provisioning", () => {
-    expect(dynamoOptions("dynamodb://eu-west-1/my-stack")).toEqual({ region: "eu-west-1", stack: "my-stack" });
-    expect(dynamoOptions("dynamodb://eu-west-1/s?endpoint=http://127.0.0.1:8000&provisioning=never")).toEqual({
+    expect(dynamoOptions("dynamodb://eu-west-1/my-stack")).toEqual({
+      region: "eu-west-1",
+      stack: "my-stack",
+    });
+    expect(
+      dynamoOptions("dynamodb://eu-west-1/s?endpoint=http://127.0.0.1:8000&provisioning=never"),
+    ).toEqual({
       region: "eu-west-1",
       stack: "s",
       endpointUrl: "http://127.0.0.1:8000",
@@ -13,7 +18,10 @@ describe("a DynamoDB URL", () => {
     expect(dynamoOptions("dynamodb://")).toEqual({});
   });
 
-  it.each(["dynamodb:my-stack", "dynamodb://a/b/c", "dynamodb://eu-west-1/s?endpont=x"])("refuses %s", (url) => {
-    expect(() => dynamoOptions(url)).toThrow("Invalid url");
-  });
+  it.each(["dynamodb:my-stack", "dynamodb://a/b/c", "dynamodb://eu-west-1/s?endpont=x"])(
+    "refuses %s",
+    (url) => {
+      expect(() => dynamoOptions(url)).toThrow("Invalid url");
+    },
+  );
 });

@@ -4,7 +4,8 @@ import type { DynamoOptions } from "./options.ts";
 const PARAMETERS: ReadonlySet<string> = new Set(["endpoint", "provisioning"]);
 
 /**
- * Reads `dynamodb://{region}/{stack}?endpoint=…&provisioning=…`. Region and stack may be left out, where the environment names them.
+ * Reads `dynamodb://{region}/{stack}?endpoint=…&provisioning=…`. Region and stack may be left out,
+ * where the environment names them.
  *
  * @example
  * dynamodb://eu-west-1/my-stack
@@ -12,11 +13,17 @@ const PARAMETERS: ReadonlySet<string> = new Set(["endpoint", "provisioning"]);
  */
 export function dynamoOptions(text: string): DynamoOptions {
   const match = /^dynamodb:\/\/([a-z0-9-]*)(?:\/([^/?#]*))?\/?(?:\?([^#]*))?$/.exec(text);
-  if (match === null) throw new ValidationError("url", text, "must look like dynamodb://eu-west-1/my-stack");
+  if (match === null)
+    throw new ValidationError("url", text, "must look like dynamodb://eu-west-1/my-stack");
   const [, region, stack, query = ""] = match;
   const parameters = new URLSearchParams(query);
   const unknown = [...parameters.keys()].find((name) => !PARAMETERS.has(name));
-  if (unknown !== undefined) throw new ValidationError("url", text, `knows ${[...PARAMETERS].join(" and ")}, not '${unknown}'`);
+  if (unknown !== undefined)
+    throw new ValidationError(
+      "url",
+      text,
+      `knows ${[...PARAMETERS].join(" and ")}, not '${unknown}'`,
+    );
   const endpointUrl = parameters.get("endpoint");
   const provisioning = parameters.get("provisioning");
   return {

@@ -21,7 +21,10 @@ import type { Retention } from "./retention.ts";
 /** Keys write years with four digits. */
 const LAST_TIME_MS = Date.UTC(9999, 11, 31);
 
-/** The attribute of one limit's consumption in whole tokens: the prefix keeps limit names clear of other attributes. */
+/**
+ * The attribute of one limit's consumption in whole tokens: the prefix keeps limit names clear of
+ * other attributes.
+ */
 export function counterAttribute(limitName: string): string {
   return COUNTER_PREFIX + limitName;
 }
@@ -46,7 +49,10 @@ export class DynamoUsage implements UsageStore {
   async rows(range: UsageRange, { limit, after }: KeyPage): Promise<Keyed<UsageRow>> {
     const oldestMs = this.#connection.clock.now() - (await this.#retention.days()).usage * DAY_MS;
     const names: UsageName[] = [];
-    for await (const item of queryAll(this.#connection, usageQuery(this.#namespaceId, range, { limit: limit + 1, after }))) {
+    for await (const item of queryAll(
+      this.#connection,
+      usageQuery(this.#namespaceId, range, { limit: limit + 1, after }),
+    )) {
       const name = parseUsageKey(keyOf(item));
       if (name !== undefined && isWanted(name, range, oldestMs)) names.push(name);
       if (names.length > limit) break;
@@ -63,7 +69,10 @@ export class DynamoUsage implements UsageStore {
   }
 }
 
-/** The keys of snapshots in order of their start: of one entity from the table, of one resource from its index. */
+/**
+ * The keys of snapshots in order of their start: of one entity from the table, of one resource from
+ * its index.
+ */
 export function usageQuery(
   ns: string,
   { entityId, resource, window, startMs, endMs }: UsageRange,
@@ -78,8 +87,14 @@ export function usageQuery(
   const name = after === undefined ? undefined : nameOfCursor(after, window);
   const key = name && usageKey(ns, name);
   if (entityId !== undefined)
-    return queryInput({ partition: entityPartition(ns, entityId), range, limit, after: key && marshalItem({ ...key }) });
-  const { GSI2PK, GSI2SK } = name === undefined ? { GSI2PK: "", GSI2SK: "" } : usageIndexKeys(ns, name);
+    return queryInput({
+      partition: entityPartition(ns, entityId),
+      range,
+      limit,
+      after: key && marshalItem({ ...key }),
+    });
+  const { GSI2PK, GSI2SK } =
+    name === undefined ? { GSI2PK: "", GSI2SK: "" } : usageIndexKeys(ns, name);
   return queryInput({
     index: "GSI2",
     partition: resourcePartition(ns, resource ?? ""),
@@ -100,7 +115,12 @@ export function usageItem(ns: string, row: UsageRow, ttl: number): AttributeMap 
     resource,
     window,
     window_start: windowText(startMs),
-    ...Object.fromEntries(Object.entries(row.counters).map(([limitName, tokens]) => [counterAttribute(limitName), tokens])),
+    ...Object.fromEntries(
+      Object.entries(row.counters).map(([limitName, tokens]) => [
+        counterAttribute(limitName),
+        tokens,
+      ]),
+    ),
     [REQUESTS_ATTRIBUTE]: row.requests,
     ttl,
   });
@@ -109,8 +129,11 @@ export function usageItem(ns: string, row: UsageRow, ttl: number): AttributeMap 
 function rowOf(item: AttributeMap): readonly UsageRow[] {
   const name = parseUsageKey(keyOf(item));
   if (name === undefined) return [];
-  const counters = Object.entries(item).flatMap(([attribute, value]): readonly [string, number][] =>
-    attribute.startsWith(COUNTER_PREFIX) ? [[attribute.slice(COUNTER_PREFIX.length), numberOf(value) ?? 0]] : [],
+  const counters = Object.entries(item).flatMap(
+    ([attribute, value]): readonly [string, number][] =>
+      attribute.startsWith(COUNTER_PREFIX)
+        ? [[attribute.slice(COUNTER_PREFIX.length), numberOf(value) ?? 0]]
+        : [],
   );
   return [
     {
@@ -125,8 +148,13 @@ function rowOf(item: AttributeMap): readonly UsageRow[] {
 }
 
 /** What DynamoDB has not yet removed, although its retention is over, is hidden. */
-function isWanted(name: UsageName, { entityId, resource, window }: UsageRange, oldestMs: number): boolean {
-  const isOfBoth = (entityId ?? name.entityId) === name.entityId && (resource ?? name.resource) === name.resource;
+function isWanted(
+  name: UsageName,
+  { entityId, resource, window }: UsageRange,
+  oldestMs: number,
+): boolean {
+  const isOfBoth =
+    (entityId ?? name.entityId) === name.entityId && (resource ?? name.resource) === name.resource;
   return isOfBoth && windowEndMs(window, name.startMs) > oldestMs;
 }
 
@@ -142,5 +170,7 @@ function cursorOf({ startMs, entityId, resource }: UsageName): string {
 function nameOfCursor(cursor: string, window: UsageWindow): UsageName | undefined {
   const [start = "", entityId, resource] = cursor.split("#");
   const startMs = Date.parse(start);
-  return entityId === undefined || resource === undefined || Number.isNaN(startMs) ? undefined : { startMs, entityId, resource, window };
+  return entityId === undefined || resource === undefined || Number.isNaN(startMs)
+    ? undefined
+    : { startMs, entityId, resource, window };
 }

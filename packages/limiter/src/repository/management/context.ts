@@ -4,7 +4,10 @@ import type { PolicyCache } from "../policy-cache.ts";
 import type { NamespaceData, Store } from "../store.ts";
 import type { Clock, Random } from "../system-clock.ts";
 
-/** The id of a namespace that was not registered when its repository was opened with `create: false`. No namespace has it. */
+/**
+ * The id of a namespace that was not registered when its repository was opened with `create:
+ * false`. No namespace has it.
+ */
 export const NO_NAMESPACE = "";
 
 /** What the management functions of one namespace work with. */
@@ -36,7 +39,8 @@ export function auditEvent(
 ): AuditEvent {
   const timeMs = nowMs(context);
   const { entityId, action, resource, details = {} } = event;
-  const principal = event.principal === undefined ? context.principal : checkPrincipal(event.principal);
+  const principal =
+    event.principal === undefined ? context.principal : checkPrincipal(event.principal);
   return Object.freeze({
     eventId: ulid(timeMs, nextSequence(timeMs), context.random),
     timestamp: new Date(timeMs),

@@ -5,17 +5,34 @@ import type { By, CreateEntityOptions, Page, Paging } from "../repository.ts";
 import { auditEvent, nowMs, type Context } from "./context.ts";
 import { keyPage, pageOf } from "./paging.ts";
 
-export async function createEntity(context: Context, entityId: string, options: CreateEntityOptions): Promise<Entity> {
+export async function createEntity(
+  context: Context,
+  entityId: string,
+  options: CreateEntityOptions,
+): Promise<Entity> {
   const { principal, cascade = false } = options;
   const id = checkEntityId(entityId);
-  const parentId = options.parentId === undefined ? undefined : checkEntityId(options.parentId, "parentId");
-  if (parentId === id) throw new ValidationError("parentId", id, "an entity cannot be its own parent");
-  if (typeof cascade !== "boolean") throw new ValidationError("cascade", cascade, "must be true or false");
+  const parentId =
+    options.parentId === undefined ? undefined : checkEntityId(options.parentId, "parentId");
+  if (parentId === id)
+    throw new ValidationError("parentId", id, "an entity cannot be its own parent");
+  if (typeof cascade !== "boolean")
+    throw new ValidationError("cascade", cascade, "must be true or false");
   const name = options.name === undefined ? id : entityName(options.name);
   const metadata = entityMetadata(options.metadata === undefined ? {} : options.metadata);
-  const entity: Entity = Object.freeze({ id, name, parentId, cascade, metadata, createdAt: new Date(nowMs(context)) });
+  const entity: Entity = Object.freeze({
+    id,
+    name,
+    parentId,
+    cascade,
+    metadata,
+    createdAt: new Date(nowMs(context)),
+  });
   const details = { name, ...(parentId !== undefined && { parentId }), cascade, metadata };
-  await context.data.entities.create(entity, auditEvent(context, { entityId: id, action: "entity_created", principal, details }));
+  await context.data.entities.create(
+    entity,
+    auditEvent(context, { entityId: id, action: "entity_created", principal, details }),
+  );
   return entity;
 }
 
@@ -28,11 +45,22 @@ export async function getChildren(context: Context, parentId: string): Promise<r
 }
 
 export async function listEntities(context: Context, paging: Paging): Promise<Page<Entity>> {
-  return pageOf("entities", await context.data.entities.list(keyPage("entities", paging)), (entity) => entity);
+  return pageOf(
+    "entities",
+    await context.data.entities.list(keyPage("entities", paging)),
+    (entity) => entity,
+  );
 }
 
-export async function deleteEntity(context: Context, entityId: string, { principal }: By): Promise<void> {
+export async function deleteEntity(
+  context: Context,
+  entityId: string,
+  { principal }: By,
+): Promise<void> {
   const id = checkEntityId(entityId);
-  await context.data.entities.delete(id, auditEvent(context, { entityId: id, action: "entity_deleted", principal }));
+  await context.data.entities.delete(
+    id,
+    auditEvent(context, { entityId: id, action: "entity_deleted", principal }),
+  );
   context.policies.evictEntity(id);
 }

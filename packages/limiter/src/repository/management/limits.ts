@@ -3,7 +3,14 @@ import { ValidationError } from "../../core/errors.ts";
 import { configResource, entityId as checkEntityId, resourceName } from "../../core/identifiers.ts";
 import { checkLimits, type Limit } from "../../core/limit.ts";
 import type { ConfigKey, OnUnavailable } from "../../core/policy.ts";
-import type { By, Page, Paging, ResolvedLimits, SystemDefaults, SystemDefaultsOptions } from "../repository.ts";
+import type {
+  By,
+  Page,
+  Paging,
+  ResolvedLimits,
+  SystemDefaults,
+  SystemDefaultsOptions,
+} from "../repository.ts";
 import { NO_SETTINGS, type StoredConfig, type SystemSettings } from "../store.ts";
 import { auditEvent, type Context } from "./context.ts";
 import { keyPage, pageOf } from "./paging.ts";
@@ -22,30 +29,55 @@ export async function setLimits(
   await put(context, key, { limits: checkLimits(limits) }, { principal: options.principal });
 }
 
-export async function getLimits(context: Context, entityId: string, options: { readonly resource?: string }): Promise<readonly Limit[]> {
+export async function getLimits(
+  context: Context,
+  entityId: string,
+  options: { readonly resource?: string },
+): Promise<readonly Limit[]> {
   return limitsAt(context, entityKey(entityId, options.resource));
 }
 
-export async function deleteLimits(context: Context, entityId: string, options: { readonly resource?: string } & By): Promise<void> {
+export async function deleteLimits(
+  context: Context,
+  entityId: string,
+  options: { readonly resource?: string } & By,
+): Promise<void> {
   await remove(context, entityKey(entityId, options.resource), options);
 }
 
-export async function setResourceDefaults(context: Context, resource: string, limits: readonly Limit[], options: By): Promise<void> {
+export async function setResourceDefaults(
+  context: Context,
+  resource: string,
+  limits: readonly Limit[],
+  options: By,
+): Promise<void> {
   await put(context, resourceKey(resource), { limits: checkLimits(limits) }, options);
 }
 
-export async function getResourceDefaults(context: Context, resource: string): Promise<readonly Limit[]> {
+export async function getResourceDefaults(
+  context: Context,
+  resource: string,
+): Promise<readonly Limit[]> {
   return limitsAt(context, resourceKey(resource));
 }
 
-export async function deleteResourceDefaults(context: Context, resource: string, options: By): Promise<void> {
+export async function deleteResourceDefaults(
+  context: Context,
+  resource: string,
+  options: By,
+): Promise<void> {
   await remove(context, resourceKey(resource), options);
 }
 
-export async function setSystemDefaults(context: Context, limits: readonly Limit[], options: SystemDefaultsOptions): Promise<void> {
+export async function setSystemDefaults(
+  context: Context,
+  limits: readonly Limit[],
+  options: SystemDefaultsOptions,
+): Promise<void> {
   const checked = checkLimits(limits);
   const settings: SystemSettings = {
-    onUnavailable: options.onUnavailable === undefined ? undefined : checkOnUnavailable(options.onUnavailable),
+    onUnavailable:
+      options.onUnavailable === undefined ? undefined : checkOnUnavailable(options.onUnavailable),
     auditRetentionDays: retentionDays(options.auditRetentionDays, "auditRetentionDays"),
     usageRetentionDays: retentionDays(options.usageRetentionDays, "usageRetentionDays"),
   };
@@ -53,7 +85,10 @@ export async function setSystemDefaults(context: Context, limits: readonly Limit
 }
 
 /** Stores what to do when the store cannot be reached, and leaves the rest as it is. */
-export async function setOnUnavailable(context: Context, onUnavailable: OnUnavailable): Promise<void> {
+export async function setOnUnavailable(
+  context: Context,
+  onUnavailable: OnUnavailable,
+): Promise<void> {
   const settings = { ...NO_SETTINGS, onUnavailable: checkOnUnavailable(onUnavailable) };
   // Programs ask for the same with every start, or with every request: only a change is one.
   const isStored = (await getSystemDefaults(context)).onUnavailable === onUnavailable;
@@ -77,21 +112,38 @@ export async function deleteSystemDefaults(context: Context, options: By): Promi
   context.policies.lastOnUnavailable = undefined;
 }
 
-export async function listEntitiesWithCustomLimits(context: Context, resource: string, paging: Paging): Promise<Page<string>> {
+export async function listEntitiesWithCustomLimits(
+  context: Context,
+  resource: string,
+  paging: Paging,
+): Promise<Page<string>> {
   const checked = configResource(resource);
   const query = `limits of ${checked}`;
-  return pageOf(query, await context.data.limits.entitiesWithLimits(checked, keyPage(query, paging)), (entityId) => entityId);
+  return pageOf(
+    query,
+    await context.data.limits.entitiesWithLimits(checked, keyPage(query, paging)),
+    (entityId) => entityId,
+  );
 }
 
-export async function resolveLimits(context: Context, entityId: string, resource: string): Promise<ResolvedLimits | undefined> {
+export async function resolveLimits(
+  context: Context,
+  entityId: string,
+  resource: string,
+): Promise<ResolvedLimits | undefined> {
   const policy = await context.policies.resolve(checkEntityId(entityId), resourceName(resource));
   if (policy === undefined) return undefined;
-  return { limits: policy.limits, onUnavailable: context.policies.lastOnUnavailable, source: policy.source };
+  return {
+    limits: policy.limits,
+    onUnavailable: context.policies.lastOnUnavailable,
+    source: policy.source,
+  };
 }
 
 /** Returns a valid choice, or throws. */
 export function checkOnUnavailable(value: unknown): OnUnavailable {
-  if (value !== "allow" && value !== "block") throw new ValidationError("onUnavailable", value, "must be 'allow' or 'block'");
+  if (value !== "allow" && value !== "block")
+    throw new ValidationError("onUnavailable", value, "must be 'allow' or 'block'");
   return value;
 }
 
@@ -115,25 +167,48 @@ async function put(
   { principal }: { readonly principal?: string | undefined },
 ): Promise<void> {
   const onUnavailable = config.settings?.onUnavailable;
-  const details = { ...(config.limits !== undefined && { limits: config.limits }), ...(onUnavailable !== undefined && { onUnavailable }) };
-  await context.data.limits.put(key, config, auditEvent(context, { ...subjectOf(key), action: "limits_set", principal, details }));
+  const details = {
+    ...(config.limits !== undefined && { limits: config.limits }),
+    ...(onUnavailable !== undefined && { onUnavailable }),
+  };
+  await context.data.limits.put(
+    key,
+    config,
+    auditEvent(context, { ...subjectOf(key), action: "limits_set", principal, details }),
+  );
   context.policies.evict(key);
   if (onUnavailable !== undefined) context.policies.lastOnUnavailable = onUnavailable;
 }
 
 async function remove(context: Context, key: ConfigKey, { principal }: By): Promise<void> {
-  await context.data.limits.delete(key, auditEvent(context, { ...subjectOf(key), action: "limits_deleted", principal }));
+  await context.data.limits.delete(
+    key,
+    auditEvent(context, { ...subjectOf(key), action: "limits_deleted", principal }),
+  );
   context.policies.evict(key);
 }
 
 /** Whom an audit event is about. */
 function subjectOf(key: ConfigKey): { readonly entityId: string; readonly resource?: string } {
   if (key.level === "system") return { entityId: SYSTEM_AUDIT_ID };
-  return { entityId: key.level === "resource" ? resourceAuditId(key.resource) : key.entityId, resource: key.resource };
+  return {
+    entityId: key.level === "resource" ? resourceAuditId(key.resource) : key.entityId,
+    resource: key.resource,
+  };
 }
 
 function retentionDays(value: unknown, field: string): number | undefined {
   if (value === undefined) return undefined;
-  if (typeof value === "number" && Number.isInteger(value) && value >= 1 && value <= LONGEST_RETENTION_DAYS) return value;
-  throw new ValidationError(field, value, `must be a whole number of days from 1 to ${LONGEST_RETENTION_DAYS}`);
+  if (
+    typeof value === "number" &&
+    Number.isInteger(value) &&
+    value >= 1 &&
+    value <= LONGEST_RETENTION_DAYS
+  )
+    return value;
+  throw new ValidationError(
+    field,
+    value,
+    `must be a whole number of days from 1 to ${LONGEST_RETENTION_DAYS}`,
+  );
 }

@@ -9,7 +9,10 @@ import { auditEvent, NO_NAMESPACE, nowMs, type Context } from "./context.ts";
 const ID_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const ID_LENGTH = 11;
 
-/** Makes the opaque id of a namespace. It never begins with '-', which command lines take for an option. */
+/**
+ * Makes the opaque id of a namespace. It never begins with '-', which command lines take for an
+ * option.
+ */
 export function newNamespaceId(random: Random): string {
   let id = "";
   while (id.length < ID_LENGTH) {
@@ -22,22 +25,35 @@ export function newNamespaceId(random: Random): string {
 export async function registerNamespace(context: Context, name: string): Promise<string> {
   const note = noteOf(context, "namespace_registered");
   const newId = (): string => newNamespaceId(context.random);
-  const { namespaceId, created } = await context.store.namespaces.register(namespaceName(name), newId, nowMs(context), note);
+  const { namespaceId, created } = await context.store.namespaces.register(
+    namespaceName(name),
+    newId,
+    nowMs(context),
+    note,
+  );
   if (created) await fileAfterwards(context, note, { name, namespaceId });
   return namespaceId;
 }
 
-export async function registerNamespaces(context: Context, names: readonly string[]): Promise<Readonly<Record<string, string>>> {
+export async function registerNamespaces(
+  context: Context,
+  names: readonly string[],
+): Promise<Readonly<Record<string, string>>> {
   if (!Array.isArray(names)) throw new ValidationError("names", names, "must be an array of names");
   for (const name of names) namespaceName(name);
   const ids: [string, string][] = [];
-  for (const name of names as readonly string[]) ids.push([name, await registerNamespace(context, name)]);
+  for (const name of names as readonly string[])
+    ids.push([name, await registerNamespace(context, name)]);
   return Object.fromEntries(ids);
 }
 
 export async function deleteNamespace(context: Context, name: string): Promise<void> {
   const note = noteOf(context, "namespace_deleted");
-  const namespaceId = await context.store.namespaces.delete(namespaceName(name), nowMs(context), note);
+  const namespaceId = await context.store.namespaces.delete(
+    namespaceName(name),
+    nowMs(context),
+    note,
+  );
   if (namespaceId !== undefined) await fileAfterwards(context, note, { name, namespaceId });
 }
 
@@ -48,11 +64,19 @@ export async function recoverNamespace(context: Context, namespaceId: string): P
   return name;
 }
 
-export async function listOrphanNamespaces({ namespaces }: { readonly namespaces: NamespaceStore }): Promise<readonly NamespaceInfo[]> {
+export async function listOrphanNamespaces({
+  namespaces,
+}: {
+  readonly namespaces: NamespaceStore;
+}): Promise<readonly NamespaceInfo[]> {
   return (await namespaces.list()).filter(({ status }) => status !== "active");
 }
 
-export async function purgeNamespace(context: Context, namespaceId: string, options: PurgeOptions): Promise<void> {
+export async function purgeNamespace(
+  context: Context,
+  namespaceId: string,
+  options: PurgeOptions,
+): Promise<void> {
   const note = noteOf(context, "namespace_purged");
   const info = await context.store.namespaces.byId(namespaceIdOf(namespaceId));
   const purged = await context.store.namespaces.purge(namespaceId, options, note);
@@ -74,10 +98,15 @@ async function fileAfterwards(
   note: NamespaceNote | undefined,
   details: { readonly name: string | undefined; readonly namespaceId: string },
 ): Promise<void> {
-  if (note !== undefined && context.store.namespaces.filesNotes !== true) await context.data.audit.add(note.event(details));
+  if (note !== undefined && context.store.namespaces.filesNotes !== true)
+    await context.data.audit.add(note.event(details));
 }
 
 function namespaceIdOf(value: unknown): string {
   if (typeof value === "string" && /^[A-Za-z0-9_-]{1,64}$/.test(value)) return value;
-  throw new ValidationError("namespaceId", value, "must be the id of a namespace, as listed by listOrphanNamespaces");
+  throw new ValidationError(
+    "namespaceId",
+    value,
+    "must be the id of a namespace, as listed by listOrphanNamespaces",
+  );
 }

@@ -5,7 +5,10 @@ import { allOf, keyPage, pageOf } from "./paging.ts";
 
 function numbersAfter({ limit, after = "0" }: KeyPage, last: number): Keyed<number> {
   const first = Number(after) + 1;
-  const items = Array.from({ length: Math.min(limit, last - first + 1) }, (_, index) => first + index);
+  const items = Array.from(
+    { length: Math.min(limit, last - first + 1) },
+    (_, index) => first + index,
+  );
   return { items, next: first + limit <= last ? String(first + limit - 1) : undefined };
 }
 
@@ -27,17 +30,24 @@ describe("pages", () => {
 
   it("refuse what is no cursor", () => {
     for (const cursor of ["", "abc", "e30", 5, null, {}])
-      expect(() => keyPage("q", { cursor: cursor as string })).toThrow(expect.objectContaining({ field: "cursor" }));
+      expect(() => keyPage("q", { cursor: cursor as string })).toThrow(
+        expect.objectContaining({ field: "cursor" }),
+      );
   });
 
   it("refuse the cursor of another query", () => {
     const { cursor } = pageOf("limits of gpt-4", { items: [], next: "key-1" }, (item) => item);
     for (const query of ["limits of gpt", "limits of gpt-40", "entities"])
-      expect(() => keyPage(query, { cursor: cursor! })).toThrow(expect.objectContaining({ field: "cursor" }));
+      expect(() => keyPage(query, { cursor: cursor! })).toThrow(
+        expect.objectContaining({ field: "cursor" }),
+      );
   });
 
   it("have no cursor on the last one, and convert their items", () => {
-    expect(pageOf("q", { items: [1, 2], next: undefined }, (item) => item * 2)).toEqual({ items: [2, 4], cursor: undefined });
+    expect(pageOf("q", { items: [1, 2], next: undefined }, (item) => item * 2)).toEqual({
+      items: [2, 4],
+      cursor: undefined,
+    });
   });
 
   it("are read to the last one where all are promised", async () => {

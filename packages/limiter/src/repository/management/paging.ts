@@ -5,12 +5,17 @@ import type { Keyed, KeyPage } from "../store.ts";
 const DEFAULT_PAGE = 100;
 const LARGEST_PAGE = 1000;
 
-/** A cursor is the key to continue after, behind the query that it belongs to: the key of another one would skip or repeat items in silence. */
+/**
+ * A cursor is the key to continue after, behind the query that it belongs to: the key of another
+ * one would skip or repeat items in silence.
+ */
 function prefixOf(query: string): string {
   return `k1:${query}\n`;
 }
 
-/** Checks a page request and opens its cursor. `query` names what is listed; it holds no line break. */
+/**
+ * Checks a page request and opens its cursor. `query` names what is listed; it holds no line break.
+ */
 export function keyPage(query: string, { limit = DEFAULT_PAGE, cursor }: Paging): KeyPage {
   if (!Number.isInteger(limit) || limit < 1 || limit > LARGEST_PAGE)
     throw new ValidationError("limit", limit, `must be a whole number from 1 to ${LARGEST_PAGE}`);
@@ -21,12 +26,17 @@ export function keyPage(query: string, { limit = DEFAULT_PAGE, cursor }: Paging)
 export function pageOf<T, U>(query: string, page: Keyed<T>, convert: (item: T) => U): Page<U> {
   return {
     items: page.items.map(convert),
-    cursor: page.next === undefined ? undefined : Buffer.from(prefixOf(query) + page.next).toString("base64url"),
+    cursor:
+      page.next === undefined
+        ? undefined
+        : Buffer.from(prefixOf(query) + page.next).toString("base64url"),
   };
 }
 
 /** Reads all pages. Each page moves on, so the loop ends with the data. */
-export async function allOf<T>(read: (page: KeyPage) => Promise<Keyed<T>> | Keyed<T>): Promise<readonly T[]> {
+export async function allOf<T>(
+  read: (page: KeyPage) => Promise<Keyed<T>> | Keyed<T>,
+): Promise<readonly T[]> {
   const items: T[] = [];
   let after: string | undefined;
   do {
@@ -40,6 +50,10 @@ export async function allOf<T>(read: (page: KeyPage) => Promise<Keyed<T>> | Keye
 function openCursor(query: string, cursor: unknown): string {
   const text = typeof cursor === "string" ? Buffer.from(cursor, "base64url").toString() : "";
   if (!text.startsWith(prefixOf(query)))
-    throw new ValidationError("cursor", cursor, "must be the cursor of an earlier page of the same query");
+    throw new ValidationError(
+      "cursor",
+      cursor,
+      "must be the cursor of an earlier page of the same query",
+    );
   return text.slice(prefixOf(query).length);
 }

@@ -15,9 +15,15 @@ export function noProvisionerState(): ProvisionerState {
   };
 }
 
-export async function putProvisionerState(context: Context, state: ProvisionerState): Promise<void> {
+export async function putProvisionerState(
+  context: Context,
+  state: ProvisionerState,
+): Promise<void> {
   const checked = checkProvisionerState(state);
-  const stored = await context.data.provisioner.put({ ...checked, revision: checked.revision + 1 }, checked.revision);
+  const stored = await context.data.provisioner.put(
+    { ...checked, revision: checked.revision + 1 },
+    checked.revision,
+  );
   if (stored) return;
   throw new ValidationError(
     "revision",
@@ -38,8 +44,14 @@ export async function setVersionRecord(
   checkObject(record, "record");
   const version: VersionRecord = {
     schemaVersion: versionText(record.schemaVersion, "schemaVersion"),
-    lambdaVersion: record.lambdaVersion === undefined ? undefined : versionText(record.lambdaVersion, "lambdaVersion"),
-    clientMinVersion: record.clientMinVersion === undefined ? "0.0.0" : versionText(record.clientMinVersion, "clientMinVersion"),
+    lambdaVersion:
+      record.lambdaVersion === undefined
+        ? undefined
+        : versionText(record.lambdaVersion, "lambdaVersion"),
+    clientMinVersion:
+      record.clientMinVersion === undefined
+        ? "0.0.0"
+        : versionText(record.clientMinVersion, "clientMinVersion"),
     updatedAt: new Date(nowMs(context)),
     updatedBy: optionalText(record.updatedBy, "updatedBy"),
   };
@@ -49,11 +61,16 @@ export async function setVersionRecord(
 /** Returns a copy of a state that every store can hold, or throws. */
 function checkProvisionerState(state: ProvisionerState): ProvisionerState {
   checkObject(state, "state");
-  const { managedSystem, managedResources, managedEntities, lastApplied, appliedHash, revision } = state;
+  const { managedSystem, managedResources, managedEntities, lastApplied, appliedHash, revision } =
+    state;
   if (!Number.isSafeInteger(revision) || revision < 0)
     throw new ValidationError("revision", revision, "must be the revision that was read");
-  if (typeof managedSystem !== "boolean") throw new ValidationError("managedSystem", managedSystem, "must be true or false");
-  if (lastApplied !== undefined && !(lastApplied instanceof Date && !Number.isNaN(lastApplied.getTime())))
+  if (typeof managedSystem !== "boolean")
+    throw new ValidationError("managedSystem", managedSystem, "must be true or false");
+  if (
+    lastApplied !== undefined &&
+    !(lastApplied instanceof Date && !Number.isNaN(lastApplied.getTime()))
+  )
     throw new ValidationError("lastApplied", lastApplied, "must be a valid Date");
   checkObject(managedEntities, "managedEntities");
   const entities = Object.entries(managedEntities).map(([id, resources]) => [
@@ -62,7 +79,9 @@ function checkProvisionerState(state: ProvisionerState): ProvisionerState {
   ]);
   return {
     managedSystem,
-    managedResources: list(managedResources, "managedResources").map((resource) => resourceName(resource, "managedResources")),
+    managedResources: list(managedResources, "managedResources").map((resource) =>
+      resourceName(resource, "managedResources"),
+    ),
     managedEntities: Object.fromEntries(entities) as ProvisionerState["managedEntities"],
     lastApplied,
     appliedHash: optionalText(appliedHash, "appliedHash"),
@@ -71,11 +90,13 @@ function checkProvisionerState(state: ProvisionerState): ProvisionerState {
 }
 
 function checkObject(value: unknown, field: string): void {
-  if (typeof value !== "object" || value === null || Symbol.iterator in value) throw new ValidationError(field, value, "must be an object");
+  if (typeof value !== "object" || value === null || Symbol.iterator in value)
+    throw new ValidationError(field, value, "must be an object");
 }
 
 function list(value: unknown, field: string): readonly unknown[] {
-  if (!Array.isArray(value)) throw new ValidationError(field, value, "must be an array of resource names");
+  if (!Array.isArray(value))
+    throw new ValidationError(field, value, "must be an array of resource names");
   return value as readonly unknown[];
 }
 
@@ -85,6 +106,7 @@ function optionalText(value: unknown, field: string): string | undefined {
 }
 
 function versionText(value: unknown, field: string): string {
-  if (typeof value === "string" && /^\d+\.\d+\.\d+(?:[-+.][0-9A-Za-z.+-]+)?$/.test(value)) return value;
+  if (typeof value === "string" && /^\d+\.\d+\.\d+(?:[-+.][0-9A-Za-z.+-]+)?$/.test(value))
+    return value;
   throw new ValidationError(field, value, "must be a version such as 1.2.3");
 }

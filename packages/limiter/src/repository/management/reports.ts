@@ -2,9 +2,26 @@ import { resourceAuditId, SYSTEM_AUDIT_ID, type AuditEvent } from "../../core/au
 import { MILLI } from "../../core/amounts.ts";
 import { balanceMilli, ceilingMilli, consumedMilli, storedMilli } from "../../core/bucket.ts";
 import { ValidationError } from "../../core/errors.ts";
-import { entityId as checkEntityId, limitName as checkLimitName, resourceName } from "../../core/identifiers.ts";
-import { snapshotOf, summaryOf, USAGE_WINDOWS, type UsageSnapshot, type UsageSummary } from "../../core/usage.ts";
-import type { BucketState, EntityCapacity, Page, Paging, ResourceCapacity, UsageQuery } from "../repository.ts";
+import {
+  entityId as checkEntityId,
+  limitName as checkLimitName,
+  resourceName,
+} from "../../core/identifiers.ts";
+import {
+  snapshotOf,
+  summaryOf,
+  USAGE_WINDOWS,
+  type UsageSnapshot,
+  type UsageSummary,
+} from "../../core/usage.ts";
+import type {
+  BucketState,
+  EntityCapacity,
+  Page,
+  Paging,
+  ResourceCapacity,
+  UsageQuery,
+} from "../repository.ts";
 import type { StoredBucket, UsageRange } from "../store.ts";
 import { nowMs, type Context } from "./context.ts";
 import { allOf, keyPage, pageOf } from "./paging.ts";
@@ -29,8 +46,12 @@ export async function getResourceCapacity(
   checkLimitName(limitName, "limitName");
   const timeMs = nowMs(context);
   const sums = new Map<string, { capacityMilli: number; availableMilli: number }>();
-  for (const { entityId, bucket } of await context.data.buckets.ofResource(resourceName(resource))) {
-    const index = bucket.limits.findIndex(({ limit, hidden }) => limit.name === limitName && !hidden);
+  for (const { entityId, bucket } of await context.data.buckets.ofResource(
+    resourceName(resource),
+  )) {
+    const index = bucket.limits.findIndex(
+      ({ limit, hidden }) => limit.name === limitName && !hidden,
+    );
     if (index < 0) continue;
     const sum = sums.get(entityId) ?? { capacityMilli: 0, availableMilli: 0 };
     sum.capacityMilli += ceilingMilli(bucket.limits[index]!);
@@ -40,16 +61,29 @@ export async function getResourceCapacity(
   const wanted = options.parentsOnly ? await withoutParents(context, [...sums.keys()]) : undefined;
   const entities = [...sums]
     .filter(([entityId]) => wanted === undefined || wanted.has(entityId))
-    .map(([entityId, sum]) => capacityOf(entityId, sum.capacityMilli / MILLI, Math.floor(sum.availableMilli / MILLI)))
+    .map(([entityId, sum]) =>
+      capacityOf(entityId, sum.capacityMilli / MILLI, Math.floor(sum.availableMilli / MILLI)),
+    )
     .sort((left, right) => (left.entityId < right.entityId ? -1 : 1));
   const totalCapacity = entities.reduce((sum, entity) => sum + entity.capacity, 0);
   const totalAvailable = entities.reduce((sum, entity) => sum + entity.available, 0);
-  return { resource, limitName, totalCapacity, totalAvailable, utilizationPct: utilization(totalCapacity, totalAvailable), entities };
+  return {
+    resource,
+    limitName,
+    totalCapacity,
+    totalAvailable,
+    utilizationPct: utilization(totalCapacity, totalAvailable),
+    entities,
+  };
 }
 
-export async function getUsageSnapshots(context: Context, query: UsageQuery & Paging): Promise<Page<UsageSnapshot>> {
+export async function getUsageSnapshots(
+  context: Context,
+  query: UsageQuery & Paging,
+): Promise<Page<UsageSnapshot>> {
   const range = usageRange(query);
-  // Without start and end: a caller may count them from its own now, page by page, and keys hold their window's time.
+  // Without start and end: a caller may count them from its own now, page by page, and keys hold
+  // their window's time.
   const listed = `usage of ${range.entityId} on ${range.resource}, ${range.window}`;
   const page = await context.data.usage.rows(range, keyPage(listed, query));
   const timeMs = nowMs(context);
@@ -63,10 +97,18 @@ export async function getUsageSummary(context: Context, query: UsageQuery): Prom
   return summaryOf(rows.map((row) => snapshotOf(row, timeMs)));
 }
 
-export async function getAuditEvents(context: Context, entityId: string, paging: Paging): Promise<Page<AuditEvent>> {
+export async function getAuditEvents(
+  context: Context,
+  entityId: string,
+  paging: Paging,
+): Promise<Page<AuditEvent>> {
   const id = auditId(entityId);
   const query = `audit of ${id}`;
-  return pageOf(query, await context.data.audit.events(id, keyPage(query, paging)), (event) => event);
+  return pageOf(
+    query,
+    await context.data.audit.events(id, keyPage(query, paging)),
+    (event) => event,
+  );
 }
 
 /** An entity, or one of the pseudo entities that the other levels are filed under. */
@@ -74,10 +116,15 @@ function auditId(value: string): string {
   if (value === SYSTEM_AUDIT_ID) return value;
   const prefix = resourceAuditId("");
   const isResource = typeof value === "string" && value.startsWith(prefix);
-  return isResource ? resourceAuditId(resourceName(value.slice(prefix.length), "entityId")) : checkEntityId(value);
+  return isResource
+    ? resourceAuditId(resourceName(value.slice(prefix.length), "entityId"))
+    : checkEntityId(value);
 }
 
-function bucketStates({ entityId, resource, shard, shardCount, bucket }: StoredBucket, timeMs: number): readonly BucketState[] {
+function bucketStates(
+  { entityId, resource, shard, shardCount, bucket }: StoredBucket,
+  timeMs: number,
+): readonly BucketState[] {
   return bucket.limits.flatMap((limit, index) => {
     if (limit.hidden) return [];
     return {
@@ -97,8 +144,13 @@ function bucketStates({ entityId, resource, shard, shardCount, bucket }: StoredB
   });
 }
 
-async function withoutParents(context: Context, entityIds: readonly string[]): Promise<ReadonlySet<string>> {
-  const entities = await Promise.all(entityIds.map(async (entityId) => context.data.entities.get(entityId)));
+async function withoutParents(
+  context: Context,
+  entityIds: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const entities = await Promise.all(
+    entityIds.map(async (entityId) => context.data.entities.get(entityId)),
+  );
   return new Set(entityIds.filter((_, index) => entities[index]?.parentId === undefined));
 }
 
@@ -113,7 +165,8 @@ function utilization(capacity: number, available: number): number {
 function usageRange({ entityId, resource, window = "hourly", start, end }: UsageQuery): UsageRange {
   if (entityId === undefined && resource === undefined)
     throw new ValidationError("entityId", undefined, "name an entityId, a resource, or both");
-  if (!USAGE_WINDOWS.includes(window)) throw new ValidationError("window", window, `must be one of ${USAGE_WINDOWS.join(", ")}`);
+  if (!USAGE_WINDOWS.includes(window))
+    throw new ValidationError("window", window, `must be one of ${USAGE_WINDOWS.join(", ")}`);
   return {
     entityId: entityId === undefined ? undefined : checkEntityId(entityId),
     resource: resource === undefined ? undefined : resourceName(resource),

@@ -5,5 +5,6 @@ import { closeLater, temporaryFile } from "../../../test/temporary-file.ts";
 
 it("splits buckets only on backends where they have shards", async () => {
   const sqlite = closeLater(await SqliteRepository.open(temporaryFile()));
-  for (const repository of [new MemoryRepository(), sqlite]) expect(repository.splitBucket).toBeUndefined();
+  for (const repository of [new MemoryRepository(), sqlite])
+    expect(repository.splitBucket).toBeUndefined();
 });

@@ -10,8 +10,13 @@ export async function splitBucket(
   { shards }: { readonly shards: number },
 ): Promise<number> {
   const { buckets } = context.data;
-  if (buckets.split === undefined) throw new ValidationError("shards", shards, "this backend has no shards");
+  if (buckets.split === undefined)
+    throw new ValidationError("shards", shards, "this backend has no shards");
   if (!Number.isInteger(shards) || shards < 1 || Math.log2(shards) % 1 !== 0)
-    throw new ValidationError("shards", shards, "must be a power of two, such as 8: shards only ever split in halves");
+    throw new ValidationError(
+      "shards",
+      shards,
+      "must be a power of two, such as 8: shards only ever split in halves",
+    );
   return buckets.split(checkEntityId(entityId), resourceName(resource), shards);
 }

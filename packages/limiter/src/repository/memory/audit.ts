@@ -2,7 +2,10 @@ import type { AuditEvent } from "../../core/audit.ts";
 import { DAY_MS } from "../../core/usage.ts";
 import type { AuditStore, Keyed, KeyPage } from "../store.ts";
 
-/** Lists that each new event looks at for events past their retention: enough to keep up, too few to notice. */
+/**
+ * Lists that each new event looks at for events past their retention: enough to keep up, too few to
+ * notice.
+ */
 const SWEPT_PER_EVENT = 2;
 
 /** Audit events by entity, oldest first. */
@@ -25,10 +28,15 @@ export class MemoryAudit implements AuditStore {
   }
 
   events(entityId: string, { limit, after }: KeyPage): Keyed<AuditEvent> {
-    const newestFirst = this.#kept(entityId).toSorted((left, right) => (left.eventId < right.eventId ? 1 : -1));
-    const rest = after === undefined ? newestFirst : newestFirst.filter((event) => event.eventId < after);
+    const newestFirst = this.#kept(entityId).toSorted((left, right) =>
+      left.eventId < right.eventId ? 1 : -1,
+    );
+    const rest =
+      after === undefined ? newestFirst : newestFirst.filter((event) => event.eventId < after);
     // Nothing freezes a Date: each caller has its own.
-    const items = rest.slice(0, limit).map((event) => Object.freeze({ ...event, timestamp: new Date(event.timestamp) }));
+    const items = rest
+      .slice(0, limit)
+      .map((event) => Object.freeze({ ...event, timestamp: new Date(event.timestamp) }));
     return { items, next: rest.length > limit ? items.at(-1)?.eventId : undefined };
   }
 

@@ -11,12 +11,14 @@ it("charges a new bucket although the sweep for full ones comes by in the same c
   const repository = new MemoryRepository({ clock, recordUsage: false });
   await repository.setSystemDefaults([Limit.perMinute("rpm", 1)]);
   const limiter = new RateLimiter({ repository });
-  // None of these is full again, so the sweep, which looks at two for each new one, walks on until it meets the newest.
+  // None of these is full again, so the sweep, which looks at two for each new one, walks on until
+  // it meets the newest.
   const grantedTwice: string[] = [];
   for (let index = 0; index < KEPT * 2 + 10; index += 1) {
     const call = { entityId: `key-${index}`, resource: "gpt-4", consume: { rpm: 1 } };
     await (await limiter.acquire(call)).commit();
-    if (index > KEPT * 2 - 10 && (await limiter.tryAcquire(call)).granted) grantedTwice.push(call.entityId);
+    if (index > KEPT * 2 - 10 && (await limiter.tryAcquire(call)).granted)
+      grantedTwice.push(call.entityId);
   }
   expect(grantedTwice).toEqual([]);
 });

@@ -1,5 +1,11 @@
 import { checkNames, type Amounts } from "../../core/amounts.ts";
-import { applyInPlace, fullBucket, isFull, type Bucket, type BucketLimit } from "../../core/bucket.ts";
+import {
+  applyInPlace,
+  fullBucket,
+  isFull,
+  type Bucket,
+  type BucketLimit,
+} from "../../core/bucket.ts";
 import {
   afterRefusal,
   amountsUnder,
@@ -27,14 +33,19 @@ export const FORGET_ABOVE = 10_000;
 /** Buckets that each new one looks at: two, so that forgetting outpaces creation. */
 const SWEPT_PER_BUCKET = 2;
 
-/** The version of a policy that was not resolved: an override, or what a lease began with. The next call asks for the policy that holds. */
+/**
+ * The version of a policy that was not resolved: an override, or what a lease began with. The next
+ * call asks for the policy that holds.
+ */
 const UNRESOLVED = -1;
 
 /** One bucket of a call. `cell` is undefined until the bucket exists. */
 interface CellCharge extends Charge {
   readonly costs: readonly number[];
   cell: Cell | undefined;
-  /** 1 when it counted as a request: the acquire does, what `lease.consume` takes later does not. */
+  /**
+   * 1 when it counted as a request: the acquire does, what `lease.consume` takes later does not.
+   */
   requests: 0 | 1;
 }
 
@@ -59,11 +70,18 @@ interface Surroundings {
   readonly assertActive: () => void;
 }
 
-/** Buckets in memory. Every member runs to its end without giving way, so a decision and its write are one step. */
+/**
+ * Buckets in memory. Every member runs to its end without giving way, so a decision and its write
+ * are one step.
+ */
 export class MemoryBuckets implements BucketStore {
-  /** By resource, then by entity: entity ids are the caller's own strings, so no key is ever built. */
+  /**
+   * By resource, then by entity: entity ids are the caller's own strings, so no key is ever built.
+   */
   readonly #cells = new Map<string, Map<string, Cell>>();
-  /** Cells that were deleted, not forgotten: what a lease still owes them is not written anywhere. */
+  /**
+   * Cells that were deleted, not forgotten: what a lease still owes them is not written anywhere.
+   */
   readonly #deleted = new WeakSet<Cell>();
   /** The latest terms of each policy, for all buckets that are under it. */
   readonly #terms = new WeakMap<Policy, Terms>();
@@ -71,7 +89,8 @@ export class MemoryBuckets implements BucketStore {
   #count = 0;
   /** Buckets that are still to be looked at for those that were created. */
   #unswept = 0;
-  #sweep: Iterator<{ readonly entityId: string; readonly resource: string; readonly cell: Cell }> = [].values();
+  #sweep: Iterator<{ readonly entityId: string; readonly resource: string; readonly cell: Cell }> =
+    [].values();
   writes = 0;
 
   constructor(surroundings: Surroundings) {
@@ -86,19 +105,27 @@ export class MemoryBuckets implements BucketStore {
     if (!fits(charges, nowMs)) return this.#refuse(charges, nowMs);
     for (const charge of charges) {
       if (charge.cell === undefined)
-        charge.cell = this.#create(charge, charge.policy.source === "override" ? UNRESOLVED : this.#surroundings.policies.version);
+        charge.cell = this.#create(
+          charge,
+          charge.policy.source === "override" ? UNRESOLVED : this.#surroundings.policies.version,
+        );
       else if (charge.bucket !== charge.cell) this.#replace(charge.cell, charge.bucket);
       charge.requests = extending === undefined ? 1 : 0;
       this.#write(charge.cell, charge, charge.requests, nowMs);
     }
-    return { granted: true, receipt: receiptFor(charges, extending), limitNames: namesOf(request, charges) };
+    return {
+      granted: true,
+      receipt: receiptFor(charges, extending),
+      limitNames: namesOf(request, charges),
+    };
   }
 
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): void {
     const { parts } = end(receipt as MemoryReceipt);
     const nowMs = this.#surroundings.nowMs();
     for (const { resource, amounts } of deltas) {
-      for (const { part, amounts: share } of settlementOf(parts, resource, amounts)) this.#writeLater(part, share, 0, nowMs);
+      for (const { part, amounts: share } of settlementOf(parts, resource, amounts))
+        this.#writeLater(part, share, 0, nowMs);
     }
   }
 
@@ -116,15 +143,21 @@ export class MemoryBuckets implements BucketStore {
 
   ofEntity(entityId: string, resource: string | undefined): readonly StoredBucket[] {
     const resources = resource === undefined ? [...this.#cells.keys()].sort() : [resource];
-    return resources.flatMap((name) => this.#stored(entityId, name, this.#cells.get(name)?.get(entityId)));
+    return resources.flatMap((name) =>
+      this.#stored(entityId, name, this.#cells.get(name)?.get(entityId)),
+    );
   }
 
   ofResource(resource: string): readonly StoredBucket[] {
-    return [...(this.#cells.get(resource) ?? [])].flatMap(([entityId, cell]) => this.#stored(entityId, resource, cell));
+    return [...(this.#cells.get(resource) ?? [])].flatMap(([entityId, cell]) =>
+      this.#stored(entityId, resource, cell),
+    );
   }
 
   deleteEntity(entityId: string): number {
-    const resources = [...this.#cells.keys()].filter((resource) => this.#cells.get(resource)?.has(entityId));
+    const resources = [...this.#cells.keys()].filter((resource) =>
+      this.#cells.get(resource)?.has(entityId),
+    );
     for (const resource of resources) {
       this.#deleted.add(this.#cells.get(resource)!.get(entityId)!);
       this.#remove(entityId, resource);
@@ -134,7 +167,8 @@ export class MemoryBuckets implements BucketStore {
 
   clear(): number {
     const count = this.#count;
-    for (const cells of this.#cells.values()) for (const cell of cells.values()) this.#deleted.add(cell);
+    for (const cells of this.#cells.values())
+      for (const cell of cells.values()) this.#deleted.add(cell);
     this.#cells.clear();
     this.#count = 0;
     return count;
@@ -145,33 +179,57 @@ export class MemoryBuckets implements BucketStore {
     const entity = this.#surroundings.entities.get(request.entityId);
     const parentId = entity?.cascade === true ? entity.parentId : undefined;
     // Most calls have one resource and no parent, and need no closure to tell.
-    if (request.charges.length === 1 && parentId === undefined) return [this.#ownCharge(request, request.charges[0]!, nowMs)];
+    if (request.charges.length === 1 && parentId === undefined)
+      return [this.#ownCharge(request, request.charges[0]!, nowMs)];
     return this.#chargesOfMany(request, parentId, nowMs);
   }
 
-  #chargesOfMany(request: ConsumeRequest, parentId: string | undefined, nowMs: number): readonly CellCharge[] {
+  #chargesOfMany(
+    request: ConsumeRequest,
+    parentId: string | undefined,
+    nowMs: number,
+  ): readonly CellCharge[] {
     return request.charges.flatMap((asked) => {
       const own = this.#ownCharge(request, asked, nowMs);
-      const parents = parentId === undefined ? undefined : this.#charge(parentId, asked, undefined, nowMs);
+      const parents =
+        parentId === undefined ? undefined : this.#charge(parentId, asked, undefined, nowMs);
       if (parents === undefined) return [own];
       const amounts = amountsUnder(parents.policy, asked.amounts);
       return [own, { ...parents, amounts, costs: costsMilli(parents.bucket, amounts) }];
     });
   }
 
-  #ownCharge({ entityId, override }: ConsumeRequest, asked: ResourceAmounts, nowMs: number): CellCharge {
+  #ownCharge(
+    { entityId, override }: ConsumeRequest,
+    asked: ResourceAmounts,
+    nowMs: number,
+  ): CellCharge {
     const own = this.#charge(entityId, asked, override, nowMs);
     if (own === undefined) throw noLimits(entityId, asked.resource);
     checkNames(asked.amounts, own.policy.names, "consume");
     return own;
   }
 
-  #charge(entityId: string, { resource, amounts }: ResourceAmounts, override: Policy | undefined, nowMs: number): CellCharge | undefined {
+  #charge(
+    entityId: string,
+    { resource, amounts }: ResourceAmounts,
+    override: Policy | undefined,
+    nowMs: number,
+  ): CellCharge | undefined {
     const cell = this.#cells.get(resource)?.get(entityId);
     const policy = override ?? this.#policy(entityId, resource, cell);
     if (policy === undefined) return undefined;
     const bucket = underPolicy(cell, policy, nowMs);
-    return { entityId, resource, policy, bucket, amounts, costs: costsMilli(bucket, amounts), cell, requests: 0 };
+    return {
+      entityId,
+      resource,
+      policy,
+      bucket,
+      amounts,
+      costs: costsMilli(bucket, amounts),
+      cell,
+      requests: 0,
+    };
   }
 
   #policy(entityId: string, resource: string, cell: Cell | undefined): Policy | undefined {
@@ -180,11 +238,15 @@ export class MemoryBuckets implements BucketStore {
     const { version } = policies;
     const policy = policies.resolve(entityId, resource);
     if (policy instanceof Promise) throw new TypeError("the memory backend answers at once");
-    if (cell !== undefined && policy !== undefined) cell.terms = this.#termsOf(policy, version, cell.limits);
+    if (cell !== undefined && policy !== undefined)
+      cell.terms = this.#termsOf(policy, version, cell.limits);
     return policy;
   }
 
-  /** Terms are shared by all buckets that are written with their policy's own limits: that is nearly all of them. */
+  /**
+   * Terms are shared by all buckets that are written with their policy's own limits: that is nearly
+   * all of them.
+   */
   #termsOf(policy: Policy, version: number, limits: readonly BucketLimit[]): Terms {
     if (limits !== policy.bucketLimits) return { policy, version, limits };
     const held = this.#terms.get(policy);
@@ -204,7 +266,8 @@ export class MemoryBuckets implements BucketStore {
 
   #write(cell: Cell, { amounts, costs }: Cost, requests: number, nowMs: number): void {
     applyInPlace(cell, costs, nowMs);
-    if (cell instanceof MeteredCell) this.#surroundings.usage?.record(cell.meter, amounts, requests, nowMs);
+    if (cell instanceof MeteredCell)
+      this.#surroundings.usage?.record(cell.meter, amounts, requests, nowMs);
     this.writes += 1;
   }
 
@@ -214,12 +277,16 @@ export class MemoryBuckets implements BucketStore {
     cell.replace(bucket, this.#termsOf(policy, version, bucket.limits));
   }
 
-  /** Writes what a lease owes to a bucket that may have been forgotten (it was full, and comes back full) or deleted since. */
+  /**
+   * Writes what a lease owes to a bucket that may have been forgotten (it was full, and comes back
+   * full) or deleted since.
+   */
   #writeLater(part: CellCharge, amounts: Amounts, requests: number, nowMs: number): void {
     const { entityId, resource, policy } = part;
     if (part.cell !== undefined && this.#deleted.has(part.cell)) return;
     const cell =
-      this.#cells.get(resource)?.get(entityId) ?? this.#create({ ...part, bucket: fullBucket(policy.bucketLimits, nowMs) }, UNRESOLVED);
+      this.#cells.get(resource)?.get(entityId) ??
+      this.#create({ ...part, bucket: fullBucket(policy.bucketLimits, nowMs) }, UNRESOLVED);
     this.#write(cell, { amounts, costs: costsMilli(cell, amounts) }, requests, nowMs);
   }
 
@@ -228,7 +295,10 @@ export class MemoryBuckets implements BucketStore {
     this.#cells.set(resource, cells);
     const { usage } = this.#surroundings;
     const terms = this.#termsOf(policy, version, bucket.limits);
-    const cell = usage === undefined ? new Cell(bucket, terms) : new MeteredCell(bucket, terms, usage.meter(entityId, resource));
+    const cell =
+      usage === undefined
+        ? new Cell(bucket, terms)
+        : new MeteredCell(bucket, terms, usage.meter(entityId, resource));
     cells.set(entityId, cell);
     this.#count += 1;
     if (this.#count > this.#surroundings.forgetAbove) this.#unswept += SWEPT_PER_BUCKET;
@@ -236,8 +306,9 @@ export class MemoryBuckets implements BucketStore {
   }
 
   /**
-   * Drops buckets that have refilled completely: a new one would say the same. Debt is never full, so it is never dropped. Runs before a
-   * call looks at its buckets, never while it has them in hand: what it took from a dropped one would be lost.
+   * Drops buckets that have refilled completely: a new one would say the same. Debt is never full,
+   * so it is never dropped. Runs before a call looks at its buckets, never while it has them in
+   * hand: what it took from a dropped one would be lost.
    */
   #forgetSome(nowMs: number): void {
     for (; this.#unswept > 0; this.#unswept -= 1) {
@@ -247,21 +318,34 @@ export class MemoryBuckets implements BucketStore {
     }
   }
 
-  /** Whether a bucket is full as it stands and under the limits that hold now: one that an override made small must not come back large. */
+  /**
+   * Whether a bucket is full as it stands and under the limits that hold now: one that an override
+   * made small must not come back large.
+   */
   #saysNothing(
-    { entityId, resource, cell }: { readonly entityId: string; readonly resource: string; readonly cell: Cell },
+    {
+      entityId,
+      resource,
+      cell,
+    }: { readonly entityId: string; readonly resource: string; readonly cell: Cell },
     nowMs: number,
   ): boolean {
     if (!isFull(cell, nowMs)) return false;
     const { policy: before } = cell.terms;
     const policy = this.#policy(entityId, resource, cell);
     if (policy === undefined) return true;
-    if (policy !== before && isUnder(cell, before)) this.#replace(cell, underPolicy(cell, policy, nowMs));
+    if (policy !== before && isUnder(cell, before))
+      this.#replace(cell, underPolicy(cell, policy, nowMs));
     return isFull(underPolicy(cell, policy, nowMs), nowMs);
   }
 
-  *#all(): Generator<{ readonly entityId: string; readonly resource: string; readonly cell: Cell }> {
-    for (const [resource, cells] of this.#cells) for (const [entityId, cell] of cells) yield { entityId, resource, cell };
+  *#all(): Generator<{
+    readonly entityId: string;
+    readonly resource: string;
+    readonly cell: Cell;
+  }> {
+    for (const [resource, cells] of this.#cells)
+      for (const [entityId, cell] of cells) yield { entityId, resource, cell };
   }
 
   #remove(entityId: string, resource: string): void {
@@ -271,7 +355,9 @@ export class MemoryBuckets implements BucketStore {
   }
 
   #stored(entityId: string, resource: string, cell: Cell | undefined): readonly StoredBucket[] {
-    return cell === undefined ? [] : [{ entityId, resource, shard: 0, shardCount: 1, bucket: cell.snapshot() }];
+    return cell === undefined
+      ? []
+      : [{ entityId, resource, shard: 0, shardCount: 1, bucket: cell.snapshot() }];
   }
 }
 
@@ -284,12 +370,21 @@ function receiptFor(charges: readonly CellCharge[], extending: Receipt | undefin
 }
 
 /** The names of the limits of each resource that the call named. */
-function namesOf({ entityId, charges: asked }: ConsumeRequest, charges: readonly CellCharge[]): readonly ReadonlySet<string>[] {
-  const own = asked.length === charges.length ? charges : charges.filter((charge) => charge.entityId === entityId);
+function namesOf(
+  { entityId, charges: asked }: ConsumeRequest,
+  charges: readonly CellCharge[],
+): readonly ReadonlySet<string>[] {
+  const own =
+    asked.length === charges.length
+      ? charges
+      : charges.filter((charge) => charge.entityId === entityId);
   return own.map(({ policy }) => policy.names);
 }
 
-/** Ends a receipt. A second end finds nothing left to do, so a retry after an unknown outcome is harmless. */
+/**
+ * Ends a receipt. A second end finds nothing left to do, so a retry after an unknown outcome is
+ * harmless.
+ */
 function end(receipt: MemoryReceipt): { readonly parts: readonly CellCharge[] } {
   const parts = receipt.ended ? [] : receipt.parts;
   receipt.ended = true;

@@ -7,14 +7,17 @@ export interface Terms {
   readonly policy: Policy;
   /** The version of the configuration that `policy` was resolved at; -1 when it was an override. */
   readonly version: number;
-  /** What the bucket was last written with: the policy's limits, unless some are hidden, or the call brought its own. */
+  /**
+   * What the bucket was last written with: the policy's limits, unless some are hidden, or the call
+   * brought its own.
+   */
   readonly limits: readonly BucketLimit[];
 }
 
 /**
- * A bucket in place. Keys are what a limiter has most of, so a cell is one small object and one array of numbers: the three of each
- * limit, then the stamp. With two limits a key takes 230 bytes of heap, its own text included; a bucket beside the cell and a stamp of
- * its own took 305.
+ * A bucket in place. Keys are what a limiter has most of, so a cell is one small object and one
+ * array of numbers: the three of each limit, then the stamp. With two limits a key takes 230 bytes
+ * of heap, its own text included; a bucket beside the cell and a stamp of its own took 305.
  */
 export class Cell implements OwnedBucket {
   terms: Terms;
@@ -45,7 +48,11 @@ export class Cell implements OwnedBucket {
 
   /** The bucket as it is now; it does not change with the cell. */
   snapshot(): Bucket {
-    return { limits: this.limits, refilledAtMs: this.refilledAtMs, balances: this.balances.slice(0, -1) };
+    return {
+      limits: this.limits,
+      refilledAtMs: this.refilledAtMs,
+      balances: this.balances.slice(0, -1),
+    };
   }
 }
 

@@ -25,9 +25,11 @@ export class MemoryEntities implements EntityStore {
   create(entity: Entity, event: AuditEvent): void {
     const { id, parentId } = entity;
     if (this.#entities.has(id)) throw new EntityExistsError(id);
-    if (parentId !== undefined && !this.#entities.has(parentId)) throw new EntityNotFoundError(parentId);
+    if (parentId !== undefined && !this.#entities.has(parentId))
+      throw new EntityNotFoundError(parentId);
     this.#entities.set(id, copyOf(entity));
-    if (parentId !== undefined) this.#children.set(parentId, (this.#children.get(parentId) ?? new Set()).add(id));
+    if (parentId !== undefined)
+      this.#children.set(parentId, (this.#children.get(parentId) ?? new Set()).add(id));
     this.#audit.add(event);
   }
 
@@ -42,7 +44,9 @@ export class MemoryEntities implements EntityStore {
   }
 
   children(parentId: string): readonly Entity[] {
-    return [...(this.#children.get(parentId) ?? [])].sort().map((id) => copyOf(this.#entities.get(id)!));
+    return [...(this.#children.get(parentId) ?? [])]
+      .sort()
+      .map((id) => copyOf(this.#entities.get(id)!));
   }
 
   list(page: KeyPage): Keyed<Entity> {
@@ -53,12 +57,22 @@ export class MemoryEntities implements EntityStore {
   delete(entityId: string, event: AuditEvent): void {
     const entity = this.#entities.get(entityId);
     const children = this.#children.get(entityId)?.size ?? 0;
-    if (children > 0) throw new ValidationError("entityId", entityId, `has ${children} children; delete them first`);
-    const recordsDeleted = this.#belongings.reduce((sum, owner) => sum + owner.deleteEntity(entityId), entity === undefined ? 0 : 1);
+    if (children > 0)
+      throw new ValidationError(
+        "entityId",
+        entityId,
+        `has ${children} children; delete them first`,
+      );
+    const recordsDeleted = this.#belongings.reduce(
+      (sum, owner) => sum + owner.deleteEntity(entityId),
+      entity === undefined ? 0 : 1,
+    );
     if (recordsDeleted === 0) throw new EntityNotFoundError(entityId);
     this.#entities.delete(entityId);
     if (entity?.parentId !== undefined) this.#children.get(entity.parentId)?.delete(entityId);
-    this.#audit.add(Object.freeze({ ...event, details: Object.freeze({ ...event.details, recordsDeleted }) }));
+    this.#audit.add(
+      Object.freeze({ ...event, details: Object.freeze({ ...event.details, recordsDeleted }) }),
+    );
   }
 
   clear(): number {

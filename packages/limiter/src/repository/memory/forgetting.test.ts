@@ -15,7 +15,14 @@ beforeEach(() => {
   clock = new ManualClock();
   const store = new MemoryStore({ nowMs: () => clock.now(), recordUsage: true, forgetAbove: MANY });
   const { namespaceId } = store.namespaces.register("default", () => "id", clock.now());
-  repository = new StoreRepository({ store, namespaceName: "default", namespaceId, options: { clock }, owner: true, contexts: new Map() });
+  repository = new StoreRepository({
+    store,
+    namespaceName: "default",
+    namespaceId,
+    options: { clock },
+    owner: true,
+    contexts: new Map(),
+  });
   limiter = new RateLimiter({ repository });
 });
 
@@ -37,7 +44,10 @@ it("keeps a bucket that was full, and forgets it, without changing an answer", a
   expect(await repository.getBuckets("idle")).toEqual([]);
   expect(await limiter.available("idle", "gpt-4")).toEqual({ rps: 20 });
   await take("idle", { rps: 20 });
-  expect((await limiter.tryAcquire({ entityId: "idle", resource: "gpt-4", consume: { rps: 1 } })).granted).toBe(false);
+  expect(
+    (await limiter.tryAcquire({ entityId: "idle", resource: "gpt-4", consume: { rps: 1 } }))
+      .granted,
+  ).toBe(false);
 });
 
 it("keeps what is not full, and debt above all", async () => {
@@ -62,8 +72,16 @@ it("keeps a limit that left the policy until it is full, so that it does not com
 
 it("a lease gives back to a forgotten bucket without lifting it above its capacity, and settles into it", async () => {
   await repository.setSystemDefaults([Limit.perSecond("rps", 10)]);
-  const undone = await limiter.acquire({ entityId: "idle", resource: "gpt-4", consume: { rps: 5 } });
-  const settled = await limiter.acquire({ entityId: "idle", resource: "gpt-4", consume: { rps: 5 } });
+  const undone = await limiter.acquire({
+    entityId: "idle",
+    resource: "gpt-4",
+    consume: { rps: 5 },
+  });
+  const settled = await limiter.acquire({
+    entityId: "idle",
+    resource: "gpt-4",
+    consume: { rps: 5 },
+  });
   await crowd();
   expect(await repository.getBuckets("idle")).toEqual([]);
   await undone.rollback();
@@ -88,7 +106,12 @@ it("a bucket that is full only for a call's own limits is not forgotten: it woul
   await repository.setSystemDefaults([Limit.perHour("rph", 3600)]);
   await take("user", { rph: 1 });
   const limits = [Limit.perSecond("rph", 5)];
-  const lease = await limiter.acquire({ entityId: "user", resource: "gpt-4", consume: { rph: 1 }, limits });
+  const lease = await limiter.acquire({
+    entityId: "user",
+    resource: "gpt-4",
+    consume: { rph: 1 },
+    limits,
+  });
   await lease.commit();
   await clock.advance(1000);
   await crowd();
@@ -99,7 +122,12 @@ it("buckets of calls that bring their own limits are forgotten like others", asy
   const limits = [Limit.perSecond("rps", 10)];
   for (let index = 0; index < 10 * MANY; index += 1) {
     if (index % 20 === 0) await clock.advance(1000);
-    const lease = await limiter.acquire({ entityId: `key-${index}`, resource: "gpt-4", consume: { rps: 1 }, limits });
+    const lease = await limiter.acquire({
+      entityId: `key-${index}`,
+      resource: "gpt-4",
+      consume: { rps: 1 },
+      limits,
+    });
     await lease.commit();
   }
   expect(await held("rps")).toBeLessThan(MANY + 40);
@@ -119,7 +147,8 @@ it("a call that went on over a forgotten bucket counts as one request, also when
 it("a bucket that a call has in hand is not forgotten meanwhile: neither a new one nor a parent's", async () => {
   await repository.setSystemDefaults([Limit.perSecond("rps", 10)]);
   await repository.createEntity("parent");
-  for (let index = 0; index < 30; index += 1) await repository.createEntity(`child-${index}`, { parentId: "parent", cascade: true });
+  for (let index = 0; index < 30; index += 1)
+    await repository.createEntity(`child-${index}`, { parentId: "parent", cascade: true });
   await repository.setLimits("parent", [Limit.perSecond("rps", 30)]);
   await crowd();
   for (let index = 0; index < 30; index += 1) {
@@ -139,7 +168,11 @@ it("idle buckets that became full under older limits are forgotten when they are
   expect(await held()).toBe(0);
 });
 
-async function take(entityId: string, consume: Record<string, number>, more: Record<string, number> = {}): Promise<void> {
+async function take(
+  entityId: string,
+  consume: Record<string, number>,
+  more: Record<string, number> = {},
+): Promise<void> {
   const lease = await limiter.acquire({ entityId, resource: "gpt-4", consume });
   lease.adjust(more);
   await lease.commit();
@@ -153,7 +186,12 @@ async function crowd(): Promise<void> {
   await clock.advance(10_000);
   const limits = [Limit.perDay("crowd", 5)];
   for (let index = 0; index < 3 * MANY; index += 1) {
-    const lease = await limiter.acquire({ entityId: `crowd-${crowds}-${index}`, resource: "crowd", consume: { crowd: 1 }, limits });
+    const lease = await limiter.acquire({
+      entityId: `crowd-${crowds}-${index}`,
+      resource: "crowd",
+      consume: { crowd: 1 },
+      limits,
+    });
     await lease.commit();
   }
 }

@@ -9,12 +9,17 @@ it("uncounts a request only where the acquire counted it, also when the parent c
   await repository.createEntity("old");
   await repository.createEntity("new");
   await repository.createEntity("child", { parentId: "old", cascade: true });
-  const lease = await new RateLimiter({ repository }).acquire({ entityId: "child", resource: "r", consume: { rpm: 1 } });
+  const lease = await new RateLimiter({ repository }).acquire({
+    entityId: "child",
+    resource: "r",
+    consume: { rpm: 1 },
+  });
   await repository.deleteEntity("child");
   await repository.createEntity("child", { parentId: "new", cascade: true });
   await lease.consume({ rpm: 2 });
   await lease.rollback();
-  const requests = async (entityId: string): Promise<number> => (await repository.getUsageSummary({ entityId })).requests;
+  const requests = async (entityId: string): Promise<number> =>
+    (await repository.getUsageSummary({ entityId })).requests;
   expect(await requests("old")).toBe(0);
   expect(await requests("new")).toBe(0);
 });

@@ -1,7 +1,14 @@
 import type { AuditEvent } from "../../core/audit.ts";
 import type { Limit } from "../../core/limit.ts";
 import type { ConfigKey } from "../../core/policy.ts";
-import { mergedConfig, type Keyed, type KeyPage, type LimitStore, type StoredConfig, type SystemSettings } from "../store.ts";
+import {
+  mergedConfig,
+  type Keyed,
+  type KeyPage,
+  type LimitStore,
+  type StoredConfig,
+  type SystemSettings,
+} from "../store.ts";
 import type { MemoryAudit } from "./audit.ts";
 import { sortedPage } from "./sorted-page.ts";
 
@@ -42,7 +49,9 @@ export class MemoryLimits implements LimitStore {
   }
 
   deleteEntity(entityId: string): number {
-    const held = [...this.#entities.keys()].filter((resource) => this.#ofResource(resource).has(entityId));
+    const held = [...this.#entities.keys()].filter((resource) =>
+      this.#ofResource(resource).has(entityId),
+    );
     for (const resource of held) this.#remove({ level: "entity", entityId, resource });
     return held.length;
   }
@@ -52,7 +61,11 @@ export class MemoryLimits implements LimitStore {
   }
 
   entitiesWithLimits(resource: string, page: KeyPage): Keyed<string> {
-    return sortedPage([...(this.#entities.get(resource)?.keys() ?? [])], (entityId) => entityId, page);
+    return sortedPage(
+      [...(this.#entities.get(resource)?.keys() ?? [])],
+      (entityId) => entityId,
+      page,
+    );
   }
 
   resourcesWithEntityLimits(): readonly string[] {

@@ -16,10 +16,15 @@ it("records the principal that the repository was opened with where a call names
 it("records no usage where it is switched off, and says so", async () => {
   const repository = new MemoryRepository({ recordUsage: false });
   await repository.setSystemDefaults(rpm);
-  await new RateLimiter({ repository }).acquire({ entityId: "key-1", resource: "gpt-4", consume: { rpm: 1 } }, () => {});
+  await new RateLimiter({ repository }).acquire(
+    { entityId: "key-1", resource: "gpt-4", consume: { rpm: 1 } },
+    () => {},
+  );
   expect(repository.capabilities.usageSnapshots).toBe(false);
   expect((await repository.getUsageSummary({ entityId: "key-1" })).snapshotCount).toBe(0);
-  expect(() => new MemoryRepository({ recordUsage: "false" as unknown as boolean })).toThrow(ValidationError);
+  expect(() => new MemoryRepository({ recordUsage: "false" as unknown as boolean })).toThrow(
+    ValidationError,
+  );
 });
 
 it("opens the namespace that it is told to, with an id that chance decides", () => {

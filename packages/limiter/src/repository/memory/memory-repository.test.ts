@@ -13,8 +13,13 @@ repositoryContract(
   runner,
 );
 
-// The contract must be fair to backends that need I/O. This one has the same answers, but each takes a way there and a way back.
-repositoryContract("MemoryRepository at a distance", async (clock) => distant(new MemoryRepository({ clock })), runner);
+// The contract must be fair to backends that need I/O. This one has the same answers, but each
+// takes a way there and a way back.
+repositoryContract(
+  "MemoryRepository at a distance",
+  async (clock) => distant(new MemoryRepository({ clock })),
+  runner,
+);
 
 const LOCAL: ReadonlySet<PropertyKey> = new Set(["getCacheStats", "getStatistics"]);
 
@@ -23,7 +28,8 @@ function distant(repository: Repository): Repository {
     get(target, property) {
       const member: unknown = Reflect.get(target, property, target);
       if (typeof member !== "function") return member;
-      if (LOCAL.has(property)) return (...values: unknown[]): unknown => Reflect.apply(member, target, values);
+      if (LOCAL.has(property))
+        return (...values: unknown[]): unknown => Reflect.apply(member, target, values);
       return async (...values: unknown[]): Promise<unknown> => {
         await turn();
         const answer: unknown = await Reflect.apply(member, target, values);

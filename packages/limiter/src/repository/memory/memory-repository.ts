@@ -16,8 +16,15 @@ export class MemoryRepository extends StoreRepository {
     const clock = options.clock ?? systemClock;
     const random = options.random ?? systemRandom;
     const name = namespaceName(options.namespace ?? DEFAULT_NAMESPACE);
-    const store = new MemoryStore({ nowMs: () => Math.floor(clock.now()), recordUsage: recordsUsage(options) });
-    const { namespaceId } = store.namespaces.register(name, () => newNamespaceId(random), Math.floor(clock.now()));
+    const store = new MemoryStore({
+      nowMs: () => Math.floor(clock.now()),
+      recordUsage: recordsUsage(options),
+    });
+    const { namespaceId } = store.namespaces.register(
+      name,
+      () => newNamespaceId(random),
+      Math.floor(clock.now()),
+    );
     super({ store, namespaceName: name, namespaceId, options, owner: true, contexts: new Map() });
   }
 }

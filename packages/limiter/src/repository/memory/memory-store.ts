@@ -25,7 +25,11 @@ export class MemoryStore implements Store {
   readonly #recordUsage: boolean;
   readonly #forgetAbove: number;
 
-  constructor(options: { readonly nowMs: () => number; readonly recordUsage: boolean; readonly forgetAbove?: number }) {
+  constructor(options: {
+    readonly nowMs: () => number;
+    readonly recordUsage: boolean;
+    readonly forgetAbove?: number;
+  }) {
     this.#nowMs = options.nowMs;
     this.#recordUsage = options.recordUsage;
     this.#forgetAbove = options.forgetAbove ?? FORGET_ABOVE;
@@ -48,7 +52,16 @@ export class MemoryStore implements Store {
 
   statistics(): RepositoryStatistics {
     const writes = [...this.#data.values()].reduce((sum, { buckets }) => sum + buckets.writes, 0);
-    return { requests: 0, writes, failedConditions: 0, retries: 0, batches: 0, batchedOperations: 0, refusalsFromMemory: 0, splits: 0 };
+    return {
+      requests: 0,
+      writes,
+      failedConditions: 0,
+      retries: 0,
+      batches: 0,
+      batchedOperations: 0,
+      refusalsFromMemory: 0,
+      splits: 0,
+    };
   }
 
   ping(): boolean {
@@ -62,8 +75,14 @@ export class MemoryStore implements Store {
   #newData(namespaceId: string, policies: PolicySource): MemoryData {
     const nowMs = this.#nowMs;
     const limits: MemoryLimits = new MemoryLimits(() => audit);
-    const audit = new MemoryAudit(nowMs, () => limits.settings?.auditRetentionDays ?? DEFAULT_RETENTION_DAYS);
-    const usage = new MemoryUsage(nowMs, () => limits.settings?.usageRetentionDays ?? DEFAULT_RETENTION_DAYS);
+    const audit = new MemoryAudit(
+      nowMs,
+      () => limits.settings?.auditRetentionDays ?? DEFAULT_RETENTION_DAYS,
+    );
+    const usage = new MemoryUsage(
+      nowMs,
+      () => limits.settings?.usageRetentionDays ?? DEFAULT_RETENTION_DAYS,
+    );
     const assertActive = (): void => {
       const info = this.namespaces.byId(namespaceId);
       if (info?.status !== "active") throw new NamespaceNotFoundError(info?.name ?? namespaceId);
@@ -79,7 +98,15 @@ export class MemoryStore implements Store {
     const entities = new MemoryEntities(audit, [limits, buckets]);
     const provisioner = new MemoryProvisioner();
     const parts = [buckets, entities, limits, usage, audit, provisioner];
-    return { buckets, entities, limits, usage, audit, provisioner, clear: () => parts.reduce((sum, part) => sum + part.clear(), 0) };
+    return {
+      buckets,
+      entities,
+      limits,
+      usage,
+      audit,
+      provisioner,
+      clear: () => parts.reduce((sum, part) => sum + part.clear(), 0),
+    };
   }
 
   #empty(namespaceId: string): number {

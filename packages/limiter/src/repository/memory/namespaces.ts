@@ -16,12 +16,22 @@ export class MemoryNamespaces implements NamespaceStore {
     this.#empty = empty;
   }
 
-  register(name: string, newId: () => string, nowMs: number): { readonly namespaceId: string; readonly created: boolean } {
+  register(
+    name: string,
+    newId: () => string,
+    nowMs: number,
+  ): { readonly namespaceId: string; readonly created: boolean } {
     const held = this.#active.get(name);
     if (held !== undefined) return { namespaceId: held, created: false };
     let namespaceId = newId();
     while (this.#byId.has(namespaceId)) namespaceId = newId();
-    this.#put({ name, namespaceId, status: "active", createdAt: new Date(nowMs), deletedAt: undefined });
+    this.#put({
+      name,
+      namespaceId,
+      status: "active",
+      createdAt: new Date(nowMs),
+      deletedAt: undefined,
+    });
     this.#active.set(name, namespaceId);
     return { namespaceId, created: true };
   }
@@ -36,7 +46,9 @@ export class MemoryNamespaces implements NamespaceStore {
   }
 
   list(): readonly NamespaceInfo[] {
-    return [...this.#byId.values()].map(copyOf).sort((left, right) => (left.name < right.name ? -1 : 1));
+    return [...this.#byId.values()]
+      .map(copyOf)
+      .sort((left, right) => (left.name < right.name ? -1 : 1));
   }
 
   delete(name: string, nowMs: number): string | undefined {
@@ -50,18 +62,34 @@ export class MemoryNamespaces implements NamespaceStore {
   recover(namespaceId: string): string {
     const info = this.#byId.get(namespaceId);
     if (info === undefined) throw new NamespaceNotFoundError(namespaceId);
-    if (info.status !== "deleted") throw new NamespaceStateError(info.name, info.status, "only a deleted namespace can be recovered");
+    if (info.status !== "deleted")
+      throw new NamespaceStateError(
+        info.name,
+        info.status,
+        "only a deleted namespace can be recovered",
+      );
     if (this.#active.has(info.name))
-      throw new NamespaceStateError(info.name, "active", "the name was registered again; delete that namespace first");
+      throw new NamespaceStateError(
+        info.name,
+        "active",
+        "the name was registered again; delete that namespace first",
+      );
     this.#active.set(info.name, namespaceId);
     this.#put({ ...info, status: "active", deletedAt: undefined });
     return info.name;
   }
 
-  purge(namespaceId: string, options: { readonly onProgress?: (deletedItems: number) => void; readonly signal?: AbortSignal }): boolean {
+  purge(
+    namespaceId: string,
+    options: {
+      readonly onProgress?: (deletedItems: number) => void;
+      readonly signal?: AbortSignal;
+    },
+  ): boolean {
     const info = this.#byId.get(namespaceId);
     if (info === undefined) return false;
-    if (info.status === "active") throw new NamespaceStateError(info.name, "active", "delete it before it is purged");
+    if (info.status === "active")
+      throw new NamespaceStateError(info.name, "active", "delete it before it is purged");
     options.signal?.throwIfAborted();
     const count = this.#empty(namespaceId);
     this.#byId.delete(namespaceId);
@@ -77,7 +105,11 @@ export class MemoryNamespaces implements NamespaceStore {
 /** Nothing freezes a Date: each caller has its own. */
 function copyOf(info: NamespaceInfo): NamespaceInfo {
   const { createdAt, deletedAt } = info;
-  return Object.freeze({ ...info, createdAt: new Date(createdAt), deletedAt: deletedAt === undefined ? undefined : new Date(deletedAt) });
+  return Object.freeze({
+    ...info,
+    createdAt: new Date(createdAt),
+    deletedAt: deletedAt === undefined ? undefined : new Date(deletedAt),
+  });
 }
 
 /** The state of declared limits. */

@@ -13,7 +13,8 @@ it("keeps no meter of an entity whose windows are all past their retention", () 
     () => clock.now(),
     () => 3,
   );
-  for (let index = 0; index < 50; index += 1) usage.record(usage.meter(`key-${index}`, "gpt-4"), { rpm: 1 }, 1, clock.now());
+  for (let index = 0; index < 50; index += 1)
+    usage.record(usage.meter(`key-${index}`, "gpt-4"), { rpm: 1 }, 1, clock.now());
   expect(usage.size).toBe(50);
   clock.set(clock.now() + 40 * DAY_MS);
   const busy = usage.meter("busy", "gpt-4");
@@ -32,7 +33,9 @@ it("counts on for a bucket whose meter was dropped while it was idle", async () 
   const call = { entityId: "key-1", resource: "gpt-4", consume: { rpd: 5 } };
   await limiter.acquire(call, () => {});
   await clock.advance(40 * DAY_MS);
-  expect((await repository.getUsageSummary({ entityId: "key-1", window: "monthly" })).snapshotCount).toBe(0);
+  expect(
+    (await repository.getUsageSummary({ entityId: "key-1", window: "monthly" })).snapshotCount,
+  ).toBe(0);
   for (let count = 0; count < 3; count += 1) await limiter.acquire(call, () => {});
   const summary = await repository.getUsageSummary({ entityId: "key-1", window: "monthly" });
   expect([summary.total, summary.requests]).toEqual([{ rpd: 15 }, 3]);

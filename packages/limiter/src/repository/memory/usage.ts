@@ -1,5 +1,12 @@
 import type { Amounts } from "../../core/amounts.ts";
-import { DAY_MS, USAGE_WINDOWS, windowEndMs, windowStartMs, type UsageRow, type UsageWindow } from "../../core/usage.ts";
+import {
+  DAY_MS,
+  USAGE_WINDOWS,
+  windowEndMs,
+  windowStartMs,
+  type UsageRow,
+  type UsageWindow,
+} from "../../core/usage.ts";
 import type { Keyed, KeyPage, UsageRange, UsageStore } from "../store.ts";
 import { sortedPage } from "./sorted-page.ts";
 
@@ -14,13 +21,19 @@ interface Row {
   readonly counters: Map<string, number>;
 }
 
-/** Counts what one entity uses of one resource: the current hour in place, and sums it into the windows when the hour ends or somebody asks. */
+/**
+ * Counts what one entity uses of one resource: the current hour in place, and sums it into the
+ * windows when the hour ends or somebody asks.
+ */
 export interface Meter {
   readonly entityId: string;
   readonly resource: string;
   hourStartMs: number;
   requests: number;
-  /** The limits that were named in this hour, and the total of each. Meters that saw the same names share the list of them. */
+  /**
+   * The limits that were named in this hour, and the total of each. Meters that saw the same names
+   * share the list of them.
+   */
   names: readonly string[];
   totals: number[];
   rows: Map<string, Row> | undefined;
@@ -46,7 +59,15 @@ export class MemoryUsage implements UsageStore {
   meter(entityId: string, resource: string): Meter {
     const held = this.#meters.get(resource)?.get(entityId);
     if (held !== undefined) return held;
-    const meter: Meter = { entityId, resource, hourStartMs: -Infinity, requests: 0, names: NO_NAMES, totals: [], rows: undefined };
+    const meter: Meter = {
+      entityId,
+      resource,
+      hourStartMs: -Infinity,
+      requests: 0,
+      names: NO_NAMES,
+      totals: [],
+      rows: undefined,
+    };
     this.#keep(meter);
     return meter;
   }
@@ -58,7 +79,8 @@ export class MemoryUsage implements UsageStore {
 
   /** Counts a change in the hour in which it is written; a give-back counts negative. */
   record(meter: Meter, amounts: Amounts, requests: number, nowMs: number): void {
-    if (nowMs < meter.hourStartMs || nowMs >= windowEndMs("hourly", meter.hourStartMs)) this.#turnHour(meter, nowMs);
+    if (nowMs < meter.hourStartMs || nowMs >= windowEndMs("hourly", meter.hourStartMs))
+      this.#turnHour(meter, nowMs);
     meter.requests += requests;
     let position = 0;
     for (const name in amounts) {
@@ -69,17 +91,29 @@ export class MemoryUsage implements UsageStore {
     }
   }
 
-  rows({ entityId, resource, window, startMs = -Infinity, endMs = Infinity }: UsageRange, page: KeyPage): Keyed<UsageRow> {
+  rows(
+    { entityId, resource, window, startMs = -Infinity, endMs = Infinity }: UsageRange,
+    page: KeyPage,
+  ): Keyed<UsageRow> {
     const found: UsageRow[] = [];
     for (const meter of this.#all()) {
-      if ((entityId !== undefined && meter.entityId !== entityId) || (resource !== undefined && meter.resource !== resource)) continue;
+      if (
+        (entityId !== undefined && meter.entityId !== entityId) ||
+        (resource !== undefined && meter.resource !== resource)
+      )
+        continue;
       this.#flush(meter);
       this.#dropOld(meter);
       for (const row of meter.rows?.values() ?? []) {
-        if (row.window === window && row.startMs >= startMs && row.startMs < endMs) found.push(usageRow(meter, row));
+        if (row.window === window && row.startMs >= startMs && row.startMs < endMs)
+          found.push(usageRow(meter, row));
       }
     }
-    return sortedPage(found, (row) => `${String(row.windowStartMs).padStart(16, "0")}#${row.entityId}#${row.resource}`, page);
+    return sortedPage(
+      found,
+      (row) => `${String(row.windowStartMs).padStart(16, "0")}#${row.entityId}#${row.resource}`,
+      page,
+    );
   }
 
   clear(): number {
@@ -103,11 +137,17 @@ export class MemoryUsage implements UsageStore {
     }
   }
 
-  /** Where a limit is counted; the names that the meter has not seen in this hour join its list together. */
+  /**
+   * Where a limit is counted; the names that the meter has not seen in this hour join its list
+   * together.
+   */
   #indexOf(meter: Meter, name: string, amounts: Amounts): number {
     const index = meter.names.indexOf(name);
     if (index >= 0) return index;
-    const names = [...meter.names, ...Object.keys(amounts).filter((key) => !meter.names.includes(key))];
+    const names = [
+      ...meter.names,
+      ...Object.keys(amounts).filter((key) => !meter.names.includes(key)),
+    ];
     if (!isSameList(names, this.#lastNames)) this.#lastNames = names;
     meter.names = this.#lastNames;
     meter.totals = names.map((_, position) => meter.totals[position] ?? 0);
@@ -120,9 +160,16 @@ export class MemoryUsage implements UsageStore {
     for (const window of USAGE_WINDOWS) {
       const startMs = windowStartMs(window, meter.hourStartMs);
       const key = `${window}#${startMs}`;
-      const row = rows.get(key) ?? { window, startMs, requests: 0, counters: new Map<string, number>() };
+      const row = rows.get(key) ?? {
+        window,
+        startMs,
+        requests: 0,
+        counters: new Map<string, number>(),
+      };
       row.requests += meter.requests;
-      meter.names.forEach((name, index) => row.counters.set(name, (row.counters.get(name) ?? 0) + meter.totals[index]!));
+      meter.names.forEach((name, index) =>
+        row.counters.set(name, (row.counters.get(name) ?? 0) + meter.totals[index]!),
+      );
       rows.set(key, row);
     }
     meter.requests = 0;
@@ -130,7 +177,10 @@ export class MemoryUsage implements UsageStore {
     meter.totals = [];
   }
 
-  /** A bucket may hold a meter that was dropped because all of its windows were old; it comes back with its next hour. */
+  /**
+   * A bucket may hold a meter that was dropped because all of its windows were old; it comes back
+   * with its next hour.
+   */
   #keep(meter: Meter): void {
     const meters = this.#meters.get(meter.resource) ?? new Map<string, Meter>();
     this.#meters.set(meter.resource, meters);
@@ -142,13 +192,18 @@ export class MemoryUsage implements UsageStore {
     const isOver = nowMs >= windowEndMs("hourly", meter.hourStartMs);
     if (isOver) this.#flush(meter);
     const oldestMs = nowMs - this.#retentionDays() * DAY_MS;
-    for (const [key, row] of meter.rows ?? []) if (windowEndMs(row.window, row.startMs) <= oldestMs) meter.rows?.delete(key);
-    const isEmpty = (meter.rows?.size ?? 0) === 0 && meter.names.length === 0 && meter.requests === 0;
+    for (const [key, row] of meter.rows ?? [])
+      if (windowEndMs(row.window, row.startMs) <= oldestMs) meter.rows?.delete(key);
+    const isEmpty =
+      (meter.rows?.size ?? 0) === 0 && meter.names.length === 0 && meter.requests === 0;
     // The current hour's meter stays: its bucket counts in it without asking.
     if (isEmpty && isOver) this.#forget(meter);
   }
 
-  /** A bucket may still hold the meter: its next record turns the hour and so brings the meter back, also when the clock was set back. */
+  /**
+   * A bucket may still hold the meter: its next record turns the hour and so brings the meter back,
+   * also when the clock was set back.
+   */
   #forget(meter: Meter): void {
     const meters = this.#meters.get(meter.resource);
     meters?.delete(meter.entityId);
@@ -161,6 +216,16 @@ function isSameList(left: readonly string[], right: readonly string[]): boolean 
   return left.length === right.length && left.every((name, index) => name === right[index]);
 }
 
-function usageRow({ entityId, resource }: Meter, { window, startMs, requests, counters }: Row): UsageRow {
-  return { entityId, resource, window, windowStartMs: startMs, counters: Object.fromEntries(counters), requests };
+function usageRow(
+  { entityId, resource }: Meter,
+  { window, startMs, requests, counters }: Row,
+): UsageRow {
+  return {
+    entityId,
+    resource,
+    window,
+    windowStartMs: startMs,
+    counters: Object.fromEntries(counters),
+    requests,
+  };
 }

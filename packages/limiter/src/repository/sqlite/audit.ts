@@ -23,19 +23,43 @@ export class SqliteAudit implements AuditStore {
     const { connection, transactions, namespaceId, nowMs } = this.#namespace;
     return transactions.read(() => {
       const oldestMs = oldestKeptMs(connection, namespaceId, nowMs());
-      const rows = connection.rows(EVENTS, namespaceId, entityId, after ?? AFTER_EVERY_ID, oldestMs, limit + 1).map(eventOf);
-      return { items: rows.slice(0, limit), next: rows.length > limit ? rows[limit - 1]!.eventId : undefined };
+      const rows = connection
+        .rows(EVENTS, namespaceId, entityId, after ?? AFTER_EVERY_ID, oldestMs, limit + 1)
+        .map(eventOf);
+      return {
+        items: rows.slice(0, limit),
+        next: rows.length > limit ? rows[limit - 1]!.eventId : undefined,
+      };
     });
   }
 }
 
-/** Writes an event in the transaction of what it describes, and removes a few that are past their retention. */
+/**
+ * Writes an event in the transaction of what it describes, and removes a few that are past their
+ * retention.
+ */
 export function insertEvent(connection: Connection, namespaceId: string, event: AuditEvent): void {
   const { entityId, eventId, action, principal = null, resource = null } = event;
   const timeMs = event.timestamp.getTime();
   const details = JSON.stringify(event.details);
-  connection.run(INSERT, namespaceId, entityId, eventId, timeMs, action, principal, resource, details);
-  connection.run(DROP_OLD, namespaceId, namespaceId, oldestKeptMs(connection, namespaceId, timeMs), SWEPT_PER_ROW);
+  connection.run(
+    INSERT,
+    namespaceId,
+    entityId,
+    eventId,
+    timeMs,
+    action,
+    principal,
+    resource,
+    details,
+  );
+  connection.run(
+    DROP_OLD,
+    namespaceId,
+    namespaceId,
+    oldestKeptMs(connection, namespaceId, timeMs),
+    SWEPT_PER_ROW,
+  );
 }
 
 /** Sorts after every ULID. */

@@ -13,7 +13,12 @@ import { SqliteRepository, type SqliteOptions } from "zae-limiter/sqlite";
 import { expect, it } from "vitest";
 import { closeLater, otherConnection, temporaryFile } from "../../../test/temporary-file.ts";
 
-const CALL = { entityId: "key-1", resource: "gpt-4", consume: { rpm: 1 }, limits: [Limit.perMinute("rpm", 1_000_000)] };
+const CALL = {
+  entityId: "key-1",
+  resource: "gpt-4",
+  consume: { rpm: 1 },
+  limits: [Limit.perMinute("rpm", 1_000_000)],
+};
 
 async function open(path: string, options?: SqliteOptions): Promise<SqliteRepository> {
   return closeLater(await SqliteRepository.open(path, options));
@@ -35,7 +40,9 @@ it("refuses the database of another application, and creates nothing in it", asy
   const other = await otherConnection(path);
   other.exec("CREATE TABLE letters (text TEXT)");
   await expect(SqliteRepository.open(path)).rejects.toThrow(/another application/);
-  expect(other.prepare("SELECT name FROM sqlite_schema").all()).toMatchObject([{ name: "letters" }]);
+  expect(other.prepare("SELECT name FROM sqlite_schema").all()).toMatchObject([
+    { name: "letters" },
+  ]);
   expect(other.prepare("PRAGMA journal_mode").get()).toMatchObject({ journal_mode: "delete" });
 });
 
@@ -46,7 +53,10 @@ it("refuses a newer schema, and says what to do", async () => {
   other.exec("PRAGMA user_version = 99");
   const opening = SqliteRepository.open(path);
   await expect(opening).rejects.toThrow(IncompatibleSchemaError);
-  await expect(opening).rejects.toMatchObject({ schemaVersion: "99", message: expect.stringContaining("Update zae-limiter") });
+  await expect(opening).rejects.toMatchObject({
+    schemaVersion: "99",
+    message: expect.stringContaining("Update zae-limiter"),
+  });
 });
 
 it("brings an empty file to the newest schema once, when several open it at the same time", async () => {
@@ -72,11 +82,21 @@ it("refuses a folder and other things that are no path", async () => {
 
 it("refuses options that mean nothing", async () => {
   const path = temporaryFile();
-  await expect(SqliteRepository.open(path, { lockTimeoutMs: -1 })).rejects.toMatchObject({ field: "lockTimeoutMs" });
-  await expect(SqliteRepository.open(path, { lockTimeoutMs: Number.NaN })).rejects.toMatchObject({ field: "lockTimeoutMs" });
-  await expect(SqliteRepository.open(path, { durability: "eternal" as "power" })).rejects.toMatchObject({ field: "durability" });
-  await expect(SqliteRepository.open(path, { namespace: "#" })).rejects.toMatchObject({ field: "namespace" });
-  await expect(SqliteRepository.open(path, { recordUsage: "false" as unknown as boolean })).rejects.toMatchObject({ field: "recordUsage" });
+  await expect(SqliteRepository.open(path, { lockTimeoutMs: -1 })).rejects.toMatchObject({
+    field: "lockTimeoutMs",
+  });
+  await expect(SqliteRepository.open(path, { lockTimeoutMs: Number.NaN })).rejects.toMatchObject({
+    field: "lockTimeoutMs",
+  });
+  await expect(
+    SqliteRepository.open(path, { durability: "eternal" as "power" }),
+  ).rejects.toMatchObject({ field: "durability" });
+  await expect(SqliteRepository.open(path, { namespace: "#" })).rejects.toMatchObject({
+    field: "namespace",
+  });
+  await expect(
+    SqliteRepository.open(path, { recordUsage: "false" as unknown as boolean }),
+  ).rejects.toMatchObject({ field: "recordUsage" });
   expect(existsSync(path)).toBe(false);
 });
 
@@ -88,7 +108,9 @@ it("denies a write to a connection that may only read, also when unavailability 
   await limiter.acquire(CALL);
   database.exec("PRAGMA query_only = 1");
   await expect(limiter.acquire(CALL)).rejects.toThrow(PermissionDenied);
-  expect(await limiter.available("key-1", "gpt-4", CALL)).toMatchObject({ rpm: expect.any(Number) });
+  expect(await limiter.available("key-1", "gpt-4", CALL)).toMatchObject({
+    rpm: expect.any(Number),
+  });
   database.exec("PRAGMA query_only = 0");
   await limiter.acquire(CALL);
   expect(await repository.getBuckets("key-1")).toMatchObject([{ totalConsumedMilli: 2000 }]);
@@ -103,12 +125,21 @@ it("is unavailable when the disk is full, keeps what was answered, and goes on w
   database.exec(`PRAGMA max_page_count = ${pages + 10}`);
   let granted = 0;
   const filling = async (): Promise<void> => {
-    for (; granted < 10_000; granted += 1) await limiter.acquire({ ...CALL, entityId: `key-${"x".repeat(200)}-${granted}` });
+    for (; granted < 10_000; granted += 1)
+      await limiter.acquire({ ...CALL, entityId: `key-${"x".repeat(200)}-${granted}` });
   };
   await expect(filling()).rejects.toThrow(RateLimiterUnavailable);
   await expect(filling()).rejects.toThrow(/full/);
   expect(granted).toBeGreaterThan(0);
-  expect((await limiter.acquire({ ...CALL, entityId: `key-${"x".repeat(200)}-${granted}`, onUnavailable: "allow" })).degraded).toBe(true);
+  expect(
+    (
+      await limiter.acquire({
+        ...CALL,
+        entityId: `key-${"x".repeat(200)}-${granted}`,
+        onUnavailable: "allow",
+      })
+    ).degraded,
+  ).toBe(true);
   const capacity = await repository.getResourceCapacity("gpt-4", "rpm");
   expect(capacity.entities).toHaveLength(granted);
   database.exec("PRAGMA max_page_count = 100000");
@@ -130,13 +161,18 @@ it("says that the file was deleted or replaced, instead of writing where nobody 
   rmSync(path);
   renameSync(`${path}.away`, path);
   await limiter.acquire(CALL);
-  expect(await repository.getBuckets("key-1")).toMatchObject([{ totalConsumedMilli: (granted + 2) * 1000 }]);
+  expect(await repository.getBuckets("key-1")).toMatchObject([
+    { totalConsumedMilli: (granted + 2) * 1000 },
+  ]);
 });
 
 /** The path is looked at every few milliseconds; far fewer calls than these fit in between. */
 const MOST_CALLS = 10_000;
 
-async function untilItFails(call: () => Promise<unknown>, expected: new (...values: never[]) => Error): Promise<{ granted: number }> {
+async function untilItFails(
+  call: () => Promise<unknown>,
+  expected: new (...values: never[]) => Error,
+): Promise<{ granted: number }> {
   for (let granted = 0; granted < MOST_CALLS; granted += 1) {
     const error = await call().then(
       () => undefined,

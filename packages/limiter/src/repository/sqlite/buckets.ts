@@ -1,10 +1,24 @@
 import type { Amounts } from "../../core/amounts.ts";
 import { apply, type Bucket } from "../../core/bucket.ts";
-import { afterRefusal, costsMilli, fits, negated, statusesOf, underPolicy, type LimitStatus } from "../../core/decision.ts";
+import {
+  afterRefusal,
+  costsMilli,
+  fits,
+  negated,
+  statusesOf,
+  underPolicy,
+  type LimitStatus,
+} from "../../core/decision.ts";
 import { configKeys, policyOf, sourceOf, strongest, type Policy } from "../../core/policy.ts";
 import { settlementOf, type TakenPart } from "../../core/settlement.ts";
 import { chargesOf, limitNamesOf, type OwnedCharge } from "../charges.ts";
-import type { ConsumeOutcome, ConsumeRequest, MaybePromise, Receipt, ResourceAmounts } from "../port.ts";
+import type {
+  ConsumeOutcome,
+  ConsumeRequest,
+  MaybePromise,
+  Receipt,
+  ResourceAmounts,
+} from "../port.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import type { SqliteLimits } from "./limits.ts";
@@ -17,20 +31,30 @@ interface FoundCharge extends OwnedCharge {
   readonly found: Found;
 }
 
-/** What was taken from one bucket. The cell is only asked for its id, which a new bucket gets when it is written. */
+/**
+ * What was taken from one bucket. The cell is only asked for its id, which a new bucket gets when
+ * it is written.
+ */
 interface Part extends TakenPart {
   readonly cell: Cell;
-  /** 1 when it counted as a request: the acquire does, what `lease.consume` takes later does not. */
+  /**
+   * 1 when it counted as a request: the acquire does, what `lease.consume` takes later does not.
+   */
   readonly requests: 0 | 1;
 }
 
 interface SqliteReceipt extends Receipt {
   readonly parts: Part[];
-  /** The settlement or give-back under way or done: a second one joins it, so that a retry never writes twice. */
+  /**
+   * The settlement or give-back under way or done: a second one joins it, so that a retry never
+   * writes twice.
+   */
   ending: Promise<void> | undefined;
 }
 
-/** Buckets of a namespace. Every decision is made by `core` on a working set, inside a transaction. */
+/**
+ * Buckets of a namespace. Every decision is made by `core` on a working set, inside a transaction.
+ */
 export class SqliteBuckets implements BucketStore {
   readonly #namespace: SqliteNamespace;
   readonly #limits: SqliteLimits;
@@ -63,14 +87,16 @@ export class SqliteBuckets implements BucketStore {
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): Promise<void> {
     return this.#end(receipt as SqliteReceipt, (set, parts, nowMs) => {
       for (const { resource, amounts } of deltas) {
-        for (const { part, amounts: share } of settlementOf(parts, resource, amounts)) this.#writeLater(set, part, share, 0, nowMs);
+        for (const { part, amounts: share } of settlementOf(parts, resource, amounts))
+          this.#writeLater(set, part, share, 0, nowMs);
       }
     });
   }
 
   giveBack(receipt: Receipt): Promise<void> {
     return this.#end(receipt as SqliteReceipt, (set, parts, nowMs) => {
-      for (const part of parts) this.#writeLater(set, part, negated(part.amounts), -part.requests, nowMs);
+      for (const part of parts)
+        this.#writeLater(set, part, negated(part.amounts), -part.requests, nowMs);
     });
   }
 
@@ -93,11 +119,17 @@ export class SqliteBuckets implements BucketStore {
 
   ofResource(resource: string): MaybePromise<readonly StoredBucket[]> {
     const { connection, transactions, namespaceId } = this.#namespace;
-    return transactions.read(() => connection.rows(OF_RESOURCE, namespaceId, resource).map((row) => storedBucket(storedCell(row))));
+    return transactions.read(() =>
+      connection
+        .rows(OF_RESOURCE, namespaceId, resource)
+        .map((row) => storedBucket(storedCell(row))),
+    );
   }
 
   async #extend(request: ConsumeRequest, receipt: SqliteReceipt): Promise<ConsumeOutcome> {
-    const decision = await this.#namespace.transactions.share((set) => this.#decide(set, request, 0));
+    const decision = await this.#namespace.transactions.share((set) =>
+      this.#decide(set, request, 0),
+    );
     if (!decision.granted) return decision;
     receipt.parts.push(...decision.parts);
     return { granted: true, receipt, limitNames: decision.limitNames };
@@ -136,7 +168,10 @@ export class SqliteBuckets implements BucketStore {
     });
   }
 
-  /** What holds now. Inside a transaction the cache answers at once, unless a read that had to wait for a lock is still on its way. */
+  /**
+   * What holds now. Inside a transaction the cache answers at once, unless a read that had to wait
+   * for a lock is still on its way.
+   */
   #policy(entityId: string, resource: string): Policy | undefined {
     const policy = this.#policies.resolve(entityId, resource);
     if (!(policy instanceof Promise)) return policy;
@@ -144,7 +179,11 @@ export class SqliteBuckets implements BucketStore {
     policy.catch(() => {});
     const keys = configKeys(entityId, resource);
     const levels = this.#limits.readNow(keys);
-    return strongest(levels.map(({ limits }, index) => (limits === undefined ? undefined : policyOf(limits, sourceOf(keys[index]!)))));
+    return strongest(
+      levels.map(({ limits }, index) =>
+        limits === undefined ? undefined : policyOf(limits, sourceOf(keys[index]!)),
+      ),
+    );
   }
 
   #write(
@@ -158,13 +197,25 @@ export class SqliteBuckets implements BucketStore {
     if (this.#recordUsage) set.record(cell, amounts, requests, nowMs);
   }
 
-  /** Writes what a lease owes to a bucket, unless the bucket was deleted since: then nobody is owed anything. */
-  #writeLater(set: WorkingSet, part: Part, amounts: Amounts, requests: number, nowMs: number): void {
+  /**
+   * Writes what a lease owes to a bucket, unless the bucket was deleted since: then nobody is owed
+   * anything.
+   */
+  #writeLater(
+    set: WorkingSet,
+    part: Part,
+    amounts: Amounts,
+    requests: number,
+    nowMs: number,
+  ): void {
     const cell = set.findById(part.cell.id!);
     if (cell !== undefined) this.#write(set, cell, cell.bucket, { amounts, requests, nowMs });
   }
 
-  #end(receipt: SqliteReceipt, write: (set: WorkingSet, parts: readonly Part[], nowMs: number) => void): Promise<void> {
+  #end(
+    receipt: SqliteReceipt,
+    write: (set: WorkingSet, parts: readonly Part[], nowMs: number) => void,
+  ): Promise<void> {
     receipt.ending ??= this.#namespace.transactions
       .share((set) => write(set, receipt.parts, this.#namespace.nowMs()))
       .catch((error: unknown) => {
@@ -177,11 +228,20 @@ export class SqliteBuckets implements BucketStore {
 }
 
 type Decision =
-  | { readonly granted: true; readonly parts: Part[]; readonly limitNames: readonly ReadonlySet<string>[] }
+  | {
+      readonly granted: true;
+      readonly parts: Part[];
+      readonly limitNames: readonly ReadonlySet<string>[];
+    }
   | { readonly granted: false; readonly statuses: readonly LimitStatus[] };
 
 /** Deletes the buckets of an entity and keeps what they have counted. */
-export function deleteBuckets(connection: Connection, namespaceId: string, entityId: string, nowMs: number): number {
+export function deleteBuckets(
+  connection: Connection,
+  namespaceId: string,
+  entityId: string,
+  nowMs: number,
+): number {
   for (const row of connection.rows(OF_ENTITY, namespaceId, entityId)) {
     const cell = storedCell(row);
     if (cell.hour !== undefined) addUsage(connection, cell, cell.hour, nowMs);
@@ -189,9 +249,12 @@ export function deleteBuckets(connection: Connection, namespaceId: string, entit
   return connection.run(DELETE_OF_ENTITY, namespaceId, entityId);
 }
 
-const OF_ENTITY = "SELECT * FROM buckets WHERE namespace_id = ? AND entity_id = ? ORDER BY resource";
-const OF_ENTITY_AND_RESOURCE = "SELECT * FROM buckets WHERE namespace_id = ? AND entity_id = ? AND resource = ?";
-const OF_RESOURCE = "SELECT * FROM buckets WHERE namespace_id = ? AND resource = ? ORDER BY entity_id";
+const OF_ENTITY =
+  "SELECT * FROM buckets WHERE namespace_id = ? AND entity_id = ? ORDER BY resource";
+const OF_ENTITY_AND_RESOURCE =
+  "SELECT * FROM buckets WHERE namespace_id = ? AND entity_id = ? AND resource = ?";
+const OF_RESOURCE =
+  "SELECT * FROM buckets WHERE namespace_id = ? AND resource = ? ORDER BY entity_id";
 const DELETE_OF_ENTITY = "DELETE FROM buckets WHERE namespace_id = ? AND entity_id = ?";
 
 function storedBucket({ entityId, resource, bucket }: Cell): StoredBucket {

@@ -7,13 +7,18 @@ export type SqlValue = string | number | null;
 export type Row = Readonly<Record<string, SqlValue>>;
 
 interface AnyStatement {
-  run(...values: readonly SqlValue[]): { readonly changes: number | bigint; readonly lastInsertRowid: number | bigint };
+  run(...values: readonly SqlValue[]): {
+    readonly changes: number | bigint;
+    readonly lastInsertRowid: number | bigint;
+  };
   get(...values: readonly SqlValue[]): Row | undefined;
   all(...values: readonly SqlValue[]): readonly Row[];
 }
 
 /**
- * A database with its statements prepared once. Parameters are plain `?`: drivers disagree whether `?1` is bound by position or by name. SQL texts are constants of this folder, so there are only as many as the code has.
+ * A database with its statements prepared once. Parameters are plain `?`: drivers disagree whether
+ * `?1` is bound by position or by name. SQL texts are constants of this folder, so there are only
+ * as many as the code has.
  */
 export class Connection {
   readonly #database: SqliteDatabase;
@@ -60,7 +65,10 @@ export class Connection {
   }
 }
 
-/** The public type binds `never`, so that every driver's own statement fits it; here is the one place that says what is bound. */
+/**
+ * The public type binds `never`, so that every driver's own statement fits it; here is the one
+ * place that says what is bound.
+ */
 function usable(statement: SqliteStatement): AnyStatement {
   return statement as unknown as AnyStatement;
 }

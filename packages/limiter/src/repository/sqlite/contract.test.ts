@@ -3,4 +3,8 @@ import { repositoryContract } from "zae-limiter/testing";
 import { describe, it } from "vitest";
 import { temporaryFile } from "../../../test/temporary-file.ts";
 
-repositoryContract("SqliteRepository", (clock) => SqliteRepository.open(temporaryFile(), { clock }), { describe, it });
+repositoryContract(
+  "SqliteRepository",
+  (clock) => SqliteRepository.open(temporaryFile(), { clock }),
+  { describe, it },
+);

@@ -1,7 +1,10 @@
 import { createRequire } from "node:module";
 import { InfrastructureNotFoundError } from "../../core/errors.ts";
 
-/** The part of a connection that is used: node:sqlite's `DatabaseSync`, better-sqlite3's and libsql's `Database` have it. */
+/**
+ * The part of a connection that is used: node:sqlite's `DatabaseSync`, better-sqlite3's and
+ * libsql's `Database` have it.
+ */
 export interface SqliteDatabase {
   exec(sql: string): unknown;
   prepare(sql: string): SqliteStatement;
@@ -20,7 +23,10 @@ type Open = (path: string) => SqliteDatabase;
 /** Packages of better-sqlite3's shape, in order of preference. */
 const PACKAGES = ["better-sqlite3", "libsql"];
 
-/** Opens a file with the first driver that is there: the one built into Node, or a package that the user installed. */
+/**
+ * Opens a file with the first driver that is there: the one built into Node, or a package that the
+ * user installed.
+ */
 export function openDatabase(path: string): SqliteDatabase {
   const open = builtIn() ?? installed();
   if (open !== undefined) return open(path);
@@ -33,7 +39,9 @@ export function openDatabase(path: string): SqliteDatabase {
 
 /** Node's own driver. Versions without it answer undefined. */
 function builtIn(): Open | undefined {
-  const loaded = withoutExperimentalWarning(() => process.getBuiltinModule("node:sqlite")) as NodeSqlite | undefined;
+  const loaded = withoutExperimentalWarning(() => process.getBuiltinModule("node:sqlite")) as
+    | NodeSqlite
+    | undefined;
   return loaded === undefined ? undefined : (path) => new loaded.DatabaseSync(path);
 }
 
@@ -52,12 +60,16 @@ interface NodeSqlite {
 
 type DatabaseClass = new (path: string) => SqliteDatabase;
 
-/** Both packages are CommonJS, and a bundler that sees an `import` of a package that is not there fails or puts a stub in its place. */
+/**
+ * Both packages are CommonJS, and a bundler that sees an `import` of a package that is not there
+ * fails or puts a stub in its place.
+ */
 function requireIfInstalled(name: string): DatabaseClass | undefined {
   try {
     return createRequire(import.meta.url)(name) as DatabaseClass;
   } catch (error) {
-    // Only "it is not there" sends us to the next one; a driver that is installed and broken has to say so.
+    // Only "it is not there" sends us to the next one; a driver that is installed and broken has to
+    // say so.
     const { code, message } = error as { readonly code?: string; readonly message?: string };
     if (code === "MODULE_NOT_FOUND" && message?.includes(`'${name}'`)) return undefined;
     throw error;
@@ -65,8 +77,9 @@ function requireIfInstalled(name: string): DatabaseClass | undefined {
 }
 
 /**
- * Loading node:sqlite prints an ExperimentalWarning on some versions, once per process, for a choice that the user did not make. The
- * module is loaded synchronously, so nobody else's warning can be lost while ours is held back.
+ * Loading node:sqlite prints an ExperimentalWarning on some versions, once per process, for a
+ * choice that the user did not make. The module is loaded synchronously, so nobody else's warning
+ * can be lost while ours is held back.
  */
 function withoutExperimentalWarning<T>(load: () => T): T {
   const original = process.emitWarning.bind(process);

@@ -21,8 +21,15 @@ export class SqliteEntities implements EntityStore {
     const { id, name, parentId, cascade, metadata, createdAt } = entity;
     await transactions.alone(() => {
       if (connection.row(GET, namespaceId, id) !== undefined) throw new EntityExistsError(id);
-      if (parentId !== undefined && connection.row(GET, namespaceId, parentId) === undefined) throw new EntityNotFoundError(parentId);
-      const values = [name, parentId ?? null, cascade ? 1 : 0, JSON.stringify(metadata), createdAt.getTime()];
+      if (parentId !== undefined && connection.row(GET, namespaceId, parentId) === undefined)
+        throw new EntityNotFoundError(parentId);
+      const values = [
+        name,
+        parentId ?? null,
+        cascade ? 1 : 0,
+        JSON.stringify(metadata),
+        createdAt.getTime(),
+      ];
       connection.run(INSERT, namespaceId, id, ...values);
       insertEvent(connection, namespaceId, event);
     });
@@ -45,7 +52,10 @@ export class SqliteEntities implements EntityStore {
     const { connection, transactions, namespaceId } = this.#namespace;
     return transactions.read(() => {
       const entities = connection.rows(LIST, namespaceId, after ?? "", limit + 1).map(entityOf);
-      return { items: entities.slice(0, limit), next: entities.length > limit ? entities[limit - 1]!.id : undefined };
+      return {
+        items: entities.slice(0, limit),
+        next: entities.length > limit ? entities[limit - 1]!.id : undefined,
+      };
     });
   }
 
@@ -53,12 +63,22 @@ export class SqliteEntities implements EntityStore {
     const { connection, transactions, namespaceId, config, nowMs } = this.#namespace;
     const version = await transactions.alone(() => {
       const children = connection.rows(CHILDREN, namespaceId, entityId).length;
-      if (children > 0) throw new ValidationError("entityId", entityId, `has ${children} children; delete them first`);
+      if (children > 0)
+        throw new ValidationError(
+          "entityId",
+          entityId,
+          `has ${children} children; delete them first`,
+        );
       const limits = connection.run(DELETE_LIMITS, namespaceId, entityId);
       const recordsDeleted =
-        connection.run(DELETE, namespaceId, entityId) + limits + deleteBuckets(connection, namespaceId, entityId, nowMs());
+        connection.run(DELETE, namespaceId, entityId) +
+        limits +
+        deleteBuckets(connection, namespaceId, entityId, nowMs());
       if (recordsDeleted === 0) throw new EntityNotFoundError(entityId);
-      insertEvent(connection, namespaceId, { ...event, details: { ...event.details, recordsDeleted } });
+      insertEvent(connection, namespaceId, {
+        ...event,
+        details: { ...event.details, recordsDeleted },
+      });
       return limits > 0 ? config.move() : undefined;
     });
     config.wrote(version);
@@ -66,8 +86,10 @@ export class SqliteEntities implements EntityStore {
 }
 
 const GET = "SELECT * FROM entities WHERE namespace_id = ? AND entity_id = ?";
-const CHILDREN = "SELECT * FROM entities WHERE namespace_id = ? AND parent_id = ? ORDER BY entity_id";
-const LIST = "SELECT * FROM entities WHERE namespace_id = ? AND entity_id > ? ORDER BY entity_id LIMIT ?";
+const CHILDREN =
+  "SELECT * FROM entities WHERE namespace_id = ? AND parent_id = ? ORDER BY entity_id";
+const LIST =
+  "SELECT * FROM entities WHERE namespace_id = ? AND entity_id > ? ORDER BY entity_id LIMIT ?";
 const INSERT = `
   INSERT INTO entities (namespace_id, entity_id, name, parent_id, cascades, metadata, created_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)`;
 const DELETE = "DELETE FROM entities WHERE namespace_id = ? AND entity_id = ?";

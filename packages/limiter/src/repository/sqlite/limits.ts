@@ -1,7 +1,15 @@
 import type { AuditEvent } from "../../core/audit.ts";
 import type { ConfigKey } from "../../core/policy.ts";
 import type { MaybePromise } from "../port.ts";
-import { mergedConfig, NO_SETTINGS, type Keyed, type KeyPage, type LimitStore, type StoredConfig, type SystemSettings } from "../store.ts";
+import {
+  mergedConfig,
+  NO_SETTINGS,
+  type Keyed,
+  type KeyPage,
+  type LimitStore,
+  type StoredConfig,
+  type SystemSettings,
+} from "../store.ts";
 import { insertEvent } from "./audit.ts";
 import type { Row } from "./connection.ts";
 import { limitsText, parseLimits } from "./limit-texts.ts";
@@ -33,8 +41,12 @@ export class SqliteLimits implements LimitStore {
     if (wanted.limits === undefined && key.level !== "system") return;
     const { connection, transactions, namespaceId, config } = this.#namespace;
     const version = await transactions.alone(() => {
-      const { limits, settings } = key.level === "system" ? mergedConfig(this.readNow([key])[0]!, wanted) : wanted;
-      const values = [limits === undefined ? null : limitsText(limits), settings === undefined ? null : JSON.stringify(settings)];
+      const { limits, settings } =
+        key.level === "system" ? mergedConfig(this.readNow([key])[0]!, wanted) : wanted;
+      const values = [
+        limits === undefined ? null : limitsText(limits),
+        settings === undefined ? null : JSON.stringify(settings),
+      ];
       connection.run(PUT, namespaceId, ...placeOf(key), ...values);
       insertEvent(connection, namespaceId, event);
       return config.move();
@@ -60,7 +72,13 @@ export class SqliteLimits implements LimitStore {
   entitiesWithLimits(resource: string, { limit, after }: KeyPage): MaybePromise<Keyed<string>> {
     const { connection, transactions, namespaceId } = this.#namespace;
     return transactions.read(() => {
-      const rows = connection.rows(ENTITIES_WITH_LIMITS, namespaceId, resource, after ?? "", limit + 1);
+      const rows = connection.rows(
+        ENTITIES_WITH_LIMITS,
+        namespaceId,
+        resource,
+        after ?? "",
+        limit + 1,
+      );
       const ids = rows.map((row) => row["entity_id"] as string);
       return { items: ids.slice(0, limit), next: ids.length > limit ? ids[limit - 1] : undefined };
     });
@@ -72,22 +90,28 @@ export class SqliteLimits implements LimitStore {
 
   #resources(sql: string): MaybePromise<readonly string[]> {
     const { connection, transactions, namespaceId } = this.#namespace;
-    return transactions.read(() => connection.rows(sql, namespaceId).map((row) => row["resource"] as string));
+    return transactions.read(() =>
+      connection.rows(sql, namespaceId).map((row) => row["resource"] as string),
+    );
   }
 }
 
-const GET = "SELECT limits, settings FROM limits WHERE namespace_id = ? AND resource = ? AND entity_id = ?";
+const GET =
+  "SELECT limits, settings FROM limits WHERE namespace_id = ? AND resource = ? AND entity_id = ?";
 const PUT = `
   INSERT INTO limits (namespace_id, resource, entity_id, limits, settings) VALUES (?, ?, ?, ?, ?)
   ON CONFLICT DO UPDATE SET limits = excluded.limits, settings = excluded.settings`;
 const DELETE = "DELETE FROM limits WHERE namespace_id = ? AND resource = ? AND entity_id = ?";
 const RESOURCES_WITH_DEFAULTS =
   "SELECT resource FROM limits WHERE namespace_id = ? AND entity_id = '' AND resource <> '' ORDER BY resource";
-const RESOURCES_WITH_ENTITY_LIMITS = "SELECT DISTINCT resource FROM limits WHERE namespace_id = ? AND entity_id <> '' ORDER BY resource";
+const RESOURCES_WITH_ENTITY_LIMITS =
+  "SELECT DISTINCT resource FROM limits WHERE namespace_id = ? AND entity_id <> '' ORDER BY resource";
 const ENTITIES_WITH_LIMITS =
   "SELECT entity_id FROM limits WHERE namespace_id = ? AND resource = ? AND entity_id > ? AND entity_id <> '' ORDER BY entity_id LIMIT ?";
 
-/** Resource and entity of a level; no identifier is empty, so the empty ones mark the weaker levels. */
+/**
+ * Resource and entity of a level; no identifier is empty, so the empty ones mark the weaker levels.
+ */
 function placeOf(key: ConfigKey): readonly [string, string] {
   if (key.level === "system") return ["", ""];
   return [key.resource, key.level === "entity" ? key.entityId : ""];
@@ -98,5 +122,8 @@ function configOf(key: ConfigKey, row: Row | undefined): StoredConfig {
   const limits = typeof text === "string" ? parseLimits(text) : undefined;
   const settings = row?.["settings"];
   if (key.level !== "system" || typeof settings !== "string") return { limits };
-  return { limits, settings: { ...NO_SETTINGS, ...(JSON.parse(settings) as Partial<SystemSettings>) } };
+  return {
+    limits,
+    settings: { ...NO_SETTINGS, ...(JSON.parse(settings) as Partial<SystemSettings>) },
+  };
 }

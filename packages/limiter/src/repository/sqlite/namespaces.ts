@@ -65,17 +65,33 @@ export class SqliteNamespaces implements NamespaceStore {
     return this.#transactions.alone(() => {
       const info = optionalInfo(this.#connection.row(BY_ID, namespaceId));
       if (info === undefined) throw new NamespaceNotFoundError(namespaceId);
-      if (info.status !== "deleted") throw new NamespaceStateError(info.name, info.status, "only a deleted namespace can be recovered");
+      if (info.status !== "deleted")
+        throw new NamespaceStateError(
+          info.name,
+          info.status,
+          "only a deleted namespace can be recovered",
+        );
       if (this.#connection.row(BY_NAME, info.name) !== undefined)
-        throw new NamespaceStateError(info.name, "active", "the name was registered again; delete that namespace first");
+        throw new NamespaceStateError(
+          info.name,
+          "active",
+          "the name was registered again; delete that namespace first",
+        );
       this.#connection.run(SET_STATUS, "active", null, namespaceId);
       this.#file(note, info.name, namespaceId);
       return info.name;
     });
   }
 
-  /** Steps of a few hundred rows, each its own transaction: others get their turn, and a purge that was stopped goes on where it was. */
-  async purge(namespaceId: string, { onProgress, signal }: PurgeOptions, note?: NamespaceNote): Promise<boolean> {
+  /**
+   * Steps of a few hundred rows, each its own transaction: others get their turn, and a purge that
+   * was stopped goes on where it was.
+   */
+  async purge(
+    namespaceId: string,
+    { onProgress, signal }: PurgeOptions,
+    note?: NamespaceNote,
+  ): Promise<boolean> {
     signal?.throwIfAborted();
     const name = await this.#transactions.alone(() => this.#beginPurge(namespaceId));
     if (name === undefined) return false;
@@ -83,7 +99,9 @@ export class SqliteNamespaces implements NamespaceStore {
     for (const table of TABLES_OF_A_NAMESPACE) {
       for (let last = PURGED_PER_STEP; last === PURGED_PER_STEP; deleted += last) {
         signal?.throwIfAborted();
-        last = await this.#transactions.alone(() => this.#connection.run(purgeSql(table), namespaceId, namespaceId, PURGED_PER_STEP));
+        last = await this.#transactions.alone(() =>
+          this.#connection.run(purgeSql(table), namespaceId, namespaceId, PURGED_PER_STEP),
+        );
         if (last > 0) onProgress?.(deleted + last);
       }
     }
@@ -96,18 +114,23 @@ export class SqliteNamespaces implements NamespaceStore {
     return true;
   }
 
-  /** The name of a namespace that is being purged from now on; undefined when there is none with that id. */
+  /**
+   * The name of a namespace that is being purged from now on; undefined when there is none with
+   * that id.
+   */
   #beginPurge(namespaceId: string): string | undefined {
     const info = optionalInfo(this.#connection.row(BY_ID, namespaceId));
     if (info === undefined) return undefined;
-    if (info.status === "active") throw new NamespaceStateError(info.name, "active", "delete it before it is purged");
+    if (info.status === "active")
+      throw new NamespaceStateError(info.name, "active", "delete it before it is purged");
     this.#connection.run(SET_STATUS, "purging", info.deletedAt?.getTime() ?? null, namespaceId);
     return info.name;
   }
 
   /** Writes the event of a change in the change's own transaction. */
   #file(note: NamespaceNote | undefined, name: string, namespaceId: string): void {
-    if (note !== undefined) insertEvent(this.#connection, note.filedIn, note.event({ name, namespaceId }));
+    if (note !== undefined)
+      insertEvent(this.#connection, note.filedIn, note.event({ name, namespaceId }));
   }
 }
 
@@ -124,7 +147,9 @@ export class SqliteProvisioner implements ProvisionerStore {
     return transactions.read(() => {
       const text = connection.row(GET_STATE, namespaceId)?.["state"];
       if (typeof text !== "string") return undefined;
-      const stored = JSON.parse(text) as Omit<ProvisionerState, "lastApplied"> & { readonly lastApplied?: string };
+      const stored = JSON.parse(text) as Omit<ProvisionerState, "lastApplied"> & {
+        readonly lastApplied?: string;
+      };
       return {
         ...stored,
         lastApplied: stored.lastApplied === undefined ? undefined : new Date(stored.lastApplied),
@@ -147,7 +172,8 @@ export class SqliteProvisioner implements ProvisionerStore {
 const BY_NAME = "SELECT * FROM namespaces WHERE name = ? AND status = 'active'";
 const BY_ID = "SELECT * FROM namespaces WHERE namespace_id = ?";
 const LIST = "SELECT * FROM namespaces ORDER BY name, namespace_id";
-const INSERT = "INSERT INTO namespaces (namespace_id, name, status, created_at_ms) VALUES (?, ?, 'active', ?)";
+const INSERT =
+  "INSERT INTO namespaces (namespace_id, name, status, created_at_ms) VALUES (?, ?, 'active', ?)";
 const SET_STATUS = "UPDATE namespaces SET status = ?, deleted_at_ms = ? WHERE namespace_id = ?";
 const DELETE = "DELETE FROM namespaces WHERE namespace_id = ?";
 

@@ -1,5 +1,10 @@
 import { existsSync, writeFileSync } from "node:fs";
-import { InfrastructureNotFoundError, Limit, NamespaceNotFoundError, RateLimiter } from "zae-limiter";
+import {
+  InfrastructureNotFoundError,
+  Limit,
+  NamespaceNotFoundError,
+  RateLimiter,
+} from "zae-limiter";
 import { SqliteRepository, type SqliteOptions } from "zae-limiter/sqlite";
 import { expect, it } from "vitest";
 import { closeLater, temporaryFile } from "../../../test/temporary-file.ts";
@@ -26,9 +31,16 @@ it("registers no namespace, answers NamespaceNotFoundError for it, and still adm
   const path = temporaryFile();
   await open(path, { namespace: "tenant" });
   const repository = await open(path, { create: false });
-  const request = { entityId: "key-1", resource: "gpt-4", consume: { rpm: 1 }, limits: [Limit.perMinute("rpm", 5)] };
+  const request = {
+    entityId: "key-1",
+    resource: "gpt-4",
+    consume: { rpm: 1 },
+    limits: [Limit.perMinute("rpm", 5)],
+  };
   await expect(repository.createEntity("key-1")).rejects.toThrow(NamespaceNotFoundError);
-  await expect(new RateLimiter({ repository }).acquire(request)).rejects.toThrow(NamespaceNotFoundError);
+  await expect(new RateLimiter({ repository }).acquire(request)).rejects.toThrow(
+    NamespaceNotFoundError,
+  );
   expect((await repository.listNamespaces()).map(({ name }) => name)).toEqual(["tenant"]);
   const tenantId = (await repository.getNamespace("tenant"))!.namespaceId;
   await repository.deleteNamespace("tenant");

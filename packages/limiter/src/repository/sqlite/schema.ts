@@ -6,10 +6,12 @@ import type { Connection } from "./connection.ts";
 export const APPLICATION_ID = 0x7a_61_65_6c;
 
 /**
- * Each entry brings a file from its index to the next `user_version`. Never edit one that was released: add another.
+ * Each entry brings a file from its index to the next `user_version`. Never edit one that was
+ * released: add another.
  *
- * One row holds a whole bucket (all limits, the current hour of usage), because a decision reads and writes all of it. Balances are
- * JSON: a total beyond 2^53 makes node:sqlite refuse to read an INTEGER column, while JSON numbers are exactly JavaScript's.
+ * One row holds a whole bucket (all limits, the current hour of usage), because a decision reads
+ * and writes all of it. Balances are JSON: a total beyond 2^53 makes node:sqlite refuse to read an
+ * INTEGER column, while JSON numbers are exactly JavaScript's.
  */
 export const MIGRATIONS: readonly string[] = [
   `
@@ -91,12 +93,19 @@ export const MIGRATIONS: readonly string[] = [
   `,
 ];
 
-/** Whether the file has the newest schema; throws when it is newer than this version, or not ours. */
+/**
+ * Whether the file has the newest schema; throws when it is newer than this version, or not ours.
+ */
 export function isCurrent(connection: Connection, path: string): boolean {
   const version = pragma(connection, "user_version");
   if (pragma(connection, "application_id") !== APPLICATION_ID) {
     const tables = connection.row("SELECT COUNT(*) AS count FROM sqlite_schema")!["count"];
-    if (version !== 0 || tables !== 0) throw new ValidationError("path", path, "the file is the SQLite database of another application");
+    if (version !== 0 || tables !== 0)
+      throw new ValidationError(
+        "path",
+        path,
+        "the file is the SQLite database of another application",
+      );
     return false;
   }
   if (version > MIGRATIONS.length) {
@@ -108,10 +117,14 @@ export function isCurrent(connection: Connection, path: string): boolean {
   return version === MIGRATIONS.length;
 }
 
-/** Brings the file to the newest schema. Inside a transaction: another process may have been faster, so it looks again. */
+/**
+ * Brings the file to the newest schema. Inside a transaction: another process may have been faster,
+ * so it looks again.
+ */
 export function migrate(connection: Connection, path: string): void {
   if (isCurrent(connection, path)) return;
-  for (const migration of MIGRATIONS.slice(pragma(connection, "user_version"))) connection.exec(migration);
+  for (const migration of MIGRATIONS.slice(pragma(connection, "user_version")))
+    connection.exec(migration);
   connection.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
   connection.exec(`PRAGMA user_version = ${MIGRATIONS.length}`);
 }

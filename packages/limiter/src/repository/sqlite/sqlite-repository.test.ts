@@ -16,27 +16,48 @@ it("keeps balances, limits, entities, usage and audit when it is opened again", 
   const path = temporaryFile();
   const clock = new ManualClock();
   const first = await open(path, { clock });
-  await first.setSystemDefaults([Limit.perMinute("rpm", 10), Limit.perMinute("tpm", 1000, { burst: 1500 })], { onUnavailable: "allow" });
+  await first.setSystemDefaults(
+    [Limit.perMinute("rpm", 10), Limit.perMinute("tpm", 1000, { burst: 1500 })],
+    { onUnavailable: "allow" },
+  );
   await first.createEntity("project", { name: "A project", metadata: { team: "blue" } });
   await first.createEntity("key-1", { parentId: "project", cascade: true });
-  await new RateLimiter({ repository: first }).acquire(CALL, (lease) => lease.settle({ tpm: 1700 }));
+  await new RateLimiter({ repository: first }).acquire(CALL, (lease) =>
+    lease.settle({ tpm: 1700 }),
+  );
   await first.close();
 
   const second = await open(path, { clock });
-  expect(await new RateLimiter({ repository: second }).available("key-1", "gpt-4")).toEqual({ rpm: 9, tpm: -200 });
-  expect(await second.getSystemDefaults()).toMatchObject({ onUnavailable: "allow", limits: [{ name: "rpm" }, { capacity: 1500 }] });
-  expect(await second.getEntity("project")).toMatchObject({ name: "A project", metadata: { team: "blue" }, parentId: undefined });
+  expect(await new RateLimiter({ repository: second }).available("key-1", "gpt-4")).toEqual({
+    rpm: 9,
+    tpm: -200,
+  });
+  expect(await second.getSystemDefaults()).toMatchObject({
+    onUnavailable: "allow",
+    limits: [{ name: "rpm" }, { capacity: 1500 }],
+  });
+  expect(await second.getEntity("project")).toMatchObject({
+    name: "A project",
+    metadata: { team: "blue" },
+    parentId: undefined,
+  });
   const usage = await second.getUsageSummary({ entityId: "project", window: "monthly" });
   expect(usage).toMatchObject({ requests: 1, total: { rpm: 1, tpm: 1700 } });
-  expect((await second.getAuditEvents("key-1")).items).toMatchObject([{ action: "entity_created" }]);
+  expect((await second.getAuditEvents("key-1")).items).toMatchObject([
+    { action: "entity_created" },
+  ]);
 });
 
 it("shares one balance between repositories on one file", async () => {
   const path = temporaryFile();
   const clock = new ManualClock();
-  const limiters = [await open(path, { clock }), await open(path, { clock })].map((repository) => new RateLimiter({ repository }));
+  const limiters = [await open(path, { clock }), await open(path, { clock })].map(
+    (repository) => new RateLimiter({ repository }),
+  );
   const request = { ...CALL, consume: { rpm: 1 }, limits: [Limit.perMinute("rpm", 5)] };
-  const verdicts = await Promise.all(Array.from({ length: 12 }, (_, index) => limiters[index % 2]!.tryAcquire(request)));
+  const verdicts = await Promise.all(
+    Array.from({ length: 12 }, (_, index) => limiters[index % 2]!.tryAcquire(request)),
+  );
   expect(verdicts.filter(({ granted }) => granted)).toHaveLength(5);
 });
 
@@ -66,8 +87,12 @@ it("notices at once that another process has deleted the namespace", async () =>
   const limiter = new RateLimiter({ repository: tenant, onUnavailable: "allow" });
   await limiter.acquire({ ...CALL, consume: { rpm: 1 } });
   await admin.deleteNamespace("tenant");
-  await expect(limiter.acquire({ ...CALL, consume: { rpm: 1 } })).rejects.toMatchObject({ code: "ERR_LIMITER_NAMESPACE_NOT_FOUND" });
-  await expect(limiter.available("key-1", "gpt-4")).rejects.toMatchObject({ code: "ERR_LIMITER_NAMESPACE_NOT_FOUND" });
+  await expect(limiter.acquire({ ...CALL, consume: { rpm: 1 } })).rejects.toMatchObject({
+    code: "ERR_LIMITER_NAMESPACE_NOT_FOUND",
+  });
+  await expect(limiter.available("key-1", "gpt-4")).rejects.toMatchObject({
+    code: "ERR_LIMITER_NAMESPACE_NOT_FOUND",
+  });
 });
 
 it("does not write what a lease owes to a bucket that was deleted, nor to the one that took its place", async () => {
@@ -81,18 +106,29 @@ it("does not write what a lease owes to a bucket that was deleted, nor to the on
   await limiter.acquire(request);
   second.adjust({ rpm: 5 });
   await second.commit();
-  expect(await repository.getBuckets("key-1")).toMatchObject([{ tokensMilli: 8000, totalConsumedMilli: 2000 }]);
-  expect(await repository.getUsageSummary({ entityId: "key-1" })).toMatchObject({ requests: 3, total: { rpm: 6 } });
+  expect(await repository.getBuckets("key-1")).toMatchObject([
+    { tokensMilli: 8000, totalConsumedMilli: 2000 },
+  ]);
+  expect(await repository.getUsageSummary({ entityId: "key-1" })).toMatchObject({
+    requests: 3,
+    total: { rpm: 6 },
+  });
 });
 
 it("ends a receipt once, however often and however concurrently that is tried", async () => {
   const repository = await open(temporaryFile(), { clock: new ManualClock() });
   await repository.setSystemDefaults([Limit.perMinute("rpm", 10)]);
-  const outcome = await repository.consume({ entityId: "e", charges: [{ resource: "r", amounts: { rpm: 4 } }], override: undefined });
+  const outcome = await repository.consume({
+    entityId: "e",
+    charges: [{ resource: "r", amounts: { rpm: 4 } }],
+    override: undefined,
+  });
   if (!outcome.granted) throw new Error("it should fit");
   await Promise.all([repository.giveBack(outcome.receipt), repository.giveBack(outcome.receipt)]);
   await repository.giveBack(outcome.receipt);
-  expect(await repository.getBuckets("e")).toMatchObject([{ tokensMilli: 10_000, totalConsumedMilli: 0 }]);
+  expect(await repository.getBuckets("e")).toMatchObject([
+    { tokensMilli: 10_000, totalConsumedMilli: 0 },
+  ]);
 });
 
 it("sums usage into windows across hours, and files what came late under its own hour", async () => {
@@ -100,7 +136,10 @@ it("sums usage into windows across hours, and files what came late under its own
   const repository = await open(temporaryFile(), { clock });
   const limiter = new RateLimiter({ repository });
   const take = (rpm: number): Promise<unknown> =>
-    limiter.acquire({ ...CALL, consume: { rpm }, limits: [Limit.perMinute("rpm", 1000)] }, () => {});
+    limiter.acquire(
+      { ...CALL, consume: { rpm }, limits: [Limit.perMinute("rpm", 1000)] },
+      () => {},
+    );
   await take(1);
   await clock.advance(3_600_000);
   await take(2);
@@ -109,11 +148,9 @@ it("sums usage into windows across hours, and files what came late under its own
   clock.set(Date.UTC(2026, 0, 31, 22, 45));
   await take(8);
   const totals = async (window: "hourly" | "daily" | "monthly"): Promise<unknown> =>
-    (await repository.getUsageSnapshots({ resource: "gpt-4", window })).items.map(({ windowStart, counters, requests }) => [
-      windowStart.toISOString(),
-      counters,
-      requests,
-    ]);
+    (await repository.getUsageSnapshots({ resource: "gpt-4", window })).items.map(
+      ({ windowStart, counters, requests }) => [windowStart.toISOString(), counters, requests],
+    );
   expect(await totals("hourly")).toEqual([
     ["2026-01-31T22:00:00.000Z", { rpm: 9 }, 2],
     ["2026-01-31T23:00:00.000Z", { rpm: 2 }, 1],
@@ -133,11 +170,18 @@ it("pages through usage in order, each window once", async () => {
   const repository = await open(temporaryFile(), { clock: new ManualClock() });
   const limiter = new RateLimiter({ repository });
   for (const entityId of ["a", "b", "c"])
-    await limiter.acquire({ entityId, resource: "r", consume: { rpm: 1 }, limits: [Limit.perMinute("rpm", 9)] }, () => {});
+    await limiter.acquire(
+      { entityId, resource: "r", consume: { rpm: 1 }, limits: [Limit.perMinute("rpm", 9)] },
+      () => {},
+    );
   const seen: string[] = [];
   let cursor: string | undefined;
   do {
-    const page = await repository.getUsageSnapshots({ resource: "r", limit: 1, ...(cursor !== undefined && { cursor }) });
+    const page = await repository.getUsageSnapshots({
+      resource: "r",
+      limit: 1,
+      ...(cursor !== undefined && { cursor }),
+    });
     seen.push(...page.items.map(({ entityId }) => entityId));
     cursor = page.cursor;
   } while (cursor !== undefined);
@@ -148,7 +192,10 @@ it("hides usage and audit past their retention, and removes their rows with late
   const path = temporaryFile();
   const clock = new ManualClock();
   const repository = await open(path, { clock });
-  await repository.setSystemDefaults([Limit.perMinute("rpm", 10)], { auditRetentionDays: 1, usageRetentionDays: 1 });
+  await repository.setSystemDefaults([Limit.perMinute("rpm", 10)], {
+    auditRetentionDays: 1,
+    usageRetentionDays: 1,
+  });
   const limiter = new RateLimiter({ repository });
   for (const entityId of ["a", "b", "c", "d"]) {
     await repository.createEntity(entityId);
@@ -158,13 +205,17 @@ it("hides usage and audit past their retention, and removes their rows with late
   }
   await clock.advance(60 * 86_400_000);
   expect((await repository.getAuditEvents("a")).items).toEqual([]);
-  expect((await repository.getUsageSnapshots({ resource: "r", window: "monthly" })).items).toEqual([]);
+  expect((await repository.getUsageSnapshots({ resource: "r", window: "monthly" })).items).toEqual(
+    [],
+  );
   await repository.createEntity("e");
   await repository.createEntity("f");
   await limiter.acquire({ entityId: "a", resource: "r", consume: { rpm: 1 } }, () => {});
   await limiter.acquire({ entityId: "b", resource: "r", consume: { rpm: 1 } }, () => {});
   const other = await otherConnection(path);
-  expect(other.prepare("SELECT COUNT(*) AS old FROM audit WHERE action = 'entity_created'").get()).toMatchObject({ old: 2 });
+  expect(
+    other.prepare("SELECT COUNT(*) AS old FROM audit WHERE action = 'entity_created'").get(),
+  ).toMatchObject({ old: 2 });
   expect(other.prepare("SELECT COUNT(*) AS old FROM usage").get()).toMatchObject({ old: 0 });
 });
 
@@ -176,12 +227,17 @@ it("purges a namespace in steps that can be stopped and taken up again, and leav
   await tenant.setSystemDefaults([Limit.perMinute("rpm", 10)]);
   const limiter = new RateLimiter({ repository: tenant });
   await Promise.all(
-    Array.from({ length: 450 }, (_, index) => limiter.acquire({ entityId: `e${index}`, resource: "r", consume: { rpm: 1 } })),
+    Array.from({ length: 450 }, (_, index) =>
+      limiter.acquire({ entityId: `e${index}`, resource: "r", consume: { rpm: 1 } }),
+    ),
   );
   await admin.setSystemDefaults([Limit.perMinute("rpm", 1)]);
   await admin.deleteNamespace("tenant");
   const stop = new AbortController();
-  const stopped = admin.purgeNamespace(namespaceId, { signal: stop.signal, onProgress: () => stop.abort(new Error("enough")) });
+  const stopped = admin.purgeNamespace(namespaceId, {
+    signal: stop.signal,
+    onProgress: () => stop.abort(new Error("enough")),
+  });
   await expect(stopped).rejects.toThrow("enough");
   expect(await admin.listOrphanNamespaces()).toMatchObject([{ status: "purging", namespaceId }]);
   const progress: number[] = [];
@@ -207,7 +263,10 @@ it("remembers the provisioner's state and the versions with their dates", async 
   const again = await open(path);
   expect(await again.getProvisionerState()).toEqual({ ...state, revision: 1 });
   await expect(again.putProvisionerState(state)).rejects.toMatchObject({ field: "revision" });
-  expect(await again.getVersionRecord()).toMatchObject({ schemaVersion: "1.2.3", updatedAt: expect.any(Date) });
+  expect(await again.getVersionRecord()).toMatchObject({
+    schemaVersion: "1.2.3",
+    updatedAt: expect.any(Date),
+  });
 });
 
 it("carries hidden limits and totals beyond the safe range through the file", async () => {
@@ -217,10 +276,16 @@ it("carries hidden limits and totals beyond the safe range through the file", as
   const most = Math.floor(Number.MAX_SAFE_INTEGER / 1000);
   const wide = [Limit.perDay("tpd", most), Limit.perDay("rpd", 7)];
   for (let day = 0; day < 3; day += 1) {
-    await first.acquire({ entityId: "e", resource: "r", consume: { tpd: most, rpd: 3 }, limits: wide }, () => {});
+    await first.acquire(
+      { entityId: "e", resource: "r", consume: { tpd: most, rpd: 3 }, limits: wide },
+      () => {},
+    );
     await clock.advance(86_400_000);
   }
-  await first.acquire({ entityId: "e", resource: "r", consume: { rpd: 3 }, limits: [Limit.perDay("rpd", 7)] }, () => {});
+  await first.acquire(
+    { entityId: "e", resource: "r", consume: { rpd: 3 }, limits: [Limit.perDay("rpd", 7)] },
+    () => {},
+  );
   const repository = await open(path, { clock });
   expect(await repository.getBuckets("e")).toMatchObject([{ limitName: "rpd", tokensMilli: 4000 }]);
   const second = new RateLimiter({ repository });
@@ -237,8 +302,14 @@ it("opens by URL, relative and absolute, and names the known schemes for an unkn
   const slashed = temporaryFile("third.db");
   closeLater(await openRepository(`sqlite://${slashed}`));
   expect(existsSync(slashed)).toBe(true);
-  await expect(openRepository("sqlite:")).rejects.toMatchObject({ code: "ERR_LIMITER_VALIDATION", field: "url" });
-  await expect(openRepository("sqlite://host/limits.db")).rejects.toMatchObject({ code: "ERR_LIMITER_VALIDATION", field: "url" });
+  await expect(openRepository("sqlite:")).rejects.toMatchObject({
+    code: "ERR_LIMITER_VALIDATION",
+    field: "url",
+  });
+  await expect(openRepository("sqlite://host/limits.db")).rejects.toMatchObject({
+    code: "ERR_LIMITER_VALIDATION",
+    field: "url",
+  });
   await expect(openRepository("mysql://host")).rejects.toThrow(/memory:, sqlite:/);
 });
 
@@ -257,5 +328,7 @@ it("works in memory alone, for tests of applications", async () => {
   await repository.setSystemDefaults([Limit.perMinute("rpm", 1)]);
   const limiter = new RateLimiter({ repository });
   await limiter.acquire({ entityId: "e", resource: "r", consume: { rpm: 1 } });
-  await expect(limiter.acquire({ entityId: "e", resource: "r", consume: { rpm: 1 } })).rejects.toThrow(RateLimitExceeded);
+  await expect(
+    limiter.acquire({ entityId: "e", resource: "r", consume: { rpm: 1 } }),
+  ).rejects.toThrow(RateLimitExceeded);
 });

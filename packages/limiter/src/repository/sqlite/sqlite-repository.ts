@@ -1,11 +1,20 @@
 import { accessSync, constants, statSync, type Stats } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { InfrastructureNotFoundError, PermissionDenied, ValidationError } from "../../core/errors.ts";
+import {
+  InfrastructureNotFoundError,
+  PermissionDenied,
+  ValidationError,
+} from "../../core/errors.ts";
 import { namespaceName } from "../../core/identifiers.ts";
 import { NO_NAMESPACE } from "../management/context.ts";
 import { newNamespaceId } from "../management/namespaces.ts";
 import type { RepositoryOptions } from "../repository.ts";
-import { DEFAULT_NAMESPACE, recordsUsage, StoreRepository, type Scope } from "../store-repository.ts";
+import {
+  DEFAULT_NAMESPACE,
+  recordsUsage,
+  StoreRepository,
+  type Scope,
+} from "../store-repository.ts";
 import { monotonicMs, systemClock, systemRandom } from "../system-clock.ts";
 import { Connection } from "./connection.ts";
 import { openDatabase, type SqliteDatabase } from "./driver.ts";
@@ -16,20 +25,30 @@ import { Transactions } from "./transactions.ts";
 
 /** Options of a SQLite repository. */
 export interface SqliteOptions extends RepositoryOptions {
-  /** An open connection to the file, in place of one that is opened with the first driver found. Whoever opened it closes it. */
+  /**
+   * An open connection to the file, in place of one that is opened with the first driver found.
+   * Whoever opened it closes it.
+   */
   readonly database?: SqliteDatabase;
-  /** How long a call waits for other processes that hold the lock, before it is `RateLimiterUnavailable`. @default 5000 */
+  /**
+   * How long a call waits for other processes that hold the lock, before it is
+   * `RateLimiterUnavailable`. @default 5000
+   */
   readonly lockTimeoutMs?: number;
-  /** What an answered call survives: the death of the process, or also of the machine (one disk flush for each transaction). @default "process" */
+  /**
+   * What an answered call survives: the death of the process, or also of the machine (one disk
+   * flush for each transaction). @default "process"
+   */
   readonly durability?: "process" | "power";
 }
 
 /**
- * Limits, balances, usage and audit in one SQLite file, which several processes of one machine may share.
+ * Limits, balances, usage and audit in one SQLite file, which several processes of one machine may
+ * share.
  *
  * @example
- * const repository = await SqliteRepository.open("limits.db");
- * const limiter = new RateLimiter({ repository });
+ * const repository = await SqliteRepository.open("limits.db"); const limiter = new RateLimiter({
+ * repository });
  */
 export class SqliteRepository extends StoreRepository {
   private constructor(scope: Scope) {
@@ -49,14 +68,28 @@ export class SqliteRepository extends StoreRepository {
     const connection = new Connection(database);
     const release = (): void => (options.database === undefined ? connection.close() : undefined);
     try {
-      const transactions = new Transactions({ connection, path, lockTimeoutMs, random, assertInPlace: inPlace(fileOf(connection)) });
+      const transactions = new Transactions({
+        connection,
+        path,
+        lockTimeoutMs,
+        random,
+        assertInPlace: inPlace(fileOf(connection)),
+      });
       await prepare(connection, transactions, { path, durability });
       const store = new SqliteStore({ connection, transactions, nowMs, recordUsage, release });
       const register = (): Promise<{ readonly namespaceId: string }> =>
         store.namespaces.register(name, () => newNamespaceId(random), nowMs());
-      const found = options.create === false ? await store.namespaces.byName(name) : await register();
+      const found =
+        options.create === false ? await store.namespaces.byName(name) : await register();
       const namespaceId = found?.namespaceId ?? NO_NAMESPACE;
-      return new SqliteRepository({ store, namespaceName: name, namespaceId, options, owner: true, contexts: new Map() });
+      return new SqliteRepository({
+        store,
+        namespaceName: name,
+        namespaceId,
+        options,
+        owner: true,
+        contexts: new Map(),
+      });
     } catch (error) {
       release();
       throw error;
@@ -69,10 +102,16 @@ const DEFAULT_LOCK_TIMEOUT_MS = 5000;
 /** Not a file: one connection's own memory. */
 const IN_MEMORY = ":memory:";
 
-/** The WAL is cut back to this size when it has been copied into the file: twice what it holds between two checkpoints of 1000 pages. */
+/**
+ * The WAL is cut back to this size when it has been copied into the file: twice what it holds
+ * between two checkpoints of 1000 pages.
+ */
 const WAL_SIZE_LIMIT_BYTES = 8 * 1024 * 1024;
 
-/** Sets the connection up and brings the file to the newest schema. The first access to the file is here: it may be locked, or no database at all. */
+/**
+ * Sets the connection up and brings the file to the newest schema. The first access to the file is
+ * here: it may be locked, or no database at all.
+ */
 async function prepare(
   connection: Connection,
   transactions: Transactions,
@@ -80,37 +119,56 @@ async function prepare(
 ): Promise<void> {
   connection.exec("PRAGMA busy_timeout = 0");
   const current = await transactions.read(() => isCurrent(connection, path));
-  const mode = await transactions.read(() => connection.row("PRAGMA journal_mode = WAL")?.["journal_mode"]);
+  const mode = await transactions.read(
+    () => connection.row("PRAGMA journal_mode = WAL")?.["journal_mode"],
+  );
   if (mode !== "wal" && fileOf(connection) !== "")
-    throw new ValidationError("path", path, `the file system does not support SQLite's WAL mode (it stays in mode ${mode})`);
+    throw new ValidationError(
+      "path",
+      path,
+      `the file system does not support SQLite's WAL mode (it stays in mode ${mode})`,
+    );
   connection.exec(`PRAGMA synchronous = ${durability === "power" ? "FULL" : "NORMAL"}`);
   connection.row(`PRAGMA journal_size_limit = ${WAL_SIZE_LIMIT_BYTES}`);
   if (!current) await transactions.alone(() => migrate(connection, path));
 }
 
 function checkPath(path: unknown): string {
-  if (typeof path !== "string" || path === "") throw new ValidationError("path", path, "must be the path of a file");
+  if (typeof path !== "string" || path === "")
+    throw new ValidationError("path", path, "must be the path of a file");
   if (path === IN_MEMORY) return path;
   const file = resolve(path);
   const folder = dirname(file);
   if (!lookAt(folder)?.isDirectory())
-    throw new InfrastructureNotFoundError(`The folder ${folder} of the database does not exist. Create it first.`);
+    throw new InfrastructureNotFoundError(
+      `The folder ${folder} of the database does not exist. Create it first.`,
+    );
   const found = lookAt(file);
   if (found?.isDirectory()) throw new ValidationError("path", path, "is a folder, not a file");
   // SQLite takes a file of one byte for an empty one, and would write over it.
-  if (found?.size === 1) throw new ValidationError("path", path, "the file is not a SQLite database; choose another path");
-  // The WAL lies beside the file, so the folder has to be writable too. SQLite itself would only say that it cannot open something.
+  if (found?.size === 1)
+    throw new ValidationError(
+      "path",
+      path,
+      "the file is not a SQLite database; choose another path",
+    );
+  // The WAL lies beside the file, so the folder has to be writable too. SQLite itself would only
+  // say that it cannot open something.
   for (const place of found === undefined ? [folder] : [folder, file]) checkWritable(place);
   return file;
 }
 
-/** What is at a path; undefined when nothing is. A path may also be one that cannot exist: too long, or with a NUL in it. */
+/**
+ * What is at a path; undefined when nothing is. A path may also be one that cannot exist: too long,
+ * or with a NUL in it.
+ */
 function lookAt(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false });
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    if (code === "EACCES" || code === "EPERM") throw new PermissionDenied(`${path} cannot be read. Check its rights.`, { cause: error });
+    if (code === "EACCES" || code === "EPERM")
+      throw new PermissionDenied(`${path} cannot be read. Check its rights.`, { cause: error });
     throw new ValidationError("path", path, message);
   }
 }
@@ -118,18 +176,26 @@ function lookAt(path: string): Stats | undefined {
 /** An empty file holds as little as none: SQLite makes it before the first table. */
 function assertExists(file: string): void {
   if (file === IN_MEMORY || (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0) return;
-  throw new InfrastructureNotFoundError(`There is no database ${file}. Check the path, or create it by storing something.`);
+  throw new InfrastructureNotFoundError(
+    `There is no database ${file}. Check the path, or create it by storing something.`,
+  );
 }
 
 function checkWritable(place: string): void {
   try {
     accessSync(place, constants.R_OK | constants.W_OK);
   } catch (cause) {
-    throw new PermissionDenied(`${place} cannot be written. Check its rights and those of its file system.`, { cause });
+    throw new PermissionDenied(
+      `${place} cannot be written. Check its rights and those of its file system.`,
+      { cause },
+    );
   }
 }
 
-function checkOptions({ durability = "process", lockTimeoutMs = DEFAULT_LOCK_TIMEOUT_MS }: SqliteOptions): {
+function checkOptions({
+  durability = "process",
+  lockTimeoutMs = DEFAULT_LOCK_TIMEOUT_MS,
+}: SqliteOptions): {
   readonly durability: "process" | "power";
   readonly lockTimeoutMs: number;
 } {
@@ -144,8 +210,8 @@ function checkOptions({ durability = "process", lockTimeoutMs = DEFAULT_LOCK_TIM
 const LOOK_EVERY_MS = 10;
 
 /**
- * A check that the path still leads to the file that was opened. SQLite goes on writing to a deleted file without a word, and all of it
- * would be lost with the process.
+ * A check that the path still leads to the file that was opened. SQLite goes on writing to a
+ * deleted file without a word, and all of it would be lost with the process.
  */
 function inPlace(file: string): () => void {
   if (file === "") return () => {};
@@ -166,7 +232,9 @@ function inPlace(file: string): () => void {
 
 /** The file behind a connection; empty for one that lives in memory. */
 function fileOf(connection: Connection): string {
-  return String(connection.rows("PRAGMA database_list").find((row) => row["name"] === "main")?.["file"] ?? "");
+  return String(
+    connection.rows("PRAGMA database_list").find((row) => row["name"] === "main")?.["file"] ?? "",
+  );
 }
 
 function openFile(path: string): SqliteDatabase {

@@ -75,7 +75,9 @@ export class SqliteStore implements Store {
 
   async ping(): Promise<boolean> {
     try {
-      return await this.#transactions.read(() => this.#connection.row("SELECT 1 AS one")?.["one"] === 1);
+      return await this.#transactions.read(
+        () => this.#connection.row("SELECT 1 AS one")?.["one"] === 1,
+      );
     } catch {
       // The question is whether the store answers, and it does not.
       return false;
@@ -90,7 +92,13 @@ export class SqliteStore implements Store {
   #namespace(namespaceId: string, policies: PolicySource): SqliteNamespace {
     const connection = this.#connection;
     const config = new ConfigVersion(connection, namespaceId, policies);
-    return { namespaceId, connection, transactions: this.#transactions, nowMs: this.#nowMs, config };
+    return {
+      namespaceId,
+      connection,
+      transactions: this.#transactions,
+      nowMs: this.#nowMs,
+      config,
+    };
   }
 }
 
@@ -107,8 +115,15 @@ class SqliteVersions implements VersionStore {
     return this.#transactions.read(() => {
       const text = this.#connection.row("SELECT record FROM versions")?.["record"];
       if (typeof text !== "string") return undefined;
-      const { updatedAt, ...record } = JSON.parse(text) as Omit<VersionRecord, "updatedAt"> & { readonly updatedAt: string };
-      return { ...record, lambdaVersion: record.lambdaVersion, updatedBy: record.updatedBy, updatedAt: new Date(updatedAt) };
+      const { updatedAt, ...record } = JSON.parse(text) as Omit<VersionRecord, "updatedAt"> & {
+        readonly updatedAt: string;
+      };
+      return {
+        ...record,
+        lambdaVersion: record.lambdaVersion,
+        updatedBy: record.updatedBy,
+        updatedAt: new Date(updatedAt),
+      };
     });
   }
 
@@ -117,4 +132,5 @@ class SqliteVersions implements VersionStore {
   }
 }
 
-const PUT_VERSION = "INSERT INTO versions (only_one, record) VALUES (1, ?) ON CONFLICT DO UPDATE SET record = excluded.record";
+const PUT_VERSION =
+  "INSERT INTO versions (only_one, record) VALUES (1, ?) ON CONFLICT DO UPDATE SET record = excluded.record";

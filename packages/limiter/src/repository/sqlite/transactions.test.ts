@@ -1,11 +1,21 @@
 import { statSync } from "node:fs";
 import { Limit, RateLimiter, RateLimiterUnavailable, ValidationError } from "zae-limiter";
-import { SqliteRepository, type SqliteDatabase, type SqliteOptions, type SqliteStatement } from "zae-limiter/sqlite";
+import {
+  SqliteRepository,
+  type SqliteDatabase,
+  type SqliteOptions,
+  type SqliteStatement,
+} from "zae-limiter/sqlite";
 import { ManualClock, seededRandom } from "zae-limiter/testing";
 import { expect, it } from "vitest";
 import { closeLater, otherConnection, temporaryFile } from "../../../test/temporary-file.ts";
 
-const CALL = { entityId: "key-1", resource: "gpt-4", consume: { rpm: 1 }, limits: [Limit.perMinute("rpm", 1_000_000)] };
+const CALL = {
+  entityId: "key-1",
+  resource: "gpt-4",
+  consume: { rpm: 1 },
+  limits: [Limit.perMinute("rpm", 1_000_000)],
+};
 
 async function open(path: string, options?: SqliteOptions): Promise<SqliteRepository> {
   return closeLater(await SqliteRepository.open(path, options));
@@ -16,7 +26,9 @@ it("decides concurrent calls in one transaction, in order of arrival", async () 
   const limiter = new RateLimiter({ repository });
   const request = { ...CALL, limits: [Limit.perMinute("rpm", 10)] };
   const before = repository.getStatistics();
-  const verdicts = await Promise.all([6, 5, 4].map((rpm) => limiter.tryAcquire({ ...request, consume: { rpm } })));
+  const verdicts = await Promise.all(
+    [6, 5, 4].map((rpm) => limiter.tryAcquire({ ...request, consume: { rpm } })),
+  );
   expect(verdicts.map(({ granted }) => granted)).toEqual([true, false, true]);
   const after = repository.getStatistics();
   expect(after.batches - before.batches).toBe(1);
@@ -61,7 +73,12 @@ it("lets a member's bad input harm nobody else in the transaction", async () => 
     limiter.acquire({ ...CALL, consume: { unknown: 1 } }),
     limiter.acquire(CALL),
   ]);
-  expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "rejected", "fulfilled"]);
+  expect(outcomes.map(({ status }) => status)).toEqual([
+    "fulfilled",
+    "rejected",
+    "rejected",
+    "fulfilled",
+  ]);
   expect(outcomes[1]).toMatchObject({ reason: expect.any(ValidationError) });
   expect(repository.getStatistics().batches - batches).toBe(1);
   expect(await repository.getBuckets("key-1")).toMatchObject([{ totalConsumedMilli: 2000 }]);
@@ -89,7 +106,8 @@ it("waits for the lock without blocking the event loop, and goes on when it is f
   const other = await otherConnection(path);
   other.exec("BEGIN IMMEDIATE");
   const acquired = new RateLimiter({ repository }).acquire(CALL);
-  for (let turn = 0; turn < 50 || repository.getStatistics().retries < 3; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  for (let turn = 0; turn < 50 || repository.getStatistics().retries < 3; turn += 1)
+    await new Promise((resolve) => setImmediate(resolve));
   other.exec("COMMIT");
   await acquired;
   expect(repository.getStatistics().retries).toBeGreaterThanOrEqual(3);
@@ -117,11 +135,17 @@ it("writes a settlement once when its first attempt met a locked file", async ()
   const path = temporaryFile();
   const repository = await open(path, { lockTimeoutMs: 10, clock: new ManualClock() });
   await repository.setSystemDefaults([Limit.perMinute("rpm", 10)]);
-  const outcome = await repository.consume({ entityId: "e", charges: [{ resource: "r", amounts: { rpm: 4 } }], override: undefined });
+  const outcome = await repository.consume({
+    entityId: "e",
+    charges: [{ resource: "r", amounts: { rpm: 4 } }],
+    override: undefined,
+  });
   if (!outcome.granted) throw new Error("it should fit");
   const other = await otherConnection(path);
   other.exec("BEGIN IMMEDIATE");
-  await expect(repository.settle(outcome.receipt, [{ resource: "r", amounts: { rpm: 3 } }])).rejects.toThrow(RateLimiterUnavailable);
+  await expect(
+    repository.settle(outcome.receipt, [{ resource: "r", amounts: { rpm: 3 } }]),
+  ).rejects.toThrow(RateLimiterUnavailable);
   other.exec("ROLLBACK");
   await repository.settle(outcome.receipt, [{ resource: "r", amounts: { rpm: 3 } }]);
   await repository.settle(outcome.receipt, [{ resource: "r", amounts: { rpm: 3 } }]);
@@ -158,10 +182,15 @@ it("writes a change together with the event that describes it, or neither", asyn
         const statement = database.prepare(sql);
         if (!sql.includes("INSERT INTO audit")) return statement;
         const run: SqliteStatement["run"] = (...values) => {
-          if (isAuditBroken) throw Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR_WRITE" });
+          if (isAuditBroken)
+            throw Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR_WRITE" });
           return statement.run(...values);
         };
-        return { run, get: (...values) => statement.get(...values), all: (...values) => statement.all(...values) };
+        return {
+          run,
+          get: (...values) => statement.get(...values),
+          all: (...values) => statement.all(...values),
+        };
       },
     },
   });
@@ -181,14 +210,20 @@ it("writes a change together with the event that describes it, or neither", asyn
   await repository.deleteNamespace("kept");
   await repository.purgeNamespace(namespaceId);
   const { items } = await repository.getAuditEvents("$SYSTEM");
-  expect(items.map(({ action }) => action)).toEqual(["namespace_purged", "namespace_deleted", "namespace_registered"]);
+  expect(items.map(({ action }) => action)).toEqual([
+    "namespace_purged",
+    "namespace_deleted",
+    "namespace_registered",
+  ]);
 });
 
 it("refuses more work than it can remember", async () => {
   const path = temporaryFile();
   const repository = await open(path, { lockTimeoutMs: 50 });
   const limiter = new RateLimiter({ repository });
-  const outcomes = await Promise.allSettled(Array.from({ length: 10_001 }, () => limiter.acquire(CALL)));
+  const outcomes = await Promise.allSettled(
+    Array.from({ length: 10_001 }, () => limiter.acquire(CALL)),
+  );
   const rejected = outcomes.filter((outcome) => outcome.status === "rejected");
   expect(rejected).toMatchObject([{ reason: expect.any(RateLimiterUnavailable) }]);
 });

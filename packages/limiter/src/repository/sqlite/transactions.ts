@@ -16,13 +16,16 @@ import { WorkingSet } from "./working-set.ts";
  *                 ▲                                         ▼
  *                 └──────────── write ◀─────── decide members one after another
  *
- * Members that share a transaction are decided in order of arrival on one working set, which is written once at the end: a refusal or a
- * ValidationError is thrown before its member has changed anything, so it harms nobody else. Members that change records with
- * statements of their own go alone. From BEGIN to COMMIT nothing gives way, so two connections of one process never meet, and no lock is
- * held across turns. While it waits, new members join the queue: the longer the wait, the larger the next transaction.
+ * Members that share a transaction are decided in order of arrival on one working set, which is
+ * written once at the end: a refusal or a ValidationError is thrown before its member has changed
+ * anything, so it harms nobody else. Members that change records with statements of their own go
+ * alone. From BEGIN to COMMIT nothing gives way, so two connections of one process never meet, and
+ * no lock is held across turns. While it waits, new members join the queue: the longer the wait,
+ * the larger the next transaction.
  *
- * `busy_timeout` is 0 because SQLite's own waiting would block the event loop, for seconds under load. The waits here are short (8 ms at
- * most) because nobody wakes us when the lock is free; each is drawn at random so that processes do not meet again.
+ * `busy_timeout` is 0 because SQLite's own waiting would block the event loop, for seconds under
+ * load. The waits here are short (8 ms at most) because nobody wakes us when the lock is free; each
+ * is drawn at random so that processes do not meet again.
  */
 export class Transactions {
   readonly #connection: Connection;
@@ -51,7 +54,10 @@ export class Transactions {
     this.#assertInPlace = options.assertInPlace;
   }
 
-  /** Decides in a transaction that others share. `work` may run again after a failed attempt: it changes only the working set. */
+  /**
+   * Decides in a transaction that others share. `work` may run again after a failed attempt: it
+   * changes only the working set.
+   */
   share<T>(work: (set: WorkingSet) => T): Promise<T> {
     return this.#enqueue(work, false);
   }
@@ -61,7 +67,10 @@ export class Transactions {
     return this.#enqueue(work, true);
   }
 
-  /** Reads at once where it can. A reader waits for nobody but a process that recovers or closes the file. */
+  /**
+   * Reads at once where it can. A reader waits for nobody but a process that recovers or closes the
+   * file.
+   */
   read<T>(work: () => T): MaybePromise<T> {
     try {
       return this.#readOnce(work);
@@ -91,11 +100,22 @@ export class Transactions {
 
   #enqueue<T>(work: (set: WorkingSet) => T, alone: boolean): Promise<T> {
     return new Promise((resolve, reject) => {
-      if (this.#state === "closed" || this.#drained !== undefined) return reject(closed(this.#path));
+      if (this.#state === "closed" || this.#drained !== undefined)
+        return reject(closed(this.#path));
       if (this.#queue.length >= MAX_QUEUE)
-        return reject(new RateLimiterUnavailable(`More than ${MAX_QUEUE} calls wait for the database ${this.#path}.`));
+        return reject(
+          new RateLimiterUnavailable(
+            `More than ${MAX_QUEUE} calls wait for the database ${this.#path}.`,
+          ),
+        );
       const deadlineMs = monotonicMs() + this.#lockTimeoutMs;
-      this.#queue.push({ work, alone, deadlineMs, resolve: resolve as (value: unknown) => void, reject });
+      this.#queue.push({
+        work,
+        alone,
+        deadlineMs,
+        resolve: resolve as (value: unknown) => void,
+        reject,
+      });
       if (this.#state === "idle") this.#schedule();
     });
   }
@@ -123,7 +143,10 @@ export class Transactions {
     this.#drained?.();
   }
 
-  /** The members of the next transaction: one that goes alone, or as many as share. They stay in the queue until it is through. */
+  /**
+   * The members of the next transaction: one that goes alone, or as many as share. They stay in the
+   * queue until it is through.
+   */
   #nextMembers(): readonly Member[] {
     const [first] = this.#queue;
     if (first?.alone) return [first];
@@ -132,8 +155,8 @@ export class Transactions {
   }
 
   /**
-   * One outcome for each member; or "busy"; or "isolate": something that is no fault of the store broke the transaction, so each member
-   * tries alone and only the broken one fails.
+   * One outcome for each member; or "busy"; or "isolate": something that is no fault of the store
+   * broke the transaction, so each member tries alone and only the broken one fails.
    */
   #attempt(members: readonly Member[]): readonly Outcome[] | "busy" | "isolate" {
     this.counts.requests += 1;
@@ -155,7 +178,9 @@ export class Transactions {
     } catch (error) {
       this.#rollback();
       if (isBusy(error)) return "busy";
-      return members.length > 1 && translated(error, this.#path) === undefined ? "isolate" : this.#allFail(members, error);
+      return members.length > 1 && translated(error, this.#path) === undefined
+        ? "isolate"
+        : this.#allFail(members, error);
     }
   }
 
@@ -164,7 +189,10 @@ export class Transactions {
     return members.map(() => failure);
   }
 
-  /** After a full disk or an I/O error SQLite has rolled back already, and says so: there is nothing left to undo. */
+  /**
+   * After a full disk or an I/O error SQLite has rolled back already, and says so: there is nothing
+   * left to undo.
+   */
   #rollback(): void {
     try {
       this.#connection.exec("ROLLBACK");
@@ -225,13 +253,21 @@ export class Transactions {
   }
 }
 
-/** Waits for the lock grow up to this: a transaction takes far less than a millisecond, and longer waits only add latency. */
+/**
+ * Waits for the lock grow up to this: a transaction takes far less than a millisecond, and longer
+ * waits only add latency.
+ */
 const LONGEST_WAIT_MS = 8;
 
-/** Members of one transaction at most: about two milliseconds of work, after which the event loop has its turn. */
+/**
+ * Members of one transaction at most: about two milliseconds of work, after which the event loop
+ * has its turn.
+ */
 const MAX_BATCH = 256;
 
-/** Members that wait at most. Beyond that the store is overloaded, and memory must not pay for it. */
+/**
+ * Members that wait at most. Beyond that the store is overloaded, and memory must not pay for it.
+ */
 const MAX_QUEUE = 10_000;
 
 interface Member {
@@ -244,7 +280,10 @@ interface Member {
 
 type Outcome = { readonly value: unknown } | { readonly error: unknown };
 
-/** What a member decides, or why it cannot: errors of ours are thrown before anything is changed, others break the transaction. */
+/**
+ * What a member decides, or why it cannot: errors of ours are thrown before anything is changed,
+ * others break the transaction.
+ */
 function decide({ work }: Member, set: WorkingSet): Outcome {
   try {
     return { value: work(set) };

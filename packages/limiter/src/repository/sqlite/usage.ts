@@ -6,7 +6,10 @@ import type { Row } from "./connection.ts";
 import type { SqliteNamespace } from "./sqlite-store.ts";
 import { retentionDays } from "./usage-hours.ts";
 
-/** Usage of a namespace: stored hours, and the hour that each bucket still counts, summed into windows. */
+/**
+ * Usage of a namespace: stored hours, and the hour that each bucket still counts, summed into
+ * windows.
+ */
 export class SqliteUsage implements UsageStore {
   readonly #namespace: SqliteNamespace;
 
@@ -19,13 +22,19 @@ export class SqliteUsage implements UsageStore {
     const { entityId = null, resource = null, window, startMs, endMs } = range;
     const [afterStart = -1, afterEntity = "", afterResource = ""] = after?.split("#") ?? [];
     return transactions.read(() => {
-      const oldestMs = nowMs() - retentionDays(connection, namespaceId, "usageRetentionDays") * DAY_MS;
+      const oldestMs =
+        nowMs() - retentionDays(connection, namespaceId, "usageRetentionDays") * DAY_MS;
       const firstMs = Math.max(startMs ?? 0, windowStartMs(window, oldestMs));
       const lastMs = endMs ?? Number.MAX_SAFE_INTEGER;
       const owner = [namespaceId, entityId, entityId, resource, resource];
       const key = [Number(afterStart), afterEntity, afterResource];
-      const rows = connection.rows(SUM[window], ...owner, firstMs, firstMs, lastMs, ...key, limit + 1).map((row) => usageRow(window, row));
-      return { items: rows.slice(0, limit), next: rows.length > limit ? keyOf(rows[limit - 1]!) : undefined };
+      const rows = connection
+        .rows(SUM[window], ...owner, firstMs, firstMs, lastMs, ...key, limit + 1)
+        .map((row) => usageRow(window, row));
+      return {
+        items: rows.slice(0, limit),
+        next: rows.length > limit ? keyOf(rows[limit - 1]!) : undefined,
+      };
     });
   }
 }

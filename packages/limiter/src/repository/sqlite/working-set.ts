@@ -14,7 +14,10 @@ export interface Cell {
   /** Undefined until the row is written. */
   id: number | undefined;
   bucket: Bucket;
-  /** The hour that is counted in the bucket's own row, because that row is written anyway; earlier hours have rows of their own. */
+  /**
+   * The hour that is counted in the bucket's own row, because that row is written anyway; earlier
+   * hours have rows of their own.
+   */
   hour: HourOfUsage | undefined;
   changed: boolean;
 }
@@ -30,21 +33,29 @@ export interface Found {
 }
 
 /**
- * What the members of one transaction have read and changed. A bucket is read once and written once, however many members take from it;
- * the changes are thrown away with the transaction when it fails.
+ * What the members of one transaction have read and changed. A bucket is read once and written
+ * once, however many members take from it; the changes are thrown away with the transaction when it
+ * fails.
  */
 export class WorkingSet {
   readonly #connection: Connection;
   readonly #found = new Map<string, Found>();
   readonly #byId = new Map<number, Cell | undefined>();
   readonly #changed: Cell[] = [];
-  readonly #closedHours: { readonly cell: Cell; readonly hour: HourOfUsage; readonly nowMs: number }[] = [];
+  readonly #closedHours: {
+    readonly cell: Cell;
+    readonly hour: HourOfUsage;
+    readonly nowMs: number;
+  }[] = [];
 
   constructor(connection: Connection) {
     this.#connection = connection;
   }
 
-  /** The bucket of an entity and a resource, and what else decides about it. Throws for a namespace that does not serve any more. */
+  /**
+   * The bucket of an entity and a resource, and what else decides about it. Throws for a namespace
+   * that does not serve any more.
+   */
   find(namespaceId: string, entityId: string, resource: string): Found {
     const key = `${namespaceId}#${entityId}#${resource}`;
     const held = this.#found.get(key);
@@ -52,8 +63,15 @@ export class WorkingSet {
     const row = this.#connection.row(FIND, entityId, entityId, resource, namespaceId);
     const configVersion = row?.["config_version"];
     if (row === undefined || typeof configVersion !== "number") throw this.#notActive(namespaceId);
-    const cell = row["id"] === null ? undefined : this.#sameCell(cellOf(row, { namespaceId, entityId, resource }));
-    const found: Found = { cell, parentId: (row["parent_id"] as string | null) ?? undefined, configVersion };
+    const cell =
+      row["id"] === null
+        ? undefined
+        : this.#sameCell(cellOf(row, { namespaceId, entityId, resource }));
+    const found: Found = {
+      cell,
+      parentId: (row["parent_id"] as string | null) ?? undefined,
+      configVersion,
+    };
     this.#found.set(key, found);
     return found;
   }
@@ -70,7 +88,15 @@ export class WorkingSet {
   /** A bucket that did not exist when `found` was looked for. */
   create(found: Found, owner: UsageOwner, bucket: Bucket): Cell {
     const { namespaceId, entityId, resource } = owner;
-    found.cell = { namespaceId, entityId, resource, id: undefined, bucket, hour: undefined, changed: false };
+    found.cell = {
+      namespaceId,
+      entityId,
+      resource,
+      id: undefined,
+      bucket,
+      hour: undefined,
+      changed: false,
+    };
     return found.cell;
   }
 
@@ -84,7 +110,8 @@ export class WorkingSet {
   /** Counts a change in the hour in which it is written; a give-back counts negative. */
   record(cell: Cell, amounts: Amounts, requests: number, nowMs: number): void {
     const hourMs = windowStartMs("hourly", nowMs);
-    if (cell.hour !== undefined && cell.hour.hourMs !== hourMs) this.#closedHours.push({ cell, hour: cell.hour, nowMs });
+    if (cell.hour !== undefined && cell.hour.hourMs !== hourMs)
+      this.#closedHours.push({ cell, hour: cell.hour, nowMs });
     if (cell.hour?.hourMs !== hourMs) cell.hour = { hourMs, requests: 0, counters: {} };
     cell.hour.requests += requests;
     addAmountsTo(cell.hour.counters, amounts);
@@ -92,7 +119,8 @@ export class WorkingSet {
 
   /** Writes what was changed, and tells how many buckets that were. */
   write(): number {
-    for (const { cell, hour, nowMs } of this.#closedHours) addUsage(this.#connection, cell, hour, nowMs);
+    for (const { cell, hour, nowMs } of this.#closedHours)
+      addUsage(this.#connection, cell, hour, nowMs);
     for (const cell of this.#changed) this.#writeCell(cell);
     return this.#changed.length;
   }
@@ -101,11 +129,21 @@ export class WorkingSet {
     const { limits, balances, refilledAtMs } = cell.bucket;
     const hour = cell.hour === undefined ? null : JSON.stringify(cell.hour);
     const values = [bucketLimitsText(limits), JSON.stringify(balances), refilledAtMs, hour];
-    if (cell.id === undefined) cell.id = this.#connection.insert(INSERT, ...values, cell.namespaceId, cell.entityId, cell.resource);
+    if (cell.id === undefined)
+      cell.id = this.#connection.insert(
+        INSERT,
+        ...values,
+        cell.namespaceId,
+        cell.entityId,
+        cell.resource,
+      );
     else this.#connection.run(UPDATE, ...values, cell.id);
   }
 
-  /** The cell that a settlement has already found by its id, and perhaps changed; otherwise the one just read. */
+  /**
+   * The cell that a settlement has already found by its id, and perhaps changed; otherwise the one
+   * just read.
+   */
   #sameCell(cell: Cell): Cell {
     const held = this.#byId.get(cell.id!) ?? cell;
     this.#byId.set(cell.id!, held);
@@ -113,13 +151,15 @@ export class WorkingSet {
   }
 
   #notActive(namespaceId: string): NamespaceNotFoundError {
-    return new NamespaceNotFoundError(String(this.#connection.row(READ_NAME, namespaceId)?.["name"] ?? namespaceId));
+    return new NamespaceNotFoundError(
+      String(this.#connection.row(READ_NAME, namespaceId)?.["name"] ?? namespaceId),
+    );
   }
 }
 
 /**
- * Everything that a decision on one bucket needs, in one statement, and no column more: a statement costs 3 µs, and each column of
- * its row another 0.4 with libsql.
+ * Everything that a decision on one bucket needs, in one statement, and no column more: a statement
+ * costs 3 µs, and each column of its row another 0.4 with libsql.
  */
 const FIND = `
   SELECT b.id, b.limits, b.balances, b.refilled_at_ms, b.hour,
@@ -137,7 +177,8 @@ const READ_NAME = "SELECT name FROM namespaces WHERE namespace_id = ?";
 const INSERT = `
   INSERT INTO buckets (limits, balances, refilled_at_ms, hour, namespace_id, entity_id, resource) VALUES (?, ?, ?, ?, ?, ?, ?)`;
 
-const UPDATE = "UPDATE buckets SET limits = ?, balances = ?, refilled_at_ms = ?, hour = ? WHERE id = ?";
+const UPDATE =
+  "UPDATE buckets SET limits = ?, balances = ?, refilled_at_ms = ?, hour = ? WHERE id = ?";
 
 /** A whole stored row as a cell. */
 export function storedCell(row: Row): Cell {
@@ -150,7 +191,11 @@ export function storedCell(row: Row): Cell {
 
 function cellOf(row: Row, { namespaceId, entityId, resource }: UsageOwner): Cell {
   const { id, limits, balances, refilled_at_ms: refilledAtMs, hour } = row as unknown as BucketRow;
-  const bucket = { limits: parseBucketLimits(limits), refilledAtMs, balances: JSON.parse(balances) as readonly number[] };
+  const bucket = {
+    limits: parseBucketLimits(limits),
+    refilledAtMs,
+    balances: JSON.parse(balances) as readonly number[],
+  };
   const counted = hour === null ? undefined : (JSON.parse(hour) as HourOfUsage);
   return { namespaceId, entityId, resource, id, bucket, hour: counted, changed: false };
 }

@@ -3,7 +3,20 @@ import { Limit } from "../../core/limit.ts";
 import { RateLimitExceeded } from "../../core/refusal.ts";
 import { ValidationError } from "../../core/errors.ts";
 import { RateLimiter } from "../../limiter/rate-limiter.ts";
-import { call, failsWith, fits, footprint, grants, KEY, left, MODEL, refusalOf, RPM, take, TPM } from "./calls.ts";
+import {
+  call,
+  failsWith,
+  fits,
+  footprint,
+  grants,
+  KEY,
+  left,
+  MODEL,
+  refusalOf,
+  RPM,
+  take,
+  TPM,
+} from "./calls.ts";
 import type { Topic } from "./world.ts";
 
 /** Promises 1 and 3: what is granted, what is refused, and what a refusal says. */
@@ -41,7 +54,11 @@ export const acquireTopic: Topic = (test) => {
       },
     ]);
     assert.deepEqual(
-      refusal.passed.map(({ limitName, available, requested }) => ({ limitName, available, requested })),
+      refusal.passed.map(({ limitName, available, requested }) => ({
+        limitName,
+        available,
+        requested,
+      })),
       [{ limitName: "rpm", available: 99, requested: 1 }],
     );
     assert.equal(refusal.primaryViolation, refusal.violations[0]);
@@ -84,7 +101,9 @@ export const acquireTopic: Topic = (test) => {
   });
 
   test("the waiting time is exact to the millisecond [W-52]", async (world) => {
-    await world.repository.setSystemDefaults([Limit.custom({ name: "rpm", capacity: 7, refillAmount: 7, refillPeriodSeconds: 60 })]);
+    await world.repository.setSystemDefaults([
+      Limit.custom({ name: "rpm", capacity: 7, refillAmount: 7, refillPeriodSeconds: 60 }),
+    ]);
     await take(world, { rpm: 7 });
     const { retryAfterSeconds } = await refusalOf(world.limiter, call({ rpm: 1 }));
     assert.equal(retryAfterSeconds, 8.572);
@@ -107,7 +126,9 @@ export const acquireTopic: Topic = (test) => {
   test("calls that race for one bucket get its capacity and no more", async (world) => {
     await world.repository.setSystemDefaults([Limit.perMinute("rpm", 20)]);
     const second = { limiter: new RateLimiter({ repository: world.repository }) };
-    const answers = await Promise.all(Array.from({ length: 40 }, (_, index) => fits(index % 2 === 0 ? world : second, { rpm: 1 })));
+    const answers = await Promise.all(
+      Array.from({ length: 40 }, (_, index) => fits(index % 2 === 0 ? world : second, { rpm: 1 })),
+    );
     assert.equal(answers.filter(Boolean).length, 20);
     assert.deepEqual(await left(world), { rpm: 0 });
   });
@@ -137,7 +158,9 @@ export const acquireTopic: Topic = (test) => {
     await world.repository.setSystemDefaults([Limit.perMinute("rpm", 1)]);
     await take(world, { rpm: 1 });
     let worked = false;
-    const error = await failsWith(RateLimitExceeded, () => world.limiter.acquire(call({ rpm: 1 }), () => (worked = true)));
+    const error = await failsWith(RateLimitExceeded, () =>
+      world.limiter.acquire(call({ rpm: 1 }), () => (worked = true)),
+    );
     assert.equal(error.retryAfterSeconds, 60);
     assert.equal(worked, false);
   });
@@ -174,7 +197,8 @@ export const acquireTopic: Topic = (test) => {
 
   test("a store that answers is available, and counts what it does", async (world) => {
     assert.equal(await world.repository.ping(), true);
-    for (const [name, count] of Object.entries(world.repository.getStatistics())) assert.ok(Number.isInteger(count) && count >= 0, name);
+    for (const [name, count] of Object.entries(world.repository.getStatistics()))
+      assert.ok(Number.isInteger(count) && count >= 0, name);
     assert.equal(await world.limiter.isAvailable(), true);
   });
 };

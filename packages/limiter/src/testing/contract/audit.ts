@@ -14,7 +14,10 @@ export const auditTopic: Topic = (test) => {
     await repository.createEntity(KEY, { name: "Ada", principal: "ops" });
     await repository.setLimits(KEY, [RPM], { principal: "ops" });
     await world.pass(5);
-    await repository.setLimits(KEY, [TPM], { resource: MODEL, principal: "arn:aws:iam::123456789012:role/ops" });
+    await repository.setLimits(KEY, [TPM], {
+      resource: MODEL,
+      principal: "arn:aws:iam::123456789012:role/ops",
+    });
     await repository.deleteLimits(KEY, { resource: MODEL });
     await repository.deleteEntity(KEY);
     const { items } = await repository.getAuditEvents(KEY);
@@ -37,7 +40,9 @@ export const auditTopic: Topic = (test) => {
     for (const { entityId } of items) assert.equal(entityId, KEY);
   });
 
-  test("changes of resource and system defaults are filed under their pseudo entities", async ({ repository }) => {
+  test("changes of resource and system defaults are filed under their pseudo entities", async ({
+    repository,
+  }) => {
     if (!repository.capabilities.auditLogging) return;
     await repository.setResourceDefaults(MODEL, [RPM], { principal: "ops" });
     await repository.deleteResourceDefaults(MODEL, { principal: "ops" });
@@ -52,7 +57,9 @@ export const auditTopic: Topic = (test) => {
       ],
     );
     assert.deepEqual(
-      (await systemEvents(repository)).slice(0, 2).map(({ action, principal }) => [action, principal]),
+      (await systemEvents(repository))
+        .slice(0, 2)
+        .map(({ action, principal }) => [action, principal]),
       [
         ["limits_deleted", undefined],
         ["limits_set", "root"],
@@ -69,10 +76,18 @@ export const auditTopic: Topic = (test) => {
     await repository.recoverNamespace(namespaceId);
     await repository.deleteNamespace("tenant-a");
     await repository.purgeNamespace(namespaceId);
-    const events = (await systemEvents(repository)).filter(({ details }) => details["namespaceId"] === namespaceId);
+    const events = (await systemEvents(repository)).filter(
+      ({ details }) => details["namespaceId"] === namespaceId,
+    );
     assert.deepEqual(
       events.map(({ action }) => action),
-      ["namespace_purged", "namespace_deleted", "namespace_recovered", "namespace_deleted", "namespace_registered"],
+      [
+        "namespace_purged",
+        "namespace_deleted",
+        "namespace_recovered",
+        "namespace_deleted",
+        "namespace_registered",
+      ],
     );
   });
 
@@ -84,7 +99,9 @@ export const auditTopic: Topic = (test) => {
       if (capacity % 4 === 0) await world.pass(1);
     }
     const events = await allPages((paging) => repository.getAuditEvents(KEY, paging), 5);
-    const capacities = events.map(({ details }) => (details["limits"] as readonly { readonly capacity: number }[])[0]!.capacity);
+    const capacities = events.map(
+      ({ details }) => (details["limits"] as readonly { readonly capacity: number }[])[0]!.capacity,
+    );
     assert.deepEqual(
       capacities,
       Array.from({ length: 23 }, (_, index) => 23 - index),
@@ -108,7 +125,9 @@ export const auditTopic: Topic = (test) => {
     assert.ok(!(await actions(repository)).includes("limits_deleted"));
   });
 
-  test("asks for events of an entity or of a level, and of nothing else", async ({ repository }) => {
+  test("asks for events of an entity or of a level, and of nothing else", async ({
+    repository,
+  }) => {
     assert.deepEqual((await repository.getAuditEvents("$RESOURCE:models/gpt-4:latest")).items, []);
     for (const id of ["$", "$OTHER", "$SYSTEM\n", "$RESOURCE:", "$RESOURCE:a#b", "$RESOURCE:a\n"])
       await failsWith(ValidationError, () => repository.getAuditEvents(id), JSON.stringify(id));
@@ -118,7 +137,11 @@ export const auditTopic: Topic = (test) => {
     if (!repository.capabilities.auditLogging) return;
     await failsWith(ValidationError, () => repository.setLimits(KEY, []));
     for (const principal of ["", "two words", "a#b", "x\n", 5 as unknown as string])
-      await failsWith(InvalidIdentifierError, () => repository.setLimits(KEY, [RPM], { principal }), JSON.stringify(principal));
+      await failsWith(
+        InvalidIdentifierError,
+        () => repository.setLimits(KEY, [RPM], { principal }),
+        JSON.stringify(principal),
+      );
     assert.deepEqual((await repository.getAuditEvents(KEY)).items, []);
     assert.deepEqual(await repository.getLimits(KEY), []);
   });

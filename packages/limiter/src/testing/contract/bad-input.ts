@@ -24,8 +24,32 @@ const BAD_AMOUNTS: Readonly<Record<string, unknown>> = {
   boolean: true,
 };
 
-const BAD_IDENTIFIERS: readonly unknown[] = ["", "x".repeat(257), "a#b", "key-1\n", " key", "-key", "a b", "ключ", undefined, null, 5, {}];
-const BAD_RESOURCES: readonly unknown[] = ["", "x".repeat(65), "a#b", "gpt-4\n", "4gpt", "_default_", "a b", undefined, null, 5];
+const BAD_IDENTIFIERS: readonly unknown[] = [
+  "",
+  "x".repeat(257),
+  "a#b",
+  "key-1\n",
+  " key",
+  "-key",
+  "a b",
+  "ключ",
+  undefined,
+  null,
+  5,
+  {},
+];
+const BAD_RESOURCES: readonly unknown[] = [
+  "",
+  "x".repeat(65),
+  "a#b",
+  "gpt-4\n",
+  "4gpt",
+  "_default_",
+  "a b",
+  undefined,
+  null,
+  5,
+];
 
 /** Promise 9: bad input is refused before anything is written. */
 export const badInputTopic: Topic = (test) => {
@@ -38,7 +62,9 @@ export const badInputTopic: Topic = (test) => {
       const error = await failsWith(ValidationError, () => limiter.acquire(call(amounts)));
       assert.equal(error.field, "consume.tpm");
       assert.ok(error.reason.length > 0 && error.value.length <= 50);
-      await failsWith(ValidationError, () => limiter.tryAcquire(call({ rpm: 1 }, { also: { search: amounts } })));
+      await failsWith(ValidationError, () =>
+        limiter.tryAcquire(call({ rpm: 1 }, { also: { search: amounts } })),
+      );
       await failsWith(ValidationError, () => limiter.check(call(amounts)));
       await failsWith(ValidationError, () => limiter.timeUntilAvailable(KEY, MODEL, amounts));
       assert.deepEqual(await footprint(world.repository), before);
@@ -56,20 +82,49 @@ export const badInputTopic: Topic = (test) => {
 
   test("refuses names that are no limits of the bucket, and says which there are [W-37]", async (world) => {
     const before = await prepared(world);
-    const unknown: readonly Amounts[] = [{ nope: 1 }, { rpm: 1, RPM: 1 }, { wcu: 1 }, { toString: 1 }, { constructor: 0 }, { "": 1 }];
+    const unknown: readonly Amounts[] = [
+      { nope: 1 },
+      { rpm: 1, RPM: 1 },
+      { wcu: 1 },
+      { toString: 1 },
+      { constructor: 0 },
+      { "": 1 },
+    ];
     for (const amounts of unknown) {
-      const error = await failsWith(ValidationError, () => world.limiter.acquire(call(amounts)), JSON.stringify(amounts));
+      const error = await failsWith(
+        ValidationError,
+        () => world.limiter.acquire(call(amounts)),
+        JSON.stringify(amounts),
+      );
       assert.match(error.reason, /rpm/);
     }
-    await failsWith(ValidationError, () => world.limiter.acquire(call(JSON.parse('{"__proto__": 1}') as Amounts)));
+    await failsWith(ValidationError, () =>
+      world.limiter.acquire(call(JSON.parse('{"__proto__": 1}') as Amounts)),
+    );
     assert.deepEqual(await footprint(world.repository), before);
     const lease = await world.limiter.acquire(call({ rpm: 1 }));
     const charged = await footprint(world.repository);
     for (const amounts of unknown) {
-      await failsWith(ValidationError, () => lease.consume(amounts), `consume ${JSON.stringify(amounts)}`);
-      await failsWith(ValidationError, () => lease.adjust(amounts), `adjust ${JSON.stringify(amounts)}`);
-      await failsWith(ValidationError, () => lease.release(amounts), `release ${JSON.stringify(amounts)}`);
-      await failsWith(ValidationError, () => lease.settle(amounts), `settle ${JSON.stringify(amounts)}`);
+      await failsWith(
+        ValidationError,
+        () => lease.consume(amounts),
+        `consume ${JSON.stringify(amounts)}`,
+      );
+      await failsWith(
+        ValidationError,
+        () => lease.adjust(amounts),
+        `adjust ${JSON.stringify(amounts)}`,
+      );
+      await failsWith(
+        ValidationError,
+        () => lease.release(amounts),
+        `release ${JSON.stringify(amounts)}`,
+      );
+      await failsWith(
+        ValidationError,
+        () => lease.settle(amounts),
+        `settle ${JSON.stringify(amounts)}`,
+      );
     }
     await lease.commit();
     assert.deepEqual(await footprint(world.repository), charged);
@@ -77,10 +132,23 @@ export const badInputTopic: Topic = (test) => {
 
   test("refuses amounts that are no object [W-37]", async (world) => {
     const before = await prepared(world);
-    for (const value of [undefined, null, 5, "rpm", [1], true, new Map([["rpm", 1]]), new Set(["rpm"])]) {
+    for (const value of [
+      undefined,
+      null,
+      5,
+      "rpm",
+      [1],
+      true,
+      new Map([["rpm", 1]]),
+      new Set(["rpm"]),
+    ]) {
       const amounts = value as unknown as Amounts;
       await failsWith(ValidationError, () => world.limiter.acquire(call(amounts)), inspect(value));
-      await failsWith(ValidationError, () => world.limiter.acquire(call({ rpm: 1 }, { also: { search: amounts } })), inspect(value));
+      await failsWith(
+        ValidationError,
+        () => world.limiter.acquire(call({ rpm: 1 }, { also: { search: amounts } })),
+        inspect(value),
+      );
     }
     const also = new Map([["search", { rpm: 1 }]]) as unknown as Record<string, Amounts>;
     await failsWith(ValidationError, () => world.limiter.acquire(call({ rpm: 1 }, { also })));
@@ -134,7 +202,11 @@ export const badInputTopic: Topic = (test) => {
         () => repository.getAuditEvents(id),
       ];
       for (const use of uses) {
-        const error = await failsWith(InvalidIdentifierError, use, `${use.toString()} with ${JSON.stringify(value)}`);
+        const error = await failsWith(
+          InvalidIdentifierError,
+          use,
+          `${use.toString()} with ${JSON.stringify(value)}`,
+        );
         assert.ok(error.value.length <= 50);
       }
     }
@@ -154,9 +226,14 @@ export const badInputTopic: Topic = (test) => {
         () => repository.resolveLimits(KEY, resource),
         () => repository.getResourceCapacity(resource, "rpm"),
       ];
-      for (const use of uses) await failsWith(InvalidNameError, use, `${use.toString()} with ${JSON.stringify(value)}`);
+      for (const use of uses)
+        await failsWith(InvalidNameError, use, `${use.toString()} with ${JSON.stringify(value)}`);
       if (value === undefined || value === "_default_") continue;
-      await failsWith(InvalidNameError, () => repository.setLimits(KEY, [RPM], { resource }), JSON.stringify(value));
+      await failsWith(
+        InvalidNameError,
+        () => repository.setLimits(KEY, [RPM], { resource }),
+        JSON.stringify(value),
+      );
     }
     assert.deepEqual(await footprint(repository), before);
   });
@@ -178,7 +255,17 @@ export const badInputTopic: Topic = (test) => {
       [{ ...RPM, name: "x".repeat(65) }],
       [{ ...RPM, name: "" }],
       [{ ...RPM, name: undefined }],
-      ...[0, -1, 1.5, Number.NaN, Infinity, Number.MAX_SAFE_INTEGER, "100", null, undefined].flatMap((value) => [
+      ...[
+        0,
+        -1,
+        1.5,
+        Number.NaN,
+        Infinity,
+        Number.MAX_SAFE_INTEGER,
+        "100",
+        null,
+        undefined,
+      ].flatMap((value) => [
         [{ ...RPM, capacity: value }],
         [{ ...RPM, refillAmount: value }],
         [{ ...RPM, refillPeriodSeconds: value }],
@@ -189,8 +276,16 @@ export const badInputTopic: Topic = (test) => {
     for (const value of bad) {
       const limits = value as readonly Limit[];
       const text = JSON.stringify(value);
-      await failsWith(ValidationError, () => repository.setSystemDefaults(limits), `system ${text}`);
-      await failsWith(ValidationError, () => repository.setResourceDefaults(MODEL, limits), `resource ${text}`);
+      await failsWith(
+        ValidationError,
+        () => repository.setSystemDefaults(limits),
+        `system ${text}`,
+      );
+      await failsWith(
+        ValidationError,
+        () => repository.setResourceDefaults(MODEL, limits),
+        `resource ${text}`,
+      );
       await failsWith(ValidationError, () => repository.setLimits(KEY, limits), `entity ${text}`);
     }
     assert.deepEqual(await footprint(repository), before);
@@ -200,18 +295,30 @@ export const badInputTopic: Topic = (test) => {
     const { repository } = world;
     const before = await prepared(world);
     for (const days of [0, -1, 1.5, Number.NaN, "7" as unknown as number]) {
-      await failsWith(ValidationError, () => repository.setSystemDefaults([RPM], { auditRetentionDays: days }));
-      await failsWith(ValidationError, () => repository.setSystemDefaults([RPM], { usageRetentionDays: days }));
+      await failsWith(ValidationError, () =>
+        repository.setSystemDefaults([RPM], { auditRetentionDays: days }),
+      );
+      await failsWith(ValidationError, () =>
+        repository.setSystemDefaults([RPM], { usageRetentionDays: days }),
+      );
     }
-    await failsWith(ValidationError, () => repository.setSystemDefaults([RPM], { onUnavailable: "maybe" as "allow" }));
-    await failsWith(ValidationError, () => world.limiter.acquire(call({ rpm: 1 }, { onUnavailable: "maybe" as "allow" })));
+    await failsWith(ValidationError, () =>
+      repository.setSystemDefaults([RPM], { onUnavailable: "maybe" as "allow" }),
+    );
+    await failsWith(ValidationError, () =>
+      world.limiter.acquire(call({ rpm: 1 }, { onUnavailable: "maybe" as "allow" })),
+    );
     assert.deepEqual(await footprint(repository), before);
   });
 
   test("refuses a list of namespaces that is none", async ({ repository }) => {
     const before = await repository.listNamespaces();
     for (const names of ["abc", undefined, null, 5, { a: 1 }, ["tenant", 5], ["tenant", "a#b"]])
-      await failsWith(ValidationError, () => repository.registerNamespaces(names as unknown as string[]), JSON.stringify(names));
+      await failsWith(
+        ValidationError,
+        () => repository.registerNamespaces(names as unknown as string[]),
+        JSON.stringify(names),
+      );
     assert.deepEqual(await repository.listNamespaces(), before);
   });
 
@@ -221,12 +328,23 @@ export const badInputTopic: Topic = (test) => {
       ...[undefined, -1, 0.5, "0", 0n].map((revision) => ({ revision })),
       ...[undefined, "yes", 1].map((managedSystem) => ({ managedSystem })),
       ...[undefined, "gpt-4", ["a#b"], [5]].map((managedResources) => ({ managedResources })),
-      ...[undefined, [], { "a#b": [] }, { "key-1": "gpt-4" }, { "key-1": ["a#b"] }].map((managedEntities) => ({ managedEntities })),
+      ...[undefined, [], { "a#b": [] }, { "key-1": "gpt-4" }, { "key-1": ["a#b"] }].map(
+        (managedEntities) => ({ managedEntities }),
+      ),
       ...["today", new Date(Number.NaN), 5].map((lastApplied) => ({ lastApplied })),
       { appliedHash: 5 },
     ];
-    const bad = [undefined, null, "state", {}, ...members.map((member) => Object.assign({}, state, member))];
-    for (const value of bad) await failsWith(ValidationError, () => repository.putProvisionerState(value as ProvisionerState));
+    const bad = [
+      undefined,
+      null,
+      "state",
+      {},
+      ...members.map((member) => Object.assign({}, state, member)),
+    ];
+    for (const value of bad)
+      await failsWith(ValidationError, () =>
+        repository.putProvisionerState(value as ProvisionerState),
+      );
     assert.deepEqual(await repository.getProvisionerState(), state);
   });
 
@@ -241,7 +359,11 @@ export const badInputTopic: Topic = (test) => {
       { schemaVersion: "1.0.0", updatedBy: 5 },
     ];
     for (const value of bad)
-      await failsWith(ValidationError, () => repository.setVersionRecord(value as { schemaVersion: string }), JSON.stringify(value));
+      await failsWith(
+        ValidationError,
+        () => repository.setVersionRecord(value as { schemaVersion: string }),
+        JSON.stringify(value),
+      );
     assert.deepEqual(await repository.getVersionRecord(), before);
   });
 };
@@ -258,7 +380,10 @@ function fickle(first: Amounts, then: Amounts): Amounts {
   const amounts = {};
   for (const name of Object.keys(first)) {
     let reads = 0;
-    Object.defineProperty(amounts, name, { enumerable: true, get: () => ((reads += 1) === 1 ? first[name] : then[name]) });
+    Object.defineProperty(amounts, name, {
+      enumerable: true,
+      get: () => ((reads += 1) === 1 ? first[name] : then[name]),
+    });
   }
   return amounts;
 }

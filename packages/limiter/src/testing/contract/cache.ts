@@ -3,7 +3,9 @@ import { Limit } from "../../core/limit.ts";
 import { fits, KEY, left, MODEL, RPM, take } from "./calls.ts";
 import type { Topic } from "./world.ts";
 
-/** The cache of stored limits: counted, bounded by time, and evicted by every writer of the process. */
+/**
+ * The cache of stored limits: counted, bounded by time, and evicted by every writer of the process.
+ */
 export const cacheTopic: Topic = (test) => {
   test("counts hits and misses, and forgets when told to", async ({ repository }) => {
     await repository.setSystemDefaults([RPM]);
@@ -15,7 +17,10 @@ export const cacheTopic: Topic = (test) => {
     await repository.resolveLimits(KEY, MODEL);
     const second = repository.getCacheStats();
     const cached = start.ttlMs > 0;
-    assert.deepEqual([second.hits - first.hits, second.misses - first.misses], cached ? [1, 0] : [0, 1]);
+    assert.deepEqual(
+      [second.hits - first.hits, second.misses - first.misses],
+      cached ? [1, 0] : [0, 1],
+    );
     assert.equal(second.size > 0, cached);
     await repository.invalidateConfigCache();
     assert.equal(repository.getCacheStats().size, 0);
@@ -42,7 +47,8 @@ export const cacheTopic: Topic = (test) => {
 
   test("every writer evicts, also what was remembered as absent [W-57]", async (world) => {
     const { repository } = world;
-    const capacity = async (): Promise<number | undefined> => (await repository.resolveLimits(KEY, MODEL))?.limits[0]?.capacity;
+    const capacity = async (): Promise<number | undefined> =>
+      (await repository.resolveLimits(KEY, MODEL))?.limits[0]?.capacity;
     assert.equal(await capacity(), undefined);
     const writers: [() => Promise<void>, number | undefined][] = [
       [() => repository.setSystemDefaults(limit(1)), 1],
@@ -58,14 +64,22 @@ export const cacheTopic: Topic = (test) => {
     for (const [write, expected] of writers) {
       await write();
       assert.equal(await capacity(), expected, write.toString());
-      if (expected !== undefined) assert.deepEqual(await left(world), { rpm: expected }, `the limiter after ${write.toString()}`);
+      if (expected !== undefined)
+        assert.deepEqual(
+          await left(world),
+          { rpm: expected },
+          `the limiter after ${write.toString()}`,
+        );
     }
   });
 
   test("a write that overtakes a read is not hidden by it [W-57]", async ({ repository }) => {
     await repository.setSystemDefaults([Limit.perMinute("rpm", 1)]);
     await repository.invalidateConfigCache();
-    await Promise.all([repository.resolveLimits(KEY, MODEL), repository.setSystemDefaults([Limit.perMinute("rpm", 2)])]);
+    await Promise.all([
+      repository.resolveLimits(KEY, MODEL),
+      repository.setSystemDefaults([Limit.perMinute("rpm", 2)]),
+    ]);
     assert.equal((await repository.resolveLimits(KEY, MODEL))?.limits[0]?.capacity, 2);
   });
 
@@ -74,7 +88,9 @@ export const cacheTopic: Topic = (test) => {
     const ids = Array.from({ length: 50 }, (_, index) => `key-${index}`);
     const answers = await Promise.all(ids.map((entityId) => fits(world, { rpm: 1 }, { entityId })));
     assert.ok(answers.every(Boolean));
-    await Promise.all(Array.from({ length: 20 }, () => take(world, { rpm: 1 }, { entityId: "one" })));
+    await Promise.all(
+      Array.from({ length: 20 }, () => take(world, { rpm: 1 }, { entityId: "one" })),
+    );
     assert.deepEqual(await left(world, "one"), { rpm: 80 });
   });
 };

@@ -21,34 +21,54 @@ export function call(consume: Amounts, more: Partial<AcquireRequest> = {}): Acqu
 }
 
 /** Takes and commits. */
-export async function take({ limiter }: Pick<World, "limiter">, consume: Amounts, more: Partial<AcquireRequest> = {}): Promise<void> {
+export async function take(
+  { limiter }: Pick<World, "limiter">,
+  consume: Amounts,
+  more: Partial<AcquireRequest> = {},
+): Promise<void> {
   const lease = await limiter.acquire(call(consume, more));
   await lease.commit();
 }
 
 /** Takes and commits if it fits, and tells whether it did. */
-export async function fits({ limiter }: Pick<World, "limiter">, consume: Amounts, more: Partial<AcquireRequest> = {}): Promise<boolean> {
+export async function fits(
+  { limiter }: Pick<World, "limiter">,
+  consume: Amounts,
+  more: Partial<AcquireRequest> = {},
+): Promise<boolean> {
   const verdict = await limiter.tryAcquire(call(consume, more));
   if (verdict.granted) await verdict.lease.commit();
   return verdict.granted;
 }
 
 /** How often a call fits, one after the other, until it is refused; at most `most` times. */
-export async function grants(world: Pick<World, "limiter">, consume: Amounts, most: number): Promise<number> {
+export async function grants(
+  world: Pick<World, "limiter">,
+  consume: Amounts,
+  most: number,
+): Promise<number> {
   for (let count = 0; count < most; count += 1) if (!(await fits(world, consume))) return count;
   return most;
 }
 
 /** The refusal of a call that must be refused. */
-export async function refusalOf(limiter: RateLimiter, request: AcquireRequest): Promise<RateLimitExceeded> {
+export async function refusalOf(
+  limiter: RateLimiter,
+  request: AcquireRequest,
+): Promise<RateLimitExceeded> {
   const verdict = await limiter.tryAcquire(request);
-  if (verdict.granted) return assert.fail(`granted, but should be refused: ${JSON.stringify(request)}`);
+  if (verdict.granted)
+    return assert.fail(`granted, but should be refused: ${JSON.stringify(request)}`);
   assert.ok(verdict.refusal instanceof RateLimitExceeded);
   return verdict.refusal;
 }
 
 /** What the usual entity has left. */
-export function left({ limiter }: Pick<World, "limiter">, entityId = KEY, resource = MODEL): Promise<Record<string, number>> {
+export function left(
+  { limiter }: Pick<World, "limiter">,
+  entityId = KEY,
+  resource = MODEL,
+): Promise<Record<string, number>> {
   return limiter.available(entityId, resource);
 }
 
@@ -69,7 +89,10 @@ export async function failsWith<E extends Error>(
 }
 
 /** Every item of a list, page by page. */
-export async function allPages<T>(read: (paging: Paging) => Promise<Page<T>>, limit: number): Promise<readonly T[]> {
+export async function allPages<T>(
+  read: (paging: Paging) => Promise<Page<T>>,
+  limit: number,
+): Promise<readonly T[]> {
   const items: T[] = [];
   let cursor: string | undefined;
   for (let pages = 0; pages < 1000; pages += 1) {
@@ -82,19 +105,29 @@ export async function allPages<T>(read: (paging: Paging) => Promise<Page<T>>, li
   return assert.fail("the list has no end");
 }
 
-/** Everything that a refused call could have left behind. Two footprints are equal when nothing was written between them. */
+/**
+ * Everything that a refused call could have left behind. Two footprints are equal when nothing was
+ * written between them.
+ */
 export async function footprint(repository: Repository): Promise<unknown> {
   const audited = [KEY, "other", "$SYSTEM", `$RESOURCE:${MODEL}`];
   return {
-    buckets: await Promise.all([KEY, "other", "project"].map((entityId) => repository.getBuckets(entityId))),
+    buckets: await Promise.all(
+      [KEY, "other", "project"].map((entityId) => repository.getBuckets(entityId)),
+    ),
     entities: (await repository.listEntities()).items,
     system: await repository.getSystemDefaults(),
     resources: await repository.listResourcesWithDefaults(),
     resourceLimits: await repository.getResourceDefaults(MODEL),
-    entityLimits: [await repository.getLimits(KEY), await repository.getLimits(KEY, { resource: MODEL })],
+    entityLimits: [
+      await repository.getLimits(KEY),
+      await repository.getLimits(KEY, { resource: MODEL }),
+    ],
     configured: await repository.listResourcesWithEntityConfigs(),
     usage: (await repository.getUsageSnapshots({ entityId: KEY })).items,
-    audit: await Promise.all(audited.map(async (id) => (await repository.getAuditEvents(id)).items)),
+    audit: await Promise.all(
+      audited.map(async (id) => (await repository.getAuditEvents(id)).items),
+    ),
     namespaces: (await repository.listNamespaces()).map(({ name }) => name),
     provisioner: await repository.getProvisionerState(),
   };

@@ -13,7 +13,9 @@ export const cancellationTopic: Topic = (test) => {
     await exhausted(world);
     const abort = new AbortController();
     const reason = new Error("the user left");
-    const aborted = watch(world.limiter.acquire(call({ rps: 10 }, { waitUpToMs: 5000, signal: abort.signal })));
+    const aborted = watch(
+      world.limiter.acquire(call({ rps: 10 }, { waitUpToMs: 5000, signal: abort.signal })),
+    );
     const next = watch(world.limiter.acquire(call({ rps: 1 }, { waitUpToMs: 5000 })));
     await world.pass(100);
     abort.abort(reason);
@@ -32,7 +34,9 @@ export const cancellationTopic: Topic = (test) => {
     }
     assert.deepEqual(await left(world), { rpm: 100, tpm: 1000 });
     const abort = new AbortController();
-    const lease = await world.limiter.acquire(call({ rpm: 1 }, { waitUpToMs: 1000, signal: abort.signal }));
+    const lease = await world.limiter.acquire(
+      call({ rpm: 1 }, { waitUpToMs: 1000, signal: abort.signal }),
+    );
     abort.abort(reason);
     lease.settle({ tpm: 10 });
     await lease.commit();
@@ -46,8 +50,12 @@ export const cancellationTopic: Topic = (test) => {
     const abort = new AbortController();
     const reason = new Error("the user left");
     late.hold();
-    const aborted = watch(limiter.acquire(call({ rpm: 10 }, { waitUpToMs: 5000, signal: abort.signal })));
-    const closed = watch(limiter.acquire(call({ rpm: 10 }, { waitUpToMs: 5000, resource: "search" })));
+    const aborted = watch(
+      limiter.acquire(call({ rpm: 10 }, { waitUpToMs: 5000, signal: abort.signal })),
+    );
+    const closed = watch(
+      limiter.acquire(call({ rpm: 10 }, { waitUpToMs: 5000, resource: "search" })),
+    );
     await world.pass(0);
     assert.deepEqual(await left(world), { rpm: 90 }, "the store has granted already");
     abort.abort(reason);
@@ -56,14 +64,17 @@ export const cancellationTopic: Topic = (test) => {
     await world.pass(0);
     assert.equal(aborted.reason, reason);
     assert.ok(closed.reason instanceof RateLimiterUnavailable);
-    for (const resource of [MODEL, "search"]) assert.deepEqual(await left(world, KEY, resource), { rpm: 100 });
+    for (const resource of [MODEL, "search"])
+      assert.deepEqual(await left(world, KEY, resource), { rpm: 100 });
   });
 
   test("closing the limiter ends waiting calls and refuses new ones; the repository stays open", async (world) => {
     await exhausted(world);
     const open = await world.limiter.acquire(call({ rps: 1 }, { entityId: "other" }));
     const waiting = watch(world.limiter.acquire(call({ rps: 10 }, { waitUpToMs: 5000 })));
-    const behind = watch(world.limiter.acquire(call({ rps: 1 }, { waitUpToMs: 5000, onUnavailable: "allow" })));
+    const behind = watch(
+      world.limiter.acquire(call({ rps: 1 }, { waitUpToMs: 5000, onUnavailable: "allow" })),
+    );
     await world.pass(0);
     await world.limiter.close();
     await world.pass(0);

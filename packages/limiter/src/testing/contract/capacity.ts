@@ -24,9 +24,15 @@ export const capacityTopic: Topic = (test) => {
       ],
     });
     await world.pass(6000);
-    assert.equal((await world.repository.getResourceCapacity(MODEL, "rpm")).totalAvailable, 85 + 255, "refill included");
+    assert.equal(
+      (await world.repository.getResourceCapacity(MODEL, "rpm")).totalAvailable,
+      85 + 255,
+      "refill included",
+    );
     assert.deepEqual(
-      (await world.repository.getResourceCapacity(MODEL, "tpm")).entities.map(({ entityId }) => entityId),
+      (await world.repository.getResourceCapacity(MODEL, "tpm")).entities.map(
+        ({ entityId }) => entityId,
+      ),
       [KEY],
     );
   });
@@ -34,7 +40,10 @@ export const capacityTopic: Topic = (test) => {
   test("counts debt", async (world) => {
     await world.repository.setSystemDefaults([RPM, TPM]);
     await world.limiter.acquire(call({ rpm: 1 }), (lease) => lease.settle({ tpm: 1500 }));
-    const { totalAvailable, utilizationPct } = await world.repository.getResourceCapacity(MODEL, "tpm");
+    const { totalAvailable, utilizationPct } = await world.repository.getResourceCapacity(
+      MODEL,
+      "tpm",
+    );
     assert.deepEqual([totalAvailable, utilizationPct], [-500, 150]);
   });
 
@@ -45,7 +54,9 @@ export const capacityTopic: Topic = (test) => {
     await take(world, { rpm: 10 });
     await take(world, { rpm: 10 }, { entityId: "alone" });
     const ids = async (parentsOnly: boolean): Promise<readonly string[]> =>
-      (await world.repository.getResourceCapacity(MODEL, "rpm", { parentsOnly })).entities.map(({ entityId }) => entityId);
+      (await world.repository.getResourceCapacity(MODEL, "rpm", { parentsOnly })).entities.map(
+        ({ entityId }) => entityId,
+      );
     assert.deepEqual(await ids(false), ["alone", KEY, "project"]);
     assert.deepEqual(await ids(true), ["alone", "project"]);
   });
@@ -65,8 +76,15 @@ export const capacityTopic: Topic = (test) => {
 
   test("many entities are all counted", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
-    await Promise.all(Array.from({ length: 120 }, (_, index) => take(world, { rpm: 1 }, { entityId: `key-${index}` })));
-    const { entities, totalCapacity, totalAvailable } = await world.repository.getResourceCapacity(MODEL, "rpm");
+    await Promise.all(
+      Array.from({ length: 120 }, (_, index) =>
+        take(world, { rpm: 1 }, { entityId: `key-${index}` }),
+      ),
+    );
+    const { entities, totalCapacity, totalAvailable } = await world.repository.getResourceCapacity(
+      MODEL,
+      "rpm",
+    );
     assert.deepEqual([entities.length, totalCapacity, totalAvailable], [120, 12_000, 11_880]);
   });
 };

@@ -10,7 +10,11 @@ export const cascadeTopic: Topic = (test) => {
     await family(world);
     await take(world, { rpm: 1, tpm: 100 });
     assert.deepEqual(await left(world, "project"), { rpm: 4, tpm: 900 });
-    assert.deepEqual(await world.limiter.available(KEY, MODEL), { rpm: 4, tpm: 900 }, "the lesser of both");
+    assert.deepEqual(
+      await world.limiter.available(KEY, MODEL),
+      { rpm: 4, tpm: 900 },
+      "the lesser of both",
+    );
     assert.equal(await stored(world, KEY, "rpm"), 99_000);
   });
 
@@ -18,7 +22,9 @@ export const cascadeTopic: Topic = (test) => {
     await family(world);
     for (let count = 0; count < 5; count += 1) assert.equal(await fits(world, { rpm: 1 }), true);
     const before = await stored(world, KEY, "rpm");
-    const refusal = await failsWith(RateLimitExceeded, () => world.limiter.acquire(call({ rpm: 1 })));
+    const refusal = await failsWith(RateLimitExceeded, () =>
+      world.limiter.acquire(call({ rpm: 1 })),
+    );
     assert.equal(refusal.primaryViolation.entityId, "project");
     assert.equal(refusal.retryAfterSeconds, 720);
     assert.deepEqual(
@@ -61,7 +67,9 @@ export const cascadeTopic: Topic = (test) => {
     await family(world);
     await world.repository.createEntity("key-2", { parentId: "project", cascade: true });
     const answers = await Promise.all(
-      Array.from({ length: 12 }, (_, index) => fits(world, { rpm: 1 }, { entityId: `key-${1 + (index % 2)}` })),
+      Array.from({ length: 12 }, (_, index) =>
+        fits(world, { rpm: 1 }, { entityId: `key-${1 + (index % 2)}` }),
+      ),
     );
     const granted = answers.filter(Boolean).length;
     assert.ok(granted <= 5, `${granted} were granted of 5`);
@@ -74,9 +82,14 @@ export const cascadeTopic: Topic = (test) => {
   test("a parent in debt refuses its children", async (world) => {
     await family(world);
     await take(world, { rpm: 1 }, { entityId: "project" });
-    await world.limiter.acquire(call({ rpm: 1 }, { entityId: "project" }), (lease) => lease.settle({ tpm: 1500 }));
+    await world.limiter.acquire(call({ rpm: 1 }, { entityId: "project" }), (lease) =>
+      lease.settle({ tpm: 1500 }),
+    );
     const refusal = await refusalOf(world.limiter, call({ rpm: 1 }));
-    assert.deepEqual([refusal.primaryViolation.entityId, refusal.primaryViolation.limitName], ["project", "tpm"]);
+    assert.deepEqual(
+      [refusal.primaryViolation.entityId, refusal.primaryViolation.limitName],
+      ["project", "tpm"],
+    );
     assert.equal(refusal.retryAfterSeconds, 30);
   });
 
@@ -139,5 +152,7 @@ async function family(world: World): Promise<void> {
 /** The stored balance of one limit over all shards. */
 async function stored({ repository }: World, entityId: string, limitName: string): Promise<number> {
   const buckets = await repository.getBuckets(entityId, { resource: MODEL });
-  return buckets.filter((bucket) => bucket.limitName === limitName).reduce((sum, { tokensMilli }) => sum + tokensMilli, 0);
+  return buckets
+    .filter((bucket) => bucket.limitName === limitName)
+    .reduce((sum, { tokensMilli }) => sum + tokensMilli, 0);
 }

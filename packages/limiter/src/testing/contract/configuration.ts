@@ -8,7 +8,9 @@ export const configurationTopic: Topic = (test) => {
   test("the strongest level that has limits wins whole", async ({ repository, limiter }) => {
     const resolved = async (): Promise<string> => {
       const found = await repository.resolveLimits(KEY, MODEL);
-      return found === undefined ? "none" : `${found.source}: ${found.limits.map((limit) => Limit.format(limit)).join(" ")}`;
+      return found === undefined
+        ? "none"
+        : `${found.source}: ${found.limits.map((limit) => Limit.format(limit)).join(" ")}`;
     };
     assert.equal(await resolved(), "none");
     await repository.setSystemDefaults([RPM, TPM]);
@@ -44,10 +46,16 @@ export const configurationTopic: Topic = (test) => {
     assert.deepEqual(await repository.getResourceDefaults(MODEL), [burst]);
     assert.deepEqual(await repository.getResourceDefaults("search"), []);
     await repository.setLimits(KEY, [RPM]);
-    assert.deepEqual(await repository.getLimits(KEY), [RPM], "a second set replaces the whole list");
+    assert.deepEqual(
+      await repository.getLimits(KEY),
+      [RPM],
+      "a second set replaces the whole list",
+    );
   });
 
-  test("options of the system defaults that are set at the same time are all kept", async ({ repository }) => {
+  test("options of the system defaults that are set at the same time are all kept", async ({
+    repository,
+  }) => {
     await Promise.all([
       repository.setSystemDefaults([RPM], { onUnavailable: "allow" }),
       repository.setSystemDefaults([RPM], { auditRetentionDays: 30 }),
@@ -61,14 +69,20 @@ export const configurationTopic: Topic = (test) => {
     });
   });
 
-  test("an omitted option of the system defaults keeps its stored value", async ({ repository }) => {
+  test("an omitted option of the system defaults keeps its stored value", async ({
+    repository,
+  }) => {
     assert.deepEqual(await repository.getSystemDefaults(), {
       limits: [],
       onUnavailable: undefined,
       auditRetentionDays: 90,
       usageRetentionDays: 90,
     });
-    await repository.setSystemDefaults([RPM], { onUnavailable: "allow", auditRetentionDays: 30, usageRetentionDays: 7 });
+    await repository.setSystemDefaults([RPM], {
+      onUnavailable: "allow",
+      auditRetentionDays: 30,
+      usageRetentionDays: 7,
+    });
     await repository.setSystemDefaults([TPM]);
     assert.deepEqual(await repository.getSystemDefaults(), {
       limits: [TPM],

@@ -7,14 +7,21 @@ import { afterEach, expect, it, vi } from "vitest";
 afterEach(() => vi.unstubAllGlobals());
 
 /** The faults that the contract has to cover, by number. */
-const REQUIRED = [24, 30, 31, 36, 37, 38, 39, 40, 41, 45, 46, 47, 48, 49, 50, 52, 53, 57, 77, 79, 81];
+const REQUIRED = [
+  24, 30, 31, 36, 37, 38, 39, 40, 41, 45, 46, 47, 48, 49, 50, 52, 53, 57, 77, 79, 81,
+];
 
 it("tags a test with every fault that it has to cover, and the page on known faults explains each tag", () => {
   const tags = new Set(namesOf().flatMap((name) => /\[(W-\d+)\]$/.exec(name)?.[1] ?? []));
-  const page = readFileSync(new URL("../../../../../docs/known-faults.md", import.meta.url), "utf8");
+  const page = readFileSync(
+    new URL("../../../../../docs/known-faults.md", import.meta.url),
+    "utf8",
+  );
   const explained = new Set([...page.matchAll(/^\| (W-\d+) \|/gm)].map((match) => match[1]));
   for (const number of REQUIRED) expect(tags, `W-${number}`).toContain(`W-${number}`);
-  const ofBackends = testFiles().flatMap((path) => [...readFileSync(path, "utf8").matchAll(/\[(W-\d+)\]"/g)].map((match) => match[1]!));
+  const ofBackends = testFiles().flatMap((path) =>
+    [...readFileSync(path, "utf8").matchAll(/\[(W-\d+)\]"/g)].map((match) => match[1]!),
+  );
   expect(explained).toEqual(new Set([...tags, ...ofBackends]));
 });
 
@@ -33,7 +40,9 @@ it("uses the global describe and it where no runner is passed", () => {
 
 it("says what to pass where there is no global runner", () => {
   vi.stubGlobal("describe", undefined);
-  expect(() => repositoryContract("any", async (clock) => new MemoryRepository({ clock }))).toThrow(/third argument/);
+  expect(() => repositoryContract("any", async (clock) => new MemoryRepository({ clock }))).toThrow(
+    /third argument/,
+  );
 });
 
 it("closes the repository of a test that fails, and keeps its error", async () => {
@@ -57,7 +66,9 @@ it("closes the repository of a test that fails, and keeps its error", async () =
 function testFiles(): readonly string[] {
   const folder = new URL("../../../test/", import.meta.url);
   const names = readdirSync(folder, { recursive: true, encoding: "utf8" });
-  return names.filter((name) => name.endsWith(".test.ts")).map((name) => fileURLToPath(new URL(name, folder)));
+  return names
+    .filter((name) => name.endsWith(".test.ts"))
+    .map((name) => fileURLToPath(new URL(name, folder)));
 }
 
 function namesOf(): readonly string[] {

@@ -26,7 +26,10 @@ import { usageTopic } from "./usage.ts";
 import { waitingTopic } from "./waiting.ts";
 import { worldOf, type Topic } from "./world.ts";
 
-/** The part of a test runner that the contract uses: that of Vitest, Jest, Mocha and node:test alike. */
+/**
+ * The part of a test runner that the contract uses: that of Vitest, Jest, Mocha and node:test
+ * alike.
+ */
 export interface TestRunner {
   describe(name: string, body: () => void): void;
   it(name: string, body: () => Promise<void>): void;
@@ -60,11 +63,13 @@ const TOPICS: Readonly<Record<string, Topic>> = {
 };
 
 /**
- * Defines the tests that every backend has to pass. Each opens a repository that must be empty, on a clock that the test moves, and
- * closes it. `runner` is by default the global `describe` and `it`.
+ * Defines the tests that every backend has to pass. Each opens a repository that must be empty, on
+ * a clock that the test moves, and closes it. `runner` is by default the global `describe` and
+ * `it`.
  *
  * @example
- * repositoryContract("MemoryRepository", async (clock) => new MemoryRepository({ clock }), { describe, it });
+ * repositoryContract("MemoryRepository", async (clock) => new MemoryRepository({ clock }), {
+ * describe, it });
  */
 export function repositoryContract(
   name: string,
@@ -89,6 +94,8 @@ export function repositoryContract(
 function globalRunner(): TestRunner {
   const { describe, it } = globalThis as Partial<TestRunner>;
   if (describe === undefined || it === undefined)
-    throw new TypeError("There is no global describe and it. Pass those of your test runner as third argument: { describe, it }.");
+    throw new TypeError(
+      "There is no global describe and it. Pass those of your test runner as third argument: { describe, it }.",
+    );
   return { describe, it };
 }

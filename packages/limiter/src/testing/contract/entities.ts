@@ -40,21 +40,28 @@ export const entitiesTopic: Topic = (test) => {
   test("an entity is created once", async ({ repository }) => {
     await repository.createEntity(KEY, { name: "first" });
     const before = await footprint(repository);
-    const error = await failsWith(EntityExistsError, () => repository.createEntity(KEY, { name: "second" }));
+    const error = await failsWith(EntityExistsError, () =>
+      repository.createEntity(KEY, { name: "second" }),
+    );
     assert.equal(error.entityId, KEY);
     assert.deepEqual(await footprint(repository), before);
   });
 
   test("of several that create one entity at once, one succeeds", async ({ repository }) => {
-    const answers = await Promise.allSettled(["a", "b", "c"].map((name) => repository.createEntity(KEY, { name })));
+    const answers = await Promise.allSettled(
+      ["a", "b", "c"].map((name) => repository.createEntity(KEY, { name })),
+    );
     assert.equal(answers.filter(({ status }) => status === "fulfilled").length, 1);
-    for (const answer of answers) if (answer.status === "rejected") assert.ok(answer.reason instanceof EntityExistsError);
+    for (const answer of answers)
+      if (answer.status === "rejected") assert.ok(answer.reason instanceof EntityExistsError);
     assert.equal((await repository.getAuditEvents(KEY)).items.length, 1);
   });
 
   test("a parent must exist, and nobody is its own parent", async ({ repository }) => {
     const before = await footprint(repository);
-    const unknown = await failsWith(EntityNotFoundError, () => repository.createEntity(KEY, { parentId: "project" }));
+    const unknown = await failsWith(EntityNotFoundError, () =>
+      repository.createEntity(KEY, { parentId: "project" }),
+    );
     assert.equal(unknown.entityId, "project");
     await failsWith(ValidationError, () => repository.createEntity(KEY, { parentId: KEY }));
     assert.deepEqual(await footprint(repository), before);
@@ -92,7 +99,10 @@ export const entitiesTopic: Topic = (test) => {
   });
 
   test("deleting an entity that does not exist says so", async ({ repository }) => {
-    assert.equal((await failsWith(EntityNotFoundError, () => repository.deleteEntity(KEY))).entityId, KEY);
+    assert.equal(
+      (await failsWith(EntityNotFoundError, () => repository.deleteEntity(KEY))).entityId,
+      KEY,
+    );
     await repository.createEntity(KEY);
     await repository.deleteEntity(KEY);
     await failsWith(EntityNotFoundError, () => repository.deleteEntity(KEY));
@@ -137,7 +147,11 @@ export const entitiesTopic: Topic = (test) => {
       { principal: "bad one" },
     ];
     for (const options of bad)
-      await failsWith(ValidationError, () => repository.createEntity(KEY, options as object), JSON.stringify(options).slice(0, 40));
+      await failsWith(
+        ValidationError,
+        () => repository.createEntity(KEY, options as object),
+        JSON.stringify(options).slice(0, 40),
+      );
     assert.deepEqual(await footprint(repository), before);
   });
 };

@@ -1,6 +1,9 @@
 import type { Repository } from "../../repository/repository.ts";
 
-/** A store that decides at once, but whose answers to `consume` are held up from `hold` until `release`. */
+/**
+ * A store that decides at once, but whose answers to `consume` are held up from `hold` until
+ * `release`.
+ */
 export interface LateAnswers {
   readonly repository: Repository;
   hold(): void;
@@ -24,5 +27,7 @@ export function lateAnswers(inner: Repository): LateAnswers {
 }
 
 function opened(gate: AbortSignal): Promise<void> {
-  return new Promise((resolve) => (gate.aborted ? resolve() : gate.addEventListener("abort", () => resolve(), { once: true })));
+  return new Promise((resolve) =>
+    gate.aborted ? resolve() : gate.addEventListener("abort", () => resolve(), { once: true }),
+  );
 }

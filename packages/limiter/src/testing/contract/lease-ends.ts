@@ -11,7 +11,9 @@ export const leaseEndsTopic: Topic = (test) => {
   test("the end of a lease waits for what the lease is taking", async (world) => {
     await world.repository.setSystemDefaults([Limit.perDay("rpm", 100), Limit.perDay("tpm", 1000)]);
     let delayMs = 0;
-    const slow = faultyRepository(world.repository, (operation) => (operation === "consume" && delayMs > 0 ? { delayMs } : undefined));
+    const slow = faultyRepository(world.repository, (operation) =>
+      operation === "consume" && delayMs > 0 ? { delayMs } : undefined,
+    );
     const limiter = new RateLimiter({ repository: slow });
     for (const [end, remaining] of [
       ["rollback", { rpm: 100, tpm: 1000 }],
@@ -32,7 +34,13 @@ export const leaseEndsTopic: Topic = (test) => {
 
   test("work may end its lease itself", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
-    assert.equal(await world.limiter.acquire(call({ rpm: 1 }), async (lease) => (await lease.rollback(), "undone")), "undone");
+    assert.equal(
+      await world.limiter.acquire(
+        call({ rpm: 1 }),
+        async (lease) => (await lease.rollback(), "undone"),
+      ),
+      "undone",
+    );
     await failsWith(SyntaxError, () =>
       world.limiter.acquire(call({ rpm: 1 }), async (lease) => {
         await lease.commit();
@@ -44,7 +52,9 @@ export const leaseEndsTopic: Topic = (test) => {
 
   test("leases of one bucket end independently, in any order", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
-    const leases = await Promise.all([10, 20, 30].map((rpm) => world.limiter.acquire(call({ rpm }))));
+    const leases = await Promise.all(
+      [10, 20, 30].map((rpm) => world.limiter.acquire(call({ rpm }))),
+    );
     await leases[1]!.rollback();
     leases[2]!.settle({ rpm: 5 });
     await Promise.all([leases[2]!.commit(), leases[0]!.commit()]);
@@ -85,7 +95,8 @@ export const leaseEndsTopic: Topic = (test) => {
         () => part.adjust({ rpm: 1 }),
         () => part.consumed,
       ];
-      for (const use of uses) await failsWith(LeaseExpiredError, use, `${use.toString()} after ${end}`);
+      for (const use of uses)
+        await failsWith(LeaseExpiredError, use, `${use.toString()} after ${end}`);
       await lease[Symbol.asyncDispose]();
     }
     assert.deepEqual(await left(world), { rpm: 99 });

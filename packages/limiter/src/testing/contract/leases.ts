@@ -71,7 +71,11 @@ export const leasesTopic: Topic = (test) => {
     lease.adjust({ tpm: 40, rpm: 1 });
     lease.release({ tpm: 15 });
     assert.deepEqual(lease.consumed, { rpm: 2, tpm: 125 });
-    assert.deepEqual(await left(world), { rpm: 99, tpm: 500 }, "nothing is written before the commit");
+    assert.deepEqual(
+      await left(world),
+      { rpm: 99, tpm: 500 },
+      "nothing is written before the commit",
+    );
     await lease.commit();
     assert.deepEqual(await left(world), { rpm: 98, tpm: 875 });
   });

@@ -36,7 +36,10 @@ export const listingsTopic: Topic = (test) => {
     for (const id of IDS) await repository.setLimits(id, [RPM], { resource: MODEL });
     await repository.setLimits("other", [RPM]);
     await repository.setLimits(KEY, [RPM], { resource: "search" });
-    const found = await allPages((paging) => repository.listEntitiesWithCustomLimits(MODEL, paging), 10);
+    const found = await allPages(
+      (paging) => repository.listEntitiesWithCustomLimits(MODEL, paging),
+      10,
+    );
     assert.deepEqual(found.toSorted(), IDS);
     assert.deepEqual((await repository.listEntitiesWithCustomLimits("_default_")).items, ["other"]);
     assert.deepEqual((await repository.listEntitiesWithCustomLimits("nothing")).items, []);
@@ -61,14 +64,34 @@ export const listingsTopic: Topic = (test) => {
     for (const limit of [0, -1, 1.5, Number.NaN, "5" as unknown as number])
       await failsWith(ValidationError, () => repository.listEntities({ limit }), `limit ${limit}`);
     for (const cursor of ["nonsense", "", 5 as unknown as string])
-      await failsWith(ValidationError, () => repository.listEntities({ cursor }), `cursor ${cursor}`);
+      await failsWith(
+        ValidationError,
+        () => repository.listEntities({ cursor }),
+        `cursor ${cursor}`,
+      );
     for (const id of ["key-1", "key-2"]) await repository.createEntity(id);
     const cursor = (await repository.listEntities({ limit: 1 })).cursor!;
-    await failsWith(ValidationError, () => repository.listEntitiesWithCustomLimits("gpt-4", { cursor }), "another query's");
-    await failsWith(ValidationError, () => repository.getAuditEvents("key-1", { cursor }), "another query's");
-    await failsWith(ValidationError, () => repository.getUsageSnapshots({ entityId: "key-1", cursor }), "another query's");
+    await failsWith(
+      ValidationError,
+      () => repository.listEntitiesWithCustomLimits("gpt-4", { cursor }),
+      "another query's",
+    );
+    await failsWith(
+      ValidationError,
+      () => repository.getAuditEvents("key-1", { cursor }),
+      "another query's",
+    );
+    await failsWith(
+      ValidationError,
+      () => repository.getUsageSnapshots({ entityId: "key-1", cursor }),
+      "another query's",
+    );
     await failsWith(ValidationError, () => repository.getUsageSnapshots({}));
-    await failsWith(ValidationError, () => repository.getUsageSummary({ entityId: KEY, window: "weekly" as "daily" }));
-    await failsWith(ValidationError, () => repository.getUsageSummary({ entityId: KEY, start: new Date(Number.NaN) }));
+    await failsWith(ValidationError, () =>
+      repository.getUsageSummary({ entityId: KEY, window: "weekly" as "daily" }),
+    );
+    await failsWith(ValidationError, () =>
+      repository.getUsageSummary({ entityId: KEY, start: new Date(Number.NaN) }),
+    );
   });
 };

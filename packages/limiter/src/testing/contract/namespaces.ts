@@ -1,5 +1,10 @@
 import assert from "node:assert/strict";
-import { InvalidNameError, NamespaceNotFoundError, NamespaceStateError, ValidationError } from "../../core/errors.ts";
+import {
+  InvalidNameError,
+  NamespaceNotFoundError,
+  NamespaceStateError,
+  ValidationError,
+} from "../../core/errors.ts";
 import { RateLimiter } from "../../limiter/rate-limiter.ts";
 import type { Repository } from "../../repository/repository.ts";
 import { call, failsWith, fits, KEY, left, RPM, take, TPM } from "./calls.ts";
@@ -22,7 +27,8 @@ export const namespacesTopic: Topic = (test) => {
     assert.equal(ids["tenant-a"], namespaceId);
     assert.notEqual(ids["tenant-b"], namespaceId);
     const names = new Set((await repository.listNamespaces()).map(({ name }) => name));
-    for (const name of ["tenant-a", "tenant-b", repository.namespaceName]) assert.ok(names.has(name), name);
+    for (const name of ["tenant-a", "tenant-b", repository.namespaceName])
+      assert.ok(names.has(name), name);
   });
 
   test("a repository knows its own namespace", async ({ repository }) => {
@@ -33,7 +39,9 @@ export const namespacesTopic: Topic = (test) => {
     assert.equal(tenant.namespaceId, (await repository.getNamespace("tenant-a"))?.namespaceId);
   });
 
-  test("scoping to a namespace that is not registered says so, and registers nothing", async ({ repository }) => {
+  test("scoping to a namespace that is not registered says so, and registers nothing", async ({
+    repository,
+  }) => {
     const error = await failsWith(NamespaceNotFoundError, () => repository.namespace("tenant-a"));
     assert.equal(error.namespaceName, "tenant-a");
     assert.equal(await repository.getNamespace("tenant-a"), undefined);
@@ -66,7 +74,9 @@ export const namespacesTopic: Topic = (test) => {
     const first = await tenantOf(world.repository, "tenant-a");
     const second = await world.repository.namespace("tenant-a");
     await first.setSystemDefaults([RPM]);
-    const limiters = [first, second].map((repository) => ({ limiter: new RateLimiter({ repository }) }));
+    const limiters = [first, second].map((repository) => ({
+      limiter: new RateLimiter({ repository }),
+    }));
     await take(limiters[0]!, { rpm: 60 });
     assert.equal(await fits(limiters[1]!, { rpm: 41 }), false);
     await second.setSystemDefaults([{ ...RPM, capacity: 10 }]);
@@ -80,20 +90,48 @@ export const namespacesTopic: Topic = (test) => {
     assert.equal(await world.repository.ping(), true);
   });
 
-  test("an onUnavailable given with the scope is stored there, beside the limits", async ({ repository }) => {
-    await (await tenantOf(repository, "tenant-a")).setSystemDefaults([RPM], { usageRetentionDays: 5 });
+  test("an onUnavailable given with the scope is stored there, beside the limits", async ({
+    repository,
+  }) => {
+    await (
+      await tenantOf(repository, "tenant-a")
+    ).setSystemDefaults([RPM], { usageRetentionDays: 5 });
     const tenant = await repository.namespace("tenant-a", { onUnavailable: "allow" });
     const stored = await tenant.getSystemDefaults();
-    assert.deepEqual([stored.limits, stored.onUnavailable, stored.usageRetentionDays], [[RPM], "allow", 5]);
+    assert.deepEqual(
+      [stored.limits, stored.onUnavailable, stored.usageRetentionDays],
+      [[RPM], "allow", 5],
+    );
     const recorded = (await tenant.getAuditEvents("$SYSTEM")).items.length;
     await repository.namespace("tenant-a", { onUnavailable: "allow" });
-    assert.equal((await tenant.getAuditEvents("$SYSTEM")).items.length, recorded, "the same again is no change");
-    await failsWith(ValidationError, () => repository.namespace("tenant-a", { onUnavailable: "perhaps" as "allow" }));
+    assert.equal(
+      (await tenant.getAuditEvents("$SYSTEM")).items.length,
+      recorded,
+      "the same again is no change",
+    );
+    await failsWith(ValidationError, () =>
+      repository.namespace("tenant-a", { onUnavailable: "perhaps" as "allow" }),
+    );
   });
 
-  test("refuses names that are none, and registers none of a list with a bad one", async ({ repository }) => {
-    for (const name of ["", "1st", "a#b", "a/b", "a:b", "tenant\n", "x".repeat(65), undefined as unknown as string])
-      await failsWith(InvalidNameError, () => repository.registerNamespace(name), JSON.stringify(name));
+  test("refuses names that are none, and registers none of a list with a bad one", async ({
+    repository,
+  }) => {
+    for (const name of [
+      "",
+      "1st",
+      "a#b",
+      "a/b",
+      "a:b",
+      "tenant\n",
+      "x".repeat(65),
+      undefined as unknown as string,
+    ])
+      await failsWith(
+        InvalidNameError,
+        () => repository.registerNamespace(name),
+        JSON.stringify(name),
+      );
     await failsWith(InvalidNameError, () => repository.registerNamespaces(["tenant-a", "a#b"]));
     assert.equal(await repository.getNamespace("tenant-a"), undefined);
   });
@@ -107,8 +145,13 @@ export const namespacesTopic: Topic = (test) => {
     await repository.deleteNamespace("tenant-a");
     assert.equal(await repository.getNamespace("tenant-a"), undefined);
     assert.ok(!(await repository.listNamespaces()).some(({ name }) => name === "tenant-a"));
-    const orphan = (await repository.listOrphanNamespaces()).find((info) => info.namespaceId === namespaceId);
-    assert.deepEqual([orphan?.name, orphan?.status, orphan?.deletedAt], ["tenant-a", "deleted", new Date(world.clock.now())]);
+    const orphan = (await repository.listOrphanNamespaces()).find(
+      (info) => info.namespaceId === namespaceId,
+    );
+    assert.deepEqual(
+      [orphan?.name, orphan?.status, orphan?.deletedAt],
+      ["tenant-a", "deleted", new Date(world.clock.now())],
+    );
     await failsWith(NamespaceNotFoundError, () => repository.namespace("tenant-a"));
     assert.equal(await repository.recoverNamespace(namespaceId), "tenant-a");
     const again = await repository.namespace("tenant-a");
@@ -117,14 +160,18 @@ export const namespacesTopic: Topic = (test) => {
     assert.equal((await repository.getNamespace("tenant-a"))?.deletedAt, undefined);
   });
 
-  test("a name that is registered again is a new namespace, which blocks the recovery of the old one", async ({ repository }) => {
+  test("a name that is registered again is a new namespace, which blocks the recovery of the old one", async ({
+    repository,
+  }) => {
     const old = await tenantOf(repository, "tenant-a");
     await old.setSystemDefaults([RPM]);
     await repository.deleteNamespace("tenant-a");
     const fresh = await tenantOf(repository, "tenant-a");
     assert.notEqual(fresh.namespaceId, old.namespaceId);
     assert.deepEqual((await fresh.getSystemDefaults()).limits, []);
-    const error = await failsWith(NamespaceStateError, () => repository.recoverNamespace(old.namespaceId));
+    const error = await failsWith(NamespaceStateError, () =>
+      repository.recoverNamespace(old.namespaceId),
+    );
     assert.equal(error.namespaceName, "tenant-a");
     await failsWith(NamespaceStateError, () => repository.recoverNamespace(fresh.namespaceId));
     await failsWith(NamespaceNotFoundError, () => repository.recoverNamespace("unknown-id"));
@@ -152,11 +199,20 @@ export const namespacesTopic: Topic = (test) => {
     const { namespaceId } = await tenantOf(repository, "tenant-a");
     await repository.deleteNamespace("tenant-a");
     const reason = new Error("not now");
-    const purge = (): Promise<void> => repository.purgeNamespace(namespaceId, { signal: AbortSignal.abort(reason) });
+    const purge = (): Promise<void> =>
+      repository.purgeNamespace(namespaceId, { signal: AbortSignal.abort(reason) });
     assert.equal(await failsWith(Error, purge), reason);
-    assert.ok((await repository.listOrphanNamespaces()).some((orphan) => orphan.namespaceId === namespaceId));
+    assert.ok(
+      (await repository.listOrphanNamespaces()).some(
+        (orphan) => orphan.namespaceId === namespaceId,
+      ),
+    );
     await repository.purgeNamespace(namespaceId);
-    assert.ok(!(await repository.listOrphanNamespaces()).some((orphan) => orphan.namespaceId === namespaceId));
+    assert.ok(
+      !(await repository.listOrphanNamespaces()).some(
+        (orphan) => orphan.namespaceId === namespaceId,
+      ),
+    );
   });
 
   test("a purge removes everything, tells how much, and only of a deleted namespace", async (world) => {
@@ -168,17 +224,27 @@ export const namespacesTopic: Topic = (test) => {
       await each.createEntity(KEY);
       await take({ limiter: new RateLimiter({ repository: each }) }, { rpm: 60 });
     }
-    const active = await failsWith(NamespaceStateError, () => repository.purgeNamespace(tenant.namespaceId));
+    const active = await failsWith(NamespaceStateError, () =>
+      repository.purgeNamespace(tenant.namespaceId),
+    );
     assert.equal(active.state, "active");
     await repository.deleteNamespace("tenant-a");
     let deleted = 0;
-    await repository.purgeNamespace(tenant.namespaceId, { onProgress: (count) => (deleted = count) });
+    await repository.purgeNamespace(tenant.namespaceId, {
+      onProgress: (count) => (deleted = count),
+    });
     assert.ok(deleted > 0, "progress was reported");
-    assert.ok(!(await repository.listOrphanNamespaces()).some(({ namespaceId }) => namespaceId === tenant.namespaceId));
+    assert.ok(
+      !(await repository.listOrphanNamespaces()).some(
+        ({ namespaceId }) => namespaceId === tenant.namespaceId,
+      ),
+    );
     await failsWith(NamespaceNotFoundError, () => repository.recoverNamespace(tenant.namespaceId));
     await repository.purgeNamespace(tenant.namespaceId);
     assert.equal((await neighbour.listEntities()).items.length, 1);
-    assert.deepEqual(await left({ limiter: new RateLimiter({ repository: neighbour }) }), { rpm: 40 });
+    assert.deepEqual(await left({ limiter: new RateLimiter({ repository: neighbour }) }), {
+      rpm: 40,
+    });
   });
 };
 

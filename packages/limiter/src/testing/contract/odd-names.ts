@@ -3,8 +3,23 @@ import { Limit } from "../../core/limit.ts";
 import { call, fits, KEY, left, MODEL, refusalOf, RPM, take } from "./calls.ts";
 import type { Topic } from "./world.ts";
 
-/** Names that are members of every object, attributes of a store, or hold signs that mean something to one. */
-const ODD_LIMIT_NAMES = ["constructor", "toString", "hasOwnProperty", "valueOf", "ttl", "a-b.c", "window", "resource", "PK", "x_1", "size"];
+/**
+ * Names that are members of every object, attributes of a store, or hold signs that mean something
+ * to one.
+ */
+const ODD_LIMIT_NAMES = [
+  "constructor",
+  "toString",
+  "hasOwnProperty",
+  "valueOf",
+  "ttl",
+  "a-b.c",
+  "window",
+  "resource",
+  "PK",
+  "x_1",
+  "size",
+];
 
 /** Limit, entity and resource names that are valid, however odd they look. */
 export const oddNamesTopic: Topic = (test) => {
@@ -12,7 +27,10 @@ export const oddNamesTopic: Topic = (test) => {
     test(`a limit named ${name} works like any other`, async (world) => {
       const limit = Limit.perMinute(name, 10);
       await world.repository.setSystemDefaults([limit, RPM]);
-      assert.deepEqual(await world.repository.getSystemDefaults().then(({ limits }) => limits), [limit, RPM]);
+      assert.deepEqual(await world.repository.getSystemDefaults().then(({ limits }) => limits), [
+        limit,
+        RPM,
+      ]);
       await take(world, { rpm: 1 });
       assert.deepEqual(await left(world), { [name]: 10, rpm: 99 });
       await world.limiter.acquire(call({ [name]: 2 }), async (lease) => {
@@ -28,12 +46,17 @@ export const oddNamesTopic: Topic = (test) => {
       const undone = await world.limiter.acquire(call({ [name]: 5 }));
       await undone.rollback();
       assert.equal(await fits(world, { [name]: 8 }), true);
-      const bucket = (await world.repository.getBuckets(KEY)).find(({ limitName }) => limitName === name);
+      const bucket = (await world.repository.getBuckets(KEY)).find(
+        ({ limitName }) => limitName === name,
+      );
       assert.equal(bucket?.totalConsumedMilli, 20_000);
       assert.equal((await world.repository.getResourceCapacity(MODEL, name)).totalCapacity, 10);
       if (!world.repository.capabilities.usageSnapshots) return;
       const { total, requests } = await world.repository.getUsageSummary({ entityId: KEY });
-      assert.deepEqual([Object.entries(total).find(([key]) => key === name)?.[1], requests], [20, 3]);
+      assert.deepEqual(
+        [Object.entries(total).find(([key]) => key === name)?.[1], requests],
+        [20, 3],
+      );
     });
   }
 
@@ -48,9 +71,14 @@ export const oddNamesTopic: Topic = (test) => {
       ["0", "a/b"],
       ["0", "a"],
     ] as const;
-    for (const [index, [entityId, resource]] of pairs.entries()) await take(world, { rpm: 1 + index }, { entityId, resource });
+    for (const [index, [entityId, resource]] of pairs.entries())
+      await take(world, { rpm: 1 + index }, { entityId, resource });
     for (const [index, [entityId, resource]] of pairs.entries()) {
-      assert.deepEqual(await left(world, entityId, resource), { rpm: 99 - index }, `${entityId} on ${resource}`);
+      assert.deepEqual(
+        await left(world, entityId, resource),
+        { rpm: 99 - index },
+        `${entityId} on ${resource}`,
+      );
       assert.equal((await world.repository.getBuckets(entityId, { resource })).length, 1);
     }
     assert.equal((await world.repository.getBuckets("0")).length, 2);
@@ -66,9 +94,14 @@ export const oddNamesTopic: Topic = (test) => {
   });
 
   test("a bucket holds many limits", async (world) => {
-    const limits = Array.from({ length: 12 }, (_, index) => Limit.perMinute(`limit_${index}`, 10 + index));
+    const limits = Array.from({ length: 12 }, (_, index) =>
+      Limit.perMinute(`limit_${index}`, 10 + index),
+    );
     await world.repository.setSystemDefaults(limits);
     await take(world, Object.fromEntries(limits.map(({ name }) => [name, 1])));
-    assert.deepEqual(await left(world), Object.fromEntries(limits.map(({ name, capacity }) => [name, capacity - 1])));
+    assert.deepEqual(
+      await left(world),
+      Object.fromEntries(limits.map(({ name, capacity }) => [name, capacity - 1])),
+    );
   });
 };

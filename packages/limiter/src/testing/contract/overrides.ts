@@ -1,10 +1,24 @@
 import assert from "node:assert/strict";
 import { ValidationError } from "../../core/errors.ts";
 import { Limit } from "../../core/limit.ts";
-import { call, failsWith, fits, footprint, KEY, left, MODEL, refusalOf, RPM, take, TPM } from "./calls.ts";
+import {
+  call,
+  failsWith,
+  fits,
+  footprint,
+  KEY,
+  left,
+  MODEL,
+  refusalOf,
+  RPM,
+  take,
+  TPM,
+} from "./calls.ts";
 import type { Topic } from "./world.ts";
 
-/** Limits that a call brings along: decided on the same bucket, and no balance starts full twice. */
+/**
+ * Limits that a call brings along: decided on the same bucket, and no balance starts full twice.
+ */
 export const overridesTopic: Topic = (test) => {
   test("an override holds on a bucket that exists [W-38]", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
@@ -87,11 +101,17 @@ export const overridesTopic: Topic = (test) => {
 
   test("what a lease takes later is decided by the override that the lease began with [W-38]", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
-    const lease = await world.limiter.acquire(call({ rpm: 1 }, { limits: [Limit.perMinute("rpm", 5)] }));
+    const lease = await world.limiter.acquire(
+      call({ rpm: 1 }, { limits: [Limit.perMinute("rpm", 5)] }),
+    );
     await lease.consume({ rpm: 4 });
     await failsWith(Error, () => lease.consume({ rpm: 1 }));
     await lease.rollback();
-    assert.deepEqual(await left(world), { rpm: 5 }, "what the override cut off does not come back by itself");
+    assert.deepEqual(
+      await left(world),
+      { rpm: 5 },
+      "what the override cut off does not come back by itself",
+    );
   });
 
   test("the override is the entity's; its parent keeps the stored limits [W-38]", async (world) => {
@@ -99,7 +119,8 @@ export const overridesTopic: Topic = (test) => {
     await world.repository.createEntity(KEY, { parentId: "project", cascade: true });
     await world.repository.setLimits("project", [Limit.perMinute("rpm", 2)]);
     const more = { limits: [RPM] };
-    for (const expected of [true, true, false]) assert.equal(await fits(world, { rpm: 1 }, more), expected);
+    for (const expected of [true, true, false])
+      assert.equal(await fits(world, { rpm: 1 }, more), expected);
     await world.pass(30_000);
     assert.equal(await fits(world, { rpm: 1 }, more), true);
   });
@@ -123,7 +144,9 @@ export const overridesTopic: Topic = (test) => {
         () => world.limiter.acquire(call({ rpm: 1 }, { limits: limits as Limit[] })),
         JSON.stringify(limits),
       );
-    await failsWith(ValidationError, () => world.limiter.acquire(call({ tpm: 1 }, { limits: [RPM] })));
+    await failsWith(ValidationError, () =>
+      world.limiter.acquire(call({ tpm: 1 }, { limits: [RPM] })),
+    );
     assert.deepEqual(await footprint(world.repository), before);
   });
 };

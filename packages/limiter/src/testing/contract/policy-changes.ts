@@ -6,7 +6,9 @@ import { call, failsWith, fits, grants, KEY, left, MODEL, RPM, take, TPM } from 
 import type { Topic } from "./world.ts";
 
 /** The ways to set limits that hold for the usual entity. */
-const LEVELS: Readonly<Record<string, (repository: Repository, limits: readonly Limit[]) => Promise<void>>> = {
+const LEVELS: Readonly<
+  Record<string, (repository: Repository, limits: readonly Limit[]) => Promise<void>>
+> = {
   entity: (repository, limits) => repository.setLimits(KEY, limits, { resource: MODEL }),
   "entity default": (repository, limits) => repository.setLimits(KEY, limits),
   resource: (repository, limits) => repository.setResourceDefaults(MODEL, limits),
@@ -20,7 +22,11 @@ export const policyChangesTopic: Topic = (test) => {
       await set(world.repository, [Limit.perMinute("rpm", 10)]);
       assert.equal(await grants(world, { rpm: 1 }, 20), 10);
       await set(world.repository, [Limit.perMinute("rpm", 600)]);
-      assert.equal(await fits(world, { rpm: 1 }), false, "a raised capacity mints nothing by itself");
+      assert.equal(
+        await fits(world, { rpm: 1 }),
+        false,
+        "a raised capacity mints nothing by itself",
+      );
       await world.pass(1000);
       assert.equal(await grants(world, { rpm: 1 }, 20), 10, "and is earned at the new rate");
       await world.pass(60_000);
@@ -63,7 +69,10 @@ export const policyChangesTopic: Topic = (test) => {
     await take(world, { rpm: 1 });
     assert.deepEqual(await left(world), { rpm: 98 });
     await failsWith(ValidationError, () => world.limiter.acquire(call({ tpm: 1 })));
-    assert.deepEqual([...new Set((await world.repository.getBuckets(KEY)).map(({ limitName }) => limitName))], ["rpm"]);
+    assert.deepEqual(
+      [...new Set((await world.repository.getBuckets(KEY)).map(({ limitName }) => limitName))],
+      ["rpm"],
+    );
   });
 
   test("a limit that goes and comes back resumes, so that toggling mints nothing", async (world) => {
@@ -101,7 +110,12 @@ export const policyChangesTopic: Topic = (test) => {
 
   test("a change of rate does not turn the remainder of a token into tokens", async (world) => {
     await world.repository.setSystemDefaults([
-      Limit.custom({ name: "rpd", capacity: 1001, refillAmount: 1001, refillPeriodSeconds: 86_400 }),
+      Limit.custom({
+        name: "rpd",
+        capacity: 1001,
+        refillAmount: 1001,
+        refillPeriodSeconds: 86_400,
+      }),
     ]);
     await take(world, { rpd: 1001 });
     await world.pass(86_313);

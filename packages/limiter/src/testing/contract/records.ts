@@ -6,7 +6,10 @@ import type { Topic } from "./world.ts";
 
 /** The state of declared limits, and the versions that wrote the data. */
 export const recordsTopic: Topic = (test) => {
-  test("the provisioner's state is empty until it is put, and reads back", async ({ repository, clock }) => {
+  test("the provisioner's state is empty until it is put, and reads back", async ({
+    repository,
+    clock,
+  }) => {
     const empty = await repository.getProvisionerState();
     assert.deepEqual(empty, {
       managedSystem: false,
@@ -37,25 +40,42 @@ export const recordsTopic: Topic = (test) => {
     assert.equal(answers.filter(({ status }) => status === "fulfilled").length, 1);
     assert.equal((await repository.getProvisionerState()).revision, 1);
     const before = await repository.getProvisionerState();
-    await failsWith(ValidationError, () => repository.putProvisionerState({ ...state, appliedHash: "stale" }));
-    await failsWith(ValidationError, () => repository.putProvisionerState({ ...state, revision: 7 }));
+    await failsWith(ValidationError, () =>
+      repository.putProvisionerState({ ...state, appliedHash: "stale" }),
+    );
+    await failsWith(ValidationError, () =>
+      repository.putProvisionerState({ ...state, revision: 7 }),
+    );
     assert.deepEqual(await repository.getProvisionerState(), before);
     await repository.putProvisionerState({ ...before, appliedHash: "third" });
-    assert.deepEqual(await repository.getProvisionerState(), { ...before, appliedHash: "third", revision: 2 });
+    assert.deepEqual(await repository.getProvisionerState(), {
+      ...before,
+      appliedHash: "third",
+      revision: 2,
+    });
   });
 
   test("the provisioner's state belongs to its namespace", async ({ repository }) => {
     await repository.registerNamespace("tenant-a");
     const tenant = await repository.namespace("tenant-a");
-    await tenant.putProvisionerState({ ...(await tenant.getProvisionerState()), managedSystem: true });
+    await tenant.putProvisionerState({
+      ...(await tenant.getProvisionerState()),
+      managedSystem: true,
+    });
     assert.equal((await repository.getProvisionerState()).revision, 0);
   });
 
-  test("what a caller does with an answer does not change what is stored", async ({ repository, clock }) => {
+  test("what a caller does with an answer does not change what is stored", async ({
+    repository,
+    clock,
+  }) => {
     spoil(await repository.createEntity("key-1", { metadata: { plan: "gold" } }));
     await repository.setVersionRecord({ schemaVersion: "1.0.0" });
     assert.deepEqual((await repository.getEntity("key-1"))?.createdAt, new Date(clock.now()));
-    await repository.putProvisionerState({ ...(await repository.getProvisionerState()), managedResources: ["gpt-4"] });
+    await repository.putProvisionerState({
+      ...(await repository.getProvisionerState()),
+      managedResources: ["gpt-4"],
+    });
     await repository.registerNamespace("tenant-a");
     await repository.setSystemDefaults([Limit.perMinute("rpm", 10)]);
     const reads: readonly (() => Promise<unknown>)[] = [
@@ -76,8 +96,16 @@ export const recordsTopic: Topic = (test) => {
     }
   });
 
-  test("the version record reads back, and its omitted parts are empty", async ({ repository, clock }) => {
-    await repository.setVersionRecord({ schemaVersion: "1.0.0", lambdaVersion: "0.2.0", clientMinVersion: "0.1.0", updatedBy: "ops" });
+  test("the version record reads back, and its omitted parts are empty", async ({
+    repository,
+    clock,
+  }) => {
+    await repository.setVersionRecord({
+      schemaVersion: "1.0.0",
+      lambdaVersion: "0.2.0",
+      clientMinVersion: "0.1.0",
+      updatedBy: "ops",
+    });
     assert.deepEqual(await repository.getVersionRecord(), {
       schemaVersion: "1.0.0",
       lambdaVersion: "0.2.0",
@@ -87,13 +115,20 @@ export const recordsTopic: Topic = (test) => {
     });
     await repository.setVersionRecord({ schemaVersion: "1.1.0" });
     const record = await repository.getVersionRecord();
-    assert.deepEqual([record?.schemaVersion, record?.lambdaVersion, record?.updatedBy], ["1.1.0", undefined, undefined]);
-    await failsWith(ValidationError, () => repository.setVersionRecord({ schemaVersion: "latest" }));
+    assert.deepEqual(
+      [record?.schemaVersion, record?.lambdaVersion, record?.updatedBy],
+      ["1.1.0", undefined, undefined],
+    );
+    await failsWith(ValidationError, () =>
+      repository.setVersionRecord({ schemaVersion: "latest" }),
+    );
     assert.equal((await repository.getVersionRecord())?.schemaVersion, "1.1.0");
   });
 };
 
-/** Overwrites whatever can be overwritten in an answer; a frozen one cannot, but a Date in it can. */
+/**
+ * Overwrites whatever can be overwritten in an answer; a frozen one cannot, but a Date in it can.
+ */
 function spoil(answer: unknown): void {
   if (answer instanceof Date) answer.setTime(0);
   if (typeof answer !== "object" || answer === null) return;

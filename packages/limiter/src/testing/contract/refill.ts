@@ -7,7 +7,10 @@ import type { Topic } from "./world.ts";
 /** Promise 5: refill is exact, and time that goes backwards mints nothing. */
 export const refillTopic: Topic = (test) => {
   test("a slow limit beside a busy fast one earns its full rate [W-24]", async (world) => {
-    await world.repository.setSystemDefaults([Limit.perMinute("rpm", 120), Limit.perDay("rpd", 100)]);
+    await world.repository.setSystemDefaults([
+      Limit.perMinute("rpm", 120),
+      Limit.perDay("rpd", 100),
+    ]);
     await take(world, { rpm: 120, rpd: 100 });
     for (let count = 0; count < 120; count += 1) {
       await world.pass(30_000);
@@ -21,7 +24,12 @@ export const refillTopic: Topic = (test) => {
   });
 
   test("many small refills earn what one large refill earns [W-24]", async (world) => {
-    const limit = Limit.custom({ name: "rpm", capacity: 700, refillAmount: 7, refillPeriodSeconds: 60 });
+    const limit = Limit.custom({
+      name: "rpm",
+      capacity: 700,
+      refillAmount: 7,
+      refillPeriodSeconds: 60,
+    });
     await world.repository.setSystemDefaults([limit]);
     for (const entityId of ["often", "once"]) await take(world, { rpm: 700 }, { entityId });
     for (let count = 0; count < 300; count += 1) {
@@ -29,11 +37,17 @@ export const refillTopic: Topic = (test) => {
       await fits(world, { rpm: 0 }, { entityId: "often" });
     }
     await world.pass(60_000 - 300 * 37);
-    for (const entityId of ["often", "once"]) assert.deepEqual(await left(world, entityId), { rpm: 7 }, entityId);
+    for (const entityId of ["often", "once"])
+      assert.deepEqual(await left(world, entityId), { rpm: 7 }, entityId);
   });
 
   test("every decision and every waiting time agrees with exact fractions over a long random history", async (world) => {
-    const limit = Limit.custom({ name: "n", capacity: 17, refillAmount: 13, refillPeriodSeconds: 7 });
+    const limit = Limit.custom({
+      name: "n",
+      capacity: 17,
+      refillAmount: 13,
+      refillPeriodSeconds: 7,
+    });
     await world.repository.setSystemDefaults([limit]);
     const random = seededRandom(24);
     // In units of 1/7000 token, in which one millisecond earns exactly 13.
@@ -47,7 +61,11 @@ export const refillTopic: Topic = (test) => {
       const expected = BigInt(wanted) * 7000n <= balance;
       const waitMs = expected ? 0n : (BigInt(wanted) * 7000n - balance + 12n) / 13n;
       const what = `step ${step}: ${wanted} of ${balance}/7000`;
-      assert.equal(await world.limiter.timeUntilAvailable(KEY, MODEL, { n: wanted }), Number(waitMs) / 1000, what);
+      assert.equal(
+        await world.limiter.timeUntilAvailable(KEY, MODEL, { n: wanted }),
+        Number(waitMs) / 1000,
+        what,
+      );
       assert.equal(await fits(world, { n: wanted }), expected, what);
       if (expected) balance -= BigInt(wanted) * 7000n;
     }
@@ -72,7 +90,10 @@ export const refillTopic: Topic = (test) => {
       let granted = 0;
       for (const { atMs, amount } of history.slice(index)) {
         granted += amount;
-        assert.ok(granted * 1000 <= 5000 + (atMs - fromMs) * 3, `${granted} between ${fromMs} and ${atMs}`);
+        assert.ok(
+          granted * 1000 <= 5000 + (atMs - fromMs) * 3,
+          `${granted} between ${fromMs} and ${atMs}`,
+        );
       }
     }
   });
@@ -142,7 +163,9 @@ export const refillTopic: Topic = (test) => {
   });
 
   test("a bucket that is full carries no fraction into what it earns next", async (world) => {
-    await world.repository.setSystemDefaults([Limit.custom({ name: "n", capacity: 1, refillAmount: 1, refillPeriodSeconds: 7 })]);
+    await world.repository.setSystemDefaults([
+      Limit.custom({ name: "n", capacity: 1, refillAmount: 1, refillPeriodSeconds: 7 }),
+    ]);
     await take(world, { n: 1 });
     await world.pass(7003);
     await take(world, { n: 1 });
@@ -151,7 +174,9 @@ export const refillTopic: Topic = (test) => {
 
   test("the largest limits count as exactly as small ones", async (world) => {
     const capacity = Math.floor(Number.MAX_SAFE_INTEGER / 1000);
-    await world.repository.setSystemDefaults([Limit.custom({ name: "big", capacity, refillAmount: 1, refillPeriodSeconds: 1 })]);
+    await world.repository.setSystemDefaults([
+      Limit.custom({ name: "big", capacity, refillAmount: 1, refillPeriodSeconds: 1 }),
+    ]);
     await take(world, { big: capacity });
     assert.equal(await fits(world, { big: 1 }), false);
     await world.pass(1000);

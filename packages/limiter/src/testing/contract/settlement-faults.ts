@@ -7,7 +7,10 @@ import { faultyRepository, type Fault } from "../faulty-repository.ts";
 import { call, failsWith, KEY, left, RPM, TPM } from "./calls.ts";
 import type { Topic, World } from "./world.ts";
 
-/** Promises 2 and 4 when the store fails at the end of a lease: charged once, given back once, done work never refunded. */
+/**
+ * Promises 2 and 4 when the store fails at the end of a lease: charged once, given back once, done
+ * work never refunded.
+ */
 export const settlementFaultsTopic: Topic = (test) => {
   for (const fault of ["error-before", "error-after"] as const) {
     const lost = fault === "error-before" ? "request" : "answer";
@@ -52,7 +55,10 @@ export const settlementFaultsTopic: Topic = (test) => {
     });
 
     test(`commit rejects when its ${lost} is lost every time, and the lease has ended [W-47]`, async (world) => {
-      const { limiter, failures } = await limiterOn(world, failingTimes(Infinity, "settle", fault).next);
+      const { limiter, failures } = await limiterOn(
+        world,
+        failingTimes(Infinity, "settle", fault).next,
+      );
       {
         await using lease = await limiter.acquire(call({ rpm: 1, tpm: 100 }));
         lease.settle({ tpm: 400 });
@@ -63,7 +69,10 @@ export const settlementFaultsTopic: Topic = (test) => {
     });
 
     test(`a rollback whose ${lost} is lost every time does not hide the error of the work`, async (world) => {
-      const { limiter, failures } = await limiterOn(world, failingTimes(Infinity, "giveBack", fault).next);
+      const { limiter, failures } = await limiterOn(
+        world,
+        failingTimes(Infinity, "giveBack", fault).next,
+      );
       await failsWith(SyntaxError, () =>
         limiter.acquire(call({ rpm: 1 }), () => {
           throw new SyntaxError("the work failed");
@@ -83,7 +92,9 @@ export const settlementFaultsTopic: Topic = (test) => {
 
     test(`more that a lease takes and whose ${lost} is lost comes back with a rollback, once`, async (world) => {
       const faults = failingTimes(1, "consume", fault);
-      const { limiter } = await limiterOn(world, (operation) => (open ? faults.next(operation) : undefined));
+      const { limiter } = await limiterOn(world, (operation) =>
+        open ? faults.next(operation) : undefined,
+      );
       let open = false;
       const lease = await limiter.acquire(call({ rpm: 1, tpm: 100 }));
       open = true;
@@ -98,7 +109,10 @@ export const settlementFaultsTopic: Topic = (test) => {
   }
 
   test("a settlement without a difference writes nothing, so that it cannot fail", async (world) => {
-    const { limiter, failures } = await limiterOn(world, failingTimes(Infinity, "settle", "error-before").next);
+    const { limiter, failures } = await limiterOn(
+      world,
+      failingTimes(Infinity, "settle", "error-before").next,
+    );
     await limiter.acquire(call({ rpm: 1, tpm: 100 }), (lease) => lease.settle({ tpm: 100 }));
     assert.deepEqual(failures, []);
   });
@@ -107,8 +121,14 @@ export const settlementFaultsTopic: Topic = (test) => {
     const failures: unknown[] = [];
     await world.repository.setSystemDefaults([RPM, TPM]);
     const repository = denyingEnds(world.repository);
-    const limiter = new RateLimiter({ repository, onSettlementFailed: (error) => failures.push(error.cause) });
-    assert.equal(await limiter.acquire(call({ rpm: 1 }), (lease) => (lease.settle({ tpm: 5 }), "done")), "done");
+    const limiter = new RateLimiter({
+      repository,
+      onSettlementFailed: (error) => failures.push(error.cause),
+    });
+    assert.equal(
+      await limiter.acquire(call({ rpm: 1 }), (lease) => (lease.settle({ tpm: 5 }), "done")),
+      "done",
+    );
     await failsWith(SyntaxError, () =>
       limiter.acquire(call({ rpm: 1 }), () => {
         throw new SyntaxError("the work failed");
@@ -136,7 +156,13 @@ async function limiterOn(
   await world.repository.setSystemDefaults([RPM, TPM]);
   const failures: Failure[] = [];
   const repository = faultyRepository(world.repository, next);
-  return { failures, limiter: new RateLimiter({ repository, onSettlementFailed: (error, lease) => failures.push({ error, lease }) }) };
+  return {
+    failures,
+    limiter: new RateLimiter({
+      repository,
+      onSettlementFailed: (error, lease) => failures.push({ error, lease }),
+    }),
+  };
 }
 
 /** Fails one operation a number of times. */
@@ -146,14 +172,18 @@ function failingTimes(
   fault: Fault,
 ): { readonly next: (name: string) => Fault | undefined; readonly count: () => number } {
   let count = 0;
-  return { next: (name) => (name === operation && (count += 1) <= times ? fault : undefined), count: () => Math.min(count, times) };
+  return {
+    next: (name) => (name === operation && (count += 1) <= times ? fault : undefined),
+    count: () => Math.min(count, times),
+  };
 }
 
 /** A store that lets take, but neither settle nor give back. */
 function denyingEnds(repository: Repository): Repository {
   return new Proxy(repository, {
     get(target, property) {
-      if (property === "settle" || property === "giveBack") return () => Promise.reject(new PermissionDenied("read and take only"));
+      if (property === "settle" || property === "giveBack")
+        return () => Promise.reject(new PermissionDenied("read and take only"));
       return Reflect.get(target, property, target) as unknown;
     },
   });

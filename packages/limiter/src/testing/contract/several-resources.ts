@@ -1,7 +1,18 @@
 import assert from "node:assert/strict";
 import { ValidationError } from "../../core/errors.ts";
 import { Limit } from "../../core/limit.ts";
-import { call, failsWith, footprint, KEY, left, MODEL, refusalOf, RPM, take, TPM } from "./calls.ts";
+import {
+  call,
+  failsWith,
+  footprint,
+  KEY,
+  left,
+  MODEL,
+  refusalOf,
+  RPM,
+  take,
+  TPM,
+} from "./calls.ts";
 import type { Topic } from "./world.ts";
 
 /** Promise 2 over several resources of one call. */
@@ -38,23 +49,31 @@ export const severalResourcesTopic: Topic = (test) => {
 
   test("a debt on one of the resources refuses the whole call", async (world) => {
     await world.repository.setSystemDefaults([RPM, TPM]);
-    await world.limiter.acquire(call({ rpm: 1 }, { resource: "search" }), (lease) => lease.settle({ tpm: 2000 }));
+    await world.limiter.acquire(call({ rpm: 1 }, { resource: "search" }), (lease) =>
+      lease.settle({ tpm: 2000 }),
+    );
     const refusal = await refusalOf(world.limiter, call({ rpm: 1 }, { also: { search: {} } }));
-    assert.deepEqual([refusal.primaryViolation.resource, refusal.primaryViolation.limitName], ["search", "tpm"]);
+    assert.deepEqual(
+      [refusal.primaryViolation.resource, refusal.primaryViolation.limitName],
+      ["search", "tpm"],
+    );
   });
 
   test("each resource is settled by its own part of the lease", async (world) => {
     await world.repository.setSystemDefaults([RPM, TPM]);
-    await world.limiter.acquire(call({ rpm: 1 }, { also: { search: { tpm: 100 } } }), async (lease) => {
-      assert.deepEqual(lease.resources, [MODEL, "search"]);
-      const search = lease.resourceLease("search");
-      assert.deepEqual(search.consumed, { rpm: 0, tpm: 100 });
-      search.settle({ tpm: 150 });
-      await search.consume({ rpm: 3 });
-      lease.settle({ tpm: 7 });
-      assert.deepEqual(search.consumed, { rpm: 3, tpm: 150 });
-      assert.deepEqual(lease.consumed, { rpm: 1, tpm: 7 });
-    });
+    await world.limiter.acquire(
+      call({ rpm: 1 }, { also: { search: { tpm: 100 } } }),
+      async (lease) => {
+        assert.deepEqual(lease.resources, [MODEL, "search"]);
+        const search = lease.resourceLease("search");
+        assert.deepEqual(search.consumed, { rpm: 0, tpm: 100 });
+        search.settle({ tpm: 150 });
+        await search.consume({ rpm: 3 });
+        lease.settle({ tpm: 7 });
+        assert.deepEqual(search.consumed, { rpm: 3, tpm: 150 });
+        assert.deepEqual(lease.consumed, { rpm: 1, tpm: 7 });
+      },
+    );
     assert.deepEqual(await left(world), { rpm: 99, tpm: 993 });
     assert.deepEqual(await left(world, KEY, "search"), { rpm: 97, tpm: 850 });
   });
@@ -67,14 +86,17 @@ export const severalResourcesTopic: Topic = (test) => {
     assert.deepEqual(await left(world, "project", "search"), { rpm: 98 });
     await lease.rollback();
     for (const entityId of [KEY, "project"])
-      for (const resource of [MODEL, "search"]) assert.deepEqual(await left(world, entityId, resource), { rpm: 100 });
+      for (const resource of [MODEL, "search"])
+        assert.deepEqual(await left(world, entityId, resource), { rpm: 100 });
   });
 
   test("refuses a list of resources that makes no sense, and writes nothing", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
     await take(world, { rpm: 1 });
     const before = await footprint(world.repository);
-    const many = Object.fromEntries(Array.from({ length: 16 }, (_, index) => [`r${index}`, { rpm: 1 }]));
+    const many = Object.fromEntries(
+      Array.from({ length: 16 }, (_, index) => [`r${index}`, { rpm: 1 }]),
+    );
     const bad = [
       { [MODEL]: { rpm: 1 } },
       { "": { rpm: 1 } },
@@ -83,8 +105,15 @@ export const severalResourcesTopic: Topic = (test) => {
       { search: { nope: 1 } },
       many,
     ];
-    for (const also of bad) await failsWith(ValidationError, () => world.limiter.acquire(call({ rpm: 1 }, { also })), JSON.stringify(also));
-    await failsWith(ValidationError, () => world.limiter.acquire(call({ rpm: 1 }, { also: { search: { rpm: 1 } }, limits: [RPM] })));
+    for (const also of bad)
+      await failsWith(
+        ValidationError,
+        () => world.limiter.acquire(call({ rpm: 1 }, { also })),
+        JSON.stringify(also),
+      );
+    await failsWith(ValidationError, () =>
+      world.limiter.acquire(call({ rpm: 1 }, { also: { search: { rpm: 1 } }, limits: [RPM] })),
+    );
     assert.deepEqual(await footprint(world.repository), before);
     const lease = await world.limiter.acquire(call({ rpm: 1 }));
     await failsWith(ValidationError, () => lease.resourceLease("search"));
@@ -93,14 +122,18 @@ export const severalResourcesTopic: Topic = (test) => {
 
   test("sixteen resources fit one call", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
-    const also = Object.fromEntries(Array.from({ length: 15 }, (_, index) => [`r${index}`, { rpm: 1 }]));
+    const also = Object.fromEntries(
+      Array.from({ length: 15 }, (_, index) => [`r${index}`, { rpm: 1 }]),
+    );
     await take(world, { rpm: 1 }, { also });
     assert.deepEqual(await left(world, KEY, "r14"), { rpm: 99 });
   });
 
   test("of a call whose other resource has no limits nothing is charged", async (world) => {
     await world.repository.setResourceDefaults(MODEL, [RPM]);
-    await failsWith(ValidationError, () => world.limiter.acquire(call({ rpm: 1 }, { also: { search: {} } })));
+    await failsWith(ValidationError, () =>
+      world.limiter.acquire(call({ rpm: 1 }, { also: { search: {} } })),
+    );
     assert.deepEqual(await left(world), { rpm: 100 });
   });
 };

@@ -14,7 +14,10 @@ export const unavailabilityTopic: Topic = (test) => {
     await world.repository.setSystemDefaults([RPM]);
     const limiter = new RateLimiter({ repository: down(world) });
     const error = await failsWith(RateLimiterUnavailable, () => limiter.acquire(call({ rpm: 1 })));
-    assert.deepEqual([error.code, error.entityId, error.resource], ["ERR_LIMITER_UNAVAILABLE", KEY, MODEL]);
+    assert.deepEqual(
+      [error.code, error.entityId, error.resource],
+      ["ERR_LIMITER_UNAVAILABLE", KEY, MODEL],
+    );
     await failsWith(RateLimiterUnavailable, () => limiter.tryAcquire(call({ rpm: 1 })));
     await failsWith(RateLimiterUnavailable, () => limiter.check(call({ rpm: 1 })));
     assert.equal(await limiter.isAvailable(), false);
@@ -24,13 +27,32 @@ export const unavailabilityTopic: Topic = (test) => {
     const repository = down(world);
     await world.repository.setSystemDefaults([RPM], { onUnavailable: "allow" });
     assert.equal(await isDegraded(new RateLimiter({ repository })), true, "stored allow");
-    assert.equal(await isDegraded(new RateLimiter({ repository, onUnavailable: "block" })), false, "limiter over stored");
-    assert.equal(await isDegraded(new RateLimiter({ repository, onUnavailable: "block" }), "allow"), true, "call over limiter");
+    assert.equal(
+      await isDegraded(new RateLimiter({ repository, onUnavailable: "block" })),
+      false,
+      "limiter over stored",
+    );
+    assert.equal(
+      await isDegraded(new RateLimiter({ repository, onUnavailable: "block" }), "allow"),
+      true,
+      "call over limiter",
+    );
     await world.repository.setSystemDefaults([RPM], { onUnavailable: "block" });
     assert.equal(await isDegraded(new RateLimiter({ repository })), false, "stored block");
-    assert.equal(await isDegraded(new RateLimiter({ repository, onUnavailable: "allow" })), true, "limiter over stored");
-    assert.equal(await isDegraded(new RateLimiter({ repository, onUnavailable: "allow" }), "block"), false, "call over limiter");
-    assert.throws(() => new RateLimiter({ repository, onUnavailable: "perhaps" as "allow" }), ValidationError);
+    assert.equal(
+      await isDegraded(new RateLimiter({ repository, onUnavailable: "allow" })),
+      true,
+      "limiter over stored",
+    );
+    assert.equal(
+      await isDegraded(new RateLimiter({ repository, onUnavailable: "allow" }), "block"),
+      false,
+      "call over limiter",
+    );
+    assert.throws(
+      () => new RateLimiter({ repository, onUnavailable: "perhaps" as "allow" }),
+      ValidationError,
+    );
   });
 
   test("the stored choice costs no read before a call, and is remembered past the cache time [W-77]", async (world) => {
@@ -54,26 +76,35 @@ export const unavailabilityTopic: Topic = (test) => {
     await world.repository.setSystemDefaults([RPM]);
     for (const fault of ["error-before", "error-after"] as const) {
       const entityId = `key-${fault}`;
-      const limiter = new RateLimiter({ repository: faultyRepository(world.repository, () => fault), onUnavailable: "allow" });
+      const limiter = new RateLimiter({
+        repository: faultyRepository(world.repository, () => fault),
+        onUnavailable: "allow",
+      });
       const lease = await limiter.acquire(call({ rpm: 1 }, { entityId }));
       assert.equal(lease.degraded, true);
       await lease.rollback();
       const rpm = (await left(world, entityId))["rpm"]!;
-      assert.ok(rpm === 100 || (fault === "error-after" && rpm === 99), `at most its own cost stays charged: ${rpm}`);
+      assert.ok(
+        rpm === 100 || (fault === "error-after" && rpm === 99),
+        `at most its own cost stays charged: ${rpm}`,
+      );
     }
   });
 
   test("a degraded lease works, and writes nothing", async (world) => {
     await world.repository.setSystemDefaults([RPM, TPM]);
     const limiter = new RateLimiter({ repository: down(world), onUnavailable: "allow" });
-    const result = await limiter.acquire(call({ rpm: 1 }, { also: { search: { rpm: 1 } } }), async (lease) => {
-      assert.equal(lease.degraded, true);
-      assert.deepEqual(lease.consumed, { rpm: 1 });
-      await lease.consume({ tpm: 10 });
-      lease.settle({ tpm: 5000 });
-      lease.resourceLease("search").adjust({ tpm: 7 });
-      return "done";
-    });
+    const result = await limiter.acquire(
+      call({ rpm: 1 }, { also: { search: { rpm: 1 } } }),
+      async (lease) => {
+        assert.equal(lease.degraded, true);
+        assert.deepEqual(lease.consumed, { rpm: 1 });
+        await lease.consume({ tpm: 10 });
+        lease.settle({ tpm: 5000 });
+        lease.resourceLease("search").adjust({ tpm: 7 });
+        return "done";
+      },
+    );
     assert.equal(result, "done");
     assert.deepEqual(await left(world), { rpm: 100, tpm: 1000 });
     assert.equal((await world.limiter.acquire(call({ rpm: 1 }))).degraded, false);
@@ -81,15 +112,23 @@ export const unavailabilityTopic: Topic = (test) => {
 
   test("a denied permission is never turned into allow", async (world) => {
     await world.repository.setSystemDefaults([RPM], { onUnavailable: "allow" });
-    const limiter = new RateLimiter({ repository: throwing(world, () => new PermissionDenied("not yours")), onUnavailable: "allow" });
+    const limiter = new RateLimiter({
+      repository: throwing(world, () => new PermissionDenied("not yours")),
+      onUnavailable: "allow",
+    });
     for (const waitUpToMs of [0, 1000])
-      await failsWith(PermissionDenied, () => limiter.acquire(call({ rpm: 1 }, { onUnavailable: "allow", waitUpToMs })));
+      await failsWith(PermissionDenied, () =>
+        limiter.acquire(call({ rpm: 1 }, { onUnavailable: "allow", waitUpToMs })),
+      );
     await failsWith(PermissionDenied, () => limiter.check(call({ rpm: 1 })));
   });
 
   test("neither is a bug, nor bad input", async (world) => {
     await world.repository.setSystemDefaults([RPM], { onUnavailable: "allow" });
-    const limiter = new RateLimiter({ repository: throwing(world, () => new TypeError("a bug")), onUnavailable: "allow" });
+    const limiter = new RateLimiter({
+      repository: throwing(world, () => new TypeError("a bug")),
+      onUnavailable: "allow",
+    });
     await failsWith(TypeError, () => limiter.acquire(call({ rpm: 1 })));
     const dead = new RateLimiter({ repository: down(world), onUnavailable: "allow" });
     await failsWith(ValidationError, () => dead.acquire(call({ rpm: -1 })));
@@ -98,7 +137,9 @@ export const unavailabilityTopic: Topic = (test) => {
   test("a waiting call obeys the choice when the store goes away, at the head of its queue and behind it", async (world) => {
     await world.repository.setSystemDefaults([Limit.perSecond("rps", 10)]);
     let isDown = false;
-    const repository = faultyRepository(world.repository, () => (isDown ? "error-before" : undefined));
+    const repository = faultyRepository(world.repository, () =>
+      isDown ? "error-before" : undefined,
+    );
     for (const onUnavailable of ["allow", "block"] as const) {
       isDown = false;
       await world.pass(1000);
@@ -110,15 +151,22 @@ export const unavailabilityTopic: Topic = (test) => {
       const behind = limiter.acquire(call({ rps: 1 }, { waitUpToMs: 5000 }));
       const both = Promise.allSettled([head, behind]);
       await world.pass(1000);
-      const outcomes = (await both).map((answer) => (answer.status === "fulfilled" ? answer.value.degraded : "rejected"));
-      assert.deepEqual(outcomes, onUnavailable === "allow" ? [true, true] : ["rejected", "rejected"]);
+      const outcomes = (await both).map((answer) =>
+        answer.status === "fulfilled" ? answer.value.degraded : "rejected",
+      );
+      assert.deepEqual(
+        outcomes,
+        onUnavailable === "allow" ? [true, true] : ["rejected", "rejected"],
+      );
     }
   });
 
   test("calls work again as soon as the store does", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
     let isDown = true;
-    const limiter = new RateLimiter({ repository: faultyRepository(world.repository, () => (isDown ? "error-before" : undefined)) });
+    const limiter = new RateLimiter({
+      repository: faultyRepository(world.repository, () => (isDown ? "error-before" : undefined)),
+    });
     await failsWith(RateLimiterUnavailable, () => limiter.acquire(call({ rpm: 1 })));
     isDown = false;
     await take({ limiter }, { rpm: 1 });

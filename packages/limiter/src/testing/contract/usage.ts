@@ -20,49 +20,74 @@ export const usageTopic: Topic = (test) => {
     await take(world, { rpm: 1, tpm: 100 });
     await world.limiter.acquire(call({ rpm: 1 }), (lease) => lease.settle({ tpm: 50 }));
     for (const window of ["hourly", "daily", "monthly"] as const)
-      assert.deepEqual(await shown(world, window), [`${startOf(window, world.clock.now())} rpm 2 tpm 150 in 2`], window);
+      assert.deepEqual(
+        await shown(world, window),
+        [`${startOf(window, world.clock.now())} rpm 2 tpm 150 in 2`],
+        window,
+      );
     const [snapshot] = (await world.repository.getUsageSnapshots({ entityId: KEY })).items;
     assert.equal(snapshot?.window, "hourly", "hourly unless asked otherwise");
     assert.equal(snapshot.complete, false);
     assert.equal(snapshot.windowEnd.getTime() - snapshot.windowStart.getTime(), HOUR_MS);
     assert.deepEqual([snapshot.entityId, snapshot.resource], [KEY, MODEL]);
     await world.pass(HOUR_MS);
-    assert.equal((await world.repository.getUsageSnapshots({ entityId: KEY })).items[0]?.complete, true);
+    assert.equal(
+      (await world.repository.getUsageSnapshots({ entityId: KEY })).items[0]?.complete,
+      true,
+    );
   });
 
-  usageTest("midnight and the end of a month part the windows to the millisecond", async (world) => {
-    await world.repository.setSystemDefaults([Limit.perMinute("rpm", 1000)]);
-    world.clock.set(Date.UTC(2026, 1, 28, 23, 59, 59, 999));
-    await take(world, { rpm: 1 });
-    await world.pass(1);
-    await take(world, { rpm: 10 });
-    await world.pass(HOUR_MS);
-    await take(world, { rpm: 100 });
-    assert.deepEqual(await shown(world, "hourly"), [
-      "2026-02-28T23:00:00.000Z rpm 1 in 1",
-      "2026-03-01T00:00:00.000Z rpm 10 in 1",
-      "2026-03-01T01:00:00.000Z rpm 100 in 1",
-    ]);
-    assert.deepEqual(await shown(world, "daily"), ["2026-02-28T00:00:00.000Z rpm 1 in 1", "2026-03-01T00:00:00.000Z rpm 110 in 2"]);
-    assert.deepEqual(await shown(world, "monthly"), ["2026-02-01T00:00:00.000Z rpm 1 in 1", "2026-03-01T00:00:00.000Z rpm 110 in 2"]);
-    const { items } = await world.repository.getUsageSnapshots({ entityId: KEY, window: "monthly" });
-    assert.deepEqual(items[0]?.windowEnd, new Date(Date.UTC(2026, 2, 1)));
-    assert.deepEqual(items[1]?.windowEnd, new Date(Date.UTC(2026, 3, 1)));
-  });
+  usageTest(
+    "midnight and the end of a month part the windows to the millisecond",
+    async (world) => {
+      await world.repository.setSystemDefaults([Limit.perMinute("rpm", 1000)]);
+      world.clock.set(Date.UTC(2026, 1, 28, 23, 59, 59, 999));
+      await take(world, { rpm: 1 });
+      await world.pass(1);
+      await take(world, { rpm: 10 });
+      await world.pass(HOUR_MS);
+      await take(world, { rpm: 100 });
+      assert.deepEqual(await shown(world, "hourly"), [
+        "2026-02-28T23:00:00.000Z rpm 1 in 1",
+        "2026-03-01T00:00:00.000Z rpm 10 in 1",
+        "2026-03-01T01:00:00.000Z rpm 100 in 1",
+      ]);
+      assert.deepEqual(await shown(world, "daily"), [
+        "2026-02-28T00:00:00.000Z rpm 1 in 1",
+        "2026-03-01T00:00:00.000Z rpm 110 in 2",
+      ]);
+      assert.deepEqual(await shown(world, "monthly"), [
+        "2026-02-01T00:00:00.000Z rpm 1 in 1",
+        "2026-03-01T00:00:00.000Z rpm 110 in 2",
+      ]);
+      const { items } = await world.repository.getUsageSnapshots({
+        entityId: KEY,
+        window: "monthly",
+      });
+      assert.deepEqual(items[0]?.windowEnd, new Date(Date.UTC(2026, 2, 1)));
+      assert.deepEqual(items[1]?.windowEnd, new Date(Date.UTC(2026, 3, 1)));
+    },
+  );
 
-  usageTest("a change counts in the window in which it is written, which may make one negative", async (world) => {
-    await world.repository.setSystemDefaults([RPM, TPM]);
-    const lease = await world.limiter.acquire(call({ rpm: 1, tpm: 500 }));
-    await world.pass(HOUR_MS);
-    lease.settle({ tpm: 200 });
-    await lease.commit();
-    const startMs = world.clock.now() - HOUR_MS;
-    assert.deepEqual(await shown(world, "hourly"), [
-      `${startOf("hourly", startMs)} rpm 1 tpm 500 in 1`,
-      `${startOf("hourly", world.clock.now())} tpm -300 in 0`,
-    ]);
-    assert.deepEqual((await world.repository.getUsageSummary({ entityId: KEY })).total, { rpm: 1, tpm: 200 });
-  });
+  usageTest(
+    "a change counts in the window in which it is written, which may make one negative",
+    async (world) => {
+      await world.repository.setSystemDefaults([RPM, TPM]);
+      const lease = await world.limiter.acquire(call({ rpm: 1, tpm: 500 }));
+      await world.pass(HOUR_MS);
+      lease.settle({ tpm: 200 });
+      await lease.commit();
+      const startMs = world.clock.now() - HOUR_MS;
+      assert.deepEqual(await shown(world, "hourly"), [
+        `${startOf("hourly", startMs)} rpm 1 tpm 500 in 1`,
+        `${startOf("hourly", world.clock.now())} tpm -300 in 0`,
+      ]);
+      assert.deepEqual((await world.repository.getUsageSummary({ entityId: KEY })).total, {
+        rpm: 1,
+        tpm: 200,
+      });
+    },
+  );
 
   usageTest("a call that is rolled back or refused does not count as a request", async (world) => {
     await world.repository.setSystemDefaults([Limit.perMinute("rpm", 3)]);
@@ -83,50 +108,62 @@ export const usageTopic: Topic = (test) => {
     await lease.consume({ tpm: 10 });
     await lease.consume({ tpm: 10 });
     await lease.commit();
-    assert.deepEqual(await shown(world, "daily"), [`${startOf("daily", world.clock.now())} rpm 1 tpm 20 in 1`]);
+    assert.deepEqual(await shown(world, "daily"), [
+      `${startOf("daily", world.clock.now())} rpm 1 tpm 20 in 1`,
+    ]);
   });
 
-  usageTest("a parent's usage counts what its children take, and every resource on its own", async (world) => {
-    await world.repository.setSystemDefaults([RPM]);
-    await world.repository.createEntity("project");
-    for (const id of [KEY, "key-2"]) await world.repository.createEntity(id, { parentId: "project", cascade: true });
-    await take(world, { rpm: 1 });
-    await take(world, { rpm: 2 }, { entityId: "key-2", also: { search: { rpm: 5 } } });
-    const of = async (entityId: string, resource: string): Promise<unknown> => {
-      const { total, requests } = await world.repository.getUsageSummary({ entityId, resource });
-      return [total["rpm"], requests];
-    };
-    assert.deepEqual(await of("project", MODEL), [3, 2]);
-    assert.deepEqual(await of("project", "search"), [5, 1]);
-    assert.deepEqual(await of(KEY, MODEL), [1, 1]);
-    const everyone = await world.repository.getUsageSummary({ resource: MODEL });
-    assert.deepEqual([everyone.snapshotCount, everyone.total["rpm"]], [3, 6]);
-  });
+  usageTest(
+    "a parent's usage counts what its children take, and every resource on its own",
+    async (world) => {
+      await world.repository.setSystemDefaults([RPM]);
+      await world.repository.createEntity("project");
+      for (const id of [KEY, "key-2"])
+        await world.repository.createEntity(id, { parentId: "project", cascade: true });
+      await take(world, { rpm: 1 });
+      await take(world, { rpm: 2 }, { entityId: "key-2", also: { search: { rpm: 5 } } });
+      const of = async (entityId: string, resource: string): Promise<unknown> => {
+        const { total, requests } = await world.repository.getUsageSummary({ entityId, resource });
+        return [total["rpm"], requests];
+      };
+      assert.deepEqual(await of("project", MODEL), [3, 2]);
+      assert.deepEqual(await of("project", "search"), [5, 1]);
+      assert.deepEqual(await of(KEY, MODEL), [1, 1]);
+      const everyone = await world.repository.getUsageSummary({ resource: MODEL });
+      assert.deepEqual([everyone.snapshotCount, everyone.total["rpm"]], [3, 6]);
+    },
+  );
 
-  usageTest("a query names its windows half open, and pages lead through all of them", async (world) => {
-    await world.repository.setSystemDefaults([RPM]);
-    const firstMs = Math.floor(world.clock.now() / HOUR_MS) * HOUR_MS;
-    for (let hour = 0; hour < 12; hour += 1) {
-      await take(world, { rpm: 1 + hour });
-      await world.pass(HOUR_MS);
-    }
-    const start = new Date(firstMs + 2 * HOUR_MS);
-    const end = new Date(firstMs + 9 * HOUR_MS);
-    const pages = await allPages((paging) => world.repository.getUsageSnapshots({ entityId: KEY, start, end, ...paging }), 3);
-    assert.deepEqual(
-      pages.map(({ counters }) => counters["rpm"]),
-      [3, 4, 5, 6, 7, 8, 9],
-    );
-    const summary = await world.repository.getUsageSummary({ entityId: KEY, start, end });
-    assert.deepEqual(summary, {
-      snapshotCount: 7,
-      total: { rpm: 42 },
-      average: { rpm: 6 },
-      requests: 7,
-      minWindowStart: start,
-      maxWindowStart: new Date(firstMs + 8 * HOUR_MS),
-    });
-  });
+  usageTest(
+    "a query names its windows half open, and pages lead through all of them",
+    async (world) => {
+      await world.repository.setSystemDefaults([RPM]);
+      const firstMs = Math.floor(world.clock.now() / HOUR_MS) * HOUR_MS;
+      for (let hour = 0; hour < 12; hour += 1) {
+        await take(world, { rpm: 1 + hour });
+        await world.pass(HOUR_MS);
+      }
+      const start = new Date(firstMs + 2 * HOUR_MS);
+      const end = new Date(firstMs + 9 * HOUR_MS);
+      const pages = await allPages(
+        (paging) => world.repository.getUsageSnapshots({ entityId: KEY, start, end, ...paging }),
+        3,
+      );
+      assert.deepEqual(
+        pages.map(({ counters }) => counters["rpm"]),
+        [3, 4, 5, 6, 7, 8, 9],
+      );
+      const summary = await world.repository.getUsageSummary({ entityId: KEY, start, end });
+      assert.deepEqual(summary, {
+        snapshotCount: 7,
+        total: { rpm: 42 },
+        average: { rpm: 6 },
+        requests: 7,
+        minWindowStart: start,
+        maxWindowStart: new Date(firstMs + 8 * HOUR_MS),
+      });
+    },
+  );
 
   usageTest("without anything to sum a summary is empty", async (world) => {
     assert.deepEqual(await world.repository.getUsageSummary({ entityId: KEY }), {
@@ -163,7 +200,10 @@ export const usageTopic: Topic = (test) => {
   });
 };
 
-/** The windows of the usual entity as text, without counters that are zero: a backend need not store those. */
+/**
+ * The windows of the usual entity as text, without counters that are zero: a backend need not store
+ * those.
+ */
 async function shown({ repository }: World, window: UsageWindow): Promise<readonly string[]> {
   const { items } = await repository.getUsageSnapshots({ entityId: KEY, window });
   return items.map(({ windowStart, counters, requests }) => {
@@ -176,5 +216,7 @@ async function shown({ repository }: World, window: UsageWindow): Promise<readon
 function startOf(window: UsageWindow, timeMs: number): string {
   const text = new Date(timeMs).toISOString();
   if (window === "hourly") return `${text.slice(0, 13)}:00:00.000Z`;
-  return window === "daily" ? `${text.slice(0, 10)}T00:00:00.000Z` : `${text.slice(0, 7)}-01T00:00:00.000Z`;
+  return window === "daily"
+    ? `${text.slice(0, 10)}T00:00:00.000Z`
+    : `${text.slice(0, 7)}-01T00:00:00.000Z`;
 }

@@ -11,14 +11,22 @@ import type { Topic, World } from "./world.ts";
 /** Calls that wait for their turn. */
 export const waitingTopic: Topic = (test) => {
   test("a waiting call is granted in the very millisecond in which it fits", async (world) => {
-    // 1001 and 2007 are no whole numbers any more after a division and a multiplication by 1000: one is short of it, one above.
+    // 1001 and 2007 are no whole numbers any more after a division and a multiplication by 1000:
+    // one is short of it, one above.
     for (const waitMs of [1, 999, 1001, 2007, 4003]) {
       const entityId = `key-${waitMs}`;
       await world.repository.setLimits(entityId, [
-        Limit.custom({ name: "rpm", capacity: 1000, refillAmount: 1000, refillPeriodSeconds: waitMs }),
+        Limit.custom({
+          name: "rpm",
+          capacity: 1000,
+          refillAmount: 1000,
+          refillPeriodSeconds: waitMs,
+        }),
       ]);
       await take(world, { rpm: 1000 }, { entityId });
-      const waiting = watch(world.limiter.acquire(call({ rpm: 1 }, { entityId, waitUpToMs: waitMs })));
+      const waiting = watch(
+        world.limiter.acquire(call({ rpm: 1 }, { entityId, waitUpToMs: waitMs })),
+      );
       await world.pass(waitMs - 1);
       assert.equal(waiting.state, "pending", `${waitMs - 1} of ${waitMs} ms`);
       await world.pass(1);
@@ -28,7 +36,9 @@ export const waitingTopic: Topic = (test) => {
 
   test("a call that would have to wait longer than it may is refused at once", async (world) => {
     await exhausted(world);
-    const error = await failsWith(RateLimitExceeded, () => world.limiter.acquire(call({ rps: 1 }, { waitUpToMs: 99 })));
+    const error = await failsWith(RateLimitExceeded, () =>
+      world.limiter.acquire(call({ rps: 1 }, { waitUpToMs: 99 })),
+    );
     assert.equal(error.retryAfterSeconds, 0.1);
   });
 
@@ -92,8 +102,14 @@ export const waitingTopic: Topic = (test) => {
     await exhausted(world);
     await take(world, { rps: 10 }, { resource: "search" });
     const request = { waitUpToMs: 5000 };
-    const first = watch(world.limiter.acquire(call({ rps: 10 }, { ...request, also: { search: { rps: 10 } } })));
-    const second = watch(world.limiter.acquire(call({ rps: 5 }, { ...request, resource: "search", also: { "gpt-4": { rps: 5 } } })));
+    const first = watch(
+      world.limiter.acquire(call({ rps: 10 }, { ...request, also: { search: { rps: 10 } } })),
+    );
+    const second = watch(
+      world.limiter.acquire(
+        call({ rps: 5 }, { ...request, resource: "search", also: { "gpt-4": { rps: 5 } } }),
+      ),
+    );
     await world.pass(1000);
     assert.deepEqual([first.state, second.state], ["fulfilled", "pending"]);
     await world.pass(500);
@@ -142,7 +158,9 @@ export const waitingTopic: Topic = (test) => {
   test("refuses a waiting time that is none [W-37]", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
     for (const waitUpToMs of [-1, Number.NaN, "5" as unknown as number])
-      await failsWith(ValidationError, () => world.limiter.acquire(call({ rpm: 1 }, { waitUpToMs })));
+      await failsWith(ValidationError, () =>
+        world.limiter.acquire(call({ rpm: 1 }, { waitUpToMs })),
+      );
     assert.deepEqual(await world.repository.getBuckets(KEY), []);
   });
 };

@@ -2,12 +2,17 @@ import { RateLimiter } from "../../limiter/rate-limiter.ts";
 import type { Repository } from "../../repository/repository.ts";
 import type { ManualClock } from "../manual-clock.ts";
 
-/** What one test of the contract works in: a fresh repository on its own clock, and a limiter on it. */
+/**
+ * What one test of the contract works in: a fresh repository on its own clock, and a limiter on it.
+ */
 export interface World {
   readonly clock: ManualClock;
   readonly repository: Repository;
   readonly limiter: RateLimiter;
-  /** Lets time pass, and what was under way before and what it wakes come to its end, also where a backend needs real I/O for it. */
+  /**
+   * Lets time pass, and what was under way before and what it wakes come to its end, also where a
+   * backend needs real I/O for it.
+   */
   pass(ms: number): Promise<void>;
 }
 
@@ -17,7 +22,10 @@ export type Test = (name: string, body: (world: World) => Promise<void>) => void
 /** Defines the tests of one topic. */
 export type Topic = (test: Test) => void;
 
-/** How long `pass` waits for operations that are under way, in real time: far beyond any answer, short beside a test's time-out. */
+/**
+ * How long `pass` waits for operations that are under way, in real time: far beyond any answer,
+ * short beside a test's time-out.
+ */
 const LONGEST_ANSWER_MS = 2000;
 
 /** Builds the world of one test around an open repository. */
@@ -53,7 +61,10 @@ function watch(answer: Promise<unknown>, underWay: Set<Promise<unknown>>): void 
   answer.then(done, done);
 }
 
-/** Waits until nothing is under way, with a few turns between: an answer may lead to the next question. */
+/**
+ * Waits until nothing is under way, with a few turns between: an answer may lead to the next
+ * question.
+ */
 async function quiet(underWay: ReadonlySet<Promise<unknown>>): Promise<void> {
   const until = performance.now() + LONGEST_ANSWER_MS;
   for (let turns = 0; turns < 3; turns += 1) {

@@ -1,6 +1,9 @@
 import { floorDivide, type Terms } from "./terms.ts";
 
-/** One limit of a bucket. `units` is its balance in 1/period millitoken: an exact rational, never rounded between changes of limits. */
+/**
+ * One limit of a bucket. `units` is its balance in 1/period millitoken: an exact rational, never
+ * rounded between changes of limits.
+ */
 export interface Balance {
   readonly terms: Terms;
   readonly units: bigint;
@@ -8,7 +11,10 @@ export interface Balance {
   readonly consumedMilli: number;
 }
 
-/** A bucket as it has to be. A value; limits that left stay in it, hidden, so that nothing starts full twice. */
+/**
+ * A bucket as it has to be. A value; limits that left stay in it, hidden, so that nothing starts
+ * full twice.
+ */
 export interface OracleBucket {
   /** Tells one life of a bucket from the next: deleting an entity ends it. */
   readonly life: number;
@@ -19,7 +25,10 @@ export interface OracleBucket {
 /** Whole tokens by limit name. */
 export type Tokens = Readonly<Record<string, number>>;
 
-/** The tokens of one limit; 0 when it is not named. A limit may be called `constructor`, which every object has. */
+/**
+ * The tokens of one limit; 0 when it is not named. A limit may be called `constructor`, which every
+ * object has.
+ */
 export function tokensOf(tokens: Tokens, name: string): number {
   return Object.hasOwn(tokens, name) ? tokens[name]! : 0;
 }
@@ -29,7 +38,10 @@ export function newBucket(wanted: readonly Terms[], life: number, nowMs: number)
   return { life, stampMs: nowMs, balances: wanted.map((terms) => fullBalance(terms)) };
 }
 
-/** The balance at a time, in 1/period millitoken. One closed form, so many small refills cannot differ from a large one. */
+/**
+ * The balance at a time, in 1/period millitoken. One closed form, so many small refills cannot
+ * differ from a large one.
+ */
 export function unitsAt({ terms, units }: Balance, stampMs: number, nowMs: number): bigint {
   const earned = nowMs > stampMs ? units + terms.amount * BigInt(nowMs - stampMs) : units;
   return earned > terms.ceiling ? terms.ceiling : earned;
@@ -52,7 +64,12 @@ export function charged(bucket: OracleBucket, costs: Tokens, nowMs: number): Ora
     const cost = tokensOf(costs, terms.name);
     const units = unitsAt(balance, bucket.stampMs, nowMs) - BigInt(cost) * 1000n * terms.period;
     const consumedMilli = balance.consumedMilli + cost * 1000;
-    return { terms, units: units > terms.ceiling ? terms.ceiling : units, hidden: balance.hidden, consumedMilli };
+    return {
+      terms,
+      units: units > terms.ceiling ? terms.ceiling : units,
+      hidden: balance.hidden,
+      consumedMilli,
+    };
   });
   return { life: bucket.life, stampMs: Math.max(bucket.stampMs, nowMs), balances };
 }
@@ -68,18 +85,28 @@ export function isUnder(bucket: OracleBucket, wanted: readonly Terms[]): boolean
   return visible === wanted.length;
 }
 
-/** The bucket under other limits. `keepCut` is for a refusal, which takes nothing away: what would be cut off keeps its old terms. */
-export function under(bucket: OracleBucket, wanted: readonly Terms[], nowMs: number, keepCut: boolean): OracleBucket {
+/**
+ * The bucket under other limits. `keepCut` is for a refusal, which takes nothing away: what would
+ * be cut off keeps its old terms.
+ */
+export function under(
+  bucket: OracleBucket,
+  wanted: readonly Terms[],
+  nowMs: number,
+  keepCut: boolean,
+): OracleBucket {
   if (isUnder(bucket, wanted)) return bucket;
   const { balances, stampMs, life } = charged(bucket, {}, nowMs);
   const kept = wanted.map((terms) => {
     const old = balances.find((balance) => balance.terms.name === terms.name);
     if (old === undefined) return fullBalance(terms);
-    if (keepCut && milliAt(old, stampMs, stampMs) > terms.capacityMilli) return { ...old, hidden: false };
+    if (keepCut && milliAt(old, stampMs, stampMs) > terms.capacityMilli)
+      return { ...old, hidden: false };
     return converted(old, terms);
   });
   for (const balance of balances) {
-    if (!wanted.some(({ name }) => name === balance.terms.name)) kept.push(balance.hidden ? balance : { ...balance, hidden: true });
+    if (!wanted.some(({ name }) => name === balance.terms.name))
+      kept.push(balance.hidden ? balance : { ...balance, hidden: true });
   }
   return { life, stampMs, balances: kept };
 }
@@ -88,10 +115,19 @@ function fullBalance(terms: Terms): Balance {
   return { terms, units: terms.ceiling, hidden: false, consumedMilli: 0 };
 }
 
-/** Tokens carry over, a lowered capacity cuts off, and the fraction of a millitoken is kept as far as the new rate can express it. */
+/**
+ * Tokens carry over, a lowered capacity cuts off, and the fraction of a millitoken is kept as far
+ * as the new rate can express it.
+ */
 function converted({ terms: before, units, consumedMilli }: Balance, terms: Terms): Balance {
   const milli = floorDivide(units, before.period);
-  if (milli >= terms.capacityMilli) return { terms, units: terms.ceiling, hidden: false, consumedMilli };
+  if (milli >= terms.capacityMilli)
+    return { terms, units: terms.ceiling, hidden: false, consumedMilli };
   const fraction = ((units - milli * before.period) * terms.grain) / before.period;
-  return { terms, units: milli * terms.period + fraction * (terms.period / terms.grain), hidden: false, consumedMilli };
+  return {
+    terms,
+    units: milli * terms.period + fraction * (terms.period / terms.grain),
+    hidden: false,
+    consumedMilli,
+  };
 }

@@ -9,7 +9,10 @@ export interface Level {
 /** Stored limits of the four levels, and entity records. */
 export class OracleConfig {
   readonly #limits = new Map<string, readonly Terms[]>();
-  readonly #entities = new Map<string, { readonly parentId: string | undefined; readonly cascade: boolean }>();
+  readonly #entities = new Map<
+    string,
+    { readonly parentId: string | undefined; readonly cascade: boolean }
+  >();
 
   set(level: Level, limits: readonly LimitSpec[] | undefined): void {
     if (limits === undefined) this.#limits.delete(levelKey(level));
@@ -17,7 +20,10 @@ export class OracleConfig {
   }
 
   /** The first level that has limits wins whole. */
-  resolve(entityId: string, resource: string): { readonly wanted: readonly Terms[]; readonly source: string } | undefined {
+  resolve(
+    entityId: string,
+    resource: string,
+  ): { readonly wanted: readonly Terms[]; readonly source: string } | undefined {
     const levels: readonly (readonly [string, Level])[] = [
       ["entity", { entityId, resource }],
       ["entity_default", { entityId }],

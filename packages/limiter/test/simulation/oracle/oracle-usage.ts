@@ -20,14 +20,24 @@ export class OracleUsage {
   readonly #windows = new Map<string, Windows>();
 
   record(bucketKey: string, atMs: number, tokens: Tokens, requests: number): void {
-    const windows = this.#windows.get(bucketKey) ?? { hourly: new Map(), daily: new Map(), monthly: new Map() };
+    const windows = this.#windows.get(bucketKey) ?? {
+      hourly: new Map(),
+      daily: new Map(),
+      monthly: new Map(),
+    };
     this.#windows.set(bucketKey, windows);
     for (const [length, startMs, endMs] of windowsAround(atMs)) {
       const sums = windows[length];
-      const sum = sums.get(startMs) ?? { startMs, endMs, requests: 0, counters: new Map<string, number>() };
+      const sum = sums.get(startMs) ?? {
+        startMs,
+        endMs,
+        requests: 0,
+        counters: new Map<string, number>(),
+      };
       sums.set(startMs, sum);
       sum.requests += requests;
-      for (const name in tokens) sum.counters.set(name, (sum.counters.get(name) ?? 0) + tokens[name]!);
+      for (const name in tokens)
+        sum.counters.set(name, (sum.counters.get(name) ?? 0) + tokens[name]!);
     }
   }
 

@@ -1,4 +1,12 @@
-import { charged, holds, newBucket, tokensOf, under, type OracleBucket, type Tokens } from "./oracle-bucket.ts";
+import {
+  charged,
+  holds,
+  newBucket,
+  tokensOf,
+  under,
+  type OracleBucket,
+  type Tokens,
+} from "./oracle-bucket.ts";
 import { OracleConfig } from "./oracle-config.ts";
 import { OracleLease, type Part } from "./oracle-lease.ts";
 import { OracleUsage } from "./oracle-usage.ts";
@@ -44,8 +52,8 @@ export interface Decision {
 export class BrokenPromise extends Error {}
 
 /**
- * Knows what must be true, by its own arithmetic, from everything that ever happened. It imports nothing of the code that it judges
- * (a test looks after that).
+ * Knows what must be true, by its own arithmetic, from everything that ever happened. It imports
+ * nothing of the code that it judges (a test looks after that).
  */
 export class Oracle {
   readonly config = new OracleConfig();
@@ -65,24 +73,35 @@ export class Oracle {
     const parentId = this.config.cascadesTo(call.entityId);
     for (const { resource, tokens } of call.wants) {
       const own = this.#charge(call.entityId, resource, tokens, call.override, nowMs);
-      if (own === undefined) return { kind: "invalid", why: `no limits for ${call.entityId} on ${resource}` };
-      for (const name in tokens) if (!own.wanted.some((terms) => terms.name === name)) return { kind: "invalid", why: `no limit ${name}` };
+      if (own === undefined)
+        return { kind: "invalid", why: `no limits for ${call.entityId} on ${resource}` };
+      for (const name in tokens)
+        if (!own.wanted.some((terms) => terms.name === name))
+          return { kind: "invalid", why: `no limit ${name}` };
       charges.push(own);
-      const parents = parentId === undefined ? undefined : this.#charge(parentId, resource, tokens, undefined, nowMs);
-      if (parents !== undefined) charges.push({ ...parents, tokens: among(parents.wanted, tokens) });
+      const parents =
+        parentId === undefined
+          ? undefined
+          : this.#charge(parentId, resource, tokens, undefined, nowMs);
+      if (parents !== undefined)
+        charges.push({ ...parents, tokens: among(parents.wanted, tokens) });
     }
     return { kind: fitsAt(charges, nowMs) ? "granted" : "refused", charges };
   }
 
   /**
-   * Carries out a decision: a grant takes everywhere, a refusal takes nowhere but lets the buckets know the limits. `reached` leaves out
-   * buckets, when an answer was lost and nobody knows how far the call came. `left` tells what a refusal left behind where that may be one of
-   * several things.
+   * Carries out a decision: a grant takes everywhere, a refusal takes nowhere but lets the buckets
+   * know the limits. `reached` leaves out buckets, when an answer was lost and nobody knows how far
+   * the call came. `left` tells what a refusal left behind where that may be one of several things.
    */
   carryOut(
     verdict: Decision,
     nowMs: number,
-    options: { extending?: OracleLease; reached?: (charge: Charge) => boolean; left?: (charge: Charge) => OracleBucket | undefined } = {},
+    options: {
+      extending?: OracleLease;
+      reached?: (charge: Charge) => boolean;
+      left?: (charge: Charge) => OracleBucket | undefined;
+    } = {},
   ): OracleLease {
     const lease = options.extending ?? new OracleLease(verdict.charges[0]!.entityId);
     const requests = options.extending === undefined ? 1 : 0;
@@ -98,7 +117,15 @@ export class Oracle {
       this.#put(key, bucket, tokens, true);
       this.usage.record(key, nowMs, tokens, requests);
       const names = charge.wanted.map(({ name }) => name);
-      lease.add({ key, entityId: charge.entityId, resource: charge.resource, life: bucket.life, names, tokens, requests });
+      lease.add({
+        key,
+        entityId: charge.entityId,
+        resource: charge.resource,
+        life: bucket.life,
+        names,
+        tokens,
+        requests,
+      });
     }
     return lease;
   }
@@ -111,7 +138,9 @@ export class Oracle {
   /** Puts everything back where it came from. */
   giveBack(lease: OracleLease, nowMs: number): void {
     for (const part of lease.parts) {
-      const tokens = Object.fromEntries(Object.entries(part.tokens).map(([name, amount]) => [name, -amount]));
+      const tokens = Object.fromEntries(
+        Object.entries(part.tokens).map(([name, amount]) => [name, -amount]),
+      );
       this.#writeLater(part, tokens, -part.requests, nowMs);
     }
   }
@@ -130,15 +159,24 @@ export class Oracle {
     override: readonly LimitSpec[] | undefined,
     nowMs: number,
   ): Charge | undefined {
-    const policy = override === undefined ? this.config.resolve(entityId, resource) : { wanted: override.map(termsOf), source: "override" };
+    const policy =
+      override === undefined
+        ? this.config.resolve(entityId, resource)
+        : { wanted: override.map(termsOf), source: "override" };
     if (policy === undefined) return undefined;
     const key = keyOf(entityId, resource);
     const stored = this.#buckets.get(key);
-    const view = stored === undefined ? newBucket(policy.wanted, (this.#lives += 1), nowMs) : under(stored, policy.wanted, nowMs, false);
+    const view =
+      stored === undefined
+        ? newBucket(policy.wanted, (this.#lives += 1), nowMs)
+        : under(stored, policy.wanted, nowMs, false);
     return { key, entityId, resource, tokens, stored, view, ...policy };
   }
 
-  /** A lease pays to the life of the bucket that it took from; what it owes to a deleted one is owed to nobody. */
+  /**
+   * A lease pays to the life of the bucket that it took from; what it owes to a deleted one is owed
+   * to nobody.
+   */
   #writeLater(part: Part, tokens: Tokens, requests: number, nowMs: number): void {
     const bucket = this.#buckets.get(part.key);
     if (bucket?.life !== part.life) return;
@@ -158,15 +196,28 @@ export class Oracle {
   }
 }
 
-/** Whether everything that a call wants is there at a time. A limit of which nothing is wanted refuses while it is in debt. */
+/**
+ * Whether everything that a call wants is there at a time. A limit of which nothing is wanted
+ * refuses while it is in debt.
+ */
 export function fitsAt(charges: readonly Charge[], nowMs: number): boolean {
   return charges.every(({ view, tokens }) =>
-    view.balances.every((balance) => balance.hidden || holds(balance, view.stampMs, tokensOf(tokens, balance.terms.name), nowMs)),
+    view.balances.every(
+      (balance) =>
+        balance.hidden || holds(balance, view.stampMs, tokensOf(tokens, balance.terms.name), nowMs),
+    ),
   );
 }
 
-/** What one bucket of a call has to look like after the decision; undefined when it does not exist then either. */
-export function bucketAfter(kind: Decision["kind"], { stored, view, wanted, tokens }: Charge, nowMs: number): OracleBucket | undefined {
+/**
+ * What one bucket of a call has to look like after the decision; undefined when it does not exist
+ * then either.
+ */
+export function bucketAfter(
+  kind: Decision["kind"],
+  { stored, view, wanted, tokens }: Charge,
+  nowMs: number,
+): OracleBucket | undefined {
   if (kind === "granted") return charged(view, tokens, nowMs);
   return stored === undefined ? undefined : under(stored, wanted, nowMs, true);
 }
@@ -178,5 +229,7 @@ function keyOf(entityId: string, resource: string): string {
 
 /** A name that a parent has no limit for is not charged there. */
 function among(wanted: readonly Terms[], tokens: Tokens): Tokens {
-  return Object.fromEntries(Object.entries(tokens).filter(([name]) => wanted.some((terms) => terms.name === name)));
+  return Object.fromEntries(
+    Object.entries(tokens).filter(([name]) => wanted.some((terms) => terms.name === name)),
+  );
 }

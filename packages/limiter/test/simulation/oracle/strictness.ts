@@ -1,6 +1,9 @@
 import type { Terms } from "./terms.ts";
 
-/** What happened to one limit of one bucket. Times never go back: a bucket lives by the latest time that a write showed it. */
+/**
+ * What happened to one limit of one bucket. Times never go back: a bucket lives by the latest time
+ * that a write showed it.
+ */
 interface Entry {
   readonly atMs: number;
   readonly netMilli: bigint;
@@ -9,13 +12,17 @@ interface Entry {
 }
 
 /**
- * Promise 1, word for word: over every interval that ends with a grant, what was taken less what was given back is at most the capacity
- * that held when the interval began plus what was earned since. It is computed from the list of what happened alone, without any balance.
+ * Promise 1, word for word: over every interval that ends with a grant, what was taken less what
+ * was given back is at most the capacity that held when the interval began plus what was earned
+ * since. It is computed from the list of what happened alone, without any balance.
  */
 export class Strictness {
   readonly #entries: Entry[] = [];
 
-  /** Remembers a change, and answers what is wrong with it; only grants can be wrong, because settling may cause debt. */
+  /**
+   * Remembers a change, and answers what is wrong with it; only grants can be wrong, because
+   * settling may cause debt.
+   */
   add(stampMs: number, tokens: number, terms: Terms, isGrant: boolean): string | undefined {
     if (tokens === 0 && this.#entries.at(-1)?.terms === terms) return undefined;
     this.#entries.push({ atMs: stampMs, netMilli: BigInt(tokens) * 1000n, terms });
@@ -40,7 +47,8 @@ export class Strictness {
       net += entry.netMilli;
       const capacityMilli = (entries[index - 1] ?? entry).terms.capacityMilli;
       const bound = capacityMilli + earned + earnedMilli(entry.terms, underTermsMs);
-      if (net > bound) return `${net} millitokens of ${entry.terms.name} were taken since ${entry.atMs}, where at most ${bound} may be`;
+      if (net > bound)
+        return `${net} millitokens of ${entry.terms.name} were taken since ${entry.atMs}, where at most ${bound} may be`;
     }
     return undefined;
   }

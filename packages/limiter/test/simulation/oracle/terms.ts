@@ -1,4 +1,7 @@
-/** A limit as configuration states it. Declared anew: the oracle shares nothing with the code that it judges. */
+/**
+ * A limit as configuration states it. Declared anew: the oracle shares nothing with the code that
+ * it judges.
+ */
 export interface LimitSpec {
   readonly name: string;
   readonly capacity: number;
@@ -6,7 +9,10 @@ export interface LimitSpec {
   readonly refillPeriodSeconds: number;
 }
 
-/** A limit in exact numbers: `amount` millitokens every `period` milliseconds, not reduced. Equal limits are the same object. */
+/**
+ * A limit in exact numbers: `amount` millitokens every `period` milliseconds, not reduced. Equal
+ * limits are the same object.
+ */
 export interface Terms {
   readonly spec: LimitSpec;
   readonly name: string;
@@ -15,7 +21,10 @@ export interface Terms {
   readonly period: bigint;
   /** The capacity in units of 1/period millitoken. */
   readonly ceiling: bigint;
-  /** The reduced period: a change of limits keeps the fraction of a millitoken only to a multiple of 1/grain. */
+  /**
+   * The reduced period: a change of limits keeps the fraction of a millitoken only to a multiple of
+   * 1/grain.
+   */
   readonly grain: bigint;
 }
 
@@ -30,7 +39,15 @@ export function termsOf(spec: LimitSpec): Terms {
   const amount = BigInt(spec.refillAmount) * 1000n;
   const period = BigInt(spec.refillPeriodSeconds) * 1000n;
   const grain = period / greatestDivisor(amount, period);
-  const terms = { spec, name: spec.name, capacityMilli, amount, period, ceiling: capacityMilli * period, grain };
+  const terms = {
+    spec,
+    name: spec.name,
+    capacityMilli,
+    amount,
+    period,
+    ceiling: capacityMilli * period,
+    grain,
+  };
   known.set(key, terms);
   return terms;
 }
