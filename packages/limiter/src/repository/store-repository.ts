@@ -7,10 +7,10 @@ import {
   principal as checkPrincipal,
 } from "../core/identifiers.ts";
 import type { Limit } from "../core/limit.ts";
-import type { NamespaceInfo } from "../core/namespace.ts";
+import { NO_NAMESPACE, type NamespaceInfo } from "../core/namespace.ts";
 import type { OnUnavailable } from "../core/policy.ts";
 import type { UsageSnapshot, UsageSummary } from "../core/usage.ts";
-import { NO_NAMESPACE, type Context } from "./management/context.ts";
+import type { Context } from "./management/context.ts";
 import * as entities from "./management/entities.ts";
 import * as limits from "./management/limits.ts";
 import * as namespaces from "./management/namespaces.ts";
@@ -47,8 +47,6 @@ import type {
 import type { Store } from "./store.ts";
 import { systemClock, systemRandom, type Clock } from "./system-clock.ts";
 
-/** The namespace of a repository that names none. */
-export const DEFAULT_NAMESPACE = "default";
 const DEFAULT_CACHE_TTL_MS = 60_000;
 
 /** One namespace of a store, and the options that its repository was opened with. */

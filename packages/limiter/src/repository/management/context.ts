@@ -4,12 +4,6 @@ import type { PolicyCache } from "../policy-cache.ts";
 import type { NamespaceData, Store } from "../store.ts";
 import type { Clock, Random } from "../system-clock.ts";
 
-/**
- * The id of a namespace that was not registered when its repository was opened with `create:
- * false`. No namespace has it.
- */
-export const NO_NAMESPACE = "";
-
 /** What the management functions of one namespace work with. */
 export interface Context {
   readonly store: Store;

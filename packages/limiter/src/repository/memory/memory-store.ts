@@ -1,5 +1,5 @@
 import { NamespaceNotFoundError } from "../../core/errors.ts";
-import { DEFAULT_RETENTION_DAYS } from "../management/limits.ts";
+import { DEFAULT_RETENTION_DAYS } from "../../core/usage.ts";
 import type { BackendCapabilities, RepositoryStatistics, VersionRecord } from "../repository.ts";
 import type { NamespaceData, PolicySource, Store } from "../store.ts";
 import { MemoryAudit } from "./audit.ts";

@@ -6,15 +6,9 @@ import {
   ValidationError,
 } from "../../core/errors.ts";
 import { namespaceName } from "../../core/identifiers.ts";
-import { NO_NAMESPACE } from "../management/context.ts";
-import { newNamespaceId } from "../management/namespaces.ts";
+import { DEFAULT_NAMESPACE, newNamespaceId, NO_NAMESPACE } from "../../core/namespace.ts";
 import type { RepositoryOptions } from "../repository.ts";
-import {
-  DEFAULT_NAMESPACE,
-  recordsUsage,
-  StoreRepository,
-  type Scope,
-} from "../store-repository.ts";
+import { recordsUsage, StoreRepository, type Scope } from "../store-repository.ts";
 import { monotonicMs, systemClock, systemRandom } from "../system-clock.ts";
 import { Connection } from "./connection.ts";
 import { openDatabase, type SqliteDatabase } from "./driver.ts";
