@@ -1,7 +1,7 @@
 import { namespaceName } from "../../core/identifiers.ts";
 import { DEFAULT_NAMESPACE, newNamespaceId } from "../../core/namespace.ts";
 import type { RepositoryOptions } from "../repository.ts";
-import { recordsUsage, StoreRepository } from "../store-repository.ts";
+import { recordsUsage, StoreRepository } from "../management/store-repository.ts";
 import { systemClock, systemRandom } from "../system-clock.ts";
 import { MemoryStore } from "./memory-store.ts";
 

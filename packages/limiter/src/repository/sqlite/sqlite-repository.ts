@@ -8,7 +8,7 @@ import {
 import { namespaceName } from "../../core/identifiers.ts";
 import { DEFAULT_NAMESPACE, newNamespaceId, NO_NAMESPACE } from "../../core/namespace.ts";
 import type { RepositoryOptions } from "../repository.ts";
-import { recordsUsage, StoreRepository, type Scope } from "../store-repository.ts";
+import { recordsUsage, StoreRepository, type Scope } from "../management/store-repository.ts";
 import { monotonicMs, systemClock, systemRandom } from "../system-clock.ts";
 import { Connection } from "./connection.ts";
 import { openDatabase, type SqliteDatabase } from "./driver.ts";

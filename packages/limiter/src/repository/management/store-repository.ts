@@ -1,30 +1,30 @@
-import type { AuditEvent } from "../core/audit.ts";
-import type { LimitStatus } from "../core/decision.ts";
-import type { Entity } from "../core/entity.ts";
-import { NamespaceNotFoundError, ValidationError } from "../core/errors.ts";
+import type { AuditEvent } from "../../core/audit.ts";
+import type { LimitStatus } from "../../core/decision.ts";
+import type { Entity } from "../../core/entity.ts";
+import { NamespaceNotFoundError, ValidationError } from "../../core/errors.ts";
 import {
   namespaceName as checkNamespaceName,
   principal as checkPrincipal,
-} from "../core/identifiers.ts";
-import type { Limit } from "../core/limit.ts";
-import { NO_NAMESPACE, type NamespaceInfo } from "../core/namespace.ts";
-import type { OnUnavailable } from "../core/policy.ts";
-import type { UsageSnapshot, UsageSummary } from "../core/usage.ts";
-import type { Context } from "./management/context.ts";
-import * as entities from "./management/entities.ts";
-import * as limits from "./management/limits.ts";
-import * as namespaces from "./management/namespaces.ts";
-import * as records from "./management/records.ts";
-import { splitBucket } from "./management/shards.ts";
-import * as reports from "./management/reports.ts";
-import { PolicyCache } from "./policy-cache.ts";
+} from "../../core/identifiers.ts";
+import type { Limit } from "../../core/limit.ts";
+import { NO_NAMESPACE, type NamespaceInfo } from "../../core/namespace.ts";
+import type { OnUnavailable } from "../../core/policy.ts";
+import type { UsageSnapshot, UsageSummary } from "../../core/usage.ts";
+import type { Context } from "./context.ts";
+import * as entities from "./entities.ts";
+import * as limits from "./limits.ts";
+import * as namespaces from "./namespaces.ts";
+import * as records from "./records.ts";
+import { splitBucket } from "./shards.ts";
+import * as reports from "./reports.ts";
+import { PolicyCache } from "../policy-cache.ts";
 import type {
   ConsumeOutcome,
   ConsumeRequest,
   MaybePromise,
   Receipt,
   ResourceAmounts,
-} from "./port.ts";
+} from "../port.ts";
 import type {
   BackendCapabilities,
   BucketState,
@@ -43,9 +43,9 @@ import type {
   SystemDefaultsOptions,
   UsageQuery,
   VersionRecord,
-} from "./repository.ts";
-import type { Store } from "./store.ts";
-import { systemClock, systemRandom, type Clock } from "./system-clock.ts";
+} from "../repository.ts";
+import type { Store } from "../store.ts";
+import { systemClock, systemRandom, type Clock } from "../system-clock.ts";
 
 const DEFAULT_CACHE_TTL_MS = 60_000;
 
