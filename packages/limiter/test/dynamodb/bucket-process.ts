@@ -13,7 +13,7 @@ import { ItemReader } from "../../src/repository/dynamodb/item-reader.ts";
 import { openBuckets } from "../../src/repository/dynamodb/open-buckets.ts";
 import { OperationIds } from "../../src/repository/dynamodb/operation-ids.ts";
 import { MeteredTransport, type DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
-import { seededRandom } from "../../src/testing/seeded-random.ts";
+import { seededRandom } from "../../src/testing/fakes/seeded-random.ts";
 
 /**
  * One process that shares a table: buckets with images and a cache of their own. Configuration
