@@ -13,6 +13,24 @@ export interface Context {
   readonly clock: Clock;
   readonly random: Random;
   readonly principal: string | undefined;
+  readonly eventOrder: EventOrder;
+}
+
+/**
+ * Orders the audit events that one context makes within one millisecond. All events of a namespace
+ * that one repository makes come from one context; events that another repository or process makes
+ * in the same millisecond are ordered at random.
+ */
+export class EventOrder {
+  #lastTimeMs = 0;
+  #sequence = 0;
+
+  /** The position of the next event among those of its millisecond. */
+  next(timeMs: number): number {
+    this.#sequence = timeMs === this.#lastTimeMs ? this.#sequence + 1 : 0;
+    this.#lastTimeMs = timeMs;
+    return this.#sequence;
+  }
 }
 
 /** The time in whole milliseconds: buckets count nothing finer. */
@@ -36,7 +54,7 @@ export function auditEvent(
   const principal =
     event.principal === undefined ? context.principal : checkPrincipal(event.principal);
   return Object.freeze({
-    eventId: ulid(timeMs, nextSequence(timeMs), context.random),
+    eventId: ulid(timeMs, context.eventOrder.next(timeMs), context.random),
     timestamp: new Date(timeMs),
     entityId,
     action,
@@ -44,14 +62,4 @@ export function auditEvent(
     resource,
     details: Object.freeze(details),
   });
-}
-
-let lastTimeMs = 0;
-let sequence = 0;
-
-/** Orders the events of one millisecond. */
-function nextSequence(timeMs: number): number {
-  sequence = timeMs === lastTimeMs ? sequence + 1 : 0;
-  lastTimeMs = timeMs;
-  return sequence;
 }

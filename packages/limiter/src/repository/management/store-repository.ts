@@ -10,7 +10,7 @@ import type { Limit } from "../../core/limit.ts";
 import { NO_NAMESPACE, type NamespaceInfo } from "../../core/namespace.ts";
 import type { OnUnavailable } from "../../core/policy.ts";
 import type { UsageSnapshot, UsageSummary } from "../../core/usage.ts";
-import type { Context } from "./context.ts";
+import { EventOrder, type Context } from "./context.ts";
 import * as entities from "./entities.ts";
 import * as limits from "./limits.ts";
 import * as namespaces from "./namespaces.ts";
@@ -379,6 +379,7 @@ function contextOf({ store, namespaceId, options, contexts }: Scope): Context {
     clock,
     random: options.random ?? systemRandom,
     principal,
+    eventOrder: new EventOrder(),
   };
   contexts.set(namespaceId, context);
   return context;
