@@ -1,7 +1,8 @@
 import { namespaceName } from "../../core/identifiers.ts";
 import { DEFAULT_NAMESPACE, newNamespaceId } from "../../core/namespace.ts";
+import { StoreRepository } from "../management/store-repository.ts";
 import type { RepositoryOptions } from "../repository.ts";
-import { recordsUsage, StoreRepository } from "../management/store-repository.ts";
+import { recordsUsage } from "../repository-options.ts";
 import { systemClock, systemRandom } from "../system-clock.ts";
 import { MemoryStore } from "./memory-store.ts";
 

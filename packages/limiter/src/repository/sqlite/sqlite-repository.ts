@@ -7,8 +7,9 @@ import {
 } from "../../core/errors.ts";
 import { namespaceName } from "../../core/identifiers.ts";
 import { DEFAULT_NAMESPACE, newNamespaceId, NO_NAMESPACE } from "../../core/namespace.ts";
+import { StoreRepository, type Scope } from "../management/store-repository.ts";
 import type { RepositoryOptions } from "../repository.ts";
-import { recordsUsage, StoreRepository, type Scope } from "../management/store-repository.ts";
+import { recordsUsage } from "../repository-options.ts";
 import { monotonicMs, systemClock, systemRandom } from "../system-clock.ts";
 import { Connection } from "./connection.ts";
 import { openDatabase, type SqliteDatabase } from "./driver.ts";
