@@ -2,7 +2,7 @@ import { ulid, type AuditAction, type AuditEvent } from "../../core/audit.ts";
 import { principal as checkPrincipal } from "../../core/identifiers.ts";
 import type { PolicyCache } from "../policy-cache.ts";
 import type { NamespaceData, Store } from "../store.ts";
-import type { Clock, Random } from "../system-clock.ts";
+import { wholeMs, type Clock, type Random } from "../system-clock.ts";
 
 /** What the management functions of one namespace work with. */
 export interface Context {
@@ -33,11 +33,6 @@ export class EventOrder {
   }
 }
 
-/** The time in whole milliseconds: buckets count nothing finer. */
-export function nowMs(context: { readonly clock: Clock }): number {
-  return Math.floor(context.clock.now());
-}
-
 /** Describes a change for the audit trail. */
 export function auditEvent(
   context: Context,
@@ -49,7 +44,7 @@ export function auditEvent(
     readonly details?: Readonly<Record<string, unknown>>;
   },
 ): AuditEvent {
-  const timeMs = nowMs(context);
+  const timeMs = wholeMs(context.clock);
   const { entityId, action, resource, details = {} } = event;
   const principal =
     event.principal === undefined ? context.principal : checkPrincipal(event.principal);

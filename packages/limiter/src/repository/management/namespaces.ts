@@ -3,7 +3,8 @@ import { ValidationError } from "../../core/errors.ts";
 import { namespaceName } from "../../core/identifiers.ts";
 import { newNamespaceId, NO_NAMESPACE, type NamespaceInfo } from "../../core/namespace.ts";
 import type { NamespaceNote, NamespaceStore, PurgeOptions } from "../store.ts";
-import { auditEvent, nowMs, type Context } from "./context.ts";
+import { wholeMs } from "../system-clock.ts";
+import { auditEvent, type Context } from "./context.ts";
 
 export async function registerNamespace(context: Context, name: string): Promise<string> {
   const note = noteOf(context, "namespace_registered");
@@ -11,7 +12,7 @@ export async function registerNamespace(context: Context, name: string): Promise
   const { namespaceId, created } = await context.store.namespaces.register(
     namespaceName(name),
     newId,
-    nowMs(context),
+    wholeMs(context.clock),
     note,
   );
   if (created) await fileAfterwards(context, note, { name, namespaceId });
@@ -34,7 +35,7 @@ export async function deleteNamespace(context: Context, name: string): Promise<v
   const note = noteOf(context, "namespace_deleted");
   const namespaceId = await context.store.namespaces.delete(
     namespaceName(name),
-    nowMs(context),
+    wholeMs(context.clock),
     note,
   );
   if (namespaceId !== undefined) await fileAfterwards(context, note, { name, namespaceId });

@@ -10,7 +10,7 @@ import { DEFAULT_NAMESPACE, newNamespaceId, NO_NAMESPACE } from "../../core/name
 import { StoreRepository, type Scope } from "../management/store-repository.ts";
 import type { RepositoryOptions } from "../repository.ts";
 import { recordsUsage } from "../repository-options.ts";
-import { monotonicMs, systemClock, systemRandom } from "../system-clock.ts";
+import { monotonicMs, systemClock, systemRandom, wholeMs } from "../system-clock.ts";
 import { Connection } from "./connection.ts";
 import { openDatabase, type SqliteDatabase } from "./driver.ts";
 import { translated } from "./driver-errors.ts";
@@ -55,7 +55,7 @@ export class SqliteRepository extends StoreRepository {
     const name = namespaceName(options.namespace ?? DEFAULT_NAMESPACE);
     const clock = options.clock ?? systemClock;
     const random = options.random ?? systemRandom;
-    const nowMs = (): number => Math.floor(clock.now());
+    const nowMs = (): number => wholeMs(clock);
     if (options.create === false && options.database === undefined) assertExists(checkPath(path));
     const { durability, lockTimeoutMs } = checkOptions(options);
     const recordUsage = recordsUsage(options);
