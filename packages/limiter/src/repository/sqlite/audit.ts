@@ -3,7 +3,7 @@ import { DAY_MS } from "../../core/usage.ts";
 import type { MaybePromise } from "../port.ts";
 import type { AuditStore, Keyed, KeyPage } from "../store.ts";
 import type { Connection, Row } from "./connection.ts";
-import type { SqliteNamespace } from "./sqlite-store.ts";
+import type { SqliteNamespace } from "./sqlite-namespace.ts";
 import { retentionDays, SWEPT_PER_ROW } from "./usage-hours.ts";
 
 /** Audit events of a namespace. */

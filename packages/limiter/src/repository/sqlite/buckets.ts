@@ -22,7 +22,7 @@ import type {
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import type { SqliteLimits } from "./limits.ts";
-import type { SqliteNamespace } from "./sqlite-store.ts";
+import type { SqliteNamespace } from "./sqlite-namespace.ts";
 import { addUsage } from "./usage-hours.ts";
 import { storedCell, type Cell, type Found, type WorkingSet } from "./working-set.ts";
 

@@ -6,7 +6,7 @@ import type { EntityStore, Keyed, KeyPage } from "../store.ts";
 import { insertEvent } from "./audit.ts";
 import { deleteBuckets } from "./buckets.ts";
 import type { Row } from "./connection.ts";
-import type { SqliteNamespace } from "./sqlite-store.ts";
+import type { SqliteNamespace } from "./sqlite-namespace.ts";
 
 /** Entities of a namespace. */
 export class SqliteEntities implements EntityStore {

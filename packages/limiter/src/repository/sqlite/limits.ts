@@ -13,7 +13,7 @@ import {
 import { insertEvent } from "./audit.ts";
 import type { Row } from "./connection.ts";
 import { limitsText, parseLimits } from "./limit-texts.ts";
-import type { SqliteNamespace } from "./sqlite-store.ts";
+import type { SqliteNamespace } from "./sqlite-namespace.ts";
 
 /** Limits of the four levels. Every change moves the namespace's configuration version. */
 export class SqliteLimits implements LimitStore {

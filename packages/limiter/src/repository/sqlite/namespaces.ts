@@ -5,7 +5,7 @@ import type { ProvisionerState } from "../repository.ts";
 import type { NamespaceNote, NamespaceStore, ProvisionerStore, PurgeOptions } from "../store.ts";
 import { insertEvent } from "./audit.ts";
 import type { Connection, Row } from "./connection.ts";
-import type { SqliteNamespace } from "./sqlite-store.ts";
+import type { SqliteNamespace } from "./sqlite-namespace.ts";
 import type { Transactions } from "./transactions.ts";
 
 /** Namespaces by id; an index lets at most one active namespace have a name. */

@@ -8,17 +8,9 @@ import type { Connection } from "./connection.ts";
 import { SqliteEntities } from "./entities.ts";
 import { SqliteLimits } from "./limits.ts";
 import { SqliteNamespaces, SqliteProvisioner } from "./namespaces.ts";
+import type { SqliteNamespace } from "./sqlite-namespace.ts";
 import type { Transactions } from "./transactions.ts";
 import { SqliteUsage } from "./usage.ts";
-
-/** What the parts of one namespace work with. */
-export interface SqliteNamespace {
-  readonly namespaceId: string;
-  readonly connection: Connection;
-  readonly transactions: Transactions;
-  readonly nowMs: () => number;
-  readonly config: ConfigVersion;
-}
 
 /** A store in one SQLite file. */
 export class SqliteStore implements Store {

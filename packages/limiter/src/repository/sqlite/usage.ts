@@ -3,7 +3,7 @@ import { DAY_MS, windowStartMs, type UsageRow, type UsageWindow } from "../../co
 import type { MaybePromise } from "../port.ts";
 import type { Keyed, KeyPage, UsageRange, UsageStore } from "../store.ts";
 import type { Row } from "./connection.ts";
-import type { SqliteNamespace } from "./sqlite-store.ts";
+import type { SqliteNamespace } from "./sqlite-namespace.ts";
 import { retentionDays } from "./usage-hours.ts";
 
 /**
