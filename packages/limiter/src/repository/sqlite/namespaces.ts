@@ -3,8 +3,8 @@ import type { NamespaceInfo, NamespaceStatus } from "../../core/namespace.ts";
 import type { MaybePromise } from "../port.ts";
 import type { NamespaceNote, NamespaceStore, PurgeOptions } from "../store.ts";
 import { insertEvent } from "./audit.ts";
-import type { Connection, Row } from "./connection.ts";
-import type { Transactions } from "./transactions.ts";
+import type { Connection, Row } from "./database/connection.ts";
+import type { Transactions } from "./transactions/transactions.ts";
 
 /** Namespaces by id; an index lets at most one active namespace have a name. */
 export class SqliteNamespaces implements NamespaceStore {

@@ -1,9 +1,9 @@
 import type { MaybePromise } from "../port.ts";
 import type { ProvisionerState, VersionRecord } from "../repository.ts";
 import type { ProvisionerStore, VersionStore } from "../store.ts";
-import type { Connection } from "./connection.ts";
+import type { Connection } from "./database/connection.ts";
 import type { SqliteNamespace } from "./sqlite-namespace.ts";
-import type { Transactions } from "./transactions.ts";
+import type { Transactions } from "./transactions/transactions.ts";
 
 /** The state of declared limits. */
 export class SqliteProvisioner implements ProvisionerStore {

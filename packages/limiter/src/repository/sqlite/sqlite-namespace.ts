@@ -1,6 +1,6 @@
-import type { ConfigVersion } from "./config-version.ts";
-import type { Connection } from "./connection.ts";
-import type { Transactions } from "./transactions.ts";
+import type { ConfigVersion } from "./transactions/config-version.ts";
+import type { Connection } from "./database/connection.ts";
+import type { Transactions } from "./transactions/transactions.ts";
 
 /** What the parts of one namespace work with. */
 export interface SqliteNamespace {

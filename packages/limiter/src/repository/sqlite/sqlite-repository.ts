@@ -11,12 +11,12 @@ import { StoreRepository, type Scope } from "../management/store-repository.ts";
 import type { RepositoryOptions } from "../repository.ts";
 import { recordsUsage } from "../repository-options.ts";
 import { monotonicMs, systemClock, systemRandom, wholeMs } from "../system-clock.ts";
-import { Connection } from "./connection.ts";
-import { openDatabase, type SqliteDatabase } from "./driver.ts";
-import { translated } from "./driver-errors.ts";
-import { isCurrent, migrate } from "./schema.ts";
+import { Connection } from "./database/connection.ts";
+import { openDatabase, type SqliteDatabase } from "./database/driver.ts";
+import { translated } from "./database/driver-errors.ts";
+import { isCurrent, migrate } from "./database/schema.ts";
 import { SqliteStore } from "./sqlite-store.ts";
-import { Transactions } from "./transactions.ts";
+import { Transactions } from "./transactions/transactions.ts";
 
 /** Options of a SQLite repository. */
 export interface SqliteOptions extends RepositoryOptions {

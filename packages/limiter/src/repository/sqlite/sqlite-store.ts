@@ -2,14 +2,14 @@ import type { BackendCapabilities, RepositoryStatistics } from "../repository.ts
 import type { NamespaceData, PolicySource, Store, VersionStore } from "../store.ts";
 import { SqliteAudit } from "./audit.ts";
 import { SqliteBuckets } from "./buckets.ts";
-import { ConfigVersion } from "./config-version.ts";
-import type { Connection } from "./connection.ts";
+import { ConfigVersion } from "./transactions/config-version.ts";
+import type { Connection } from "./database/connection.ts";
 import { SqliteEntities } from "./entities.ts";
 import { SqliteLimits } from "./limits.ts";
 import { SqliteNamespaces } from "./namespaces.ts";
 import { SqliteProvisioner, SqliteVersions } from "./records.ts";
 import type { SqliteNamespace } from "./sqlite-namespace.ts";
-import type { Transactions } from "./transactions.ts";
+import type { Transactions } from "./transactions/transactions.ts";
 import { SqliteUsage } from "./usage.ts";
 
 /** A store in one SQLite file. */
