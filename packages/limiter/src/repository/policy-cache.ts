@@ -1,7 +1,6 @@
 import {
   configKeys,
-  policyOf,
-  sourceOf,
+  policyAt,
   strongest,
   type ConfigKey,
   type OnUnavailable,
@@ -211,8 +210,7 @@ function slotsOf(
 ): readonly Slot[] {
   return keys.map((key, index) => {
     const { limits, settings } = configs[index]!;
-    const policy = limits === undefined ? undefined : policyOf(limits, sourceOf(key));
-    return { policy, readAtMs, onUnavailable: settings?.onUnavailable };
+    return { policy: policyAt(key, limits), readAtMs, onUnavailable: settings?.onUnavailable };
   });
 }
 
