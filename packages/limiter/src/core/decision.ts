@@ -4,10 +4,10 @@ import {
   fullBucket,
   holds,
   waitMs,
-  withLimits,
   type Bucket,
   type BucketLimit,
 } from "./bucket.ts";
+import { withLimits } from "./limit-change.ts";
 import { sameLimits, type Limit } from "./limit.ts";
 import type { ConfigSource, Policy } from "./policy.ts";
 import { togetherMilli, waitTogetherMs } from "./together.ts";
