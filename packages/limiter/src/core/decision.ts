@@ -10,7 +10,7 @@ import {
 import { withLimits } from "./limit-change.ts";
 import { sameLimits, type Limit } from "./limit.ts";
 import type { ConfigSource, Policy } from "./policy.ts";
-import { togetherMilli, waitTogetherMs } from "./together.ts";
+import { togetherMilli, waitTogetherMs } from "./shard-sums.ts";
 
 /**
  * One bucket of a decision, and what the call wants of it. Limits that `amounts` does not name are

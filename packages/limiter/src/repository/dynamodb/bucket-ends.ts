@@ -1,7 +1,7 @@
 import { addAmounts, amountOf, NO_AMOUNTS } from "../../core/amounts.ts";
 import { balanceMilli, ceilingMilli, type Bucket } from "../../core/bucket.ts";
 import { negated } from "../../core/decision.ts";
-import { togetherMilli } from "../../core/together.ts";
+import { togetherMilli } from "../../core/shard-sums.ts";
 import type { TakenPart } from "../../core/settlement.ts";
 import { chargesOf, costsThat, type Costs } from "./bucket-batch.ts";
 import type { BucketImage } from "./bucket-item.ts";

@@ -4,7 +4,7 @@
  * The writes are those of an ordinary take, with its conditions; what a shard in debt owes is held
  * back on the others.
  */
-import { togetherMilli } from "../../core/together.ts";
+import { togetherMilli } from "../../core/shard-sums.ts";
 import type { Costs } from "./bucket-batch.ts";
 import type { KnownShard } from "./bucket-shards.ts";
 import { TRANSACTION_WRITE_UNITS, type TransactItem } from "./connection.ts";
