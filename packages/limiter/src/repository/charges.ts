@@ -20,7 +20,7 @@ export interface WantedBucket {
 }
 
 /** Finds a bucket under the limits that hold for it; undefined when no limits hold. */
-export type FindCharge<C extends OwnedCharge> = (wanted: WantedBucket) => C | undefined;
+type FindCharge<C extends OwnedCharge> = (wanted: WantedBucket) => C | undefined;
 
 /**
  * Every bucket that a call takes from: for each resource the entity's, then its parent's. For
