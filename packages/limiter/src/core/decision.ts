@@ -10,7 +10,7 @@ import {
 import { withLimits } from "./limit-change.ts";
 import { sameLimits, type Limit } from "./limit.ts";
 import type { ConfigSource, Policy } from "./policy.ts";
-import { togetherMilli, waitTogetherMs } from "./shard-sums.ts";
+import { shardSumMilli, waitForShardSumMs } from "./shard-sums.ts";
 
 /**
  * One bucket of a decision, and what the call wants of it. Limits that `amounts` does not name are
@@ -56,7 +56,7 @@ export interface LimitStatus {
 export function fits(charges: readonly Charge[], nowMs: number): boolean {
   for (const { bucket, amounts, costs, others } of charges) {
     if (others !== undefined && others.length > 0) {
-      if (!holdTogether(bucket, others, amounts, nowMs)) return false;
+      if (!shardsHold(bucket, others, amounts, nowMs)) return false;
     } else if (!holds(bucket, costs ?? costsMilli(bucket, amounts), nowMs)) return false;
   }
   return true;
@@ -147,7 +147,7 @@ const COMPARISON_MEMO = new WeakMap<
   { readonly limits: readonly Limit[]; readonly isSame: boolean }
 >();
 
-function holdTogether(
+function shardsHold(
   bucket: Bucket,
   others: readonly Bucket[],
   amounts: Amounts,
@@ -156,7 +156,7 @@ function holdTogether(
   const shards = [bucket, ...others];
   return bucket.limits.every(
     ({ limit: { name }, hidden }) =>
-      hidden || togetherMilli(shards, name, nowMs) >= amountOf(amounts, name) * MILLI,
+      hidden || shardSumMilli(shards, name, nowMs) >= amountOf(amounts, name) * MILLI,
   );
 }
 
@@ -172,13 +172,13 @@ function statusOf(
   const balance =
     shards === undefined
       ? balanceMilli(bucket, index, nowMs)
-      : togetherMilli(shards, limit.name, nowMs);
+      : shardSumMilli(shards, limit.name, nowMs);
   const available = Math.floor(balance / MILLI);
   const exceeded = available < requested;
   const wait = (neededMilli: number): number =>
     shards === undefined
       ? waitMs(bucket, index, neededMilli, nowMs)
-      : waitTogetherMs(shards, limit.name, neededMilli, nowMs);
+      : waitForShardSumMs(shards, limit.name, neededMilli, nowMs);
   return {
     entityId,
     resource,

@@ -1,7 +1,7 @@
 import { addAmounts, amountOf, NO_AMOUNTS } from "../../core/amounts.ts";
 import { balanceMilli, ceilingMilli, type Bucket } from "../../core/bucket.ts";
 import { negated } from "../../core/decision.ts";
-import { togetherMilli } from "../../core/shard-sums.ts";
+import { shardSumMilli } from "../../core/shard-sums.ts";
 import type { TakenPart } from "../../core/settlement.ts";
 import { chargesOf, costsThat, type Costs } from "./bucket-batch.ts";
 import type { BucketImage } from "./bucket-item.ts";
@@ -147,7 +147,7 @@ function paidByAll(
     for (const name of Object.keys(costs)) {
       const part = Math.min(
         missing[name]!,
-        Math.max(0, togetherMilli([image.bucket], name, nowMs)),
+        Math.max(0, shardSumMilli([image.bucket], name, nowMs)),
       );
       missing[name]! -= part;
       if (part > 0) amounts[name] = part;

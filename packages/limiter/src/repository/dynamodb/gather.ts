@@ -4,7 +4,7 @@
  * The writes are those of an ordinary take, with its conditions; what a shard in debt owes is held
  * back on the others.
  */
-import { togetherMilli } from "../../core/shard-sums.ts";
+import { shardSumMilli } from "../../core/shard-sums.ts";
 import type { Costs } from "./bucket-batch.ts";
 import type { KnownShard } from "./bucket-shards.ts";
 import { TRANSACTION_WRITE_UNITS, type TransactItem } from "./connection.ts";
@@ -29,7 +29,7 @@ export function gather(
   const folds = shards.map(() => new Map<string, LimitFold>());
   for (const [name, cost] of Object.entries(target.costs)) {
     if (cost === 0) continue;
-    const held = buckets.map((bucket) => togetherMilli([bucket], name, nowMs));
+    const held = buckets.map((bucket) => shardSumMilli([bucket], name, nowMs));
     const isIndebted = held.some((milli) => milli < 0);
     let missing = cost;
     held.forEach((milli, index) => {
