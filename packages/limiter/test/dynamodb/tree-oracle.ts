@@ -1,4 +1,4 @@
-import type { AttributeMap } from "../../src/repository/dynamodb/attribute-values.ts";
+import type { StoredItem } from "../hot-keys/stored-item.ts";
 
 /**
  * What the shards of a bucket are worth, in rationals, read from the raw items. It shares no code
@@ -14,11 +14,7 @@ export interface LimitWorth {
  * The worth of one limit over all shards at a time: each shard holds what is stored and what it
  * earned, up to its own ceiling.
  */
-export function worthOf(
-  items: readonly AttributeMap[],
-  limitName: string,
-  atMs: number,
-): LimitWorth {
+export function worthOf(items: readonly StoredItem[], limitName: string, atMs: number): LimitWorth {
   const periodMs = numberIn(items[0]!, `b_${limitName}_rp`);
   let units = 0n;
   for (const item of items) {
@@ -43,7 +39,7 @@ export function worthOf(
 }
 
 /** The shares of the shards of a bucket, which must add up to the whole. */
-export function sharesOf(items: readonly AttributeMap[], whole: bigint): bigint {
+export function sharesOf(items: readonly StoredItem[], whole: bigint): bigint {
   return items.reduce(
     (sum, item) =>
       sum +
@@ -57,14 +53,14 @@ export function sharesOf(items: readonly AttributeMap[], whole: bigint): bigint 
 }
 
 /** The number of an attribute. */
-export function numberIn(item: AttributeMap, attribute: string, absent?: bigint): bigint {
+export function numberIn(item: StoredItem, attribute: string, absent?: bigint): bigint {
   const value = item[attribute];
-  if (value !== undefined && "N" in value) return BigInt(value.N);
+  if (value !== undefined && "N" in value) return BigInt(value.N as string);
   if (absent === undefined) throw new Error(`${attribute} is missing`);
   return absent;
 }
 
-function textIn(item: AttributeMap, attribute: string): string {
+function textIn(item: StoredItem, attribute: string): string {
   return (item[attribute] as { readonly S: string }).S;
 }
 

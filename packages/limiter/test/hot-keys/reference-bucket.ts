@@ -1,16 +1,16 @@
-import type { Limit } from "zae-limiter";
 import { fraction, isLess, least, minus, plus, type Fraction } from "./fraction.ts";
+import type { LimitSpec } from "../simulation/oracle/terms.ts";
 
 /**
  * A bucket as it would be if it had never been split and nothing were ever late: exact arithmetic
  * on whole limits.
  */
 export class ReferenceBucket {
-  readonly #limits: readonly Limit[];
+  readonly #limits: readonly LimitSpec[];
   readonly #values: Map<string, Fraction>;
   #atMs: number;
 
-  constructor(limits: readonly Limit[], atMs: number) {
+  constructor(limits: readonly LimitSpec[], atMs: number) {
     this.#limits = limits;
     this.#values = new Map(
       limits.map(({ name, capacity }) => [name, fraction(BigInt(capacity) * 1000n)]),

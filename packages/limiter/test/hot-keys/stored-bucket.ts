@@ -4,8 +4,8 @@
  *
  *   min(share of the capacity, tk + rm/p + a/p for each millisecond since rf)       with a/p the rate in lowest terms
  */
-import type { AttributeMap } from "../../src/repository/dynamodb/attribute-values.ts";
 import { fraction, isLess, least, minus, plus, type Fraction, sum, ZERO } from "./fraction.ts";
+import type { StoredItem } from "./stored-item.ts";
 
 export interface StoredLimit {
   readonly tokens: bigint;
@@ -41,7 +41,7 @@ export const NO_BUCKET: StoredBucket = new Map();
  * Every shard stores the parameters of the whole; its share of x is how many k < x have k mod
  * divisor = shard.
  */
-export function readShard(item: AttributeMap, shard: number): StoredShard {
+export function readShard(item: StoredItem, shard: number): StoredShard {
   const names = Object.keys(item).flatMap((attribute) => /^b_(.+)_cp$/.exec(attribute)?.[1] ?? []);
   const divisor = whole(item, "shard_count");
   return {
@@ -129,11 +129,7 @@ function total(bucket: StoredBucket, part: (shard: StoredShard) => bigint): bigi
   return [...bucket.values()].reduce((result, shard) => result + part(shard), 0n);
 }
 
-function readLimit(
-  item: AttributeMap,
-  name: string,
-  share: (whole: bigint) => bigint,
-): StoredLimit {
+function readLimit(item: StoredItem, name: string, share: (whole: bigint) => bigint): StoredLimit {
   const [refillAmount, refillPeriod] = [
     share(whole(item, `b_${name}_ra`)),
     whole(item, `b_${name}_rp`),
@@ -155,9 +151,9 @@ export function shareOf(x: bigint, shard: bigint, divisor: bigint): bigint {
   return x / divisor + (shard < x % divisor ? 1n : 0n);
 }
 
-function whole(item: AttributeMap, attribute: string): bigint {
+function whole(item: StoredItem, attribute: string): bigint {
   const value = item[attribute];
-  return value !== undefined && "N" in value ? BigInt(value.N) : 0n;
+  return value !== undefined && "N" in value ? BigInt(value.N as string) : 0n;
 }
 
 function commonDivisor(left: bigint, right: bigint): bigint {
