@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { MemoryRepository } from "zae-limiter/memory";
 import { beforeEach, describe, expect, it } from "vitest";
 import { openRepository } from "zae-limiter";
-import { describeWithEngine, freshTableName } from "../../limiter/test/dynamodb/engine.ts";
+import { describeWithEngine, freshTableName } from "../../limiter/test/support/engine.ts";
 import { answerOf, zaeLimiter, type Outcome, type Surroundings } from "./command-line.ts";
 
 describeWithEngine("bucket split on DynamoDB", (engine) => {

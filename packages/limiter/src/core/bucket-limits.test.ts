@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { smallLimit, validLimit } from "../../test/arbitraries.ts";
+import { smallLimit, validLimit } from "../../test/support/arbitraries.ts";
 import {
   apply,
   balanceMilli,

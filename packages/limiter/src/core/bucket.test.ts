@@ -1,13 +1,13 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { magnitude, smallLimit, validLimit } from "../../test/arbitraries.ts";
+import { magnitude, smallLimit, validLimit } from "../../test/support/arbitraries.ts";
 import {
   oracleApply,
   oracleFull,
   oracleRefill,
   oracleWait,
   type OracleState,
-} from "../../test/bucket-oracle.ts";
+} from "../../test/oracle/bucket-oracle.ts";
 import {
   apply,
   balanceMilli,

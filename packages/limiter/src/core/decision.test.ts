@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { smallLimit } from "../../test/arbitraries.ts";
+import { smallLimit } from "../../test/support/arbitraries.ts";
 import { MILLI, type Amounts } from "./amounts.ts";
 import { apply, balanceMilli, fullBucket, storedMilli, type Bucket } from "./bucket.ts";
 import {

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { validLimit } from "../../test/arbitraries.ts";
+import { validLimit } from "../../test/support/arbitraries.ts";
 import { MILLI } from "./amounts.ts";
 import { balanceMilli, bucketLimits, waitMs, type Bucket } from "./bucket.ts";
 import { fits, statusesOf, type Charge } from "./decision.ts";

@@ -1,6 +1,6 @@
 import { leastAvailable } from "./compare.ts";
-import type { Call } from "./oracle/oracle.ts";
-import type { Tokens } from "./oracle/oracle-bucket.ts";
+import type { Call } from "../oracle/oracle.ts";
+import type { Tokens } from "../oracle/oracle-bucket.ts";
 import type { AmountChoice } from "./steps.ts";
 import type { World } from "./world.ts";
 

@@ -1,15 +1,21 @@
 import type { LimitStatus, Repository } from "zae-limiter";
-import { RESOURCES } from "./cast.ts";
+import { RESOURCES } from "./fixtures.ts";
 import type { Client } from "./client.ts";
-import { BrokenPromise, fitsAt, type Charge, type Decision, type Oracle } from "./oracle/oracle.ts";
+import {
+  BrokenPromise,
+  fitsAt,
+  type Charge,
+  type Decision,
+  type Oracle,
+} from "../oracle/oracle.ts";
 import {
   holds,
   milliAt,
   tokensOf,
   type Balance,
   type OracleBucket,
-} from "./oracle/oracle-bucket.ts";
-import { windowAround, type WindowLength } from "./oracle/oracle-usage.ts";
+} from "../oracle/oracle-bucket.ts";
+import { windowAround, type WindowLength } from "../oracle/oracle-usage.ts";
 
 type BucketStates = Awaited<ReturnType<Repository["getBuckets"]>>;
 

@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
-import { describeWithEngine, freshTableName } from "../dynamodb/engine.ts";
-import { openTransport } from "../dynamodb/transports.ts";
+import { describeWithEngine, freshTableName } from "../support/engine.ts";
+import { openTransport } from "../support/transports.ts";
 import { dynamoBackend } from "./dynamodb-backend.ts";
 import { runSeeds } from "./run.ts";
-import type { Situation } from "./situations.ts";
+import type { Situation } from "./coverage.ts";
 
 /** Every step costs a few dozen requests, most of them to compare. */
 const SEEDS = Number(

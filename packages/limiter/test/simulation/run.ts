@@ -1,6 +1,6 @@
 import { seededRandom } from "zae-limiter/testing";
 import type { Backend } from "./client.ts";
-import { newSituations, type Situations } from "./situations.ts";
+import { newSituations, type Situations } from "./coverage.ts";
 import { makeHistory, type History } from "./steps.ts";
 import { World } from "./world.ts";
 

@@ -52,8 +52,8 @@ it("follows clients that open the store for themselves, each with its own clock"
 });
 
 it("judges by an oracle that shares nothing with the code", () => {
-  const folder = new URL("oracle/", import.meta.url);
-  const files = readdirSync(folder);
+  const folder = new URL("../oracle/", import.meta.url);
+  const files = readdirSync(folder).filter((file) => !file.endsWith(".test.ts"));
   expect(files.length).toBeGreaterThan(0);
   for (const file of files) {
     const imported = [

@@ -1,9 +1,9 @@
 import { ValidationError, type Repository } from "zae-limiter";
-import { ENTITIES, RESOURCES } from "./cast.ts";
+import { ENTITIES, RESOURCES } from "./fixtures.ts";
 import type { Client } from "./client.ts";
 import { endLease } from "./lease-actions.ts";
-import { milliAt, type Balance, type OracleBucket } from "./oracle/oracle-bucket.ts";
-import { BrokenPromise } from "./oracle/oracle.ts";
+import { milliAt, type Balance, type OracleBucket } from "../oracle/oracle-bucket.ts";
+import { BrokenPromise } from "../oracle/oracle.ts";
 import type { World } from "./world.ts";
 
 type ShardStates = Awaited<ReturnType<Repository["getBuckets"]>>;
@@ -12,7 +12,8 @@ type ShardStates = Awaited<ReturnType<Repository["getBuckets"]>>;
  * The end of a history, where the backend has shards: every bucket is split, and every lease that
  * is still open goes back to whoever owns now what it had taken from. No time passes, so all shards
  * together must hold what the bucket held. (Later a shard may be full, and earn nothing, while
- * others are not; what must hold then is the simulation of hot keys'.)
+ * others are not; what must hold then is for the interleavings of
+ * `test/dynamodb` to judge.)
  */
 export async function splitAll(world: World, client: Client): Promise<void> {
   const { repository } = client;

@@ -1,5 +1,5 @@
 import type { Random } from "zae-limiter";
-import { ENTITIES, LIMIT_NAMES, LIMIT_SETS, RESOURCES, START_TIMES_MS } from "./cast.ts";
+import { ENTITIES, LIMIT_NAMES, LIMIT_SETS, RESOURCES, START_TIMES_MS } from "./fixtures.ts";
 
 /**
  * How much of one limit: a fixed number, or in proportion to what is there when the step is taken,

@@ -5,15 +5,15 @@ import {
   type Repository,
 } from "zae-limiter";
 import { ManualClock } from "zae-limiter/testing";
-import { ENTITIES, LIMIT_SETS, RESOURCES } from "./cast.ts";
+import { ENTITIES, LIMIT_SETS, RESOURCES } from "./fixtures.ts";
 import { Client, SkewedClock, type Backend, type Run } from "./client.ts";
 import { compareAvailable, compareBuckets, compareUsage } from "./compare.ts";
 import { acquire, retry } from "./acquiring.ts";
 import type { HeldLease, RefusedCall } from "./held-lease.ts";
 import { endLease, useLease } from "./lease-actions.ts";
-import { BrokenPromise, Oracle } from "./oracle/oracle.ts";
-import type { WindowLength } from "./oracle/oracle-usage.ts";
-import type { Situation, Situations } from "./situations.ts";
+import { BrokenPromise, Oracle } from "../oracle/oracle.ts";
+import type { WindowLength } from "../oracle/oracle-usage.ts";
+import type { Situation, Situations } from "./coverage.ts";
 import { splitAll } from "./splitting.ts";
 import { LARGEST_SKEW_MS, type History, type Step } from "./steps.ts";
 

@@ -7,7 +7,7 @@
  */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { updated, type ExpressionInput } from "../../../test/dynamodb/expression-evaluator.ts";
+import { updated, type ExpressionInput } from "../../../test/support/expression-evaluator.ts";
 import {
   limitsOf,
   members,
@@ -16,7 +16,7 @@ import {
   type Meanwhile,
   type Situation,
   type Wanted,
-} from "../../../test/dynamodb/batch-situations.ts";
+} from "../../../test/support/batch-cases.ts";
 import { seededRandom } from "../../testing/seeded-random.ts";
 import { amountOf } from "../../core/amounts.ts";
 import {

@@ -1,7 +1,7 @@
 import { crc32 } from "node:zlib";
 import { describe, expect, it, vi } from "vitest";
-import { useLeanCalls } from "../../../test/dynamodb/lean-calls.ts";
-import { refuse, reply } from "../../../test/dynamodb/scripted-server.ts";
+import { useLeanCalls } from "../../../test/support/lean-calls.ts";
+import { refuse, reply } from "../../../test/support/scripted-server.ts";
 import { failureOf } from "./client-errors.ts";
 
 const lean = useLeanCalls();

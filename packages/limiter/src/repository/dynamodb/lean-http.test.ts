@@ -3,8 +3,8 @@ import { getEventListeners, once, setMaxListeners } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import { createServer as createTcpServer, type AddressInfo, type Server } from "node:net";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { useLeanCalls } from "../../../test/dynamodb/lean-calls.ts";
-import { reply, startScriptedServer } from "../../../test/dynamodb/scripted-server.ts";
+import { useLeanCalls } from "../../../test/support/lean-calls.ts";
+import { reply, startScriptedServer } from "../../../test/support/scripted-server.ts";
 import { failureOf } from "./client-errors.ts";
 
 const lean = useLeanCalls();

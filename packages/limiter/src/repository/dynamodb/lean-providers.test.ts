@@ -1,8 +1,8 @@
 import { writeFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { PermissionDenied, ValidationError } from "zae-limiter";
-import { useLeanCalls } from "../../../test/dynamodb/lean-calls.ts";
-import { temporaryFile } from "../../../test/temporary-file.ts";
+import { useLeanCalls } from "../../../test/support/lean-calls.ts";
+import { temporaryFile } from "../../../test/support/temporary-file.ts";
 import { systemClock } from "../system-clock.ts";
 import { CredentialCache, providerOf } from "./lean-credentials.ts";
 import { openLeanTransport } from "./lean-transport.ts";

@@ -6,8 +6,8 @@ import {
   type DynamoTransport,
   type ObservedTransport,
 } from "zae-limiter/dynamodb";
-import { CREDENTIALS, REGION, useLeanCalls } from "../../../test/dynamodb/lean-calls.ts";
-import { refuse, reply, startScriptedServer } from "../../../test/dynamodb/scripted-server.ts";
+import { CREDENTIALS, REGION, useLeanCalls } from "../../../test/support/lean-calls.ts";
+import { refuse, reply, startScriptedServer } from "../../../test/support/scripted-server.ts";
 import { failureOf } from "./client-errors.ts";
 import { sdkTransport } from "./sdk-transport.ts";
 import { Signer } from "./signature.ts";

@@ -1,7 +1,7 @@
 import { afterAll, expect, it, vi } from "vitest";
 import { PermissionDenied } from "zae-limiter";
 import { DynamoRepository } from "zae-limiter/dynamodb";
-import { useLeanCalls } from "../../../test/dynamodb/lean-calls.ts";
+import { useLeanCalls } from "../../../test/support/lean-calls.ts";
 import { systemClock } from "../system-clock.ts";
 import { openLeanTransport } from "./lean-transport.ts";
 

@@ -1,8 +1,8 @@
 import type { ServerResponse } from "node:http";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { DynamoTransport } from "zae-limiter/dynamodb";
-import { REGION, useLeanCalls } from "../../../test/dynamodb/lean-calls.ts";
-import { refuse, reply } from "../../../test/dynamodb/scripted-server.ts";
+import { REGION, useLeanCalls } from "../../../test/support/lean-calls.ts";
+import { refuse, reply } from "../../../test/support/scripted-server.ts";
 import { failureOf } from "./client-errors.ts";
 import { sdkTransport } from "./sdk-transport.ts";
 
