@@ -3,14 +3,16 @@ import { PolicyCache } from "../../src/repository/policy-cache.ts";
 import type { MaybePromise } from "../../src/repository/port.ts";
 import type { StoredConfig } from "../../src/repository/store.ts";
 import type { Clock } from "../../src/repository/system-clock.ts";
-import { Admission } from "../../src/repository/dynamodb/admission.ts";
-import { newCounts, type BucketCounts } from "../../src/repository/dynamodb/bucket-counts.ts";
-import type { DynamoBuckets } from "../../src/repository/dynamodb/buckets.ts";
+import {
+  Admission,
+  DynamoBuckets,
+  newCounts,
+  type BucketCounts,
+} from "../../src/repository/dynamodb/buckets.ts";
 import { Connection } from "../../src/repository/dynamodb/connection.ts";
-import { Families } from "../../src/repository/dynamodb/families.ts";
-import { BucketImages } from "../../src/repository/dynamodb/images.ts";
+import { Expiring } from "../../src/repository/dynamodb/expiring.ts";
 import { ItemReader } from "../../src/repository/dynamodb/item-reader.ts";
-import { openBuckets } from "../../src/repository/dynamodb/open-buckets.ts";
+import { KnownBuckets } from "../../src/repository/dynamodb/known-buckets.ts";
 import { OperationIds } from "../../src/repository/dynamodb/operation-ids.ts";
 import { MeteredTransport, type DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
 import { seededRandom } from "../../src/testing/seeded-random.ts";
@@ -24,7 +26,7 @@ export interface BucketProcess {
   readonly policies: PolicyCache;
   readonly transport: MeteredTransport;
   readonly counts: BucketCounts;
-  readonly images: BucketImages;
+  readonly known: KnownBuckets;
 }
 
 export function bucketProcess(options: {
@@ -40,7 +42,7 @@ export function bucketProcess(options: {
   readonly largestTickMs?: number;
   readonly requestTimeoutMs?: number;
   readonly maxShards?: number;
-  readonly residence?: number;
+  readonly homeNumber?: number;
   readonly maxUnderWay?: number;
 }): BucketProcess {
   const {
@@ -66,37 +68,29 @@ export function bucketProcess(options: {
     nowMs: () => clock.now(),
     ttlMs: cacheTtlMs,
   });
-  const images = new BucketImages();
-  const parentOf = (entityId: string): string | undefined => options.parents?.[entityId];
-  const families = new Families({
-    read: async (id) => ({
-      id,
-      name: id,
-      parentId: parentOf(id),
-      cascade: parentOf(id) !== undefined,
-      metadata: {},
-      createdAt: new Date(0),
-    }),
-    clock,
-    ttlMs: cacheTtlMs,
-  });
+  const reader = new ItemReader(connection);
+  const known = new KnownBuckets(reader, clock);
+  const expiring = { clock, ttlMs: cacheTtlMs };
   const counts = newCounts();
-  const buckets = openBuckets({
+  const buckets = new DynamoBuckets({
     namespaceId: "ns123456789",
     connection,
-    reader: new ItemReader(connection),
-    images,
+    reader,
+    known,
     ids: new OperationIds(random),
     policies,
-    families,
+    entities: new Expiring({
+      ...expiring,
+      read: async (id) => ({ parentId: options.parents?.[id], keys: new Map() }),
+    }),
     counts,
     admission: new Admission(options.maxUnderWay),
-    assertActive: async () => {},
+    active: new Expiring({ ...expiring, read: async (id) => id }),
     refusalMemoryMs: options.refusalMemoryMs ?? 0,
     ttlMultiplier: 7,
     largestTickMs,
     maxShards: options.maxShards ?? 32,
-    residence: options.residence,
+    homeNumber: options.homeNumber,
   });
-  return { buckets, policies, transport, counts, images };
+  return { buckets, policies, transport, counts, known };
 }

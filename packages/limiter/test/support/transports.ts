@@ -19,7 +19,8 @@ export async function openTransport(
   { endpointUrl, onServerDate = () => {} }: TransportOptions,
 ): Promise<DynamoTransport> {
   if (name === "SDK's")
-    return (await sdkTransport({ endpointUrl, region: REGION, onServerDate })).transport;
+    return (await sdkTransport({ endpointUrl, region: REGION, dates: { learn: onServerDate } }))
+      .transport;
   const transport = await leanTransport({ endpointUrl, region: REGION });
   transport.watchServerDate(onServerDate);
   return transport;

@@ -42,7 +42,7 @@ export class DynamoAudit implements AuditStore {
   async events(entityId: string, { limit, after }: KeyPage): Promise<Keyed<AuditEvent>> {
     const nowMs = this.#connection.clock.now();
     const query = eventsQuery(this.#namespaceId, entityId, {
-      oldestMs: nowMs - (await this.#retention.days()).audit * DAY_MS,
+      oldestMs: nowMs - (await this.#retention.get(this.#namespaceId)).audit * DAY_MS,
       limit: limit + 1,
       after,
     });
@@ -65,7 +65,13 @@ export class DynamoAudit implements AuditStore {
   /** The write of an event, for the transaction that does what the event describes. */
   async write(event: AuditEvent): Promise<{ readonly Put: object } & TransactItem> {
     return {
-      Put: { Item: eventItem(this.#namespaceId, event, (await this.#retention.days()).audit) },
+      Put: {
+        Item: eventItem(
+          this.#namespaceId,
+          event,
+          (await this.#retention.get(this.#namespaceId)).audit,
+        ),
+      },
     };
   }
 }

@@ -17,7 +17,7 @@ function item(
 ): ReturnType<typeof marshalItem> {
   const key = bucketKey(
     { namespaceId: "ns", entityId: "key-1", resource: "models/gpt-4", shard },
-    { parentId: "org" },
+    "org",
   );
   return marshalItem({
     ...keyAttributes(key),

@@ -1,8 +1,7 @@
 import { marshalItem, type AttributeMap, type Value } from "./attribute-values.ts";
-import type { Family } from "./families.ts";
 import { bucketIndexKeys, bucketKey as primaryKey, type BucketName, type ItemKey } from "./keys.ts";
 
-/** Which bucket, and what its item says about where it belongs. */
+/** Which shard of which bucket, and what its item says about where it belongs. */
 export interface BucketKey extends BucketName {
   readonly namespaceId: string;
   readonly primary: ItemKey & { readonly [attribute: string]: string };
@@ -10,15 +9,24 @@ export interface BucketKey extends BucketName {
   readonly marshalled: AttributeMap;
   /** The partition key: what processes remember buckets by. */
   readonly text: string;
-  readonly family: Family | undefined;
+  /** The parent that calls of the entity also take from; undefined when there is none. */
+  readonly parentId: string | undefined;
 }
 
 export function bucketKey(
   name: BucketName & { readonly namespaceId: string },
-  family: Family | undefined,
+  parentId: string | undefined,
 ): BucketKey {
   const { PK, SK } = primaryKey(name.namespaceId, name);
-  return { ...name, primary: { PK, SK }, marshalled: marshalItem({ PK, SK }), text: PK, family };
+  return { ...name, primary: { PK, SK }, marshalled: marshalItem({ PK, SK }), text: PK, parentId };
+}
+
+/** The key of another shard of the same bucket. */
+export function siblingKey(
+  { namespaceId, entityId, resource, parentId }: BucketKey,
+  shard: number,
+): BucketKey {
+  return bucketKey({ namespaceId, entityId, resource, shard }, parentId);
 }
 
 /** The attributes of a new item that do not change with its balance. */
@@ -28,9 +36,8 @@ export function keyAttributes({
   resource,
   shard,
   primary,
-  family,
+  parentId,
 }: BucketKey): Readonly<Record<string, Value>> {
-  const parentId = family?.parentId;
   return {
     ...primary,
     ...bucketIndexKeys(namespaceId, { entityId, resource, shard }),

@@ -1,155 +1,192 @@
 /*
- * One write to one bucket, for a batch of operations (see group-commit.ts), however often it takes.
+ * One write to one shard, for a batch of operations (see group-commit.ts), repeated until it is
+ * decided.
  *
- *   image ──▶ decide ──▶ nobody fits: refused
+ *   image ──▶ decide ──▶ no member fits: refused
  *     ▲          │
- *     │          └──▶ send ──▶ applied ──▶ those in it are done, those that did not fit beside them are refused
+ *     │          └──▶ send ──▶ applied ──▶ its members are done; those that did not fit are refused
  *     │                 ├───▶ condition failed: the reply carries the item ──┐
  *     │                 ├───▶ throttled: pause, the same again               │
  *     │                 └───▶ no answer: the same again, with the same id    │
- *     └──────────────────────────────────────────────────────────────────────┘  a bounded number of times, then acquires are contended
+ *     └──────────────────────────────────────────────────────────────────────┘  at most MAX_OVERTAKEN
+ *                                                       times, then acquires end as contended
  *
- * Writes of one process to one bucket go one after another: they would only fail each other's
- * conditions. Members whose write got no answer share its fate, which each of them remembers
- * (unresolved.ts).
+ * Writes of one process to one shard go one after another: they would only fail each other's
+ * conditions. The writer keeps a lane for each shard, and it alone changes it. Members whose write
+ * got no answer share its fate, which each of them remembers (unanswered-writes.ts).
  *
  * A batch that was overtaken by a refill is judged as of that refill, not as of now: it takes what
  * the other has left, which needs no refill and no lock, and what did not fit then is refused as of
- * then. Otherwise everybody who lost a race for the last token would earn the next one on the way
- * back and lose the race for that too, until they count as contended: 644 calls in 5 s, of 8
- * processes that asked for more than a bucket of 200 a second gives. One that was overtaken and
+ * then. Otherwise every process that lost a race for the last token would earn the next one on the
+ * way back and lose the race for that too, until its calls count as contended: 644 calls in 5 s, of
+ * 8 processes that asked for more than a bucket of 200 a second gives. One that was overtaken and
  * still needs the next token waits for the next tick, when one refill serves all.
  */
 import { RateLimiterUnavailable } from "../../core/errors.ts";
-import { sameLimits } from "../../core/limit.ts";
 import type { Policy } from "../../core/policy.ts";
-import type { Member } from "../group-commit.ts";
-import type { MaybePromise } from "../port.ts";
+import { GroupCommit, type Member } from "../group-commit.ts";
 import type { AttributeMap } from "./attribute-values.ts";
-import { chargesOf } from "./bucket-batch.ts";
-import type { BucketCounts } from "./bucket-counts.ts";
+import { positiveCosts } from "./batch-decision.ts";
 import { changedImage, imageOf, type BucketImage } from "./bucket-item.ts";
 import type { BucketKey } from "./bucket-key.ts";
-import {
-  planWrite,
-  type BucketIntent,
-  type BucketOutcome,
-  type BucketWork,
-  type Plan,
-  type PlannedWrite,
-  type ShardLife,
-} from "./bucket-plan.ts";
 import { TableUnavailable } from "./client-errors.ts";
 import type { Conditional, Connection } from "./connection.ts";
-import type { BucketImages, Remembered } from "./images.ts";
+import type { BucketEntry, KnownBuckets } from "./known-buckets.ts";
 import type { OperationIds } from "./operation-ids.ts";
 import { pause } from "./retry.ts";
-import type { Splitter } from "./splitter.ts";
 import { nextTickMs } from "./tick.ts";
 import {
-  newHistory,
-  outcomeOf,
-  overtaken,
-  stillPending,
-  withUnresolved,
-  type Unresolved,
-} from "./unresolved.ts";
+  OperationHistory,
+  UnansweredWrite,
+  UnansweredWrites,
+  type ShardIncarnation,
+} from "./unanswered-writes.ts";
+import type { RepeatableOperation, WriteIntent, WriteOutcome } from "./write-intent.ts";
+import { countCarried, planWrite, type Plan, type PlannedWrite } from "./write-plan.ts";
 
 /**
- * Decisions that one batch may make anew after failed conditions. For an acquire, more than that is
- * contention, which is unavailability.
+ * Failed conditions after which an acquire counts as contended, which is unavailability. What ends a
+ * lease goes on with the next batch.
  */
-const MAX_DECISIONS = 12;
+export const MAX_OVERTAKEN = 12;
 
-type BucketMember = Member<BucketWork, BucketOutcome>;
+/** What the buckets of one repository have written; see `RepositoryStatistics`. */
+export interface WriteCounts {
+  writes: number;
+  failedConditions: number;
+  batches: number;
+  batchedOperations: number;
+}
+
+/** Is told what came of writes. */
+export interface WriteObserver {
+  /** A write brought back the image of a shard; it was sent at `sentAtMs`. */
+  noteWrite(key: BucketKey, image: BucketImage, sentAtMs: number): void;
+  /** DynamoDB throttled a write to a shard, and not because of the table or the account. */
+  noteThrottled(key: BucketKey): void;
+}
+
+/** An intent on its way. */
+interface Work {
+  readonly intent: WriteIntent;
+  readonly operation: RepeatableOperation;
+  /** What it was last decided with; set by the writer alone. */
+  policy: Policy | undefined;
+}
+
+type BatchMember = Member<Work, WriteOutcome>;
+
+/** What the writer keeps for one shard. */
+interface Lane {
+  /** Operations on their way to the shard. */
+  readonly queue: GroupCommit<Work, WriteOutcome>;
+  /** Undefined while every write was answered. */
+  unanswered: UnansweredWrites | undefined;
+  /** What the clock is rounded to for this shard; see tick.ts. */
+  tickMs: number;
+  /** Write units of failed conditions since the last write that succeeded. */
+  failedUnits: number;
+}
+
+/** One batch on its way. */
+interface Batch {
+  readonly key: BucketKey;
+  readonly entry: BucketEntry;
+  readonly lane: Lane;
+  readonly members: readonly BatchMember[];
+  /** When the batch began: all its members were there by then. */
+  readonly begunMs: number;
+}
 
 /** Writes buckets. */
 export class BucketWriter {
   readonly #connection: Connection;
-  readonly #images: BucketImages;
+  readonly #known: KnownBuckets;
   readonly #ids: OperationIds;
   readonly #ttlMultiplier: number;
   readonly #largestTickMs: number;
-  readonly #splitter: Splitter;
-  readonly #counts: BucketCounts;
+  readonly #observer: WriteObserver;
+  readonly #counts: WriteCounts;
+  readonly #lanes = new WeakMap<BucketEntry, Lane>();
 
   constructor(options: {
     readonly connection: Connection;
-    readonly images: BucketImages;
+    readonly known: KnownBuckets;
     readonly ids: OperationIds;
     readonly ttlMultiplier: number;
     readonly largestTickMs: number;
-    readonly splitter: Splitter;
-    readonly counts: BucketCounts;
+    readonly observer: WriteObserver;
+    readonly counts: WriteCounts;
   }) {
     this.#connection = options.connection;
-    this.#images = options.images;
+    this.#known = options.known;
     this.#ids = options.ids;
     this.#ttlMultiplier = options.ttlMultiplier;
     this.#largestTickMs = options.largestTickMs;
-    this.#splitter = options.splitter;
+    this.#observer = options.observer;
     this.#counts = options.counts;
   }
 
   /**
    * Carries an intent out, together with those that arrive while the write before it is under way.
    */
-  write(key: BucketKey, intent: BucketIntent): Promise<BucketOutcome> {
-    const entry = this.#images.entry(key.text);
-    const work = { intent, history: intent.history ?? newHistory() };
-    return entry.queue.submit(work, (batch) => this.#writeBatch(key, entry, batch));
+  write(key: BucketKey, intent: WriteIntent): Promise<WriteOutcome> {
+    const entry = this.#known.entry(key);
+    const lane = this.#lanes.get(entry) ?? this.#newLane(entry);
+    this.#known.pin(entry);
+    const operation = intent.operation ?? { history: undefined };
+    return lane.queue.submit({ intent, operation, policy: undefined }, (members) =>
+      this.#writeBatch({ key, entry, lane, members, begunMs: this.#nowMs() }),
+    );
   }
 
-  async #writeBatch(
-    key: BucketKey,
-    entry: Remembered,
-    batch: readonly BucketMember[],
-  ): Promise<void> {
-    const sentBefore = batch.flatMap(({ work }) =>
-      work.history.unanswered.filter(({ outcome }) => outcome === "pending"),
-    );
-    if (sentBefore.length > 0)
-      entry.unresolved = [...new Set([...entry.unresolved, ...sentBefore])];
-    const begunMs = this.#nowMs();
-    let members: readonly BucketMember[] = [];
-    for (let decision = 1; decision <= MAX_DECISIONS; decision += 1) {
+  #newLane(entry: BucketEntry): Lane {
+    const queue = new GroupCommit<Work, WriteOutcome>(() => this.#known.unpin(entry));
+    const lane: Lane = { queue, unanswered: undefined, tickMs: 1, failedUnits: 0 };
+    this.#lanes.set(entry, lane);
+    return lane;
+  }
+
+  async #writeBatch(batch: Batch): Promise<void> {
+    const { key, entry, lane, members } = batch;
+    resumeUnanswered(lane, members);
+    let carried: readonly BatchMember[] = [];
+    for (let decision = 1; decision <= MAX_OVERTAKEN; decision += 1) {
       const { image } = entry;
-      const found = policiesOf(batch, image);
-      const policies = found instanceof Promise ? await found : found;
-      entry.unresolved = stillPending(entry.unresolved, entry.image);
-      for (const member of batch) if (member.isOpen) concludeIfKnown(key, member, entry);
-      members = withOnePolicy(batch, policies);
-      if (members.length === 0) return;
-      const plan = this.#plan({ key, entry, members, policies, image, begunMs });
+      const reading = choosePolicies(members, image);
+      if (reading !== undefined) await reading;
+      lane.unanswered?.learnFrom(entry.image);
+      for (const member of members) if (member.isOpen) concludeIfKnown(key, member, entry);
+      const open = members.filter(({ isOpen }) => isOpen);
+      carried = open.slice(0, countCarried(open.map(({ work }) => work)));
+      if (carried.length === 0) return;
+      const plan = this.#plan(batch, carried, image);
       if (decision > 1 && plan.tickInMs !== undefined) {
         await this.#connection.clock.sleep(plan.tickInMs);
         continue;
       }
-      const written = members.filter((_, index) => plan.verdicts[index] === "written");
-      if (plan.write === undefined || (await this.#send(key, entry, plan.write, written)))
-        return this.#conclude(key, entry, members, plan);
+      const written = carried.filter((_, index) => plan.verdicts[index] === "written");
+      if (plan.write === undefined || (await this.#send(batch, plan.write, written)))
+        return this.#conclude(batch, carried, plan);
     }
     // What ends a lease stays open, and goes with the next batch: work that was done is never
-    // forgotten because others were faster.
-    for (const member of members)
-      if (member.isOpen && (isTake(member) || member.work.intent.kind === "adopt"))
+    // forgotten because other processes were faster.
+    for (const member of carried)
+      if (member.isOpen && (isTake(member) || member.work.intent.kind === "applyLimits"))
         member.reject(
-          unavailable(key, `contended: ${MAX_DECISIONS} writes were overtaken by others`),
+          unavailable(key, `contended: ${MAX_OVERTAKEN} writes were overtaken by others`),
         );
   }
 
   /**
-   * The image is the one that the policies belong to: a newer one may show limits that they must
-   * not be written over.
+   * The image is the one that the policies belong to: a newer one may show limits that they must not
+   * be written over.
    */
-  #plan({
-    key,
-    entry,
-    members,
-    policies,
-    image,
-    begunMs,
-  }: PlannedBatch): Plan & { readonly asOfMs: number } {
+  #plan(
+    { key, lane, begunMs }: Batch,
+    members: readonly BatchMember[],
+    image: BucketImage | undefined,
+  ): Plan & { readonly asOfMs: number } {
     const nowMs = this.#nowMs();
     const refilledAtMs = image?.bucket.refilledAtMs ?? nowMs;
     const asOfMs = refilledAtMs >= begunMs && refilledAtMs <= nowMs ? refilledAtMs : nowMs;
@@ -157,27 +194,26 @@ export class BucketWriter {
     const plan = planWrite({
       key,
       intents: members.map(({ work }) => writtenPart(work)),
-      policy: policies.get(decisive)!,
+      policy: decisive.work.policy!,
       image,
       nowMs,
       asOfMs,
-      tickMs: entry.tickMs,
+      tickMs: lane.tickMs,
       ids: this.#ids,
-      pending: entry.unresolved[0]?.mark,
-      writeUnits: entry.failedUnits + 1,
+      pending: lane.unanswered?.oldestMark,
+      writeUnits: lane.failedUnits + 1,
       ttlMultiplier: this.#ttlMultiplier,
     });
     return { ...plan, asOfMs };
   }
 
   /**
-   * Tells the members of a plan that was carried out. One without a verdict stays open, and goes
-   * with the next batch.
+   * Gives the members of a plan that was carried out their outcome. One without a verdict stays
+   * open, and goes with the next batch.
    */
   #conclude(
-    key: BucketKey,
-    entry: Remembered,
-    members: readonly BucketMember[],
+    { key, entry }: Batch,
+    members: readonly BatchMember[],
     plan: Plan & { readonly asOfMs: number },
   ): void {
     if (plan.write !== undefined) {
@@ -188,42 +224,42 @@ export class BucketWriter {
     }
     plan.verdicts.forEach((verdict, index) => {
       const member = members[index]!;
-      if (verdict === "written") member.resolve(appliedTo(plan.write?.life, entry));
+      if (verdict === "written") member.resolve(applied(plan.write?.incarnation, entry, member));
       else if (verdict !== "refused") member.resolve({ kind: verdict });
-      else if (outcomeOf(member.work.history) === "pending") member.reject(outcomeUnknown(key));
-      else member.resolve({ kind: "refused", atMs: plan.asOfMs });
+      else if (member.work.operation.history?.fate === "pending")
+        member.reject(outcomeUnknown(key));
+      else member.resolve({ kind: "refused", atMs: plan.asOfMs, policy: member.work.policy! });
     });
   }
 
   /**
-   * Whether it was applied. Otherwise its condition failed, or nobody knows, which the members'
-   * histories tell.
+   * Whether it was applied. Otherwise its condition failed, or the outcome is unknown, which the
+   * members' histories show.
    */
   async #send(
-    key: BucketKey,
-    entry: Remembered,
+    { key, entry, lane }: Batch,
     write: PlannedWrite,
-    members: readonly BucketMember[],
+    members: readonly BatchMember[],
   ): Promise<boolean> {
     let ambiguous = false;
     for (let attempt = 1; ; attempt += 1) {
-      const asking = this.#images.asking(this.#connection.clock.now());
+      const sent = this.#known.stampRequest();
       try {
         const reply = await this.#connection.conditional<WriteOutput>(write.operation, write.input);
         const image = imageAfter(reply, write, entry);
-        this.#images.remember(key.text, image, asking);
-        this.#count(entry, reply.applied);
-        if (image !== undefined) this.#splitter.noteWrite(key, image, asking.ms);
-        if (ambiguous && !reply.applied) remain(entry, write, members);
+        this.#known.remember(key, image, sent);
+        this.#count(lane, reply.applied);
+        if (image !== undefined) this.#observer.noteWrite(key, image, sent.ms);
+        if (ambiguous && !reply.applied) leaveUnanswered(lane, write, members);
         return reply.applied;
       } catch (error) {
         if (!(error instanceof TableUnavailable)) throw error;
         ambiguous ||= error.ambiguous;
-        if (error.throttled && !error.tableWide) this.#splitter.noteThrottled(key);
+        if (error.throttled && !error.tableWide) this.#observer.noteThrottled(key);
         const mayRepeat = !ambiguous || write.mark !== undefined;
         if (attempt >= this.#connection.maxAttempts || !mayRepeat) {
-          if (ambiguous) remain(entry, write, members);
-          if (mayRepeat) throw withAmbiguity(error, ambiguous);
+          if (ambiguous) leaveUnanswered(lane, write, members);
+          if (mayRepeat) throw error.withAmbiguity(ambiguous);
           return false;
         }
         this.#connection.countRetry();
@@ -232,16 +268,22 @@ export class BucketWriter {
     }
   }
 
-  #count(entry: Remembered, applied: boolean): void {
-    entry.failedUnits = applied ? 0 : entry.failedUnits + 1;
-    entry.tickMs = nextTickMs(entry.tickMs, { applied, largestMs: this.#largestTickMs });
-    if (!applied) {
+  #count(lane: Lane, isApplied: boolean): void {
+    if (isApplied) {
+      this.#counts.writes += 1;
+      lane.failedUnits = 0;
+      lane.unanswered?.concludeOvertaken();
+      lane.unanswered = undefined;
+      // A process that is alone stays at a tick of 1.
+      if (lane.tickMs === 1) return;
+    } else {
       this.#counts.failedConditions += 1;
-      return;
+      lane.failedUnits += 1;
     }
-    this.#counts.writes += 1;
-    overtaken(entry.unresolved);
-    entry.unresolved = [];
+    lane.tickMs = nextTickMs(lane.tickMs, {
+      applied: isApplied,
+      largestMs: this.#largestTickMs,
+    });
   }
 
   #nowMs(): number {
@@ -253,11 +295,11 @@ interface WriteOutput {
   readonly Attributes?: AttributeMap;
 }
 
-/** The bucket as the reply to a write shows it. */
+/** The shard as the reply to a write shows it. */
 function imageAfter(
   reply: Conditional<WriteOutput>,
   write: PlannedWrite,
-  { image: known }: Remembered,
+  { image: known }: BucketEntry,
 ): BucketImage | undefined {
   const item = reply.applied ? (reply.output.Attributes ?? write.item) : reply.item;
   if (item === undefined) return undefined;
@@ -266,142 +308,102 @@ function imageAfter(
     : imageOf(item, known);
 }
 
-type Policies = ReadonlyMap<BucketMember, Policy>;
-
-interface PlannedBatch {
-  readonly key: BucketKey;
-  readonly entry: Remembered;
-  readonly members: readonly BucketMember[];
-  readonly policies: Policies;
-  readonly image: BucketImage | undefined;
-  /** When the batch began: all its members were there by then. */
-  readonly begunMs: number;
-}
-
 /**
- * The policy that each open member would be decided with, given the image. One that cannot be read
- * fails its member, and no other.
+ * Chooses the policy of each open member, given the image; returns what to wait for, if anything. A
+ * policy that cannot be read rejects its member, and no other.
  */
-function policiesOf(
-  batch: readonly BucketMember[],
+function choosePolicies(
+  members: readonly BatchMember[],
   image: BucketImage | undefined,
-): MaybePromise<Policies> {
-  const policies = new Map<BucketMember, Policy>();
-  const onTheWay: Promise<unknown>[] = [];
-  for (const member of batch) {
+): Promise<unknown> | undefined {
+  const readings: Promise<unknown>[] = [];
+  for (const member of members) {
     if (!member.isOpen) continue;
-    const policy = member.work.intent.policy(image);
-    if (!(policy instanceof Promise)) policies.set(member, policy);
+    const { work } = member;
+    const policy = work.intent.policy(image, work.policy);
+    if (!(policy instanceof Promise)) work.policy = policy;
     else
-      onTheWay.push(
+      readings.push(
         policy.then(
-          (read) => policies.set(member, read),
+          (read) => {
+            work.policy = read;
+          },
           (error: unknown) => member.reject(error),
         ),
       );
   }
-  return onTheWay.length === 0 ? policies : Promise.all(onTheWay).then(() => policies);
-}
-
-/**
- * The open members that one write can carry: up to the first acquire that is to be decided with
- * other limits. A call that brought limits along goes alone, and so does the change of limits after
- * a refusal.
- */
-function withOnePolicy(
-  batch: readonly BucketMember[],
-  policies: Policies,
-): readonly BucketMember[] {
-  const open = batch.filter(({ isOpen }) => isOpen);
-  const goesAlone = (member: BucketMember): boolean =>
-    member.work.intent.kind === "adopt" ||
-    (isTake(member) && policies.get(member)!.source === "override");
-  if (open.length < 2 || goesAlone(open[0]!)) return open.slice(0, 1);
-  const first = open.find(isTake);
-  const end = open.findIndex(
-    (member) =>
-      goesAlone(member) ||
-      (isTake(member) && !isSamePolicy(policies.get(member)!, policies.get(first!)!)),
-  );
-  return end < 0 ? open : open.slice(0, end);
-}
-
-function isTake({ work }: BucketMember): boolean {
-  return work.intent.kind === "take";
-}
-
-function isSamePolicy(left: Policy, right: Policy): boolean {
-  return left === right || (left.source === right.source && sameLimits(left.limits, right.limits));
+  return readings.length === 0 ? undefined : Promise.all(readings);
 }
 
 /**
  * What is left to write of an operation whose give-back may have been applied. One that was sent
- * before goes to the same shard again, whatever that owes then: only there can be told what became
- * of it.
+ * before goes to the same shard again, even if that puts it into debt: only that shard can show
+ * whether the first attempt was applied.
  */
-function writtenPart({ intent, history }: BucketWork): BucketIntent {
-  if (history.onlyCharges) return { ...intent, costs: chargesOf(intent.costs), mayOwe: true };
-  return history.unanswered.length > 0 ? { ...intent, mayOwe: true } : intent;
+function writtenPart({ intent, operation: { history } }: Work): WriteIntent {
+  if (history === undefined) return intent;
+  if (history.onlyCharges) return { ...intent, costs: positiveCosts(intent.costs), mayOwe: true };
+  return history.isUnanswered ? { ...intent, mayOwe: true } : intent;
 }
 
-/**
- * Remembers a write whose outcome is open; one without an id leaves no trace, so it stays unknown.
- */
-function remain(
-  entry: Remembered,
-  { mark, life }: PlannedWrite,
-  members: readonly BucketMember[],
+function isTake({ work }: BatchMember): boolean {
+  return work.intent.kind === "take";
+}
+
+/** Remembers a write whose outcome is open, for its members and for the writes that follow. */
+function leaveUnanswered(
+  lane: Lane,
+  { mark, incarnation }: PlannedWrite,
+  members: readonly BatchMember[],
 ): void {
-  const write: Unresolved = mark === undefined ? UNKNOWABLE : { mark, life, outcome: "pending" };
-  for (const { work } of members) work.history.unanswered = [...work.history.unanswered, write];
-  if (mark !== undefined) entry.unresolved = withUnresolved(entry.unresolved, write);
+  const write = new UnansweredWrite(mark, incarnation);
+  for (const { work } of members) (work.operation.history ??= new OperationHistory()).add(write);
+  if (mark !== undefined) (lane.unanswered ??= new UnansweredWrites()).add(write);
 }
 
-const UNKNOWABLE: Unresolved = {
-  mark: { id: "", writer: "", slot: 0, seenId: undefined },
-  life: { creation: undefined, divisor: 1 },
-  outcome: "unknown",
-};
+/** Takes up again what members that were sent before, perhaps to another lane, still wait for. */
+function resumeUnanswered(lane: Lane, members: readonly BatchMember[]): void {
+  const pending = members.flatMap(({ work }) => work.operation.history?.pending ?? []);
+  if (pending.length > 0) (lane.unanswered ??= new UnansweredWrites()).resume(pending);
+}
 
 /**
- * Tells a member that was sent before what is known of it. When nobody can tell any more, the side
- * that charges more counts: a take is not granted, a give-back is not repeated, and of a charge
- * only what it charges is.
+ * Concludes a member that was sent before, if its fate is known. If it can no longer be determined,
+ * the side that charges more is assumed: a take is not granted, a give-back is not repeated, and of
+ * an overrun only what it charges is.
  */
-function concludeIfKnown(key: BucketKey, member: BucketMember, entry: Remembered): void {
-  const { intent, history } = member.work;
-  const outcome = outcomeOf(history);
-  if (outcome === "applied")
-    member.resolve(
-      appliedTo(history.unanswered.find((write) => write.outcome === "applied")!.life, entry),
-    );
-  if (outcome !== "unknown") return;
+function concludeIfKnown(key: BucketKey, member: BatchMember, entry: BucketEntry): void {
+  const { intent, operation } = member.work;
+  const { history } = operation;
+  if (history === undefined || !history.isUnanswered) return;
+  const { fate } = history;
+  if (fate === "applied") member.resolve(applied(history.appliedTo, entry, member));
+  if (fate !== "unknown") return;
   if (intent.kind === "take") member.reject(outcomeUnknown(key));
-  else if (intent.kind !== "charge" || Object.keys(chargesOf(intent.costs)).length === 0)
-    member.resolve(appliedTo(undefined, entry));
-  else {
-    history.onlyCharges = true;
-    history.unanswered = [];
-  }
+  else if (intent.kind !== "overrun" || Object.keys(positiveCosts(intent.costs)).length === 0)
+    member.resolve(applied(undefined, entry, member));
+  else history.keepOnlyCharges();
 }
 
-function appliedTo(life: ShardLife | undefined, { image }: Remembered): BucketOutcome {
-  const { creation, divisor } = life ?? { creation: image?.creation, divisor: image?.divisor ?? 1 };
+/** The outcome of a member that was applied, to the shard that the image shows unless another. */
+function applied(
+  incarnation: ShardIncarnation | undefined,
+  { image }: BucketEntry,
+  { work }: BatchMember,
+): WriteOutcome {
+  const { creation, divisor } = incarnation ?? {
+    creation: image?.creation,
+    divisor: image?.divisor ?? 1,
+  };
   return {
     kind: "applied",
-    life: { creation, divisor, expiredBySeconds: image?.expiresAtSeconds },
+    incarnation: { creation, divisor, expiredBySeconds: image?.expiresAtSeconds },
+    policy: work.policy!,
   };
 }
 
 function outcomeUnknown(key: BucketKey): RateLimiterUnavailable {
   return unavailable(key, "its outcome is unknown, so the call is not granted");
-}
-
-/** The last attempt may have been refused outright while an earlier one is still unknown. */
-function withAmbiguity(error: TableUnavailable, ambiguous: boolean): TableUnavailable {
-  if (error.ambiguous === ambiguous) return error;
-  const { message, throttled, tableWide, timedOut } = error;
-  return new TableUnavailable(message, { throttled, tableWide, timedOut, ambiguous, cause: error });
 }
 
 function unavailable({ entityId, resource }: BucketKey, reason: string): RateLimiterUnavailable {

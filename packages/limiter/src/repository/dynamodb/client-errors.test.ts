@@ -7,7 +7,7 @@ import {
 import {
   ConditionFailed,
   failureOf,
-  isUnknownOutcome,
+  TableUnavailable,
   TransactionCancelled,
   translated,
 } from "./client-errors.ts";
@@ -50,7 +50,7 @@ describe("errors of the client", () => {
   ])("%s leaves the outcome unknown", (_, error) => {
     const translatedError = translate(error);
     expect(translatedError).toBeInstanceOf(RateLimiterUnavailable);
-    expect(isUnknownOutcome(translatedError)).toBe(true);
+    expect((translatedError as TableUnavailable).ambiguous).toBe(true);
   });
 
   it.each(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH"])(
@@ -58,7 +58,7 @@ describe("errors of the client", () => {
     (code) => {
       const translatedError = translate(named("Error", { code }));
       expect(translatedError).toBeInstanceOf(RateLimiterUnavailable);
-      expect(isUnknownOutcome(translatedError)).toBe(false);
+      expect((translatedError as TableUnavailable).ambiguous).toBe(false);
     },
   );
 

@@ -59,11 +59,19 @@ export class TableUnavailable extends RateLimiterUnavailable implements Unavaila
     this.tableWide = tableWide;
     this.timedOut = timedOut;
   }
-}
 
-/** Whether a write may have been applied although its call failed. */
-export function isUnknownOutcome(error: unknown): boolean {
-  return error instanceof TableUnavailable && error.ambiguous;
+  /** The same error of work whose earlier attempts may have been applied, or not. */
+  withAmbiguity(ambiguous: boolean): TableUnavailable {
+    if (this.ambiguous === ambiguous) return this;
+    const { message, throttled, tableWide, timedOut } = this;
+    return new TableUnavailable(message, {
+      throttled,
+      tableWide,
+      timedOut,
+      ambiguous,
+      cause: this,
+    });
+  }
 }
 
 /** A condition did not hold: an expected outcome, which `conditional` turns into a value. */

@@ -5,7 +5,7 @@ import { newNamespaceId } from "../management/namespaces.ts";
 import { VERSION } from "../../version.ts";
 import type { Repository } from "../repository.ts";
 import { DEFAULT_NAMESPACE, StoreRepository, type Scope } from "../store-repository.ts";
-import { systemClock, systemRandom } from "../system-clock.ts";
+import { CorrectedClock, systemClock, systemRandom } from "../system-clock.ts";
 import { Connection } from "./connection.ts";
 import { DynamoStore } from "./dynamo-store.ts";
 import {
@@ -16,7 +16,6 @@ import {
 } from "./options.ts";
 import { Builder, noStacksYet, type RepositoryBuilder } from "./repository-builder.ts";
 import { assertCompatible, SCHEMA_VERSION } from "./schema-version.ts";
-import { ServerClock } from "./server-clock.ts";
 import {
   sdkTransport,
   wrappedClient,
@@ -25,7 +24,7 @@ import {
 } from "./sdk-transport.ts";
 import { createTable, deleteTable } from "./table.ts";
 import { LARGEST_TICK_MS } from "./tick.ts";
-import { isObserved, MeteredTransport, type DynamoTransport } from "./transport.ts";
+import { isObserved, type DynamoTransport } from "./transport.ts";
 
 const DEFAULT_CACHE_TTL_MS = 60_000;
 
@@ -86,18 +85,17 @@ export class DynamoRepository extends StoreRepository {
       process.env,
     );
     if (resolved.provisioning === "stack") throw noStacksYet();
-    const serverClock = new ServerClock(systemClock);
+    const correctedClock = new CorrectedClock(systemClock);
     const { transport, region } = await transportOf(options, {
       ...resolved,
-      onServerDate: (date) => serverClock.learn(date),
+      dates: correctedClock,
     });
-    const meter = new MeteredTransport(transport);
     // A clock that was passed in is the caller's own idea of time, and is not corrected.
-    const clock = options.clock ?? serverClock;
+    const clock = options.clock ?? correctedClock;
     const random = options.random ?? systemRandom;
     const { requestTimeoutMs, maxAttempts } = resolved;
     const connection = new Connection({
-      transport: meter,
+      transport,
       tableName: resolved.stackName,
       clock,
       random,
@@ -107,7 +105,7 @@ export class DynamoRepository extends StoreRepository {
     // Nor is it rounded: whoever moves a clock by hand expects every millisecond to count.
     const largestTickMs = options.clock === undefined ? LARGEST_TICK_MS : 1;
     const cacheTtlMs = options.configCacheTtlMs ?? DEFAULT_CACHE_TTL_MS;
-    const store = new DynamoStore({ ...resolved, connection, meter, cacheTtlMs, largestTickMs });
+    const store = new DynamoStore({ ...resolved, connection, cacheTtlMs, largestTickMs });
     try {
       const nowMs = Math.floor(clock.now());
       if (resolved.provisioning === "table") await prepareTable(connection, store, resolved, nowMs);
@@ -188,10 +186,10 @@ async function namespaceIdOf(
 }
 
 /** Whoever brought a transport closes it: several repositories may share one. */
-function borrowed(transport: DynamoTransport, { onServerDate }: SdkOptions): DynamoTransport {
+function borrowed(transport: DynamoTransport, { dates }: SdkOptions): DynamoTransport {
   const stopWatching =
-    isObserved(transport) && onServerDate !== undefined
-      ? transport.watchServerDate(onServerDate)
+    isObserved(transport) && dates !== undefined
+      ? transport.watchServerDate((date) => dates.learn(date))
       : () => {};
   return {
     call: (operation, input, options) => transport.call(operation, input, options),

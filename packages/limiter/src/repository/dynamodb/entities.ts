@@ -2,7 +2,7 @@ import type { AuditEvent } from "../../core/audit.ts";
 import type { Entity } from "../../core/entity.ts";
 import { EntityExistsError, EntityNotFoundError, ValidationError } from "../../core/errors.ts";
 import type { EntityStore, Keyed, KeyPage } from "../store.ts";
-import { absent, Aliases, exists } from "./aliases.ts";
+import { absent, Aliases, exists } from "./update-expression.ts";
 import {
   booleanOf,
   marshalItem,

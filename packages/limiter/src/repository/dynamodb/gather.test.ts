@@ -4,14 +4,17 @@ import { policyOf } from "../../core/policy.ts";
 import { marshalItem } from "./attribute-values.ts";
 import { imageOf } from "./bucket-item.ts";
 import { bucketKey } from "./bucket-key.ts";
-import type { KnownShard } from "./bucket-shards.ts";
+import type { KnownShard } from "./known-buckets.ts";
 import { gather } from "./gather.ts";
-import type { Target } from "./target.ts";
+import type { WantedCharge } from "./wanted-charge.ts";
 
 const NOW_MS = 1_800_000_000_000;
 
 it("takes parts by writes that have no member but those of a transaction's update", () => {
-  const parts = gather(TARGET, [shardOf(0, 3000), shardOf(1, 5000)], { nowMs: NOW_MS, grants: 1 });
+  const parts = gather(CHARGE, [shardOf(0, 3000), shardOf(1, 5000)], {
+    nowMs: NOW_MS,
+    requests: 1,
+  });
   expect(parts.map(({ costs }) => costs)).toEqual([{ tpm: 3000 }, { tpm: 4000 }]);
   // Other transports than the SDK's send what they are given.
   for (const { write } of parts)
@@ -24,11 +27,11 @@ it("takes parts by writes that have no member but those of a transaction's updat
     ]);
 });
 
-const TARGET: Target = {
+const CHARGE: WantedCharge = {
   key: keyOf(0),
   amounts: { tpm: 7 },
   costs: { tpm: 7000 },
-  override: false,
+  isOverride: false,
   policy: policyOf([Limit.perMinute("tpm", 10)], "system"),
 };
 
@@ -54,5 +57,5 @@ function shardOf(shard: number, milli: number): KnownShard {
     b_wcu_tc: 1,
     shard_count: 2,
   });
-  return { key, image: imageOf(item), asOf: { ms: NOW_MS, order: 1 } };
+  return { key, image: imageOf(item), seenAt: { ms: NOW_MS, order: 1 } };
 }

@@ -5,12 +5,12 @@
  * back on the others.
  */
 import { togetherMilli } from "../../core/together.ts";
-import type { Costs } from "./bucket-batch.ts";
-import type { KnownShard } from "./bucket-shards.ts";
+import { LimitFold, type Costs } from "./batch-decision.ts";
+import { updateOf } from "./bucket-update.ts";
+import { bucketUnder } from "./charges.ts";
 import { TRANSACTION_WRITE_UNITS, type TransactItem } from "./connection.ts";
-import { updateOf } from "./expressions.ts";
-import { LimitFold } from "./limit-fold.ts";
-import { bucketUnder, type Target } from "./target.ts";
+import type { KnownShard } from "./known-buckets.ts";
+import type { WantedCharge } from "./wanted-charge.ts";
 
 /** What one shard gives to a call. */
 export interface GatheredPart {
@@ -21,13 +21,13 @@ export interface GatheredPart {
 
 /** The parts of a call that fits all shards together, those first in the list preferred. */
 export function gather(
-  target: Target,
+  charge: WantedCharge,
   shards: readonly KnownShard[],
-  { nowMs, grants }: { readonly nowMs: number; readonly grants: number },
+  { nowMs, requests }: { readonly nowMs: number; readonly requests: number },
 ): readonly GatheredPart[] {
-  const buckets = shards.map(({ image }) => bucketUnder(target, image, nowMs));
+  const buckets = shards.map(({ image }) => bucketUnder(charge, image, nowMs));
   const folds = shards.map(() => new Map<string, LimitFold>());
-  for (const [name, cost] of Object.entries(target.costs)) {
+  for (const [name, cost] of Object.entries(charge.costs)) {
     if (cost === 0) continue;
     const held = buckets.map((bucket) => togetherMilli([bucket], name, nowMs));
     const isIndebted = held.some((milli) => milli < 0);
@@ -50,11 +50,11 @@ export function gather(
     const change = {
       folds: folds[index]!,
       limits: buckets[index]!.limits,
-      overridden: target.policy.source === "override",
-      grants: position === 0 ? grants : 0,
+      overridden: charge.policy.source === "override",
+      requests: position === 0 ? requests : 0,
       writeUnits: TRANSACTION_WRITE_UNITS,
       mark: undefined,
-      afterUnresolved: false,
+      afterUnanswered: false,
       ttlMultiplier: 0,
     };
     const costs = Object.fromEntries(

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { LimitFold } from "./limit-fold.ts";
+import { LimitFold } from "./batch-decision.ts";
 
 it("needs the most that any acquire on the way asks of the start, whatever goes back after it", () => {
   const fold = new LimitFold();

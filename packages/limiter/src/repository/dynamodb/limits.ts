@@ -8,7 +8,7 @@ import {
   type LimitStore,
   type StoredConfig,
 } from "../store.ts";
-import { Aliases, absent, exists } from "./aliases.ts";
+import { Aliases, absent, exists } from "./update-expression.ts";
 import { marshalItem, numberOf, stringOf, type AttributeMap } from "./attribute-values.ts";
 import type { DynamoAudit } from "./audit.ts";
 import { keyOf, marshalKey, queryAll, queryPage } from "./batch.ts";
@@ -25,7 +25,7 @@ import {
   resourcesPrefix,
 } from "./keys.ts";
 import { queryInput } from "./queries.ts";
-import type { Retention } from "./retention.ts";
+import { retentionOf, type Retention } from "./retention.ts";
 
 /**
  * Sorts after every GSI4 key of the same resource and before those of the next: '$' follows '#',
@@ -97,7 +97,7 @@ export class DynamoLimits implements LimitStore {
         await this.#audit.write(event),
       ]);
       if (!applied) continue;
-      this.#retention.learn(config.settings);
+      this.#retention.learn(this.#namespaceId, retentionOf(config.settings));
       return;
     }
     throw new RateLimiterUnavailable(
@@ -110,7 +110,7 @@ export class DynamoLimits implements LimitStore {
       { Delete: deleteConfig(this.#namespaceId, key) },
       await this.#audit.write(event),
     ]);
-    if (key.level === "system") this.#retention.learn(undefined);
+    if (key.level === "system") this.#retention.learn(this.#namespaceId, retentionOf(undefined));
     return applied;
   }
 

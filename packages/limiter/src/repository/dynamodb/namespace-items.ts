@@ -1,5 +1,5 @@
 import type { NamespaceInfo, NamespaceStatus } from "../../core/namespace.ts";
-import { absent, Aliases } from "./aliases.ts";
+import { absent, Aliases } from "./update-expression.ts";
 import { marshalItem, stringOf, type AttributeMap } from "./attribute-values.ts";
 import { keyOf, marshalKey } from "./batch.ts";
 import type { TransactItem } from "./connection.ts";

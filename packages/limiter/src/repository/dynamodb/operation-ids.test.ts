@@ -1,8 +1,6 @@
 import { seededRandom } from "zae-limiter/testing";
 import { describe, expect, it } from "vitest";
-import { imageOf, slotAttribute } from "./bucket-item.ts";
 import { OperationIds } from "./operation-ids.ts";
-import { stillPending, type Unresolved } from "./unresolved.ts";
 
 const EMPTY = [undefined, undefined, undefined, undefined];
 
@@ -46,26 +44,3 @@ describe("operation ids", () => {
     expect(taken).toBeLessThan(50);
   });
 });
-
-describe("a write without an answer", () => {
-  it("was applied when its slot holds its id", () =>
-    expect(outcomeWith("me000.0005")).toBe("applied"));
-  it("may still be applied when its slot is as it was", () =>
-    expect(outcomeWith("me000.0003")).toBe("pending"));
-  it("may still be applied after an older one of its process", () =>
-    expect(outcomeWith("me000.0004")).toBe("pending"));
-  it("is unknown when a later one of its process is there", () =>
-    expect(outcomeWith("me000.0006")).toBe("unknown"));
-  it("is unknown when another process took the slot over", () =>
-    expect(outcomeWith("other.0001")).toBe("unknown"));
-});
-
-function outcomeWith(held: string): string {
-  const write: Unresolved = {
-    mark: { id: "me000.0005", writer: "me000", slot: 1, seenId: "me000.0003" },
-    life: { creation: undefined, divisor: 1 },
-    outcome: "pending",
-  };
-  stillPending([write], imageOf({ [slotAttribute(1)]: { S: held } }));
-  return write.outcome;
-}

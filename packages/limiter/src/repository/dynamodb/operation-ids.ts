@@ -13,7 +13,15 @@
  */
 import type { Random } from "../system-clock.ts";
 import { SLOT_COUNT } from "./bucket-item.ts";
-import type { OperationMark } from "./expressions.ts";
+
+/** An operation id and the slot that it is written to. */
+export interface OperationMark {
+  readonly id: string;
+  readonly writer: string;
+  readonly slot: number;
+  /** What the slot holds in the image. */
+  readonly seenId: string | undefined;
+}
 
 /** In the order of their codes, so that ids compare like numbers. */
 const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";

@@ -15,43 +15,43 @@ describe("the pressure on a bucket", () => {
       [799, false],
     ] as const) {
       const pressure = new Pressure();
-      expect(pressure.isHot(image(5000), NOW_MS)).toBe(false);
-      expect(pressure.isHot(image(5000 + units), NOW_MS + 1000)).toBe(hot);
+      expect(pressure.noteWrite(image(5000), NOW_MS)).toBe(false);
+      expect(pressure.noteWrite(image(5000 + units), NOW_MS + 1000)).toBe(hot);
     }
   });
 
   it("is measured over a second at least, however many writes come in a burst", () => {
     const pressure = new Pressure();
-    pressure.isHot(image(0), NOW_MS);
-    expect(pressure.isHot(image(790), NOW_MS + 10)).toBe(false);
-    expect(pressure.isHot(image(795), NOW_MS + 999)).toBe(false);
-    expect(pressure.isHot(image(796), NOW_MS + 1000)).toBe(false);
-    expect(pressure.isHot(image(796 + 1600), NOW_MS + 3000)).toBe(true);
+    pressure.noteWrite(image(0), NOW_MS);
+    expect(pressure.noteWrite(image(790), NOW_MS + 10)).toBe(false);
+    expect(pressure.noteWrite(image(795), NOW_MS + 999)).toBe(false);
+    expect(pressure.noteWrite(image(796), NOW_MS + 1000)).toBe(false);
+    expect(pressure.noteWrite(image(796 + 1600), NOW_MS + 3000)).toBe(true);
   });
 
   it("is measured for each shard by itself", () => {
     const pressure = new Pressure();
-    pressure.isHot(image(0), NOW_MS);
-    pressure.isHot(image(9000, { shard: 1 }), NOW_MS);
-    expect(pressure.isHot(image(9100, { shard: 1 }), NOW_MS + 1000)).toBe(false);
-    expect(pressure.isHot(image(900), NOW_MS + 1000)).toBe(true);
+    pressure.noteWrite(image(0), NOW_MS);
+    pressure.noteWrite(image(9000, { shard: 1 }), NOW_MS);
+    expect(pressure.noteWrite(image(9100, { shard: 1 }), NOW_MS + 1000)).toBe(false);
+    expect(pressure.noteWrite(image(900), NOW_MS + 1000)).toBe(true);
   });
 
   it("is measured anew after a split, a change of limits, or a deletion", () => {
     for (const further of [{ version: 2 }, { creation: "me.2" }]) {
       const pressure = new Pressure();
-      pressure.isHot(image(0), NOW_MS);
-      expect(pressure.isHot(image(5000, further), NOW_MS + 1000)).toBe(false);
-      expect(pressure.isHot(image(5700, further), NOW_MS + 2000)).toBe(false);
-      expect(pressure.isHot(image(6500, further), NOW_MS + 3000)).toBe(true);
+      pressure.noteWrite(image(0), NOW_MS);
+      expect(pressure.noteWrite(image(5000, further), NOW_MS + 1000)).toBe(false);
+      expect(pressure.noteWrite(image(5700, further), NOW_MS + 2000)).toBe(false);
+      expect(pressure.noteWrite(image(6500, further), NOW_MS + 3000)).toBe(true);
     }
   });
 
   it("is not raised by an image that comes late", () => {
     const pressure = new Pressure();
-    pressure.isHot(image(1000), NOW_MS);
-    expect(pressure.isHot(image(10), NOW_MS - 5000)).toBe(false);
-    expect(pressure.isHot(image(1700), NOW_MS + 1000)).toBe(false);
+    pressure.noteWrite(image(1000), NOW_MS);
+    expect(pressure.noteWrite(image(10), NOW_MS - 5000)).toBe(false);
+    expect(pressure.noteWrite(image(1700), NOW_MS + 1000)).toBe(false);
   });
 
   it("doubles a bucket at most once in two seconds, by the stamp of its shard 0 and by what was tried here", () => {
@@ -59,29 +59,29 @@ describe("the pressure on a bucket", () => {
     expect(pressure.mayDouble(undefined, NOW_MS)).toBe(true);
     expect(pressure.mayDouble(NOW_MS - 1999, NOW_MS)).toBe(false);
     expect(pressure.mayDouble(NOW_MS - 2000, NOW_MS)).toBe(true);
-    pressure.doubling(NOW_MS);
+    pressure.noteDoubling(NOW_MS);
     expect(pressure.mayDouble(undefined, NOW_MS + 1999)).toBe(false);
     expect(pressure.mayDouble(undefined, NOW_MS + 2000)).toBe(true);
   });
 
   it("is high when writes are throttled again within a second, and not when one is", () => {
     const pressure = new Pressure();
-    expect(pressure.isHotByThrottling(NOW_MS)).toBe(false);
-    expect(pressure.isHotByThrottling(NOW_MS + 1001)).toBe(false);
-    expect(pressure.isHotByThrottling(NOW_MS + 2001)).toBe(true);
+    expect(pressure.noteThrottled(NOW_MS)).toBe(false);
+    expect(pressure.noteThrottled(NOW_MS + 1001)).toBe(false);
+    expect(pressure.noteThrottled(NOW_MS + 2001)).toBe(true);
   });
 
   it("starts measuring again when it doubles", () => {
     const pressure = new Pressure();
-    pressure.isHot(image(0), NOW_MS);
-    pressure.doubling(NOW_MS + 500);
-    expect(pressure.isHot(image(9000), NOW_MS + 1000)).toBe(false);
+    pressure.noteWrite(image(0), NOW_MS);
+    pressure.noteDoubling(NOW_MS + 500);
+    expect(pressure.noteWrite(image(9000), NOW_MS + 1000)).toBe(false);
   });
 
   it("is never high at one request a second, for an hour", () => {
     const pressure = new Pressure();
     for (let second = 0; second <= 3600; second += 1)
-      expect(pressure.isHot(image(second), NOW_MS + second * 1000)).toBe(false);
+      expect(pressure.noteWrite(image(second), NOW_MS + second * 1000)).toBe(false);
   });
 });
 
@@ -131,14 +131,14 @@ function settledShards(perSecond: number, seed: number, seconds = 30): number {
       item.writes += accepted;
       const hot =
         accepted > 0 &&
-        pressure.isHot(
+        pressure.noteWrite(
           { shard: home, version: item.version, creation: "me.1", writes: item.writes },
           nowMs,
         );
-      const throttled = accepted < sent && pressure.isHotByThrottling(nowMs);
+      const throttled = accepted < sent && pressure.noteThrottled(nowMs);
       if (!(hot || throttled) || items.length >= 32 || !pressure.mayDouble(splitAtMs, nowMs))
         continue;
-      pressure.doubling(nowMs);
+      pressure.noteDoubling(nowMs);
       splitAtMs = nowMs;
       for (const other of processes) other.movesAtMs = nowMs + random() * 900;
       items = [...items, ...items].map(({ version }) => ({ writes: 1, version: version + 1 }));

@@ -9,7 +9,12 @@
  * overtook. Without that pause there were 16 shards within 0.4 s where 2 were needed (a model of 24
  * processes).
  */
+import type { Clock } from "../system-clock.ts";
 import type { BucketImage } from "./bucket-item.ts";
+import { siblingKey, type BucketKey } from "./bucket-key.ts";
+import type { WriteObserver } from "./bucket-writer.ts";
+import type { BucketEntry, KnownBuckets } from "./known-buckets.ts";
+import type { Splitter } from "./splitter.ts";
 
 /** Four fifths of what one item takes. */
 const HOT_UNITS_PER_SECOND = 800;
@@ -33,6 +38,62 @@ interface Measure {
   readonly sentAtMs: number;
 }
 
+/** Watches the writes of one process, and doubles buckets that are under pressure. */
+export class PressureWatch implements WriteObserver {
+  readonly #known: KnownBuckets;
+  readonly #splitter: Splitter;
+  readonly #clock: Clock;
+  readonly #isOn: boolean;
+  /** By the entry of shard 0, for all shards of a bucket. */
+  readonly #pressures = new WeakMap<BucketEntry, Pressure>();
+
+  constructor(options: {
+    readonly known: KnownBuckets;
+    readonly splitter: Splitter;
+    readonly clock: Clock;
+    readonly maxShards: number;
+  }) {
+    this.#known = options.known;
+    this.#splitter = options.splitter;
+    this.#clock = options.clock;
+    this.#isOn = options.maxShards > 1;
+  }
+
+  noteWrite(key: BucketKey, image: BucketImage, sentAtMs: number): void {
+    if (this.#isOn && this.#pressureOn(key).noteWrite(image, sentAtMs)) this.#relieve(key);
+  }
+
+  noteThrottled(key: BucketKey): void {
+    if (this.#isOn && this.#pressureOn(key).noteThrottled(this.#clock.now())) this.#relieve(key);
+  }
+
+  #pressureOn(key: BucketKey): Pressure {
+    const entry = this.#known.entry(firstKey(key));
+    const held = this.#pressures.get(entry);
+    if (held !== undefined) return held;
+    const pressure = new Pressure();
+    this.#pressures.set(entry, pressure);
+    return pressure;
+  }
+
+  /** Doubles a hot bucket in the background: the calls that noticed the pressure do not wait. */
+  #relieve(key: BucketKey): void {
+    const first = firstKey(key);
+    const image = this.#known.imageOf(first);
+    const pressure = this.#pressureOn(first);
+    const nowMs = this.#clock.now();
+    if (image === undefined || !pressure.mayDouble(image.splitAtMs, nowMs)) return;
+    if (!this.#splitter.canSplit(image)) return;
+    pressure.noteDoubling(nowMs);
+    // It has no caller to report an error to: the next write that notices the pressure tries again.
+    this.#splitter.double(first).catch(() => {});
+  }
+}
+
+function firstKey(key: BucketKey): BucketKey {
+  return key.shard === 0 ? key : siblingKey(key, 0);
+}
+
 /** What one process knows of the pressure on one bucket, over all of its shards. */
 export class Pressure {
   readonly #measures = new Map<number, Measure>();
@@ -44,7 +105,7 @@ export class Pressure {
    * this process. Whether the shard is hot: asked once for each measured second, so act on it or
    * forget it.
    */
-  isHot({ shard, version, creation, writes }: MeasuredImage, sentAtMs: number): boolean {
+  noteWrite({ shard, version, creation, writes }: MeasuredImage, sentAtMs: number): boolean {
     const from = this.#measures.get(shard);
     const next: Measure = { version, creation, writes, sentAtMs };
     if (from === undefined || from.version !== version || from.creation !== creation) {
@@ -60,7 +121,7 @@ export class Pressure {
   }
 
   /** Notes that a write was throttled. Whether that says that the bucket is hot. */
-  isHotByThrottling(nowMs: number): boolean {
+  noteThrottled(nowMs: number): boolean {
     const sinceMs = nowMs - this.#throttledAtMs;
     this.#throttledAtMs = nowMs;
     return sinceMs <= THROTTLED_AGAIN_MS;
@@ -74,7 +135,7 @@ export class Pressure {
   }
 
   /** Notes that this process tries to double the bucket, whatever comes of it. */
-  doubling(nowMs: number): void {
+  noteDoubling(nowMs: number): void {
     this.#triedAtMs = nowMs;
     this.#measures.clear();
   }

@@ -1,4 +1,4 @@
-import { Aliases } from "./aliases.ts";
+import { Aliases } from "./update-expression.ts";
 import type { AttributeMap } from "./attribute-values.ts";
 import type { IndexName } from "./table.ts";
 

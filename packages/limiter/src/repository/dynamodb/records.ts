@@ -1,6 +1,6 @@
 import type { ProvisionerState, VersionRecord } from "../repository.ts";
 import type { ProvisionerStore, VersionStore } from "../store.ts";
-import { Aliases, absent } from "./aliases.ts";
+import { Aliases, absent } from "./update-expression.ts";
 import { marshalItem, unmarshalItem, type AttributeMap } from "./attribute-values.ts";
 import type { Connection } from "./connection.ts";
 import type { ItemReader } from "./item-reader.ts";

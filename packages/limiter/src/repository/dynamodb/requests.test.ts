@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Aliases } from "./aliases.ts";
+import { Aliases } from "./update-expression.ts";
 import { chunksOf } from "./batch.ts";
 import { createEntity } from "./entities.ts";
 import { deleteConfig, nextResourceQuery } from "./limits.ts";

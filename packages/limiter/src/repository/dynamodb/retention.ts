@@ -1,7 +1,6 @@
 import { DEFAULT_RETENTION_DAYS } from "../management/limits.ts";
-import type { MaybePromise } from "../port.ts";
 import type { SystemSettings } from "../store.ts";
-import type { Clock } from "../system-clock.ts";
+import type { Expiring } from "./expiring.ts";
 
 /** For how many days records are kept. */
 export interface RetentionDays {
@@ -9,39 +8,13 @@ export interface RetentionDays {
   readonly usage: number;
 }
 
-/**
- * Remembers how long records are kept, as long as configuration is remembered: every event that is
- * written needs to know.
- */
-export class Retention {
-  readonly #read: () => Promise<SystemSettings | undefined>;
-  readonly #clock: Clock;
-  readonly #ttlMs: number;
-  #known: RetentionDays | undefined;
-  #untilMs = -Infinity;
+/** The retention of each namespace by its id, remembered: every event that is written needs it. */
+export type Retention = Expiring<RetentionDays>;
 
-  constructor(options: {
-    readonly read: () => Promise<SystemSettings | undefined>;
-    readonly clock: Clock;
-    readonly ttlMs: number;
-  }) {
-    this.#read = options.read;
-    this.#clock = options.clock;
-    this.#ttlMs = options.ttlMs;
-  }
-
-  days(): MaybePromise<RetentionDays> {
-    if (this.#known !== undefined && this.#clock.now() < this.#untilMs) return this.#known;
-    return this.#read().then((settings) => this.learn(settings));
-  }
-
-  /** Notes what is stored; `undefined` when nothing is. */
-  learn(settings: SystemSettings | undefined): RetentionDays {
-    this.#known = {
-      audit: settings?.auditRetentionDays ?? DEFAULT_RETENTION_DAYS,
-      usage: settings?.usageRetentionDays ?? DEFAULT_RETENTION_DAYS,
-    };
-    this.#untilMs = this.#clock.now() + this.#ttlMs;
-    return this.#known;
-  }
+/** The retention that is stored, or the default where nothing is. */
+export function retentionOf(settings: SystemSettings | undefined): RetentionDays {
+  return {
+    audit: settings?.auditRetentionDays ?? DEFAULT_RETENTION_DAYS,
+    usage: settings?.usageRetentionDays ?? DEFAULT_RETENTION_DAYS,
+  };
 }

@@ -13,7 +13,7 @@ export interface SdkOptions {
   readonly region: string | undefined;
   readonly endpointUrl: string | undefined;
   /** Told the `Date` header of every answer, errors included. */
-  readonly onServerDate?: (date: string | undefined) => void;
+  readonly dates?: { learn(date: string | undefined): void };
 }
 
 /** A transport and the region that it talks to. */
@@ -114,11 +114,11 @@ function commandOf(sdk: Sdk, operation: string): Command {
 }
 
 /** Low priority is nearest to the network: it sees answers before errors are made of them. */
-function watchDates(client: SdkClient, { onServerDate }: SdkOptions): void {
-  if (onServerDate === undefined) return;
+function watchDates(client: SdkClient, { dates }: SdkOptions): void {
+  if (dates === undefined) return;
   const watch: Middleware = (next) => async (request) => {
     const result = await next(request);
-    onServerDate(result.response.headers?.["date"]);
+    dates.learn(result.response.headers?.["date"]);
     return result;
   };
   client.middlewareStack?.add(watch, {

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { SharedTimeouts } from "./shared-timeouts.ts";
+import { SharedTimeouts } from "./connection.ts";
 import { startTimeout } from "../system-clock.ts";
 
 const TIMEOUT_MS = 3200;

@@ -29,7 +29,7 @@ import { marshalItem } from "./attribute-values.ts";
 import { bucketAttributes, limitAttribute, type BucketImage } from "./bucket-item.ts";
 import { bucketKey, keyAttributes, type BucketKey } from "./bucket-key.ts";
 import { TRANSACTION_WRITE_UNITS, type TransactItem } from "./connection.ts";
-import { ExpressionBuilder } from "./expression.ts";
+import { ExpressionBuilder } from "./update-expression.ts";
 import { nextHalf } from "./shard-tree.ts";
 
 /** Why a shard must not be split. */
@@ -93,10 +93,7 @@ export function splitOf({
     balances: parts.flatMap(({ movedMilli }) => [movedMilli, 0, 0]),
   };
   const { namespaceId, entityId, resource } = key;
-  const halfKey = bucketKey(
-    { namespaceId, entityId, resource, shard: half.shard },
-    { parentId: image.parentId },
-  );
+  const halfKey = bucketKey({ namespaceId, entityId, resource, shard: half.shard }, image.parentId);
   const item = marshalItem({
     ...keyAttributes(halfKey),
     ...bucketAttributes(moved),

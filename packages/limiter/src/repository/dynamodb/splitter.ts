@@ -1,18 +1,14 @@
 /*
- * When and how buckets get more shards. A split is a transaction of its own (split.ts) and may
- * fail, because somebody else was faster or the bucket changed: then nothing has happened, and
- * whoever still needs the shard tries again. Doublings that pressure asks for happen beside the
- * calls that noticed it, which do not wait for them.
+ * How buckets get more shards. A split is a transaction of its own (split.ts) and may fail, because
+ * another process was faster or the bucket changed: then nothing has happened, and the caller that
+ * still needs the shard tries again. pressure.ts decides when a bucket is doubled.
  */
 import { ValidationError } from "../../core/errors.ts";
-import type { BucketCounts } from "./bucket-counts.ts";
 import type { BucketImage } from "./bucket-item.ts";
-import type { BucketKey } from "./bucket-key.ts";
-import { siblingKey, type BucketShards } from "./bucket-shards.ts";
+import { siblingKey, type BucketKey } from "./bucket-key.ts";
 import { contention } from "./client-errors.ts";
 import type { Connection } from "./connection.ts";
-import type { BucketImages } from "./images.ts";
-import { Pressure } from "./pressure.ts";
+import type { KnownBuckets } from "./known-buckets.ts";
 import { ownerOf } from "./shard-tree.ts";
 import { splitObstacle, splitOf } from "./split.ts";
 
@@ -28,35 +24,20 @@ const MAX_DOUBLING_TRIES = 4;
 /** Splits shards. */
 export class Splitter {
   readonly #connection: Connection;
-  readonly #images: BucketImages;
-  readonly #shards: BucketShards;
+  readonly #known: KnownBuckets;
   readonly #maxShards: number;
-  readonly #counts: BucketCounts;
+  readonly #counts: { splits: number };
 
   constructor(options: {
     readonly connection: Connection;
-    readonly images: BucketImages;
-    readonly shards: BucketShards;
+    readonly known: KnownBuckets;
     readonly maxShards: number;
-    readonly counts: BucketCounts;
+    readonly counts: { splits: number };
   }) {
     this.#connection = options.connection;
-    this.#images = options.images;
-    this.#shards = options.shards;
+    this.#known = options.known;
     this.#maxShards = options.maxShards;
     this.#counts = options.counts;
-  }
-
-  /** Takes note of what a write to a shard has brought back. */
-  noteWrite(key: BucketKey, image: BucketImage, sentAtMs: number): void {
-    if (this.#maxShards > 1 && this.#pressureOn(key).isHot(image, sentAtMs)) this.#doubleSoon(key);
-  }
-
-  /** Takes note that a shard has too much to do. */
-  noteThrottled(key: BucketKey): void {
-    const isHot =
-      this.#maxShards > 1 && this.#pressureOn(key).isHotByThrottling(this.#connection.clock.now());
-    if (isHot) this.#doubleSoon(key);
   }
 
   /** Splits one shard, once; whether it did. */
@@ -65,8 +46,8 @@ export class Splitter {
     const { applied } = await this.#connection.transact(splitOf({ key, image, nowMs }));
     if (applied) this.#counts.splits += 1;
     await Promise.all([
-      this.#shards.read(key),
-      this.#shards.read(siblingKey(key, image.shard + image.divisor)),
+      this.#known.read(key),
+      this.#known.read(siblingKey(key, image.shard + image.divisor)),
     ]);
     return applied;
   }
@@ -77,7 +58,7 @@ export class Splitter {
    */
   async create(key: BucketKey, wanted: number): Promise<void> {
     for (;;) {
-      const { count, shards } = this.#shards.known(key);
+      const { count, shards } = this.#known.known(key);
       const owner = ownerOf(wanted, count, (shard) =>
         shards.some(({ image }) => image.shard === shard),
       );
@@ -92,17 +73,17 @@ export class Splitter {
   }
 
   /**
-   * Splits a bucket until every class of so many has a shard of its own; answers how many it has.
-   * `key` is that of shard 0.
+   * Splits a bucket into at least `wanted` shards; returns the actual count. `key` is that of shard
+   * 0.
    */
   async splitInto(key: BucketKey, wanted: number): Promise<number> {
     for (let tries = 1; tries <= MAX_TRIES * wanted; tries += 1) {
-      const { count, shards, isWhole } = await this.#shards.readAll(key);
+      const { count, shards, isWhole } = await this.#known.readAll(key);
       if (shards.length === 0)
         throw new ValidationError(
           "entityId",
           key.entityId,
-          `has no bucket for ${key.resource} yet: it begins with the first call`,
+          `has no bucket for ${key.resource} yet; the first acquire creates it`,
         );
       const coarse = shards.filter(({ image }) => image.divisor < wanted);
       if (isWhole && coarse.length === 0) return count;
@@ -125,37 +106,17 @@ export class Splitter {
     throw contention("a split", this.#connection.tableName);
   }
 
-  #pressureOn(key: BucketKey): Pressure {
-    const entry = this.#images.entry(firstKey(key).text);
-    return (entry.pressure ??= new Pressure());
+  /** Whether a shard may be split in two. */
+  canSplit(image: BucketImage): boolean {
+    return splitObstacle(image, this.#maxShards) === undefined;
   }
 
-  #doubleSoon(key: BucketKey): void {
-    const first = firstKey(key);
-    const image = this.#images.find(first.text)?.image;
-    const pressure = this.#pressureOn(first);
-    const nowMs = this.#connection.clock.now();
-    if (
-      image === undefined ||
-      !pressure.mayDouble(image.splitAtMs, nowMs) ||
-      splitObstacle(image, this.#maxShards) !== undefined
-    )
-      return;
-    pressure.doubling(nowMs);
-    // Nobody waits for it, so nobody is told when the table is away: the next one that notices the
-    // pressure tries again.
-    this.#double(first).catch(() => {});
-  }
-
-  async #double(key: BucketKey): Promise<void> {
-    const from = this.#images.find(key.text)?.image?.divisor;
+  /** Doubles a bucket, unless another process does; `key` is that of shard 0. */
+  async double(key: BucketKey): Promise<void> {
+    const from = this.#known.imageOf(key)?.divisor;
     for (let tries = 1; tries <= MAX_DOUBLING_TRIES; tries += 1) {
-      const image = this.#images.find(key.text)?.image;
+      const image = this.#known.imageOf(key);
       if (image === undefined || image.divisor !== from || (await this.split(key, image))) return;
     }
   }
-}
-
-function firstKey(key: BucketKey): BucketKey {
-  return key.shard === 0 ? key : siblingKey(key, 0);
 }

@@ -47,7 +47,8 @@ export class DynamoUsage implements UsageStore {
   }
 
   async rows(range: UsageRange, { limit, after }: KeyPage): Promise<Keyed<UsageRow>> {
-    const oldestMs = this.#connection.clock.now() - (await this.#retention.days()).usage * DAY_MS;
+    const oldestMs =
+      this.#connection.clock.now() - (await this.#retention.get(this.#namespaceId)).usage * DAY_MS;
     const names: UsageName[] = [];
     for await (const item of queryAll(
       this.#connection,

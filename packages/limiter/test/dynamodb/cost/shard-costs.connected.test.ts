@@ -71,7 +71,7 @@ describeWithEngine("what shards cost, and what they are worth", (engine) => {
   }
 
   const open = (
-    residence: number,
+    homeNumber: number,
     { maxShards = 32, limits = [Limit.perMinute("rpm", CAPACITY)] } = {},
   ): Opened => {
     const recorder = new Recorder(inner);
@@ -82,10 +82,10 @@ describeWithEngine("what shards cost, and what they are worth", (engine) => {
       transport: recorder,
       tableName,
       clock,
-      seed: 100 + residence,
+      seed: 100 + homeNumber,
       config,
       maxShards,
-      residence,
+      homeNumber,
     });
     const requestsOf = async (work: () => Promise<unknown>): Promise<readonly string[]> => {
       recorder.operations = [];
@@ -130,8 +130,8 @@ describeWithEngine("what shards cost, and what they are worth", (engine) => {
 
   it("one write for a warm call, whichever shard is home", async () => {
     const { entityId } = await split(32);
-    for (const residence of [0, 1, 13, 31, 32, 77]) {
-      const process = open(residence);
+    for (const homeNumber of [0, 1, 13, 31, 32, 77]) {
+      const process = open(homeNumber);
       await granted(process, call(entityId, 1));
       for (const pauseMs of [0, 50, 700]) {
         await clock.advance(pauseMs);
@@ -139,7 +139,7 @@ describeWithEngine("what shards cost, and what they are worth", (engine) => {
           "UpdateItem",
         ]);
       }
-      const image = (await items(entityId, 32))[residence % 32]!;
+      const image = (await items(entityId, 32))[homeNumber % 32]!;
       expect(Number((image["gr"] as { readonly N: string }).N)).toBeGreaterThanOrEqual(4);
     }
   });

@@ -7,7 +7,7 @@ import {
   marshalKey,
   queryAll,
 } from "../../../src/repository/dynamodb/batch.ts";
-import { isUnknownOutcome } from "../../../src/repository/dynamodb/client-errors.ts";
+import { TableUnavailable } from "../../../src/repository/dynamodb/client-errors.ts";
 import {
   createTable,
   deleteTable,
@@ -60,7 +60,7 @@ describeWithTransports("a connection", (engine, transport) => {
       proxy.decide = script("PutItem", [fault]);
       const error = await put("x").catch((thrown: unknown) => thrown);
       expect(error).toBeInstanceOf(RateLimiterUnavailable);
-      expect(isUnknownOutcome(error)).toBe(ambiguous);
+      expect((error as TableUnavailable).ambiguous).toBe(ambiguous);
       expect(table.meter.counts().byOperation["PutItem"]).toBe(1);
       expect(proxy.seen.filter(({ operation }) => operation === "PutItem")).toHaveLength(1);
       expect(await stored("x")).toBe(applied);

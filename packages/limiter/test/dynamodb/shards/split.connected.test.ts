@@ -5,7 +5,7 @@ import { describeWithEngine } from "../../support/engine.ts";
 import { numberIn, sharesOf, worthOf } from "../../oracle/tree-oracle.ts";
 import { bucketLimit, type Bucket } from "../../../src/core/bucket.ts";
 import type { Limit } from "../../../src/core/limit.ts";
-import { Aliases } from "../../../src/repository/dynamodb/aliases.ts";
+import { Aliases } from "../../../src/repository/dynamodb/update-expression.ts";
 import {
   marshalItem,
   stringOf,
@@ -350,5 +350,5 @@ describeWithEngine("the split of a shard", (engine) => {
 });
 
 function keyOf(entityId: string, shard: number): BucketKey {
-  return bucketKey({ namespaceId: "ns", entityId, resource: "gpt-4", shard }, { parentId: "org" });
+  return bucketKey({ namespaceId: "ns", entityId, resource: "gpt-4", shard }, "org");
 }

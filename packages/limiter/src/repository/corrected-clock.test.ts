@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { ManualClock } from "../../testing/manual-clock.ts";
-import { ServerClock } from "./server-clock.ts";
+import { ManualClock } from "../testing/manual-clock.ts";
+import { CorrectedClock } from "./system-clock.ts";
 
 const START_MS = Date.UTC(2026, 0, 1);
 
@@ -10,7 +10,7 @@ function headerOf(timeMs: number): string {
 
 describe("a clock that listens to the server", () => {
   it("leaves a clock alone that is about right", () => {
-    const clock = new ServerClock(new ManualClock(START_MS));
+    const clock = new CorrectedClock(new ManualClock(START_MS));
     clock.learn(headerOf(START_MS + 2000));
     expect(clock.now()).toBe(START_MS);
   });
@@ -19,7 +19,7 @@ describe("a clock that listens to the server", () => {
     "corrects a clock that is wrong by %i ms, and keeps the correction while the header jitters",
     (wrongMs) => {
       const local = new ManualClock(START_MS + wrongMs);
-      const clock = new ServerClock(local);
+      const clock = new CorrectedClock(local);
       clock.learn(headerOf(START_MS));
       expect(clock.now()).toBe(START_MS);
       local.set(START_MS + wrongMs + 1500);
@@ -30,7 +30,7 @@ describe("a clock that listens to the server", () => {
 
   it("drops the correction when the clock was put right", () => {
     const local = new ManualClock(START_MS - 60_000);
-    const clock = new ServerClock(local);
+    const clock = new CorrectedClock(local);
     clock.learn(headerOf(START_MS));
     local.set(START_MS + 5000);
     clock.learn(headerOf(START_MS + 5000));
@@ -38,7 +38,7 @@ describe("a clock that listens to the server", () => {
   });
 
   it("makes nothing of a header that is missing or no date", () => {
-    const clock = new ServerClock(new ManualClock(START_MS));
+    const clock = new CorrectedClock(new ManualClock(START_MS));
     clock.learn(undefined);
     clock.learn("yesterday");
     expect(clock.now()).toBe(START_MS);
@@ -46,7 +46,7 @@ describe("a clock that listens to the server", () => {
 
   it("looks at the header once a second", () => {
     const local = new ManualClock(START_MS);
-    const clock = new ServerClock(local);
+    const clock = new CorrectedClock(local);
     clock.learn(headerOf(START_MS));
     clock.learn(headerOf(START_MS + 60_000));
     expect(clock.now()).toBe(START_MS);

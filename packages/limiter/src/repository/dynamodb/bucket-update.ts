@@ -1,12 +1,13 @@
 /*
- * The two writes of a bucket, built from its image and the clock (design §5.1), for a batch that
- * takes c in all, needs n of the balance it finds, and lifts it by g before it charges
- * (limit-fold.ts; for a lone acquire n = c and g = 0):
+ * The two updates of a bucket, built from its image and the clock, for a batch that takes c in all,
+ * needs n of the balance it finds, and lifts it by g before it charges (batch-decision.ts; for a
+ * lone acquire n = c and g = 0). Each requires, for each limit:
  *
- *   take             ADD tk −c, tc +c            requires rf ≥ seen, and for each charged limit n ≤ tk ≤ cp − earned − g
- *   refill and take  SET rf, rm; ADD tk r−c      requires rf = seen, and for each limit that is not cut off n − r ≤ tk ≤ cp − r − g
- *                    SET tk = cp, less the batch requires tk ≥ cp − earned, where the ceiling cuts the credit off
- *                    SET tk                      requires tk = seen, where it cuts a give-back off on the way
+ *   take               ADD tk −c, tc +c       rf ≥ seen, and n ≤ tk ≤ cp − earned − g if it is charged
+ *   refill and take    SET rf, rm
+ *     not cut off      ADD tk r−c             rf = seen, and n − r ≤ tk ≤ cp − r − g
+ *     credit cut off   SET tk = cp less c     rf = seen, and tk ≥ cp − earned
+ *     give-back cut    SET tk                 rf = seen, and tk = seen
  *
  * Takes commute, so processes that share a bucket do not disturb each other until one must refill.
  * The upper bounds are what keeps an idle bucket that overflowed from being credited twice: take
@@ -26,23 +27,11 @@ import {
   storedRemainder,
   type BucketLimit,
 } from "../../core/bucket.ts";
-import {
-  limitAttribute,
-  parameterAttributes,
-  slotAttribute,
-  type BucketImage,
-} from "./bucket-item.ts";
-import { ExpressionBuilder, type UpdateExpression } from "./expression.ts";
-import { LimitFold } from "./limit-fold.ts";
-
-/** An operation id and the slot that it is written to; see operation-ids.ts. */
-export interface OperationMark {
-  readonly id: string;
-  readonly writer: string;
-  readonly slot: number;
-  /** What the slot holds in the image. */
-  readonly seenId: string | undefined;
-}
+import { LimitFold } from "./batch-decision.ts";
+import { limitAttribute, slotAttribute, type BucketImage } from "./bucket-item.ts";
+import type { OperationMark } from "./operation-ids.ts";
+import { addLimit, dropLimit, writeParameters } from "./parameter-update.ts";
+import { ExpressionBuilder, type UpdateExpression } from "./update-expression.ts";
 
 /** A change to a bucket. */
 export interface BucketChange {
@@ -56,7 +45,7 @@ export interface BucketChange {
   /** Whether `limits` came from a call's override. */
   readonly overridden: boolean;
   /** Granted acquires that this write adds, less those that are rolled back. */
-  readonly grants: number;
+  readonly requests: number;
   /** Write units since this writer's last successful write, this one included. */
   readonly writeUnits: number;
   /** Undefined: the writer has no slot on this item, and must not repeat. */
@@ -64,13 +53,13 @@ export interface BucketChange {
   /**
    * Whether an earlier write of this process got no answer: this one must not follow it unnoticed.
    */
-  readonly afterUnresolved: boolean;
+  readonly afterUnanswered: boolean;
   /** Fill times that an idle bucket is kept for; 0 when buckets never expire. */
   readonly ttlMultiplier: number;
 }
 
 /** Whether the stored balance will do as it is: nothing to refill first, no parameters to write. */
-export function isTake(image: BucketImage, change: BucketChange, nowMs: number): boolean {
+function needsNoRefill(image: BucketImage, change: BucketChange, nowMs: number): boolean {
   const { bucket } = image;
   if (change.limits !== bucket.limits) return false;
   return bucket.limits.every((limit, index) => {
@@ -95,10 +84,10 @@ export function updateOf(image: BucketImage, change: BucketChange, nowMs: number
   builder.requireEqual("sv", image.version);
   if (image.creation !== undefined) builder.requireEqual("cr", image.creation);
   if (isGiveBack(change, image)) addTokens(builder, change);
-  else if (isTake(image, change, nowMs)) take(builder, image, change, nowMs);
+  else if (needsNoRefill(image, change, nowMs)) take(builder, image, change, nowMs);
   else refillAndTake(builder, image, change, nowMs);
   builder.add("b_wcu_tc", change.writeUnits);
-  builder.add("gr", change.grants);
+  builder.add("gr", change.requests);
   markOperation(builder, change);
   return {
     ...builder.build(),
@@ -217,7 +206,7 @@ function refillAndTake(
   });
   bucket.limits.forEach((limit, index) => {
     const wanted = change.limits.findIndex((other) => other.limit.name === limit.limit.name);
-    if (wanted < 0) dropLimit(builder, image, index, nowMs);
+    if (wanted < 0) dropLimit(builder, image.bucket, index, nowMs);
     else
       refillLimit(builder, image, index, {
         change,
@@ -232,7 +221,7 @@ function refillAndTake(
   else if (image.overridden) builder.remove("po");
   for (const limit of change.limits)
     if (!bucket.limits.some((other) => other.limit.name === limit.limit.name))
-      addLimit(builder, change, limit);
+      addLimit(builder, limit, foldOf(change, limit));
 }
 
 interface LimitRefill {
@@ -285,48 +274,6 @@ function refillLimit(
     writeRemainder(builder, bucket, index, remainder);
   }
   if (wanted !== limit) writeParameters(builder, limit, wanted);
-}
-
-/** A limit that left the policy and is full: a new one would say the same. */
-function dropLimit(
-  builder: ExpressionBuilder,
-  { bucket }: BucketImage,
-  index: number,
-  nowMs: number,
-): void {
-  const limit = bucket.limits[index]!;
-  const credit = earned(bucket, index, nowMs).milli;
-  builder.requireWithin(limitAttribute(limit.limit.name, "tk"), {
-    least: Math.max(ceilingMilli(limit) - credit, Number.MIN_SAFE_INTEGER),
-  });
-  for (const field of ["tk", "cp", "ra", "rp", "tc", "rm", "hd"] as const)
-    builder.remove(limitAttribute(limit.limit.name, field));
-}
-
-function addLimit(builder: ExpressionBuilder, change: BucketChange, limit: BucketLimit): void {
-  const fold = foldOf(change, limit);
-  for (const [attribute, value] of Object.entries(parameterAttributes(limit)))
-    builder.set(attribute, value);
-  builder.set(
-    limitAttribute(limit.limit.name, "tk"),
-    fold.after(ceilingMilli(limit), ceilingMilli(limit)).milli,
-  );
-  builder.set(limitAttribute(limit.limit.name, "tc"), fold.netMilli);
-}
-
-/**
- * Only what changes: an expression must fit 4 KB, and a policy may hide 32 limits and bring 32
- * others.
- */
-function writeParameters(
-  builder: ExpressionBuilder,
-  before: BucketLimit,
-  wanted: BucketLimit,
-): void {
-  const held = parameterAttributes(before);
-  for (const [attribute, value] of Object.entries(parameterAttributes(wanted)))
-    if (held[attribute] !== value) builder.set(attribute, value);
-  if (before.hidden && !wanted.hidden) builder.remove(limitAttribute(wanted.limit.name, "hd"));
 }
 
 function writeRemainder(
@@ -406,7 +353,7 @@ function renewExpiry(
  * same writer. The first attempt requires it too: a request that was given up may still arrive, and
  * must not act after a later one.
  */
-function markOperation(builder: ExpressionBuilder, { mark, afterUnresolved }: BucketChange): void {
+function markOperation(builder: ExpressionBuilder, { mark, afterUnanswered }: BucketChange): void {
   if (mark === undefined) return;
   const slot = builder.name(slotAttribute(mark.slot));
   const asSeen = (): string =>
@@ -418,7 +365,7 @@ function markOperation(builder: ExpressionBuilder, { mark, afterUnresolved }: Bu
   // What the slot holds is an older id of the same writer, as a rule: then that says it all.
   const isOwn = mark.seenId?.startsWith(`${mark.writer}.`) === true;
   const either = isOwn ? older : (): string => `(${asSeen()} OR (${older()}))`;
-  builder.require(afterUnresolved ? asSeen() : either());
+  builder.require(afterUnanswered ? asSeen() : either());
   builder.set(slotAttribute(mark.slot), mark.id);
 }
 

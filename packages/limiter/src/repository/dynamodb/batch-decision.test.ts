@@ -33,13 +33,13 @@ import { underPolicy } from "../../core/decision.ts";
 import { Limit } from "../../core/limit.ts";
 import { policyOf, type Policy } from "../../core/policy.ts";
 import { marshalItem, numberOf, type AttributeMap } from "./attribute-values.ts";
-import { decideBatch } from "./bucket-batch.ts";
+import { decideBatch, LimitFold } from "./batch-decision.ts";
 import { bucketAttributes, changedImage, imageOf } from "./bucket-item.ts";
 import { bucketKey } from "./bucket-key.ts";
-import { planWrite, type BucketIntent, type Plan, type PlanRequest } from "./bucket-plan.ts";
-import { LimitFold } from "./limit-fold.ts";
 import { OperationIds } from "./operation-ids.ts";
 import { tickedMs } from "./tick.ts";
+import type { WriteIntent } from "./write-intent.ts";
+import { planWrite, type Plan, type PlanRequest } from "./write-plan.ts";
 
 const RUNS = Number(process.env["RUNS"] ?? 1000);
 const START_MS = 1_800_000_000_000;
@@ -101,14 +101,14 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
     fc.assert(
       fc.property(limitsOf(NAMES), members(NAMES), (limits, wanted) => {
         const policy = policyOf(limits, "resource");
-        const life = { creation: "gone", expiredBySeconds: START_MS / 1000, divisor: 1 };
+        const incarnation = { creation: "gone", expiredBySeconds: START_MS / 1000, divisor: 1 };
         const intents = wanted.map((each) => ({
           ...intentOf(each, policy),
-          ...(each.kind === "charge" && { life }),
+          ...(each.kind === "overrun" && { incarnation }),
         }));
         const plan = planWrite(requestOf({ policy, image: undefined, intents, nowMs: START_MS }));
         const verdicts = wanted.map(({ kind }, index) =>
-          kind === "give" ? "gone" : plan.verdicts[index]!,
+          kind === "giveBack" ? "gone" : plan.verdicts[index]!,
         );
         expect(plan.verdicts).toEqual(verdicts);
         const expected = oneAfterAnother(
@@ -181,7 +181,7 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
       bucketLimits([{ name: "tpm", capacity: 1, refillAmount: 1, refillPeriodSeconds: 1 }]),
       START_MS,
     );
-    const huge = { kind: "charge", costs: { tpm: Number.MAX_SAFE_INTEGER } } as const;
+    const huge = { kind: "overrun", costs: { tpm: Number.MAX_SAFE_INTEGER } } as const;
     expect(decideBatch(bucket, [huge, huge], START_MS).accepted).toEqual([true]);
     expect(decideBatch(bucket, [{ ...huge, kind: "take" }, huge], START_MS).accepted).toEqual([
       false,
@@ -396,8 +396,8 @@ function itemOf(bucket: Bucket): AttributeMap {
   return marshalItem({ ...bucketAttributes(bucket), sv: 5, cr: "other.0000", b_wcu_tc: 3, gr: 0 });
 }
 
-function intentOf({ kind, costs }: Wanted, policy: Policy): BucketIntent {
-  return { kind, costs, grants: kind === "take" ? 1 : 0, policy: () => policy };
+function intentOf({ kind, costs }: Wanted, policy: Policy): WriteIntent {
+  return { kind, costs, requests: kind === "take" ? 1 : 0, policy: () => policy };
 }
 
 function requestOf(

@@ -1,17 +1,18 @@
 import { expect, it } from "vitest";
 import { Limit } from "../../core/limit.ts";
 import { policyOf } from "../../core/policy.ts";
-import { endsOf, type ReceiptPart } from "./bucket-ends.ts";
 import { bucketKey } from "./bucket-key.ts";
+import { endsOf } from "./lease-end.ts";
+import type { ReceiptPart } from "./receipt.ts";
 
 it("what a lease took in several takes goes back in one write, unless only its parts are exact", () => {
   const most = Number.MAX_SAFE_INTEGER;
   const given = [-1000, -(most - 1000), -1, -most].map((tpm, index) => ({
     part: PART,
     amounts: { tpm },
-    grants: -index,
+    requests: -index,
   }));
-  expect(endsOf(given).map(({ costs, grants }) => [costs, grants])).toEqual([
+  expect(endsOf(given).map(({ costs, requests }) => [costs, requests])).toEqual([
     [{ tpm: -most }, -1],
     [{ tpm: -1 }, -2],
     [{ tpm: -most }, -3],
@@ -25,6 +26,6 @@ const PART: ReceiptPart = {
   resource: "r",
   policy: policyOf([Limit.perSecond("tpm", 1)], "system"),
   amounts: { tpm: 1000 },
-  grants: 1,
-  life: { creation: "c", divisor: 1, expiredBySeconds: undefined },
+  requests: 1,
+  incarnation: { creation: "c", divisor: 1, expiredBySeconds: undefined },
 };

@@ -1,5 +1,4 @@
 import type { StoredBucket } from "../store.ts";
-import { Aliases } from "./aliases.ts";
 import type { AttributeMap } from "./attribute-values.ts";
 import { batchGet, keyOf, queryAll } from "./batch.ts";
 import { imageOf, type BucketImage } from "./bucket-item.ts";
@@ -13,12 +12,13 @@ import {
   type BucketName,
   type ItemKey,
 } from "./keys.ts";
+import { queryInput } from "./queries.ts";
 
 /**
  * Lists buckets. The indexes hold keys only, so that a change of balance costs nothing there; the
  * items are read by key.
  */
-export class BucketQueries {
+export class BucketList {
   readonly #connection: Connection;
   readonly #namespaceId: string;
 
@@ -29,17 +29,21 @@ export class BucketQueries {
 
   ofEntity(entityId: string, resource: string | undefined): Promise<readonly StoredBucket[]> {
     return this.#buckets(
-      indexQuery(
-        "GSI3",
-        entityPartition(this.#namespaceId, entityId),
-        entityBucketsPrefix(resource),
-      ),
+      queryInput({
+        index: "GSI3",
+        partition: entityPartition(this.#namespaceId, entityId),
+        range: { beginsWith: entityBucketsPrefix(resource) },
+      }),
     );
   }
 
   ofResource(resource: string): Promise<readonly StoredBucket[]> {
     return this.#buckets(
-      indexQuery("GSI2", resourcePartition(this.#namespaceId, resource), resourceBucketsPrefix),
+      queryInput({
+        index: "GSI2",
+        partition: resourcePartition(this.#namespaceId, resource),
+        range: { beginsWith: resourceBucketsPrefix },
+      }),
     );
   }
 
@@ -49,13 +53,6 @@ export class BucketQueries {
     const items = await batchGet(this.#connection, keys);
     return wholeBuckets(items.flatMap((item) => (item === undefined ? [] : found(item))));
   }
-}
-
-/** The input of a query of one index for the keys of buckets. */
-export function indexQuery(index: "GSI2" | "GSI3", partition: string, prefix: string): object {
-  const alias = new Aliases();
-  const condition = `${alias.name(`${index}PK`)} = ${alias.value(partition)} AND begins_with(${alias.name(`${index}SK`)}, ${alias.value(prefix)})`;
-  return { IndexName: index, KeyConditionExpression: condition, ...alias.fields() };
 }
 
 interface Found {

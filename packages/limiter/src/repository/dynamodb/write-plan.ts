@@ -1,70 +1,18 @@
-import {
-  balanceMilli,
-  ceilingMilli,
-  fullBucket,
-  storedMilli,
-  type Bucket,
-} from "../../core/bucket.ts";
+import { balanceMilli, fullBucket, type Bucket } from "../../core/bucket.ts";
 import { afterRefusal, isUnder, underPolicy } from "../../core/decision.ts";
 import { sameLimits, type Limit } from "../../core/limit.ts";
 import type { Policy } from "../../core/policy.ts";
 import { shardPolicy } from "../../core/shares.ts";
-import type { MaybePromise } from "../port.ts";
-import { Aliases, absent } from "./aliases.ts";
-import { marshalItem, type AttributeMap } from "./attribute-values.ts";
-import { decideBatch, type BatchStep } from "./bucket-batch.ts";
-import { bucketAttributes, slotAttribute, type BucketImage } from "./bucket-item.ts";
-import { keyAttributes, type BucketKey } from "./bucket-key.ts";
-import { expiry, updateOf, type BucketChange, type OperationMark } from "./expressions.ts";
-import type { OperationIds } from "./operation-ids.ts";
+import type { AttributeMap } from "./attribute-values.ts";
+import { decideBatch } from "./batch-decision.ts";
+import { putOf } from "./bucket-creation.ts";
+import type { BucketImage } from "./bucket-item.ts";
+import type { BucketKey } from "./bucket-key.ts";
+import { updateOf, type BucketChange } from "./bucket-update.ts";
+import type { OperationIds, OperationMark } from "./operation-ids.ts";
 import { boundedTickMs, tickedMs } from "./tick.ts";
-import type { OperationHistory } from "./unresolved.ts";
-
-/** What is to be done to a bucket. */
-export interface BucketIntent extends BatchStep {
-  /** Granted acquires that this adds. */
-  readonly grants: number;
-  /** The limits to decide with, given what is stored on the bucket. */
-  readonly policy: (image: BucketImage | undefined) => MaybePromise<Policy>;
-  /** The bucket that a lease took from: what it owes to one that was deleted is owed to nobody. */
-  readonly life?: BucketLife | undefined;
-  /**
-   * Whether a charge is meant for this shard, also when it cannot pay it; otherwise all shards pay
-   * it together.
-   */
-  readonly mayOwe?: boolean | undefined;
-  /** Given by a caller that may try again: what has become of it so far. */
-  readonly history?: OperationHistory | undefined;
-}
-
-/** An intent on its way, and what has become of it so far. */
-export interface BucketWork {
-  readonly intent: BucketIntent;
-  readonly history: OperationHistory;
-}
-
-/** Which of the shards that were ever at one key. */
-export interface ShardLife {
-  readonly creation: string | undefined;
-  /**
-   * Of the shard, when it was taken from: what goes back belongs to whoever owns that class now.
-   */
-  readonly divisor: number;
-}
-
-/** The same, and when the bucket may have expired: then a charge goes to its successor. */
-export interface BucketLife extends ShardLife {
-  readonly expiredBySeconds: number | undefined;
-}
-
-/**
- * Applied, or refused as of a time; `gone` when there is no bucket to write to, `split` when it
- * concerns several shards.
- */
-export type BucketOutcome =
-  | { readonly kind: "applied"; readonly life: BucketLife }
-  | { readonly kind: "refused"; readonly atMs: number }
-  | { readonly kind: "gone" | "split" };
+import type { ShardIncarnation } from "./unanswered-writes.ts";
+import type { WriteIntent } from "./write-intent.ts";
 
 /** A call to send. */
 export interface PlannedWrite {
@@ -81,11 +29,11 @@ export interface PlannedWrite {
    * The shard that it is for, which its condition requires: an image that is seen later may be that
    * of one of its halves.
    */
-  readonly life: ShardLife;
+  readonly incarnation: ShardIncarnation;
 }
 
 /** What becomes of a member: it is part of the write, or not. */
-export type Verdict = "written" | "refused" | "gone" | "split";
+export type MemberVerdict = "written" | "refused" | "gone" | "split";
 
 /**
  * What to send for a batch, if anything, and what becomes of its members. Fewer verdicts than
@@ -93,7 +41,7 @@ export type Verdict = "written" | "refused" | "gone" | "split";
  */
 export interface Plan {
   readonly write: PlannedWrite | undefined;
-  readonly verdicts: readonly Verdict[];
+  readonly verdicts: readonly MemberVerdict[];
   /** Milliseconds until the next tick, when the write fits by the exact time only. */
   readonly tickInMs?: number;
 }
@@ -102,7 +50,7 @@ export interface Plan {
 export interface PlanRequest {
   readonly key: BucketKey;
   /** In order of arrival. All takes among them are to be decided with `policy`. */
-  readonly intents: readonly BucketIntent[];
+  readonly intents: readonly WriteIntent[];
   readonly policy: Policy;
   readonly image: BucketImage | undefined;
   readonly nowMs: number;
@@ -117,11 +65,40 @@ export interface PlanRequest {
   readonly ttlMultiplier: number;
 }
 
+/** What a write decides by: an intent, and the policy that was chosen for it. */
+interface ChosenIntent {
+  readonly intent: WriteIntent;
+  readonly policy: Policy | undefined;
+}
+
+/**
+ * How many of these intents, from the first on, one write can carry: up to the first acquire that is
+ * to be decided with other limits. A call that brought limits along goes alone, and so does a write
+ * of limits after a refusal.
+ */
+export function countCarried(open: readonly ChosenIntent[]): number {
+  if (open.length < 2 || goesAlone(open[0]!)) return Math.min(1, open.length);
+  const first = open.find(({ intent }) => intent.kind === "take")?.policy;
+  const end = open.findIndex(
+    (each) =>
+      goesAlone(each) || (each.intent.kind === "take" && !isSamePolicy(each.policy!, first!)),
+  );
+  return end < 0 ? open.length : end;
+}
+
+function goesAlone({ intent: { kind }, policy }: ChosenIntent): boolean {
+  return kind === "applyLimits" || (kind === "take" && policy!.source === "override");
+}
+
+function isSamePolicy(left: Policy, right: Policy): boolean {
+  return left === right || (left.source === right.source && sameLimits(left.limits, right.limits));
+}
+
 /** Decides what to send for a batch, from the image and the clock alone. */
 export function planWrite(request: PlanRequest): Plan {
   const { intents, policy, image, nowMs, asOfMs } = request;
   if (image === undefined) return planCreation(request);
-  if (intents[0]!.kind === "adopt") return planAdoption(request, image);
+  if (intents[0]!.kind === "applyLimits") return planLimitsOnly(request, image);
   const present = intents.filter(
     (intent) =>
       isFor(image, intent, nowMs) && !isDivided(image, intent) && !overdraws(image, intent, nowMs),
@@ -143,7 +120,7 @@ export function planWrite(request: PlanRequest): Plan {
     return { write: planUpdate(request, image, { written, folds, limits, nowMs }), verdicts };
   // Whether it is refused was decided by the exact time, so what only fits by that is taken by
   // that.
-  const tickMs = tickedMs(nowMs, request.tickMs, limits);
+  const tickMs = request.tickMs === 1 ? nowMs : tickedMs(nowMs, request.tickMs, limits);
   const isOffTick =
     tickMs !== nowMs && decideBatch(bucket, written, tickMs).accepted.includes(false);
   const write = planUpdate(request, image, {
@@ -158,7 +135,7 @@ export function planWrite(request: PlanRequest): Plan {
 }
 
 /** The limits that a refusal was decided with, written without cutting anything off. */
-function planAdoption(request: PlanRequest, image: BucketImage): Plan {
+function planLimitsOnly(request: PlanRequest, image: BucketImage): Plan {
   const { policy, nowMs } = request;
   const left = afterRefusal(image.bucket, policyOn(image, policy), nowMs);
   if (left === undefined || hasSameLimits(image.bucket, left))
@@ -176,19 +153,19 @@ function planAdoption(request: PlanRequest, image: BucketImage): Plan {
 
 interface DecidedIntents {
   /** Those that a write to this shard can carry. */
-  readonly present: readonly BucketIntent[];
+  readonly present: readonly WriteIntent[];
   /** What was decided of them, in order; of the last ones perhaps nothing. */
   readonly accepted: readonly boolean[];
   /** What becomes of one that is not among them. */
-  readonly otherwise: (intent: BucketIntent) => Verdict;
+  readonly otherwise: (intent: WriteIntent) => MemberVerdict;
 }
 
 /** Up to the first member that was not decided. */
 function verdictsOf(
-  intents: readonly BucketIntent[],
+  intents: readonly WriteIntent[],
   { present, accepted, otherwise }: DecidedIntents,
-): readonly Verdict[] {
-  const verdicts: Verdict[] = [];
+): readonly MemberVerdict[] {
+  const verdicts: MemberVerdict[] = [];
   let decided = 0;
   for (const intent of intents) {
     if (intent !== present[decided]) verdicts.push(otherwise(intent));
@@ -221,7 +198,7 @@ function planUpdate(
     limits,
     nowMs,
   }: Pick<BucketChange, "folds" | "limits"> & {
-    readonly written: readonly BucketIntent[];
+    readonly written: readonly WriteIntent[];
     readonly nowMs: number;
   },
 ): PlannedWrite {
@@ -230,11 +207,11 @@ function planUpdate(
   const change: BucketChange = {
     limits,
     folds,
-    grants: grantsOf(written),
+    requests: requestsOf(written),
     overridden: policy.source === "override",
     writeUnits,
     mark,
-    afterUnresolved: pending !== undefined,
+    afterUnanswered: pending !== undefined,
     ttlMultiplier: multiplierOf(request),
   };
   const update = updateOf(image, change, nowMs);
@@ -244,7 +221,7 @@ function planUpdate(
     item: undefined,
     changed: update.ReturnValues === "UPDATED_NEW" ? image : undefined,
     mark,
-    life: { creation: image.creation, divisor: image.divisor },
+    incarnation: { creation: image.creation, divisor: image.divisor },
   };
 }
 
@@ -263,65 +240,54 @@ function planCreation(request: PlanRequest): Plan {
   const verdicts = verdictsOf(intents, { present, accepted, otherwise: () => "gone" });
   const written = present.filter((_, index) => accepted[index]);
   if (written.length === 0) return { write: undefined, verdicts };
-  const charged = chargedBucket(bucket, folds);
-  const multiplier = multiplierOf(request);
-  const afterMilli = charged.limits.map((_, index) => storedMilli(charged, index));
   const mark = ids.next([], pending);
-  const item = marshalItem({
-    ...keyAttributes(key),
-    ...bucketAttributes(charged),
-    sv: nowMs,
-    gr: grantsOf(written),
-    b_wcu_tc: writeUnits,
-    shard_count: 1,
-    ...(policy.source === "override" && { po: 1 }),
-    ...(mark !== undefined && { [slotAttribute(mark.slot)]: mark.id, cr: mark.id }),
-    ...(multiplier > 0 && {
-      ttl: expiry(charged.limits, { nowMs, multiplier, afterMilli }).ttlSeconds,
-    }),
+  const put = putOf(key, bucket, {
+    folds,
+    requests: requestsOf(written),
+    overridden: policy.source === "override",
+    writeUnits,
+    mark,
+    ttlMultiplier: multiplierOf(request),
   });
-  const alias = new Aliases();
-  const input = {
-    Item: item,
-    ConditionExpression: absent(alias),
-    ...alias.fields(),
-    ReturnValuesOnConditionCheckFailure: "ALL_OLD",
+  const incarnation = { creation: mark?.id, divisor: 1 };
+  return {
+    write: {
+      operation: "PutItem",
+      input: put,
+      item: put.Item,
+      changed: undefined,
+      mark,
+      incarnation,
+    },
+    verdicts,
   };
-  const life = { creation: mark?.id, divisor: 1 };
-  return { write: { operation: "PutItem", input, item, changed: undefined, mark, life }, verdicts };
 }
 
-/**
- * A full bucket after a batch. What a member gives back to a full limit is cut off, whatever others
- * take afterwards.
- */
-function chargedBucket(bucket: Bucket, folds: BucketChange["folds"]): Bucket {
-  const balances = bucket.limits.flatMap((limit) => {
-    const fold = folds.get(limit.limit.name)!;
-    return [fold.after(ceilingMilli(limit), ceilingMilli(limit)).milli, 0, fold.netMilli];
-  });
-  return { ...bucket, balances };
-}
-
-function grantsOf(intents: readonly BucketIntent[]): number {
-  return intents.reduce((sum, { grants }) => sum + grants, 0);
+function requestsOf(intents: readonly WriteIntent[]): number {
+  return intents.reduce((sum, { requests }) => sum + requests, 0);
 }
 
 /**
  * Whether the bucket is the one that an intent is meant for: a lease's, unless it was deleted
  * since.
  */
-function isFor({ creation }: BucketImage, intent: BucketIntent, nowMs: number): boolean {
-  return intent.life === undefined || intent.life.creation === creation || outlived(intent, nowMs);
+function isFor({ creation }: BucketImage, intent: WriteIntent, nowMs: number): boolean {
+  return (
+    intent.incarnation === undefined ||
+    intent.incarnation.creation === creation ||
+    outlived(intent, nowMs)
+  );
 }
 
 /**
  * Whether a shard was split since an intent's lease took from it, and something goes back, which is
  * not its alone any more.
  */
-function isDivided({ divisor }: BucketImage, { life, costs }: BucketIntent): boolean {
+function isDivided({ divisor }: BucketImage, { incarnation, costs }: WriteIntent): boolean {
   return (
-    life !== undefined && life.divisor !== divisor && Object.values(costs).some((cost) => cost < 0)
+    incarnation !== undefined &&
+    incarnation.divisor !== divisor &&
+    Object.values(costs).some((cost) => cost < 0)
   );
 }
 
@@ -331,10 +297,10 @@ function isDivided({ divisor }: BucketImage, { life, costs }: BucketIntent): boo
  */
 function overdraws(
   { bucket, divisor }: BucketImage,
-  { kind, costs, mayOwe }: BucketIntent,
+  { kind, costs, mayOwe }: WriteIntent,
   nowMs: number,
 ): boolean {
-  if (divisor === 1 || kind !== "charge" || mayOwe === true) return false;
+  if (divisor === 1 || kind !== "overrun" || mayOwe === true) return false;
   return bucket.limits.some(({ limit }, index) => {
     const cost = costs[limit.name] ?? 0;
     return cost > 0 && balanceMilli(bucket, index, nowMs) < cost;
@@ -349,11 +315,11 @@ function policyOn({ shard, divisor }: BucketImage, policy: Policy): Policy {
  * Whether a charge goes to whatever bucket there is: the one that its lease took from may have
  * expired, full.
  */
-function outlived({ kind, life }: BucketIntent, nowMs: number): boolean {
+function outlived({ kind, incarnation }: WriteIntent, nowMs: number): boolean {
   return (
-    kind === "charge" &&
-    life?.expiredBySeconds !== undefined &&
-    life.expiredBySeconds * 1000 <= nowMs
+    kind === "overrun" &&
+    incarnation?.expiredBySeconds !== undefined &&
+    incarnation.expiredBySeconds * 1000 <= nowMs
   );
 }
 
