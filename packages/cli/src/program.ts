@@ -14,7 +14,7 @@ import { addSystemCommands } from "./commands/system.ts";
 import { addUsageCommands } from "./commands/usage.ts";
 import type { Environment } from "./environment.ts";
 import type { ExitCode } from "./exit.ts";
-import { Runner } from "./runner.ts";
+import { Runner } from "./commands/support/session.ts";
 
 /** What a run decides before any command is known. */
 export interface RunOptions {

@@ -1,11 +1,11 @@
 import { Option, type Command } from "commander";
 import { RateLimiter, type Amounts, type OnUnavailable, type RateLimitExceeded } from "zae-limiter";
-import { amountArgument, secondsArgument } from "../arguments.ts";
+import { amountArgument, secondsArgument } from "./support/arguments.ts";
 import { EXIT } from "../exit.ts";
 import type { Colours } from "../output/colours.ts";
 import { amountsText, waitText } from "../output/text.ts";
-import type { Runner } from "../runner.ts";
-import { addVerb } from "../verb.ts";
+import type { Runner } from "./support/session.ts";
+import { addVerb } from "./support/verb.ts";
 
 /** Acquire: takes once, for scripts. */
 export function addAcquireCommand(program: Command, runner: Runner): void {

@@ -3,9 +3,9 @@ import { Limit, type AuditEvent } from "zae-limiter";
 import { UsageError } from "../exit.ts";
 import { tableText } from "../output/table.ts";
 import { timeText } from "../output/text.ts";
-import { follow, moreText, type ListOptions } from "../pages.ts";
-import type { Runner } from "../runner.ts";
-import { addNoun, addVerb, cursorOption, shownOption } from "../verb.ts";
+import { follow, moreText, type ListOptions } from "./support/pages.ts";
+import type { Runner } from "./support/session.ts";
+import { addNoun, addVerb, cursorOption, shownOption } from "./support/verb.ts";
 
 /** Audit: who changed what. */
 export function addAuditCommands(program: Command, runner: Runner): void {

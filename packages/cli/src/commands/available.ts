@@ -1,11 +1,11 @@
 import type { Command } from "commander";
 import { RateLimiter, type Amounts, type Availability } from "zae-limiter";
-import { amountArgument } from "../arguments.ts";
+import { amountArgument } from "./support/arguments.ts";
 import type { Colours } from "../output/colours.ts";
 import { tableText } from "../output/table.ts";
 import { rateText, waitText } from "../output/text.ts";
-import type { Runner } from "../runner.ts";
-import { addVerb } from "../verb.ts";
+import type { Runner } from "./support/session.ts";
+import { addVerb } from "./support/verb.ts";
 
 /** Available: what a call would find, without making it. */
 export function addAvailableCommand(program: Command, runner: Runner): void {

@@ -1,10 +1,10 @@
 import type { Command } from "commander";
 import { ValidationError, type BucketState } from "zae-limiter";
-import { shardsArgument } from "../arguments.ts";
+import { shardsArgument } from "./support/arguments.ts";
 import { tableText } from "../output/table.ts";
 import { numberText, timeText } from "../output/text.ts";
-import type { Runner } from "../runner.ts";
-import { addNoun, addVerb } from "../verb.ts";
+import type { Runner } from "./support/session.ts";
+import { addNoun, addVerb } from "./support/verb.ts";
 
 /** Buckets: the stored balances. */
 export function addBucketCommands(program: Command, runner: Runner): void {

@@ -2,8 +2,8 @@ import type { Command } from "commander";
 import type { ResourceCapacity } from "zae-limiter";
 import type { Colours } from "../output/colours.ts";
 import { tableText } from "../output/table.ts";
-import type { Runner } from "../runner.ts";
-import { addVerb } from "../verb.ts";
+import type { Runner } from "./support/session.ts";
+import { addVerb } from "./support/verb.ts";
 
 /** Capacity: how much of one limit all entities together have left. */
 export function addCapacityCommand(program: Command, runner: Runner): void {

@@ -1,13 +1,13 @@
 import { existsSync } from "node:fs";
 import { basename } from "node:path";
 import { Option, type Command } from "commander";
-import { secondsArgument } from "../arguments.ts";
+import { secondsArgument } from "./support/arguments.ts";
 import { demo, type DemoResult } from "../demo/demo.ts";
 import { EXIT } from "../exit.ts";
 import type { Colours } from "../output/colours.ts";
 import { numberText, wrapped } from "../output/text.ts";
-import type { Runner } from "../runner.ts";
-import { addVerb, yesOption } from "../verb.ts";
+import type { Runner } from "./support/session.ts";
+import { addVerb, yesOption } from "./support/verb.ts";
 
 const DEFAULT_FILE = "./zae-limiter-demo.db";
 const DEFAULT_SECONDS = "20";

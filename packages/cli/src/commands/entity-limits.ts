@@ -2,8 +2,8 @@ import { Option, type Command } from "commander";
 import type { Limit } from "zae-limiter";
 import { limitsText } from "../output/limits.ts";
 import { tableText } from "../output/table.ts";
-import type { Runner } from "../runner.ts";
-import { addVerb, limitsOption, yesOption } from "../verb.ts";
+import type { Runner } from "./support/session.ts";
+import { addVerb, limitsOption, yesOption } from "./support/verb.ts";
 
 /** Limits that one entity has of its own. */
 export function addEntityLimitCommands(entity: Command, runner: Runner): void {

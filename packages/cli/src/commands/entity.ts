@@ -1,13 +1,13 @@
 import type { Command } from "commander";
 import { EntityNotFoundError, type Entity, type Page, type Repository } from "zae-limiter";
-import { metadataArgument } from "../arguments.ts";
-import { nearest } from "../nearest.ts";
+import { metadataArgument } from "./support/arguments.ts";
+import { nearest } from "./support/nearest.ts";
 import type { Colours } from "../output/colours.ts";
 import { fieldsText, tableText } from "../output/table.ts";
 import { timeText } from "../output/text.ts";
-import { follow, moreText, type ListOptions } from "../pages.ts";
-import type { Runner } from "../runner.ts";
-import { addNoun, addVerb, cursorOption, shownOption, yesOption } from "../verb.ts";
+import { follow, moreText, type ListOptions } from "./support/pages.ts";
+import type { Runner } from "./support/session.ts";
+import { addNoun, addVerb, cursorOption, shownOption, yesOption } from "./support/verb.ts";
 
 /** Entities: who is limited. */
 export function addEntityCommands(program: Command, runner: Runner): Command {

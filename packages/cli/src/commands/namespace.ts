@@ -3,8 +3,8 @@ import { NamespaceNotFoundError, type NamespaceInfo } from "zae-limiter";
 import type { Colours } from "../output/colours.ts";
 import { fieldsText, tableText } from "../output/table.ts";
 import { numberText, timeText } from "../output/text.ts";
-import type { Runner } from "../runner.ts";
-import { addNoun, addVerb, yesOption } from "../verb.ts";
+import type { Runner } from "./support/session.ts";
+import { addNoun, addVerb, yesOption } from "./support/verb.ts";
 
 /** Namespaces: tenants that share a repository and nothing else. */
 export function addNamespaceCommands(program: Command, runner: Runner): void {

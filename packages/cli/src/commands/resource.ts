@@ -2,8 +2,8 @@ import type { Command } from "commander";
 import type { Limit } from "zae-limiter";
 import { limitsText } from "../output/limits.ts";
 import { tableText } from "../output/table.ts";
-import type { Runner } from "../runner.ts";
-import { addNoun, addVerb, limitsOption, yesOption } from "../verb.ts";
+import type { Runner } from "./support/session.ts";
+import { addNoun, addVerb, limitsOption, yesOption } from "./support/verb.ts";
 
 /** Resources: what is limited, and its defaults. */
 export function addResourceCommands(program: Command, runner: Runner): void {

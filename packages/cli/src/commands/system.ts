@@ -1,11 +1,11 @@
 import { Option, type Command } from "commander";
 import type { Limit, OnUnavailable, SystemDefaults } from "zae-limiter";
-import { countArgument } from "../arguments.ts";
+import { countArgument } from "./support/arguments.ts";
 import type { Colours } from "../output/colours.ts";
 import { limitsText } from "../output/limits.ts";
 import { fieldsText } from "../output/table.ts";
-import type { Runner } from "../runner.ts";
-import { addNoun, addVerb, limitsOption, yesOption } from "../verb.ts";
+import type { Runner } from "./support/session.ts";
+import { addNoun, addVerb, limitsOption, yesOption } from "./support/verb.ts";
 
 /** The system level: what holds where nothing else is said. */
 export function addSystemCommands(program: Command, runner: Runner): void {

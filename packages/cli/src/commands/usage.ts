@@ -1,15 +1,15 @@
 import { Option, type Command } from "commander";
 import type { UsageSnapshot, UsageSummary, UsageWindow } from "zae-limiter";
-import { timeArgument } from "../arguments.ts";
+import { timeArgument } from "./support/arguments.ts";
 import { UsageError } from "../exit.ts";
 import { chartText, type Bar } from "../output/chart.ts";
 import type { Colours } from "../output/colours.ts";
 import { fieldsText, tableText } from "../output/table.ts";
 import { amountsText, timeText } from "../output/text.ts";
-import { follow, moreText, type ListOptions } from "../pages.ts";
-import type { Runner } from "../runner.ts";
-import type { Screen } from "../screen.ts";
-import { addNoun, addVerb, cursorOption, shownOption } from "../verb.ts";
+import { follow, moreText, type ListOptions } from "./support/pages.ts";
+import type { Runner } from "./support/session.ts";
+import type { Screen } from "../output/screen.ts";
+import { addNoun, addVerb, cursorOption, shownOption } from "./support/verb.ts";
 
 /** Usage: what was consumed, window by window. */
 export function addUsageCommands(program: Command, runner: Runner): void {

@@ -1,6 +1,6 @@
 import { createInterface } from "node:readline";
-import type { Environment } from "./environment.ts";
-import { Cancelled, UsageError } from "./exit.ts";
+import type { Environment } from "../../environment.ts";
+import { Cancelled, UsageError } from "../../exit.ts";
 
 /** Asks before something is destroyed. Where nobody can answer, the command line must say it. */
 export async function confirm(

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { UsageError } from "./exit.ts";
+import { UsageError } from "../../exit.ts";
 import { repositoryUrl } from "./repository-url.ts";
 
 it("takes the option, then the environment", () => {

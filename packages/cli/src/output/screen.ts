@@ -1,6 +1,6 @@
-import type { Environment } from "./environment.ts";
-import { coloursFor, type Colours } from "./output/colours.ts";
-import { jsonText } from "./output/json.ts";
+import type { Environment } from "../environment.ts";
+import { coloursFor, type Colours } from "./colours.ts";
+import { jsonText } from "./json.ts";
 
 /** Where a verb's answer goes: JSON for programs, or text for people. */
 export class Screen {

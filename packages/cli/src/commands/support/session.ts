@@ -1,11 +1,11 @@
 import type { Command } from "commander";
 import { InfrastructureNotFoundError, NamespaceNotFoundError, type Repository } from "zae-limiter";
 import { confirm } from "./confirm.ts";
-import type { Environment } from "./environment.ts";
-import type { ExitCode } from "./exit.ts";
+import type { Environment } from "../../environment.ts";
+import type { ExitCode } from "../../exit.ts";
 import { nearest } from "./nearest.ts";
 import { repositoryUrl, type RepositoryPlace } from "./repository-url.ts";
-import { Screen } from "./screen.ts";
+import { Screen } from "../../output/screen.ts";
 
 /**
  * What a verb may bring into being. Reading verbs, deleting verbs and `acquire` want a repository

@@ -1,5 +1,5 @@
-import type { Environment } from "./environment.ts";
-import { UsageError } from "./exit.ts";
+import type { Environment } from "../../environment.ts";
+import { UsageError } from "../../exit.ts";
 
 /** The global options that say where the data is. */
 export interface RepositoryPlace {
