@@ -1,5 +1,5 @@
 import { openRepository } from "zae-limiter";
-import { run } from "./run.ts";
+import { run } from "./program.ts";
 
 // A reader that has seen enough (`… | head`) closes the pipe; that is no failure.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {

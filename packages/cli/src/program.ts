@@ -6,17 +6,31 @@ import { addAvailableCommand } from "./commands/available.ts";
 import { addBucketCommands } from "./commands/bucket.ts";
 import { addCapacityCommand } from "./commands/capacity.ts";
 import { addDemoCommand } from "./commands/demo.ts";
-import { addEntityCommands } from "./commands/entity.ts";
 import { addEntityLimitCommands } from "./commands/entity-limits.ts";
+import { addEntityCommands } from "./commands/entity.ts";
 import { addNamespaceCommands } from "./commands/namespace.ts";
 import { addResourceCommands } from "./commands/resource.ts";
+import { Session } from "./commands/support/session.ts";
 import { addSystemCommands } from "./commands/system.ts";
 import { addUsageCommands } from "./commands/usage.ts";
 import type { Environment } from "./environment.ts";
-import type { ExitCode } from "./exit.ts";
-import { Runner } from "./commands/support/session.ts";
+import { EXIT, reportError, type ExitCode } from "./exit.ts";
 
-/** What a run decides before any command is known. */
+/** Runs one command line and returns its exit code. Never throws. */
+export async function run(argv: readonly string[], environment: Environment): Promise<ExitCode> {
+  // Looked up before parsing, because parsing itself may fail.
+  const json = argv.includes("--json");
+  let exitCode: ExitCode = EXIT.done;
+  try {
+    const program = createProgram(environment, { json, exitWith: (code) => (exitCode = code) });
+    await program.parseAsync(argv, { from: "user" });
+    return exitCode;
+  } catch (error) {
+    return reportError(error, json, environment);
+  }
+}
+
+/** What a run knows before any command is parsed. */
 export interface RunOptions {
   readonly json: boolean;
   readonly exitWith: (code: ExitCode) => void;
@@ -53,17 +67,17 @@ export function createProgram(environment: Environment, { json, exitWith }: RunO
       "after",
       "\nExit codes: 0 done, 1 failed, 2 wrong usage, 3 refused (acquire).\n\nExample:\n  $ zae-limiter --repository sqlite:./limits.db system set-defaults -l rpm:100 -l tpm:10000/min:15000",
     );
-  const runner = new Runner(environment, exitWith);
-  addEntityLimitCommands(addEntityCommands(program, runner), runner);
-  addResourceCommands(program, runner);
-  addSystemCommands(program, runner);
-  addNamespaceCommands(program, runner);
-  addUsageCommands(program, runner);
-  addAuditCommands(program, runner);
-  addBucketCommands(program, runner);
-  addCapacityCommand(program, runner);
-  addAvailableCommand(program, runner);
-  addAcquireCommand(program, runner);
-  addDemoCommand(program, runner);
+  const session = new Session(environment, exitWith);
+  addEntityLimitCommands(addEntityCommands(program, session), session);
+  addResourceCommands(program, session);
+  addSystemCommands(program, session);
+  addNamespaceCommands(program, session);
+  addUsageCommands(program, session);
+  addAuditCommands(program, session);
+  addBucketCommands(program, session);
+  addCapacityCommand(program, session);
+  addAvailableCommand(program, session);
+  addAcquireCommand(program, session);
+  addDemoCommand(program, session);
   return program;
 }

@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import type { openRepository, Repository } from "zae-limiter";
 import type { Environment } from "../src/environment.ts";
-import { run } from "../src/run.ts";
+import { run } from "../src/program.ts";
 
 /** What one command line did. */
 export interface Outcome {

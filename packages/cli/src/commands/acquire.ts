@@ -1,14 +1,14 @@
 import { Option, type Command } from "commander";
 import { RateLimiter, type Amounts, type OnUnavailable, type RateLimitExceeded } from "zae-limiter";
-import { amountArgument, secondsArgument } from "./support/arguments.ts";
 import { EXIT } from "../exit.ts";
 import type { Colours } from "../output/colours.ts";
 import { amountsText, waitText } from "../output/text.ts";
-import type { Runner } from "./support/session.ts";
+import { amountArgument, durationMsArgument } from "./support/arguments.ts";
+import type { Session } from "./support/session.ts";
 import { addVerb } from "./support/verb.ts";
 
 /** Acquire: takes once, for scripts. */
-export function addAcquireCommand(program: Command, runner: Runner): void {
+export function addAcquireCommand(program: Command, session: Session): void {
   addVerb(program, {
     usage: "acquire <entity> <resource>",
     summary:
@@ -19,7 +19,7 @@ export function addAcquireCommand(program: Command, runner: Runner): void {
     ],
   })
     .argument("<amounts...>", "what to take, such as rpm=1 tpm=500", amountArgument)
-    .option("--wait <seconds>", "wait at most so long for it to fit", secondsArgument)
+    .option("--wait <seconds>", "wait at most so long for it to fit", durationMsArgument)
     .addOption(
       new Option("--on-unavailable <action>", "what to answer while the store cannot").choices([
         "allow",
@@ -31,15 +31,15 @@ export function addAcquireCommand(program: Command, runner: Runner): void {
         entityId: string,
         resource: string,
         consume: Amounts,
-        { wait, onUnavailable }: AcquireOptions,
+        { wait: waitUpToMs, onUnavailable }: AcquireOptions,
         command: Command,
       ) =>
-        runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+        session.inNamespace(command, "existing", async ({ repository, screen }) => {
           const result = await new RateLimiter({ repository }).tryAcquire({
             entityId,
             resource,
             consume,
-            ...(wait !== undefined && { waitUpToMs: wait }),
+            ...(waitUpToMs !== undefined && { waitUpToMs }),
             ...(onUnavailable !== undefined && { onUnavailable }),
           });
           if (!result.granted) {
@@ -59,6 +59,7 @@ export function addAcquireCommand(program: Command, runner: Runner): void {
 }
 
 interface AcquireOptions {
+  /** In milliseconds; the command line says seconds. */
   readonly wait?: number;
   readonly onUnavailable?: OnUnavailable;
 }

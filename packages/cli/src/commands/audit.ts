@@ -4,11 +4,11 @@ import { UsageError } from "../exit.ts";
 import { tableText } from "../output/table.ts";
 import { timeText } from "../output/text.ts";
 import { follow, moreText, type ListOptions } from "./support/pages.ts";
-import type { Runner } from "./support/session.ts";
+import type { Session } from "./support/session.ts";
 import { addNoun, addVerb, cursorOption, shownOption } from "./support/verb.ts";
 
 /** Audit: who changed what. */
-export function addAuditCommands(program: Command, runner: Runner): void {
+export function addAuditCommands(program: Command, session: Session): void {
   const audit = addNoun(program, "audit", "who changed what, and when");
 
   addVerb(audit, {
@@ -27,7 +27,7 @@ export function addAuditCommands(program: Command, runner: Runner): void {
     .addOption(shownOption())
     .addOption(cursorOption())
     .action(async (options: SubjectOptions & ListOptions, command: Command) =>
-      runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+      session.inNamespace(command, "existing", async ({ repository, screen }) => {
         const subject = subjectOf(options);
         const page = await follow(options, (paging) => repository.getAuditEvents(subject, paging));
         const rows = page.items.map(eventCells);

@@ -1,14 +1,14 @@
 import type { Command } from "commander";
 import { RateLimiter, type Amounts, type Availability } from "zae-limiter";
-import { amountArgument } from "./support/arguments.ts";
 import type { Colours } from "../output/colours.ts";
 import { tableText } from "../output/table.ts";
 import { rateText, waitText } from "../output/text.ts";
-import type { Runner } from "./support/session.ts";
+import { amountArgument } from "./support/arguments.ts";
+import type { Session } from "./support/session.ts";
 import { addVerb } from "./support/verb.ts";
 
 /** Available: what a call would find, without making it. */
-export function addAvailableCommand(program: Command, runner: Runner): void {
+export function addAvailableCommand(program: Command, session: Session): void {
   addVerb(program, {
     usage: "available <entity> <resource>",
     summary:
@@ -24,7 +24,7 @@ export function addAvailableCommand(program: Command, runner: Runner): void {
         _options: object,
         command: Command,
       ) =>
-        runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+        session.inNamespace(command, "existing", async ({ repository, screen }) => {
           const availability = await new RateLimiter({ repository }).check({
             entityId,
             resource,

@@ -1,13 +1,13 @@
 import type { Command } from "commander";
 import { ValidationError, type BucketState } from "zae-limiter";
-import { shardsArgument } from "./support/arguments.ts";
 import { tableText } from "../output/table.ts";
 import { numberText, timeText } from "../output/text.ts";
-import type { Runner } from "./support/session.ts";
+import { shardsArgument } from "./support/arguments.ts";
+import type { Session } from "./support/session.ts";
 import { addNoun, addVerb } from "./support/verb.ts";
 
 /** Buckets: the stored balances. */
-export function addBucketCommands(program: Command, runner: Runner): void {
+export function addBucketCommands(program: Command, session: Session): void {
   const bucket = addNoun(program, "bucket", "the stored balances");
 
   addVerb(bucket, {
@@ -19,7 +19,7 @@ export function addBucketCommands(program: Command, runner: Runner): void {
     .option("-r, --resource <resource>", "only this resource")
     .action(
       async (entityId: string, { resource }: { readonly resource?: string }, command: Command) =>
-        runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+        session.inNamespace(command, "existing", async ({ repository, screen }) => {
           const buckets = await repository.getBuckets(
             entityId,
             resource === undefined ? {} : { resource },
@@ -44,7 +44,7 @@ export function addBucketCommands(program: Command, runner: Runner): void {
       shardsArgument,
     )
     .action(async (entityId: string, { resource, shards }: SplitOptions, command: Command) =>
-      runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+      session.inNamespace(command, "existing", async ({ repository, screen }) => {
         if (repository.splitBucket === undefined)
           throw new ValidationError("shards", shards, NO_SHARDS);
         const count = await repository.splitBucket(entityId, resource, { shards });

@@ -1,19 +1,19 @@
 import { existsSync } from "node:fs";
 import { basename } from "node:path";
 import { Option, type Command } from "commander";
-import { secondsArgument } from "./support/arguments.ts";
 import { demo, type DemoResult } from "../demo/demo.ts";
 import { EXIT } from "../exit.ts";
 import type { Colours } from "../output/colours.ts";
 import { numberText, wrapped } from "../output/text.ts";
-import type { Runner } from "./support/session.ts";
+import { durationMsArgument } from "./support/arguments.ts";
+import type { Session } from "./support/session.ts";
 import { addVerb, yesOption } from "./support/verb.ts";
 
 const DEFAULT_FILE = "./zae-limiter-demo.db";
 const DEFAULT_SECONDS = "20";
 
 /** Demo: a small simulated LLM gateway that checks the limiter's promises on what it did. */
-export function addDemoCommand(program: Command, runner: Runner): void {
+export function addDemoCommand(program: Command, session: Session): void {
   addVerb(program, {
     usage: "demo",
     summary:
@@ -22,8 +22,8 @@ export function addDemoCommand(program: Command, runner: Runner): void {
   })
     .addOption(
       new Option("--seconds <seconds>", "how long it runs")
-        .argParser(secondsArgument)
-        .default(secondsArgument(DEFAULT_SECONDS), DEFAULT_SECONDS),
+        .argParser(durationMsArgument)
+        .default(durationMsArgument(DEFAULT_SECONDS), DEFAULT_SECONDS),
     )
     .option("--file <path>", "the SQLite file; an existing one is replaced", DEFAULT_FILE)
     .addOption(yesOption())
@@ -32,30 +32,35 @@ export function addDemoCommand(program: Command, runner: Runner): void {
         .choices(["double-refill"])
         .hideHelp(),
     )
-    .action(async ({ seconds, file, fault, yes = false }: DemoCommandOptions, command: Command) => {
-      // The demo's own file is replaced without asking; a file of another name might hold
-      // somebody's limits.
-      if (existsSync(file) && basename(file) !== basename(DEFAULT_FILE))
-        await runner.confirm(`Replace the file ${file}?`, { yes });
-      const screen = runner.screen(command);
-      const { environment } = runner;
-      const options = {
-        file,
-        lengthMs: seconds,
-        watched: !screen.json,
-        ...(fault !== undefined && { fault }),
-      };
-      const result = await demo(options, environment, screen.colours);
-      screen.show(
-        result,
-        () => summaryText(result, screen.columns, screen.colours) + nextText(file),
-      );
-      runner.exitWith(result.ok ? EXIT.done : EXIT.failed);
-    });
+    .action(
+      async (
+        { seconds: lengthMs, file, fault, yes = false }: DemoCommandOptions,
+        command: Command,
+      ) => {
+        // The demo's own file is replaced without asking; a file of another name might hold
+        // somebody's limits.
+        if (existsSync(file) && basename(file) !== basename(DEFAULT_FILE))
+          await session.confirm(`Replace the file ${file}?`, { yes });
+        const screen = session.screen(command);
+        const { environment } = session;
+        const options = {
+          file,
+          lengthMs,
+          watched: !screen.json,
+          ...(fault !== undefined && { fault }),
+        };
+        const result = await demo(options, environment, screen.colours);
+        screen.show(
+          result,
+          () => summaryText(result, screen.columns, screen.colours) + nextText(file),
+        );
+        session.exitWith(result.ok ? EXIT.done : EXIT.failed);
+      },
+    );
 }
 
 interface DemoCommandOptions {
-  /** Milliseconds: the argument is read as seconds. */
+  /** In milliseconds; the command line says seconds. */
   readonly seconds: number;
   readonly file: string;
   readonly fault?: string;

@@ -2,11 +2,11 @@ import { Option, type Command } from "commander";
 import type { Limit } from "zae-limiter";
 import { limitsText } from "../output/limits.ts";
 import { tableText } from "../output/table.ts";
-import type { Runner } from "./support/session.ts";
+import type { Session } from "./support/session.ts";
 import { addVerb, limitsOption, yesOption } from "./support/verb.ts";
 
 /** Limits that one entity has of its own. */
-export function addEntityLimitCommands(entity: Command, runner: Runner): void {
+export function addEntityLimitCommands(entity: Command, session: Session): void {
   addVerb(entity, {
     usage: "set-limits <entity>",
     summary: "Sets an entity's own limits, for one resource or for all that have none.",
@@ -18,7 +18,7 @@ export function addEntityLimitCommands(entity: Command, runner: Runner): void {
     .addOption(resourceOption())
     .addOption(limitsOption())
     .action(async (id: string, { resource, limit }: LimitOptions, command: Command) =>
-      runner.inNamespace(command, "create", async ({ repository, screen }) => {
+      session.inNamespace(command, "create", async ({ repository, screen }) => {
         await repository.setLimits(id, limit, { resource });
         const stored = await repository.getLimits(id, { resource });
         screen.show(
@@ -36,7 +36,7 @@ export function addEntityLimitCommands(entity: Command, runner: Runner): void {
   })
     .addOption(resourceOption())
     .action(async (id: string, { resource }: LimitOptions, command: Command) =>
-      runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+      session.inNamespace(command, "existing", async ({ repository, screen }) => {
         const limits = await repository.getLimits(id, { resource });
         screen.show(limits, () =>
           limitsText(
@@ -57,8 +57,8 @@ export function addEntityLimitCommands(entity: Command, runner: Runner): void {
     .addOption(resourceOption())
     .addOption(yesOption())
     .action(async (id: string, { resource, yes = false }: LimitOptions, command: Command) =>
-      runner.inNamespace(command, "existing", async ({ repository, screen }) => {
-        await runner.confirm(`Delete the limits of ${id} for ${scopeText(resource)}?`, { yes });
+      session.inNamespace(command, "existing", async ({ repository, screen }) => {
+        await session.confirm(`Delete the limits of ${id} for ${scopeText(resource)}?`, { yes });
         await repository.deleteLimits(id, { resource });
         screen.show(
           { deleted: id, resource },
@@ -72,7 +72,7 @@ export function addEntityLimitCommands(entity: Command, runner: Runner): void {
     summary: "Lists the resources for which some entity has limits of its own.",
     examples: ["entity list-resources"],
   }).action(async (_options: object, command: Command) =>
-    runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+    session.inNamespace(command, "existing", async ({ repository, screen }) => {
       const resources = await repository.listResourcesWithEntityConfigs();
       const none = "No entity has limits of its own.\n";
       screen.show(resources, () =>

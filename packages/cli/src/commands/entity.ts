@@ -1,16 +1,16 @@
 import type { Command } from "commander";
 import { EntityNotFoundError, type Entity, type Page, type Repository } from "zae-limiter";
-import { metadataArgument } from "./support/arguments.ts";
-import { nearest } from "./support/nearest.ts";
 import type { Colours } from "../output/colours.ts";
 import { fieldsText, tableText } from "../output/table.ts";
 import { timeText } from "../output/text.ts";
+import { metadataArgument } from "./support/arguments.ts";
+import { nearest } from "./support/nearest.ts";
 import { follow, moreText, type ListOptions } from "./support/pages.ts";
-import type { Runner } from "./support/session.ts";
+import type { Session } from "./support/session.ts";
 import { addNoun, addVerb, cursorOption, shownOption, yesOption } from "./support/verb.ts";
 
 /** Entities: who is limited. */
-export function addEntityCommands(program: Command, runner: Runner): Command {
+export function addEntityCommands(program: Command, session: Session): Command {
   const entity = addNoun(program, "entity", "who is limited: keys, users, projects");
 
   addVerb(entity, {
@@ -27,7 +27,7 @@ export function addEntityCommands(program: Command, runner: Runner): Command {
     .option("--no-cascade", "calls of the entity take from itself only (default)")
     .option("--metadata <key=value>", "a note, repeat for more", metadataArgument)
     .action(async (id: string, options: CreateOptions, command: Command) =>
-      runner.inNamespace(command, "create", async ({ repository, screen }) => {
+      session.inNamespace(command, "create", async ({ repository, screen }) => {
         const { displayName, parent, cascade = false, metadata } = options;
         const created = await repository.createEntity(id, {
           cascade,
@@ -44,7 +44,7 @@ export function addEntityCommands(program: Command, runner: Runner): Command {
     summary: "Shows one entity.",
     examples: ["entity show key-1"],
   }).action(async (id: string, _options: object, command: Command) =>
-    runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+    session.inNamespace(command, "existing", async ({ repository, screen }) => {
       const found = await existing(repository, id);
       screen.show(found, () => entityText(found, screen.colours));
     }),
@@ -58,8 +58,8 @@ export function addEntityCommands(program: Command, runner: Runner): Command {
   })
     .addOption(yesOption())
     .action(async (id: string, options: { readonly yes?: boolean }, command: Command) =>
-      runner.inNamespace(command, "existing", async ({ repository, screen }) => {
-        await runner.confirm(`Delete entity ${id} with its limits and balances?`, options);
+      session.inNamespace(command, "existing", async ({ repository, screen }) => {
+        await session.confirm(`Delete entity ${id} with its limits and balances?`, options);
         await repository.deleteEntity(id);
         screen.show({ deleted: id }, () => `Deleted entity ${id}.\n`);
       }),
@@ -70,7 +70,7 @@ export function addEntityCommands(program: Command, runner: Runner): Command {
     summary: "Lists the entities that belong to one.",
     examples: ["entity children project-1"],
   }).action(async (id: string, _options: object, command: Command) =>
-    runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+    session.inNamespace(command, "existing", async ({ repository, screen }) => {
       const children = await repository.getChildren(id);
       if (children.length === 0) await existing(repository, id);
       screen.show(children, () =>
@@ -95,7 +95,7 @@ export function addEntityCommands(program: Command, runner: Runner): Command {
     .addOption(cursorOption())
     .action(
       async (options: ListOptions & { readonly withCustomLimits?: string }, command: Command) =>
-        runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+        session.inNamespace(command, "existing", async ({ repository, screen }) => {
           const { withCustomLimits: resource } = options;
           if (resource !== undefined) {
             const ids = await follow(options, (paging) =>

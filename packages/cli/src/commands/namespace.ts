@@ -3,11 +3,11 @@ import { NamespaceNotFoundError, type NamespaceInfo } from "zae-limiter";
 import type { Colours } from "../output/colours.ts";
 import { fieldsText, tableText } from "../output/table.ts";
 import { numberText, timeText } from "../output/text.ts";
-import type { Runner } from "./support/session.ts";
+import type { Session } from "./support/session.ts";
 import { addNoun, addVerb, yesOption } from "./support/verb.ts";
 
 /** Namespaces: tenants that share a repository and nothing else. */
-export function addNamespaceCommands(program: Command, runner: Runner): void {
+export function addNamespaceCommands(program: Command, session: Session): void {
   const namespace = addNoun(
     program,
     "namespace",
@@ -19,7 +19,7 @@ export function addNamespaceCommands(program: Command, runner: Runner): void {
     summary: "Registers namespaces; those that exist stay as they are.",
     examples: ["namespace register tenant-alpha tenant-beta"],
   }).action(async (names: readonly string[], _options: object, command: Command) =>
-    runner.inRepository(command, "create", async ({ repository, screen }) => {
+    session.inRepository(command, "create", async ({ repository, screen }) => {
       const ids = await repository.registerNamespaces(names);
       screen.show(ids, () => tableText(["Namespace", "Id"], Object.entries(ids), screen.colours));
     }),
@@ -30,7 +30,7 @@ export function addNamespaceCommands(program: Command, runner: Runner): void {
     summary: "Lists the active namespaces.",
     examples: ["namespace list"],
   }).action(async (_options: object, command: Command) =>
-    runner.inRepository(command, "existing", async ({ repository, screen }) => {
+    session.inRepository(command, "existing", async ({ repository, screen }) => {
       const namespaces = await repository.listNamespaces();
       screen.show(namespaces, () =>
         namespacesText(namespaces, "No namespace is registered.", screen.colours),
@@ -43,7 +43,7 @@ export function addNamespaceCommands(program: Command, runner: Runner): void {
     summary: "Shows one namespace.",
     examples: ["namespace show tenant-alpha"],
   }).action(async (name: string, _options: object, command: Command) =>
-    runner.inRepository(command, "existing", async ({ repository, screen }) => {
+    session.inRepository(command, "existing", async ({ repository, screen }) => {
       const info = await repository.getNamespace(name);
       if (info === undefined) throw new NamespaceNotFoundError(name);
       screen.show(info, () => namespaceText(info, screen.colours));
@@ -58,10 +58,10 @@ export function addNamespaceCommands(program: Command, runner: Runner): void {
   })
     .addOption(yesOption())
     .action(async (name: string, options: { readonly yes?: boolean }, command: Command) =>
-      runner.inRepository(command, "existing", async ({ repository, screen }) => {
+      session.inRepository(command, "existing", async ({ repository, screen }) => {
         const info = await repository.getNamespace(name);
         if (info === undefined) throw new NamespaceNotFoundError(name);
-        await runner.confirm(
+        await session.confirm(
           `Delete namespace ${name}? Its calls are refused from then on.`,
           options,
         );
@@ -79,7 +79,7 @@ export function addNamespaceCommands(program: Command, runner: Runner): void {
     summary: "Puts a deleted namespace back into service; orphans lists the ids.",
     examples: ["namespace recover ID"],
   }).action(async (namespaceId: string, _options: object, command: Command) =>
-    runner.inRepository(command, "existing", async ({ repository, screen }) => {
+    session.inRepository(command, "existing", async ({ repository, screen }) => {
       const name = await repository.recoverNamespace(namespaceId).catch((error: unknown) => {
         throw error instanceof NamespaceNotFoundError ? unknownId(namespaceId) : error;
       });
@@ -93,7 +93,7 @@ export function addNamespaceCommands(program: Command, runner: Runner): void {
     summary: "Lists deleted and half purged namespaces.",
     examples: ["namespace orphans"],
   }).action(async (_options: object, command: Command) =>
-    runner.inRepository(command, "existing", async ({ repository, screen }) => {
+    session.inRepository(command, "existing", async ({ repository, screen }) => {
       const orphans = await repository.listOrphanNamespaces();
       screen.show(orphans, () =>
         namespacesText(orphans, "No namespace is deleted.", screen.colours),
@@ -109,7 +109,7 @@ export function addNamespaceCommands(program: Command, runner: Runner): void {
   })
     .addOption(yesOption())
     .action(async (namespaceId: string, options: { readonly yes?: boolean }, command: Command) =>
-      runner.inRepository(command, "existing", async ({ repository, screen }) => {
+      session.inRepository(command, "existing", async ({ repository, screen }) => {
         const known = [
           ...(await repository.listOrphanNamespaces()),
           ...(await repository.listNamespaces()),
@@ -117,7 +117,7 @@ export function addNamespaceCommands(program: Command, runner: Runner): void {
         const info = known.find((candidate) => candidate.namespaceId === namespaceId);
         if (info === undefined) throw unknownId(namespaceId);
         if (info.status !== "active")
-          await runner.confirm(
+          await session.confirm(
             `Purge namespace ${info.name} (${namespaceId})? Its data cannot be brought back.`,
             options,
           );

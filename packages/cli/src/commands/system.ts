@@ -1,14 +1,14 @@
 import { Option, type Command } from "commander";
 import type { Limit, OnUnavailable, SystemDefaults } from "zae-limiter";
-import { countArgument } from "./support/arguments.ts";
 import type { Colours } from "../output/colours.ts";
 import { limitsText } from "../output/limits.ts";
 import { fieldsText } from "../output/table.ts";
-import type { Runner } from "./support/session.ts";
+import { countArgument } from "./support/arguments.ts";
+import type { Session } from "./support/session.ts";
 import { addNoun, addVerb, limitsOption, yesOption } from "./support/verb.ts";
 
 /** The system level: what holds where nothing else is said. */
-export function addSystemCommands(program: Command, runner: Runner): void {
+export function addSystemCommands(program: Command, session: Session): void {
   const system = addNoun(
     program,
     "system",
@@ -35,7 +35,7 @@ export function addSystemCommands(program: Command, runner: Runner): void {
         { limit, ...settings }: Settings & { readonly limit: readonly Limit[] },
         command: Command,
       ) =>
-        runner.inNamespace(command, "create", async ({ repository, screen }) => {
+        session.inNamespace(command, "create", async ({ repository, screen }) => {
           await repository.setSystemDefaults(limit, settings);
           const stored = await repository.getSystemDefaults();
           screen.show(
@@ -50,7 +50,7 @@ export function addSystemCommands(program: Command, runner: Runner): void {
     summary: "Shows the system's default limits and settings.",
     examples: ["system get-defaults"],
   }).action(async (_options: object, command: Command) =>
-    runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+    session.inNamespace(command, "existing", async ({ repository, screen }) => {
       const stored = await repository.getSystemDefaults();
       screen.show(stored, () => defaultsText(stored, screen.colours));
     }),
@@ -63,8 +63,8 @@ export function addSystemCommands(program: Command, runner: Runner): void {
   })
     .addOption(yesOption())
     .action(async (options: { readonly yes?: boolean }, command: Command) =>
-      runner.inNamespace(command, "existing", async ({ repository, screen }) => {
-        await runner.confirm("Delete the system's default limits?", options);
+      session.inNamespace(command, "existing", async ({ repository, screen }) => {
+        await session.confirm("Delete the system's default limits?", options);
         await repository.deleteSystemDefaults();
         screen.show({ deleted: "system" }, () => "Deleted the system defaults.\n");
       }),

@@ -1,18 +1,18 @@
 import { Option, type Command } from "commander";
 import type { UsageSnapshot, UsageSummary, UsageWindow } from "zae-limiter";
-import { timeArgument } from "./support/arguments.ts";
 import { UsageError } from "../exit.ts";
 import { chartText, type Bar } from "../output/chart.ts";
 import type { Colours } from "../output/colours.ts";
+import type { Screen } from "../output/screen.ts";
 import { fieldsText, tableText } from "../output/table.ts";
 import { amountsText, timeText } from "../output/text.ts";
+import { timeArgument } from "./support/arguments.ts";
 import { follow, moreText, type ListOptions } from "./support/pages.ts";
-import type { Runner } from "./support/session.ts";
-import type { Screen } from "../output/screen.ts";
+import type { Session } from "./support/session.ts";
 import { addNoun, addVerb, cursorOption, shownOption } from "./support/verb.ts";
 
 /** Usage: what was consumed, window by window. */
-export function addUsageCommands(program: Command, runner: Runner): void {
+export function addUsageCommands(program: Command, session: Session): void {
   const usage = addNoun(program, "usage", "what was consumed, by hour, day or month");
 
   queryOptions(
@@ -29,7 +29,7 @@ export function addUsageCommands(program: Command, runner: Runner): void {
     .addOption(shownOption())
     .addOption(cursorOption())
     .action(async (options: QueryOptions & ListOptions, command: Command) =>
-      runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+      session.inNamespace(command, "existing", async ({ repository, screen }) => {
         const query = queryOf(options);
         const page = await follow(options, (paging) =>
           repository.getUsageSnapshots({ ...query, ...paging }),
@@ -53,7 +53,7 @@ export function addUsageCommands(program: Command, runner: Runner): void {
   )
     .option("-p, --plot", "draw the totals as a chart instead of a table")
     .action(async (options: QueryOptions, command: Command) =>
-      runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+      session.inNamespace(command, "existing", async ({ repository, screen }) => {
         const summary = await repository.getUsageSummary(queryOf(options));
         const text = options.plot ? summaryPlotText : summaryText;
         screen.show(summary, () => (summary.snapshotCount === 0 ? NONE : text(summary, screen)));

@@ -4,11 +4,11 @@ import type { Colours } from "../output/colours.ts";
 import { addCounts, type Books } from "./books.ts";
 import { checksOf, type Check } from "./checks.ts";
 import { Gateway } from "./gateway.ts";
-import { startSecondProcess } from "./second-process.ts";
 import { live } from "./live.ts";
 import { nowMs } from "./machine.ts";
 import { readBack } from "./read-back.ts";
 import { store } from "./scenario.ts";
+import { startSecondProcess } from "./second-process.ts";
 
 /** How the demo is run. */
 export interface DemoOptions {

@@ -61,7 +61,7 @@ export function shardsArgument(text: string): number {
 }
 
 /** Reads seconds, fractions allowed, and answers milliseconds. */
-export function secondsArgument(text: string): number {
+export function durationMsArgument(text: string): number {
   if (/^\d+(\.\d+)?$/.test(text) && Number(text) <= LONGEST_SECONDS)
     return Math.round(Number(text) * 1000);
   throw new InvalidArgumentError(

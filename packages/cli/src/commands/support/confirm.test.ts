@@ -1,8 +1,8 @@
 import { PassThrough } from "node:stream";
 import { expect, it } from "vitest";
-import { confirm } from "./confirm.ts";
 import type { Environment } from "../../environment.ts";
 import { Cancelled } from "../../exit.ts";
+import { confirm } from "./confirm.ts";
 
 /** A terminal at which somebody has typed a line, and which stays open. */
 function terminal(typed: string): Environment {

@@ -1,11 +1,11 @@
 import type { Command } from "commander";
 import { InfrastructureNotFoundError, NamespaceNotFoundError, type Repository } from "zae-limiter";
-import { confirm } from "./confirm.ts";
 import type { Environment } from "../../environment.ts";
 import type { ExitCode } from "../../exit.ts";
+import { Screen } from "../../output/screen.ts";
+import { confirm } from "./confirm.ts";
 import { nearest } from "./nearest.ts";
 import { repositoryUrl, type RepositoryPlace } from "./repository-url.ts";
-import { Screen } from "../../output/screen.ts";
 
 /**
  * What a verb may bring into being. Reading verbs, deleting verbs and `acquire` want a repository
@@ -19,7 +19,7 @@ interface GlobalOptions extends RepositoryPlace {
 }
 
 /** What a verb works with. */
-export interface Workplace {
+export interface VerbContext {
   readonly repository: Repository;
   readonly screen: Screen;
 }
@@ -27,7 +27,7 @@ export interface Workplace {
 const DEFAULT_NAMESPACE = "default";
 
 /** Opens what a verb needs, closes it afterwards, and passes the verb's exit code on. */
-export class Runner {
+export class Session {
   readonly environment: Environment;
   readonly #exitWith: (code: ExitCode) => void;
 
@@ -42,7 +42,7 @@ export class Runner {
   async inNamespace(
     command: Command,
     access: Access,
-    work: (place: Workplace) => Promise<ExitCode | void>,
+    work: (context: VerbContext) => Promise<ExitCode | void>,
   ): Promise<void> {
     await this.inRepository(command, access, async ({ repository, screen }) => {
       const { namespace } = command.optsWithGlobals<GlobalOptions>();
@@ -56,7 +56,7 @@ export class Runner {
   async inRepository(
     command: Command,
     access: Access,
-    work: (place: Workplace) => Promise<ExitCode | void>,
+    work: (context: VerbContext) => Promise<ExitCode | void>,
   ): Promise<void> {
     const url = repositoryUrl(command.optsWithGlobals<GlobalOptions>(), this.environment.env);
     const repository = await this.#open(url, access);
