@@ -5,7 +5,6 @@ import { addAuditCommands } from "./commands/audit.ts";
 import { addAvailableCommand } from "./commands/available.ts";
 import { addBucketCommands } from "./commands/bucket.ts";
 import { addCapacityCommand } from "./commands/capacity.ts";
-import { addDemoCommand } from "./commands/demo.ts";
 import { addEntityLimitCommands } from "./commands/entity-limits.ts";
 import { addEntityCommands } from "./commands/entity.ts";
 import { addNamespaceCommands } from "./commands/namespace.ts";
@@ -78,6 +77,5 @@ export function createProgram(environment: Environment, { json, exitWith }: RunO
   addCapacityCommand(program, session);
   addAvailableCommand(program, session);
   addAcquireCommand(program, session);
-  addDemoCommand(program, session);
   return program;
 }

@@ -93,7 +93,6 @@ describe("help", () => {
       expect(code).toBe(0);
       expect(stdout).toContain("--repository <url>");
       expect(stdout).toMatch(new RegExp(`Examples?:\\n {2}\\$ zae-limiter ${verb}`));
-      if (verb === "demo") return;
       for (const [, example] of stdout.matchAll(/^ {2}\$ zae-limiter (.*)$/gm)) {
         const words = [...example!.replace(/ && .*/, "").matchAll(/'([^']*)'|(\S+)/g)].map(
           ([, quoted, bare]) => quoted ?? bare!,

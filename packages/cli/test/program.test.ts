@@ -1,7 +1,7 @@
 // The built program as a user starts it: a process of its own, on real files.
 import { execFile, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -107,50 +107,6 @@ describe("the program", { timeout: 60_000 }, () => {
     );
     child.stdout.destroy();
     expect(await endOf(child)).toEqual({ code: 0, stderr: "" });
-  });
-});
-
-describe("the demo", { timeout: 60_000 }, () => {
-  it("keeps the promises in two processes, and every command that it suggests works as it stands", async () => {
-    const { code, stdout } = await zaeLimiter("demo", "--seconds", "3");
-    expect(stdout).toMatch(/^ok {5}Strict: /m);
-    expect(stdout).not.toContain("FAILED");
-    expect(code).toBe(0);
-    const repository = /^ {2}export ZAEL_REPOSITORY=(.*)$/m.exec(stdout)![1]!;
-    const suggested = [...stdout.matchAll(/^ {2}npx zae-limiter (.*)$/gm)].map(([, line]) =>
-      line!.split(" "),
-    );
-    expect(suggested.length).toBeGreaterThan(4);
-    for (const line of suggested)
-      expect((await zaeLimiter("--repository", repository, ...line)).code, line.join(" ")).toBe(0);
-    expect(Math.max(...stdout.split("\n").map((line) => [...line].length))).toBeLessThanOrEqual(80);
-    expect(readdirSync(folder)).toEqual(["zae-limiter-demo.db"]);
-  });
-
-  it("exits 1 with a limiter that refills twice as fast", async () => {
-    const { code, stdout } = await zaeLimiter(
-      "demo",
-      "--seconds",
-      "3",
-      "--fault",
-      "double-refill",
-      "--json",
-    );
-    const { ok, checks } = JSON.parse(stdout) as {
-      ok: boolean;
-      checks: readonly { promise: string; ok: boolean }[];
-    };
-    expect(ok).toBe(false);
-    expect(checks.filter((check) => !check.ok).map(({ promise }) => promise)).toEqual([
-      expect.stringMatching(/^Strict/),
-    ]);
-    expect(code).toBe(1);
-  });
-
-  it("replaces nobody's file without asking", async () => {
-    await zaeLimiter("entity", "create", "key-1");
-    expect((await zaeLimiter("demo", "--file", "./limits.db")).code).toBe(2);
-    expect((await zaeLimiter("entity", "show", "key-1")).code).toBe(0);
   });
 });
 

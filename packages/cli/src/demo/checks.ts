@@ -1,9 +1,9 @@
 import type { Amounts, Limit } from "zae-limiter";
-import { numberText } from "../output/text.ts";
 import { changesOf, type Call, type Change } from "./books.ts";
 import { allowedIn, roomIn, tightestUse, type Use } from "./bound.ts";
 import type { ReadBack } from "./read-back.ts";
 import { BUCKETS, KEYS, MODELS, PROJECT, type DemoBucket } from "./scenario.ts";
+import { numberText } from "./text.ts";
 
 /** One promise, and whether what was done kept it. */
 export interface Check {

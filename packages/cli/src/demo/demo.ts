@@ -1,6 +1,5 @@
 import { rmSync } from "node:fs";
-import type { Environment } from "../environment.ts";
-import type { Colours } from "../output/colours.ts";
+import { openRepository } from "zae-limiter";
 import { addCounts, type Books } from "./books.ts";
 import { checksOf, type Check } from "./checks.ts";
 import { Gateway } from "./gateway.ts";
@@ -8,6 +7,7 @@ import { live } from "./live.ts";
 import { nowMs } from "./machine.ts";
 import { readBack } from "./read-back.ts";
 import { store } from "./scenario.ts";
+import type { Paint } from "./text.ts";
 import { startSecondProcess } from "./second-process.ts";
 
 /** How the demo is run. */
@@ -15,8 +15,9 @@ export interface DemoOptions {
   readonly file: string;
   readonly lengthMs: number;
   readonly fault?: string;
-  /** Whether somebody watches. */
-  readonly watched: boolean;
+  /** Where the live view goes; undefined for none. */
+  readonly output: NodeJS.WriteStream | undefined;
+  readonly paint: Paint;
 }
 
 /** What the demo did, and whether the promises were kept. */
@@ -36,27 +37,23 @@ export interface DemoResult {
  * Runs the gateway on a fresh file in two processes and checks what they did with what a fresh
  * repository reads from it.
  */
-export async function demo(
-  options: DemoOptions,
-  environment: Environment,
-  colours: Colours,
-): Promise<DemoResult> {
-  const url = `sqlite:${options.file}`;
-  for (const suffix of ["", "-wal", "-shm"]) rmSync(options.file + suffix, { force: true });
-  const repository = await environment.openRepository(url);
+export async function demo(options: DemoOptions): Promise<DemoResult> {
+  const { file, lengthMs, fault, output, paint } = options;
+  const url = `sqlite:${file}`;
+  for (const suffix of ["", "-wal", "-shm"]) rmSync(file + suffix, { force: true });
+  const repository = await openRepository(url);
   try {
     await store(repository);
     const startMs = nowMs();
-    const endMs = startMs + options.lengthMs;
-    const second = startSecondProcess(url, endMs, options.fault);
+    const endMs = startMs + lengthMs;
+    const second = startSecondProcess(url, endMs, fault);
     const gateway = new Gateway(repository);
     const counts = (): ReturnType<typeof second.counts> =>
       addCounts([gateway.counts, second.counts()]);
-    const output = options.watched ? environment.stdout : undefined;
     const work = Promise.all([gateway.serve(endMs), second.books]);
-    const lowest = await live({ repository, startMs, endMs, work, counts, output, colours });
+    const lowest = await live({ repository, startMs, endMs, work, counts, output, paint });
     const books = await work;
-    await using fresh = await environment.openRepository(url);
+    await using fresh = await openRepository(url);
     const calls = books.flatMap((book) => book.calls);
     return resultOf(books, checksOf({ calls, stored: await readBack(fresh), lowest }));
   } finally {

@@ -1,11 +1,10 @@
 import type { Amounts, Repository } from "zae-limiter";
-import type { TextOutput } from "../environment.ts";
-import type { Colours } from "../output/colours.ts";
 import { countKey, type Counts } from "./books.ts";
 import { limitKey } from "./checks.ts";
 import { nowMs, pause } from "./machine.ts";
 import { availableOf } from "./read-back.ts";
 import { BUCKETS } from "./scenario.ts";
+import type { Paint } from "./text.ts";
 import { viewText } from "./view.ts";
 
 /** What the live view needs to know. */
@@ -17,8 +16,8 @@ export interface LiveOptions {
   readonly work: Promise<unknown>;
   readonly counts: () => Counts;
   /** Undefined: nobody watches, only the balances are looked at. */
-  readonly output: TextOutput | undefined;
-  readonly colours: Colours;
+  readonly output: NodeJS.WriteStream | undefined;
+  readonly paint: Paint;
 }
 
 const REDRAW_MS = 250;
@@ -27,7 +26,7 @@ const PRINTS = 4;
 
 /** Shows the live view until the work is done, and answers the lowest balances that it saw. */
 export async function live(options: LiveOptions): Promise<ReadonlyMap<string, number>> {
-  const { repository, startMs, endMs, counts, output, colours } = options;
+  const { repository, startMs, endMs, counts, output, paint } = options;
   const lowest = new Map<string, number>();
   const everyMs = output?.isTTY === true ? REDRAW_MS : (endMs - startMs) / PRINTS;
   let [over, drawnLines, nextMs] = [false, 0, startMs];
@@ -39,9 +38,9 @@ export async function live(options: LiveOptions): Promise<ReadonlyMap<string, nu
       const elapsedMs = Math.min(nowMs(), endMs) - startMs;
       const text = viewText(
         { elapsedMs, lengthMs: endMs - startMs, counts: counts(), available },
-        colours,
+        paint,
       );
-      output.write(output.isTTY === true ? redraw(text, drawnLines) : `${text}\n`);
+      output.write(output.isTTY ? redraw(text, drawnLines) : `${text}\n`);
       drawnLines = text.split("\n").length - 1;
       nextMs = nowMs() + everyMs;
     }

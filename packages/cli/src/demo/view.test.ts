@@ -1,5 +1,4 @@
 import { expect, it } from "vitest";
-import { PLAIN } from "../output/colours.ts";
 import { countKey } from "./books.ts";
 import { viewText } from "./view.ts";
 
@@ -17,7 +16,7 @@ it("shows every key and the project, with debt apart from what is available", ()
         [countKey("key-batch", "model-large"), { rpm: 17, tpm: 800 }],
       ]),
     },
-    PLAIN,
+    (_format, plain) => plain,
   );
   const lines = text.split("\n");
   expect(lines[0]).toContain("1.5 s of 20 s");

@@ -1,10 +1,7 @@
 import type { Amounts } from "zae-limiter";
-import { barText } from "../output/chart.ts";
-import type { Colours } from "../output/colours.ts";
-import { tableText } from "../output/table.ts";
-import { numberText } from "../output/text.ts";
 import { countKey, type Count, type Counts } from "./books.ts";
 import { BUCKETS, KEYS, PROJECT, type DemoBucket } from "./scenario.ts";
+import { barText, numberText, tableText, type Paint } from "./text.ts";
 
 /** What the live view shows at one moment. */
 export interface Moment {
@@ -20,10 +17,7 @@ const BAR_CELLS = 8;
 const NUMBER_CELLS = 7;
 
 /** The live view: per key and model what was granted and refused, what is left, and the debt. */
-export function viewText(
-  { elapsedMs, lengthMs, counts, available }: Moment,
-  colours: Colours,
-): string {
+export function viewText({ elapsedMs, lengthMs, counts, available }: Moment, paint: Paint): string {
   const rows = BUCKETS.map((bucket) => {
     const { granted, refused, failed } = countOf(bucket, counts);
     const left = available.get(countKey(bucket.entityId, bucket.model)) ?? {};
@@ -41,7 +35,7 @@ export function viewText(
   });
   const headers = ["Key", "Model", "Granted", "Refused", "Failed", "Tokens available", "Debt"];
   const time = `${(elapsedMs / 1000).toFixed(1)} s of ${numberText(lengthMs / 1000)} s`;
-  return `${colours.bold("Two processes, three keys, one project, one file")}   ${time}\n${tableText(headers, rows, colours)}`;
+  return `${paint("bold", "Two processes, three keys, one project, one file")}   ${time}\n${tableText(headers, rows, paint)}`;
 }
 
 function tokensText(tokens: number, capacity: number): string {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { barText, chartText } from "./chart.ts";
 import { jsonText } from "./json.ts";
 import { fieldsText, tableText } from "./table.ts";
-import { numberText, rateText, timeText, waitText, wrapped } from "./text.ts";
+import { numberText, rateText, timeText, waitText } from "./text.ts";
 
 describe("a table", () => {
   it("aligns text to the left and numbers to the right", () => {
@@ -99,13 +99,4 @@ describe("text", () => {
       "never",
     ]);
   });
-});
-
-it("breaks a sentence between words, and indents what follows", () => {
-  expect(wrapped("ok     one two three", 12, 7)).toBe("ok     one\n       two\n       three");
-  expect(wrapped("   one two three", 10, 3)).toBe("   one two\n   three");
-  expect(wrapped("short", 80)).toBe("short");
-  expect(wrapped("a-word-that-is-longer-than-the-line and more", 10)).toBe(
-    "a-word-that-is-longer-than-the-line\nand more",
-  );
 });

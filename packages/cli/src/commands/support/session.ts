@@ -28,11 +28,11 @@ const DEFAULT_NAMESPACE = "default";
 
 /** Opens what a verb needs, closes it afterwards, and passes the verb's exit code on. */
 export class Session {
-  readonly environment: Environment;
+  readonly #environment: Environment;
   readonly #exitWith: (code: ExitCode) => void;
 
   constructor(environment: Environment, exitWith: (code: ExitCode) => void) {
-    this.environment = environment;
+    this.#environment = environment;
     this.#exitWith = exitWith;
   }
 
@@ -46,7 +46,7 @@ export class Session {
   ): Promise<void> {
     await this.inRepository(command, access, async ({ repository, screen }) => {
       const { namespace } = command.optsWithGlobals<GlobalOptions>();
-      const name = namespace ?? (this.environment.env["ZAEL_NAMESPACE"] || DEFAULT_NAMESPACE);
+      const name = namespace ?? (this.#environment.env["ZAEL_NAMESPACE"] || DEFAULT_NAMESPACE);
       const scoped = await namespaceOf(repository, name);
       return work({ repository: scoped, screen });
     });
@@ -58,11 +58,11 @@ export class Session {
     access: Access,
     work: (context: VerbContext) => Promise<ExitCode | void>,
   ): Promise<void> {
-    const url = repositoryUrl(command.optsWithGlobals<GlobalOptions>(), this.environment.env);
+    const url = repositoryUrl(command.optsWithGlobals<GlobalOptions>(), this.#environment.env);
     const repository = await this.#open(url, access);
     try {
-      const code = await work({ repository, screen: this.screen(command) });
-      if (code !== undefined) this.exitWith(code);
+      const code = await work({ repository, screen: this.#screen(command) });
+      if (code !== undefined) this.#exitWith(code);
     } finally {
       await repository.close();
     }
@@ -70,15 +70,11 @@ export class Session {
 
   /** Asks before something is destroyed, unless `--yes` was given. */
   async confirm(question: string, { yes = false }: { readonly yes?: boolean }): Promise<void> {
-    await confirm(question, yes, this.environment);
+    await confirm(question, yes, this.#environment);
   }
 
-  screen(command: Command): Screen {
-    return new Screen(this.environment, command.optsWithGlobals<GlobalOptions>().json === true);
-  }
-
-  exitWith(code: ExitCode): void {
-    this.#exitWith(code);
+  #screen(command: Command): Screen {
+    return new Screen(this.#environment, command.optsWithGlobals<GlobalOptions>().json === true);
   }
 
   /**
@@ -86,7 +82,7 @@ export class Session {
    * verb may be its first.
    */
   async #open(url: string, access: Access): Promise<Repository> {
-    const { openRepository } = this.environment;
+    const { openRepository } = this.#environment;
     try {
       return await openRepository(url, { create: false });
     } catch (error) {

@@ -1,0 +1,45 @@
+import type { DemoResult } from "./demo.ts";
+import { numberText, wrapped, type Paint } from "./text.ts";
+
+/** The width of the word that a check begins with, and of the space behind it. */
+const VERDICT_CELLS = 7;
+
+/** What the demo did, and a line for each promise that says whether it was kept. */
+export function summaryText(result: DemoResult, columns: number, paint: Paint): string {
+  const { granted, refused, failed, unavailable, unwritten, byProcess, checks } = result;
+  const trouble =
+    unavailable + unwritten === 0
+      ? ""
+      : ` The file was busy for ${unavailable} calls and ${unwritten} ends of calls.`;
+  const counts = `${numberText(granted)} calls granted (${byProcess.map(numberText).join(" and ")} by process), ${numberText(failed)} of them failed and gave everything back; ${numberText(refused)} refused.${trouble}`;
+  const lines = checks.map(({ promise, ok, detail }) => {
+    const verdict = wrapped(
+      `${ok ? paint("green", "ok    ") : paint("red", "FAILED")} ${promise}`,
+      columns,
+      VERDICT_CELLS,
+    );
+    return `${verdict}\n${wrapped(" ".repeat(VERDICT_CELLS) + detail, columns, VERDICT_CELLS)}\n`;
+  });
+  return `\n${wrapped(counts, columns)}\n\nRead back from the file by a fresh repository:\n${lines.join("")}`;
+}
+
+/** What to try next on the same file. A test runs these lines exactly as they are printed. */
+export function nextText(file: string): string {
+  const url = /^[\w./-]+$/.test(file)
+    ? `sqlite:${file}`
+    : `'sqlite:${file.replaceAll("'", String.raw`'\''`)}'`;
+  const verbs = [
+    "usage summary --entity-id project-apollo",
+    "usage list --entity-id project-apollo --plot",
+    "entity children project-apollo",
+    "bucket show key-web",
+    "available key-web model-large rpm=1 tpm=500",
+    "acquire key-web model-small rpm=1 tpm=100 --wait 5",
+    "audit list --entity-id project-apollo",
+  ];
+  const lines = [
+    `export ZAEL_REPOSITORY=${url}`,
+    ...verbs.map((verb) => `npx zae-limiter ${verb}`),
+  ];
+  return `\nTry next, on the same file:\n${lines.map((line) => `  ${line}\n`).join("")}`;
+}
