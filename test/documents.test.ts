@@ -5,7 +5,15 @@ import { describe, expect, it } from "vitest";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
-const documents = ["", "docs/", "docs/guide/", "docs/adr/", "packages/limiter/"].flatMap((folder) =>
+const documents = [
+  "",
+  "docs/",
+  "docs/guide/",
+  "docs/adr/",
+  "packages/limiter/",
+  "packages/cli/",
+  "examples/gateway/",
+].flatMap((folder) =>
   readdirSync(root + folder)
     .filter((name) => name.endsWith(".md"))
     .map((name) => folder + name),

@@ -1,7 +1,7 @@
 import { RateLimiter, RateLimiterUnavailable, type Lease, type Repository } from "zae-limiter";
-import { countKey, type Books, type Call, type Counts } from "./books.ts";
-import { between, nowMs, pause } from "./machine.ts";
+import { countKey, type Books, type Call, type Counts } from "./call-log.ts";
 import { KEYS, MODELS, type Model } from "./scenario.ts";
+import { between, nowMs, pause } from "./time-and-random.ts";
 
 /** Calls that fail and give everything back. */
 const FAILING = 0.08;

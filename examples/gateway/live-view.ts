@@ -1,10 +1,10 @@
 import type { Amounts, Repository } from "zae-limiter";
-import { countKey, type Counts } from "./books.ts";
+import { countKey, type Counts } from "./call-log.ts";
 import { limitKey } from "./checks.ts";
-import { nowMs, pause } from "./machine.ts";
 import { availableOf } from "./read-back.ts";
 import { BUCKETS } from "./scenario.ts";
 import type { Paint } from "./text.ts";
+import { nowMs, pause } from "./time-and-random.ts";
 import { viewText } from "./view.ts";
 
 /** What the live view needs to know. */

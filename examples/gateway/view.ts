@@ -1,5 +1,5 @@
 import type { Amounts } from "zae-limiter";
-import { countKey, type Count, type Counts } from "./books.ts";
+import { countKey, type Count, type Counts } from "./call-log.ts";
 import { BUCKETS, KEYS, PROJECT, type DemoBucket } from "./scenario.ts";
 import { barText, numberText, tableText, type Paint } from "./text.ts";
 

@@ -2,9 +2,9 @@
 // its counts while it works and its books at the end. When the first process is gone, so is this
 // one.
 import { openRepository } from "zae-limiter";
-import type { Message } from "./books.ts";
+import type { Message } from "./call-log.ts";
 import { Gateway } from "./gateway.ts";
-import { doubledClock } from "./machine.ts";
+import { doubledClock } from "./time-and-random.ts";
 
 const TELL_EVERY_MS = 200;
 

@@ -1,5 +1,5 @@
 import type { Limit } from "zae-limiter";
-import type { Change } from "./books.ts";
+import type { Change } from "./call-log.ts";
 
 /** What was used in some interval, and what the limit allows in it. */
 export interface Use {

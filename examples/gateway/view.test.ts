@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { countKey } from "./books.ts";
+import { countKey } from "./call-log.ts";
 import { viewText } from "./view.ts";
 
 it("shows every key and the project, with debt apart from what is available", () => {

@@ -1,7 +1,7 @@
 import { Limit } from "zae-limiter";
 import { describe, expect, it } from "vitest";
-import type { Call, Change } from "./books.ts";
 import { roomIn, tightestUse } from "./bound.ts";
+import type { Call, Change } from "./call-log.ts";
 import { checksOf, limitKey, type Evidence } from "./checks.ts";
 import type { ReadBack } from "./read-back.ts";
 import { BUCKETS, PROJECT } from "./scenario.ts";

@@ -1,6 +1,6 @@
 import type { Amounts, BucketState, Repository, UsageWindow } from "zae-limiter";
-import { nowMs } from "./machine.ts";
 import { BUCKETS } from "./scenario.ts";
+import { nowMs } from "./time-and-random.ts";
 
 /** What the repository says about one bucket. */
 export interface ReadBack {

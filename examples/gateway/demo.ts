@@ -1,14 +1,14 @@
 import { rmSync } from "node:fs";
 import { openRepository } from "zae-limiter";
-import { addCounts, type Books } from "./books.ts";
+import { addCounts, type Books } from "./call-log.ts";
 import { checksOf, type Check } from "./checks.ts";
 import { Gateway } from "./gateway.ts";
-import { live } from "./live.ts";
-import { nowMs } from "./machine.ts";
+import { live } from "./live-view.ts";
 import { readBack } from "./read-back.ts";
 import { store } from "./scenario.ts";
-import type { Paint } from "./text.ts";
 import { startSecondProcess } from "./second-process.ts";
+import type { Paint } from "./text.ts";
+import { nowMs } from "./time-and-random.ts";
 
 /** How the demo is run. */
 export interface DemoOptions {

@@ -1,6 +1,6 @@
 import type { Amounts, Limit } from "zae-limiter";
-import { changesOf, type Call, type Change } from "./books.ts";
 import { allowedIn, roomIn, tightestUse, type Use } from "./bound.ts";
+import { changesOf, type Call, type Change } from "./call-log.ts";
 import type { ReadBack } from "./read-back.ts";
 import { BUCKETS, KEYS, MODELS, PROJECT, type DemoBucket } from "./scenario.ts";
 import { numberText } from "./text.ts";

@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import { Limit, RateLimiter, type Clock, type Repository } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";
 import { describe, expect, it } from "vitest";
-import { tour } from "../examples/quickstart/tour.ts";
+import { tour } from "./tour.ts";
 
 const RESOURCE = "gpt-4";
 
@@ -66,7 +66,7 @@ describe("the quickstart", () => {
   });
 
   it("runs from the build, in real time", async () => {
-    const main = fileURLToPath(new URL("../examples/quickstart/dist/main.js", import.meta.url));
+    const main = fileURLToPath(new URL("./dist/main.js", import.meta.url));
     const { stdout, stderr } = await promisify(execFile)(process.execPath, [main]);
     expect(stderr).toBe("");
     const titles = stdout.split("\n").filter((line) => /^\d\. /.test(line));

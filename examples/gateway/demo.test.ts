@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, it } from "vitest";
 
-const DEMO = fileURLToPath(new URL("../../dist/demo/main.js", import.meta.url));
+const DEMO = fileURLToPath(new URL("./dist/main.js", import.meta.url));
 const COMMAND_LINE = createRequire(import.meta.url).resolve("@zae-limiter/cli/bin/zae-limiter.js");
 const TIMEOUT_MS = 60_000;
 

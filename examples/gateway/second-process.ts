@@ -1,7 +1,7 @@
 import { fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import type { Books, Counts, Message } from "./books.ts";
-import { nowMs } from "./machine.ts";
+import type { Books, Counts, Message } from "./call-log.ts";
+import { nowMs } from "./time-and-random.ts";
 
 /** How long the second process may take to end its last calls; then it counts as lost. */
 const LAST_CALLS_MS = 30_000;
