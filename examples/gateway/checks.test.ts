@@ -14,13 +14,13 @@ const take = (amount: number, startMs: number, endMs = startMs): Change => ({
   endMs,
   kind: "take",
 });
-const back = (amount: number, startMs: number, endMs = startMs): Change => ({
+const returned = (amount: number, startMs: number, endMs = startMs): Change => ({
   ...take(amount, startMs, endMs),
-  kind: "back",
+  kind: "return",
 });
 
 describe("the tightest interval", () => {
-  it("is kept by a bucket that gives what it holds and earns", () => {
+  it("leaves no room when a bucket gave exactly what it held and earned", () => {
     const changes = [
       take(10, 0),
       ...Array.from({ length: 50 }, (_, index) => take(1, (index + 1) * 100)),
@@ -28,7 +28,7 @@ describe("the tightest interval", () => {
     expect(roomIn(tightestUse(changes, TEN))).toBeCloseTo(0.101, 6);
   });
 
-  it("is broken by a refill that is twice as fast", () => {
+  it("is exceeded by a refill that is twice as fast", () => {
     const changes = [
       take(10, 0),
       ...Array.from({ length: 50 }, (_, index) => take(1, (index + 1) * 50)),
@@ -36,22 +36,24 @@ describe("the tightest interval", () => {
     expect(roomIn(tightestUse(changes, TEN))).toBeLessThan(-20);
   });
 
-  it("is found also when the bucket was idle before it", () => {
+  it("is also found when the bucket was idle before it", () => {
     const changes = [take(1, 0), take(10, 60_000), take(9, 60_010)];
     expect(roomIn(tightestUse(changes, TEN))).toBeLessThan(-8);
   });
 
-  it("forgives what came back in time, and what may have", () => {
-    expect(roomIn(tightestUse([take(10, 0), back(10, 5), take(10, 6)], TEN))).toBeGreaterThan(0);
-    expect(
-      roomIn(tightestUse([take(10, 0), take(10, 6, 20), back(10, 15, 30)], TEN)),
-    ).toBeGreaterThan(0);
-    expect(roomIn(tightestUse([take(10, 0), take(10, 6, 20), back(10, 25, 30)], TEN))).toBeLessThan(
+  it("allows for tokens that were returned in time, or may have been", () => {
+    expect(roomIn(tightestUse([take(10, 0), returned(10, 5), take(10, 6)], TEN))).toBeGreaterThan(
       0,
     );
+    expect(
+      roomIn(tightestUse([take(10, 0), take(10, 6, 20), returned(10, 15, 30)], TEN)),
+    ).toBeGreaterThan(0);
+    expect(
+      roomIn(tightestUse([take(10, 0), take(10, 6, 20), returned(10, 25, 30)], TEN)),
+    ).toBeLessThan(0);
   });
 
-  it("does not count a take that may have come later", () => {
+  it("does not count a take that may have happened later", () => {
     expect(roomIn(tightestUse([take(10, 0, 1000), take(10, 500, 1500)], TEN))).toBeGreaterThan(0);
   });
 
@@ -62,14 +64,14 @@ describe("the tightest interval", () => {
   });
 });
 
-const call = (actual: number | undefined, askedMs = 1000): Call => ({
+const call = (actual: number | undefined, acquireStartMs = 1000): Call => ({
   key: "key-web",
   model: "model-large",
   estimate: 300,
-  askedMs,
-  grantedMs: askedMs + 1,
-  endAskedMs: askedMs + 30,
-  endedMs: askedMs + 31,
+  acquireStartMs,
+  acquireEndMs: acquireStartMs + 1,
+  settleStartMs: acquireStartMs + 30,
+  settleEndMs: acquireStartMs + 31,
   actual,
 });
 
@@ -103,7 +105,7 @@ const evidence = (
 const verdicts = (given: Evidence): readonly boolean[] => checksOf(given).map(({ ok }) => ok);
 
 describe("the checks", () => {
-  it("pass when the file agrees with the books", () => {
+  it("pass when the file agrees with the call log", () => {
     expect(verdicts(evidence([call(250), call(2000, 1040), call(undefined, 1050)]))).toEqual([
       true,
       true,
@@ -112,19 +114,19 @@ describe("the checks", () => {
     ]);
   });
 
-  it("fail when the file holds tokens that nobody earned", () => {
+  it("fail when the file holds tokens that were never earned", () => {
     const free = evidence([call(250)], ({ available }) => ({
       available: { ...available, tpm: available["tpm"]! + 200 },
     }));
     expect(verdicts(free)).toEqual([false, true, true, true]);
   });
 
-  it("fail when a balance was below zero that no settlement explains", () => {
+  it("fail when no settlement explains a balance below zero", () => {
     const lowest = new Map([[limitKey("key-web", "model-large", "rpm"), -1]]);
     expect(verdicts({ ...evidence([call(250)]), lowest })).toEqual([true, false, true, true]);
   });
 
-  it("fail when a window lacks a token or counts a call that failed", () => {
+  it("fail when a usage window lacks a token or counts a failed call", () => {
     const less = evidence([call(250)], ({ usage }) => ({
       usage: usage.map(({ window, total, requests }) => ({
         window,
@@ -139,7 +141,7 @@ describe("the checks", () => {
     expect(verdicts(more)).toEqual([true, true, false, true]);
   });
 
-  it("fail when the project was not charged what its key was", () => {
+  it("fail when the project was not charged as much as its key", () => {
     const { stored, ...rest } = evidence([call(250)]);
     const uncharged = stored.map((read) =>
       read.entityId === PROJECT

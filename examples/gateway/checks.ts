@@ -5,7 +5,7 @@ import type { ReadBack } from "./read-back.ts";
 import { BUCKETS, KEYS, MODELS, PROJECT, type DemoBucket } from "./scenario.ts";
 import { numberText } from "./text.ts";
 
-/** One promise, and whether what was done kept it. */
+/** One promise, and whether it was kept. */
 export interface Check {
   readonly promise: string;
   readonly ok: boolean;
@@ -13,17 +13,17 @@ export interface Check {
 }
 
 /**
- * What the checks look at: the calls of all processes, what the file says now, and the lowest
- * balances that were seen on the way.
+ * What the checks compare: the calls of all processes, what the file says at the end, and the lowest
+ * balances that the live view saw.
  */
 export interface Evidence {
   readonly calls: readonly Call[];
   readonly stored: readonly ReadBack[];
-  /** By entity, model and limit. */
+  /** By `limitKey`. */
   readonly lowest: ReadonlyMap<string, number>;
 }
 
-/** Compares what was promised with what was done. */
+/** Checks each promise on what was done. */
 export function checksOf(evidence: Evidence): readonly Check[] {
   return [strict(evidence), belowZero(evidence), usageAddsUp(evidence), allOrNothing(evidence)];
 }
@@ -53,8 +53,8 @@ function strict({ calls, stored }: Evidence): Check {
 }
 
 /**
- * What was used from the first call to the end and what is left, together: the file must not hold
- * tokens that nobody earned.
+ * What was used from the first call to the end, together with what is left: the file must not hold
+ * tokens that were never earned.
  */
 function useOfAll(
   changes: readonly Change[],
@@ -63,7 +63,7 @@ function useOfAll(
 ): Use {
   const startMs = Math.min(readAtMs, ...changes.map((change) => change.startMs));
   const used = changes.reduce(
-    (sum, { amount, kind }) => sum + (kind === "back" ? -amount : amount),
+    (sum, { amount, kind }) => sum + (kind === "return" ? -amount : amount),
     0,
   );
   const ms = readAtMs - startMs;
@@ -109,7 +109,7 @@ function usageAddsUp({ calls, stored }: Evidence): Check {
       const same = requests === expected.rpm && sameAmounts(total, expected);
       if (!same)
         wrong.push(
-          `${bucket.entityId} ${bucket.model} ${window}: stored ${JSON.stringify(total)}, done ${JSON.stringify(expected)}`,
+          `${bucket.entityId} ${bucket.model} ${window}: stored ${JSON.stringify(total)}, expected ${JSON.stringify(expected)}`,
         );
     }
   }
@@ -143,8 +143,8 @@ function allOrNothing({ stored }: Evidence): Check {
   };
 }
 
-function eachLimit<T>(look: (bucket: DemoBucket, limit: Limit) => T): readonly T[] {
-  return BUCKETS.flatMap((bucket) => bucket.limits.map((limit) => look(bucket, limit)));
+function eachLimit<T>(visit: (bucket: DemoBucket, limit: Limit) => T): readonly T[] {
+  return BUCKETS.flatMap((bucket) => bucket.limits.map((limit) => visit(bucket, limit)));
 }
 
 /** The calls that took from a bucket: a key's own, and all of them for the project. */

@@ -1,17 +1,14 @@
 import { RateLimiter, RateLimiterUnavailable, type Lease, type Repository } from "zae-limiter";
-import { countKey, type Books, type Call, type Counts } from "./call-log.ts";
+import { countKey, type CallLog, type Call, type Counts } from "./call-log.ts";
 import { KEYS, MODELS, type Model } from "./scenario.ts";
 import { between, nowMs, pause } from "./time-and-random.ts";
 
-/** Calls that fail and give everything back. */
-const FAILING = 0.08;
-/** Calls that use several times what was expected: they drive a bucket into debt. */
-const RUNAWAY = 0.06;
+/** The share of calls that fail and are rolled back. */
+const FAILING_SHARE = 0.08;
+/** The share of calls that use several times their estimate and drive a bucket into debt. */
+const RUNAWAY_SHARE = 0.06;
 
-/**
- * A small LLM gateway, simulated: every key calls every model, over and over, until the time is
- * over.
- */
+/** A small simulated LLM gateway: every key calls every model, again and again, for a given time. */
 export class Gateway {
   readonly #limiter: RateLimiter;
   readonly #calls: Call[] = [];
@@ -27,8 +24,8 @@ export class Gateway {
     return this.#counts;
   }
 
-  /** Serves until `endMs`, ends what is under way, and hands over the books. */
-  async serve(endMs: number): Promise<Books> {
+  /** Serves until `endMs`, finishes the calls in progress, and returns the log. */
+  async serve(endMs: number): Promise<CallLog> {
     await Promise.all(
       KEYS.flatMap((key) => MODELS.map((model) => this.#repeat(key, model, endMs))),
     );
@@ -48,25 +45,25 @@ export class Gateway {
     });
     while (nowMs() < endMs) {
       const estimate = Math.floor(between(model.estimate.least, model.estimate.most));
-      const askedMs = nowMs();
+      const acquireStartMs = nowMs();
       const lease = await this.#ask(key, model.name, estimate);
-      const grantedMs = nowMs();
+      const acquireEndMs = nowMs();
       if (lease === "unavailable") this.#unavailable += 1;
       else if (lease === "refused") count.refused += 1;
       else {
         count.granted += 1;
         await pause(between(5, 40));
-        const endAskedMs = nowMs();
+        const settleStartMs = nowMs();
         const actual = await this.#end(lease, estimate);
         if (actual === undefined) count.failed += 1;
         this.#calls.push({
           key,
           model: model.name,
           estimate,
-          askedMs,
-          grantedMs,
-          endAskedMs,
-          endedMs: nowMs(),
+          acquireStartMs,
+          acquireEndMs,
+          settleStartMs,
+          settleEndMs: nowMs(),
           actual,
         });
       }
@@ -92,9 +89,9 @@ export class Gateway {
     }
   }
 
-  /** Ends a call and answers what it used, as the store has it. */
+  /** Ends a call and returns what it used according to the store. */
   async #end(lease: Lease, estimate: number): Promise<number | undefined> {
-    const actual = between(0, 1) < FAILING ? undefined : usedFor(estimate);
+    const actual = between(0, 1) < FAILING_SHARE ? undefined : realCost(estimate);
     try {
       if (actual === undefined) await lease.rollback();
       else {
@@ -104,15 +101,15 @@ export class Gateway {
       return actual;
     } catch (error) {
       if (!(error instanceof RateLimiterUnavailable)) throw error;
-      // Nothing is refunded when the end of a lease cannot be written.
+      // When the end of a lease cannot be written, nothing is returned to the bucket.
       this.#unwritten += 1;
       return estimate;
     }
   }
 }
 
-/** Estimates turn out wrong: most by a little, some by far. */
-function usedFor(estimate: number): number {
-  const factor = between(0, 1) < RUNAWAY ? between(4, 8) : between(0.4, 1.5);
+/** The real cost of a call: most estimates are off by a little, some by far. */
+function realCost(estimate: number): number {
+  const factor = between(0, 1) < RUNAWAY_SHARE ? between(4, 8) : between(0.4, 1.5);
   return Math.round(estimate * factor);
 }

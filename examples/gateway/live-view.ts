@@ -7,25 +7,25 @@ import type { Paint } from "./text.ts";
 import { nowMs, pause } from "./time-and-random.ts";
 import { viewText } from "./view.ts";
 
-/** What the live view needs to know. */
+/** What the live view works with. */
 export interface LiveOptions {
   readonly repository: Repository;
   readonly startMs: number;
   readonly endMs: number;
-  /** Settles when both processes have ended their last calls. */
+  /** Settles when both processes have finished their last calls. */
   readonly work: Promise<unknown>;
   readonly counts: () => Counts;
-  /** Undefined: nobody watches, only the balances are looked at. */
+  /** Undefined when nothing is to be shown; the balances are watched all the same. */
   readonly output: NodeJS.WriteStream | undefined;
   readonly paint: Paint;
 }
 
 const REDRAW_MS = 250;
-/** Where nothing can be redrawn, the view is printed this often during a run. */
+/** Without a terminal nothing can be redrawn; the view is printed this many times in a run. */
 const PRINTS = 4;
 
-/** Shows the live view until the work is done, and answers the lowest balances that it saw. */
-export async function live(options: LiveOptions): Promise<ReadonlyMap<string, number>> {
+/** Shows the live view until the work is done, and returns the lowest balances that it saw. */
+export async function showLiveView(options: LiveOptions): Promise<ReadonlyMap<string, number>> {
   const { repository, startMs, endMs, counts, output, paint } = options;
   const lowest = new Map<string, number>();
   const everyMs = output?.isTTY === true ? REDRAW_MS : (endMs - startMs) / PRINTS;
@@ -33,7 +33,8 @@ export async function live(options: LiveOptions): Promise<ReadonlyMap<string, nu
   const done = options.work.catch(() => undefined).then(() => (over = true));
   for (let last = false; !last;) {
     last = over;
-    const available = await look(repository, lowest);
+    const available = await readBalances(repository);
+    noteLowest(lowest, available);
     if (output !== undefined && (last || nowMs() >= nextMs)) {
       const elapsedMs = Math.min(nowMs(), endMs) - startMs;
       const text = viewText(
@@ -49,25 +50,29 @@ export async function live(options: LiveOptions): Promise<ReadonlyMap<string, nu
   return lowest;
 }
 
-async function look(
-  repository: Repository,
-  lowest: Map<string, number>,
-): Promise<ReadonlyMap<string, Amounts>> {
-  const seen = new Map<string, Amounts>();
+/** Reads what is available in each bucket. */
+async function readBalances(repository: Repository): Promise<ReadonlyMap<string, Amounts>> {
+  const balances = new Map<string, Amounts>();
   for (const { entityId, model } of BUCKETS) {
-    const available = availableOf(await repository.getBuckets(entityId, { resource: model }));
-    seen.set(countKey(entityId, model), available);
-    for (const [name, tokens] of Object.entries(available)) {
+    const states = await repository.getBuckets(entityId, { resource: model });
+    balances.set(countKey(entityId, model), availableOf(states));
+  }
+  return balances;
+}
+
+/** Lowers the lowest balances seen so far to those that are lower now. */
+function noteLowest(lowest: Map<string, number>, balances: ReadonlyMap<string, Amounts>): void {
+  for (const { entityId, model } of BUCKETS) {
+    for (const [name, tokens] of Object.entries(balances.get(countKey(entityId, model)) ?? {})) {
       const key = limitKey(entityId, model, name);
       lowest.set(key, Math.min(tokens, lowest.get(key) ?? tokens));
     }
   }
-  return seen;
 }
 
 /**
- * Goes back to the first line and clears the rest of each line that is written over. Lines must not
- * wrap, or there would be more of them.
+ * Moves the cursor back to the first line and clears the rest of each line that is overwritten.
+ * Wrapping is switched off meanwhile: a wrapped line would take up two.
  */
 function redraw(text: string, drawnLines: number): string {
   const up = drawnLines === 0 ? "" : `\u001B[${drawnLines}A`;

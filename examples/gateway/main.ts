@@ -1,9 +1,9 @@
 // The demo, as `npm start` runs it: a small simulated LLM gateway in two processes on a fresh SQLite
-// file, shown live, and the promises of the limiter checked on what it did. Exits 0 when every
-// promise was kept, 1 when one was not, and 2 when the options are wrong.
+// file. It shows a live view and then checks the limiter's promises on what was done. Exits 0 when
+// every promise was kept, 1 when one was not, and 2 when the options are wrong.
 import { existsSync } from "node:fs";
 import { basename } from "node:path";
-import { demo } from "./demo.ts";
+import { runDemo } from "./demo.ts";
 import { DEFAULT_FILE, HELP, parseOptions, UsageError } from "./options.ts";
 import { nextText, summaryText } from "./summary.ts";
 import { paintFor } from "./text.ts";
@@ -33,7 +33,7 @@ async function main(args: readonly string[]): Promise<number> {
   if (existsSync(options.file) && basename(options.file) !== basename(DEFAULT_FILE) && !yes)
     throw new UsageError(`The file ${options.file} exists. Pass --yes to replace it.`);
   const paint = paintFor(stdout);
-  const result = await demo({ ...options, output: json ? undefined : stdout, paint });
+  const result = await runDemo({ ...options, output: json ? undefined : stdout, paint });
   stdout.write(
     json
       ? `${JSON.stringify(result, undefined, 2)}\n`

@@ -19,8 +19,8 @@ export const DEFAULT_FILE = "./zae-limiter-demo.db";
 /** What `--help` prints. */
 export const HELP = `Usage: npm start -- [options]
 
-Runs a small simulated LLM gateway in two processes on a fresh SQLite file, shows it live, and
-checks the promises of the limiter on what it did.
+Runs a small simulated LLM gateway in two processes on a fresh SQLite file, shows a live view, and
+checks the limiter's promises on what was done.
 
 Options:
   --seconds <seconds>  how long it runs (default: 20)
@@ -30,7 +30,7 @@ Options:
   -h, --help           show this help
 `;
 
-/** A day. The timers of Node would take 24 of them. */
+/** A day. Timers of Node can run for 24 of them. */
 const LONGEST_SECONDS = 86_400;
 
 /** Faults that break the limiter on purpose, to show that the checks notice. */

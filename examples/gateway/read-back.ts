@@ -6,7 +6,7 @@ import { nowMs } from "./time-and-random.ts";
 export interface ReadBack {
   readonly entityId: string;
   readonly model: string;
-  /** Tokens left by limit, read before `readAtMs`. */
+  /** Tokens available by limit, read before `readAtMs`. */
   readonly available: Amounts;
   readonly readAtMs: number;
   readonly usage: readonly {
@@ -18,7 +18,7 @@ export interface ReadBack {
 
 const WINDOWS: readonly UsageWindow[] = ["hourly", "daily", "monthly"];
 
-/** Reads everything that the checks compare with the books. */
+/** Reads everything that the checks compare with the call logs. */
 export async function readBack(repository: Repository): Promise<readonly ReadBack[]> {
   const read: ReadBack[] = [];
   for (const { entityId, model } of BUCKETS) {
@@ -38,7 +38,7 @@ export async function readBack(repository: Repository): Promise<readonly ReadBac
   return read;
 }
 
-/** What is left by limit. */
+/** Tokens available by limit. */
 export function availableOf(states: readonly BucketState[]): Amounts {
   return Object.fromEntries(states.map(({ limitName, available }) => [limitName, available]));
 }

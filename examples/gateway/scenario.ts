@@ -1,23 +1,23 @@
 import { Limit, type Repository } from "zae-limiter";
 
-/** The project that the keys belong to; its limits hold for all of them together. */
+/** The project that the keys belong to. Its limits apply to all of them together. */
 export const PROJECT = "project-apollo";
 
 /** The keys that call the models. */
 export const KEYS = ["key-web", "key-batch", "key-research"] as const;
 
-/** What a call of one model looks like, and what limits it. */
+/** A model: what a call to it costs, and its limits. */
 export interface Model {
   readonly name: string;
-  /** Tokens that a caller expects to use. */
+  /** The range of tokens that callers expect to use. */
   readonly estimate: { readonly least: number; readonly most: number };
   readonly limits: { readonly ofKey: readonly Limit[]; readonly ofProject: readonly Limit[] };
 }
 
 /**
- * Two models. The load is far above every limit, so that each bucket is drained to the last token:
- * only then does a limiter that gives too much show. The small model runs out of requests first and
- * the large one of tokens, and the project of both before its keys do.
+ * The load is far above every limit, so that each bucket is drained to the last token; otherwise a
+ * limiter that gives too much would go unnoticed. The small model runs out of requests first, the
+ * large one out of tokens, and the project runs out of both before its keys do.
  */
 export const MODELS: readonly Model[] = [
   {
@@ -38,14 +38,14 @@ export const MODELS: readonly Model[] = [
   },
 ];
 
-/** One bucket of the demo: everybody has one for each model. */
+/** One bucket of the demo. Every key, and the project, has one for each model. */
 export interface DemoBucket {
   readonly entityId: string;
   readonly model: string;
   readonly limits: readonly Limit[];
 }
 
-/** Every bucket, the project's last. */
+/** Every bucket; those of the project come last. */
 export const BUCKETS: readonly DemoBucket[] = [
   ...KEYS.flatMap((entityId) =>
     MODELS.map(({ name, limits }) => ({ entityId, model: name, limits: limits.ofKey })),
@@ -58,7 +58,7 @@ export const BUCKETS: readonly DemoBucket[] = [
 ];
 
 /** Stores the project, its keys and all limits. */
-export async function store(repository: Repository): Promise<void> {
+export async function storeScenario(repository: Repository): Promise<void> {
   await repository.createEntity(PROJECT, { name: "Project Apollo" });
   for (const key of KEYS) await repository.createEntity(key, { parentId: PROJECT, cascade: true });
   for (const { name, limits } of MODELS) {

@@ -1,19 +1,19 @@
 import { fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import type { Books, Counts, Message } from "./call-log.ts";
+import type { CallLog, Counts, Message } from "./call-log.ts";
 import { nowMs } from "./time-and-random.ts";
 
-/** How long the second process may take to end its last calls; then it counts as lost. */
-const LAST_CALLS_MS = 30_000;
+/** How long the second process may take for its last calls before it is killed. */
+const MAX_LAST_CALLS_MS = 30_000;
 
 /** The second process as the first one sees it. */
 export interface SecondProcess {
   readonly counts: () => Counts;
-  /** Its books; rejects when it ended without them. */
-  readonly books: Promise<Books>;
+  /** Its call log; rejects when the process ends without sending it. */
+  readonly log: Promise<CallLog>;
 }
 
-/** Starts the second process. It ends by itself, also when this process ends first. */
+/** Starts the second process. It ends by itself, even when this process ends first. */
 export function startSecondProcess(
   url: string,
   endMs: number,
@@ -24,12 +24,15 @@ export function startSecondProcess(
     String(endMs),
     fault ?? "",
   ]);
-  const tooLate = setTimeout(() => child.kill("SIGKILL"), endMs - nowMs() + LAST_CALLS_MS).unref();
+  const tooLate = setTimeout(
+    () => child.kill("SIGKILL"),
+    endMs - nowMs() + MAX_LAST_CALLS_MS,
+  ).unref();
   let counts: Counts = {};
-  const books = new Promise<Books>((resolve, reject) => {
+  const log = new Promise<CallLog>((resolve, reject) => {
     child.on("message", (message: Message) => {
-      counts = "books" in message ? message.books.counts : message.counts;
-      if ("books" in message) resolve(message.books);
+      counts = "log" in message ? message.log.counts : message.counts;
+      if ("log" in message) resolve(message.log);
     });
     child.on("error", reject);
     child.on("exit", (code, signal) => {
@@ -37,7 +40,7 @@ export function startSecondProcess(
       reject(new Error(`The second process ended early (${signal ?? `exit ${code}`}).`));
     });
   });
-  // Handled where it is awaited; until then a rejection must not end the process.
-  books.catch(() => undefined);
-  return { counts: () => counts, books };
+  // The caller handles a rejection when it awaits the log; until then it must not end the process.
+  log.catch(() => undefined);
+  return { counts: () => counts, log };
 }

@@ -1,17 +1,17 @@
 import type { DemoResult } from "./demo.ts";
 import { numberText, wrapped, type Paint } from "./text.ts";
 
-/** The width of the word that a check begins with, and of the space behind it. */
+/** The width of the word at the start of a check, with the space after it. */
 const VERDICT_CELLS = 7;
 
-/** What the demo did, and a line for each promise that says whether it was kept. */
+/** What the demo did, and for each promise whether it was kept. */
 export function summaryText(result: DemoResult, columns: number, paint: Paint): string {
   const { granted, refused, failed, unavailable, unwritten, byProcess, checks } = result;
   const trouble =
     unavailable + unwritten === 0
       ? ""
-      : ` The file was busy for ${unavailable} calls and ${unwritten} ends of calls.`;
-  const counts = `${numberText(granted)} calls granted (${byProcess.map(numberText).join(" and ")} by process), ${numberText(failed)} of them failed and gave everything back; ${numberText(refused)} refused.${trouble}`;
+      : ` The file was too busy for ${unavailable} calls and ${unwritten} settlements.`;
+  const counts = `${numberText(granted)} calls granted (${byProcess.map(numberText).join(" and ")} by process), ${numberText(failed)} of them failed and were rolled back; ${numberText(refused)} refused.${trouble}`;
   const lines = checks.map(({ promise, ok, detail }) => {
     const verdict = wrapped(
       `${ok ? paint("green", "ok    ") : paint("red", "FAILED")} ${promise}`,

@@ -24,7 +24,9 @@ export function barText(cells: number): string {
   return "█".repeat(Math.floor(eighths / 8)) + EIGHTHS[eighths % 8]!;
 }
 
-/** A table of cells that are one character wide each; numbers are aligned to the right. */
+/**
+ * A table with numbers aligned to the right. Every character must be one cell wide in a terminal.
+ */
 export function tableText(
   headers: readonly string[],
   rows: readonly (readonly (string | number)[])[],
@@ -48,9 +50,7 @@ export function tableText(
   return `${paint("bold", line(headers))}\n${texts.map((row) => `${line(row)}\n`).join("")}`;
 }
 
-/**
- * A sentence on as many lines as it needs, broken between words; all but the first are indented.
- */
+/** Breaks a sentence between words into lines; all lines but the first are indented. */
 export function wrapped(text: string, columns: number, indent = 0): string {
   const [first = "", ...words] = text.match(/^ *[^ ]*| +[^ ]+/g) ?? [];
   const lines: string[] = [];

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { countKey } from "./call-log.ts";
 import { viewText } from "./view.ts";
 
-it("shows every key and the project, with debt apart from what is available", () => {
+it("shows every key and the project, with debt in a column of its own", () => {
   const text = viewText(
     {
       elapsedMs: 1500,

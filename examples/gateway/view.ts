@@ -12,11 +12,11 @@ export interface Moment {
   readonly available: ReadonlyMap<string, Amounts>;
 }
 
-/** Together with everything else a line then fits into 80 cells. */
+/** With a bar of this width a line fits into 80 cells. */
 const BAR_CELLS = 8;
 const NUMBER_CELLS = 7;
 
-/** The live view: per key and model what was granted and refused, what is left, and the debt. */
+/** The live view: calls granted and refused, tokens available and debt, by key and model. */
 export function viewText({ elapsedMs, lengthMs, counts, available }: Moment, paint: Paint): string {
   const rows = BUCKETS.map((bucket) => {
     const { granted, refused, failed } = countOf(bucket, counts);
@@ -44,7 +44,7 @@ function tokensText(tokens: number, capacity: number): string {
   return `${bar} ${numberText(left).padStart(NUMBER_CELLS)}`;
 }
 
-/** A key's own count; the project's is that of all keys. */
+/** The count of a key, or the sum over all keys for the project. */
 function countOf({ entityId, model }: DemoBucket, counts: Counts): Count {
   const sum = { granted: 0, refused: 0, failed: 0 };
   for (const id of entityId === PROJECT ? KEYS : [entityId]) {

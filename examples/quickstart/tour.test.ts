@@ -8,7 +8,7 @@ import { tour } from "./tour.ts";
 
 const RESOURCE = "gpt-4";
 
-/** A line of the tour, and what the repository said right after it was printed. */
+/** A line of the tour, and the state of the repository right after it was printed. */
 interface Moment {
   readonly line: string;
   readonly nowMs: number;
@@ -18,18 +18,18 @@ interface Moment {
 }
 
 describe("the quickstart", () => {
-  it("shows a grant, debt, a refusal, a wait and a parent's limit, with the numbers of the repository", async () => {
+  it("shows a grant, debt, a refusal, a wait and a parent's limit, with the repository's numbers", async () => {
     const { repository, moments, lines } = await recordTour();
     expect(balanceLines(moments)).toHaveLength(6);
     for (const { line, balances } of balanceLines(moments))
       expect(balances).toContain(line.replace("(in debt)", "").trim());
 
-    const refused = moments.filter(({ line }) => line.includes("it fits in"));
+    const refused = moments.filter(({ line }) => line.includes("retry in"));
     expect(refused.map(({ line }) => line)).toEqual([
-      `  it fits in ${refused.at(0)?.waitSeconds.web} s, if nobody else takes`,
-      `  it fits in ${refused.at(1)?.waitSeconds.batch} s, if nobody else takes`,
+      `  retry in ${refused.at(0)?.waitSeconds.web} s (if nothing else is taken meanwhile)`,
+      `  retry in ${refused.at(1)?.waitSeconds.batch} s (if nothing else is taken meanwhile)`,
     ]);
-    expect(lines).toContain("  refused by tpm of key-web (the limit for everybody)");
+    expect(lines).toContain("  refused by tpm of key-web (the system default)");
     expect(lines).toContain("  refused by rpm of project-apollo (its own limit on gpt-4)");
 
     const granted = moments.findIndex(({ line }) => line.includes(" and is granted "));
@@ -53,7 +53,7 @@ describe("the quickstart", () => {
     }
   });
 
-  it("follows the repository, not its own text, when other limits are stored than it set", async () => {
+  it("prints what the repository holds when the stored limits differ from those that it set", async () => {
     const { repository, moments, lines } = await recordTour((limit) => ({
       ...limit,
       capacity: limit.capacity + 7,
@@ -77,8 +77,7 @@ describe("the quickstart", () => {
 });
 
 /**
- * Runs the tour on a clock whose sleeps are over at once, and looks at the repository after each
- * line, past the tour.
+ * Runs the tour on a clock that sleeps in no time, and reads the repository itself after each line.
  */
 async function recordTour(
   change: (limit: Limit) => Limit = (limit) => limit,
@@ -120,7 +119,7 @@ function jumpingClock(): Clock {
   };
 }
 
-/** The repository, storing other limits than it is told to. */
+/** The repository, but it stores changed system defaults. */
 function withChangedLimits(repository: Repository, change: (limit: Limit) => Limit): Repository {
   return new Proxy(repository, {
     get(target, property) {
