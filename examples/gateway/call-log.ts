@@ -60,8 +60,8 @@ export interface Change {
   readonly startMs: number;
   readonly endMs: number;
   /**
-   * `take`: granted, so the tokens were there. `overrun`: a settlement above the estimate, into debt
-   * if need be. `return`: a rollback, or a settlement below the estimate.
+   * `take`: granted, so the tokens were there. `overrun`: a settlement above the estimate, into
+   * debt if need be. `return`: a rollback, or a settlement below the estimate.
    */
   readonly kind: "take" | "overrun" | "return";
 }

@@ -13,8 +13,8 @@ export interface Check {
 }
 
 /**
- * What the checks compare: the calls of all processes, what the file says at the end, and the lowest
- * balances that the live view saw.
+ * What the checks compare: the calls of all processes, what the file says at the end, and the
+ * lowest balances that the live view saw.
  */
 export interface Evidence {
   readonly calls: readonly Call[];

@@ -8,7 +8,9 @@ const FAILING_SHARE = 0.08;
 /** The share of calls that use several times their estimate and drive a bucket into debt. */
 const RUNAWAY_SHARE = 0.06;
 
-/** A small simulated LLM gateway: every key calls every model, again and again, for a given time. */
+/**
+ * A small simulated LLM gateway: every key calls every model, again and again, for a given time.
+ */
 export class Gateway {
   readonly #limiter: RateLimiter;
   readonly #calls: Call[] = [];

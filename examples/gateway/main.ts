@@ -1,6 +1,6 @@
-// The demo, as `npm start` runs it: a small simulated LLM gateway in two processes on a fresh SQLite
-// file. It shows a live view and then checks the limiter's promises on what was done. Exits 0 when
-// every promise was kept, 1 when one was not, and 2 when the options are wrong.
+// The demo, as `npm start` runs it: a small simulated LLM gateway in two processes on a fresh
+// SQLite file. It shows a live view and then checks the limiter's promises on what was done. Exits
+// 0 when every promise was kept, 1 when one was not, and 2 when the options are wrong.
 import { existsSync } from "node:fs";
 import { basename } from "node:path";
 import { runDemo } from "./demo.ts";

@@ -47,11 +47,8 @@ export function reportError(error: unknown, json: boolean, { stderr, env }: Envi
   return exitCodeOf(error);
 }
 
-/**
- * Input fields that can be found wrong without looking into the repository. An error in one of them
- * means that the command was written wrongly.
- */
-const FIELDS_OF_FORM: ReadonlySet<string> = new Set([
+/** Input fields that are checked without the repository, so an error means wrong usage. */
+const SYNTAX_FIELDS: ReadonlySet<string> = new Set([
   "url",
   "cursor",
   "limit",
@@ -69,7 +66,7 @@ function exitCodeOf(error: unknown): ExitCode {
     error instanceof InvalidNameError
   )
     return EXIT.wrongUsage;
-  if (error instanceof ValidationError && FIELDS_OF_FORM.has(error.field)) return EXIT.wrongUsage;
+  if (error instanceof ValidationError && SYNTAX_FIELDS.has(error.field)) return EXIT.wrongUsage;
   return EXIT.failed;
 }
 
@@ -82,7 +79,7 @@ function codeOf(error: unknown): string {
 function messageOf(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   if (error instanceof NamespaceNotFoundError && !message.includes("zae-limiter namespace"))
-    return `${message} Register: zae-limiter namespace register ${error.namespaceName}`;
+    return `${message} To register it: zae-limiter namespace register ${error.namespaceName}`;
   if (error instanceof ValidationError && error.value !== "")
     return `${message} (got '${error.value}')`;
   return message;

@@ -35,11 +35,11 @@ export interface RunOptions {
   readonly exitWith: (code: ExitCode) => void;
 }
 
-/** The whole command line: global options and every verb. */
+/** The whole command line: the global options and every verb. */
 export function createProgram(environment: Environment, { json, exitWith }: RunOptions): Command {
   const { stdout, stderr } = environment;
   const program = new Command("zae-limiter");
-  // Before any verb is added: verbs inherit these settings when they are made.
+  // This must come before any verb is added, because verbs inherit the settings on creation.
   program.exitOverride().configureOutput({
     writeOut: (text) => stdout.write(text),
     writeErr: (text) => (json ? undefined : stderr.write(text)),
@@ -48,15 +48,18 @@ export function createProgram(environment: Environment, { json, exitWith }: RunO
   });
   program.configureHelp({ showGlobalOptions: true });
   program
-    .description("Limits, entities, usage and audit of a zae-limiter repository.")
+    .description("Manages the limits, entities, usage and audit of a zae-limiter repository.")
     .version(VERSION)
     .option(
       "--repository <url>",
       "where the data is, such as sqlite:./limits.db (default: $ZAEL_REPOSITORY)",
     )
-    .option("-n, --name <stack>", "short for a DynamoDB URL: the name of its stack")
-    .option("--region <region>", "short for a DynamoDB URL: its region")
-    .option("--endpoint-url <url>", "short for a DynamoDB URL: another address than AWS's")
+    .option("-n, --name <stack>", "shorthand for a DynamoDB URL: the name of its stack")
+    .option("--region <region>", "shorthand for a DynamoDB URL: its region")
+    .option(
+      "--endpoint-url <url>",
+      "shorthand for a DynamoDB URL: an endpoint other than that of AWS",
+    )
     .option(
       "-N, --namespace <name>",
       "the namespace to work in (default: $ZAEL_NAMESPACE, or 'default')",

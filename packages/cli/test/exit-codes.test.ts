@@ -6,7 +6,7 @@ import { MemoryRepository } from "zae-limiter/memory";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Command } from "commander";
 import { createProgram } from "../src/program.ts";
-import { zaeLimiter, type Outcome, type Surroundings } from "./command-line.ts";
+import { zaeLimiter, type Outcome, type Setup } from "./command-line.ts";
 
 let repository: MemoryRepository;
 
@@ -14,11 +14,11 @@ beforeEach(() => {
   repository = new MemoryRepository();
 });
 
-const run = (line: string | readonly string[], more: Surroundings = {}): Promise<Outcome> =>
+const run = (line: string | readonly string[], more: Setup = {}): Promise<Outcome> =>
   zaeLimiter(line, { repository, ...more });
 
 describe("wrong usage", () => {
-  it("needs a repository and says how to name one", async () => {
+  it("exits 2 without a repository and says how to name one", async () => {
     const { code, stderr } = await run("entity list", { env: { ZAEL_REPOSITORY: "" } });
     expect(code).toBe(2);
     expect(stderr).toContain("--repository sqlite:./limits.db, or set ZAEL_REPOSITORY");
@@ -31,11 +31,11 @@ describe("wrong usage", () => {
     ["entity set-limits key-1", "--limit"],
     ["entity set-limits key-1 -l rpm", "name:rate[/period][:burst]"],
     ["entity set-limits key-1 -l rpm:0", "must be greater than 0"],
-    ["entity set-limits key-1 -l rpm:1 -l rpm:2", "named twice"],
+    ["entity set-limits key-1 -l rpm:1 -l rpm:2", "given twice"],
     ["entity create a#b", "Invalid"],
     ["acquire key-1 gpt-4", "amounts"],
     ["acquire key-1 gpt-4 rpm=-1", "name=number"],
-    ["acquire key-1 gpt-4 rpm=1 rpm=2", "named twice"],
+    ["acquire key-1 gpt-4 rpm=1 rpm=2", "given twice"],
     ["acquire key-1 gpt-4 rpm=1 --wait soon", "seconds"],
     ["usage list", "--entity-id"],
     ["usage list -e key-1 --window weekly", "hourly, daily, monthly"],
@@ -53,8 +53,8 @@ describe("wrong usage", () => {
     "entity shwo key-1",
     "entity set-limits key-1 -l rpm",
     "entity show a#b",
-    "entity show nobody",
-  ])("answers programs with a code and a message for %s", async (line) => {
+    "entity show unknown",
+  ])("prints an error code and a message as JSON for %s", async (line) => {
     const { stderr, stdout } = await run(`${line} --json`);
     expect(JSON.parse(stderr)).toEqual({
       error: { code: expect.stringMatching(/^ERR_/), message: expect.stringMatching(/./) },
@@ -62,7 +62,7 @@ describe("wrong usage", () => {
     expect(stdout).toBe("");
   });
 
-  it("names the known schemes for an unknown one", async () => {
+  it("lists the known schemes when given an unknown one", async () => {
     const { code, stderr } = await run("entity list --repository mongodb://x", {
       open: openRepository,
     });
@@ -110,7 +110,7 @@ describe("help", () => {
 describe("destructive verbs", () => {
   beforeEach(() => repository.createEntity("key-1"));
 
-  it("refuse when nobody can be asked", async () => {
+  it("refuse without a terminal to ask at", async () => {
     const { code, stderr } = await run("entity delete key-1");
     expect(code).toBe(2);
     expect(stderr).toContain("--yes");
@@ -123,7 +123,7 @@ describe("destructive verbs", () => {
     ["n\n", 1],
     ["\n", 1],
     ["", 1],
-  ])("ask a person, who answers %j", async (typed, code) => {
+  ])("ask a person, and act on the answer %j", async (typed, code) => {
     const outcome = await run("entity delete key-1", { typed });
     expect(outcome.stderr).toContain("Delete entity key-1 with its limits and balances? [y/N] ");
     expect(outcome.code).toBe(code);
@@ -132,7 +132,7 @@ describe("destructive verbs", () => {
 });
 
 describe("output", () => {
-  it("is coloured on a terminal only, and not against NO_COLOR", async () => {
+  it("is coloured only on a terminal, and never with NO_COLOR", async () => {
     await repository.createEntity("key-1");
     const escape = "\u001B[";
     expect((await run("entity list", { terminal: true })).stdout).toContain(escape);
@@ -143,13 +143,13 @@ describe("output", () => {
     expect((await run("entity list --json", { terminal: true })).stdout).not.toContain(escape);
   });
 
-  it("does not let a stored name command the terminal", async () => {
+  it("does not let a stored name control the terminal", async () => {
     await repository.createEntity("key-1", { name: "\u001B[2Jboo\n" });
     expect((await run("entity show key-1")).stdout).toContain("Name     \\u001b[2Jboo\\u000a\n");
   });
 });
 
-describe("reading verbs", () => {
+describe("verbs that need an existing repository", () => {
   let folder: string;
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), "zae-limiter-cli-"));
@@ -163,7 +163,7 @@ describe("reading verbs", () => {
     "available key-1 gpt-4",
     "acquire key-1 gpt-4 rpm=1",
     "entity delete key-1 -y",
-  ])("create no file: %s", async (verb) => {
+  ])("fail and create no file: %s", async (verb) => {
     const { code, stderr } = await run(`${verb} --repository sqlite:${folder}/limits.db`, {
       open: openRepository,
     });

@@ -1,6 +1,6 @@
 // Runs the guide's page on the command line: every `$ zae-limiter …` line of its console blocks, in
-// reading order, on one fresh file, with a clock that stands still. What the page shows below a
-// line is what it printed; `vitest -u` brings it up to date.
+// reading order, on one fresh file, with a clock that stands still. The page must show below each
+// line exactly what it prints; `vitest -u` updates the page.
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,8 +17,8 @@ const page = readFileSync(PAGE, "utf8");
 const folder = mkdtempSync(join(tmpdir(), "zae-limiter-guide-"));
 
 /**
- * What stands on the page for the ids of namespaces, which are chance: as long as an id, so that
- * tables stay aligned.
+ * What the page shows in place of the ids of namespaces, which are random. Each is as long as an
+ * id, so that tables stay aligned.
  */
 const NAMES_OF_IDS: Readonly<Record<string, string>> = {
   default: "id-of-first",
@@ -28,7 +28,7 @@ const NAMES_OF_IDS: Readonly<Record<string, string>> = {
 afterAll(() => rmSync(folder, { recursive: true }));
 
 it(
-  "every command of the page ends as it says and prints what it shows",
+  "every command on the page exits and prints as the page shows",
   { timeout: 30_000 },
   async () => {
     const clock = new ManualClock(Date.parse("2026-11-15T06:30:00Z"));

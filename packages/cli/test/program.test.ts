@@ -53,7 +53,7 @@ describe("the program", { timeout: 60_000 }, () => {
     expect((await zaeLimiter("acquire", "key-1", "gpt-4", "rps=1", "--wait", "5")).code).toBe(0);
   });
 
-  it("registers no namespace by reading, nor by writing into another", async () => {
+  it("registers no namespace when it reads or when it writes to a missing one", async () => {
     await (await openRepository(url, { namespace: "tenant" })).close();
     for (const verb of [
       ["entity", "list"],
@@ -70,7 +70,7 @@ describe("the program", { timeout: 60_000 }, () => {
     expect((await zaeLimiter("entity", "create", "key-1", "-N", "tenant")).code).toBe(0);
   });
 
-  it("recovers the default namespace after it was deleted", async () => {
+  it("recovers the default namespace after its deletion", async () => {
     await zaeLimiter("entity", "create", "key-1");
     const { stdout } = await zaeLimiter("namespace", "delete", "default", "--yes", "--json");
     const { namespaceId } = JSON.parse(stdout) as { namespaceId: string };
@@ -79,7 +79,7 @@ describe("the program", { timeout: 60_000 }, () => {
     expect((await zaeLimiter("entity", "show", "key-1")).code).toBe(0);
   });
 
-  it("says what is wrong with a file that is no database", async () => {
+  it("reports a file that is not a database", async () => {
     const { code, stderr } = await zaeLimiter(
       "entity",
       "list",
@@ -93,7 +93,7 @@ describe("the program", { timeout: 60_000 }, () => {
     });
   });
 
-  it("ends quietly when its reader has seen enough", async () => {
+  it("exits quietly when its reader closes the pipe", async () => {
     const repository = await openRepository(url);
     for (let index = 0; index < 300; index += 1)
       await repository.createEntity(`key-${index}`, { name: "x".repeat(200) });

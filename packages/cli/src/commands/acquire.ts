@@ -7,24 +7,24 @@ import { amountArgument, durationMsArgument } from "./support/arguments.ts";
 import type { Session } from "./support/session.ts";
 import { addVerb } from "./support/verb.ts";
 
-/** Acquire: takes once, for scripts. */
+/** Adds `acquire`, which takes tokens once, for scripts. */
 export function addAcquireCommand(program: Command, session: Session): void {
   addVerb(program, {
     usage: "acquire <entity> <resource>",
     summary:
-      "Takes once and keeps it: exit 0 when granted; exit 3, and the time to wait, when refused.",
+      "Takes tokens once and keeps them. Exits 0 when granted; exits 3 and shows how long to wait when refused.",
     examples: [
       "acquire key-1 gpt-4 rpm=1 tpm=500",
       "acquire nightly-job api rpm=1 --wait 30 && ./job.sh",
     ],
   })
     .argument("<amounts...>", "what to take, such as rpm=1 tpm=500", amountArgument)
-    .option("--wait <seconds>", "wait at most so long for it to fit", durationMsArgument)
+    .option("--wait <seconds>", "wait up to this long for the call to fit", durationMsArgument)
     .addOption(
-      new Option("--on-unavailable <action>", "what to answer while the store cannot").choices([
-        "allow",
-        "block",
-      ]),
+      new Option(
+        "--on-unavailable <action>",
+        "whether to allow or block the call while the store is unavailable",
+      ).choices(["allow", "block"]),
     )
     .action(
       async (
@@ -48,7 +48,7 @@ export function addAcquireCommand(program: Command, session: Session): void {
           }
           const { consumed, degraded } = result.lease;
           await result.lease.commit();
-          const how = degraded ? " without the store: nothing was charged" : "";
+          const how = degraded ? " without the store (nothing was charged)" : "";
           screen.show(
             { granted: true, entityId, resource, consumed, degraded },
             () => `${screen.colours.green("Granted")}${how}: ${amountsText(consumed)}\n`,

@@ -7,12 +7,12 @@ import { amountArgument } from "./support/arguments.ts";
 import type { Session } from "./support/session.ts";
 import { addVerb } from "./support/verb.ts";
 
-/** Available: what a call would find, without making it. */
+/** Adds `available`, which shows what a call would find without making it. */
 export function addAvailableCommand(program: Command, session: Session): void {
   addVerb(program, {
     usage: "available <entity> <resource>",
     summary:
-      "Shows what an entity has left of a resource, its parent's share included; with amounts, whether a call would fit. Takes nothing.",
+      "Shows how much of a resource is left to an entity, and to its parent if calls cascade; with amounts, also whether a call would fit. Takes nothing.",
     examples: ["available key-1 gpt-4", "available key-1 gpt-4 rpm=1 tpm=500"],
   })
     .argument("[amounts...]", "what a call would take, such as rpm=1 tpm=500", amountArgument, {})
@@ -55,5 +55,5 @@ function availabilityText(
 function verdictText(allowed: boolean, retryAfterSeconds: number, colours: Colours): string {
   if (allowed) return colours.green("The call fits.");
   if (retryAfterSeconds === Infinity) return colours.red("The call can never fit.");
-  return `${colours.red("The call does not fit")}; it would in ${waitText(retryAfterSeconds)}.`;
+  return `${colours.red("The call does not fit now")}; it will in ${waitText(retryAfterSeconds)}.`;
 }

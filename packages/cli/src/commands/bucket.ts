@@ -6,14 +6,14 @@ import { shardsArgument } from "./support/arguments.ts";
 import type { Session } from "./support/session.ts";
 import { addNoun, addVerb } from "./support/verb.ts";
 
-/** Buckets: the stored balances. */
+/** Adds the verbs of `bucket`: the stored balances. */
 export function addBucketCommands(program: Command, session: Session): void {
   const bucket = addNoun(program, "bucket", "the stored balances");
 
   addVerb(bucket, {
     usage: "show <entity>",
     summary:
-      "Shows the stored buckets of an entity: every resource, limit and shard, with the balance now.",
+      "Shows the stored buckets of an entity: every resource, limit and shard, with its current balance.",
     examples: ["bucket show key-1", "bucket show key-1 --resource gpt-4"],
   })
     .option("-r, --resource <resource>", "only this resource")
@@ -24,7 +24,7 @@ export function addBucketCommands(program: Command, session: Session): void {
             entityId,
             resource === undefined ? {} : { resource },
           );
-          const none = `${entityId} has no buckets yet: a bucket begins with the first call.\n`;
+          const none = `${entityId} has no buckets yet; the first acquire creates one.\n`;
           screen.show(buckets, () =>
             buckets.length === 0 ? none : tableText(HEADERS, buckets.map(cells), screen.colours),
           );
@@ -34,13 +34,13 @@ export function addBucketCommands(program: Command, session: Session): void {
   addVerb(bucket, {
     usage: "split <entity>",
     summary:
-      "Splits a bucket into shards ahead of a load that one item of a table cannot take. Its tokens are divided; shards stay.",
+      "Splits a bucket into shards ahead of a load that one item of a DynamoDB table cannot carry. The tokens are divided among the shards, which stay until the entity is deleted.",
     examples: ["bucket split key-1 --resource gpt-4 --shards 8"],
   })
     .requiredOption("-r, --resource <resource>", "the resource of the bucket")
     .requiredOption(
       "--shards <number>",
-      "how many shards it shall have: a power of two, such as 8",
+      "how many shards the bucket should have: a power of two, such as 8",
       shardsArgument,
     )
     .action(async (entityId: string, { resource, shards }: SplitOptions, command: Command) =>
@@ -61,12 +61,9 @@ interface SplitOptions {
 }
 
 const NO_SHARDS =
-  "this repository has none. Only buckets in a DynamoDB table are split; embedded backends need none";
+  "this repository has none. Only buckets in a DynamoDB table can be split; embedded backends need no shards";
 
-/**
- * A bucket that has more shards already keeps them, so what it has may be more than what was asked
- * for.
- */
+/** Shows the actual count, which may be higher than requested: a bucket keeps its shards. */
 function splitText({
   entityId,
   resource,

@@ -5,7 +5,7 @@ import { tableText } from "../output/table.ts";
 import type { Session } from "./support/session.ts";
 import { addVerb } from "./support/verb.ts";
 
-/** Capacity: how much of one limit all entities together have left. */
+/** Adds `capacity`, which shows how much of one limit all entities together have left. */
 export function addCapacityCommand(program: Command, session: Session): void {
   addVerb(program, {
     usage: "capacity <resource> <limit-name>",

@@ -5,11 +5,12 @@ import { tableText } from "../output/table.ts";
 import type { Session } from "./support/session.ts";
 import { addVerb, limitsOption, yesOption } from "./support/verb.ts";
 
-/** Limits that one entity has of its own. */
+/** Adds the verbs of `entity` for limits that one entity has of its own. */
 export function addEntityLimitCommands(entity: Command, session: Session): void {
   addVerb(entity, {
     usage: "set-limits <entity>",
-    summary: "Sets an entity's own limits, for one resource or for all that have none.",
+    summary:
+      "Sets an entity's own limits, for one resource or for all resources where it has none.",
     examples: [
       "entity set-limits key-1 -l rpm:200 -l tpm:20000/min:30000",
       "entity set-limits key-1 --resource gpt-4 -l rpm:50",
@@ -51,7 +52,7 @@ export function addEntityLimitCommands(entity: Command, session: Session): void 
   addVerb(entity, {
     usage: "delete-limits <entity>",
     summary:
-      "Deletes an entity's own limits; the defaults of the resource or the system hold again.",
+      "Deletes an entity's own limits. The defaults of the resource or the system apply again.",
     examples: ["entity delete-limits key-1 --resource gpt-4 --yes"],
   })
     .addOption(resourceOption())

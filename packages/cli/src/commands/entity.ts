@@ -5,11 +5,11 @@ import { fieldsText, tableText } from "../output/table.ts";
 import { timeText } from "../output/text.ts";
 import { metadataArgument } from "./support/arguments.ts";
 import { nearest } from "./support/nearest.ts";
-import { follow, moreText, type ListOptions } from "./support/pages.ts";
+import { collectPages, moreText, type ListOptions } from "./support/pages.ts";
 import type { Session } from "./support/session.ts";
-import { addNoun, addVerb, cursorOption, shownOption, yesOption } from "./support/verb.ts";
+import { addNoun, addVerb, cursorOption, listLimitOption, yesOption } from "./support/verb.ts";
 
-/** Entities: who is limited. */
+/** Adds the verbs of `entity`: who is limited. */
 export function addEntityCommands(program: Command, session: Session): Command {
   const entity = addNoun(program, "entity", "who is limited: keys, users, projects");
 
@@ -21,11 +21,15 @@ export function addEntityCommands(program: Command, session: Session): Command {
       "entity create key-1 --parent project-1 --cascade",
     ],
   })
-    .option("--display-name <name>", "what people call it (default: the id)")
-    .option("--parent <entity>", "the entity that it belongs to")
-    .option("--cascade", "calls of the entity also take from its parent")
-    .option("--no-cascade", "calls of the entity take from itself only (default)")
-    .option("--metadata <key=value>", "a note, repeat for more", metadataArgument)
+    .option("--display-name <name>", "a name for people (default: the id)")
+    .option("--parent <entity>", "the entity to which it belongs")
+    .option("--cascade", "calls by the entity also take from its parent")
+    .option("--no-cascade", "calls by the entity take only from itself (default)")
+    .option(
+      "--metadata <key=value>",
+      "metadata, such as team=search; repeat for more",
+      metadataArgument,
+    )
     .action(async (id: string, options: CreateOptions, command: Command) =>
       session.inNamespace(command, "create", async ({ repository, screen }) => {
         const { displayName, parent, cascade = false, metadata } = options;
@@ -45,7 +49,7 @@ export function addEntityCommands(program: Command, session: Session): Command {
     examples: ["entity show key-1"],
   }).action(async (id: string, _options: object, command: Command) =>
     session.inNamespace(command, "existing", async ({ repository, screen }) => {
-      const found = await existing(repository, id);
+      const found = await existingEntity(repository, id);
       screen.show(found, () => entityText(found, screen.colours));
     }),
   );
@@ -67,12 +71,12 @@ export function addEntityCommands(program: Command, session: Session): Command {
 
   addVerb(entity, {
     usage: "children <entity>",
-    summary: "Lists the entities that belong to one.",
+    summary: "Lists the children of an entity.",
     examples: ["entity children project-1"],
   }).action(async (id: string, _options: object, command: Command) =>
     session.inNamespace(command, "existing", async ({ repository, screen }) => {
       const children = await repository.getChildren(id);
-      if (children.length === 0) await existing(repository, id);
+      if (children.length === 0) await existingEntity(repository, id);
       screen.show(children, () =>
         children.length === 0
           ? `Entity ${id} has no children.\n`
@@ -91,14 +95,14 @@ export function addEntityCommands(program: Command, session: Session): Command {
       "--with-custom-limits <resource>",
       "only entities with limits of their own for this resource",
     )
-    .addOption(shownOption())
+    .addOption(listLimitOption())
     .addOption(cursorOption())
     .action(
       async (options: ListOptions & { readonly withCustomLimits?: string }, command: Command) =>
         session.inNamespace(command, "existing", async ({ repository, screen }) => {
           const { withCustomLimits: resource } = options;
           if (resource !== undefined) {
-            const ids = await follow(options, (paging) =>
+            const ids = await collectPages(options, (paging) =>
               repository.listEntitiesWithCustomLimits(resource, paging),
             );
             screen.show(ids, () =>
@@ -106,7 +110,7 @@ export function addEntityCommands(program: Command, session: Session): Command {
             );
             return;
           }
-          const page = await follow(options, (paging) => repository.listEntities(paging));
+          const page = await collectPages(options, (paging) => repository.listEntities(paging));
           const none = "No entities yet. Create one: zae-limiter entity create key-1\n";
           screen.show(page, () =>
             page.items.length === 0
@@ -131,14 +135,14 @@ interface CreateOptions {
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
-/** How many ids are looked at for the nearest one: one page. */
-const LOOKED_AT = 1000;
+/** The most ids among which a similar one is looked for: one page. */
+const MAX_CANDIDATES = 1000;
 
-async function existing(repository: Repository, id: string): Promise<Entity> {
+async function existingEntity(repository: Repository, id: string): Promise<Entity> {
   const found = await repository.getEntity(id);
   if (found !== undefined) return found;
   const error = new EntityNotFoundError(id);
-  const { items } = await repository.listEntities({ limit: LOOKED_AT });
+  const { items } = await repository.listEntities({ limit: MAX_CANDIDATES });
   const similar = nearest(
     id,
     items.map((entity) => entity.id),

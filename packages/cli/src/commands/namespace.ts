@@ -6,7 +6,7 @@ import { numberText, timeText } from "../output/text.ts";
 import type { Session } from "./support/session.ts";
 import { addNoun, addVerb, yesOption } from "./support/verb.ts";
 
-/** Namespaces: tenants that share a repository and nothing else. */
+/** Adds the verbs of `namespace`: tenants that share a repository and nothing else. */
 export function addNamespaceCommands(program: Command, session: Session): void {
   const namespace = addNoun(
     program,
@@ -16,7 +16,7 @@ export function addNamespaceCommands(program: Command, session: Session): void {
 
   addVerb(namespace, {
     usage: "register <name...>",
-    summary: "Registers namespaces; those that exist stay as they are.",
+    summary: "Registers namespaces. Those that exist stay as they are.",
     examples: ["namespace register tenant-alpha tenant-beta"],
   }).action(async (names: readonly string[], _options: object, command: Command) =>
     session.inRepository(command, "create", async ({ repository, screen }) => {
@@ -33,7 +33,7 @@ export function addNamespaceCommands(program: Command, session: Session): void {
     session.inRepository(command, "existing", async ({ repository, screen }) => {
       const namespaces = await repository.listNamespaces();
       screen.show(namespaces, () =>
-        namespacesText(namespaces, "No namespace is registered.", screen.colours),
+        namespacesText(namespaces, "There are no namespaces.", screen.colours),
       );
     }),
   );
@@ -61,22 +61,19 @@ export function addNamespaceCommands(program: Command, session: Session): void {
       session.inRepository(command, "existing", async ({ repository, screen }) => {
         const info = await repository.getNamespace(name);
         if (info === undefined) throw new NamespaceNotFoundError(name);
-        await session.confirm(
-          `Delete namespace ${name}? Its calls are refused from then on.`,
-          options,
-        );
+        await session.confirm(`Delete namespace ${name}? Calls in it fail from then on.`, options);
         await repository.deleteNamespace(name);
-        const back = `To undo: zae-limiter namespace recover ${info.namespaceId}\n`;
+        const undo = `To undo: zae-limiter namespace recover ${info.namespaceId}\n`;
         screen.show(
           { deleted: name, namespaceId: info.namespaceId },
-          () => `Deleted namespace ${name}. ${back}`,
+          () => `Deleted namespace ${name}. ${undo}`,
         );
       }),
     );
 
   addVerb(namespace, {
     usage: "recover <id>",
-    summary: "Puts a deleted namespace back into service; orphans lists the ids.",
+    summary: "Puts a deleted namespace back into service. `namespace orphans` lists the ids.",
     examples: ["namespace recover ID"],
   }).action(async (namespaceId: string, _options: object, command: Command) =>
     session.inRepository(command, "existing", async ({ repository, screen }) => {
@@ -90,13 +87,13 @@ export function addNamespaceCommands(program: Command, session: Session): void {
 
   addVerb(namespace, {
     usage: "orphans",
-    summary: "Lists deleted and half purged namespaces.",
+    summary: "Lists deleted and partly purged namespaces.",
     examples: ["namespace orphans"],
   }).action(async (_options: object, command: Command) =>
     session.inRepository(command, "existing", async ({ repository, screen }) => {
       const orphans = await repository.listOrphanNamespaces();
       screen.show(orphans, () =>
-        namespacesText(orphans, "No namespace is deleted.", screen.colours),
+        namespacesText(orphans, "There are no deleted namespaces.", screen.colours),
       );
     }),
   );
@@ -104,7 +101,7 @@ export function addNamespaceCommands(program: Command, session: Session): void {
   addVerb(namespace, {
     usage: "purge <id>",
     summary:
-      "Removes all data of a deleted namespace for good. An interrupted purge goes on when it is run again.",
+      "Permanently removes all data of a deleted namespace. To continue after an interruption, run it again.",
     examples: ["namespace purge ID --yes"],
   })
     .addOption(yesOption())
@@ -118,7 +115,7 @@ export function addNamespaceCommands(program: Command, session: Session): void {
         if (info === undefined) throw unknownId(namespaceId);
         if (info.status !== "active")
           await session.confirm(
-            `Purge namespace ${info.name} (${namespaceId})? Its data cannot be brought back.`,
+            `Purge namespace ${info.name} (${namespaceId})? Its data cannot be recovered.`,
             options,
           );
         let deletedItems = 0;
@@ -136,10 +133,10 @@ export function addNamespaceCommands(program: Command, session: Session): void {
     );
 }
 
-/** Who gives an id has a deleted namespace in mind; registering one of that name would not help. */
+/** An id stands for a deleted namespace, so the usual hint to register a name would not help. */
 function unknownId(namespaceId: string): NamespaceNotFoundError {
   const error = new NamespaceNotFoundError(namespaceId);
-  error.message = `No namespace has the id ${namespaceId}. The ids of deleted ones: zae-limiter namespace orphans`;
+  error.message = `No namespace has the id ${namespaceId}. To list the ids of deleted ones: zae-limiter namespace orphans`;
   return error;
 }
 

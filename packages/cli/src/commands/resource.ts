@@ -5,17 +5,17 @@ import { tableText } from "../output/table.ts";
 import type { Session } from "./support/session.ts";
 import { addNoun, addVerb, limitsOption, yesOption } from "./support/verb.ts";
 
-/** Resources: what is limited, and its defaults. */
+/** Adds the verbs of `resource`: what is limited, and its defaults. */
 export function addResourceCommands(program: Command, session: Session): void {
   const resource = addNoun(
     program,
     "resource",
-    "what is limited: models, endpoints; and its default limits",
+    "what is limited (models, endpoints), and its default limits",
   );
 
   addVerb(resource, {
     usage: "set-defaults <resource>",
-    summary: "Sets the limits of a resource for entities that have none of their own.",
+    summary: "Sets the default limits of a resource, for entities that have none of their own.",
     examples: ["resource set-defaults gpt-4 -l rpm:60 -l tpm:6000/min:9000"],
   })
     .addOption(limitsOption())
@@ -44,7 +44,7 @@ export function addResourceCommands(program: Command, session: Session): void {
 
   addVerb(resource, {
     usage: "delete-defaults <resource>",
-    summary: "Deletes the default limits of a resource; the system's hold again.",
+    summary: "Deletes the default limits of a resource. The system's defaults apply again.",
     examples: ["resource delete-defaults gpt-4 --yes"],
   })
     .addOption(yesOption())

@@ -7,25 +7,24 @@ import { countArgument } from "./support/arguments.ts";
 import type { Session } from "./support/session.ts";
 import { addNoun, addVerb, limitsOption, yesOption } from "./support/verb.ts";
 
-/** The system level: what holds where nothing else is said. */
+/** Adds the verbs of `system`: what applies where nothing more specific is set. */
 export function addSystemCommands(program: Command, session: Session): void {
   const system = addNoun(
     program,
     "system",
-    "limits and settings that hold where nothing else is said",
+    "limits and settings that apply where nothing more specific is set",
   );
 
   addVerb(system, {
     usage: "set-defaults",
-    summary:
-      "Sets the system's default limits. A setting that is not named keeps its stored value.",
+    summary: "Sets the system's default limits. A setting that is left out keeps its stored value.",
     examples: ["system set-defaults -l rpm:100 -l tpm:10000/min:15000 --on-unavailable block"],
   })
     .addOption(limitsOption())
     .addOption(
       new Option(
         "--on-unavailable <action>",
-        "what calls get while the store cannot answer",
+        "whether to allow or block calls while the store is unavailable",
       ).choices(["allow", "block"]),
     )
     .option("--audit-retention-days <days>", "how long audit events are kept", countArgument)
@@ -83,7 +82,7 @@ function defaultsText(
 ): string {
   const settings = fieldsText(
     [
-      ["On unavailable", onUnavailable ?? "block (nothing stored)"],
+      ["On unavailable", onUnavailable ?? "block (default)"],
       ["Audit kept", `${auditRetentionDays} days`],
       ["Usage kept", `${usageRetentionDays} days`],
     ],

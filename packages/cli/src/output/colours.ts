@@ -2,7 +2,7 @@ import type { TextOutput } from "../environment.ts";
 
 type Paint = (text: string) => string;
 
-/** Ways to make text stand out; each leaves it as it is where colours do not belong. */
+/** Ways to make text stand out. Without colours, each returns the text unchanged. */
 export interface Colours {
   readonly bold: Paint;
   readonly dim: Paint;

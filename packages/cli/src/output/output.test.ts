@@ -34,7 +34,7 @@ describe("a table", () => {
     expect(tableText(["Name", "Count"], [])).toBe("Name  Count\n");
   });
 
-  it("leaves absent fields out", () => {
+  it("leaves out absent fields", () => {
     expect(
       fieldsText([
         ["Name", "a"],
@@ -61,7 +61,7 @@ describe("a chart", () => {
     expect(barText(0.125)).toBe("▏");
   });
 
-  it("draws a negative window in another shade, and nothing at all without values", () => {
+  it("draws a negative value in another shade, and no bar for zero", () => {
     expect(
       chartText(
         "tpm",
@@ -78,7 +78,7 @@ describe("a chart", () => {
 });
 
 describe("text", () => {
-  it("writes times as ISO strings and never as null in JSON", () => {
+  it("writes times as ISO strings and a wait without end as null in JSON", () => {
     expect(JSON.parse(jsonText({ at: new Date(0), wait: Infinity, absent: undefined }))).toEqual({
       at: "1970-01-01T00:00:00.000Z",
       wait: null,

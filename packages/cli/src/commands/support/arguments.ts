@@ -5,12 +5,12 @@ import { Limit, ValidationError } from "zae-limiter";
 export const LIMIT_GRAMMAR =
   "name:rate[/period][:burst], for example rpm:100 or tpm:10000/min:15000 (periods: sec, min, hour, day, or 5min)";
 
-/** Reads one more `--limit`. */
+/** Parses one `--limit` and adds it to those before it. */
 export function limitArgument(text: string, before: readonly Limit[] = []): readonly Limit[] {
   try {
     const limit = Limit.parse(text);
     if (before.some(({ name }) => name === limit.name))
-      throw new InvalidArgumentError(`${limit.name} is named twice.`);
+      throw new InvalidArgumentError(`${limit.name} is given twice.`);
     return [...before, limit];
   } catch (error) {
     if (!(error instanceof ValidationError)) throw error;
@@ -19,7 +19,7 @@ export function limitArgument(text: string, before: readonly Limit[] = []): read
   }
 }
 
-/** Reads one more `name=amount`. */
+/** Parses one `name=amount` and adds it to those before it. */
 export function amountArgument(
   text: string,
   before: Readonly<Record<string, number>> = {},
@@ -29,11 +29,11 @@ export function amountArgument(
     throw new InvalidArgumentError(
       "An amount is written name=number, for example rpm=1 or tpm=500.",
     );
-  if (Object.hasOwn(before, name)) throw new InvalidArgumentError(`${name} is named twice.`);
+  if (Object.hasOwn(before, name)) throw new InvalidArgumentError(`${name} is given twice.`);
   return { ...before, [name]: Number(amount) };
 }
 
-/** Reads one more `key=value` of metadata. */
+/** Parses one `key=value` of metadata and adds it to those before it. */
 export function metadataArgument(
   text: string,
   before: Readonly<Record<string, string>> = {},
@@ -44,43 +44,43 @@ export function metadataArgument(
   return { ...before, [key]: value };
 }
 
-/** Reads a whole number from 1. */
+/** Parses a whole number of at least 1. */
 export function countArgument(text: string): number {
   const count = Number(text);
   if (/^\d+$/.test(text) && count >= 1 && Number.isSafeInteger(count)) return count;
-  throw new InvalidArgumentError("It must be a whole number from 1.");
+  throw new InvalidArgumentError("It must be a whole number of at least 1.");
 }
 
-/** Reads a number of shards. */
+/** Parses a number of shards. */
 export function shardsArgument(text: string): number {
   const shards = Number(text);
   if (/^\d+$/.test(text) && Math.log2(shards) % 1 === 0) return shards;
   throw new InvalidArgumentError(
-    "It must be a power of two, such as 8: shards only ever split in halves.",
+    "It must be a power of two, such as 8, because a split divides a shard into two.",
   );
 }
 
-/** Reads seconds, fractions allowed, and answers milliseconds. */
+/** Parses seconds, with or without a fraction, and returns milliseconds. */
 export function durationMsArgument(text: string): number {
-  if (/^\d+(\.\d+)?$/.test(text) && Number(text) <= LONGEST_SECONDS)
+  if (/^\d+(\.\d+)?$/.test(text) && Number(text) <= MAX_SECONDS)
     return Math.round(Number(text) * 1000);
   throw new InvalidArgumentError(
-    `It must be a number of seconds from 0 to ${LONGEST_SECONDS}, such as 5 or 0.5.`,
+    `It must be a number of seconds from 0 to ${MAX_SECONDS}, such as 5 or 0.5.`,
   );
 }
 
-/** A day: nobody waits longer for one command. */
-const LONGEST_SECONDS = 86_400;
+/** A day: no command needs to wait longer. */
+const MAX_SECONDS = 86_400;
 
 /**
- * Reads a time: a date means its midnight in UTC, and so does a time without zone, because usage
- * windows are UTC.
+ * Parses a time. A date means its midnight in UTC, and a time without a zone is in UTC too, because
+ * usage windows are in UTC.
  */
 export function timeArgument(text: string): Date {
   const zoned = /T.*(Z|[+-]\d\d:?\d\d)$/.test(text) || !text.includes("T") ? text : `${text}Z`;
   const time = new Date(zoned);
   if (/^\d{4}-\d\d-\d\d/.test(text) && !Number.isNaN(time.getTime())) return time;
   throw new InvalidArgumentError(
-    "A time is written as in ISO 8601, for example 2026-11-15 or 2026-11-15T06:00:00Z.",
+    "A time is written in ISO 8601, for example 2026-11-15 or 2026-11-15T06:00:00Z.",
   );
 }

@@ -4,7 +4,7 @@ import type { Environment } from "../../environment.ts";
 import { Cancelled } from "../../exit.ts";
 import { confirm } from "./confirm.ts";
 
-/** A terminal at which somebody has typed a line, and which stays open. */
+/** A terminal at which a line has been typed, and which stays open. */
 function terminal(typed: string): Environment {
   const stdin = Object.assign(new PassThrough(), { isTTY: true });
   stdin.write(typed);
@@ -19,7 +19,7 @@ function terminal(typed: string): Environment {
 }
 
 it.each(["y\n", "n\n"])(
-  "lets go of the terminal after the answer %j, so that the process can end",
+  "stops reading the terminal after the answer %j, so that the process can end",
   async (typed) => {
     const environment = terminal(typed);
     await confirm("Delete it?", false, environment).catch((error: unknown) =>

@@ -7,6 +7,6 @@ it.each([
   ["ab", ["ba"], "ba"],
   ["key-1", ["project-1"], undefined],
   ["key-1", [], undefined],
-])("finds what %s meant among %j: %s", (word, candidates, expected) => {
+])("finds what %s stands for among %j: %s", (word, candidates, expected) => {
   expect(nearest(word, candidates)).toBe(expected);
 });

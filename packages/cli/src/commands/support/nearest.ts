@@ -1,6 +1,6 @@
 /**
- * The candidate that a misspelt word most likely meant: at most a third of it is different.
- * Undefined when none is close.
+ * The candidate that a misspelt word most likely stands for: at most a third of the word differs.
+ * Undefined when none is close enough.
  */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
   const most = Math.max(1, Math.floor(word.length / 3));
@@ -14,8 +14,8 @@ export function nearest(word: string, candidates: readonly string[]): string | u
 }
 
 /**
- * Edits (insert, delete, replace, swap of neighbours) between two words: optimal string alignment,
- * two rows back.
+ * The number of edits (insert, delete, replace, swap of neighbours) between two words, by optimal
+ * string alignment. A swap looks two rows back, so two rows are kept.
  */
 function distanceOf(left: string, right: string): number {
   let beforeLast: number[] = [];

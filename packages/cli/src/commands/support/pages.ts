@@ -1,19 +1,19 @@
 import type { Page } from "zae-limiter";
 
-/** The largest page that repositories answer. */
-const LARGEST_PAGE = 1000;
+/** The largest page that repositories return. */
+const MAX_PAGE_SIZE = 1000;
 
 /**
- * Which part of a list the command line wants: `limit` is the number of items shown in all, however
- * many pages that takes.
+ * Which part of a list to show. `limit` is the total number of items, however many pages that
+ * takes.
  */
 export interface ListOptions {
   readonly limit: number;
   readonly cursor?: string;
 }
 
-/** Follows pages until enough items are there; the cursor is where a further call goes on. */
-export async function follow<T>(
+/** Reads pages until there are enough items. The cursor is where a later call continues. */
+export async function collectPages<T>(
   { limit, cursor: from }: ListOptions,
   read: (paging: { readonly limit: number; readonly cursor?: string }) => Promise<Page<T>>,
 ): Promise<Page<T>> {
@@ -21,7 +21,7 @@ export async function follow<T>(
   let cursor = from;
   do {
     const page = await read({
-      limit: Math.min(LARGEST_PAGE, limit - items.length),
+      limit: Math.min(MAX_PAGE_SIZE, limit - items.length),
       ...(cursor !== undefined && { cursor }),
     });
     items.push(...page.items);
@@ -30,9 +30,9 @@ export async function follow<T>(
   return { items, cursor };
 }
 
-/** What people are told when there is more. */
+/** The note that there are more items; empty when there are none. */
 export function moreText({ items, cursor }: Page<unknown>): string {
   return cursor === undefined
     ? ""
-    : `${items.length} shown, and there are more: add --cursor ${cursor}\n`;
+    : `${items.length} shown, and there are more. To continue, add --cursor ${cursor}\n`;
 }

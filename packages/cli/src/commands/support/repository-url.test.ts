@@ -2,14 +2,14 @@ import { expect, it } from "vitest";
 import { UsageError } from "../../exit.ts";
 import { repositoryUrl } from "./repository-url.ts";
 
-it("takes the option, then the environment", () => {
+it("prefers the option to the environment", () => {
   const env = { ZAEL_REPOSITORY: "sqlite:./from-environment.db" };
   expect(repositoryUrl({ repository: "memory:" }, env)).toBe("memory:");
   expect(repositoryUrl({}, env)).toBe("sqlite:./from-environment.db");
   expect(() => repositoryUrl({}, {})).toThrow(UsageError);
 });
 
-it("makes a DynamoDB URL of name, region and endpoint, whichever are given", () => {
+it("makes a DynamoDB URL from name, region and endpoint, whichever are given", () => {
   const env = { ZAEL_REPOSITORY: "memory:" };
   expect(repositoryUrl({ name: "my-stack", region: "eu-west-1" }, env)).toBe(
     "dynamodb://eu-west-1/my-stack",
@@ -20,7 +20,7 @@ it("makes a DynamoDB URL of name, region and endpoint, whichever are given", () 
   );
 });
 
-it("refuses both at once", () => {
+it("refuses a URL together with its shorthand", () => {
   expect(() => repositoryUrl({ repository: "memory:", region: "eu-west-1" }, {})).toThrow(
     /not both/,
   );

@@ -2,23 +2,23 @@ import type { Environment } from "../../environment.ts";
 import { UsageError } from "../../exit.ts";
 
 /** The global options that say where the data is. */
-export interface RepositoryPlace {
+export interface RepositoryLocation {
   readonly repository?: string;
-  /** These three are short for a DynamoDB URL. */
+  /** These three are shorthand for a DynamoDB URL. */
   readonly name?: string;
   readonly region?: string;
   readonly endpointUrl?: string;
 }
 
-/** The URL of the repository that a command line names. */
+/** The URL of the repository that the command line or the environment names. */
 export function repositoryUrl(
-  { repository, name, region, endpointUrl }: RepositoryPlace,
+  { repository, name, region, endpointUrl }: RepositoryLocation,
   env: Environment["env"],
 ): string {
   const isDynamo = [name, region, endpointUrl].some((value) => value !== undefined);
   if (isDynamo && repository !== undefined)
     throw new UsageError(
-      "--name, --region and --endpoint-url are short for a DynamoDB URL: give them or --repository, not both.",
+      "--name, --region and --endpoint-url are shorthand for a DynamoDB URL. Pass them or --repository, not both.",
     );
   if (isDynamo) {
     const query = endpointUrl === undefined ? "" : `?endpoint=${encodeURIComponent(endpointUrl)}`;
@@ -27,7 +27,7 @@ export function repositoryUrl(
   const url = repository ?? env["ZAEL_REPOSITORY"];
   if (!url)
     throw new UsageError(
-      "No repository is named. Pass --repository sqlite:./limits.db, or set ZAEL_REPOSITORY.",
+      "No repository was given. Pass --repository sqlite:./limits.db, or set ZAEL_REPOSITORY.",
     );
   return url;
 }

@@ -5,15 +5,15 @@ import type { ExitCode } from "../../exit.ts";
 import { Screen } from "../../output/screen.ts";
 import { confirm } from "./confirm.ts";
 import { nearest } from "./nearest.ts";
-import { repositoryUrl, type RepositoryPlace } from "./repository-url.ts";
+import { repositoryUrl, type RepositoryLocation } from "./repository-url.ts";
 
 /**
- * What a verb may bring into being. Reading verbs, deleting verbs and `acquire` want a repository
- * that exists; the verbs that store something may be the first to use it.
+ * Whether a verb may create the repository. Verbs that read or delete, and `acquire`, need one that
+ * exists; verbs that store something may create it.
  */
 export type Access = "existing" | "create";
 
-interface GlobalOptions extends RepositoryPlace {
+interface GlobalOptions extends RepositoryLocation {
   readonly namespace?: string;
   readonly json?: boolean;
 }
@@ -26,7 +26,7 @@ export interface VerbContext {
 
 const DEFAULT_NAMESPACE = "default";
 
-/** Opens what a verb needs, closes it afterwards, and passes the verb's exit code on. */
+/** Opens the repository for a verb, closes it afterwards, and passes on the verb's exit code. */
 export class Session {
   readonly #environment: Environment;
   readonly #exitWith: (code: ExitCode) => void;
@@ -36,9 +36,7 @@ export class Session {
     this.#exitWith = exitWith;
   }
 
-  /**
-   * Runs a verb inside the namespace that the command line names. No verb registers one on the way.
-   */
+  /** Runs a verb in the namespace that the command line names, which must exist. */
   async inNamespace(
     command: Command,
     access: Access,
@@ -78,8 +76,8 @@ export class Session {
   }
 
   /**
-   * Nothing is created on the way, a namespace neither, unless there is no repository yet and the
-   * verb may be its first.
+   * Creates the repository, and its default namespace, only when it does not exist yet and the verb
+   * may create it. Otherwise nothing is created, not even a namespace.
    */
   async #open(url: string, access: Access): Promise<Repository> {
     const { openRepository } = this.#environment;

@@ -1,12 +1,12 @@
 import { Command, Option } from "commander";
 import { countArgument, limitArgument, LIMIT_GRAMMAR } from "./arguments.ts";
 
-/** How one verb introduces itself. */
+/** The name, the summary and the examples of one verb. */
 export interface Verb {
   /** The name and its arguments: `show <entity>`. */
   readonly usage: string;
   readonly summary: string;
-  /** Command lines, without the program's name. Every verb has one. */
+  /** Command lines without the program's name. Every verb has at least one. */
   readonly examples: readonly string[];
 }
 
@@ -34,17 +34,17 @@ export function limitsOption(): Option {
 
 /** `--yes` of the verbs that destroy. */
 export function yesOption(): Option {
-  return new Option("-y, --yes", "do not ask");
+  return new Option("-y, --yes", "do not ask for confirmation");
 }
 
-/** `--limit` of lists: how many are shown in all. */
-export function shownOption(): Option {
-  return new Option("-l, --limit <number>", "show at most so many")
+/** `--limit` of lists: the most items to show. */
+export function listLimitOption(): Option {
+  return new Option("-l, --limit <number>", "show at most this many")
     .argParser(countArgument)
     .default(100);
 }
 
 /** `--cursor` of lists. */
 export function cursorOption(): Option {
-  return new Option("--cursor <cursor>", "go on where an earlier list ended");
+  return new Option("--cursor <cursor>", "continue where an earlier list ended");
 }
