@@ -44,11 +44,12 @@ function strict({ calls, stored }: Evidence): Check {
   const { name, use: tightest } = uses.reduce((left, right) =>
     roomIn(right.use) < roomIn(left.use) ? right : left,
   );
-  const figures = `${numberText(tightest.used)} of at most ${numberText(Math.floor(tightest.allowed))} in ${(tightest.ms / 1000).toFixed(1)} s`;
+  const [used, allowed] = [tightest.used, Math.floor(tightest.allowed)].map(numberText);
+  const seconds = (tightest.ms / 1000).toFixed(1);
   return {
     promise: "Strict: no bucket gave more than it held and earned, in any interval",
     ok: uses.every(({ use }) => roomIn(use) >= 0),
-    detail: `closest: ${name}, ${figures}`,
+    detail: `closest: ${name}, ${used} of at most ${allowed} in ${seconds} s`,
   };
 }
 
@@ -94,10 +95,13 @@ function belowZero({ calls, lowest, stored }: Evidence): Check {
     numberText(
       Math.min(...debts.filter(({ name }) => name === limitName).map((debt) => debt.least)),
     );
+  const [tokens, requests] = [leastOf("tpm"), leastOf("rpm")];
   return {
     promise: "Only settlements go below zero, and by no more than they took",
     ok: debts.every((debt) => debt.least >= -debt.overrun),
-    detail: `lowest balances seen: ${leastOf("tpm")} tokens, which are settled, and ${leastOf("rpm")} requests, which are not`,
+    detail:
+      `lowest balances seen: ${tokens} tokens, which are settled afterwards, ` +
+      `and ${requests} requests, which are not`,
   };
 }
 
@@ -109,18 +113,21 @@ function usageAddsUp({ calls, stored }: Evidence): Check {
       const same = requests === expected.rpm && sameAmounts(total, expected);
       if (!same)
         wrong.push(
-          `${bucket.entityId} ${bucket.model} ${window}: stored ${JSON.stringify(total)}, expected ${JSON.stringify(expected)}`,
+          `${bucket.entityId} ${bucket.model} ${window}: ` +
+            `stored ${JSON.stringify(total)}, expected ${JSON.stringify(expected)}`,
         );
     }
   }
   const { rpm, tpm } = usedBy(calls);
   return {
     promise:
-      "Usage adds up: the file's windows equal what was consumed; refused and failed calls left no trace",
+      "Usage adds up: the file's windows equal what was consumed; " +
+      "refused and failed calls left no trace",
     ok: wrong.length === 0,
     detail:
       wrong[0] ??
-      `${numberText(rpm)} requests and ${numberText(tpm)} tokens, to the token, in hourly, daily and monthly windows`,
+      `${numberText(rpm)} requests and ${numberText(tpm)} tokens, ` +
+        "to the token, in hourly, daily and monthly windows",
   };
 }
 

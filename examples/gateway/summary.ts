@@ -11,7 +11,10 @@ export function summaryText(result: DemoResult, columns: number, paint: Paint): 
     unavailable + unwritten === 0
       ? ""
       : ` The file was too busy for ${unavailable} calls and ${unwritten} settlements.`;
-  const counts = `${numberText(granted)} calls granted (${byProcess.map(numberText).join(" and ")} by process), ${numberText(failed)} of them failed and were rolled back; ${numberText(refused)} refused.${trouble}`;
+  const shares = byProcess.map(numberText).join(" and ");
+  const counts =
+    `${numberText(granted)} calls granted (${shares} by process), ${numberText(failed)} of them ` +
+    `failed and were rolled back; ${numberText(refused)} refused.${trouble}`;
   const lines = checks.map(({ promise, ok, detail }) => {
     const verdict = wrapped(
       `${ok ? paint("green", "ok    ") : paint("red", "FAILED")} ${promise}`,
@@ -20,7 +23,8 @@ export function summaryText(result: DemoResult, columns: number, paint: Paint): 
     );
     return `${verdict}\n${wrapped(" ".repeat(VERDICT_CELLS) + detail, columns, VERDICT_CELLS)}\n`;
   });
-  return `\n${wrapped(counts, columns)}\n\nRead back from the file by a fresh repository:\n${lines.join("")}`;
+  const heading = "Read back from the file by a fresh repository:";
+  return `\n${wrapped(counts, columns)}\n\n${heading}\n${lines.join("")}`;
 }
 
 /** What to try next on the same file. A test runs these lines exactly as they are printed. */

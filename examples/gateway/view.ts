@@ -35,7 +35,8 @@ export function viewText({ elapsedMs, lengthMs, counts, available }: Moment, pai
   });
   const headers = ["Key", "Model", "Granted", "Refused", "Failed", "Tokens available", "Debt"];
   const time = `${(elapsedMs / 1000).toFixed(1)} s of ${numberText(lengthMs / 1000)} s`;
-  return `${paint("bold", "Two processes, three keys, one project, one file")}   ${time}\n${tableText(headers, rows, paint)}`;
+  const title = paint("bold", "Two processes, three keys, one project, one file");
+  return `${title}   ${time}\n${tableText(headers, rows, paint)}`;
 }
 
 function tokensText(tokens: number, capacity: number): string {

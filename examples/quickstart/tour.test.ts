@@ -18,7 +18,7 @@ interface Moment {
 }
 
 describe("the quickstart", () => {
-  it("shows a grant, debt, a refusal, a wait and a parent's limit, with the repository's numbers", async () => {
+  it("shows a grant, debt, a refusal, a wait and a parent's limit as they are stored", async () => {
     const { repository, moments, lines } = await recordTour();
     expect(balanceLines(moments)).toHaveLength(6);
     for (const { line, balances } of balanceLines(moments))
@@ -53,7 +53,7 @@ describe("the quickstart", () => {
     }
   });
 
-  it("prints what the repository holds when the stored limits differ from those that it set", async () => {
+  it("prints what the repository holds when other limits are stored", async () => {
     const { repository, moments, lines } = await recordTour((limit) => ({
       ...limit,
       capacity: limit.capacity + 7,

@@ -90,7 +90,8 @@ async function wait(limiter: RateLimiter, repository: Repository, print: Print):
   await limiter.acquire(request, async (lease) => {
     const waitedMs = clock.now() - startedMs;
     await print(
-      `  ${WEB} may wait ${request.waitUpToMs} ms, and is granted ${amounts(lease.consumed)} after ${waitedMs} ms. Left:`,
+      `  ${WEB} may wait ${request.waitUpToMs} ms, and is granted ${amounts(lease.consumed)} ` +
+        `after ${waitedMs} ms. Left:`,
     );
   });
   await printBalances(repository, WEB, print);
@@ -132,7 +133,7 @@ async function refusalOf(
   if (!verdict.granted) return verdict.refusal;
   await verdict.lease.rollback();
   throw new Error(
-    "The call was granted, but the tour expects a refusal here. Are other limits stored than the tour set?",
+    "The call was granted, but the tour expects a refusal. Were other limits stored than it set?",
   );
 }
 
@@ -154,9 +155,8 @@ async function printBalances(
   for (const { limitName, available, capacityMilli } of await repository.getBuckets(entityId, {
     resource: MODEL,
   })) {
-    await print(
-      `    ${balance(limitName, available, capacityMilli / 1000)}${available < 0 ? "   (in debt)" : ""}`,
-    );
+    const note = available < 0 ? "   (in debt)" : "";
+    await print(`    ${balance(limitName, available, capacityMilli / 1000)}${note}`);
   }
 }
 

@@ -67,7 +67,11 @@ export function createProgram(environment: Environment, { json, exitWith }: RunO
     .option("--json", "print JSON for programs instead of tables for people")
     .addHelpText(
       "after",
-      "\nExit codes: 0 done, 1 failed, 2 wrong usage, 3 refused (acquire).\n\nExample:\n  $ zae-limiter --repository sqlite:./limits.db system set-defaults -l rpm:100 -l tpm:10000/min:15000",
+      `
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused (acquire).
+
+Example:
+  $ zae-limiter --repository sqlite:./limits.db system set-defaults -l rpm:100 -l tpm:10000/min:15000`,
     );
   const session = new Session(environment, exitWith);
   addEntityLimitCommands(addEntityCommands(program, session), session);

@@ -81,7 +81,7 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
       expect(JSON.parse(stderr)).toMatchObject({ error: { code: "ERR_LIMITER_VALIDATION" } });
     });
 
-    it("shows as many as requested, over several pages, and continues from the cursor", async () => {
+    it("shows as many as requested over several pages, and continues from a cursor", async () => {
       for (let index = 0; index < 1005; index += 1)
         await repository.createEntity(`key-${String(index).padStart(4, "0")}`);
       const first = (await jsonOf("entity list --limit 1002", here)) as {
@@ -192,7 +192,7 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
       expect((await run(`namespace purge ${ids["alpha"]} --yes`)).code).toBe(1);
     });
 
-    it("says how to register a namespace that does not exist, and does not register it", async () => {
+    it("says how to register a namespace that does not exist, and registers none", async () => {
       await repository.registerNamespace("tenant-alpha");
       for (const verb of [
         "entity list",
@@ -230,7 +230,7 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
       ]),
     );
 
-    it("takes tokens once, keeps them, and exits 3 with the waiting time when refused", async () => {
+    it("takes tokens once, and exits 3 with the waiting time when refused", async () => {
       expect(await run("acquire key-1 gpt-4 rpm=2")).toEqual({
         code: 0,
         stdout: "Granted: rpm 2\n",

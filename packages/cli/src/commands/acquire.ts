@@ -12,7 +12,8 @@ export function addAcquireCommand(program: Command, session: Session): void {
   addVerb(program, {
     usage: "acquire <entity> <resource>",
     summary:
-      "Takes tokens once and keeps them. Exits 0 when granted; exits 3 and shows how long to wait when refused.",
+      "Takes tokens once and keeps them. Exits 0 when granted; " +
+      "exits 3 and shows how long to wait when refused.",
     examples: [
       "acquire key-1 gpt-4 rpm=1 tpm=500",
       "acquire nightly-job api rpm=1 --wait 30 && ./job.sh",

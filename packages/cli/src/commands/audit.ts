@@ -14,7 +14,8 @@ export function addAuditCommands(program: Command, session: Session): void {
   addVerb(audit, {
     usage: "list",
     summary:
-      "Lists the changes to an entity, to a resource's defaults, or to the system level and the namespaces; newest first.",
+      "Lists the changes to an entity, to a resource's defaults, " +
+      "or to the system level and the namespaces; newest first.",
     examples: [
       "audit list --entity-id key-1 --limit 20",
       "audit list --resource gpt-4",
@@ -76,9 +77,10 @@ function eventCells({
 function detailsText(details: AuditEvent["details"]): string {
   return Object.entries(details)
     .filter(([, value]) => JSON.stringify(value) !== "{}")
-    .map(
-      ([name, value]) =>
-        `${name}=${name === "limits" && Array.isArray(value) ? value.map(limitText).join(" ") : plainText(value)}`,
+    .map(([name, value]) =>
+      name === "limits" && Array.isArray(value)
+        ? `limits=${value.map(limitText).join(" ")}`
+        : `${name}=${plainText(value)}`,
     )
     .join(", ");
 }

@@ -12,7 +12,8 @@ export function addAvailableCommand(program: Command, session: Session): void {
   addVerb(program, {
     usage: "available <entity> <resource>",
     summary:
-      "Shows how much of a resource is left to an entity, and to its parent if calls cascade; with amounts, also whether a call would fit. Takes nothing.",
+      "Shows how much of a resource is left to an entity, and to its parent if calls cascade; " +
+      "with amounts, also whether a call would fit. Takes nothing.",
     examples: ["available key-1 gpt-4", "available key-1 gpt-4 rpm=1 tpm=500"],
   })
     .argument("[amounts...]", "what a call would take, such as rpm=1 tpm=500", amountArgument, {})
@@ -35,6 +36,17 @@ export function addAvailableCommand(program: Command, session: Session): void {
     );
 }
 
+const HEADERS = [
+  "Entity",
+  "Limit",
+  "Available",
+  "Capacity",
+  "Rate",
+  "Set by",
+  "Wanted",
+  "Fits",
+] as const;
+
 function availabilityText(
   { allowed, retryAfterSeconds, statuses }: Availability,
   colours: Colours,
@@ -49,7 +61,8 @@ function availabilityText(
     status.requested,
     waitText(status.retryAfterSeconds),
   ]);
-  return `${tableText(["Entity", "Limit", "Available", "Capacity", "Rate", "Set by", "Wanted", "Fits"], rows, colours)}${verdictText(allowed, retryAfterSeconds, colours)}\n`;
+  const verdict = verdictText(allowed, retryAfterSeconds, colours);
+  return `${tableText(HEADERS, rows, colours)}${verdict}\n`;
 }
 
 function verdictText(allowed: boolean, retryAfterSeconds: number, colours: Colours): string {

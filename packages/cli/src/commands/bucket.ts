@@ -13,7 +13,7 @@ export function addBucketCommands(program: Command, session: Session): void {
   addVerb(bucket, {
     usage: "show <entity>",
     summary:
-      "Shows the stored buckets of an entity: every resource, limit and shard, with its current balance.",
+      "Shows the stored buckets of an entity: every resource, limit and shard, with its balance.",
     examples: ["bucket show key-1", "bucket show key-1 --resource gpt-4"],
   })
     .option("-r, --resource <resource>", "only this resource")
@@ -34,7 +34,8 @@ export function addBucketCommands(program: Command, session: Session): void {
   addVerb(bucket, {
     usage: "split <entity>",
     summary:
-      "Splits a bucket into shards ahead of a load that one item of a DynamoDB table cannot carry. The tokens are divided among the shards, which stay until the entity is deleted.",
+      "Splits a bucket into shards ahead of a load that one DynamoDB item cannot carry. " +
+      "The tokens are divided among the shards, which stay until the entity is deleted.",
     examples: ["bucket split key-1 --resource gpt-4 --shards 8"],
   })
     .requiredOption("-r, --resource <resource>", "the resource of the bucket")
@@ -61,7 +62,8 @@ interface SplitOptions {
 }
 
 const NO_SHARDS =
-  "this repository has none. Only buckets in a DynamoDB table can be split; embedded backends need no shards";
+  "this repository has none. Only buckets in a DynamoDB table can be split; " +
+  "embedded backends need no shards";
 
 /** Shows the actual count, which may be higher than requested: a bucket keeps its shards. */
 function splitText({
@@ -74,7 +76,8 @@ function splitText({
   readonly count: number;
 }): string {
   const shards = count === 1 ? "1 shard" : `${count} shards`;
-  return `The bucket of ${entityId} for ${resource} has ${shards}. To see them: zae-limiter bucket show ${entityId} --resource ${resource}\n`;
+  const show = `zae-limiter bucket show ${entityId} --resource ${resource}`;
+  return `The bucket of ${entityId} for ${resource} has ${shards}. To see them: ${show}\n`;
 }
 
 const HEADERS = [

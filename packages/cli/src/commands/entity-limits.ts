@@ -22,11 +22,8 @@ export function addEntityLimitCommands(entity: Command, session: Session): void 
       session.inNamespace(command, "create", async ({ repository, screen }) => {
         await repository.setLimits(id, limit, { resource });
         const stored = await repository.getLimits(id, { resource });
-        screen.show(
-          stored,
-          () =>
-            `Set the limits of ${id} for ${scopeText(resource)}.\n${limitsText(stored, "", screen.colours)}`,
-        );
+        const done = `Set the limits of ${id} for ${scopeText(resource)}.\n`;
+        screen.show(stored, () => done + limitsText(stored, "", screen.colours));
       }),
     );
 

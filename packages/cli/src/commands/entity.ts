@@ -57,7 +57,8 @@ export function addEntityCommands(program: Command, session: Session): Command {
   addVerb(entity, {
     usage: "delete <entity>",
     summary:
-      "Deletes an entity, its limits and its buckets. Usage and audit stay until their retention ends.",
+      "Deletes an entity, its limits and its buckets. " +
+      "Usage and audit stay until their retention ends.",
     examples: ["entity delete key-1 --yes"],
   })
     .addOption(yesOption())
@@ -88,7 +89,8 @@ export function addEntityCommands(program: Command, session: Session): Command {
   addVerb(entity, {
     usage: "list",
     summary:
-      "Lists entities; with --with-custom-limits, the ids of those that have limits of their own for a resource.",
+      "Lists entities; with --with-custom-limits, the ids of those " +
+      "that have limits of their own for a resource.",
     examples: ["entity list --limit 20", "entity list --with-custom-limits gpt-4"],
   })
     .option(

@@ -53,7 +53,7 @@ export function addNamespaceCommands(program: Command, session: Session): void {
   addVerb(namespace, {
     usage: "delete <name>",
     summary:
-      "Takes a namespace out of service. Its data stays until it is purged, and it can be recovered.",
+      "Takes a namespace out of service. It keeps its data until purged, and can be recovered.",
     examples: ["namespace delete tenant-alpha --yes"],
   })
     .addOption(yesOption())
@@ -101,7 +101,8 @@ export function addNamespaceCommands(program: Command, session: Session): void {
   addVerb(namespace, {
     usage: "purge <id>",
     summary:
-      "Permanently removes all data of a deleted namespace. To continue after an interruption, run it again.",
+      "Permanently removes all data of a deleted namespace. " +
+      "To continue after an interruption, run it again.",
     examples: ["namespace purge ID --yes"],
   })
     .addOption(yesOption())
@@ -136,7 +137,9 @@ export function addNamespaceCommands(program: Command, session: Session): void {
 /** An id stands for a deleted namespace, so the usual hint to register a name would not help. */
 function unknownId(namespaceId: string): NamespaceNotFoundError {
   const error = new NamespaceNotFoundError(namespaceId);
-  error.message = `No namespace has the id ${namespaceId}. To list the ids of deleted ones: zae-limiter namespace orphans`;
+  error.message =
+    `No namespace has the id ${namespaceId}. ` +
+    "To list the ids of deleted ones: zae-limiter namespace orphans";
   return error;
 }
 

@@ -29,7 +29,11 @@ export function chartText(
   const largest = Math.max(...bars.map(({ value }) => Math.abs(value)), 1);
   const lines = bars.flatMap(({ label, value, gap }, index) => {
     const bar = barText((Math.abs(value) / largest) * room, value < 0 ? "░" : "█");
-    const line = `${printable(label).padEnd(labelWidth)}  ${values[index]!.padStart(valueWidth)}  ${value < 0 ? colours.red(bar) : colours.green(bar)}`;
+    const line = [
+      printable(label).padEnd(labelWidth),
+      values[index]!.padStart(valueWidth),
+      value < 0 ? colours.red(bar) : colours.green(bar),
+    ].join("  ");
     return gap ? [colours.dim("⋮"), line] : [line];
   });
   return [colours.bold(printable(title)), ...lines].map((line) => `${line.trimEnd()}\n`).join("");

@@ -3,7 +3,8 @@ import { Limit, ValidationError } from "zae-limiter";
 
 /** The grammar of a limit, as help and errors show it. */
 export const LIMIT_GRAMMAR =
-  "name:rate[/period][:burst], for example rpm:100 or tpm:10000/min:15000 (periods: sec, min, hour, day, or 5min)";
+  "name:rate[/period][:burst], for example rpm:100 or tpm:10000/min:15000 " +
+  "(periods: sec, min, hour, day, or 5min)";
 
 /** Parses one `--limit` and adds it to those before it. */
 export function limitArgument(text: string, before: readonly Limit[] = []): readonly Limit[] {

@@ -11,7 +11,8 @@ export async function confirm(
   if (yes) return;
   if (stdin.isTTY !== true)
     throw new UsageError(
-      `${question} Standard input is not a terminal, so this cannot be confirmed here. Pass --yes to go ahead.`,
+      `${question} Standard input is not a terminal, so this cannot be confirmed here. ` +
+        "Pass --yes to go ahead.",
     );
   stderr.write(`${question} [y/N] `);
   if (!/^\s*y(es)?\s*$/i.test(await nextLine(stdin))) throw new Cancelled("Nothing was changed.");

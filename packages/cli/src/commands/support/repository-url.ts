@@ -18,7 +18,8 @@ export function repositoryUrl(
   const isDynamo = [name, region, endpointUrl].some((value) => value !== undefined);
   if (isDynamo && repository !== undefined)
     throw new UsageError(
-      "--name, --region and --endpoint-url are shorthand for a DynamoDB URL. Pass them or --repository, not both.",
+      "--name, --region and --endpoint-url are shorthand for a DynamoDB URL. " +
+        "Pass them or --repository, not both.",
     );
   if (isDynamo) {
     const query = endpointUrl === undefined ? "" : `?endpoint=${encodeURIComponent(endpointUrl)}`;

@@ -97,7 +97,8 @@ async function namespaceOf(repository: Repository, name: string): Promise<Reposi
     if (!(error instanceof NamespaceNotFoundError)) throw error;
     const names = (await repository.listNamespaces()).map((namespace) => namespace.name);
     const similar = nearest(name, names);
-    error.message += `${similar === undefined ? "" : ` Did you mean ${similar}?`} To register it: zae-limiter namespace register ${name}`;
+    if (similar !== undefined) error.message += ` Did you mean ${similar}?`;
+    error.message += ` To register it: zae-limiter namespace register ${name}`;
     throw error;
   }
 }
