@@ -1,7 +1,8 @@
 import { Readable } from "node:stream";
-import type { openRepository, Repository } from "zae-limiter";
+import type { Command } from "commander";
+import { openRepository, type Repository } from "zae-limiter";
 import type { Environment } from "../src/environment.ts";
-import { run } from "../src/program.ts";
+import { createProgram, run } from "../src/program.ts";
 
 /** What one command line did. */
 export interface Outcome {
@@ -47,4 +48,16 @@ export async function jsonOf(line: string, setup: Setup): Promise<unknown> {
   const { code, stdout, stderr } = await zaeLimiter(`${line} --json`, setup);
   if (code !== 0) throw new Error(`exit ${code}: ${stderr}${stdout}`);
   return JSON.parse(stdout);
+}
+
+/** The names of all verbs, with their nouns: `entity create`. */
+export function verbNames(): readonly string[] {
+  const { stdout, stderr, stdin } = process;
+  const environment = { stdout, stderr, stdin, env: {}, openRepository };
+  return namesOf(createProgram(environment, { json: false, exitWith: () => undefined }));
+}
+
+function namesOf(command: Command, path: readonly string[] = []): readonly string[] {
+  if (command.commands.length === 0) return [path.join(" ")];
+  return command.commands.flatMap((child) => namesOf(child, [...path, child.name()]));
 }

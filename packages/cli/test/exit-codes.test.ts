@@ -4,8 +4,6 @@ import { join } from "node:path";
 import { openRepository } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Command } from "commander";
-import { createProgram } from "../src/program.ts";
 import { zaeLimiter, type Outcome, type Setup } from "./command-line.ts";
 
 let repository: MemoryRepository;
@@ -71,42 +69,6 @@ describe("wrong usage", () => {
   });
 });
 
-const verbs = (command: Command): readonly Command[] =>
-  command.commands.length === 0 ? [command] : command.commands.flatMap(verbs);
-const path = (command: Command | null): readonly string[] =>
-  command?.parent ? [...path(command.parent), command.name()] : [];
-
-describe("help", () => {
-  const environment = {
-    stdout: process.stdout,
-    stderr: process.stderr,
-    stdin: process.stdin,
-    env: {},
-    openRepository,
-  };
-  const all = verbs(createProgram(environment, { json: false, exitWith: () => undefined }));
-
-  it.each(all.map((verb) => path(verb).join(" ")))(
-    "of %s has an example that parses",
-    async (verb) => {
-      const { code, stdout } = await run(`${verb} --help`);
-      expect(code).toBe(0);
-      expect(stdout).toContain("--repository <url>");
-      expect(stdout).toMatch(new RegExp(`Examples?:\\n {2}\\$ zae-limiter ${verb}`));
-      for (const [, example] of stdout.matchAll(/^ {2}\$ zae-limiter (.*)$/gm)) {
-        const words = [...example!.replace(/ && .*/, "").matchAll(/'([^']*)'|(\S+)/g)].map(
-          ([, quoted, bare]) => quoted ?? bare!,
-        );
-        expect((await run(words)).code, example).not.toBe(2);
-      }
-    },
-  );
-
-  it("shows the version", async () => {
-    expect((await run("--version")).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
-  });
-});
-
 describe("destructive verbs", () => {
   beforeEach(() => repository.createEntity("key-1"));
 
@@ -128,24 +90,6 @@ describe("destructive verbs", () => {
     expect(outcome.stderr).toContain("Delete entity key-1 with its limits and balances? [y/N] ");
     expect(outcome.code).toBe(code);
     expect((await repository.getEntity("key-1")) === undefined).toBe(code === 0);
-  });
-});
-
-describe("output", () => {
-  it("is coloured only on a terminal, and never with NO_COLOR", async () => {
-    await repository.createEntity("key-1");
-    const escape = "\u001B[";
-    expect((await run("entity list", { terminal: true })).stdout).toContain(escape);
-    expect((await run("entity list")).stdout).not.toContain(escape);
-    expect(
-      (await run("entity list", { terminal: true, env: { NO_COLOR: "1" } })).stdout,
-    ).not.toContain(escape);
-    expect((await run("entity list --json", { terminal: true })).stdout).not.toContain(escape);
-  });
-
-  it("does not let a stored name control the terminal", async () => {
-    await repository.createEntity("key-1", { name: "\u001B[2Jboo\n" });
-    expect((await run("entity show key-1")).stdout).toContain("Name     \\u001b[2Jboo\\u000a\n");
   });
 });
 
