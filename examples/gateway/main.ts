@@ -37,7 +37,7 @@ async function main(args: readonly string[]): Promise<number> {
   stdout.write(
     json
       ? `${JSON.stringify(result, undefined, 2)}\n`
-      : summaryText(result, stdout.columns ?? 80, paint) + nextText(options.file),
+      : summaryText(result, stdout.columns || 80, paint) + nextText(options.file),
   );
   return result.ok ? 0 : 1;
 }
