@@ -1,4 +1,3 @@
-import { readdirSync, readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import type { Clock } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";
@@ -49,19 +48,6 @@ it("follows clients that open the store for themselves, each with its own clock"
   const { failure, situations } = await runSeeds(processes, { first: 1, count: 50 });
   expect(failure?.story).toBeUndefined();
   expect(situations.counts.get("skewed clocks")).toBeGreaterThan(0);
-});
-
-it("judges by an oracle that shares nothing with the code", () => {
-  const folder = new URL("../oracle/", import.meta.url);
-  const files = readdirSync(folder).filter((file) => !file.endsWith(".test.ts"));
-  expect(files.length).toBeGreaterThan(0);
-  for (const file of files) {
-    const imported = [
-      ...readFileSync(new URL(file, folder), "utf8").matchAll(/(?:from|import\()\s*"([^"]+)"/g),
-    ].map(([, path]) => path);
-    for (const path of imported)
-      expect(files, `${file} imports ${path}`).toContain(path?.replace("./", ""));
-  }
 });
 
 /** A backend that gives nothing back. */

@@ -215,8 +215,8 @@ function isForgotten(
   const atMs = shard.expiresAtMs + lateMs;
   return (
     shards > 1 ||
-    [...shard.limits].some(([name, { ceiling }]) =>
-      isLess(shardValue(shard, name, atMs), fraction(ceiling)),
+    [...shard.limits].some(([name, { terms }]) =>
+      isLess(shardValue(shard, name, atMs), fraction(terms.capacityMilli)),
     )
   );
 }
