@@ -30,16 +30,16 @@ describeWithEngine("the simulation on DynamoDB", (engine) => {
         await openTransport("lean", engine()),
       ];
       const backend = dynamoBackend({ transports, stack: freshTableName() });
-      const { steps, situations, failure } = await runSeeds(backend, {
+      const { steps, coverage, failure } = await runSeeds(backend, {
         first: Number(process.env["SEED"] ?? 1),
         count: SEEDS,
         mostSteps: MOST_STEPS,
         mostReplays: MOST_REPLAYS,
       });
       if (failure !== undefined) throw new Error(failure.story, { cause: failure.error });
-      console.log(`DynamoDB: ${SEEDS} seeds, ${steps} steps\n${situations.toString()}`);
+      console.log(`DynamoDB: ${SEEDS} seeds, ${steps} steps\n${coverage.toString()}`);
       if (SEEDS >= 100)
-        expect(situations.missing.filter((situation) => !IMPOSSIBLE.has(situation))).toEqual([]);
+        expect(coverage.missing.filter((situation) => !IMPOSSIBLE.has(situation))).toEqual([]);
       for (const transport of transports) transport.close();
     },
   );

@@ -1,6 +1,6 @@
 import { seededRandom } from "zae-limiter/testing";
 import type { Backend } from "./client.ts";
-import { newSituations, type Situations } from "./coverage.ts";
+import { newCoverage, type Coverage } from "./coverage.ts";
 import { makeHistory, type History } from "./steps.ts";
 import { World } from "./world.ts";
 
@@ -16,7 +16,7 @@ export interface Failure {
 export interface Report {
   readonly seeds: number;
   readonly steps: number;
-  readonly situations: Situations;
+  readonly coverage: Coverage;
   readonly failure: Failure | undefined;
 }
 
@@ -35,7 +35,7 @@ export async function runSeeds(
     readonly mostReplays?: number;
   },
 ): Promise<Report> {
-  const situations = newSituations();
+  const coverage = newCoverage();
   let steps = 0;
   // Lost requests and refusals are thrown by the thousand here, and a stack trace costs more than
   // the rest of such a step.
@@ -48,19 +48,19 @@ export async function runSeeds(
         ...(mostSteps !== undefined && { mostSteps }),
       });
       steps += history.steps.length;
-      const error = await errorOf(backend, history, situations);
+      const error = await errorOf(backend, history, coverage);
       if (error !== undefined)
         return {
           seeds: seed - first + 1,
           steps,
-          situations,
+          coverage,
           failure: await explain(backend, seed, history, mostReplays),
         };
     }
   } finally {
     Error.stackTraceLimit = stackTraceLimit;
   }
-  return { seeds: count, steps, situations, failure: undefined };
+  return { seeds: count, steps, coverage, failure: undefined };
 }
 
 /** Replays bounded per shrinking: each costs a few milliseconds in memory. */
@@ -79,7 +79,7 @@ export async function shorten(
     for (let start = 0; start < shortest.steps.length && replays < mostReplays;) {
       const without = { ...shortest, steps: shortest.steps.toSpliced(start, size) };
       replays += 1;
-      if ((await errorOf(backend, without, newSituations())) === undefined) start += size;
+      if ((await errorOf(backend, without, newCoverage())) === undefined) start += size;
       else {
         shortest = without;
         isShorter = true;
@@ -98,7 +98,7 @@ async function explain(
 ): Promise<Failure> {
   const shortest = await shorten(backend, history, mostReplays);
   const trace: string[] = [];
-  const error = await errorOf(backend, shortest, newSituations(), trace);
+  const error = await errorOf(backend, shortest, newCoverage(), trace);
   const skews = shortest.skewsMs.some((skewMs) => skewMs !== 0)
     ? `, clocks off by ${shortest.skewsMs.join(", ")} ms`
     : "";
@@ -114,11 +114,11 @@ async function explain(
 async function errorOf(
   backend: Backend,
   history: History,
-  situations: Situations,
+  coverage: Coverage,
   trace?: string[],
 ): Promise<unknown> {
   try {
-    await new World({ backend, history, situations, ...(trace !== undefined && { trace }) }).run();
+    await new World({ backend, history, coverage, ...(trace !== undefined && { trace }) }).run();
     return undefined;
   } catch (error) {
     return error;

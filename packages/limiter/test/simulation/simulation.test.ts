@@ -15,7 +15,7 @@ it(
   { timeout: 600_000 },
   async () => {
     const before = process.cpuUsage();
-    const { steps, situations, failure } = await runSeeds(memoryBackend, {
+    const { steps, coverage, failure } = await runSeeds(memoryBackend, {
       first: 1,
       count: SEEDS,
     });
@@ -26,10 +26,10 @@ it(
         cause: failure.error,
       });
     console.log(
-      `${SEEDS} seeds, ${steps} steps, ${cpuSeconds.toFixed(1)} s of CPU\n${situations.toString()}`,
+      `${SEEDS} seeds, ${steps} steps, ${cpuSeconds.toFixed(1)} s of CPU\n${coverage.toString()}`,
     );
     // What is missing is what this backend does not have.
-    expect(situations.missing).toEqual(["bucket split"]);
+    expect(coverage.missing).toEqual(["bucket split"]);
     expect(steps / SEEDS).toBeGreaterThanOrEqual(95);
     expect(cpuSeconds).toBeLessThan(MOST_CPU_SECONDS);
   },
@@ -45,9 +45,9 @@ it("tells seed, shortest history and reason when a promise is broken", async () 
 });
 
 it("follows clients that open the store for themselves, each with its own clock", async () => {
-  const { failure, situations } = await runSeeds(processes, { first: 1, count: 50 });
+  const { failure, coverage } = await runSeeds(processes, { first: 1, count: 50 });
   expect(failure?.story).toBeUndefined();
-  expect(situations.counts.get("skewed clocks")).toBeGreaterThan(0);
+  expect(coverage.counts.get("skewed clocks")).toBeGreaterThan(0);
 });
 
 /** A backend that gives nothing back. */

@@ -4,7 +4,7 @@ import { connectToNewTable } from "../../support/connect.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { openTransport } from "../../support/transports.ts";
 import { runSeeds } from "./run.ts";
-import type { Situations } from "./coverage.ts";
+import type { Coverage } from "./coverage.ts";
 
 const FIRST = Number(process.env["SEED"] ?? 1);
 const SEEDS = Number(
@@ -33,14 +33,14 @@ describeWithEngine(
       for (const transport of transports) transport.close();
     });
 
-    const run = (seeds: readonly number[]): Promise<Situations> =>
+    const run = (seeds: readonly number[]): Promise<Coverage> =>
       runSeeds({ transports, tableName }, seeds);
 
     it(`keep every promise, over ${SEEDS} seeds`, { timeout: 900_000 }, async () => {
-      const situations = await run(Array.from({ length: SEEDS }, (_, index) => FIRST + index));
-      console.log(`interleavings: ${SEEDS} seeds\n${situations.toString()}`);
-      expect(situations.counts.get("grant")).toBeGreaterThan(0);
-      if (SEEDS >= ENOUGH_SEEDS) expect(situations.missing).toEqual([]);
+      const coverage = await run(Array.from({ length: SEEDS }, (_, index) => FIRST + index));
+      console.log(`interleavings: ${SEEDS} seeds\n${coverage.toString()}`);
+      expect(coverage.counts.get("grant")).toBeGreaterThan(0);
+      if (SEEDS >= ENOUGH_SEEDS) expect(coverage.missing).toEqual([]);
     });
 
     it.skipIf(process.env["SEED"] !== undefined)(

@@ -15,7 +15,7 @@ import { takeWhatIsLeft } from "./remaining-tokens.ts";
 import type { SharedTable } from "./run.ts";
 import { makeScenario, type Scenario } from "./scenario.ts";
 import { apply, crash, deliver, fail, settled } from "./schedule.ts";
-import type { Situations } from "./coverage.ts";
+import type { Coverage } from "./coverage.ts";
 import {
   charged,
   holdsAll,
@@ -63,9 +63,9 @@ const LIMITS = [
 export async function tellWithSplit(
   table: SharedTable,
   split: GapSplit,
-  situations: Situations,
+  coverage: Coverage,
 ): Promise<number> {
-  const world = new World({ ...table, scenario: scenarioOf(split), situations });
+  const world = new World({ ...table, scenario: scenarioOf(split), coverage });
   const teller = new Teller(world, split);
   try {
     await teller.tell();
