@@ -1,4 +1,6 @@
 import { seededRandom } from "zae-limiter/testing";
+import { shrink, type Proposals } from "../support/seeded/shrink.ts";
+import { withoutStackTraces } from "../support/seeded/without-stack-traces.ts";
 import type { Backend } from "./client.ts";
 import { newCoverage, type Coverage } from "./coverage.ts";
 import { makeHistory, type History } from "./steps.ts";
@@ -37,11 +39,7 @@ export async function runSeeds(
 ): Promise<Report> {
   const coverage = newCoverage();
   let steps = 0;
-  // Lost requests and refusals are thrown by the thousand here, and a stack trace costs more than
-  // the rest of such a step.
-  const { stackTraceLimit } = Error;
-  Error.stackTraceLimit = 0;
-  try {
+  return withoutStackTraces(async () => {
     for (let seed = first; seed < first + count; seed += 1) {
       const history = makeHistory(seededRandom(seed), {
         steadyClock: backend.loose === true,
@@ -57,46 +55,39 @@ export async function runSeeds(
           failure: await explain(backend, seed, history, mostReplays),
         };
     }
-  } finally {
-    Error.stackTraceLimit = stackTraceLimit;
-  }
-  return { seeds: count, steps, coverage, failure: undefined };
+    return { seeds: count, steps, coverage, failure: undefined };
+  });
 }
 
-/** Replays bounded per shrinking: each costs a few milliseconds in memory. */
+/** Replays of one failure: each costs a few milliseconds in memory. */
 const MOST_REPLAYS = 2000;
 
 /** Leaves out as many steps as it can, halves first, as long as the history still fails. */
-export async function shorten(
-  backend: Backend,
-  history: History,
-  mostReplays = MOST_REPLAYS,
-): Promise<History> {
+function* shorterHistories(history: History): Proposals<History> {
   let shortest = history;
-  let replays = 0;
-  for (let size = Math.ceil(history.steps.length / 2); size >= 1 && replays < mostReplays;) {
+  for (let size = Math.ceil(history.steps.length / 2); size >= 1;) {
     let isShorter = false;
-    for (let start = 0; start < shortest.steps.length && replays < mostReplays;) {
+    for (let start = 0; start < shortest.steps.length;) {
       const without = { ...shortest, steps: shortest.steps.toSpliced(start, size) };
-      replays += 1;
-      if ((await errorOf(backend, without, newCoverage())) === undefined) start += size;
-      else {
+      if (yield without) {
         shortest = without;
         isShorter = true;
-      }
+      } else start += size;
     }
     if (!isShorter || size > 1) size = size === 1 ? 0 : Math.ceil(size / 2);
   }
-  return shortest;
 }
 
 async function explain(
   backend: Backend,
   seed: number,
   history: History,
-  mostReplays?: number,
+  mostReplays = MOST_REPLAYS,
 ): Promise<Failure> {
-  const shortest = await shorten(backend, history, mostReplays);
+  const shortest = await shrink(history, shorterHistories(history), {
+    stillFails: async (shorter) => (await errorOf(backend, shorter, newCoverage())) !== undefined,
+    mostReplays,
+  });
   const trace: string[] = [];
   const error = await errorOf(backend, shortest, newCoverage(), trace);
   const skews = shortest.skewsMs.some((skewMs) => skewMs !== 0)

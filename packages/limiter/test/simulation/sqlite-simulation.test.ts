@@ -5,7 +5,7 @@ import { sqliteBackend } from "./sqlite-backend.ts";
 const SEEDS = 1000;
 
 it(
-  "keeps every promise on SQLite files over 1000 seeds, and meets every situation",
+  "the simulation keeps every promise on SQLite files over 1000 seeds, and meets every situation",
   { timeout: 900_000 },
   async () => {
     const { steps, coverage, failure } = await runSeeds(sqliteBackend, {

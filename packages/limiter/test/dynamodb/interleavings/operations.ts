@@ -3,7 +3,7 @@ import type { ConsumeOutcome } from "../../../src/repository/port.ts";
 import { RESOURCE, type Client, type Lease, type Operation } from "./client.ts";
 import { GRANTS, reversed, together, type Effect } from "./ledger.ts";
 import type { World } from "./world.ts";
-import { between, pick } from "./scenario.ts";
+import { between, pick } from "../../support/seeded/random-choice.ts";
 
 /** How often an end of a lease is tried, over all. */
 const MOST_ATTEMPTS = 3;

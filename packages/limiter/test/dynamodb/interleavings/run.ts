@@ -1,6 +1,8 @@
 import type { DynamoTransport } from "../../../src/repository/dynamodb/transport.ts";
 import { takeWhatIsLeft } from "./remaining-tokens.ts";
-import { makeScenario, simplerThan, type Scenario } from "./scenario.ts";
+import { shrink } from "../../support/seeded/shrink.ts";
+import { withoutStackTraces } from "../../support/seeded/without-stack-traces.ts";
+import { makeScenario, simplerScenarios, type Scenario } from "./scenario.ts";
 import { play } from "./schedule.ts";
 import { newCoverage, type Coverage } from "./coverage.ts";
 import { World } from "./world.ts";
@@ -31,11 +33,7 @@ export async function runSeeds(
   seeds: readonly number[],
 ): Promise<Coverage> {
   const coverage = newCoverage();
-  // Lost requests are thrown by the thousand here, and a stack trace costs more than the rest of
-  // such an event.
-  const { stackTraceLimit } = Error;
-  Error.stackTraceLimit = 0;
-  try {
+  await withoutStackTraces(async () => {
     for (const seed of seeds) {
       const table = { transport: transports[seed % transports.length]!, tableName };
       const scenario = makeScenario(seed);
@@ -43,9 +41,7 @@ export async function runSeeds(
       if (failure !== undefined)
         throw new Error(await explain(table, scenario), { cause: failure.error });
     }
-  } finally {
-    Error.stackTraceLimit = stackTraceLimit;
-  }
+  });
   return coverage;
 }
 
@@ -77,17 +73,10 @@ async function failureOf(
 }
 
 async function explain(table: SharedTable, scenario: Scenario): Promise<string> {
-  let simplest = scenario;
-  let replays = 0;
-  for (let isSimpler = true; isSimpler && replays < MOST_REPLAYS;) {
-    isSimpler = false;
-    for (const simpler of simplerThan(simplest)) {
-      if (isSimpler || (replays += 1) > MOST_REPLAYS) break;
-      if ((await failureOf(table, simpler, newCoverage())) === undefined) continue;
-      simplest = simpler;
-      isSimpler = true;
-    }
-  }
+  const simplest = await shrink(scenario, simplerScenarios(scenario), {
+    stillFails: async (simpler) => (await failureOf(table, simpler, newCoverage())) !== undefined,
+    mostReplays: MOST_REPLAYS,
+  });
   const failure = (await failureOf(table, simplest, newCoverage()))!;
   const { limits, ...rest } = simplest;
   return [

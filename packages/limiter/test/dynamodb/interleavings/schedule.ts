@@ -1,7 +1,8 @@
 import type { Client } from "./client.ts";
 import { AMBIGUOUS, NETWORK_ERRORS, WRITES, type HeldCall } from "./gate.ts";
 import { startSomething, startSomeSplit } from "./operations.ts";
-import { between, pick, type Fault } from "./scenario.ts";
+import { between, pick } from "../../support/seeded/random-choice.ts";
+import type { Fault } from "./scenario.ts";
 import { requestText } from "./story.ts";
 import { firstHalf, isTearable, secondHalf } from "./torn-read.ts";
 import type { World } from "./world.ts";

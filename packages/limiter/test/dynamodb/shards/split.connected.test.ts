@@ -2,6 +2,7 @@ import { beforeAll, expect, it } from "vitest";
 import { seededRandom } from "zae-limiter/testing";
 import { connectToNewTable } from "../../support/connect.ts";
 import { describeWithEngine } from "../../support/engine.ts";
+import { between } from "../../support/seeded/random-choice.ts";
 import type { Fraction } from "../../oracle/fraction.ts";
 import { bucketValue, numberIn, readBucket } from "../../oracle/stored-bucket.ts";
 import { shareOf } from "../../oracle/terms.ts";
@@ -288,8 +289,7 @@ describeWithEngine("the split of a shard", (engine) => {
    */
   async function splitsUntil16(seed: number): Promise<number> {
     const random = seededRandom(seed);
-    const int = (least: number, most: number): number =>
-      least + Math.floor(random() * (most - least + 1));
+    const int = (least: number, most: number): number => between(random, least, most);
     const size = (): number => (random() < 0.5 ? int(1, 40) : int(1, 100_000));
     const limits = Array.from({ length: int(1, 3) }, (_, index): Stored => {
       const limit = {
