@@ -5,7 +5,7 @@ import { beforeEach, vi } from "vitest";
 import type { AttributeMap } from "../../src/repository/dynamodb/attribute-values.ts";
 import type { Engine } from "./engine.ts";
 import type { Fault, ProxiedRequest } from "./fault-proxy.ts";
-import { useTable, type TestTable } from "./repositories.ts";
+import { useTable, type TestTable } from "./proxied-table.ts";
 
 /** One of several processes on a table. */
 export interface ShardProcess {

@@ -7,7 +7,7 @@ import {
   type Lease,
 } from "zae-limiter";
 import type { Fault } from "../../support/fault-proxy.ts";
-import { useTable } from "../../support/repositories.ts";
+import { useTable } from "../../support/proxied-table.ts";
 import { describeWithTransports } from "../../support/transports.ts";
 
 const MAX_ATTEMPTS = 2;

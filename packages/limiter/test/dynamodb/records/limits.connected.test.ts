@@ -3,7 +3,7 @@ import { Limit } from "zae-limiter";
 import { ManualClock } from "zae-limiter/testing";
 import { describeWithEngine } from "../../support/engine.ts";
 import { script } from "../../support/fault-proxy.ts";
-import { keysOf, useTable } from "../../support/repositories.ts";
+import { keysOf, useTable } from "../../support/proxied-table.ts";
 
 const RPM = Limit.perMinute("rpm", 10);
 const TPM = Limit.perHour("tpm", 1000, { burst: 5000 });

@@ -11,7 +11,7 @@ import { ManualClock } from "zae-limiter/testing";
 import { usageItem } from "../../../src/repository/dynamodb/usage.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { script, type Fault } from "../../support/fault-proxy.ts";
-import { keysOf, useTable } from "../../support/repositories.ts";
+import { keysOf, useTable } from "../../support/proxied-table.ts";
 
 const RPM = Limit.perMinute("rpm", 10);
 

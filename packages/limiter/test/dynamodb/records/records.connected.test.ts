@@ -5,7 +5,7 @@ import type { UsageRow, UsageWindow } from "../../../src/core/usage.ts";
 import { usageItem } from "../../../src/repository/dynamodb/usage.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { script } from "../../support/fault-proxy.ts";
-import { useTable } from "../../support/repositories.ts";
+import { useTable } from "../../support/proxied-table.ts";
 
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;

@@ -16,7 +16,7 @@ import {
 } from "../../../src/repository/dynamodb/attribute-values.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import type { ProxiedRequest } from "../../support/fault-proxy.ts";
-import { keysOf, useTable } from "../../support/repositories.ts";
+import { keysOf, useTable } from "../../support/proxied-table.ts";
 import { take } from "../../support/shard-processes.ts";
 import { SleeplessClock } from "../../support/sleepless-clock.ts";
 

@@ -9,7 +9,7 @@ import {
   type AttributeMap,
 } from "../../../src/repository/dynamodb/attribute-values.ts";
 import { describeWithEngine } from "../../support/engine.ts";
-import { keysOf, useTable } from "../../support/repositories.ts";
+import { keysOf, useTable } from "../../support/proxied-table.ts";
 
 const START_MS = Date.now();
 const rpm = Limit.perMinute("rpm", 60);

@@ -17,7 +17,7 @@ import { describeWithEngine } from "../../support/engine.ts";
 import { systemClock } from "../../../src/repository/system-clock.ts";
 import { script, type Fault } from "../../support/fault-proxy.ts";
 import { HeldTransport } from "../../support/held-transport.ts";
-import { useTable } from "../../support/repositories.ts";
+import { useTable } from "../../support/proxied-table.ts";
 import { openTransport } from "../../support/transports.ts";
 
 const CALLERS = 64;

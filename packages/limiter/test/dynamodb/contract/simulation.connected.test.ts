@@ -1,10 +1,10 @@
 import { expect, it } from "vitest";
-import { describeWithEngine, freshTableName } from "../support/engine.ts";
-import { seedsFromEnvironment } from "../support/seeded/seeds.ts";
-import { openTransport } from "../support/transports.ts";
-import { dynamoBackend } from "./dynamodb-backend.ts";
-import { runSeeds } from "./run.ts";
-import type { Situation } from "./coverage.ts";
+import { describeWithEngine, freshTableName } from "../../support/engine.ts";
+import { seedsFromEnvironment } from "../../support/seeded/seeds.ts";
+import { openTransport } from "../../support/transports.ts";
+import { dynamoBackend } from "../../simulation/dynamodb-backend.ts";
+import { runSeeds } from "../../simulation/run.ts";
+import type { Situation } from "../../simulation/coverage.ts";
 
 /** Every step costs a few dozen requests, most of them to compare. */
 const SEEDS = seedsFromEnvironment({ usual: 10, thorough: 100 });
