@@ -61,7 +61,7 @@ describeWithEngine("bucket split on DynamoDB", (engine) => {
   it.each([
     [
       "bucket split nobody -r gpt-4 --shards 2",
-      "has no bucket for gpt-4 yet: it begins with the first call (got 'nobody')",
+      "has no bucket for gpt-4 yet; the first acquire creates it (got 'nobody')",
     ],
     [
       "bucket split key-1 -r gpt-4 --shards 64",

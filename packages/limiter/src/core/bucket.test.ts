@@ -2,12 +2,13 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { magnitude, smallLimit, validLimit } from "../../test/support/arbitraries.ts";
 import {
-  oracleApply,
-  oracleFull,
-  oracleRefill,
-  oracleWait,
-  type OracleState,
-} from "../../test/oracle/bucket-oracle.ts";
+  chargedMilli,
+  milliAt,
+  newBucket,
+  waitMs as exactWaitMs,
+  type OracleBucket,
+} from "../../test/oracle/oracle-bucket.ts";
+import { termsOf } from "../../test/oracle/terms.ts";
 import {
   apply,
   balanceMilli,
@@ -53,7 +54,7 @@ const history = fc.oneof(
 
 interface Played {
   readonly bucket: Bucket;
-  readonly oracle: OracleState;
+  readonly oracle: OracleBucket;
   readonly nowMs: number;
 }
 
@@ -65,14 +66,14 @@ function play(
 ): Played {
   let played: Played = {
     bucket: fullBucket(bucketLimits([limit]), START_MS),
-    oracle: oracleFull(limit, START_MS),
+    oracle: newBucket([termsOf(limit)], 1, START_MS),
     nowMs: START_MS,
   };
   for (const { elapsedMs, costMilli } of steps) {
     const nowMs = played.nowMs + elapsedMs;
     played = {
       bucket: apply(played.bucket, [costMilli], nowMs),
-      oracle: oracleApply(limit, played.oracle, costMilli, nowMs),
+      oracle: chargedMilli(played.oracle, () => BigInt(costMilli), nowMs),
       nowMs,
     };
     each?.(played);
@@ -94,14 +95,15 @@ describe("refill and take", () => {
       fc.property(history, ([limit, steps]) => {
         const { amount, refillAmountMilli } = bucketLimit(limit, false);
         let isCountable = true;
-        play(limit, steps, ({ bucket, oracle }) => {
-          expect(BigInt(storedMilli(bucket, 0))).toBe(oracle.tokens);
-          expect(BigInt(storedRemainder(bucket, 0)) * BigInt(refillAmountMilli / amount)).toBe(
-            oracle.fraction,
-          );
-          expect(BigInt(bucket.refilledAtMs)).toBe(oracle.stampMs);
-          isCountable &&= Number.isSafeInteger(Number(oracle.consumed));
-          if (isCountable) expect(BigInt(consumedMilli(bucket, 0))).toBe(oracle.consumed);
+        play(limit, steps, ({ bucket, oracle: { balances, stampMs } }) => {
+          const { terms, units, consumedMilli: consumed } = balances[0]!;
+          const milli = BigInt(storedMilli(bucket, 0));
+          const remainder = BigInt(storedRemainder(bucket, 0)) * BigInt(refillAmountMilli / amount);
+          expect(milli).toBe(milliAt(balances[0]!, stampMs, stampMs));
+          expect(milli * terms.period + remainder).toBe(units);
+          expect(bucket.refilledAtMs).toBe(stampMs);
+          isCountable &&= Number.isSafeInteger(Number(consumed));
+          if (isCountable) expect(BigInt(consumedMilli(bucket, 0))).toBe(consumed);
         });
       }),
       { numRuns: 2000 },
@@ -116,7 +118,7 @@ describe("refill and take", () => {
         ([limit, steps], laterMs) => {
           const { bucket, oracle, nowMs } = play(limit, steps);
           expect(BigInt(balanceMilli(bucket, 0, nowMs + laterMs))).toBe(
-            oracleRefill(limit, oracle, nowMs + laterMs).tokens,
+            milliAt(oracle.balances[0]!, oracle.stampMs, nowMs + laterMs),
           );
           expect(balanceMilli(bucket, 0, nowMs + laterMs)).toBe(
             storedMilli(apply(bucket, [0], nowMs + laterMs), 0),
@@ -214,7 +216,8 @@ describe("wait", () => {
           const nowMs = lastMs + stepMs;
           const needed = Math.round(share * limit.capacity) * 1000;
           const wait = waitMs(bucket, 0, needed, nowMs);
-          const exact = oracleWait(limit, oracle, needed, nowMs)!;
+          const { balances, stampMs } = oracle;
+          const exact = exactWaitMs(balances[0]!, stampMs, BigInt(needed), nowMs)!;
           // Beyond that the time itself, 285 000 years from now, is not a whole number any more.
           fc.pre(Number(exact) + nowMs < Number.MAX_SAFE_INTEGER);
           expect(BigInt(wait)).toBe(exact);

@@ -2,12 +2,12 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { magnitude, smallLimit, validLimit } from "../../test/support/arbitraries.ts";
 import {
-  oracleApply,
-  oracleFull,
-  oracleRefill,
-  oracleWait,
-  type OracleLimit,
-} from "../../test/oracle/bucket-oracle.ts";
+  chargedMilli,
+  milliAt,
+  newBucket,
+  waitMs as exactWaitMs,
+} from "../../test/oracle/oracle-bucket.ts";
+import { termsOf, termsOfShard } from "../../test/oracle/terms.ts";
 import {
   apply,
   balanceMilli,
@@ -69,22 +69,6 @@ const history = fc.tuple(
   node,
   fc.array(step, { maxLength: 12 }),
 );
-
-/** Counted, not computed, by another formula than the code's. */
-function oracleShare(whole: number, shard: number, divisor: number): bigint {
-  const [parts, own] = [BigInt(whole) / BigInt(divisor), BigInt(whole) % BigInt(divisor)];
-  return parts + (BigInt(shard) < own ? 1n : 0n);
-}
-
-function oracleLimit(limit: Limit, shard: number, divisor: number): OracleLimit {
-  return {
-    ...limit,
-    share: {
-      capacityMilli: oracleShare(limit.capacity * 1000, shard, divisor),
-      refillAmountMilli: oracleShare(limit.refillAmount * 1000, shard, divisor),
-    },
-  };
-}
 
 describe("shares", () => {
   it("count the numbers of a residue class", () => {
@@ -177,11 +161,11 @@ describe("a bucket of one shard", () => {
     fc.assert(
       fc.property(history, ([limit, { shard, divisor }, steps]) => {
         const share = shardLimit(bucketLimit(limit, false), shard, divisor);
-        const exact = oracleLimit(limit, shard, divisor);
+        const exact = termsOfShard(termsOf(limit), shard, divisor);
         if (!Number.isSafeInteger((share.amount + 1) * share.period)) unsafe += 1;
         let [bucket, oracle, nowMs] = [
           fullBucket([share], START_MS),
-          oracleFull(exact, START_MS),
+          newBucket([exact], 1, START_MS),
           START_MS,
         ];
         for (const { elapsedMs, costMilli } of steps) {
@@ -196,13 +180,14 @@ describe("a bucket of one shard", () => {
           );
           expect(BigInt(credit.remainder)).toBe(units % BigInt(share.period));
           bucket = apply(bucket, [costMilli], nowMs);
-          oracle = oracleApply(exact, oracle, costMilli, nowMs);
-          expect(BigInt(storedMilli(bucket, 0))).toBe(oracle.tokens);
-          expect(
-            BigInt(storedRemainder(bucket, 0)) * BigInt(share.refillAmountMilli / share.amount),
-          ).toBe(oracle.fraction);
+          oracle = chargedMilli(oracle, () => BigInt(costMilli), nowMs);
+          const remainder =
+            BigInt(storedRemainder(bucket, 0)) * BigInt(share.refillAmountMilli / share.amount);
+          const [milli, exactly] = [BigInt(storedMilli(bucket, 0)), oracle.balances[0]!];
+          expect(milli).toBe(milliAt(exactly, oracle.stampMs, oracle.stampMs));
+          expect(milli * exact.period + remainder).toBe(exactly.units);
           expect(BigInt(balanceMilli(bucket, 0, nowMs + 12_345))).toBe(
-            oracleRefill(exact, oracle, nowMs + 12_345).tokens,
+            milliAt(exactly, oracle.stampMs, nowMs + 12_345),
           );
         }
       }),
@@ -219,7 +204,7 @@ describe("a bucket of one shard", () => {
       refillPeriodSeconds: 9_000_000_007,
     };
     const share = shardLimit(bucketLimit(limit, false), 3, 32);
-    const exact = oracleLimit(limit, 3, 32);
+    const exact = termsOfShard(termsOf(limit), 3, 32);
     expect(Number.isSafeInteger((share.amount + 1) * share.period)).toBe(false);
     fc.assert(
       fc.property(
@@ -227,13 +212,10 @@ describe("a bucket of one shard", () => {
         fc.integer({ min: 0, max: share.period - 1 }),
         (elapsedMs, remainder) => {
           const bucket = { limits: [share], refilledAtMs: START_MS, balances: [0, remainder, 0] };
-          const fraction = BigInt(remainder) * BigInt(share.refillAmountMilli / share.amount);
-          const oracle = oracleRefill(
-            exact,
-            { tokens: 0n, fraction, consumed: 0n, stampMs: BigInt(START_MS) },
-            START_MS + elapsedMs,
+          const units = BigInt(remainder) * BigInt(share.refillAmountMilli / share.amount);
+          expect(BigInt(balanceMilli(bucket, 0, START_MS + elapsedMs))).toBe(
+            milliAt({ terms: exact, units }, START_MS, START_MS + elapsedMs),
           );
-          expect(BigInt(balanceMilli(bucket, 0, START_MS + elapsedMs))).toBe(oracle.tokens);
         },
       ),
       { numRuns: 2000 },
@@ -247,19 +229,20 @@ describe("a bucket of one shard", () => {
         fc.double({ min: 0, max: 1, noNaN: true }),
         ([limit, { shard, divisor }, steps], part) => {
           const share = shardLimit(bucketLimit(limit, false), shard, divisor);
-          const exact = oracleLimit(limit, shard, divisor);
+          const exact = termsOfShard(termsOf(limit), shard, divisor);
           let [bucket, oracle, nowMs] = [
             fullBucket([share], START_MS),
-            oracleFull(exact, START_MS),
+            newBucket([exact], 1, START_MS),
             START_MS,
           ];
           for (const { elapsedMs, costMilli } of steps) {
             nowMs += elapsedMs;
             bucket = apply(bucket, [costMilli], nowMs);
-            oracle = oracleApply(exact, oracle, costMilli, nowMs);
+            oracle = chargedMilli(oracle, () => BigInt(costMilli), nowMs);
           }
           const needed = Math.round(part * share.capacityMilli);
-          const wait = oracleWait(exact, oracle, needed, nowMs)!;
+          const { balances, stampMs } = oracle;
+          const wait = exactWaitMs(balances[0]!, stampMs, BigInt(needed), nowMs)!;
           fc.pre(Number(wait) + nowMs < Number.MAX_SAFE_INTEGER);
           expect(BigInt(waitMs(bucket, 0, needed, nowMs))).toBe(wait);
         },

@@ -1,14 +1,23 @@
+/*
+ * The one exact model of a bucket. The tests of the core compare the library's arithmetic with it,
+ * the simulation every answer of a backend, and the interleavings the items of a table, shard by
+ * shard.
+ */
 import { floorDivide, type Terms } from "./terms.ts";
 
 /**
- * One limit of a bucket. `units` is its balance in 1/period millitoken: an exact rational, never
+ * What one limit holds. `units` is its balance in 1/period millitoken: an exact rational, never
  * rounded between changes of limits.
  */
 export interface Balance {
   readonly terms: Terms;
   readonly units: bigint;
+}
+
+/** One limit of a bucket. */
+export interface LimitBalance extends Balance {
   readonly hidden: boolean;
-  readonly consumedMilli: number;
+  readonly consumedMilli: bigint;
 }
 
 /**
@@ -19,8 +28,11 @@ export interface OracleBucket {
   /** Tells one life of a bucket from the next: deleting an entity ends it. */
   readonly life: number;
   readonly stampMs: number;
-  readonly balances: readonly Balance[];
+  readonly balances: readonly LimitBalance[];
 }
+
+/** The deepest debt in millitokens: a store could not count further down exactly. */
+const LEAST_MILLI = BigInt(Number.MIN_SAFE_INTEGER);
 
 /** Whole tokens by limit name. */
 export type Tokens = Readonly<Record<string, number>>;
@@ -57,21 +69,79 @@ export function holds(balance: Balance, stampMs: number, tokens: number, nowMs: 
   return unitsAt(balance, stampMs, nowMs) >= BigInt(tokens) * 1000n * balance.terms.period;
 }
 
+/**
+ * Whether a bucket holds so many tokens at a time. A limit of which nothing is wanted must not be in
+ * debt.
+ */
+export function holdsAll(
+  { balances, stampMs }: OracleBucket,
+  tokens: Tokens,
+  nowMs: number,
+): boolean {
+  return balances.every(
+    (balance) =>
+      balance.hidden || holds(balance, stampMs, tokensOf(tokens, balance.terms.name), nowMs),
+  );
+}
+
 /** Brings a bucket up to date and charges it; negative costs are given back. */
 export function charged(bucket: OracleBucket, costs: Tokens, nowMs: number): OracleBucket {
+  return chargedMilli(bucket, (name) => BigInt(tokensOf(costs, name)) * 1000n, nowMs);
+}
+
+/** The same in millitokens, which only the library itself charges. */
+export function chargedMilli(
+  bucket: OracleBucket,
+  costMilliOf: (name: string) => bigint,
+  nowMs: number,
+): OracleBucket {
   const balances = bucket.balances.map((balance) => {
-    const { terms } = balance;
-    const cost = tokensOf(costs, terms.name);
-    const units = unitsAt(balance, bucket.stampMs, nowMs) - BigInt(cost) * 1000n * terms.period;
-    const consumedMilli = balance.consumedMilli + cost * 1000;
+    const { terms, hidden } = balance;
+    const costMilli = costMilliOf(terms.name);
+    const units = unitsAt(balance, bucket.stampMs, nowMs) - costMilli * terms.period;
     return {
       terms,
-      units: units > terms.ceiling ? terms.ceiling : units,
-      hidden: balance.hidden,
-      consumedMilli,
+      units: units > terms.ceiling ? terms.ceiling : notTooDeep(units, terms.period),
+      hidden,
+      consumedMilli: balance.consumedMilli + costMilli,
     };
   });
   return { life: bucket.life, stampMs: Math.max(bucket.stampMs, nowMs), balances };
+}
+
+/**
+ * The fewest milliseconds after `nowMs` at which a limit holds an amount; undefined when it never
+ * will.
+ */
+export function waitMs(
+  balance: Balance,
+  stampMs: number,
+  neededMilli: bigint,
+  nowMs: number,
+): bigint | undefined {
+  const { terms, units } = balance;
+  if (neededMilli > terms.capacityMilli) return undefined;
+  return fewestMs((ms) => {
+    const elapsedMs = BigInt(nowMs) + ms - BigInt(stampMs);
+    const held = elapsedMs > 0n ? units + terms.amount * elapsedMs : units;
+    return held >= neededMilli * terms.period;
+  });
+}
+
+/**
+ * The fewest milliseconds after which something that stays true becomes true, found by searching
+ * and not by inverting a formula.
+ */
+export function fewestMs(isEnough: (ms: bigint) => boolean): bigint {
+  if (isEnough(0n)) return 0n;
+  let [tooFew, enough] = [0n, 1n];
+  while (!isEnough(enough)) [tooFew, enough] = [enough, enough * 2n];
+  while (enough - tooFew > 1n) {
+    const middle = (tooFew + enough) / 2n;
+    if (isEnough(middle)) enough = middle;
+    else tooFew = middle;
+  }
+  return enough;
 }
 
 /** Whether a bucket was last decided with these limits. */
@@ -111,15 +181,25 @@ export function under(
   return { life, stampMs, balances: kept };
 }
 
-function fullBalance(terms: Terms): Balance {
-  return { terms, units: terms.ceiling, hidden: false, consumedMilli: 0 };
+function fullBalance(terms: Terms): LimitBalance {
+  return { terms, units: terms.ceiling, hidden: false, consumedMilli: 0n };
+}
+
+/** A debt that is too deep loses its whole millitokens below the bound, and keeps its fraction. */
+function notTooDeep(units: bigint, period: bigint): bigint {
+  if (units >= 0n) return units;
+  const milli = floorDivide(units, period);
+  return milli < LEAST_MILLI ? units + (LEAST_MILLI - milli) * period : units;
 }
 
 /**
  * Tokens carry over, a lowered capacity cuts off, and the fraction of a millitoken is kept as far
  * as the new rate can express it.
  */
-function converted({ terms: before, units, consumedMilli }: Balance, terms: Terms): Balance {
+function converted(
+  { terms: before, units, consumedMilli }: LimitBalance,
+  terms: Terms,
+): LimitBalance {
   const milli = floorDivide(units, before.period);
   if (milli >= terms.capacityMilli)
     return { terms, units: terms.ceiling, hidden: false, consumedMilli };

@@ -1,6 +1,6 @@
 import {
   charged,
-  holds,
+  holdsAll,
   newBucket,
   tokensOf,
   under,
@@ -196,17 +196,9 @@ export class Oracle {
   }
 }
 
-/**
- * Whether everything that a call wants is there at a time. A limit of which nothing is wanted
- * refuses while it is in debt.
- */
+/** Whether everything that a call wants is there at a time. */
 export function fitsAt(charges: readonly Charge[], nowMs: number): boolean {
-  return charges.every(({ view, tokens }) =>
-    view.balances.every(
-      (balance) =>
-        balance.hidden || holds(balance, view.stampMs, tokensOf(tokens, balance.terms.name), nowMs),
-    ),
-  );
+  return charges.every(({ view, tokens }) => holdsAll(view, tokens, nowMs));
 }
 
 /**

@@ -1,22 +1,22 @@
 /*
- * Buckets as they are stored, read without the code under test. A bucket is the sum of its shards,
- * and each limit of a shard holds
+ * Buckets as they are stored, read without the code under test. A bucket is the sum of its shards.
+ * Every shard stores the parameters of the whole, and holds of each limit, with a/p its share of the
+ * rate in lowest terms,
  *
- *   min(share of the capacity, tk + rm/p + a/p for each millisecond since rf)       with a/p the rate in lowest terms
+ *   min(share of the capacity, tk + rm/p + a/p for each millisecond since rf)
  */
-import { fraction, isLess, least, minus, plus, type Fraction, sum, ZERO } from "./fraction.ts";
-import type { StoredItem } from "./stored-item.ts";
+import { fraction, isLess, minus, sum, ZERO, type Fraction } from "./fraction.ts";
+import { unitsAt, type Balance } from "./oracle-bucket.ts";
+import { exactTerms, termsOfShard } from "./terms.ts";
 
-export interface StoredLimit {
-  readonly tokens: bigint;
-  /** The share of this shard. */
-  readonly ceiling: bigint;
-  /**
-   * The share of the rate, in lowest terms, and the remainder of the refill in units of 1/period.
-   */
-  readonly amount: bigint;
-  readonly period: bigint;
-  readonly remainder: bigint;
+/**
+ * An item as the table holds it, as far as an oracle reads it. Declared anew: an oracle shares
+ * nothing with the code that it judges, not even a type.
+ */
+export type StoredItem = { readonly [attribute: string]: object };
+
+/** One limit of a shard, under its share. */
+export interface StoredLimit extends Balance {
   readonly consumed: bigint;
   readonly hidden: boolean;
 }
@@ -35,24 +35,39 @@ export interface StoredShard {
 /** All shards of one bucket, by their number. */
 export type StoredBucket = ReadonlyMap<number, StoredShard>;
 
+/** Before the first write. */
 export const NO_BUCKET: StoredBucket = new Map();
 
-/**
- * Every shard stores the parameters of the whole; its share of x is how many k < x have k mod
- * divisor = shard.
- */
+/** One shard, from its item. Items that are older than shards do not count them. */
 export function readShard(item: StoredItem, shard: number): StoredShard {
   const names = Object.keys(item).flatMap((attribute) => /^b_(.+)_cp$/.exec(attribute)?.[1] ?? []);
-  const divisor = whole(item, "shard_count");
+  const divisor = Number(numberIn(item, "shard_count", 1n));
   return {
-    divisor: Number(divisor),
-    stampMs: Number(whole(item, "rf")),
-    grants: whole(item, "gr"),
-    expiresAtMs: item["ttl"] === undefined ? undefined : Number(whole(item, "ttl")) * 1000,
-    limits: new Map(
-      names.map((name) => [name, readLimit(item, name, (x) => shareOf(x, BigInt(shard), divisor))]),
-    ),
+    divisor,
+    stampMs: Number(numberIn(item, "rf")),
+    grants: numberIn(item, "gr", 0n),
+    expiresAtMs: item["ttl"] === undefined ? undefined : Number(numberIn(item, "ttl")) * 1000,
+    limits: new Map(names.map((name) => [name, readLimit(item, name, { shard, divisor })])),
   };
+}
+
+/** Shards of one bucket, from their items. */
+export function readBucket(items: readonly StoredItem[]): StoredBucket {
+  return new Map(
+    items.map((item) => {
+      const { S: partition } = item["PK"] as { readonly S: string };
+      const shard = Number(partition.split("#").at(-1));
+      return [shard, readShard(item, shard)];
+    }),
+  );
+}
+
+/** The number of an attribute. */
+export function numberIn(item: StoredItem, attribute: string, absent?: bigint): bigint {
+  const value = item[attribute];
+  if (value !== undefined && "N" in value) return BigInt(value.N as string);
+  if (absent === undefined) throw new Error(`${attribute} is missing`);
+  return absent;
 }
 
 /**
@@ -61,15 +76,13 @@ export function readShard(item: StoredItem, shard: number): StoredShard {
  */
 export function shardValue({ limits, stampMs }: StoredShard, name: string, atMs: number): Fraction {
   const limit = limits.get(name)!;
-  const elapsed = BigInt(Math.max(0, atMs - stampMs));
-  const earned = fraction(limit.remainder + elapsed * limit.amount, limit.period);
-  return least(fraction(limit.ceiling), plus(fraction(limit.tokens), earned));
+  return fraction(unitsAt(limit, stampMs, atMs), limit.terms.period);
 }
 
 /** What one limit of a shard holds without what it has earned since its stamp. */
 export function storedValue({ limits }: StoredShard, name: string): Fraction {
-  const { tokens, remainder, period } = limits.get(name)!;
-  return plus(fraction(tokens), fraction(remainder, period));
+  const { units, terms } = limits.get(name)!;
+  return fraction(units, terms.period);
 }
 
 /** What one limit of a whole bucket holds. */
@@ -97,6 +110,7 @@ export function isPartition(bucket: StoredBucket): boolean {
   );
 }
 
+/** The names of all limits, hidden ones too. */
 export function limitNames(bucket: StoredBucket): readonly string[] {
   const names = new Set<string>();
   for (const { limits } of bucket.values()) for (const name of limits.keys()) names.add(name);
@@ -105,7 +119,7 @@ export function limitNames(bucket: StoredBucket): readonly string[] {
 
 /** The whole capacity of a limit. */
 export function capacityOf(bucket: StoredBucket, name: string): bigint {
-  return total(bucket, (shard) => shard.limits.get(name)?.ceiling ?? 0n);
+  return total(bucket, (shard) => shard.limits.get(name)?.terms.capacityMilli ?? 0n);
 }
 
 /** What the whole bucket earns of a limit in a millisecond. */
@@ -113,49 +127,42 @@ export function rateOf(bucket: StoredBucket, name: string): Fraction {
   return sum([...bucket.values()].map(({ limits }) => rateOfLimit(limits.get(name))));
 }
 
+/** What was consumed of a limit, over all shards. */
 export function consumedOf(bucket: StoredBucket, name: string): bigint {
   return total(bucket, (shard) => shard.limits.get(name)?.consumed ?? 0n);
 }
 
+/** How many calls were granted, over all shards. */
 export function grantsOf(bucket: StoredBucket): bigint {
   return total(bucket, ({ grants }) => grants);
 }
 
 function rateOfLimit(limit: StoredLimit | undefined): Fraction {
-  return limit === undefined ? ZERO : fraction(limit.amount, limit.period);
+  return limit === undefined ? ZERO : fraction(limit.terms.amount, limit.terms.period);
 }
 
 function total(bucket: StoredBucket, part: (shard: StoredShard) => bigint): bigint {
   return [...bucket.values()].reduce((result, shard) => result + part(shard), 0n);
 }
 
-function readLimit(item: StoredItem, name: string, share: (whole: bigint) => bigint): StoredLimit {
-  const [refillAmount, refillPeriod] = [
-    share(whole(item, `b_${name}_ra`)),
-    whole(item, `b_${name}_rp`),
-  ];
-  const divisor = commonDivisor(refillAmount, refillPeriod);
+function readLimit(
+  item: StoredItem,
+  name: string,
+  { shard, divisor }: { readonly shard: number; readonly divisor: number },
+): StoredLimit {
+  const whole = exactTerms({
+    name,
+    capacityMilli: numberIn(item, `b_${name}_cp`),
+    amount: numberIn(item, `b_${name}_ra`),
+    period: numberIn(item, `b_${name}_rp`),
+  });
+  const terms = termsOfShard(whole, shard, divisor);
+  // A remainder counts in units of the period after the shard's own rate was reduced.
+  const remainder = numberIn(item, `b_${name}_rm`, 0n) * (terms.period / terms.grain);
   return {
-    tokens: whole(item, `b_${name}_tk`),
-    ceiling: share(whole(item, `b_${name}_cp`)),
-    amount: refillAmount / divisor,
-    period: refillPeriod / divisor,
-    remainder: whole(item, `b_${name}_rm`),
-    consumed: whole(item, `b_${name}_tc`),
+    terms,
+    units: numberIn(item, `b_${name}_tk`) * terms.period + remainder,
+    consumed: numberIn(item, `b_${name}_tc`, 0n),
     hidden: item[`b_${name}_hd`] !== undefined,
   };
-}
-
-/** How much of `x` belongs to a shard. */
-export function shareOf(x: bigint, shard: bigint, divisor: bigint): bigint {
-  return x / divisor + (shard < x % divisor ? 1n : 0n);
-}
-
-function whole(item: StoredItem, attribute: string): bigint {
-  const value = item[attribute];
-  return value !== undefined && "N" in value ? BigInt(value.N as string) : 0n;
-}
-
-function commonDivisor(left: bigint, right: bigint): bigint {
-  return right === 0n ? left : commonDivisor(right, left % right);
 }

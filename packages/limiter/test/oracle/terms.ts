@@ -14,7 +14,6 @@ export interface LimitSpec {
  * limits are the same object.
  */
 export interface Terms {
-  readonly spec: LimitSpec;
   readonly name: string;
   readonly capacityMilli: bigint;
   readonly amount: bigint;
@@ -28,28 +27,48 @@ export interface Terms {
   readonly grain: bigint;
 }
 
-const known = new Map<string, Terms>();
+const memo = new Map<string, Terms>();
 
 /** The exact terms of a limit. */
 export function termsOf(spec: LimitSpec): Terms {
-  const key = `${spec.name} ${spec.capacity} ${spec.refillAmount} ${spec.refillPeriodSeconds}`;
-  const held = known.get(key);
-  if (held !== undefined) return held;
-  const capacityMilli = BigInt(spec.capacity) * 1000n;
-  const amount = BigInt(spec.refillAmount) * 1000n;
-  const period = BigInt(spec.refillPeriodSeconds) * 1000n;
-  const grain = period / greatestDivisor(amount, period);
-  const terms = {
-    spec,
-    name: spec.name,
-    capacityMilli,
-    amount,
-    period,
-    ceiling: capacityMilli * period,
-    grain,
-  };
-  known.set(key, terms);
+  const { name, capacity, refillAmount, refillPeriodSeconds } = spec;
+  const key = `${name} ${capacity} ${refillAmount} ${refillPeriodSeconds}`;
+  const known = memo.get(key);
+  if (known !== undefined) return known;
+  const terms = exactTerms({
+    name,
+    capacityMilli: BigInt(capacity) * 1000n,
+    amount: BigInt(refillAmount) * 1000n,
+    period: BigInt(refillPeriodSeconds) * 1000n,
+  });
+  memo.set(key, terms);
   return terms;
+}
+
+/** The terms of one shard: its share of the capacity and of the rate, in the same period. */
+export function termsOfShard(whole: Terms, shard: number, divisor: number): Terms {
+  return exactTerms({
+    ...whole,
+    capacityMilli: shareOf(whole.capacityMilli, shard, divisor),
+    amount: shareOf(whole.amount, shard, divisor),
+  });
+}
+
+/** How much of `whole` belongs to a shard: how many k < whole have k mod divisor = shard. */
+export function shareOf(whole: bigint, shard: number, divisor: number): bigint {
+  const parts = BigInt(divisor);
+  return whole / parts + (BigInt(shard) < whole % parts ? 1n : 0n);
+}
+
+/** Terms from their numbers in millitokens and milliseconds. */
+export function exactTerms({
+  name,
+  capacityMilli,
+  amount,
+  period,
+}: Pick<Terms, "name" | "capacityMilli" | "amount" | "period">): Terms {
+  const grain = period / greatestDivisor(amount, period);
+  return { name, capacityMilli, amount, period, ceiling: capacityMilli * period, grain };
 }
 
 /** Division rounded down, for any sign of the dividend. */

@@ -31,7 +31,7 @@ export function chosenAmounts(
       continue;
     }
     const all = Math.max(0, leastAvailable(charges, name, nowMs));
-    const { capacity } = terms.spec;
+    const capacity = Number(terms.capacityMilli / 1000n);
     amounts[name] = {
       fixed: tokens,
       all,

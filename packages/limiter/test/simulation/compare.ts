@@ -68,7 +68,7 @@ export function differenceOf(
       ? wrongNow(state, balance, stampMs, nowMs)
       : wrongStored(state, balance, stampMs);
     if (wrong !== undefined) return `${terms.name} ${wrong}`;
-    if (state.totalConsumedMilli !== consumedMilli)
+    if (state.totalConsumedMilli !== Number(consumedMilli))
       return `${terms.name} counts ${state.totalConsumedMilli} millitokens consumed, and must count ${consumedMilli}`;
     if (state.capacityMilli !== Number(terms.capacityMilli))
       return `${terms.name} has a capacity of ${state.capacityMilli}`;
@@ -108,10 +108,9 @@ function wrongNow(
   stampMs: number,
   nowMs: number,
 ): string | undefined {
-  const { amount, period, capacityMilli } = balance.terms;
-  const refilled =
-    BigInt(state.tokensMilli) + (amount * BigInt(Math.max(0, nowMs - state.lastRefillMs))) / period;
-  const tokensMilli = refilled > capacityMilli ? capacityMilli : refilled;
+  const { terms } = balance;
+  const shown = { terms, units: BigInt(state.tokensMilli) * terms.period };
+  const tokensMilli = milliAt(shown, state.lastRefillMs, nowMs);
   const expected = milliAt(balance, stampMs, nowMs);
   const isRight = expected === tokensMilli || expected === tokensMilli + 1n;
   return isRight ? undefined : `holds ${tokensMilli} millitokens now, and must hold ${expected}`;

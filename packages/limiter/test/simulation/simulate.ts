@@ -27,7 +27,7 @@ for (let done = 0; done < count; done += REPORT_EVERY) {
     count: Math.min(REPORT_EVERY, count - done),
   });
   steps += report.steps;
-  for (const [situation, times] of report.situations.counts)
+  for (const [situation, times] of report.coverage.counts)
     totals.set(situation, (totals.get(situation) ?? 0) + times);
   if (report.failure !== undefined) {
     console.error(report.failure.story);

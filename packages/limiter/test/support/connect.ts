@@ -11,7 +11,7 @@ import { freshTableName } from "./engine.ts";
 import { openTransport, type TransportName } from "./transports.ts";
 
 /** A connection to a table of its own, with the engine's accounting. */
-export interface TestTable {
+export interface ConnectedTable {
   readonly connection: Connection;
   readonly tableName: string;
   /** What the connection uses, without the accounting; for further processes on the same table. */
@@ -19,7 +19,8 @@ export interface TestTable {
   readonly meter: MeteredTransport;
 }
 
-export interface TestTableOptions {
+/** How to connect; every part has a default. */
+export interface ConnectOptions {
   readonly transport?: TransportName;
   readonly tableName?: string;
   readonly requestTimeoutMs?: number;
@@ -31,8 +32,8 @@ export interface TestTableOptions {
 /** Connects without touching the table. */
 export async function connect(
   endpointUrl: string,
-  options: TestTableOptions = {},
-): Promise<TestTable> {
+  options: ConnectOptions = {},
+): Promise<ConnectedTable> {
   const transport = await openTransport(options.transport ?? "SDK's", { endpointUrl });
   const meter = new MeteredTransport(transport, { measureCapacity: true });
   const tableName = options.tableName ?? freshTableName();
@@ -51,8 +52,8 @@ export async function connect(
 /** Connects to a new table without a stream. */
 export async function connectToNewTable(
   endpointUrl: string,
-  options: TestTableOptions = {},
-): Promise<TestTable> {
+  options: ConnectOptions = {},
+): Promise<ConnectedTable> {
   const table = await connect(endpointUrl, options);
   await createTable(table.connection, { stream: false });
   table.meter.reset();

@@ -5,7 +5,7 @@ import { beforeEach, vi } from "vitest";
 import type { AttributeMap } from "../../src/repository/dynamodb/attribute-values.ts";
 import type { Engine } from "./engine.ts";
 import type { Fault, ProxiedRequest } from "./fault-proxy.ts";
-import { useTable, type TestTable } from "./repositories.ts";
+import { useProxiedTable, type ProxiedTable } from "./proxied-table.ts";
 
 /** One of several processes on a table. */
 export interface ShardProcess {
@@ -15,7 +15,7 @@ export interface ShardProcess {
 
 /** Processes that share a table and a clock, each at home on a shard of the test's choice. */
 export interface ShardProcesses {
-  readonly table: TestTable;
+  readonly table: ProxiedTable;
   readonly clock: { readonly now: () => number; readonly sleep: () => Promise<void> };
   /** Moves the clock that all processes share. */
   readonly advance: (ms: number) => void;
@@ -36,7 +36,7 @@ let processes = 0;
 
 /** Registers the hooks that give each test its table and its clock. */
 export function useShards(engine: () => Engine): ShardProcesses {
-  const table = useTable(engine);
+  const table = useProxiedTable(engine);
   let nowMs = 0;
   // Nobody waits: a pause before a repetition would last until a test moves the clock.
   const clock = { now: () => nowMs, sleep: async () => {} };

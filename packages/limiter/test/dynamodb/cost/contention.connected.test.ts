@@ -5,7 +5,7 @@ import { LARGEST_TICK_MS } from "../../../src/repository/dynamodb/tick.ts";
 import type { DynamoTransport } from "../../../src/repository/dynamodb/transport.ts";
 import { ProcessClock, SimulatedTime } from "../../support/simulated-time.ts";
 import { bucketProcess, type BucketProcess } from "../../support/bucket-process.ts";
-import { connectToNewTable, type TestTable } from "../../support/connect.ts";
+import { connectToNewTable, type ConnectedTable } from "../../support/connect.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 
 const RUN_MS = 1000;
@@ -14,7 +14,7 @@ const ROUND_TRIP_MS = 6;
 const AFTER_REFUSAL_MS = 5;
 
 describeWithEngine("processes on one bucket", (engine) => {
-  let table: TestTable;
+  let table: ConnectedTable;
 
   beforeAll(async () => {
     table = await connectToNewTable(engine().endpointUrl);
@@ -71,7 +71,7 @@ interface Load {
   readonly limit: Limit;
 }
 
-interface CrowdOptions extends Load, Pick<TestTable, "transport" | "tableName"> {
+interface CrowdOptions extends Load, Pick<ConnectedTable, "transport" | "tableName"> {
   readonly largestTickMs: number;
 }
 

@@ -17,8 +17,8 @@ import {
 import {
   connect as connectWith,
   connectToNewTable,
-  type TestTable,
-  type TestTableOptions,
+  type ConnectedTable,
+  type ConnectOptions,
 } from "../../support/connect.ts";
 import { script, startFaultProxy, type Fault, type FaultProxy } from "../../support/fault-proxy.ts";
 import { describeWithTransports, openTransport } from "../../support/transports.ts";
@@ -26,10 +26,12 @@ import { describeWithTransports, openTransport } from "../../support/transports.
 const item = (sk: string): Record<string, { S: string }> => ({ PK: { S: "p" }, SK: { S: sk } });
 
 describeWithTransports("a connection", (engine, transport) => {
-  const connect = async (endpointUrl: string, options: TestTableOptions = {}): Promise<TestTable> =>
-    connectWith(endpointUrl, { transport, ...options });
+  const connect = async (
+    endpointUrl: string,
+    options: ConnectOptions = {},
+  ): Promise<ConnectedTable> => connectWith(endpointUrl, { transport, ...options });
   let proxy: FaultProxy;
-  let table: TestTable;
+  let table: ConnectedTable;
 
   beforeEach(async () => {
     proxy = await startFaultProxy(engine().endpointUrl);

@@ -7,9 +7,11 @@ import type { StoredConfig } from "../../../src/repository/store.ts";
 import type { DynamoTransport } from "../../../src/repository/dynamodb/transport.ts";
 import { bucketProcess } from "../../support/bucket-process.ts";
 import { connectToNewTable } from "../../support/connect.ts";
+import { between } from "../../support/seeded/random-choice.ts";
+import { eachOf, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
 import { describeWithTransports } from "../../support/transports.ts";
 
-const SEEDS = Number(process.env["SEEDS"] ?? 8);
+const SEEDS = seedsFromEnvironment({ usual: 8 });
 const STEPS = 80;
 const MOST_SKEW_MS = 3000;
 const limit = Limit.custom({ name: "tps", capacity: 20, refillAmount: 7, refillPeriodSeconds: 1 });
@@ -27,9 +29,9 @@ describeWithTransports("processes whose clocks differ", (engine, name) => {
   });
   afterAll(() => transport.close());
 
-  it(`get at most the capacity and what the latest clock earned, and time that goes back mints nothing, over ${SEEDS} seeds [W-50]`, async () => {
+  it(`get at most the capacity and what the latest clock earned, and time that goes back mints nothing, over ${SEEDS.count} seeds [W-50]`, async () => {
     let refusals = 0;
-    for (let seed = 1; seed <= SEEDS; seed += 1) refusals += await run(seed);
+    for (const seed of eachOf(SEEDS)) refusals += await run(seed);
     expect(refusals).toBeGreaterThan(0);
   }, 120_000);
 
@@ -47,7 +49,7 @@ describeWithTransports("processes whose clocks differ", (engine, name) => {
 
   async function run(seed: number): Promise<number> {
     const random = seededRandom(seed);
-    const whole = (most: number): number => Math.floor(random() * (most + 1));
+    const whole = (most: number): number => between(random, 0, most);
     const processes = [1, 2, 3].map((which) => {
       const clock = new ManualClock(1_800_000_000_000 + whole(MOST_SKEW_MS));
       return {

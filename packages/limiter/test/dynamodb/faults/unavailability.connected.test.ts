@@ -7,13 +7,13 @@ import {
   type Lease,
 } from "zae-limiter";
 import type { Fault } from "../../support/fault-proxy.ts";
-import { useTable } from "../../support/repositories.ts";
+import { useProxiedTable } from "../../support/proxied-table.ts";
 import { describeWithTransports } from "../../support/transports.ts";
 
 const MAX_ATTEMPTS = 2;
 
 describeWithTransports("a table that does not answer", (engine, transport) => {
-  const table = useTable(engine, transport);
+  const table = useProxiedTable(engine, transport);
 
   const open = async (): Promise<RateLimiter> => {
     const patient = await table.open();

@@ -3,7 +3,7 @@ import { Limit, RateLimiter, RateLimiterUnavailable, type AcquireRequest } from 
 import type { DynamoRepository } from "zae-limiter/dynamodb";
 import { seededRandom } from "zae-limiter/testing";
 import { script, type Fault, type ProxiedRequest } from "../../support/fault-proxy.ts";
-import { useTable } from "../../support/repositories.ts";
+import { useProxiedTable } from "../../support/proxied-table.ts";
 import { describeWithTransports } from "../../support/transports.ts";
 
 const REQUEST_TIMEOUT_MS = 250;
@@ -35,7 +35,7 @@ const slow = Limit.custom({
 });
 
 describeWithTransports("faults on the write path", (engine, transport) => {
-  const table = useTable(engine, transport);
+  const table = useProxiedTable(engine, transport);
 
   const open = async (): Promise<{ limiter: RateLimiter; repository: DynamoRepository }> => {
     const patient = await table.open();

@@ -5,6 +5,7 @@ import {
   minus,
   plus,
   shown,
+  times,
   ZERO,
   type Fraction,
 } from "../../oracle/fraction.ts";
@@ -16,10 +17,10 @@ import {
   NO_BUCKET,
   rateOf,
   shardValue,
-  shareOf,
   type StoredBucket,
   type StoredShard,
 } from "../../oracle/stored-bucket.ts";
+import { shareOf } from "../../oracle/terms.ts";
 
 /** A whole bucket from a moment on, in time that really passed. */
 export interface BucketState {
@@ -228,11 +229,7 @@ function wholeMillitokens(
     readonly atMs: number;
   },
 ): Fraction {
-  const share = fraction(shareOf(capacity, BigInt(number), BigInt(shard.divisor)));
+  const share = fraction(shareOf(capacity, number, shard.divisor));
   const value = shard.limits.has(name) ? least(share, shardValue(shard, name, atMs)) : share;
   return minus(value, fraction(1n));
-}
-
-function times({ top, over }: Fraction, factor: number): Fraction {
-  return { top: top * BigInt(factor), over };
 }

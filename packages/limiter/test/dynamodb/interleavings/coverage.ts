@@ -1,6 +1,6 @@
-import { SituationCounts } from "../../support/seeded/coverage-counts.ts";
+import { CoverageCounts } from "../../support/seeded/coverage-counts.ts";
 
-/** Everything that a run must have met, or it has proven less than it says. */
+/** Every situation that a run must have met, or it has proven less than it says. */
 const SITUATIONS = [
   "grant",
   "refusal",
@@ -40,9 +40,9 @@ const SITUATIONS = [
 type Situation = (typeof SITUATIONS)[number];
 
 /** How often each of them happened. */
-export type Situations = SituationCounts<Situation>;
+export type Coverage = CoverageCounts<Situation>;
 
-/** Counts that begin. */
-export function newSituations(): Situations {
-  return new SituationCounts(SITUATIONS);
+/** A count that starts at zero. */
+export function newCoverage(): Coverage {
+  return new CoverageCounts(SITUATIONS);
 }

@@ -146,7 +146,9 @@ function hasOrder({ before, after, call }: AppliedWrite, deeds: readonly Deed[])
   const names = [...now.limits].filter(([, { hidden }]) => !hidden).map(([name]) => name);
   const values = (shard: StoredShard): ReadonlyMap<string, Fraction> =>
     new Map(names.map((name) => [name, shardValue(shard, name, call.decidedAtMs)]));
-  const ceilings = new Map(names.map((name) => [name, fraction(now.limits.get(name)!.ceiling)]));
+  const ceilings = new Map(
+    names.map((name) => [name, fraction(now.limits.get(name)!.terms.capacityMilli)]),
+  );
   return leads({ ceilings, goal: values(now), orders: 0 }, values(old), deeds);
 }
 

@@ -3,13 +3,11 @@ import type { DynamoTransport } from "../../../src/repository/dynamodb/transport
 import { connectToNewTable } from "../../support/connect.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { openTransport } from "../../support/transports.ts";
+import { eachOf, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
 import { runSeeds } from "./run.ts";
-import type { Situations } from "./coverage.ts";
+import type { Coverage } from "./coverage.ts";
 
-const FIRST = Number(process.env["SEED"] ?? 1);
-const SEEDS = Number(
-  process.env["SEEDS"] ?? (process.env["ZAEL_REQUIRE_ENGINES"] === "1" ? 250 : 40),
-);
+const SEEDS = seedsFromEnvironment({ usual: 40, thorough: 250 });
 
 /** From so many on, a run must have met every situation. */
 const ENOUGH_SEEDS = 250;
@@ -33,14 +31,14 @@ describeWithEngine(
       for (const transport of transports) transport.close();
     });
 
-    const run = (seeds: readonly number[]): Promise<Situations> =>
+    const run = (seeds: readonly number[]): Promise<Coverage> =>
       runSeeds({ transports, tableName }, seeds);
 
-    it(`keep every promise, over ${SEEDS} seeds`, { timeout: 900_000 }, async () => {
-      const situations = await run(Array.from({ length: SEEDS }, (_, index) => FIRST + index));
-      console.log(`interleavings: ${SEEDS} seeds\n${situations.toString()}`);
-      expect(situations.counts.get("grant")).toBeGreaterThan(0);
-      if (SEEDS >= ENOUGH_SEEDS) expect(situations.missing).toEqual([]);
+    it(`keep every promise, over ${SEEDS.count} seeds`, { timeout: 900_000 }, async () => {
+      const coverage = await run(eachOf(SEEDS));
+      console.log(`interleavings: ${SEEDS.count} seeds\n${coverage.toString()}`);
+      expect(coverage.counts.get("grant")).toBeGreaterThan(0);
+      if (SEEDS.count >= ENOUGH_SEEDS) expect(coverage.missing).toEqual([]);
     });
 
     it.skipIf(process.env["SEED"] !== undefined)(

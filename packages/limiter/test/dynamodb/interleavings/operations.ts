@@ -3,7 +3,7 @@ import type { ConsumeOutcome } from "../../../src/repository/port.ts";
 import { RESOURCE, type Client, type Lease, type Operation } from "./client.ts";
 import { GRANTS, reversed, together, type Effect } from "./ledger.ts";
 import type { World } from "./world.ts";
-import { between, pick } from "./scenario.ts";
+import { between, pick } from "../../support/seeded/random-choice.ts";
 
 /** How often an end of a lease is tried, over all. */
 const MOST_ATTEMPTS = 3;
@@ -36,7 +36,7 @@ export function startSplit(
   { entityId, shards }: { readonly entityId: string; readonly shards: number },
 ): void {
   const { buckets } = client.process;
-  world.situations.count("split asked");
+  world.coverage.count("split asked");
   const operation: Operation = {
     kind: "split",
     entityId,
@@ -82,7 +82,7 @@ export function startTake(
   const request = { entityId, charges: [{ resource: RESOURCE, amounts }], override: undefined };
   const splitsBefore = world.splits;
   const answered = (outcome: ConsumeOutcome): void => {
-    world.situations.count(
+    world.coverage.count(
       outcome.granted ? (lease === undefined ? "grant" : "further take") : "refusal",
     );
     if (!outcome.granted) return world.refused(client, operation);
@@ -126,7 +126,7 @@ export function startEnd(
   };
   lease.ending = operation;
   operation.attempts += 1;
-  if (operation.attempts > 1) world.situations.count("end that was tried again");
+  if (operation.attempts > 1) world.coverage.count("end that was tried again");
   const { buckets } = client.process;
   const amounts = Object.fromEntries(operation.effect);
   const call = (): Promise<void> =>
@@ -135,8 +135,8 @@ export function startEnd(
       : buckets.giveBack(lease.receipt);
   const close = (): void => void client.leases.splice(client.leases.indexOf(lease), 1);
   const answered = (): void => {
-    world.situations.count(operation.kind === "settle" ? "settlement" : "give-back");
-    if (world.splits > lease.splitsBefore) world.situations.count("split between take and end");
+    world.coverage.count(operation.kind === "settle" ? "settlement" : "give-back");
+    if (world.splits > lease.splitsBefore) world.coverage.count("split between take and end");
     close();
     world.ended(operation);
   };
@@ -170,7 +170,7 @@ function newOperation(): Pick<Operation, "startedAtMs" | "statesBefore" | "fault
 }
 
 function someAmounts(
-  { random, scenario, limits, situations }: World,
+  { random, scenario, limits, coverage }: World,
   entityId: string,
 ): Record<string, number> {
   const smallest = limits.get(entityId)!.map(({ name, capacity }) => {
@@ -181,7 +181,7 @@ function someAmounts(
     return { name, capacity: Math.min(capacity, parent?.capacity ?? capacity) };
   });
   if (random() < scenario.largeCalls) {
-    situations.count("call as large as the capacity");
+    coverage.count("call as large as the capacity");
     return Object.fromEntries(
       smallest.map(({ name, capacity }) => [name, Math.max(1, capacity - between(random, 0, 2))]),
     );
@@ -229,7 +229,7 @@ function run<T>(
     (error: unknown) =>
       end(String(error), () => {
         if (!(error instanceof RateLimiterUnavailable)) throw error;
-        world.situations.count("unavailable");
+        world.coverage.count("unavailable");
         failed();
       }),
   );

@@ -9,9 +9,10 @@ import {
   limitNames,
   rateOf,
   shardValue,
-  shareOf,
   type StoredBucket,
 } from "../../oracle/stored-bucket.ts";
+import { fewestMs } from "../../oracle/oracle-bucket.ts";
+import { shareOf } from "../../oracle/terms.ts";
 import { requestText } from "./story.ts";
 import type { World } from "./world.ts";
 
@@ -78,22 +79,11 @@ async function waitUntilFull(
     throw new Error(`${entityId} does not grant ${name} when it said`);
 }
 
-/** How long until every shard is full: a shard can give whole millitokens only. */
+/** How long until every shard is full. */
 function waitMs(bucket: StoredBucket, name: string, nowMs: number): number {
-  const isFull = (afterMs: number): boolean =>
-    [...bucket.values()].reduce(
-      (total, shard) => total + floor(shardValue(shard, name, nowMs + afterMs)),
-      0n,
-    ) >= capacityOf(bucket, name);
-  if (isFull(0)) return 0;
-  let [tooSoonMs, enoughMs] = [0, 1];
-  for (; !isFull(enoughMs); enoughMs *= 2) tooSoonMs = enoughMs;
-  while (enoughMs - tooSoonMs > 1) {
-    const middleMs = Math.floor((tooSoonMs + enoughMs) / 2);
-    if (isFull(middleMs)) enoughMs = middleMs;
-    else tooSoonMs = middleMs;
-  }
-  return enoughMs;
+  const capacity = capacityOf(bucket, name);
+  const ms = fewestMs((afterMs) => wholeMilli(bucket, name, nowMs + Number(afterMs)) >= capacity);
+  return Number(ms);
 }
 
 /**
@@ -118,19 +108,22 @@ function isUnderItsConfiguration(
     .every(({ name, capacity }) =>
       [...bucket].every(
         ([number, shard]) =>
-          shard.limits.get(name)?.ceiling ===
-          shareOf(BigInt(capacity) * 1000n, BigInt(number), BigInt(shard.divisor)),
+          shard.limits.get(name)?.terms.capacityMilli ===
+          shareOf(BigInt(capacity) * 1000n, number, shard.divisor),
       ),
     );
 }
 
-/** Each shard can give whole millitokens only. */
 function wholeTokens(bucket: StoredBucket, name: string, nowMs: number): number {
-  const milli = [...bucket.values()].reduce(
+  return Number(wholeMilli(bucket, name, nowMs) / 1000n);
+}
+
+/** Each shard can give whole millitokens only. */
+function wholeMilli(bucket: StoredBucket, name: string, nowMs: number): bigint {
+  return [...bucket.values()].reduce(
     (total, shard) => total + floor(shardValue(shard, name, nowMs)),
     0n,
   );
-  return Number(milli / 1000n);
 }
 
 async function ask(

@@ -1,8 +1,10 @@
 import type { DynamoTransport } from "../../../src/repository/dynamodb/transport.ts";
 import { takeWhatIsLeft } from "./remaining-tokens.ts";
-import { makeScenario, simplerThan, type Scenario } from "./scenario.ts";
+import { shrink } from "../../support/seeded/shrink.ts";
+import { withoutStackTraces } from "../../support/seeded/without-stack-traces.ts";
+import { makeScenario, simplerScenarios, type Scenario } from "./scenario.ts";
 import { play } from "./schedule.ts";
-import { newSituations, type Situations } from "./coverage.ts";
+import { newCoverage, type Coverage } from "./coverage.ts";
 import { World } from "./world.ts";
 
 export interface SharedTable {
@@ -29,24 +31,18 @@ const MOST_LINES = 60;
 export async function runSeeds(
   { transports, tableName }: SharedTables,
   seeds: readonly number[],
-): Promise<Situations> {
-  const situations = newSituations();
-  // Lost requests are thrown by the thousand here, and a stack trace costs more than the rest of
-  // such an event.
-  const { stackTraceLimit } = Error;
-  Error.stackTraceLimit = 0;
-  try {
+): Promise<Coverage> {
+  const coverage = newCoverage();
+  await withoutStackTraces(async () => {
     for (const seed of seeds) {
       const table = { transport: transports[seed % transports.length]!, tableName };
       const scenario = makeScenario(seed);
-      const failure = await failureOf(table, scenario, situations);
+      const failure = await failureOf(table, scenario, coverage);
       if (failure !== undefined)
         throw new Error(await explain(table, scenario), { cause: failure.error });
     }
-  } finally {
-    Error.stackTraceLimit = stackTraceLimit;
-  }
-  return situations;
+  });
+  return coverage;
 }
 
 interface Failure {
@@ -57,9 +53,9 @@ interface Failure {
 async function failureOf(
   table: SharedTable,
   scenario: Scenario,
-  situations: Situations,
+  coverage: Coverage,
 ): Promise<Failure | undefined> {
-  const world = new World({ ...table, scenario, situations });
+  const world = new World({ ...table, scenario, coverage });
   try {
     await play(world);
     world.compareLedger();
@@ -77,18 +73,11 @@ async function failureOf(
 }
 
 async function explain(table: SharedTable, scenario: Scenario): Promise<string> {
-  let simplest = scenario;
-  let replays = 0;
-  for (let isSimpler = true; isSimpler && replays < MOST_REPLAYS;) {
-    isSimpler = false;
-    for (const simpler of simplerThan(simplest)) {
-      if (isSimpler || (replays += 1) > MOST_REPLAYS) break;
-      if ((await failureOf(table, simpler, newSituations())) === undefined) continue;
-      simplest = simpler;
-      isSimpler = true;
-    }
-  }
-  const failure = (await failureOf(table, simplest, newSituations()))!;
+  const simplest = await shrink(scenario, simplerScenarios(scenario), {
+    stillFails: async (simpler) => (await failureOf(table, simpler, newCoverage())) !== undefined,
+    mostReplays: MOST_REPLAYS,
+  });
+  const failure = (await failureOf(table, simplest, newCoverage()))!;
   const { limits, ...rest } = simplest;
   return [
     `Seed ${scenario.seed} fails (again: SEED=${scenario.seed} SEEDS=1). The simplest scenario of it that fails:`,

@@ -1,6 +1,8 @@
 import { Limit } from "zae-limiter";
 import { seededRandom } from "zae-limiter/testing";
 import type { Random } from "../../../src/repository/system-clock.ts";
+import { between, pick } from "../../support/seeded/random-choice.ts";
+import type { Proposals } from "../../support/seeded/shrink.ts";
 import type { NETWORK_ERRORS } from "./gate.ts";
 
 /** How a request or its reply gets lost. */
@@ -100,18 +102,20 @@ export function someLimits(random: Random, names: readonly string[]): readonly L
   );
 }
 
-/** A whole number from `low` to `high`. */
-export function between(random: Random, low: number, high: number): number {
-  return low + Math.floor(random() * (high - low + 1));
+/** Simpler scenarios of the same seed, one change after another, to find what a failure needs. */
+export function* simplerScenarios(scenario: Scenario): Proposals<Scenario> {
+  for (let simplest = scenario, isSimpler = true; isSimpler;) {
+    isSimpler = false;
+    for (const simpler of simplerThan(simplest)) {
+      if (!(yield simpler)) continue;
+      simplest = simpler;
+      isSimpler = true;
+      break;
+    }
+  }
 }
 
-/** One of a list. */
-export function pick<T>(random: Random, list: readonly T[]): T {
-  return list[Math.floor(random() * list.length)]!;
-}
-
-/** Simpler scenarios of the same seed, to find what a failure needs. */
-export function simplerThan(scenario: Scenario): readonly Scenario[] {
+function simplerThan(scenario: Scenario): readonly Scenario[] {
   const { skewsMs, operations, faults } = scenario;
   const simpler: readonly (Partial<Scenario> | undefined)[] = [
     operations > 2 ? { operations: Math.ceil(operations / 2) } : undefined,

@@ -1,7 +1,8 @@
 import type { Client } from "./client.ts";
 import { AMBIGUOUS, NETWORK_ERRORS, WRITES, type HeldCall } from "./gate.ts";
 import { startSomething, startSomeSplit } from "./operations.ts";
-import { between, pick, type Fault } from "./scenario.ts";
+import { between, pick } from "../../support/seeded/random-choice.ts";
+import type { Fault } from "./scenario.ts";
 import { requestText } from "./story.ts";
 import { firstHalf, isTearable, secondHalf } from "./torn-read.ts";
 import type { World } from "./world.ts";
@@ -84,7 +85,7 @@ function possibleEvents(world: World, left: Left): readonly Event[] {
       const client = pick(random, clients);
       client.clock.stepBack(between(random, 1, 3000));
       world.noteSkew(client.clock.skewMs);
-      world.situations.count("clock set back");
+      world.coverage.count("clock set back");
       world.tell(`the clock of process ${client.number} is set back`);
     }),
   ];
@@ -108,7 +109,7 @@ async function answer(world: World, client: Client, call: HeldCall): Promise<voi
     if (call.firstHalf === undefined && (await tear(world, call))) return;
     await apply(world, call, `request of process ${client.number}`);
     if (WRITES.has(call.operation) && call.surroundings.operations.length > 1)
-      world.situations.count("write of a process with several calls under way");
+      world.coverage.count("write of a process with several calls under way");
     return;
   }
   if (fault === "time-out") world.late.push(call);
@@ -116,12 +117,12 @@ async function answer(world: World, client: Client, call: HeldCall): Promise<voi
 }
 
 function deliverOrLose(world: World, client: Client, call: HeldCall): void {
-  const { situations } = world;
+  const { coverage } = world;
   const reply = call.reply!;
   const fault = someFault(world);
   if (fault === "reply lost" || fault === "connection reset" || fault === "time-out") {
-    situations.count("reply lost");
-    if (reply.ok && WRITES.has(call.operation)) situations.count("reply lost of an applied write");
+    coverage.count("reply lost");
+    if (reply.ok && WRITES.has(call.operation)) coverage.count("reply lost of an applied write");
     return fail(world, client, call, fault === "time-out" ? fault : "connection reset");
   }
   deliver(world, client, call);
@@ -131,7 +132,7 @@ function deliverOrLose(world: World, client: Client, call: HeldCall): void {
 export function deliver(world: World, client: Client, call: HeldCall): void {
   const reply = call.reply!;
   if (WRITES.has(call.operation) && world.splits > call.splitsAtReply)
-    world.situations.count("split between write and reply");
+    world.coverage.count("split between write and reply");
   world.tell(`process ${client.number} gets its reply`);
   client.gate.remove(call);
   if (reply.ok) call.resolve(reply.output);
@@ -148,7 +149,7 @@ export async function apply(world: World, call: HeldCall, whose: string): Promis
   const said = call.reply.ok ? "applied" : (call.reply.error as Error).name;
   world.tell(`${whose}: ${said}: ${requestText(call)}`);
   if (call.reply.ok && WRITES.has(call.operation) && world.splits > call.surroundings.splits)
-    world.situations.count("split between decision and write");
+    world.coverage.count("split between decision and write");
 }
 
 /**
@@ -157,7 +158,7 @@ export async function apply(world: World, call: HeldCall, whose: string): Promis
 async function tear(world: World, call: HeldCall): Promise<boolean> {
   const isTorn = isTearable(call) && world.random() < 0.5;
   if (!isTorn) return false;
-  world.situations.count("batch read at several moments");
+  world.coverage.count("batch read at several moments");
   call.firstHalf = await firstHalf(world.table, call);
   return true;
 }
@@ -167,7 +168,7 @@ async function arriveLate(world: World): Promise<void> {
   world.late = world.late.filter((other) => other !== call);
   if (!WRITES.has(call.operation) || world.random() < 0.3) return;
   await apply(world, call, "late request");
-  if (call.reply?.ok === true) world.situations.count("late write applied");
+  if (call.reply?.ok === true) world.coverage.count("late write applied");
 }
 
 const COUNTED = {
@@ -185,7 +186,7 @@ export function fail(
   call: HeldCall,
   error: keyof typeof NETWORK_ERRORS,
 ): void {
-  world.situations.count(COUNTED[error]);
+  world.coverage.count(COUNTED[error]);
   world.tell(`process ${client.number} is told of ${error} for ${call.operation}`);
   for (const operation of client.underWay) {
     operation.faults += 1;
@@ -203,13 +204,13 @@ function someFault({ random, scenario }: World): Fault | undefined {
 
 /** A process is gone, with what it knew. What it had sent may still arrive. */
 export function crash(world: World, client: Client): void {
-  const { situations, random } = world;
+  const { coverage, random } = world;
   const writes = client.gate.held.filter(({ operation }) => WRITES.has(operation));
-  situations.count("crash");
-  if (writes.some(({ reply }) => reply === undefined)) situations.count("crash with a write asked");
+  coverage.count("crash");
+  if (writes.some(({ reply }) => reply === undefined)) coverage.count("crash with a write asked");
   if (writes.some(({ reply }) => reply?.ok === true))
-    situations.count("crash with a write applied, not answered");
-  if (client.leases.length > 0) situations.count("crash with a lease");
+    coverage.count("crash with a write applied, not answered");
+  if (client.leases.length > 0) coverage.count("crash with a lease");
   world.tell(`process ${client.number} dies`);
   world.late.push(...client.gate.held.filter(({ reply }) => reply === undefined));
   client.isAlive = false;

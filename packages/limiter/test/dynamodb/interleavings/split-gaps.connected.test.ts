@@ -2,7 +2,7 @@ import { beforeAll, expect, it } from "vitest";
 import type { DynamoTransport } from "../../../src/repository/dynamodb/transport.ts";
 import { connectToNewTable } from "../../support/connect.ts";
 import { describeWithEngine } from "../../support/engine.ts";
-import { newSituations } from "./coverage.ts";
+import { newCoverage } from "./coverage.ts";
 import { SPLITTER_FATES, tellWithSplit, type GapSplit } from "./split-gaps.ts";
 
 const NOWHERE = Infinity;
@@ -24,7 +24,7 @@ describeWithEngine("a split in every gap of a story", (engine) => {
   });
 
   async function everyGap(kind: Pick<GapSplit, "fate" | "ofParent" | "losesReply">): Promise<void> {
-    const situations = newSituations();
+    const coverage = newCoverage();
     const told = (gap: number): Promise<number> => {
       const split: GapSplit = {
         gap,
@@ -32,17 +32,17 @@ describeWithEngine("a split in every gap of a story", (engine) => {
         shards: gap % 2 === 0 ? 2 : 4,
         skewMs: [0, 700, -700][gap % 3]!,
       };
-      return tellWithSplit({ transport, tableName }, split, situations);
+      return tellWithSplit({ transport, tableName }, split, coverage);
     };
     const gaps = await told(NOWHERE);
     const isPlain = kind.fate === "lives" && !kind.ofParent;
     const stride = isPlain ? 1 : STRIDE;
     for (let gap = SPLITTER_FATES.indexOf(kind.fate) % stride; gap < gaps; gap += stride)
       await told(gap);
-    expect(situations.counts.get("split")).toBeGreaterThan(
+    expect(coverage.counts.get("split")).toBeGreaterThan(
       kind.fate === "dies before" ? 0 : gaps / (2 * stride),
     );
-    expect(situations.counts.get("call that gathered from several shards")).toBeGreaterThan(0);
+    expect(coverage.counts.get("call that gathered from several shards")).toBeGreaterThan(0);
   }
 
   for (const fate of SPLITTER_FATES)

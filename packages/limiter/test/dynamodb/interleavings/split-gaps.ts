@@ -11,13 +11,20 @@ import { fraction, isLess, minus, plus, shown } from "../../oracle/fraction.ts";
 import type { HeldCall } from "./gate.ts";
 import { reversed } from "./ledger.ts";
 import { startEnd, startSplit, startTake } from "./operations.ts";
-import { ReferenceBucket } from "../../oracle/reference-bucket.ts";
 import { takeWhatIsLeft } from "./remaining-tokens.ts";
 import type { SharedTable } from "./run.ts";
 import { makeScenario, type Scenario } from "./scenario.ts";
 import { apply, crash, deliver, fail, settled } from "./schedule.ts";
-import type { Situations } from "./coverage.ts";
+import type { Coverage } from "./coverage.ts";
+import {
+  charged,
+  holdsAll,
+  newBucket,
+  unitsAt,
+  type OracleBucket,
+} from "../../oracle/oracle-bucket.ts";
 import { bucketValue, capacityOf } from "../../oracle/stored-bucket.ts";
+import { termsOf } from "../../oracle/terms.ts";
 import { World } from "./world.ts";
 
 /** What becomes of whoever splits, and of its transaction. */
@@ -56,9 +63,9 @@ const LIMITS = [
 export async function tellWithSplit(
   table: SharedTable,
   split: GapSplit,
-  situations: Situations,
+  coverage: Coverage,
 ): Promise<number> {
-  const world = new World({ ...table, scenario: scenarioOf(split), situations });
+  const world = new World({ ...table, scenario: scenarioOf(split), coverage });
   const teller = new Teller(world, split);
   try {
     await teller.tell();
@@ -102,16 +109,16 @@ class Teller {
   readonly #world: World;
   readonly #split: GapSplit;
   readonly #client: Client;
-  readonly #references: ReadonlyMap<string, ReferenceBucket>;
+  /** What each bucket would be if it had never been split. */
+  readonly #unsplit: Map<string, OracleBucket>;
 
   constructor(world: World, split: GapSplit) {
     this.#world = world;
     this.#split = split;
     this.#client = world.clients[0]!;
     const { nowMs } = world.time;
-    this.#references = new Map(
-      world.charged(ENTITY).map((entityId) => [entityId, new ReferenceBucket(LIMITS, nowMs)]),
-    );
+    const full = newBucket(LIMITS.map(termsOf), 1, nowMs);
+    this.#unsplit = new Map(world.charged(ENTITY).map((entityId) => [entityId, full]));
   }
 
   /**
@@ -142,9 +149,7 @@ class Teller {
   async #take(amounts: Record<string, number>): Promise<Lease | undefined> {
     const held = this.#client.leases.length;
     const { nowMs } = this.#world.time;
-    const fits = [...this.#references.values()].every((reference) =>
-      reference.holds(amounts, nowMs),
-    );
+    const fits = [...this.#unsplit.values()].every((bucket) => holdsAll(bucket, amounts, nowMs));
     await this.#driven(() => startTake(this.#world, this.#client, { entityId: ENTITY, amounts }));
     const lease = this.#client.leases[held];
     if ((lease !== undefined) !== fits)
@@ -172,21 +177,20 @@ class Teller {
   }
 
   #charge(amounts: Record<string, number>): void {
-    for (const reference of this.#references.values())
-      reference.charge(amounts, this.#world.time.nowMs);
+    for (const [entityId, bucket] of this.#unsplit)
+      this.#unsplit.set(entityId, charged(bucket, amounts, this.#world.time.nowMs));
     this.#compare();
   }
 
   /** All shards together hold what one bucket would. */
   #compare(): void {
     const { time, table } = this.#world;
-    for (const [entityId, reference] of this.#references) {
+    for (const [entityId, { balances, stampMs }] of this.#unsplit) {
       const bucket = table.history(entityId).now;
-      for (const { name } of LIMITS) {
-        const [held, expected] = [
-          bucketValue(bucket, name, time.nowMs),
-          reference.value(name, time.nowMs),
-        ];
+      for (const balance of balances) {
+        const { name, period } = balance.terms;
+        const held = bucketValue(bucket, name, time.nowMs);
+        const expected = fraction(unitsAt(balance, stampMs, time.nowMs), period);
         const most = fraction(BigInt(bucket.size));
         if (isLess(held, plus(expected, fraction(1n))) && isLess(minus(expected, most), held))
           continue;

@@ -5,7 +5,7 @@ import { unexplained, unexplainedShards } from "./explanation.ts";
 import { fraction, isLess } from "../../oracle/fraction.ts";
 import { WRITES, type EngineReply, type HeldCall } from "./gate.ts";
 import type { SimulatedTime } from "../../support/simulated-time.ts";
-import type { Situations } from "./coverage.ts";
+import type { Coverage } from "./coverage.ts";
 import { requestText } from "./story.ts";
 import {
   bucketValue,
@@ -34,7 +34,7 @@ export class WatchedTable {
   readonly #transport: DynamoTransport;
   readonly #tableName: string;
   readonly #time: SimulatedTime;
-  readonly #situations: Situations;
+  readonly #coverage: Coverage;
   readonly #tickMs: number;
   readonly #charged: (entityId: string) => readonly string[];
   readonly #histories = new Map<string, BucketHistory>();
@@ -46,7 +46,7 @@ export class WatchedTable {
     readonly transport: DynamoTransport;
     readonly tableName: string;
     readonly time: SimulatedTime;
-    readonly situations: Situations;
+    readonly coverage: Coverage;
     readonly tickMs: number;
     /** The entities that a call of one is charged to. */
     readonly charged: (entityId: string) => readonly string[];
@@ -54,7 +54,7 @@ export class WatchedTable {
     this.#transport = options.transport;
     this.#tableName = options.tableName;
     this.#time = options.time;
-    this.#situations = options.situations;
+    this.#coverage = options.coverage;
     this.#tickMs = options.tickMs;
     this.#charged = options.charged;
   }
@@ -75,7 +75,7 @@ export class WatchedTable {
     try {
       output = await this.#call(call.operation, call.input);
     } catch (error) {
-      if (isFailedCondition(error)) this.#situations.count("failed condition");
+      if (isFailedCondition(error)) this.#coverage.count("failed condition");
       return { ok: false, error };
     }
     if (WRITES.has(call.operation)) await this.#look(call);
@@ -142,16 +142,16 @@ export class WatchedTable {
 
   #count(write: AppliedWrite): void {
     const { before, after } = write;
-    if (isSplit(write)) this.#situations.count("split");
+    if (isSplit(write)) this.#coverage.count("split");
     if (
       isSplit(write) &&
       limitNames(before).some((name) => bucketValue(before, name, write.call.decidedAtMs).top < 0n)
     )
-      this.#situations.count("split of a debt");
+      this.#coverage.count("split of a debt");
     if (isGathered(write) && grantsOf(after) > grantsOf(before))
-      this.#situations.count("call that gathered from several shards");
+      this.#coverage.count("call that gathered from several shards");
     if (grantsOf(after) > grantsOf(before) + 1n)
-      this.#situations.count("write that granted several calls");
+      this.#coverage.count("write that granted several calls");
   }
 
   /** What one shard owes is not to be had from the others. */
@@ -215,8 +215,8 @@ function isForgotten(
   const atMs = shard.expiresAtMs + lateMs;
   return (
     shards > 1 ||
-    [...shard.limits].some(([name, { ceiling }]) =>
-      isLess(shardValue(shard, name, atMs), fraction(ceiling)),
+    [...shard.limits].some(([name, { terms }]) =>
+      isLess(shardValue(shard, name, atMs), fraction(terms.capacityMilli)),
     )
   );
 }

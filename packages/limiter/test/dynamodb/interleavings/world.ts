@@ -7,7 +7,7 @@ import type { HeldCall } from "./gate.ts";
 import { GRANTS, Ledger, type Effect } from "./ledger.ts";
 import { someLimits, type Scenario } from "./scenario.ts";
 import { SimulatedTime } from "../../support/simulated-time.ts";
-import type { Situations } from "./coverage.ts";
+import type { Coverage } from "./coverage.ts";
 import { consumedOf, grantsOf } from "../../oracle/stored-bucket.ts";
 import { WatchedTable } from "./watched-table.ts";
 
@@ -16,7 +16,7 @@ const START_MS = 1_800_000_000_000;
 /** Everything that one seed simulates, and what its processes were told. */
 export class World {
   readonly scenario: Scenario;
-  readonly situations: Situations;
+  readonly coverage: Coverage;
   readonly random: Random;
   readonly time = new SimulatedTime(START_MS);
   readonly table: WatchedTable;
@@ -35,20 +35,20 @@ export class World {
 
   constructor(options: {
     readonly scenario: Scenario;
-    readonly situations: Situations;
+    readonly coverage: Coverage;
     readonly transport: DynamoTransport;
     readonly tableName: string;
   }) {
-    const { scenario, situations, transport, tableName } = options;
+    const { scenario, coverage, transport, tableName } = options;
     this.scenario = scenario;
-    this.situations = situations;
+    this.coverage = coverage;
     this.random = seededRandom(scenario.seed ^ 0x5eed);
     this.#tableName = tableName;
     this.table = new WatchedTable({
       transport,
       tableName,
       time: this.time,
-      situations,
+      coverage,
       tickMs: scenario.largestTickMs,
       charged: (entityId) => this.charged(entityId),
     });
@@ -58,7 +58,7 @@ export class World {
   }
 
   get splits(): number {
-    return this.situations.counts.get("split")!;
+    return this.coverage.counts.get("split")!;
   }
 
   startClient(skewMs: number, transport?: DynamoTransport): Client {
@@ -94,7 +94,7 @@ export class World {
     );
     this.limits.set(entityId, limits);
     this.#noteCapacities(entityId, limits);
-    this.situations.count("configuration change");
+    this.coverage.count("configuration change");
     this.tell(`limits of ${entityId} are now ${JSON.stringify(limits)}`);
   }
 

@@ -21,6 +21,7 @@ import {
   plus,
   shown,
   sum,
+  times,
   type Fraction,
 } from "../../oracle/fraction.ts";
 import type { HeldCall } from "./gate.ts";
@@ -126,7 +127,7 @@ function lostBySplit(
 ): Fraction {
   const isFull = !isLess(bucketValue(before, name, atMs), fraction(capacityOf(before, name)));
   const [kept] = [...before.keys()];
-  return fraction(1n, isFull ? 1n : after.get(kept!)!.limits.get(name)!.period);
+  return fraction(1n, isFull ? 1n : after.get(kept!)!.limits.get(name)!.terms.grain);
 }
 
 function wrongValue(write: AppliedWrite, name: string): string | undefined {
@@ -165,7 +166,7 @@ function wrongValue(write: AppliedWrite, name: string): string | undefined {
 function valueBefore({ before, after }: AppliedWrite, name: string, atMs: number): Fraction {
   const isRewritten = capacityOf(before, name) !== capacityOf(after, name);
   const held = [...before].map(([number, shard]) => {
-    const ceiling = fraction(after.get(number)?.limits.get(name)?.ceiling ?? 0n);
+    const ceiling = fraction(after.get(number)?.limits.get(name)?.terms.capacityMilli ?? 0n);
     if (!shard.limits.has(name)) return ceiling;
     const value = shardValue(shard, name, atMs);
     return isRewritten ? least(ceiling, value) : value;
@@ -183,10 +184,9 @@ function valueAfter({ after }: AppliedWrite, name: string, atMs: number): Fracti
 function isFullBefore({ before }: AppliedWrite, name: string, atMs: number): boolean {
   return [...before.values()].every((shard) => {
     const limit = shard.limits.get(name);
-    return limit === undefined || !isLess(shardValue(shard, name, atMs), fraction(limit.ceiling));
+    return (
+      limit === undefined ||
+      !isLess(shardValue(shard, name, atMs), fraction(limit.terms.capacityMilli))
+    );
   });
-}
-
-function times({ top, over }: Fraction, factor: number): Fraction {
-  return { top: top * BigInt(factor), over };
 }

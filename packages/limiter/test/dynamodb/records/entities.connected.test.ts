@@ -10,12 +10,12 @@ import {
 import { usageItem } from "../../../src/repository/dynamodb/usage.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { script } from "../../support/fault-proxy.ts";
-import { keysOf, useTable } from "../../support/repositories.ts";
+import { keysOf, useProxiedTable } from "../../support/proxied-table.ts";
 
 const RPM = Limit.perMinute("rpm", 10);
 
 describeWithEngine("entities on DynamoDB", (engine) => {
-  const table = useTable(engine);
+  const table = useProxiedTable(engine);
 
   it("are stored in the wire format, with the event of their creation", async () => {
     const repository = await table.open();

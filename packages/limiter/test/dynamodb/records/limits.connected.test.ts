@@ -3,14 +3,14 @@ import { Limit } from "zae-limiter";
 import { ManualClock } from "zae-limiter/testing";
 import { describeWithEngine } from "../../support/engine.ts";
 import { script } from "../../support/fault-proxy.ts";
-import { keysOf, useTable } from "../../support/repositories.ts";
+import { keysOf, useProxiedTable } from "../../support/proxied-table.ts";
 
 const RPM = Limit.perMinute("rpm", 10);
 const TPM = Limit.perHour("tpm", 1000, { burst: 5000 });
 const DAY_MS = 86_400_000;
 
 describeWithEngine("limits on DynamoDB", (engine) => {
-  const table = useTable(engine);
+  const table = useProxiedTable(engine);
 
   it("are stored in the wire format, in whole tokens and seconds", async () => {
     const repository = await table.open();

@@ -11,12 +11,12 @@ import { ManualClock } from "zae-limiter/testing";
 import { usageItem } from "../../../src/repository/dynamodb/usage.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { script, type Fault } from "../../support/fault-proxy.ts";
-import { keysOf, useTable } from "../../support/repositories.ts";
+import { keysOf, useProxiedTable } from "../../support/proxied-table.ts";
 
 const RPM = Limit.perMinute("rpm", 10);
 
 describeWithEngine("namespaces on DynamoDB", (engine) => {
-  const table = useTable(engine);
+  const table = useProxiedTable(engine);
 
   it.each<[Fault, boolean]>([
     ["lost-request", false],

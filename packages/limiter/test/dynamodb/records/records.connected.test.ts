@@ -5,14 +5,14 @@ import type { UsageRow, UsageWindow } from "../../../src/core/usage.ts";
 import { usageItem } from "../../../src/repository/dynamodb/usage.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { script } from "../../support/fault-proxy.ts";
-import { useTable } from "../../support/repositories.ts";
+import { useProxiedTable } from "../../support/proxied-table.ts";
 
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 const START_MS = Date.UTC(2026, 2, 1);
 
 describeWithEngine("usage, audit and records on DynamoDB", (engine) => {
-  const table = useTable(engine);
+  const table = useProxiedTable(engine);
 
   const store = async (namespaceId: string, rows: readonly Partial<UsageRow>[]): Promise<void> => {
     for (const row of rows) {

@@ -2,7 +2,10 @@ import { beforeAll, expect, it } from "vitest";
 import { seededRandom } from "zae-limiter/testing";
 import { connectToNewTable } from "../../support/connect.ts";
 import { describeWithEngine } from "../../support/engine.ts";
-import { numberIn, sharesOf, worthOf } from "../../oracle/tree-oracle.ts";
+import { between } from "../../support/seeded/random-choice.ts";
+import type { Fraction } from "../../oracle/fraction.ts";
+import { bucketValue, numberIn, readBucket } from "../../oracle/stored-bucket.ts";
+import { shareOf } from "../../oracle/terms.ts";
 import { bucketLimit, type Bucket } from "../../../src/core/bucket.ts";
 import type { Limit } from "../../../src/core/limit.ts";
 import { Aliases } from "../../../src/repository/dynamodb/update-expression.ts";
@@ -221,10 +224,10 @@ describeWithEngine("the split of a shard", (engine) => {
     // they have 31 250 each.
     const slow = { name: "slow", capacity: 1000, refillAmount: 1, refillPeriodSeconds: 1 };
     const entityId = await put([{ limit: slow, milli: 0 }], 992_064, { shard_count: 16 });
-    expect(worthOf(await getAll(entityId, [0]), "slow", NOW_MS).units).toBe(62_500_000n);
+    expect(worthOf(await getAll(entityId, [0]), "slow", NOW_MS).top).toBe(62_500_000n);
     await split(entityId, await get(entityId, 0));
     const after = await getAll(entityId, [0, 16]);
-    expect(62_500_000n - worthOf(after, "slow", NOW_MS).units).toBeLessThanOrEqual(1000n);
+    expect(62_500_000n - worthOf(after, "slow", NOW_MS).top).toBeLessThanOrEqual(1000n);
     expect(after.map((item) => numberIn(item, "b_slow_tk"))).toEqual([-496n, 496n]);
   });
 
@@ -233,7 +236,7 @@ describeWithEngine("the split of a shard", (engine) => {
     const seen = await get(entityId, 0);
     await change(entityId, 0, { b_tpm_tk: 940_000 });
     expect((await split(entityId, seen)).applied).toBe(true);
-    expect(worthOf(await getAll(entityId, [0, 1]), "tpm", NOW_MS).units).toBe(1_000_000n * 7000n);
+    expect(worthOf(await getAll(entityId, [0, 1]), "tpm", NOW_MS).top).toBe(1_000_000n * 7000n);
   });
 
   it.each([
@@ -266,8 +269,8 @@ describeWithEngine("the split of a shard", (engine) => {
     );
     expect(outcomes.filter(({ applied }) => applied)).toHaveLength(1);
     expect(worthOf(await getAll(entityId, [0, 1]), "rpm", NOW_MS)).toEqual({
-      units: 5000n * 60_000n,
-      unitsPerMilli: 60_000n,
+      top: 5000n * 60_000n,
+      over: 60_000n,
     });
   });
 
@@ -286,8 +289,7 @@ describeWithEngine("the split of a shard", (engine) => {
    */
   async function splitsUntil16(seed: number): Promise<number> {
     const random = seededRandom(seed);
-    const int = (least: number, most: number): number =>
-      least + Math.floor(random() * (most - least + 1));
+    const int = (least: number, most: number): number => between(random, least, most);
     const size = (): number => (random() < 0.5 ? int(1, 40) : int(1, 100_000));
     const limits = Array.from({ length: int(1, 3) }, (_, index): Stored => {
       const limit = {
@@ -337,11 +339,10 @@ describeWithEngine("the split of a shard", (engine) => {
       for (const { limit } of limits)
         for (const atMs of [nowMs, nowMs - 700, nowMs + 1, nowMs + 40_000]) {
           const [had, has] = [worthOf(before, limit.name, atMs), worthOf(after, limit.name, atMs)];
-          expect(has.units, `seed ${seed} mints at ${atMs - nowMs}`).toBeLessThanOrEqual(had.units);
+          expect(has.over).toBe(had.over);
+          expect(has.top, `seed ${seed} mints at ${atMs - nowMs}`).toBeLessThanOrEqual(had.top);
           if (atMs === nowMs)
-            expect(had.units - has.units, `seed ${seed} loses`).toBeLessThanOrEqual(
-              had.unitsPerMilli,
-            );
+            expect(had.top - has.top, `seed ${seed} loses`).toBeLessThanOrEqual(had.over);
         }
     }
     expect(items.size, `seed ${seed}`).toBe(16);
@@ -351,4 +352,17 @@ describeWithEngine("the split of a shard", (engine) => {
 
 function keyOf(entityId: string, shard: number): BucketKey {
   return bucketKey({ namespaceId: "ns", entityId, resource: "gpt-4", shard }, "org");
+}
+
+/** What all shards hold of one limit together: `over` is the period in milliseconds. */
+function worthOf(items: readonly AttributeMap[], name: string, atMs: number): Fraction {
+  return bucketValue(readBucket(items), name, atMs);
+}
+
+/** The shares of the shards of a bucket, which must add up to the whole. */
+function sharesOf(items: readonly AttributeMap[], whole: bigint): bigint {
+  return [...readBucket(items)].reduce(
+    (sum, [shard, { divisor }]) => sum + shareOf(whole, shard, divisor),
+    0n,
+  );
 }

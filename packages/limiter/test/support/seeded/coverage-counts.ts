@@ -1,5 +1,5 @@
-/** Counts which of the situations that a run must meet it has met, and how often. */
-export class SituationCounts<Situation extends string> {
+/** Counts how often a run of many seeds met each situation that it must have met. */
+export class CoverageCounts<Situation extends string> {
   readonly #situations: readonly Situation[];
   readonly counts: Map<Situation, number>;
 

@@ -9,14 +9,14 @@ import {
   type AttributeMap,
 } from "../../../src/repository/dynamodb/attribute-values.ts";
 import { describeWithEngine } from "../../support/engine.ts";
-import { keysOf, useTable } from "../../support/repositories.ts";
+import { keysOf, useProxiedTable } from "../../support/proxied-table.ts";
 
 const START_MS = Date.now();
 const rpm = Limit.perMinute("rpm", 60);
 const tpm = Limit.perMinute("tpm", 6000);
 
 describeWithEngine("faults of the original on DynamoDB", (engine) => {
-  const table = useTable(engine);
+  const table = useProxiedTable(engine);
 
   const open = async (
     clock = new ManualClock(START_MS),

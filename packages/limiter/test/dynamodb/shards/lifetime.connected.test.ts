@@ -16,7 +16,7 @@ import {
 } from "../../../src/repository/dynamodb/attribute-values.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import type { ProxiedRequest } from "../../support/fault-proxy.ts";
-import { keysOf, useTable } from "../../support/repositories.ts";
+import { keysOf, useProxiedTable } from "../../support/proxied-table.ts";
 import { take } from "../../support/shard-processes.ts";
 import { SleeplessClock } from "../../support/sleepless-clock.ts";
 
@@ -24,7 +24,7 @@ const START_MS = Date.now();
 const rpm = Limit.perMinute("rpm", 60);
 
 describeWithEngine("a bucket with shards", (engine) => {
-  const table = useTable(engine);
+  const table = useProxiedTable(engine);
 
   interface Opened {
     readonly repository: DynamoRepository;

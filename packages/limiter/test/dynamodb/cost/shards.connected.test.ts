@@ -15,7 +15,8 @@ import { bucketProcess, type BucketProcess } from "../../support/bucket-process.
 import { connectToNewTable } from "../../support/connect.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { SleeplessClock } from "../../support/sleepless-clock.ts";
-import { worthOf } from "../../oracle/tree-oracle.ts";
+import { minus, type Fraction } from "../../oracle/fraction.ts";
+import { bucketValue, readBucket } from "../../oracle/stored-bucket.ts";
 
 const NAMESPACE_ID = "ns123456789";
 const RESOURCE = "gpt-4";
@@ -265,10 +266,11 @@ describeWithEngine("what shards cost, and what they are worth", (engine) => {
     const process = open(0);
     const receipt = await granted(process, call(entityId, 700));
     await process.buckets.split(entityId, RESOURCE, 8);
-    const before = worthOf(await items(entityId, 8), "rpm", clock.now());
+    const before = bucketValue(readBucket(await items(entityId, 8)), "rpm", clock.now());
     await process.buckets.giveBack(receipt);
-    const after = worthOf(await items(entityId, 8), "rpm", clock.now());
-    expect(after.units - before.units).toBe(700_000n * after.unitsPerMilli);
+    const after = bucketValue(readBucket(await items(entityId, 8)), "rpm", clock.now());
+    expect(after.top - before.top).toBe(700_000n * after.over);
+    expect(after.over).toBe(before.over);
     expect((await items(entityId, 8)).map((item) => imageOf(item).bucket.balances[0])).toEqual(
       Array.from({ length: 8 }, () => 120_000),
     );
@@ -291,22 +293,20 @@ describeWithEngine("what shards cost, and what they are worth", (engine) => {
       }
       await clock.advance(777);
       await process.buckets.split(divided, RESOURCE, shards);
-      const worths = async (): Promise<readonly (readonly bigint[])[]> =>
+      const missing = async (): Promise<readonly Fraction[]> =>
         Promise.all(
           ["rpm", "tpm"].map(async (name) => {
             const [one, many] = await Promise.all([items(whole, 1), items(divided, shards)]);
-            const [{ units, unitsPerMilli }, { units: dividedUnits }] = [
-              worthOf(one, name, clock.now()),
-              worthOf(many, name, clock.now()),
-            ];
-            return [units - dividedUnits, unitsPerMilli];
+            const value = (found: readonly AttributeMap[]): Fraction =>
+              bucketValue(readBucket(found), name, clock.now());
+            return minus(value(one), value(many));
           }),
         );
       for (const pauseMs of [0, 1, 998, 20_000, 37_224, 20_000, 3, 60_000]) {
         await clock.advance(pauseMs);
-        for (const [difference, unitsPerMilli] of await worths()) {
-          expect(difference).toBeGreaterThanOrEqual(0n);
-          expect(difference).toBeLessThanOrEqual(unitsPerMilli! * BigInt(shards));
+        for (const { top, over } of await missing()) {
+          expect(top).toBeGreaterThanOrEqual(0n);
+          expect(top).toBeLessThanOrEqual(over * BigInt(shards));
         }
         const [one, many] = await Promise.all(
           [whole, divided].map(async (entityId) =>

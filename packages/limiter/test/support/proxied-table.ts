@@ -6,7 +6,7 @@ import { startFaultProxy, type FaultProxy } from "./fault-proxy.ts";
 import { openTransport, type TransportName } from "./transports.ts";
 
 /** A table behind a fault proxy, new for each test, and what tests do with it. */
-export interface TestTable {
+export interface ProxiedTable {
   readonly proxy: FaultProxy;
   /** Opens a repository on the table, as one process of several; closed after the test. */
   open(namespace?: string, options?: DynamoOptions): Promise<DynamoRepository>;
@@ -17,7 +17,10 @@ export interface TestTable {
 }
 
 /** Registers the hooks that give each test its table. */
-export function useTable(engine: () => Engine, transport: TransportName = "SDK's"): TestTable {
+export function useProxiedTable(
+  engine: () => Engine,
+  transport: TransportName = "SDK's",
+): ProxiedTable {
   let proxy: FaultProxy;
   let direct: DynamoTransport;
   let proxied: DynamoTransport;

@@ -17,14 +17,14 @@ import { describeWithEngine } from "../../support/engine.ts";
 import { systemClock } from "../../../src/repository/system-clock.ts";
 import { script, type Fault } from "../../support/fault-proxy.ts";
 import { HeldTransport } from "../../support/held-transport.ts";
-import { useTable } from "../../support/repositories.ts";
+import { useProxiedTable } from "../../support/proxied-table.ts";
 import { openTransport } from "../../support/transports.ts";
 
 const CALLERS = 64;
 const START_MS = Date.UTC(2030, 0, 1);
 
 describeWithEngine("a hot bucket", (engine) => {
-  const table = useTable(engine);
+  const table = useProxiedTable(engine);
   let clock: ManualClock;
   let transport: HeldTransport;
 

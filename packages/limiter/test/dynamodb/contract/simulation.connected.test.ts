@@ -1,14 +1,13 @@
 import { expect, it } from "vitest";
-import { describeWithEngine, freshTableName } from "../support/engine.ts";
-import { openTransport } from "../support/transports.ts";
-import { dynamoBackend } from "./dynamodb-backend.ts";
-import { runSeeds } from "./run.ts";
-import type { Situation } from "./coverage.ts";
+import { describeWithEngine, freshTableName } from "../../support/engine.ts";
+import { seedsFromEnvironment } from "../../support/seeded/seeds.ts";
+import { openTransport } from "../../support/transports.ts";
+import { dynamoBackend } from "../../simulation/dynamodb-backend.ts";
+import { runSeeds } from "../../simulation/run.ts";
+import type { Situation } from "../../simulation/coverage.ts";
 
 /** Every step costs a few dozen requests, most of them to compare. */
-const SEEDS = Number(
-  process.env["SEEDS"] ?? (process.env["ZAEL_REQUIRE_ENGINES"] === "1" ? 100 : 10),
-);
+const SEEDS = seedsFromEnvironment({ usual: 10, thorough: 100 });
 const MOST_STEPS = 50;
 /** A replay takes most of a second. */
 const MOST_REPLAYS = 40;
@@ -22,7 +21,7 @@ const IMPOSSIBLE: ReadonlySet<Situation> = new Set([
 
 describeWithEngine("the simulation on DynamoDB", (engine) => {
   it(
-    `keeps every promise with a table that clients share, over ${SEEDS} seeds`,
+    `keeps every promise with a table that clients share, over ${SEEDS.count} seeds`,
     { timeout: 900_000 },
     async () => {
       const transports = [
@@ -30,16 +29,15 @@ describeWithEngine("the simulation on DynamoDB", (engine) => {
         await openTransport("lean", engine()),
       ];
       const backend = dynamoBackend({ transports, stack: freshTableName() });
-      const { steps, situations, failure } = await runSeeds(backend, {
-        first: Number(process.env["SEED"] ?? 1),
-        count: SEEDS,
+      const { steps, coverage, failure } = await runSeeds(backend, {
+        ...SEEDS,
         mostSteps: MOST_STEPS,
         mostReplays: MOST_REPLAYS,
       });
       if (failure !== undefined) throw new Error(failure.story, { cause: failure.error });
-      console.log(`DynamoDB: ${SEEDS} seeds, ${steps} steps\n${situations.toString()}`);
-      if (SEEDS >= 100)
-        expect(situations.missing.filter((situation) => !IMPOSSIBLE.has(situation))).toEqual([]);
+      console.log(`DynamoDB: ${SEEDS.count} seeds, ${steps} steps\n${coverage.toString()}`);
+      if (SEEDS.count >= 100)
+        expect(coverage.missing.filter((situation) => !IMPOSSIBLE.has(situation))).toEqual([]);
       for (const transport of transports) transport.close();
     },
   );
