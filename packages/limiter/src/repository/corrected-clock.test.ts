@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ManualClock } from "../testing/manual-clock.ts";
+import { ManualClock } from "../testing/fakes/manual-clock.ts";
 import { CorrectedClock } from "./system-clock.ts";
 
 const START_MS = Date.UTC(2026, 0, 1);

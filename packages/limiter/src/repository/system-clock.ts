@@ -6,7 +6,12 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** Chance as the library asks for it: 0 ≤ x < 1. */
+/** The time in whole milliseconds: buckets count nothing finer. */
+export function wholeMs(clock: Pick<Clock, "now">): number {
+  return Math.floor(clock.now());
+}
+
+/** A source of random numbers in [0, 1). */
 export type Random = () => number;
 
 /** The machine's clock. This file alone touches `Date.now`, `setTimeout` and `Math.random`. */

@@ -15,7 +15,7 @@ import { ItemReader } from "../../src/repository/dynamodb/item-reader.ts";
 import { KnownBuckets } from "../../src/repository/dynamodb/known-buckets.ts";
 import { OperationIds } from "../../src/repository/dynamodb/operation-ids.ts";
 import { MeteredTransport, type DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
-import { seededRandom } from "../../src/testing/seeded-random.ts";
+import { seededRandom } from "../../src/testing/fakes/seeded-random.ts";
 
 /**
  * One process that shares a table: buckets with images and a cache of their own. Configuration

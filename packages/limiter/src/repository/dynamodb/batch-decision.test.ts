@@ -17,7 +17,7 @@ import {
   type Situation,
   type Wanted,
 } from "../../../test/support/batch-cases.ts";
-import { seededRandom } from "../../testing/seeded-random.ts";
+import { seededRandom } from "../../testing/fakes/seeded-random.ts";
 import { amountOf } from "../../core/amounts.ts";
 import {
   apply,

@@ -9,7 +9,7 @@ import {
 } from "../../core/bucket.ts";
 import { IncompatibleSchemaError } from "../../core/errors.ts";
 import { shardLimit } from "../../core/shares.ts";
-import { VERSION } from "../../version.ts";
+import { VERSION } from "../../core/version.ts";
 import { numberOf, stringOf, type AttributeMap } from "./attribute-values.ts";
 import { parseBucketPartition } from "./keys.ts";
 

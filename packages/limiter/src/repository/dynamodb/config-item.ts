@@ -1,7 +1,7 @@
 import type { Limit } from "../../core/limit.ts";
 import type { ConfigKey, OnUnavailable } from "../../core/policy.ts";
 import { IncompatibleSchemaError } from "../../core/errors.ts";
-import { VERSION } from "../../version.ts";
+import { VERSION } from "../../core/version.ts";
 import type { StoredConfig } from "../store.ts";
 import {
   marshalItem,

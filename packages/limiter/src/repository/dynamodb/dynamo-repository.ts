@@ -1,10 +1,9 @@
 import { NamespaceNotFoundError, ValidationError } from "../../core/errors.ts";
 import type { OnUnavailable } from "../../core/policy.ts";
-import { NO_NAMESPACE } from "../management/context.ts";
-import { newNamespaceId } from "../management/namespaces.ts";
-import { VERSION } from "../../version.ts";
+import { DEFAULT_NAMESPACE, newNamespaceId, NO_NAMESPACE } from "../../core/namespace.ts";
+import { VERSION } from "../../core/version.ts";
 import type { Repository } from "../repository.ts";
-import { DEFAULT_NAMESPACE, StoreRepository, type Scope } from "../store-repository.ts";
+import { StoreRepository, type Scope } from "../management/store-repository.ts";
 import { CorrectedClock, systemClock, systemRandom } from "../system-clock.ts";
 import { Connection } from "./connection.ts";
 import { DynamoStore } from "./dynamo-store.ts";

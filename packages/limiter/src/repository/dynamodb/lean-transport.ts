@@ -1,7 +1,7 @@
 import type { Agent } from "node:http";
 import { ValidationError } from "../../core/errors.ts";
 import { systemClock, type Clock } from "../system-clock.ts";
-import { VERSION } from "../../version.ts";
+import { VERSION } from "../../core/version.ts";
 import { isClockSkew } from "./client-errors.ts";
 import { awsAddress, configuredAddress, endpointAt, type Endpoint } from "./endpoint.ts";
 import { outputOf } from "./lean-answer.ts";

@@ -1,4 +1,4 @@
-import { DEFAULT_RETENTION_DAYS } from "../management/limits.ts";
+import { DEFAULT_RETENTION_DAYS } from "../../core/usage.ts";
 import type { SystemSettings } from "../store.ts";
 import type { Expiring } from "./expiring.ts";
 

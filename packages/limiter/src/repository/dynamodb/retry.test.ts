@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ManualClock } from "../../testing/manual-clock.ts";
+import { ManualClock } from "../../testing/fakes/manual-clock.ts";
 import { TableUnavailable, TransactionCancelled } from "./client-errors.ts";
 import { isTransient, pauseMs, retrying } from "./retry.ts";
 

@@ -1,5 +1,5 @@
 import { IncompatibleSchemaError, VersionMismatchError } from "../../core/errors.ts";
-import { VERSION } from "../../version.ts";
+import { VERSION } from "../../core/version.ts";
 import type { VersionRecord } from "../repository.ts";
 
 /** The version of the items that this library writes. */

@@ -12,7 +12,7 @@ import {
   closeLater,
   otherConnection,
   temporaryFile,
-} from "../../../test/support/temporary-file.ts";
+} from "../../../../test/support/temporary-file.ts";
 
 const CALL = {
   entityId: "key-1",

@@ -1,4 +1,4 @@
-import type { Random } from "../repository/system-clock.ts";
+import type { Random } from "../../repository/system-clock.ts";
 
 /** A source of chance that repeats itself for the same seed (mulberry32). */
 export function seededRandom(seed: number): Random {

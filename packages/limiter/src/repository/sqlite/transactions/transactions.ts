@@ -1,8 +1,8 @@
-import { RateLimiterUnavailable, ZaeLimiterError } from "../../core/errors.ts";
-import type { MaybePromise } from "../port.ts";
-import { monotonicMs, systemClock, type Random } from "../system-clock.ts";
-import type { Connection } from "./connection.ts";
-import { isBusy, translated } from "./driver-errors.ts";
+import { RateLimiterUnavailable, ZaeLimiterError } from "../../../core/errors.ts";
+import type { MaybePromise } from "../../port.ts";
+import { monotonicMs, systemClock, type Random } from "../../system-clock.ts";
+import type { Connection } from "../database/connection.ts";
+import { isBusy, translated } from "../database/driver-errors.ts";
 import { WorkingSet } from "./working-set.ts";
 
 /**

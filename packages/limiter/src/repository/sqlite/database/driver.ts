@@ -1,5 +1,5 @@
 import { createRequire } from "node:module";
-import { InfrastructureNotFoundError } from "../../core/errors.ts";
+import { InfrastructureNotFoundError } from "../../../core/errors.ts";
 
 /**
  * The part of a connection that is used: node:sqlite's `DatabaseSync`, better-sqlite3's and

@@ -1,5 +1,5 @@
-import { IncompatibleSchemaError, ValidationError } from "../../core/errors.ts";
-import { VERSION } from "../../version.ts";
+import { IncompatibleSchemaError, ValidationError } from "../../../core/errors.ts";
+import { VERSION } from "../../../core/version.ts";
 import type { Connection } from "./connection.ts";
 
 /** "zael": tells our files from other SQLite databases, in which nothing must be created. */

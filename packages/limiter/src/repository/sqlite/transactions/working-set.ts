@@ -1,8 +1,8 @@
-import type { Amounts } from "../../core/amounts.ts";
-import type { Bucket } from "../../core/bucket.ts";
-import { NamespaceNotFoundError } from "../../core/errors.ts";
-import { windowStartMs } from "../../core/usage.ts";
-import type { Connection, Row } from "./connection.ts";
+import type { Amounts } from "../../../core/amounts.ts";
+import type { Bucket } from "../../../core/bucket.ts";
+import { NamespaceNotFoundError } from "../../../core/errors.ts";
+import { windowStartMs } from "../../../core/usage.ts";
+import type { Connection, Row } from "../database/connection.ts";
 import { bucketLimitsText, parseBucketLimits } from "./limit-texts.ts";
 import { addAmountsTo, addUsage, type HourOfUsage, type UsageOwner } from "./usage-hours.ts";
 

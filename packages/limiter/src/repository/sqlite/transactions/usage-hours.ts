@@ -1,7 +1,6 @@
-import { amountOf, type Amounts } from "../../core/amounts.ts";
-import { DAY_MS, windowStartMs } from "../../core/usage.ts";
-import { DEFAULT_RETENTION_DAYS } from "../management/limits.ts";
-import type { Connection } from "./connection.ts";
+import { amountOf, type Amounts } from "../../../core/amounts.ts";
+import { DAY_MS, DEFAULT_RETENTION_DAYS, windowStartMs } from "../../../core/usage.ts";
+import type { Connection } from "../database/connection.ts";
 
 /** What one entity used of one resource within an hour. */
 export interface HourOfUsage {

@@ -4,7 +4,7 @@ import {
   RateLimiterUnavailable,
   ValidationError,
   type ZaeLimiterError,
-} from "../../core/errors.ts";
+} from "../../../core/errors.ts";
 
 /**
  * SQLite's primary result codes that mean something to us, by the names that better-sqlite3 gives

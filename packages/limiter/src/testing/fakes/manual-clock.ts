@@ -1,4 +1,4 @@
-import type { Clock } from "../repository/system-clock.ts";
+import type { Clock } from "../../repository/system-clock.ts";
 
 interface Sleeper {
   readonly atMs: number;

@@ -1,5 +1,5 @@
-import { bucketLimit, type BucketLimit } from "../../core/bucket.ts";
-import { Limit } from "../../core/limit.ts";
+import { bucketLimit, type BucketLimit } from "../../../core/bucket.ts";
+import { Limit } from "../../../core/limit.ts";
 
 /** Stands before a limit that has left its policy and is not full yet. No name begins with it. */
 const HIDDEN = "-";

@@ -1,5 +1,5 @@
-import type { PolicySource } from "../store.ts";
-import type { Connection } from "./connection.ts";
+import type { PolicySource } from "../../store.ts";
+import type { Connection } from "../database/connection.ts";
 
 /**
  * Keeps the policy cache of this process true to what other processes store. Every change of limits

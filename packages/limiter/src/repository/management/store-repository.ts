@@ -1,30 +1,23 @@
-import type { AuditEvent } from "../core/audit.ts";
-import type { LimitStatus } from "../core/decision.ts";
-import type { Entity } from "../core/entity.ts";
-import { NamespaceNotFoundError, ValidationError } from "../core/errors.ts";
+import type { AuditEvent } from "../../core/audit.ts";
+import type { LimitStatus } from "../../core/decision.ts";
+import type { Entity } from "../../core/entity.ts";
+import { NamespaceNotFoundError } from "../../core/errors.ts";
 import {
   namespaceName as checkNamespaceName,
   principal as checkPrincipal,
-} from "../core/identifiers.ts";
-import type { Limit } from "../core/limit.ts";
-import type { NamespaceInfo } from "../core/namespace.ts";
-import type { OnUnavailable } from "../core/policy.ts";
-import type { UsageSnapshot, UsageSummary } from "../core/usage.ts";
-import { NO_NAMESPACE, type Context } from "./management/context.ts";
-import * as entities from "./management/entities.ts";
-import * as limits from "./management/limits.ts";
-import * as namespaces from "./management/namespaces.ts";
-import * as records from "./management/records.ts";
-import { splitBucket } from "./management/shards.ts";
-import * as reports from "./management/reports.ts";
-import { PolicyCache } from "./policy-cache.ts";
+} from "../../core/identifiers.ts";
+import type { Limit } from "../../core/limit.ts";
+import { NO_NAMESPACE, type NamespaceInfo } from "../../core/namespace.ts";
+import type { OnUnavailable } from "../../core/policy.ts";
+import type { UsageSnapshot, UsageSummary } from "../../core/usage.ts";
+import { PolicyCache } from "../policy-cache.ts";
 import type {
   ConsumeOutcome,
   ConsumeRequest,
   MaybePromise,
   Receipt,
   ResourceAmounts,
-} from "./port.ts";
+} from "../port.ts";
 import type {
   BackendCapabilities,
   BucketState,
@@ -43,13 +36,17 @@ import type {
   SystemDefaultsOptions,
   UsageQuery,
   VersionRecord,
-} from "./repository.ts";
-import type { Store } from "./store.ts";
-import { systemClock, systemRandom, type Clock } from "./system-clock.ts";
-
-/** The namespace of a repository that names none. */
-export const DEFAULT_NAMESPACE = "default";
-const DEFAULT_CACHE_TTL_MS = 60_000;
+} from "../repository.ts";
+import { cacheTtlMs } from "../repository-options.ts";
+import type { Store } from "../store.ts";
+import { systemClock, systemRandom, type Clock } from "../system-clock.ts";
+import { EventOrder, type Context } from "./context.ts";
+import * as entities from "./entities.ts";
+import * as limits from "./limits.ts";
+import * as namespaces from "./namespaces.ts";
+import * as records from "./records.ts";
+import * as reports from "./reports.ts";
+import { splitBucket } from "./shards.ts";
 
 /** One namespace of a store, and the options that its repository was opened with. */
 export interface Scope {
@@ -91,8 +88,6 @@ export class StoreRepository implements Repository {
         splitBucket(await this.#active(), entityId, resource, options);
   }
 
-  // ---- data plane
-
   get lastOnUnavailable(): OnUnavailable | undefined {
     return this.#context.policies.lastOnUnavailable;
   }
@@ -113,8 +108,6 @@ export class StoreRepository implements Repository {
     return this.#context.data.buckets.read(request);
   }
 
-  // ---- entities
-
   async createEntity(entityId: string, options: CreateEntityOptions = {}): Promise<Entity> {
     return entities.createEntity(await this.#active(), entityId, options);
   }
@@ -134,8 +127,6 @@ export class StoreRepository implements Repository {
   async deleteEntity(entityId: string, options: By = {}): Promise<void> {
     return entities.deleteEntity(await this.#active(), entityId, options);
   }
-
-  // ---- limits
 
   async setLimits(
     entityId: string,
@@ -221,8 +212,6 @@ export class StoreRepository implements Repository {
     return this.#scope.store.statistics();
   }
 
-  // ---- balances, usage, audit
-
   async getBuckets(
     entityId: string,
     options: { readonly resource?: string } = {},
@@ -249,8 +238,6 @@ export class StoreRepository implements Repository {
   async getAuditEvents(entityId: string, options: Paging = {}): Promise<Page<AuditEvent>> {
     return reports.getAuditEvents(await this.#active(), entityId, options);
   }
-
-  // ---- namespaces
 
   async namespace(
     name: string,
@@ -306,8 +293,6 @@ export class StoreRepository implements Repository {
   ): Promise<void> {
     return namespaces.purgeNamespace(this.#context, namespaceId, options);
   }
-
-  // ---- records and lifetime
 
   async getProvisionerState(): Promise<ProvisionerState> {
     return (await (await this.#active()).data.provisioner.get()) ?? records.noProvisionerState();
@@ -369,7 +354,7 @@ function contextOf({ store, namespaceId, options, contexts }: Scope): Context {
   const policies: PolicyCache = new PolicyCache({
     read: (keys) => data.limits.read(keys),
     nowMs: () => clock.now(),
-    ttlMs: cacheTtlMs(options.configCacheTtlMs),
+    ttlMs: cacheTtlMs(options),
   });
   const data = store.open(namespaceId, policies);
   const principal = options.principal === undefined ? undefined : checkPrincipal(options.principal);
@@ -381,22 +366,8 @@ function contextOf({ store, namespaceId, options, contexts }: Scope): Context {
     clock,
     random: options.random ?? systemRandom,
     principal,
+    eventOrder: new EventOrder(),
   };
   contexts.set(namespaceId, context);
   return context;
-}
-
-/**
- * Whether usage is recorded, or throws: the text "false" from an environment variable is not what
- * it says.
- */
-export function recordsUsage({ recordUsage = true }: RepositoryOptions): boolean {
-  if (typeof recordUsage === "boolean") return recordUsage;
-  throw new ValidationError("recordUsage", recordUsage, "must be true or false");
-}
-
-function cacheTtlMs(value: number | undefined): number {
-  if (value === undefined) return DEFAULT_CACHE_TTL_MS;
-  if (typeof value === "number" && value >= 0 && Number.isFinite(value)) return value;
-  throw new ValidationError("configCacheTtlMs", value, "must be 0 or more milliseconds");
 }

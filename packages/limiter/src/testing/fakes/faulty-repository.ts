@@ -1,5 +1,5 @@
-import { RateLimiterUnavailable } from "../core/errors.ts";
-import type { Repository } from "../repository/repository.ts";
+import { RateLimiterUnavailable } from "../../core/errors.ts";
+import type { Repository } from "../../repository/repository.ts";
 
 /**
  * What goes wrong with one operation: it never arrives, its answer never comes back, or it takes
