@@ -14,7 +14,8 @@ import { Expiring } from "../../src/repository/dynamodb/expiring.ts";
 import { ItemReader } from "../../src/repository/dynamodb/item-reader.ts";
 import { KnownBuckets } from "../../src/repository/dynamodb/known-buckets.ts";
 import { OperationIds } from "../../src/repository/dynamodb/operation-ids.ts";
-import { MeteredTransport, type DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
+import { type DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
+import { MeteredTransport } from "./metered-transport.ts";
 import { seededRandom } from "../../src/testing/fakes/seeded-random.ts";
 
 /**

@@ -1,8 +1,7 @@
 import type { AttributeMap } from "./attribute-values.ts";
 import { stringOf } from "./attribute-values.ts";
-import { TableUnavailable } from "./client-errors.ts";
+import { TableUnavailable } from "./table-errors.ts";
 import type { Connection } from "./connection.ts";
-import type { ItemKey } from "./keys.ts";
 import { pause } from "./retry.ts";
 
 /** DynamoDB's own bounds on one batch. */
@@ -17,6 +16,12 @@ const MAX_IDLE_ROUNDS = 8;
 
 interface Signalled {
   readonly signal?: AbortSignal | undefined;
+}
+
+/** A primary key. */
+export interface ItemKey {
+  readonly PK: string;
+  readonly SK: string;
 }
 
 /** One write of a batch. */

@@ -1,5 +1,6 @@
 import { marshalItem, type AttributeMap, type Value } from "./attribute-values.ts";
-import { bucketIndexKeys, bucketKey as primaryKey, type BucketName, type ItemKey } from "./keys.ts";
+import { bucketIndexKeys, bucketKey as primaryKey, type BucketName } from "./keys.ts";
+import type { ItemKey } from "./batch.ts";
 
 /** Which shard of which bucket, and what its item says about where it belongs. */
 export interface BucketKey extends BucketName {

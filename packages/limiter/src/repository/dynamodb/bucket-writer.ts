@@ -29,7 +29,7 @@ import type { AttributeMap } from "./attribute-values.ts";
 import { positiveCosts } from "./batch-decision.ts";
 import { changedImage, imageOf, type BucketImage } from "./bucket-item.ts";
 import type { BucketKey } from "./bucket-key.ts";
-import { TableUnavailable } from "./client-errors.ts";
+import { TableUnavailable } from "./table-errors.ts";
 import type { Conditional, Connection } from "./connection.ts";
 import type { BucketEntry, KnownBuckets } from "./known-buckets.ts";
 import type { OperationIds } from "./operation-ids.ts";

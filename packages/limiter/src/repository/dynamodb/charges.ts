@@ -14,7 +14,7 @@ import { costsOf, type Costs } from "./batch-decision.ts";
 import type { BucketImage } from "./bucket-item.ts";
 import { bucketKey, type BucketKey } from "./bucket-key.ts";
 import type { BucketWriter } from "./bucket-writer.ts";
-import { TableUnavailable } from "./client-errors.ts";
+import { TableUnavailable } from "./table-errors.ts";
 import type { Expiring } from "./expiring.ts";
 import type { KnownBucket, KnownBuckets, KnownShard } from "./known-buckets.ts";
 import type { Taken, Throttled, Undecided } from "./receipt.ts";

@@ -14,8 +14,8 @@ import {
   TableUnavailable,
   TransactionCancelled,
   translated,
-  type CancellationReason,
-} from "./client-errors.ts";
+} from "./table-errors.ts";
+import { type CancellationReason } from "./failure.ts";
 import { isTransient, retrying, type RetryOptions } from "./retry.ts";
 import type { DynamoTransport } from "./transport.ts";
 

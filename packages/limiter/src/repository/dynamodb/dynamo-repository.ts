@@ -13,7 +13,7 @@ import {
   type DynamoOptions,
   type ResolvedOptions,
 } from "./options.ts";
-import { Builder, noStacksYet, type RepositoryBuilder } from "./repository-builder.ts";
+import { Builder, noStacksYet, type BuilderOf } from "./repository-builder.ts";
 import { assertCompatible, SCHEMA_VERSION } from "./schema-version.ts";
 import {
   sdkTransport,
@@ -26,6 +26,9 @@ import { LARGEST_TICK_MS } from "./tick.ts";
 import { isObserved, type DynamoTransport } from "./transport.ts";
 
 const DEFAULT_CACHE_TTL_MS = 60_000;
+
+/** Opens a repository step by step. */
+export type RepositoryBuilder = BuilderOf<DynamoRepository>;
 
 /** Where a repository's table is. */
 interface Place {

@@ -26,8 +26,8 @@ import {
   namespaceIndexKeys,
   parseBucketPartition,
   parseEntityPartition,
-  type ItemKey,
 } from "./keys.ts";
+import type { ItemKey } from "./batch.ts";
 import { queryInput } from "./queries.ts";
 
 /** Entities of one namespace. */

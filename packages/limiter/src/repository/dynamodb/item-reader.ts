@@ -1,7 +1,6 @@
 import type { AttributeMap } from "./attribute-values.ts";
-import { batchGet } from "./batch.ts";
+import { batchGet, type ItemKey } from "./batch.ts";
 import type { Connection } from "./connection.ts";
-import type { ItemKey } from "./keys.ts";
 
 interface Wanted {
   readonly key: ItemKey;

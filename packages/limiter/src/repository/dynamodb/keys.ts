@@ -1,5 +1,6 @@
 import { USAGE_WINDOWS, type UsageWindow } from "../../core/usage.ts";
 import type { ConfigKey } from "../../core/policy.ts";
+import type { ItemKey } from "./batch.ts";
 
 /*
  * The keys of every item. `{ns}` is the opaque id of a namespace; `_` is the table's own.
@@ -32,12 +33,6 @@ import type { ConfigKey } from "../../core/policy.ts";
 
 /** The namespace of what belongs to the table itself. */
 export const TABLE_NAMESPACE = "_";
-
-/** A primary key. */
-export interface ItemKey {
-  readonly PK: string;
-  readonly SK: string;
-}
 
 /** The keys of an item in the index of its namespace. */
 export interface NamespaceIndexKey {

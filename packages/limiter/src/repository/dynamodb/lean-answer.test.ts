@@ -2,7 +2,8 @@ import { crc32 } from "node:zlib";
 import { describe, expect, it, vi } from "vitest";
 import { useLeanCalls } from "../../../test/support/lean-calls.ts";
 import { refuse, reply } from "../../../test/support/scripted-server.ts";
-import { failureOf } from "./client-errors.ts";
+
+import { failureOf } from "./failure.ts";
 
 const lean = useLeanCalls();
 

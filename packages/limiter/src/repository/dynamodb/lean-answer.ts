@@ -1,5 +1,5 @@
 import { crc32 } from "node:zlib";
-import { withoutStack } from "./client-errors.ts";
+import { withoutStack } from "../../core/errors.ts";
 import { unreadable, type HttpAnswer } from "./lean-http.ts";
 
 /** An error that DynamoDB answered with, in the shape that the SDK gives it. */

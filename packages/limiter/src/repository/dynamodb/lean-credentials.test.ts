@@ -1,9 +1,10 @@
 import { describe, expect, it, vi } from "vitest";
 import { PermissionDenied } from "zae-limiter";
 import { ManualClock } from "zae-limiter/testing";
-import { failureOf } from "./client-errors.ts";
+
+import { failureOf } from "./failure.ts";
 import { CredentialCache, environmentCredentials, providerOf } from "./lean-credentials.ts";
-import type { AwsCredentials } from "./signature.ts";
+import type { AwsCredentials } from "./local-engine.ts";
 
 const MINUTE_MS = 60_000;
 

@@ -1,9 +1,8 @@
 import { InfrastructureError, PermissionDenied } from "../../core/errors.ts";
-import { failureOf } from "./client-errors.ts";
+import { failureOf } from "./failure.ts";
 import { unsent } from "./lean-http.ts";
-import { localCredentials } from "./local-engine.ts";
 import { settingsFromSdk, type SdkSettings } from "./sdk-settings.ts";
-import type { AwsCredentials } from "./signature.ts";
+import { localCredentials, type AwsCredentials } from "./local-engine.ts";
 
 /** Something that finds credentials; `forceRefresh` asks it to forget what it remembers. */
 export type CredentialProvider = (options?: {

@@ -5,7 +5,8 @@ import { createServer as createTcpServer, type AddressInfo, type Server } from "
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { useLeanCalls } from "../../../test/support/lean-calls.ts";
 import { reply, startScriptedServer } from "../../../test/support/scripted-server.ts";
-import { failureOf } from "./client-errors.ts";
+
+import { failureOf } from "./failure.ts";
 
 const lean = useLeanCalls();
 

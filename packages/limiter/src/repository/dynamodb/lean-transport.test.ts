@@ -8,7 +8,8 @@ import {
 } from "zae-limiter/dynamodb";
 import { CREDENTIALS, REGION, useLeanCalls } from "../../../test/support/lean-calls.ts";
 import { refuse, reply, startScriptedServer } from "../../../test/support/scripted-server.ts";
-import { failureOf } from "./client-errors.ts";
+
+import { failureOf } from "./failure.ts";
 import { sdkTransport } from "./sdk-transport.ts";
 import { Signer } from "./signature.ts";
 

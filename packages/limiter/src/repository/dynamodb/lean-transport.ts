@@ -2,14 +2,14 @@ import type { Agent } from "node:http";
 import { ValidationError } from "../../core/errors.ts";
 import { systemClock, type Clock } from "../system-clock.ts";
 import { VERSION } from "../../core/version.ts";
-import { isClockSkew } from "./client-errors.ts";
+import { isClockSkew } from "./failure.ts";
 import { awsAddress, configuredAddress, endpointAt, type Endpoint } from "./endpoint.ts";
 import { outputOf } from "./lean-answer.ts";
 import { CredentialCache, providerOf, type CredentialProvider } from "./lean-credentials.ts";
 import { HttpClient, type HttpAnswer } from "./lean-http.ts";
-import { isLoopback } from "./local-engine.ts";
+import { isLoopback, type AwsCredentials } from "./local-engine.ts";
 import { settingsFromSdk } from "./sdk-settings.ts";
-import { CONTENT_TYPE, Signer, type AwsCredentials } from "./signature.ts";
+import { CONTENT_TYPE, Signer } from "./signature.ts";
 import type { ObservedTransport } from "./transport.ts";
 
 /** How a lean transport is made. */

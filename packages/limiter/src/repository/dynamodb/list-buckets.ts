@@ -10,8 +10,8 @@ import {
   resourceBucketsPrefix,
   resourcePartition,
   type BucketName,
-  type ItemKey,
 } from "./keys.ts";
+import type { ItemKey } from "./batch.ts";
 import { queryInput } from "./queries.ts";
 
 /**

@@ -1,5 +1,3 @@
-import type { AwsCredentials } from "./signature.ts";
-
 const LOOPBACK: ReadonlySet<string> = new Set(["127.0.0.1", "localhost", "[::1]"]);
 const CREDENTIAL_VARIABLES = [
   "AWS_ACCESS_KEY_ID",
@@ -25,4 +23,14 @@ export function localCredentials(
   return isLoopback(endpointUrl) && !hasCredentials
     ? { accessKeyId: "local", secretAccessKey: "local" }
     : undefined;
+}
+
+/** What requests are signed with. */
+export interface AwsCredentials {
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+  /** Comes with credentials that are lent for a time. */
+  readonly sessionToken?: string | undefined;
+  /** When they stop being valid. */
+  readonly expiration?: Date | undefined;
 }

@@ -9,8 +9,8 @@ import {
   namespaceNameKey,
   parseNamespaceId,
   TABLE_NAMESPACE,
-  type ItemKey,
 } from "./keys.ts";
+import type { ItemKey } from "./batch.ts";
 
 /*
  * A namespace is two items: one by id, which tells its state, and, while it is active, one by name,

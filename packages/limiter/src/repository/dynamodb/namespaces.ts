@@ -3,7 +3,7 @@ import type { NamespaceInfo } from "../../core/namespace.ts";
 import type { NamespaceStore } from "../store.ts";
 import type { AttributeMap } from "./attribute-values.ts";
 import { batchWrite, keyOf, queryAll, queryPage } from "./batch.ts";
-import { contention } from "./client-errors.ts";
+import { contention } from "./table-errors.ts";
 import type { Connection } from "./connection.ts";
 import type { ItemReader } from "./item-reader.ts";
 import {
@@ -12,8 +12,8 @@ import {
   namespaceNameKey,
   systemPartition,
   TABLE_NAMESPACE,
-  type ItemKey,
 } from "./keys.ts";
+import type { ItemKey } from "./batch.ts";
 import {
   beginPurge,
   deleteWrites,

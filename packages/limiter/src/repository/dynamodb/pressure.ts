@@ -3,7 +3,7 @@
  * item, so a bucket whose shard is near that is doubled. The signals are the rate of write units,
  * from two images of one version of a shard, and being throttled: refused writes are not counted on
  * the item, and an item may share its partition. Throttling that DynamoDB explains by the table or
- * the account does not count, because shards do not help there (`tableWide` in client-errors.ts).
+ * the account does not count, because shards do not help there (`tableWide` in table-errors.ts).
  * Throttling goes on for a while after a doubling, so at most one is made in two seconds, by shard
  * 0's own stamp, which all processes see, and by this process's memory, for attempts that others
  * overtook. Without that pause there were 16 shards within 0.4 s where 2 were needed (a model of 24

@@ -1,5 +1,5 @@
 import type { TakenPart } from "../../core/settlement.ts";
-import type { TableUnavailable } from "./client-errors.ts";
+import type { TableUnavailable } from "./table-errors.ts";
 import type { BucketKey } from "./bucket-key.ts";
 import type { WantedCharge } from "./wanted-charge.ts";
 import type { BucketIncarnation } from "./write-intent.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ManualClock } from "../../testing/fakes/manual-clock.ts";
-import { TableUnavailable, TransactionCancelled } from "./client-errors.ts";
+import { TableUnavailable, TransactionCancelled } from "./table-errors.ts";
 import { isTransient, pauseMs, retrying } from "./retry.ts";
 
 const busy = new TableUnavailable("busy", { ambiguous: false, throttled: true, timedOut: false });

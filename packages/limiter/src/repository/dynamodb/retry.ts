@@ -1,5 +1,5 @@
 import type { Clock, Random } from "../system-clock.ts";
-import { TableUnavailable, TransactionCancelled } from "./client-errors.ts";
+import { TableUnavailable, TransactionCancelled } from "./table-errors.ts";
 
 /** How often and how patiently something is tried. */
 export interface RetryOptions {

@@ -1,6 +1,6 @@
 import { ValidationError } from "../../core/errors.ts";
 import { loadSdk } from "./sdk-transport.ts";
-import type { AwsCredentials } from "./signature.ts";
+import type { AwsCredentials } from "./local-engine.ts";
 
 /**
  * What the SDK finds out by itself, in the environment, in files, in containers and on the network.

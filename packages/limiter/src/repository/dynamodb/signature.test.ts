@@ -3,7 +3,8 @@ import { SignatureV4 } from "@smithy/signature-v4";
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { endpointAt } from "./endpoint.ts";
-import { CONTENT_TYPE, Signer, type AwsCredentials, type Signature } from "./signature.ts";
+import { CONTENT_TYPE, Signer, type Signature } from "./signature.ts";
+import type { AwsCredentials } from "./local-engine.ts";
 
 const EXAMPLE: AwsCredentials = {
   accessKeyId: "AKIDEXAMPLE",

@@ -1,14 +1,5 @@
 import { createHmac, hash } from "node:crypto";
-
-/** What requests are signed with. */
-export interface AwsCredentials {
-  readonly accessKeyId: string;
-  readonly secretAccessKey: string;
-  /** Comes with credentials that are lent for a time. */
-  readonly sessionToken?: string | undefined;
-  /** When they stop being valid. */
-  readonly expiration?: Date | undefined;
-}
+import type { AwsCredentials } from "./local-engine.ts";
 
 /** What all requests of one transport have in common. */
 export interface SigningScope {

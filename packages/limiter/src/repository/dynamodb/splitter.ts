@@ -6,7 +6,7 @@
 import { ValidationError } from "../../core/errors.ts";
 import type { BucketImage } from "./bucket-item.ts";
 import { siblingKey, type BucketKey } from "./bucket-key.ts";
-import { contention } from "./client-errors.ts";
+import { contention } from "./table-errors.ts";
 import type { Connection } from "./connection.ts";
 import type { KnownBuckets } from "./known-buckets.ts";
 import { ownerOf } from "./shard-tree.ts";

@@ -16,7 +16,7 @@
 import type { BucketKey } from "./bucket-key.ts";
 import type { BucketWriter } from "./bucket-writer.ts";
 import { fitsShard, fitsTogether, mayFit, takeFromShard } from "./charges.ts";
-import { TableUnavailable } from "./client-errors.ts";
+import { TableUnavailable } from "./table-errors.ts";
 import type { Connection } from "./connection.ts";
 import type { CurrentPolicies } from "./current-policy.ts";
 import { gather } from "./gather.ts";

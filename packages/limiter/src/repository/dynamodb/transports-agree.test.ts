@@ -3,7 +3,8 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { DynamoTransport } from "zae-limiter/dynamodb";
 import { REGION, useLeanCalls } from "../../../test/support/lean-calls.ts";
 import { refuse, reply } from "../../../test/support/scripted-server.ts";
-import { failureOf } from "./client-errors.ts";
+
+import { failureOf } from "./failure.ts";
 import { sdkTransport } from "./sdk-transport.ts";
 
 const lean = useLeanCalls();

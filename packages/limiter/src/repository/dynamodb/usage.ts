@@ -12,9 +12,9 @@ import {
   usageKey,
   usagePrefix,
   windowText,
-  type ItemKey,
   type UsageName,
 } from "./keys.ts";
+import type { ItemKey } from "./batch.ts";
 import { queryInput } from "./queries.ts";
 import type { Retention } from "./retention.ts";
 

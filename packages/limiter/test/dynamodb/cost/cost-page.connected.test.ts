@@ -5,7 +5,7 @@ import { DynamoRepository, type DynamoOptions } from "zae-limiter/dynamodb";
 import { ManualClock } from "zae-limiter/testing";
 import type { AttributeMap } from "../../../src/repository/dynamodb/attribute-values.ts";
 import { sdkTransport } from "../../../src/repository/dynamodb/sdk-transport.ts";
-import { MeteredTransport } from "../../../src/repository/dynamodb/transport.ts";
+import { MeteredTransport } from "../../support/metered-transport.ts";
 import { describeWithEngine, freshTableName, type Engine } from "../../support/engine.ts";
 import { itemBytes } from "../../support/item-bytes.ts";
 import { RoundTrips } from "../../support/round-trips.ts";

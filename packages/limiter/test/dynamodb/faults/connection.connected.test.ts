@@ -7,7 +7,7 @@ import {
   marshalKey,
   queryAll,
 } from "../../../src/repository/dynamodb/batch.ts";
-import { TableUnavailable } from "../../../src/repository/dynamodb/client-errors.ts";
+import { TableUnavailable } from "../../../src/repository/dynamodb/table-errors.ts";
 import {
   createTable,
   deleteTable,

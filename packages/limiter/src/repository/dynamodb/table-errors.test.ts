@@ -6,11 +6,11 @@ import {
 } from "../../core/errors.ts";
 import {
   ConditionFailed,
-  failureOf,
   TableUnavailable,
   TransactionCancelled,
   translated,
-} from "./client-errors.ts";
+} from "./table-errors.ts";
+import { failureOf } from "./failure.ts";
 
 const named = (name: string, more: object = {}): Error =>
   Object.assign(new Error("said so"), { name, ...more });
