@@ -82,7 +82,7 @@ describe("the guide tells of every", () => {
     ["repository/repository.ts", "RepositoryOptions"],
     ["repository/repository.ts", "RepositoryStatistics"],
     ["repository/dynamodb/options.ts", "DynamoOptions"],
-    ["repository/dynamodb/lean-transport.ts", "LeanTransportOptions"],
+    ["repository/dynamodb/transport/lean/lean-transport.ts", "LeanTransportOptions"],
     ["repository/sqlite/sqlite-repository.ts", "SqliteOptions"],
   ])("field, in %s, of %s", (file, name) => {
     const source = read(`packages/limiter/src/${file}`);

@@ -9,12 +9,12 @@ import {
   newCounts,
   type BucketCounts,
 } from "../../src/repository/dynamodb/buckets.ts";
-import { Connection } from "../../src/repository/dynamodb/connection.ts";
-import { Expiring } from "../../src/repository/dynamodb/expiring.ts";
-import { ItemReader } from "../../src/repository/dynamodb/item-reader.ts";
-import { KnownBuckets } from "../../src/repository/dynamodb/known-buckets.ts";
-import { OperationIds } from "../../src/repository/dynamodb/operation-ids.ts";
-import { type DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
+import { Connection } from "../../src/repository/dynamodb/table/connection.ts";
+import { Expiring } from "../../src/repository/dynamodb/cache/expiring.ts";
+import { ItemReader } from "../../src/repository/dynamodb/table/item-reader.ts";
+import { KnownBuckets } from "../../src/repository/dynamodb/cache/known-buckets.ts";
+import { OperationIds } from "../../src/repository/dynamodb/write/operation-ids.ts";
+import { type DynamoTransport } from "../../src/repository/dynamodb/transport/transport.ts";
 import { MeteredTransport } from "./metered-transport.ts";
 import { seededRandom } from "../../src/testing/fakes/seeded-random.ts";
 

@@ -1,4 +1,4 @@
-import type { DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
+import type { DynamoTransport } from "../../src/repository/dynamodb/transport/transport.ts";
 
 /** Capacity units as DynamoDB reports them. */
 export interface CapacityUnits {

@@ -2,7 +2,7 @@ import { Limit, RateLimiter, type AcquireRequest, type BucketState } from "zae-l
 import type { DynamoOptions, DynamoRepository } from "zae-limiter/dynamodb";
 import { seededRandom } from "zae-limiter/testing";
 import { beforeEach, vi } from "vitest";
-import type { AttributeMap } from "../../src/repository/dynamodb/attribute-values.ts";
+import type { AttributeMap } from "../../src/repository/dynamodb/transport/attribute-values.ts";
 import type { Engine } from "./engine.ts";
 import type { Fault, ProxiedRequest } from "./fault-proxy.ts";
 import { useProxiedTable, type ProxiedTable } from "./proxied-table.ts";

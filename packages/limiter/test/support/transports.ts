@@ -1,6 +1,6 @@
 import { describe } from "vitest";
 import { leanTransport, type DynamoTransport } from "zae-limiter/dynamodb";
-import { sdkTransport } from "../../src/repository/dynamodb/sdk-transport.ts";
+import { sdkTransport } from "../../src/repository/dynamodb/transport/sdk-transport.ts";
 import { describeWithEngine, type Engine } from "./engine.ts";
 
 export type TransportName = "SDK's" | "lean";

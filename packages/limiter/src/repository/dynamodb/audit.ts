@@ -8,9 +8,9 @@ import {
   unmarshalItem,
   type AttributeMap,
   type Value,
-} from "./attribute-values.ts";
-import { keyOf, marshalKey, queryAll } from "./batch.ts";
-import type { Connection, TransactItem } from "./connection.ts";
+} from "./transport/attribute-values.ts";
+import { keyOf, marshalKey, queryAll } from "./table/batch.ts";
+import type { Connection, TransactItem } from "./table/connection.ts";
 import {
   auditKey,
   auditPartition,
@@ -18,9 +18,9 @@ import {
   namespaceIndexKeys,
   parseAuditPartition,
   parseEventId,
-} from "./keys.ts";
-import { queryInput } from "./queries.ts";
-import type { Retention } from "./retention.ts";
+} from "./items/keys.ts";
+import { queryInput } from "./table/key-query.ts";
+import type { Retention } from "./cache/retention.ts";
 
 const DAY_SECONDS = 86_400;
 

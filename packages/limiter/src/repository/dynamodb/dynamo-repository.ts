@@ -5,7 +5,7 @@ import { VERSION } from "../../core/version.ts";
 import type { Repository } from "../repository.ts";
 import { StoreRepository, type Scope } from "../management/store-repository.ts";
 import { CorrectedClock, systemClock, systemRandom } from "../system-clock.ts";
-import { Connection } from "./connection.ts";
+import { Connection } from "./table/connection.ts";
 import { DynamoStore } from "./dynamo-store.ts";
 import {
   resolveOptions,
@@ -14,16 +14,16 @@ import {
   type ResolvedOptions,
 } from "./options.ts";
 import { Builder, noStacksYet, type BuilderOf } from "./repository-builder.ts";
-import { assertCompatible, SCHEMA_VERSION } from "./schema-version.ts";
+import { assertCompatible, SCHEMA_VERSION } from "./items/schema-version.ts";
 import {
   sdkTransport,
   wrappedClient,
   type SdkConnection,
   type SdkOptions,
-} from "./sdk-transport.ts";
-import { createTable, deleteTable } from "./table.ts";
-import { LARGEST_TICK_MS } from "./tick.ts";
-import { isObserved, type DynamoTransport } from "./transport.ts";
+} from "./transport/sdk-transport.ts";
+import { createTable, deleteTable } from "./table/create-table.ts";
+import { LARGEST_TICK_MS } from "./write/tick.ts";
+import { isObserved, type DynamoTransport } from "./transport/transport.ts";
 
 const DEFAULT_CACHE_TTL_MS = 60_000;
 

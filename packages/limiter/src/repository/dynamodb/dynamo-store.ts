@@ -2,20 +2,20 @@ import { InfrastructureError, NamespaceNotFoundError } from "../../core/errors.t
 import type { BackendCapabilities, RepositoryStatistics } from "../repository.ts";
 import type { NamespaceData, PolicySource, Store } from "../store.ts";
 import { DynamoAudit } from "./audit.ts";
-import { marshalKey } from "./batch.ts";
+import { marshalKey } from "./table/batch.ts";
 import { Admission, DynamoBuckets, newCounts } from "./buckets.ts";
-import type { KnownEntity } from "./charges.ts";
-import type { Connection } from "./connection.ts";
+import type { KnownEntity } from "./acquire/charges.ts";
+import type { Connection } from "./table/connection.ts";
 import { DynamoEntities } from "./entities.ts";
-import { Expiring } from "./expiring.ts";
-import { ItemReader } from "./item-reader.ts";
-import { bucketPartitionPrefix, versionKey } from "./keys.ts";
-import { KnownBuckets } from "./known-buckets.ts";
+import { Expiring } from "./cache/expiring.ts";
+import { ItemReader } from "./table/item-reader.ts";
+import { bucketPartitionPrefix, versionKey } from "./items/keys.ts";
+import { KnownBuckets } from "./cache/known-buckets.ts";
 import { DynamoLimits } from "./limits.ts";
 import { DynamoNamespaces } from "./namespaces.ts";
-import { OperationIds } from "./operation-ids.ts";
+import { OperationIds } from "./write/operation-ids.ts";
 import { DynamoProvisioner, DynamoVersions } from "./records.ts";
-import { retentionOf, type RetentionDays } from "./retention.ts";
+import { retentionOf, type RetentionDays } from "./cache/retention.ts";
 import { DynamoUsage } from "./usage.ts";
 
 /** What a store is opened with. */

@@ -2,18 +2,18 @@ import type { AuditEvent } from "../../core/audit.ts";
 import type { Entity } from "../../core/entity.ts";
 import { EntityExistsError, EntityNotFoundError, ValidationError } from "../../core/errors.ts";
 import type { EntityStore, Keyed, KeyPage } from "../store.ts";
-import { absent, Aliases, exists } from "./update-expression.ts";
+import { absent, Aliases, exists } from "./table/update-expression.ts";
 import {
   booleanOf,
   marshalItem,
   stringOf,
   unmarshalItem,
   type AttributeMap,
-} from "./attribute-values.ts";
+} from "./transport/attribute-values.ts";
 import type { DynamoAudit } from "./audit.ts";
-import { batchGet, batchWrite, keyOf, marshalKey, queryAll } from "./batch.ts";
-import type { Connection, TransactItem } from "./connection.ts";
-import type { ItemReader } from "./item-reader.ts";
+import { batchGet, batchWrite, keyOf, marshalKey, queryAll } from "./table/batch.ts";
+import type { Connection, TransactItem } from "./table/connection.ts";
+import type { ItemReader } from "./table/item-reader.ts";
 import {
   childKeys,
   childrenPartition,
@@ -26,9 +26,9 @@ import {
   namespaceIndexKeys,
   parseBucketPartition,
   parseEntityPartition,
-} from "./keys.ts";
-import type { ItemKey } from "./batch.ts";
-import { queryInput } from "./queries.ts";
+} from "./items/keys.ts";
+import type { ItemKey } from "./table/batch.ts";
+import { queryInput } from "./table/key-query.ts";
 
 /** Entities of one namespace. */
 export class DynamoEntities implements EntityStore {

@@ -8,13 +8,18 @@ import {
   type LimitStore,
   type StoredConfig,
 } from "../store.ts";
-import { Aliases, absent, exists } from "./update-expression.ts";
-import { marshalItem, numberOf, stringOf, type AttributeMap } from "./attribute-values.ts";
+import { Aliases, absent, exists } from "./table/update-expression.ts";
+import {
+  marshalItem,
+  numberOf,
+  stringOf,
+  type AttributeMap,
+} from "./transport/attribute-values.ts";
 import type { DynamoAudit } from "./audit.ts";
-import { keyOf, marshalKey, queryAll, queryPage } from "./batch.ts";
-import { configItem, configOf } from "./config-item.ts";
-import type { Connection } from "./connection.ts";
-import type { ItemReader } from "./item-reader.ts";
+import { keyOf, marshalKey, queryAll, queryPage } from "./table/batch.ts";
+import { configItem, configOf } from "./items/config-item.ts";
+import type { Connection } from "./table/connection.ts";
+import type { ItemReader } from "./table/item-reader.ts";
 import {
   configKey,
   entityConfigIndexKeys,
@@ -23,9 +28,9 @@ import {
   parseConfigKey,
   parseEntityConfigIndex,
   resourcesPrefix,
-} from "./keys.ts";
-import { queryInput } from "./queries.ts";
-import { retentionOf, type Retention } from "./retention.ts";
+} from "./items/keys.ts";
+import { queryInput } from "./table/key-query.ts";
+import { retentionOf, type Retention } from "./cache/retention.ts";
 
 /**
  * Sorts after every GSI4 key of the same resource and before those of the next: '$' follows '#',

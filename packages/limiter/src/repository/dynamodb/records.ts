@@ -1,10 +1,10 @@
 import type { ProvisionerState, VersionRecord } from "../repository.ts";
 import type { ProvisionerStore, VersionStore } from "../store.ts";
-import { Aliases, absent } from "./update-expression.ts";
-import { marshalItem, unmarshalItem, type AttributeMap } from "./attribute-values.ts";
-import type { Connection } from "./connection.ts";
-import type { ItemReader } from "./item-reader.ts";
-import { namespaceIndexKeys, provisionerKey, TABLE_NAMESPACE, versionKey } from "./keys.ts";
+import { Aliases, absent } from "./table/update-expression.ts";
+import { marshalItem, unmarshalItem, type AttributeMap } from "./transport/attribute-values.ts";
+import type { Connection } from "./table/connection.ts";
+import type { ItemReader } from "./table/item-reader.ts";
+import { namespaceIndexKeys, provisionerKey, TABLE_NAMESPACE, versionKey } from "./items/keys.ts";
 
 /** The version record of a table. */
 export class DynamoVersions implements VersionStore {

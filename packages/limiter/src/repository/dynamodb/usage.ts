@@ -1,8 +1,8 @@
 import { DAY_MS, windowEndMs, type UsageRow, type UsageWindow } from "../../core/usage.ts";
 import type { Keyed, KeyPage, UsageRange, UsageStore } from "../store.ts";
-import { marshalItem, numberOf, type AttributeMap } from "./attribute-values.ts";
-import { batchGet, keyOf, queryAll } from "./batch.ts";
-import type { Connection } from "./connection.ts";
+import { marshalItem, numberOf, type AttributeMap } from "./transport/attribute-values.ts";
+import { batchGet, keyOf, queryAll } from "./table/batch.ts";
+import type { Connection } from "./table/connection.ts";
 import {
   entityPartition,
   parseUsageKey,
@@ -13,10 +13,10 @@ import {
   usagePrefix,
   windowText,
   type UsageName,
-} from "./keys.ts";
-import type { ItemKey } from "./batch.ts";
-import { queryInput } from "./queries.ts";
-import type { Retention } from "./retention.ts";
+} from "./items/keys.ts";
+import type { ItemKey } from "./table/batch.ts";
+import { queryInput } from "./table/key-query.ts";
+import type { Retention } from "./cache/retention.ts";
 
 /** Keys write years with four digits. */
 const LAST_TIME_MS = Date.UTC(9999, 11, 31);

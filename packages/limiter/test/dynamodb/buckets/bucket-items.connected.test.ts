@@ -7,7 +7,7 @@ import {
   numberOf,
   stringOf,
   type AttributeMap,
-} from "../../../src/repository/dynamodb/attribute-values.ts";
+} from "../../../src/repository/dynamodb/transport/attribute-values.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { keysOf, useProxiedTable } from "../../support/proxied-table.ts";
 

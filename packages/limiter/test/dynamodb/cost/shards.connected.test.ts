@@ -1,15 +1,15 @@
 import { Limit } from "zae-limiter";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { ConfigKey } from "../../../src/core/policy.ts";
-import { imageOf } from "../../../src/repository/dynamodb/bucket-item.ts";
-import { bucketKey, type BucketKey } from "../../../src/repository/dynamodb/bucket-key.ts";
-import type { Connection } from "../../../src/repository/dynamodb/connection.ts";
+import { imageOf } from "../../../src/repository/dynamodb/items/bucket-item.ts";
+import { bucketKey, type BucketKey } from "../../../src/repository/dynamodb/items/bucket-key.ts";
+import type { Connection } from "../../../src/repository/dynamodb/table/connection.ts";
 import {
   marshalItem,
   type AttributeMap,
-} from "../../../src/repository/dynamodb/attribute-values.ts";
-import { splitOf } from "../../../src/repository/dynamodb/split.ts";
-import type { DynamoTransport } from "../../../src/repository/dynamodb/transport.ts";
+} from "../../../src/repository/dynamodb/transport/attribute-values.ts";
+import { splitOf } from "../../../src/repository/dynamodb/shards/split.ts";
+import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
 import type { ConsumeRequest, Receipt } from "../../../src/repository/port.ts";
 import { bucketProcess, type BucketProcess } from "../../support/bucket-process.ts";
 import { connectToNewTable } from "../../support/connect.ts";

@@ -6,14 +6,14 @@ import {
   keyOf,
   marshalKey,
   queryAll,
-} from "../../../src/repository/dynamodb/batch.ts";
-import { TableUnavailable } from "../../../src/repository/dynamodb/table-errors.ts";
+} from "../../../src/repository/dynamodb/table/batch.ts";
+import { TableUnavailable } from "../../../src/repository/dynamodb/table/table-errors.ts";
 import {
   createTable,
   deleteTable,
   tableDeclaration,
   tableExists,
-} from "../../../src/repository/dynamodb/table.ts";
+} from "../../../src/repository/dynamodb/table/create-table.ts";
 import {
   connect as connectWith,
   connectToNewTable,

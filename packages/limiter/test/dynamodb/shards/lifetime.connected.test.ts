@@ -13,7 +13,7 @@ import {
   numberOf,
   stringOf,
   type AttributeMap,
-} from "../../../src/repository/dynamodb/attribute-values.ts";
+} from "../../../src/repository/dynamodb/transport/attribute-values.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import type { ProxiedRequest } from "../../support/fault-proxy.ts";
 import { keysOf, useProxiedTable } from "../../support/proxied-table.ts";

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { Limit, RateLimitExceeded, RateLimiterUnavailable } from "zae-limiter";
 import type { DynamoOptions } from "zae-limiter/dynamodb";
-import { numberOf } from "../../../src/repository/dynamodb/attribute-values.ts";
-import type { DynamoTransport } from "../../../src/repository/dynamodb/transport.ts";
+import { numberOf } from "../../../src/repository/dynamodb/transport/attribute-values.ts";
+import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { script, type Fault, type ProxiedRequest } from "../../support/fault-proxy.ts";
 import { HeldTransport } from "../../support/held-transport.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Limit, RateLimitExceeded, RateLimiterUnavailable, type RateLimiter } from "zae-limiter";
-import { numberOf } from "../../../src/repository/dynamodb/attribute-values.ts";
+import { numberOf } from "../../../src/repository/dynamodb/transport/attribute-values.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { HeldTransport } from "../../support/held-transport.ts";
 import {
