@@ -78,7 +78,7 @@ export class DynamoAudit implements AuditStore {
 
 /** Newest first, not older than `oldestMs`: event ids begin with their time. */
 export function eventsQuery(
-  ns: string,
+  namespaceId: string,
   entityId: string,
   options: {
     readonly oldestMs: number;
@@ -87,21 +87,27 @@ export function eventsQuery(
   },
 ): object {
   return queryInput({
-    partition: auditPartition(ns, entityId),
+    partition: auditPartition(namespaceId, entityId),
     range: { from: auditPrefix + ulidTime(Math.floor(options.oldestMs)), to: `${auditPrefix}~` },
     newestFirst: true,
     limit: options.limit,
     after:
-      options.after === undefined ? undefined : marshalKey(auditKey(ns, entityId, options.after)),
+      options.after === undefined
+        ? undefined
+        : marshalKey(auditKey(namespaceId, entityId, options.after)),
   });
 }
 
 /** The item of an event that is kept for a number of days. */
-export function eventItem(ns: string, event: AuditEvent, retentionDays: number): AttributeMap {
-  const key = auditKey(ns, event.entityId, event.eventId);
+export function eventItem(
+  namespaceId: string,
+  event: AuditEvent,
+  retentionDays: number,
+): AttributeMap {
+  const key = auditKey(namespaceId, event.entityId, event.eventId);
   return marshalItem({
     ...key,
-    ...namespaceIndexKeys(ns, key),
+    ...namespaceIndexKeys(namespaceId, key),
     entity_id: event.entityId,
     event_id: event.eventId,
     timestamp: event.timestamp.toISOString(),

@@ -167,17 +167,21 @@ function isFurtherShard({ PK }: ItemKey): boolean {
  * last.
  */
 export function createEntity(
-  ns: string,
+  namespaceId: string,
   entity: Entity,
   audit: TransactItem,
 ): readonly TransactItem[] {
   const own = new Aliases();
   const put = {
-    Put: { Item: entityItem(ns, entity), ConditionExpression: absent(own), ...own.fields() },
+    Put: {
+      Item: entityItem(namespaceId, entity),
+      ConditionExpression: absent(own),
+      ...own.fields(),
+    },
   };
   if (entity.parentId === undefined) return [put, audit];
   const parents = new Aliases();
-  const key = marshalKey(entityKey(ns, entity.parentId));
+  const key = marshalKey(entityKey(namespaceId, entity.parentId));
   return [
     put,
     { ConditionCheck: { Key: key, ConditionExpression: exists(parents), ...parents.fields() } },
@@ -186,48 +190,51 @@ export function createEntity(
 }
 
 /** Deletes an entity's record, if it is still there. */
-export function deleteEntity(ns: string, entityId: string): object {
+export function deleteEntity(namespaceId: string, entityId: string): object {
   const alias = new Aliases();
   return {
-    Key: marshalKey(entityKey(ns, entityId)),
+    Key: marshalKey(entityKey(namespaceId, entityId)),
     ConditionExpression: exists(alias),
     ...alias.fields(),
   };
 }
 
 /** The children of an entity, in order. */
-export function childrenQuery(ns: string, parentId: string): object {
+export function childrenQuery(namespaceId: string, parentId: string): object {
   return queryInput({
     index: "GSI1",
-    partition: childrenPartition(ns, parentId),
+    partition: childrenPartition(namespaceId, parentId),
     range: { beginsWith: "CHILD#" },
   });
 }
 
 /** The keys of all entities, in order. */
 export function entitiesQuery(
-  ns: string,
+  namespaceId: string,
   { limit, after }: { readonly limit: number; readonly after: string | undefined },
 ): object {
   return queryInput({
     index: "GSI4",
-    partition: ns,
-    range: { beginsWith: entitiesPrefix(ns) },
+    partition: namespaceId,
+    range: { beginsWith: entitiesPrefix(namespaceId) },
     limit,
     after:
       after === undefined
         ? undefined
-        : marshalItem({ ...entityKey(ns, after), ...namespaceIndexKeys(ns, entityKey(ns, after)) }),
+        : marshalItem({
+            ...entityKey(namespaceId, after),
+            ...namespaceIndexKeys(namespaceId, entityKey(namespaceId, after)),
+          }),
   });
 }
 
 /** The item of an entity. */
-export function entityItem(ns: string, entity: Entity): AttributeMap {
-  const key = entityKey(ns, entity.id);
+export function entityItem(namespaceId: string, entity: Entity): AttributeMap {
+  const key = entityKey(namespaceId, entity.id);
   return marshalItem({
     ...key,
-    ...namespaceIndexKeys(ns, key),
-    ...(entity.parentId !== undefined && childKeys(ns, entity.parentId, entity.id)),
+    ...namespaceIndexKeys(namespaceId, key),
+    ...(entity.parentId !== undefined && childKeys(namespaceId, entity.parentId, entity.id)),
     entity_id: entity.id,
     name: entity.name,
     parent_id: entity.parentId ?? null,

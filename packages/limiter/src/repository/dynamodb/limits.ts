@@ -165,14 +165,14 @@ export class DynamoLimits implements LimitStore {
 
 /** The system level's new item, over the very item that was read. */
 export function systemPut(
-  ns: string,
+  namespaceId: string,
   config: StoredConfig,
   seen: AttributeMap | undefined,
 ): object {
   const alias = new Aliases();
   const version = numberOf(seen?.["config_version"]);
   const Item = {
-    ...configItem(ns, { level: "system" }, config),
+    ...configItem(namespaceId, { level: "system" }, config),
     ...marshalItem({ config_version: (version ?? 0) + 1 }),
   };
   return {
@@ -191,10 +191,10 @@ function hasVersion(alias: Aliases, version: number | undefined): string {
 }
 
 /** The deletion of what a level stores, if it stores anything. */
-export function deleteConfig(ns: string, key: ConfigKey): object {
+export function deleteConfig(namespaceId: string, key: ConfigKey): object {
   const alias = new Aliases();
   return {
-    Key: marshalKey(configKey(ns, key)),
+    Key: marshalKey(configKey(namespaceId, key)),
     ConditionExpression: exists(alias),
     ...alias.fields(),
   };
@@ -202,33 +202,37 @@ export function deleteConfig(ns: string, key: ConfigKey): object {
 
 /** The entities that have limits of their own for a resource, in order. */
 export function entitiesWithLimitsQuery(
-  ns: string,
+  namespaceId: string,
   resource: string,
   { limit, after }: { readonly limit: number; readonly after: string | undefined },
 ): object {
   return queryInput({
     index: "GSI3",
-    partition: entityConfigPartition(ns, resource),
+    partition: entityConfigPartition(namespaceId, resource),
     range: { from: " ", to: "~" },
     limit,
-    after: after === undefined ? undefined : indexStart(ns, after, resource),
+    after: after === undefined ? undefined : indexStart(namespaceId, after, resource),
   });
 }
 
 /** The first of the entities' limits at or after a GSI4 sort key. */
-export function nextResourceQuery(ns: string, from: string): object {
+export function nextResourceQuery(namespaceId: string, from: string): object {
   return queryInput({
     index: "GSI4",
-    partition: ns,
+    partition: namespaceId,
     range: { from, to: entityConfigsPrefix.slice(0, -1) + AFTER_RESOURCE },
     limit: 1,
   });
 }
 
-function indexStart(ns: string, entityId: string, resource: string): ReturnType<typeof marshalKey> {
-  const { GSI3PK, GSI3SK } = entityConfigIndexKeys(ns, entityId, resource);
+function indexStart(
+  namespaceId: string,
+  entityId: string,
+  resource: string,
+): ReturnType<typeof marshalKey> {
+  const { GSI3PK, GSI3SK } = entityConfigIndexKeys(namespaceId, entityId, resource);
   return {
-    ...marshalKey(configKey(ns, { level: "entity", entityId, resource })),
+    ...marshalKey(configKey(namespaceId, { level: "entity", entityId, resource })),
     GSI3PK: { S: GSI3PK },
     GSI3SK: { S: GSI3SK },
   };

@@ -75,7 +75,7 @@ export class DynamoUsage implements UsageStore {
  * its index.
  */
 export function usageQuery(
-  ns: string,
+  namespaceId: string,
   { entityId, resource, window, startMs, endMs }: UsageRange,
   { limit, after }: { readonly limit: number; readonly after: string | undefined },
 ): object {
@@ -86,19 +86,19 @@ export function usageQuery(
     to: prefix + (endMs === undefined ? "~" : boundText(endMs)),
   };
   const name = after === undefined ? undefined : nameOfCursor(after, window);
-  const key = name && usageKey(ns, name);
+  const key = name && usageKey(namespaceId, name);
   if (entityId !== undefined)
     return queryInput({
-      partition: entityPartition(ns, entityId),
+      partition: entityPartition(namespaceId, entityId),
       range,
       limit,
       after: key && marshalItem({ ...key }),
     });
   const { GSI2PK, GSI2SK } =
-    name === undefined ? { GSI2PK: "", GSI2SK: "" } : usageIndexKeys(ns, name);
+    name === undefined ? { GSI2PK: "", GSI2SK: "" } : usageIndexKeys(namespaceId, name);
   return queryInput({
     index: "GSI2",
-    partition: resourcePartition(ns, resource ?? ""),
+    partition: resourcePartition(namespaceId, resource ?? ""),
     range,
     limit,
     after: key && marshalItem({ ...key, GSI2PK, GSI2SK }),
@@ -106,12 +106,12 @@ export function usageQuery(
 }
 
 /** The item of a snapshot that leaves at a time, in seconds since 1970. */
-export function usageItem(ns: string, row: UsageRow, ttl: number): AttributeMap {
+export function usageItem(namespaceId: string, row: UsageRow, ttl: number): AttributeMap {
   const { entityId, resource, window, windowStartMs: startMs } = row;
   const name = { entityId, resource, window, startMs };
   return marshalItem({
-    ...usageKey(ns, name),
-    ...usageIndexKeys(ns, name),
+    ...usageKey(namespaceId, name),
+    ...usageIndexKeys(namespaceId, name),
     entity_id: entityId,
     resource,
     window,

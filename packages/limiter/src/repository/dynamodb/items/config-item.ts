@@ -24,15 +24,15 @@ export function limitAttribute(limitName: string, field: LimitField): string {
 
 /** The item of what one level stores. */
 export function configItem(
-  ns: string,
+  namespaceId: string,
   key: ConfigKey,
   { limits, settings }: StoredConfig,
 ): AttributeMap {
-  const primary = configKey(ns, key);
+  const primary = configKey(namespaceId, key);
   const index =
     key.level === "entity"
-      ? entityConfigIndexKeys(ns, key.entityId, key.resource)
-      : namespaceIndexKeys(ns, primary);
+      ? entityConfigIndexKeys(namespaceId, key.entityId, key.resource)
+      : namespaceIndexKeys(namespaceId, primary);
   return marshalItem({
     ...primary,
     ...index,

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import * as keys from "./keys.ts";
 
-const ns = fc.stringMatching(/^[A-Za-z0-9_][A-Za-z0-9_-]{10}$/);
+const namespaceId = fc.stringMatching(/^[A-Za-z0-9_][A-Za-z0-9_-]{10}$/);
 const entityId = fc.stringMatching(/^[a-zA-Z0-9][a-zA-Z0-9_.\-:@]{0,20}$/);
 const resource = fc.stringMatching(/^[a-zA-Z][a-zA-Z0-9_.\-/:]{0,20}$/);
 const window = fc.constantFrom("hourly" as const, "daily" as const, "monthly" as const);
@@ -77,21 +77,21 @@ describe("keys", () => {
   it("can be taken apart again", () => {
     fc.assert(
       fc.property(
-        fc.record({ ns, entityId, resource, shard: fc.nat(1000), window, startMs }),
-        ({ ns: id, window: length, ...name }) => {
+        fc.record({ namespaceId, entityId, resource, shard: fc.nat(1000), window, startMs }),
+        ({ namespaceId: id, window: length, ...name }) => {
           const { entityId: entity, shard, resource: of } = name;
           expect(keys.parseBucketPartition(keys.bucketKey(id, name).PK)).toEqual({
-            ns: id,
+            namespaceId: id,
             entityId: entity,
             resource: of,
             shard,
           });
           expect(keys.parseEntityPartition(keys.entityKey(id, entity).PK)).toEqual({
-            ns: id,
+            namespaceId: id,
             entityId: entity,
           });
           expect(keys.parseAuditPartition(keys.auditKey(id, entity, "E").PK)).toEqual({
-            ns: id,
+            namespaceId: id,
             entityId: entity,
           });
           for (const key of [
@@ -99,9 +99,15 @@ describe("keys", () => {
             { level: "resource", resource: of } as const,
             { level: "entity", entityId: entity, resource: of } as const,
           ])
-            expect(keys.parseConfigKey(keys.configKey(id, key))).toEqual({ ns: id, ...key });
+            expect(keys.parseConfigKey(keys.configKey(id, key))).toEqual({
+              namespaceId: id,
+              ...key,
+            });
           const usage = { entityId: entity, resource: of, window: length, startMs: name.startMs };
-          expect(keys.parseUsageKey(keys.usageKey(id, usage))).toEqual({ ns: id, ...usage });
+          expect(keys.parseUsageKey(keys.usageKey(id, usage))).toEqual({
+            namespaceId: id,
+            ...usage,
+          });
           expect(keys.parseChild(keys.childKeys(id, "parent", entity).GSI1SK)).toBe(entity);
           expect(keys.parseNamespaceName(keys.namespaceNameKey("prod").SK)).toBe("prod");
           expect(keys.parseNamespaceId(keys.namespaceIdKey(id).SK)).toBe(id);

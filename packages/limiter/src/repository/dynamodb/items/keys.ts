@@ -50,39 +50,43 @@ const NAMESPACE_ID_PREFIX = "#NSID#";
 
 // ---- primary keys
 
-export function entityKey(ns: string, entityId: string): ItemKey {
-  return { PK: entityPartition(ns, entityId), SK: META };
+export function entityKey(namespaceId: string, entityId: string): ItemKey {
+  return { PK: entityPartition(namespaceId, entityId), SK: META };
 }
 
-export function bucketKey(ns: string, { entityId, resource, shard }: BucketName): ItemKey {
-  return { PK: `${bucketPartitionPrefix(ns, entityId)}${resource}#${shard}`, SK: STATE };
+export function bucketKey(namespaceId: string, { entityId, resource, shard }: BucketName): ItemKey {
+  return { PK: `${bucketPartitionPrefix(namespaceId, entityId)}${resource}#${shard}`, SK: STATE };
 }
 
 /** How the partition keys of all buckets of an entity begin. */
-export function bucketPartitionPrefix(ns: string, entityId: string): string {
-  return `${ns}/BUCKET#${entityId}#`;
+export function bucketPartitionPrefix(namespaceId: string, entityId: string): string {
+  return `${namespaceId}/BUCKET#${entityId}#`;
 }
 
 /** Where the limits of one level are stored. */
-export function configKey(ns: string, key: ConfigKey): ItemKey {
-  if (key.level === "system") return { PK: systemPartition(ns), SK: CONFIG };
-  if (key.level === "resource") return { PK: `${ns}/RESOURCE#${key.resource}`, SK: CONFIG };
-  return { PK: entityPartition(ns, key.entityId), SK: CONFIG_PREFIX + key.resource };
+export function configKey(namespaceId: string, key: ConfigKey): ItemKey {
+  if (key.level === "system") return { PK: systemPartition(namespaceId), SK: CONFIG };
+  if (key.level === "resource")
+    return { PK: `${namespaceId}/RESOURCE#${key.resource}`, SK: CONFIG };
+  return { PK: entityPartition(namespaceId, key.entityId), SK: CONFIG_PREFIX + key.resource };
 }
 
-export function usageKey(ns: string, { entityId, resource, window, startMs }: UsageName): ItemKey {
+export function usageKey(
+  namespaceId: string,
+  { entityId, resource, window, startMs }: UsageName,
+): ItemKey {
   return {
-    PK: entityPartition(ns, entityId),
+    PK: entityPartition(namespaceId, entityId),
     SK: `${usagePrefix(window)}${windowText(startMs)}#${resource}`,
   };
 }
 
-export function auditKey(ns: string, entityId: string, eventId: string): ItemKey {
-  return { PK: auditPartition(ns, entityId), SK: AUDIT_PREFIX + eventId };
+export function auditKey(namespaceId: string, entityId: string, eventId: string): ItemKey {
+  return { PK: auditPartition(namespaceId, entityId), SK: AUDIT_PREFIX + eventId };
 }
 
-export function provisionerKey(ns: string): ItemKey {
-  return { PK: systemPartition(ns), SK: "#PROVISIONER" };
+export function provisionerKey(namespaceId: string): ItemKey {
+  return { PK: systemPartition(namespaceId), SK: "#PROVISIONER" };
 }
 
 export function namespaceNameKey(name: string): ItemKey {
@@ -99,16 +103,16 @@ export function versionKey(): ItemKey {
 
 // ---- partitions and ranges for queries
 
-export function entityPartition(ns: string, entityId: string): string {
-  return `${ns}/ENTITY#${entityId}`;
+export function entityPartition(namespaceId: string, entityId: string): string {
+  return `${namespaceId}/ENTITY#${entityId}`;
 }
 
-export function auditPartition(ns: string, entityId: string): string {
-  return `${ns}/AUDIT#${entityId}`;
+export function auditPartition(namespaceId: string, entityId: string): string {
+  return `${namespaceId}/AUDIT#${entityId}`;
 }
 
-export function systemPartition(ns: string): string {
-  return `${ns}/SYSTEM#`;
+export function systemPartition(namespaceId: string): string {
+  return `${namespaceId}/SYSTEM#`;
 }
 
 export const auditPrefix: string = AUDIT_PREFIX;
@@ -121,13 +125,13 @@ export function usagePrefix(window: UsageWindow): string {
 }
 
 /** GSI4 sort keys of all entities. */
-export function entitiesPrefix(ns: string): string {
-  return `${ns}/ENTITY#`;
+export function entitiesPrefix(namespaceId: string): string {
+  return `${namespaceId}/ENTITY#`;
 }
 
 /** GSI4 sort keys of all resources with defaults. */
-export function resourcesPrefix(ns: string): string {
-  return `${ns}/RESOURCE#`;
+export function resourcesPrefix(namespaceId: string): string {
+  return `${namespaceId}/RESOURCE#`;
 }
 
 /** GSI4 sort keys of entities' limits, by resource. */
@@ -136,20 +140,20 @@ export const entityConfigsPrefix = "CONFIG#";
 // ---- index keys
 
 export function childKeys(
-  ns: string,
+  namespaceId: string,
   parentId: string,
   entityId: string,
 ): { readonly GSI1PK: string; readonly GSI1SK: string } {
-  return { GSI1PK: childrenPartition(ns, parentId), GSI1SK: `CHILD#${entityId}` };
+  return { GSI1PK: childrenPartition(namespaceId, parentId), GSI1SK: `CHILD#${entityId}` };
 }
 
-export function childrenPartition(ns: string, parentId: string): string {
-  return `${ns}/PARENT#${parentId}`;
+export function childrenPartition(namespaceId: string, parentId: string): string {
+  return `${namespaceId}/PARENT#${parentId}`;
 }
 
 /** GSI2: what a resource has. */
-export function resourcePartition(ns: string, resource: string): string {
-  return `${ns}/RESOURCE#${resource}`;
+export function resourcePartition(namespaceId: string, resource: string): string {
+  return `${namespaceId}/RESOURCE#${resource}`;
 }
 
 export const resourceBucketsPrefix = "BUCKET#";
@@ -160,8 +164,8 @@ export function resourceUsagePrefix(window: UsageWindow): string {
 }
 
 /** GSI3: entities with limits of their own for a resource. */
-export function entityConfigPartition(ns: string, resource: string): string {
-  return `${ns}/ENTITY_CONFIG#${resource}`;
+export function entityConfigPartition(namespaceId: string, resource: string): string {
+  return `${namespaceId}/ENTITY_CONFIG#${resource}`;
 }
 
 /** GSI3: the buckets of an entity; its sort keys begin with `BUCKET#{resource}#`. */
@@ -171,7 +175,7 @@ export function entityBucketsPrefix(resource?: string): string {
 
 /** All keys of a bucket in the indexes. */
 export function bucketIndexKeys(
-  ns: string,
+  namespaceId: string,
   { entityId, resource, shard }: BucketName,
 ): NamespaceIndexKey & {
   readonly GSI2PK: string;
@@ -180,46 +184,46 @@ export function bucketIndexKeys(
   readonly GSI3SK: string;
 } {
   return {
-    GSI2PK: resourcePartition(ns, resource),
+    GSI2PK: resourcePartition(namespaceId, resource),
     GSI2SK: `${resourceBucketsPrefix}${entityId}#${shard}`,
-    GSI3PK: entityPartition(ns, entityId),
+    GSI3PK: entityPartition(namespaceId, entityId),
     GSI3SK: `${entityBucketsPrefix(resource)}${shard}`,
-    GSI4PK: ns,
+    GSI4PK: namespaceId,
     GSI4SK: `BUCKET#${entityId}#${resource}#${shard}`,
   };
 }
 
 /** All keys of an entity's limits in the indexes. */
 export function entityConfigIndexKeys(
-  ns: string,
+  namespaceId: string,
   entityId: string,
   resource: string,
 ): NamespaceIndexKey & { readonly GSI3PK: string; readonly GSI3SK: string } {
   return {
-    GSI3PK: entityConfigPartition(ns, resource),
+    GSI3PK: entityConfigPartition(namespaceId, resource),
     GSI3SK: entityId,
-    GSI4PK: ns,
+    GSI4PK: namespaceId,
     GSI4SK: `${entityConfigsPrefix}${resource}#${entityId}`,
   };
 }
 
 /** All keys of a usage snapshot in the indexes. */
 export function usageIndexKeys(
-  ns: string,
+  namespaceId: string,
   name: UsageName,
 ): NamespaceIndexKey & { readonly GSI2PK: string; readonly GSI2SK: string } {
   const { entityId, resource, window, startMs } = name;
   return {
-    GSI2PK: resourcePartition(ns, resource),
+    GSI2PK: resourcePartition(namespaceId, resource),
     GSI2SK: `${resourceUsagePrefix(window)}${windowText(startMs)}#${entityId}`,
-    GSI4PK: ns,
+    GSI4PK: namespaceId,
     GSI4SK: `USAGE#${entityId}#${window}#${windowText(startMs)}#${resource}`,
   };
 }
 
 /** The keys of every other item in the index of its namespace. */
-export function namespaceIndexKeys(ns: string, { PK }: ItemKey): NamespaceIndexKey {
-  return { GSI4PK: ns, GSI4SK: PK };
+export function namespaceIndexKeys(namespaceId: string, { PK }: ItemKey): NamespaceIndexKey {
+  return { GSI4PK: namespaceId, GSI4SK: PK };
 }
 
 // ---- parsers: `undefined` for a key of another kind
@@ -244,25 +248,25 @@ export interface UsageName {
  */
 export function parseNamespace(
   PK: string,
-): { readonly ns: string; readonly rest: string } | undefined {
+): { readonly namespaceId: string; readonly rest: string } | undefined {
   const slash = PK.indexOf("/");
-  return slash < 1 ? undefined : { ns: PK.slice(0, slash), rest: PK.slice(slash + 1) };
+  return slash < 1 ? undefined : { namespaceId: PK.slice(0, slash), rest: PK.slice(slash + 1) };
 }
 
 export function parseEntityPartition(
   PK: string,
-): { readonly ns: string; readonly entityId: string } | undefined {
+): { readonly namespaceId: string; readonly entityId: string } | undefined {
   const match = parseRest(PK, /^ENTITY#([^#]+)$/);
-  return match && { ns: match.ns, entityId: match.groups[0]! };
+  return match && { namespaceId: match.namespaceId, entityId: match.groups[0]! };
 }
 
 export function parseBucketPartition(
   PK: string,
-): ({ readonly ns: string } & BucketName) | undefined {
+): ({ readonly namespaceId: string } & BucketName) | undefined {
   const match = parseRest(PK, /^BUCKET#([^#]+)#([^#]+)#(\d+)$/);
   return (
     match && {
-      ns: match.ns,
+      namespaceId: match.namespaceId,
       entityId: match.groups[0]!,
       resource: match.groups[1]!,
       shard: Number(match.groups[2]),
@@ -272,16 +276,16 @@ export function parseBucketPartition(
 
 export function parseAuditPartition(
   PK: string,
-): { readonly ns: string; readonly entityId: string } | undefined {
+): { readonly namespaceId: string; readonly entityId: string } | undefined {
   const match = parseRest(PK, /^AUDIT#([^#]+)$/);
-  return match && { ns: match.ns, entityId: match.groups[0]! };
+  return match && { namespaceId: match.namespaceId, entityId: match.groups[0]! };
 }
 
 /** Where limits are stored, from the key of their item. */
 export function parseConfigKey({
   PK,
   SK,
-}: ItemKey): ({ readonly ns: string } & ConfigKey) | undefined {
+}: ItemKey): ({ readonly namespaceId: string } & ConfigKey) | undefined {
   const entity = parseEntityPartition(PK);
   if (entity !== undefined)
     return SK.startsWith(CONFIG_PREFIX)
@@ -292,14 +296,14 @@ export function parseConfigKey({
   if (match === undefined) return undefined;
   const resource = match.groups[0];
   return resource === undefined
-    ? { ns: match.ns, level: "system" }
-    : { ns: match.ns, level: "resource", resource };
+    ? { namespaceId: match.namespaceId, level: "system" }
+    : { namespaceId: match.namespaceId, level: "resource", resource };
 }
 
 export function parseUsageKey({
   PK,
   SK,
-}: ItemKey): ({ readonly ns: string } & UsageName) | undefined {
+}: ItemKey): ({ readonly namespaceId: string } & UsageName) | undefined {
   const entity = parseEntityPartition(PK);
   const match = /^#USAGE#([a-z]+)#([^#]+)#([^#]+)$/.exec(SK);
   if (entity === undefined || match === null) return undefined;
@@ -353,10 +357,10 @@ export function windowText(startMs: number): string {
 function parseRest(
   PK: string,
   pattern: RegExp,
-): { readonly ns: string; readonly groups: readonly (string | undefined)[] } | undefined {
+): { readonly namespaceId: string; readonly groups: readonly (string | undefined)[] } | undefined {
   const parsed = parseNamespace(PK);
   const match = parsed && pattern.exec(parsed.rest);
-  return match ? { ns: parsed.ns, groups: match.slice(1) } : undefined;
+  return match ? { namespaceId: parsed.namespaceId, groups: match.slice(1) } : undefined;
 }
 
 function after(text: string, prefix: string): string | undefined {
