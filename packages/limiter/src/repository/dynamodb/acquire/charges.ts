@@ -1,6 +1,6 @@
 /*
- * What a call wants of each bucket: which buckets it takes from, under which policies, whether they
- * hold it as far as this process knows, and the take from one shard.
+ * What a call wants from each bucket: which buckets it takes from, under which policies, whether
+ * they hold it as far as this process knows, and the take from one shard.
  */
 import { checkNames, MILLI, type Amounts } from "../../../core/amounts.ts";
 import { fullBucket, holds, storedMilli, type Bucket } from "../../../core/bucket.ts";
@@ -29,7 +29,10 @@ export interface KnownEntity {
   readonly keys: Map<string, BucketKey>;
 }
 
-/** Keys remembered of one entity. A caller that makes resources up must not fill the memory. */
+/**
+ * The most keys remembered for one entity: a caller that invents resources must not fill the
+ * memory.
+ */
 const MAX_KEYS = 64;
 
 /** A bucket that a call takes from, before anything is known of it. */
@@ -66,7 +69,7 @@ export class ChargePreparation {
     this.#active = options.active;
   }
 
-  /** Every bucket that a call takes from; at once when everything is in memory. */
+  /** Every bucket that a call takes from; no promise when everything is in memory. */
   of(request: ConsumeRequest): MaybePromise<readonly WantedCharge[]> {
     const { entityId, charges, override } = request;
     const active = this.#active.get(this.#namespaceId);
@@ -123,9 +126,9 @@ export class ChargePreparation {
     const key = this.keyOf(entityId, resource);
     const cached =
       override === undefined ? this.#policies.cached(entityId, resource) : { policy: override };
-    // A process that has not met this entity reads its bucket together with everything else. One
-    // that has, and meets a new bucket, tries to create it: if it exists after all, the failed
-    // condition brings it.
+    // A process that does not know this entity yet reads its bucket together with everything else.
+    // One that knows the entity, but not the bucket, tries to create it: if it exists after all,
+    // the reply to the failed condition carries it.
     const isUnknown =
       this.#known.imageOf(key) === undefined &&
       (cached === undefined || this.#entities.fresh(entityId) === undefined);
@@ -168,7 +171,7 @@ function assembled(
     const found = own[index];
     if (found === undefined) throw noLimits(entityId, resource);
     checkNames(amounts, found.policy.names, "consume");
-    // The parent of an entity that this process had not met came with the same read as its bucket.
+    // The parent of an entity that this process did not know came with the same read as its bucket.
     const { key } = found;
     const charge = key.parentId === parentId ? found : { ...found, key: { ...key, parentId } };
     const parent = parents[index];
@@ -245,8 +248,8 @@ export function bucketUnder(
 }
 
 /**
- * Takes all that a charge wants from one shard, or nothing. `atMs` of a refusal is undefined when
- * there is no such shard any more.
+ * Takes all that a charge wants from one shard, or nothing. `refusedAtMs` is undefined when the
+ * shard no longer exists.
  */
 export async function takeFromShard(
   charge: WantedCharge,
