@@ -42,7 +42,8 @@ interface Place {
  * Limits, balances and audit in one DynamoDB table, shared by a fleet.
  *
  * @example
- * const repository = await DynamoRepository.open("my-app", { endpointUrl: "http://127.0.0.1:8000"
+ * const repository = await DynamoRepository.open("my-app", {
+ *   endpointUrl: "http://127.0.0.1:8000",
  * });
  */
 export class DynamoRepository extends StoreRepository {

@@ -132,7 +132,8 @@ function changeState(
     deletedAt === undefined
       ? `${set} REMOVE ${alias.name("deleted_at")}`
       : `${set}, ${alias.name("deleted_at")} = ${alias.value(deletedAt.toISOString())}`;
-  const condition = `${alias.name("status")} IN (${from.map((status) => alias.value(status)).join(", ")})`;
+  const allowed = from.map((status) => alias.value(status)).join(", ");
+  const condition = `${alias.name("status")} IN (${allowed})`;
   return {
     Key: marshalKey(namespaceIdKey(namespaceId)),
     UpdateExpression: update,
