@@ -11,14 +11,8 @@ import {
 } from "./transport/attribute-values.ts";
 import { keyOf, marshalKey, queryAll } from "./table/batch.ts";
 import type { Connection, TransactItem } from "./table/connection.ts";
-import {
-  auditKey,
-  auditPartition,
-  auditPrefix,
-  namespaceIndexKeys,
-  parseAuditPartition,
-  parseEventId,
-} from "./items/keys.ts";
+import { parseAuditPartition, parseEventId } from "./items/key-parsers.ts";
+import { auditKey, auditPartition, auditPrefix, namespaceIndexKeys } from "./items/keys.ts";
 import { queryInput } from "./table/key-query.ts";
 import type { Retention } from "./cache/retention.ts";
 

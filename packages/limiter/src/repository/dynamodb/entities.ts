@@ -14,6 +14,7 @@ import type { DynamoAudit } from "./audit.ts";
 import { batchGet, batchWrite, keyOf, marshalKey, queryAll } from "./table/batch.ts";
 import type { Connection, TransactItem } from "./table/connection.ts";
 import type { ItemReader } from "./table/item-reader.ts";
+import { isEntityKey, parseBucketPartition, parseEntityPartition } from "./items/key-parsers.ts";
 import {
   childKeys,
   childrenPartition,
@@ -22,10 +23,7 @@ import {
   entityBucketsPrefix,
   entityKey,
   entityPartition,
-  isEntityKey,
   namespaceIndexKeys,
-  parseBucketPartition,
-  parseEntityPartition,
 } from "./items/keys.ts";
 import type { ItemKey } from "./table/batch.ts";
 import { queryInput } from "./table/key-query.ts";

@@ -20,13 +20,12 @@ import { keyOf, marshalKey, queryAll, queryPage } from "./table/batch.ts";
 import { configItem, configOf } from "./items/config-item.ts";
 import type { Connection } from "./table/connection.ts";
 import type { ItemReader } from "./table/item-reader.ts";
+import { parseConfigKey, parseEntityConfigIndex } from "./items/key-parsers.ts";
 import {
   configKey,
   entityConfigIndexKeys,
   entityConfigPartition,
   entityConfigsPrefix,
-  parseConfigKey,
-  parseEntityConfigIndex,
   resourcesPrefix,
 } from "./items/keys.ts";
 import { queryInput } from "./table/key-query.ts";

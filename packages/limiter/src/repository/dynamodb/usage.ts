@@ -3,9 +3,9 @@ import type { Keyed, KeyPage, UsageRange, UsageStore } from "../store.ts";
 import { marshalItem, numberOf, type AttributeMap } from "./transport/attribute-values.ts";
 import { batchGet, keyOf, queryAll } from "./table/batch.ts";
 import type { Connection } from "./table/connection.ts";
+import { parseUsageKey } from "./items/key-parsers.ts";
 import {
   entityPartition,
-  parseUsageKey,
   resourcePartition,
   resourceUsagePrefix,
   usageIndexKeys,

@@ -11,7 +11,7 @@ import { IncompatibleSchemaError } from "../../../core/errors.ts";
 import { shardLimit } from "../../../core/shares.ts";
 import { VERSION } from "../../../core/version.ts";
 import { numberOf, stringOf, type AttributeMap } from "../transport/attribute-values.ts";
-import { parseBucketPartition } from "./keys.ts";
+import { parseBucketPartition } from "./key-parsers.ts";
 
 /** Operation ids that an item remembers. */
 export const SLOT_COUNT = 4;
