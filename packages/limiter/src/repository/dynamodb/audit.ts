@@ -16,8 +16,6 @@ import { auditKey, auditPartition, auditPrefix, namespaceIndexKeys } from "./ite
 import { queryInput } from "./table/key-query.ts";
 import type { Retention } from "./cache/retention.ts";
 
-const DAY_SECONDS = 86_400;
-
 /**
  * Audit events of one namespace. DynamoDB deletes them when their time to live is over; until it
  * does, reads hide them.
@@ -109,7 +107,7 @@ export function eventItem(
     principal: event.principal ?? null,
     resource: event.resource ?? null,
     details: event.details as { readonly [name: string]: Value },
-    ttl: Math.ceil(event.timestamp.getTime() / 1000) + retentionDays * DAY_SECONDS,
+    ttl: Math.ceil(event.timestamp.getTime() / 1000) + (retentionDays * DAY_MS) / 1000,
   });
 }
 

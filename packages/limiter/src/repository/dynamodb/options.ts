@@ -2,6 +2,7 @@ import { ValidationError } from "../../core/errors.ts";
 import { namespaceName } from "../../core/identifiers.ts";
 import type { RepositoryOptions } from "../repository.ts";
 import { DEFAULT_NAMESPACE } from "../../core/namespace.ts";
+import { LOCAL_REGION } from "./transport/local-engine.ts";
 import type { DynamoClient } from "./transport/sdk-transport.ts";
 import type { DynamoTransport } from "./transport/transport.ts";
 
@@ -70,8 +71,6 @@ export interface ResolvedOptions {
 export const MOST_SHARDS = 64;
 const DEFAULT_STACK = "zae-limiter";
 const MAX_STACK_LENGTH = 55;
-/** The region for local engines, which ignore it. */
-const LOCAL_REGION = "us-east-1";
 
 /**
  * Fills in what the options leave open, from the environment or by default. Throws for an invalid

@@ -25,6 +25,7 @@
 import { RateLimiterUnavailable } from "../../../core/errors.ts";
 import type { Policy } from "../../../core/policy.ts";
 import { GroupCommit, type Member } from "../../group-commit.ts";
+import { wholeMs } from "../../system-clock.ts";
 import type { AttributeMap } from "../transport/attribute-values.ts";
 import { positiveCosts } from "./batch-decision.ts";
 import { changedImage, imageOf, type BucketImage } from "../items/bucket-item.ts";
@@ -136,7 +137,7 @@ export class BucketWriter {
     this.#known.pin(entry);
     const operation = intent.operation ?? { history: undefined };
     return lane.queue.submit({ intent, operation, policy: undefined }, (members) =>
-      this.#writeBatch({ key, entry, lane, members, begunMs: this.#nowMs() }),
+      this.#writeBatch({ key, entry, lane, members, begunMs: wholeMs(this.#connection.clock) }),
     );
   }
 
@@ -187,7 +188,7 @@ export class BucketWriter {
     members: readonly BatchMember[],
     image: BucketImage | undefined,
   ): Plan & { readonly asOfMs: number } {
-    const nowMs = this.#nowMs();
+    const nowMs = wholeMs(this.#connection.clock);
     const refilledAtMs = image?.bucket.refilledAtMs ?? nowMs;
     const asOfMs = refilledAtMs >= begunMs && refilledAtMs <= nowMs ? refilledAtMs : nowMs;
     const decisive = members.find(isTake) ?? members[0]!;
@@ -284,10 +285,6 @@ export class BucketWriter {
       applied: isApplied,
       largestMs: this.#largestTickMs,
     });
-  }
-
-  #nowMs(): number {
-    return Math.floor(this.#connection.clock.now());
   }
 }
 
