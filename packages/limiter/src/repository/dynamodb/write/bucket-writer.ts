@@ -26,12 +26,11 @@ import { RateLimiterUnavailable } from "../../../core/errors.ts";
 import type { Policy } from "../../../core/policy.ts";
 import { GroupCommit, type Member } from "../../group-commit.ts";
 import { wholeMs } from "../../system-clock.ts";
-import type { AttributeMap } from "../transport/attribute-values.ts";
 import { positiveCosts } from "./batch-decision.ts";
-import { changedImage, imageOf, type BucketImage } from "../items/bucket-item.ts";
+import type { BucketImage } from "../items/bucket-item.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
 import { TableUnavailable } from "../table/table-errors.ts";
-import type { Conditional, Connection } from "../table/connection.ts";
+import type { Connection } from "../table/connection.ts";
 import type { BucketEntry, KnownBuckets } from "../cache/known-buckets.ts";
 import type { OperationIds } from "./operation-ids.ts";
 import { pause } from "../table/retry.ts";
@@ -43,7 +42,8 @@ import {
   type ShardIncarnation,
 } from "./unanswered-writes.ts";
 import type { RepeatableOperation, WriteIntent, WriteOutcome } from "./write-intent.ts";
-import { countCarried, planWrite, type Plan, type PlannedWrite } from "./write-plan.ts";
+import { countCarried, imageAfter, planWrite } from "./write-plan.ts";
+import type { Plan, PlannedWrite, WriteOutput } from "./write-plan.ts";
 
 /**
  * Failed conditions after which an acquire counts as contended, which is unavailability. What ends
@@ -247,7 +247,7 @@ export class BucketWriter {
       const sent = this.#known.stampRequest();
       try {
         const reply = await this.#connection.conditional<WriteOutput>(write.operation, write.input);
-        const image = imageAfter(reply, write, entry);
+        const image = imageAfter(reply, write, entry.image);
         this.#known.remember(key, image, sent);
         this.#count(lane, reply.applied);
         if (image !== undefined) this.#observer.noteWrite(key, image, sent.ms);
@@ -286,23 +286,6 @@ export class BucketWriter {
       largestMs: this.#largestTickMs,
     });
   }
-}
-
-interface WriteOutput {
-  readonly Attributes?: AttributeMap;
-}
-
-/** The shard as the reply to a write shows it. */
-function imageAfter(
-  reply: Conditional<WriteOutput>,
-  write: PlannedWrite,
-  { image: known }: BucketEntry,
-): BucketImage | undefined {
-  const item = reply.applied ? (reply.output.Attributes ?? write.item) : reply.item;
-  if (item === undefined) return undefined;
-  return reply.applied && write.changed !== undefined
-    ? changedImage(write.changed, item)
-    : imageOf(item, known);
 }
 
 /**
