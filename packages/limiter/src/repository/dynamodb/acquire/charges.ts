@@ -2,7 +2,7 @@
  * What a call wants of each bucket: which buckets it takes from, under which policies, whether they
  * hold it as far as this process knows, and the take from one shard.
  */
-import { checkNames, MILLI, type Amounts } from "../../../core/amounts.ts";
+import { checkNames, inMilli, type Amounts } from "../../../core/amounts.ts";
 import { fullBucket, holds, storedMilli, type Bucket } from "../../../core/bucket.ts";
 import { amountsUnder, fits, isUnder, underPolicy, type Charge } from "../../../core/decision.ts";
 import type { Policy } from "../../../core/policy.ts";
@@ -10,7 +10,7 @@ import { shardPolicy } from "../../../core/shares.ts";
 import { noLimits } from "../../charges.ts";
 import type { ConsumeRequest, MaybePromise } from "../../port.ts";
 import type { PolicySource } from "../../store.ts";
-import { costsOf, type Costs } from "../write/batch-decision.ts";
+import { costsOf } from "../write/batch-decision.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
 import { bucketKey, type BucketKey } from "../items/bucket-key.ts";
 import type { BucketWriter } from "../write/bucket-writer.ts";
@@ -295,13 +295,6 @@ export function policyChoice(
     const current = decidedWith === undefined ? holder : { ...holder, policy: decidedWith };
     return showsOtherLimits(current, image) ? chooser.on(current, key, image) : current.policy;
   };
-}
-
-/** Amounts in millitokens. */
-export function inMilli(amounts: Amounts): Costs {
-  const costs: Record<string, number> = {};
-  for (const name in amounts) costs[name] = amounts[name]! * MILLI;
-  return costs;
 }
 
 function isInDebt({ bucket }: BucketImage): boolean {
