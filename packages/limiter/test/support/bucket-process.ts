@@ -1,6 +1,7 @@
+import type { Amounts } from "../../src/core/amounts.ts";
 import type { ConfigKey } from "../../src/core/policy.ts";
 import { PolicyCache } from "../../src/repository/policy-cache.ts";
-import type { MaybePromise } from "../../src/repository/port.ts";
+import type { ConsumeRequest, MaybePromise, Receipt } from "../../src/repository/port.ts";
 import type { StoredConfig } from "../../src/repository/store.ts";
 import type { Clock } from "../../src/repository/system-clock.ts";
 import { Admission } from "../../src/repository/dynamodb/admission.ts";
@@ -15,6 +16,9 @@ import { OperationIds } from "../../src/repository/dynamodb/operation-ids.ts";
 import { MeteredTransport, type DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
 import { seededRandom } from "../../src/testing/seeded-random.ts";
 
+/** The namespace of all of them. */
+export const NAMESPACE_ID = "ns123456789";
+
 /**
  * One process that shares a table: buckets with images and a cache of their own. Configuration
  * comes from `config`, as if it were stored.
@@ -27,6 +31,7 @@ export interface BucketProcess {
   readonly images: BucketImages;
 }
 
+/** Opens one. */
 export function bucketProcess(options: {
   readonly transport: DynamoTransport;
   readonly tableName: string;
@@ -82,7 +87,7 @@ export function bucketProcess(options: {
   });
   const counts = newCounts();
   const buckets = openBuckets({
-    namespaceId: "ns123456789",
+    namespaceId: NAMESPACE_ID,
     connection,
     reader: new ItemReader(connection),
     images,
@@ -99,4 +104,26 @@ export function bucketProcess(options: {
     residence: options.residence,
   });
   return { buckets, policies, transport, counts, images };
+}
+
+/** A call on one bucket. */
+export function requestFor(
+  entityId: string,
+  amounts: Amounts,
+  {
+    resource = "r",
+    override,
+  }: { readonly resource?: string; readonly override?: ConsumeRequest["override"] } = {},
+): ConsumeRequest {
+  return { entityId, charges: [{ resource, amounts }], override };
+}
+
+/** Consumes what must be granted. */
+export async function granted(
+  { buckets }: BucketProcess,
+  request: ConsumeRequest,
+): Promise<Receipt> {
+  const outcome = await buckets.consume(request);
+  if (!outcome.granted) throw new Error("refused");
+  return outcome.receipt;
 }
