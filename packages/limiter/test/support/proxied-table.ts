@@ -16,6 +16,8 @@ export interface ProxiedTable {
   items(): Promise<readonly AttributeMap[]>;
   /** The items of all buckets, or of an entity's, by shard. */
   bucketItems(entityId?: string): Promise<readonly AttributeMap[]>;
+  /** Tokens that the buckets of an entity count as consumed once nothing is under way. */
+  consumed(repository: DynamoRepository, entityId?: string): Promise<number>;
   /** What was sent through the proxy meanwhile, in order. */
   sentDuring(work: () => Promise<unknown>): Promise<readonly ProxiedRequest[]>;
   /** The same, by the names of the operations. */
@@ -96,6 +98,12 @@ export function useProxiedTable(
         .filter((each) => entityId === undefined || each.entityId === entityId)
         .toSorted((left, right) => left.shard - right.shard)
         .map(({ item }) => item);
+    },
+    consumed: async (repository, entityId = "e") => {
+      await proxy.idle();
+      // There may be several shards, which throttling makes too.
+      const shards = await repository.getBuckets(entityId);
+      return shards.reduce((sum, { totalConsumedMilli }) => sum + totalConsumedMilli, 0) / 1000;
     },
     sentDuring,
     operationsOf: async (work) => (await sentDuring(work)).map(({ operation }) => operation),

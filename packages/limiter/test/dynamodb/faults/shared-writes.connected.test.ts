@@ -31,12 +31,6 @@ describeWithEngine("a write that many calls share", (engine) => {
     await take(limiter, { rpm: 1 });
     return { limiter, repository };
   };
-  const consumed = async (repository: DynamoRepository): Promise<number> => {
-    await table.proxy.idle();
-    // A bucket that is throttled may be split.
-    const shards = await repository.getBuckets("e");
-    return shards.reduce((total, { totalConsumedMilli }) => total + totalConsumedMilli, 0) / 1000;
-  };
 
   it("an aborted call gives back what it was granted, and the others are granted", async () => {
     const { limiter, repository } = await open({ transport, clock: new ManualClock(START_MS) });
@@ -60,7 +54,7 @@ describeWithEngine("a write that many calls share", (engine) => {
     await expect(aborted).rejects.toThrow("nobody waits any more");
     await Promise.all([first, ...others]);
     expect(repository.getStatistics().batchedOperations).toBe(2 + 3 + 1);
-    expect(await consumed(repository)).toBe(2 + 20 + 30);
+    expect(await table.consumed(repository)).toBe(2 + 20 + 30);
   });
 
   it.each<Fault>(["lost-reply", "lost-request", "internal", "throttle", "conflict"])(
@@ -73,7 +67,7 @@ describeWithEngine("a write that many calls share", (engine) => {
         limiter.acquire(call({ rpm: index })),
       );
       await Promise.all([...calls, lease.rollback()]);
-      expect(await consumed(repository)).toBe(1 + (CALLERS * (CALLERS - 1)) / 2);
+      expect(await table.consumed(repository)).toBe(1 + (CALLERS * (CALLERS - 1)) / 2);
     },
   );
 
@@ -98,7 +92,7 @@ describeWithEngine("a write that many calls share", (engine) => {
       ).toEqual([true, true, true]);
       await next;
       // What was not granted may stay charged, once.
-      expect(await consumed(repository)).toBe(2 + 100 + (fault === "late-silence" ? 60 : 0));
+      expect(await table.consumed(repository)).toBe(2 + 100 + (fault === "late-silence" ? 60 : 0));
     },
   );
 });
