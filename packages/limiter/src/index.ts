@@ -57,4 +57,4 @@ export type {
   VersionRecord,
 } from "./repository/repository.ts";
 export type { Clock, Random } from "./repository/system-clock.ts";
-export { VERSION } from "./version.ts";
+export { VERSION } from "./core/version.ts";

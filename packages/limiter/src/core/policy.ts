@@ -1,4 +1,5 @@
 import { bucketLimits, type BucketLimit } from "./bucket.ts";
+import { ValidationError } from "./errors.ts";
 import { DEFAULT_RESOURCE } from "./identifiers.ts";
 import type { Limit } from "./limit.ts";
 
@@ -54,4 +55,11 @@ export function policyOf(limits: readonly Limit[], source: ConfigSource): Policy
  */
 export function strongest(levels: readonly (Policy | undefined)[]): Policy | undefined {
   return levels.find((policy) => policy !== undefined);
+}
+
+/** Returns a valid choice of what to do when the store cannot be reached, or throws. */
+export function checkOnUnavailable(value: unknown): OnUnavailable {
+  if (value !== "allow" && value !== "block")
+    throw new ValidationError("onUnavailable", value, "must be 'allow' or 'block'");
+  return value;
 }

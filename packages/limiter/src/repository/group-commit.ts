@@ -66,8 +66,14 @@ const MAX_BATCH = 256;
 
 /** The queue of one key. */
 export class GroupCommit<Work, Outcome> {
+  readonly #onIdle: () => void;
   #waiting: Member<Work, Outcome>[] = [];
   #isWriting = false;
+
+  /** `onIdle` is called when the last write has ended and nothing waits. */
+  constructor(onIdle: () => void = () => {}) {
+    this.#onIdle = onIdle;
+  }
 
   /** How many wait for the write that is under way. */
   get waiting(): number {
@@ -102,5 +108,6 @@ export class GroupCommit<Work, Outcome> {
       if (open.length > 0) this.#waiting.unshift(...open);
     }
     this.#isWriting = false;
+    this.#onIdle();
   }
 }

@@ -4,7 +4,7 @@ import type { Limit } from "../../src/core/limit.ts";
 /** The limits that situations are about. */
 export const NAMES = ["rpm", "tpm"];
 
-type Kind = "take" | "charge" | "give";
+type Kind = "take" | "overrun" | "giveBack";
 
 /** What one member wants: by limit, in millitokens. */
 export interface Wanted {
@@ -82,8 +82,8 @@ export function members(names: readonly string[]): fc.Arbitrary<readonly Wanted[
     fc.oneof(
       member("take", names, { min: 0, max: 12_000 }),
       member("take", names, { min: 0, max: 4000 }),
-      member("give", names, { min: -12_000, max: 0 }),
-      member("charge", names, { min: -12_000, max: 12_000 }),
+      member("giveBack", names, { min: -12_000, max: 0 }),
+      member("overrun", names, { min: -12_000, max: 12_000 }),
     ),
     { minLength: 1, maxLength: 6 },
   );

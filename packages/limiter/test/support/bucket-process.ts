@@ -4,17 +4,20 @@ import { PolicyCache } from "../../src/repository/policy-cache.ts";
 import type { ConsumeRequest, MaybePromise, Receipt } from "../../src/repository/port.ts";
 import type { StoredConfig } from "../../src/repository/store.ts";
 import type { Clock } from "../../src/repository/system-clock.ts";
-import { Admission } from "../../src/repository/dynamodb/admission.ts";
-import { newCounts, type BucketCounts } from "../../src/repository/dynamodb/bucket-counts.ts";
-import type { DynamoBuckets } from "../../src/repository/dynamodb/buckets.ts";
-import { Connection } from "../../src/repository/dynamodb/connection.ts";
-import { Families } from "../../src/repository/dynamodb/families.ts";
-import { BucketImages } from "../../src/repository/dynamodb/images.ts";
-import { ItemReader } from "../../src/repository/dynamodb/item-reader.ts";
-import { openBuckets } from "../../src/repository/dynamodb/open-buckets.ts";
-import { OperationIds } from "../../src/repository/dynamodb/operation-ids.ts";
-import { MeteredTransport, type DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
-import { seededRandom } from "../../src/testing/seeded-random.ts";
+import {
+  Admission,
+  DynamoBuckets,
+  newCounts,
+  type BucketCounts,
+} from "../../src/repository/dynamodb/buckets.ts";
+import { Connection } from "../../src/repository/dynamodb/table/connection.ts";
+import { Expiring } from "../../src/repository/dynamodb/cache/expiring.ts";
+import { ItemReader } from "../../src/repository/dynamodb/table/item-reader.ts";
+import { KnownBuckets } from "../../src/repository/dynamodb/cache/known-buckets.ts";
+import { OperationIds } from "../../src/repository/dynamodb/write/operation-ids.ts";
+import { type DynamoTransport } from "../../src/repository/dynamodb/transport/transport.ts";
+import { MeteredTransport } from "./metered-transport.ts";
+import { seededRandom } from "../../src/testing/fakes/seeded-random.ts";
 
 /** The namespace of all of them. */
 export const NAMESPACE_ID = "ns123456789";
@@ -28,7 +31,7 @@ export interface BucketProcess {
   readonly policies: PolicyCache;
   readonly transport: MeteredTransport;
   readonly counts: BucketCounts;
-  readonly images: BucketImages;
+  readonly known: KnownBuckets;
 }
 
 /** Opens one. */
@@ -45,7 +48,7 @@ export function bucketProcess(options: {
   readonly largestTickMs?: number;
   readonly requestTimeoutMs?: number;
   readonly maxShards?: number;
-  readonly residence?: number;
+  readonly homeNumber?: number;
   readonly maxUnderWay?: number;
 }): BucketProcess {
   const {
@@ -71,39 +74,31 @@ export function bucketProcess(options: {
     nowMs: () => clock.now(),
     ttlMs: cacheTtlMs,
   });
-  const images = new BucketImages();
-  const parentOf = (entityId: string): string | undefined => options.parents?.[entityId];
-  const families = new Families({
-    read: async (id) => ({
-      id,
-      name: id,
-      parentId: parentOf(id),
-      cascade: parentOf(id) !== undefined,
-      metadata: {},
-      createdAt: new Date(0),
-    }),
-    clock,
-    ttlMs: cacheTtlMs,
-  });
+  const reader = new ItemReader(connection);
+  const known = new KnownBuckets(reader, clock);
+  const expiring = { clock, ttlMs: cacheTtlMs };
   const counts = newCounts();
-  const buckets = openBuckets({
+  const buckets = new DynamoBuckets({
     namespaceId: NAMESPACE_ID,
     connection,
-    reader: new ItemReader(connection),
-    images,
+    reader,
+    known,
     ids: new OperationIds(random),
     policies,
-    families,
+    entities: new Expiring({
+      ...expiring,
+      read: async (id) => ({ parentId: options.parents?.[id], keys: new Map() }),
+    }),
     counts,
     admission: new Admission(options.maxUnderWay),
-    assertActive: async () => {},
+    active: new Expiring({ ...expiring, read: async (id) => id }),
     refusalMemoryMs: options.refusalMemoryMs ?? 0,
     ttlMultiplier: 7,
     largestTickMs,
     maxShards: options.maxShards ?? 32,
-    residence: options.residence,
+    homeNumber: options.homeNumber,
   });
-  return { buckets, policies, transport, counts, images };
+  return { buckets, policies, transport, counts, known };
 }
 
 /** A call on one bucket. */

@@ -1,6 +1,7 @@
-import { Connection } from "../../src/repository/dynamodb/connection.ts";
-import { createTable } from "../../src/repository/dynamodb/table.ts";
-import { MeteredTransport, type DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
+import { Connection } from "../../src/repository/dynamodb/table/connection.ts";
+import { createTable } from "../../src/repository/dynamodb/table/create-table.ts";
+import { type DynamoTransport } from "../../src/repository/dynamodb/transport/transport.ts";
+import { MeteredTransport } from "./metered-transport.ts";
 import {
   systemClock,
   systemRandom,

@@ -6,7 +6,7 @@
 import type {
   AttributeMap,
   AttributeValue,
-} from "../../src/repository/dynamodb/attribute-values.ts";
+} from "../../src/repository/dynamodb/transport/attribute-values.ts";
 
 /** An UpdateItem or PutItem call, as far as expressions care. */
 export interface ExpressionInput {

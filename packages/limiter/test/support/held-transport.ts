@@ -1,4 +1,4 @@
-import type { DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
+import type { DynamoTransport } from "../../src/repository/dynamodb/transport/transport.ts";
 
 /** A call that was stopped on its way. */
 export interface HeldCall {

@@ -1,4 +1,4 @@
-import type { AttributeMap } from "../../src/repository/dynamodb/attribute-values.ts";
+import type { AttributeMap } from "../../src/repository/dynamodb/transport/attribute-values.ts";
 
 /**
  * The size of an item as DynamoDB counts it for the bill: names and strings by their UTF-8 bytes,

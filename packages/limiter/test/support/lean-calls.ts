@@ -5,7 +5,7 @@ import type {
   ObservedTransport,
 } from "zae-limiter/dynamodb";
 import { ManualClock } from "zae-limiter/testing";
-import { openLeanTransport } from "../../src/repository/dynamodb/lean-transport.ts";
+import { openLeanTransport } from "../../src/repository/dynamodb/transport/lean/lean-transport.ts";
 import { startScriptedServer, type ScriptedServer } from "./scripted-server.ts";
 
 /** A scripted server for each test, lean transports to it, and what tests do with them. */

@@ -1,6 +1,9 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
 import { DynamoRepository, type DynamoOptions, type DynamoTransport } from "zae-limiter/dynamodb";
-import { numberOf, type AttributeMap } from "../../src/repository/dynamodb/attribute-values.ts";
+import {
+  numberOf,
+  type AttributeMap,
+} from "../../src/repository/dynamodb/transport/attribute-values.ts";
 import { freshTableName, type Engine } from "./engine.ts";
 import { startFaultProxy, type FaultProxy, type ProxiedRequest } from "./fault-proxy.ts";
 import { openTransport, type TransportName } from "./transports.ts";

@@ -1,4 +1,4 @@
-import type { DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
+import type { DynamoTransport } from "../../src/repository/dynamodb/transport/transport.ts";
 
 /**
  * Knows what is under way, and counts round trips: requests that are under way together are one.

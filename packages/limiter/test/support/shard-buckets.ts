@@ -1,12 +1,15 @@
 import { afterAll, beforeAll, expect } from "vitest";
 import { Limit } from "zae-limiter";
 import type { ConfigKey } from "../../src/core/policy.ts";
-import { marshalItem, type AttributeMap } from "../../src/repository/dynamodb/attribute-values.ts";
-import { imageOf } from "../../src/repository/dynamodb/bucket-item.ts";
-import { bucketKey, type BucketKey } from "../../src/repository/dynamodb/bucket-key.ts";
-import type { Connection } from "../../src/repository/dynamodb/connection.ts";
-import { splitOf } from "../../src/repository/dynamodb/split.ts";
-import type { DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
+import {
+  marshalItem,
+  type AttributeMap,
+} from "../../src/repository/dynamodb/transport/attribute-values.ts";
+import { imageOf } from "../../src/repository/dynamodb/items/bucket-item.ts";
+import { bucketKey, type BucketKey } from "../../src/repository/dynamodb/items/bucket-key.ts";
+import type { Connection } from "../../src/repository/dynamodb/table/connection.ts";
+import { splitOf } from "../../src/repository/dynamodb/shards/split.ts";
+import type { DynamoTransport } from "../../src/repository/dynamodb/transport/transport.ts";
 import type { ConsumeRequest } from "../../src/repository/port.ts";
 import {
   bucketProcess,
@@ -83,7 +86,7 @@ export function useShardBuckets(engine: () => Engine): ShardBuckets {
       seed: 100 + homeShard,
       config: ({ level }: ConfigKey) => ({ limits: level === "system" ? limits : undefined }),
       maxShards,
-      residence: homeShard,
+      homeNumber: homeShard,
     });
     const requestsOf: RecordedProcess["requestsOf"] = async (work) => {
       recorder.operations = [];

@@ -2,7 +2,7 @@ import { Limit, RateLimiter, type BucketState } from "zae-limiter";
 import type { DynamoOptions, DynamoRepository } from "zae-limiter/dynamodb";
 import { seededRandom } from "zae-limiter/testing";
 import { beforeEach, vi } from "vitest";
-import type { AttributeMap } from "../../src/repository/dynamodb/attribute-values.ts";
+import type { AttributeMap } from "../../src/repository/dynamodb/transport/attribute-values.ts";
 import type { Engine } from "./engine.ts";
 import type { ProxiedRequest } from "./fault-proxy.ts";
 import { call } from "./calls.ts";

@@ -25,7 +25,7 @@ export function closeLater<T extends { close(): unknown }>(opened: T): T {
  * would choose.
  */
 export async function otherConnection(path: string): Promise<SqliteDatabase> {
-  const { openDatabase } = await import("../../src/repository/sqlite/driver.ts");
+  const { openDatabase } = await import("../../src/repository/sqlite/database/driver.ts");
   const database = closeLater(openDatabase(path));
   database.exec("PRAGMA busy_timeout = 0");
   return database;

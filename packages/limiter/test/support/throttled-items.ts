@@ -1,4 +1,4 @@
-import type { DynamoTransport } from "../../src/repository/dynamodb/transport.ts";
+import type { DynamoTransport } from "../../src/repository/dynamodb/transport/transport.ts";
 import type { Clock } from "../../src/repository/system-clock.ts";
 
 /** What one item takes in a second, and saves up for one. */

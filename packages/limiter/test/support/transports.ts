@@ -1,6 +1,6 @@
 import { describe } from "vitest";
 import { leanTransport, type DynamoTransport } from "zae-limiter/dynamodb";
-import { sdkTransport } from "../../src/repository/dynamodb/sdk-transport.ts";
+import { sdkTransport } from "../../src/repository/dynamodb/transport/sdk-transport.ts";
 import { describeWithEngine, type Engine } from "./engine.ts";
 
 export type TransportName = "SDK's" | "lean";
@@ -19,7 +19,8 @@ export async function openTransport(
   { endpointUrl, onServerDate = () => {} }: TransportOptions,
 ): Promise<DynamoTransport> {
   if (name === "SDK's")
-    return (await sdkTransport({ endpointUrl, region: REGION, onServerDate })).transport;
+    return (await sdkTransport({ endpointUrl, region: REGION, dates: { learn: onServerDate } }))
+      .transport;
   const transport = await leanTransport({ endpointUrl, region: REGION });
   transport.watchServerDate(onServerDate);
   return transport;

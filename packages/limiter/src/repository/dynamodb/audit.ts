@@ -8,9 +8,9 @@ import {
   unmarshalItem,
   type AttributeMap,
   type Value,
-} from "./attribute-values.ts";
-import { keyOf, marshalKey, queryAll } from "./batch.ts";
-import type { Connection, TransactItem } from "./connection.ts";
+} from "./transport/attribute-values.ts";
+import { keyOf, marshalKey, queryAll } from "./table/batch.ts";
+import type { Connection, TransactItem } from "./table/connection.ts";
 import {
   auditKey,
   auditPartition,
@@ -18,9 +18,9 @@ import {
   namespaceIndexKeys,
   parseAuditPartition,
   parseEventId,
-} from "./keys.ts";
-import { queryInput } from "./queries.ts";
-import type { Retention } from "./retention.ts";
+} from "./items/keys.ts";
+import { queryInput } from "./table/key-query.ts";
+import type { Retention } from "./cache/retention.ts";
 
 const DAY_SECONDS = 86_400;
 
@@ -42,7 +42,7 @@ export class DynamoAudit implements AuditStore {
   async events(entityId: string, { limit, after }: KeyPage): Promise<Keyed<AuditEvent>> {
     const nowMs = this.#connection.clock.now();
     const query = eventsQuery(this.#namespaceId, entityId, {
-      oldestMs: nowMs - (await this.#retention.days()).audit * DAY_MS,
+      oldestMs: nowMs - (await this.#retention.get(this.#namespaceId)).audit * DAY_MS,
       limit: limit + 1,
       after,
     });
@@ -65,14 +65,20 @@ export class DynamoAudit implements AuditStore {
   /** The write of an event, for the transaction that does what the event describes. */
   async write(event: AuditEvent): Promise<{ readonly Put: object } & TransactItem> {
     return {
-      Put: { Item: eventItem(this.#namespaceId, event, (await this.#retention.days()).audit) },
+      Put: {
+        Item: eventItem(
+          this.#namespaceId,
+          event,
+          (await this.#retention.get(this.#namespaceId)).audit,
+        ),
+      },
     };
   }
 }
 
 /** Newest first, not older than `oldestMs`: event ids begin with their time. */
 export function eventsQuery(
-  ns: string,
+  namespaceId: string,
   entityId: string,
   options: {
     readonly oldestMs: number;
@@ -81,21 +87,27 @@ export function eventsQuery(
   },
 ): object {
   return queryInput({
-    partition: auditPartition(ns, entityId),
+    partition: auditPartition(namespaceId, entityId),
     range: { from: auditPrefix + ulidTime(Math.floor(options.oldestMs)), to: `${auditPrefix}~` },
     newestFirst: true,
     limit: options.limit,
     after:
-      options.after === undefined ? undefined : marshalKey(auditKey(ns, entityId, options.after)),
+      options.after === undefined
+        ? undefined
+        : marshalKey(auditKey(namespaceId, entityId, options.after)),
   });
 }
 
 /** The item of an event that is kept for a number of days. */
-export function eventItem(ns: string, event: AuditEvent, retentionDays: number): AttributeMap {
-  const key = auditKey(ns, event.entityId, event.eventId);
+export function eventItem(
+  namespaceId: string,
+  event: AuditEvent,
+  retentionDays: number,
+): AttributeMap {
+  const key = auditKey(namespaceId, event.entityId, event.eventId);
   return marshalItem({
     ...key,
-    ...namespaceIndexKeys(ns, key),
+    ...namespaceIndexKeys(namespaceId, key),
     entity_id: event.entityId,
     event_id: event.eventId,
     timestamp: event.timestamp.toISOString(),

@@ -1,12 +1,11 @@
 import { NamespaceNotFoundError, ValidationError } from "../../core/errors.ts";
 import type { OnUnavailable } from "../../core/policy.ts";
-import { NO_NAMESPACE } from "../management/context.ts";
-import { newNamespaceId } from "../management/namespaces.ts";
-import { VERSION } from "../../version.ts";
+import { DEFAULT_NAMESPACE, newNamespaceId, NO_NAMESPACE } from "../../core/namespace.ts";
+import { VERSION } from "../../core/version.ts";
 import type { Repository } from "../repository.ts";
-import { DEFAULT_NAMESPACE, StoreRepository, type Scope } from "../store-repository.ts";
-import { systemClock, systemRandom } from "../system-clock.ts";
-import { Connection } from "./connection.ts";
+import { StoreRepository, type Scope } from "../management/store-repository.ts";
+import { CorrectedClock, systemClock, systemRandom } from "../system-clock.ts";
+import { Connection } from "./table/connection.ts";
 import { DynamoStore } from "./dynamo-store.ts";
 import {
   resolveOptions,
@@ -14,20 +13,22 @@ import {
   type DynamoOptions,
   type ResolvedOptions,
 } from "./options.ts";
-import { Builder, noStacksYet, type RepositoryBuilder } from "./repository-builder.ts";
-import { assertCompatible, SCHEMA_VERSION } from "./schema-version.ts";
-import { ServerClock } from "./server-clock.ts";
+import { Builder, noStacksYet, type BuilderOf } from "./repository-builder.ts";
+import { assertCompatible, SCHEMA_VERSION } from "./items/schema-version.ts";
 import {
   sdkTransport,
   wrappedClient,
   type SdkConnection,
   type SdkOptions,
-} from "./sdk-transport.ts";
-import { createTable, deleteTable } from "./table.ts";
-import { LARGEST_TICK_MS } from "./tick.ts";
-import { isObserved, MeteredTransport, type DynamoTransport } from "./transport.ts";
+} from "./transport/sdk-transport.ts";
+import { createTable, deleteTable } from "./table/create-table.ts";
+import { LARGEST_TICK_MS } from "./write/tick.ts";
+import { isObserved, type DynamoTransport } from "./transport/transport.ts";
 
 const DEFAULT_CACHE_TTL_MS = 60_000;
+
+/** Opens a repository step by step. */
+export type RepositoryBuilder = BuilderOf<DynamoRepository>;
 
 /** Where a repository's table is. */
 interface Place {
@@ -86,18 +87,17 @@ export class DynamoRepository extends StoreRepository {
       process.env,
     );
     if (resolved.provisioning === "stack") throw noStacksYet();
-    const serverClock = new ServerClock(systemClock);
+    const correctedClock = new CorrectedClock(systemClock);
     const { transport, region } = await transportOf(options, {
       ...resolved,
-      onServerDate: (date) => serverClock.learn(date),
+      dates: correctedClock,
     });
-    const meter = new MeteredTransport(transport);
     // A clock that was passed in is the caller's own idea of time, and is not corrected.
-    const clock = options.clock ?? serverClock;
+    const clock = options.clock ?? correctedClock;
     const random = options.random ?? systemRandom;
     const { requestTimeoutMs, maxAttempts } = resolved;
     const connection = new Connection({
-      transport: meter,
+      transport,
       tableName: resolved.stackName,
       clock,
       random,
@@ -107,7 +107,7 @@ export class DynamoRepository extends StoreRepository {
     // Nor is it rounded: whoever moves a clock by hand expects every millisecond to count.
     const largestTickMs = options.clock === undefined ? LARGEST_TICK_MS : 1;
     const cacheTtlMs = options.configCacheTtlMs ?? DEFAULT_CACHE_TTL_MS;
-    const store = new DynamoStore({ ...resolved, connection, meter, cacheTtlMs, largestTickMs });
+    const store = new DynamoStore({ ...resolved, connection, cacheTtlMs, largestTickMs });
     try {
       const nowMs = Math.floor(clock.now());
       if (resolved.provisioning === "table") await prepareTable(connection, store, resolved, nowMs);
@@ -188,10 +188,10 @@ async function namespaceIdOf(
 }
 
 /** Whoever brought a transport closes it: several repositories may share one. */
-function borrowed(transport: DynamoTransport, { onServerDate }: SdkOptions): DynamoTransport {
+function borrowed(transport: DynamoTransport, { dates }: SdkOptions): DynamoTransport {
   const stopWatching =
-    isObserved(transport) && onServerDate !== undefined
-      ? transport.watchServerDate(onServerDate)
+    isObserved(transport) && dates !== undefined
+      ? transport.watchServerDate((date) => dates.learn(date))
       : () => {};
   return {
     call: (operation, input, options) => transport.call(operation, input, options),

@@ -2,18 +2,18 @@ import type { AuditEvent } from "../../core/audit.ts";
 import type { Entity } from "../../core/entity.ts";
 import { EntityExistsError, EntityNotFoundError, ValidationError } from "../../core/errors.ts";
 import type { EntityStore, Keyed, KeyPage } from "../store.ts";
-import { absent, Aliases, exists } from "./aliases.ts";
+import { absent, Aliases, exists } from "./table/update-expression.ts";
 import {
   booleanOf,
   marshalItem,
   stringOf,
   unmarshalItem,
   type AttributeMap,
-} from "./attribute-values.ts";
+} from "./transport/attribute-values.ts";
 import type { DynamoAudit } from "./audit.ts";
-import { batchGet, batchWrite, keyOf, marshalKey, queryAll } from "./batch.ts";
-import type { Connection, TransactItem } from "./connection.ts";
-import type { ItemReader } from "./item-reader.ts";
+import { batchGet, batchWrite, keyOf, marshalKey, queryAll } from "./table/batch.ts";
+import type { Connection, TransactItem } from "./table/connection.ts";
+import type { ItemReader } from "./table/item-reader.ts";
 import {
   childKeys,
   childrenPartition,
@@ -26,9 +26,9 @@ import {
   namespaceIndexKeys,
   parseBucketPartition,
   parseEntityPartition,
-  type ItemKey,
-} from "./keys.ts";
-import { queryInput } from "./queries.ts";
+} from "./items/keys.ts";
+import type { ItemKey } from "./table/batch.ts";
+import { queryInput } from "./table/key-query.ts";
 
 /** Entities of one namespace. */
 export class DynamoEntities implements EntityStore {
@@ -167,17 +167,21 @@ function isFurtherShard({ PK }: ItemKey): boolean {
  * last.
  */
 export function createEntity(
-  ns: string,
+  namespaceId: string,
   entity: Entity,
   audit: TransactItem,
 ): readonly TransactItem[] {
   const own = new Aliases();
   const put = {
-    Put: { Item: entityItem(ns, entity), ConditionExpression: absent(own), ...own.fields() },
+    Put: {
+      Item: entityItem(namespaceId, entity),
+      ConditionExpression: absent(own),
+      ...own.fields(),
+    },
   };
   if (entity.parentId === undefined) return [put, audit];
   const parents = new Aliases();
-  const key = marshalKey(entityKey(ns, entity.parentId));
+  const key = marshalKey(entityKey(namespaceId, entity.parentId));
   return [
     put,
     { ConditionCheck: { Key: key, ConditionExpression: exists(parents), ...parents.fields() } },
@@ -186,48 +190,51 @@ export function createEntity(
 }
 
 /** Deletes an entity's record, if it is still there. */
-export function deleteEntity(ns: string, entityId: string): object {
+export function deleteEntity(namespaceId: string, entityId: string): object {
   const alias = new Aliases();
   return {
-    Key: marshalKey(entityKey(ns, entityId)),
+    Key: marshalKey(entityKey(namespaceId, entityId)),
     ConditionExpression: exists(alias),
     ...alias.fields(),
   };
 }
 
 /** The children of an entity, in order. */
-export function childrenQuery(ns: string, parentId: string): object {
+export function childrenQuery(namespaceId: string, parentId: string): object {
   return queryInput({
     index: "GSI1",
-    partition: childrenPartition(ns, parentId),
+    partition: childrenPartition(namespaceId, parentId),
     range: { beginsWith: "CHILD#" },
   });
 }
 
 /** The keys of all entities, in order. */
 export function entitiesQuery(
-  ns: string,
+  namespaceId: string,
   { limit, after }: { readonly limit: number; readonly after: string | undefined },
 ): object {
   return queryInput({
     index: "GSI4",
-    partition: ns,
-    range: { beginsWith: entitiesPrefix(ns) },
+    partition: namespaceId,
+    range: { beginsWith: entitiesPrefix(namespaceId) },
     limit,
     after:
       after === undefined
         ? undefined
-        : marshalItem({ ...entityKey(ns, after), ...namespaceIndexKeys(ns, entityKey(ns, after)) }),
+        : marshalItem({
+            ...entityKey(namespaceId, after),
+            ...namespaceIndexKeys(namespaceId, entityKey(namespaceId, after)),
+          }),
   });
 }
 
 /** The item of an entity. */
-export function entityItem(ns: string, entity: Entity): AttributeMap {
-  const key = entityKey(ns, entity.id);
+export function entityItem(namespaceId: string, entity: Entity): AttributeMap {
+  const key = entityKey(namespaceId, entity.id);
   return marshalItem({
     ...key,
-    ...namespaceIndexKeys(ns, key),
-    ...(entity.parentId !== undefined && childKeys(ns, entity.parentId, entity.id)),
+    ...namespaceIndexKeys(namespaceId, key),
+    ...(entity.parentId !== undefined && childKeys(namespaceId, entity.parentId, entity.id)),
     entity_id: entity.id,
     name: entity.name,
     parent_id: entity.parentId ?? null,

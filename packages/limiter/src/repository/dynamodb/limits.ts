@@ -8,13 +8,18 @@ import {
   type LimitStore,
   type StoredConfig,
 } from "../store.ts";
-import { Aliases, absent, exists } from "./aliases.ts";
-import { marshalItem, numberOf, stringOf, type AttributeMap } from "./attribute-values.ts";
+import { Aliases, absent, exists } from "./table/update-expression.ts";
+import {
+  marshalItem,
+  numberOf,
+  stringOf,
+  type AttributeMap,
+} from "./transport/attribute-values.ts";
 import type { DynamoAudit } from "./audit.ts";
-import { keyOf, marshalKey, queryAll, queryPage } from "./batch.ts";
-import { configItem, configOf } from "./config-item.ts";
-import type { Connection } from "./connection.ts";
-import type { ItemReader } from "./item-reader.ts";
+import { keyOf, marshalKey, queryAll, queryPage } from "./table/batch.ts";
+import { configItem, configOf } from "./items/config-item.ts";
+import type { Connection } from "./table/connection.ts";
+import type { ItemReader } from "./table/item-reader.ts";
 import {
   configKey,
   entityConfigIndexKeys,
@@ -23,9 +28,9 @@ import {
   parseConfigKey,
   parseEntityConfigIndex,
   resourcesPrefix,
-} from "./keys.ts";
-import { queryInput } from "./queries.ts";
-import type { Retention } from "./retention.ts";
+} from "./items/keys.ts";
+import { queryInput } from "./table/key-query.ts";
+import { retentionOf, type Retention } from "./cache/retention.ts";
 
 /**
  * Sorts after every GSI4 key of the same resource and before those of the next: '$' follows '#',
@@ -97,7 +102,7 @@ export class DynamoLimits implements LimitStore {
         await this.#audit.write(event),
       ]);
       if (!applied) continue;
-      this.#retention.learn(config.settings);
+      this.#retention.learn(this.#namespaceId, retentionOf(config.settings));
       return;
     }
     throw new RateLimiterUnavailable(
@@ -110,7 +115,7 @@ export class DynamoLimits implements LimitStore {
       { Delete: deleteConfig(this.#namespaceId, key) },
       await this.#audit.write(event),
     ]);
-    if (key.level === "system") this.#retention.learn(undefined);
+    if (key.level === "system") this.#retention.learn(this.#namespaceId, retentionOf(undefined));
     return applied;
   }
 
@@ -160,14 +165,14 @@ export class DynamoLimits implements LimitStore {
 
 /** The system level's new item, over the very item that was read. */
 export function systemPut(
-  ns: string,
+  namespaceId: string,
   config: StoredConfig,
   seen: AttributeMap | undefined,
 ): object {
   const alias = new Aliases();
   const version = numberOf(seen?.["config_version"]);
   const Item = {
-    ...configItem(ns, { level: "system" }, config),
+    ...configItem(namespaceId, { level: "system" }, config),
     ...marshalItem({ config_version: (version ?? 0) + 1 }),
   };
   return {
@@ -186,10 +191,10 @@ function hasVersion(alias: Aliases, version: number | undefined): string {
 }
 
 /** The deletion of what a level stores, if it stores anything. */
-export function deleteConfig(ns: string, key: ConfigKey): object {
+export function deleteConfig(namespaceId: string, key: ConfigKey): object {
   const alias = new Aliases();
   return {
-    Key: marshalKey(configKey(ns, key)),
+    Key: marshalKey(configKey(namespaceId, key)),
     ConditionExpression: exists(alias),
     ...alias.fields(),
   };
@@ -197,33 +202,37 @@ export function deleteConfig(ns: string, key: ConfigKey): object {
 
 /** The entities that have limits of their own for a resource, in order. */
 export function entitiesWithLimitsQuery(
-  ns: string,
+  namespaceId: string,
   resource: string,
   { limit, after }: { readonly limit: number; readonly after: string | undefined },
 ): object {
   return queryInput({
     index: "GSI3",
-    partition: entityConfigPartition(ns, resource),
+    partition: entityConfigPartition(namespaceId, resource),
     range: { from: " ", to: "~" },
     limit,
-    after: after === undefined ? undefined : indexStart(ns, after, resource),
+    after: after === undefined ? undefined : indexStart(namespaceId, after, resource),
   });
 }
 
 /** The first of the entities' limits at or after a GSI4 sort key. */
-export function nextResourceQuery(ns: string, from: string): object {
+export function nextResourceQuery(namespaceId: string, from: string): object {
   return queryInput({
     index: "GSI4",
-    partition: ns,
+    partition: namespaceId,
     range: { from, to: entityConfigsPrefix.slice(0, -1) + AFTER_RESOURCE },
     limit: 1,
   });
 }
 
-function indexStart(ns: string, entityId: string, resource: string): ReturnType<typeof marshalKey> {
-  const { GSI3PK, GSI3SK } = entityConfigIndexKeys(ns, entityId, resource);
+function indexStart(
+  namespaceId: string,
+  entityId: string,
+  resource: string,
+): ReturnType<typeof marshalKey> {
+  const { GSI3PK, GSI3SK } = entityConfigIndexKeys(namespaceId, entityId, resource);
   return {
-    ...marshalKey(configKey(ns, { level: "entity", entityId, resource })),
+    ...marshalKey(configKey(namespaceId, { level: "entity", entityId, resource })),
     GSI3PK: { S: GSI3PK },
     GSI3SK: { S: GSI3SK },
   };

@@ -1,19 +1,19 @@
 import { NamespaceNotFoundError, NamespaceStateError } from "../../core/errors.ts";
 import type { NamespaceInfo } from "../../core/namespace.ts";
 import type { NamespaceStore } from "../store.ts";
-import type { AttributeMap } from "./attribute-values.ts";
-import { batchWrite, keyOf, queryAll, queryPage } from "./batch.ts";
-import { contention } from "./client-errors.ts";
-import type { Connection } from "./connection.ts";
-import type { ItemReader } from "./item-reader.ts";
+import type { AttributeMap } from "./transport/attribute-values.ts";
+import { batchWrite, keyOf, queryAll, queryPage } from "./table/batch.ts";
+import { contention } from "./table/table-errors.ts";
+import type { Connection } from "./table/connection.ts";
+import type { ItemReader } from "./table/item-reader.ts";
 import {
   namespaceIdKey,
   namespaceIdPrefix,
   namespaceNameKey,
   systemPartition,
   TABLE_NAMESPACE,
-  type ItemKey,
-} from "./keys.ts";
+} from "./items/keys.ts";
+import type { ItemKey } from "./table/batch.ts";
 import {
   beginPurge,
   deleteWrites,
@@ -21,8 +21,8 @@ import {
   namespaceOf,
   recoverWrites,
   registerWrites,
-} from "./namespace-items.ts";
-import { queryInput } from "./queries.ts";
+} from "./items/namespace-items.ts";
+import { queryInput } from "./table/key-query.ts";
 
 /** How often a change is decided anew because somebody else changed the namespace first. */
 const MAX_DECISIONS = 5;

@@ -1,9 +1,9 @@
 import { ValidationError } from "../../core/errors.ts";
 import { namespaceName } from "../../core/identifiers.ts";
 import type { RepositoryOptions } from "../repository.ts";
-import { DEFAULT_NAMESPACE } from "../store-repository.ts";
-import type { DynamoClient } from "./sdk-transport.ts";
-import type { DynamoTransport } from "./transport.ts";
+import { DEFAULT_NAMESPACE } from "../../core/namespace.ts";
+import type { DynamoClient } from "./transport/sdk-transport.ts";
+import type { DynamoTransport } from "./transport/transport.ts";
 
 /** How a DynamoDB repository is opened. */
 export interface DynamoOptions extends RepositoryOptions {

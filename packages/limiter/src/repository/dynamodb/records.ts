@@ -1,10 +1,10 @@
 import type { ProvisionerState, VersionRecord } from "../repository.ts";
 import type { ProvisionerStore, VersionStore } from "../store.ts";
-import { Aliases, absent } from "./aliases.ts";
-import { marshalItem, unmarshalItem, type AttributeMap } from "./attribute-values.ts";
-import type { Connection } from "./connection.ts";
-import type { ItemReader } from "./item-reader.ts";
-import { namespaceIndexKeys, provisionerKey, TABLE_NAMESPACE, versionKey } from "./keys.ts";
+import { Aliases, absent } from "./table/update-expression.ts";
+import { marshalItem, unmarshalItem, type AttributeMap } from "./transport/attribute-values.ts";
+import type { Connection } from "./table/connection.ts";
+import type { ItemReader } from "./table/item-reader.ts";
+import { namespaceIndexKeys, provisionerKey, TABLE_NAMESPACE, versionKey } from "./items/keys.ts";
 
 /** The version record of a table. */
 export class DynamoVersions implements VersionStore {
@@ -53,18 +53,26 @@ export class DynamoProvisioner implements ProvisionerStore {
 }
 
 /** Stores a state, if the stored revision is the expected one; none is stored at revision 0. */
-export function putProvisioner(ns: string, state: ProvisionerState, expected: number): object {
+export function putProvisioner(
+  namespaceId: string,
+  state: ProvisionerState,
+  expected: number,
+): object {
   const alias = new Aliases();
   const same = `${alias.name("revision")} = ${alias.value(expected)}`;
   const condition = expected === 0 ? `${absent(alias)} OR ${same}` : same;
-  return { Item: provisionerItem(ns, state), ConditionExpression: condition, ...alias.fields() };
+  return {
+    Item: provisionerItem(namespaceId, state),
+    ConditionExpression: condition,
+    ...alias.fields(),
+  };
 }
 
-export function provisionerItem(ns: string, state: ProvisionerState): AttributeMap {
-  const key = provisionerKey(ns);
+export function provisionerItem(namespaceId: string, state: ProvisionerState): AttributeMap {
+  const key = provisionerKey(namespaceId);
   return marshalItem({
     ...key,
-    ...namespaceIndexKeys(ns, key),
+    ...namespaceIndexKeys(namespaceId, key),
     managed_system: state.managedSystem,
     managed_resources: state.managedResources,
     managed_entities: state.managedEntities,

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { Aliases } from "./aliases.ts";
-import { chunksOf } from "./batch.ts";
+import { Aliases } from "./table/update-expression.ts";
+import { chunksOf } from "./table/batch.ts";
 import { createEntity } from "./entities.ts";
 import { deleteConfig, nextResourceQuery } from "./limits.ts";
-import { deleteWrites, recoverWrites } from "./namespace-items.ts";
-import { queryInput } from "./queries.ts";
+import { deleteWrites, recoverWrites } from "./items/namespace-items.ts";
+import { queryInput } from "./table/key-query.ts";
 import { putProvisioner } from "./records.ts";
 
 const entity = {

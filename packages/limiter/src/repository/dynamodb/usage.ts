@@ -1,8 +1,8 @@
 import { DAY_MS, windowEndMs, type UsageRow, type UsageWindow } from "../../core/usage.ts";
 import type { Keyed, KeyPage, UsageRange, UsageStore } from "../store.ts";
-import { marshalItem, numberOf, type AttributeMap } from "./attribute-values.ts";
-import { batchGet, keyOf, queryAll } from "./batch.ts";
-import type { Connection } from "./connection.ts";
+import { marshalItem, numberOf, type AttributeMap } from "./transport/attribute-values.ts";
+import { batchGet, keyOf, queryAll } from "./table/batch.ts";
+import type { Connection } from "./table/connection.ts";
 import {
   entityPartition,
   parseUsageKey,
@@ -12,11 +12,11 @@ import {
   usageKey,
   usagePrefix,
   windowText,
-  type ItemKey,
   type UsageName,
-} from "./keys.ts";
-import { queryInput } from "./queries.ts";
-import type { Retention } from "./retention.ts";
+} from "./items/keys.ts";
+import type { ItemKey } from "./table/batch.ts";
+import { queryInput } from "./table/key-query.ts";
+import type { Retention } from "./cache/retention.ts";
 
 /** Keys write years with four digits. */
 const LAST_TIME_MS = Date.UTC(9999, 11, 31);
@@ -47,7 +47,8 @@ export class DynamoUsage implements UsageStore {
   }
 
   async rows(range: UsageRange, { limit, after }: KeyPage): Promise<Keyed<UsageRow>> {
-    const oldestMs = this.#connection.clock.now() - (await this.#retention.days()).usage * DAY_MS;
+    const oldestMs =
+      this.#connection.clock.now() - (await this.#retention.get(this.#namespaceId)).usage * DAY_MS;
     const names: UsageName[] = [];
     for await (const item of queryAll(
       this.#connection,
@@ -74,7 +75,7 @@ export class DynamoUsage implements UsageStore {
  * its index.
  */
 export function usageQuery(
-  ns: string,
+  namespaceId: string,
   { entityId, resource, window, startMs, endMs }: UsageRange,
   { limit, after }: { readonly limit: number; readonly after: string | undefined },
 ): object {
@@ -85,19 +86,19 @@ export function usageQuery(
     to: prefix + (endMs === undefined ? "~" : boundText(endMs)),
   };
   const name = after === undefined ? undefined : nameOfCursor(after, window);
-  const key = name && usageKey(ns, name);
+  const key = name && usageKey(namespaceId, name);
   if (entityId !== undefined)
     return queryInput({
-      partition: entityPartition(ns, entityId),
+      partition: entityPartition(namespaceId, entityId),
       range,
       limit,
       after: key && marshalItem({ ...key }),
     });
   const { GSI2PK, GSI2SK } =
-    name === undefined ? { GSI2PK: "", GSI2SK: "" } : usageIndexKeys(ns, name);
+    name === undefined ? { GSI2PK: "", GSI2SK: "" } : usageIndexKeys(namespaceId, name);
   return queryInput({
     index: "GSI2",
-    partition: resourcePartition(ns, resource ?? ""),
+    partition: resourcePartition(namespaceId, resource ?? ""),
     range,
     limit,
     after: key && marshalItem({ ...key, GSI2PK, GSI2SK }),
@@ -105,12 +106,12 @@ export function usageQuery(
 }
 
 /** The item of a snapshot that leaves at a time, in seconds since 1970. */
-export function usageItem(ns: string, row: UsageRow, ttl: number): AttributeMap {
+export function usageItem(namespaceId: string, row: UsageRow, ttl: number): AttributeMap {
   const { entityId, resource, window, windowStartMs: startMs } = row;
   const name = { entityId, resource, window, startMs };
   return marshalItem({
-    ...usageKey(ns, name),
-    ...usageIndexKeys(ns, name),
+    ...usageKey(namespaceId, name),
+    ...usageIndexKeys(namespaceId, name),
     entity_id: entityId,
     resource,
     window,

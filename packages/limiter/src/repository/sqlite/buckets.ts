@@ -20,11 +20,11 @@ import type {
   ResourceAmounts,
 } from "../port.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
-import type { Connection } from "./connection.ts";
+import type { Connection } from "./database/connection.ts";
 import type { SqliteLimits } from "./limits.ts";
-import type { SqliteNamespace } from "./sqlite-store.ts";
-import { addUsage } from "./usage-hours.ts";
-import { storedCell, type Cell, type Found, type WorkingSet } from "./working-set.ts";
+import type { SqliteNamespace } from "./sqlite-namespace.ts";
+import { addUsage } from "./transactions/usage-hours.ts";
+import { storedCell, type Cell, type Found, type WorkingSet } from "./transactions/working-set.ts";
 
 /** One bucket of a call. */
 interface FoundCharge extends OwnedCharge {

@@ -11,9 +11,9 @@ import {
   type SystemSettings,
 } from "../store.ts";
 import { insertEvent } from "./audit.ts";
-import type { Row } from "./connection.ts";
-import { limitsText, parseLimits } from "./limit-texts.ts";
-import type { SqliteNamespace } from "./sqlite-store.ts";
+import type { Row } from "./database/connection.ts";
+import { limitsText, parseLimits } from "./transactions/limit-texts.ts";
+import type { SqliteNamespace } from "./sqlite-namespace.ts";
 
 /** Limits of the four levels. Every change moves the namespace's configuration version. */
 export class SqliteLimits implements LimitStore {

@@ -1,5 +1,5 @@
 import type { Repository } from "../../repository/repository.ts";
-import { ManualClock } from "../manual-clock.ts";
+import { ManualClock } from "../fakes/manual-clock.ts";
 import { acquireTopic } from "./acquire.ts";
 import { auditTopic } from "./audit.ts";
 import { badInputTopic } from "./bad-input.ts";

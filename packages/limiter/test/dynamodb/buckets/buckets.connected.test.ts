@@ -6,7 +6,7 @@ import {
   booleanOf,
   numberOf,
   stringOf,
-} from "../../../src/repository/dynamodb/attribute-values.ts";
+} from "../../../src/repository/dynamodb/transport/attribute-values.ts";
 import { call, take } from "../../support/calls.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { keysOf, useProxiedTable } from "../../support/proxied-table.ts";

@@ -1,8 +1,8 @@
 import { beforeAll, expect, it } from "vitest";
 import { Limit, RateLimiterUnavailable } from "zae-limiter";
 import { seededRandom } from "zae-limiter/testing";
-import { LARGEST_TICK_MS } from "../../../src/repository/dynamodb/tick.ts";
-import type { DynamoTransport } from "../../../src/repository/dynamodb/transport.ts";
+import { LARGEST_TICK_MS } from "../../../src/repository/dynamodb/write/tick.ts";
+import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
 import { ProcessClock, SimulatedTime } from "../../support/simulated-time.ts";
 import { bucketProcess, requestFor, type BucketProcess } from "../../support/bucket-process.ts";
 import { connectToNewTable, type ConnectedTable } from "../../support/connect.ts";

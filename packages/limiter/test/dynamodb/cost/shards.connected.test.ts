@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { imageOf } from "../../../src/repository/dynamodb/bucket-item.ts";
+import { imageOf } from "../../../src/repository/dynamodb/items/bucket-item.ts";
 import { granted } from "../../support/bucket-process.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { CAPACITY, keyOf, request, useShardBuckets } from "../../support/shard-buckets.ts";

@@ -12,7 +12,7 @@ import { PolicyCache } from "../../../src/repository/policy-cache.ts";
 import type { ConsumeOutcome, ConsumeRequest, Receipt } from "../../../src/repository/port.ts";
 import type { BucketStore } from "../../../src/repository/store.ts";
 import type { Random } from "../../../src/repository/system-clock.ts";
-import type { DynamoTransport } from "../../../src/repository/dynamodb/transport.ts";
+import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
 
 const SEEDS = Number(process.env["SEEDS"] ?? 8);
 const STEPS = 60;

@@ -6,14 +6,14 @@ import {
   keyOf,
   marshalKey,
   queryAll,
-} from "../../../src/repository/dynamodb/batch.ts";
-import { isUnknownOutcome } from "../../../src/repository/dynamodb/client-errors.ts";
+} from "../../../src/repository/dynamodb/table/batch.ts";
+import { TableUnavailable } from "../../../src/repository/dynamodb/table/table-errors.ts";
 import {
   createTable,
   deleteTable,
   tableDeclaration,
   tableExists,
-} from "../../../src/repository/dynamodb/table.ts";
+} from "../../../src/repository/dynamodb/table/create-table.ts";
 import {
   connect as connectWith,
   connectToNewTable,
@@ -62,7 +62,7 @@ describeWithTransports("a connection", (engine, transport) => {
       proxy.decide = script("PutItem", [fault]);
       const error = await put("x").catch((thrown: unknown) => thrown);
       expect(error).toBeInstanceOf(RateLimiterUnavailable);
-      expect(isUnknownOutcome(error)).toBe(ambiguous);
+      expect((error as TableUnavailable).ambiguous).toBe(ambiguous);
       expect(table.meter.counts().byOperation["PutItem"]).toBe(1);
       expect(proxy.seen.filter(({ operation }) => operation === "PutItem")).toHaveLength(1);
       expect(await stored("x")).toBe(applied);

@@ -4,7 +4,7 @@ import { ManualClock, seededRandom } from "zae-limiter/testing";
 import type { ConfigKey } from "../../../src/core/policy.ts";
 import type { ConsumeRequest, Receipt } from "../../../src/repository/port.ts";
 import type { StoredConfig } from "../../../src/repository/store.ts";
-import type { DynamoTransport } from "../../../src/repository/dynamodb/transport.ts";
+import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
 import { bucketProcess, requestFor } from "../../support/bucket-process.ts";
 import { connectToNewTable } from "../../support/connect.ts";
 import { between } from "../../support/seeded/random-choice.ts";

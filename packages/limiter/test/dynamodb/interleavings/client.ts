@@ -1,6 +1,6 @@
 import type { Limit } from "zae-limiter";
 import type { Receipt } from "../../../src/repository/port.ts";
-import type { DynamoTransport } from "../../../src/repository/dynamodb/transport.ts";
+import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
 import { bucketProcess, type BucketProcess } from "../../support/bucket-process.ts";
 import { Gate, type DecisionSurroundings } from "./gate.ts";
 import { GRANTS, type Effect } from "./ledger.ts";

@@ -7,7 +7,7 @@
  *     └──▶ caller told of a time-out ──▶ late: applied after all, or never
  */
 import type { Operation } from "./client.ts";
-import type { DynamoTransport } from "../../../src/repository/dynamodb/transport.ts";
+import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
 
 /** What the engine said. */
 export type EngineReply =

@@ -1,7 +1,7 @@
 import { Limit } from "zae-limiter";
 import { ManualClock } from "zae-limiter/testing";
 import { beforeAll, expect, it } from "vitest";
-import type { DynamoTransport } from "../../../src/repository/dynamodb/transport.ts";
+import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
 import {
   bucketProcess,
   granted,

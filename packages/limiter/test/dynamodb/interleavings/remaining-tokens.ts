@@ -1,4 +1,4 @@
-import type { DynamoTransport } from "../../../src/repository/dynamodb/transport.ts";
+import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
 import type { ConsumeOutcome } from "../../../src/repository/port.ts";
 import { RESOURCE, type Client } from "./client.ts";
 import { floor, fraction, isLess } from "../../oracle/fraction.ts";

@@ -1,4 +1,4 @@
-import type { DynamoTransport } from "../../../src/repository/dynamodb/transport.ts";
+import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
 import { takeWhatIsLeft } from "./remaining-tokens.ts";
 import { shrink } from "../../support/seeded/shrink.ts";
 import { withoutStackTraces } from "../../support/seeded/without-stack-traces.ts";

@@ -1,4 +1,4 @@
-import type { AttributeMap } from "../../../src/repository/dynamodb/attribute-values.ts";
+import type { AttributeMap } from "../../../src/repository/dynamodb/transport/attribute-values.ts";
 import type { HeldCall } from "./gate.ts";
 
 /** A request as a person reads it: with names and values in their places. */

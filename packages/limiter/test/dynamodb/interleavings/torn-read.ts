@@ -2,7 +2,7 @@
  * A batch is read item by item, each as it is at some moment of its own: what is read of two shards
  * need never have been true at once.
  */
-import type { AttributeMap } from "../../../src/repository/dynamodb/attribute-values.ts";
+import type { AttributeMap } from "../../../src/repository/dynamodb/transport/attribute-values.ts";
 import type { EngineReply, HeldCall } from "./gate.ts";
 import type { WatchedTable } from "./watched-table.ts";
 

@@ -1,5 +1,5 @@
-import type { AttributeMap } from "../../../src/repository/dynamodb/attribute-values.ts";
-import type { DynamoTransport } from "../../../src/repository/dynamodb/transport.ts";
+import type { AttributeMap } from "../../../src/repository/dynamodb/transport/attribute-values.ts";
+import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
 import { BucketHistory } from "./bucket-history.ts";
 import { unexplained, unexplainedShards } from "./explanation.ts";
 import { fraction, isLess } from "../../oracle/fraction.ts";

@@ -1,7 +1,7 @@
 import type { Limit } from "zae-limiter";
 import { seededRandom } from "zae-limiter/testing";
 import type { Random } from "../../../src/repository/system-clock.ts";
-import type { DynamoTransport } from "../../../src/repository/dynamodb/transport.ts";
+import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
 import { Client, type Operation } from "./client.ts";
 import type { HeldCall } from "./gate.ts";
 import { GRANTS, Ledger, type Effect } from "./ledger.ts";

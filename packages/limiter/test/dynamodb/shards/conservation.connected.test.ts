@@ -3,8 +3,8 @@ import { Limit, RateLimitExceeded, RateLimiterUnavailable } from "zae-limiter";
 import {
   marshalItem,
   type AttributeMap,
-} from "../../../src/repository/dynamodb/attribute-values.ts";
-import { imageOf } from "../../../src/repository/dynamodb/bucket-item.ts";
+} from "../../../src/repository/dynamodb/transport/attribute-values.ts";
+import { imageOf } from "../../../src/repository/dynamodb/items/bucket-item.ts";
 import { minus, type Fraction } from "../../oracle/fraction.ts";
 import { bucketValue, readBucket } from "../../oracle/stored-bucket.ts";
 import { granted } from "../../support/bucket-process.ts";

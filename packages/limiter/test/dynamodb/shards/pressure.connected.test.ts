@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { Limit, RateLimitExceeded, RateLimiterUnavailable } from "zae-limiter";
 import type { DynamoOptions } from "zae-limiter/dynamodb";
-import type { DynamoTransport } from "../../../src/repository/dynamodb/transport.ts";
+import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { script, type Fault, type ProxiedRequest } from "../../support/fault-proxy.ts";
 import { HeldTransport } from "../../support/held-transport.ts";

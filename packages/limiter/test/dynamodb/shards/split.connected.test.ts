@@ -8,28 +8,28 @@ import { bucketValue, numberIn, readBucket } from "../../oracle/stored-bucket.ts
 import { shareOf } from "../../oracle/terms.ts";
 import { bucketLimit, type Bucket } from "../../../src/core/bucket.ts";
 import type { Limit } from "../../../src/core/limit.ts";
-import { Aliases } from "../../../src/repository/dynamodb/aliases.ts";
+import { Aliases } from "../../../src/repository/dynamodb/table/update-expression.ts";
 import {
   marshalItem,
   stringOf,
   unmarshalItem,
   type AttributeMap,
   type Value,
-} from "../../../src/repository/dynamodb/attribute-values.ts";
+} from "../../../src/repository/dynamodb/transport/attribute-values.ts";
 import {
   bucketAttributes,
   imageOf,
   limitAttribute,
   slotAttribute,
-} from "../../../src/repository/dynamodb/bucket-item.ts";
+} from "../../../src/repository/dynamodb/items/bucket-item.ts";
 import {
   bucketKey,
   keyAttributes,
   type BucketKey,
-} from "../../../src/repository/dynamodb/bucket-key.ts";
-import type { Connection, Transacted } from "../../../src/repository/dynamodb/connection.ts";
-import { nextHalf } from "../../../src/repository/dynamodb/shard-tree.ts";
-import { splitOf } from "../../../src/repository/dynamodb/split.ts";
+} from "../../../src/repository/dynamodb/items/bucket-key.ts";
+import type { Connection, Transacted } from "../../../src/repository/dynamodb/table/connection.ts";
+import { nextHalf } from "../../../src/repository/dynamodb/shards/shard-tree.ts";
+import { splitOf } from "../../../src/repository/dynamodb/shards/split.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 4, 12);
 const RPM: Limit = { name: "rpm", capacity: 10, refillAmount: 10, refillPeriodSeconds: 60 };
@@ -351,7 +351,7 @@ describeWithEngine("the split of a shard", (engine) => {
 });
 
 function keyOf(entityId: string, shard: number): BucketKey {
-  return bucketKey({ namespaceId: "ns", entityId, resource: "gpt-4", shard }, { parentId: "org" });
+  return bucketKey({ namespaceId: "ns", entityId, resource: "gpt-4", shard }, "org");
 }
 
 /** What all shards hold of one limit together: `over` is the period in milliseconds. */

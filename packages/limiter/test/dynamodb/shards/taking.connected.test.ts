@@ -1,7 +1,7 @@
 import { expect, it, vi } from "vitest";
 import { Limit, RateLimitExceeded, type RateLimiter } from "zae-limiter";
 import { ManualClock } from "zae-limiter/testing";
-import type { AttributeMap } from "../../../src/repository/dynamodb/attribute-values.ts";
+import type { AttributeMap } from "../../../src/repository/dynamodb/transport/attribute-values.ts";
 import { call, take, takeWhatFits } from "../../support/calls.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { HeldTransport } from "../../support/held-transport.ts";

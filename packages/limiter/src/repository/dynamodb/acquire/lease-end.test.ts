@@ -1,0 +1,31 @@
+import { expect, it } from "vitest";
+import { Limit } from "../../../core/limit.ts";
+import { policyOf } from "../../../core/policy.ts";
+import { bucketKey } from "../items/bucket-key.ts";
+import { endsOf } from "./lease-end.ts";
+import type { ReceiptPart } from "./receipt.ts";
+
+it("what a lease took in several takes goes back in one write, unless only its parts are exact", () => {
+  const most = Number.MAX_SAFE_INTEGER;
+  const given = [-1000, -(most - 1000), -1, -most].map((tpm, index) => ({
+    part: PART,
+    amounts: { tpm },
+    requests: -index,
+  }));
+  expect(endsOf(given).map(({ costs, requests }) => [costs, requests])).toEqual([
+    [{ tpm: -most }, -1],
+    [{ tpm: -1 }, -2],
+    [{ tpm: -most }, -3],
+  ]);
+});
+
+const KEY = bucketKey({ namespaceId: "n", entityId: "e", resource: "r", shard: 0 }, undefined);
+const PART: ReceiptPart = {
+  key: KEY,
+  entityId: "e",
+  resource: "r",
+  policy: policyOf([Limit.perSecond("tpm", 1)], "system"),
+  amounts: { tpm: 1000 },
+  requests: 1,
+  incarnation: { creation: "c", divisor: 1, expiredBySeconds: undefined },
+};

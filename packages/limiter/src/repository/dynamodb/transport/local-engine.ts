@@ -1,0 +1,36 @@
+const LOOPBACK: ReadonlySet<string> = new Set(["127.0.0.1", "localhost", "[::1]"]);
+const CREDENTIAL_VARIABLES = [
+  "AWS_ACCESS_KEY_ID",
+  "AWS_PROFILE",
+  "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+  "AWS_WEB_IDENTITY_TOKEN_FILE",
+];
+
+/** Whether an address is on this machine. */
+export function isLoopback(endpointUrl: string | undefined): boolean {
+  return endpointUrl !== undefined && LOOPBACK.has(new URL(endpointUrl).hostname);
+}
+
+/**
+ * Credentials for an engine on this machine where none are set: it checks no signature, and looking
+ * for some that are not there takes seconds.
+ */
+export function localCredentials(
+  endpointUrl: string | undefined,
+  environment: NodeJS.ProcessEnv,
+): AwsCredentials | undefined {
+  const hasCredentials = CREDENTIAL_VARIABLES.some((name) => environment[name]);
+  return isLoopback(endpointUrl) && !hasCredentials
+    ? { accessKeyId: "local", secretAccessKey: "local" }
+    : undefined;
+}
+
+/** What requests are signed with. */
+export interface AwsCredentials {
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+  /** Comes with credentials that are lent for a time. */
+  readonly sessionToken?: string | undefined;
+  /** When they stop being valid. */
+  readonly expiration?: Date | undefined;
+}
