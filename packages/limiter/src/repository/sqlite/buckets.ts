@@ -11,7 +11,7 @@ import {
 } from "../../core/decision.ts";
 import { configKeys, policyOf, sourceOf, strongest, type Policy } from "../../core/policy.ts";
 import { settlementOf, type TakenPart } from "../../core/settlement.ts";
-import { chargesOf, limitNamesOf, type OwnedCharge } from "../charges.ts";
+import { amountsOf, chargesOf, limitNamesOf, type OwnedCharge } from "../charges.ts";
 import type {
   ConsumeOutcome,
   ConsumeRequest,
@@ -156,13 +156,15 @@ export class SqliteBuckets implements BucketStore {
     return { granted: false, statuses: statusesOf(charges, nowMs) };
   }
 
-  #charges(set: WorkingSet, request: ConsumeRequest, nowMs: number): FoundCharge[] {
+  #charges(set: WorkingSet, request: ConsumeRequest, nowMs: number): readonly FoundCharge[] {
     const { namespaceId, config } = this.#namespace;
-    return chargesOf(request, ({ entityId, resource, amounts, override }) => {
+    return chargesOf(request, (wanted) => {
+      const { entityId, resource, override } = wanted;
       const found = set.find(namespaceId, entityId, resource);
       config.saw(found.configVersion);
       const policy = override ?? this.#policy(entityId, resource);
       if (policy === undefined) return undefined;
+      const amounts = amountsOf(wanted, policy);
       const bucket = underPolicy(found.cell?.bucket, policy, nowMs);
       return { entityId, resource, policy, amounts, bucket, found, parentId: found.parentId };
     });
