@@ -23,16 +23,6 @@ export type ConfigKey =
   | { readonly level: "resource"; readonly resource: string }
   | { readonly level: "entity"; readonly entityId: string; readonly resource: string };
 
-/** The keys of the four levels, strongest first. */
-export function configKeys(entityId: string, resource: string): readonly ConfigKey[] {
-  return [
-    { level: "entity", entityId, resource },
-    { level: "entity", entityId, resource: DEFAULT_RESOURCE },
-    { level: "resource", resource },
-    { level: "system" },
-  ];
-}
-
 /** The level that limits stored under a key come from. */
 export function sourceOf(key: ConfigKey): ConfigSource {
   if (key.level !== "entity") return key.level;

@@ -71,7 +71,7 @@ export function bucketProcess(options: {
   });
   const policies = new PolicyCache({
     read: async (keys) => Promise.all(keys.map(config)),
-    nowMs: () => clock.now(),
+    clock,
     ttlMs: cacheTtlMs,
   });
   const reader = new ItemReader(connection);

@@ -353,7 +353,7 @@ function contextOf({ store, namespaceId, options, contexts }: Scope): Context {
   const clock = options.clock ?? systemClock;
   const policies: PolicyCache = new PolicyCache({
     read: (keys) => data.limits.read(keys),
-    nowMs: () => clock.now(),
+    clock,
     ttlMs: cacheTtlMs(options),
   });
   const data = store.open(namespaceId, policies);

@@ -8,10 +8,13 @@ import {
   statusesOf,
   underPolicy,
   type LimitStatus,
+  amountsOf,
+  chargesOf,
+  limitNamesOf,
+  type OwnedCharge,
 } from "../../core/decision.ts";
-import { configKeys, policyOf, sourceOf, strongest, type Policy } from "../../core/policy.ts";
+import { policyOf, sourceOf, strongest, type Policy } from "../../core/policy.ts";
 import { settlementOf, type TakenPart } from "../../core/settlement.ts";
-import { amountsOf, chargesOf, limitNamesOf, type OwnedCharge } from "../charges.ts";
 import type {
   ConsumeOutcome,
   ConsumeRequest,
@@ -19,6 +22,7 @@ import type {
   Receipt,
   ResourceAmounts,
 } from "../port.ts";
+import { configKeys } from "../policy-cache.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import type { Connection } from "./database/connection.ts";
 import type { SqliteLimits } from "./limits.ts";

@@ -76,7 +76,7 @@ describeWithEngine("two processes that take turns on DynamoDB", (engine) => {
     const processes = [process(1), process(2)];
     const cache = new PolicyCache({
       read: (keys) => keys.map(config),
-      nowMs: () => clock.now(),
+      clock,
       ttlMs: 0,
     });
     const memory = new MemoryBuckets({

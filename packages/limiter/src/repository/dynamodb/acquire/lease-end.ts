@@ -122,7 +122,7 @@ export class LeaseEnds {
       kind,
       costs,
       requests,
-      policy: () => policy,
+      policy,
       incarnation,
       mayOwe,
       operation,

@@ -320,7 +320,8 @@ function choosePolicies(
   for (const member of members) {
     if (!member.isOpen) continue;
     const { work } = member;
-    const policy = work.intent.policy(image, work.policy);
+    const { policy: choice } = work.intent;
+    const policy = typeof choice === "function" ? choice(image, work.policy) : choice;
     if (!(policy instanceof Promise)) work.policy = policy;
     else
       readings.push(
