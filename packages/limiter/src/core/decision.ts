@@ -4,14 +4,14 @@ import {
   fullBucket,
   holds,
   waitMs,
-  withLimits,
   type Bucket,
   type BucketLimit,
 } from "./bucket.ts";
 import { ValidationError } from "./errors.ts";
+import { withLimits } from "./limit-change.ts";
 import { sameLimits, type Limit } from "./limit.ts";
 import type { ConfigSource, Policy } from "./policy.ts";
-import { togetherMilli, waitTogetherMs } from "./together.ts";
+import { togetherMilli, waitTogetherMs } from "./shard-sums.ts";
 
 /**
  * One bucket of a decision, and what the call wants of it. Limits that `amounts` does not name are
@@ -131,11 +131,11 @@ export function amountsUnder(policy: Policy, amounts: Amounts): Amounts {
 /** Whether a bucket was last decided with these limits. */
 export function isUnder(bucket: Bucket, policy: Policy): boolean {
   if (bucket.limits === policy.bucketLimits) return true;
-  const compared = COMPARED.get(bucket.limits);
+  const compared = COMPARISON_MEMO.get(bucket.limits);
   if (compared?.limits === policy.limits) return compared.isSame;
   const shown = bucket.limits.flatMap(({ limit, hidden }) => (hidden ? [] : [limit]));
   const isSame = sameLimits(shown, policy.limits);
-  COMPARED.set(bucket.limits, { limits: policy.limits, isSame });
+  COMPARISON_MEMO.set(bucket.limits, { limits: policy.limits, isSame });
   return isSame;
 }
 
@@ -143,7 +143,7 @@ export function isUnder(bucket: Bucket, policy: Policy): boolean {
  * What the limits of a bucket were last compared with. Stores that read their buckets have other
  * lists than the policy has, and ask several times for each call: 1 µs each time.
  */
-const COMPARED = new WeakMap<
+const COMPARISON_MEMO = new WeakMap<
   readonly BucketLimit[],
   { readonly limits: readonly Limit[]; readonly isSame: boolean }
 >();

@@ -39,6 +39,11 @@ export function policyOf(limits: readonly Limit[], source: ConfigSource): Policy
   };
 }
 
+/** The policy that limits stored under a key make; undefined when none are stored there. */
+export function policyAt(key: ConfigKey, limits: readonly Limit[] | undefined): Policy | undefined {
+  return limits === undefined ? undefined : policyOf(limits, sourceOf(key));
+}
+
 /**
  * The first level that has limits wins whole, strongest first: levels are not merged limit by
  * limit.

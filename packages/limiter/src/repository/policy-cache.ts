@@ -1,7 +1,6 @@
 import { DEFAULT_RESOURCE } from "../core/identifiers.ts";
 import {
-  policyOf,
-  sourceOf,
+  policyAt,
   strongest,
   type ConfigKey,
   type OnUnavailable,
@@ -222,8 +221,7 @@ function slotsOf(
 ): readonly Slot[] {
   return keys.map((key, index) => {
     const { limits, settings } = configs[index]!;
-    const policy = limits === undefined ? undefined : policyOf(limits, sourceOf(key));
-    return { policy, readAtMs, onUnavailable: settings?.onUnavailable };
+    return { policy: policyAt(key, limits), readAtMs, onUnavailable: settings?.onUnavailable };
   });
 }
 

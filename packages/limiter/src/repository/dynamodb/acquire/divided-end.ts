@@ -4,7 +4,7 @@
  */
 import { addAmounts, amountOf, NO_AMOUNTS } from "../../../core/amounts.ts";
 import { balanceMilli, ceilingMilli, type Bucket } from "../../../core/bucket.ts";
-import { togetherMilli } from "../../../core/together.ts";
+import { togetherMilli } from "../../../core/shard-sums.ts";
 import { costsThat, positiveCosts, type Costs } from "../write/batch-decision.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
 import type { KnownShard } from "../cache/known-buckets.ts";

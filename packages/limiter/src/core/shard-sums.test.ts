@@ -7,7 +7,7 @@ import { fits, statusesOf, type Charge } from "./decision.ts";
 import { Limit } from "./limit.ts";
 import { policyOf } from "./policy.ts";
 import { shardLimits } from "./shares.ts";
-import { togetherMilli, waitTogetherMs } from "./together.ts";
+import { togetherMilli, waitTogetherMs } from "./shard-sums.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 4, 12);
 const POLICY = policyOf([Limit.perMinute("rpm", 10), Limit.perMinute("tpm", 100)], "system");

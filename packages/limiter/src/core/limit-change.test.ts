@@ -9,9 +9,9 @@ import {
   fullBucket,
   storedMilli,
   storedRemainder,
-  withLimits,
   type Bucket,
 } from "./bucket.ts";
+import { withLimits } from "./limit-change.ts";
 import type { Limit } from "./limit.ts";
 
 const START_MS = Date.UTC(2026, 0, 4, 12);
