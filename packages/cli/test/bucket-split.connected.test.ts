@@ -65,11 +65,11 @@ describeWithEngine("bucket split on DynamoDB", (engine) => {
     ],
     [
       "bucket split key-1 -r gpt-4 --shards 64",
-      "the bucket cannot have so many shards: more than maxShards allows (got '64')",
+      "the bucket cannot have that many shards: more than maxShards allows (got '64')",
     ],
     [
       "bucket split key-1 -r small --shards 4",
-      "the bucket cannot have so many shards: shares below one token (got '4')",
+      "the bucket cannot have that many shards: shares below one token (got '4')",
     ],
     ["bucket split key-1 -r gpt-4 --shards 2 -N other", "Namespace other does not exist."],
   ])("fails for %s, splits nothing, and says why", async (line, reason) => {

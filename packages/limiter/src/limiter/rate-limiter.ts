@@ -44,8 +44,8 @@ const PING_TIMEOUT_MS = 1000;
  * Decides calls. It keeps no balances itself: every decision is the repository's.
  *
  * @example
- * await limiter.acquire({ entityId: "key-1", resource: "gpt-4", consume: { rpm: 1, tpm: 500 } },
- * async (lease) => {
+ * const request = { entityId: "key-1", resource: "gpt-4", consume: { rpm: 1, tpm: 500 } };
+ * await limiter.acquire(request, async (lease) => {
  *   const answer = await callModel();
  *   lease.settle({ tpm: answer.usage.totalTokens });
  *   return answer;

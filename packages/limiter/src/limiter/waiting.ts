@@ -3,8 +3,9 @@
  *
  *   arrive ──▶ queued ──▶ head ──▶ decided ──▶ granted ──▶ leave
  *                │          ▲          │
- *                │          │          ├──▶ would fit in time: sleep until then, or until tokens go back ──┐
- *                │          └──────────┼───────────────────────────────────────────────────────────────────┘
+ *                │          │          ├──▶ would fit in time: sleep until then, or until ──┐
+ *                │          │          │    tokens go back                                  │
+ *                │          └──────────┼────────────────────────────────────────────────────┘
  *                │                     └──▶ would not fit in time: refused ──▶ leave
  *                └──▶ deadline, abort or close ──▶ leave
  *

@@ -9,7 +9,8 @@
  *
  *   one member:  waiting ──▶ in a batch ──▶ resolved or rejected by the write
  *                   ▲             │
- *                   └─────────────┘  left open by the write: it goes with the next batch, before those that came later
+ *                   └─────────────┘  left open by the write: it goes with the next batch,
+ *                                    before those that came later
  *
  * The first goes at once and nothing waits for a timer, so an idle key adds no latency, and a busy
  * one writes as often as the store answers. A batch never changes while its write is under way.

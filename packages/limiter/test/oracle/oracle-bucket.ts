@@ -70,7 +70,7 @@ export function holds(balance: Balance, stampMs: number, tokens: number, nowMs: 
 }
 
 /**
- * Whether a bucket holds so many tokens at a time. A limit of which nothing is wanted must not be in
+ * Whether a bucket holds these amounts at a time. A limit of which nothing is wanted must not be in
  * debt.
  */
 export function holdsAll(

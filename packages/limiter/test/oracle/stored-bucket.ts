@@ -1,7 +1,7 @@
 /*
  * Buckets as they are stored, read without the code under test. A bucket is the sum of its shards.
- * Every shard stores the parameters of the whole, and holds of each limit, with a/p its share of the
- * rate in lowest terms,
+ * Every shard stores the parameters of the whole, and holds of each limit, with a/p its share of
+ * the rate in lowest terms,
  *
  *   min(share of the capacity, tk + rm/p + a/p for each millisecond since rf)
  */

@@ -25,10 +25,12 @@ export interface ProxiedRequest {
  * - `lost-reply`: the engine does it, and the connection dies before the answer;
  * - `silence`: it never reaches the engine, and no answer ever comes (a time-out);
  * - `late-silence`: the engine does it, and no answer ever comes;
- * - `throttle`, `throughput`, `internal`, `unavailable`, `denied`: the engine never sees it, and that error is the answer;
+ * - `throttle`, `throughput`, `internal`, `unavailable`, `denied`: the engine never sees it, and
+ *   that error is the answer;
  * - `unprocessed`: a batch is not done at all, and all its keys or items come back unprocessed;
  * - `half-unprocessed`: the second half of a batch comes back unprocessed, the first half is done;
- * - `conflict`: a transaction is cancelled, or a single write refused, because another transaction holds an item;
+ * - `conflict`: a transaction is cancelled, or a single write refused, because another transaction
+ *   holds an item;
  * - `in-progress`: a transaction with the same token is still running;
  * - `delayMs`: it takes that much longer, then goes its normal course.
  */

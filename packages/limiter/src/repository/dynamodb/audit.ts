@@ -25,8 +25,8 @@ import type { Retention } from "./cache/retention.ts";
 const DAY_SECONDS = 86_400;
 
 /**
- * Audit events of one namespace. They leave with their time to live; until DynamoDB gets to it,
- * reading hides them.
+ * Audit events of one namespace. DynamoDB deletes them when their time to live is over; until it
+ * does, reads hide them.
  */
 export class DynamoAudit implements AuditStore {
   readonly #connection: Connection;
@@ -76,7 +76,7 @@ export class DynamoAudit implements AuditStore {
   }
 }
 
-/** Newest first, not older than `oldestMs`: event ids begin with their time. */
+/** Finds events, newest first, not older than `oldestMs`: event ids begin with their time. */
 export function eventsQuery(
   namespaceId: string,
   entityId: string,

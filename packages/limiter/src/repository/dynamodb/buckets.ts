@@ -13,8 +13,8 @@
  * The end of a lease is in lease-end.ts.
  *
  * The bound of one acquire: at most MAX_DECISIONS decisions and, for each of its buckets,
- * MAX_TAKE_ROUNDS rounds of takes over all of them, and so no more than `mostRequests` requests, each
- * attempted at most `maxAttempts` times and ended after `requestTimeoutMs`.
+ * MAX_TAKE_ROUNDS rounds of takes over all of them, and so no more than `mostRequests` requests,
+ * each attempted at most `maxAttempts` times and ended after `requestTimeoutMs`.
  */
 import type { LimitStatus } from "../../core/decision.ts";
 import { RateLimiterUnavailable } from "../../core/errors.ts";
@@ -46,10 +46,10 @@ import { MAX_TRIES, ShardTaker, type TakeAttempt } from "./acquire/take-from-sha
 import { takeFromSeveral } from "./acquire/take-from-several.ts";
 import type { WantedCharge } from "./acquire/wanted-charge.ts";
 
-/** Decisions of one acquire, when the images that refused it change before it is refused. */
+/** The most decisions of one acquire: it is decided again when the images change meanwhile. */
 const MAX_DECISIONS = 5;
 
-/** Rounds of takes from one bucket: in each of them another process took what the call had seen. */
+/** The most rounds of takes from one bucket: each follows a take by another process. */
 const MAX_TAKE_ROUNDS = 12;
 
 /** What the buckets of one repository have done; see `RepositoryStatistics`. */
@@ -71,7 +71,7 @@ export interface BucketsOptions {
   readonly counts: BucketCounts;
   /** The names of active namespaces, by id. */
   readonly active: Expiring<string>;
-  /** How old an image may be that refuses a call without asking the table. */
+  /** How old an image may be and still refuse a call without a read. */
   readonly refusalMemoryMs: number;
   readonly ttlMultiplier: number;
   readonly largestTickMs: number;
@@ -89,7 +89,7 @@ interface Call {
   readonly charges: readonly WantedCharge[];
   /** The receipt that it adds to. */
   readonly extending: Receipt | undefined;
-  /** Its place in the order of requests: later ones were sent since the call began. */
+  /** Its place in the order of requests: higher ones were sent after the call began. */
   readonly begun: number;
   /** Decisions, this one included. */
   readonly decisions: number;
@@ -218,7 +218,7 @@ export class DynamoBuckets implements BucketStore {
           });
     if (outcome.kind === "taken") return granted(call, outcome);
     const refused = { ...call, charges: outcome.charges };
-    // What refused it may be the answer to a write that was under way before it came.
+    // The refusal may come from the answer to a write that was sent before this call began.
     return this.#refusals.mayRefuse(refused)
       ? this.#refuse(refused, outcome.atMs)
       : this.#decideAgain(refused);
@@ -299,13 +299,13 @@ class TakeRounds {
   }
 }
 
-/** Acquires that one process keeps under way: a kilobyte each, and what their callers hold. */
+/** The most acquires in progress: each takes a kilobyte, and what its caller holds. */
 const MAX_UNDER_WAY = 20_000;
 
 /**
- * Bounds what one process keeps in its queues; more than this is a leak, not load. Only acquires are
- * turned away: everything else that is written ends a lease that was granted, so there is never more
- * of it than there are leases.
+ * Bounds what one process keeps in its queues; more than this is a leak, not load. Only acquires
+ * are rejected: everything else that is written ends a lease that was granted, so there is never
+ * more of it than there are leases.
  */
 export class Admission {
   readonly #most: number;
@@ -315,7 +315,7 @@ export class Admission {
     this.#most = most;
   }
 
-  /** Does the work of one acquire, unless too many are under way. One that ends at once is not. */
+  /** Runs one acquire, unless too many are in progress. One that returns at once is not counted. */
   admit<T>(work: () => MaybePromise<T>): MaybePromise<T> {
     if (this.#underWay >= this.#most) throw overloaded(this.#underWay);
     const outcome = work();
@@ -345,8 +345,8 @@ export function newCounts(): BucketCounts {
 }
 
 /**
- * The most requests that one acquire sends for a bucket of so many shards, each counted once however
- * often it is attempted. Configuration is read once more for each shard that shows other limits.
+ * The most requests that one acquire sends for a bucket with this many shards; retries of a request
+ * are not counted. Configuration is read once more for each shard that shows other limits.
  */
 export function mostRequests(shards: number): number {
   const readAll = MAX_READS;
@@ -391,6 +391,7 @@ function contended({ entityId, resource }: BucketKey): RateLimiterUnavailable {
 
 function overloaded(underWay: number): RateLimiterUnavailable {
   return new RateLimiterUnavailable(
-    `This process is overloaded: ${underWay} acquires are waiting for DynamoDB. Try again later, or make fewer calls at once.`,
+    `This process is overloaded: ${underWay} acquires are waiting for DynamoDB. ` +
+      "Try again later, or make fewer calls at once.",
   );
 }

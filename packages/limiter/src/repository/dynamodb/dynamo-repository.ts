@@ -42,7 +42,8 @@ interface Place {
  * Limits, balances and audit in one DynamoDB table, shared by a fleet.
  *
  * @example
- * const repository = await DynamoRepository.open("my-app", { endpointUrl: "http://127.0.0.1:8000"
+ * const repository = await DynamoRepository.open("my-app", {
+ *   endpointUrl: "http://127.0.0.1:8000",
  * });
  */
 export class DynamoRepository extends StoreRepository {
@@ -92,7 +93,7 @@ export class DynamoRepository extends StoreRepository {
       ...resolved,
       dates: correctedClock,
     });
-    // A clock that was passed in is the caller's own idea of time, and is not corrected.
+    // A clock that the caller passed in is trusted, and not corrected.
     const clock = options.clock ?? correctedClock;
     const random = options.random ?? systemRandom;
     const { requestTimeoutMs, maxAttempts } = resolved;
@@ -104,7 +105,7 @@ export class DynamoRepository extends StoreRepository {
       requestTimeoutMs,
       maxAttempts,
     });
-    // Nor is it rounded: whoever moves a clock by hand expects every millisecond to count.
+    // Nor is it rounded: with a clock that is moved by hand, every millisecond counts.
     const largestTickMs = options.clock === undefined ? LARGEST_TICK_MS : 1;
     const cacheTtlMs = options.configCacheTtlMs ?? DEFAULT_CACHE_TTL_MS;
     const store = new DynamoStore({ ...resolved, connection, cacheTtlMs, largestTickMs });
@@ -187,7 +188,7 @@ async function namespaceIdOf(
   return found?.namespaceId;
 }
 
-/** Whoever brought a transport closes it: several repositories may share one. */
+/** The caller closes a transport that it passed in: several repositories may share it. */
 function borrowed(transport: DynamoTransport, { dates }: SdkOptions): DynamoTransport {
   const stopWatching =
     isObserved(transport) && dates !== undefined
@@ -199,7 +200,9 @@ function borrowed(transport: DynamoTransport, { dates }: SdkOptions): DynamoTran
   };
 }
 
-/** Where a transport goes, if it tells: options need not repeat it. */
+/**
+ * The region and address of a transport that exposes them, so that options need not repeat them.
+ */
 function placeOf(
   transport: DynamoTransport | undefined,
 ): Pick<DynamoOptions, "region" | "endpointUrl"> {

@@ -21,7 +21,7 @@ import { DynamoUsage } from "./usage.ts";
 /** What a store is opened with. */
 export interface DynamoStoreOptions {
   readonly connection: Connection;
-  /** How long what was read of configuration, entities and namespaces is believed. */
+  /** How long configuration, entities and namespaces are cached. */
   readonly cacheTtlMs: number;
   readonly bucketTtlMultiplier: number;
   readonly largestTickMs: number;
@@ -43,7 +43,7 @@ export class DynamoStore implements Store {
   readonly #options: DynamoStoreOptions;
   readonly #reader: ItemReader;
   readonly #ids: OperationIds;
-  /** The names of active namespaces, by id: a deleted one is refused within the cache's time. */
+  /** The names of active namespaces, by id: a deleted one is refused once its entry has expired. */
   readonly #active: Expiring<string>;
   readonly #ttlMultipliers = new Map<string, number>();
   readonly #counts = newCounts();
@@ -124,8 +124,8 @@ export class DynamoStore implements Store {
   }
 
   /**
-   * Lets the buckets of one namespace live longer or shorter than others; holds for namespaces that
-   * are opened afterwards.
+   * Sets how long the buckets of one namespace are kept; applies to namespaces that are opened
+   * afterwards.
    */
   useTtlMultiplier(namespaceId: string, multiplier: number): void {
     this.#ttlMultipliers.set(namespaceId, multiplier);

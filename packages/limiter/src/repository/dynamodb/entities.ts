@@ -44,8 +44,8 @@ export class DynamoEntities implements EntityStore {
     readonly reader: ItemReader;
     readonly audit: DynamoAudit;
     /**
-     * Told of every entity that this process has created or deleted, so that what is remembered of
-     * it can be forgotten.
+     * Called for every entity that this process has created or deleted, so that caches can forget
+     * it.
      */
     readonly onChange: (entityId: string) => void;
   }) {
@@ -97,9 +97,9 @@ export class DynamoEntities implements EntityStore {
   }
 
   /**
-   * Deletes limits and buckets first and the record last, together with the event: whoever finds
-   * the record can delete again what a crash has left. Usage and audit stay, and leave by their own
-   * retention.
+   * Deletes limits and buckets first and the record last, together with the event: after a crash,
+   * the record is still there and the deletion can be repeated. Usage and audit events stay until
+   * their own retention is over.
    */
   async delete(entityId: string, event: AuditEvent): Promise<void> {
     const [record, children, belongings] = await Promise.all([
@@ -115,8 +115,8 @@ export class DynamoEntities implements EntityStore {
       );
     const recordsDeleted = belongings.length + (record === undefined ? 0 : 1);
     if (recordsDeleted === 0) throw new EntityNotFoundError(entityId);
-    // Shard 0 of each bucket first: without it the others are none, whereas a bucket that lacks
-    // another shard could never be decided again.
+    // Shard 0 of each bucket first: the other shards do not count without it, whereas a bucket with
+    // a missing shard could never be decided again.
     for (const part of [
       belongings.filter((key) => !isFurtherShard(key)),
       belongings.filter(isFurtherShard),
@@ -135,7 +135,7 @@ export class DynamoEntities implements EntityStore {
         : [{ Delete: deleteEntity(this.#namespaceId, entityId) }, audit];
     const { applied } = await this.#connection.transact(writes);
     this.#onChange(entityId);
-    // Somebody else has deleted it meanwhile, and recorded that.
+    // Another process has deleted it meanwhile, and recorded that.
     if (!applied) throw new EntityNotFoundError(entityId);
   }
 
@@ -258,7 +258,9 @@ export function entityOf(item: AttributeMap): Entity {
   };
 }
 
-/** Metadata are texts here; what other clients stored as numbers or lists is read as their text. */
+/**
+ * Metadata values are strings; numbers and lists that other clients stored are read as JSON text.
+ */
 function textsOf(map: AttributeMap): Readonly<Record<string, string>> {
   const texts = Object.entries(unmarshalItem(map)).map(([name, value]) => [
     name,

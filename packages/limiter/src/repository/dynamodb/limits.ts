@@ -39,17 +39,17 @@ import { retentionOf, type Retention } from "./cache/retention.ts";
 const AFTER_RESOURCE = "$";
 
 /**
- * Resources that one namespace may have limits of entities for before the listing stops: a bound
- * for the loop, far beyond use.
+ * The most resources that a listing of entity limits returns: a bound for the loop, far beyond real
+ * use.
  */
 const MAX_RESOURCES = 100_000;
 
-/** Attempts at merging a change into system defaults that others change at the same time. */
+/** The most attempts to merge a change into system defaults that others change at the same time. */
 const MAX_MERGES = 8;
 
 /**
- * Limits of the four levels, one item each. Which levels exist is told by the indexes: no registry,
- * nothing to contend on.
+ * Limits of the four levels, one item each. The indexes show which levels exist, so there is no
+ * registry to contend on.
  */
 export class DynamoLimits implements LimitStore {
   readonly #connection: Connection;
@@ -106,7 +106,8 @@ export class DynamoLimits implements LimitStore {
       return;
     }
     throw new RateLimiterUnavailable(
-      `The system defaults were changed by others ${MAX_MERGES} times in a row. Try again.`,
+      `Too much contention: other processes changed the system defaults ${MAX_MERGES} times ` +
+        "in a row. Try again.",
     );
   }
 
@@ -163,7 +164,7 @@ export class DynamoLimits implements LimitStore {
   }
 }
 
-/** The system level's new item, over the very item that was read. */
+/** Writes the system level's new item, if the stored item is still the one that was read. */
 export function systemPut(
   namespaceId: string,
   config: StoredConfig,
@@ -182,7 +183,7 @@ export function systemPut(
   };
 }
 
-/** Items of other writers may have no version. */
+/** Items that other clients wrote may have no version. */
 function hasVersion(alias: Aliases, version: number | undefined): string {
   const name = alias.name("config_version");
   return version === undefined
@@ -190,7 +191,7 @@ function hasVersion(alias: Aliases, version: number | undefined): string {
     : `${name} = ${alias.value(version)}`;
 }
 
-/** The deletion of what a level stores, if it stores anything. */
+/** Deletes what a level stores, if it stores anything. */
 export function deleteConfig(namespaceId: string, key: ConfigKey): object {
   const alias = new Aliases();
   return {

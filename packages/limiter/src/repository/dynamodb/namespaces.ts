@@ -24,7 +24,10 @@ import {
 } from "./items/namespace-items.ts";
 import { queryInput } from "./table/key-query.ts";
 
-/** How often a change is decided anew because somebody else changed the namespace first. */
+/**
+ * The most decisions on one change: it is decided again when another process changed the namespace
+ * first.
+ */
 const MAX_DECISIONS = 5;
 
 /** Keys that a purge looks up at once; they are deleted in batches of 25. */
@@ -41,7 +44,7 @@ export class DynamoNamespaces implements NamespaceStore {
   readonly #reader: ItemReader;
   readonly #onChange: (namespaceId: string) => void;
 
-  /** `onChange` is told of every namespace whose state this process has changed. */
+  /** `onChange` is called for every namespace whose state this process has changed. */
   constructor(connection: Connection, reader: ItemReader, onChange: (namespaceId: string) => void) {
     this.#connection = connection;
     this.#reader = reader;
@@ -124,20 +127,20 @@ export class DynamoNamespaces implements NamespaceStore {
     const info = await this.byId(namespaceId);
     if (info === undefined) return false;
     if (info.status === "active")
-      throw new NamespaceStateError(info.name, "active", "delete it before it is purged");
+      throw new NamespaceStateError(info.name, "active", "delete it before you purge it");
     signal?.throwIfAborted();
     if (!(await this.#apply([{ Update: beginPurge(info) }])))
       throw new NamespaceStateError(
         info.name,
         "active",
-        "somebody recovered or purged it meanwhile; look again",
+        "another process has recovered or purged it meanwhile; check its state and try again",
       );
     let deletedItems = 0;
     for (let found = true; found;) {
       found = false;
       // The index lags behind the table, so a pass may miss what was written last and see what it
-      // has just deleted: passes are repeated until one finds nothing. An interrupted purge goes on
-      // with what is left.
+      // has just deleted: passes are repeated until one finds nothing. A purge that was interrupted
+      // continues with what is left.
       for await (const keys of this.#pagesOf(namespaceId, signal)) {
         await batchWrite(
           this.#connection,

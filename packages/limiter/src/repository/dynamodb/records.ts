@@ -26,7 +26,7 @@ export class DynamoVersions implements VersionStore {
   }
 }
 
-/** What declared limits were applied to one namespace. */
+/** Records which declared limits were applied to one namespace. */
 export class DynamoProvisioner implements ProvisionerStore {
   readonly #connection: Connection;
   readonly #namespaceId: string;
@@ -44,15 +44,17 @@ export class DynamoProvisioner implements ProvisionerStore {
   }
 
   async put(state: ProvisionerState, expected: number): Promise<boolean> {
-    // A transaction of one, for its token: a repeated conditional write would find its own first
-    // attempt and call it a stranger's.
+    // A transaction of one write, for its token: a retried conditional write would find its own
+    // first attempt and take it for another process's.
     return (
       await this.#connection.transact([{ Put: putProvisioner(this.#namespaceId, state, expected) }])
     ).applied;
   }
 }
 
-/** Stores a state, if the stored revision is the expected one; none is stored at revision 0. */
+/**
+ * Stores a state, if the stored revision is the expected one; revision 0 means that none is stored.
+ */
 export function putProvisioner(
   namespaceId: string,
   state: ProvisionerState,

@@ -44,7 +44,7 @@ export interface BuilderOf<Built> {
 
 type Open<Built> = (namespace: string | undefined, options: DynamoOptions) => Promise<Built>;
 
-/** Collects what `DynamoRepository.builder()` is told, and opens. */
+/** Collects the settings of `DynamoRepository.builder()`, and opens the repository. */
 export class Builder<Built extends Repository> implements BuilderOf<Built> {
   readonly #open: Open<Built>;
   #namespace: string | undefined;
@@ -88,10 +88,11 @@ export class Builder<Built extends Repository> implements BuilderOf<Built> {
   }
 }
 
-/** What every call for a stack gets until there are any. */
+/** The error of every operation on CloudFormation stacks, until they are supported. */
 export function noStacksYet(): InfrastructureError {
   return new InfrastructureError(
     "ERR_LIMITER_STACK_UNSUPPORTED",
-    'CloudFormation stacks are not supported yet. Use provisioning "table" to create only the table, or "never" for one that exists.',
+    'CloudFormation stacks are not supported yet. Use provisioning "table" to create only the ' +
+      'table, or "never" to use a table that exists.',
   );
 }

@@ -24,7 +24,7 @@ const namespace = {
 } as const;
 const audit = { Put: { Item: {} } };
 
-/** What may stand in an expression by its name: aliases and the language itself. */
+/** What may appear in an expression: aliases, and the words of the expression language. */
 const WORDS =
   /[#:][nv]\w+|attribute_exists|attribute_not_exists|begins_with|\b(?:SET|REMOVE|BETWEEN|AND|OR|IN)\b/g;
 
@@ -88,7 +88,7 @@ describe("requests", () => {
     });
   });
 
-  it("are cut into pieces that lose nothing", () => {
+  it("are cut into chunks that lose nothing", () => {
     expect(chunksOf([1, 2, 3, 4, 5], 2)).toEqual([[1, 2], [3, 4], [5]]);
     expect(chunksOf([], 2)).toEqual([]);
   });

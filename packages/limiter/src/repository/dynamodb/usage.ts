@@ -148,7 +148,7 @@ function rowOf(item: AttributeMap): readonly UsageRow[] {
   ];
 }
 
-/** What DynamoDB has not yet removed, although its retention is over, is hidden. */
+/** Hides snapshots whose retention is over, but which DynamoDB has not deleted yet. */
 function isWanted(
   name: UsageName,
   { entityId, resource, window }: UsageRange,
@@ -159,7 +159,7 @@ function isWanted(
   return isOfBoth && windowEndMs(window, name.startMs) > oldestMs;
 }
 
-/** Windows start at whole seconds: the first one at or after a time. */
+/** The first start of a window at or after a time; windows start at whole seconds. */
 function boundText(timeMs: number): string {
   return windowText(Math.min(Math.max(0, Math.ceil(timeMs / 1000) * 1000), LAST_TIME_MS));
 }

@@ -259,7 +259,7 @@ describeWithEngine("a batch", (engine) => {
       "rejected",
       "fulfilled",
     ]);
-    expect(String((tried as PromiseRejectedResult).reason)).toContain("contended");
+    expect(String((tried as PromiseRejectedResult).reason)).toContain("too much contention");
     expect(await stored()).toMatchObject({ consumed: 1 + 30 });
   });
 

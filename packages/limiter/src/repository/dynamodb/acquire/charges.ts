@@ -1,6 +1,6 @@
 /*
- * What a call wants of each bucket: which buckets it takes from, under which policies, whether they
- * hold it as far as this process knows, and the take from one shard.
+ * What a call wants from each bucket: which buckets it takes from, under which policies, whether
+ * they hold it as far as this process knows, and the take from one shard.
  */
 import { inMilli } from "../../../core/amounts.ts";
 import { fullBucket, holds, storedMilli, type Bucket } from "../../../core/bucket.ts";
@@ -36,7 +36,10 @@ export interface KnownEntity {
   readonly keys: Map<string, BucketKey>;
 }
 
-/** Keys remembered of one entity. A caller that makes resources up must not fill the memory. */
+/**
+ * The most keys remembered for one entity: a caller that invents resources must not fill the
+ * memory.
+ */
 const MAX_KEYS = 64;
 
 /** Prepares calls: finds the buckets that each takes from, and the policies to decide them with. */
@@ -65,7 +68,7 @@ export class ChargePreparation {
     this.#active = options.active;
   }
 
-  /** Every bucket that a call takes from; at once when everything is in memory. */
+  /** Every bucket that a call takes from; no promise when everything is in memory. */
   of(request: ConsumeRequest): MaybePromise<readonly WantedCharge[]> {
     const { entityId, charges, override } = request;
     const active = this.#active.get(this.#namespaceId);
@@ -122,9 +125,9 @@ export class ChargePreparation {
     const key = this.keyOf(entityId, resource);
     const cached =
       override === undefined ? this.#policies.cached(entityId, resource) : { policy: override };
-    // A process that has not met this entity reads its bucket together with everything else. One
-    // that has, and meets a new bucket, tries to create it: if it exists after all, the failed
-    // condition brings it.
+    // A process that does not know this entity yet reads its bucket together with everything else.
+    // One that knows the entity, but not the bucket, tries to create it: if it exists after all,
+    // the reply to the failed condition carries it.
     const isUnknown =
       this.#known.imageOf(key) === undefined &&
       (cached === undefined || this.#entities.fresh(entityId) === undefined);
@@ -236,8 +239,8 @@ export function bucketUnder(
 }
 
 /**
- * Takes all that a charge wants from one shard, or nothing. `atMs` of a refusal is undefined when
- * there is no such shard any more.
+ * Takes all that a charge wants from one shard, or nothing. `refusedAtMs` is undefined when the
+ * shard no longer exists.
  */
 export async function takeFromShard(
   charge: WantedCharge,

@@ -1,5 +1,5 @@
 /*
- * What the end of a lease becomes that one shard cannot carry out: what it gives back goes to the
+ * Divides the end of a lease that one shard cannot carry out alone: what it gives back goes to the
  * owners of the class that it was taken from, and what it charges is paid by all shards.
  */
 import { addAmounts, amountOf, NO_AMOUNTS } from "../../../core/amounts.ts";
@@ -48,9 +48,9 @@ export function dividedEnd(
 }
 
 /**
- * What goes back, to the owners of the class, each its part; what one of them has no room for goes
- * to others. A split leaves what was taken while it was under way with one half, so the other may be
- * full while that one lacks it all. `given` is negative, and so are the parts.
+ * Gives each owner of the class its share back; what one of them has no room for goes to others.
+ * What was taken while a split was in progress is missing from one half only, so the other half may
+ * be full. `given` is negative, and so are the parts.
  */
 function givenToOwners(
   given: Costs,
@@ -68,7 +68,8 @@ function givenToOwners(
       -amountOf(shares.find((share) => share.shard === shard)?.amounts ?? NO_AMOUNTS, name);
     const returned = spreadOverRoom(name, {
       amount: -amountOf(given, name),
-      // Each owner its share, then owners, then others, as far as they have room.
+      // Each owner gets its share first; the rest goes to owners and then to other shards, as far
+      // as they have room.
       offers: [
         ...owners.map((image) => ({ image, most: shareOf(image) })),
         ...[...owners, ...images].map((image) => ({ image, most: Infinity })),
@@ -84,9 +85,9 @@ function givenToOwners(
 interface Spread {
   /** What is given back, as a positive number. */
   readonly amount: number;
-  /** Whom it is offered to, in this order, and how much of it at most. */
+  /** The shards that it is offered to, in this order, and the most that each of them gets. */
   readonly offers: readonly { readonly image: BucketImage; readonly most: number }[];
-  /** Who gets what no shard has room for. */
+  /** The shard that gets what no shard has room for. */
   readonly overflow: BucketImage;
   readonly nowMs: number;
 }
@@ -122,9 +123,9 @@ function merged(
 }
 
 /**
- * Charges, paid with what the shards hold, beginning with the one that they were meant for. What is
- * missing then all of them owe, each its part, so that all have earned it back at the same moment,
- * as an undivided bucket would.
+ * Charges are paid with what the shards hold, beginning with the shard that they were meant for.
+ * What is still missing is owed by all of them in proportion, so that all earn it back by the same
+ * moment, as an undivided bucket would.
  */
 function paidByAll(
   costs: Costs,
@@ -160,7 +161,7 @@ function paidByAll(
 
 const WHOLE: ShardClass = { shard: 0, divisor: 1 };
 
-/** What a limit lacks until it is full. */
+/** How much a limit needs until it is full. */
 function roomMilli(bucket: Bucket, name: string, nowMs: number): number {
   const index = bucket.limits.findIndex(({ limit }) => limit.name === name);
   if (index < 0) return 0;

@@ -10,13 +10,13 @@ import type { WantedCharge } from "./wanted-charge.ts";
 
 const NOW_MS = 1_800_000_000_000;
 
-it("takes parts by writes that have no member but those of a transaction's update", () => {
+it("takes parts with writes that have only the fields of a transaction's update", () => {
   const parts = gather(CHARGE, [shardOf(0, 3000), shardOf(1, 5000)], {
     nowMs: NOW_MS,
     requests: 1,
   });
   expect(parts.map(({ costs }) => costs)).toEqual([{ tpm: 3000 }, { tpm: 4000 }]);
-  // Other transports than the SDK's send what they are given.
+  // Transports other than the SDK's do not check their input.
   for (const { write } of parts)
     expect(Object.keys((write as { readonly Update: object }).Update).toSorted()).toEqual([
       "ConditionExpression",

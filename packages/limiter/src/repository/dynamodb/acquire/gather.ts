@@ -1,8 +1,8 @@
 /*
- * A call that no shard holds alone, but all of them together, takes a part from each of several, in
- * one transaction. Parts are millitokens: shards that hold half a token each serve a call of one.
- * The writes are those of an ordinary take, with its conditions; what a shard in debt owes is held
- * back on the others.
+ * A call that fits into no single shard, but into all of them together, takes a part from each of
+ * several shards in one transaction. Parts are counted in millitokens, so that two shards with half
+ * a token each can serve a call for one token. The writes are those of an ordinary take, with its
+ * conditions; what a shard in debt owes is held back on the others.
  */
 import { togetherMilli } from "../../../core/shard-sums.ts";
 import { LimitFold, type Costs } from "../write/batch-decision.ts";
@@ -19,7 +19,9 @@ export interface GatheredPart {
   readonly write: TransactItem;
 }
 
-/** The parts of a call that fits all shards together, those first in the list preferred. */
+/**
+ * Divides a call that fits all shards together into parts; shards that come first are preferred.
+ */
 export function gather(
   charge: WantedCharge,
   shards: readonly KnownShard[],
@@ -43,7 +45,7 @@ export function gather(
     });
   }
   const holders = shards.filter((_, index) => folds[index]!.size > 0);
-  // A call that costs nothing counts all the same.
+  // A call that costs nothing is still counted as a request.
   const giving = holders.length === 0 ? shards.slice(0, 1) : holders;
   return giving.map((shard, position) => {
     const index = shards.indexOf(shard);
@@ -60,7 +62,7 @@ export function gather(
     const costs = Object.fromEntries(
       [...folds[index]!].map(([name, { netMilli }]) => [name, netMilli]),
     );
-    // A transaction answers nothing, and its updates have no member that asks.
+    // A transaction returns no items, and its updates have no field that asks for them.
     const { ReturnValues: _, ...update } = updateOf(shard.image, change, nowMs);
     return { shard, costs, write: { Update: { Key: shard.key.marshalled, ...update } } };
   });

@@ -5,7 +5,7 @@ import { bucketKey } from "../items/bucket-key.ts";
 import { endsOf } from "./lease-end.ts";
 import type { ReceiptPart } from "./receipt.ts";
 
-it("what a lease took in several takes goes back in one write, unless only its parts are exact", () => {
+it("gives back several takes of a lease in one write, unless their sum is not exact", () => {
   const most = Number.MAX_SAFE_INTEGER;
   const given = [-1000, -(most - 1000), -1, -most].map((tpm, index) => ({
     part: PART,

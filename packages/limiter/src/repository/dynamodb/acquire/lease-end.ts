@@ -3,8 +3,8 @@
  *
  *   settle, giveBack ──▶ one write for each shard ──▶ done
  *                               │
- *                               └──▶ the shard was split since, or cannot pay: read all shards, and
- *                                    write to those that it concerns now (divided-end.ts)
+ *                               └──▶ the shard was split since, or cannot pay: read all shards,
+ *                                    and write to those that it concerns now (divided-end.ts)
  *
  * A receipt ends once. When a write fails the caller may try again: what is done is not repeated,
  * and the history of each write keeps it from happening twice.
@@ -85,7 +85,7 @@ export class LeaseEnds {
     await this.#writeAll(receipt.ends);
   }
 
-  /** Puts back what one take took, of a call that is not granted. */
+  /** Puts back what one take took for a call that is not granted. */
   async undo(part: ReceiptPart): Promise<void> {
     await this.#write(newEnd(part, negated(part.amounts), { requests: -part.requests }));
   }
@@ -111,8 +111,8 @@ export class LeaseEnds {
   }
 
   /**
-   * Whether it could be written to the shard that was taken from: what goes back to one that was
-   * split since, and what it cannot pay, concerns others.
+   * Returns whether the shard that was taken from carried the write out. A give-back to a shard
+   * that was split since, and a charge that the shard cannot pay, concern other shards too.
    */
   async #writeToShard({ part, costs, requests, mayOwe, operation }: EndWrite): Promise<boolean> {
     const { key, policy, incarnation } = part;
@@ -135,8 +135,8 @@ const OPEN: EndState = { kind: "open" };
 const DONE: EndState = { kind: "done" };
 
 /**
- * One write for each shard, however often the lease took from it; more where only their parts are
- * exact.
+ * Makes one write for each shard, however often the lease took from it, and more where one sum
+ * would not be exact.
  */
 export function endsOf(
   shares: readonly {
@@ -148,8 +148,8 @@ export function endsOf(
   const byShard = new Map<string, EndWrite>();
   const complete: EndWrite[] = [];
   for (const { part, amounts, requests = 0 } of shares) {
-    // A lease that took before a split and after it owes to different classes under one key; before
-    // a deletion and after it, to two buckets.
+    // Takes before and after a split belong to different classes under one key; takes before and
+    // after a deletion belong to two buckets.
     const id = `${part.key.text}/${part.incarnation.creation}/${part.incarnation.divisor}`;
     const held = byShard.get(id);
     const costs = addAmounts(held?.costs ?? NO_AMOUNTS, amounts);
@@ -170,8 +170,8 @@ function newEnd(
 }
 
 /**
- * A limit may earn more than the safe range while a lease takes from it again and again, and no
- * batch carries a cost beyond it.
+ * A lease that takes again and again may take more than the range of safe integers, and no batch
+ * carries a cost beyond that range.
  */
 function isExact(costs: Costs): boolean {
   return Object.values(costs).every((cost) => Number.isSafeInteger(cost));

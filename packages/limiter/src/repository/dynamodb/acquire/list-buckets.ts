@@ -66,8 +66,8 @@ function found(item: AttributeMap): readonly Found[] {
 }
 
 /**
- * Buckets with their shards in order. Shards without the shard 0 that they were split off from are
- * left of a deleted bucket, and no part of any.
+ * Buckets with their shards in order. Shards whose shard 0 is missing are left over from a deleted
+ * bucket, and belong to none.
  */
 function wholeBuckets(all: readonly Found[]): readonly StoredBucket[] {
   const buckets = new Map<string, Found[]>();

@@ -8,7 +8,7 @@ import { decidedCharge, policyChoice } from "./charges.ts";
 import type { KnownBuckets } from "../cache/known-buckets.ts";
 import type { PolicyChooser, WantedCharge } from "./wanted-charge.ts";
 
-/** What is refused. */
+/** A call that may be refused. */
 interface RefusedCall {
   readonly charges: readonly WantedCharge[];
   /** The order of the last request before the call began. */
@@ -29,7 +29,7 @@ export class Refusals {
     readonly writer: BucketWriter;
     readonly chooser: PolicyChooser;
     readonly clock: Clock;
-    /** How old an image may be that refuses a call without asking the table. */
+    /** How old an image may be and still refuse a call without a read. */
     readonly refusalMemoryMs: number;
     readonly counts: { refusalsFromMemory: number };
   }) {
@@ -42,7 +42,7 @@ export class Refusals {
   }
 
   /**
-   * Whether the images may refuse a call: those that were asked for since it began, and remembered
+   * Whether the images may refuse a call: those that were requested since it began, and remembered
    * ones while they are fresh.
    */
   mayRefuse({ charges, begun }: RefusedCall): boolean {
@@ -50,16 +50,17 @@ export class Refusals {
     return charges.every(({ key }) => {
       const { seenAt, isWhole } = this.#known.known(key);
       if (!isWhole || seenAt === undefined) return false;
-      // An image from the future is not fresh: the clock was set back, and would call it fresh until
-      // it has caught up.
+      // An image from the future is not fresh: the clock was set back, and the image would count as
+      // fresh until the clock has caught up.
       const isFresh = seenAt.ms > nowMs - this.#refusalMemoryMs && seenAt.ms <= nowMs;
       return seenAt.order >= begun || isFresh;
     });
   }
 
   /**
-   * Refuses as of a time, and writes limits that have changed (see `afterRefusal`). Undefined when
-   * the images no longer refuse it: since then, another call of this process has given back.
+   * Refuses as of a time, and writes limits that have changed (see `afterRefusal`). Returns
+   * undefined when the images no longer refuse the call, because another call of this process has
+   * given something back since.
    */
   refuse(call: RefusedCall, atMs: number): MaybePromise<ConsumeOutcome> | undefined {
     const statuses = this.statuses(call.charges, atMs);
@@ -86,7 +87,7 @@ export class Refusals {
   }
 
   /**
-   * The refusal is decided: that its limits could not be written does not make it unavailability.
+   * The refusal is already decided: failing to write its limits does not make it an unavailability.
    */
   async #applyLimits(charge: WantedCharge, key: BucketKey): Promise<void> {
     const policy = policyChoice(charge, key, this.#chooser);
@@ -96,7 +97,7 @@ export class Refusals {
   }
 }
 
-/** Waits for a write whose failure is not reported when the store is away. */
+/** Waits for a write, and does not report that the store is unavailable. */
 export async function unlessUnavailable(write: Promise<unknown>): Promise<void> {
   try {
     await write;

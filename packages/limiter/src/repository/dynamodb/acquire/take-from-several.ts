@@ -4,7 +4,9 @@ import type { WantedCharge } from "./wanted-charge.ts";
 /** How one bucket is taken from, and how that is undone. */
 interface Steps {
   readonly take: (charge: WantedCharge) => Promise<Taken | Refused>;
-  /** Gives back; does not fail when the store is away, and then the part stays charged. */
+  /**
+   * Gives a part back. Does not fail when the store is unavailable: the part then stays charged.
+   */
   readonly giveBack: (part: ReceiptPart) => Promise<void>;
 }
 
@@ -16,9 +18,9 @@ export interface SeveralRefused {
 }
 
 /**
- * Takes from several buckets, all or none: from all at the same time first. When one refused after
- * another had granted, once more, one after another, because two such calls could have refused each
- * other.
+ * Takes from several buckets, all or none. It takes from all at the same time first. When one
+ * refused after another had granted, it tries once more, one bucket after another, because two such
+ * calls could have refused each other.
  */
 export async function takeFromSeveral(
   charges: readonly WantedCharge[],
@@ -35,7 +37,7 @@ export async function takeFromSeveral(
 
 type TakeResult = PromiseSettledResult<Taken | Refused>;
 
-/** Up to the first that was not taken. */
+/** Takes from one bucket after another, up to the first that is not taken. */
 async function oneByOne(
   charges: readonly WantedCharge[],
   { take }: Steps,
@@ -49,7 +51,7 @@ async function oneByOne(
   return results;
 }
 
-/** Gives back what was taken, unless all was. */
+/** Gives back what was taken, unless everything was. */
 async function allOrNone(
   charges: readonly WantedCharge[],
   results: readonly TakeResult[],

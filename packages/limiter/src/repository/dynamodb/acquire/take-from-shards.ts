@@ -1,17 +1,17 @@
 /*
  * Takes from a bucket that has several shards (ADR 021):
  *
- *   home shard ──▶ holds it: take there                                (one write, as without shards)
+ *   home shard ──▶ holds it: take there                              (one write, as without shards)
  *     │
  *     └──▶ another that holds it alone: take there
  *            │
  *            └──▶ read all ──▶ one that holds it alone: take there, in the next round
- *                                 ├──▶ all together hold it: gather from several in one transaction
+ *                                 ├──▶ together they hold it: gather parts in one transaction
  *                                 └──▶ they do not: refused
  *
  * Each process has a home shard, so that processes spread over the shards and their batches stay
- * large. A home shard that does not exist yet is split off its owner by the first process that wants
- * it.
+ * large. A home shard that does not exist yet is split off its owner by the first process that
+ * wants it.
  */
 import type { BucketKey } from "../items/bucket-key.ts";
 import type { BucketWriter } from "../write/bucket-writer.ts";
@@ -26,8 +26,8 @@ import type { Splitter } from "../shards/splitter.ts";
 import type { WantedCharge } from "./wanted-charge.ts";
 
 /**
- * Shards tried before all are read: home, and one that other processes may have emptied since it was
- * seen. Each that fails is a billed round trip.
+ * The most shards tried before all are read: the home shard, and one that other processes may have
+ * emptied since it was seen. Each failed try is a billed round trip.
  */
 export const MAX_TRIES = 2;
 
@@ -37,9 +37,9 @@ export interface TakeAttempt {
   readonly requests: number;
   /** The order of the last request before it began: older images are older than the call. */
   readonly begun: number;
-  /** The shards that were throttled: they are left to other calls. */
+  /** The shards that were throttled: this call does not try them again. */
   readonly throttled: Map<string, TableUnavailable>;
-  /** Whether it has yet to make sure of its home shard: in its first round only. */
+  /** Whether the home shard has yet to be ensured, which only the first round does. */
   wantsHome: boolean;
 }
 
@@ -89,7 +89,7 @@ export class ShardTaker {
     return this.#takeFromAll(charge, attempt);
   }
 
-  /** Decides by all shards, read since the call began. */
+  /** Decides with all shards, as they were read since the call began. */
   async #takeFromAll(
     wanted: WantedCharge,
     { begun, requests, throttled }: TakeAttempt,
@@ -112,8 +112,8 @@ export class ShardTaker {
   }
 
   /**
-   * Learns whether the home shard exists, and splits it off if not: once, however many calls want it
-   * at the same time.
+   * Finds out whether the home shard exists, and splits it off if not: once for all calls that want
+   * it at the same time.
    */
   async #ensureHomeShard(key: BucketKey): Promise<void> {
     const { count, shards } = this.#known.known(key);
@@ -131,15 +131,15 @@ export class ShardTaker {
     try {
       await this.#splitter.create(key, home);
     } catch (error) {
-      // The owner of the home shard's class is throttled, so it cannot be split now. What it holds
-      // may be taken all the same, there or elsewhere.
+      // The owner of the home shard's class is throttled, so it cannot be split now. The call can
+      // still take what is there, or take elsewhere.
       if (!(error instanceof TableUnavailable && !error.ambiguous)) throw error;
     }
   }
 
   /**
-   * The shards that hold it alone, as far as is known, beginning at home; looked at only as far as
-   * they are asked for.
+   * The shards that hold the whole charge alone, as far as is known, beginning at home. Each is
+   * examined only when the caller asks for it.
    */
   *#holders(charge: WantedCharge, { throttled }: TakeAttempt): Generator<KnownShard> {
     const known = this.#known.known(charge.key);
@@ -188,7 +188,10 @@ export class ShardTaker {
   }
 }
 
-/** Unlike a bucket that does not exist yet, shards of which none is left hold nothing. */
+/**
+ * Whether shards are left and together hold the charge; `fitsTogether` takes none for a new, full
+ * bucket.
+ */
 function existAndFit(charge: WantedCharge, shards: readonly KnownShard[], nowMs: number): boolean {
   return shards.length > 0 && fitsTogether(charge, shards, nowMs);
 }

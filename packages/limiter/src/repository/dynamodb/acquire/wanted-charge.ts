@@ -5,9 +5,9 @@ import type { Costs } from "../write/batch-decision.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
 
-/** One bucket of a call, and what the call wants of it. */
+/** One bucket of a call, and what the call wants from it. */
 export interface WantedCharge extends PolicyHolder {
-  /** Of shard 0, whose divisor is the number of shards. */
+  /** The key of shard 0, whose divisor is the number of shards. */
   readonly key: BucketKey;
   readonly amounts: Amounts;
   /** The same in millitokens. */
@@ -16,9 +16,9 @@ export interface WantedCharge extends PolicyHolder {
 
 /** Something that is decided with a policy. */
 export interface PolicyHolder {
-  /** Of the whole bucket, whichever shard is decided. */
+  /** The policy of the whole bucket, whichever shard is decided. */
   readonly policy: Policy;
-  /** Whether the policy is the call's own: that cannot be read again, and counts as just read. */
+  /** Whether the policy came with the call: it cannot be read again, and counts as current. */
   readonly isOverride: boolean;
 }
 

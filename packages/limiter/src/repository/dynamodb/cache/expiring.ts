@@ -1,7 +1,7 @@
 import type { MaybePromise } from "../../port.ts";
 import type { Clock } from "../../system-clock.ts";
 
-/** Values remembered at most, unless said otherwise. */
+/** The most values that are kept, by default. */
 const MAX_VALUES = 10_000;
 
 interface Held<Value> {
@@ -10,9 +10,8 @@ interface Held<Value> {
 }
 
 /**
- * Values that are believed for a while, by key. Calls that ask for a key while it is being read
- * share the read, and a read that began before `forget` or `learn` does not overwrite what came
- * after it.
+ * Caches values by key for a while. Calls that ask for a key while it is being read share the read,
+ * and a read that began before `forget` or `learn` does not overwrite what came after it.
  *
  * @example
  * const parents = new Expiring({ read: (id) => readParent(id), clock, ttlMs: 60_000 });
@@ -39,8 +38,8 @@ export class Expiring<Value> {
   }
 
   /**
-   * What is remembered, while it may be believed. A value from the future is not: the clock was set
-   * back, and would believe it until it has caught up.
+   * The cached value while it is fresh. A value from the future is not: the clock was set back, and
+   * the value would stay fresh until the clock has caught up.
    */
   fresh(key: string): Value | undefined {
     const held = this.#held.get(key);
@@ -49,7 +48,7 @@ export class Expiring<Value> {
     return ageMs >= 0 && ageMs < this.#ttlMs ? held.value : undefined;
   }
 
-  /** What is remembered, or read now. */
+  /** The cached value, or the one that is read now. */
   get(key: string): MaybePromise<Value> {
     return this.fresh(key) ?? this.#reads.get(key) ?? this.#startReading(key);
   }
@@ -60,7 +59,7 @@ export class Expiring<Value> {
     this.#keep(key, { value, readAtMs: this.#clock.now() });
   }
 
-  /** Reads again at the next call. */
+  /** Forgets a value, so that the next call reads it again. */
   forget(key: string): void {
     this.#held.delete(key);
     this.#reads.delete(key);
@@ -73,7 +72,7 @@ export class Expiring<Value> {
     const endReading = (): boolean => this.#reads.get(key) === reading && this.#reads.delete(key);
     reading.then(
       (value) => endReading() && this.#keep(key, { value, readAtMs }),
-      // Those who share the read get its error; the next call reads again.
+      // Callers that share the read get its error; the next call reads again.
       () => endReading(),
     );
     return reading;

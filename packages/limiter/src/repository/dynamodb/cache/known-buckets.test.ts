@@ -7,7 +7,7 @@ import { KnownBuckets } from "./known-buckets.ts";
 const KEY = bucketKey({ namespaceId: "ns", entityId: "a", resource: "r", shard: 0 }, undefined);
 
 describe("what is known of a bucket", () => {
-  it("keeps a bucket when a read that was under way meanwhile found none", () => {
+  it("keeps a bucket when a concurrent read found none", () => {
     const known = newKnown();
     const creating = known.stampRequest();
     const reading = known.stampRequest();
@@ -16,7 +16,7 @@ describe("what is known of a bucket", () => {
     expect(known.imageOf(KEY)?.creation).toBe("a.1");
   });
 
-  it("learns of a bucket from an answer that was overtaken by a read that found none", () => {
+  it("learns of a bucket from a reply that was overtaken by a read that found none", () => {
     const known = newKnown();
     const creating = known.stampRequest();
     known.remember(KEY, undefined, known.stampRequest());

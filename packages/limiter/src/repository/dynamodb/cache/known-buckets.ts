@@ -1,18 +1,22 @@
 /*
  * What this process knows of buckets: the last image of each shard that it read or wrote, least
  * recently used first out, and what these images say together about a bucket with several shards.
- * Only this file changes an entry. Others that keep something for a bucket (the writer its lane, the
- * policy comparison, the pressure) key it by the entry, so that it is forgotten together with it.
+ * Only this file changes an entry. Others that keep something for a bucket (the writer its lane,
+ * the policy comparison, the pressure) key it by the entry, so that it is forgotten together with
+ * it.
  */
 import type { Clock } from "../../system-clock.ts";
 import { imageOf, type BucketImage } from "../items/bucket-item.ts";
 import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
 import type { ItemReader } from "../table/item-reader.ts";
 
-/** Shards remembered: each is about a kilobyte, so this is 10 MB, and a forgotten one costs a read. */
+/**
+ * The most shards remembered: each is about a kilobyte, so 10 MB in all. A forgotten one costs a
+ * read.
+ */
 const MAX_ENTRIES = 10_000;
 
-/** Reads of all shards before a bucket that splits all the time is given up. */
+/** The most reads of all shards, for a bucket that is split again during each of them. */
 export const MAX_READS = 4;
 
 /** When a request was sent. The order breaks ties, because many are sent in one millisecond. */
@@ -30,11 +34,11 @@ const LONG_AGO: RequestStamp = { ms: -Infinity, order: 1 };
 export interface BucketEntry {
   /** Undefined when the shard does not exist, as far as this process knows. */
   readonly image: BucketImage | undefined;
-  /** The request that the image answered: it was true when that was sent, or later. */
+  /** The request whose reply brought the image, which was true when it was sent, or later. */
   readonly seenAt: RequestStamp;
 }
 
-/** The same for its owner. */
+/** An entry as its owner may change it. */
 interface OwnedEntry extends BucketEntry {
   image: BucketImage | undefined;
   seenAt: RequestStamp;
@@ -46,7 +50,8 @@ interface OwnedEntry extends BucketEntry {
   /** Whether work is under way that needs the image: then the entry is not forgotten. */
   isPinned: boolean;
   /**
-   * Of shard 0: the keys of the other shards. Making 31 of them took as long as the rest of a call.
+   * The keys of the other shards, in the entry of shard 0. Making 31 of them took as long as the
+   * rest of a call.
    */
   siblings: BucketKey[] | undefined;
 }
@@ -69,7 +74,7 @@ export interface KnownBucket {
    * before a split and others after it.
    */
   readonly isWhole: boolean;
-  /** The oldest request that this was learnt from; undefined when the bucket was never asked for. */
+  /** The oldest request that this comes from; undefined when the bucket was never requested. */
   readonly seenAt: RequestStamp | undefined;
 }
 
@@ -96,7 +101,7 @@ export class KnownBuckets {
     return this.#entries.get(text)?.image;
   }
 
-  /** The entry of a shard, new if need be; the most recently used one from now on. */
+  /** The entry of a shard, created if there is none; it counts as the most recently used one. */
   entry({ text }: BucketKey): BucketEntry {
     return this.#touch(text);
   }
@@ -111,7 +116,7 @@ export class KnownBuckets {
     (entry as OwnedEntry).isPinned = false;
   }
 
-  /** Remembers an answer, unless a newer one is known: replies overtake each other. */
+  /** Remembers a reply, unless a newer one is known: replies overtake each other. */
   remember({ text }: BucketKey, image: BucketImage | undefined, sent: RequestStamp): void {
     const entry = this.#touch(text);
     if (isOlder(entry, image, sent)) return;
@@ -211,9 +216,9 @@ export class KnownBuckets {
 
 /**
  * Within one version of one item the write counter decides; across versions only the order of
- * requests does. An answer that there is no item counts only if it was asked for after the item was
- * seen: a read that overtakes the creation of a bucket must not make its creator forget it, and with
- * it the leases that it holds.
+ * requests does. A reply without an item counts only if it was requested after the item was seen: a
+ * read that overtakes the creation of a bucket must not make its creator forget it, and with it the
+ * leases that it holds.
  */
 function isOlder(
   { image: held, seenAt, sentBeforeAnswer }: OwnedEntry,

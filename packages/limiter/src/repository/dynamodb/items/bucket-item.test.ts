@@ -37,7 +37,7 @@ describe("the image of a shard", () => {
     expect(ceilingMilli(image.bucket.limits[0]!)).toBe(187);
   });
 
-  it("stores the parameters of the whole again", () => {
+  it("is stored with the parameters of the whole", () => {
     const image = imageOf(item(13, { shard_count: 16 }));
     const stored = unmarshalItem(item(13, {}));
     for (const limit of image.bucket.limits)
@@ -49,7 +49,7 @@ describe("the image of a shard", () => {
     });
   });
 
-  it("of an item that was never split, or was stored before shards were counted, is the whole", () => {
+  it("is the whole bucket for an item that was never split or is older than shard counts", () => {
     for (const further of [{}, { shard_count: 1 }]) {
       const image = imageOf(item(0, further));
       expect(image).toMatchObject({ shard: 0, divisor: 1, splitAtMs: undefined });

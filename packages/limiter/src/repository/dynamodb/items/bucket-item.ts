@@ -31,26 +31,26 @@ export interface BucketImage {
   readonly splitAtMs: number | undefined;
   /** `sv`: the version of everything that is not a balance. Every write requires it. */
   readonly version: number;
-  /** `b_wcu_tc`: grows with every write, so it tells which of two images is newer. */
+  /** `b_wcu_tc`: grows with every write, so it shows which of two images is newer. */
   readonly writes: number;
   /** The last operation id of each slot. */
   readonly slots: readonly (string | undefined)[];
-  /** `po`: the limits came from a call's override, which nobody else can read again. */
+  /** `po`: the limits came from a call's override, which no other call can read. */
   readonly overridden: boolean;
   /**
-   * `cr`: the operation that created the item. Tells a bucket that was deleted and created again
-   * from the one before.
+   * `cr`: the operation that created the item. Distinguishes a bucket that was deleted and created
+   * again from the one before.
    */
   readonly creation: string | undefined;
-  /** `parent_id`: whom calls of the entity also take from. */
+  /** `parent_id`: the parent that calls of the entity also take from. */
   readonly parentId: string | undefined;
-  /** When the item may be deleted; undefined when it may not. */
+  /** `ttl`: when the item may be deleted; undefined when it may not. */
   readonly expiresAtSeconds: number | undefined;
 }
 
 /**
- * The attribute of one field of one limit: `b_{limit}_{field}`. A limit's name may hold '_', so the
- * field is what follows the last one.
+ * The attribute of one field of one limit: `b_{limit}_{field}`. A limit's name may contain '_', so
+ * the field is what follows the last one.
  */
 export function limitAttribute(limitName: string, field: LimitField): string {
   return (ATTRIBUTES.get(limitName) ?? attributesOf(limitName))[field];
@@ -64,12 +64,12 @@ const FIELDS = ["tk", "cp", "ra", "rp", "tc", "rm", "hd", "kd"] as const;
 export type LimitField = (typeof FIELDS)[number];
 
 /**
- * The attributes of a limit, by its name: a write needs about ten of them, and texts that are put
- * together anew are slow to look up.
+ * The attributes of a limit, by its name: a write needs about ten of them, and strings that were
+ * just concatenated are slow to look up.
  */
 const ATTRIBUTES = new Map<string, Readonly<Record<LimitField, string>>>();
 
-/** Names that are remembered before all are forgotten: configurations have a few dozen. */
+/** The most names in the memo table, which is cleared then; configurations have a few dozen. */
 const MAX_NAMES = 1000;
 
 function attributesOf(limitName: string): Readonly<Record<LimitField, string>> {
@@ -89,9 +89,9 @@ export function slotAttribute(slot: number): string {
 const SLOTS = Array.from({ length: SLOT_COUNT }, (_, slot) => `o${slot}`);
 
 /**
- * Reads an item. Throws when it holds a limit of a kind that this version does not know: nothing
- * may be written to it then. An image of the same version, if one is `known`, spares reading what
- * belongs to the version, and lends the new image its list of limits.
+ * Reads an item. Throws when it has a limit of a kind that this version does not support: nothing
+ * may be written to it then. An image of the same version, if one is `known`, saves reading what
+ * belongs to the version, and shares its list of limits with the new image.
  */
 export function imageOf(item: AttributeMap, known?: BucketImage): BucketImage {
   if (
@@ -120,8 +120,8 @@ export function imageOf(item: AttributeMap, known?: BucketImage): BucketImage {
 }
 
 /**
- * The image after changes that do not belong to a version. The item may lack all that a version
- * has, and slots that nobody wrote to.
+ * The image after changes that do not belong to a version. The item may lack everything that
+ * belongs to the version, and slots that were not written.
  */
 export function changedImage(known: BucketImage, item: AttributeMap): BucketImage {
   return {
@@ -158,8 +158,8 @@ export function bucketAttributes(bucket: Bucket): Record<string, number> {
 }
 
 /**
- * The attributes of one limit's parameters: on every shard those of the whole, so that each can
- * tell its share whatever its divisor is.
+ * The attributes of one limit's parameters: every shard has those of the whole, so that it can
+ * compute its share whatever its divisor is.
  */
 export function parameterAttributes({ limit, hidden }: BucketLimit): Record<string, number> {
   const { name } = limit;
@@ -171,7 +171,7 @@ export function parameterAttributes({ limit, hidden }: BucketLimit): Record<stri
   };
 }
 
-/** The only shard of divisor 1 is 0; its key need not be taken apart. */
+/** The only shard of divisor 1 is 0; its key need not be parsed. */
 function shardOf(item: AttributeMap, divisor: number): number {
   return divisor === 1 ? 0 : (parseBucketPartition(stringOf(item["PK"]) ?? "")?.shard ?? 0);
 }
@@ -204,8 +204,8 @@ function limitOf(item: AttributeMap, name: string): BucketLimit {
 }
 
 /**
- * Absent means 0. A total that has left the safe range loses its last digits here; it is only ever
- * shown, and counted by the store itself.
+ * Absent means 0. A total that has left the safe range loses its last digits here; it is only
+ * displayed, and the store itself does the counting.
  */
 function number(item: AttributeMap, name: string): number {
   return numberOf(item[name]) ?? 0;

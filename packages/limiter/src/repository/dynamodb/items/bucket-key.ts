@@ -6,9 +6,9 @@ import type { ItemKey } from "../table/batch.ts";
 export interface BucketKey extends BucketName {
   readonly namespaceId: string;
   readonly primary: ItemKey & { readonly [attribute: string]: string };
-  /** The same as a request names it. */
+  /** The primary key in the format of requests. */
   readonly marshalled: AttributeMap;
-  /** The partition key: what processes remember buckets by. */
+  /** The partition key, which caches are keyed by. */
   readonly text: string;
   /** The parent that calls of the entity also take from; undefined when there is none. */
   readonly parentId: string | undefined;

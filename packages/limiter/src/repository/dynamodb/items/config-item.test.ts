@@ -13,7 +13,7 @@ const limit = fc.record({
 const limits = fc.uniqueArray(limit, { selector: ({ name }) => name, minLength: 1, maxLength: 6 });
 
 describe("the item of a level's limits", () => {
-  it("says again what was stored, in its order, whatever the limits are named", () => {
+  it("returns what was stored, in its order, whatever the limits are named", () => {
     fc.assert(
       fc.property(limits, (list) => {
         const key = { level: "resource", resource: "r" } as const;
@@ -46,7 +46,7 @@ describe("the item of a level's limits", () => {
     });
   });
 
-  it("reads limits of items that do not tell their order", () => {
+  it("reads limits of items that do not store their order", () => {
     const number = { N: "1" };
     const item = {
       l_b_cp: number,
@@ -59,7 +59,7 @@ describe("the item of a level's limits", () => {
     expect(configOf({ level: "system" }, item).limits?.map(({ name }) => name)).toEqual(["a", "b"]);
   });
 
-  it("refuses a kind of limit that this version does not know", () => {
+  it("refuses a kind of limit that this version does not support", () => {
     const item = {
       l_a_cp: { N: "1" },
       l_a_ra: { N: "1" },

@@ -15,9 +15,7 @@ import { configKey, entityConfigIndexKeys, namespaceIndexKeys } from "./keys.ts"
 /** cp capacity, ra refill amount, rp refill period in seconds, kd kind; whole tokens. */
 type LimitField = "cp" | "ra" | "rp" | "kd";
 
-/**
- * The attribute of one field: prefix and suffix keep every limit name clear of other attributes.
- */
+/** The attribute of one field: prefix and suffix keep limit names apart from other attributes. */
 export function limitAttribute(limitName: string, field: LimitField): string {
   return `l_${limitName}_${field}`;
 }
@@ -78,7 +76,7 @@ function limitAttributes(limits: readonly Limit[]): { readonly [attribute: strin
         : [[limitAttribute(name, "kd"), kind as string] as const]),
     ],
   );
-  // Attributes have no order, but people who declared rpm before tpm want to read it so.
+  // Attributes have no order, but limits are listed in the order in which they were declared.
   return { ...Object.fromEntries(attributes), limit_names: limits.map(({ name }) => name) };
 }
 

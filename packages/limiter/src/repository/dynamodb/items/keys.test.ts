@@ -74,7 +74,7 @@ describe("keys", () => {
     );
   });
 
-  it("can be taken apart again", () => {
+  it("can be parsed", () => {
     fc.assert(
       fc.property(
         fc.record({ namespaceId, entityId, resource, shard: fc.nat(1000), window, startMs }),
@@ -120,7 +120,7 @@ describe("keys", () => {
     );
   });
 
-  it("are not taken for those of another kind", () => {
+  it("are not mistaken for keys of another kind", () => {
     expect(keys.parseBucketPartition("ns1/ENTITY#e")).toBeUndefined();
     expect(keys.parseBucketPartition("BUCKET#e#r#0")).toBeUndefined();
     expect(keys.parseBucketPartition("ns1/BUCKET#e#r#zero")).toBeUndefined();

@@ -13,19 +13,19 @@ import {
 import type { ItemKey } from "../table/batch.ts";
 
 /*
- * A namespace is two items: one by id, which tells its state, and, while it is active, one by name,
- * which owns the name.
+ * A namespace is two items: one by id, which holds its state, and, while it is active, one by name,
+ * which reserves the name.
  *
- *              register               delete                   purge
- *   (nothing) ──────────▶  active  ──────────▶  deleted  ──────────────▶  purging ──▶ (nothing)
- *                          by name      ▲          │ by id only               └─ every step may be repeated
- *                          by id        └──────────┘ recover
+ *              register             delete               purge
+ *   (nothing) ──────────▶ active  ──────────▶ deleted  ──────────▶ purging ──▶ (nothing)
+ *                         by name     ▲          │ by id only         every step may be repeated
+ *                         by id       └──────────┘ recover
  *
- * Each arrow is one transaction (or one write), so a crash leaves a state, never something between
- * two.
+ * Each arrow is one transaction (or one write), so a crash leaves one of these states, never
+ * something between two.
  */
 
-/** Makes a namespace; reasons: the name is taken, the id is taken. */
+/** Registers a namespace. Reasons of a cancellation: the name is taken, the id is taken. */
 export function registerWrites(info: NamespaceInfo): readonly TransactItem[] {
   return [putIfAbsent(nameItem(info)), putIfAbsent(idItem(info))];
 }
@@ -38,7 +38,10 @@ export function deleteWrites(info: NamespaceInfo, nowMs: number): readonly Trans
   ];
 }
 
-/** Takes the name again; reasons: the name is taken, the namespace is no longer deleted. */
+/**
+ * Reserves the name again. Reasons of a cancellation: the name is taken, the namespace is no longer
+ * deleted.
+ */
 export function recoverWrites(info: NamespaceInfo): readonly TransactItem[] {
   return [
     putIfAbsent(nameItem({ ...info, status: "active", deletedAt: undefined })),
@@ -46,7 +49,7 @@ export function recoverWrites(info: NamespaceInfo): readonly TransactItem[] {
   ];
 }
 
-/** Marks a namespace as being purged, from where there is no way back. */
+/** Marks a namespace as being purged, which cannot be undone. */
 export function beginPurge(info: NamespaceInfo): object {
   return changeState(info, "purging", { from: ["deleted", "purging"], deletedAt: info.deletedAt });
 }
@@ -62,7 +65,7 @@ export function endPurge({ namespaceId }: NamespaceInfo): object {
   };
 }
 
-/** The namespace that an item tells of. */
+/** The namespace that an item describes. */
 export function namespaceOf(item: AttributeMap): NamespaceInfo {
   const deletedAt = stringOf(item["deleted_at"]);
   return {
@@ -101,7 +104,10 @@ function putIfAbsent(Item: AttributeMap): TransactItem {
   return { Put: { Item, ConditionExpression: absent(alias), ...alias.fields() } };
 }
 
-/** Only of the namespace that was meant: the name may have passed to another one meanwhile. */
+/**
+ * Frees the name only if it still belongs to this namespace: another one may have taken it
+ * meanwhile.
+ */
 function freeName({ name, namespaceId }: NamespaceInfo): object {
   const alias = new Aliases();
   const condition = `${alias.name("namespace_id")} = ${alias.value(namespaceId)}`;
@@ -126,7 +132,8 @@ function changeState(
     deletedAt === undefined
       ? `${set} REMOVE ${alias.name("deleted_at")}`
       : `${set}, ${alias.name("deleted_at")} = ${alias.value(deletedAt.toISOString())}`;
-  const condition = `${alias.name("status")} IN (${from.map((status) => alias.value(status)).join(", ")})`;
+  const allowed = from.map((status) => alias.value(status)).join(", ");
+  const condition = `${alias.name("status")} IN (${allowed})`;
   return {
     Key: marshalKey(namespaceIdKey(namespaceId)),
     UpdateExpression: update,

@@ -6,8 +6,8 @@ import type { VersionRecord } from "../../repository.ts";
 export const SCHEMA_VERSION = "1.0.0";
 
 /**
- * Throws when a table holds what this library must not touch: a newer schema, or one that asks for
- * a newer client.
+ * Throws when a table has a schema that this library must not touch: a newer one, or one that
+ * requires a newer client.
  */
 export function assertCompatible(record: VersionRecord | undefined): void {
   if (record === undefined) return;
@@ -15,12 +15,14 @@ export function assertCompatible(record: VersionRecord | undefined): void {
   const versions = { clientVersion: VERSION, schemaVersion, lambdaVersion };
   if (numbersOf(schemaVersion)[0]! > numbersOf(SCHEMA_VERSION)[0]!)
     throw new IncompatibleSchemaError(
-      `The table has schema ${schemaVersion}; this library knows ${SCHEMA_VERSION}. Update the library.`,
+      `The table has schema ${schemaVersion}, but this version of zae-limiter supports only ` +
+        `${SCHEMA_VERSION}. Upgrade zae-limiter.`,
       versions,
     );
   if (isOlder(VERSION, clientMinVersion))
     throw new VersionMismatchError(
-      `The table asks for version ${clientMinVersion} of the library or newer; this is ${VERSION}.`,
+      `The table requires version ${clientMinVersion} or newer of zae-limiter; ` +
+        `this is ${VERSION}. Upgrade zae-limiter.`,
       {
         ...versions,
         canAutoUpdate: false,

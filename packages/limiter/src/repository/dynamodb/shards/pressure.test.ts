@@ -29,7 +29,7 @@ describe("the pressure on a bucket", () => {
     expect(pressure.noteWrite(image(796 + 1600), NOW_MS + 3000)).toBe(true);
   });
 
-  it("is measured for each shard by itself", () => {
+  it("is measured for each shard separately", () => {
     const pressure = new Pressure();
     pressure.noteWrite(image(0), NOW_MS);
     pressure.noteWrite(image(9000, { shard: 1 }), NOW_MS);
@@ -37,7 +37,7 @@ describe("the pressure on a bucket", () => {
     expect(pressure.noteWrite(image(900), NOW_MS + 1000)).toBe(true);
   });
 
-  it("is measured anew after a split, a change of limits, or a deletion", () => {
+  it("is measured from the start after a split, a change of limits, or a deletion", () => {
     for (const further of [{ version: 2 }, { creation: "me.2" }]) {
       const pressure = new Pressure();
       pressure.noteWrite(image(0), NOW_MS);
@@ -47,14 +47,14 @@ describe("the pressure on a bucket", () => {
     }
   });
 
-  it("is not raised by an image that comes late", () => {
+  it("is not raised by an image that arrives late", () => {
     const pressure = new Pressure();
     pressure.noteWrite(image(1000), NOW_MS);
     expect(pressure.noteWrite(image(10), NOW_MS - 5000)).toBe(false);
     expect(pressure.noteWrite(image(1700), NOW_MS + 1000)).toBe(false);
   });
 
-  it("doubles a bucket at most once in two seconds, by the stamp of its shard 0 and by what was tried here", () => {
+  it("doubles a bucket at most once in two seconds, counting splits and own attempts", () => {
     const pressure = new Pressure();
     expect(pressure.mayDouble(undefined, NOW_MS)).toBe(true);
     expect(pressure.mayDouble(NOW_MS - 1999, NOW_MS)).toBe(false);
@@ -103,9 +103,9 @@ describe("a hot bucket", () => {
 });
 
 /**
- * Shards after some seconds of a load that 24 processes send, at random, to an engine that takes
- * 1000 writes a second of one item. A process finds its new home up to a second after a doubling;
- * until then it goes on as before, and may be throttled.
+ * Shards after some seconds of a load that 24 processes send, at random, to an engine that accepts
+ * 1000 writes a second to one item. A process finds its new home shard up to a second after a
+ * doubling; until then it continues as before, and may be throttled.
  */
 function settledShards(perSecond: number, seed: number, seconds = 30): number {
   const random = seededRandom(seed);

@@ -1,5 +1,5 @@
 /*
- * When a bucket should have more shards. DynamoDB takes about a thousand writes a second of one
+ * When a bucket should have more shards. DynamoDB accepts about a thousand writes a second to one
  * item, so a bucket whose shard is near that is doubled. The signals are the rate of write units,
  * from two images of one version of a shard, and being throttled: refused writes are not counted on
  * the item, and an item may share its partition. Throttling that DynamoDB explains by the table or
@@ -16,7 +16,7 @@ import type { WriteObserver } from "../write/bucket-writer.ts";
 import type { BucketEntry, KnownBuckets } from "../cache/known-buckets.ts";
 import type { Splitter } from "./splitter.ts";
 
-/** Four fifths of what one item takes. */
+/** Four fifths of what DynamoDB accepts for one item. */
 const HOT_UNITS_PER_SECOND = 800;
 
 /** A shorter time says little about a rate: group commits come in bursts. */
@@ -44,7 +44,7 @@ export class PressureWatch implements WriteObserver {
   readonly #splitter: Splitter;
   readonly #clock: Clock;
   readonly #isOn: boolean;
-  /** By the entry of shard 0, for all shards of a bucket. */
+  /** Keyed by the entry of shard 0, for all shards of a bucket. */
   readonly #pressures = new WeakMap<BucketEntry, Pressure>();
 
   constructor(options: {
@@ -102,8 +102,7 @@ export class Pressure {
 
   /**
    * Notes the image of a shard that came back for a request sent at `sentAtMs`, by the clock of
-   * this process. Whether the shard is hot: asked once for each measured second, so act on it or
-   * forget it.
+   * this process. Returns whether the shard is hot, at most once for each measured period.
    */
   noteWrite({ shard, version, creation, writes }: MeasuredImage, sentAtMs: number): boolean {
     const from = this.#measures.get(shard);
@@ -120,7 +119,7 @@ export class Pressure {
     return ((writes - from.writes) * 1000) / elapsedMs >= HOT_UNITS_PER_SECOND;
   }
 
-  /** Notes that a write was throttled. Whether that says that the bucket is hot. */
+  /** Notes that a write was throttled. Returns whether that shows that the bucket is hot. */
   noteThrottled(nowMs: number): boolean {
     const sinceMs = nowMs - this.#throttledAtMs;
     this.#throttledAtMs = nowMs;
@@ -134,12 +133,12 @@ export class Pressure {
     return nowMs - Math.max(splitAtMs ?? -Infinity, this.#triedAtMs) >= PAUSE_BETWEEN_DOUBLINGS_MS;
   }
 
-  /** Notes that this process tries to double the bucket, whatever comes of it. */
+  /** Notes that this process tries to double the bucket, whether or not that succeeds. */
   noteDoubling(nowMs: number): void {
     this.#triedAtMs = nowMs;
     this.#measures.clear();
   }
 }
 
-/** The parts of an image that pressure is measured by. */
+/** The parts of an image that the pressure is computed from. */
 export type MeasuredImage = Pick<BucketImage, "shard" | "version" | "creation" | "writes">;

@@ -28,7 +28,7 @@ describe("the tree of shards", () => {
     expect(nextHalf({ shard: 1, divisor: 8 })).toEqual({ shard: 9, divisor: 16 });
   });
 
-  it("every number has exactly one owner, and that is who is found", () => {
+  it("every number has exactly one owner, which ownerOf returns", () => {
     fc.assert(
       fc.property(tree, fc.nat({ max: LARGEST - 1 }), (shards, number) => {
         const owners = shards.filter(({ shard, divisor }) => number % divisor === shard);
@@ -40,8 +40,8 @@ describe("the tree of shards", () => {
   });
 
   it("a shard that is wanted exists after its owner was split often enough", () => {
-    // Count 8, shard 1 still at divisor 2: whoever wants 5 splits 1 into 1 and 3 first, and never
-    // into 1 and 5.
+    // Count 8, shard 1 still at divisor 2: a process that wants 5 splits 1 into 1 and 3 first, and
+    // never into 1 and 5.
     let shards: readonly ShardClass[] = [
       { shard: 0, divisor: 8 },
       { shard: 4, divisor: 8 },
@@ -72,7 +72,7 @@ describe("what is given back to a class", () => {
     expect(distributed({ tpm: 7 }, taken, owners)).toEqual([{ shard: 1, amounts: { tpm: 7 } }]);
   });
 
-  it("goes to those that it was split into, by their share of it, and what does not divide to the first", () => {
+  it("goes to the shards that it was split into, by share, with the rest to the first", () => {
     const existing = [
       { shard: 0, divisor: 4 },
       { shard: 1, divisor: 2 },
@@ -102,7 +102,7 @@ describe("what is given back to a class", () => {
     ).toEqual([{ shard: 0, amounts: { tpm: -9 } }]);
   });
 
-  it("adds up exactly over every tree, no owner gets more than its share, and the owners cover the class", () => {
+  it("adds up exactly over every tree, with no owner above its share", () => {
     const amount = fc.integer({ min: -1_000_000, max: 1_000_000 });
     fc.assert(
       fc.property(tree, fc.nat(), amount, (shards, choice, tpm) => {

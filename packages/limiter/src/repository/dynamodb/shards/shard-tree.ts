@@ -6,9 +6,9 @@
  *            0 mod 2           1 mod 2
  *        0 mod 4  2 mod 4   1 mod 4  3 mod 4
  *
- * The count of a bucket is the divisor of its shard 0, which is split first; the others follow when
- * somebody wants them. Whoever wants a shard j < count that does not exist splits the owner of j
- * until it does.
+ * The count of a bucket is the divisor of its shard 0, which is split first; the others are split
+ * when a process needs them. A process that needs a shard j < count that does not exist splits the
+ * owner of j until it does.
  */
 import type { Amounts } from "../../../core/amounts.ts";
 
@@ -34,8 +34,8 @@ export function nextHalf({ shard, divisor }: ShardClass): ShardClass {
 }
 
 /**
- * The existing shard that owns class `wanted` of `count`; undefined when none is known, not even
- * shard 0.
+ * The existing shard that owns class `wanted` of `count`; returns undefined when not even shard 0
+ * is known.
  */
 export function ownerOf(
   wanted: number,
@@ -64,8 +64,8 @@ export function ownersOfClass<Shard extends ShardClass>(
 
 /**
  * Distributes amounts that were taken from a class over its owners: each gets the part of its own
- * class, rounded towards 0, and the first the rest too, so that the parts add up exactly. Nobody
- * gets an empty part, except the first. Amounts are whole numbers of any unit.
+ * class, rounded towards 0, and the first also gets the rest, so that the parts add up exactly.
+ * Only the first may get an empty part. Amounts are whole numbers of any unit.
  */
 export function distributed(
   amounts: Amounts,

@@ -1,16 +1,20 @@
 /*
- * The transaction that splits shard p of divisor d into p and p + d of divisor 2d (design §5.7).
+ * The transaction that splits shard p of divisor d into p and p + d of divisor 2d (ADR 021).
  *
- *   Update p      requires rf, sv, cr and shard_count exactly as seen, and per limit, the hidden ones too, one of
- *                   moved    ADD tk −m               m ≤ tk ≤ share' + m − earned'
- *                   full     SET tk = L − m          tk ≥ L, the lowest balance with which the limit is full by now
- *                   exact    ADD tk −m               tk = seen, where a millitoken more would overflow a half
- *   Put p + d     whatever is there: the divisor of p is the truth, and what else lies at that key belongs to no bucket any more
+ *   Update p     requires rf, sv, cr and shard_count exactly as seen and, for each limit, hidden
+ *                ones included, one of
+ *                  moved    ADD tk −m         if m ≤ tk ≤ share' + m − earned'
+ *                  full     SET tk = L − m    if tk ≥ L, the lowest balance that is full by now
+ *                  exact    ADD tk −m         if tk = seen, where one millitoken more would
+ *                                             overflow a half
+ *   Put p + d    unconditionally: the divisor of p decides which shards exist, so any item at that
+ *                key no longer belongs to a bucket
  *
- * m is fixed, so takes and give-backs that land in between do not disturb the split, unless one
- * half would overflow. `rf` stays on both halves, so what was earned before the split and not
- * credited yet is earned by the halves, at their rates, which add up to the whole. Sum of minima ≤
- * minimum of sums: no choice of m mints. Losing is what m must avoid.
+ * m is fixed, so takes and give-backs that are applied in between do not disturb the split, unless
+ * one half would overflow. `rf` stays on both halves, so what was earned before the split and not
+ * credited yet is earned by the halves, at their rates, which add up to the whole. No choice of m
+ * can mint tokens (the sum of the minima is at most the minimum of the sums); a bad m could only
+ * lose some.
  */
 import { MILLI } from "../../../core/amounts.ts";
 import {
@@ -53,7 +57,7 @@ export function splitObstacle(
   maxShards: number,
 ): SplitObstacle | undefined {
   if (divisor * 2 > maxShards) return "more than maxShards allows";
-  // Judged by the smallest share of the next level, so that either all shards of a level can come
+  // Checked for the smallest share of the next level, so that either all shards of a level can come
   // to exist or none.
   const isTooSmall = ({ limit, hidden }: BucketLimit): boolean =>
     !hidden && shareOf(limit.capacity * MILLI, divisor * 2 - 1, divisor * 2) < MILLI;
@@ -119,7 +123,7 @@ export function splitOf({
 
 /** What a split is made from. */
 export interface SplitRequest {
-  /** Of the shard that is split. */
+  /** The key of the shard that is split. */
   readonly key: BucketKey;
   readonly image: BucketImage;
   /** A whole number. */
@@ -127,15 +131,30 @@ export interface SplitRequest {
 }
 
 /** What a split does to one limit. */
-interface Part {
-  readonly form: "moved" | "full" | "exact";
+interface Part extends Division {
   readonly movedLimit: BucketLimit;
+  readonly keptRemainder: number;
+}
+
+/** How the balance of one limit is divided; see the forms at the top of this file. */
+interface Division {
+  readonly form: "moved" | "full" | "exact";
   readonly movedMilli: number;
-  /** Of `full`: the balance that is divided. Of the others: the one in the image. */
+  /** The balance that is divided: L in the form `full`, otherwise the one in the image. */
   readonly fromMilli: number;
   readonly leastMilli: number | undefined;
   readonly mostMilli: number | undefined;
-  readonly keptRemainder: number;
+}
+
+/** One limit of a shard, and what its halves have earned by the time of the split. */
+interface DividedLimit {
+  readonly limit: BucketLimit;
+  readonly keptLimit: BucketLimit;
+  readonly movedLimit: BucketLimit;
+  readonly storedMilli: number;
+  readonly creditMilli: number;
+  readonly keptCredit: ReturnType<typeof earned>;
+  readonly movedCredit: ReturnType<typeof earned>;
 }
 
 function partOf({ bucket, shard, divisor }: BucketImage, index: number, nowMs: number): Part {
@@ -148,61 +167,69 @@ function partOf({ bucket, shard, divisor }: BucketImage, index: number, nowMs: n
     limit.period,
     keptLimit.period,
   );
-  const stored = storedMilli(bucket, index);
-  const credit = earned(bucket, index, nowMs);
   const since = { refilledAtMs: bucket.refilledAtMs, nowMs };
-  const keptCredit = earnedOf(keptLimit, keptRemainder, since);
-  const movedCredit = earnedOf(movedLimit, 0, since);
-  const common = { movedLimit, keptRemainder };
-  const ceiling = ceilingMilli(limit);
-  if (stored + credit.milli >= ceiling) {
-    // Full whatever the balance is, from L on. Not lower than 0 without need: a clock that is
-    // behind would see a debt.
-    const least = Math.max(ceiling - credit.milli, Math.min(stored, 0));
-    const movedMilli = balancedHalf(limit, movedLimit, least);
-    return {
-      ...common,
-      form: "full",
-      movedMilli,
-      fromMilli: least,
-      leastMilli: least,
-      mostMilli: undefined,
-    };
-  }
-  const now = stored + credit.milli;
-  const [lowest, highest] = [
-    Math.min(0, now) - movedCredit.milli,
-    Math.max(0, now) - movedCredit.milli,
-  ];
+  const divided: DividedLimit = {
+    limit,
+    keptLimit,
+    movedLimit,
+    storedMilli: storedMilli(bucket, index),
+    creditMilli: earned(bucket, index, nowMs).milli,
+    keptCredit: earnedOf(keptLimit, keptRemainder, since),
+    movedCredit: earnedOf(movedLimit, 0, since),
+  };
+  return { movedLimit, keptRemainder, ...divisionOf(divided) };
+}
+
+function divisionOf(divided: DividedLimit): Division {
+  const { limit, keptLimit, movedLimit, storedMilli: stored, keptCredit, movedCredit } = divided;
+  const nowMilli = stored + divided.creditMilli;
+  if (nowMilli >= ceilingMilli(limit)) return fullDivision(divided);
+  const lowest = Math.min(0, nowMilli) - movedCredit.milli;
+  const highest = Math.max(0, nowMilli) - movedCredit.milli;
   const movedMilli = Math.min(highest, Math.max(lowest, balancedHalf(limit, movedLimit, stored)));
   const most = ceilingMilli(keptLimit) + movedMilli - roundedUp(keptCredit);
   const overflows = stored > most || movedMilli + roundedUp(movedCredit) > ceilingMilli(movedLimit);
-  if (overflows)
-    return {
-      ...common,
-      form: "exact",
-      movedMilli,
-      fromMilli: stored,
-      leastMilli: undefined,
-      mostMilli: undefined,
-    };
-  // Debt has no lower bound: charges that land in between stay where they landed.
-  const least = movedMilli > 0 ? Math.min(movedMilli, stored) : undefined;
+  return overflows ? exactDivision(stored, movedMilli) : movedDivision(stored, movedMilli, most);
+}
+
+/**
+ * The limit is full with any balance from L on. L is not below 0 unless it must be: a clock that is
+ * behind would see a debt.
+ */
+function fullDivision({
+  limit,
+  movedLimit,
+  storedMilli: stored,
+  creditMilli,
+}: DividedLimit): Division {
+  const least = Math.max(ceilingMilli(limit) - creditMilli, Math.min(stored, 0));
+  const movedMilli = balancedHalf(limit, movedLimit, least);
+  return { form: "full", movedMilli, fromMilli: least, leastMilli: least, mostMilli: undefined };
+}
+
+/** One more millitoken would overflow a half, so the balance must be the one that was seen. */
+function exactDivision(stored: number, movedMilli: number): Division {
   return {
-    ...common,
-    form: "moved",
+    form: "exact",
     movedMilli,
     fromMilli: stored,
-    leastMilli: least,
-    mostMilli: most,
+    leastMilli: undefined,
+    mostMilli: undefined,
   };
+}
+
+/** Debt has no lower bound: charges that are applied in between stay in the half that they hit. */
+function movedDivision(stored: number, movedMilli: number, mostMilli: number): Division {
+  const leastMilli = movedMilli > 0 ? Math.min(movedMilli, stored) : undefined;
+  return { form: "moved", movedMilli, fromMilli: stored, leastMilli, mostMilli };
 }
 
 /**
  * What the new half gets of a balance, so that both halves are full at the same moment: each lacks
  * what its rate earns in the same time. With equal halves that is half of the balance. From divisor
- * 16 on shares of a few tokens differ by a millitoken, and a capacity's not as a rate's; a half
- * that is full earlier stops earning, and what was earned before the split must not be lost by it.
+ * 16 on, shares of a few tokens differ by a millitoken, and shares of a capacity differ from shares
+ * of a rate. A half that is full earlier stops earning, and what was earned before the split must
+ * not be lost that way.
  */
 function balancedHalf(whole: BucketLimit, half: BucketLimit, balanceMilli: number): number {
   const missing = BigInt(ceilingMilli(whole)) - BigInt(balanceMilli);
@@ -211,8 +238,8 @@ function balancedHalf(whole: BucketLimit, half: BucketLimit, balanceMilli: numbe
 }
 
 /**
- * Everything but balances must be as seen. `=`, not `≥`, also for the divisor: shards may be merged
- * some day.
+ * Requires everything but the balances exactly as seen. The divisor is compared with `=`, not `≥`,
+ * because shards may be merged some day.
  */
 function requireSeen(
   builder: ExpressionBuilder,

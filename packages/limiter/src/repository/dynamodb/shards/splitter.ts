@@ -12,12 +12,15 @@ import type { KnownBuckets } from "../cache/known-buckets.ts";
 import { ownerOf } from "./shard-tree.ts";
 import { splitObstacle, splitOf } from "./split.ts";
 
-/** Splits of one shard that are tried before a bucket counts as contended. */
+/**
+ * The most attempts to split a shard, for each shard that is wanted, before a bucket counts as
+ * contended.
+ */
 const MAX_TRIES = 12;
 
 /**
- * Tries of a doubling: on a busy bucket every other one fails, and the next may only come in two
- * seconds.
+ * The most attempts at one doubling: on a busy bucket every other one fails, and the next doubling
+ * may only come in two seconds.
  */
 const MAX_DOUBLING_TRIES = 4;
 
@@ -40,7 +43,7 @@ export class Splitter {
     this.#counts = options.counts;
   }
 
-  /** Splits one shard, once; whether it did. */
+  /** Tries once to split a shard; returns whether it was split. */
   async split(key: BucketKey, image: BucketImage): Promise<boolean> {
     const nowMs = Math.floor(this.#connection.clock.now());
     const { applied } = await this.#connection.transact(splitOf({ key, image, nowMs }));
@@ -53,7 +56,7 @@ export class Splitter {
   }
 
   /**
-   * Makes sure that a shard exists, by splitting whoever owns its class, once for each level; `key`
+   * Makes sure that a shard exists, by splitting the owner of its class, once for each level; `key`
    * is that of shard 0.
    */
   async create(key: BucketKey, wanted: number): Promise<void> {
@@ -87,8 +90,8 @@ export class Splitter {
         );
       const coarse = shards.filter(({ image }) => image.divisor < wanted);
       if (isWhole && coarse.length === 0) return count;
-      // Judged by the last level that is wanted, so that a bucket is not split halfway to where it
-      // cannot go.
+      // Checked for the last level that is wanted, so that a bucket is not split halfway to a count
+      // that it cannot reach.
       const obstacle = coarse
         .map(({ image }) => splitObstacle({ ...image, divisor: wanted / 2 }, this.#maxShards))
         .find(Boolean);
@@ -96,10 +99,10 @@ export class Splitter {
         throw new ValidationError(
           "shards",
           wanted,
-          `the bucket cannot have so many shards: ${obstacle}`,
+          `the bucket cannot have that many shards: ${obstacle}`,
         );
-      // Shard 0 first, because its divisor is the count: whoever finds a shard of a larger divisor
-      // than that cannot tell what makes up the bucket.
+      // Shard 0 first, because its divisor is the count: a process that finds a shard with a larger
+      // divisor than that cannot know which shards make up the bucket.
       const next = coarse[0]?.image.shard === 0 ? coarse.slice(0, 1) : coarse;
       await Promise.all(next.map(({ key: coarseKey, image }) => this.split(coarseKey, image)));
     }

@@ -4,14 +4,11 @@ import { TableUnavailable } from "./table-errors.ts";
 import type { Connection } from "./connection.ts";
 import { pause } from "./retry.ts";
 
-/** DynamoDB's own bounds on one batch. */
+/** DynamoDB's own limits on one batch. */
 const MAX_KEYS = 100;
 const MAX_WRITES = 25;
 
-/**
- * Rounds for what a batch left unprocessed. Each round that gets something done starts the count
- * again.
- */
+/** The most rounds in a row in which DynamoDB processed nothing of what a batch left over. */
 const MAX_IDLE_ROUNDS = 8;
 
 interface Signalled {
@@ -29,7 +26,7 @@ export type BatchWrite = { readonly put: AttributeMap } | { readonly delete: Ite
 
 /**
  * Reads items by key, in the order of the keys; `undefined` where there is none. What a busy table
- * left unprocessed is read again: a key that was not answered is not a key without an item.
+ * left unprocessed is read again: a key without a reply is not a key without an item.
  */
 export async function batchGet(
   connection: Connection,
@@ -56,8 +53,8 @@ export async function batchGet(
 }
 
 /**
- * Writes items, all of them, in no order and not as one. Safe to repeat, so it is, until everything
- * was taken.
+ * Writes all items, in no order and not atomically. The writes are safe to repeat, so they are
+ * repeated until DynamoDB has processed all of them.
  */
 export async function batchWrite(
   connection: Connection,
@@ -123,7 +120,7 @@ export function batchGetInput(
   return { RequestItems: { [tableName]: { Keys: keys, ConsistentRead: consistent } } };
 }
 
-/** Cuts a list into pieces of at most `size`. */
+/** Cuts a list into chunks of at most `size`. */
 export function chunksOf<T>(list: readonly T[], size: number): readonly (readonly T[])[] {
   const chunks: (readonly T[])[] = [];
   for (let start = 0; start < list.length; start += size)
@@ -164,7 +161,9 @@ async function untilProcessed<T>(
 }
 
 function exhausted(tableName: string, count: number): TableUnavailable {
-  const message = `Table ${tableName} left ${count} items of a batch unprocessed ${MAX_IDLE_ROUNDS} times`;
+  const message =
+    `Table ${tableName} left ${count} items of a batch unprocessed ${MAX_IDLE_ROUNDS} times ` +
+    "in a row. Try again later.";
   return new TableUnavailable(message, { stackName: tableName, throttled: true });
 }
 

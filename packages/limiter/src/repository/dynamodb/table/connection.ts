@@ -34,12 +34,12 @@ export type Conditional<Output> =
   | { readonly applied: true; readonly output: Output }
   | { readonly applied: false; readonly item: AttributeMap | undefined };
 
-/** A transaction that may be cancelled for a reason that repeating does not cure. */
+/** A transaction that may be cancelled for a reason that a retry does not remove. */
 export type Transacted =
   | { readonly applied: true }
   | { readonly applied: false; readonly reasons: readonly CancellationReason[] };
 
-/** A write of a transaction is billed twice. */
+/** DynamoDB bills a write of a transaction twice. */
 export const TRANSACTION_WRITE_UNITS = 2;
 
 /** One write of a transaction. */
@@ -54,8 +54,8 @@ interface CallOptions {
 }
 
 /**
- * One table, and how it is called: every call has a time-out, errors are translated once, here, and
- * nothing is repeated unasked.
+ * Calls one table. Every call has a time-out, errors are translated here and nowhere else, and
+ * nothing is retried unless the caller asks for it.
  */
 export class Connection {
   readonly tableName: string;
@@ -84,17 +84,17 @@ export class Connection {
     return this.#requests;
   }
 
-  /** How often something was tried again. */
+  /** Retries that were made. */
   get retries(): number {
     return this.#retries;
   }
 
-  /** Attempts that each piece of work may take. */
+  /** The most attempts at each piece of work. */
   get maxAttempts(): number {
     return this.#maxAttempts;
   }
 
-  /** Notes an attempt that the caller repeats by itself. */
+  /** Counts a retry that the caller makes itself. */
   countRetry(): void {
     this.#retries += 1;
   }
@@ -106,8 +106,7 @@ export class Connection {
     { signal }: CallOptions = {},
   ): Promise<Output> {
     signal?.throwIfAborted();
-    // A transport that was brought along stays open, and so does the SDK's client: it would connect
-    // anew.
+    // A transport of the caller's stays open, and the SDK's client would simply connect again.
     if (this.#isClosed)
       throw new TableUnavailable(`The repository on table ${this.tableName} is closed.`, {});
     this.#requests += 1;
@@ -119,8 +118,8 @@ export class Connection {
         signal: either,
       })) as Output;
     } catch (error) {
-      // The caller's own abort is the caller's; ours is a time-out, whatever the transport made of
-      // it.
+      // An abort by the caller is reported as such; ours is a time-out, whatever the transport
+      // reports.
       if (signal?.aborted) throw signal.reason;
       throw translated(timeout.signal.aborted ? timeout.signal.reason : error, {
         tableName: this.tableName,
@@ -132,8 +131,8 @@ export class Connection {
   }
 
   /**
-   * Bounded attempts, for what may be repeated: reads, and writes that their token or their
-   * condition makes idempotent.
+   * Sends a request with bounded retries, for what may be repeated: reads, and writes that their
+   * token or their condition makes idempotent.
    */
   async repeat<Output extends object>(
     operation: string,
@@ -146,7 +145,7 @@ export class Connection {
     );
   }
 
-  /** One attempt of a conditional write; a condition that does not hold is a value. */
+  /** One attempt at a conditional write; a condition that does not hold is returned as a value. */
   async conditional<Output extends object>(
     operation: string,
     input: object,
@@ -161,9 +160,9 @@ export class Connection {
   }
 
   /**
-   * A transaction, repeated under the same token when its outcome is unknown or it lost against
-   * another one. The token is real chance, never `random`: two processes with one seed would take
-   * each other's transactions for their own.
+   * Sends a transaction, and retries it under the same token when its outcome is unknown or it
+   * conflicted with another one. The token is truly random and never comes from the injected
+   * `random`: two processes with one seed would take each other's transactions for their own.
    */
   async transact(items: readonly TransactItem[], options: CallOptions = {}): Promise<Transacted> {
     const input = {
@@ -182,7 +181,7 @@ export class Connection {
     }
   }
 
-  /** How this connection repeats things. */
+  /** How this connection retries. */
   retryOptions({ signal }: CallOptions = {}): RetryOptions {
     return {
       clock: this.clock,
@@ -194,7 +193,7 @@ export class Connection {
     };
   }
 
-  /** Ends everything: nothing is sent any more, by work that goes on beside its calls neither. */
+  /** After `close`, nothing more is sent, not even by background work such as a doubling. */
   close(): void {
     this.#isClosed = true;
     this.#transport.close();
@@ -213,10 +212,10 @@ export class Connection {
   }
 }
 
-/** How many signals follow each other within one time-out. */
+/** How many signals are made within one time-out. */
 const SHARES = 32;
 
-/** What a time-out is made of; tests bring their own. */
+/** What a time-out is made of; tests pass their own. */
 export interface TimeoutParts {
   readonly nowMs: () => number;
   readonly start: (ms: number) => Timeout;
@@ -224,8 +223,9 @@ export interface TimeoutParts {
 
 /**
  * Time-outs for many short pieces of I/O. Those that begin within a 32nd of the time-out share one
- * signal and one timer: a signal for each costs 18 µs of CPU until it is collected, which is more
- * than to sign a request. A piece of work has its whole time but for that 32nd, and never more.
+ * signal and one timer: a signal for each costs 18 µs of CPU until it is collected, more than
+ * signing a request. Each piece of work gets at least 31/32 of the time-out, and never more than
+ * all of it.
  */
 export class SharedTimeouts {
   readonly #ms: number;
@@ -250,7 +250,10 @@ export class SharedTimeouts {
   }
 }
 
-/** One signal for all work of a short while. It keeps the process alive while it has work. */
+/**
+ * One signal for all work that begins within a short time. It keeps the process alive while it has
+ * work.
+ */
 class SharedTimeout {
   readonly signal: AbortSignal;
   readonly #timeout: Timeout;
@@ -259,7 +262,7 @@ class SharedTimeout {
   constructor(timeout: Timeout) {
     this.signal = timeout.signal;
     this.#timeout = timeout;
-    // Node warns of an eleventh listener, which is no leak here.
+    // Node warns about the eleventh listener, which is not a leak here.
     setMaxListeners(0, timeout.signal);
     timeout.release();
   }

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { tableDeclaration } from "./create-table.ts";
 
 describe("the declaration of the table", () => {
-  it("has no local indexes, defines exactly the keys that it uses, and a stream where it is wanted", () => {
+  it("has no local indexes, exactly the keys that it uses, and a stream if wanted", () => {
     const table = tableDeclaration({ stream: true });
     const used = [table, ...table.GlobalSecondaryIndexes].flatMap(({ KeySchema }) =>
       KeySchema.map(({ AttributeName }) => AttributeName),

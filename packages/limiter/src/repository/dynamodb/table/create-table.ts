@@ -1,7 +1,7 @@
 import { InfrastructureError, InfrastructureNotFoundError } from "../../../core/errors.ts";
 import type { Connection } from "./connection.ts";
 
-/** What an index copies of each item. */
+/** What an index copies from each item. */
 type Projection = "ALL" | "KEYS_ONLY";
 
 interface IndexDeclaration {
@@ -13,7 +13,7 @@ interface IndexDeclaration {
   readonly Projection: { readonly ProjectionType: Projection };
 }
 
-/** Names of the indexes; `keys.ts` tells what is in them. */
+/** Names of the indexes; `keys.ts` shows what is in them. */
 export type IndexName = "GSI1" | "GSI2" | "GSI3" | "GSI4";
 
 /**
@@ -28,7 +28,7 @@ const INDEXES: Readonly<Record<IndexName, Projection>> = {
   GSI4: "KEYS_ONLY",
 };
 
-/** The attribute that tells DynamoDB when an item may go, in seconds since 1970. */
+/** The attribute by which DynamoDB expires an item, in seconds since 1970. */
 export const TTL_ATTRIBUTE = "ttl";
 
 /**
@@ -81,12 +81,12 @@ function keySchema(hash: string, range: string): IndexDeclaration["KeySchema"] {
   ];
 }
 
-/** Between two looks at a table that is being made; AWS takes some ten seconds. */
+/** The time between two checks of a table that is being created; AWS takes about ten seconds. */
 const POLL_MS = 500;
 /** Two minutes: far more than AWS ever takes for an empty table. */
 const MAX_POLLS = 240;
 
-/** Creates the table unless it exists, waits until it can be used, and lets expired items go. */
+/** Creates the table unless it exists, waits until it can be used, and lets its items expire. */
 export async function createTable(
   connection: Connection,
   options: { readonly stream: boolean; readonly signal?: AbortSignal },
@@ -97,7 +97,7 @@ export async function createTable(
   await enableTtl(connection, { signal });
 }
 
-/** Deletes the table with everything in it, and waits until it is gone. No table is no error. */
+/** Deletes the table with everything in it, and waits until it is gone; it need not exist. */
 export async function deleteTable(
   connection: Connection,
   { signal }: { readonly signal?: AbortSignal } = {},
@@ -129,7 +129,7 @@ async function createUnlessExists(
   try {
     await connection.repeat("CreateTable", tableDeclaration({ stream }), { signal });
   } catch (error) {
-    // Somebody else was faster, or our own first attempt did arrive.
+    // Another process was faster, or our own first attempt did arrive.
     if (!isInUse(error)) throw error;
   }
 }
@@ -179,7 +179,7 @@ async function enableTtl(connection: Connection, { signal }: Signalled): Promise
       { signal },
     );
   } catch (error) {
-    // Another process enabled it between our look and our wish; DynamoDB calls that invalid.
+    // Another process enabled it between our check and our update; DynamoDB calls that invalid.
     if (!(error instanceof InfrastructureError && nameOf(error.cause) === "ValidationException"))
       throw error;
   }

@@ -9,9 +9,9 @@ interface Wanted {
 }
 
 /**
- * Reads items by key, consistently. What is asked for within one turn of the microtask queue is
- * read in one batch: limits, entity, bucket and namespace of a call that this process knows nothing
- * about cost one request.
+ * Reads items by key, consistently. Keys that are requested within one turn of the microtask queue
+ * are read in one batch: limits, entity, bucket and namespace of a call that this process knows
+ * nothing about cost one request.
  */
 export class ItemReader {
   readonly #connection: Connection;

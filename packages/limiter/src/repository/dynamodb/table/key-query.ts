@@ -2,10 +2,7 @@ import { Aliases } from "./update-expression.ts";
 import type { AttributeMap } from "../transport/attribute-values.ts";
 import type { IndexName } from "./create-table.ts";
 
-/**
- * Which keys of a partition: all that begin with a text, or a range with both ends, which belong to
- * it.
- */
+/** Which sort keys of a partition: all with a prefix, or a range that includes both ends. */
 export type SortKeyRange =
   | { readonly beginsWith: string }
   | { readonly from: string; readonly to: string };
@@ -21,7 +18,7 @@ export interface KeyQuery {
   readonly after?: AttributeMap | undefined;
 }
 
-/** The input of a query. Indexes are only ever read as they are; the table is read consistently. */
+/** The input of a query. The table is read consistently, which indexes do not support. */
 export function queryInput({
   index,
   partition,

@@ -25,7 +25,7 @@ const attempts = (
   };
 };
 
-describe("trying again", () => {
+describe("retrying", () => {
   it("pauses longer each time, and never beyond the longest pause", () => {
     expect([1, 2, 3, 4].map((attempt) => pauseMs(attempt, 100, 1))).toEqual([26, 51, 101, 101]);
     expect(pauseMs(1000, 100, 0)).toBe(1);
@@ -51,7 +51,7 @@ describe("trying again", () => {
     expect(count()).toBe(2);
   });
 
-  it("does not repeat what failed for good", async () => {
+  it("does not retry what failed for good", async () => {
     const refused = new TransactionCancelled([
       { code: "ConditionalCheckFailed", item: undefined },
       { code: "TransactionConflict", item: undefined },

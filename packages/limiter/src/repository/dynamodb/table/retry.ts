@@ -1,7 +1,7 @@
 import type { Clock, Random } from "../../system-clock.ts";
 import { TableUnavailable, TransactionCancelled } from "./table-errors.ts";
 
-/** How often and how patiently something is tried. */
+/** How often a request is attempted, and how long it waits between attempts. */
 export interface RetryOptions {
   readonly clock: Clock;
   readonly random: Random;
@@ -18,8 +18,8 @@ const FIRST_PAUSE_MS = 25;
 
 /**
  * Tries what may safely be repeated (a read, or a write that is idempotent by its token or its
- * condition) until it succeeds, fails for good, or was tried often enough. An attempt that used up
- * its time-out is followed at once: together they stay within attempts times time-out.
+ * condition) until it succeeds, fails for good, or has used all attempts. An attempt that used up
+ * its time-out is retried at once, so that all of them stay within attempts times time-out.
  */
 export async function retrying<T>(attempt: () => Promise<T>, options: RetryOptions): Promise<T> {
   for (let attempts = 1; ; attempts += 1) {
@@ -44,17 +44,17 @@ export async function pause(
   await clock.sleep(pauseMs(attempts, maxPauseMs, random()), signal);
 }
 
-/** The pause after a number of failed attempts; `chance` is from 0 to 1. */
-export function pauseMs(attempts: number, maxPauseMs: number, chance: number): number {
-  // Beyond 2^16 every maximum is reached; the bound keeps the power finite.
+/** The pause after a number of failed attempts; `randomFraction` is in [0, 1). */
+export function pauseMs(attempts: number, maxPauseMs: number, randomFraction: number): number {
+  // 2^16 reaches every maximum; the bound keeps the power finite.
   return (
-    Math.floor(chance * Math.min(maxPauseMs, FIRST_PAUSE_MS * 2 ** Math.min(attempts - 1, 16))) + 1
+    Math.floor(
+      randomFraction * Math.min(maxPauseMs, FIRST_PAUSE_MS * 2 ** Math.min(attempts - 1, 16)),
+    ) + 1
   );
 }
 
-/**
- * Whether trying again can help. A transaction that only lost against another one is such a case.
- */
+/** Whether a retry can help. It can for a transaction that only conflicted with another one. */
 export function isTransient(error: unknown): boolean {
   if (error instanceof TransactionCancelled)
     return error.reasons.every(({ code }) => TRANSIENT_REASONS.has(code));

@@ -64,7 +64,7 @@ describe("time-outs that are shared", () => {
     expect([hold, release].map(({ mock }) => mock.calls.length)).toEqual([2, 2]);
   });
 
-  it("bear the listeners of much work without a warning", () => {
+  it("accept many listeners without a warning", () => {
     const warned = vi.spyOn(process, "emitWarning");
     const { timeouts } = onHand();
     for (let count = 0; count < 64; count += 1)

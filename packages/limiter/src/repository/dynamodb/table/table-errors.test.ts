@@ -73,7 +73,7 @@ describe("errors of the client", () => {
     expect(translate(named(name))).not.toBeInstanceOf(RateLimiterUnavailable);
   });
 
-  it("takes a signature that a wrong clock made for unavailability: the next attempt has the corrected clock", () => {
+  it("treats a signature with a wrong time as unavailability: the next attempt corrects it", () => {
     expect(
       failureOf(
         Object.assign(named("InvalidSignatureException"), { message: "Signature expired: now" }),
@@ -95,27 +95,27 @@ describe("errors of the client", () => {
       false,
     ],
     [{}, false],
-  ])("tells throttling of the whole table from that of a key: %j", (details, tableWide) => {
+  ])("distinguishes throttling of the whole table from that of a key: %j", (details, tableWide) => {
     expect(translate(named("ThrottlingException", details))).toMatchObject({
       throttled: true,
       tableWide,
     });
   });
 
-  it("tells a missing table", () => {
+  it("reports a missing table", () => {
     expect(translate(named("ResourceNotFoundException"))).toBeInstanceOf(
       InfrastructureNotFoundError,
     );
   });
 
-  it("captures no stack for what happens every day", () => {
+  it("captures no stack for expected outcomes", () => {
     const before = Error.stackTraceLimit;
     for (const name of ["ConditionalCheckFailedException", "TransactionCanceledException"])
       expect(translate(named(name)).stack).not.toContain("\n");
     expect(Error.stackTraceLimit).toBe(before);
   });
 
-  it("hands over the item of a failed condition", () => {
+  it("carries the item of a failed condition", () => {
     const item = { PK: { S: "x" } };
     expect(translate(named("ConditionalCheckFailedException", { Item: item }))).toMatchObject({
       item,
@@ -123,7 +123,7 @@ describe("errors of the client", () => {
     expect(translate(named("ConditionalCheckFailedException"))).toBeInstanceOf(ConditionFailed);
   });
 
-  it("hands over the reasons of a cancelled transaction in order", () => {
+  it("carries the reasons of a cancelled transaction in order", () => {
     const error = translate(
       named("TransactionCanceledException", {
         CancellationReasons: [{ Code: "None" }, { Code: "ConditionalCheckFailed", Item: {} }],
@@ -136,7 +136,7 @@ describe("errors of the client", () => {
     ]);
   });
 
-  it("does not take a rejected request, which is our own fault, for unavailability", () => {
+  it("does not treat a rejected request, which is our own fault, as unavailability", () => {
     expect(translate(named("ValidationException"))).toMatchObject({
       code: "ERR_LIMITER_STORE_REJECTED",
     });

@@ -14,7 +14,7 @@ import {
   type UnavailableFacts,
 } from "../transport/failure.ts";
 
-/** The table could not answer. Only the write path needs to know more than the public type says. */
+/** The table could not answer. Adds what only the write path needs to the public type. */
 export class TableUnavailable extends RateLimiterUnavailable implements UnavailableFacts {
   readonly ambiguous: boolean;
   readonly throttled: boolean;
@@ -73,7 +73,7 @@ export class TransactionCancelled extends InfrastructureError {
   }
 }
 
-/** Other processes were faster every time something was tried: contention is unavailability. */
+/** Other processes were faster at every attempt: contention is unavailability. */
 export function contention(
   what: string,
   tableName: string,
@@ -116,7 +116,8 @@ export function translated(
       );
     case "missing":
       return new InfrastructureNotFoundError(
-        `Table ${tableName} does not exist (or is not ready). Create it first, or check name and region.`,
+        `Table ${tableName} does not exist, or is not ready. ` +
+          "Create it first, or check its name and the region.",
         {
           cause: error,
         },

@@ -95,16 +95,16 @@ export interface AliasFields {
 
 /**
  * The names and values of one request's expressions. Every attribute name is aliased: limit names
- * may hold `-` and `.`, and the list of words that DynamoDB reserves grows.
+ * may contain `-` and `.`, and the list of words that DynamoDB reserves grows.
  *
  * @example
- * const alias = new Aliases(); const condition = `${alias.name("status")} =
- * ${alias.value("active")}`; // "#n0 = :v0" return { Key, ConditionExpression: condition,
- * ...alias.fields() };
+ * const alias = new Aliases();
+ * const condition = `${alias.name("status")} = ${alias.value("active")}`; // "#n0 = :v0"
+ * return { Key, ConditionExpression: condition, ...alias.fields() };
  */
 export class Aliases {
-  // Lists, because a request has a dozen of each: looking through them is cheaper than to build a
-  // map for every write.
+  // Lists, because a request has a dozen of each: searching them is cheaper than building a map for
+  // every write.
   readonly #attributes: string[] = [];
   readonly #names: Record<string, string> = {};
   readonly #given: Value[] = [];
@@ -140,7 +140,7 @@ export class Aliases {
   }
 }
 
-/** Aliases that are made once: more than most requests have. */
+/** Aliases that are made in advance: more than most requests have. */
 const MADE_ALIASES = 64;
 const NAMES = Array.from({ length: MADE_ALIASES }, (_, index) => newAlias("#n", index));
 const VALUES = Array.from({ length: MADE_ALIASES }, (_, index) => newAlias(":v", index));

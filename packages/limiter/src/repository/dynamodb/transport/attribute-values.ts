@@ -53,9 +53,7 @@ export function marshalItem(item: {
   return Object.fromEntries(written);
 }
 
-/**
- * Reads one value. Types that we never write are an error: they would be dropped by the next write.
- */
+/** Reads one value. Types that we never write are an error: the next write would drop them. */
 export function unmarshal(value: AttributeValue): Value {
   if ("S" in value) return value.S;
   if ("N" in value) return readNumber(value.N);
@@ -91,7 +89,7 @@ export function numberOf(value: AttributeValue | undefined): number | undefined 
   return value !== undefined && "N" in value ? Number(value.N) : undefined;
 }
 
-/** The truth of an attribute; `undefined` when it is absent or something else. */
+/** The boolean of an attribute; `undefined` when it is absent or something else. */
 export function booleanOf(value: AttributeValue | undefined): boolean | undefined {
   return value !== undefined && "BOOL" in value ? value.BOOL : undefined;
 }

@@ -7,7 +7,7 @@ export interface CancellationReason {
   readonly item: AttributeMap | undefined;
 }
 
-/** What an error of a call means to us. */
+/** What an error of a call means. */
 export type Failure =
   | { readonly kind: "condition"; readonly item: AttributeMap | undefined }
   | { readonly kind: "cancelled"; readonly reasons: readonly CancellationReason[] }
@@ -16,17 +16,19 @@ export type Failure =
   | { readonly kind: "missing" }
   | { readonly kind: "rejected" };
 
+/** What is known about a call that the table could not answer. */
 export interface UnavailableFacts {
-  /** Nobody knows whether a write was applied. */
+  /** It is unknown whether a write was applied. */
   readonly ambiguous: boolean;
-  /** The table had too much to do, rather than being out of reach. */
+  /** The table rejected the request because of its load; it could be reached. */
   readonly throttled: boolean;
-  /** DynamoDB says that it throttles by the table or the account, not by the key. */
+  /** DynamoDB reports that the table or the account is throttled, not the key. */
   readonly tableWide: boolean;
   /** The whole request time-out has passed. */
   readonly timedOut: boolean;
 }
 
+/** Nothing is known but that the table could not answer. */
 export const NO_FACTS: UnavailableFacts = {
   ambiguous: false,
   throttled: false,
@@ -52,13 +54,13 @@ export function failureOf(error: unknown): Failure {
   if (name === "ResourceNotFoundException" || name === "TableNotFoundException")
     return { kind: "missing" };
   if (UNSENT.has(code)) return unavailable({ ambiguous: IN_USE.has(syscall) });
-  // What Node's parser of HTTP calls its errors.
+  // Node's HTTP parser begins its error codes like this.
   if (BROKEN.has(code) || code.startsWith("HPE_")) return unavailable({ ambiguous: true });
   if (TIMED_OUT.has(name)) return unavailable({ ambiguous: true, timedOut: true });
   if (status >= 500 || name === "InternalServerError" || name === "ServiceUnavailable")
     return unavailable({ ambiguous: true });
   if (status === 429) return unavailable({ throttled: true });
-  // It was done, says the status, but what came with it is not what DynamoDB sends.
+  // The status reports success, but the body is not what DynamoDB sends.
   if (status >= 200 && status < 300) return unavailable({ ambiguous: true });
   return { kind: "rejected" };
 }
@@ -77,7 +79,7 @@ export function isClockSkew({
   );
 }
 
-/** The table has too much to do: nothing was applied, and repeating later helps. */
+/** The table is throttled: nothing was applied, and a later retry helps. */
 const THROTTLED: ReadonlySet<string> = new Set([
   "ProvisionedThroughputExceededException",
   "ThrottlingException",
@@ -90,7 +92,7 @@ const THROTTLED: ReadonlySet<string> = new Set([
   "LimitExceededException",
 ]);
 
-/** Another transaction holds the item, or the same one still runs. Repeating is safe and helps. */
+/** Another transaction holds the item, or the same one still runs. A retry is safe and helps. */
 const CONTENDED: ReadonlySet<string> = new Set([
   "TransactionConflictException",
   "ReplicatedWriteConflictException",
@@ -119,7 +121,8 @@ const DENIED: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The clocks differ: the client corrects itself by the answer's date, and the next attempt passes.
+ * The clocks differ: the client corrects its clock by the date of the reply, and the next attempt
+ * succeeds.
  */
 const SKEWED: ReadonlySet<string> = new Set([
   "RequestTimeTooSkewed",
@@ -128,8 +131,8 @@ const SKEWED: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The request never left, unless it was already being sent: nobody listens, there is no such host,
- * or the lean transport knows it.
+ * The request was never sent, unless it was already being sent: nothing listens there, the host
+ * does not exist, or the lean transport knows that it was not.
  */
 const UNSENT: ReadonlySet<string> = new Set([
   "ECONNREFUSED",
@@ -141,7 +144,7 @@ const UNSENT: ReadonlySet<string> = new Set([
   "ERR_LIMITER_UNSENT",
 ]);
 
-/** The connection died, with the request somewhere on the way, or its answer makes no sense. */
+/** The connection failed after the request may have been sent, or the reply is not valid. */
 const BROKEN: ReadonlySet<string> = new Set([
   "ECONNRESET",
   "EPIPE",
@@ -174,6 +177,7 @@ function isOfKeys(reason: string): boolean {
   return reason.includes("KeyRange");
 }
 
+/** The parts of an error that show what it means. */
 export interface ErrorParts {
   readonly name: string;
   readonly code: string;
@@ -185,7 +189,7 @@ export interface ErrorParts {
   readonly throttling: readonly string[];
 }
 
-/** Errors come from the SDK, from other transports, and from Node itself. */
+/** Reads an error, which may come from the SDK, from another transport, or from Node itself. */
 export function partsOf(error: unknown): ErrorParts {
   const raw = (typeof error === "object" && error !== null ? error : {}) as {
     readonly name?: string;
@@ -204,7 +208,7 @@ export function partsOf(error: unknown): ErrorParts {
   };
   return {
     name: raw.name ?? "Error",
-    // Of a DOMException it is a number.
+    // The code of a DOMException is a number.
     code: typeof raw.code === "string" ? raw.code : (raw.cause?.code ?? ""),
     syscall: raw.syscall ?? "",
     status: raw.$metadata?.httpStatusCode ?? 0,
@@ -214,7 +218,7 @@ export function partsOf(error: unknown): ErrorParts {
       code: Code ?? "None",
       item: Item,
     })),
-    // Spelt with a small letter in one kind of exception.
+    // One kind of exception spells it with a small letter.
     throttling: (raw.ThrottlingReasons ?? raw.throttlingReasons ?? []).map(
       ({ reason }) => reason ?? "",
     ),

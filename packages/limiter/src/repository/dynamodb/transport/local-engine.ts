@@ -12,8 +12,8 @@ export function isLoopback(endpointUrl: string | undefined): boolean {
 }
 
 /**
- * Credentials for an engine on this machine where none are set: it checks no signature, and looking
- * for some that are not there takes seconds.
+ * Credentials for an engine on this machine where none are set: it checks no signature, and
+ * searching for credentials that do not exist takes seconds.
  */
 export function localCredentials(
   endpointUrl: string | undefined,
@@ -29,7 +29,7 @@ export function localCredentials(
 export interface AwsCredentials {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
-  /** Comes with credentials that are lent for a time. */
+  /** Present in temporary credentials. */
   readonly sessionToken?: string | undefined;
   /** When they stop being valid. */
   readonly expiration?: Date | undefined;

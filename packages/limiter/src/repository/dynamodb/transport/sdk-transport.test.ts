@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { clientConfiguration } from "./sdk-transport.ts";
 
 describe("the client's configuration", () => {
-  it("repeats nothing by itself", () => {
+  it("retries nothing by itself", () => {
     expect(clientConfiguration({ region: "eu-west-1", endpointUrl: undefined }, {})).toMatchObject({
       region: "eu-west-1",
       maxAttempts: 1,

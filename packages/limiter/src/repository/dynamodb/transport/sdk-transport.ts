@@ -8,11 +8,11 @@ export interface DynamoClient {
   destroy?(): void;
 }
 
-/** How the SDK's client is made when the user brings none. */
+/** How the SDK's client is made when the caller passes none. */
 export interface SdkOptions {
   readonly region: string | undefined;
   readonly endpointUrl: string | undefined;
-  /** Told the `Date` header of every answer, errors included. */
+  /** Learns the `Date` header of every reply, errors included. */
   readonly dates?: { learn(date: string | undefined): void };
 }
 
@@ -23,14 +23,14 @@ export interface SdkConnection {
 }
 
 /**
- * Enough for the parallel calls of a busy process; beyond, requests queue in the client and time
- * out there.
+ * Enough for the parallel calls of a busy process; more requests queue in the client, and time out
+ * there.
  */
 const MAX_SOCKETS = 128;
 
 type Command = new (input: object) => object;
 
-/** The SDK's package, as much of it as is used. */
+/** The part of the SDK's package that is used. */
 type Sdk = Readonly<Record<string, Command>> & {
   readonly DynamoDBClient: new (configuration: object) => SdkClient;
 };
@@ -45,8 +45,8 @@ type Handler = (
 ) => Promise<{ readonly response: { readonly headers?: Readonly<Record<string, string>> } }>;
 
 /**
- * A transport over the AWS SDK's bare client, which is an optional peer. The client repeats nothing
- * by itself: a conditional write that it repeated after a lost answer would be charged twice.
+ * A transport over the AWS SDK's bare client, which is an optional peer. The client retries nothing
+ * by itself: a conditional write that it retried after a lost reply would be charged twice.
  */
 export async function sdkTransport(options: SdkOptions): Promise<SdkConnection> {
   const sdk = await loadSdk();
@@ -59,8 +59,8 @@ export async function sdkTransport(options: SdkOptions): Promise<SdkConnection> 
 }
 
 /**
- * A transport over a client that the user brought and will close. Its own retries should be off:
- * `maxAttempts: 1`.
+ * A transport over a client that the caller passed in and will close. Its own retries should be
+ * off: `maxAttempts: 1`.
  */
 export async function wrappedClient(
   client: DynamoClient,
@@ -113,7 +113,7 @@ function commandOf(sdk: Sdk, operation: string): Command {
   return command;
 }
 
-/** Low priority is nearest to the network: it sees answers before errors are made of them. */
+/** Low priority is closest to the network: it sees replies before they become errors. */
 function watchDates(client: SdkClient, { dates }: SdkOptions): void {
   if (dates === undefined) return;
   const watch: Middleware = (next) => async (request) => {
@@ -132,14 +132,15 @@ async function regionOf(client: SdkClient, { region }: SdkOptions): Promise<stri
   return region ?? (await client.config?.region?.()) ?? "";
 }
 
-/** Loads the optional peer, or says how to install it. */
+/** Loads the optional peer, or throws an error that says how to install it. */
 export async function loadSdk(): Promise<Sdk> {
   try {
     return (await import("@aws-sdk/client-dynamodb")) as unknown as Sdk;
   } catch (error) {
     throw new InfrastructureError(
       "ERR_LIMITER_CLIENT_MISSING",
-      "The DynamoDB backend needs the AWS SDK. Install it: npm install @aws-sdk/client-dynamodb (or pass a transport).",
+      "The DynamoDB backend needs the AWS SDK. Install it with " +
+        "npm install @aws-sdk/client-dynamodb, or pass a transport.",
       { cause: error },
     );
   }

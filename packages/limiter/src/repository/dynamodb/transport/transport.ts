@@ -1,8 +1,7 @@
 /**
- * One signed call; what the lean transport offers and the SDK's client is wrapped into. Inputs and
- * outputs are DynamoDB's JSON. Errors carry DynamoDB's name in `name`, and whatever else it sent
- * along; errors of the connection carry Node's `code`. Nothing is repeated, and a call ends when
- * its signal aborts.
+ * Sends signed calls: the lean transport, or a wrapped client of the SDK. Inputs and outputs are
+ * DynamoDB's JSON. Errors carry DynamoDB's name in `name`, and whatever else it sent; errors of the
+ * connection carry Node's `code`. Nothing is retried, and a call ends when its signal aborts.
  */
 export interface DynamoTransport {
   call(
@@ -14,21 +13,21 @@ export interface DynamoTransport {
 }
 
 /**
- * A transport that also knows where it goes, and hears the server's time. Optional: any
- * `DynamoTransport` will do.
+ * A transport that also exposes its region and address, and reports the server's time. Optional:
+ * any `DynamoTransport` will do.
  */
 export interface ObservedTransport extends DynamoTransport {
   readonly region: string;
   /** Absent when the address is AWS's own. */
   readonly endpointUrl: string | undefined;
   /**
-   * Calls the listener with the `Date` header of every answer, errors included, until the function
+   * Calls the listener with the `Date` header of every reply, errors included, until the function
    * that it returns is called.
    */
   watchServerDate(listener: (date: string | undefined) => void): () => void;
 }
 
-/** Whether a transport is of that kind. */
+/** Whether a transport is an `ObservedTransport`. */
 export function isObserved(transport: DynamoTransport): transport is ObservedTransport {
   return "watchServerDate" in transport;
 }

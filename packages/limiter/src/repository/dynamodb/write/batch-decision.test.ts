@@ -1,9 +1,9 @@
 /*
- * A batch is one write, but means its members one after another on the state that the write finds.
- * What the plan sends is carried out here by an interpreter of expressions that knows nothing of
- * buckets, on an item that other processes have moved since the image was taken; the same members
- * are then carried out one by one with the core's arithmetic. "By net amount", which looks right,
- * fails here: see test/mutations/batch-*.json.
+ * A batch is one write, but must have the effect of its members one after another on the state that
+ * the write finds. What the plan sends is carried out here by an interpreter of expressions that
+ * knows nothing of buckets, on an item that other processes have moved since the image was taken;
+ * the same members are then carried out one by one with the core's arithmetic. A decision by the
+ * net amount, which looks right, fails here: see test/mutations/batch-*.json.
  */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -33,7 +33,7 @@ import { underPolicy } from "../../../core/decision.ts";
 import { Limit } from "../../../core/limit.ts";
 import { policyOf, type Policy } from "../../../core/policy.ts";
 import { marshalItem, numberOf, type AttributeMap } from "../transport/attribute-values.ts";
-import { decideBatch, LimitFold } from "./batch-decision.ts";
+import { decideBatch } from "./batch-decision.ts";
 import { bucketAttributes, changedImage, imageOf } from "../items/bucket-item.ts";
 import { bucketKey } from "../items/bucket-key.ts";
 import { OperationIds } from "./operation-ids.ts";
@@ -59,7 +59,7 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
     expect(applied).toBeGreaterThan(RUNS / 2);
   });
 
-  it("is answered with all that is needed to know the bucket afterwards", () => {
+  it("gets a reply with all that is needed to know the bucket afterwards", () => {
     let changesOnly = 0;
     fc.assert(
       fc.property(situation(), (drawn) => {
@@ -124,7 +124,7 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
     );
   });
 
-  it("decides by the exact time, and is carried out at the tick before it unless that does not hold what was granted", () => {
+  it("decides by the exact time, and is written as of the last tick if it still fits", () => {
     let ticked = 0;
     fc.assert(
       fc.property(situation(), fc.integer({ min: 2, max: 100 }), (drawn, tickMs) => {
@@ -190,7 +190,7 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
   });
 });
 
-/** DynamoDB refuses longer ones. */
+/** DynamoDB refuses longer expressions. */
 const LONGEST_EXPRESSION = 4096;
 /** See core/limit.ts. */
 const MAX_LIMITS = 32;
@@ -231,40 +231,6 @@ describe("the expressions of a batch", () => {
   });
 });
 
-describe("the way of a limit through a batch", () => {
-  it("needs what its acquires take after what came before them, not what all of them take together", () => {
-    const fold = new LimitFold();
-    fold.take(10);
-    fold.settle(-10);
-    fold.take(3);
-    expect(fold).toMatchObject({ netMilli: 3, needMilli: 10, riseMilli: 0, isCharged: true });
-  });
-
-  it("rises by what is given back before something is charged", () => {
-    const fold = new LimitFold();
-    fold.settle(-5);
-    fold.settle(-2);
-    fold.take(4);
-    fold.settle(-9);
-    expect(fold).toMatchObject({ netMilli: -12, needMilli: -3, riseMilli: 7, isCharged: true });
-  });
-
-  it("asks an acquire that costs nothing whether there is debt", () => {
-    const fold = new LimitFold();
-    fold.settle(4);
-    fold.take(0);
-    expect(fold).toMatchObject({ netMilli: 4, needMilli: 4 });
-  });
-
-  it("ends where the ceiling cut it off on the way", () => {
-    const fold = new LimitFold();
-    fold.settle(-50);
-    fold.take(10);
-    expect(fold.after(80, 100)).toEqual({ milli: 90, wasFull: true });
-    expect(fold.after(20, 100)).toEqual({ milli: 60, wasFull: false });
-  });
-});
-
 /** Plans on the image, carries the write out on what others have made of it, and compares. */
 function carryOut(options: {
   readonly image: Bucket;
@@ -300,7 +266,7 @@ function carryOut(options: {
   return "applied";
 }
 
-/** What a reply shows that is asked for the updated attributes only. */
+/** What a reply shows when only the updated attributes are requested. */
 function changedBy(
   { UpdateExpression = "", ExpressionAttributeNames = {} }: ExpressionInput,
   next: AttributeMap,

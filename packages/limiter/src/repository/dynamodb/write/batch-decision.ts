@@ -14,11 +14,11 @@ import { applyInPlace, holds, type Bucket, type OwnedBucket } from "../../../cor
 /** Millitokens by limit name; negative gives back. */
 export type Costs = Readonly<Record<string, number>>;
 
-/** What one member does to a bucket, as far as arithmetic cares. */
+/** What one member does to the balances of a bucket. */
 export interface BatchStep {
   /**
-   * `take` is refused when it does not fit; `overrun` may go into debt; `giveBack` has negative costs
-   * only; `applyLimits` takes nothing, but writes the limits that a refusal was decided with.
+   * `take` is refused when it does not fit; `overrun` may go into debt; `giveBack` has negative
+   * costs only; `applyLimits` takes nothing, but writes the limits that a refusal was decided with.
    */
   readonly kind: "take" | "overrun" | "giveBack" | "applyLimits";
   readonly costs: Costs;
@@ -85,7 +85,7 @@ export function costsOf({ limits }: Bucket, costs: Costs): number[] {
 export class LimitFold {
   /** What all members take together; negative when they give back more. */
   netMilli = 0;
-  /** Undefined when no member asks whether it fits. */
+  /** Undefined when no member requires anything of the balance. */
   needMilli: number | undefined;
   riseMilli = 0;
   /** Whether any member takes, so that it matters where the ceiling cuts off. */
@@ -101,7 +101,7 @@ export class LimitFold {
     this.needMilli = Math.max(this.needMilli ?? -Infinity, this.netMilli);
   }
 
-  /** A member that is charged or given back without being asked whether it fits. */
+  /** A member that is charged or given back whether it fits or not. */
   settle(costMilli: number): void {
     if (costMilli === 0) return;
     if (costMilli > 0) {

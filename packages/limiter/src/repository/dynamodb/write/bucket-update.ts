@@ -3,7 +3,7 @@
  * needs n of the balance it finds, and lifts it by g before it charges (batch-decision.ts; for a
  * lone acquire n = c and g = 0). Each requires, for each limit:
  *
- *   take               ADD tk −c, tc +c       rf ≥ seen, and n ≤ tk ≤ cp − earned − g if it is charged
+ *   take               ADD tk −c, tc +c       rf ≥ seen, and n ≤ tk ≤ cp − earned − g if charged
  *   refill and take    SET rf, rm
  *     not cut off      ADD tk r−c             rf = seen, and n − r ≤ tk ≤ cp − r − g
  *     credit cut off   SET tk = cp less c     rf = seen, and tk ≥ cp − earned
@@ -13,10 +13,10 @@
  * The upper bounds are what keeps an idle bucket that overflowed from being credited twice: take
  * from it only if it cannot have overflowed, else refill it first. A change of limits is a refill
  * that also writes parameters. A batch without acquires drops the lower bounds; one that only gives
- * back has none at all. Every write requires `sv = seen`, so no write is ever judged by parameters
- * that are not on the item any more, and no item is ever created by an update. It also requires `cr
- * = seen`: a bucket that was deleted and created again can have the same version, by clocks that
- * differ.
+ * back has none at all. Every write requires `sv = seen`, so no write is ever decided with
+ * parameters that are no longer on the item, and no item is ever created by an update. It also
+ * requires `cr = seen`: a bucket that was deleted and created again can have the same version, by
+ * clocks that differ.
  */
 import {
   ceilingMilli,
@@ -48,7 +48,7 @@ export interface BucketChange {
   readonly requests: number;
   /** Write units since this writer's last successful write, this one included. */
   readonly writeUnits: number;
-  /** Undefined: the writer has no slot on this item, and must not repeat. */
+  /** Undefined when the writer has no slot on this item; the write must then not be repeated. */
   readonly mark: OperationMark | undefined;
   /**
    * Whether an earlier write of this process got no answer: this one must not follow it unnoticed.
@@ -58,7 +58,9 @@ export interface BucketChange {
   readonly ttlMultiplier: number;
 }
 
-/** Whether the stored balance will do as it is: nothing to refill first, no parameters to write. */
+/**
+ * Whether the stored balance suffices: nothing must be refilled first, and no parameters change.
+ */
 function needsNoRefill(image: BucketImage, change: BucketChange, nowMs: number): boolean {
   const { bucket } = image;
   if (change.limits !== bucket.limits) return false;
@@ -119,9 +121,9 @@ function writesAllBalances(
 }
 
 /**
- * When an item may go, and for each limit the lowest balance after the write that is sure to be
- * full again by then. `afterMilli` are the balances that the image promises; a whole capacity is
- * left for what others take meanwhile.
+ * When the item may expire, and for each limit the lowest balance after the write that will have
+ * refilled by then. `afterMilli` are the balances that the image predicts; a whole capacity is left
+ * for what others take meanwhile.
  */
 export function expiry(
   limits: readonly BucketLimit[],
@@ -144,7 +146,7 @@ export function expiry(
   });
   const ttlSeconds = Math.ceil((nowMs + Math.max(...horizonsMs)) / 1000);
   const leftMs = ttlSeconds * 1000 - nowMs;
-  // Of a debt beyond the safe range the last digits do not count: a capacity is left for them too.
+  // The last digits of a debt beyond the safe range are lost: a capacity is left for them too.
   const floorsMilli = limits.map(
     (limit) => ceilingMilli(limit) + 1 - Math.floor((leftMs / limit.period) * limit.amount),
   );
@@ -250,7 +252,7 @@ function refillLimit(
   const ceiling = Math.min(ceilingMilli(limit), ceilingMilli(wanted));
   const rise = fold.isCharged ? fold.riseMilli : 0;
   if (stored + credit.milli >= ceiling) {
-    // Full, whatever the balance has become meanwhile.
+    // The limit is full, whatever its balance has become meanwhile.
     builder.requireWithin(tokens, {
       least: Math.max(ceiling - credit.milli, Number.MIN_SAFE_INTEGER),
     });
@@ -307,7 +309,7 @@ function setTokens(
   builder.add(limitAttribute(name, "tc"), costMilli);
 }
 
-/** The balance that the image promises for one limit after a refill and a take. */
+/** The balance that the image predicts for one limit after a refill and a take. */
 function refilledAfter(
   { bucket }: BucketImage,
   change: BucketChange,
@@ -326,8 +328,8 @@ function refilledAfter(
 }
 
 /**
- * Sets `ttl`, and tells what each limit must still hold after the write so that its debt is earned
- * back before the item goes.
+ * Sets `ttl`; returns what each limit must still hold after the write, so that its debt is earned
+ * back before the item expires.
  */
 function renewExpiry(
   builder: ExpressionBuilder,
@@ -362,7 +364,7 @@ function markOperation(builder: ExpressionBuilder, { mark, afterUnanswered }: Bu
       : `${slot} = ${builder.value(mark.seenId)}`;
   const older = (): string =>
     `begins_with(${slot}, ${builder.value(`${mark.writer}.`)}) AND ${slot} < ${builder.value(mark.id)}`;
-  // What the slot holds is an older id of the same writer, as a rule: then that says it all.
+  // As a rule, the slot holds an older id of the same writer, and one condition suffices.
   const isOwn = mark.seenId?.startsWith(`${mark.writer}.`) === true;
   const either = isOwn ? older : (): string => `(${asSeen()} OR (${older()}))`;
   builder.require(afterUnanswered ? asSeen() : either());

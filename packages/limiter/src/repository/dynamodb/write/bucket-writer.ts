@@ -3,24 +3,24 @@
  * decided.
  *
  *   image ──▶ decide ──▶ no member fits: refused
- *     ▲          │
- *     │          └──▶ send ──▶ applied ──▶ its members are done; those that did not fit are refused
- *     │                 ├───▶ condition failed: the reply carries the item ──┐
- *     │                 ├───▶ throttled: pause, the same again               │
- *     │                 └───▶ no answer: the same again, with the same id    │
- *     └──────────────────────────────────────────────────────────────────────┘  at most MAX_OVERTAKEN
- *                                                       times, then acquires end as contended
+ *     ▲         │
+ *     │         └──▶ send ──▶ applied ──▶ its members are done; those that did not fit are refused
+ *     │                ├───▶ condition failed: the reply carries the item ──┐
+ *     │                ├───▶ throttled: pause, the same again               │
+ *     │                └───▶ no answer: the same again, with the same id    │
+ *     └─────────────────────────────────────────────────────────────────────┘
+ *       at most MAX_OVERTAKEN times; then acquires end as contended
  *
  * Writes of one process to one shard go one after another: they would only fail each other's
  * conditions. The writer keeps a lane for each shard, and it alone changes it. Members whose write
  * got no answer share its fate, which each of them remembers (unanswered-writes.ts).
  *
- * A batch that was overtaken by a refill is judged as of that refill, not as of now: it takes what
+ * A batch that was overtaken by a refill is decided as of that refill, not as of now: it takes what
  * the other has left, which needs no refill and no lock, and what did not fit then is refused as of
- * then. Otherwise every process that lost a race for the last token would earn the next one on the
- * way back and lose the race for that too, until its calls count as contended: 644 calls in 5 s, of
- * 8 processes that asked for more than a bucket of 200 a second gives. One that was overtaken and
- * still needs the next token waits for the next tick, when one refill serves all.
+ * then. Otherwise every process that lost a race for the last token would earn the next one during
+ * the round trip and lose the race for that too, until its calls count as contended: 644 calls in 5
+ * s, of 8 processes that asked for more than a bucket of 200 a second gives. One that was overtaken
+ * and still needs the next token waits for the next tick, when one refill serves all.
  */
 import { RateLimiterUnavailable } from "../../../core/errors.ts";
 import type { Policy } from "../../../core/policy.ts";
@@ -45,8 +45,8 @@ import type { RepeatableOperation, WriteIntent, WriteOutcome } from "./write-int
 import { countCarried, planWrite, type Plan, type PlannedWrite } from "./write-plan.ts";
 
 /**
- * Failed conditions after which an acquire counts as contended, which is unavailability. What ends a
- * lease goes on with the next batch.
+ * Failed conditions after which an acquire counts as contended, which is unavailability. What ends
+ * a lease goes on with the next batch.
  */
 export const MAX_OVERTAKEN = 12;
 
@@ -58,7 +58,7 @@ export interface WriteCounts {
   batchedOperations: number;
 }
 
-/** Is told what came of writes. */
+/** Is notified of the outcomes of writes. */
 export interface WriteObserver {
   /** A write brought back the image of a shard; it was sent at `sentAtMs`. */
   noteWrite(key: BucketKey, image: BucketImage, sentAtMs: number): void;
@@ -66,11 +66,11 @@ export interface WriteObserver {
   noteThrottled(key: BucketKey): void;
 }
 
-/** An intent on its way. */
+/** An intent that is queued or being written. */
 interface Work {
   readonly intent: WriteIntent;
   readonly operation: RepeatableOperation;
-  /** What it was last decided with; set by the writer alone. */
+  /** The policy that it was last decided with; only the writer sets it. */
   policy: Policy | undefined;
 }
 
@@ -78,7 +78,7 @@ type BatchMember = Member<Work, WriteOutcome>;
 
 /** What the writer keeps for one shard. */
 interface Lane {
-  /** Operations on their way to the shard. */
+  /** Operations that are queued or being written. */
   readonly queue: GroupCommit<Work, WriteOutcome>;
   /** Undefined while every write was answered. */
   unanswered: UnansweredWrites | undefined;
@@ -88,7 +88,7 @@ interface Lane {
   failedUnits: number;
 }
 
-/** One batch on its way. */
+/** One batch that is being written. */
 interface Batch {
   readonly key: BucketKey;
   readonly entry: BucketEntry;
@@ -169,18 +169,18 @@ export class BucketWriter {
       if (plan.write === undefined || (await this.#send(batch, plan.write, written)))
         return this.#conclude(batch, carried, plan);
     }
-    // What ends a lease stays open, and goes with the next batch: work that was done is never
-    // forgotten because other processes were faster.
+    // What ends a lease stays open, and goes with the next batch: finished work is never forgotten
+    // because other processes were faster.
     for (const member of carried)
       if (member.isOpen && (isTake(member) || member.work.intent.kind === "applyLimits"))
         member.reject(
-          unavailable(key, `contended: ${MAX_OVERTAKEN} writes were overtaken by others`),
+          unavailable(key, `too much contention, ${MAX_OVERTAKEN} writes were overtaken by others`),
         );
   }
 
   /**
-   * The image is the one that the policies belong to: a newer one may show limits that they must not
-   * be written over.
+   * The image is the one that the policies belong to: a newer one may show limits that they must
+   * not be written over.
    */
   #plan(
     { key, lane, begunMs }: Batch,
@@ -233,8 +233,8 @@ export class BucketWriter {
   }
 
   /**
-   * Whether it was applied. Otherwise its condition failed, or the outcome is unknown, which the
-   * members' histories show.
+   * Returns whether the write was applied. Otherwise its condition failed, or the outcome is
+   * unknown, which the members' histories show.
    */
   async #send(
     { key, entry, lane }: Batch,
@@ -362,7 +362,9 @@ function leaveUnanswered(
   if (mark !== undefined) (lane.unanswered ??= new UnansweredWrites()).add(write);
 }
 
-/** Takes up again what members that were sent before, perhaps to another lane, still wait for. */
+/**
+ * Resumes the writes that members which were sent before, perhaps in another lane, still wait for.
+ */
 function resumeUnanswered(lane: Lane, members: readonly BatchMember[]): void {
   const pending = members.flatMap(({ work }) => work.operation.history?.pending ?? []);
   if (pending.length > 0) (lane.unanswered ??= new UnansweredWrites()).resume(pending);
@@ -386,7 +388,9 @@ function concludeIfKnown(key: BucketKey, member: BatchMember, entry: BucketEntry
   else history.keepOnlyCharges();
 }
 
-/** The outcome of a member that was applied, to the shard that the image shows unless another. */
+/**
+ * The outcome of a member that was applied to `incarnation`, or to the shard that the image shows.
+ */
 function applied(
   incarnation: ShardIncarnation | undefined,
   { image }: BucketEntry,
@@ -404,7 +408,7 @@ function applied(
 }
 
 function outcomeUnknown(key: BucketKey): RateLimiterUnavailable {
-  return unavailable(key, "its outcome is unknown, so the call is not granted");
+  return unavailable(key, "the outcome is unknown, so the call is not granted");
 }
 
 function unavailable({ entityId, resource }: BucketKey, reason: string): RateLimiterUnavailable {

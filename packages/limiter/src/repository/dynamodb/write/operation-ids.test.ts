@@ -5,7 +5,7 @@ import { OperationIds } from "./operation-ids.ts";
 const EMPTY = [undefined, undefined, undefined, undefined];
 
 describe("operation ids", () => {
-  it("are never used twice, also while the image stays the same", () => {
+  it("are never used twice, even while the image stays the same", () => {
     const ids = new OperationIds(seededRandom(1));
     const first = ids.next(EMPTY)!;
     const slots = EMPTY.map((_, slot) => (slot === first.slot ? first.id : undefined));
@@ -19,14 +19,14 @@ describe("operation ids", () => {
   it("have at most ten bytes", () =>
     expect(new OperationIds(seededRandom(2)).next(EMPTY)!.id).toHaveLength(10));
 
-  it("take the slot of a write without an answer again, though it looks free", () => {
+  it("reuse the slot of a write without an answer, though it looks free", () => {
     const ids = new OperationIds(seededRandom(3));
     const pending = ids.next(EMPTY)!;
     for (let turn = 0; turn < 20; turn += 1)
       expect(ids.next(EMPTY, pending)!.slot).toBe(pending.slot);
   });
 
-  it("get another name when somebody else goes by the same one", () => {
+  it("get another name when another process has the same one", () => {
     const ids = new OperationIds(seededRandom(4));
     const { writer } = ids.next(EMPTY)!;
     const next = ids.next([`${writer}.zzzz`, undefined, undefined, undefined])!;
@@ -34,7 +34,7 @@ describe("operation ids", () => {
     expect(next.writer).not.toBe(writer);
   });
 
-  it("are not to be had when all slots are taken, except now and then", () => {
+  it("are not available when all slots are taken, except now and then", () => {
     const ids = new OperationIds(seededRandom(5));
     const marks = Array.from({ length: 100 }, () =>
       ids.next(["a.0000", "b.0000", "c.0000", "d.0000"]),

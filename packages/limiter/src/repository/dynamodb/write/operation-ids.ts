@@ -1,12 +1,13 @@
 /*
  * A time-out leaves unknown whether a write happened. Each write therefore leaves its id in one of
- * four slots of the item (design §5.4).
+ * four slots of the item (ADR 018).
  *
  *   id = writer.sequence: 5 and 4 letters whose order is the order of time
  *
- *   own slot, else a free one ──▶ write with id ──▶ reply                ──▶ known
+ *   own slot, else a free one ──▶ write with id ──▶ reply: the outcome is known
  *                                      │
- *                                      └─▶ no reply ──▶ repeat with the same id, then see unresolved.ts
+ *                                      └──▶ no reply: repeat with the same id, then see
+ *                                           unanswered-writes.ts
  *
  * A writer that finds neither takes over another's slot now and then, and otherwise writes without
  * an id, which it must not repeat.
@@ -30,14 +31,14 @@ const SEQUENCE_LENGTH = 4;
 const LAST_SEQUENCE = DIGITS.length ** SEQUENCE_LENGTH - 1;
 
 /**
- * How often a writer without a slot takes over another's: seldom, because that makes the other's
- * unknown outcomes unknowable.
+ * How often a writer without a slot takes over another's: seldom, because the other writer can then
+ * no longer learn its unknown outcomes.
  */
-const TAKE_OVER_CHANCE = 0.1;
+const TAKE_OVER_PROBABILITY = 0.1;
 
 /**
- * Names that a process goes by at most: one for every 15 million writes, so older ones are in no
- * slot that matters.
+ * The most names of a process that are remembered: it takes a new one every 15 million writes, so
+ * older ones are in no slot that matters.
  */
 const MAX_NAMES = 8;
 
@@ -57,8 +58,8 @@ export class OperationIds {
   }
 
   /**
-   * An id for the next write, and the slot for it; undefined when there is no slot to be had.
-   * `pending` is a write without an answer, whose slot must be taken again.
+   * An id for the next write, and the slot for it; undefined when no slot is available. `pending`
+   * is a write without an answer, whose slot must be taken again.
    */
   next(slots: readonly (string | undefined)[], pending?: OperationMark): OperationMark | undefined {
     const slot = pending?.slot ?? this.#ownSlot(slots) ?? this.#freeSlot(slots);
@@ -73,7 +74,7 @@ export class OperationIds {
     return { writer, slot, id, seenId };
   }
 
-  /** The sequence is used up, or another process goes by the same name. */
+  /** Takes a new name: the sequence is used up, or another process has the same name. */
   #rename(): void {
     this.#names = [...this.#names, newName(this.#random)].slice(-MAX_NAMES);
     this.#sequence = 0;
@@ -89,7 +90,7 @@ export class OperationIds {
     const order = Array.from({ length: SLOT_COUNT }, (_, offset) => (start + offset) % SLOT_COUNT);
     return (
       order.find((slot) => slots[slot] === undefined) ??
-      (this.#random() < TAKE_OVER_CHANCE ? start : undefined)
+      (this.#random() < TAKE_OVER_PROBABILITY ? start : undefined)
     );
   }
 }

@@ -31,7 +31,8 @@ export function addLimit(builder: ExpressionBuilder, limit: BucketLimit, fold: L
 }
 
 /**
- * Writes the parameters of a limit, only those that change: an expression must fit 4 KB, and a policy may hide 32 limits and bring 32 others.
+ * Writes those parameters of a limit that change: an expression must fit 4 KB, and a policy may
+ * hide 32 limits and bring 32 others.
  */
 export function writeParameters(
   builder: ExpressionBuilder,

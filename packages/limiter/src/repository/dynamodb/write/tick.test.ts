@@ -6,7 +6,7 @@ import { LARGEST_TICK_MS, nextTickMs, tickedMs } from "./tick.ts";
 const slow = bucketLimits([Limit.perMinute("rpm", 100)]);
 
 describe("the tick of a bucket", () => {
-  it("doubles with failed conditions, up to its bound, and comes back to a millisecond", () => {
+  it("doubles with failed conditions, up to its bound, and returns to a millisecond", () => {
     let tickMs = 1;
     for (let failed = 0; failed < 20; failed += 1)
       tickMs = nextTickMs(tickMs, { applied: false, largestMs: LARGEST_TICK_MS });

@@ -1,10 +1,10 @@
 /*
  * A refill moves a bucket's stamp, and the stamp is its lock, so processes that share a busy bucket
  * would invalidate each other with every write. The clock that a bucket is written with is
- * therefore rounded down to a tick: within a tick only the first refill moves the stamp, everybody
- * else takes, and takes commute. The tick is 1 ms for a process that is alone, doubles with every
- * failed condition and shrinks by a tenth with every write that succeeds, so it settles where about
- * one write in eight fails.
+ * therefore rounded down to a tick: within a tick only the first refill moves the stamp; all other
+ * writes are takes, and takes commute. The tick is 1 ms for a process that is alone, doubles with
+ * every failed condition and shrinks by a tenth with every write that succeeds, so it settles where
+ * about one write in eight fails.
  */
 import { ceilingMilli, type BucketLimit } from "../../../core/bucket.ts";
 

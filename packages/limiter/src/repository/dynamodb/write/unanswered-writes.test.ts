@@ -56,7 +56,7 @@ describe("the fate of a write without an answer", () => {
   it("is unknown from the start without an id", () =>
     expect(new UnansweredWrite(undefined, SHARD).fate).toBe("unknown"));
 
-  it("is waited for again, once, when an operation brings its write along", () => {
+  it("is waited for again, once, when an operation resumes its write", () => {
     const write = newWrite();
     const writes = new UnansweredWrites();
     writes.resume([write, write]);

@@ -1,12 +1,13 @@
 /*
- * Writes that got no answer. They may have been applied, may never arrive, or may still arrive. What
- * they left in their slot tells which, and the next write of the same process to the shard makes
- * sure: it requires the slot exactly as the image shows it, so
+ * Writes that got no answer. They may have been applied, may never arrive, or may still arrive.
+ * Their slot shows which, and the next write of the same process to the shard makes sure: it
+ * requires the slot exactly as the image shows it, so
  *
- *   it is applied       ──▶ the earlier one was not, and cannot be any more: the slot holds a later id
- *   its condition fails ──▶ the reply shows the slot:  the earlier id      ──▶ the earlier one was applied
- *                                                      as before           ──▶ still pending
- *                                                      another writer's id ──▶ unknown for good
+ *   it is applied       ──▶ the earlier one was not and cannot be: the slot holds a later id
+ *   its condition fails ──▶ the reply shows the slot:
+ *                             the earlier id      ──▶ the earlier one was applied
+ *                             as before           ──▶ still pending
+ *                             another writer's id ──▶ unknown for good
  *
  * The lane of a shard owns its list of pending writes (`UnansweredWrites`); each operation owns its
  * history, which shares these writes and so learns what became of them.
@@ -14,10 +15,12 @@
 import type { BucketImage } from "../items/bucket-item.ts";
 import type { OperationMark } from "./operation-ids.ts";
 
-/** Which of the shards that were ever at one key. */
+/** Identifies one of the shards that ever existed at one key. */
 export interface ShardIncarnation {
   readonly creation: string | undefined;
-  /** Of the shard, when it was taken from: what goes back belongs to whoever owns that class now. */
+  /**
+   * The shard's divisor when it was taken from: what goes back belongs to the owners of that class.
+   */
   readonly divisor: number;
 }
 
@@ -61,8 +64,8 @@ export class OperationHistory {
   }
 
   /**
-   * Whether what it gives back may have been given back, so that only what it charges may be written
-   * again.
+   * Whether what it gives back may have been given back, so that only what it charges may be
+   * written again.
    */
   get onlyCharges(): boolean {
     return this.#onlyCharges;
@@ -102,8 +105,8 @@ export class OperationHistory {
 const FATES_BY_WEIGHT = ["applied", "unknown", "pending"] as const;
 
 /**
- * Pending writes of one lane. A caller that ends a lease retries at once, with the next batch or the
- * one after it, so older ones than these are no longer asked about.
+ * Pending writes of one lane. A caller that ends a lease retries at once, with the next batch or
+ * the one after it, so nothing waits for older ones.
  */
 const MAX_PENDING = 32;
 
@@ -123,7 +126,7 @@ export class UnansweredWrites {
     this.#pending = all.slice(-MAX_PENDING);
   }
 
-  /** Takes pending writes up again that operations of a new batch bring along. */
+  /** Resumes pending writes of operations that are in a new batch. */
   resume(writes: readonly UnansweredWrite[]): void {
     this.#pending = [...new Set([...this.#pending, ...writes])];
   }
@@ -155,7 +158,8 @@ function fateBy(
   const held = image?.slots[slot];
   if (held === undefined) return "pending";
   if (held === id) return "applied";
-  // The write could still be applied to the id that it was sent with, or an older one of its writer.
+  // The write could still be applied to the id that it was sent with, or an older one of its
+  // writer.
   const canFollow = held === seenId || (held.startsWith(`${writer}.`) && held < id);
   return canFollow ? "pending" : "unknown";
 }

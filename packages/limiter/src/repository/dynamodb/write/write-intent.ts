@@ -36,14 +36,14 @@ export interface RepeatableOperation {
   history: OperationHistory | undefined;
 }
 
-/** The same, and when the bucket may have expired: then an overrun goes to its successor. */
+/** An incarnation, and when the bucket may have expired: an overrun then goes to its successor. */
 export interface BucketIncarnation extends ShardIncarnation {
   readonly expiredBySeconds: number | undefined;
 }
 
 /**
- * Applied, or refused as of a time, each with the policy that it was decided with; `gone` when there
- * is no bucket to write to, `split` when it concerns several shards.
+ * Applied, or refused as of a time, each with the policy that it was decided with; `gone` when
+ * there is no bucket to write to, `split` when it concerns several shards.
  */
 export type WriteOutcome =
   | {

@@ -36,8 +36,8 @@ export interface PlannedWrite {
 export type MemberVerdict = "written" | "refused" | "gone" | "split";
 
 /**
- * What to send for a batch, if anything, and what becomes of its members. Fewer verdicts than
- * members: the rest must go with another write.
+ * What to send for a batch, if anything, and what becomes of its members. When there are fewer
+ * verdicts than members, the rest must go with another write.
  */
 export interface Plan {
   readonly write: PlannedWrite | undefined;
@@ -72,9 +72,9 @@ interface ChosenIntent {
 }
 
 /**
- * How many of these intents, from the first on, one write can carry: up to the first acquire that is
- * to be decided with other limits. A call that brought limits along goes alone, and so does a write
- * of limits after a refusal.
+ * How many of these intents, from the first on, one write can carry: up to the first acquire that
+ * is to be decided with other limits. A call that brought limits along goes alone, and so does a
+ * write of limits after a refusal.
  */
 export function countCarried(open: readonly ChosenIntent[]): number {
   if (open.length < 2 || goesAlone(open[0]!)) return Math.min(1, open.length);
@@ -118,8 +118,8 @@ export function planWrite(request: PlanRequest): Plan {
   const { limits } = bucket;
   if (rewrites)
     return { write: planUpdate(request, image, { written, folds, limits, nowMs }), verdicts };
-  // Whether it is refused was decided by the exact time, so what only fits by that is taken by
-  // that.
+  // Refusals were decided by the exact time, so what fits by the exact time only is also taken by
+  // it.
   const tickMs = request.tickMs === 1 ? nowMs : tickedMs(nowMs, request.tickMs, limits);
   const isOffTick =
     tickMs !== nowMs && decideBatch(bucket, written, tickMs).accepted.includes(false);
@@ -152,15 +152,15 @@ function planLimitsOnly(request: PlanRequest, image: BucketImage): Plan {
 }
 
 interface DecidedIntents {
-  /** Those that a write to this shard can carry. */
+  /** The intents that a write to this shard can carry. */
   readonly present: readonly WriteIntent[];
-  /** What was decided of them, in order; of the last ones perhaps nothing. */
+  /** The decisions on them, in order; the last ones may be undecided. */
   readonly accepted: readonly boolean[];
-  /** What becomes of one that is not among them. */
+  /** The verdict on an intent that is not among them. */
   readonly otherwise: (intent: WriteIntent) => MemberVerdict;
 }
 
-/** Up to the first member that was not decided. */
+/** The verdicts up to the first member that was not decided. */
 function verdictsOf(
   intents: readonly WriteIntent[],
   { present, accepted, otherwise }: DecidedIntents,
@@ -280,8 +280,8 @@ function isFor({ creation }: BucketImage, intent: WriteIntent, nowMs: number): b
 }
 
 /**
- * Whether a shard was split since an intent's lease took from it, and something goes back, which is
- * not its alone any more.
+ * Whether a shard was split since an intent's lease took from it, and something goes back, which no
+ * longer belongs to it alone.
  */
 function isDivided({ divisor }: BucketImage, { incarnation, costs }: WriteIntent): boolean {
   return (
@@ -292,8 +292,8 @@ function isDivided({ divisor }: BucketImage, { incarnation, costs }: WriteIntent
 }
 
 /**
- * Whether one shard of several cannot pay a charge: while it owed all of it, the others would go on
- * as if nobody did.
+ * Whether one shard of several cannot pay a charge: while it owed everything, the others would go
+ * on as if there were no debt.
  */
 function overdraws(
   { bucket, divisor }: BucketImage,
@@ -312,8 +312,8 @@ function policyOn({ shard, divisor }: BucketImage, policy: Policy): Policy {
 }
 
 /**
- * Whether a charge goes to whatever bucket there is: the one that its lease took from may have
- * expired, full.
+ * Whether a charge goes to whichever bucket there is: the one that its lease took from may have
+ * expired, when it was full.
  */
 function outlived({ kind, incarnation }: WriteIntent, nowMs: number): boolean {
   return (
@@ -324,8 +324,8 @@ function outlived({ kind, incarnation }: WriteIntent, nowMs: number): boolean {
 }
 
 /**
- * Buckets with limits of their own do not expire: their balance is somebody's, not a default's. Nor
- * do shards: one would come back whole.
+ * Buckets of entities with their own limits do not expire: such a balance belongs to one entity, so
+ * it must survive. Shards never expire either: an expired shard would come back as a whole bucket.
  */
 function multiplierOf({ policy, image, ttlMultiplier }: PlanRequest): number {
   return policy.source === "entity" || (image !== undefined && image.divisor > 1)

@@ -29,7 +29,7 @@ describe("DynamoDB's address", () => {
   it.each(["", "local", "eu-west-1.evil.example", "EU-WEST-1", "eu west 1"])(
     "is unknown for the region %j",
     (region) => {
-      expect(() => awsAddress(region, {})).toThrow("pass its endpointUrl");
+      expect(() => awsAddress(region, {})).toThrow(`unknown region '${region}'; pass endpointUrl`);
     },
   );
 
@@ -59,7 +59,7 @@ describe("DynamoDB's address", () => {
   });
 });
 
-describe("an address", () => {
+describe("parsing an address", () => {
   it.each([
     [
       "https://db.example",
@@ -77,7 +77,7 @@ describe("an address", () => {
       "https://db.example:443/a/b",
       { secure: true, hostname: "db.example", port: 443, host: "db.example", path: "/a/b/" },
     ],
-  ])("%s is taken apart", (address, endpoint) => {
+  ])("%s is accepted", (address, endpoint) => {
     expect(endpointAt(address)).toEqual(endpoint);
   });
 

@@ -3,16 +3,16 @@ import { ValidationError } from "../../../../core/errors.ts";
 /** Where requests go. */
 export interface Endpoint {
   readonly secure: boolean;
-  /** As a socket takes it. */
+  /** The host name for a socket, without brackets. */
   readonly hostname: string;
   readonly port: number;
-  /** As the `Host` header has it. */
+  /** The value of the `Host` header. */
   readonly host: string;
-  /** Where DynamoDB's one resource is: `/`, or a prefix of it. */
+  /** The path of every request: `/`, or a prefix that ends in it. */
   readonly path: string;
 }
 
-/** The domains of AWS's partitions that are not the ordinary one, by how their regions begin. */
+/** The domains of AWS's special partitions, by the prefix of their regions. */
 const DOMAINS: readonly (readonly [prefix: string, domain: string])[] = [
   ["cn-", "amazonaws.com.cn"],
   ["us-iso-", "c2s.ic.gov"],
@@ -24,8 +24,8 @@ const DOMAINS: readonly (readonly [prefix: string, domain: string])[] = [
 const ORDINARY_DOMAIN = "amazonaws.com";
 
 /**
- * Settings that ask for other addresses than the ordinary ones. To pass over them would break a
- * promise that somebody made.
+ * Settings that ask for other addresses than the ordinary ones. Ignoring them would silently break
+ * a compliance setting.
  */
 const OTHER_ADDRESSES = [
   "AWS_USE_FIPS_ENDPOINT=true",
@@ -38,17 +38,17 @@ const OTHER_ADDRESSES = [
  * an `endpointUrl`.
  */
 export function awsAddress(region: string, environment: NodeJS.ProcessEnv): string {
-  const asked = OTHER_ADDRESSES.map((setting) => setting.split("=") as [string, string]).find(
+  const setting = OTHER_ADDRESSES.map((text) => text.split("=") as [string, string]).find(
     ([name, value]) => environment[name]?.toLowerCase() === value,
   )?.[0];
-  if (asked !== undefined)
-    throw new ValidationError("endpointUrl", undefined, `must be passed, because ${asked} is set`);
-  if (!/^[a-z]{2,}(?:-[a-z]+)+-\d+$/.test(region))
+  if (setting !== undefined)
     throw new ValidationError(
-      "region",
-      region,
-      "is none whose address is known; pass its endpointUrl",
+      "endpointUrl",
+      undefined,
+      `must be passed, because ${setting} is set`,
     );
+  if (!/^[a-z]{2,}(?:-[a-z]+)+-\d+$/.test(region))
+    throw new ValidationError("region", region, `unknown region '${region}'; pass endpointUrl`);
   const domain = DOMAINS.find(([prefix]) => region.startsWith(prefix))?.[1] ?? ORDINARY_DOMAIN;
   return `https://dynamodb.${region}.${domain}`;
 }
@@ -59,7 +59,7 @@ export function configuredAddress(environment: NodeJS.ProcessEnv): string | unde
   return environment["AWS_ENDPOINT_URL_DYNAMODB"] || environment["AWS_ENDPOINT_URL"] || undefined;
 }
 
-/** Takes an address apart, or throws. */
+/** Parses an address, or throws. */
 export function endpointAt(address: string): Endpoint {
   const url = URL.canParse(address) ? new URL(address) : undefined;
   if (

@@ -8,7 +8,7 @@ import { failureOf } from "../failure.ts";
 const lean = useLeanCalls();
 
 describe("an answer", () => {
-  it("is the output", async () => {
+  it("of a success is the output", async () => {
     const transport = await lean.open();
     lean.server.answer = (outgoing) => reply(outgoing, { Attributes: { PK: { S: "ü" } } });
     expect(await lean.call(transport)).toEqual({ Attributes: { PK: { S: "ü" } } });
@@ -46,7 +46,7 @@ describe("an answer", () => {
     });
   });
 
-  it("is named by what comes before a colon, or by its header", async () => {
+  it("of an error is named by what comes before a colon, or by its header", async () => {
     const transport = await lean.open();
     lean.server.answer = (outgoing) =>
       reply(outgoing, { __type: "ThrottlingException:http://internal/" }, { status: 400 });
@@ -72,14 +72,11 @@ describe("an answer", () => {
     [200, "<html>Please sign in</html>", { kind: "unavailable", ambiguous: true }],
     [200, '{"Attributes":{"PK"', { kind: "unavailable", ambiguous: true }],
     [200, "null", { kind: "unavailable", ambiguous: true }],
-  ])(
-    "of somebody on the way (%i %j) means what its status means",
-    async (status, body, meaning) => {
-      const transport = await lean.open();
-      lean.server.answer = (outgoing) => outgoing.writeHead(status).end(body);
-      expect(failureOf(await lean.failure(transport))).toMatchObject(meaning);
-    },
-  );
+  ])("of a proxy (%i %j) means what its status means", async (status, body, meaning) => {
+    const transport = await lean.open();
+    lean.server.answer = (outgoing) => outgoing.writeHead(status).end(body);
+    expect(failureOf(await lean.failure(transport))).toMatchObject(meaning);
+  });
 
   it("that breaks off leaves the outcome unknown", async () => {
     const transport = await lean.open();
@@ -93,7 +90,7 @@ describe("an answer", () => {
     });
   });
 
-  it("is believed with a right checksum only", async () => {
+  it("is accepted only with a correct checksum", async () => {
     const transport = await lean.open();
     const body = JSON.stringify({ Attributes: {} });
     lean.server.answer = (outgoing) =>
@@ -113,7 +110,7 @@ describe("an answer", () => {
     });
   });
 
-  it("that never ends is not collected for ever", async () => {
+  it("that never ends is not collected without bound", async () => {
     const transport = await lean.open();
     const chunk = Buffer.alloc(1024 * 1024, " ");
     lean.server.answer = (outgoing) => {

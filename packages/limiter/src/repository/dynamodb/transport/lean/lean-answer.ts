@@ -2,10 +2,10 @@ import { crc32 } from "node:zlib";
 import { withoutStack } from "../../../../core/errors.ts";
 import { unreadable, type HttpAnswer } from "./lean-http.ts";
 
-/** An error that DynamoDB answered with, in the shape that the SDK gives it. */
+/** An error that DynamoDB returned, in the shape that the SDK gives it. */
 export class ServiceError extends Error {
   readonly $metadata: { readonly httpStatusCode: number };
-  /** The item as it was, of a failed condition that asked for it. */
+  /** The item as it was, when a condition failed that asked for it. */
   declare readonly Item?: object;
   declare readonly CancellationReasons?: readonly object[];
   declare readonly ThrottlingReasons?: readonly object[];
@@ -26,7 +26,7 @@ export class ServiceError extends Error {
   }
 }
 
-/** What an error may bring along besides its name. */
+/** What an error may carry besides its name. */
 interface ErrorDetails {
   readonly Item?: object;
   readonly CancellationReasons?: readonly object[];
@@ -44,7 +44,7 @@ export function outputOf(answer: HttpAnswer): object {
   assertIntact(answer);
   if (answer.status < 200 || answer.status > 299) throw errorOf(answer);
   const output = parsed(answer.body);
-  if (output === undefined) throw unreadable(`An answer that is no JSON object: ${quoted(answer)}`);
+  if (output === undefined) throw unreadable(`The answer is not a JSON object: ${quoted(answer)}`);
   return output;
 }
 
@@ -52,9 +52,9 @@ function errorOf(answer: HttpAnswer): Error {
   const { status, headers } = answer;
   const body = parsed(answer.body);
   const type = body?.["__type"] ?? body?.["code"] ?? headers["x-amzn-errortype"];
-  // The stack of an answer shows Node's parser, never the caller.
+  // The stack of an answer would show Node's parser, never the caller.
   return withoutStack(() => {
-    // A proxy or a load balancer said this. What it means is in the status alone.
+    // A proxy or a load balancer sent this: only its status means anything.
     if (body === undefined || typeof type !== "string")
       return new ServiceError("UnknownError", `HTTP status ${status}: ${quoted(answer)}`, {
         status,
@@ -68,19 +68,19 @@ function errorOf(answer: HttpAnswer): Error {
   });
 }
 
-/** Of `com.amazonaws.dynamodb.v20120810#ThrottlingException:http://…` the part that is the name. */
+/** The name in `com.amazonaws.dynamodb.v20120810#ThrottlingException:http://…`. */
 function shortName(type: string): string {
   return type.slice(type.indexOf("#") + 1).split(":", 1)[0]!;
 }
 
 /**
- * The SDK for JavaScript leaves the checksum alone; here it costs about a microsecond, and a wrong
- * balance may cost a customer.
+ * Verifies the checksum, which the SDK for JavaScript does not: it costs about a microsecond, and a
+ * wrong balance may cost a customer.
  */
 function assertIntact({ headers, body }: HttpAnswer): void {
   const expected = headers["x-amz-crc32"];
   if (expected !== undefined && Number(expected) !== crc32(body))
-    throw unreadable("An answer with a wrong checksum");
+    throw unreadable("The answer has a wrong checksum");
 }
 
 function parsed(body: Buffer): Json | undefined {

@@ -8,7 +8,7 @@ import type { AwsCredentials } from "../local-engine.ts";
 
 const MINUTE_MS = 60_000;
 
-describe("credentials that are remembered", () => {
+describe("cached credentials", () => {
   const clock = new ManualClock(0);
 
   /** A provider whose credentials are valid for an hour, and numbered. */
@@ -29,14 +29,14 @@ describe("credentials that are remembered", () => {
     return { cache: new CredentialCache(provide, () => clock.now()), provide };
   }
 
-  it("are asked for once, however many wait for them", async () => {
+  it("are requested once, however many calls wait for them", async () => {
     const { cache, provide } = hourly();
     const found = await Promise.all(Array.from({ length: 64 }, async () => cache.get()));
     expect(new Set(found).size).toBe(1);
     expect(provide).toHaveBeenCalledTimes(1);
   });
 
-  it("are at hand without waiting until they age, and then while one renewal runs", async () => {
+  it("are returned without waiting until they age, and then while one renewal runs", async () => {
     const { cache, provide } = hourly();
     const first = await cache.get();
     clock.set(55 * MINUTE_MS - 1);
@@ -48,7 +48,7 @@ describe("credentials that are remembered", () => {
     expect(provide).toHaveBeenCalledTimes(2);
   });
 
-  it("stay in use while they are valid when the renewal fails, which is then tried now and then", async () => {
+  it("stay in use while they are valid when the renewal fails, which is retried", async () => {
     const { cache, provide } = hourly();
     const first = await cache.get();
     provide.mockRejectedValue(new Error("away"));
@@ -64,7 +64,7 @@ describe("credentials that are remembered", () => {
     await expect(cache.get()).rejects.toThrow("away");
   });
 
-  it("are asked for again by later callers when a provider has not answered for a minute", async () => {
+  it("are requested again when a provider has not answered for a minute", async () => {
     const { cache, provide } = hourly();
     provide.mockReturnValueOnce(new Promise(() => {}));
     void cache.get();
@@ -76,7 +76,7 @@ describe("credentials that are remembered", () => {
     expect(provide).toHaveBeenCalledTimes(2);
   });
 
-  it("are forgotten when the service takes them for expired, once for all who used them", async () => {
+  it("are forgotten once when the service calls them expired", async () => {
     const { cache, provide } = hourly();
     const first = await cache.get();
     for (let call = 0; call < 64; call += 1) cache.reject(first);
@@ -97,7 +97,7 @@ describe("a provider that fails", () => {
     expect(error).toBeInstanceOf(PermissionDenied);
     expect(error).toMatchObject({ cause: thrown });
     expect((error as Error).message).toMatch(
-      /^No AWS credentials: .*(sealed|no role)\. Set AWS_ACCESS_KEY_ID .* or pass credentials\.$/,
+      /^AWS credentials could not be loaded: .*(sealed|no role)\. Set AWS_ACCESS_KEY_ID .* or pass credentials\.$/,
     );
   });
 
@@ -105,16 +105,19 @@ describe("a provider that fails", () => {
     Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" }),
     Object.assign(new Error("too slow"), { name: "TimeoutError" }),
     Object.assign(new Error("the token service is busy"), { name: "ThrottlingException" }),
-  ])("for a while is no sign that the table got anything, or is busy: $message", async (thrown) => {
-    const error = await failureFor(thrown);
-    expect(failureOf(error)).toMatchObject({
-      kind: "unavailable",
-      ambiguous: false,
-      throttled: false,
-      timedOut: false,
-    });
-    expect((error as Error).message).toContain(thrown.message);
-  });
+  ])(
+    "for a while does not show that the table got anything, or is busy: $message",
+    async (thrown) => {
+      const error = await failureFor(thrown);
+      expect(failureOf(error)).toMatchObject({
+        kind: "unavailable",
+        ambiguous: false,
+        throttled: false,
+        timedOut: false,
+      });
+      expect((error as Error).message).toContain(thrown.message);
+    },
+  );
 });
 
 describe("where credentials come from", () => {
@@ -122,12 +125,12 @@ describe("where credentials come from", () => {
   const environment = { AWS_ACCESS_KEY_ID: "key", AWS_SECRET_ACCESS_KEY: "secret" };
   const mine = { accessKeyId: "mine", secretAccessKey: "secret" };
 
-  it("those that were passed in win, as a value or as a function", async () => {
+  it("uses those that were passed in first, as a value or as a function", async () => {
     expect(await (await providerOf(mine, { ...place, environment }))()).toBe(mine);
     expect(await (await providerOf(async () => mine, { ...place, environment }))()).toBe(mine);
   });
 
-  it("then the environment, with token and expiry", async () => {
+  it("then uses the environment, with token and expiry", async () => {
     const lent = {
       ...environment,
       AWS_SESSION_TOKEN: "token",
@@ -141,17 +144,17 @@ describe("where credentials come from", () => {
     });
   });
 
-  it("but not the environment's while a profile is chosen, or half of them is missing", () => {
+  it("skips the environment while a profile is chosen, or one half is missing", () => {
     expect(environmentCredentials({ ...environment, AWS_PROFILE: "work" })).toBeUndefined();
     expect(environmentCredentials({ AWS_ACCESS_KEY_ID: "key" })).toBeUndefined();
   });
 
-  it("an engine on this machine needs none", async () => {
+  it("needs none for an engine on this machine", async () => {
     const provide = await providerOf(undefined, { ...place, endpointUrl: "http://localhost:8000" });
     expect(await provide()).toEqual({ accessKeyId: "local", secretAccessKey: "local" });
   });
 
-  it("an environment that lost them since, and a provider without any, are told what to do", async () => {
+  it("says what to do when environment or provider has none", async () => {
     const losing: NodeJS.ProcessEnv = { ...environment };
     const provide = await providerOf(undefined, { ...place, environment: losing });
     delete losing["AWS_ACCESS_KEY_ID"];
@@ -163,7 +166,7 @@ describe("where credentials come from", () => {
   });
 });
 
-/** What is heard of a provider that fails. */
+/** The error of a provider that fails. */
 async function failureFor(thrown: unknown): Promise<unknown> {
   const provide = async (): Promise<AwsCredentials> => Promise.reject(thrown);
   return Promise.resolve(new CredentialCache(provide, () => 0).get()).catch(

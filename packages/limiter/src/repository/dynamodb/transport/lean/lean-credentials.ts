@@ -4,14 +4,14 @@ import { unsent } from "./lean-http.ts";
 import { settingsFromSdk, type SdkSettings } from "./sdk-settings.ts";
 import { localCredentials, type AwsCredentials } from "../local-engine.ts";
 
-/** Something that finds credentials; `forceRefresh` asks it to forget what it remembers. */
+/** Something that finds credentials; `forceRefresh` asks it not to use its cache. */
 export type CredentialProvider = (options?: {
   readonly forceRefresh?: boolean;
 }) => Promise<AwsCredentials>;
 
 /**
- * Credentials are renewed this long before they expire. While they are still valid, nobody waits
- * for it.
+ * Credentials are renewed this long before they expire. While they are still valid, no call waits
+ * for that.
  */
 const RENEW_BEFORE_MS = 5 * 60_000;
 
@@ -22,16 +22,18 @@ const RENEW_BEFORE_MS = 5 * 60_000;
 const RENEW_AGAIN_AFTER_MS = 10_000;
 
 /**
- * A renewal that takes longer is not waited for by those who come later: its provider may never
- * answer.
+ * Later calls do not wait for a renewal that takes longer than this: its provider may never answer.
  */
 const RENEWAL_ABANDONED_AFTER_MS = 60_000;
 
 /**
- * Remembers credentials, and renews them in time. One renewal runs at a time, whoever waits for it.
+ * Caches credentials, and renews them in time. One renewal runs at a time, however many calls wait.
  *
- *   none ──get──▶ renewing ──▶ fresh ──5 min before expiry──▶ ageing (still given out; a renewal runs) ──expiry──▶ none
- *                                └──────────── the service calls them expired (`reject`) ───────────────────────▶ none
+ *   none ──get──▶ renewing ──▶ fresh ──5 min before expiry──▶ ageing ──expiry──▶ none
+ *                                │                              │ still returned, while a
+ *                                │                              │ renewal runs
+ *                                └──────────────┬───────────────┘
+ *                                               └─ called expired by the service (`reject`) ─▶ none
  */
 export class CredentialCache {
   readonly #provide: CredentialProvider;
@@ -47,21 +49,19 @@ export class CredentialCache {
     this.#nowMs = nowMs;
   }
 
-  /** Credentials to sign with; no promise when they are at hand, which is nearly always. */
+  /** Credentials to sign with; no promise when they are cached, which is nearly always. */
   get(): AwsCredentials | Promise<AwsCredentials> {
     const nowMs = this.#nowMs();
     if (this.#current === undefined || nowMs >= expiryMs(this.#current)) return this.#renew();
     if (nowMs >= this.#renewAtMs) {
       this.#renewAtMs = nowMs + RENEW_AGAIN_AFTER_MS;
-      // The old ones do; whoever needs new ones hears of the failure.
+      // The old ones suffice; a call that needs new ones gets the error.
       this.#renew().catch(() => {});
     }
     return this.#current;
   }
 
-  /**
-   * Notes that the service takes these for expired. Does nothing when they were renewed meanwhile.
-   */
+  /** Notes that the service calls these expired. Does nothing when they were renewed meanwhile. */
   reject(credentials: AwsCredentials): void {
     if (this.#current !== credentials) return;
     this.#current = undefined;
@@ -104,8 +104,8 @@ export class CredentialCache {
 }
 
 /**
- * The credentials of the environment, if it has any. As in the SDK, a chosen profile goes before
- * them.
+ * The credentials of the environment, if it has any. As in the SDK, a chosen profile takes
+ * precedence.
  */
 export function environmentCredentials(environment: NodeJS.ProcessEnv): AwsCredentials | undefined {
   const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey } = environment;
@@ -119,7 +119,7 @@ export function environmentCredentials(environment: NodeJS.ProcessEnv): AwsCrede
   };
 }
 
-/** Where the search takes place. */
+/** Where to look for credentials. */
 export interface CredentialPlace {
   readonly region: string;
   readonly endpointUrl: string | undefined;
@@ -127,8 +127,8 @@ export interface CredentialPlace {
 }
 
 /**
- * What finds credentials: what was passed in, or the environment, or the SDK with its files,
- * containers, roles and sign-ons.
+ * Chooses what finds credentials: what was passed in, or the environment, or the SDK with its
+ * files, containers, roles and sign-ons.
  */
 export async function providerOf(
   given: AwsCredentials | CredentialProvider | undefined,
@@ -145,7 +145,8 @@ export async function providerOf(
 
 const NONE: AwsCredentials = { accessKeyId: "", secretAccessKey: "" };
 const ADVICE =
-  "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, choose a profile with AWS_PROFILE, give the machine a role, or pass credentials.";
+  "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, choose a profile with AWS_PROFILE, " +
+  "give the machine a role, or pass credentials.";
 
 async function settingsForCredentials(
   region: string,
@@ -156,21 +157,22 @@ async function settingsForCredentials(
   } catch (error) {
     if (!(error instanceof InfrastructureError)) throw error;
     const message =
-      "There are no AWS credentials in the environment, and the SDK that would look elsewhere is not installed.";
-    throw missing(
-      `${message} ${ADVICE} Without the first and the last: npm install @aws-sdk/client-dynamodb.`,
-      { cause: error },
-    );
+      "No AWS credentials were found in the environment, and the AWS SDK, which looks elsewhere, " +
+      `is not installed. ${ADVICE} Profiles and roles need the SDK: ` +
+      "npm install @aws-sdk/client-dynamodb.";
+    throw missing(message, { cause: error });
   }
 }
 
 /**
- * What a provider fails with says what happened to it, not to the table, and not what to do. A
- * provider that cannot answer now sent nothing to the table, and did not find it busy.
+ * Explains the error of a provider, which says what happened to the provider, but not what to do. A
+ * provider that is unavailable has sent nothing to the table, and does not show that the table is
+ * busy.
  */
 function explained(error: unknown): Error {
   if (error instanceof InfrastructureError) return error;
-  const said = `No AWS credentials: ${error instanceof Error ? error.message : String(error)}`;
+  const reason = error instanceof Error ? error.message : String(error);
+  const said = `AWS credentials could not be loaded: ${reason}`;
   return failureOf(error).kind === "unavailable"
     ? unsent(said, error)
     : missing(`${said}. ${ADVICE}`, { cause: error });
@@ -186,5 +188,5 @@ function expiryMs({ expiration }: AwsCredentials): number {
 
 function checked(credentials: AwsCredentials): AwsCredentials {
   if (credentials?.accessKeyId && credentials.secretAccessKey) return credentials;
-  throw missing(`Nobody has AWS credentials for this process. ${ADVICE}`);
+  throw missing(`No AWS credentials were found. ${ADVICE}`);
 }

@@ -43,7 +43,7 @@ describe("connections", () => {
   });
 
   it.each(["end", "resetAndDestroy"] as const)(
-    "that the server closed while they were idle (%s) are not used, and disturb nobody",
+    "that the server closed while they were idle (%s) are not used, and disturb no call",
     async (how) => {
       const transport = await lean.open();
       await lean.call(transport);
@@ -55,7 +55,7 @@ describe("connections", () => {
     },
   );
 
-  it("that the server closes on a request leave its outcome unknown, kept ones too", async () => {
+  it("that the server closes on a request leave its outcome unknown", async () => {
     const transport = await lean.open();
     await lean.call(transport);
     lean.server.answer = (outgoing) => outgoing.socket!.resetAndDestroy();
@@ -70,7 +70,7 @@ describe("connections", () => {
     });
   });
 
-  it("that nobody takes never sent anything", async () => {
+  it("that are refused never sent anything", async () => {
     const transport = await lean.open();
     await lean.serve(await startScriptedServer());
     expect(failureOf(await lean.failure(transport))).toMatchObject({
@@ -79,7 +79,7 @@ describe("connections", () => {
     });
   });
 
-  it("that end during the handshake of TLS never sent anything", async () => {
+  it("that end during the TLS handshake never sent anything", async () => {
     const tcp = createTcpServer(
       (socket) => void socket.once("data", () => socket.resetAndDestroy()),
     );
@@ -93,14 +93,14 @@ describe("connections", () => {
     tcp.close();
   });
 
-  it("without TLS where TLS is expected are a fault of the settings", async () => {
+  it("without TLS where TLS is expected are a configuration error", async () => {
     const transport = await lean.open({
       endpointUrl: lean.server.endpointUrl.replace("http:", "https:"),
     });
     expect(failureOf(await lean.failure(transport))).toEqual({ kind: "rejected" });
   });
 
-  it("that somebody answers on in another protocol end the call", async () => {
+  it("that switch to another protocol end the call", async () => {
     const tcp = createTcpServer(
       (socket) =>
         void socket.once("data", () =>
@@ -115,7 +115,7 @@ describe("connections", () => {
     tcp.close();
   });
 
-  it("that bring no HTTP leave the outcome unknown", async () => {
+  it("that do not speak HTTP leave the outcome unknown", async () => {
     const tcp = createTcpServer(
       (socket) => void socket.once("data", () => socket.end("SSH-2.0-OpenSSH_9.2\r\n")),
     );
@@ -129,7 +129,7 @@ describe("connections", () => {
     tcp.close();
   });
 
-  it("are given up with the call that aborts, and leave nothing behind", async () => {
+  it("are closed with the call that aborts, and leave nothing behind", async () => {
     const transport = await lean.open();
     lean.server.answer = () => {};
     const controller = new AbortController();
@@ -144,7 +144,7 @@ describe("connections", () => {
     expect(await lean.call(transport)).toEqual({});
   });
 
-  it("are there again after all of them hung, with further calls queued, until all gave up", async () => {
+  it("are available again after all of them hung and every call gave up", async () => {
     const transport = await lean.open();
     lean.server.answer = () => {};
     const controller = new AbortController();
@@ -168,7 +168,7 @@ describe("connections", () => {
     expect(lean.server.connections).toBe(0);
   });
 
-  it("cost a signal that lives long no listeners", async () => {
+  it("leave no listeners on a long-lived signal", async () => {
     const transport = await lean.open();
     const warned = vi.spyOn(process, "emitWarning");
     const { signal } = new AbortController();
@@ -177,7 +177,7 @@ describe("connections", () => {
     expect(warned).not.toHaveBeenCalled();
   });
 
-  it("end with close, which also ends the calls that are under way or queued", async () => {
+  it("end with close, which also ends calls in progress and queued calls", async () => {
     const transport = await lean.open();
     lean.server.answer = () => {};
     const calls = Array.from({ length: 130 }, async () => lean.failure(transport));
@@ -193,7 +193,7 @@ describe("connections", () => {
   });
 });
 
-it("a process that is done ends, although connections are kept and nobody closed the transport", async () => {
+it("lets a process end although connections are kept and the transport is not closed", async () => {
   // A server that never closes a connection by itself.
   await lean.serve(await startScriptedServer(createServer({ keepAliveTimeout: 0 })));
   const script = `

@@ -8,48 +8,50 @@ import {
 import { Agent as SecureAgent, request as httpsRequest } from "node:https";
 import type { Endpoint } from "./endpoint.ts";
 
-/** What came back, complete. */
+/** A complete reply. */
 export interface HttpAnswer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
 }
 
-/** What one request is. */
+/** One request. */
 export interface HttpPost {
-  /** Names and values in turn: what Node would make of an object of them, without making it. */
+  /** Alternating names and values, the flat form that Node uses internally. */
   readonly headers: readonly string[];
   readonly body: string;
   readonly signal: AbortSignal;
 }
 
 /**
- * Enough for the parallel calls of a busy process; beyond, requests queue in the agent and time out
+ * Enough for the parallel calls of a busy process; more requests queue in the agent, and time out
  * there.
  */
 const MAX_SOCKETS = 128;
 
 /**
  * DynamoDB closes a connection that was idle for a minute. A request that is written at that very
- * moment is lost, and nobody can tell whether it was done, so idle connections are closed here
- * first, with room to spare.
+ * moment is lost, and its outcome is unknown, so idle connections are closed here long before that.
  */
 const IDLE_MS = 30_000;
 
 /**
- * DynamoDB's largest answer is 16 MB of items; their JSON is some times that. More is no answer of
- * DynamoDB's.
+ * DynamoDB's largest reply is 16 MB of items, and their JSON a few times that. Anything larger does
+ * not come from DynamoDB.
  */
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
 
-/**
- * Errors of a connection that died, by which nobody can tell whether anything had been sent on it.
- */
-const DIED: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE", "ECONNABORTED", "ETIMEDOUT"]);
+/** Errors of a connection that failed, which do not show whether anything was sent on it. */
+const CONNECTION_FAILED: ReadonlySet<string> = new Set([
+  "ECONNRESET",
+  "EPIPE",
+  "ECONNABORTED",
+  "ETIMEDOUT",
+]);
 
 const UNREADABLE = "ERR_LIMITER_UNREADABLE_ANSWER";
 
-/** Posts to one address over connections that are kept. */
+/** Posts to one address over connections that are kept alive. */
 export class HttpClient {
   readonly #endpoint: Endpoint;
   readonly #agent: Agent;
@@ -68,14 +70,15 @@ export class HttpClient {
    * when that aborts.
    */
   async post(post: HttpPost): Promise<HttpAnswer> {
-    // Credentials may have taken their time.
+    // The signal may have aborted while credentials were fetched.
     post.signal.throwIfAborted();
     if (this.#closed) throw unsent("The transport was closed");
     return new Promise((resolve, reject) => this.#send(post, { resolve, reject }));
   }
 
   /**
-   * Ends everything that is under way, and closes the connections unless the agent is the caller's.
+   * Ends all requests that are in progress, and closes the connections unless the agent is the
+   * caller's.
    */
   close(): void {
     this.#closed = true;
@@ -102,14 +105,14 @@ export class HttpClient {
     const onAbort = (): void => {
       settle();
       outcome.reject(signal.reason as Error);
-      // An answer that still comes would be taken for that of the next request: the connection goes
-      // with its request.
+      // A late reply would be taken for that of the next request: the connection is closed with its
+      // request.
       request.destroy();
     };
 
     signal.addEventListener("abort", onAbort, { once: true });
     request.on("socket", (socket) => {
-      // Asked of the socket, not of the request: one that waited in the queue gets a connection
+      // The socket knows, not the request: a request that waited in the queue gets a connection
       // that has long been open.
       if (socket.connecting)
         socket.once(secure ? "secureConnect" : "connect", () => (mayHaveBeenSent = true));
@@ -128,7 +131,7 @@ export class HttpClient {
       }),
     );
     request.on("error", fail);
-    // Whatever else ends a request, such as an upgrade that nobody asked for, ends its call too.
+    // Whatever else ends a request, such as an upgrade that was not requested, ends its call too.
     request.on("close", () => {
       if (this.#underWay.has(request))
         fail(coded("ECONNRESET", "The connection was closed without an answer"));
@@ -138,27 +141,27 @@ export class HttpClient {
 }
 
 /**
- * An answer that cannot be one of DynamoDB's, or not all of it: what was asked for may have been
- * done.
+ * The error of a reply that is incomplete or cannot be DynamoDB's: the request may have been
+ * carried out.
  */
 export function unreadable(message: string, cause?: unknown): Error {
   return coded(UNREADABLE, message, cause);
 }
 
 /**
- * An error of a connection that was open: whatever it is called, what was asked for may have been
- * done.
+ * The error of a connection that was open: whatever its code is, the request may have been carried
+ * out.
  */
 function ambiguous(error: NodeJS.ErrnoException): Error {
-  const tellsSo = DIED.has(error.code ?? "") || error.code === UNREADABLE;
-  return tellsSo
+  const isKnownToBeAmbiguous = CONNECTION_FAILED.has(error.code ?? "") || error.code === UNREADABLE;
+  return isKnownToBeAmbiguous
     ? error
     : unreadable(`The connection failed before the answer: ${error.message}`, error);
 }
 
-/** An error of a connection that never opened, or that was never had. */
+/** The error of a connection that never opened: the request was not sent. */
 function certain(error: NodeJS.ErrnoException): Error {
-  return DIED.has(error.code ?? "")
+  return CONNECTION_FAILED.has(error.code ?? "")
     ? unsent(`The connection failed before anything was sent on it: ${error.message}`, error)
     : error;
 }
@@ -175,13 +178,13 @@ function collect(response: IncomingMessage, { resolve, reject }: Outcome): void 
     chunks.push(chunk);
     length += chunk.length;
     if (length > MAX_BODY_BYTES)
-      reject(unreadable(`An answer of more than ${MAX_BODY_BYTES} bytes`));
+      reject(unreadable(`The answer has more than ${MAX_BODY_BYTES} bytes`));
   });
   response.on("end", () => {
     const body = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, length);
     resolve({ status: response.statusCode ?? 0, headers: response.headers, body });
   });
-  // An answer that breaks off.
+  // A reply that breaks off.
   response.on("error", reject);
 }
 
@@ -199,7 +202,7 @@ function newAgent({ secure }: Endpoint): Agent {
   return secure ? new SecureAgent(options) : new Agent(options);
 }
 
-/** What failed before anything left: nothing was done. */
+/** The error of a request that was never sent: nothing was carried out. */
 export function unsent(message: string, cause?: unknown): Error {
   return coded("ERR_LIMITER_UNSENT", message, cause);
 }

@@ -10,7 +10,7 @@ import { openLeanTransport } from "./lean-transport.ts";
 const lean = useLeanCalls();
 const NOWHERE = "/dev/null";
 
-/** Nothing of the machine that runs the tests must be found. */
+/** The settings of the machine that runs the tests must not be found. */
 beforeEach(() => {
   for (const name of Object.keys(process.env).filter((variable) => variable.startsWith("AWS_")))
     vi.stubEnv(name, undefined);
@@ -54,7 +54,7 @@ describe("the SDK's providers", () => {
     });
   });
 
-  it("find those of a container, and find them anew when they were refused", async () => {
+  it("find those of a container, and fetch them again when they were refused", async () => {
     let count = 0;
     lean.server.answer = (outgoing) => {
       const Expiration = new Date(systemClock.now() + 3_600_000).toISOString();
@@ -101,7 +101,7 @@ describe("the SDK's providers", () => {
     "use_dualstack_endpoint = true",
     "account_id_endpoint_mode = required",
     "endpoint_url = http://127.0.0.1:1",
-  ])("find %s, which must not be passed over", async (line) => {
+  ])("find %s, which must not be ignored", async (line) => {
     const file = temporaryFile("config");
     writeFileSync(
       file,

@@ -59,8 +59,8 @@ describe("a request", () => {
     },
   );
 
-  it("needs no certificate to be signed and sent over TLS, with an agent of the caller's, which stays open", async () => {
-    // A key that both know takes the place of a certificate.
+  it("is signed and sent over TLS by an agent of the caller's, which stays open", async () => {
+    // A pre-shared key takes the place of a certificate.
     const psk = { psk: Buffer.from("shared"), identity: "test" };
     const common = { ciphers: "PSK", maxVersion: "TLSv1.2" } as const;
     await lean.serve(
@@ -118,7 +118,7 @@ describe("a clock that is wrong", () => {
     },
   );
 
-  it("is not blamed for a signature that is wrong for another reason", async () => {
+  it("is not assumed when a signature is wrong for another reason", async () => {
     const transport = await lean.open();
     lean.server.answer = (outgoing) =>
       refuse(outgoing, "InvalidSignatureException", {
@@ -133,7 +133,7 @@ describe("a clock that is wrong", () => {
 });
 
 describe("credentials", () => {
-  it("that the service takes for expired are found anew for the next attempt, once", async () => {
+  it("are fetched again, once, when the service calls them expired", async () => {
     let count = 0;
     const find = vi.fn(async () => ({ ...CREDENTIALS, sessionToken: `token-${(count += 1)}` }));
     const transport = await lean.open({ credentials: find });
@@ -149,7 +149,7 @@ describe("credentials", () => {
     expect(find.mock.calls).toEqual([[{}], [{ forceRefresh: true }]]);
   });
 
-  it("that seem to have expired by a wrong clock are kept once the server's time is known", async () => {
+  it("that expired only by a wrong clock are kept once the server's time is known", async () => {
     const expiration = new Date(lean.clock.now() + 3_600_000);
     const find = vi.fn(async () => ({ ...CREDENTIALS, expiration }));
     const transport = await lean.open({ credentials: find });
@@ -161,7 +161,7 @@ describe("credentials", () => {
     expect(find).not.toHaveBeenCalled();
   });
 
-  it("that take too long are not waited for beyond the call's own time", async () => {
+  it("that take too long to fetch do not outlast the call's own time-out", async () => {
     const transport = await lean.open({ credentials: async () => new Promise(() => {}) });
     const controller = new AbortController();
     const given = lean.failure(transport, controller.signal);
@@ -171,12 +171,12 @@ describe("credentials", () => {
   });
 });
 
-it("refuses an address that is none, whatever else is set", async () => {
+it("refuses an invalid address, whatever else is set", async () => {
   await expect(lean.open({ endpointUrl: "127.0.0.1:8000" })).rejects.toThrow("Invalid endpointUrl");
 });
 
 describe("a repository over it", () => {
-  it("goes where it goes, and corrects its clock by the server's", async () => {
+  it("has its region and address, and corrects its clock by the server's", async () => {
     lean.server.answer = (outgoing) =>
       reply(outgoing, {}, { headers: { date: "Fri, 01 Jan 2100 00:00:00 GMT" } });
     const repository = await openOver(await lean.open());
@@ -185,13 +185,13 @@ describe("a repository over it", () => {
     await repository.close();
   });
 
-  it("hears the server's time until it is closed", async () => {
+  it("learns the server's time until it is closed", async () => {
     const listeners = new Set<(date: string | undefined) => void>();
     const transport: ObservedTransport = {
       region: REGION,
       endpointUrl: undefined,
       call: async () => ({}),
-      close: () => expect.fail("it belongs to whoever made it"),
+      close: () => expect.fail("it belongs to its creator"),
       watchServerDate: (listener) => {
         listeners.add(listener);
         return () => void listeners.delete(listener);

@@ -16,16 +16,16 @@ import type { ObservedTransport } from "../transport.ts";
 export interface LeanTransportOptions {
   /** @default `AWS_REGION`, or what the SDK finds */
   readonly region?: string;
-  /** Another address than AWS's. @default `AWS_ENDPOINT_URL_DYNAMODB`, or the region's */
+  /** An address other than AWS's. @default `AWS_ENDPOINT_URL_DYNAMODB`, or the region's */
   readonly endpointUrl?: string;
   /**
-   * Credentials, or a function that finds them; it is asked again before they expire. @default
+   * Credentials, or a function that finds them, which is called again before they expire. @default
    * those of the environment, or what the SDK finds
    */
   readonly credentials?: AwsCredentials | CredentialProvider;
   /**
-   * Makes the connections, for a proxy or certificates of your own; you close it. @default one that
-   * keeps up to 128 connections
+   * Makes the connections, for a proxy or your own certificates; the caller closes it. @default one
+   * that keeps up to 128 connections
    */
   readonly agent?: Agent;
 }
@@ -35,8 +35,8 @@ export interface LeanTransportOptions {
  * credentials or the region are to be found in files, in a container or on the network.
  *
  * @example
- * const transport = await leanTransport({ region: "eu-west-1" }); const repository = await
- * DynamoRepository.open("my-app", { transport, provisioning: "table" });
+ * const transport = await leanTransport({ region: "eu-west-1" });
+ * const repository = await DynamoRepository.open("my-app", { transport, provisioning: "table" });
  */
 export async function leanTransport(
   options: LeanTransportOptions = {},
@@ -44,7 +44,7 @@ export async function leanTransport(
   return openLeanTransport(options, { environment: process.env, clock: systemClock });
 }
 
-/** The same, with the surroundings that tests choose. */
+/** The same, with an environment and a clock that tests choose. */
 export async function openLeanTransport(
   options: LeanTransportOptions,
   { environment, clock }: { readonly environment: NodeJS.ProcessEnv; readonly clock: Clock },
@@ -77,9 +77,9 @@ interface LeanParts {
   readonly agent: Agent | undefined;
 }
 
-/** Errors that say that credentials were valid once. */
+/** Errors that mean that credentials have expired. */
 const EXPIRED: ReadonlySet<string> = new Set(["ExpiredTokenException", "ExpiredToken"]);
-/** A region that no local engine looks at. */
+/** The region for local engines, which ignore it. */
 const LOCAL_REGION = "us-east-1";
 const USER_AGENT = `zae-limiter/${VERSION}`;
 
@@ -92,7 +92,10 @@ class LeanTransport implements ObservedTransport {
   readonly #credentials: CredentialCache;
   readonly #clock: Clock;
   readonly #dateListeners = new Set<(date: string | undefined) => void>();
-  /** What the server's clock is ahead of ours, once it refused a signature for its time. */
+  /**
+   * How far the server's clock is ahead of ours, once it has refused a signature because of its
+   * time.
+   */
   #skewMs = 0;
 
   constructor({ region, endpointUrl, endpoint, clock, provide, agent }: LeanParts) {
@@ -172,8 +175,8 @@ class LeanTransport implements ObservedTransport {
   }
 
   /**
-   * What an error says about this side: the next attempt is signed with the server's time, or with
-   * other credentials.
+   * Learns from an error what to correct: the next attempt is signed with the server's time, or
+   * with other credentials.
    */
   #learn(error: Error, { headers }: HttpAnswer, credentials: AwsCredentials): void {
     if (EXPIRED.has(error.name)) this.#credentials.reject(credentials);
@@ -198,7 +201,7 @@ async function regionOf(
   }
 }
 
-/** Nobody waits longer for credentials than for the answer; others may still want them. */
+/** Stops waiting for credentials when the call aborts; other calls may still wait for them. */
 async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => reject(signal.reason as Error);

@@ -50,7 +50,7 @@ it("works with an engine on this machine, with nothing set", async () => {
   transport.close();
 });
 
-it("says that the SDK would look further when nothing is set", async () => {
+it("says that the SDK would look elsewhere when nothing is set", async () => {
   const opening = openLeanTransport(
     { region: "eu-west-1" },
     { environment: {}, clock: systemClock },

@@ -3,7 +3,7 @@ import { loadSdk } from "../sdk-transport.ts";
 import type { AwsCredentials } from "../local-engine.ts";
 
 /**
- * What the SDK finds out by itself, in the environment, in files, in containers and on the network.
+ * The settings that the SDK finds in the environment, in files, in containers and on the network.
  */
 export interface SdkSettings {
   readonly region: () => Promise<string>;
@@ -11,8 +11,8 @@ export interface SdkSettings {
 }
 
 /**
- * Whether a file asks for other addresses than the ordinary ones. Older versions of the SDK do not
- * know all of them.
+ * The settings of a file that ask for other addresses than the ordinary ones. Older versions of the
+ * SDK do not have all of them.
  */
 interface AddressSettings {
   readonly useFipsEndpoint?: () => Promise<boolean>;
@@ -22,9 +22,9 @@ interface AddressSettings {
 }
 
 /**
- * Lets the SDK look. Without an `endpointUrl` it must not find a wish for other addresses than the
- * ordinary ones: nothing but the SDK reads the files that it may be in, and to pass over it would
- * break a promise that somebody made.
+ * Lets the SDK find the settings. Throws when a profile asks for other addresses than the ordinary
+ * ones and no `endpointUrl` is given: only the SDK reads those files, and ignoring the setting
+ * would silently break a compliance requirement.
  */
 export async function settingsFromSdk({
   region,
@@ -37,13 +37,13 @@ export async function settingsFromSdk({
   const { config } = new DynamoDBClient(region === undefined ? {} : { region }) as unknown as {
     readonly config: SdkSettings;
   };
-  const wish =
+  const setting =
     endpointUrl === undefined ? await otherAddress(config as AddressSettings) : undefined;
-  if (wish !== undefined)
+  if (setting !== undefined)
     throw new ValidationError(
       "endpointUrl",
       undefined,
-      `must be passed, because the profile has ${wish}`,
+      `must be passed, because the profile has ${setting}`,
     );
   return config;
 }

@@ -11,7 +11,7 @@ const EXAMPLE: AwsCredentials = {
   secretAccessKey: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY",
 };
 
-it("signs the request of an example, to the letter", () => {
+it("signs an example request exactly", () => {
   const signer = new Signer({
     host: "dynamodb.us-east-1.amazonaws.com",
     path: "/",
@@ -46,7 +46,7 @@ const requests = fc.record({
   nowMs: fc.integer({ min: 0, max: Date.UTC(2100, 0) }),
 });
 
-it("signs as AWS's own library does, whatever is sent where, when and with which credentials", async () => {
+it("signs as AWS's own library does, for any request, time and credentials", async () => {
   await fc.assert(
     fc.asyncProperty(
       requests,
@@ -63,7 +63,7 @@ it("signs as AWS's own library does, whatever is sent where, when and with which
   );
 });
 
-it("signs one request after another, whatever changes between them: the time, the day, the secret, the token, the operation", async () => {
+it("signs one request after another, whatever changes between them", async () => {
   const place = { host: "127.0.0.1:8000", path: "/", region: "eu-west-1" };
   const signer = new Signer(place);
   const other = { ...EXAMPLE, secretAccessKey: "another" };
@@ -128,7 +128,7 @@ async function theirs({
   return { date: signed.headers["x-amz-date"]!, authorization: signed.headers["authorization"]! };
 }
 
-/** Node's hashes in the shape that the library asks for. */
+/** Node's hashes in the shape that the library expects. */
 class Sha256 {
   readonly #hash: Hash | Hmac;
 

@@ -3,9 +3,9 @@ import type { AwsCredentials } from "../local-engine.ts";
 
 /** What all requests of one transport have in common. */
 export interface SigningScope {
-  /** As in the `Host` header: with the port unless it is the protocol's own. */
+  /** The value of the `Host` header: with the port, unless it is the default of the protocol. */
   readonly host: string;
-  /** As it is sent. */
+  /** The path as it is sent. */
   readonly path: string;
   readonly region: string;
 }
@@ -37,7 +37,7 @@ const SIGNED_HEADERS_WITH_TOKEN = "content-type;host;x-amz-date;x-amz-security-t
 /**
  * AWS Signature Version 4 for the one shape of request that DynamoDB knows: a POST with a JSON body
  * and no query. A signature is four hashes; everything else that goes into it stays the same for a
- * second, and is put together once in each.
+ * second, and is assembled once a second.
  */
 export class Signer {
   readonly #region: string;
@@ -105,15 +105,15 @@ export class Signer {
 }
 
 /**
- * The key of a day, padded for the two hashes of an HMAC (RFC 2104), which are done one by one: an
- * object of Node's `Hmac` costs more to make, and to collect, than all hashes of a signature (7 µs
- * of 88 for a request and its answer).
+ * The key of a day, padded for the two hashes of an HMAC (RFC 2104), which are computed separately:
+ * making and collecting one of Node's `Hmac` objects costs more than all hashes of a signature (7
+ * µs of 88 for a request and its answer).
  */
 interface SigningKey {
   readonly day: string;
   readonly secret: string;
   readonly inner: Uint8Array;
-  /** With room for the inner hash behind it. */
+  /** The outer block, followed by room for the inner hash. */
   readonly outer: Buffer;
 }
 
@@ -132,7 +132,7 @@ interface Stamp {
   readonly outer: Buffer;
 }
 
-/** Of SHA-256, in bytes and in hexadecimal digits. */
+/** The block of SHA-256 in bytes, and its hash in hexadecimal digits. */
 const BLOCK_LENGTH = 64;
 const HEX_LENGTH = 64;
 

@@ -27,7 +27,7 @@ const DETAILS = {
   ThrottlingReasons: [{ reason: "TableWriteProvisionedThroughputExceeded", resource: "arn" }],
 };
 
-/** Errors of DynamoDB's and of the gates before it. */
+/** Errors of DynamoDB, and of the gateways before it. */
 const NAMES = [
   "ConditionalCheckFailedException",
   "TransactionCanceledException",
