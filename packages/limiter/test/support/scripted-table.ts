@@ -3,6 +3,11 @@ import { KnownBuckets } from "../../src/repository/dynamodb/cache/known-buckets.
 import { Connection } from "../../src/repository/dynamodb/table/connection.ts";
 import { ItemReader } from "../../src/repository/dynamodb/table/item-reader.ts";
 import type { AttributeMap } from "../../src/repository/dynamodb/transport/attribute-values.ts";
+import {
+  BucketWriter,
+  type WriteCounts,
+} from "../../src/repository/dynamodb/write/bucket-writer.ts";
+import { OperationIds } from "../../src/repository/dynamodb/write/operation-ids.ts";
 import type { DynamoTransport } from "../../src/repository/dynamodb/transport/transport.ts";
 import { ManualClock } from "../../src/testing/fakes/manual-clock.ts";
 import { updated, type ExpressionInput } from "./expression-evaluator.ts";
@@ -74,13 +79,22 @@ export class SkippingClock extends ManualClock {
 }
 
 /** A table, and what one process has to reach it. */
-export function scriptedProcess({ maxAttempts = 3 }: { readonly maxAttempts?: number } = {}): {
+export interface ScriptedProcess {
   readonly table: ScriptedTable;
   readonly clock: SkippingClock;
   readonly connection: Connection;
   readonly reader: ItemReader;
   readonly known: KnownBuckets;
-} {
+  readonly writer: BucketWriter;
+  readonly counts: WriteCounts;
+  /** What the writer told its observer. */
+  readonly observed: readonly string[];
+}
+
+/** A process that knows nothing yet. */
+export function scriptedProcess({
+  maxAttempts = 3,
+}: { readonly maxAttempts?: number } = {}): ScriptedProcess {
   const table = new ScriptedTable();
   const clock = new SkippingClock(NOW_MS);
   const connection = new Connection({
@@ -92,7 +106,22 @@ export function scriptedProcess({ maxAttempts = 3 }: { readonly maxAttempts?: nu
     maxAttempts,
   });
   const reader = new ItemReader(connection);
-  return { table, clock, connection, reader, known: new KnownBuckets(reader, clock) };
+  const known = new KnownBuckets(reader, clock);
+  const counts = { writes: 0, failedConditions: 0, batches: 0, batchedOperations: 0 };
+  const observed: string[] = [];
+  const writer = new BucketWriter({
+    connection,
+    known,
+    ids: new OperationIds(seededRandom(1)),
+    ttlMultiplier: 0,
+    largestTickMs: 100,
+    observer: {
+      noteWrite: (_, { version }) => observed.push(`version ${version}`),
+      noteThrottled: ({ shard }) => observed.push(`throttled ${shard}`),
+    },
+    counts,
+  });
+  return { table, clock, connection, reader, known, writer, counts, observed };
 }
 
 interface BatchGetInput {
