@@ -33,7 +33,7 @@ import { underPolicy } from "../../../core/decision.ts";
 import { Limit } from "../../../core/limit.ts";
 import { policyOf, type Policy } from "../../../core/policy.ts";
 import { marshalItem, numberOf, type AttributeMap } from "../transport/attribute-values.ts";
-import { decideBatch, LimitFold } from "./batch-decision.ts";
+import { decideBatch } from "./batch-decision.ts";
 import { bucketAttributes, changedImage, imageOf } from "../items/bucket-item.ts";
 import { bucketKey } from "../items/bucket-key.ts";
 import { OperationIds } from "./operation-ids.ts";
@@ -228,40 +228,6 @@ describe("the expressions of a batch", () => {
       expect(UpdateExpression!.length).toBeLessThanOrEqual(LONGEST_EXPRESSION);
       expect(ConditionExpression!.length).toBeLessThanOrEqual(LONGEST_EXPRESSION);
     }
-  });
-});
-
-describe("the way of a limit through a batch", () => {
-  it("needs what its acquires take after what came before them, not what all of them take together", () => {
-    const fold = new LimitFold();
-    fold.take(10);
-    fold.settle(-10);
-    fold.take(3);
-    expect(fold).toMatchObject({ netMilli: 3, needMilli: 10, riseMilli: 0, isCharged: true });
-  });
-
-  it("rises by what is given back before something is charged", () => {
-    const fold = new LimitFold();
-    fold.settle(-5);
-    fold.settle(-2);
-    fold.take(4);
-    fold.settle(-9);
-    expect(fold).toMatchObject({ netMilli: -12, needMilli: -3, riseMilli: 7, isCharged: true });
-  });
-
-  it("asks an acquire that costs nothing whether there is debt", () => {
-    const fold = new LimitFold();
-    fold.settle(4);
-    fold.take(0);
-    expect(fold).toMatchObject({ netMilli: 4, needMilli: 4 });
-  });
-
-  it("ends where the ceiling cut it off on the way", () => {
-    const fold = new LimitFold();
-    fold.settle(-50);
-    fold.take(10);
-    expect(fold.after(80, 100)).toEqual({ milli: 90, wasFull: true });
-    expect(fold.after(20, 100)).toEqual({ milli: 60, wasFull: false });
   });
 });
 

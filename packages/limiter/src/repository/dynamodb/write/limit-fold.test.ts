@@ -1,23 +1,41 @@
 import { expect, it } from "vitest";
 import { LimitFold } from "./batch-decision.ts";
 
-it("needs the most that any acquire on the way asks of the start, whatever goes back after it", () => {
+it("a batch needs the most that any acquire on the way asks of the start, whatever goes back after it", () => {
   const fold = new LimitFold();
   fold.take(7000);
   fold.settle(-6000);
   fold.take(2000);
-  expect(fold).toMatchObject({ netMilli: 3000, needMilli: 7000 });
+  expect(fold).toMatchObject({
+    netMilli: 3000,
+    needMilli: 7000,
+    riseMilli: 0,
+    isCharged: true,
+  });
 });
 
-it("rises as far as gives lift the balance before something is charged, and no further", () => {
+it("an acquire that costs nothing needs the debt before it to be earned", () => {
+  const fold = new LimitFold();
+  fold.settle(4000);
+  fold.take(0);
+  expect(fold).toMatchObject({ netMilli: 4000, needMilli: 4000 });
+});
+
+it("a batch rises as far as gives lift the balance before something is charged, and no further", () => {
   const fold = new LimitFold();
   fold.settle(-5000);
-  fold.take(1000);
   fold.settle(-2000);
-  expect(fold).toMatchObject({ netMilli: -6000, needMilli: -4000, riseMilli: 5000 });
+  fold.take(1000);
+  fold.settle(-9000);
+  expect(fold).toMatchObject({
+    netMilli: -15_000,
+    needMilli: -6000,
+    riseMilli: 7000,
+    isCharged: true,
+  });
 });
 
-it("ends where its members, one after another, would, each cut off at the ceiling", () => {
+it("a batch ends where its members, one after another, would, each cut off at the ceiling", () => {
   const fold = new LimitFold();
   fold.settle(-5000);
   fold.take(1000);
