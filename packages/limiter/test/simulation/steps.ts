@@ -23,6 +23,7 @@ export interface LeaseAction {
   readonly fault: FaultChoice;
 }
 
+/** One acquire, and what becomes of its lease. */
 export interface AcquireStep {
   readonly kind: "acquire";
   readonly client: number;

@@ -48,6 +48,7 @@ export type Fault =
   | "in-progress"
   | { readonly delayMs: number };
 
+/** A proxy between clients and an engine that lets requests fail as a test decides. */
 export interface FaultProxy {
   readonly endpointUrl: string;
   /** Every request that arrived, in order. */

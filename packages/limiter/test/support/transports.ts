@@ -3,6 +3,7 @@ import { leanTransport, type DynamoTransport } from "zae-limiter/dynamodb";
 import { sdkTransport } from "../../src/repository/dynamodb/transport/sdk-transport.ts";
 import { describeWithEngine, type Engine } from "./engine.ts";
 
+/** The kinds of transport that tests run on. */
 export type TransportName = "SDK's" | "lean";
 
 /** What a test transport is made with. */
