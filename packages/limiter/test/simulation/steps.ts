@@ -102,7 +102,7 @@ export interface HistoryOptions {
   readonly steadyClock?: boolean;
 }
 
-/** Makes a history of chance. */
+/** Makes a random history. */
 export function makeHistory(
   random: Random,
   { mostSteps = MOST_STEPS, steadyClock = false }: HistoryOptions = {},

@@ -10,7 +10,7 @@ import {
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** What one request looks like to whoever decides its fate. */
+/** What one request looks like to the test that decides what becomes of it. */
 export interface ProxiedRequest {
   /** Such as `UpdateItem`. */
   readonly operation: string;

@@ -14,7 +14,7 @@ export interface TransportOptions {
 
 const REGION = "us-east-1";
 
-/** Opens a transport of that kind; whoever opens it closes it. */
+/** Opens a transport of that kind; the caller closes it. */
 export async function openTransport(
   name: TransportName,
   { endpointUrl, onServerDate = () => {} }: TransportOptions,

@@ -11,7 +11,7 @@ import { describeWithEngine } from "../../support/engine.ts";
 import { RoundTrips } from "../../support/round-trips.ts";
 import { ThrottledItems } from "../../support/throttled-items.ts";
 
-/** Turns of the event loop after which whoever got an answer has sent what it sends next. */
+/** Turns of the event loop after which a process that got an answer has sent its next request. */
 const TURNS = 3;
 
 /** Seconds of simulated time are thousands of writes, on a machine that may be busy. */
