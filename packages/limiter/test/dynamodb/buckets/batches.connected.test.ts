@@ -118,7 +118,7 @@ describeWithEngine("a batch", (engine) => {
     return work;
   };
 
-  it("a batch whose limits were changed by another process fails only those that cannot read the new ones", async () => {
+  it("a batch under changed limits fails only those that cannot read the new ones", async () => {
     const process = open();
     const lease = await granted(process, call(10));
     const { started, release } = await gather(process, () =>
@@ -141,7 +141,7 @@ describeWithEngine("a batch", (engine) => {
     expect(await stored()).toEqual({ consumed: 1 + 5, capacity: 2 * CAPACITY });
   });
 
-  it("a batch whose limits were changed by another process never writes the old ones over them because the new ones could not be read", async () => {
+  it("a batch under changed limits never writes the old ones over them", async () => {
     const process = open();
     await granted(process, call(1));
     const { started, release } = await gather(process, async () =>
@@ -180,7 +180,7 @@ describeWithEngine("a batch", (engine) => {
     expect(await stored()).toEqual({ consumed: 31, capacity: 3 * CAPACITY });
   });
 
-  it("a batch whose bucket is forgotten while its write is under way knows which bucket it has created: what was taken goes back", async () => {
+  it("a batch knows the bucket that it created, forgotten meanwhile or not", async () => {
     const process = open();
     const { arrived, release } = transport.hold("PutItem");
     const taking = granted(process, call(20));
@@ -191,7 +191,7 @@ describeWithEngine("a batch", (engine) => {
     expect(await stored()).toMatchObject({ consumed: 0 });
   });
 
-  it("a batch whose bucket is forgotten while its write is under way is decided anew when its condition fails", async () => {
+  it("a batch whose bucket was forgotten is decided anew when its condition fails", async () => {
     const process = open();
     const lease = await granted(process, call(10));
     const { started, release } = await gather(process, () =>
@@ -205,7 +205,7 @@ describeWithEngine("a batch", (engine) => {
     expect(await stored()).toEqual({ consumed: 1 + 20 + 5, capacity: 2 * CAPACITY });
   });
 
-  it("a batch whose bucket is forgotten while its write is under way goes to the bucket that took its place when it was deleted, and what was taken from that is gone", async () => {
+  it("a batch goes to the bucket that replaced a deleted one, and what was taken from that is gone", async () => {
     const process = open();
     const lease = await granted(process, call(10));
     const { started, release } = await gather(process, () =>
@@ -222,7 +222,7 @@ describeWithEngine("a batch", (engine) => {
     expect(await stored()).toMatchObject({ consumed: 50 });
   });
 
-  it("a batch whose bucket is forgotten while its write is under way refuses nobody from what was known before", async () => {
+  it("a batch whose bucket was forgotten refuses nobody from what was known before", async () => {
     const process = open({ refusalMemoryMs: 1000 });
     await granted(process, call(80));
     const { started, release } = await gather(process, () => granted(process, call(2)));
@@ -234,7 +234,7 @@ describeWithEngine("a batch", (engine) => {
     expect(await stored()).toMatchObject({ consumed: 62 });
   });
 
-  it("a batch that is overtaken again and again fails its own acquires, and none that was not tried", async () => {
+  it("a batch that is overtaken for ever fails its own acquires, and none that was not tried", async () => {
     const process = open();
     const lease = await granted(process, call(10));
     const own = policyOf([perDay(CAPACITY)], "override");
@@ -263,7 +263,7 @@ describeWithEngine("a batch", (engine) => {
     expect(await stored()).toMatchObject({ consumed: 1 + 30 });
   });
 
-  it("a batch gathers a bounded number of acquires: more are turned away, the ends of leases never", async () => {
+  it("a batch gathers a bounded number of acquires, and every end of a lease", async () => {
     const process = open({ maxUnderWay: 3 });
     const lease = await granted(process, call(10));
     const { started, release } = await gather(process, () =>

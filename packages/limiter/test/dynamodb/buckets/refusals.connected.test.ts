@@ -29,7 +29,7 @@ describeWithEngine("an exhausted bucket", (engine) => {
     [1, ["UpdateItem"]],
     [4, ["BatchGetItem", "TransactWriteItems"]],
   ])(
-    "its refusals within the waiting time come from memory, a thousand times, and at its end it grants: %i shards [W-55]",
+    "refusals until it earns come from memory, a thousand times: %i shards [W-55]",
     async (shards, granting) => {
       const { limiter, repository } = await open(Limit.perMinute("rpm", 60));
       await take(limiter, { rpm: 1 });
@@ -97,7 +97,7 @@ describeWithEngine("an exhausted bucket", (engine) => {
     expect(await table.operationsOf(() => take(limiter, { rpm: 50 }))).toEqual(["UpdateItem"]);
   });
 
-  it("what another process gave back is granted once what is known is old enough, and never later", async () => {
+  it("what another process gave back is granted after `refusalMemoryMs`, and never later", async () => {
     const { limiter } = await open(Limit.perDay("rpm", 60));
     const { limiter: other } = await open(Limit.perDay("rpm", 60));
     await take(limiter, { rpm: 1 });

@@ -109,7 +109,7 @@ class Crowd {
     );
   }
 
-  /** Answers how long it took, by simulated time. */
+  /** Returns how long it took, by simulated time. */
   async run(): Promise<number> {
     const startMs = this.#time.nowMs;
     const endMs = startMs + RUN_MS;

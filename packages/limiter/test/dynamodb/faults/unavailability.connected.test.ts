@@ -25,7 +25,7 @@ describeWithTransports("a table that does not answer", (engine, transport) => {
 
   for (const warmth of ["cold", "warm"] as const) {
     it.each<Fault>(["silence", "throttle", "internal", "lost-request"])(
-      `a ${warmth} process honours onUnavailable within the bounded attempts when it suffers %s, and needs no restart`,
+      `a ${warmth} process honours onUnavailable within its attempts, and needs no restart: %s`,
       async (fault) => {
         const limiter = await open();
         if (warmth === "warm") await (await acquire(limiter, "block")).commit();

@@ -13,7 +13,7 @@ describeWithEngine("changed limits of a bucket with shards", (engine) => {
   const capacities = async (): Promise<readonly (number | undefined)[]> =>
     numbersIn(await items(), "b_rpm_cp");
 
-  it("limits that are raised and lowered reach every shard when it is touched, exactly, whichever process does [W-15]", async () => {
+  it("raised and lowered limits reach every shard when it is touched, and mint and lose nothing [W-15]", async () => {
     const { limiter, repository } = await openSplit(Limit.perMinute("rpm", 60), {
       shards: 4,
       home: 0,

@@ -53,7 +53,7 @@ describeWithEngine("what the shards of a bucket hold", (engine) => {
     await expect(take(process.limiter, { rpm: 1 })).rejects.toThrow(RateLimitExceeded);
   });
 
-  it("a lease that is rolled back or settled for less puts back what it took into the shards that it came from [W-12]", async () => {
+  it("a lease that is rolled back or settled for less goes back to the shards it came from [W-12]", async () => {
     const { limiter, repository } = await openSplit(slow(40), { shards: 4, home: 1 });
     const state = async (): Promise<unknown> =>
       (await repository.getBuckets("e")).map(({ tokensMilli, totalConsumedMilli }) => [
@@ -73,7 +73,7 @@ describeWithEngine("what the shards of a bucket hold", (engine) => {
     }
   });
 
-  it("what was taken while a bucket was split goes back to the shards that own it by then [W-12]", async () => {
+  it("what was taken during a split goes back to the shards that own it by then [W-12]", async () => {
     const transport = new HeldTransport(await openTransport("SDK's", table.proxy));
     const { limiter, repository } = await open(0, { transport });
     const other = await open(1);
@@ -97,7 +97,7 @@ describeWithEngine("what the shards of a bucket hold", (engine) => {
     transport.close();
   });
 
-  it("a cascade whose other side could not be written puts back what it took into the shards that it came from [W-12]", async () => {
+  it("a cascade whose other side could not be written goes back to the shards it came from [W-12]", async () => {
     const { limiter, repository } = await openSplit(slow(40), { shards: 4, home: 2 });
     await repository.createEntity("p");
     await repository.createEntity("e", { parentId: "p", cascade: true });

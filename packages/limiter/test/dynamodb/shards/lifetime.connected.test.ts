@@ -128,7 +128,7 @@ describeWithEngine("a bucket with shards, from its first split to its end", (eng
     expect(await items()).toEqual([]);
   });
 
-  it("a bucket that another process has deleted begins anew, whether this one remembers it exhausted or in several shards", async () => {
+  it("a bucket that another process deleted begins anew, however this one remembers it", async () => {
     const process = await openSplit(rpm, { shards: 4, home: 0 });
     await process.repository.createEntity("e");
     const [spread, exhausted] = [await open(1), await open(2, { refusalMemoryMs: 0 })];

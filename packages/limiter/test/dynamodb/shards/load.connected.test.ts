@@ -11,7 +11,7 @@ import { describeWithEngine } from "../../support/engine.ts";
 import { RoundTrips } from "../../support/round-trips.ts";
 import { ThrottledItems } from "../../support/throttled-items.ts";
 
-/** Turns of the event loop after which whoever got an answer has sent what it sends next. */
+/** Turns of the event loop after which a process that got an answer has sent its next request. */
 const TURNS = 3;
 
 /** Seconds of simulated time are thousands of writes, on a machine that may be busy. */
@@ -158,7 +158,7 @@ describeWithEngine("a bucket under load", (engine) => {
   const shardCount = async (stage: Stage): Promise<number> => (await stage.shards())[0]!.shardCount;
 
   it(
-    "a bucket with 3000 writes a second settles at 8 shards or fewer, is throttled no more, and a lone client finds every token that is left",
+    "3000 writes a second settle at 8 shards or fewer, and a lone client finds all tokens that are left",
     async () => {
       const stage = await load({ processes: 60, perSecond: 3000, seconds: 4 });
       // 3000 writes need 4 shards, at 750 a second each; failed conditions and homes that are not

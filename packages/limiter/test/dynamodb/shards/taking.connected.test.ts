@@ -106,7 +106,7 @@ describeWithEngine("taking from a bucket with shards", (engine) => {
     expect(storedMilli(await repository.getBuckets("e"), "tpm")).toEqual([0, 2000]);
   });
 
-  it("a cascade is charged to child and parent, whichever shards they take from, and goes back to both [W-11, W-13]", async () => {
+  it("a cascade is charged to any shards of child and parent, and goes back to them [W-11, W-13]", async () => {
     const { limiter, repository } = await open();
     await repository.createEntity("p");
     await repository.setSystemDefaults([slow(60)]);
@@ -136,7 +136,7 @@ describeWithEngine("taking from a bucket with shards", (engine) => {
     expect([await stored("f"), await stored("p")]).toEqual([30, 0]);
   });
 
-  it("a process learns of shards from a failed write, and forgets none of them because of an answer that comes late [W-16]", async () => {
+  it("a failed write tells of shards, and a late answer makes no process forget them [W-16]", async () => {
     const late = new HeldTransport(await openTransport("SDK's", table.proxy));
     const first = await open();
     await first.repository.setSystemDefaults([slow(1000)]);
@@ -195,7 +195,7 @@ describeWithEngine("taking from a bucket with shards", (engine) => {
     expect(await limiter.available("e", "r")).toEqual({ rpm: 0 });
   });
 
-  it("a call that costs nothing is granted where each shard owes something, and together they owe nothing", async () => {
+  it("a call that costs nothing is granted where shards owe something each, and nothing together", async () => {
     const { limiter, repository } = await open();
     const names = ["rpm", "tpm"];
     await repository.setSystemDefaults(names.map((name) => Limit.perMinute(name, 60)));
