@@ -1,5 +1,5 @@
-// The loader of tools/walk.mjs: notes at the start of every function of the built library that it is
-// entered.
+// The loader of tools/walk.mjs: notes at the start of every function of the built library that it
+// is entered.
 import { fileURLToPath } from "node:url";
 import { parseSync } from "oxc-parser";
 

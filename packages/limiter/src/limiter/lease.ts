@@ -5,7 +5,7 @@ import {
   RateLimiterUnavailable,
   ValidationError,
 } from "../core/errors.ts";
-import { RateLimitExceeded } from "../core/refusal.ts";
+import { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import type {
   ConsumeRequest,
   Receipt,

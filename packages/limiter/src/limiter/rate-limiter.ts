@@ -1,9 +1,9 @@
 import type { Amounts } from "../core/amounts.ts";
-import type { LimitStatus } from "../core/decision.ts";
+import type { LimitStatus } from "../core/bucket/decision.ts";
 import { RateLimiterUnavailable, ValidationError } from "../core/errors.ts";
 import type { Limit } from "../core/limit.ts";
-import { checkOnUnavailable, type OnUnavailable } from "../core/policy.ts";
-import { RateLimitExceeded } from "../core/refusal.ts";
+import { checkOnUnavailable, type OnUnavailable } from "../core/bucket/policy.ts";
+import { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import type { ConsumeOutcome, ConsumeRequest, MaybePromise } from "../repository/port.ts";
 import type { Repository } from "../repository/repository.ts";
 import { checkConduct, consumeRequest, type AcquireRequest } from "./call.ts";

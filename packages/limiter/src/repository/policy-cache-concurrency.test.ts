@@ -1,7 +1,7 @@
 import { Limit } from "zae-limiter";
 import { ManualClock } from "zae-limiter/testing";
 import { expect, it } from "vitest";
-import type { ConfigKey } from "../core/policy.ts";
+import type { ConfigKey } from "../core/bucket/policy.ts";
 import { PolicyCache } from "./policy-cache.ts";
 import type { StoredConfig } from "./store.ts";
 

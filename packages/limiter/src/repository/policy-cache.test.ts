@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { Limit } from "../core/limit.ts";
-import type { ConfigKey } from "../core/policy.ts";
+import type { ConfigKey } from "../core/bucket/policy.ts";
 import { configKeys, PolicyCache } from "./policy-cache.ts";
 import type { StoredConfig } from "./store.ts";
 

@@ -5,7 +5,7 @@ import {
   type ConfigKey,
   type OnUnavailable,
   type Policy,
-} from "../core/policy.ts";
+} from "../core/bucket/policy.ts";
 import type { MaybePromise } from "./port.ts";
 import type { CacheStats } from "./repository.ts";
 import type { CachedPolicy, PolicySource, StoredConfig } from "./store.ts";

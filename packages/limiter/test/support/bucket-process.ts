@@ -1,5 +1,5 @@
 import type { Amounts } from "../../src/core/amounts.ts";
-import type { ConfigKey } from "../../src/core/policy.ts";
+import type { ConfigKey } from "../../src/core/bucket/policy.ts";
 import { PolicyCache } from "../../src/repository/policy-cache.ts";
 import type { ConsumeRequest, MaybePromise, Receipt } from "../../src/repository/port.ts";
 import type { StoredConfig } from "../../src/repository/store.ts";

@@ -3,10 +3,8 @@ import { KnownBuckets } from "../../src/repository/dynamodb/cache/known-buckets.
 import { Connection } from "../../src/repository/dynamodb/table/connection.ts";
 import { ItemReader } from "../../src/repository/dynamodb/table/item-reader.ts";
 import type { AttributeMap } from "../../src/repository/dynamodb/transport/attribute-values.ts";
-import {
-  BucketWriter,
-  type WriteCounts,
-} from "../../src/repository/dynamodb/write/bucket-writer.ts";
+import { BucketWriter } from "../../src/repository/dynamodb/write/bucket-writer.ts";
+import type { WriteCounts } from "../../src/repository/dynamodb/write/write-observer.ts";
 import { OperationIds } from "../../src/repository/dynamodb/write/operation-ids.ts";
 import type { DynamoTransport } from "../../src/repository/dynamodb/transport/transport.ts";
 import { ManualClock } from "../../src/testing/fakes/manual-clock.ts";

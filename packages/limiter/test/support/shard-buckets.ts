@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect } from "vitest";
 import { Limit } from "zae-limiter";
-import type { ConfigKey } from "../../src/core/policy.ts";
+import type { ConfigKey } from "../../src/core/bucket/policy.ts";
 import {
   marshalItem,
   type AttributeMap,

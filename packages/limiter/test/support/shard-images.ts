@@ -1,7 +1,7 @@
 import { MILLI } from "../../src/core/amounts.ts";
-import { bucketLimits } from "../../src/core/bucket.ts";
+import { bucketLimits } from "../../src/core/bucket/bucket.ts";
 import { Limit } from "../../src/core/limit.ts";
-import { shareOf } from "../../src/core/shares.ts";
+import { shareOf } from "../../src/core/bucket/shares.ts";
 import {
   bucketAttributes,
   imageOf,

@@ -85,8 +85,8 @@ export function useShards(engine: () => Engine): ShardProcesses {
 }
 
 /**
- * A random source that makes a process live on one shard, however many there are: the lowest bits of
- * its residence are given.
+ * A random source that makes a process live on one shard, however many there are: the lowest bits
+ * of its residence are given.
  */
 function residentOf(home: number): () => number {
   processes += 1;

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { bucketProcess } from "../../../test/support/bucket-process.ts";
-import { fullBucket } from "../../core/bucket.ts";
+import { fullBucket } from "../../core/bucket/bucket.ts";
 import { RateLimiterUnavailable } from "../../core/errors.ts";
 import { Limit } from "../../core/limit.ts";
-import { policyOf } from "../../core/policy.ts";
-import { shardPolicy } from "../../core/shares.ts";
+import { policyOf } from "../../core/bucket/policy.ts";
+import { shardPolicy } from "../../core/bucket/shares.ts";
 import { mostRequests } from "./buckets.ts";
 import { bucketAttributes } from "./items/bucket-item.ts";
 import { bucketKey, keyAttributes } from "./items/bucket-key.ts";

@@ -1,5 +1,5 @@
 import type { Amounts } from "../../core/amounts.ts";
-import { apply, type Bucket } from "../../core/bucket.ts";
+import { apply, type Bucket } from "../../core/bucket/bucket.ts";
 import {
   afterRefusal,
   costsMilli,
@@ -12,9 +12,9 @@ import {
   chargesOf,
   limitNamesOf,
   type OwnedCharge,
-} from "../../core/decision.ts";
-import { policyAt, strongest, type Policy } from "../../core/policy.ts";
-import { settlementOf, type TakenPart } from "../../core/settlement.ts";
+} from "../../core/bucket/decision.ts";
+import { policyAt, strongest, type Policy } from "../../core/bucket/policy.ts";
+import { settlementOf, type TakenPart } from "../../core/bucket/settlement.ts";
 import type {
   ConsumeOutcome,
   ConsumeRequest,

@@ -6,7 +6,7 @@ import { setImmediate } from "node:timers/promises";
 import { beforeAll, beforeEach, expect, it } from "vitest";
 import { Limit, RateLimiterUnavailable } from "zae-limiter";
 import { ManualClock } from "zae-limiter/testing";
-import { policyOf, type ConfigKey } from "../../../src/core/policy.ts";
+import { policyOf, type ConfigKey } from "../../../src/core/bucket/policy.ts";
 import { bucketKey, type BucketKey } from "../../../src/repository/dynamodb/items/bucket-key.ts";
 import { bucketPartitionPrefix } from "../../../src/repository/dynamodb/items/keys.ts";
 import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";

@@ -1,8 +1,8 @@
 import { Limit } from "zae-limiter";
 import { ManualClock } from "zae-limiter/testing";
 import { beforeAll, expect, it } from "vitest";
-import { storedMilli } from "../../../src/core/bucket.ts";
-import type { ConfigKey } from "../../../src/core/policy.ts";
+import { storedMilli } from "../../../src/core/bucket/bucket.ts";
+import type { ConfigKey } from "../../../src/core/bucket/policy.ts";
 import {
   bucketProcess,
   granted,

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { Limit } from "zae-limiter";
 import { ManualClock, seededRandom } from "zae-limiter/testing";
-import type { ConfigKey } from "../../../src/core/policy.ts";
+import type { ConfigKey } from "../../../src/core/bucket/policy.ts";
 import type { ConsumeRequest, Receipt } from "../../../src/repository/port.ts";
 import type { StoredConfig } from "../../../src/repository/store.ts";
 import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";

@@ -1,7 +1,7 @@
 import { Limit } from "zae-limiter";
 import { ManualClock } from "zae-limiter/testing";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import type { ConfigKey } from "../../../src/core/policy.ts";
+import type { ConfigKey } from "../../../src/core/bucket/policy.ts";
 import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
 import type { ConsumeRequest } from "../../../src/repository/port.ts";
 import type { StoredBucket } from "../../../src/repository/store.ts";

@@ -6,7 +6,7 @@ import { between } from "../../support/seeded/random-choice.ts";
 import type { Fraction } from "../../oracle/fraction.ts";
 import { bucketValue, numberIn, readBucket } from "../../oracle/stored-bucket.ts";
 import { shareOf } from "../../oracle/terms.ts";
-import { bucketLimit, type Bucket } from "../../../src/core/bucket.ts";
+import { bucketLimit, type Bucket } from "../../../src/core/bucket/bucket.ts";
 import type { Limit } from "../../../src/core/limit.ts";
 import { Aliases } from "../../../src/repository/dynamodb/table/update-expression.ts";
 import {

@@ -13,7 +13,7 @@ import {
   type StoredShard,
 } from "../../../../test/support/shard-images.ts";
 import { Limit } from "../../../core/limit.ts";
-import { policyOf, type Policy } from "../../../core/policy.ts";
+import { policyOf, type Policy } from "../../../core/bucket/policy.ts";
 import type { ConsumeRequest } from "../../port.ts";
 import type { PolicySource } from "../../store.ts";
 import { Expiring } from "../cache/expiring.ts";

@@ -3,7 +3,7 @@
  * they hold it as far as this process knows, and the take from one shard.
  */
 import { inMilli } from "../../../core/amounts.ts";
-import { fullBucket, holds, storedMilli, type Bucket } from "../../../core/bucket.ts";
+import { fullBucket, holds, storedMilli, type Bucket } from "../../../core/bucket/bucket.ts";
 import {
   amountsOf,
   chargesOf,
@@ -12,9 +12,9 @@ import {
   underPolicy,
   type Charge,
   type WantedBucket,
-} from "../../../core/decision.ts";
-import type { Policy } from "../../../core/policy.ts";
-import { shardPolicy } from "../../../core/shares.ts";
+} from "../../../core/bucket/decision.ts";
+import type { Policy } from "../../../core/bucket/policy.ts";
+import { shardPolicy } from "../../../core/bucket/shares.ts";
 import type { ConsumeRequest, MaybePromise } from "../../port.ts";
 import type { PolicySource } from "../../store.ts";
 import { costsOf } from "../write/batch-decision.ts";

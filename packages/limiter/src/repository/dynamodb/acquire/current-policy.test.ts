@@ -9,7 +9,7 @@ import {
   type StoredShard,
 } from "../../../../test/support/shard-images.ts";
 import { Limit } from "../../../core/limit.ts";
-import { policyOf, type Policy } from "../../../core/policy.ts";
+import { policyOf, type Policy } from "../../../core/bucket/policy.ts";
 import type { PolicySource } from "../../store.ts";
 import type { KnownShard } from "../cache/known-buckets.ts";
 import { CurrentPolicies } from "./current-policy.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { NOW_MS, shardImage, shardKey, TPM } from "../../../../test/support/shard-images.ts";
-import { policyOf } from "../../../core/policy.ts";
+import { policyOf } from "../../../core/bucket/policy.ts";
 import type { KnownShard } from "../cache/known-buckets.ts";
 import { dividedEnd } from "./divided-end.ts";
 import type { ReceiptPart } from "./receipt.ts";

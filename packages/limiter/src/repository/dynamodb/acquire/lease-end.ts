@@ -10,8 +10,8 @@
  * and the history of each write keeps it from happening twice.
  */
 import { addAmounts, inMilli, NO_AMOUNTS } from "../../../core/amounts.ts";
-import { negated } from "../../../core/decision.ts";
-import { settlementOf } from "../../../core/settlement.ts";
+import { negated } from "../../../core/bucket/decision.ts";
+import { settlementOf } from "../../../core/bucket/settlement.ts";
 import type { Receipt, ResourceAmounts } from "../../port.ts";
 import type { Clock } from "../../system-clock.ts";
 import type { Costs } from "../write/batch-decision.ts";

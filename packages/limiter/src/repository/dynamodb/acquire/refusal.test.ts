@@ -13,7 +13,7 @@ import {
   type StoredShard,
 } from "../../../../test/support/shard-images.ts";
 import { Limit } from "../../../core/limit.ts";
-import { policyOf, type Policy } from "../../../core/policy.ts";
+import { policyOf, type Policy } from "../../../core/bucket/policy.ts";
 import { Refusals } from "./refusal.ts";
 import type { WantedCharge } from "./wanted-charge.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { NOW_MS, shardKey, TPM } from "../../../../test/support/shard-images.ts";
 import { Limit } from "../../../core/limit.ts";
-import { policyOf } from "../../../core/policy.ts";
+import { policyOf } from "../../../core/bucket/policy.ts";
 import type { ReceiptPart, Refused, Taken } from "./receipt.ts";
 import { takeFromSeveral } from "./take-from-several.ts";
 import type { WantedCharge } from "./wanted-charge.ts";

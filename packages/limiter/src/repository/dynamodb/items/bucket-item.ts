@@ -6,9 +6,9 @@ import {
   storedRemainder,
   type Bucket,
   type BucketLimit,
-} from "../../../core/bucket.ts";
+} from "../../../core/bucket/bucket.ts";
 import { IncompatibleSchemaError } from "../../../core/errors.ts";
-import { shardLimit } from "../../../core/shares.ts";
+import { shardLimit } from "../../../core/bucket/shares.ts";
 import { VERSION } from "../../../core/version.ts";
 import { numberOf, stringOf, type AttributeMap } from "../transport/attribute-values.ts";
 import { parseBucketPartition } from "./keys.ts";

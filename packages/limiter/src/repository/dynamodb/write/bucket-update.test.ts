@@ -5,7 +5,7 @@ import {
   TPM,
   type StoredShard,
 } from "../../../../test/support/shard-images.ts";
-import { bucketLimit, bucketLimits } from "../../../core/bucket.ts";
+import { bucketLimit, bucketLimits } from "../../../core/bucket/bucket.ts";
 import { Limit } from "../../../core/limit.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
 import { numberOf, stringOf, type AttributeValue } from "../transport/attribute-values.ts";

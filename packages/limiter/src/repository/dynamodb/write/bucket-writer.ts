@@ -23,8 +23,9 @@
  * and still needs the next token waits for the next tick, when one refill serves all.
  */
 import { RateLimiterUnavailable } from "../../../core/errors.ts";
-import type { Policy } from "../../../core/policy.ts";
+import type { Policy } from "../../../core/bucket/policy.ts";
 import { GroupCommit, type Member } from "../../group-commit.ts";
+import { wholeMs } from "../../system-clock.ts";
 import type { AttributeMap } from "../transport/attribute-values.ts";
 import { positiveCosts } from "./batch-decision.ts";
 import { changedImage, imageOf, type BucketImage } from "../items/bucket-item.ts";
@@ -42,6 +43,7 @@ import {
   type ShardIncarnation,
 } from "./unanswered-writes.ts";
 import type { RepeatableOperation, WriteIntent, WriteOutcome } from "./write-intent.ts";
+import type { WriteCounts, WriteObserver } from "./write-observer.ts";
 import { countCarried, planWrite, type Plan, type PlannedWrite } from "./write-plan.ts";
 
 /**
@@ -49,22 +51,6 @@ import { countCarried, planWrite, type Plan, type PlannedWrite } from "./write-p
  * a lease goes on with the next batch.
  */
 export const MAX_OVERTAKEN = 12;
-
-/** What the buckets of one repository have written; see `RepositoryStatistics`. */
-export interface WriteCounts {
-  writes: number;
-  failedConditions: number;
-  batches: number;
-  batchedOperations: number;
-}
-
-/** Is notified of the outcomes of writes. */
-export interface WriteObserver {
-  /** A write brought back the image of a shard; it was sent at `sentAtMs`. */
-  noteWrite(key: BucketKey, image: BucketImage, sentAtMs: number): void;
-  /** DynamoDB throttled a write to a shard, and not because of the table or the account. */
-  noteThrottled(key: BucketKey): void;
-}
 
 /** An intent that is queued or being written. */
 interface Work {
@@ -136,7 +122,7 @@ export class BucketWriter {
     this.#known.pin(entry);
     const operation = intent.operation ?? { history: undefined };
     return lane.queue.submit({ intent, operation, policy: undefined }, (members) =>
-      this.#writeBatch({ key, entry, lane, members, begunMs: this.#nowMs() }),
+      this.#writeBatch({ key, entry, lane, members, begunMs: wholeMs(this.#connection.clock) }),
     );
   }
 
@@ -187,7 +173,7 @@ export class BucketWriter {
     members: readonly BatchMember[],
     image: BucketImage | undefined,
   ): Plan & { readonly asOfMs: number } {
-    const nowMs = this.#nowMs();
+    const nowMs = wholeMs(this.#connection.clock);
     const refilledAtMs = image?.bucket.refilledAtMs ?? nowMs;
     const asOfMs = refilledAtMs >= begunMs && refilledAtMs <= nowMs ? refilledAtMs : nowMs;
     const decisive = members.find(isTake) ?? members[0]!;
@@ -284,10 +270,6 @@ export class BucketWriter {
       applied: isApplied,
       largestMs: this.#largestTickMs,
     });
-  }
-
-  #nowMs(): number {
-    return Math.floor(this.#connection.clock.now());
   }
 }
 

@@ -8,9 +8,9 @@ import {
   TPM,
   type StoredShard,
 } from "../../../../test/support/shard-images.ts";
-import { storedMilli } from "../../../core/bucket.ts";
+import { storedMilli } from "../../../core/bucket/bucket.ts";
 import { Limit } from "../../../core/limit.ts";
-import { policyOf, type Policy } from "../../../core/policy.ts";
+import { policyOf, type Policy } from "../../../core/bucket/policy.ts";
 import { seededRandom } from "../../../testing/fakes/seeded-random.ts";
 import { imageOf, type BucketImage } from "../items/bucket-item.ts";
 import { numberOf } from "../transport/attribute-values.ts";

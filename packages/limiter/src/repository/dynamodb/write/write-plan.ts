@@ -1,8 +1,8 @@
-import { balanceMilli, fullBucket, type Bucket } from "../../../core/bucket.ts";
-import { afterRefusal, isUnder, underPolicy } from "../../../core/decision.ts";
+import { balanceMilli, fullBucket, type Bucket } from "../../../core/bucket/bucket.ts";
+import { afterRefusal, isUnder, underPolicy } from "../../../core/bucket/decision.ts";
 import { sameLimits, type Limit } from "../../../core/limit.ts";
-import type { Policy } from "../../../core/policy.ts";
-import { shardPolicy } from "../../../core/shares.ts";
+import type { Policy } from "../../../core/bucket/policy.ts";
+import { shardPolicy } from "../../../core/bucket/shares.ts";
 import type { AttributeMap } from "../transport/attribute-values.ts";
 import { decideBatch } from "./batch-decision.ts";
 import { putOf } from "./bucket-creation.ts";

@@ -1,4 +1,4 @@
-import { amountOf, checkNames, MILLI, type Amounts } from "./amounts.ts";
+import { amountOf, checkNames, MILLI, type Amounts } from "../amounts.ts";
 import {
   balanceMilli,
   fullBucket,
@@ -7,9 +7,9 @@ import {
   type Bucket,
   type BucketLimit,
 } from "./bucket.ts";
-import { ValidationError } from "./errors.ts";
+import { ValidationError } from "../errors.ts";
 import { withLimits } from "./limit-change.ts";
-import { sameLimits, type Limit } from "./limit.ts";
+import { sameLimits, type Limit } from "../limit.ts";
 import type { ConfigSource, Policy } from "./policy.ts";
 import { togetherMilli, waitTogetherMs } from "./shard-sums.ts";
 

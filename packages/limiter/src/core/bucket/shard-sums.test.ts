@@ -1,10 +1,10 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { validLimit } from "../../test/support/arbitraries.ts";
-import { MILLI } from "./amounts.ts";
+import { validLimit } from "../../../test/support/arbitraries.ts";
+import { MILLI } from "../amounts.ts";
 import { balanceMilli, bucketLimits, waitMs, type Bucket } from "./bucket.ts";
 import { fits, statusesOf, type Charge } from "./decision.ts";
-import { Limit } from "./limit.ts";
+import { Limit } from "../limit.ts";
 import { policyOf } from "./policy.ts";
 import { shardLimits } from "./shares.ts";
 import { togetherMilli, waitTogetherMs } from "./shard-sums.ts";

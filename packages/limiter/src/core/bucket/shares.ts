@@ -1,5 +1,5 @@
 import type { BucketLimit } from "./bucket.ts";
-import { reducedRate } from "./limit.ts";
+import { reducedRate } from "../limit.ts";
 import type { Policy } from "./policy.ts";
 
 /*

@@ -1,5 +1,5 @@
-import { MILLI } from "./amounts.ts";
-import { reducedRate, type Limit } from "./limit.ts";
+import { MILLI } from "../amounts.ts";
+import { reducedRate, type Limit } from "../limit.ts";
 
 /**
  * A limit as a bucket counts it: millitokens and milliseconds, with its rate reduced to lowest

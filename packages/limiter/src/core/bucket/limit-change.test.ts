@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { smallLimit, validLimit } from "../../test/support/arbitraries.ts";
+import { smallLimit, validLimit } from "../../../test/support/arbitraries.ts";
 import {
   apply,
   balanceMilli,
@@ -12,7 +12,7 @@ import {
   type Bucket,
 } from "./bucket.ts";
 import { withLimits } from "./limit-change.ts";
-import type { Limit } from "./limit.ts";
+import type { Limit } from "../limit.ts";
 
 const START_MS = Date.UTC(2026, 0, 4, 12);
 

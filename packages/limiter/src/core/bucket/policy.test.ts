@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { Limit } from "./limit.ts";
+import { Limit } from "../limit.ts";
 import { policyOf, sourceOf, strongest, type ConfigKey } from "./policy.ts";
 
 it("names the source of each level", () => {

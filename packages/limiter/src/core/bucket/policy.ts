@@ -1,7 +1,7 @@
 import { bucketLimits, type BucketLimit } from "./bucket.ts";
-import { ValidationError } from "./errors.ts";
-import { DEFAULT_RESOURCE } from "./identifiers.ts";
-import type { Limit } from "./limit.ts";
+import { ValidationError } from "../errors.ts";
+import { DEFAULT_RESOURCE } from "../identifiers.ts";
+import type { Limit } from "../limit.ts";
 
 /** What to do when the store cannot be reached. */
 export type OnUnavailable = "allow" | "block";
