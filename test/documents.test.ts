@@ -54,7 +54,7 @@ describe("a decision record", () => {
 });
 
 it("the guide explains every error code", () => {
-  const sources = ["errors.ts", "refusal.ts"]
+  const sources = ["errors.ts", "bucket/refusal.ts"]
     .map((name) => read(`packages/limiter/src/core/${name}`))
     .join("\n");
   const codes = new Set(sources.match(/ERR_LIMITER_[A-Z_]+/g));

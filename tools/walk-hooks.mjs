@@ -1,4 +1,5 @@
-// The loader of tools/walk.mjs: puts a note at the start of every function of the built library.
+// The loader of tools/walk.mjs: notes at the start of every function of the built library that it
+// is entered.
 import { fileURLToPath } from "node:url";
 import { parseSync } from "oxc-parser";
 
@@ -11,31 +12,27 @@ export function initialize(data) {
 export async function load(url, context, nextLoad) {
   const loaded = await nextLoad(url, context);
   if (!url.startsWith(root)) return loaded;
-  return {
-    ...loaded,
-    source: noted(String(loaded.source), fileURLToPath(url), url.slice(root.length)),
-  };
+  const file = url.slice(root.length).replace(/\.js$/, ".ts");
+  return { ...loaded, source: withNotes(String(loaded.source), fileURLToPath(url), file) };
 }
 
-/** The code with a call of `globalThis.noteEntry` in front of every function body. */
-function noted(code, path, file) {
+/** The code with a call of `globalThis.noteEntry` in front of every function's body. */
+function withNotes(code, path, file) {
   const insertions = [];
   visit(parseSync(path, code).program, (node) => {
-    if (!/Function/.test(node.type) || node.body === null || node.body === undefined) return;
+    if (!node.type.includes("Function") || !node.body) return;
     const note = `globalThis.noteEntry?.(${JSON.stringify(file)})`;
     if (node.body.type === "BlockStatement") insertions.push([node.body.start + 1, `${note};`]);
     else insertions.push([node.body.start, `(${note},`], [node.body.end, ")"]);
   });
-  let result = code;
-  for (const [at, text] of insertions.sort(([left], [right]) => right - left))
-    result = result.slice(0, at) + text + result.slice(at);
-  return result;
+  // From the end, so that the positions of those before stay true.
+  insertions.sort(([left], [right]) => right - left);
+  return insertions.reduce((text, [at, part]) => text.slice(0, at) + part + text.slice(at), code);
 }
 
 function visit(node, see) {
-  if (Array.isArray(node)) for (const each of node) visit(each, see);
-  else if (node !== null && typeof node === "object") {
-    if (typeof node.type === "string") see(node);
-    for (const key in node) if (key !== "type") visit(node[key], see);
-  }
+  if (Array.isArray(node)) return node.forEach((each) => visit(each, see));
+  if (node === null || typeof node !== "object") return;
+  if (typeof node.type === "string") see(node);
+  for (const child of Object.values(node)) visit(child, see);
 }

@@ -1,13 +1,13 @@
 import type { Amounts } from "../core/amounts.ts";
-import type { LimitStatus } from "../core/decision.ts";
+import type { LimitStatus } from "../core/bucket/decision.ts";
 import { RateLimiterUnavailable, ValidationError } from "../core/errors.ts";
 import type { Limit } from "../core/limit.ts";
-import { checkOnUnavailable, type OnUnavailable } from "../core/policy.ts";
-import { RateLimitExceeded } from "../core/refusal.ts";
+import { checkOnUnavailable, type OnUnavailable } from "../core/bucket/policy.ts";
+import { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import type { ConsumeOutcome, ConsumeRequest, MaybePromise } from "../repository/port.ts";
 import type { Repository } from "../repository/repository.ts";
 import { checkConduct, consumeRequest, type AcquireRequest } from "./call.ts";
-import { createLease, type Lease, type LeaseHost } from "./lease.ts";
+import { Lease, type LeaseHost } from "./lease.ts";
 import { WaitingRoom, type Attempt } from "./waiting.ts";
 
 /** What a limiter needs. */
@@ -265,7 +265,7 @@ export class RateLimiter implements AsyncDisposable {
 
   #decided(wanted: ConsumeRequest, outcome: ConsumeOutcome): Attempt<Lease> {
     return outcome.granted
-      ? { granted: true, value: createLease(this.#host, wanted, outcome) }
+      ? { granted: true, value: Lease.create(this.#host, wanted, outcome) }
       : outcome;
   }
 
@@ -278,7 +278,7 @@ export class RateLimiter implements AsyncDisposable {
     const action =
       request.onUnavailable ?? this.#onUnavailable ?? this.#repository.lastOnUnavailable ?? "block";
     if (action === "block") throw located(error, request);
-    return { granted: true, value: createLease(this.#host, wanted, undefined) };
+    return { granted: true, value: Lease.create(this.#host, wanted, undefined) };
   }
 }
 

@@ -1,15 +1,15 @@
+import { DEFAULT_RESOURCE } from "../core/identifiers.ts";
 import {
-  configKeys,
-  policyOf,
-  sourceOf,
+  policyAt,
   strongest,
   type ConfigKey,
   type OnUnavailable,
   type Policy,
-} from "../core/policy.ts";
+} from "../core/bucket/policy.ts";
 import type { MaybePromise } from "./port.ts";
 import type { CacheStats } from "./repository.ts";
 import type { CachedPolicy, PolicySource, StoredConfig } from "./store.ts";
+import type { Clock } from "./system-clock.ts";
 
 /** Slots kept at most: 10 000 are a few megabytes, and what falls out is read again. */
 const MAX_SLOTS = 10_000;
@@ -38,7 +38,7 @@ export class PolicyCache implements PolicySource {
   #oldest: Iterator<string, undefined> = this.#slots.keys();
   readonly #onTheWay = new Map<string, Promise<Slot>>();
   readonly #read: (keys: readonly ConfigKey[]) => MaybePromise<readonly StoredConfig[]>;
-  readonly #nowMs: () => number;
+  readonly #clock: Pick<Clock, "now">;
   readonly #ttlMs: number;
   #version = 0;
   #hits = 0;
@@ -48,11 +48,11 @@ export class PolicyCache implements PolicySource {
 
   constructor(options: {
     readonly read: (keys: readonly ConfigKey[]) => MaybePromise<readonly StoredConfig[]>;
-    readonly nowMs: () => number;
+    readonly clock: Pick<Clock, "now">;
     readonly ttlMs: number;
   }) {
     this.#read = options.read;
-    this.#nowMs = options.nowMs;
+    this.#clock = options.clock;
     this.#ttlMs = options.ttlMs;
   }
 
@@ -67,7 +67,7 @@ export class PolicyCache implements PolicySource {
   }
 
   cached(entityId: string, resource: string): CachedPolicy | undefined {
-    const nowMs = this.#nowMs();
+    const nowMs = this.#clock.now();
     for (const key of configKeys(entityId, resource)) {
       const slot = this.#fresh(textOf(key), nowMs);
       if (slot === undefined) return undefined;
@@ -80,7 +80,7 @@ export class PolicyCache implements PolicySource {
     const known = this.cached(entityId, resource);
     if (known !== undefined) return known.policy;
     this.#misses += 1;
-    const nowMs = this.#nowMs();
+    const nowMs = this.#clock.now();
     const keys = configKeys(entityId, resource);
     const missing = keys.filter(
       (key) => this.#fresh(textOf(key), nowMs) === undefined && !this.#onTheWay.has(textOf(key)),
@@ -148,7 +148,7 @@ export class PolicyCache implements PolicySource {
   }
 
   #readSlots(keys: readonly ConfigKey[]): MaybePromise<readonly Slot[]> {
-    const startedMs = this.#nowMs();
+    const startedMs = this.#clock.now();
     const answer = this.#read(keys);
     if (!(answer instanceof Promise)) {
       const slots = slotsOf(keys, answer, startedMs);
@@ -196,6 +196,16 @@ export class PolicyCache implements PolicySource {
   }
 }
 
+/** The keys of the four levels, strongest first. */
+export function configKeys(entityId: string, resource: string): readonly ConfigKey[] {
+  return [
+    { level: "entity", entityId, resource },
+    { level: "entity", entityId, resource: DEFAULT_RESOURCE },
+    { level: "resource", resource },
+    { level: "system" },
+  ];
+}
+
 /** Identifiers never contain '#', so the text is unambiguous. */
 function textOf(key: ConfigKey): string {
   if (key.level === "system") return SYSTEM;
@@ -211,8 +221,7 @@ function slotsOf(
 ): readonly Slot[] {
   return keys.map((key, index) => {
     const { limits, settings } = configs[index]!;
-    const policy = limits === undefined ? undefined : policyOf(limits, sourceOf(key));
-    return { policy, readAtMs, onUnavailable: settings?.onUnavailable };
+    return { policy: policyAt(key, limits), readAtMs, onUnavailable: settings?.onUnavailable };
   });
 }
 

@@ -49,7 +49,7 @@ export class OracleConfig {
     return [...this.#entities.values()].some(({ parentId }) => parentId === entityId);
   }
 
-  /** Forgets record and limits of an entity; answers how many there were. */
+  /** Forgets record and limits of an entity; returns how many there were. */
   delete(entityId: string): number {
     const levels = [...this.#limits.keys()].filter((key) => key.startsWith(`entity ${entityId} `));
     for (const key of levels) this.#limits.delete(key);

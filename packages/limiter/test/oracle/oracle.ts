@@ -145,7 +145,7 @@ export class Oracle {
     }
   }
 
-  /** Ends the life of every bucket of an entity; answers how many there were. */
+  /** Ends the life of every bucket of an entity; returns how many there were. */
   deleteBuckets(entityId: string): number {
     const keys = [...this.#buckets.keys()].filter((key) => key.startsWith(`${entityId} `));
     for (const key of keys) this.#buckets.delete(key);

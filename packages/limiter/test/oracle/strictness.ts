@@ -20,7 +20,7 @@ export class Strictness {
   readonly #entries: Entry[] = [];
 
   /**
-   * Remembers a change, and answers what is wrong with it; only grants can be wrong, because
+   * Remembers a change, and returns what is wrong with it; only grants can be wrong, because
    * settling may cause debt.
    */
   add(stampMs: number, tokens: number, terms: Terms, isGrant: boolean): string | undefined {

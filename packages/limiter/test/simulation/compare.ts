@@ -20,7 +20,7 @@ import { windowAround, type WindowLength } from "../oracle/oracle-usage.ts";
 type BucketStates = Awaited<ReturnType<Repository["getBuckets"]>>;
 
 /**
- * Compares every stored balance of these entities with what it must be, to the millitoken; answers
+ * Compares every stored balance of these entities with what it must be, to the millitoken; returns
  * how many limits are in debt.
  */
 export async function compareBuckets(
@@ -242,7 +242,7 @@ export interface UsageOf {
 }
 
 /**
- * Compares the windows of one bucket with everything that was ever consumed; answers how many
+ * Compares the windows of one bucket with everything that was ever consumed; returns how many
  * windows there are.
  */
 export async function compareUsage(

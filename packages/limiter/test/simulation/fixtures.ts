@@ -2,6 +2,7 @@ import type { LimitSpec } from "../oracle/terms.ts";
 
 /** `p` and `q` may be parents, `c` and `d` children; any of them may lack a record. */
 export const ENTITIES: readonly string[] = ["p", "c", "d", "q"];
+/** The resources of all calls. */
 export const RESOURCES: readonly string[] = ["r", "s"];
 
 /** One of them is a name that every object has. */

@@ -162,7 +162,7 @@ async function consumeMore(
 /** The attempts that the end of a lease gets before it is given up. */
 const END_ATTEMPTS = 3;
 
-/** Lets the oracle end a lease; answers whether its end had to fail. */
+/** Lets the oracle end a lease; returns whether its end had to fail. */
 export function ended(
   world: World,
   held: HeldLease,

@@ -11,10 +11,9 @@ type ShardStates = Awaited<ReturnType<Repository["getBuckets"]>>;
 
 /**
  * The end of a history, where the backend has shards: every bucket is split, and every lease that
- * is still open goes back to whoever owns now what it had taken from. No time passes, so all shards
- * together must hold what the bucket held. (Later a shard may be full, and earn nothing, while
- * others are not; what must hold then is for the interleavings of
- * `test/dynamodb` to judge.)
+ * is still open goes back to the shards that now own what it had taken from. No time passes, so all
+ * shards together must hold what the bucket held. (Later a shard may be full, and earn nothing,
+ * while others are not; what must hold then is for `test/dynamodb/interleavings` to judge.)
  */
 export async function splitAll(world: World, client: Client): Promise<void> {
   const { repository } = client;

@@ -23,6 +23,7 @@ export interface LeaseAction {
   readonly fault: FaultChoice;
 }
 
+/** One acquire, and what becomes of its lease. */
 export interface AcquireStep {
   readonly kind: "acquire";
   readonly client: number;
@@ -101,7 +102,7 @@ export interface HistoryOptions {
   readonly steadyClock?: boolean;
 }
 
-/** Makes a history of chance. */
+/** Makes a random history. */
 export function makeHistory(
   random: Random,
   { mostSteps = MOST_STEPS, steadyClock = false }: HistoryOptions = {},

@@ -226,7 +226,7 @@ export class World {
       throw new BrokenPromise(`deleting ${entityId} gave ${real}, and must give ${expected}`);
   }
 
-  /** Whoever manages: the client whose turn it is. */
+  /** The client whose turn it is to manage. */
   #anyone(): Client {
     const client = this.client(this.stepNumber);
     client.now();

@@ -1,6 +1,7 @@
-import type { ConfigKey } from "../../src/core/policy.ts";
+import type { Amounts } from "../../src/core/amounts.ts";
+import type { ConfigKey } from "../../src/core/bucket/policy.ts";
 import { PolicyCache } from "../../src/repository/policy-cache.ts";
-import type { MaybePromise } from "../../src/repository/port.ts";
+import type { ConsumeRequest, MaybePromise, Receipt } from "../../src/repository/port.ts";
 import type { StoredConfig } from "../../src/repository/store.ts";
 import type { Clock } from "../../src/repository/system-clock.ts";
 import {
@@ -18,6 +19,9 @@ import { type DynamoTransport } from "../../src/repository/dynamodb/transport/tr
 import { MeteredTransport } from "./metered-transport.ts";
 import { seededRandom } from "../../src/testing/fakes/seeded-random.ts";
 
+/** The namespace of all of them. */
+export const NAMESPACE_ID = "ns123456789";
+
 /**
  * One process that shares a table: buckets with images and a cache of their own. Configuration
  * comes from `config`, as if it were stored.
@@ -30,6 +34,7 @@ export interface BucketProcess {
   readonly known: KnownBuckets;
 }
 
+/** Opens one. */
 export function bucketProcess(options: {
   readonly transport: DynamoTransport;
   readonly tableName: string;
@@ -66,7 +71,7 @@ export function bucketProcess(options: {
   });
   const policies = new PolicyCache({
     read: async (keys) => Promise.all(keys.map(config)),
-    nowMs: () => clock.now(),
+    clock,
     ttlMs: cacheTtlMs,
   });
   const reader = new ItemReader(connection);
@@ -74,7 +79,7 @@ export function bucketProcess(options: {
   const expiring = { clock, ttlMs: cacheTtlMs };
   const counts = newCounts();
   const buckets = new DynamoBuckets({
-    namespaceId: "ns123456789",
+    namespaceId: NAMESPACE_ID,
     connection,
     reader,
     known,
@@ -94,4 +99,26 @@ export function bucketProcess(options: {
     homeNumber: options.homeNumber,
   });
   return { buckets, policies, transport, counts, known };
+}
+
+/** A call on one bucket. */
+export function requestFor(
+  entityId: string,
+  amounts: Amounts,
+  {
+    resource = "r",
+    override,
+  }: { readonly resource?: string; readonly override?: ConsumeRequest["override"] } = {},
+): ConsumeRequest {
+  return { entityId, charges: [{ resource, amounts }], override };
+}
+
+/** Consumes what must be granted. */
+export async function granted(
+  { buckets }: BucketProcess,
+  request: ConsumeRequest,
+): Promise<Receipt> {
+  const outcome = await buckets.consume(request);
+  if (!outcome.granted) throw new Error("refused");
+  return outcome.receipt;
 }

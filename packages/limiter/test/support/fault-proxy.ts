@@ -10,7 +10,7 @@ import {
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** What one request looks like to whoever decides its fate. */
+/** What one request looks like to the test that decides what becomes of it. */
 export interface ProxiedRequest {
   /** Such as `UpdateItem`. */
   readonly operation: string;
@@ -50,6 +50,7 @@ export type Fault =
   | "in-progress"
   | { readonly delayMs: number };
 
+/** A proxy between clients and an engine that lets requests fail as a test decides. */
 export interface FaultProxy {
   readonly endpointUrl: string;
   /** Every request that arrived, in order. */

@@ -21,7 +21,9 @@ export interface LeanCalls {
   failure(transport: DynamoTransport, signal?: AbortSignal): Promise<Error>;
 }
 
+/** The region that requests are signed for. */
 export const REGION = "eu-west-1";
+/** The credentials that requests are signed with. */
 export const CREDENTIALS = { accessKeyId: "key", secretAccessKey: "secret" };
 
 const START_MS = Date.UTC(2026, 10, 15);

@@ -1,11 +1,12 @@
-import { Limit, RateLimiter, type AcquireRequest, type BucketState } from "zae-limiter";
+import { Limit, RateLimiter, type BucketState } from "zae-limiter";
 import type { DynamoOptions, DynamoRepository } from "zae-limiter/dynamodb";
 import { seededRandom } from "zae-limiter/testing";
 import { beforeEach, vi } from "vitest";
 import type { AttributeMap } from "../../src/repository/dynamodb/transport/attribute-values.ts";
 import type { Engine } from "./engine.ts";
-import type { Fault, ProxiedRequest } from "./fault-proxy.ts";
-import { useProxiedTable, type ProxiedTable } from "./proxied-table.ts";
+import type { ProxiedRequest } from "./fault-proxy.ts";
+import { call } from "./calls.ts";
+import { bucketOf, useProxiedTable, type ProxiedTable } from "./proxied-table.ts";
 
 /** One of several processes on a table. */
 export interface ShardProcess {
@@ -20,6 +21,11 @@ export interface ShardProcesses {
   /** Moves the clock that all processes share. */
   readonly advance: (ms: number) => void;
   readonly open: (home?: number, options?: DynamoOptions) => Promise<ShardProcess>;
+  /** A full bucket that has been split, and a process at home on one of its shards. */
+  readonly openSplit: (
+    limit: Limit,
+    options: DynamoOptions & { readonly shards: number; readonly home: number },
+  ) => Promise<ShardProcess>;
   /**
    * What was sent meanwhile: the operation and, of a write to a bucket, its entity and shard, such
    * as `UpdateItem e#1`.
@@ -43,13 +49,10 @@ export function useShards(engine: () => Engine): ShardProcesses {
   beforeEach(() => {
     nowMs = Date.now();
   });
-  const items: ShardProcesses["items"] = async (entityId = "e") => {
-    const found = (await table.items())
-      .map((item) => ({ item, key: keyText(item) }))
-      .filter(({ key }) => key.includes(`/BUCKET#${entityId}#`));
-    return found
-      .toSorted((left, right) => shardIn(left.key) - shardIn(right.key))
-      .map(({ item }) => item);
+  const items: ShardProcesses["items"] = async (entityId = "e") => table.bucketItems(entityId);
+  const open: ShardProcesses["open"] = async (home = 0, options = {}) => {
+    const repository = await table.open("app", { clock, random: residentOf(home), ...options });
+    return { repository, limiter: new RateLimiter({ repository }) };
   };
   return {
     table,
@@ -67,21 +70,23 @@ export function useShards(engine: () => Engine): ShardProcesses {
       });
       nowMs += 1000;
     },
-    open: async (home = 0, options = {}) => {
-      const repository = await table.open("app", { clock, random: residentOf(home), ...options });
-      return { repository, limiter: new RateLimiter({ repository }) };
+    open,
+    openSplit: async (limit, { shards, home, ...options }) => {
+      const process = await open(home, options);
+      await process.repository.setSystemDefaults([limit]);
+      await (await process.limiter.acquire(call({ [limit.name]: 1 }))).rollback();
+      await process.repository.splitBucket!("e", "r", { shards });
+      // A process knows where it lives once it has been there.
+      await (await process.limiter.acquire(call({ [limit.name]: 1 }))).rollback();
+      return process;
     },
-    sentBy: async (work) => {
-      const before = table.proxy.seen.length;
-      await work();
-      return table.proxy.seen.slice(before).map(described);
-    },
+    sentBy: async (work) => (await table.sentDuring(work)).map(described),
   };
 }
 
 /**
- * Chance that makes a process live on one shard, however many there are: the lowest bits of its
- * residence are given.
+ * A random source that makes a process live on one shard, however many there are: the lowest bits
+ * of its residence are given.
  */
 function residentOf(home: number): () => number {
   processes += 1;
@@ -94,20 +99,6 @@ export function slow(capacity: number): Limit {
   return Limit.custom({ name: "tpm", capacity, refillAmount: 1, refillPeriodSeconds: 86_400 });
 }
 
-/** A call on the one bucket that most tests of shards are about. */
-export function call(consume: Record<string, number>, entityId = "e"): AcquireRequest {
-  return { entityId, resource: "r", consume };
-}
-
-/** Takes, and keeps it. */
-export async function take(
-  limiter: RateLimiter,
-  consume: Record<string, number>,
-  entityId?: string,
-): Promise<void> {
-  await (await limiter.acquire(call(consume, entityId))).commit();
-}
-
 /** Waits for splits that nobody waits for. */
 export async function splitsOf({ repository }: ShardProcess, count: number): Promise<void> {
   await vi.waitUntil(() => repository.getStatistics().splits >= count, {
@@ -116,17 +107,19 @@ export async function splitsOf({ repository }: ShardProcess, count: number): Pro
   });
 }
 
-/** What the first so many writes to a bucket suffer, by the end of its key. */
-export function suffering(
-  fault: Fault,
-  keyEnd: string,
-  count = Infinity,
-): (request: ProxiedRequest) => Fault | undefined {
-  let left = count;
-  return ({ input }) =>
-    keyText((input["Key"] ?? {}) as AttributeMap).endsWith(keyEnd) && left-- > 0
-      ? fault
-      : undefined;
+/** Whether a request writes to one shard of a bucket. */
+export function writesShard(
+  { operation, input }: ProxiedRequest,
+  shard: number,
+  entityId = "e",
+): boolean {
+  const isWrite = /^(?:UpdateItem|PutItem|TransactWriteItems)$/.test(operation);
+  return isWrite && JSON.stringify(input).includes(`BUCKET#${entityId}#r#${shard}"`);
+}
+
+/** The sum of what shards have. */
+export function sum(numbers: readonly (number | undefined)[]): number {
+  return numbers.reduce<number>((total, number) => total + number!, 0);
 }
 
 /** What each shard of a bucket holds of one limit, in millitokens, as stored. */
@@ -137,14 +130,6 @@ export function storedMilli(buckets: readonly BucketState[], limitName: string):
 }
 
 function described({ operation, input }: ProxiedRequest): string {
-  const name = /\/BUCKET#([^#]+)#[^#]+#(\d+)$/.exec(keyText((input["Key"] ?? {}) as AttributeMap));
-  return name === null ? operation : `${operation} ${name[1]}#${name[2]}`;
-}
-
-function keyText({ PK }: AttributeMap): string {
-  return PK !== undefined && "S" in PK ? PK.S : "";
-}
-
-function shardIn(key: string): number {
-  return Number(key.slice(key.lastIndexOf("#") + 1));
+  const bucket = bucketOf((input["Key"] ?? {}) as AttributeMap);
+  return bucket === undefined ? operation : `${operation} ${bucket.entityId}#${bucket.shard}`;
 }

@@ -19,7 +19,7 @@ export class SimulatedTime {
     return this.#sleepers.length > 0;
   }
 
-  /** Moves on, and wakes whoever has slept long enough. */
+  /** Moves on, and wakes every sleeper whose time has come. */
   advance(ms: number): void {
     this.nowMs += ms;
     const awake = this.#sleepers.filter(({ untilMs }) => untilMs <= this.nowMs);

@@ -3,6 +3,7 @@ import { leanTransport, type DynamoTransport } from "zae-limiter/dynamodb";
 import { sdkTransport } from "../../src/repository/dynamodb/transport/sdk-transport.ts";
 import { describeWithEngine, type Engine } from "./engine.ts";
 
+/** The kinds of transport that tests run on. */
 export type TransportName = "SDK's" | "lean";
 
 /** What a test transport is made with. */
@@ -13,7 +14,7 @@ export interface TransportOptions {
 
 const REGION = "us-east-1";
 
-/** Opens a transport of that kind; whoever opens it closes it. */
+/** Opens a transport of that kind; the caller closes it. */
 export async function openTransport(
   name: TransportName,
   { endpointUrl, onServerDate = () => {} }: TransportOptions,

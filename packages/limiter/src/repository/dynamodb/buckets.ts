@@ -16,7 +16,7 @@
  * MAX_TAKE_ROUNDS rounds of takes over all of them, and so no more than `mostRequests` requests,
  * each attempted at most `maxAttempts` times and ended after `requestTimeoutMs`.
  */
-import type { LimitStatus } from "../../core/decision.ts";
+import type { LimitStatus } from "../../core/bucket/decision.ts";
 import { RateLimiterUnavailable } from "../../core/errors.ts";
 import type {
   ConsumeOutcome,
@@ -28,7 +28,8 @@ import type {
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import type { Clock } from "../system-clock.ts";
 import type { BucketKey } from "./items/bucket-key.ts";
-import { BucketWriter, MAX_OVERTAKEN, type WriteCounts } from "./write/bucket-writer.ts";
+import { BucketWriter, MAX_OVERTAKEN } from "./write/bucket-writer.ts";
+import type { WriteCounts } from "./write/write-observer.ts";
 import { ChargePreparation, mayFit, takeFromShard, type KnownEntity } from "./acquire/charges.ts";
 import type { Connection } from "./table/connection.ts";
 import { CurrentPolicies } from "./acquire/current-policy.ts";

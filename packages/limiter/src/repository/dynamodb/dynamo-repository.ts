@@ -1,5 +1,5 @@
 import { NamespaceNotFoundError, ValidationError } from "../../core/errors.ts";
-import type { OnUnavailable } from "../../core/policy.ts";
+import type { OnUnavailable } from "../../core/bucket/policy.ts";
 import { DEFAULT_NAMESPACE, newNamespaceId, NO_NAMESPACE } from "../../core/namespace.ts";
 import { VERSION } from "../../core/version.ts";
 import type { Repository } from "../repository.ts";

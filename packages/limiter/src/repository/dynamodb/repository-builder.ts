@@ -1,5 +1,5 @@
 import { InfrastructureError } from "../../core/errors.ts";
-import type { OnUnavailable } from "../../core/policy.ts";
+import type { OnUnavailable } from "../../core/bucket/policy.ts";
 import type { UsageWindow } from "../../core/usage.ts";
 import type { Repository } from "../repository.ts";
 import type { DynamoOptions } from "./options.ts";

@@ -1,27 +1,29 @@
-import { checkNames, type Amounts } from "../../core/amounts.ts";
+import type { Amounts } from "../../core/amounts.ts";
 import {
   applyInPlace,
   fullBucket,
   isFull,
   type Bucket,
   type BucketLimit,
-} from "../../core/bucket.ts";
+} from "../../core/bucket/bucket.ts";
 import {
   afterRefusal,
-  amountsUnder,
   costsMilli,
   fits,
   isUnder,
   negated,
   statusesOf,
   underPolicy,
-  type Charge,
   type LimitStatus,
-} from "../../core/decision.ts";
+  amountsOf,
+  chargesOf,
+  limitNamesOf,
+  type OwnedCharge,
+  type WantedBucket,
+} from "../../core/bucket/decision.ts";
 import type { Entity } from "../../core/entity.ts";
-import type { Policy } from "../../core/policy.ts";
-import { settlementOf } from "../../core/settlement.ts";
-import { noLimits } from "../charges.ts";
+import type { Policy } from "../../core/bucket/policy.ts";
+import { settlementOf } from "../../core/bucket/settlement.ts";
 import type { ConsumeOutcome, ConsumeRequest, Receipt, ResourceAmounts } from "../port.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import { Cell, MeteredCell, type Terms } from "./cell.ts";
@@ -40,7 +42,7 @@ const SWEPT_PER_BUCKET = 2;
 const UNRESOLVED = -1;
 
 /** One bucket of a call. `cell` is undefined until the bucket exists. */
-interface CellCharge extends Charge {
+interface CellCharge extends OwnedCharge {
   readonly costs: readonly number[];
   cell: Cell | undefined;
   /**
@@ -116,7 +118,7 @@ export class MemoryBuckets implements BucketStore {
     return {
       granted: true,
       receipt: receiptFor(charges, extending),
-      limitNames: namesOf(request, charges),
+      limitNames: limitNamesOf(request, charges),
     };
   }
 
@@ -174,52 +176,18 @@ export class MemoryBuckets implements BucketStore {
     return count;
   }
 
-  /** Every bucket that a call takes from: for each resource the entity's, then its parent's. */
   #charges(request: ConsumeRequest, nowMs: number): readonly CellCharge[] {
-    const entity = this.#surroundings.entities.get(request.entityId);
-    const parentId = entity?.cascade === true ? entity.parentId : undefined;
-    // Most calls have one resource and no parent, and need no closure to tell.
-    if (request.charges.length === 1 && parentId === undefined)
-      return [this.#ownCharge(request, request.charges[0]!, nowMs)];
-    return this.#chargesOfMany(request, parentId, nowMs);
+    return chargesOf(request, (wanted) => this.#charge(wanted, nowMs));
   }
 
-  #chargesOfMany(
-    request: ConsumeRequest,
-    parentId: string | undefined,
-    nowMs: number,
-  ): readonly CellCharge[] {
-    return request.charges.flatMap((asked) => {
-      const own = this.#ownCharge(request, asked, nowMs);
-      const parents =
-        parentId === undefined ? undefined : this.#charge(parentId, asked, undefined, nowMs);
-      if (parents === undefined) return [own];
-      const amounts = amountsUnder(parents.policy, asked.amounts);
-      return [own, { ...parents, amounts, costs: costsMilli(parents.bucket, amounts) }];
-    });
-  }
-
-  #ownCharge(
-    { entityId, override }: ConsumeRequest,
-    asked: ResourceAmounts,
-    nowMs: number,
-  ): CellCharge {
-    const own = this.#charge(entityId, asked, override, nowMs);
-    if (own === undefined) throw noLimits(entityId, asked.resource);
-    checkNames(asked.amounts, own.policy.names, "consume");
-    return own;
-  }
-
-  #charge(
-    entityId: string,
-    { resource, amounts }: ResourceAmounts,
-    override: Policy | undefined,
-    nowMs: number,
-  ): CellCharge | undefined {
+  #charge(wanted: WantedBucket, nowMs: number): CellCharge | undefined {
+    const { entityId, resource, override } = wanted;
     const cell = this.#cells.get(resource)?.get(entityId);
     const policy = override ?? this.#policy(entityId, resource, cell);
     if (policy === undefined) return undefined;
+    const amounts = amountsOf(wanted, policy);
     const bucket = underPolicy(cell, policy, nowMs);
+    const entity = this.#surroundings.entities.get(entityId);
     return {
       entityId,
       resource,
@@ -229,6 +197,7 @@ export class MemoryBuckets implements BucketStore {
       costs: costsMilli(bucket, amounts),
       cell,
       requests: 0,
+      parentId: entity?.cascade === true ? entity.parentId : undefined,
     };
   }
 
@@ -367,18 +336,6 @@ function receiptFor(charges: readonly CellCharge[], extending: Receipt | undefin
   const receipt = extending as MemoryReceipt;
   receipt.parts = [...receipt.parts, ...charges];
   return receipt;
-}
-
-/** The names of the limits of each resource that the call named. */
-function namesOf(
-  { entityId, charges: asked }: ConsumeRequest,
-  charges: readonly CellCharge[],
-): readonly ReadonlySet<string>[] {
-  const own =
-    asked.length === charges.length
-      ? charges
-      : charges.filter((charge) => charge.entityId === entityId);
-  return own.map(({ policy }) => policy.names);
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { Amounts } from "../../core/amounts.ts";
-import { apply, type Bucket } from "../../core/bucket.ts";
+import { apply, type Bucket } from "../../core/bucket/bucket.ts";
 import {
   afterRefusal,
   costsMilli,
@@ -8,10 +8,13 @@ import {
   statusesOf,
   underPolicy,
   type LimitStatus,
-} from "../../core/decision.ts";
-import { configKeys, policyOf, sourceOf, strongest, type Policy } from "../../core/policy.ts";
-import { settlementOf, type TakenPart } from "../../core/settlement.ts";
-import { chargesOf, limitNamesOf, type OwnedCharge } from "../charges.ts";
+  amountsOf,
+  chargesOf,
+  limitNamesOf,
+  type OwnedCharge,
+} from "../../core/bucket/decision.ts";
+import { policyAt, strongest, type Policy } from "../../core/bucket/policy.ts";
+import { settlementOf, type TakenPart } from "../../core/bucket/settlement.ts";
 import type {
   ConsumeOutcome,
   ConsumeRequest,
@@ -19,6 +22,7 @@ import type {
   Receipt,
   ResourceAmounts,
 } from "../port.ts";
+import { configKeys } from "../policy-cache.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import type { Connection } from "./database/connection.ts";
 import type { SqliteLimits } from "./limits.ts";
@@ -31,12 +35,9 @@ interface FoundCharge extends OwnedCharge {
   readonly found: Found;
 }
 
-/**
- * What was taken from one bucket. The cell is only asked for its id, which a new bucket gets when
- * it is written.
- */
+/** What was taken from one bucket. */
 interface Part extends TakenPart {
-  readonly cell: Cell;
+  readonly bucketId: number;
   /**
    * 1 when it counted as a request: the acquire does, what `lease.consume` takes later does not.
    */
@@ -73,15 +74,20 @@ export class SqliteBuckets implements BucketStore {
     this.#recordUsage = options.recordUsage;
   }
 
-  consume(request: ConsumeRequest, extending?: Receipt): Promise<ConsumeOutcome> {
-    if (extending !== undefined) return this.#extend(request, extending as SqliteReceipt);
-    return this.#namespace.transactions.share((set) => {
-      const decision = this.#decide(set, request, 1);
-      if (!decision.granted) return decision;
-      // Nobody sees this receipt unless the transaction is committed.
-      const receipt: SqliteReceipt = { parts: decision.parts, ending: undefined };
-      return { granted: true, receipt, limitNames: decision.limitNames };
-    });
+  async consume(request: ConsumeRequest, extending?: Receipt): Promise<ConsumeOutcome> {
+    // The acquire counts as a request; what `lease.consume` takes later does not.
+    const requests = extending === undefined ? 1 : 0;
+    const decision = await this.#namespace.transactions.share((set) =>
+      this.#decide(set, request, requests),
+    );
+    if (!decision.granted) return decision;
+    const receipt = (extending ?? { parts: [], ending: undefined }) as SqliteReceipt;
+    // A new bucket has an id since its row was written, at the end of the transaction.
+    for (const { cell, charge } of decision.taken) {
+      const { entityId, resource, policy, amounts } = charge;
+      receipt.parts.push({ bucketId: cell.id!, entityId, resource, policy, amounts, requests });
+    }
+    return { granted: true, receipt, limitNames: decision.limitNames };
   }
 
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): Promise<void> {
@@ -126,26 +132,18 @@ export class SqliteBuckets implements BucketStore {
     );
   }
 
-  async #extend(request: ConsumeRequest, receipt: SqliteReceipt): Promise<ConsumeOutcome> {
-    const decision = await this.#namespace.transactions.share((set) =>
-      this.#decide(set, request, 0),
-    );
-    if (!decision.granted) return decision;
-    receipt.parts.push(...decision.parts);
-    return { granted: true, receipt, limitNames: decision.limitNames };
-  }
-
   #decide(set: WorkingSet, request: ConsumeRequest, requests: 0 | 1): Decision {
     const nowMs = this.#namespace.nowMs();
     const charges = this.#charges(set, request, nowMs);
     if (!fits(charges, nowMs)) return this.#refuse(set, charges, nowMs);
     const { namespaceId } = this.#namespace;
-    const parts = charges.map(({ entityId, resource, policy, amounts, bucket, found }): Part => {
+    const taken = charges.map((charge) => {
+      const { entityId, resource, amounts, bucket, found } = charge;
       const cell = found.cell ?? set.create(found, { namespaceId, entityId, resource }, bucket);
       this.#write(set, cell, bucket, { amounts, requests, nowMs });
-      return { cell, entityId, resource, policy, amounts, requests };
+      return { cell, charge };
     });
-    return { granted: true, parts, limitNames: limitNamesOf(request, charges) };
+    return { granted: true, taken, limitNames: limitNamesOf(request, charges) };
   }
 
   #refuse(set: WorkingSet, charges: readonly FoundCharge[], nowMs: number): Decision {
@@ -156,13 +154,15 @@ export class SqliteBuckets implements BucketStore {
     return { granted: false, statuses: statusesOf(charges, nowMs) };
   }
 
-  #charges(set: WorkingSet, request: ConsumeRequest, nowMs: number): FoundCharge[] {
+  #charges(set: WorkingSet, request: ConsumeRequest, nowMs: number): readonly FoundCharge[] {
     const { namespaceId, config } = this.#namespace;
-    return chargesOf(request, ({ entityId, resource, amounts, override }) => {
+    return chargesOf(request, (wanted) => {
+      const { entityId, resource, override } = wanted;
       const found = set.find(namespaceId, entityId, resource);
       config.saw(found.configVersion);
       const policy = override ?? this.#policy(entityId, resource);
       if (policy === undefined) return undefined;
+      const amounts = amountsOf(wanted, policy);
       const bucket = underPolicy(found.cell?.bucket, policy, nowMs);
       return { entityId, resource, policy, amounts, bucket, found, parentId: found.parentId };
     });
@@ -178,12 +178,8 @@ export class SqliteBuckets implements BucketStore {
     // Whoever started that read hears of its failure; this decision reads for itself.
     policy.catch(() => {});
     const keys = configKeys(entityId, resource);
-    const levels = this.#limits.readNow(keys);
-    return strongest(
-      levels.map(({ limits }, index) =>
-        limits === undefined ? undefined : policyOf(limits, sourceOf(keys[index]!)),
-      ),
-    );
+    const stored = this.#limits.readNow(keys);
+    return strongest(keys.map((key, index) => policyAt(key, stored[index]!.limits)));
   }
 
   #write(
@@ -208,7 +204,7 @@ export class SqliteBuckets implements BucketStore {
     requests: number,
     nowMs: number,
   ): void {
-    const cell = set.findById(part.cell.id!);
+    const cell = set.findById(part.bucketId);
     if (cell !== undefined) this.#write(set, cell, cell.bucket, { amounts, requests, nowMs });
   }
 
@@ -230,7 +226,7 @@ export class SqliteBuckets implements BucketStore {
 type Decision =
   | {
       readonly granted: true;
-      readonly parts: Part[];
+      readonly taken: readonly { readonly cell: Cell; readonly charge: FoundCharge }[];
       readonly limitNames: readonly ReadonlySet<string>[];
     }
   | { readonly granted: false; readonly statuses: readonly LimitStatus[] };

@@ -17,7 +17,7 @@ export interface World {
 }
 
 /** Defines one test. */
-export type Test = (name: string, body: (world: World) => Promise<void>) => void;
+type Test = (name: string, body: (world: World) => Promise<void>) => void;
 
 /** Defines the tests of one topic. */
 export type Topic = (test: Test) => void;

@@ -3,16 +3,22 @@
  * write, holds the batch's own write, and makes life hard for one member or for all of them.
  */
 import { setImmediate } from "node:timers/promises";
-import { beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeAll, beforeEach, expect, it } from "vitest";
 import { Limit, RateLimiterUnavailable } from "zae-limiter";
 import { ManualClock } from "zae-limiter/testing";
-import { policyOf, type ConfigKey } from "../../../src/core/policy.ts";
+import { policyOf, type ConfigKey } from "../../../src/core/bucket/policy.ts";
 import { bucketKey, type BucketKey } from "../../../src/repository/dynamodb/items/bucket-key.ts";
 import { bucketPartitionPrefix } from "../../../src/repository/dynamodb/items/keys.ts";
 import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
-import type { ConsumeRequest, Receipt } from "../../../src/repository/port.ts";
+import type { ConsumeRequest } from "../../../src/repository/port.ts";
 import type { StoredConfig } from "../../../src/repository/store.ts";
-import { bucketProcess, type BucketProcess } from "../../support/bucket-process.ts";
+import {
+  bucketProcess,
+  granted,
+  NAMESPACE_ID,
+  requestFor,
+  type BucketProcess,
+} from "../../support/bucket-process.ts";
 import { connectToNewTable } from "../../support/connect.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { HeldTransport, type HeldCall } from "../../support/held-transport.ts";
@@ -65,21 +71,18 @@ describeWithEngine("a batch", (engine) => {
   /** Another process, whose calls are never held. */
   const openOther = (): BucketProcess =>
     bucketProcess({ transport: direct, tableName, clock, seed: tests * 2 + 1, config });
-  const call = (tpm: number, override?: ConsumeRequest["override"]): ConsumeRequest => ({
-    entityId: `e-${tests}`,
-    charges: [{ resource: "r", amounts: { tpm } }],
-    override,
-  });
+  const call = (tpm: number, override?: ConsumeRequest["override"]): ConsumeRequest =>
+    requestFor(`e-${tests}`, { tpm }, { override });
   const stored = async (): Promise<{ consumed: number; capacity: number }> => {
     const [found] = await openOther().buckets.ofEntity(`e-${tests}`, "r");
     const { limits: held, balances } = found!.bucket;
     return { consumed: balances[2]! / 1000, capacity: held[0]!.limit.capacity };
   };
   const forget = (process: BucketProcess): void =>
-    process.known.forget(bucketPartitionPrefix("ns123456789", `e-${tests}`));
+    process.known.forget(bucketPartitionPrefix(NAMESPACE_ID, `e-${tests}`));
   const shard0 = (): BucketKey =>
     bucketKey(
-      { namespaceId: "ns123456789", entityId: `e-${tests}`, resource: "r", shard: 0 },
+      { namespaceId: NAMESPACE_ID, entityId: `e-${tests}`, resource: "r", shard: 0 },
       undefined,
     );
   const deleteBucket = async (): Promise<void> => {
@@ -95,7 +98,7 @@ describeWithEngine("a batch", (engine) => {
     work: () => Started,
   ): Promise<HeldCall & { readonly started: Started }> => {
     const before = transport.hold("UpdateItem");
-    const first = take(process, call(1));
+    const first = granted(process, call(1));
     await before.arrived;
     const started = work();
     await settled();
@@ -115,63 +118,61 @@ describeWithEngine("a batch", (engine) => {
     return work;
   };
 
-  describe("whose limits were changed by another process", () => {
-    it("fails only those that cannot read the new ones", async () => {
-      const process = open();
-      const lease = await take(process, call(10));
-      const { started, release } = await gather(process, () =>
-        Promise.allSettled([
-          process.buckets.giveBack(lease),
-          process.buckets.consume(call(20)),
-          process.buckets.consume(call(30)),
-        ]),
-      );
-      limits = [perDay(2 * CAPACITY)];
-      await take(openOther(), call(5));
-      isReadable = false;
-      release();
-      expect((await started).map(({ status }) => status)).toEqual([
-        "fulfilled",
-        "rejected",
-        "rejected",
-      ]);
-      isReadable = true;
-      expect(await stored()).toEqual({ consumed: 1 + 5, capacity: 2 * CAPACITY });
-    });
-
-    it("never writes the old ones over them because the new ones could not be read", async () => {
-      const process = open();
-      await take(process, call(1));
-      const { started, release } = await gather(process, async () =>
-        Promise.allSettled([process.buckets.consume(call(20))]),
-      );
-      // It has the old limits already, and goes with the next batch.
-      const later = Promise.allSettled([process.buckets.consume(call(30))]);
-      await settled();
-      limits = [perDay(2 * CAPACITY)];
-      await take(openOther(), call(5));
-      isReadable = false;
-      release();
-      expect([...(await started), ...(await later)].map(({ status }) => status)).toEqual([
-        "rejected",
-        "rejected",
-      ]);
-      isReadable = true;
-      expect(await stored()).toEqual({ consumed: 2 + 5, capacity: 2 * CAPACITY });
-    });
+  it("a batch under changed limits fails only those that cannot read the new ones", async () => {
+    const process = open();
+    const lease = await granted(process, call(10));
+    const { started, release } = await gather(process, () =>
+      Promise.allSettled([
+        process.buckets.giveBack(lease),
+        process.buckets.consume(call(20)),
+        process.buckets.consume(call(30)),
+      ]),
+    );
+    limits = [perDay(2 * CAPACITY)];
+    await granted(openOther(), call(5));
+    isReadable = false;
+    release();
+    expect((await started).map(({ status }) => status)).toEqual([
+      "fulfilled",
+      "rejected",
+      "rejected",
+    ]);
+    isReadable = true;
+    expect(await stored()).toEqual({ consumed: 1 + 5, capacity: 2 * CAPACITY });
   });
 
-  it("never writes limits that were read before those that its bucket has by now", async () => {
+  it("a batch under changed limits never writes the old ones over them", async () => {
     const process = open();
-    await take(process, call(1));
+    await granted(process, call(1));
+    const { started, release } = await gather(process, async () =>
+      Promise.allSettled([process.buckets.consume(call(20))]),
+    );
+    // It has the old limits already, and goes with the next batch.
+    const later = Promise.allSettled([process.buckets.consume(call(30))]);
+    await settled();
     limits = [perDay(2 * CAPACITY)];
-    await take(openOther(), call(5));
+    await granted(openOther(), call(5));
+    isReadable = false;
+    release();
+    expect([...(await started), ...(await later)].map(({ status }) => status)).toEqual([
+      "rejected",
+      "rejected",
+    ]);
+    isReadable = true;
+    expect(await stored()).toEqual({ consumed: 2 + 5, capacity: 2 * CAPACITY });
+  });
+
+  it("a batch never writes limits that were read before those that its bucket has by now", async () => {
+    const process = open();
+    await granted(process, call(1));
+    limits = [perDay(2 * CAPACITY)];
+    await granted(openOther(), call(5));
     const { asked, answer } = holdReading();
-    const taking = take(process, call(20));
+    const taking = granted(process, call(20));
     await asked;
     reading = undefined;
     limits = [perDay(3 * CAPACITY)];
-    await take(openOther(), call(5));
+    await granted(openOther(), call(5));
     // Limits that a call brings along need no configuration: this only looks at the bucket.
     await process.buckets.read(call(0, policyOf(limits, "override")));
     answer();
@@ -179,65 +180,63 @@ describeWithEngine("a batch", (engine) => {
     expect(await stored()).toEqual({ consumed: 31, capacity: 3 * CAPACITY });
   });
 
-  describe("whose bucket is forgotten while its write is under way", () => {
-    it("knows which bucket it has created: what was taken goes back", async () => {
-      const process = open();
-      const { arrived, release } = transport.hold("PutItem");
-      const taking = take(process, call(20));
-      await arrived;
-      forget(process);
-      release();
-      await process.buckets.giveBack(await taking);
-      expect(await stored()).toMatchObject({ consumed: 0 });
-    });
-
-    it("is decided anew when its condition fails", async () => {
-      const process = open();
-      const lease = await take(process, call(10));
-      const { started, release } = await gather(process, () =>
-        Promise.all([process.buckets.giveBack(lease), take(process, call(20))]),
-      );
-      forget(process);
-      limits = [perDay(2 * CAPACITY)];
-      await take(openOther(), call(5));
-      release();
-      await started;
-      expect(await stored()).toEqual({ consumed: 1 + 20 + 5, capacity: 2 * CAPACITY });
-    });
-
-    it("goes to the bucket that took its place when it was deleted, and what was taken from that is gone", async () => {
-      const process = open();
-      const lease = await take(process, call(10));
-      const { started, release } = await gather(process, () =>
-        Promise.all([
-          process.buckets.giveBack(lease),
-          take(process, call(20)),
-          take(process, call(30)),
-        ]),
-      );
-      await deleteBucket();
-      forget(process);
-      release();
-      await started;
-      expect(await stored()).toMatchObject({ consumed: 50 });
-    });
-
-    it("refuses nobody from what was known before", async () => {
-      const process = open({ refusalMemoryMs: 1000 });
-      await take(process, call(80));
-      const { started, release } = await gather(process, () => take(process, call(2)));
-      await deleteBucket();
-      forget(process);
-      const large = take(process, call(60));
-      release();
-      await Promise.all([started, large]);
-      expect(await stored()).toMatchObject({ consumed: 62 });
-    });
+  it("a batch knows the bucket that it created, forgotten meanwhile or not", async () => {
+    const process = open();
+    const { arrived, release } = transport.hold("PutItem");
+    const taking = granted(process, call(20));
+    await arrived;
+    forget(process);
+    release();
+    await process.buckets.giveBack(await taking);
+    expect(await stored()).toMatchObject({ consumed: 0 });
   });
 
-  it("that is overtaken again and again fails its own acquires, and none that was not tried", async () => {
+  it("a batch whose bucket was forgotten is decided anew when its condition fails", async () => {
     const process = open();
-    const lease = await take(process, call(10));
+    const lease = await granted(process, call(10));
+    const { started, release } = await gather(process, () =>
+      Promise.all([process.buckets.giveBack(lease), granted(process, call(20))]),
+    );
+    forget(process);
+    limits = [perDay(2 * CAPACITY)];
+    await granted(openOther(), call(5));
+    release();
+    await started;
+    expect(await stored()).toEqual({ consumed: 1 + 20 + 5, capacity: 2 * CAPACITY });
+  });
+
+  it("a batch goes to the bucket that replaced a deleted one, and what was taken from that is gone", async () => {
+    const process = open();
+    const lease = await granted(process, call(10));
+    const { started, release } = await gather(process, () =>
+      Promise.all([
+        process.buckets.giveBack(lease),
+        granted(process, call(20)),
+        granted(process, call(30)),
+      ]),
+    );
+    await deleteBucket();
+    forget(process);
+    release();
+    await started;
+    expect(await stored()).toMatchObject({ consumed: 50 });
+  });
+
+  it("a batch whose bucket was forgotten refuses nobody from what was known before", async () => {
+    const process = open({ refusalMemoryMs: 1000 });
+    await granted(process, call(80));
+    const { started, release } = await gather(process, () => granted(process, call(2)));
+    await deleteBucket();
+    forget(process);
+    const large = granted(process, call(60));
+    release();
+    await Promise.all([started, large]);
+    expect(await stored()).toMatchObject({ consumed: 62 });
+  });
+
+  it("a batch that is overtaken for ever fails its own acquires, and none that was not tried", async () => {
+    const process = open();
+    const lease = await granted(process, call(10));
     const own = policyOf([perDay(CAPACITY)], "override");
     const { started, release } = await gather(process, () =>
       Promise.allSettled([
@@ -251,7 +250,7 @@ describeWithEngine("a batch", (engine) => {
     transport.before = async (operation) => {
       if (operation !== "UpdateItem" || overtakes === 12) return;
       overtakes += 1;
-      await take(other, call(0, policyOf([perDay(CAPACITY + overtakes)], "override")));
+      await granted(other, call(0, policyOf([perDay(CAPACITY + overtakes)], "override")));
     };
     release();
     const [given, tried, untried] = await paused(started);
@@ -264,9 +263,9 @@ describeWithEngine("a batch", (engine) => {
     expect(await stored()).toMatchObject({ consumed: 1 + 30 });
   });
 
-  it("is gathered of a bounded number of acquires: more are turned away, the ends of leases never", async () => {
+  it("a batch gathers a bounded number of acquires, and every end of a lease", async () => {
     const process = open({ maxUnderWay: 3 });
-    const lease = await take(process, call(10));
+    const lease = await granted(process, call(10));
     const { started, release } = await gather(process, () =>
       Promise.allSettled([
         ...[20, 30, 40].map(async (tpm) => process.buckets.consume(call(tpm))),
@@ -284,30 +283,30 @@ describeWithEngine("a batch", (engine) => {
     const { reason } = outcomes[2] as PromiseRejectedResult;
     expect(reason).toBeInstanceOf(RateLimiterUnavailable);
     expect(String(reason)).toContain("overloaded: 3 acquires are waiting");
-    await take(process, call(40));
+    await granted(process, call(40));
     expect(await stored()).toMatchObject({ consumed: 1 + 20 + 30 + 40 });
   });
 
-  it("leaves little to remember while no answer comes, and what was given back before that is not given twice", async () => {
+  it("what was given back before a long outage is not given back twice", async () => {
     const process = open();
-    const lease = await take(process, call(10));
+    const lease = await granted(process, call(10));
     transport.after = async () => {
       transport.before = async () => Promise.reject(connectionReset());
       throw connectionReset();
     };
     await expect(paused(process.buckets.giveBack(lease))).rejects.toThrow(RateLimiterUnavailable);
     for (let outage = 1; outage <= 100; outage += 1)
-      await expect(paused(take(process, call(1)))).rejects.toThrow(RateLimiterUnavailable);
+      await expect(paused(granted(process, call(1)))).rejects.toThrow(RateLimiterUnavailable);
     transport.before = async () => {};
     transport.after = async () => {};
     await process.buckets.giveBack(lease);
-    await take(process, call(20));
+    await granted(process, call(20));
     expect(await stored()).toMatchObject({ consumed: 20 });
   });
 
-  it("of calls with limits of their own and of others decides each by its own", async () => {
+  it("a batch decides each call by its own limits, where some bring their own", async () => {
     const process = open();
-    await take(process, call(1));
+    await granted(process, call(1));
     const own = policyOf([perDay(40)], "override");
     const { started, release } = await gather(process, () =>
       Promise.all(
@@ -319,7 +318,7 @@ describeWithEngine("a batch", (engine) => {
     release();
     // 98 are left before it: 10 are taken, the rest is cut to the 40 of the override, 30 are taken,
     // and 10 do not hold 20.
-    expect((await started).map(({ granted }) => granted)).toEqual([true, true, false, false]);
+    expect((await started).map((outcome) => outcome.granted)).toEqual([true, true, false, false]);
     expect(await stored()).toMatchObject({ consumed: 2 + 10 + 30 });
   });
 });
@@ -330,12 +329,6 @@ function connectionReset(): Error {
 
 function perDay(capacity: number): Limit {
   return Limit.custom({ name: "tpm", capacity, refillAmount: 1, refillPeriodSeconds: 86_400 });
-}
-
-async function take(process: BucketProcess, request: ConsumeRequest): Promise<Receipt> {
-  const outcome = await process.buckets.consume(request);
-  if (!outcome.granted) throw new Error("refused");
-  return outcome.receipt;
 }
 
 /** Lets everything run that needs no network. */

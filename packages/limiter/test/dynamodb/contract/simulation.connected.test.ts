@@ -21,7 +21,7 @@ const IMPOSSIBLE: ReadonlySet<Situation> = new Set([
 
 describeWithEngine("the simulation on DynamoDB", (engine) => {
   it(
-    `keeps every promise with a table that clients share, over ${SEEDS.count} seeds`,
+    `the simulation keeps every promise with a table that clients share, over ${SEEDS.count} seeds`,
     { timeout: 900_000 },
     async () => {
       const transports = [

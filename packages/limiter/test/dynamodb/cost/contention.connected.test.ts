@@ -4,7 +4,7 @@ import { seededRandom } from "zae-limiter/testing";
 import { LARGEST_TICK_MS } from "../../../src/repository/dynamodb/write/tick.ts";
 import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
 import { ProcessClock, SimulatedTime } from "../../support/simulated-time.ts";
-import { bucketProcess, type BucketProcess } from "../../support/bucket-process.ts";
+import { bucketProcess, requestFor, type BucketProcess } from "../../support/bucket-process.ts";
 import { connectToNewTable, type ConnectedTable } from "../../support/connect.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 
@@ -41,7 +41,7 @@ describeWithEngine("processes on one bucket", (engine) => {
     [200, 0.75],
     [1000, 1],
   ])(
-    "get what it gives or are refused, however much more they ask for: %i a second",
+    "processes get what a bucket gives or are refused, however much more they ask for: %i a second",
     async (rate, share) => {
       const limit = Limit.perSecond("rps", rate, { burst: rate / 4 });
       const [ticking, exact] = await withAndWithoutTick({ processes: 8, calls: 4, limit });
@@ -51,7 +51,7 @@ describeWithEngine("processes on one bucket", (engine) => {
   );
 
   it.each([2, 8])(
-    "fail each other's writes much less with a tick than without: %i of them",
+    "processes fail each other's writes much less with a tick than without: %i of them",
     async (processes) => {
       // Earns more than is taken, so it is full again with every new millisecond, and every write
       // by a newer time must refill it.
@@ -109,7 +109,7 @@ class Crowd {
     );
   }
 
-  /** Answers how long it took, by simulated time. */
+  /** Returns how long it took, by simulated time. */
   async run(): Promise<number> {
     const startMs = this.#time.nowMs;
     const endMs = startMs + RUN_MS;
@@ -140,12 +140,7 @@ class Crowd {
     await this.#clock.sleep(this.#random() * 10);
     while (this.#time.nowMs < endMs) {
       try {
-        const request = {
-          entityId: this.#entityId,
-          charges: [{ resource: "r", amounts: { rps: 1 } }],
-          override: undefined,
-        };
-        const { granted } = await buckets.consume(request);
+        const { granted } = await buckets.consume(requestFor(this.#entityId, { rps: 1 }));
         if (granted) this.grants += 1;
         else await this.#clock.sleep(AFTER_REFUSAL_MS);
       } catch (error) {

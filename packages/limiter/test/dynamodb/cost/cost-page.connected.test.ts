@@ -19,7 +19,7 @@ const NAMES = ["rpmx", "tpmx", "rpdx", "tpdx", "ipmx", "opmx", "cpmx", "spmx"];
  * The tables of the page on cost are what the engine measures; a changed number shows here, with
  * the line that the page must have.
  */
-describeWithEngine("the page on cost", (engine) => {
+describeWithEngine("the guide's page on cost", (engine) => {
   const closing: (() => Promise<void>)[] = [];
   afterEach(async () => {
     for (const close of closing.splice(0)) await close();
@@ -31,7 +31,7 @@ describeWithEngine("the page on cost", (engine) => {
     return account;
   }
 
-  it("tells what every operation costs", async () => {
+  it("the page tells what every operation costs, an acquire after the refill of another process too [W-76]", async () => {
     const clock = new ManualClock(START_MS);
     const stack = freshTableName();
     const { repository, limiter, row } = await open({ clock, stack });
@@ -132,7 +132,7 @@ describeWithEngine("the page on cost", (engine) => {
     );
   });
 
-  it("tells how large items are", async () => {
+  it("the page tells how large items are", async () => {
     const counts = [1, 2, 4, 6, 8];
     const lengths = [4, 8, 16, 32];
     const rows: string[][] = [];

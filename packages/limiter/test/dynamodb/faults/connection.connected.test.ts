@@ -57,7 +57,7 @@ describeWithTransports("a connection", (engine, transport) => {
     ["throughput", { ambiguous: false, applied: false }],
     ["conflict", { ambiguous: false, applied: false }],
   ])(
-    "%s: sends a write once, and tells whether its outcome is known [W-54]",
+    "a write that suffers %s is sent once, and its error tells whether the outcome is known [W-54]",
     async (fault, { ambiguous, applied }) => {
       proxy.decide = script("PutItem", [fault]);
       const error = await put("x").catch((thrown: unknown) => thrown);
@@ -70,7 +70,7 @@ describeWithTransports("a connection", (engine, transport) => {
   );
 
   it.each<Fault>(["silence", "late-silence"])(
-    "%s: gives up after the request time-out",
+    "a write that suffers %s is given up after the request time-out",
     async (fault) => {
       const { connection } = await connect(proxy.endpointUrl, {
         tableName: table.connection.tableName,
@@ -89,7 +89,7 @@ describeWithTransports("a connection", (engine, transport) => {
     },
   );
 
-  it("rejects with the caller's own reason when the caller gives up", async () => {
+  it("a caller that gives up gets its own reason", async () => {
     proxy.decide = script("PutItem", ["silence"]);
     const controller = new AbortController();
     const call = table.connection.call(
@@ -101,7 +101,7 @@ describeWithTransports("a connection", (engine, transport) => {
     await expect(call).rejects.toThrow("enough");
   });
 
-  it("repeats reads until the table answers, a bounded number of times", async () => {
+  it("reads are repeated until the table answers, a bounded number of times", async () => {
     await put("x");
     proxy.decide = script("BatchGetItem", ["throttle", "lost-reply"]);
     expect(await stored("x")).toBe(true);
@@ -111,7 +111,7 @@ describeWithTransports("a connection", (engine, transport) => {
     expect(table.meter.counts().requests).toBe(3);
   });
 
-  it("never takes an unprocessed key for a missing item [W-56]", async () => {
+  it("a connection never takes an unprocessed key for a missing item [W-56]", async () => {
     await batchWrite(
       table.connection,
       [..."abcdef"].map((sk) => ({ put: item(sk) })),
@@ -132,7 +132,7 @@ describeWithTransports("a connection", (engine, transport) => {
     ]);
   });
 
-  it("writes what a batch left unprocessed", async () => {
+  it("a connection writes what a batch left unprocessed", async () => {
     proxy.decide = script("BatchWriteItem", ["half-unprocessed", "unprocessed"]);
     await batchWrite(
       table.connection,
@@ -141,7 +141,7 @@ describeWithTransports("a connection", (engine, transport) => {
     for (const sk of "abcdef") expect(await stored(sk)).toBe(true);
   });
 
-  it("gives up on a batch that makes no progress", async () => {
+  it("a batch that makes no progress is given up", async () => {
     const { connection } = await connect(proxy.endpointUrl, {
       tableName: table.connection.tableName,
       random: () => 0,
@@ -153,7 +153,7 @@ describeWithTransports("a connection", (engine, transport) => {
     connection.close();
   });
 
-  it("reads and writes more than one batch holds", async () => {
+  it("more than one batch holds can be read and written", async () => {
     const names = Array.from({ length: 130 }, (_, index) => String(index).padStart(3, "0"));
     await batchWrite(
       table.connection,
@@ -166,7 +166,7 @@ describeWithTransports("a connection", (engine, transport) => {
     expect(found.map((one) => keyOf(one!).SK)).toEqual(names);
   });
 
-  it("reads all pages of a query [W-60]", async () => {
+  it("a query reads all pages [W-60]", async () => {
     const names = [..."abcdefg"];
     await batchWrite(
       table.connection,
@@ -184,7 +184,7 @@ describeWithTransports("a connection", (engine, transport) => {
     expect(table.meter.counts().byOperation["Query"]).toBe(3);
   });
 
-  it("turns a failed condition into a value with the item", async () => {
+  it("a failed condition becomes a value with the item", async () => {
     await put("x");
     const condition = {
       Key: marshalKey({ PK: "p", SK: "x" }),
@@ -199,7 +199,7 @@ describeWithTransports("a connection", (engine, transport) => {
     expect(table.meter.counts().failedConditions).toBe(1);
   });
 
-  it("applies a transaction once although its answer was lost", async () => {
+  it("a transaction is applied once although its answer was lost", async () => {
     proxy.decide = script("TransactWriteItems", ["lost-reply", "conflict", "in-progress"]);
     const increment = {
       Key: marshalKey({ PK: "p", SK: "n" }),
@@ -217,14 +217,14 @@ describeWithTransports("a connection", (engine, transport) => {
     connection.close();
   });
 
-  it("takes a transaction that always loses for unavailability", async () => {
+  it("a transaction that always loses counts as unavailability", async () => {
     proxy.decide = ({ operation }) => (operation === "TransactWriteItems" ? "conflict" : undefined);
     await expect(table.connection.transact([{ Put: { Item: item("x") } }])).rejects.toThrow(
       RateLimiterUnavailable,
     );
   });
 
-  it("creates the table as declared, with time to live, as often as it is asked", async () => {
+  it("the table is created as declared, with time to live, however often that is asked for", async () => {
     const { connection } = await connect(proxy.endpointUrl);
     expect(await tableExists(connection)).toBe(false);
     await createTable(connection, { stream: true });
@@ -263,7 +263,7 @@ describeWithTransports("a connection", (engine, transport) => {
     connection.close();
   });
 
-  it("hears the server's time with every answer, refusals included", async () => {
+  it("every answer brings the server's time, refusals included", async () => {
     const dates: (string | undefined)[] = [];
     const watched = await openTransport(transport, {
       endpointUrl: proxy.endpointUrl,
@@ -277,7 +277,7 @@ describeWithTransports("a connection", (engine, transport) => {
     watched.close();
   });
 
-  it("reaches a table again after an outage, without being opened again", async () => {
+  it("a connection reaches the table again after an outage, without being opened again", async () => {
     proxy.decide = () => "lost-request";
     await expect(put("x")).rejects.toThrow(RateLimiterUnavailable);
     proxy.decide = () => undefined;

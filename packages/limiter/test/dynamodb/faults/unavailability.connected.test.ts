@@ -25,7 +25,7 @@ describeWithTransports("a table that does not answer", (engine, transport) => {
 
   for (const warmth of ["cold", "warm"] as const) {
     it.each<Fault>(["silence", "throttle", "internal", "lost-request"])(
-      `(%s) honours onUnavailable within the bounded attempts, and needs no restart: ${warmth}`,
+      `a ${warmth} process honours onUnavailable within its attempts, and needs no restart: %s`,
       async (fault) => {
         const limiter = await open();
         if (warmth === "warm") await (await acquire(limiter, "block")).commit();
@@ -53,7 +53,7 @@ describeWithTransports("a table that does not answer", (engine, transport) => {
   }
 
   it.each(["cold", "warm"])(
-    "that denies permission is never taken for one that is away: %s",
+    "a %s process never takes a table that denies permission for one that is away",
     async (warmth) => {
       const limiter = await open();
       if (warmth === "warm") await (await acquire(limiter, "block")).commit();

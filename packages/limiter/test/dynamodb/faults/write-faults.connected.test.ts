@@ -43,50 +43,44 @@ describeWithTransports("faults on the write path", (engine, transport) => {
     const repository = await table.open("app", { requestTimeoutMs: REQUEST_TIMEOUT_MS });
     return { limiter: new RateLimiter({ repository }), repository };
   };
-  const consumed = async (repository: DynamoRepository, entityId = "e"): Promise<number> => {
-    await table.proxy.idle();
-    // Throttling makes shards.
-    const shards = await repository.getBuckets(entityId);
-    return shards.reduce((sum, { totalConsumedMilli }) => sum + totalConsumedMilli, 0) / 1000;
-  };
 
   describe.each(FAULTS.map((fault) => ({ name: JSON.stringify(fault), fault })))(
     "$name",
     ({ fault }) => {
-      it("charges a warm acquire once", async () => {
+      it("a warm acquire is charged once", async () => {
         const { limiter, repository } = await open();
         await (await limiter.acquire(call(1))).commit();
         table.proxy.decide = script("UpdateItem", [fault]);
         await (await limiter.acquire(call(10))).commit();
-        expect(await consumed(repository)).toBe(11);
+        expect(await table.consumed(repository)).toBe(11);
       });
 
-      it("charges the acquire that creates the bucket once", async () => {
+      it("the acquire that creates the bucket is charged once", async () => {
         const { limiter, repository } = await open();
         table.proxy.decide = script("PutItem", [fault]);
         await (await limiter.acquire(call(10))).commit();
-        expect(await consumed(repository)).toBe(10);
+        expect(await table.consumed(repository)).toBe(10);
       });
 
-      it("charges a settlement once, also over several attempts of the lease", async () => {
+      it("a settlement is charged once, also over several attempts of the lease", async () => {
         const { limiter, repository } = await open();
         const lease = await limiter.acquire(call(10));
         lease.settle({ tpm: 35 });
         table.proxy.decide = script("UpdateItem", [fault, fault, fault, fault]);
         await lease.commit();
-        expect(await consumed(repository)).toBe(35);
+        expect(await table.consumed(repository)).toBe(35);
       });
 
-      it("gives back once, also over several attempts of the lease", async () => {
+      it("a lease gives back once, also over several attempts", async () => {
         const { limiter, repository } = await open();
         await (await limiter.acquire(call(100))).commit();
         const lease = await limiter.acquire(call(10));
         table.proxy.decide = script("UpdateItem", [fault, fault, fault, fault]);
         await lease.rollback();
-        expect(await consumed(repository)).toBe(100);
+        expect(await table.consumed(repository)).toBe(100);
       });
 
-      it("keeps what two processes do apart", async () => {
+      it("what two processes do is kept apart", async () => {
         const { limiter, repository } = await open();
         const other = new RateLimiter({ repository: await table.open() });
         await (await limiter.acquire(call(1))).commit();
@@ -95,7 +89,7 @@ describeWithTransports("faults on the write path", (engine, transport) => {
         table.proxy.decide = script("UpdateItem", [fault]);
         const [, taken] = await Promise.all([lease.rollback(), other.acquire(call(8))]);
         await taken.commit();
-        expect(await consumed(repository)).toBe(11);
+        expect(await table.consumed(repository)).toBe(11);
       });
     },
   );
@@ -111,31 +105,31 @@ describeWithTransports("faults on the write path", (engine, transport) => {
     const { limiter, repository } = await open();
     table.proxy.decide = script("BatchGetItem", [fault]);
     await (await limiter.acquire(call(10))).commit();
-    expect(await consumed(repository)).toBe(10);
+    expect(await table.consumed(repository)).toBe(10);
   });
 
-  it("never gives back twice when every answer is lost, and says that it could not tell", async () => {
+  it("a lease never gives back twice when every answer is lost, and says that it could not tell", async () => {
     const { limiter, repository } = await open();
     await (await limiter.acquire(call(100))).commit();
     const lease = await limiter.acquire(call(10));
     table.proxy.decide = ({ operation }) => (operation === "UpdateItem" ? "lost-reply" : undefined);
     await expect(lease.rollback()).rejects.toThrow(RateLimiterUnavailable);
-    expect(await consumed(repository)).toBe(100);
+    expect(await table.consumed(repository)).toBe(100);
   });
 
-  it("charges a call that was not granted at most its own cost, and goes on without a restart", async () => {
+  it("a call that was not granted is charged at most its own cost, and the next one needs no restart", async () => {
     const { limiter, repository } = await open();
     await (await limiter.acquire(call(1))).commit();
     table.proxy.decide = ({ operation }) => (operation === "UpdateItem" ? "lost-reply" : undefined);
     await expect(limiter.acquire(call(10))).rejects.toThrow(RateLimiterUnavailable);
     table.proxy.decide = () => undefined;
     await (await limiter.acquire(call(100))).commit();
-    expect(await consumed(repository)).toBe(111);
+    expect(await table.consumed(repository)).toBe(111);
   });
 
   // The repeated request finds the late one's id in the slot only if no later operation used the
   // same id.
-  it("does not take a lost call that arrives late for the next one", async () => {
+  it("a lost call that arrives late is not taken for the next one", async () => {
     const { limiter, repository } = await open();
     await (await limiter.acquire(call(1))).commit();
     table.proxy.decide = ({ operation }) =>
@@ -143,12 +137,12 @@ describeWithTransports("faults on the write path", (engine, transport) => {
     await expect(limiter.acquire(call(10))).rejects.toThrow(RateLimiterUnavailable);
     table.proxy.decide = script("UpdateItem", ["silence", "silence"]);
     await (await limiter.acquire(call(1000))).commit();
-    expect(await consumed(repository)).toBeGreaterThanOrEqual(1001);
+    expect(await table.consumed(repository)).toBeGreaterThanOrEqual(1001);
   });
 
   describe.each(["child", "parent"])("a cascade whose %s cannot be written", (side) => {
     it.each<Fault>(["throttle", "lost-request", "silence", "internal"])(
-      "(%s) gives the other side back [W-44]",
+      "a call that suffers %s gives the other side back [W-44]",
       async (fault) => {
         const { limiter, repository } = await open();
         await repository.createEntity("parent");
@@ -161,14 +155,17 @@ describeWithTransports("faults on the write path", (engine, transport) => {
         await expect(limiter.acquire(call(10, "child"))).rejects.toThrow(RateLimiterUnavailable);
         table.proxy.decide = () => undefined;
         expect(
-          await Promise.all([consumed(repository, "child"), consumed(repository, "parent")]),
+          await Promise.all([
+            table.consumed(repository, "child"),
+            table.consumed(repository, "parent"),
+          ]),
         ).toEqual([1, 1]);
       },
     );
   });
 
   it.each([1, 2, 3, 4, 5, 6])(
-    "adds up to what was acknowledged under faults by chance (seed %i)",
+    "what is charged under random faults adds up to what was acknowledged (seed %i)",
     { timeout: 60_000 },
     async (seed) => {
       const { limiter, repository } = await open();
@@ -209,7 +206,7 @@ describeWithTransports("faults on the write path", (engine, transport) => {
       );
       await Promise.all(limiters.map((worker, index) => work(worker, amounts[index]!)));
       table.proxy.decide = () => undefined;
-      const total = await consumed(repository);
+      const total = await table.consumed(repository);
       expect(total).toBeGreaterThanOrEqual(acknowledged);
       expect(total).toBeLessThanOrEqual(acknowledged + unknown);
     },

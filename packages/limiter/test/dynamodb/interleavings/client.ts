@@ -105,6 +105,7 @@ export class Client {
   }
 }
 
+/** The resource of all calls. */
 export const RESOURCE = "gpt-4";
 
 /** Time-outs are the schedule's: real time must not matter. */

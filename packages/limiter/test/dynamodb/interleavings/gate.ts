@@ -50,6 +50,7 @@ export interface DecisionSurroundings {
   readonly splits: number;
 }
 
+/** Holds every request until the schedule lets it pass. */
 export class Gate implements DynamoTransport {
   held: HeldCall[] = [];
   readonly #decided = new Map<
@@ -98,6 +99,7 @@ export class Gate implements DynamoTransport {
 
 const GONE = Object.assign(new Error("This process is gone"), { name: "AccessDeniedException" });
 
+/** The operations that may change an item. */
 export const WRITES: ReadonlySet<string> = new Set([
   "UpdateItem",
   "PutItem",

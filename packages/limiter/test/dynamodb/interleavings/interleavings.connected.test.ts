@@ -34,15 +34,19 @@ describeWithEngine(
     const run = (seeds: readonly number[]): Promise<Coverage> =>
       runSeeds({ transports, tableName }, seeds);
 
-    it(`keep every promise, over ${SEEDS.count} seeds`, { timeout: 900_000 }, async () => {
-      const coverage = await run(eachOf(SEEDS));
-      console.log(`interleavings: ${SEEDS.count} seeds\n${coverage.toString()}`);
-      expect(coverage.counts.get("grant")).toBeGreaterThan(0);
-      if (SEEDS.count >= ENOUGH_SEEDS) expect(coverage.missing).toEqual([]);
-    });
+    it(
+      `processes keep every promise, over ${SEEDS.count} seeds`,
+      { timeout: 900_000 },
+      async () => {
+        const coverage = await run(eachOf(SEEDS));
+        console.log(`interleavings: ${SEEDS.count} seeds\n${coverage.toString()}`);
+        expect(coverage.counts.get("grant")).toBeGreaterThan(0);
+        if (SEEDS.count >= ENOUGH_SEEDS) expect(coverage.missing).toEqual([]);
+      },
+    );
 
     it.skipIf(process.env["SEED"] !== undefined)(
-      "keep every promise, over seeds that once broke one",
+      "processes keep every promise, over seeds that once broke one",
       { timeout: 900_000 },
       async () => {
         await run(TELLING_SEEDS);

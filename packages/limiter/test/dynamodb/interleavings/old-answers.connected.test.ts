@@ -1,14 +1,18 @@
 import { Limit } from "zae-limiter";
 import { ManualClock } from "zae-limiter/testing";
 import { beforeAll, expect, it } from "vitest";
-import type { ConsumeRequest } from "../../../src/repository/port.ts";
 import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
-import { bucketProcess, type BucketProcess } from "../../support/bucket-process.ts";
+import {
+  bucketProcess,
+  granted,
+  requestFor,
+  type BucketProcess,
+} from "../../support/bucket-process.ts";
 import { connectToNewTable } from "../../support/connect.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { HeldTransport } from "../../support/held-transport.ts";
 
-describeWithEngine("an answer that is older than a call", (engine) => {
+describeWithEngine("old answers", (engine) => {
   let transport: DynamoTransport;
   let tableName: string;
 
@@ -29,17 +33,16 @@ describeWithEngine("an answer that is older than a call", (engine) => {
       }),
     });
 
-  it("does not refuse it", async () => {
+  it("an answer that is older than a call does not refuse it", async () => {
     const slow = new HeldTransport(transport);
     const [ours, theirs] = [open(1, slow), open(2, transport)];
     await ours.buckets.consume(ONE);
-    const taken = await theirs.buckets.consume(ONE);
-    if (!taken.granted) throw new Error("refused");
+    const taken = await granted(theirs, ONE);
     const answer = slow.hold("UpdateItem", "answer");
     const early = ours.buckets.consume(ONE);
     // The table has answered that there is nothing, and then it gets something back.
     await answer.arrived;
-    await theirs.buckets.giveBack(taken.receipt);
+    await theirs.buckets.giveBack(taken);
     const late = ours.buckets.consume(ONE);
     answer.release();
     expect(await early).toMatchObject({ granted: false });
@@ -47,8 +50,4 @@ describeWithEngine("an answer that is older than a call", (engine) => {
   });
 });
 
-const ONE: ConsumeRequest = {
-  entityId: "e",
-  charges: [{ resource: "r", amounts: { rpm: 1 } }],
-  override: undefined,
-};
+const ONE = requestFor("e", { rpm: 1 });

@@ -3,6 +3,7 @@ import type { ConsumeOutcome } from "../../../src/repository/port.ts";
 import { RESOURCE, type Client, type Lease, type Operation } from "./client.ts";
 import { GRANTS, reversed, together, type Effect } from "./ledger.ts";
 import type { World } from "./world.ts";
+import { requestFor } from "../../support/bucket-process.ts";
 import { between, pick } from "../../support/seeded/random-choice.ts";
 
 /** How often an end of a lease is tried, over all. */
@@ -79,7 +80,7 @@ export function startTake(
     ...newOperation(),
     attempts: 1,
   };
-  const request = { entityId, charges: [{ resource: RESOURCE, amounts }], override: undefined };
+  const request = requestFor(entityId, amounts, { resource: RESOURCE });
   const splitsBefore = world.splits;
   const answered = (outcome: ConsumeOutcome): void => {
     world.coverage.count(

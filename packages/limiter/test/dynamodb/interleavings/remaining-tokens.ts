@@ -2,6 +2,7 @@ import type { DynamoTransport } from "../../../src/repository/dynamodb/transport
 import type { ConsumeOutcome } from "../../../src/repository/port.ts";
 import { RESOURCE, type Client } from "./client.ts";
 import { floor, fraction, isLess } from "../../oracle/fraction.ts";
+import { requestFor } from "../../support/bucket-process.ts";
 import type { EngineReply } from "./gate.ts";
 import {
   capacityOf,
@@ -131,11 +132,7 @@ async function ask(
   entityId: string,
   amounts: Record<string, number>,
 ): Promise<ConsumeOutcome> {
-  return process.buckets.consume({
-    entityId,
-    charges: [{ resource: RESOURCE, amounts }],
-    override: undefined,
-  });
+  return process.buckets.consume(requestFor(entityId, amounts, { resource: RESOURCE }));
 }
 
 /** A network that nothing happens on. The writes are watched like all others. */

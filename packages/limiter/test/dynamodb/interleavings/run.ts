@@ -7,6 +7,7 @@ import { play } from "./schedule.ts";
 import { newCoverage, type Coverage } from "./coverage.ts";
 import { World } from "./world.ts";
 
+/** The table that the seeds use one after another. */
 export interface SharedTable {
   readonly transport: DynamoTransport;
   readonly tableName: string;

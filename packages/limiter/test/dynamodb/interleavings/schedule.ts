@@ -19,7 +19,7 @@ interface Event {
 }
 
 /**
- * Lets one thing after another happen, in an order that chance decides, until everybody is done.
+ * Lets one thing after another happen, in a random order, until everybody is done.
  */
 export async function play(world: World): Promise<void> {
   const { scenario } = world;

@@ -46,17 +46,19 @@ describeWithEngine("a split in every gap of a story", (engine) => {
   }
 
   for (const fate of SPLITTER_FATES)
-    it(`changes nothing when whoever splits ${fate}`, { timeout: 300_000 }, () =>
+    it(`a split changes nothing when whoever splits ${fate}`, { timeout: 300_000 }, () =>
       everyGap({ fate, ofParent: false, losesReply: false }),
     );
 
-  it("changes nothing when the reply to the write before it gets lost", { timeout: 300_000 }, () =>
-    everyGap({ fate: "lives", ofParent: false, losesReply: true }),
+  it(
+    "a split changes nothing when the reply to the write before it gets lost",
+    { timeout: 300_000 },
+    () => everyGap({ fate: "lives", ofParent: false, losesReply: true }),
   );
 
   for (const fate of ["lives", "dies after"] as const)
     it(
-      `changes nothing for the children when whoever splits their parent ${fate}`,
+      `a split changes nothing for the children when whoever splits their parent ${fate}`,
       { timeout: 300_000 },
       () => everyGap({ fate, ofParent: true, losesReply: false }),
     );

@@ -1,9 +1,9 @@
 /*
  * One story, told again and again, with a split in each of its gaps: before each request, and
- * between each request and its reply. Whoever splits has a clock of its own, and may die on the
- * way. Nothing else is under way and no shard is ever full, so the bucket must go on as if it had
- * never been split: the same calls are granted and refused, and all shards together hold what one
- * bucket would, to less than a millitoken for each.
+ * between each request and its reply. The process that splits has a clock of its own, and may die
+ * on the way. Nothing else is under way and no shard is ever full, so the bucket must go on as if
+ * it had never been split: the same calls are granted and refused, and all shards together hold
+ * what one bucket would, to less than a millitoken for each.
  */
 import { Limit } from "zae-limiter";
 import type { Client, Lease } from "./client.ts";
@@ -27,7 +27,7 @@ import { bucketValue, capacityOf } from "../../oracle/stored-bucket.ts";
 import { termsOf } from "../../oracle/terms.ts";
 import { World } from "./world.ts";
 
-/** What becomes of whoever splits, and of its transaction. */
+/** What becomes of the process that splits, and of its transaction. */
 export const SPLITTER_FATES = [
   "lives",
   "dies before",
@@ -59,7 +59,7 @@ const LIMITS = [
   Limit.custom({ name: "tpm", capacity: 90, refillAmount: 1001, refillPeriodSeconds: 3600 }),
 ];
 
-/** Tells the story with one split; answers how many gaps it had. */
+/** Tells the story with one split; returns how many gaps it had. */
 export async function tellWithSplit(
   table: SharedTable,
   split: GapSplit,

@@ -27,7 +27,7 @@ export async function firstHalf(table: WatchedTable, call: HeldCall): Promise<ob
   return reply.output;
 }
 
-/** Reads the others, and answers with all of them. */
+/** Reads the others, and returns all of them. */
 export async function secondHalf(table: WatchedTable, call: HeldCall): Promise<EngineReply> {
   const keys = keysOf(call.input as BatchRead);
   const reply = await table.apply(reading(call, keys.slice(Math.ceil(keys.length / 2))));

@@ -11,7 +11,7 @@
  * known.
  *
  * A split changes nothing: by no clock are there more tokens after it than before, and by the clock
- * of whoever splits not a millitoken less.
+ * of the process that splits not a millitoken less.
  */
 import {
   fraction,

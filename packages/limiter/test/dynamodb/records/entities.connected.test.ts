@@ -17,7 +17,7 @@ const RPM = Limit.perMinute("rpm", 10);
 describeWithEngine("entities on DynamoDB", (engine) => {
   const table = useProxiedTable(engine);
 
-  it("are stored in the wire format, with the event of their creation", async () => {
+  it("entities are stored in the wire format, with the event of their creation", async () => {
     const repository = await table.open();
     await repository.createEntity("parent");
     await repository.createEntity("child", {
@@ -45,7 +45,7 @@ describeWithEngine("entities on DynamoDB", (engine) => {
     ]);
   });
 
-  it("are created once although the answer was lost", async () => {
+  it("an entity is created once although the answer was lost", async () => {
     const repository = await table.open();
     table.proxy.decide = script("TransactWriteItems", ["lost-reply"]);
     await repository.createEntity("e");
@@ -53,7 +53,7 @@ describeWithEngine("entities on DynamoDB", (engine) => {
     await expect(repository.createEntity("e")).rejects.toThrow(EntityExistsError);
   });
 
-  it("with an unknown parent are not created at all", async () => {
+  it("an entity with an unknown parent is not created at all", async () => {
     const repository = await table.open();
     const before = keysOf(await table.items());
     await expect(repository.createEntity("e", { parentId: "nobody" })).rejects.toThrow(
@@ -62,7 +62,7 @@ describeWithEngine("entities on DynamoDB", (engine) => {
     expect(keysOf(await table.items())).toEqual(before);
   });
 
-  it("list all children, over all pages [W-60]", async () => {
+  it("all children are listed, over all pages [W-60]", async () => {
     const repository = await table.open();
     await repository.createEntity("parent");
     // A page of an index holds one megabyte: thirty children of 50 kB are two.
@@ -77,7 +77,7 @@ describeWithEngine("entities on DynamoDB", (engine) => {
     await expect(repository.deleteEntity("parent")).rejects.toThrow(ValidationError);
   });
 
-  it("are listed page by page, without being disturbed by what else they have", async () => {
+  it("entities are listed page by page, undisturbed by what else they have", async () => {
     const repository = await table.open();
     for (const id of ["b", "a", "c"]) {
       await repository.createEntity(id);
@@ -90,7 +90,7 @@ describeWithEngine("entities on DynamoDB", (engine) => {
     expect(second).toMatchObject({ items: [{ id: "c" }], cursor: undefined });
   });
 
-  it("are deleted with limits, buckets and registry, while usage and audit stay [W-59]", async () => {
+  it("entities are deleted with limits, buckets and registry, while usage and audit stay [W-59]", async () => {
     const repository = await table.open();
     const limiter = new RateLimiter({ repository });
     await repository.createEntity("e");
@@ -138,7 +138,7 @@ describeWithEngine("entities on DynamoDB", (engine) => {
     await expect(repository.deleteEntity("e")).rejects.toThrow(EntityNotFoundError);
   });
 
-  it("that were deleted half are deleted by trying again", async () => {
+  it("a deletion that was interrupted is completed by trying again", async () => {
     const repository = await table.open("app", { maxAttempts: 1 });
     await repository.createEntity("e");
     for (const resource of ["r1", "r2"]) await repository.setLimits("e", [RPM], { resource });

@@ -12,7 +12,7 @@ const DAY_MS = 86_400_000;
 describeWithEngine("limits on DynamoDB", (engine) => {
   const table = useProxiedTable(engine);
 
-  it("are stored in the wire format, in whole tokens and seconds", async () => {
+  it("limits are stored in the wire format, in whole tokens and seconds", async () => {
     const repository = await table.open();
     await repository.setLimits("e", [TPM, RPM], { resource: "gpt" });
     const { Item } = await table.raw<{ Item: object }>("GetItem", {
@@ -32,7 +32,7 @@ describeWithEngine("limits on DynamoDB", (engine) => {
     expect(await repository.getLimits("e", { resource: "gpt" })).toEqual([TPM, RPM]);
   });
 
-  it("of many entities are set at once without contending for a registry [W-63]", async () => {
+  it("limits of many entities are set at once without contending for a registry [W-63]", async () => {
     const repository = await table.open();
     const ids = Array.from({ length: 40 }, (_, index) => `e${String(index).padStart(2, "0")}`);
     table.proxy.decide = script("TransactWriteItems", [
@@ -56,7 +56,7 @@ describeWithEngine("limits on DynamoDB", (engine) => {
     expect(keys.some(({ Put }) => /RESOURCES/.test(Put?.Item.SK.S ?? ""))).toBe(false);
   });
 
-  it("may be set for resources that are named like attributes [W-63]", async () => {
+  it("limits may be set for resources that are named like attributes [W-63]", async () => {
     const repository = await table.open();
     const resources = ["GSI4PK", "PK", "SK", "ttl"];
     for (const resource of resources) {
@@ -74,7 +74,7 @@ describeWithEngine("limits on DynamoDB", (engine) => {
     expect(await repository.listResourcesWithEntityConfigs()).toEqual([]);
   });
 
-  it("tell the resources that entities have limits for with one small query each", async () => {
+  it("the resources that entities have limits for are found with one small query each", async () => {
     const repository = await table.open();
     const resources = ["a", "a-b", "a/b", "b"];
     for (const resource of resources)
@@ -86,7 +86,7 @@ describeWithEngine("limits on DynamoDB", (engine) => {
     ).toHaveLength(resources.length + 1);
   });
 
-  it("and settings of the system level are kept apart, and keep each other [W-62]", async () => {
+  it("limits and settings of the system level are stored apart, and neither erases the other [W-62]", async () => {
     const clock = new ManualClock(Date.UTC(2026, 0, 1));
     const repository = await table.open("app", { clock });
     await repository.setSystemDefaults([RPM], { auditRetentionDays: 7, onUnavailable: "allow" });
@@ -106,7 +106,7 @@ describeWithEngine("limits on DynamoDB", (engine) => {
     expect(Number(event!.ttl!.N) * 1000).toBe(clock.now() + 7 * DAY_MS);
   });
 
-  it("that are deleted leave nothing, and no event when there was nothing", async () => {
+  it("limits that are deleted leave nothing, and no event when there was nothing", async () => {
     const repository = await table.open();
     const before = keysOf(await table.items());
     await repository.deleteLimits("e");

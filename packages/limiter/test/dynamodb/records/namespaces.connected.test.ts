@@ -24,7 +24,7 @@ describeWithEngine("namespaces on DynamoDB", (engine) => {
     ["throttle", false],
     ["conflict", false],
   ])(
-    "%s: a change of state happens whole or not at all, and can be tried again [W-61]",
+    "a change of state that suffers %s happens whole or not at all, and can be tried again [W-61]",
     async (fault, applied) => {
       const repository = await table.open("app", { maxAttempts: 1 });
       const id = await repository.registerNamespace("tenant");
@@ -43,7 +43,7 @@ describeWithEngine("namespaces on DynamoDB", (engine) => {
     },
   );
 
-  it("are registered once by processes that do it together", async () => {
+  it("a namespace is registered once by processes that do it together", async () => {
     const repositories = await Promise.all([table.open(), table.open(), table.open()]);
     expect(new Set(repositories.map(({ namespaceId }) => namespaceId)).size).toBe(1);
     const ids = await Promise.all(
@@ -52,7 +52,7 @@ describeWithEngine("namespaces on DynamoDB", (engine) => {
     expect(new Set(ids).size).toBe(1);
   });
 
-  it("that were deleted answer no process after the cache time [W-61]", async () => {
+  it("namespaces that were deleted answer no process after the cache time [W-61]", async () => {
     const clock = new ManualClock(Date.UTC(2026, 0, 1));
     const operator = await table.open("app", { clock });
     const running = await table.open("tenant", { clock, configCacheTtlMs: 5000 });
@@ -71,7 +71,7 @@ describeWithEngine("namespaces on DynamoDB", (engine) => {
     await acquire();
   });
 
-  it("are purged completely, and nothing else is", async () => {
+  it("a purge removes a namespace completely, and nothing else", async () => {
     const operator = await table.open();
     const tenant = await table.open("tenant");
     for (const repository of [operator, tenant]) await fill(repository);
@@ -108,7 +108,7 @@ describeWithEngine("namespaces on DynamoDB", (engine) => {
     expect(await operator.listOrphanNamespaces()).toEqual([]);
   });
 
-  it("whose purge was interrupted are purged to the end by the next one", async () => {
+  it("a purge that was interrupted is completed by the next one", async () => {
     const operator = await table.open("app", { maxAttempts: 1 });
     const tenant = await table.open("tenant");
     await Promise.all(
@@ -135,7 +135,7 @@ describeWithEngine("namespaces on DynamoDB", (engine) => {
     expect(await operator.listOrphanNamespaces()).toEqual([]);
   });
 
-  it("are purged however much they hold", async () => {
+  it("a purge removes a namespace however much it holds", async () => {
     const operator = await table.open();
     const { namespaceId } = await table.open("tenant");
     const count = 1010;
@@ -158,7 +158,7 @@ describeWithEngine("namespaces on DynamoDB", (engine) => {
     expect(keysOf(await table.items()).filter((key) => key.includes(namespaceId))).toEqual([]);
   });
 
-  it("leave the name to a new one, and come back only when it is free", async () => {
+  it("a deleted namespace leaves its name to a new one, and comes back only when the name is free", async () => {
     const repository = await table.open();
     const first = await repository.registerNamespace("tenant");
     await repository.deleteNamespace("tenant");
@@ -170,7 +170,7 @@ describeWithEngine("namespaces on DynamoDB", (engine) => {
     expect(await repository.registerNamespace("tenant")).toBe(first);
   });
 
-  it("index every item that they write, so that a purge finds it [W-61]", async () => {
+  it("namespaces index every item that they write, so that a purge finds it [W-61]", async () => {
     await fill(await table.open());
     for (const item of await table.items())
       expect([item["GSI4PK"], item["GSI4SK"]], JSON.stringify(item["SK"])).toEqual([

@@ -15,7 +15,7 @@ import { startFaultProxy } from "../../support/fault-proxy.ts";
 describeWithEngine("opening a DynamoDB repository", (engine) => {
   afterEach(() => vi.unstubAllEnvs());
 
-  it("creates table and namespace where it may, and finds them where it may not", async () => {
+  it("opening creates table and namespace where it may, and finds them where it may not", async () => {
     const stack = freshTableName();
     const { endpointUrl } = engine();
     const never = { stack, endpointUrl, provisioning: "never" } as const;
@@ -37,7 +37,7 @@ describeWithEngine("opening a DynamoDB repository", (engine) => {
     expect((await created.listNamespaces()).map(({ name }) => name)).toEqual(["app"]);
   });
 
-  it("with create: false opens a table whose namespace is not registered, and leaves it so", async () => {
+  it("opening with create: false leaves a namespace unregistered that is not registered", async () => {
     const options = { stack: freshTableName(), endpointUrl: engine().endpointUrl };
     await using created = await DynamoRepository.open("app", options);
     await using looking = await DynamoRepository.open("other", { ...options, create: false });
@@ -47,7 +47,7 @@ describeWithEngine("opening a DynamoDB repository", (engine) => {
     expect((await created.listNamespaces()).map(({ name }) => name)).toEqual(["app", "third"]);
   });
 
-  it("takes stack and namespace from the environment", async () => {
+  it("stack and namespace may come from the environment", async () => {
     const stack = freshTableName();
     vi.stubEnv("ZAEL_STACK", stack);
     vi.stubEnv("ZAEL_NAMESPACE", "from-environment");
@@ -62,7 +62,7 @@ describeWithEngine("opening a DynamoDB repository", (engine) => {
     });
   });
 
-  it("by URL", async () => {
+  it("a URL opens a repository", async () => {
     const stack = freshTableName();
     const endpoint = encodeURIComponent(engine().endpointUrl);
     const url = `dynamodb://eu-west-1/${stack}?endpoint=${endpoint}`;
@@ -81,7 +81,7 @@ describeWithEngine("opening a DynamoDB repository", (engine) => {
     });
   });
 
-  it("by the builder, which registers no namespace", async () => {
+  it("the builder opens a repository, and registers no namespace", async () => {
     const options = { stack: freshTableName(), endpointUrl: engine().endpointUrl };
     await using first = await DynamoRepository.builder()
       .options(options)
@@ -97,7 +97,7 @@ describeWithEngine("opening a DynamoDB repository", (engine) => {
     expect(second.namespaceName).toBe("app");
   });
 
-  it("finds one and the same namespace in every way of opening it [W-58]", async () => {
+  it("every way of opening finds one and the same namespace [W-58]", async () => {
     const options = { stack: freshTableName(), endpointUrl: engine().endpointUrl };
     await using opened = await DynamoRepository.open(undefined, options);
     await using built = await DynamoRepository.builder().options(options).build();
@@ -112,7 +112,7 @@ describeWithEngine("opening a DynamoDB repository", (engine) => {
     ]);
   });
 
-  it("says that stacks come later", async () => {
+  it("the error for stacks says that they come later", async () => {
     await expect(DynamoRepository.open("app", { region: "eu-west-1" })).rejects.toThrow(
       "not supported yet",
     );
@@ -127,7 +127,7 @@ describeWithEngine("opening a DynamoDB repository", (engine) => {
     [{ maxAttempts: 1.5 }, "maxAttempts"],
     [{ bucketTtlMultiplier: -1 }, "bucketTtlMultiplier"],
     [{ configCacheTtlMs: -1 }, "configCacheTtlMs"],
-  ])("refuses %o", async (options, field) => {
+  ])("options such as %o are refused", async (options, field) => {
     const opening = DynamoRepository.open("app", {
       stack: freshTableName(),
       endpointUrl: engine().endpointUrl,
@@ -137,7 +137,7 @@ describeWithEngine("opening a DynamoDB repository", (engine) => {
     await expect(opening).rejects.toMatchObject({ field });
   });
 
-  it("refuses a table of a newer schema, or one that asks for a newer client", async () => {
+  it("a table of a newer schema, or one that asks for a newer client, is refused", async () => {
     const options = { stack: freshTableName(), endpointUrl: engine().endpointUrl };
     await using repository = await DynamoRepository.open("app", options);
     await repository.setVersionRecord({ schemaVersion: "2.0.0" });
@@ -148,7 +148,7 @@ describeWithEngine("opening a DynamoDB repository", (engine) => {
     ).rejects.toThrow(VersionMismatchError);
   });
 
-  it("creates and deletes the table on request", async () => {
+  it("the table is created and deleted on request", async () => {
     await using repository = await DynamoRepository.open("app", {
       stack: freshTableName(),
       endpointUrl: engine().endpointUrl,
@@ -161,7 +161,7 @@ describeWithEngine("opening a DynamoDB repository", (engine) => {
     expect(await repository.ping()).toBe(true);
   });
 
-  it("gives up on a table that does not answer, within time-out times attempts", async () => {
+  it("a table that does not answer is given up, within time-out times attempts", async () => {
     const proxy = await startFaultProxy(engine().endpointUrl);
     try {
       const options = { stack: freshTableName(), endpointUrl: proxy.endpointUrl, stream: false };

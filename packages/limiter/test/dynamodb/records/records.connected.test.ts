@@ -29,7 +29,7 @@ describeWithEngine("usage, audit and records on DynamoDB", (engine) => {
     }
   };
 
-  it("read usage of windows that begin together apart, and limits by any name", async () => {
+  it("usage of windows that begin together is read apart, for limits of any name", async () => {
     const clock = new ManualClock(START_MS + HOUR_MS);
     const repository = await table.open("app", { clock });
     await store(repository.namespaceId, [
@@ -59,7 +59,7 @@ describeWithEngine("usage, audit and records on DynamoDB", (engine) => {
   });
 
   it.each([{ entityId: "e" }, { resource: "r" }, { entityId: "e", resource: "r" }])(
-    "page through usage by %o, half open",
+    "usage by %o is read page by page, half open",
     async (query) => {
       const clock = new ManualClock(START_MS + DAY_MS);
       const repository = await table.open("app", { clock });
@@ -102,7 +102,7 @@ describeWithEngine("usage, audit and records on DynamoDB", (engine) => {
     },
   );
 
-  it("tell events newest first, page by page", async () => {
+  it("events are listed newest first, page by page", async () => {
     const repository = await table.open();
     for (let capacity = 1; capacity <= 5; capacity += 1)
       await repository.setLimits("e", [Limit.perMinute("rpm", capacity)]);
@@ -123,7 +123,7 @@ describeWithEngine("usage, audit and records on DynamoDB", (engine) => {
     expect(seen).toEqual([5, 4, 3, 2, 1]);
   });
 
-  it("store the provisioner's state once although the answer was lost, and refuse a stale one", async () => {
+  it("the provisioner stores its state once although the answer was lost, and refuses a stale one", async () => {
     const repository = await table.open();
     const state = {
       ...(await repository.getProvisionerState()),
@@ -138,7 +138,7 @@ describeWithEngine("usage, audit and records on DynamoDB", (engine) => {
     expect((await repository.getProvisionerState()).revision).toBe(2);
   });
 
-  it("keep one version record for the whole table", async () => {
+  it("the whole table has one version record", async () => {
     const repository = await table.open("one");
     expect(await repository.getVersionRecord()).toMatchObject({
       schemaVersion: "1.0.0",

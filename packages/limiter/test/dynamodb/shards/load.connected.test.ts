@@ -1,17 +1,17 @@
 import { Limit } from "zae-limiter";
 import { ManualClock } from "zae-limiter/testing";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import type { ConfigKey } from "../../../src/core/policy.ts";
+import type { ConfigKey } from "../../../src/core/bucket/policy.ts";
 import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
 import type { ConsumeRequest } from "../../../src/repository/port.ts";
 import type { StoredBucket } from "../../../src/repository/store.ts";
-import { bucketProcess, type BucketProcess } from "../../support/bucket-process.ts";
+import { bucketProcess, requestFor, type BucketProcess } from "../../support/bucket-process.ts";
 import { connectToNewTable } from "../../support/connect.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { RoundTrips } from "../../support/round-trips.ts";
 import { ThrottledItems } from "../../support/throttled-items.ts";
 
-/** Turns of the event loop after which whoever got an answer has sent what it sends next. */
+/** Turns of the event loop after which a process that got an answer has sent its next request. */
 const TURNS = 3;
 
 /** Seconds of simulated time are thousands of writes, on a machine that may be busy. */
@@ -38,7 +38,7 @@ interface Load {
   readonly tableUnitsPerSecond?: number;
 }
 
-describeWithEngine("a hot bucket", (engine) => {
+describeWithEngine("a bucket under load", (engine) => {
   let tableName: string;
   let inner: DynamoTransport;
   let entities = 0;
@@ -90,12 +90,8 @@ describeWithEngine("a hot bucket", (engine) => {
     }
 
     request(amount: number): ConsumeRequest {
-      const amounts = { [(this.#load.limit ?? PLENTY).name]: amount };
-      return {
-        entityId: this.#entityId,
-        charges: [{ resource: RESOURCE, amounts }],
-        override: undefined,
-      };
+      const { name } = this.#load.limit ?? PLENTY;
+      return requestFor(this.#entityId, { [name]: amount }, { resource: RESOURCE });
     }
 
     async run(): Promise<void> {
@@ -162,7 +158,7 @@ describeWithEngine("a hot bucket", (engine) => {
   const shardCount = async (stage: Stage): Promise<number> => (await stage.shards())[0]!.shardCount;
 
   it(
-    "of 3000 writes a second settles at 8 shards or fewer, is throttled no more, and a lone client finds every token that is left",
+    "3000 writes a second settle at 8 shards or fewer, and a lone client finds all tokens that are left",
     async () => {
       const stage = await load({ processes: 60, perSecond: 3000, seconds: 4 });
       // 3000 writes need 4 shards, at 750 a second each; failed conditions and homes that are not
@@ -182,7 +178,7 @@ describeWithEngine("a hot bucket", (engine) => {
   );
 
   it(
-    "is split by the rate of its writes before it is throttled, once",
+    "the rate of its writes splits a bucket before it is throttled, once",
     async () => {
       const stage = await load({ processes: 45, perSecond: 900, seconds: 3 });
       expect(stage.transport.throttled).toBe(0);
@@ -203,7 +199,7 @@ describeWithEngine("a hot bucket", (engine) => {
       { limit: Limit.perMinute("tokens", 1), amount: 0 },
     ],
   ])(
-    "stays one, %s",
+    "a bucket stays one, %s",
     async (_, options) => {
       const stage = await load({ processes: 45, perSecond: 900, seconds: 1.5, ...options });
       expect([stage.splits, await shardCount(stage)]).toEqual([0, 1]);
@@ -213,7 +209,7 @@ describeWithEngine("a hot bucket", (engine) => {
   );
 
   it(
-    "is not what a table makes of a bucket that has too little throughput for all",
+    "a table that has too little throughput for all splits no bucket",
     async () => {
       const stage = await load({
         processes: 6,

@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { Limit, RateLimitExceeded, RateLimiterUnavailable } from "zae-limiter";
 import type { DynamoOptions } from "zae-limiter/dynamodb";
-import { numberOf } from "../../../src/repository/dynamodb/transport/attribute-values.ts";
 import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { script, type Fault, type ProxiedRequest } from "../../support/fault-proxy.ts";
 import { HeldTransport } from "../../support/held-transport.ts";
+import { numbersIn } from "../../support/proxied-table.ts";
+import { call, take } from "../../support/calls.ts";
 import {
-  call,
   slow,
   splitsOf,
   storedMilli,
-  take,
+  sum,
   useShards,
   type ShardProcess,
 } from "../../support/shard-processes.ts";
@@ -19,9 +19,8 @@ import { openTransport } from "../../support/transports.ts";
 
 const HOUR_S = 3600;
 
-describeWithEngine("faults of the original's splits", (engine) => {
-  const shards = useShards(engine);
-  const { open, advance, sentBy, items, busySecond, table } = shards;
+describeWithEngine("the pressure on a bucket", (engine) => {
+  const { open, advance, sentBy, items, busySecond, table } = useShards(engine);
   /** For thousands of calls, of which no proxy need know. */
   let direct: DynamoTransport;
 
@@ -42,7 +41,7 @@ describeWithEngine("faults of the original's splits", (engine) => {
   }
 
   it(
-    "never splits at one request a second, for an hour, each a single write [W-01]",
+    "one request a second never splits a bucket, for an hour, and each is a single write [W-01]",
     { timeout: 60_000 },
     async () => {
       const { limiter, repository } = await begin(0, Limit.perSecond("rps", 4), {
@@ -61,7 +60,7 @@ describeWithEngine("faults of the original's splits", (engine) => {
     },
   );
 
-  it("doubles a bucket that was hot for a second once, and not again when the load is gone [W-02]", async () => {
+  it("a bucket that was hot for a second is doubled once, and not again when the load is gone [W-02]", async () => {
     const hot = await begin(0, Limit.perSecond("rps", 1000), { transport: direct });
     await busySecond(0, 2000);
     await take(hot.limiter, { rps: 1 });
@@ -71,10 +70,10 @@ describeWithEngine("faults of the original's splits", (engine) => {
       await take(hot.limiter, { rps: 1 });
     }
     expect(hot.repository.getStatistics().splits).toBe(1);
-    expect((await items()).map((item) => numberOf(item["shard_count"]))).toEqual([2, 2]);
+    expect(numbersIn(await items(), "shard_count")).toEqual([2, 2]);
   });
 
-  it("sends nothing more once its process has closed it, for calls or for a doubling that is under way", async () => {
+  it("a repository that is closed sends nothing more, for calls or for a doubling that is under way", async () => {
     const transport = new HeldTransport(direct);
     const { repository, limiter } = await begin(0, Limit.perSecond("rps", 1000), { transport });
     const held = transport.hold("TransactWriteItems");
@@ -91,7 +90,7 @@ describeWithEngine("faults of the original's splits", (engine) => {
     expect(repository.getStatistics().requests).toBe(requests);
   });
 
-  it("takes of each shard what it takes of a whole bucket before it doubles [W-03]", async () => {
+  it("each shard takes as much as a whole bucket before it is doubled [W-03]", async () => {
     const { repository, limiter } = await begin(3, Limit.perSecond("rps", 1000));
     await repository.splitBucket!("e", "r", { shards: 4 });
     await take(limiter, { rps: 1 });
@@ -103,10 +102,10 @@ describeWithEngine("faults of the original's splits", (engine) => {
     await busySecond(3, 800);
     await take(limiter, { rps: 1 });
     await splitsOf({ repository, limiter }, 4);
-    expect(numberOf((await items())[0]!["shard_count"])).toBe(8);
+    expect(numbersIn(await items(), "shard_count")[0]).toBe(8);
   });
 
-  it("doubles a parent like any bucket, and spreads its children's calls over its shards [W-13]", async () => {
+  it("a parent is doubled like any bucket, and its children's calls spread over its shards [W-13]", async () => {
     const { repository, limiter } = await open(1);
     await repository.setSystemDefaults([slow(1000)]);
     await repository.createEntity("p");
@@ -127,7 +126,7 @@ describeWithEngine("faults of the original's splits", (engine) => {
   });
 
   it.each<Fault>(["lost-request", "lost-reply", "internal", "throttle", "conflict"])(
-    "leaves no half of a split behind when it suffers %s, and goes on where it was [W-14]",
+    "a split that suffers %s leaves no half behind, and goes on where it was [W-14]",
     async (fault) => {
       const { repository, limiter } = await begin(0, slow(100));
       for (const passing of [0, 0, 1, 1]) {
@@ -140,8 +139,8 @@ describeWithEngine("faults of the original's splits", (engine) => {
         ]);
         await repository.splitBucket!("e", "r", { shards: 4 }).catch(unlessUnavailable);
         await table.proxy.idle();
-        const stored = await items();
-        expect(sum(stored.map((item) => 1 / numberOf(item["shard_count"])!))).toBe(1);
+        const divisors = numbersIn(await items(), "shard_count");
+        expect(sum(divisors.map((divisor) => 1 / divisor!))).toBe(1);
         expect(sum(storedMilli(await repository.getBuckets("e"), "tpm"))).toBe(99_000);
       }
       table.proxy.decide = () => undefined;
@@ -151,31 +150,7 @@ describeWithEngine("faults of the original's splits", (engine) => {
     },
   );
 
-  it("learns of shards from a failed write, and forgets none of them because of an answer that comes late [W-16]", async () => {
-    const late = new HeldTransport(await openTransport("SDK's", table.proxy));
-    const first = await begin(0, slow(1000));
-    const { limiter } = await open(5, { transport: late });
-    await take(limiter, { tpm: 1 });
-    const old = late.hold("BatchGetItem", "answer");
-    const read = limiter.available("e", "r");
-    await old.arrived;
-    await first.repository.splitBucket!("e", "r", { shards: 8 });
-    expect(await sentBy(() => take(limiter, { tpm: 1 }))).toEqual([
-      "UpdateItem e#0",
-      "UpdateItem e#0",
-    ]);
-    expect(await sentBy(() => take(limiter, { tpm: 1 }))).toEqual([
-      "BatchGetItem",
-      "UpdateItem e#5",
-    ]);
-    expect(await sentBy(() => take(limiter, { tpm: 1 }))).toEqual(["UpdateItem e#5"]);
-    old.release();
-    await read;
-    expect(await sentBy(() => take(limiter, { tpm: 1 }))).toEqual(["UpdateItem e#5"]);
-    late.close();
-  });
-
-  it("counts every write unit that a bucket costs, whoever writes and whatever for [W-19]", async () => {
+  it("every write unit that a bucket costs is counted, whoever writes and whatever for [W-19]", async () => {
     const { repository, limiter } = await open(0);
     const other = await open(1);
     await repository.setSystemDefaults([Limit.perSecond("rps", 100)]);
@@ -200,38 +175,9 @@ describeWithEngine("faults of the original's splits", (engine) => {
       (each) => each.getStatistics().failedConditions,
     );
     expect(sum(failed)).toBeGreaterThan(2);
-    const counted = (await items()).map((item) => numberOf(item["b_wcu_tc"])!);
-    expect(sum(counted)).toBe(sum(table.proxy.seen.slice(before).map(writeUnitsOf)));
-  });
-
-  it("answers a thousand refusals within the waiting time from memory, and grants when it is over [W-55]", async () => {
-    const { repository, limiter } = await open(0, { refusalMemoryMs: 60_000 });
-    await repository.setSystemDefaults([Limit.perMinute("rpm", 6)]);
-    const lease = await limiter.acquire(call({ rpm: 6 }));
-    const sent = await sentBy(async () => {
-      for (let refusals = 1; refusals <= 1000; refusals += 1)
-        await expect(take(limiter, { rpm: 1 })).rejects.toThrow(RateLimitExceeded);
-    });
-    expect(sent).toEqual([]);
-    expect(repository.getStatistics().refusalsFromMemory).toBe(1000);
-    advance(9999);
-    await expect(take(limiter, { rpm: 1 })).rejects.toMatchObject({ retryAfterSeconds: 0.001 });
-    advance(1);
-    await take(limiter, { rpm: 1 });
-    await expect(take(limiter, { rpm: 1 })).rejects.toThrow(RateLimitExceeded);
-    // What this process gives back is in the image at once.
-    await lease.rollback();
-    await take(limiter, { rpm: 1 });
-  });
-
-  it("writes nothing for a refusal that it does not remember either [W-55]", async () => {
-    const { limiter } = await begin(0, Limit.perMinute("rpm", 6), { refusalMemoryMs: 0 });
-    await take(limiter, { rpm: 5 });
-    const sent = await sentBy(async () => {
-      for (let refusals = 1; refusals <= 5; refusals += 1)
-        await expect(take(limiter, { rpm: 1 })).rejects.toThrow(RateLimitExceeded);
-    });
-    expect(sent).toEqual(Array.from({ length: 5 }, () => "BatchGetItem"));
+    expect(sum(numbersIn(await items(), "b_wcu_tc"))).toBe(
+      sum(table.proxy.seen.slice(before).map(writeUnitsOf)),
+    );
   });
 });
 
@@ -243,10 +189,6 @@ function writeUnitsOf({ operation, input }: ProxiedRequest): number {
   if (operation === "TransactWriteItems")
     return 2 * (input["TransactItems"] as readonly unknown[]).length;
   return operation === "UpdateItem" || operation === "PutItem" ? 1 : 0;
-}
-
-function sum(numbers: readonly number[]): number {
-  return numbers.reduce((total, value) => total + value, 0);
 }
 
 function unlessUnavailable(error: unknown): void {

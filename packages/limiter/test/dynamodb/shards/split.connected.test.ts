@@ -6,7 +6,7 @@ import { between } from "../../support/seeded/random-choice.ts";
 import type { Fraction } from "../../oracle/fraction.ts";
 import { bucketValue, numberIn, readBucket } from "../../oracle/stored-bucket.ts";
 import { shareOf } from "../../oracle/terms.ts";
-import { bucketLimit, type Bucket } from "../../../src/core/bucket.ts";
+import { bucketLimit, type Bucket } from "../../../src/core/bucket/bucket.ts";
 import type { Limit } from "../../../src/core/limit.ts";
 import { Aliases } from "../../../src/repository/dynamodb/table/update-expression.ts";
 import {
@@ -124,7 +124,7 @@ describeWithEngine("the split of a shard", (engine) => {
     return connection.transact(splitOf({ key: keyOf(entityId, image.shard), image, nowMs }));
   }
 
-  it("divides balance, debt and hidden limits, and leaves everything else as it was", async () => {
+  it("a split divides balance, debt and hidden limits, and leaves everything else as it was", async () => {
     const stored = [
       { limit: RPM, milli: -3000, remainder: 2 },
       { limit: TPM, milli: 600_001, hidden: true },
@@ -171,14 +171,14 @@ describeWithEngine("the split of a shard", (engine) => {
     });
   });
 
-  it("gives both halves a version above the one seen, also by a clock that is behind", async () => {
+  it("both halves get a version above the one seen, also by a clock that is behind", async () => {
     const entityId = await put([{ limit: RPM, milli: 5000 }], 0, { sv: NOW_MS + 900 });
     await split(entityId, await get(entityId, 0));
     for (const item of await getAll(entityId, [0, 1]))
       expect(numberIn(item, "sv")).toBe(BigInt(NOW_MS + 901));
   });
 
-  it("splits an item that was stored before shards were counted", async () => {
+  it("an item that was stored before shards were counted can be split", async () => {
     const entityId = await put([{ limit: RPM, milli: 5000 }], 0, {
       shard_count: undefined,
       cr: undefined,
@@ -190,7 +190,7 @@ describeWithEngine("the split of a shard", (engine) => {
     ]);
   });
 
-  it("replaces what a deleted bucket left at the new half's key", async () => {
+  it("a split replaces what a deleted bucket left at the new half's key", async () => {
     const entityId = await put([{ limit: RPM, milli: 5000 }]);
     const orphan = {
       ...(await get(entityId, 0)),
@@ -205,7 +205,7 @@ describeWithEngine("the split of a shard", (engine) => {
     expect(half).not.toHaveProperty("b_old_cp");
   });
 
-  it("lands over takes and give-backs that came in between, and keeps them", async () => {
+  it("a split lands over takes and give-backs that came in between, and keeps them", async () => {
     for (const deltaMilli of [-4000, -1, 1, 4000]) {
       const entityId = await put([{ limit: RPM, milli: 5000 }]);
       const seen = await get(entityId, 0);
@@ -219,7 +219,7 @@ describeWithEngine("the split of a shard", (engine) => {
     }
   });
 
-  it("loses nothing where the halves earn at different rates: what a shard earned while idle fills both", async () => {
+  it("a split loses nothing where the halves earn at different rates: what a shard earned while idle fills both", async () => {
     // 63 millitokens a second, of which the halves have 32 and 31, and 62 500 of capacity, of which
     // they have 31 250 each.
     const slow = { name: "slow", capacity: 1000, refillAmount: 1, refillPeriodSeconds: 1 };
@@ -231,7 +231,7 @@ describeWithEngine("the split of a shard", (engine) => {
     expect(after.map((item) => numberIn(item, "b_slow_tk"))).toEqual([-496n, 496n]);
   });
 
-  it("lands over takes from a bucket that is full all the same", async () => {
+  it("a split lands over takes from a bucket that is full all the same", async () => {
     const entityId = await put([{ limit: TPM, milli: 990_000 }], 1000);
     const seen = await get(entityId, 0);
     await change(entityId, 0, { b_tpm_tk: 940_000 });
@@ -247,7 +247,7 @@ describeWithEngine("the split of a shard", (engine) => {
     ["another divisor", { shard_count: 2 }],
     ["a bucket that was deleted and created again", { cr: "me.0002" }],
     ["a remainder that was cleared within the millisecond", { b_rpm_rm: 0 }],
-  ])("is refused by %s, changes nothing, and returns the item", async (_, values) => {
+  ])("a split is refused by %s, changes nothing, and returns the item", async (_, values) => {
     const entityId = await put([{ limit: RPM, milli: 5000, remainder: 3 }]);
     const seen = await get(entityId, 0);
     await change(entityId, 0, values);
@@ -261,7 +261,7 @@ describeWithEngine("the split of a shard", (engine) => {
     await expect(get(entityId, 1)).rejects.toThrow("missing");
   });
 
-  it("happens once, however often it is tried with one image", async () => {
+  it("a split happens once, however often it is tried with one image", async () => {
     const entityId = await put([{ limit: RPM, milli: 5000 }]);
     const seen = await get(entityId, 0);
     const outcomes = await Promise.all(
@@ -275,7 +275,7 @@ describeWithEngine("the split of a shard", (engine) => {
   });
 
   it.each([1, 11, 21, 31])(
-    "conserves every limit to the millitoken and never mints, up to 16 shards (ten seeds from %i) [W-08]",
+    "a split conserves every limit to the millitoken and never mints, up to 16 shards (ten seeds from %i) [W-08]",
     async (first) => {
       let refused = 0;
       for (let seed = first; seed < first + 10; seed += 1) refused += await splitsUntil16(seed);

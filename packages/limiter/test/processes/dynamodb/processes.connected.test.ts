@@ -10,7 +10,7 @@ const script = fileURLToPath(new URL("./dist/processes.js", import.meta.url));
 // …`.
 describeWithEngine("processes on one table", (engine) => {
   it(
-    "never get more from one bucket than it held and earned, and it counts what they were answered",
+    "processes never get more from one bucket than it held and earned, and it counts what they were answered",
     { timeout: 60_000 },
     async () => {
       const options = ["--endpoint", engine().endpointUrl, "--processes", "4", "--seconds", "3"];

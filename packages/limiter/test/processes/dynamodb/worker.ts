@@ -19,7 +19,9 @@ export interface Report {
   readonly failedConditions: number;
 }
 
+/** The one entity that all processes call for. */
 export const ENTITY = "hot";
+/** Its limit: more is asked for than it gives. */
 export const LIMIT = Limit.perSecond("tps", 2000, { burst: 5000 });
 
 /** Calls that each process keeps under way. */

@@ -12,6 +12,7 @@ import { observedDatabase } from "./observed-database.ts";
 /** What the words mean. `asked` and `answered` carry an amount. */
 export type Word = "in-transaction" | "in-commit" | "between" | "asked" | "answered";
 
+/** A limit that refuses nobody. */
 export const LIMIT = Limit.perSecond("tps", 1_000_000_000);
 
 /** The bucket that all processes share, beside the one of their own. */

@@ -34,13 +34,13 @@ function fill(
   return JSON.parse(stdout) as ReturnType<typeof fill>;
 }
 
-it("keeps all promises for two processes on one file", async () => {
+it("two processes on one file keep all promises", async () => {
   expect(await run("processes.js", "--seconds", "2", "--processes", "2")).toMatch(
     /^2 processes, 2 s: \d+ granted/,
   );
 }, 30_000);
 
-it("creates a file once when several processes open it together", async () => {
+it("a file is created once when several processes open it together", async () => {
   const script = `
     const { SqliteRepository } = await import(process.argv[1]);
     const repository = await SqliteRepository.open(process.argv[2]);
@@ -57,13 +57,13 @@ it("creates a file once when several processes open it together", async () => {
   }
 }, 30_000);
 
-it("loses nothing that was answered when processes are killed at any moment", async () => {
+it("nothing that was answered is lost when processes are killed at any moment", async () => {
   expect(await run("crashes.js", "--kills", "4")).toMatch(
     /^killed [1-9]\d* in-transaction, [1-9]\d* in-commit, [1-9]\d* between/,
   );
 }, 120_000);
 
-it("is unavailable when the file reaches its size limit, and keeps what was answered", async () => {
+it("a file that reaches its size limit is unavailable, and keeps what was answered", async () => {
   const path = temporaryFile();
   const filled = fill('ulimit -f 600; exec "$@"', path);
   expect(filled).toMatchObject({ code: "ERR_LIMITER_UNAVAILABLE", stored: filled.granted });
@@ -73,7 +73,7 @@ it("is unavailable when the file reaches its size limit, and keeps what was answ
   await repository.close();
 }, 30_000);
 
-it("is unavailable on a full file system, and keeps what was answered", ({ skip }) => {
+it("a file on a full file system is unavailable, and keeps what was answered", ({ skip }) => {
   const path = temporaryFile();
   const mounting = spawnSync("mount", [
     "-t",
@@ -96,7 +96,7 @@ it("is unavailable on a full file system, and keeps what was answered", ({ skip 
   }
 }, 30_000);
 
-it("is denied a file and a folder that it may not write", async ({ skip }) => {
+it("a file and a folder that may not be written are denied permission", async ({ skip }) => {
   const path = temporaryFile();
   await (await SqliteRepository.open(path)).close();
   const script = `
@@ -123,7 +123,7 @@ it("is denied a file and a folder that it may not write", async ({ skip }) => {
   expect(attempt()).toBe("ERR_LIMITER_PERMISSION_DENIED");
 });
 
-it("prints no warning of the runtime's own driver", () => {
+it("the runtime's own driver prints no warning", () => {
   const path = temporaryFile();
   const script = `const { SqliteRepository } = await import(process.argv[1]); await (await SqliteRepository.open(process.argv[2])).close();`;
   const values = [join(library, "repository/sqlite/index.js"), path];
@@ -137,7 +137,7 @@ it("prints no warning of the runtime's own driver", () => {
 });
 
 it.skipIf(process.getBuiltinModule("node:sqlite") !== undefined)(
-  "says what to install when there is no driver",
+  "the error without a driver says what to install",
   () => {
     const path = temporaryFile();
     const alone = join(dirname(path), "library");

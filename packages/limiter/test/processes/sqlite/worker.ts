@@ -27,9 +27,13 @@ export interface Report {
   readonly firstMs: number;
 }
 
+/** Two children that many and fewer calls are for, and their parent. */
 export const ENTITIES = ["hot", "warm", "project"];
+/** The resource of all calls. */
 export const RESOURCE = "gpt-4";
+/** The limit of each entity. */
 export const LIMIT = Limit.perSecond("tps", 4000, { burst: 2000 });
+/** How long a process waits for the file. */
 export const LOCK_TIMEOUT_MS = 5000;
 
 /** Calls that each process keeps under way. */

@@ -2,15 +2,22 @@
  * What a call wants from each bucket: which buckets it takes from, under which policies, whether
  * they hold it as far as this process knows, and the take from one shard.
  */
-import { checkNames, MILLI, type Amounts } from "../../../core/amounts.ts";
-import { fullBucket, holds, storedMilli, type Bucket } from "../../../core/bucket.ts";
-import { amountsUnder, fits, isUnder, underPolicy, type Charge } from "../../../core/decision.ts";
-import type { Policy } from "../../../core/policy.ts";
-import { shardPolicy } from "../../../core/shares.ts";
-import { noLimits } from "../../charges.ts";
+import { inMilli } from "../../../core/amounts.ts";
+import { fullBucket, holds, storedMilli, type Bucket } from "../../../core/bucket/bucket.ts";
+import {
+  amountsOf,
+  chargesOf,
+  fits,
+  isUnder,
+  underPolicy,
+  type Charge,
+  type WantedBucket,
+} from "../../../core/bucket/decision.ts";
+import type { Policy } from "../../../core/bucket/policy.ts";
+import { shardPolicy } from "../../../core/bucket/shares.ts";
 import type { ConsumeRequest, MaybePromise } from "../../port.ts";
 import type { PolicySource } from "../../store.ts";
-import { costsOf, type Costs } from "../write/batch-decision.ts";
+import { costsOf } from "../write/batch-decision.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
 import { bucketKey, type BucketKey } from "../items/bucket-key.ts";
 import type { BucketWriter } from "../write/bucket-writer.ts";
@@ -19,7 +26,7 @@ import type { Expiring } from "../cache/expiring.ts";
 import type { KnownBucket, KnownBuckets, KnownShard } from "../cache/known-buckets.ts";
 import type { Taken, Throttled, Undecided } from "./receipt.ts";
 import type { PolicyChooser, PolicyHolder, WantedCharge } from "./wanted-charge.ts";
-import type { WriteIntent } from "../write/write-intent.ts";
+import type { PolicyChoice } from "../write/write-intent.ts";
 
 /** What is remembered of an entity. */
 export interface KnownEntity {
@@ -34,14 +41,6 @@ export interface KnownEntity {
  * memory.
  */
 const MAX_KEYS = 64;
-
-/** A bucket that a call takes from, before anything is known of it. */
-interface WantedBucket {
-  readonly entityId: string;
-  readonly resource: string;
-  readonly amounts: Amounts;
-  readonly override: Policy | undefined;
-}
 
 /** Prepares calls: finds the buckets that each takes from, and the policies to decide them with. */
 export class ChargePreparation {
@@ -75,7 +74,7 @@ export class ChargePreparation {
     const active = this.#active.get(this.#namespaceId);
     const entity = this.#entities.get(entityId);
     const own = charges.map(({ resource, amounts }) =>
-      this.#charge({ entityId, resource, amounts, override }),
+      this.#charge({ entityId, resource, amounts, override, isParent: false }),
     );
     if (active instanceof Promise || entity instanceof Promise || own.some(isPending))
       return this.#whenRead(request, active, entity, own);
@@ -114,7 +113,7 @@ export class ChargePreparation {
     const { parentId } = entity;
     if (parentId === undefined) return assembled(request, entity, own, []);
     const parents = request.charges.map(({ resource, amounts }) =>
-      this.#charge({ entityId: parentId, resource, amounts, override: undefined }),
+      this.#charge({ entityId: parentId, resource, amounts, override: undefined, isParent: true }),
     );
     return parents.some(isPending)
       ? Promise.all(parents).then((found) => assembled(request, entity, own, found))
@@ -157,31 +156,23 @@ export class ChargePreparation {
   }
 }
 
-/**
- * The charges of a call as they were found: for each resource the entity's, then its parent's, from
- * which a name that the parent lacks is left out.
- */
+/** The charges of a call, of what was found for its entity and for its parent. */
 function assembled(
-  { entityId, charges }: ConsumeRequest,
+  request: ConsumeRequest,
   { parentId }: KnownEntity,
   own: readonly (WantedCharge | undefined)[],
   parents: readonly (WantedCharge | undefined)[],
 ): readonly WantedCharge[] {
-  return charges.flatMap(({ resource, amounts }, index) => {
-    const found = own[index];
-    if (found === undefined) throw noLimits(entityId, resource);
-    checkNames(amounts, found.policy.names, "consume");
-    // The parent of an entity that this process did not know came with the same read as its bucket.
+  return chargesOf(request, (wanted) => {
+    const index = request.charges.findIndex(({ resource }) => resource === wanted.resource);
+    const found = (wanted.isParent ? parents : own)[index];
+    if (found === undefined) return undefined;
+    const amounts = amountsOf(wanted, found.policy);
+    if (wanted.isParent) return { ...found, amounts, costs: inMilli(amounts), parentId: undefined };
+    // The parent of an entity that this process had not met came with the same read as its bucket.
     const { key } = found;
-    const charge = key.parentId === parentId ? found : { ...found, key: { ...key, parentId } };
-    const parent = parents[index];
-    return parent === undefined ? [charge] : [charge, onlyKnownLimits(parent)];
+    return { ...found, key: key.parentId === parentId ? key : { ...key, parentId }, parentId };
   });
-}
-
-function onlyKnownLimits(charge: WantedCharge): WantedCharge {
-  const amounts = amountsUnder(charge.policy, charge.amounts);
-  return amounts === charge.amounts ? charge : { ...charge, amounts, costs: inMilli(amounts) };
 }
 
 /** Whether a shard shows other limits than a policy, so that the configuration may have changed. */
@@ -293,18 +284,11 @@ export function policyChoice(
   holder: PolicyHolder,
   key: BucketKey,
   chooser: PolicyChooser,
-): WriteIntent["policy"] {
+): PolicyChoice {
   return (image, decidedWith) => {
     const current = decidedWith === undefined ? holder : { ...holder, policy: decidedWith };
     return showsOtherLimits(current, image) ? chooser.on(current, key, image) : current.policy;
   };
-}
-
-/** Amounts in millitokens. */
-export function inMilli(amounts: Amounts): Costs {
-  const costs: Record<string, number> = {};
-  for (const name in amounts) costs[name] = amounts[name]! * MILLI;
-  return costs;
 }
 
 function isInDebt({ bucket }: BucketImage): boolean {

@@ -1,4 +1,4 @@
-import type { Policy } from "../../../core/policy.ts";
+import type { Policy } from "../../../core/bucket/policy.ts";
 import type { MaybePromise } from "../../port.ts";
 import type { PolicySource } from "../../store.ts";
 import type { BucketImage } from "../items/bucket-item.ts";

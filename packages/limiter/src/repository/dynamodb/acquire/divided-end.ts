@@ -3,8 +3,8 @@
  * owners of the class that it was taken from, and what it charges is paid by all shards.
  */
 import { addAmounts, amountOf, NO_AMOUNTS } from "../../../core/amounts.ts";
-import { balanceMilli, ceilingMilli, type Bucket } from "../../../core/bucket.ts";
-import { togetherMilli } from "../../../core/together.ts";
+import { balanceMilli, ceilingMilli, type Bucket } from "../../../core/bucket/bucket.ts";
+import { togetherMilli } from "../../../core/bucket/shard-sums.ts";
 import { costsThat, positiveCosts, type Costs } from "../write/batch-decision.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
 import type { KnownShard } from "../cache/known-buckets.ts";

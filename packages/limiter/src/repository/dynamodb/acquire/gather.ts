@@ -4,7 +4,7 @@
  * a token each can serve a call for one token. The writes are those of an ordinary take, with its
  * conditions; what a shard in debt owes is held back on the others.
  */
-import { togetherMilli } from "../../../core/together.ts";
+import { togetherMilli } from "../../../core/bucket/shard-sums.ts";
 import { LimitFold, type Costs } from "../write/batch-decision.ts";
 import { updateOf } from "../write/bucket-update.ts";
 import { bucketUnder } from "./charges.ts";

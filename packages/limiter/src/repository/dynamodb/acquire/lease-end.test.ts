@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { Limit } from "../../../core/limit.ts";
-import { policyOf } from "../../../core/policy.ts";
+import { policyOf } from "../../../core/bucket/policy.ts";
 import { bucketKey } from "../items/bucket-key.ts";
 import { endsOf } from "./lease-end.ts";
 import type { ReceiptPart } from "./receipt.ts";

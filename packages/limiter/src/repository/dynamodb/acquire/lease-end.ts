@@ -9,15 +9,14 @@
  * A receipt ends once. When a write fails the caller may try again: what is done is not repeated,
  * and the history of each write keeps it from happening twice.
  */
-import { addAmounts, NO_AMOUNTS } from "../../../core/amounts.ts";
-import { negated } from "../../../core/decision.ts";
-import { settlementOf } from "../../../core/settlement.ts";
+import { addAmounts, inMilli, NO_AMOUNTS } from "../../../core/amounts.ts";
+import { negated } from "../../../core/bucket/decision.ts";
+import { settlementOf } from "../../../core/bucket/settlement.ts";
 import type { Receipt, ResourceAmounts } from "../../port.ts";
 import { wholeMs, type Clock } from "../../system-clock.ts";
 import type { Costs } from "../write/batch-decision.ts";
 import { siblingKey } from "../items/bucket-key.ts";
 import type { BucketWriter } from "../write/bucket-writer.ts";
-import { inMilli } from "./charges.ts";
 import { dividedEnd } from "./divided-end.ts";
 import type { KnownBuckets } from "../cache/known-buckets.ts";
 import type { ReceiptPart } from "./receipt.ts";
@@ -123,7 +122,7 @@ export class LeaseEnds {
       kind,
       costs,
       requests,
-      policy: () => policy,
+      policy,
       incarnation,
       mayOwe,
       operation,

@@ -1,4 +1,4 @@
-import type { TakenPart } from "../../../core/settlement.ts";
+import type { TakenPart } from "../../../core/bucket/settlement.ts";
 import type { TableUnavailable } from "../table/table-errors.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
 import type { WantedCharge } from "./wanted-charge.ts";

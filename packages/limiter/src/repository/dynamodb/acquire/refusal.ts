@@ -1,4 +1,4 @@
-import { isUnder, statusesOf, type LimitStatus } from "../../../core/decision.ts";
+import { isUnder, statusesOf, type LimitStatus } from "../../../core/bucket/decision.ts";
 import { RateLimiterUnavailable } from "../../../core/errors.ts";
 import type { ConsumeOutcome, MaybePromise } from "../../port.ts";
 import type { Clock } from "../../system-clock.ts";

@@ -1,5 +1,5 @@
 import type { Amounts } from "../../../core/amounts.ts";
-import type { Policy } from "../../../core/policy.ts";
+import type { Policy } from "../../../core/bucket/policy.ts";
 import type { MaybePromise } from "../../port.ts";
 import type { Costs } from "../write/batch-decision.ts";
 import type { BucketImage } from "../items/bucket-item.ts";

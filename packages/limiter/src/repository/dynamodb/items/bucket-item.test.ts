@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { bucketLimits, ceilingMilli, fullBucket } from "../../../core/bucket.ts";
-import { shardLimits } from "../../../core/shares.ts";
+import { bucketLimits, ceilingMilli, fullBucket } from "../../../core/bucket/bucket.ts";
+import { shardLimits } from "../../../core/bucket/shares.ts";
 import { marshalItem, unmarshalItem, type Value } from "../transport/attribute-values.ts";
 import { bucketAttributes, imageOf, parameterAttributes } from "./bucket-item.ts";
 import { bucketKey, keyAttributes } from "./bucket-key.ts";

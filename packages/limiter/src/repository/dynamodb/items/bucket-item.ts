@@ -6,8 +6,8 @@ import {
   storedRemainder,
   type Bucket,
   type BucketLimit,
-} from "../../../core/bucket.ts";
-import { shardLimit } from "../../../core/shares.ts";
+} from "../../../core/bucket/bucket.ts";
+import { shardLimit } from "../../../core/bucket/shares.ts";
 import { numberOf, stringOf, type AttributeMap } from "../transport/attribute-values.ts";
 import { parseBucketPartition } from "./key-parsers.ts";
 import { assertSupportedKind } from "./limit-kind.ts";

@@ -1,5 +1,5 @@
 import type { Limit } from "../../../core/limit.ts";
-import type { ConfigKey, OnUnavailable } from "../../../core/policy.ts";
+import type { ConfigKey, OnUnavailable } from "../../../core/bucket/policy.ts";
 import type { StoredConfig } from "../../store.ts";
 import {
   marshalItem,

@@ -1,5 +1,5 @@
 import { USAGE_WINDOWS } from "../../../core/usage.ts";
-import type { ConfigKey } from "../../../core/policy.ts";
+import type { ConfigKey } from "../../../core/bucket/policy.ts";
 import type { ItemKey } from "../table/batch.ts";
 import {
   auditPrefix,

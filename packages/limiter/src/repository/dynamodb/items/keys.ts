@@ -1,5 +1,5 @@
 import type { UsageWindow } from "../../../core/usage.ts";
-import type { ConfigKey } from "../../../core/policy.ts";
+import type { ConfigKey } from "../../../core/bucket/policy.ts";
 import type { ItemKey } from "../table/batch.ts";
 
 /*

@@ -1,6 +1,19 @@
 import { describe, expect, it } from "vitest";
 import { seededRandom } from "zae-limiter/testing";
-import { Pressure, type MeasuredImage } from "./pressure.ts";
+import {
+  named,
+  scriptedProcess,
+  type ScriptedProcess,
+} from "../../../../test/support/scripted-table.ts";
+import {
+  NOW_MS as START_MS,
+  shardImage,
+  shardItem,
+  shardKey,
+} from "../../../../test/support/shard-images.ts";
+import { Limit } from "../../../core/limit.ts";
+import { Pressure, PressureWatch, type MeasuredImage } from "./pressure.ts";
+import { Splitter } from "./splitter.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 4, 12);
 
@@ -84,6 +97,78 @@ describe("the pressure on a bucket", () => {
       expect(pressure.noteWrite(image(second), NOW_MS + second * 1000)).toBe(false);
   });
 });
+
+describe("a watch over writes", () => {
+  it("doubles a bucket once, however many writes notice that it is hot", async () => {
+    const { watch, clock, splits } = watching();
+    for (const atMs of [0, 1000, 1001, 1500]) {
+      clock.set(START_MS + atMs);
+      watch.noteWrite(shardKey(), shardImage({ writes: 5000 + atMs }), START_MS + atMs);
+      watch.noteThrottled(shardKey());
+    }
+    await clock.advance(0);
+    expect(splits()).toBe(1);
+  });
+
+  it("measures the pressure on all shards of a bucket together, and on no other bucket", async () => {
+    const { watch, clock, splits } = watching();
+    watch.noteThrottled(shardKey(0, "other"));
+    watch.noteThrottled(shardKey(0));
+    await clock.advance(0);
+    expect(splits()).toBe(0);
+    watch.noteThrottled(shardKey(1));
+    await clock.advance(0);
+    expect(splits()).toBe(1);
+  });
+
+  it("doubles nothing when buckets may have one shard only", async () => {
+    const { watch, clock, splits } = watching({ maxShards: 1 });
+    for (let times = 0; times < 3; times += 1) watch.noteThrottled(shardKey());
+    await clock.advance(0);
+    expect(splits()).toBe(0);
+  });
+
+  it("doubles no bucket that is unknown, cannot be split, or was just split by another process", async () => {
+    for (const held of [
+      undefined,
+      shardImage({ limits: [Limit.perMinute("tpm", 1)] }),
+      { ...shardImage(), splitAtMs: START_MS - 1999 },
+    ]) {
+      const { watch, clock, splits, known } = watching();
+      known.remember(shardKey(), held, known.stampRequest());
+      for (let times = 0; times < 3; times += 1) watch.noteThrottled(shardKey());
+      await clock.advance(0);
+      expect(splits()).toBe(0);
+    }
+  });
+
+  it("fails no write when a doubling fails, and tries again after a pause", async () => {
+    const { watch, clock, splits, table } = watching();
+    table.faults.push({ instead: named("AccessDeniedException") });
+    for (const atMs of [0, 1, 1000, 2000, 2001]) {
+      clock.set(START_MS + atMs);
+      watch.noteThrottled(shardKey());
+      await clock.advance(0);
+    }
+    expect(splits()).toBe(2);
+  });
+});
+
+/** A watch over a process that knows a bucket; the transactions that it has sent are splits. */
+function watching({ maxShards = 32 }: { readonly maxShards?: number } = {}): ScriptedProcess & {
+  readonly watch: PressureWatch;
+  readonly splits: () => number;
+} {
+  const process = scriptedProcess();
+  const { table, clock, connection, known } = process;
+  table.put(shardItem());
+  known.remember(shardKey(), shardImage(), known.stampRequest());
+  const splitter = new Splitter({ connection, known, maxShards, counts: { splits: 0 } });
+  const watch = new PressureWatch({ known, splitter, clock, maxShards });
+  const splits = (): number =>
+    table.operations.filter((operation) => operation === "TransactWriteItems").length;
+  return { ...process, watch, splits };
+}
 
 describe("a hot bucket", () => {
   it.each([

@@ -12,7 +12,7 @@
 import type { Clock } from "../../system-clock.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
 import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
-import type { WriteObserver } from "../write/bucket-writer.ts";
+import type { WriteObserver } from "../write/write-observer.ts";
 import type { BucketEntry, KnownBuckets } from "../cache/known-buckets.ts";
 import type { Splitter } from "./splitter.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { bucketLimit, type Bucket } from "../../../core/bucket.ts";
+import { bucketLimit, type Bucket } from "../../../core/bucket/bucket.ts";
 import { Limit } from "../../../core/limit.ts";
-import { shardLimit } from "../../../core/shares.ts";
+import { shardLimit } from "../../../core/bucket/shares.ts";
 import { imageOf, type BucketImage } from "../items/bucket-item.ts";
 import { splitObstacle } from "./split.ts";
 

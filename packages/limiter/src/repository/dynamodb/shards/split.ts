@@ -27,8 +27,8 @@ import {
   storedRemainder,
   type Bucket,
   type BucketLimit,
-} from "../../../core/bucket.ts";
-import { shardLimit, shareOf } from "../../../core/shares.ts";
+} from "../../../core/bucket/bucket.ts";
+import { shardLimit, shareOf } from "../../../core/bucket/shares.ts";
 import { marshalItem } from "../transport/attribute-values.ts";
 import { bucketAttributes, limitAttribute, type BucketImage } from "../items/bucket-item.ts";
 import { bucketKey, keyAttributes, type BucketKey } from "../items/bucket-key.ts";

@@ -28,10 +28,10 @@ import {
   fullBucket,
   holds,
   type Bucket,
-} from "../../../core/bucket.ts";
-import { underPolicy } from "../../../core/decision.ts";
+} from "../../../core/bucket/bucket.ts";
+import { underPolicy } from "../../../core/bucket/decision.ts";
 import { Limit } from "../../../core/limit.ts";
-import { policyOf, type Policy } from "../../../core/policy.ts";
+import { policyOf, type Policy } from "../../../core/bucket/policy.ts";
 import { marshalItem, numberOf, type AttributeMap } from "../transport/attribute-values.ts";
 import { decideBatch } from "./batch-decision.ts";
 import { bucketAttributes, changedImage, imageOf } from "../items/bucket-item.ts";

@@ -9,7 +9,7 @@
  *          would have been cut off first
  */
 import { amountOf } from "../../../core/amounts.ts";
-import { applyInPlace, holds, type Bucket, type OwnedBucket } from "../../../core/bucket.ts";
+import { applyInPlace, holds, type Bucket, type OwnedBucket } from "../../../core/bucket/bucket.ts";
 
 /** Millitokens by limit name; negative gives back. */
 export type Costs = Readonly<Record<string, number>>;

@@ -1,4 +1,4 @@
-import { ceilingMilli, storedMilli, type Bucket } from "../../../core/bucket.ts";
+import { ceilingMilli, storedMilli, type Bucket } from "../../../core/bucket/bucket.ts";
 import { marshalItem, type AttributeMap } from "../transport/attribute-values.ts";
 import { bucketAttributes, slotAttribute } from "../items/bucket-item.ts";
 import { keyAttributes, type BucketKey } from "../items/bucket-key.ts";

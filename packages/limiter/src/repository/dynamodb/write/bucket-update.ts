@@ -26,7 +26,7 @@ import {
   storedMilli,
   storedRemainder,
   type BucketLimit,
-} from "../../../core/bucket.ts";
+} from "../../../core/bucket/bucket.ts";
 import { LimitFold } from "./batch-decision.ts";
 import { limitAttribute, slotAttribute, type BucketImage } from "../items/bucket-item.ts";
 import type { OperationMark } from "./operation-ids.ts";

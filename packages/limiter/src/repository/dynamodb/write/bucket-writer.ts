@@ -23,14 +23,15 @@
  * and still needs the next token waits for the next tick, when one refill serves all.
  */
 import { RateLimiterUnavailable } from "../../../core/errors.ts";
-import type { Policy } from "../../../core/policy.ts";
+import type { Policy } from "../../../core/bucket/policy.ts";
 import { GroupCommit, type Member } from "../../group-commit.ts";
 import { wholeMs } from "../../system-clock.ts";
+import type { AttributeMap } from "../transport/attribute-values.ts";
 import { positiveCosts } from "./batch-decision.ts";
-import type { BucketImage } from "../items/bucket-item.ts";
+import { changedImage, imageOf, type BucketImage } from "../items/bucket-item.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
 import { TableUnavailable } from "../table/table-errors.ts";
-import type { Connection } from "../table/connection.ts";
+import type { Conditional, Connection } from "../table/connection.ts";
 import type { BucketEntry, KnownBuckets } from "../cache/known-buckets.ts";
 import type { OperationIds } from "./operation-ids.ts";
 import { pause } from "../table/retry.ts";
@@ -42,30 +43,14 @@ import {
   type ShardIncarnation,
 } from "./unanswered-writes.ts";
 import type { RepeatableOperation, WriteIntent, WriteOutcome } from "./write-intent.ts";
-import { countCarried, imageAfter, planWrite } from "./write-plan.ts";
-import type { Plan, PlannedWrite, WriteOutput } from "./write-plan.ts";
+import type { WriteCounts, WriteObserver } from "./write-observer.ts";
+import { countCarried, planWrite, type Plan, type PlannedWrite } from "./write-plan.ts";
 
 /**
  * Failed conditions after which an acquire counts as contended, which is unavailability. What ends
  * a lease goes on with the next batch.
  */
 export const MAX_OVERTAKEN = 12;
-
-/** What the buckets of one repository have written; see `RepositoryStatistics`. */
-export interface WriteCounts {
-  writes: number;
-  failedConditions: number;
-  batches: number;
-  batchedOperations: number;
-}
-
-/** Is notified of the outcomes of writes. */
-export interface WriteObserver {
-  /** A write brought back the image of a shard; it was sent at `sentAtMs`. */
-  noteWrite(key: BucketKey, image: BucketImage, sentAtMs: number): void;
-  /** DynamoDB throttled a write to a shard, and not because of the table or the account. */
-  noteThrottled(key: BucketKey): void;
-}
 
 /** An intent that is queued or being written. */
 interface Work {
@@ -247,7 +232,7 @@ export class BucketWriter {
       const sent = this.#known.stampRequest();
       try {
         const reply = await this.#connection.conditional<WriteOutput>(write.operation, write.input);
-        const image = imageAfter(reply, write, entry.image);
+        const image = imageAfter(reply, write, entry);
         this.#known.remember(key, image, sent);
         this.#count(lane, reply.applied);
         if (image !== undefined) this.#observer.noteWrite(key, image, sent.ms);
@@ -288,6 +273,23 @@ export class BucketWriter {
   }
 }
 
+interface WriteOutput {
+  readonly Attributes?: AttributeMap;
+}
+
+/** The shard as the reply to a write shows it. */
+function imageAfter(
+  reply: Conditional<WriteOutput>,
+  write: PlannedWrite,
+  { image: known }: BucketEntry,
+): BucketImage | undefined {
+  const item = reply.applied ? (reply.output.Attributes ?? write.item) : reply.item;
+  if (item === undefined) return undefined;
+  return reply.applied && write.changed !== undefined
+    ? changedImage(write.changed, item)
+    : imageOf(item, known);
+}
+
 /**
  * Chooses the policy of each open member, given the image; returns what to wait for, if anything. A
  * policy that cannot be read rejects its member, and no other.
@@ -300,7 +302,8 @@ function choosePolicies(
   for (const member of members) {
     if (!member.isOpen) continue;
     const { work } = member;
-    const policy = work.intent.policy(image, work.policy);
+    const { policy: choice } = work.intent;
+    const policy = typeof choice === "function" ? choice(image, work.policy) : choice;
     if (!(policy instanceof Promise)) work.policy = policy;
     else
       readings.push(

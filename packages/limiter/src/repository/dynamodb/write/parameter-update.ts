@@ -1,4 +1,9 @@
-import { ceilingMilli, earned, type Bucket, type BucketLimit } from "../../../core/bucket.ts";
+import {
+  ceilingMilli,
+  earned,
+  type Bucket,
+  type BucketLimit,
+} from "../../../core/bucket/bucket.ts";
 import type { LimitFold } from "./batch-decision.ts";
 import { limitAttribute, parameterAttributes } from "../items/bucket-item.ts";
 import type { ExpressionBuilder } from "../table/update-expression.ts";

@@ -1,6 +1,6 @@
 import { Limit } from "zae-limiter";
 import { describe, expect, it } from "vitest";
-import { bucketLimits } from "../../../core/bucket.ts";
+import { bucketLimits } from "../../../core/bucket/bucket.ts";
 import { LARGEST_TICK_MS, nextTickMs, tickedMs } from "./tick.ts";
 
 const slow = bucketLimits([Limit.perMinute("rpm", 100)]);

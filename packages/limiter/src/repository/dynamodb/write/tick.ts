@@ -6,7 +6,7 @@
  * every failed condition and shrinks by a tenth with every write that succeeds, so it settles where
  * about one write in eight fails.
  */
-import { ceilingMilli, type BucketLimit } from "../../../core/bucket.ts";
+import { ceilingMilli, type BucketLimit } from "../../../core/bucket/bucket.ts";
 
 /** The longest tick. What a bucket earns in it is all that rounding can add, once. */
 export const LARGEST_TICK_MS = 100;

@@ -1,16 +1,15 @@
-import { balanceMilli, fullBucket, type Bucket } from "../../../core/bucket.ts";
-import { afterRefusal, isUnder, underPolicy } from "../../../core/decision.ts";
+import { balanceMilli, fullBucket, type Bucket } from "../../../core/bucket/bucket.ts";
+import { afterRefusal, isUnder, underPolicy } from "../../../core/bucket/decision.ts";
 import { sameLimits, type Limit } from "../../../core/limit.ts";
-import type { Policy } from "../../../core/policy.ts";
-import { shardPolicy } from "../../../core/shares.ts";
+import type { Policy } from "../../../core/bucket/policy.ts";
+import { shardPolicy } from "../../../core/bucket/shares.ts";
 import type { AttributeMap } from "../transport/attribute-values.ts";
 import { decideBatch } from "./batch-decision.ts";
 import { putOf } from "./bucket-creation.ts";
-import { changedImage, imageOf, type BucketImage } from "../items/bucket-item.ts";
+import type { BucketImage } from "../items/bucket-item.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
 import { updateOf, type BucketChange } from "./bucket-update.ts";
 import type { OperationIds, OperationMark } from "./operation-ids.ts";
-import type { Conditional } from "../table/connection.ts";
 import { boundedTickMs, tickedMs } from "./tick.ts";
 import type { ShardIncarnation } from "./unanswered-writes.ts";
 import type { WriteIntent } from "./write-intent.ts";
@@ -133,24 +132,6 @@ export function planWrite(request: PlanRequest): Plan {
   return isOffTick
     ? { write, verdicts, tickInMs: tickMs + boundedTickMs(request.tickMs, limits) - nowMs }
     : { write, verdicts };
-}
-
-/** What a reply to a planned write carries. */
-export interface WriteOutput {
-  readonly Attributes?: AttributeMap;
-}
-
-/** The shard as the reply to a write shows it; `known` is its image before. */
-export function imageAfter(
-  reply: Conditional<WriteOutput>,
-  write: PlannedWrite,
-  known: BucketImage | undefined,
-): BucketImage | undefined {
-  const item = reply.applied ? (reply.output.Attributes ?? write.item) : reply.item;
-  if (item === undefined) return undefined;
-  return reply.applied && write.changed !== undefined
-    ? changedImage(write.changed, item)
-    : imageOf(item, known);
 }
 
 /** The limits that a refusal was decided with, written without cutting anything off. */

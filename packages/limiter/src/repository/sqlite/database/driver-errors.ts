@@ -10,7 +10,7 @@ import {
  * SQLite's primary result codes that mean something to us, by the names that better-sqlite3 gives
  * them.
  */
-const CODES: Readonly<Record<string, number>> = {
+const CODES = {
   SQLITE_PERM: 3,
   SQLITE_BUSY: 5,
   SQLITE_LOCKED: 6,
@@ -22,19 +22,27 @@ const CODES: Readonly<Record<string, number>> = {
   SQLITE_PROTOCOL: 15,
   SQLITE_AUTH: 23,
   SQLITE_NOTADB: 26,
-};
+} as const;
 
 /**
  * Somebody else has the lock; trying again helps. PROTOCOL is a lost race for the lock of the WAL
  * index.
  */
-const BUSY: ReadonlySet<number | undefined> = new Set([5, 6, 15]);
+const BUSY: ReadonlySet<number | undefined> = new Set([
+  CODES.SQLITE_BUSY,
+  CODES.SQLITE_LOCKED,
+  CODES.SQLITE_PROTOCOL,
+]);
 
 /**
- * The journal was gone before it could be deleted. Processes that open a new file together meet
- * this while one of them switches it to WAL; seen with two processes and libsql.
+ * SQLITE_IOERR_DELETE_NOENT: the journal was gone before it could be deleted. Processes that open a
+ * new file together meet this while one of them switches it to WAL; seen with two processes and
+ * libsql.
  */
 const JOURNAL_GONE = 5898;
+
+/** An extended result code holds the primary one in its low byte. */
+const PRIMARY_CODE = 0xff;
 
 /** Whether another connection is in the way, so that trying again helps. */
 export function isBusy(error: unknown): boolean {
@@ -55,42 +63,42 @@ function isJournalGone(error: unknown): boolean {
 export function translated(error: unknown, path: string): ZaeLimiterError | undefined {
   const cause = { cause: error };
   switch (resultCode(error)) {
-    case 5:
-    case 6:
-    case 15:
+    case CODES.SQLITE_BUSY:
+    case CODES.SQLITE_LOCKED:
+    case CODES.SQLITE_PROTOCOL:
       return new RateLimiterUnavailable(
         `The database ${path} is locked by another process.`,
         cause,
       );
-    case 8:
+    case CODES.SQLITE_READONLY:
       return new PermissionDenied(
         `The database ${path} is read-only. Check the rights of the file and of its folder.`,
         cause,
       );
-    case 3:
-    case 23:
+    case CODES.SQLITE_PERM:
+    case CODES.SQLITE_AUTH:
       return new PermissionDenied(`Access to the database ${path} was denied.`, cause);
-    case 10:
+    case CODES.SQLITE_IOERR:
       return new RateLimiterUnavailable(
         `The database ${path} could not be read or written: ${messageOf(error)}.`,
         cause,
       );
-    case 11:
+    case CODES.SQLITE_CORRUPT:
       return new RateLimiterUnavailable(
         `The database ${path} is damaged: ${messageOf(error)}. Restore it from a backup.`,
         cause,
       );
-    case 13:
+    case CODES.SQLITE_FULL:
       return new RateLimiterUnavailable(
         `The disk of the database ${path} is full. Nothing of this call was written.`,
         cause,
       );
-    case 14:
+    case CODES.SQLITE_CANTOPEN:
       return new InfrastructureNotFoundError(
         `The database ${path} cannot be opened. Check that it may be created there.`,
         cause,
       );
-    case 26:
+    case CODES.SQLITE_NOTADB:
       return new ValidationError(
         "path",
         path,
@@ -103,16 +111,17 @@ export function translated(error: unknown, path: string): ZaeLimiterError | unde
 
 /**
  * The primary result code of a driver's error. node:sqlite has `errcode`, libsql `rawCode`,
- * better-sqlite3 only a name such as SQLITE_IOERR_WRITE; extended codes keep the primary one in
- * their low byte. libsql tells of a failed open in words alone.
+ * better-sqlite3 only a name such as SQLITE_IOERR_WRITE. libsql tells of a failed open in words
+ * alone.
  */
 function resultCode(error: unknown): number | undefined {
   const { errcode, rawCode, code } = codesOf(error);
-  for (const number of [errcode, rawCode]) if (typeof number === "number") return number & 0xff;
+  for (const number of [errcode, rawCode])
+    if (typeof number === "number") return number & PRIMARY_CODE;
   if (typeof code === "string" && code.startsWith("SQLITE_"))
-    return CODES[code.split("_", 2).join("_")];
+    return (CODES as Readonly<Record<string, number>>)[code.split("_", 2).join("_")];
   const inWords = /^ConnectionFailed\(.*: (\d+)"\)$/s.exec(messageOf(error));
-  return inWords === null ? undefined : Number(inWords[1]) & 0xff;
+  return inWords === null ? undefined : Number(inWords[1]) & PRIMARY_CODE;
 }
 
 interface Codes {

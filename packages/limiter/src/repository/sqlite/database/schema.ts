@@ -3,7 +3,7 @@ import { VERSION } from "../../../core/version.ts";
 import type { Connection } from "./connection.ts";
 
 /** "zael": tells our files from other SQLite databases, in which nothing must be created. */
-export const APPLICATION_ID = 0x7a_61_65_6c;
+const APPLICATION_ID = 0x7a_61_65_6c;
 
 /**
  * Each entry brings a file from its index to the next `user_version`. Never edit one that was
@@ -13,7 +13,7 @@ export const APPLICATION_ID = 0x7a_61_65_6c;
  * and writes all of it. Balances are JSON: a total beyond 2^53 makes node:sqlite refuse to read an
  * INTEGER column, while JSON numbers are exactly JavaScript's.
  */
-export const MIGRATIONS: readonly string[] = [
+const MIGRATIONS: readonly string[] = [
   `
   CREATE TABLE namespaces (
     namespace_id TEXT PRIMARY KEY,

@@ -1,4 +1,4 @@
-import { bucketLimit, type BucketLimit } from "../../../core/bucket.ts";
+import { bucketLimit, type BucketLimit } from "../../../core/bucket/bucket.ts";
 import { Limit } from "../../../core/limit.ts";
 
 /** Stands before a limit that has left its policy and is not full yet. No name begins with it. */
@@ -8,10 +8,10 @@ const HIDDEN = "-";
  * Lists remembered at most: few lists are shared by all buckets, and what falls out is parsed
  * again.
  */
-const MAX_REMEMBERED = 1000;
+const MAX_MEMOIZED = 1000;
 
-const byText = new Map<string, readonly BucketLimit[]>();
-const texts = new WeakMap<readonly BucketLimit[], string>();
+const LIMITS_MEMO = new Map<string, readonly BucketLimit[]>();
+const TEXT_MEMO = new WeakMap<readonly BucketLimit[], string>();
 
 /**
  * Limits as the command line writes them, separated by spaces: `rpm:100/min tpm:10000/min:15000`.
@@ -27,7 +27,7 @@ export function parseLimits(text: string): readonly Limit[] {
 
 /** The limits of a bucket as text. */
 export function bucketLimitsText(limits: readonly BucketLimit[]): string {
-  const held = texts.get(limits);
+  const held = TEXT_MEMO.get(limits);
   if (held !== undefined) return held;
   const text = limits
     .map(({ limit, hidden }) => (hidden ? HIDDEN : "") + Limit.format(limit))
@@ -41,7 +41,7 @@ export function bucketLimitsText(limits: readonly BucketLimit[]): string {
  * a policy's costs nothing.
  */
 export function parseBucketLimits(text: string): readonly BucketLimit[] {
-  const held = byText.get(text);
+  const held = LIMITS_MEMO.get(text);
   if (held !== undefined) return held;
   const limits = text.split(" ").map((part) => {
     const hidden = part.startsWith(HIDDEN);
@@ -52,7 +52,7 @@ export function parseBucketLimits(text: string): readonly BucketLimit[] {
 }
 
 function remember(text: string, limits: readonly BucketLimit[]): void {
-  texts.set(limits, text);
-  byText.set(text, limits);
-  if (byText.size > MAX_REMEMBERED) byText.delete(byText.keys().next().value!);
+  TEXT_MEMO.set(limits, text);
+  LIMITS_MEMO.set(text, limits);
+  if (LIMITS_MEMO.size > MAX_MEMOIZED) LIMITS_MEMO.delete(LIMITS_MEMO.keys().next().value!);
 }

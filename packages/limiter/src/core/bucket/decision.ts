@@ -1,16 +1,17 @@
-import { amountOf, MILLI, type Amounts } from "./amounts.ts";
+import { amountOf, checkNames, MILLI, type Amounts } from "../amounts.ts";
 import {
   balanceMilli,
   fullBucket,
   holds,
   waitMs,
-  withLimits,
   type Bucket,
   type BucketLimit,
 } from "./bucket.ts";
-import { sameLimits, type Limit } from "./limit.ts";
+import { ValidationError } from "../errors.ts";
+import { withLimits } from "./limit-change.ts";
+import { sameLimits, type Limit } from "../limit.ts";
 import type { ConfigSource, Policy } from "./policy.ts";
-import { togetherMilli, waitTogetherMs } from "./together.ts";
+import { togetherMilli, waitTogetherMs } from "./shard-sums.ts";
 
 /**
  * One bucket of a decision, and what the call wants of it. Limits that `amounts` does not name are
@@ -130,11 +131,11 @@ export function amountsUnder(policy: Policy, amounts: Amounts): Amounts {
 /** Whether a bucket was last decided with these limits. */
 export function isUnder(bucket: Bucket, policy: Policy): boolean {
   if (bucket.limits === policy.bucketLimits) return true;
-  const compared = COMPARED.get(bucket.limits);
+  const compared = COMPARISON_MEMO.get(bucket.limits);
   if (compared?.limits === policy.limits) return compared.isSame;
   const shown = bucket.limits.flatMap(({ limit, hidden }) => (hidden ? [] : [limit]));
   const isSame = sameLimits(shown, policy.limits);
-  COMPARED.set(bucket.limits, { limits: policy.limits, isSame });
+  COMPARISON_MEMO.set(bucket.limits, { limits: policy.limits, isSame });
   return isSame;
 }
 
@@ -142,7 +143,7 @@ export function isUnder(bucket: Bucket, policy: Policy): boolean {
  * What the limits of a bucket were last compared with. Stores that read their buckets have other
  * lists than the policy has, and ask several times for each call: 1 µs each time.
  */
-const COMPARED = new WeakMap<
+const COMPARISON_MEMO = new WeakMap<
   readonly BucketLimit[],
   { readonly limits: readonly Limit[]; readonly isSame: boolean }
 >();
@@ -191,4 +192,95 @@ function statusOf(
     deficit: exceeded ? requested - available : 0,
     retryAfterSeconds: exceeded ? wait(requested * MILLI) / 1000 : 0,
   };
+}
+
+/** What a call wants: of its own resource first, then of further ones. */
+interface WantedAmounts {
+  readonly entityId: string;
+  readonly charges: readonly { readonly resource: string; readonly amounts: Amounts }[];
+  /** Limits that the call brought along for its entity, in place of the stored ones. */
+  readonly override: Policy | undefined;
+}
+
+/** Something that has a parent which calls of its entity also take from. */
+interface Owned {
+  readonly parentId: string | undefined;
+}
+
+/** A bucket of a call, with the parent that calls of its entity also take from. */
+export type OwnedCharge = Charge & Owned;
+
+/** What a call wants of one bucket: the entity's own, or its parent's. */
+export interface WantedBucket {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly amounts: Amounts;
+  /** Limits that the call brought along, in place of the stored ones. */
+  readonly override: Policy | undefined;
+  readonly isParent: boolean;
+}
+
+/** Finds a bucket under the limits that hold for it; undefined when no limits hold. */
+type FindCharge<C extends Owned> = (wanted: WantedBucket) => C | undefined;
+
+/**
+ * Every bucket that a call takes from: for each resource the entity's, then its parent's. It throws
+ * before anything is written.
+ */
+export function chargesOf<C extends Owned>(
+  request: WantedAmounts,
+  find: FindCharge<C>,
+): readonly C[] {
+  // Most calls have one resource, and need no second list.
+  if (request.charges.length === 1) return chargesOn(request, request.charges[0]!, find);
+  const all: C[] = [];
+  for (const asked of request.charges) all.push(...chargesOn(request, asked, find));
+  return all;
+}
+
+/**
+ * What a call takes from a bucket under its policy. Of the entity's own bucket, every limit that
+ * the call names must exist; of its parent's, only the limits that the parent has are charged.
+ */
+export function amountsOf({ amounts, isParent }: WantedBucket, policy: Policy): Amounts {
+  if (isParent) return amountsUnder(policy, amounts);
+  checkNames(amounts, policy.names, "consume");
+  return amounts;
+}
+
+/** The error for an entity and a resource that no level has limits for. */
+function noLimits(entityId: string, resource: string): ValidationError {
+  const reason = `no limits are configured for ${entityId} on ${resource}; set some at any level, or pass limits`;
+  return new ValidationError("limits", entityId, reason);
+}
+
+/** The names of the entity's limits on each resource of a call, in the call's order. */
+export function limitNamesOf(
+  { entityId, charges: asked }: WantedAmounts,
+  charges: readonly Charge[],
+): readonly ReadonlySet<string>[] {
+  const own =
+    asked.length === charges.length
+      ? charges
+      : charges.filter((charge) => charge.entityId === entityId);
+  return own.map(({ policy }) => policy.names);
+}
+
+function chargesOn<C extends Owned>(
+  { entityId, override }: WantedAmounts,
+  { resource, amounts }: WantedAmounts["charges"][number],
+  find: FindCharge<C>,
+): readonly C[] {
+  const own = find({ entityId, resource, amounts, override, isParent: false });
+  if (own === undefined) throw noLimits(entityId, resource);
+  const { parentId } = own;
+  if (parentId === undefined) return [own];
+  const parents = find({
+    entityId: parentId,
+    resource,
+    amounts,
+    override: undefined,
+    isParent: true,
+  });
+  return parents === undefined ? [own] : [own, parents];
 }

@@ -1,13 +1,13 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { validLimit } from "../../test/support/arbitraries.ts";
-import { MILLI } from "./amounts.ts";
+import { validLimit } from "../../../test/support/arbitraries.ts";
+import { MILLI } from "../amounts.ts";
 import { balanceMilli, bucketLimits, waitMs, type Bucket } from "./bucket.ts";
 import { fits, statusesOf, type Charge } from "./decision.ts";
-import { Limit } from "./limit.ts";
+import { Limit } from "../limit.ts";
 import { policyOf } from "./policy.ts";
 import { shardLimits } from "./shares.ts";
-import { togetherMilli, waitTogetherMs } from "./together.ts";
+import { togetherMilli, waitTogetherMs } from "./shard-sums.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 4, 12);
 const POLICY = policyOf([Limit.perMinute("rpm", 10), Limit.perMinute("tpm", 100)], "system");

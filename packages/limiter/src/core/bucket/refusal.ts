@@ -1,5 +1,5 @@
 import type { LimitStatus } from "./decision.ts";
-import { RateLimitError, ValidationError } from "./errors.ts";
+import { RateLimitError, ValidationError } from "../errors.ts";
 
 /**
  * The JSON form of a refusal, with the field names of the original; null where the answer is never.

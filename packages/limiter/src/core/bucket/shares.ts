@@ -1,5 +1,5 @@
 import type { BucketLimit } from "./bucket.ts";
-import { reducedRate } from "./limit.ts";
+import { reducedRate } from "../limit.ts";
 import type { Policy } from "./policy.ts";
 
 /*
@@ -39,7 +39,7 @@ export function shardLimits(
   divisor: number,
 ): readonly BucketLimit[] {
   if (divisor === 1) return limits;
-  return remembered(LISTS, limits, divisor + shard, () =>
+  return memoized(LIMITS_MEMO, limits, divisor + shard, () =>
     limits.map((limit) => shardLimit(limit, shard, divisor)),
   );
 }
@@ -47,7 +47,7 @@ export function shardLimits(
 /** A policy as one shard is decided with; the same for the same policy and shard. */
 export function shardPolicy(policy: Policy, shard: number, divisor: number): Policy {
   if (divisor === 1) return policy;
-  return remembered(POLICIES, policy, divisor + shard, () => ({
+  return memoized(POLICY_MEMO, policy, divisor + shard, () => ({
     ...policy,
     bucketLimits: shardLimits(policy.bucketLimits, shard, divisor),
   }));
@@ -57,14 +57,14 @@ export function shardPolicy(policy: Policy, shard: number, divisor: number): Pol
  * By whole, then by place in the tree: shard < divisor, and divisors are powers of two, so divisor
  * + shard names each place once.
  */
-type Shares<Whole extends object> = WeakMap<Whole, Map<number, Whole>>;
+type ShareMemo<Whole extends object> = WeakMap<Whole, Map<number, Whole>>;
 
-const LISTS: Shares<readonly BucketLimit[]> = new WeakMap();
-const POLICIES: Shares<Policy> = new WeakMap();
+const LIMITS_MEMO: ShareMemo<readonly BucketLimit[]> = new WeakMap();
+const POLICY_MEMO: ShareMemo<Policy> = new WeakMap();
 
 /** Bounded by the number of shards that a bucket can have, and gone with the whole. */
-function remembered<Whole extends object>(
-  shares: Shares<Whole>,
+function memoized<Whole extends object>(
+  shares: ShareMemo<Whole>,
   whole: Whole,
   place: number,
   make: () => Whole,

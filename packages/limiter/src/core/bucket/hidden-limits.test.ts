@@ -2,7 +2,8 @@ import { Limit, RateLimiter } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";
 import { ManualClock } from "zae-limiter/testing";
 import { expect, it } from "vitest";
-import { bucketLimits, fullBucket, withLimits } from "./bucket.ts";
+import { bucketLimits, fullBucket } from "./bucket.ts";
+import { withLimits } from "./limit-change.ts";
 
 const call = { entityId: "e", resource: "r" };
 const large = Limit.perDay("tpd", 100);

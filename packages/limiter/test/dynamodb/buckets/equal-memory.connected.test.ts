@@ -2,8 +2,8 @@ import { Limit } from "zae-limiter";
 import { ManualClock, seededRandom } from "zae-limiter/testing";
 import { beforeAll, expect, it } from "vitest";
 import { amountOf, type Amounts } from "../../../src/core/amounts.ts";
-import { balanceMilli, type Bucket } from "../../../src/core/bucket.ts";
-import { policyOf, type ConfigKey } from "../../../src/core/policy.ts";
+import { balanceMilli, type Bucket } from "../../../src/core/bucket/bucket.ts";
+import { policyOf, type ConfigKey } from "../../../src/core/bucket/policy.ts";
 import { bucketProcess } from "../../support/bucket-process.ts";
 import { connectToNewTable } from "../../support/connect.ts";
 import { describeWithEngine } from "../../support/engine.ts";
@@ -76,7 +76,7 @@ describeWithEngine("two processes that take turns on DynamoDB", (engine) => {
     const processes = [process(1), process(2)];
     const cache = new PolicyCache({
       read: (keys) => keys.map(config),
-      nowMs: () => clock.now(),
+      clock,
       ttlMs: 0,
     });
     const memory = new MemoryBuckets({

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { smallLimit, validLimit } from "../../test/support/arbitraries.ts";
+import { smallLimit, validLimit } from "../../../test/support/arbitraries.ts";
 import {
   apply,
   balanceMilli,
@@ -9,10 +9,10 @@ import {
   fullBucket,
   storedMilli,
   storedRemainder,
-  withLimits,
   type Bucket,
 } from "./bucket.ts";
-import type { Limit } from "./limit.ts";
+import { withLimits } from "./limit-change.ts";
+import type { Limit } from "../limit.ts";
 
 const START_MS = Date.UTC(2026, 0, 4, 12);
 

@@ -1,14 +1,14 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { magnitude, smallLimit, validLimit } from "../../test/support/arbitraries.ts";
+import { magnitude, smallLimit, validLimit } from "../../../test/support/arbitraries.ts";
 import {
   chargedMilli,
   milliAt,
   newBucket,
   waitMs as exactWaitMs,
   type OracleBucket,
-} from "../../test/oracle/oracle-bucket.ts";
-import { termsOf } from "../../test/oracle/terms.ts";
+} from "../../../test/oracle/oracle-bucket.ts";
+import { termsOf } from "../../../test/oracle/terms.ts";
 import {
   apply,
   balanceMilli,
@@ -22,7 +22,7 @@ import {
   waitMs,
   type Bucket,
 } from "./bucket.ts";
-import type { Limit } from "./limit.ts";
+import type { Limit } from "../limit.ts";
 
 const START_MS = Date.UTC(2026, 0, 4, 12);
 const YEAR_MS = 366 * 86_400_000;

@@ -1,15 +1,14 @@
 import { expect, it } from "vitest";
-import { Limit } from "./limit.ts";
-import { configKeys, policyOf, sourceOf, strongest } from "./policy.ts";
+import { Limit } from "../limit.ts";
+import { policyOf, sourceOf, strongest, type ConfigKey } from "./policy.ts";
 
-it("asks four levels, strongest first, and each names its source", () => {
-  const keys = configKeys("key-1", "gpt-4");
-  expect(keys).toEqual([
+it("names the source of each level", () => {
+  const keys: readonly ConfigKey[] = [
     { level: "entity", entityId: "key-1", resource: "gpt-4" },
     { level: "entity", entityId: "key-1", resource: "_default_" },
     { level: "resource", resource: "gpt-4" },
     { level: "system" },
-  ]);
+  ];
   expect(keys.map(sourceOf)).toEqual(["entity", "entity_default", "resource", "system"]);
 });
 

@@ -1,4 +1,4 @@
-import { amountOf, type Amounts } from "./amounts.ts";
+import { amountOf, type Amounts } from "../amounts.ts";
 import type { Policy } from "./policy.ts";
 
 /**

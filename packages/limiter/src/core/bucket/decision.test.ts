@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { smallLimit } from "../../test/support/arbitraries.ts";
-import { MILLI, type Amounts } from "./amounts.ts";
+import { smallLimit } from "../../../test/support/arbitraries.ts";
+import { MILLI, type Amounts } from "../amounts.ts";
 import { apply, balanceMilli, fullBucket, storedMilli, type Bucket } from "./bucket.ts";
 import {
   afterRefusal,
@@ -14,7 +14,7 @@ import {
   underPolicy,
   type Charge,
 } from "./decision.ts";
-import { Limit } from "./limit.ts";
+import { Limit } from "../limit.ts";
 import { policyOf, type Policy } from "./policy.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 4, 12);

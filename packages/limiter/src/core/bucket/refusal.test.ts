@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { LimitStatus } from "./decision.ts";
-import { RateLimitError, ValidationError } from "./errors.ts";
-import { Limit } from "./limit.ts";
+import { RateLimitError, ValidationError } from "../errors.ts";
+import { Limit } from "../limit.ts";
 import { RateLimitExceeded } from "./refusal.ts";
 
 function status(limitName: string, retryAfterSeconds: number): LimitStatus {

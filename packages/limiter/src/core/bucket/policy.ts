@@ -1,7 +1,7 @@
 import { bucketLimits, type BucketLimit } from "./bucket.ts";
-import { ValidationError } from "./errors.ts";
-import { DEFAULT_RESOURCE } from "./identifiers.ts";
-import type { Limit } from "./limit.ts";
+import { ValidationError } from "../errors.ts";
+import { DEFAULT_RESOURCE } from "../identifiers.ts";
+import type { Limit } from "../limit.ts";
 
 /** What to do when the store cannot be reached. */
 export type OnUnavailable = "allow" | "block";
@@ -23,16 +23,6 @@ export type ConfigKey =
   | { readonly level: "resource"; readonly resource: string }
   | { readonly level: "entity"; readonly entityId: string; readonly resource: string };
 
-/** The keys of the four levels, strongest first. */
-export function configKeys(entityId: string, resource: string): readonly ConfigKey[] {
-  return [
-    { level: "entity", entityId, resource },
-    { level: "entity", entityId, resource: DEFAULT_RESOURCE },
-    { level: "resource", resource },
-    { level: "system" },
-  ];
-}
-
 /** The level that limits stored under a key come from. */
 export function sourceOf(key: ConfigKey): ConfigSource {
   if (key.level !== "entity") return key.level;
@@ -47,6 +37,11 @@ export function policyOf(limits: readonly Limit[], source: ConfigSource): Policy
     bucketLimits: bucketLimits(limits),
     names: new Set(limits.map((limit) => limit.name)),
   };
+}
+
+/** The policy that limits stored under a key make; undefined when none are stored there. */
+export function policyAt(key: ConfigKey, limits: readonly Limit[] | undefined): Policy | undefined {
+  return limits === undefined ? undefined : policyOf(limits, sourceOf(key));
 }
 
 /**

@@ -1,13 +1,13 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { magnitude, smallLimit, validLimit } from "../../test/support/arbitraries.ts";
+import { magnitude, smallLimit, validLimit } from "../../../test/support/arbitraries.ts";
 import {
   chargedMilli,
   milliAt,
   newBucket,
   waitMs as exactWaitMs,
-} from "../../test/oracle/oracle-bucket.ts";
-import { termsOf, termsOfShard } from "../../test/oracle/terms.ts";
+} from "../../../test/oracle/oracle-bucket.ts";
+import { termsOf, termsOfShard } from "../../../test/oracle/terms.ts";
 import {
   apply,
   balanceMilli,
@@ -19,7 +19,7 @@ import {
   storedRemainder,
   waitMs,
 } from "./bucket.ts";
-import { Limit } from "./limit.ts";
+import { Limit } from "../limit.ts";
 import { policyOf } from "./policy.ts";
 import { shardLimit, shardLimits, shardPolicy, shareOf } from "./shares.ts";
 
