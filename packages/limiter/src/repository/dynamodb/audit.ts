@@ -69,7 +69,7 @@ export class DynamoAudit implements AuditStore {
 }
 
 /** Finds events, newest first, not older than `oldestMs`: event ids begin with their time. */
-export function eventsQuery(
+function eventsQuery(
   namespaceId: string,
   entityId: string,
   options: {
@@ -91,11 +91,7 @@ export function eventsQuery(
 }
 
 /** The item of an event that is kept for a number of days. */
-export function eventItem(
-  namespaceId: string,
-  event: AuditEvent,
-  retentionDays: number,
-): AttributeMap {
+function eventItem(namespaceId: string, event: AuditEvent, retentionDays: number): AttributeMap {
   const key = auditKey(namespaceId, event.entityId, event.eventId);
   return marshalItem({
     ...key,
@@ -112,7 +108,7 @@ export function eventItem(
 }
 
 /** The event of an item. */
-export function eventOf(item: AttributeMap): AuditEvent {
+function eventOf(item: AttributeMap): AuditEvent {
   const { PK, SK } = keyOf(item);
   const details = item["details"];
   return {

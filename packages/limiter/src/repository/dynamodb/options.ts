@@ -68,7 +68,7 @@ export interface ResolvedOptions {
 }
 
 /** A transaction that gathers has a write for each shard, and DynamoDB allows 100 writes. */
-export const MOST_SHARDS = 64;
+const MOST_SHARDS = 64;
 const DEFAULT_STACK = "zae-limiter";
 const MAX_STACK_LENGTH = 55;
 
@@ -110,7 +110,7 @@ export function resolveOptions(
 }
 
 /** Returns the name of a stack, or throws: CloudFormation and DynamoDB must both accept it. */
-export function stackName(value: unknown): string {
+function stackName(value: unknown): string {
   if (typeof value !== "string" || !/^[A-Za-z][A-Za-z0-9-]*$/.test(value))
     throw new ValidationError(
       "stack",

@@ -70,7 +70,7 @@ export class DynamoUsage implements UsageStore {
  * The keys of snapshots in order of their start: of one entity from the table, of one resource from
  * its index.
  */
-export function usageQuery(
+function usageQuery(
   namespaceId: string,
   { entityId, resource, window, startMs, endMs }: UsageRange,
   { limit, after }: { readonly limit: number; readonly after: string | undefined },
