@@ -11,18 +11,10 @@ import {
 } from "./transport/attribute-values.ts";
 import { keyOf, marshalKey, queryAll } from "./table/batch.ts";
 import type { Connection, TransactItem } from "./table/connection.ts";
-import {
-  auditKey,
-  auditPartition,
-  auditPrefix,
-  namespaceIndexKeys,
-  parseAuditPartition,
-  parseEventId,
-} from "./items/keys.ts";
+import { parseAuditPartition, parseEventId } from "./items/key-parsers.ts";
+import { auditKey, auditPartition, auditPrefix, namespaceIndexKeys } from "./items/keys.ts";
 import { queryInput } from "./table/key-query.ts";
 import type { Retention } from "./cache/retention.ts";
-
-const DAY_SECONDS = 86_400;
 
 /**
  * Audit events of one namespace. DynamoDB deletes them when their time to live is over; until it
@@ -77,7 +69,7 @@ export class DynamoAudit implements AuditStore {
 }
 
 /** Finds events, newest first, not older than `oldestMs`: event ids begin with their time. */
-export function eventsQuery(
+function eventsQuery(
   namespaceId: string,
   entityId: string,
   options: {
@@ -99,11 +91,7 @@ export function eventsQuery(
 }
 
 /** The item of an event that is kept for a number of days. */
-export function eventItem(
-  namespaceId: string,
-  event: AuditEvent,
-  retentionDays: number,
-): AttributeMap {
+function eventItem(namespaceId: string, event: AuditEvent, retentionDays: number): AttributeMap {
   const key = auditKey(namespaceId, event.entityId, event.eventId);
   return marshalItem({
     ...key,
@@ -115,12 +103,12 @@ export function eventItem(
     principal: event.principal ?? null,
     resource: event.resource ?? null,
     details: event.details as { readonly [name: string]: Value },
-    ttl: Math.ceil(event.timestamp.getTime() / 1000) + retentionDays * DAY_SECONDS,
+    ttl: Math.ceil(event.timestamp.getTime() / 1000) + (retentionDays * DAY_MS) / 1000,
   });
 }
 
 /** The event of an item. */
-export function eventOf(item: AttributeMap): AuditEvent {
+function eventOf(item: AttributeMap): AuditEvent {
   const { PK, SK } = keyOf(item);
   const details = item["details"];
   return {

@@ -3,8 +3,9 @@ import type { OnUnavailable } from "../../core/bucket/policy.ts";
 import { DEFAULT_NAMESPACE, newNamespaceId, NO_NAMESPACE } from "../../core/namespace.ts";
 import { VERSION } from "../../core/version.ts";
 import type { Repository } from "../repository.ts";
+import { cacheTtlMs } from "../repository-options.ts";
 import { StoreRepository, type Scope } from "../management/store-repository.ts";
-import { CorrectedClock, systemClock, systemRandom } from "../system-clock.ts";
+import { CorrectedClock, systemClock, systemRandom, wholeMs } from "../system-clock.ts";
 import { Connection } from "./table/connection.ts";
 import { DynamoStore } from "./dynamo-store.ts";
 import {
@@ -24,8 +25,6 @@ import {
 import { createTable, deleteTable } from "./table/create-table.ts";
 import { LARGEST_TICK_MS } from "./write/tick.ts";
 import { isObserved, type DynamoTransport } from "./transport/transport.ts";
-
-const DEFAULT_CACHE_TTL_MS = 60_000;
 
 /** Opens a repository step by step. */
 export type RepositoryBuilder = BuilderOf<DynamoRepository>;
@@ -87,6 +86,7 @@ export class DynamoRepository extends StoreRepository {
       { ...placeOf(options.transport), ...options },
       process.env,
     );
+    const configTtlMs = cacheTtlMs(options);
     if (resolved.provisioning === "stack") throw noStacksYet();
     const correctedClock = new CorrectedClock(systemClock);
     const { transport, region } = await transportOf(options, {
@@ -107,10 +107,14 @@ export class DynamoRepository extends StoreRepository {
     });
     // Nor is it rounded: with a clock that is moved by hand, every millisecond counts.
     const largestTickMs = options.clock === undefined ? LARGEST_TICK_MS : 1;
-    const cacheTtlMs = options.configCacheTtlMs ?? DEFAULT_CACHE_TTL_MS;
-    const store = new DynamoStore({ ...resolved, connection, cacheTtlMs, largestTickMs });
+    const store = new DynamoStore({
+      ...resolved,
+      connection,
+      cacheTtlMs: configTtlMs,
+      largestTickMs,
+    });
     try {
-      const nowMs = Math.floor(clock.now());
+      const nowMs = wholeMs(clock);
       if (resolved.provisioning === "table") await prepareTable(connection, store, resolved, nowMs);
       else assertCompatible(await store.versions.get());
       const namespaceId = await namespaceIdOf(store, resolved.namespace, {

@@ -14,6 +14,7 @@ import type { DynamoAudit } from "./audit.ts";
 import { batchGet, batchWrite, keyOf, marshalKey, queryAll } from "./table/batch.ts";
 import type { Connection, TransactItem } from "./table/connection.ts";
 import type { ItemReader } from "./table/item-reader.ts";
+import { isEntityKey, parseBucketPartition, parseEntityPartition } from "./items/key-parsers.ts";
 import {
   childKeys,
   childrenPartition,
@@ -22,10 +23,7 @@ import {
   entityBucketsPrefix,
   entityKey,
   entityPartition,
-  isEntityKey,
   namespaceIndexKeys,
-  parseBucketPartition,
-  parseEntityPartition,
 } from "./items/keys.ts";
 import type { ItemKey } from "./table/batch.ts";
 import { queryInput } from "./table/key-query.ts";
@@ -190,7 +188,7 @@ export function createEntity(
 }
 
 /** Deletes an entity's record, if it is still there. */
-export function deleteEntity(namespaceId: string, entityId: string): object {
+function deleteEntity(namespaceId: string, entityId: string): object {
   const alias = new Aliases();
   return {
     Key: marshalKey(entityKey(namespaceId, entityId)),
@@ -200,7 +198,7 @@ export function deleteEntity(namespaceId: string, entityId: string): object {
 }
 
 /** The children of an entity, in order. */
-export function childrenQuery(namespaceId: string, parentId: string): object {
+function childrenQuery(namespaceId: string, parentId: string): object {
   return queryInput({
     index: "GSI1",
     partition: childrenPartition(namespaceId, parentId),
@@ -209,7 +207,7 @@ export function childrenQuery(namespaceId: string, parentId: string): object {
 }
 
 /** The keys of all entities, in order. */
-export function entitiesQuery(
+function entitiesQuery(
   namespaceId: string,
   { limit, after }: { readonly limit: number; readonly after: string | undefined },
 ): object {
@@ -229,7 +227,7 @@ export function entitiesQuery(
 }
 
 /** The item of an entity. */
-export function entityItem(namespaceId: string, entity: Entity): AttributeMap {
+function entityItem(namespaceId: string, entity: Entity): AttributeMap {
   const key = entityKey(namespaceId, entity.id);
   return marshalItem({
     ...key,
@@ -245,7 +243,7 @@ export function entityItem(namespaceId: string, entity: Entity): AttributeMap {
 }
 
 /** The entity of an item. */
-export function entityOf(item: AttributeMap): Entity {
+function entityOf(item: AttributeMap): Entity {
   const id = parseEntityPartition(keyOf(item).PK)?.entityId ?? "";
   const metadata = item["metadata"];
   return {

@@ -20,13 +20,12 @@ import { keyOf, marshalKey, queryAll, queryPage } from "./table/batch.ts";
 import { configItem, configOf } from "./items/config-item.ts";
 import type { Connection } from "./table/connection.ts";
 import type { ItemReader } from "./table/item-reader.ts";
+import { parseConfigKey, parseEntityConfigIndex } from "./items/key-parsers.ts";
 import {
   configKey,
   entityConfigIndexKeys,
   entityConfigPartition,
   entityConfigsPrefix,
-  parseConfigKey,
-  parseEntityConfigIndex,
   resourcesPrefix,
 } from "./items/keys.ts";
 import { queryInput } from "./table/key-query.ts";
@@ -165,7 +164,7 @@ export class DynamoLimits implements LimitStore {
 }
 
 /** Writes the system level's new item, if the stored item is still the one that was read. */
-export function systemPut(
+function systemPut(
   namespaceId: string,
   config: StoredConfig,
   seen: AttributeMap | undefined,
@@ -202,7 +201,7 @@ export function deleteConfig(namespaceId: string, key: ConfigKey): object {
 }
 
 /** The entities that have limits of their own for a resource, in order. */
-export function entitiesWithLimitsQuery(
+function entitiesWithLimitsQuery(
   namespaceId: string,
   resource: string,
   { limit, after }: { readonly limit: number; readonly after: string | undefined },

@@ -177,7 +177,7 @@ export class DynamoNamespaces implements NamespaceStore {
 }
 
 /** Every namespace, whatever its state. */
-export function namespacesQuery(): object {
+function namespacesQuery(): object {
   return queryInput({
     partition: systemPartition(TABLE_NAMESPACE),
     range: { beginsWith: namespaceIdPrefix },
@@ -185,7 +185,7 @@ export function namespacesQuery(): object {
 }
 
 /** The keys of some items of a namespace, of whatever kind. */
-export function itemsQuery(namespaceId: string, after: AttributeMap | undefined): object {
+function itemsQuery(namespaceId: string, after: AttributeMap | undefined): object {
   return queryInput({
     index: "GSI4",
     partition: namespaceId,

@@ -2,6 +2,7 @@ import { ValidationError } from "../../core/errors.ts";
 import { namespaceName } from "../../core/identifiers.ts";
 import type { RepositoryOptions } from "../repository.ts";
 import { DEFAULT_NAMESPACE } from "../../core/namespace.ts";
+import { LOCAL_REGION } from "./transport/local-engine.ts";
 import type { DynamoClient } from "./transport/sdk-transport.ts";
 import type { DynamoTransport } from "./transport/transport.ts";
 
@@ -67,11 +68,9 @@ export interface ResolvedOptions {
 }
 
 /** A transaction that gathers has a write for each shard, and DynamoDB allows 100 writes. */
-export const MOST_SHARDS = 64;
+const MOST_SHARDS = 64;
 const DEFAULT_STACK = "zae-limiter";
 const MAX_STACK_LENGTH = 55;
-/** The region for local engines, which ignore it. */
-const LOCAL_REGION = "us-east-1";
 
 /**
  * Fills in what the options leave open, from the environment or by default. Throws for an invalid
@@ -111,7 +110,7 @@ export function resolveOptions(
 }
 
 /** Returns the name of a stack, or throws: CloudFormation and DynamoDB must both accept it. */
-export function stackName(value: unknown): string {
+function stackName(value: unknown): string {
   if (typeof value !== "string" || !/^[A-Za-z][A-Za-z0-9-]*$/.test(value))
     throw new ValidationError(
       "stack",

@@ -70,7 +70,7 @@ export function putProvisioner(
   };
 }
 
-export function provisionerItem(namespaceId: string, state: ProvisionerState): AttributeMap {
+function provisionerItem(namespaceId: string, state: ProvisionerState): AttributeMap {
   const key = provisionerKey(namespaceId);
   return marshalItem({
     ...key,
@@ -84,7 +84,7 @@ export function provisionerItem(namespaceId: string, state: ProvisionerState): A
   });
 }
 
-export function provisionerOf(item: AttributeMap): ProvisionerState {
+function provisionerOf(item: AttributeMap): ProvisionerState {
   const stored = unmarshalItem(item);
   const lastApplied = stored["last_applied"];
   const appliedHash = stored["applied_hash"];
@@ -100,7 +100,7 @@ export function provisionerOf(item: AttributeMap): ProvisionerState {
   };
 }
 
-export function versionItem(record: VersionRecord): AttributeMap {
+function versionItem(record: VersionRecord): AttributeMap {
   const key = versionKey();
   return marshalItem({
     ...key,
@@ -113,7 +113,7 @@ export function versionItem(record: VersionRecord): AttributeMap {
   });
 }
 
-export function versionOf(item: AttributeMap): VersionRecord {
+function versionOf(item: AttributeMap): VersionRecord {
   const stored = unmarshalItem(item);
   const text = (name: string): string | undefined =>
     typeof stored[name] === "string" ? stored[name] : undefined;

@@ -3,9 +3,9 @@ import type { Keyed, KeyPage, UsageRange, UsageStore } from "../store.ts";
 import { marshalItem, numberOf, type AttributeMap } from "./transport/attribute-values.ts";
 import { batchGet, keyOf, queryAll } from "./table/batch.ts";
 import type { Connection } from "./table/connection.ts";
+import { parseUsageKey } from "./items/key-parsers.ts";
 import {
   entityPartition,
-  parseUsageKey,
   resourcePartition,
   resourceUsagePrefix,
   usageIndexKeys,
@@ -21,17 +21,13 @@ import type { Retention } from "./cache/retention.ts";
 /** Keys write years with four digits. */
 const LAST_TIME_MS = Date.UTC(9999, 11, 31);
 
+/** The attribute that counts granted acquires. */
+const REQUESTS_ATTRIBUTE = "requests";
+
 /**
- * The attribute of one limit's consumption in whole tokens: the prefix keeps limit names clear of
+ * How the attributes of consumption, in whole tokens, begin: the prefix keeps limit names apart from
  * other attributes.
  */
-export function counterAttribute(limitName: string): string {
-  return COUNTER_PREFIX + limitName;
-}
-
-/** The attribute that counts granted acquires. */
-export const REQUESTS_ATTRIBUTE = "requests";
-
 const COUNTER_PREFIX = "u_";
 
 /** Usage snapshots of one namespace, as the aggregator wrote them. */
@@ -74,7 +70,7 @@ export class DynamoUsage implements UsageStore {
  * The keys of snapshots in order of their start: of one entity from the table, of one resource from
  * its index.
  */
-export function usageQuery(
+function usageQuery(
   namespaceId: string,
   { entityId, resource, window, startMs, endMs }: UsageRange,
   { limit, after }: { readonly limit: number; readonly after: string | undefined },
@@ -102,28 +98,6 @@ export function usageQuery(
     range,
     limit,
     after: key && marshalItem({ ...key, GSI2PK, GSI2SK }),
-  });
-}
-
-/** The item of a snapshot that leaves at a time, in seconds since 1970. */
-export function usageItem(namespaceId: string, row: UsageRow, ttl: number): AttributeMap {
-  const { entityId, resource, window, windowStartMs: startMs } = row;
-  const name = { entityId, resource, window, startMs };
-  return marshalItem({
-    ...usageKey(namespaceId, name),
-    ...usageIndexKeys(namespaceId, name),
-    entity_id: entityId,
-    resource,
-    window,
-    window_start: windowText(startMs),
-    ...Object.fromEntries(
-      Object.entries(row.counters).map(([limitName, tokens]) => [
-        counterAttribute(limitName),
-        tokens,
-      ]),
-    ),
-    [REQUESTS_ATTRIBUTE]: row.requests,
-    ttl,
   });
 }
 

@@ -7,7 +7,7 @@ import {
   RateLimiterUnavailable,
   ValidationError,
 } from "zae-limiter";
-import { usageItem } from "../../../src/repository/dynamodb/usage.ts";
+import { usageItem } from "../../support/usage-item.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { script } from "../../support/fault-proxy.ts";
 import { keysOf, useProxiedTable } from "../../support/proxied-table.ts";

@@ -8,7 +8,7 @@ import {
 } from "zae-limiter";
 import type { DynamoRepository } from "zae-limiter/dynamodb";
 import { ManualClock } from "zae-limiter/testing";
-import { usageItem } from "../../../src/repository/dynamodb/usage.ts";
+import { usageItem } from "../../support/usage-item.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { script, type Fault } from "../../support/fault-proxy.ts";
 import { keysOf, useProxiedTable } from "../../support/proxied-table.ts";

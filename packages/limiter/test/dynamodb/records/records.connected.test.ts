@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { Limit } from "zae-limiter";
 import { ManualClock } from "zae-limiter/testing";
 import type { UsageRow, UsageWindow } from "../../../src/core/usage.ts";
-import { usageItem } from "../../../src/repository/dynamodb/usage.ts";
+import { usageItem } from "../../support/usage-item.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { script } from "../../support/fault-proxy.ts";
 import { useProxiedTable } from "../../support/proxied-table.ts";

@@ -13,7 +13,7 @@ import { addAmounts, inMilli, NO_AMOUNTS } from "../../../core/amounts.ts";
 import { negated } from "../../../core/bucket/decision.ts";
 import { settlementOf } from "../../../core/bucket/settlement.ts";
 import type { Receipt, ResourceAmounts } from "../../port.ts";
-import type { Clock } from "../../system-clock.ts";
+import { wholeMs, type Clock } from "../../system-clock.ts";
 import type { Costs } from "../write/batch-decision.ts";
 import { siblingKey } from "../items/bucket-key.ts";
 import type { BucketWriter } from "../write/bucket-writer.ts";
@@ -100,7 +100,7 @@ export class LeaseEnds {
   async #write(end: EndWrite): Promise<void> {
     if (end.state.kind === "open" && !(await this.#writeToShard(end))) {
       const { shards } = await this.#known.readAll(siblingKey(end.part.key, 0));
-      const parts = dividedEnd(end, shards, Math.floor(this.#clock.now()));
+      const parts = dividedEnd(end, shards, wholeMs(this.#clock));
       const into = parts.map(({ part, costs, requests }) =>
         newEnd(part, costs, { requests, mayOwe: true }),
       );

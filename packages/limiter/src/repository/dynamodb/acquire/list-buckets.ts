@@ -3,10 +3,10 @@ import type { AttributeMap } from "../transport/attribute-values.ts";
 import { batchGet, keyOf, queryAll } from "../table/batch.ts";
 import { imageOf, type BucketImage } from "../items/bucket-item.ts";
 import type { Connection } from "../table/connection.ts";
+import { parseBucketPartition } from "../items/key-parsers.ts";
 import {
   entityBucketsPrefix,
   entityPartition,
-  parseBucketPartition,
   resourceBucketsPrefix,
   resourcePartition,
   type BucketName,

@@ -13,6 +13,7 @@
  * large. A home shard that does not exist yet is split off its owner by the first process that
  * wants it.
  */
+import { wholeMs } from "../../system-clock.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
 import type { BucketWriter } from "../write/bucket-writer.ts";
 import { fitsShard, fitsTogether, mayFit, takeFromShard } from "./charges.ts";
@@ -98,7 +99,7 @@ export class ShardTaker {
     if (!known.isWhole || (known.seenAt?.order ?? 0) < begun)
       known = await this.#known.readAll(wanted.key);
     const charge = { ...wanted, policy: await this.#policies.onAll(wanted, known.shards) };
-    const nowMs = this.#nowMs();
+    const nowMs = wholeMs(this.#connection.clock);
     const free = known.shards.filter(({ key }) => !throttled.has(key.text));
     if (!known.isWhole) return { kind: "undecided", charge };
     if (!existAndFit(charge, known.shards, nowMs)) return { kind: "refused", atMs: nowMs, charge };
@@ -144,7 +145,7 @@ export class ShardTaker {
   *#holders(charge: WantedCharge, { throttled }: TakeAttempt): Generator<KnownShard> {
     const known = this.#known.known(charge.key);
     const { count, shards } = known;
-    const nowMs = this.#nowMs();
+    const nowMs = wholeMs(this.#connection.clock);
     if (!mayFit(charge, known, nowMs)) return;
     const home = Math.max(
       0,
@@ -181,10 +182,6 @@ export class ShardTaker {
         },
       })),
     };
-  }
-
-  #nowMs(): number {
-    return Math.floor(this.#connection.clock.now());
   }
 }
 

@@ -7,11 +7,10 @@ import {
   type Bucket,
   type BucketLimit,
 } from "../../../core/bucket/bucket.ts";
-import { IncompatibleSchemaError } from "../../../core/errors.ts";
 import { shardLimit } from "../../../core/bucket/shares.ts";
-import { VERSION } from "../../../core/version.ts";
 import { numberOf, stringOf, type AttributeMap } from "../transport/attribute-values.ts";
-import { parseBucketPartition } from "./keys.ts";
+import { parseBucketPartition } from "./key-parsers.ts";
+import { assertSupportedKind } from "./limit-kind.ts";
 
 /** Operation ids that an item remembers. */
 export const SLOT_COUNT = 4;
@@ -53,7 +52,7 @@ export interface BucketImage {
  * the field is what follows the last one.
  */
 export function limitAttribute(limitName: string, field: LimitField): string {
-  return (ATTRIBUTES.get(limitName) ?? attributesOf(limitName))[field];
+  return (ATTRIBUTES_MEMO.get(limitName) ?? attributesOf(limitName))[field];
 }
 
 /**
@@ -61,23 +60,24 @@ export function limitAttribute(limitName: string, field: LimitField): string {
  * hidden, kd kind.
  */
 const FIELDS = ["tk", "cp", "ra", "rp", "tc", "rm", "hd", "kd"] as const;
+/** A field of a limit on a bucket. */
 export type LimitField = (typeof FIELDS)[number];
 
 /**
  * The attributes of a limit, by its name: a write needs about ten of them, and strings that were
  * just concatenated are slow to look up.
  */
-const ATTRIBUTES = new Map<string, Readonly<Record<LimitField, string>>>();
+const ATTRIBUTES_MEMO = new Map<string, Readonly<Record<LimitField, string>>>();
 
 /** The most names in the memo table, which is cleared then; configurations have a few dozen. */
-const MAX_NAMES = 1000;
+const MAX_MEMO_NAMES = 1000;
 
 function attributesOf(limitName: string): Readonly<Record<LimitField, string>> {
-  if (ATTRIBUTES.size >= MAX_NAMES) ATTRIBUTES.clear();
+  if (ATTRIBUTES_MEMO.size >= MAX_MEMO_NAMES) ATTRIBUTES_MEMO.clear();
   const attributes = Object.fromEntries(
     FIELDS.map((field) => [field, `b_${limitName}_${field}`]),
   ) as Record<LimitField, string>;
-  ATTRIBUTES.set(limitName, attributes);
+  ATTRIBUTES_MEMO.set(limitName, attributes);
   return attributes;
 }
 
@@ -184,16 +184,7 @@ function limitNamesOf(item: AttributeMap): readonly string[] {
 }
 
 function limitOf(item: AttributeMap, name: string): BucketLimit {
-  const kind = stringOf(item[limitAttribute(name, "kd")]);
-  if (kind !== undefined && kind !== "rate") {
-    throw new IncompatibleSchemaError(
-      `Limit ${name} is of the kind '${kind}', which this version does not know. Upgrade zae-limiter.`,
-      {
-        clientVersion: VERSION,
-        schemaVersion: kind,
-      },
-    );
-  }
+  assertSupportedKind(item, name, limitAttribute(name, "kd"));
   const limit = {
     name,
     capacity: number(item, limitAttribute(name, "cp")) / MILLI,

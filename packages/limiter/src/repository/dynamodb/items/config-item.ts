@@ -1,7 +1,5 @@
 import type { Limit } from "../../../core/limit.ts";
 import type { ConfigKey, OnUnavailable } from "../../../core/bucket/policy.ts";
-import { IncompatibleSchemaError } from "../../../core/errors.ts";
-import { VERSION } from "../../../core/version.ts";
 import type { StoredConfig } from "../../store.ts";
 import {
   marshalItem,
@@ -11,12 +9,13 @@ import {
   type Value,
 } from "../transport/attribute-values.ts";
 import { configKey, entityConfigIndexKeys, namespaceIndexKeys } from "./keys.ts";
+import { assertSupportedKind } from "./limit-kind.ts";
 
 /** cp capacity, ra refill amount, rp refill period in seconds, kd kind; whole tokens. */
 type LimitField = "cp" | "ra" | "rp" | "kd";
 
 /** The attribute of one field: prefix and suffix keep limit names apart from other attributes. */
-export function limitAttribute(limitName: string, field: LimitField): string {
+function configAttribute(limitName: string, field: LimitField): string {
   return `l_${limitName}_${field}`;
 }
 
@@ -68,12 +67,12 @@ function limitAttributes(limits: readonly Limit[]): { readonly [attribute: strin
       refillPeriodSeconds,
       kind,
     }): readonly (readonly [string, Value])[] => [
-      [limitAttribute(name, "cp"), capacity],
-      [limitAttribute(name, "ra"), refillAmount],
-      [limitAttribute(name, "rp"), refillPeriodSeconds],
+      [configAttribute(name, "cp"), capacity],
+      [configAttribute(name, "ra"), refillAmount],
+      [configAttribute(name, "rp"), refillPeriodSeconds],
       ...(kind === undefined || kind === "rate"
         ? []
-        : [[limitAttribute(name, "kd"), kind as string] as const]),
+        : [[configAttribute(name, "kd"), kind as string] as const]),
     ],
   );
   // Attributes have no order, but limits are listed in the order in which they were declared.
@@ -98,21 +97,11 @@ function orderOf(item: AttributeMap): ReadonlyMap<string, number> {
 }
 
 function limitOf(item: AttributeMap, name: string): Limit {
-  const kind = stringOf(item[limitAttribute(name, "kd")]);
-  if (kind !== undefined && kind !== "rate") {
-    const schemaVersion = stringOf(item["schema_version"]) ?? "unknown";
-    throw new IncompatibleSchemaError(
-      `Limit ${name} is of kind ${kind}, which this version does not know. Update the library.`,
-      {
-        clientVersion: VERSION,
-        schemaVersion,
-      },
-    );
-  }
+  assertSupportedKind(item, name, configAttribute(name, "kd"));
   return {
     name,
-    capacity: numberOf(item[limitAttribute(name, "cp")]) ?? 0,
-    refillAmount: numberOf(item[limitAttribute(name, "ra")]) ?? 0,
-    refillPeriodSeconds: numberOf(item[limitAttribute(name, "rp")]) ?? 0,
+    capacity: numberOf(item[configAttribute(name, "cp")]) ?? 0,
+    refillAmount: numberOf(item[configAttribute(name, "ra")]) ?? 0,
+    refillPeriodSeconds: numberOf(item[configAttribute(name, "rp")]) ?? 0,
   };
 }

@@ -1,5 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import * as parsers from "./key-parsers.ts";
 import * as keys from "./keys.ts";
 
 const namespaceId = fc.stringMatching(/^[A-Za-z0-9_][A-Za-z0-9_-]{10}$/);
@@ -80,17 +81,17 @@ describe("keys", () => {
         fc.record({ namespaceId, entityId, resource, shard: fc.nat(1000), window, startMs }),
         ({ namespaceId: id, window: length, ...name }) => {
           const { entityId: entity, shard, resource: of } = name;
-          expect(keys.parseBucketPartition(keys.bucketKey(id, name).PK)).toEqual({
+          expect(parsers.parseBucketPartition(keys.bucketKey(id, name).PK)).toEqual({
             namespaceId: id,
             entityId: entity,
             resource: of,
             shard,
           });
-          expect(keys.parseEntityPartition(keys.entityKey(id, entity).PK)).toEqual({
+          expect(parsers.parseEntityPartition(keys.entityKey(id, entity).PK)).toEqual({
             namespaceId: id,
             entityId: entity,
           });
-          expect(keys.parseAuditPartition(keys.auditKey(id, entity, "E").PK)).toEqual({
+          expect(parsers.parseAuditPartition(keys.auditKey(id, entity, "E").PK)).toEqual({
             namespaceId: id,
             entityId: entity,
           });
@@ -99,21 +100,19 @@ describe("keys", () => {
             { level: "resource", resource: of } as const,
             { level: "entity", entityId: entity, resource: of } as const,
           ])
-            expect(keys.parseConfigKey(keys.configKey(id, key))).toEqual({
+            expect(parsers.parseConfigKey(keys.configKey(id, key))).toEqual({
               namespaceId: id,
               ...key,
             });
           const usage = { entityId: entity, resource: of, window: length, startMs: name.startMs };
-          expect(keys.parseUsageKey(keys.usageKey(id, usage))).toEqual({
+          expect(parsers.parseUsageKey(keys.usageKey(id, usage))).toEqual({
             namespaceId: id,
             ...usage,
           });
-          expect(keys.parseChild(keys.childKeys(id, "parent", entity).GSI1SK)).toBe(entity);
-          expect(keys.parseNamespaceName(keys.namespaceNameKey("prod").SK)).toBe("prod");
-          expect(keys.parseNamespaceId(keys.namespaceIdKey(id).SK)).toBe(id);
-          expect(keys.parseEventId(keys.auditKey(id, entity, "01H").SK)).toBe("01H");
+          expect(parsers.parseNamespaceId(keys.namespaceIdKey(id).SK)).toBe(id);
+          expect(parsers.parseEventId(keys.auditKey(id, entity, "01H").SK)).toBe("01H");
           expect(
-            keys.parseEntityConfigIndex(keys.entityConfigIndexKeys(id, entity, of).GSI4SK),
+            parsers.parseEntityConfigIndex(keys.entityConfigIndexKeys(id, entity, of).GSI4SK),
           ).toEqual({ entityId: entity, resource: of });
         },
       ),
@@ -121,17 +120,17 @@ describe("keys", () => {
   });
 
   it("are not mistaken for keys of another kind", () => {
-    expect(keys.parseBucketPartition("ns1/ENTITY#e")).toBeUndefined();
-    expect(keys.parseBucketPartition("BUCKET#e#r#0")).toBeUndefined();
-    expect(keys.parseBucketPartition("ns1/BUCKET#e#r#zero")).toBeUndefined();
-    expect(keys.parseConfigKey({ PK: "ns1/ENTITY#e", SK: "#META" })).toBeUndefined();
-    expect(keys.parseConfigKey({ PK: "ns1/SYSTEM#", SK: "#PROVISIONER" })).toBeUndefined();
+    expect(parsers.parseBucketPartition("ns1/ENTITY#e")).toBeUndefined();
+    expect(parsers.parseBucketPartition("BUCKET#e#r#0")).toBeUndefined();
+    expect(parsers.parseBucketPartition("ns1/BUCKET#e#r#zero")).toBeUndefined();
+    expect(parsers.parseConfigKey({ PK: "ns1/ENTITY#e", SK: "#META" })).toBeUndefined();
+    expect(parsers.parseConfigKey({ PK: "ns1/SYSTEM#", SK: "#PROVISIONER" })).toBeUndefined();
     expect(
-      keys.parseUsageKey({ PK: "ns1/ENTITY#e", SK: "#USAGE#yearly#2026-01-01T00:00:00Z#r" }),
+      parsers.parseUsageKey({ PK: "ns1/ENTITY#e", SK: "#USAGE#yearly#2026-01-01T00:00:00Z#r" }),
     ).toBeUndefined();
-    expect(keys.parseNamespaceId("#NAMESPACE#x")).toBeUndefined();
-    expect(keys.isEntityKey({ PK: "ns1/ENTITY#e", SK: "#CONFIG#r" })).toBe(false);
-    expect(keys.isEntityKey({ PK: "ns1/ENTITY#e", SK: "#META" })).toBe(true);
+    expect(parsers.parseNamespaceId("#NAMESPACE#x")).toBeUndefined();
+    expect(parsers.isEntityKey({ PK: "ns1/ENTITY#e", SK: "#CONFIG#r" })).toBe(false);
+    expect(parsers.isEntityKey({ PK: "ns1/ENTITY#e", SK: "#META" })).toBe(true);
   });
 
   it("keep the usage of a resource in order of time, then entity", () => {

@@ -1,34 +1,40 @@
-import { USAGE_WINDOWS, type UsageWindow } from "../../../core/usage.ts";
+import type { UsageWindow } from "../../../core/usage.ts";
 import type { ConfigKey } from "../../../core/bucket/policy.ts";
 import type { ItemKey } from "../table/batch.ts";
 
 /*
- * The keys of every item. `{ns}` is the opaque id of a namespace; `_` is the table's own.
+ * The keys of every item; key-parsers.ts reads them. `{ns}` is the opaque id of a namespace; `_` is
+ * the table's own.
  *
- *   item                PK                                       SK                                   GSI4SK (GSI4PK = {ns})
- *   entity              {ns}/ENTITY#{entity}                     #META                                = PK
- *   entity's limits     {ns}/ENTITY#{entity}                     #CONFIG#{resource}                   CONFIG#{resource}#{entity}
- *   usage               {ns}/ENTITY#{entity}                     #USAGE#{window}#{start}#{resource}   USAGE#{entity}#{window}#{start}#{resource}
- *   bucket              {ns}/BUCKET#{entity}#{resource}#{shard}  #STATE                               BUCKET#{entity}#{resource}#{shard}
- *   resource defaults   {ns}/RESOURCE#{resource}                 #CONFIG                              = PK
- *   system defaults     {ns}/SYSTEM#                             #CONFIG                              = PK
- *   provisioner         {ns}/SYSTEM#                             #PROVISIONER                         = PK
- *   audit               {ns}/AUDIT#{entity}                      #AUDIT#{ulid}                        = PK
- *   namespace by name   _/SYSTEM#                                #NAMESPACE#{name}                    = PK
- *   namespace by id     _/SYSTEM#                                #NSID#{id}                           = PK
- *   version             _/SYSTEM#                                #VERSION                             = PK
+ *   item                PK                                       SK
+ *   entity              {ns}/ENTITY#{entity}                     #META
+ *   entity's limits     {ns}/ENTITY#{entity}                     #CONFIG#{resource}
+ *   usage               {ns}/ENTITY#{entity}                     #USAGE#{window}#{start}#{resource}
+ *   bucket              {ns}/BUCKET#{entity}#{resource}#{shard}  #STATE
+ *   resource defaults   {ns}/RESOURCE#{resource}                 #CONFIG
+ *   system defaults     {ns}/SYSTEM#                             #CONFIG
+ *   provisioner         {ns}/SYSTEM#                             #PROVISIONER
+ *   audit               {ns}/AUDIT#{entity}                      #AUDIT#{ulid}
+ *   namespace by name   _/SYSTEM#                                #NAMESPACE#{name}
+ *   namespace by id     _/SYSTEM#                                #NSID#{id}
+ *   version             _/SYSTEM#                                #VERSION
  *
- *   GSI1  {ns}/PARENT#{parent}            CHILD#{entity}                      children of a parent
- *   GSI2  {ns}/RESOURCE#{resource}        BUCKET#{entity}#{shard}             buckets of a resource
- *         {ns}/RESOURCE#{resource}        USAGE#{window}#{start}#{entity}     usage of a resource
- *   GSI3  {ns}/ENTITY_CONFIG#{resource}   {entity}                            entities with limits of their own
- *         {ns}/ENTITY#{entity}            BUCKET#{resource}#{shard}           buckets of an entity
+ *   index  partition                       sort key                           what it finds
+ *   GSI1   {ns}/PARENT#{parent}            CHILD#{entity}                     children of a parent
+ *   GSI2   {ns}/RESOURCE#{resource}        BUCKET#{entity}#{shard}            buckets of a resource
+ *          {ns}/RESOURCE#{resource}        USAGE#{window}#{start}#{entity}    usage of a resource
+ *   GSI3   {ns}/ENTITY_CONFIG#{resource}   {entity}                           entities with limits
+ *          {ns}/ENTITY#{entity}            BUCKET#{resource}#{shard}          buckets of an entity
+ *   GSI4   {ns}                            CONFIG#{resource}#{entity}         limits of entities
+ *          {ns}                            USAGE#{entity}#{window}#{start}#{resource}
+ *          {ns}                            BUCKET#{entity}#{resource}#{shard}
+ *          {ns}                            the PK of every other item
  *
  * Every item has GSI4 keys, so that a purge finds it. They also replace the registries of the
- * original, on which every change of limits contended: `{ns}/RESOURCE#…` lists the resources with
- * defaults, `CONFIG#…` those with limits of entities, `{ns}/ENTITY#…` the entities and nothing
- * else. No identifier contains '#', and only resources contain '/', so every key can be taken apart
- * again.
+ * original, on which every change of limits contended (ADR 010): `{ns}/RESOURCE#…` lists the
+ * resources with defaults, `CONFIG#…` those with limits of entities, `{ns}/ENTITY#…` the entities
+ * and nothing else. No identifier contains '#', and only resources contain '/', so every key can be
+ * parsed.
  */
 
 /** The namespace of what belongs to the table itself. */
@@ -40,22 +46,50 @@ export interface NamespaceIndexKey {
   readonly GSI4SK: string;
 }
 
-const META = "#META";
-const STATE = "#STATE";
-const CONFIG = "#CONFIG";
-const CONFIG_PREFIX = "#CONFIG#";
-const AUDIT_PREFIX = "#AUDIT#";
-const NAMESPACE_PREFIX = "#NAMESPACE#";
-const NAMESPACE_ID_PREFIX = "#NSID#";
-
-// ---- primary keys
-
-export function entityKey(namespaceId: string, entityId: string): ItemKey {
-  return { PK: entityPartition(namespaceId, entityId), SK: META };
+/** Which bucket. */
+export interface BucketName {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly shard: number;
 }
 
+/** Which usage snapshot. */
+export interface UsageName {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly window: UsageWindow;
+  readonly startMs: number;
+}
+
+/** The sort key of an entity's own record. */
+export const ENTITY_SORT_KEY = "#META";
+
+/** The sort key of resource and system defaults. */
+export const DEFAULTS_SORT_KEY = "#CONFIG";
+
+/** How the sort keys of an entity's limits begin. */
+export const configPrefix = "#CONFIG#";
+
+/** How the sort keys of audit events begin. */
+export const auditPrefix = "#AUDIT#";
+
+/** How the sort keys of namespaces by id begin. */
+export const namespaceIdPrefix = "#NSID#";
+
+const BUCKET_SORT_KEY = "#STATE";
+const NAMESPACE_NAME_PREFIX = "#NAMESPACE#";
+
+/** The key of an entity's own record. */
+export function entityKey(namespaceId: string, entityId: string): ItemKey {
+  return { PK: entityPartition(namespaceId, entityId), SK: ENTITY_SORT_KEY };
+}
+
+/** The key of one shard of a bucket. */
 export function bucketKey(namespaceId: string, { entityId, resource, shard }: BucketName): ItemKey {
-  return { PK: `${bucketPartitionPrefix(namespaceId, entityId)}${resource}#${shard}`, SK: STATE };
+  return {
+    PK: `${bucketPartitionPrefix(namespaceId, entityId)}${resource}#${shard}`,
+    SK: BUCKET_SORT_KEY,
+  };
 }
 
 /** How the partition keys of all buckets of an entity begin. */
@@ -65,12 +99,13 @@ export function bucketPartitionPrefix(namespaceId: string, entityId: string): st
 
 /** Where the limits of one level are stored. */
 export function configKey(namespaceId: string, key: ConfigKey): ItemKey {
-  if (key.level === "system") return { PK: systemPartition(namespaceId), SK: CONFIG };
+  if (key.level === "system") return { PK: systemPartition(namespaceId), SK: DEFAULTS_SORT_KEY };
   if (key.level === "resource")
-    return { PK: `${namespaceId}/RESOURCE#${key.resource}`, SK: CONFIG };
-  return { PK: entityPartition(namespaceId, key.entityId), SK: CONFIG_PREFIX + key.resource };
+    return { PK: `${namespaceId}/RESOURCE#${key.resource}`, SK: DEFAULTS_SORT_KEY };
+  return { PK: entityPartition(namespaceId, key.entityId), SK: configPrefix + key.resource };
 }
 
+/** The key of a usage snapshot. */
 export function usageKey(
   namespaceId: string,
   { entityId, resource, window, startMs }: UsageName,
@@ -81,43 +116,45 @@ export function usageKey(
   };
 }
 
+/** The key of an audit event. */
 export function auditKey(namespaceId: string, entityId: string, eventId: string): ItemKey {
-  return { PK: auditPartition(namespaceId, entityId), SK: AUDIT_PREFIX + eventId };
+  return { PK: auditPartition(namespaceId, entityId), SK: auditPrefix + eventId };
 }
 
+/** The key of what declared limits were applied to a namespace. */
 export function provisionerKey(namespaceId: string): ItemKey {
   return { PK: systemPartition(namespaceId), SK: "#PROVISIONER" };
 }
 
+/** The key of an active namespace, by its name. */
 export function namespaceNameKey(name: string): ItemKey {
-  return { PK: systemPartition(TABLE_NAMESPACE), SK: NAMESPACE_PREFIX + name };
+  return { PK: systemPartition(TABLE_NAMESPACE), SK: NAMESPACE_NAME_PREFIX + name };
 }
 
+/** The key of a namespace, by its id. */
 export function namespaceIdKey(namespaceId: string): ItemKey {
-  return { PK: systemPartition(TABLE_NAMESPACE), SK: NAMESPACE_ID_PREFIX + namespaceId };
+  return { PK: systemPartition(TABLE_NAMESPACE), SK: namespaceIdPrefix + namespaceId };
 }
 
+/** The key of the version record of the table. */
 export function versionKey(): ItemKey {
   return { PK: systemPartition(TABLE_NAMESPACE), SK: "#VERSION" };
 }
 
-// ---- partitions and ranges for queries
-
+/** The partition of an entity, its limits and its usage; in GSI3, of its buckets. */
 export function entityPartition(namespaceId: string, entityId: string): string {
   return `${namespaceId}/ENTITY#${entityId}`;
 }
 
+/** The partition of the audit events of an entity. */
 export function auditPartition(namespaceId: string, entityId: string): string {
   return `${namespaceId}/AUDIT#${entityId}`;
 }
 
+/** The partition of a namespace's own records. */
 export function systemPartition(namespaceId: string): string {
   return `${namespaceId}/SYSTEM#`;
 }
-
-export const auditPrefix: string = AUDIT_PREFIX;
-export const configPrefix: string = CONFIG_PREFIX;
-export const namespaceIdPrefix: string = NAMESPACE_ID_PREFIX;
 
 /** Sort keys of the usage of one window length: those of later windows sort later. */
 export function usagePrefix(window: UsageWindow): string {
@@ -137,8 +174,7 @@ export function resourcesPrefix(namespaceId: string): string {
 /** GSI4 sort keys of entities' limits, by resource. */
 export const entityConfigsPrefix = "CONFIG#";
 
-// ---- index keys
-
+/** The keys of an entity in the index of its parent. */
 export function childKeys(
   namespaceId: string,
   parentId: string,
@@ -147,6 +183,7 @@ export function childKeys(
   return { GSI1PK: childrenPartition(namespaceId, parentId), GSI1SK: `CHILD#${entityId}` };
 }
 
+/** GSI1: the children of an entity. */
 export function childrenPartition(namespaceId: string, parentId: string): string {
   return `${namespaceId}/PARENT#${parentId}`;
 }
@@ -156,6 +193,7 @@ export function resourcePartition(namespaceId: string, resource: string): string
   return `${namespaceId}/RESOURCE#${resource}`;
 }
 
+/** GSI2: how the sort keys of buckets begin. */
 export const resourceBucketsPrefix = "BUCKET#";
 
 /** GSI2 sort keys of the usage of one window length. */
@@ -226,145 +264,10 @@ export function namespaceIndexKeys(namespaceId: string, { PK }: ItemKey): Namesp
   return { GSI4PK: namespaceId, GSI4SK: PK };
 }
 
-// ---- parsers: `undefined` for a key of another kind
-
-/** Which bucket. */
-export interface BucketName {
-  readonly entityId: string;
-  readonly resource: string;
-  readonly shard: number;
-}
-
-/** Which usage snapshot. */
-export interface UsageName {
-  readonly entityId: string;
-  readonly resource: string;
-  readonly window: UsageWindow;
-  readonly startMs: number;
-}
-
-/**
- * The namespace of a partition key, and the rest: ids of namespaces contain no '/', resources may.
- */
-export function parseNamespace(
-  PK: string,
-): { readonly namespaceId: string; readonly rest: string } | undefined {
-  const slash = PK.indexOf("/");
-  return slash < 1 ? undefined : { namespaceId: PK.slice(0, slash), rest: PK.slice(slash + 1) };
-}
-
-export function parseEntityPartition(
-  PK: string,
-): { readonly namespaceId: string; readonly entityId: string } | undefined {
-  const match = parseRest(PK, /^ENTITY#([^#]+)$/);
-  return match && { namespaceId: match.namespaceId, entityId: match.groups[0]! };
-}
-
-export function parseBucketPartition(
-  PK: string,
-): ({ readonly namespaceId: string } & BucketName) | undefined {
-  const match = parseRest(PK, /^BUCKET#([^#]+)#([^#]+)#(\d+)$/);
-  return (
-    match && {
-      namespaceId: match.namespaceId,
-      entityId: match.groups[0]!,
-      resource: match.groups[1]!,
-      shard: Number(match.groups[2]),
-    }
-  );
-}
-
-export function parseAuditPartition(
-  PK: string,
-): { readonly namespaceId: string; readonly entityId: string } | undefined {
-  const match = parseRest(PK, /^AUDIT#([^#]+)$/);
-  return match && { namespaceId: match.namespaceId, entityId: match.groups[0]! };
-}
-
-/** Where limits are stored, from the key of their item. */
-export function parseConfigKey({
-  PK,
-  SK,
-}: ItemKey): ({ readonly namespaceId: string } & ConfigKey) | undefined {
-  const entity = parseEntityPartition(PK);
-  if (entity !== undefined)
-    return SK.startsWith(CONFIG_PREFIX)
-      ? { ...entity, level: "entity", resource: SK.slice(CONFIG_PREFIX.length) }
-      : undefined;
-  if (SK !== CONFIG) return undefined;
-  const match = parseRest(PK, /^(?:RESOURCE#([^#]+)|SYSTEM#)$/);
-  if (match === undefined) return undefined;
-  const resource = match.groups[0];
-  return resource === undefined
-    ? { namespaceId: match.namespaceId, level: "system" }
-    : { namespaceId: match.namespaceId, level: "resource", resource };
-}
-
-export function parseUsageKey({
-  PK,
-  SK,
-}: ItemKey): ({ readonly namespaceId: string } & UsageName) | undefined {
-  const entity = parseEntityPartition(PK);
-  const match = /^#USAGE#([a-z]+)#([^#]+)#([^#]+)$/.exec(SK);
-  if (entity === undefined || match === null) return undefined;
-  const window = USAGE_WINDOWS.find((known) => known === match[1]);
-  const startMs = Date.parse(match[2]!);
-  if (window === undefined || Number.isNaN(startMs)) return undefined;
-  return { ...entity, window, startMs, resource: match[3]! };
-}
-
-/** The entity of a GSI1 sort key. */
-export function parseChild(GSI1SK: string): string | undefined {
-  return after(GSI1SK, "CHILD#");
-}
-
-/** The id of an event, from its sort key. */
-export function parseEventId(SK: string): string | undefined {
-  return after(SK, AUDIT_PREFIX);
-}
-
-/** The name of a namespace, from its sort key. */
-export function parseNamespaceName(SK: string): string | undefined {
-  return after(SK, NAMESPACE_PREFIX);
-}
-
-/** The id of a namespace, from its sort key. */
-export function parseNamespaceId(SK: string): string | undefined {
-  return after(SK, NAMESPACE_ID_PREFIX);
-}
-
-/** The resource and entity of a GSI4 sort key of an entity's limits. */
-export function parseEntityConfigIndex(
-  GSI4SK: string,
-): { readonly resource: string; readonly entityId: string } | undefined {
-  const match = /^CONFIG#([^#]+)#([^#]+)$/.exec(GSI4SK);
-  return match === null ? undefined : { resource: match[1]!, entityId: match[2]! };
-}
-
-/** Whether an item is an entity's own record. */
-export function isEntityKey({ PK, SK }: ItemKey): boolean {
-  return SK === META && parseEntityPartition(PK) !== undefined;
-}
-
 /**
  * The start of a window as keys write it: whole seconds, so that texts of any two sort as their
  * times do.
  */
 export function windowText(startMs: number): string {
   return `${new Date(startMs).toISOString().slice(0, 19)}Z`;
-}
-
-function parseRest(
-  PK: string,
-  pattern: RegExp,
-): { readonly namespaceId: string; readonly groups: readonly (string | undefined)[] } | undefined {
-  const parsed = parseNamespace(PK);
-  const match = parsed && pattern.exec(parsed.rest);
-  return match ? { namespaceId: parsed.namespaceId, groups: match.slice(1) } : undefined;
-}
-
-function after(text: string, prefix: string): string | undefined {
-  return text.startsWith(prefix) && text.length > prefix.length
-    ? text.slice(prefix.length)
-    : undefined;
 }

@@ -3,13 +3,8 @@ import { absent, Aliases } from "../table/update-expression.ts";
 import { marshalItem, stringOf, type AttributeMap } from "../transport/attribute-values.ts";
 import { keyOf, marshalKey } from "../table/batch.ts";
 import type { TransactItem } from "../table/connection.ts";
-import {
-  namespaceIdKey,
-  namespaceIndexKeys,
-  namespaceNameKey,
-  parseNamespaceId,
-  TABLE_NAMESPACE,
-} from "./keys.ts";
+import { parseNamespaceId } from "./key-parsers.ts";
+import { namespaceIdKey, namespaceIndexKeys, namespaceNameKey, TABLE_NAMESPACE } from "./keys.ts";
 import type { ItemKey } from "../table/batch.ts";
 
 /*

@@ -4,6 +4,7 @@
  * still needs the shard tries again. pressure.ts decides when a bucket is doubled.
  */
 import { ValidationError } from "../../../core/errors.ts";
+import { wholeMs } from "../../system-clock.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
 import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
 import { contention } from "../table/table-errors.ts";
@@ -45,7 +46,7 @@ export class Splitter {
 
   /** Tries once to split a shard; returns whether it was split. */
   async split(key: BucketKey, image: BucketImage): Promise<boolean> {
-    const nowMs = Math.floor(this.#connection.clock.now());
+    const nowMs = wholeMs(this.#connection.clock);
     const { applied } = await this.#connection.transact(splitOf({ key, image, nowMs }));
     if (applied) this.#counts.splits += 1;
     await Promise.all([

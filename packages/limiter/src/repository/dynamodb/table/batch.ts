@@ -112,7 +112,7 @@ export function marshalKey({ PK, SK }: ItemKey): AttributeMap {
 }
 
 /** The input of one batch read. */
-export function batchGetInput(
+function batchGetInput(
   tableName: string,
   keys: readonly AttributeMap[],
   consistent: boolean,

@@ -29,7 +29,7 @@ const INDEXES: Readonly<Record<IndexName, Projection>> = {
 };
 
 /** The attribute by which DynamoDB expires an item, in seconds since 1970. */
-export const TTL_ATTRIBUTE = "ttl";
+const TTL_ATTRIBUTE = "ttl";
 
 /**
  * The table as `CreateTable` and the CloudFormation template both declare it. Neither has local

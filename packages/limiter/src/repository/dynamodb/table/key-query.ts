@@ -3,7 +3,7 @@ import type { AttributeMap } from "../transport/attribute-values.ts";
 import type { IndexName } from "./create-table.ts";
 
 /** Which sort keys of a partition: all with a prefix, or a range that includes both ends. */
-export type SortKeyRange =
+type SortKeyRange =
   | { readonly beginsWith: string }
   | { readonly from: string; readonly to: string };
 

@@ -1,3 +1,6 @@
+/** The region for local engines, which ignore it. */
+export const LOCAL_REGION = "us-east-1";
+
 const LOOPBACK: ReadonlySet<string> = new Set(["127.0.0.1", "localhost", "[::1]"]);
 const CREDENTIAL_VARIABLES = [
   "AWS_ACCESS_KEY_ID",

@@ -1,6 +1,6 @@
 import { InfrastructureError } from "../../../core/errors.ts";
 import { localCredentials } from "./local-engine.ts";
-import type { DynamoTransport } from "./transport.ts";
+import { MAX_SOCKETS, type DynamoTransport } from "./transport.ts";
 
 /** The part of the SDK's DynamoDBClient that is used. */
 export interface DynamoClient {
@@ -21,12 +21,6 @@ export interface SdkConnection {
   readonly transport: DynamoTransport;
   readonly region: string;
 }
-
-/**
- * Enough for the parallel calls of a busy process; more requests queue in the client, and time out
- * there.
- */
-const MAX_SOCKETS = 128;
 
 type Command = new (input: object) => object;
 

@@ -1,4 +1,10 @@
 /**
+ * The most connections of a transport. Enough for the parallel calls of a busy process; more
+ * requests queue in the client, and time out there.
+ */
+export const MAX_SOCKETS = 128;
+
+/**
  * Sends signed calls: the lean transport, or a wrapped client of the SDK. Inputs and outputs are
  * DynamoDB's JSON. Errors carry DynamoDB's name in `name`, and whatever else it sent; errors of the
  * connection carry Node's `code`. Nothing is retried, and a call ends when its signal aborts.

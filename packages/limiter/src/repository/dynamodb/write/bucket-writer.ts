@@ -46,10 +46,7 @@ import type { RepeatableOperation, WriteIntent, WriteOutcome } from "./write-int
 import type { WriteCounts, WriteObserver } from "./write-observer.ts";
 import { countCarried, planWrite, type Plan, type PlannedWrite } from "./write-plan.ts";
 
-/**
- * Failed conditions after which an acquire counts as contended, which is unavailability. What ends
- * a lease goes on with the next batch.
- */
+/** Failed conditions after which an acquire ends as contended; the end of a lease goes on. */
 export const MAX_OVERTAKEN = 12;
 
 /** An intent that is queued or being written. */

@@ -33,7 +33,7 @@ export interface PlannedWrite {
 }
 
 /** What becomes of a member: it is part of the write, or not. */
-export type MemberVerdict = "written" | "refused" | "gone" | "split";
+type MemberVerdict = "written" | "refused" | "gone" | "split";
 
 /**
  * What to send for a batch, if anything, and what becomes of its members. When there are fewer

@@ -3,7 +3,7 @@ import { withoutStack } from "../../../../core/errors.ts";
 import { unreadable, type HttpAnswer } from "./lean-http.ts";
 
 /** An error that DynamoDB returned, in the shape that the SDK gives it. */
-export class ServiceError extends Error {
+class ServiceError extends Error {
   readonly $metadata: { readonly httpStatusCode: number };
   /** The item as it was, when a condition failed that asked for it. */
   declare readonly Item?: object;

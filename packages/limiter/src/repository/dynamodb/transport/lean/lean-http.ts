@@ -6,6 +6,7 @@ import {
   type IncomingMessage,
 } from "node:http";
 import { Agent as SecureAgent, request as httpsRequest } from "node:https";
+import { MAX_SOCKETS } from "../transport.ts";
 import type { Endpoint } from "./endpoint.ts";
 
 /** A complete reply. */
@@ -22,12 +23,6 @@ export interface HttpPost {
   readonly body: string;
   readonly signal: AbortSignal;
 }
-
-/**
- * Enough for the parallel calls of a busy process; more requests queue in the agent, and time out
- * there.
- */
-const MAX_SOCKETS = 128;
 
 /**
  * DynamoDB closes a connection that was idle for a minute. A request that is written at that very

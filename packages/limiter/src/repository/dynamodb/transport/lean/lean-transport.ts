@@ -7,7 +7,7 @@ import { awsAddress, configuredAddress, endpointAt, type Endpoint } from "./endp
 import { outputOf } from "./lean-answer.ts";
 import { CredentialCache, providerOf, type CredentialProvider } from "./lean-credentials.ts";
 import { HttpClient, type HttpAnswer } from "./lean-http.ts";
-import { isLoopback, type AwsCredentials } from "../local-engine.ts";
+import { isLoopback, LOCAL_REGION, type AwsCredentials } from "../local-engine.ts";
 import { settingsFromSdk } from "./sdk-settings.ts";
 import { CONTENT_TYPE, Signer } from "./signature.ts";
 import type { ObservedTransport } from "../transport.ts";
@@ -79,8 +79,6 @@ interface LeanParts {
 
 /** Errors that mean that credentials have expired. */
 const EXPIRED: ReadonlySet<string> = new Set(["ExpiredTokenException", "ExpiredToken"]);
-/** The region for local engines, which ignore it. */
-const LOCAL_REGION = "us-east-1";
 const USER_AGENT = `zae-limiter/${VERSION}`;
 
 class LeanTransport implements ObservedTransport {
