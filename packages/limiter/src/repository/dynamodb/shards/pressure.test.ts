@@ -121,6 +121,17 @@ describe("a watch over writes", () => {
     expect(splits()).toBe(1);
   });
 
+  it("leaves shards alone that are not hot each, however many writes they take together", async () => {
+    const { watch, clock, splits } = watching();
+    for (const shard of [0, 1])
+      for (const atMs of [0, 1000]) {
+        const seen = shardImage({ shard, divisor: 2, writes: 5000 + atMs * 0.7 });
+        watch.noteWrite(shardKey(shard), seen, START_MS + atMs);
+      }
+    await clock.advance(0);
+    expect(splits()).toBe(0);
+  });
+
   it("doubles nothing when buckets may have one shard only", async () => {
     const { watch, clock, splits } = watching({ maxShards: 1 });
     for (let times = 0; times < 3; times += 1) watch.noteThrottled(shardKey());
