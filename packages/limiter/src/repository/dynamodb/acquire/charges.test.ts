@@ -106,6 +106,7 @@ describe("the charges of a call", () => {
 describe("a bucket may serve a call", () => {
   it("that does not exist yet when a full one could", () => {
     expect(mayFit(wanting(60), bucketOf([]), NOW_MS)).toBe(true);
+    expect(mayFit(wanting(60), bucketOf([], { isWhole: false }), NOW_MS)).toBe(true);
     expect(mayFit(wanting(61), bucketOf([]), NOW_MS)).toBe(false);
   });
 
@@ -132,8 +133,10 @@ describe("a bucket may serve a call", () => {
   it("with what it earned since, under the limits that the call is decided with", () => {
     expect(mayFit(wanting(1), bucketOf([{ tpm: 0 }]), NOW_MS + 999)).toBe(false);
     expect(mayFit(wanting(1), bucketOf([{ tpm: 0 }]), NOW_MS + 1000)).toBe(true);
-    const joined = { ...wanting(0), policy: POLICY, amounts: { rpm: 60 } };
-    expect(mayFit(joined, bucketOf([{ tpm: 0 }]), NOW_MS)).toBe(true);
+    const joined = { ...wanting(0), policy: POLICY };
+    const single = bucketOf([{ tpm: 0 }]);
+    expect(mayFit({ ...joined, amounts: { rpm: 60 } }, single, NOW_MS)).toBe(true);
+    expect(mayFit({ ...joined, amounts: { rpm: 61 } }, single, NOW_MS)).toBe(false);
   });
 });
 

@@ -19,6 +19,18 @@ it("gives back several takes of a lease in one write, unless their sum is not ex
   ]);
 });
 
+it("what a lease took before a deletion or a split, and after it, goes back apart", () => {
+  const parts = [
+    PART,
+    { ...PART, incarnation: { ...PART.incarnation, creation: "d" } },
+    { ...PART, incarnation: { ...PART.incarnation, divisor: 2 } },
+  ];
+  const ends = endsOf([...parts, ...parts].map((part) => ({ part, amounts: { tpm: -1000 } })));
+  expect(ends.map(({ part, costs }) => [part, costs])).toEqual(
+    parts.map((part) => [part, { tpm: -2000 }]),
+  );
+});
+
 const KEY = bucketKey({ namespaceId: "n", entityId: "e", resource: "r", shard: 0 }, undefined);
 const PART: ReceiptPart = {
   key: KEY,

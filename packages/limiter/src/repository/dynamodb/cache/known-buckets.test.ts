@@ -30,6 +30,20 @@ describe("what is known of a bucket", () => {
     known.remember(KEY, undefined, known.stampRequest());
     expect(known.imageOf(KEY)).toBeUndefined();
   });
+
+  it("keeps the image of a bucket that is forgotten while work on it is under way, but refuses nobody with it", () => {
+    const known = newKnown();
+    known.remember(KEY, image("a.1"), known.stampRequest());
+    const entry = known.entry(KEY);
+    known.pin(entry);
+    known.forget(KEY.text);
+    expect(known.entry(KEY)).toBe(entry);
+    expect(known.imageOf(KEY)?.creation).toBe("a.1");
+    expect(known.known(KEY)).toMatchObject({ isWhole: false, seenAt: undefined });
+    known.unpin(entry);
+    known.forget(KEY.text);
+    expect(known.imageOf(KEY)).toBeUndefined();
+  });
 });
 
 function image(creation: string): BucketImage {

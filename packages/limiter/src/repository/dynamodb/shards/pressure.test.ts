@@ -121,6 +121,17 @@ describe("a watch over writes", () => {
     expect(splits()).toBe(1);
   });
 
+  it("leaves shards alone that are not hot each, however many writes they take together", async () => {
+    const { watch, clock, splits } = watching();
+    for (const shard of [0, 1])
+      for (const atMs of [0, 1000]) {
+        const seen = shardImage({ shard, divisor: 2, writes: 5000 + atMs * 0.7 });
+        watch.noteWrite(shardKey(shard), seen, START_MS + atMs);
+      }
+    await clock.advance(0);
+    expect(splits()).toBe(0);
+  });
+
   it("doubles nothing when buckets may have one shard only", async () => {
     const { watch, clock, splits } = watching({ maxShards: 1 });
     for (let times = 0; times < 3; times += 1) watch.noteThrottled(shardKey());
@@ -163,7 +174,8 @@ function watching({ maxShards = 32 }: { readonly maxShards?: number } = {}): Scr
   const { table, clock, connection, known } = process;
   table.put(shardItem());
   known.remember(shardKey(), shardImage(), known.stampRequest());
-  const splitter = new Splitter({ connection, known, maxShards, counts: { splits: 0 } });
+  // The watch must not even ask a splitter that would split.
+  const splitter = new Splitter({ connection, known, maxShards: 32, counts: { splits: 0 } });
   const watch = new PressureWatch({ known, splitter, clock, maxShards });
   const splits = (): number =>
     table.operations.filter((operation) => operation === "TransactWriteItems").length;

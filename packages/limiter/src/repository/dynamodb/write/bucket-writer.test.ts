@@ -101,6 +101,7 @@ describe("a writer", () => {
     const split = shardImage({ divisor: 2, version: 6 });
     table.faults.push({ before: () => known.remember(KEY, split, known.stampRequest()) });
     expect(await writer.write(KEY, take(1000))).toMatchObject({ incarnation: { divisor: 1 } });
+    expect(known.imageOf(KEY)).toBe(split);
   });
 
   it("tells its observer of every image and of throttled keys, not of a throttled table", async () => {

@@ -141,7 +141,7 @@ describe("a plan for limits that a refusal was decided with", () => {
   });
 });
 
-describe("a plan for what a lease gives back or owes", () => {
+describe("a plan for a shard, or for what a lease gives back or owes", () => {
   const TAKEN = { creation: "other.0000", divisor: 1, expiredBySeconds: undefined };
   const SHARD = { divisor: 2, tokens: { tpm: 10_000 } };
 
@@ -169,6 +169,15 @@ describe("a plan for what a lease gives back or owes", () => {
     const expiring = { ...SHARD, expiresAtSeconds: NOW_MS / 1000 + 60 };
     const planned = plan(expiring, [take(1000)]);
     expect(after(expiring, planned).expiresAtSeconds).toBeUndefined();
+  });
+
+  it("refills a further shard with its share, and brings it under its share of changed limits", () => {
+    const further = { shard: 1, divisor: 2, tokens: { tpm: 0 } };
+    const half = plan(further, [take(500)], { nowMs: NOW_MS + 1000 });
+    expect(after(further, half).bucket).toMatchObject({ balances: [0, 0, 500] });
+    expect(plan(further, [take(501)], { nowMs: NOW_MS + 1000 }).verdicts).toEqual(["refused"]);
+    const raised = plan(further, [take(0)], { policy: RAISED });
+    expect(after(further, raised).bucket.limits[0]!.capacityMilli).toBe(60_000);
   });
 
   it("requires and reports the shard that it was decided for", () =>
