@@ -46,7 +46,7 @@ export function consumeRequest(request: AcquireRequest): ConsumeRequest {
 }
 
 /** Checks that there is a request, and how it wants to wait and to fail. */
-export function checkConduct(request: AcquireRequest): void {
+export function checkCallOptions(request: AcquireRequest): void {
   if (typeof request !== "object" || request === null)
     throw new ValidationError(
       "request",

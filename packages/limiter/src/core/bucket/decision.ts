@@ -11,7 +11,7 @@ import { ValidationError } from "../errors.ts";
 import { withLimits } from "./limit-change.ts";
 import { sameLimits, type Limit } from "../limit.ts";
 import type { ConfigSource, Policy } from "./policy.ts";
-import { togetherMilli, waitTogetherMs } from "./shard-sums.ts";
+import { shardSumMilli, waitForShardSumMs } from "./shard-sums.ts";
 
 /**
  * One bucket of a decision, and what the call wants of it. Limits that `amounts` does not name are
@@ -57,7 +57,7 @@ export interface LimitStatus {
 export function fits(charges: readonly Charge[], nowMs: number): boolean {
   for (const { bucket, amounts, costs, others } of charges) {
     if (others !== undefined && others.length > 0) {
-      if (!holdTogether(bucket, others, amounts, nowMs)) return false;
+      if (!shardsHold(bucket, others, amounts, nowMs)) return false;
     } else if (!holds(bucket, costs ?? costsMilli(bucket, amounts), nowMs)) return false;
   }
   return true;
@@ -148,7 +148,7 @@ const COMPARISON_MEMO = new WeakMap<
   { readonly limits: readonly Limit[]; readonly isSame: boolean }
 >();
 
-function holdTogether(
+function shardsHold(
   bucket: Bucket,
   others: readonly Bucket[],
   amounts: Amounts,
@@ -157,7 +157,7 @@ function holdTogether(
   const shards = [bucket, ...others];
   return bucket.limits.every(
     ({ limit: { name }, hidden }) =>
-      hidden || togetherMilli(shards, name, nowMs) >= amountOf(amounts, name) * MILLI,
+      hidden || shardSumMilli(shards, name, nowMs) >= amountOf(amounts, name) * MILLI,
   );
 }
 
@@ -173,13 +173,13 @@ function statusOf(
   const balance =
     shards === undefined
       ? balanceMilli(bucket, index, nowMs)
-      : togetherMilli(shards, limit.name, nowMs);
+      : shardSumMilli(shards, limit.name, nowMs);
   const available = Math.floor(balance / MILLI);
   const exceeded = available < requested;
   const wait = (neededMilli: number): number =>
     shards === undefined
       ? waitMs(bucket, index, neededMilli, nowMs)
-      : waitTogetherMs(shards, limit.name, neededMilli, nowMs);
+      : waitForShardSumMs(shards, limit.name, neededMilli, nowMs);
   return {
     entityId,
     resource,

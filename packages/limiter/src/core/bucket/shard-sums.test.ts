@@ -7,7 +7,7 @@ import { fits, statusesOf, type Charge } from "./decision.ts";
 import { Limit } from "../limit.ts";
 import { policyOf } from "./policy.ts";
 import { shardLimits } from "./shares.ts";
-import { togetherMilli, waitTogetherMs } from "./shard-sums.ts";
+import { shardSumMilli, waitForShardSumMs } from "./shard-sums.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 4, 12);
 const POLICY = policyOf([Limit.perMinute("rpm", 10), Limit.perMinute("tpm", 100)], "system");
@@ -154,9 +154,9 @@ describe("shards together", () => {
       limits: second.limits.toReversed(),
       balances: [700, 0, 0, 500, 0, 0],
     };
-    expect(togetherMilli([first, turned], "rpm", NOW_MS)).toBe(1500);
-    expect(togetherMilli([first, turned], "tpm", NOW_MS)).toBe(2700);
-    expect(togetherMilli([first, turned], "tpm", NOW_MS + 600)).toBe(3700);
+    expect(shardSumMilli([first, turned], "rpm", NOW_MS)).toBe(1500);
+    expect(shardSumMilli([first, turned], "tpm", NOW_MS)).toBe(2700);
+    expect(shardSumMilli([first, turned], "tpm", NOW_MS + 600)).toBe(3700);
   });
 
   it("wait exactly as long as trying every millisecond finds", () => {
@@ -170,9 +170,11 @@ describe("shards together", () => {
             shards.reduce((sum, shard) => sum + balanceMilli(shard, 0, NOW_MS + ms), 0);
           let naive = 0;
           while (held(naive) < needed) naive += 1;
-          expect(waitTogetherMs(shards, "tpm", needed, NOW_MS)).toBe(naive);
-          expect(togetherMilli(shards, "tpm", NOW_MS)).toBe(held(0));
-          expect(waitTogetherMs(shards, "tpm", limit.capacity * MILLI + 1, NOW_MS)).toBe(Infinity);
+          expect(waitForShardSumMs(shards, "tpm", needed, NOW_MS)).toBe(naive);
+          expect(shardSumMilli(shards, "tpm", NOW_MS)).toBe(held(0));
+          expect(waitForShardSumMs(shards, "tpm", limit.capacity * MILLI + 1, NOW_MS)).toBe(
+            Infinity,
+          );
         },
       ),
       { numRuns: 150 },
@@ -194,7 +196,7 @@ describe("shards together", () => {
           const needed = Math.round(part * limit.capacity) * MILLI;
           const alone = waitMs(bucket, 0, needed, NOW_MS);
           fc.pre(alone + NOW_MS < Number.MAX_SAFE_INTEGER);
-          expect(waitTogetherMs([bucket], "tpm", needed, NOW_MS)).toBe(alone);
+          expect(waitForShardSumMs([bucket], "tpm", needed, NOW_MS)).toBe(alone);
         },
       ),
     );
@@ -205,8 +207,8 @@ describe("shards together", () => {
       [0, Number.MIN_SAFE_INTEGER],
       [0, Number.MIN_SAFE_INTEGER],
     ]);
-    expect(togetherMilli(shards, "tpm", NOW_MS)).toBe(2 * Number.MIN_SAFE_INTEGER);
+    expect(shardSumMilli(shards, "tpm", NOW_MS)).toBe(2 * Number.MIN_SAFE_INTEGER);
     expect(fits([chargeOf(shards, {})], NOW_MS)).toBe(false);
-    expect(waitTogetherMs(shards, "tpm", 0, NOW_MS)).toBeGreaterThan(0);
+    expect(waitForShardSumMs(shards, "tpm", 0, NOW_MS)).toBeGreaterThan(0);
   });
 });

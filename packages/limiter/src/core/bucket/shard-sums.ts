@@ -7,14 +7,14 @@ import { balanceMilli, ceilingMilli, waitMs, type Bucket } from "./bucket.ts";
  */
 
 /** What the shards hold of one limit together, refill included. */
-export function togetherMilli(shards: readonly Bucket[], limitName: string, nowMs: number): number {
+export function shardSumMilli(shards: readonly Bucket[], limitName: string, nowMs: number): number {
   let sum = 0;
   for (const shard of shards) {
     const index = indexOf(shard, limitName);
     if (index >= 0) sum += balanceMilli(shard, index, nowMs);
     // Debts may add up beyond the safe range. A sum that far down is rounded at the very end, so
     // that it still grows with time.
-    if (!Number.isSafeInteger(sum)) return exactlyTogether(shards, limitName, nowMs);
+    if (!Number.isSafeInteger(sum)) return exactShardSum(shards, limitName, nowMs);
   }
   return sum;
 }
@@ -23,7 +23,7 @@ export function togetherMilli(shards: readonly Bucket[], limitName: string, nowM
  * How long until the shards together hold `neededMilli` of one limit if nobody takes; `Infinity`
  * when they never can.
  */
-export function waitTogetherMs(
+export function waitForShardSumMs(
   shards: readonly Bucket[],
   limitName: string,
   neededMilli: number,
@@ -39,13 +39,13 @@ export function waitTogetherMs(
     allFullMs = Math.max(allFullMs, waitMs(shard, index, own, nowMs));
   }
   if (neededMilli > ceiling) return Infinity;
-  if (togetherMilli(shards, limitName, nowMs) >= neededMilli) return 0;
+  if (shardSumMilli(shards, limitName, nowMs) >= neededMilli) return 0;
   // Each balance only grows, and all of them are at their ceilings in the end: what lies between is
   // found by halving.
   let [tooShortMs, enoughMs] = [0, allFullMs];
   for (let halving = 0; halving < MAX_HALVINGS && enoughMs - tooShortMs > 1; halving += 1) {
     const middleMs = Math.floor(tooShortMs + (enoughMs - tooShortMs) / 2);
-    if (togetherMilli(shards, limitName, nowMs + middleMs) >= neededMilli) enoughMs = middleMs;
+    if (shardSumMilli(shards, limitName, nowMs + middleMs) >= neededMilli) enoughMs = middleMs;
     else tooShortMs = middleMs;
   }
   return enoughMs;
@@ -57,7 +57,7 @@ export function waitTogetherMs(
  */
 const MAX_HALVINGS = 107;
 
-function exactlyTogether(shards: readonly Bucket[], limitName: string, nowMs: number): number {
+function exactShardSum(shards: readonly Bucket[], limitName: string, nowMs: number): number {
   let sum = 0n;
   for (const shard of shards) {
     const index = indexOf(shard, limitName);

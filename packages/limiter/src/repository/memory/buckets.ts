@@ -60,7 +60,7 @@ interface MemoryReceipt extends Receipt {
 }
 
 /** What buckets ask of the rest of their namespace. */
-interface Surroundings {
+interface Dependencies {
   readonly policies: PolicySource;
   readonly entities: { get(entityId: string): Entity | undefined };
   /** Undefined when usage is not recorded. */
@@ -87,7 +87,7 @@ export class MemoryBuckets implements BucketStore {
   readonly #deleted = new WeakSet<Cell>();
   /** The latest terms of each policy, for all buckets that are under it. */
   readonly #terms = new WeakMap<Policy, Terms>();
-  readonly #surroundings: Surroundings;
+  readonly #dependencies: Dependencies;
   #count = 0;
   /** Buckets that are still to be looked at for those that were created. */
   #unswept = 0;
@@ -95,13 +95,13 @@ export class MemoryBuckets implements BucketStore {
     [].values();
   writes = 0;
 
-  constructor(surroundings: Surroundings) {
-    this.#surroundings = surroundings;
+  constructor(dependencies: Dependencies) {
+    this.#dependencies = dependencies;
   }
 
   consume(request: ConsumeRequest, extending?: Receipt): ConsumeOutcome {
-    this.#surroundings.assertActive();
-    const nowMs = this.#surroundings.nowMs();
+    this.#dependencies.assertActive();
+    const nowMs = this.#dependencies.nowMs();
     this.#forgetSome(nowMs);
     const charges = this.#charges(request, nowMs);
     if (!fits(charges, nowMs)) return this.#refuse(charges, nowMs);
@@ -109,7 +109,7 @@ export class MemoryBuckets implements BucketStore {
       if (charge.cell === undefined)
         charge.cell = this.#create(
           charge,
-          charge.policy.source === "override" ? UNRESOLVED : this.#surroundings.policies.version,
+          charge.policy.source === "override" ? UNRESOLVED : this.#dependencies.policies.version,
         );
       else if (charge.bucket !== charge.cell) this.#replace(charge.cell, charge.bucket);
       charge.requests = extending === undefined ? 1 : 0;
@@ -124,22 +124,22 @@ export class MemoryBuckets implements BucketStore {
 
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): void {
     const { parts } = end(receipt as MemoryReceipt);
-    const nowMs = this.#surroundings.nowMs();
+    const nowMs = this.#dependencies.nowMs();
     for (const { resource, amounts } of deltas) {
       for (const { part, amounts: share } of settlementOf(parts, resource, amounts))
-        this.#writeLater(part, share, 0, nowMs);
+        this.#writeEnd(part, share, 0, nowMs);
     }
   }
 
   giveBack(receipt: Receipt): void {
     const { parts } = end(receipt as MemoryReceipt);
-    const nowMs = this.#surroundings.nowMs();
-    for (const part of parts) this.#writeLater(part, negated(part.amounts), -part.requests, nowMs);
+    const nowMs = this.#dependencies.nowMs();
+    for (const part of parts) this.#writeEnd(part, negated(part.amounts), -part.requests, nowMs);
   }
 
   read(request: ConsumeRequest): readonly LimitStatus[] {
-    this.#surroundings.assertActive();
-    const nowMs = this.#surroundings.nowMs();
+    this.#dependencies.assertActive();
+    const nowMs = this.#dependencies.nowMs();
     return statusesOf(this.#charges(request, nowMs), nowMs);
   }
 
@@ -187,7 +187,7 @@ export class MemoryBuckets implements BucketStore {
     if (policy === undefined) return undefined;
     const amounts = amountsOf(wanted, policy);
     const bucket = underPolicy(cell, policy, nowMs);
-    const entity = this.#surroundings.entities.get(entityId);
+    const entity = this.#dependencies.entities.get(entityId);
     return {
       entityId,
       resource,
@@ -202,7 +202,7 @@ export class MemoryBuckets implements BucketStore {
   }
 
   #policy(entityId: string, resource: string, cell: Cell | undefined): Policy | undefined {
-    const { policies } = this.#surroundings;
+    const { policies } = this.#dependencies;
     if (cell !== undefined && policies.unchangedSince(cell.terms.version)) return cell.terms.policy;
     const { version } = policies;
     const policy = policies.resolve(entityId, resource);
@@ -236,7 +236,7 @@ export class MemoryBuckets implements BucketStore {
   #write(cell: Cell, { amounts, costs }: Cost, requests: number, nowMs: number): void {
     applyInPlace(cell, costs, nowMs);
     if (cell instanceof MeteredCell)
-      this.#surroundings.usage?.record(cell.meter, amounts, requests, nowMs);
+      this.#dependencies.usage?.record(cell.meter, amounts, requests, nowMs);
     this.writes += 1;
   }
 
@@ -250,7 +250,7 @@ export class MemoryBuckets implements BucketStore {
    * Writes what a lease owes to a bucket that may have been forgotten (it was full, and comes back
    * full) or deleted since.
    */
-  #writeLater(part: CellCharge, amounts: Amounts, requests: number, nowMs: number): void {
+  #writeEnd(part: CellCharge, amounts: Amounts, requests: number, nowMs: number): void {
     const { entityId, resource, policy } = part;
     if (part.cell !== undefined && this.#deleted.has(part.cell)) return;
     const cell =
@@ -262,7 +262,7 @@ export class MemoryBuckets implements BucketStore {
   #create({ entityId, resource, policy, bucket }: CellCharge, version: number): Cell {
     const cells = this.#cells.get(resource) ?? new Map<string, Cell>();
     this.#cells.set(resource, cells);
-    const { usage } = this.#surroundings;
+    const { usage } = this.#dependencies;
     const terms = this.#termsOf(policy, version, bucket.limits);
     const cell =
       usage === undefined
@@ -270,7 +270,7 @@ export class MemoryBuckets implements BucketStore {
         : new MeteredCell(bucket, terms, usage.meter(entityId, resource));
     cells.set(entityId, cell);
     this.#count += 1;
-    if (this.#count > this.#surroundings.forgetAbove) this.#unswept += SWEPT_PER_BUCKET;
+    if (this.#count > this.#dependencies.forgetAbove) this.#unswept += SWEPT_PER_BUCKET;
     return cell;
   }
 
@@ -283,7 +283,7 @@ export class MemoryBuckets implements BucketStore {
     for (; this.#unswept > 0; this.#unswept -= 1) {
       const { value, done } = this.#sweep.next();
       if (done) this.#sweep = this.#all();
-      else if (this.#saysNothing(value, nowMs)) this.#remove(value.entityId, value.resource);
+      else if (this.#isLikeNew(value, nowMs)) this.#remove(value.entityId, value.resource);
     }
   }
 
@@ -291,7 +291,7 @@ export class MemoryBuckets implements BucketStore {
    * Whether a bucket is full as it stands and under the limits that hold now: one that an override
    * made small must not come back large.
    */
-  #saysNothing(
+  #isLikeNew(
     {
       entityId,
       resource,

@@ -28,15 +28,20 @@ import type { Connection } from "./database/connection.ts";
 import type { SqliteLimits } from "./limits.ts";
 import type { SqliteNamespace } from "./sqlite-namespace.ts";
 import { addUsage } from "./transactions/usage-hours.ts";
-import { storedCell, type Cell, type Found, type WorkingSet } from "./transactions/working-set.ts";
+import {
+  loadedBucket,
+  type LoadedBucket,
+  type BucketLookup,
+  type WorkingSet,
+} from "./transactions/working-set.ts";
 
 /** One bucket of a call. */
 interface FoundCharge extends OwnedCharge {
-  readonly found: Found;
+  readonly found: BucketLookup;
 }
 
 /** What was taken from one bucket. */
-interface Part extends TakenPart {
+interface ReceiptPart extends TakenPart {
   readonly bucketId: number;
   /**
    * 1 when it counted as a request: the acquire does, what `lease.consume` takes later does not.
@@ -45,7 +50,7 @@ interface Part extends TakenPart {
 }
 
 interface SqliteReceipt extends Receipt {
-  readonly parts: Part[];
+  readonly parts: ReceiptPart[];
   /**
    * The settlement or give-back under way or done: a second one joins it, so that a retry never
    * writes twice.
@@ -83,9 +88,9 @@ export class SqliteBuckets implements BucketStore {
     if (!decision.granted) return decision;
     const receipt = (extending ?? { parts: [], ending: undefined }) as SqliteReceipt;
     // A new bucket has an id since its row was written, at the end of the transaction.
-    for (const { cell, charge } of decision.taken) {
+    for (const { loaded, charge } of decision.taken) {
       const { entityId, resource, policy, amounts } = charge;
-      receipt.parts.push({ bucketId: cell.id!, entityId, resource, policy, amounts, requests });
+      receipt.parts.push({ bucketId: loaded.id!, entityId, resource, policy, amounts, requests });
     }
     return { granted: true, receipt, limitNames: decision.limitNames };
   }
@@ -94,7 +99,7 @@ export class SqliteBuckets implements BucketStore {
     return this.#end(receipt as SqliteReceipt, (set, parts, nowMs) => {
       for (const { resource, amounts } of deltas) {
         for (const { part, amounts: share } of settlementOf(parts, resource, amounts))
-          this.#writeLater(set, part, share, 0, nowMs);
+          this.#writeEnd(set, part, share, 0, nowMs);
       }
     });
   }
@@ -102,7 +107,7 @@ export class SqliteBuckets implements BucketStore {
   giveBack(receipt: Receipt): Promise<void> {
     return this.#end(receipt as SqliteReceipt, (set, parts, nowMs) => {
       for (const part of parts)
-        this.#writeLater(set, part, negated(part.amounts), -part.requests, nowMs);
+        this.#writeEnd(set, part, negated(part.amounts), -part.requests, nowMs);
     });
   }
 
@@ -119,7 +124,7 @@ export class SqliteBuckets implements BucketStore {
       (resource === undefined
         ? connection.rows(OF_ENTITY, namespaceId, entityId)
         : connection.rows(OF_ENTITY_AND_RESOURCE, namespaceId, entityId, resource)
-      ).map((row) => storedBucket(storedCell(row))),
+      ).map((row) => storedBucket(loadedBucket(row))),
     );
   }
 
@@ -128,7 +133,7 @@ export class SqliteBuckets implements BucketStore {
     return transactions.read(() =>
       connection
         .rows(OF_RESOURCE, namespaceId, resource)
-        .map((row) => storedBucket(storedCell(row))),
+        .map((row) => storedBucket(loadedBucket(row))),
     );
   }
 
@@ -139,17 +144,17 @@ export class SqliteBuckets implements BucketStore {
     const { namespaceId } = this.#namespace;
     const taken = charges.map((charge) => {
       const { entityId, resource, amounts, bucket, found } = charge;
-      const cell = found.cell ?? set.create(found, { namespaceId, entityId, resource }, bucket);
-      this.#write(set, cell, bucket, { amounts, requests, nowMs });
-      return { cell, charge };
+      const loaded = found.loaded ?? set.create(found, { namespaceId, entityId, resource }, bucket);
+      this.#write(set, loaded, bucket, { amounts, requests, nowMs });
+      return { loaded, charge };
     });
     return { granted: true, taken, limitNames: limitNamesOf(request, charges) };
   }
 
   #refuse(set: WorkingSet, charges: readonly FoundCharge[], nowMs: number): Decision {
     for (const { found, policy } of charges) {
-      const bucket = afterRefusal(found.cell?.bucket, policy, nowMs);
-      if (found.cell !== undefined && bucket !== undefined) set.put(found.cell, bucket);
+      const bucket = afterRefusal(found.loaded?.bucket, policy, nowMs);
+      if (found.loaded !== undefined && bucket !== undefined) set.put(found.loaded, bucket);
     }
     return { granted: false, statuses: statusesOf(charges, nowMs) };
   }
@@ -159,11 +164,11 @@ export class SqliteBuckets implements BucketStore {
     return chargesOf(request, (wanted) => {
       const { entityId, resource, override } = wanted;
       const found = set.find(namespaceId, entityId, resource);
-      config.saw(found.configVersion);
+      config.noteRead(found.configVersion);
       const policy = override ?? this.#policy(entityId, resource);
       if (policy === undefined) return undefined;
       const amounts = amountsOf(wanted, policy);
-      const bucket = underPolicy(found.cell?.bucket, policy, nowMs);
+      const bucket = underPolicy(found.loaded?.bucket, policy, nowMs);
       return { entityId, resource, policy, amounts, bucket, found, parentId: found.parentId };
     });
   }
@@ -184,33 +189,33 @@ export class SqliteBuckets implements BucketStore {
 
   #write(
     set: WorkingSet,
-    cell: Cell,
+    loaded: LoadedBucket,
     bucket: Bucket,
     change: { readonly amounts: Amounts; readonly requests: number; readonly nowMs: number },
   ): void {
     const { amounts, requests, nowMs } = change;
-    set.put(cell, apply(bucket, costsMilli(bucket, amounts), nowMs));
-    if (this.#recordUsage) set.record(cell, amounts, requests, nowMs);
+    set.put(loaded, apply(bucket, costsMilli(bucket, amounts), nowMs));
+    if (this.#recordUsage) set.record(loaded, amounts, requests, nowMs);
   }
 
   /**
    * Writes what a lease owes to a bucket, unless the bucket was deleted since: then nobody is owed
    * anything.
    */
-  #writeLater(
+  #writeEnd(
     set: WorkingSet,
-    part: Part,
+    part: ReceiptPart,
     amounts: Amounts,
     requests: number,
     nowMs: number,
   ): void {
-    const cell = set.findById(part.bucketId);
-    if (cell !== undefined) this.#write(set, cell, cell.bucket, { amounts, requests, nowMs });
+    const loaded = set.findById(part.bucketId);
+    if (loaded !== undefined) this.#write(set, loaded, loaded.bucket, { amounts, requests, nowMs });
   }
 
   #end(
     receipt: SqliteReceipt,
-    write: (set: WorkingSet, parts: readonly Part[], nowMs: number) => void,
+    write: (set: WorkingSet, parts: readonly ReceiptPart[], nowMs: number) => void,
   ): Promise<void> {
     receipt.ending ??= this.#namespace.transactions
       .share((set) => write(set, receipt.parts, this.#namespace.nowMs()))
@@ -226,7 +231,7 @@ export class SqliteBuckets implements BucketStore {
 type Decision =
   | {
       readonly granted: true;
-      readonly taken: readonly { readonly cell: Cell; readonly charge: FoundCharge }[];
+      readonly taken: readonly { readonly loaded: LoadedBucket; readonly charge: FoundCharge }[];
       readonly limitNames: readonly ReadonlySet<string>[];
     }
   | { readonly granted: false; readonly statuses: readonly LimitStatus[] };
@@ -239,8 +244,8 @@ export function deleteBuckets(
   nowMs: number,
 ): number {
   for (const row of connection.rows(OF_ENTITY, namespaceId, entityId)) {
-    const cell = storedCell(row);
-    if (cell.hour !== undefined) addUsage(connection, cell, cell.hour, nowMs);
+    const loaded = loadedBucket(row);
+    if (loaded.hour !== undefined) addUsage(connection, loaded, loaded.hour, nowMs);
   }
   return connection.run(DELETE_OF_ENTITY, namespaceId, entityId);
 }
@@ -253,6 +258,6 @@ const OF_RESOURCE =
   "SELECT * FROM buckets WHERE namespace_id = ? AND resource = ? ORDER BY entity_id";
 const DELETE_OF_ENTITY = "DELETE FROM buckets WHERE namespace_id = ? AND entity_id = ?";
 
-function storedBucket({ entityId, resource, bucket }: Cell): StoredBucket {
+function storedBucket({ entityId, resource, bucket }: LoadedBucket): StoredBucket {
   return { entityId, resource, shard: 0, shardCount: 1, bucket };
 }

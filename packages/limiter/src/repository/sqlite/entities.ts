@@ -79,9 +79,9 @@ export class SqliteEntities implements EntityStore {
         ...event,
         details: { ...event.details, recordsDeleted },
       });
-      return limits > 0 ? config.move() : undefined;
+      return limits > 0 ? config.increment() : undefined;
     });
-    config.wrote(version);
+    config.noteWritten(version);
   }
 }
 

@@ -26,7 +26,7 @@ export class SqliteLimits implements LimitStore {
   read(keys: readonly ConfigKey[]): MaybePromise<readonly StoredConfig[]> {
     const { transactions, config } = this.#namespace;
     return transactions.read(() => {
-      config.look();
+      config.refresh();
       return this.readNow(keys);
     });
   }
@@ -49,9 +49,9 @@ export class SqliteLimits implements LimitStore {
       ];
       connection.run(PUT, namespaceId, ...placeOf(key), ...values);
       insertEvent(connection, namespaceId, event);
-      return config.move();
+      return config.increment();
     });
-    config.wrote(version);
+    config.noteWritten(version);
   }
 
   async delete(key: ConfigKey, event: AuditEvent): Promise<boolean> {
@@ -59,9 +59,9 @@ export class SqliteLimits implements LimitStore {
     const version = await transactions.alone(() => {
       if (connection.run(DELETE, namespaceId, ...placeOf(key)) === 0) return undefined;
       insertEvent(connection, namespaceId, event);
-      return config.move();
+      return config.increment();
     });
-    config.wrote(version);
+    config.noteWritten(version);
     return version !== undefined;
   }
 

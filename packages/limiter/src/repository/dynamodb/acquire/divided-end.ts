@@ -4,7 +4,7 @@
  */
 import { addAmounts, amountOf, NO_AMOUNTS } from "../../../core/amounts.ts";
 import { balanceMilli, ceilingMilli, type Bucket } from "../../../core/bucket/bucket.ts";
-import { togetherMilli } from "../../../core/bucket/shard-sums.ts";
+import { shardSumMilli } from "../../../core/bucket/shard-sums.ts";
 import { costsThat, positiveCosts, type Costs } from "../write/batch-decision.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
 import type { KnownShard } from "../cache/known-buckets.ts";
@@ -140,7 +140,7 @@ function paidByAll(
   const paid = payers.map(({ shard, bucket }): ClassPart => {
     const amounts: Record<string, number> = {};
     for (const name of Object.keys(costs)) {
-      const held = Math.max(0, togetherMilli([bucket], name, nowMs));
+      const held = Math.max(0, shardSumMilli([bucket], name, nowMs));
       const part = Math.min(missing[name]!, held);
       missing[name]! -= part;
       if (part > 0) amounts[name] = part;

@@ -4,7 +4,7 @@
  * a token each can serve a call for one token. The writes are those of an ordinary take, with its
  * conditions; what a shard in debt owes is held back on the others.
  */
-import { togetherMilli } from "../../../core/bucket/shard-sums.ts";
+import { shardSumMilli } from "../../../core/bucket/shard-sums.ts";
 import { LimitFold, type Costs } from "../write/batch-decision.ts";
 import { updateOf } from "../write/bucket-update.ts";
 import { bucketUnder } from "./charges.ts";
@@ -31,7 +31,7 @@ export function gather(
   const folds = shards.map(() => new Map<string, LimitFold>());
   for (const [name, cost] of Object.entries(charge.costs)) {
     if (cost === 0) continue;
-    const held = buckets.map((bucket) => togetherMilli([bucket], name, nowMs));
+    const held = buckets.map((bucket) => shardSumMilli([bucket], name, nowMs));
     const isIndebted = held.some((milli) => milli < 0);
     let missing = cost;
     held.forEach((milli, index) => {

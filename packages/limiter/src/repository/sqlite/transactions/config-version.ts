@@ -22,7 +22,7 @@ export class ConfigVersion {
   }
 
   /** A transaction has read this version. */
-  saw(version: number): void {
+  noteRead(version: number): void {
     if (version === this.#seen) return;
     this.#seen = version;
     this.#policies.clear();
@@ -32,13 +32,13 @@ export class ConfigVersion {
    * Reads the version before limits are read: if somebody changes them in between, the next look
    * finds it.
    */
-  look(): void {
+  refresh(): void {
     const version = this.#read();
-    if (version !== undefined) this.saw(version);
+    if (version !== undefined) this.noteRead(version);
   }
 
   /** Moves the version, in the transaction of a change. */
-  move(): number | undefined {
+  increment(): number | undefined {
     this.#connection.run(
       "UPDATE namespaces SET config_version = config_version + 1 WHERE namespace_id = ?",
       this.#namespaceId,
@@ -50,7 +50,7 @@ export class ConfigVersion {
    * The change was committed. Its writer evicts exactly what it has changed, so the rest of the
    * cache stays, unless others wrote too.
    */
-  wrote(version: number | undefined): void {
+  noteWritten(version: number | undefined): void {
     if (version !== undefined && version - 1 === this.#seen) this.#seen = version;
   }
 

@@ -7,7 +7,7 @@ import { bucketLimitsText, parseBucketLimits } from "./limit-texts.ts";
 import { addAmountsTo, addUsage, type HourOfUsage, type UsageOwner } from "./usage-hours.ts";
 
 /** A bucket as the members of one transaction see it. */
-export interface Cell {
+export interface LoadedBucket {
   readonly namespaceId: string;
   readonly entityId: string;
   readonly resource: string;
@@ -23,9 +23,9 @@ export interface Cell {
 }
 
 /** What was found for an entity and a resource. */
-export interface Found {
+export interface BucketLookup {
   /** Undefined while there is no such bucket. */
-  cell: Cell | undefined;
+  loaded: LoadedBucket | undefined;
   /** The parent that calls of the entity also take from. */
   readonly parentId: string | undefined;
   /** Of the namespace's limits. */
@@ -39,11 +39,11 @@ export interface Found {
  */
 export class WorkingSet {
   readonly #connection: Connection;
-  readonly #found = new Map<string, Found>();
-  readonly #byId = new Map<number, Cell | undefined>();
-  readonly #changed: Cell[] = [];
+  readonly #found = new Map<string, BucketLookup>();
+  readonly #byId = new Map<number, LoadedBucket | undefined>();
+  readonly #changed: LoadedBucket[] = [];
   readonly #closedHours: {
-    readonly cell: Cell;
+    readonly loaded: LoadedBucket;
     readonly hour: HourOfUsage;
     readonly nowMs: number;
   }[] = [];
@@ -56,19 +56,19 @@ export class WorkingSet {
    * The bucket of an entity and a resource, and what else decides about it. Throws for a namespace
    * that does not serve any more.
    */
-  find(namespaceId: string, entityId: string, resource: string): Found {
+  find(namespaceId: string, entityId: string, resource: string): BucketLookup {
     const key = `${namespaceId}#${entityId}#${resource}`;
     const held = this.#found.get(key);
     if (held !== undefined) return held;
     const row = this.#connection.row(FIND, entityId, entityId, resource, namespaceId);
     const configVersion = row?.["config_version"];
     if (row === undefined || typeof configVersion !== "number") throw this.#notActive(namespaceId);
-    const cell =
+    const loaded =
       row["id"] === null
         ? undefined
-        : this.#sameCell(cellOf(row, { namespaceId, entityId, resource }));
-    const found: Found = {
-      cell,
+        : this.#sameBucket(bucketOf(row, { namespaceId, entityId, resource }));
+    const found: BucketLookup = {
+      loaded,
       parentId: (row["parent_id"] as string | null) ?? undefined,
       configVersion,
     };
@@ -77,18 +77,18 @@ export class WorkingSet {
   }
 
   /** The bucket that a lease took from; undefined when it was deleted since. */
-  findById(id: number): Cell | undefined {
+  findById(id: number): LoadedBucket | undefined {
     if (this.#byId.has(id)) return this.#byId.get(id);
     const row = this.#connection.row(FIND_BY_ID, id);
-    const cell = row === undefined ? undefined : storedCell(row);
-    this.#byId.set(id, cell);
-    return cell;
+    const loaded = row === undefined ? undefined : loadedBucket(row);
+    this.#byId.set(id, loaded);
+    return loaded;
   }
 
   /** A bucket that did not exist when `found` was looked for. */
-  create(found: Found, owner: UsageOwner, bucket: Bucket): Cell {
+  create(found: BucketLookup, owner: UsageOwner, bucket: Bucket): LoadedBucket {
     const { namespaceId, entityId, resource } = owner;
-    found.cell = {
+    found.loaded = {
       namespaceId,
       entityId,
       resource,
@@ -97,56 +97,56 @@ export class WorkingSet {
       hour: undefined,
       changed: false,
     };
-    return found.cell;
+    return found.loaded;
   }
 
   /** Changes a bucket. */
-  put(cell: Cell, bucket: Bucket): void {
-    cell.bucket = bucket;
-    if (!cell.changed) this.#changed.push(cell);
-    cell.changed = true;
+  put(loaded: LoadedBucket, bucket: Bucket): void {
+    loaded.bucket = bucket;
+    if (!loaded.changed) this.#changed.push(loaded);
+    loaded.changed = true;
   }
 
   /** Counts a change in the hour in which it is written; a give-back counts negative. */
-  record(cell: Cell, amounts: Amounts, requests: number, nowMs: number): void {
+  record(loaded: LoadedBucket, amounts: Amounts, requests: number, nowMs: number): void {
     const hourMs = windowStartMs("hourly", nowMs);
-    if (cell.hour !== undefined && cell.hour.hourMs !== hourMs)
-      this.#closedHours.push({ cell, hour: cell.hour, nowMs });
-    if (cell.hour?.hourMs !== hourMs) cell.hour = { hourMs, requests: 0, counters: {} };
-    cell.hour.requests += requests;
-    addAmountsTo(cell.hour.counters, amounts);
+    if (loaded.hour !== undefined && loaded.hour.hourMs !== hourMs)
+      this.#closedHours.push({ loaded, hour: loaded.hour, nowMs });
+    if (loaded.hour?.hourMs !== hourMs) loaded.hour = { hourMs, requests: 0, counters: {} };
+    loaded.hour.requests += requests;
+    addAmountsTo(loaded.hour.counters, amounts);
   }
 
   /** Writes what was changed, and tells how many buckets that were. */
   write(): number {
-    for (const { cell, hour, nowMs } of this.#closedHours)
-      addUsage(this.#connection, cell, hour, nowMs);
-    for (const cell of this.#changed) this.#writeCell(cell);
+    for (const { loaded, hour, nowMs } of this.#closedHours)
+      addUsage(this.#connection, loaded, hour, nowMs);
+    for (const loaded of this.#changed) this.#writeBucket(loaded);
     return this.#changed.length;
   }
 
-  #writeCell(cell: Cell): void {
-    const { limits, balances, refilledAtMs } = cell.bucket;
-    const hour = cell.hour === undefined ? null : JSON.stringify(cell.hour);
+  #writeBucket(loaded: LoadedBucket): void {
+    const { limits, balances, refilledAtMs } = loaded.bucket;
+    const hour = loaded.hour === undefined ? null : JSON.stringify(loaded.hour);
     const values = [bucketLimitsText(limits), JSON.stringify(balances), refilledAtMs, hour];
-    if (cell.id === undefined)
-      cell.id = this.#connection.insert(
+    if (loaded.id === undefined)
+      loaded.id = this.#connection.insert(
         INSERT,
         ...values,
-        cell.namespaceId,
-        cell.entityId,
-        cell.resource,
+        loaded.namespaceId,
+        loaded.entityId,
+        loaded.resource,
       );
-    else this.#connection.run(UPDATE, ...values, cell.id);
+    else this.#connection.run(UPDATE, ...values, loaded.id);
   }
 
   /**
-   * The cell that a settlement has already found by its id, and perhaps changed; otherwise the one
+   * The loaded that a settlement has already found by its id, and perhaps changed; otherwise the one
    * just read.
    */
-  #sameCell(cell: Cell): Cell {
-    const held = this.#byId.get(cell.id!) ?? cell;
-    this.#byId.set(cell.id!, held);
+  #sameBucket(loaded: LoadedBucket): LoadedBucket {
+    const held = this.#byId.get(loaded.id!) ?? loaded;
+    this.#byId.set(loaded.id!, held);
     return held;
   }
 
@@ -180,16 +180,16 @@ const INSERT = `
 const UPDATE =
   "UPDATE buckets SET limits = ?, balances = ?, refilled_at_ms = ?, hour = ? WHERE id = ?";
 
-/** A whole stored row as a cell. */
-export function storedCell(row: Row): Cell {
-  return cellOf(row, {
+/** A whole stored row as a loaded. */
+export function loadedBucket(row: Row): LoadedBucket {
+  return bucketOf(row, {
     namespaceId: row["namespace_id"] as string,
     entityId: row["entity_id"] as string,
     resource: row["resource"] as string,
   });
 }
 
-function cellOf(row: Row, { namespaceId, entityId, resource }: UsageOwner): Cell {
+function bucketOf(row: Row, { namespaceId, entityId, resource }: UsageOwner): LoadedBucket {
   const { id, limits, balances, refilled_at_ms: refilledAtMs, hour } = row as unknown as BucketRow;
   const bucket = {
     limits: parseBucketLimits(limits),

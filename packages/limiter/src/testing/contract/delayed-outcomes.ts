@@ -4,14 +4,14 @@ import type { Repository } from "../../repository/repository.ts";
  * A store that decides at once, but whose answers to `consume` are held up from `hold` until
  * `release`.
  */
-export interface LateAnswers {
+export interface DelayedOutcomes {
   readonly repository: Repository;
   hold(): void;
   release(): void;
 }
 
 /** Puts a way between a repository's decisions and their answers. */
-export function lateAnswers(inner: Repository): LateAnswers {
+export function delayedOutcomes(inner: Repository): DelayedOutcomes {
   let gate: AbortController | undefined;
   const repository = new Proxy(inner, {
     get(target, property) {

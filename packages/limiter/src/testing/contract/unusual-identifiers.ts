@@ -22,7 +22,7 @@ const ODD_LIMIT_NAMES = [
 ];
 
 /** Limit, entity and resource names that are valid, however odd they look. */
-export const oddNamesTopic: Topic = (test) => {
+export const unusualIdentifiersTopic: Topic = (test) => {
   for (const name of ODD_LIMIT_NAMES) {
     test(`a limit named ${name} works like any other`, async (world) => {
       const limit = Limit.perMinute(name, 10);
