@@ -15,7 +15,12 @@ export default defineConfig({
     ],
   },
   test: {
-    include: ["packages/*/src/**/*.test.ts", "packages/*/test/**/*.test.ts", "test/**/*.test.ts"],
+    include: [
+      "packages/*/src/**/*.test.ts",
+      "packages/*/test/**/*.test.ts",
+      "examples/*/*.test.ts",
+      "test/**/*.test.ts",
+    ],
     typecheck: { enabled: false },
     // One fewer than there are cores would be one on a machine with two, where half of the time
     // goes by waiting for an engine.

@@ -4,8 +4,10 @@
 //   node tools/dynamodb-local.mjs              fetches and compiles, then tells where it is
 //   node tools/dynamodb-local.mjs --port 8000  also runs it until it is interrupted
 //   node tools/dynamodb-local.mjs --run npx vitest run dynamodb
-//                                              runs a command on it (DYNAMODB_ENDPOINT) and ends as the command does; one engine for all
-//                                              test files, because each takes half a gigabyte and seconds to get warm
+//                                              runs a command on it (DYNAMODB_ENDPOINT), and ends
+//                                              as the command does; one engine for all test files,
+//                                              because each takes half a gigabyte and seconds to
+//                                              get warm
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";

@@ -1,10 +1,17 @@
 // Breaks the code on purpose, one small change at a time, and expects a test to notice. Each file
 // under test/mutations/ is one change:
-//   { "promise": 5, "breaks": "what it breaks", "file": "…", "find": "…", "replace": "…", "test": "path of a test file", "filter": "-t" }
+//
+//   { "promise": 5, "breaks": "what it breaks", "file": "…", "find": "…", "replace": "…",
+//     "test": "path of a test file", "filter": "-t" }
+//
 // The text to find must be in the file exactly once. Everything happens in copies in a temporary
 // folder, so that a crash leaves the tree as it was. Run all of them, or those whose file name
-// contains a word: npm run mutations -- bucket With --tested the tests are not run on the unchanged
-// code first: for a script that has just done so.
+// contains a word:
+//
+//   npm run mutations -- bucket
+//
+// With --tested the tests are not run on the unchanged code first: for a script that has just done
+// so.
 import { spawn } from "node:child_process";
 import { cp, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

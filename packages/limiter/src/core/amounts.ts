@@ -63,6 +63,13 @@ export function addAmounts(left: Amounts, right: Amounts): Amounts {
   return Object.fromEntries(sum);
 }
 
+/** Converts amounts of tokens to millitokens. */
+export function inMilli(amounts: Amounts): Amounts {
+  const milli: Record<string, number> = {};
+  for (const name in amounts) milli[name] = amounts[name]! * MILLI;
+  return milli;
+}
+
 /** Copies before the check: a getter could give the check and the charge different values. */
 function copied(amounts: unknown): unknown {
   return typeof amounts === "object" && amounts !== null && !(Symbol.iterator in amounts)

@@ -2,7 +2,7 @@ import { copiedAmounts, type Amounts } from "../core/amounts.ts";
 import { ValidationError } from "../core/errors.ts";
 import { entityId as checkEntityId, resourceName } from "../core/identifiers.ts";
 import { checkLimits, type Limit } from "../core/limit.ts";
-import { checkOnUnavailable, policyOf, type OnUnavailable } from "../core/policy.ts";
+import { checkOnUnavailable, policyOf, type OnUnavailable } from "../core/bucket/policy.ts";
 import type { ConsumeRequest, ResourceAmounts } from "../repository/port.ts";
 
 /** What a caller wants to take before its work starts. */

@@ -5,7 +5,7 @@ import {
   RateLimiterUnavailable,
   ValidationError,
 } from "../core/errors.ts";
-import { RateLimitExceeded } from "../core/refusal.ts";
+import { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import type {
   ConsumeRequest,
   Receipt,
@@ -36,17 +36,15 @@ type Taken =
 
 type State = "open" | "committed" | "rolled back";
 
-/** Makes a lease; only the limiter does. */
-export let createLease: (host: LeaseHost, request: ConsumeRequest, taken: Taken) => Lease;
-
 /**
  * What was taken for one call, until its real cost is known. Differences are collected and written
  * once, by `commit`; `rollback` gives everything back. A lease does not expire: a process that dies
  * keeps what it took until it refills.
  */
 export class Lease implements LeaseOfResource, AsyncDisposable {
-  static {
-    createLease = (host, request, taken) => new Lease(host, request, taken);
+  /** Only the limiter makes leases. @internal */
+  static create(host: LeaseHost, request: ConsumeRequest, taken: Taken): Lease {
+    return new Lease(host, request, taken);
   }
 
   readonly entityId: string;

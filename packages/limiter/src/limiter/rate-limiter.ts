@@ -1,13 +1,13 @@
 import type { Amounts } from "../core/amounts.ts";
-import type { LimitStatus } from "../core/decision.ts";
+import type { LimitStatus } from "../core/bucket/decision.ts";
 import { RateLimiterUnavailable, ValidationError } from "../core/errors.ts";
 import type { Limit } from "../core/limit.ts";
-import { checkOnUnavailable, type OnUnavailable } from "../core/policy.ts";
-import { RateLimitExceeded } from "../core/refusal.ts";
+import { checkOnUnavailable, type OnUnavailable } from "../core/bucket/policy.ts";
+import { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import type { ConsumeOutcome, ConsumeRequest, MaybePromise } from "../repository/port.ts";
 import type { Repository } from "../repository/repository.ts";
 import { checkCallOptions, consumeRequest, type AcquireRequest } from "./call.ts";
-import { createLease, type Lease, type LeaseHost } from "./lease.ts";
+import { Lease, type LeaseHost } from "./lease.ts";
 import { WaitingRoom, type TakeResult } from "./waiting.ts";
 
 /** What a limiter needs. */
@@ -44,8 +44,8 @@ const PING_TIMEOUT_MS = 1000;
  * Decides calls. It keeps no balances itself: every decision is the repository's.
  *
  * @example
- * await limiter.acquire({ entityId: "key-1", resource: "gpt-4", consume: { rpm: 1, tpm: 500 } },
- * async (lease) => {
+ * const request = { entityId: "key-1", resource: "gpt-4", consume: { rpm: 1, tpm: 500 } };
+ * await limiter.acquire(request, async (lease) => {
  *   const answer = await callModel();
  *   lease.settle({ tpm: answer.usage.totalTokens });
  *   return answer;
@@ -265,7 +265,7 @@ export class RateLimiter implements AsyncDisposable {
 
   #resultOf(wanted: ConsumeRequest, outcome: ConsumeOutcome): TakeResult<Lease> {
     return outcome.granted
-      ? { granted: true, value: createLease(this.#host, wanted, outcome) }
+      ? { granted: true, value: Lease.create(this.#host, wanted, outcome) }
       : outcome;
   }
 
@@ -282,7 +282,7 @@ export class RateLimiter implements AsyncDisposable {
     const action =
       request.onUnavailable ?? this.#onUnavailable ?? this.#repository.lastOnUnavailable ?? "block";
     if (action === "block") throw located(error, request);
-    return { granted: true, value: createLease(this.#host, wanted, undefined) };
+    return { granted: true, value: Lease.create(this.#host, wanted, undefined) };
   }
 }
 

@@ -8,7 +8,7 @@ import {
   NO_AMOUNTS,
   type Amounts,
 } from "../core/amounts.ts";
-import { negated } from "../core/decision.ts";
+import { negated } from "../core/bucket/decision.ts";
 import { ValidationError } from "../core/errors.ts";
 import type { ResourceAmounts } from "../repository/port.ts";
 

@@ -3,8 +3,9 @@
  *
  *   arrive ──▶ queued ──▶ head ──▶ decided ──▶ granted ──▶ leave
  *                │          ▲          │
- *                │          │          ├──▶ would fit in time: sleep until then, or until tokens go back ──┐
- *                │          └──────────┼───────────────────────────────────────────────────────────────────┘
+ *                │          │          ├──▶ would fit in time: sleep until then, or until ──┐
+ *                │          │          │    tokens go back                                  │
+ *                │          └──────────┼────────────────────────────────────────────────────┘
  *                │                     └──▶ would not fit in time: refused ──▶ leave
  *                └──▶ deadline, abort or close ──▶ leave
  *
@@ -15,7 +16,7 @@
  * time at which it would fit if nobody else took, and is woken when tokens go back to one of its
  * resources in this process.
  */
-import type { LimitStatus } from "../core/decision.ts";
+import type { LimitStatus } from "../core/bucket/decision.ts";
 import type { Clock } from "../repository/system-clock.ts";
 
 /** A decision, as far as waiting cares. */

@@ -1,14 +1,15 @@
+import { DEFAULT_RESOURCE } from "../core/identifiers.ts";
 import {
-  configKeys,
   policyAt,
   strongest,
   type ConfigKey,
   type OnUnavailable,
   type Policy,
-} from "../core/policy.ts";
+} from "../core/bucket/policy.ts";
 import type { MaybePromise } from "./port.ts";
 import type { CacheStats } from "./repository.ts";
 import type { CachedPolicy, PolicySource, StoredConfig } from "./store.ts";
+import type { Clock } from "./system-clock.ts";
 
 /** Slots kept at most: 10 000 are a few megabytes, and what falls out is read again. */
 const MAX_SLOTS = 10_000;
@@ -37,7 +38,7 @@ export class PolicyCache implements PolicySource {
   #oldest: Iterator<string, undefined> = this.#slots.keys();
   readonly #reads = new Map<string, Promise<Slot>>();
   readonly #read: (keys: readonly ConfigKey[]) => MaybePromise<readonly StoredConfig[]>;
-  readonly #nowMs: () => number;
+  readonly #clock: Pick<Clock, "now">;
   readonly #ttlMs: number;
   #version = 0;
   #hits = 0;
@@ -47,11 +48,11 @@ export class PolicyCache implements PolicySource {
 
   constructor(options: {
     readonly read: (keys: readonly ConfigKey[]) => MaybePromise<readonly StoredConfig[]>;
-    readonly nowMs: () => number;
+    readonly clock: Pick<Clock, "now">;
     readonly ttlMs: number;
   }) {
     this.#read = options.read;
-    this.#nowMs = options.nowMs;
+    this.#clock = options.clock;
     this.#ttlMs = options.ttlMs;
   }
 
@@ -66,7 +67,7 @@ export class PolicyCache implements PolicySource {
   }
 
   cached(entityId: string, resource: string): CachedPolicy | undefined {
-    const nowMs = this.#nowMs();
+    const nowMs = this.#clock.now();
     for (const key of configKeys(entityId, resource)) {
       const slot = this.#fresh(keyText(key), nowMs);
       if (slot === undefined) return undefined;
@@ -79,7 +80,7 @@ export class PolicyCache implements PolicySource {
     const known = this.cached(entityId, resource);
     if (known !== undefined) return known.policy;
     this.#misses += 1;
-    const nowMs = this.#nowMs();
+    const nowMs = this.#clock.now();
     const keys = configKeys(entityId, resource);
     const missing = keys.filter(
       (key) => this.#fresh(keyText(key), nowMs) === undefined && !this.#reads.has(keyText(key)),
@@ -147,7 +148,7 @@ export class PolicyCache implements PolicySource {
   }
 
   #readSlots(keys: readonly ConfigKey[]): MaybePromise<readonly Slot[]> {
-    const startedMs = this.#nowMs();
+    const startedMs = this.#clock.now();
     const answer = this.#read(keys);
     if (!(answer instanceof Promise)) {
       const slots = slotsOf(keys, answer, startedMs);
@@ -192,6 +193,16 @@ export class PolicyCache implements PolicySource {
     this.#oldest = this.#slots.keys();
     return this.#oldest.next().value!;
   }
+}
+
+/** The keys of the four levels, strongest first. */
+export function configKeys(entityId: string, resource: string): readonly ConfigKey[] {
+  return [
+    { level: "entity", entityId, resource },
+    { level: "entity", entityId, resource: DEFAULT_RESOURCE },
+    { level: "resource", resource },
+    { level: "system" },
+  ];
 }
 
 /** Identifiers never contain '#', so the text is unambiguous. */

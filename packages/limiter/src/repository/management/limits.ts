@@ -2,7 +2,11 @@ import { resourceAuditId, SYSTEM_AUDIT_ID } from "../../core/audit.ts";
 import { ValidationError } from "../../core/errors.ts";
 import { configResource, entityId as checkEntityId, resourceName } from "../../core/identifiers.ts";
 import { checkLimits, type Limit } from "../../core/limit.ts";
-import { checkOnUnavailable, type ConfigKey, type OnUnavailable } from "../../core/policy.ts";
+import {
+  checkOnUnavailable,
+  type ConfigKey,
+  type OnUnavailable,
+} from "../../core/bucket/policy.ts";
 import { DEFAULT_RETENTION_DAYS } from "../../core/usage.ts";
 import type {
   By,

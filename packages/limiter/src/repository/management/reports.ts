@@ -1,6 +1,11 @@
 import { resourceAuditId, SYSTEM_AUDIT_ID, type AuditEvent } from "../../core/audit.ts";
 import { MILLI } from "../../core/amounts.ts";
-import { balanceMilli, ceilingMilli, consumedMilli, storedMilli } from "../../core/bucket.ts";
+import {
+  balanceMilli,
+  ceilingMilli,
+  consumedMilli,
+  storedMilli,
+} from "../../core/bucket/bucket.ts";
 import { ValidationError } from "../../core/errors.ts";
 import {
   entityId as checkEntityId,

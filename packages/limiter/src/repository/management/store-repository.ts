@@ -1,5 +1,5 @@
 import type { AuditEvent } from "../../core/audit.ts";
-import type { LimitStatus } from "../../core/decision.ts";
+import type { LimitStatus } from "../../core/bucket/decision.ts";
 import type { Entity } from "../../core/entity.ts";
 import { NamespaceNotFoundError } from "../../core/errors.ts";
 import {
@@ -8,7 +8,7 @@ import {
 } from "../../core/identifiers.ts";
 import type { Limit } from "../../core/limit.ts";
 import { NO_NAMESPACE, type NamespaceInfo } from "../../core/namespace.ts";
-import type { OnUnavailable } from "../../core/policy.ts";
+import type { OnUnavailable } from "../../core/bucket/policy.ts";
 import type { UsageSnapshot, UsageSummary } from "../../core/usage.ts";
 import { PolicyCache } from "../policy-cache.ts";
 import type {
@@ -353,7 +353,7 @@ function contextOf({ store, namespaceId, options, contexts }: Scope): Context {
   const clock = options.clock ?? systemClock;
   const policies: PolicyCache = new PolicyCache({
     read: (keys) => data.limits.read(keys),
-    nowMs: () => clock.now(),
+    clock,
     ttlMs: cacheTtlMs(options),
   });
   const data = store.open(namespaceId, policies);

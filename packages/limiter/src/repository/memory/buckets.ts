@@ -5,7 +5,7 @@ import {
   isFull,
   type Bucket,
   type BucketLimit,
-} from "../../core/bucket.ts";
+} from "../../core/bucket/bucket.ts";
 import {
   afterRefusal,
   costsMilli,
@@ -15,17 +15,15 @@ import {
   statusesOf,
   underPolicy,
   type LimitStatus,
-} from "../../core/decision.ts";
-import type { Entity } from "../../core/entity.ts";
-import type { Policy } from "../../core/policy.ts";
-import { settlementOf } from "../../core/settlement.ts";
-import {
   amountsOf,
   chargesOf,
   limitNamesOf,
   type OwnedCharge,
   type WantedBucket,
-} from "../charges.ts";
+} from "../../core/bucket/decision.ts";
+import type { Entity } from "../../core/entity.ts";
+import type { Policy } from "../../core/bucket/policy.ts";
+import { settlementOf } from "../../core/bucket/settlement.ts";
 import type { ConsumeOutcome, ConsumeRequest, Receipt, ResourceAmounts } from "../port.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import { Cell, MeteredCell, type Terms } from "./cell.ts";

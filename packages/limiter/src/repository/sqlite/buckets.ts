@@ -1,5 +1,5 @@
 import type { Amounts } from "../../core/amounts.ts";
-import { apply, type Bucket } from "../../core/bucket.ts";
+import { apply, type Bucket } from "../../core/bucket/bucket.ts";
 import {
   afterRefusal,
   costsMilli,
@@ -8,10 +8,13 @@ import {
   statusesOf,
   underPolicy,
   type LimitStatus,
-} from "../../core/decision.ts";
-import { configKeys, policyAt, strongest, type Policy } from "../../core/policy.ts";
-import { settlementOf, type TakenPart } from "../../core/settlement.ts";
-import { amountsOf, chargesOf, limitNamesOf, type OwnedCharge } from "../charges.ts";
+  amountsOf,
+  chargesOf,
+  limitNamesOf,
+  type OwnedCharge,
+} from "../../core/bucket/decision.ts";
+import { policyAt, strongest, type Policy } from "../../core/bucket/policy.ts";
+import { settlementOf, type TakenPart } from "../../core/bucket/settlement.ts";
 import type {
   ConsumeOutcome,
   ConsumeRequest,
@@ -19,6 +22,7 @@ import type {
   Receipt,
   ResourceAmounts,
 } from "../port.ts";
+import { configKeys } from "../policy-cache.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import type { Connection } from "./database/connection.ts";
 import type { SqliteLimits } from "./limits.ts";

@@ -1,5 +1,5 @@
 import type { AuditEvent } from "../../core/audit.ts";
-import type { ConfigKey } from "../../core/policy.ts";
+import type { ConfigKey } from "../../core/bucket/policy.ts";
 import type { MaybePromise } from "../port.ts";
 import {
   mergedConfig,

@@ -42,8 +42,8 @@ export interface SqliteOptions extends RepositoryOptions {
  * share.
  *
  * @example
- * const repository = await SqliteRepository.open("limits.db"); const limiter = new RateLimiter({
- * repository });
+ * const repository = await SqliteRepository.open("limits.db");
+ * const limiter = new RateLimiter({ repository });
  */
 export class SqliteRepository extends StoreRepository {
   private constructor(scope: Scope) {

@@ -69,7 +69,9 @@ const TOPICS: Readonly<Record<string, Topic>> = {
  *
  * @example
  * repositoryContract("MemoryRepository", async (clock) => new MemoryRepository({ clock }), {
- * describe, it });
+ *   describe,
+ *   it,
+ * });
  */
 export function repositoryContract(
   name: string,

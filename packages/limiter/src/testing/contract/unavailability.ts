@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { PermissionDenied, RateLimiterUnavailable, ValidationError } from "../../core/errors.ts";
 import { Limit } from "../../core/limit.ts";
-import type { OnUnavailable } from "../../core/policy.ts";
+import type { OnUnavailable } from "../../core/bucket/policy.ts";
 import { RateLimiter } from "../../limiter/rate-limiter.ts";
 import type { Repository } from "../../repository/repository.ts";
 import { faultyRepository } from "../fakes/faulty-repository.ts";

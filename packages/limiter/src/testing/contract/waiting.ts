@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { ValidationError } from "../../core/errors.ts";
 import { Limit } from "../../core/limit.ts";
-import { RateLimitExceeded } from "../../core/refusal.ts";
+import { RateLimitExceeded } from "../../core/bucket/refusal.ts";
 import { RateLimiter } from "../../limiter/rate-limiter.ts";
 import { call, failsWith, fits, KEY, left, RPM, take } from "./calls.ts";
 import { delayedOutcomes } from "./delayed-outcomes.ts";

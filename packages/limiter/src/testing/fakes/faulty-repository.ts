@@ -15,8 +15,9 @@ const LOCAL: ReadonlySet<PropertyKey> = new Set(["getCacheStats", "getStatistics
  * Failures are what a store that cannot be reached gives: `RateLimiterUnavailable`.
  *
  * @example
- * const flaky = faultyRepository(repository, (operation) => (operation === "settle" ? "error-after"
- * : undefined));
+ * const flaky = faultyRepository(repository, (operation) =>
+ *   operation === "settle" ? "error-after" : undefined,
+ * );
  */
 export function faultyRepository(
   repository: Repository,

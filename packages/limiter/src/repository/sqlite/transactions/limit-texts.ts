@@ -1,4 +1,4 @@
-import { bucketLimit, type BucketLimit } from "../../../core/bucket.ts";
+import { bucketLimit, type BucketLimit } from "../../../core/bucket/bucket.ts";
 import { Limit } from "../../../core/limit.ts";
 
 /** Stands before a limit that has left its policy and is not full yet. No name begins with it. */

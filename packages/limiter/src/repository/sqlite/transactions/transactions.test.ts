@@ -8,7 +8,11 @@ import {
 } from "zae-limiter/sqlite";
 import { ManualClock, seededRandom } from "zae-limiter/testing";
 import { expect, it } from "vitest";
-import { closeLater, otherConnection, temporaryFile } from "../../../../test/temporary-file.ts";
+import {
+  closeLater,
+  otherConnection,
+  temporaryFile,
+} from "../../../../test/support/temporary-file.ts";
 
 const CALL = {
   entityId: "key-1",

@@ -12,8 +12,8 @@ import { WorkingSet } from "./working-set.ts";
  *   idle ─────────────────▶ scheduled ──────────────────▶ BEGIN IMMEDIATE
  *    ▲                       ▲      ▲                       │         │ busy
  *    │ queue empty           │      │ slept, with jitter    │ locked  ▼
- *    └───────── COMMIT ──────┘      └───────────────────────┼────── waiting ──▶ past its deadline: RateLimiterUnavailable
- *                 ▲                                         ▼
+ *    └───────── COMMIT ──────┘      └───────────────────────┼────── waiting ──▶ past its deadline:
+ *                 ▲                                         ▼                   RateLimiterUnavailable
  *                 └──────────── write ◀─────── decide members one after another
  *
  * Members that share a transaction are decided in order of arrival on one working set, which is

@@ -1,5 +1,5 @@
 import type { Amounts } from "../../../core/amounts.ts";
-import type { Bucket } from "../../../core/bucket.ts";
+import type { Bucket } from "../../../core/bucket/bucket.ts";
 import { NamespaceNotFoundError } from "../../../core/errors.ts";
 import { windowStartMs } from "../../../core/usage.ts";
 import type { Connection, Row } from "../database/connection.ts";

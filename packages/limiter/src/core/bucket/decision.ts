@@ -1,0 +1,283 @@
+import { amountOf, checkNames, MILLI, type Amounts } from "../amounts.ts";
+import {
+  balanceMilli,
+  fullBucket,
+  holds,
+  waitMs,
+  type Bucket,
+  type BucketLimit,
+} from "./bucket.ts";
+import { ValidationError } from "../errors.ts";
+import { withLimits } from "./limit-change.ts";
+import { sameLimits, type Limit } from "../limit.ts";
+import type { ConfigSource, Policy } from "./policy.ts";
+import { shardSumMilli, waitForShardSumMs } from "./shard-sums.ts";
+
+/** One bucket of a decision, and what the call takes from it: 0 of each limit it does not name. */
+export interface Charge {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly policy: Policy;
+  readonly bucket: Bucket;
+  readonly amounts: Amounts;
+  /** The result of `costsMilli`, if the caller has computed it already. */
+  readonly costs?: readonly number[];
+  /**
+   * Further shards of the same bucket under the same policy. The sum over all shards must then hold
+   * the amounts, and the status shows the sum.
+   */
+  readonly others?: readonly Bucket[];
+}
+
+/** The state of one limit in a decision, whether it was charged or not. */
+export interface LimitStatus {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly limitName: string;
+  readonly limit: Limit;
+  readonly source: ConfigSource;
+  /** Whole tokens, rounded down; negative in debt. */
+  readonly available: number;
+  readonly requested: number;
+  readonly exceeded: boolean;
+  /** Whole tokens that are missing; 0 if the amount fits. */
+  readonly deficit: number;
+  /** 0 if the amount fits, `Infinity` if it never can. */
+  readonly retryAfterSeconds: number;
+}
+
+/**
+ * Decides an acquire: it fits if every limit of every bucket holds the amount taken from it. A
+ * limit that nothing is taken from refuses while it is in debt. That is how costs that are only
+ * known afterwards are limited.
+ */
+export function fits(charges: readonly Charge[], nowMs: number): boolean {
+  for (const { bucket, amounts, costs, others } of charges) {
+    if (others !== undefined && others.length > 0) {
+      if (!shardsHold(bucket, others, amounts, nowMs)) return false;
+    } else if (!holds(bucket, costs ?? costsMilli(bucket, amounts), nowMs)) return false;
+  }
+  return true;
+}
+
+/**
+ * The state of every limit of a decision, in the order of the charges and, within each, of the
+ * policy. (Stores keep limits in an order of their own.)
+ */
+export function statusesOf(charges: readonly Charge[], nowMs: number): readonly LimitStatus[] {
+  return charges.flatMap((charge) =>
+    charge.policy.limits.map(({ name }) => {
+      const index = charge.bucket.limits.findIndex(({ limit }) => limit.name === name);
+      return statusOf(charge, index, nowMs);
+    }),
+  );
+}
+
+/**
+ * What each limit of a bucket is charged, in millitokens. Hidden limits are included, because a
+ * give-back must reach them too.
+ */
+export function costsMilli(bucket: Bucket, amounts: Amounts): number[] {
+  const { limits } = bucket;
+  const costs: number[] = [];
+  for (let index = 0; index < limits.length; index += 1)
+    costs.push(amountOf(amounts, limits[index]!.limit.name) * MILLI);
+  return costs;
+}
+
+/** Amounts with their signs reversed, to give them back. */
+export function negated(amounts: Amounts): Amounts {
+  return Object.fromEntries(Object.entries(amounts).map(([name, amount]) => [name, -amount]));
+}
+
+/**
+ * The bucket under the policy's limits: a full one if none is stored, and one that is carried over
+ * if it was last decided with other limits.
+ */
+export function underPolicy(stored: Bucket | undefined, policy: Policy, nowMs: number): Bucket {
+  if (stored === undefined) return fullBucket(policy.bucketLimits, nowMs);
+  return isUnder(stored, policy) ? stored : withLimits(stored, policy.bucketLimits, nowMs);
+}
+
+/**
+ * The bucket that a refusal has to store, or `undefined` if the stored one is already under the
+ * policy. A refusal takes nothing, but it must store changed limits: an empty bucket would
+ * otherwise keep earning at its old rate for as long as it refuses.
+ */
+export function afterRefusal(
+  stored: Bucket | undefined,
+  policy: Policy,
+  nowMs: number,
+): Bucket | undefined {
+  if (stored === undefined || isUnder(stored, policy)) return undefined;
+  return withLimits(stored, policy.bucketLimits, nowMs, { keepCut: true });
+}
+
+/**
+ * The amounts that a policy has limits for. A parent is not charged for limits that it does not
+ * have.
+ */
+export function amountsUnder(policy: Policy, amounts: Amounts): Amounts {
+  const names = Object.keys(amounts);
+  if (names.every((name) => policy.names.has(name))) return amounts;
+  return Object.fromEntries(
+    names.filter((name) => policy.names.has(name)).map((name) => [name, amountOf(amounts, name)]),
+  );
+}
+
+/** Whether a bucket was last decided with the limits of this policy. */
+export function isUnder(bucket: Bucket, policy: Policy): boolean {
+  if (bucket.limits === policy.bucketLimits) return true;
+  const compared = COMPARISON_MEMO.get(bucket.limits);
+  if (compared?.limits === policy.limits) return compared.isSame;
+  const shown = bucket.limits.flatMap(({ limit, hidden }) => (hidden ? [] : [limit]));
+  const isSame = sameLimits(shown, policy.limits);
+  COMPARISON_MEMO.set(bucket.limits, { limits: policy.limits, isSame });
+  return isSame;
+}
+
+/**
+ * The list that each bucket's limits were last compared with. Stores that read their buckets hold
+ * lists of their own, and compare several times for each call; each comparison would take 1 µs.
+ */
+const COMPARISON_MEMO = new WeakMap<
+  readonly BucketLimit[],
+  { readonly limits: readonly Limit[]; readonly isSame: boolean }
+>();
+
+function shardsHold(
+  bucket: Bucket,
+  others: readonly Bucket[],
+  amounts: Amounts,
+  nowMs: number,
+): boolean {
+  const shards = [bucket, ...others];
+  return bucket.limits.every(
+    ({ limit: { name }, hidden }) =>
+      hidden || shardSumMilli(shards, name, nowMs) >= amountOf(amounts, name) * MILLI,
+  );
+}
+
+function statusOf(
+  { entityId, resource, policy, bucket, amounts, others }: Charge,
+  index: number,
+  nowMs: number,
+): LimitStatus {
+  const { limit } = bucket.limits[index]!;
+  // Adding 0 turns the -0 of a careless caller into 0.
+  const requested = amountOf(amounts, limit.name) + 0;
+  const shards = others === undefined || others.length === 0 ? undefined : [bucket, ...others];
+  const balance =
+    shards === undefined
+      ? balanceMilli(bucket, index, nowMs)
+      : shardSumMilli(shards, limit.name, nowMs);
+  const available = Math.floor(balance / MILLI);
+  const exceeded = available < requested;
+  const wait = (neededMilli: number): number =>
+    shards === undefined
+      ? waitMs(bucket, index, neededMilli, nowMs)
+      : waitForShardSumMs(shards, limit.name, neededMilli, nowMs);
+  return {
+    entityId,
+    resource,
+    limitName: limit.name,
+    limit,
+    source: policy.source,
+    available,
+    requested,
+    exceeded,
+    deficit: exceeded ? requested - available : 0,
+    retryAfterSeconds: exceeded ? wait(requested * MILLI) / 1000 : 0,
+  };
+}
+
+/** What a call wants: of its own resource first, then of further ones. */
+interface WantedAmounts {
+  readonly entityId: string;
+  readonly charges: readonly { readonly resource: string; readonly amounts: Amounts }[];
+  /** Limits that the call brought along for its entity, in place of the stored ones. */
+  readonly override: Policy | undefined;
+}
+
+/** Something that has a parent which calls of its entity also take from. */
+interface Owned {
+  readonly parentId: string | undefined;
+}
+
+/** A bucket of a call, with the parent that calls of its entity also take from. */
+export type OwnedCharge = Charge & Owned;
+
+/** What a call wants of one bucket: the entity's own, or its parent's. */
+export interface WantedBucket {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly amounts: Amounts;
+  /** Limits that the call brought along, in place of the stored ones. */
+  readonly override: Policy | undefined;
+  readonly isParent: boolean;
+}
+
+/** Finds a bucket under the limits that hold for it; undefined when no limits hold. */
+type FindCharge<C extends Owned> = (wanted: WantedBucket) => C | undefined;
+
+/**
+ * Every bucket that a call takes from: for each resource the entity's, then its parent's. It throws
+ * before anything is written.
+ */
+export function chargesOf<C extends Owned>(
+  request: WantedAmounts,
+  find: FindCharge<C>,
+): readonly C[] {
+  // Most calls have one resource, and need no second list.
+  if (request.charges.length === 1) return chargesOn(request, request.charges[0]!, find);
+  const all: C[] = [];
+  for (const asked of request.charges) all.push(...chargesOn(request, asked, find));
+  return all;
+}
+
+/**
+ * What a call takes from a bucket under its policy. Of the entity's own bucket, every limit that
+ * the call names must exist; of its parent's, only the limits that the parent has are charged.
+ */
+export function amountsOf({ amounts, isParent }: WantedBucket, policy: Policy): Amounts {
+  if (isParent) return amountsUnder(policy, amounts);
+  checkNames(amounts, policy.names, "consume");
+  return amounts;
+}
+
+/** The error for an entity and a resource that no level has limits for. */
+function noLimits(entityId: string, resource: string): ValidationError {
+  const reason = `no limits are configured for ${entityId} on ${resource}; set some at any level, or pass limits`;
+  return new ValidationError("limits", entityId, reason);
+}
+
+/** The names of the entity's limits on each resource of a call, in the call's order. */
+export function limitNamesOf(
+  { entityId, charges: asked }: WantedAmounts,
+  charges: readonly Charge[],
+): readonly ReadonlySet<string>[] {
+  const own =
+    asked.length === charges.length
+      ? charges
+      : charges.filter((charge) => charge.entityId === entityId);
+  return own.map(({ policy }) => policy.names);
+}
+
+function chargesOn<C extends Owned>(
+  { entityId, override }: WantedAmounts,
+  { resource, amounts }: WantedAmounts["charges"][number],
+  find: FindCharge<C>,
+): readonly C[] {
+  const own = find({ entityId, resource, amounts, override, isParent: false });
+  if (own === undefined) throw noLimits(entityId, resource);
+  const { parentId } = own;
+  if (parentId === undefined) return [own];
+  const parents = find({
+    entityId: parentId,
+    resource,
+    amounts,
+    override: undefined,
+    isParent: true,
+  });
+  return parents === undefined ? [own] : [own, parents];
+}

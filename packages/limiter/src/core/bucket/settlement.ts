@@ -1,0 +1,55 @@
+import { amountOf, type Amounts } from "../amounts.ts";
+import type { Policy } from "./policy.ts";
+
+/**
+ * What a lease took from one bucket at one time. A lease that takes more later has several parts,
+ * possibly of the same bucket.
+ */
+export interface TakenPart {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly policy: Policy;
+  readonly amounts: Amounts;
+}
+
+/**
+ * Splits the differences of a lease on one resource among the buckets it took from. Between two
+ * takes, the entity may have got another parent, a bucket may have been deleted, or a parent's
+ * limits may have changed, so the parts can differ.
+ *
+ * - If the call cost more than was taken, the last bucket that has the limit is charged.
+ * - If it cost less, the rest goes back to where it came from, last taken first. No bucket gets
+ *   back more than was taken from it.
+ *
+ * The entity and its parent are settled separately, each by these rules.
+ */
+export function settlementOf<Part extends TakenPart>(
+  parts: readonly Part[],
+  resource: string,
+  deltas: Amounts,
+): readonly { readonly part: Part; readonly amounts: Amounts }[] {
+  const ownId = parts[0]?.entityId;
+  const ofResource = parts.filter((part) => part.resource === resource);
+  const own = ofResource.filter((part) => part.entityId === ownId);
+  const parents = ofResource.filter((part) => part.entityId !== ownId);
+  return [...spread(own, deltas), ...spread(parents, deltas)].filter(
+    ({ amounts }) => Object.keys(amounts).length > 0,
+  );
+}
+
+function spread<Part extends TakenPart>(
+  parts: readonly Part[],
+  deltas: Amounts,
+): { part: Part; amounts: Amounts }[] {
+  const left = new Map(Object.entries(deltas));
+  return parts.toReversed().map((part) => {
+    const borne = Object.keys(deltas).flatMap((name) => {
+      const delta = left.get(name)!;
+      if (!part.policy.names.has(name) || delta === 0) return [];
+      const share = delta > 0 ? delta : Math.max(delta, -amountOf(part.amounts, name));
+      left.set(name, delta - share);
+      return share === 0 ? [] : [[name, share] as const];
+    });
+    return { part, amounts: Object.fromEntries(borne) };
+  });
+}
