@@ -245,8 +245,8 @@ function describe(value: unknown): string {
 }
 
 /**
- * Makes an error for an everyday outcome, whose stack nobody reads: capturing one costs more than
- * the decision that it is about.
+ * Makes an error without a stack trace, for expected outcomes: capturing a trace costs more than
+ * the decision that the error reports.
  */
 export function withoutStack<E extends Error>(make: () => E): E {
   const { stackTraceLimit } = Error;
