@@ -17,6 +17,7 @@ export default defineConfig({
   test: {
     include: ["packages/*/src/**/*.test.ts", "packages/*/test/**/*.test.ts", "test/**/*.test.ts"],
     typecheck: { enabled: false },
+    globalSetup: ["packages/limiter/test/support/shared-engine.ts"],
     // One fewer than there are cores would be one on a machine with two, where half of the time
     // goes by waiting for an engine.
     maxWorkers: Math.max(2, availableParallelism() - 1),
