@@ -7,9 +7,7 @@ import { runSeeds } from "./run.ts";
 import type { Situations } from "./situations.ts";
 
 const FIRST = Number(process.env["SEED"] ?? 1);
-const SEEDS = Number(
-  process.env["SEEDS"] ?? (process.env["ZAEL_REQUIRE_ENGINES"] === "1" ? 250 : 40),
-);
+const SEEDS = Number(process.env["SEEDS"] ?? (process.env["ZAEL_THOROUGH"] === "1" ? 250 : 40));
 
 /** From so many on, a run must have met every situation. */
 const ENOUGH_SEEDS = 250;

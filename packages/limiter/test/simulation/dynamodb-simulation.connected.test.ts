@@ -6,9 +6,7 @@ import { runSeeds } from "./run.ts";
 import type { Situation } from "./situations.ts";
 
 /** Every step costs a few dozen requests, most of them to compare. */
-const SEEDS = Number(
-  process.env["SEEDS"] ?? (process.env["ZAEL_REQUIRE_ENGINES"] === "1" ? 100 : 10),
-);
+const SEEDS = Number(process.env["SEEDS"] ?? (process.env["ZAEL_THOROUGH"] === "1" ? 100 : 10));
 const MOST_STEPS = 50;
 /** A replay takes most of a second. */
 const MOST_REPLAYS = 40;
