@@ -74,6 +74,15 @@ describe("dependencies point inwards", () => {
       }
     }
   });
+
+  it("an example reaches packages by their names, never by their files", () => {
+    const examples = join(ROOT, "examples");
+    const files = filesUnder(examples).filter((path) => /^[^/]+\/[^/]+\.ts$/.test(path));
+    expect(files.length).toBeGreaterThan(10);
+    for (const path of files)
+      for (const specifier of specifiersOf(join(examples, path)).filter(isRelative))
+        expect(dirname(join(path, "..", specifier)), path).toBe(dirname(path));
+  });
 });
 
 describe("core is pure", () => {

@@ -1,15 +1,21 @@
 // Breaks the code on purpose, one small change at a time, and expects a test to notice. Each file
 // under test/mutations/ is one change:
+//
 //   { "promise": 5, "breaks": "what it breaks", "file": "…", "find": "…", "replace": "…",
 //     "test": "path of a test file", "filter": "words of a test's name", "seed": 17 }
-// The text to find must be in the file exactly once. Give the shortest test that notices, and for a
-// test that runs many seeds the one that does; a property's first random seed is always the same
-// here, so that no change survives by chance. Run all of them, or those whose file name contains a
-// word: npm run mutations -- bucket. With --tested the tests are not run on the unchanged code
-// first: for a script that has just done so.
+//
+// The text to find must be in the file exactly once. Name the shortest test that notices, and for a
+// test that runs many seeds the one that does. Run all of them, or those whose file name contains a
+// word:
+//
+//   npm run mutations -- bucket
+//
+// With --tested the tests are not run on the unchanged code first: for a script that has just done
+// so.
 //
 // Everything happens in copies in a temporary folder, so that a crash leaves the tree as it was.
 // Each copy has a process of its own (mutation-runner.mjs) that keeps vitest and an engine ready.
+// Property tests draw the same values in every run, so that no change survives by chance.
 import { fork } from "node:child_process";
 import { cp, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-// A tour: `npm run quickstart`. Everything happens in this process's memory, in real time.
+// A tour, which `npm run quickstart` runs in real time and in the memory of this process.
 import { MemoryRepository } from "zae-limiter/memory";
 import { tour } from "./tour.ts";
 

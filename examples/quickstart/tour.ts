@@ -8,8 +8,8 @@ import {
 } from "zae-limiter";
 
 /**
- * Where the tour's lines go. It is awaited, so that a test can look at the repository as it is
- * after each line.
+ * Prints one line of the tour. The tour awaits it, so that a test can inspect the repository after
+ * each line.
  */
 export type Print = (line: string) => void | Promise<void>;
 
@@ -19,8 +19,8 @@ const WEB = "key-web";
 const BATCH = "key-batch";
 
 /**
- * Shows what a limiter does, in five steps. Amounts that are asked for are chosen here; everything
- * printed is read back.
+ * Shows what a limiter does, in five steps. The requested amounts are chosen here; everything that
+ * is printed is read back from the repository.
  */
 export async function tour(repository: Repository, print: Print): Promise<void> {
   await configure(repository, print);
@@ -32,7 +32,7 @@ export async function tour(repository: Repository, print: Print): Promise<void> 
   await report(repository, print);
 }
 
-/** Little for the project, so that a few calls exhaust it; plenty for each of its keys. */
+/** The project has a small limit, so that a few calls exhaust it; each of its keys has plenty. */
 async function configure(repository: Repository, print: Print): Promise<void> {
   await repository.setSystemDefaults([Limit.perMinute("rpm", 60), Limit.perMinute("tpm", 6000)]);
   await repository.createEntity(PROJECT);
@@ -40,9 +40,9 @@ async function configure(repository: Repository, print: Print): Promise<void> {
   await repository.createEntity(BATCH, { parentId: PROJECT, cascade: true });
   await repository.setLimits(PROJECT, [Limit.perMinute("rpm", 5)], { resource: MODEL });
 
-  await print("The limits that are stored (requests per minute, tokens per minute):");
+  await print("The stored limits (requests per minute, tokens per minute):");
   const { limits } = await repository.getSystemDefaults();
-  await print(`  everybody        ${limitTexts(limits)}`);
+  await print(`  system default   ${limitTexts(limits)}`);
   const own = await repository.getLimits(PROJECT, { resource: MODEL });
   const children = await repository.getChildren(PROJECT);
   await print(
@@ -55,15 +55,19 @@ async function grantAndSettle(
   repository: Repository,
   print: Print,
 ): Promise<void> {
-  await title(print, "1. A call is granted, on an estimate");
+  await title(print, "1. A call is granted on an estimate");
   await limiter.acquire(
     { entityId: WEB, resource: MODEL, consume: { rpm: 1, tpm: 500 } },
     async (lease) => {
       await print(`  ${WEB} takes ${amounts(lease.consumed)} before the call. Left:`);
       await printBalances(repository, WEB, print);
 
-      await title(print, "2. The answer was longer than estimated: it is settled, into debt");
-      lease.settle({ tpm: 6150 }); // deep enough that a slow machine still meets the debt, shallow enough to wait for
+      await title(
+        print,
+        "2. The answer was longer than estimated: the real cost is settled, into debt",
+      );
+      // Enough debt that it is still there on a slow machine, and little enough to wait for.
+      lease.settle({ tpm: 6150 });
       await print(`  ${WEB} settles ${amounts(lease.consumed)} after the call. Left:`);
     },
   );
@@ -71,7 +75,7 @@ async function grantAndSettle(
 }
 
 async function refuse(limiter: RateLimiter, print: Print): Promise<void> {
-  await title(print, "3. The next call is refused until the debt is earned back");
+  await title(print, "3. The next call is refused until refill has paid off the debt");
   await printRefusal(
     await refusalOf(limiter, { entityId: WEB, resource: MODEL, consume: { rpm: 1 } }),
     print,
@@ -81,12 +85,13 @@ async function refuse(limiter: RateLimiter, print: Print): Promise<void> {
 async function wait(limiter: RateLimiter, repository: Repository, print: Print): Promise<void> {
   const { clock } = repository;
   const request = { entityId: WEB, resource: MODEL, consume: { rpm: 1 }, waitUpToMs: 5000 };
-  await title(print, "4. The same call, when it may wait");
+  await title(print, "4. The same call is granted when it may wait");
   const startedMs = clock.now();
   await limiter.acquire(request, async (lease) => {
     const waitedMs = clock.now() - startedMs;
     await print(
-      `  ${WEB} may wait ${request.waitUpToMs} ms, and is granted ${amounts(lease.consumed)} after ${waitedMs} ms. Left:`,
+      `  ${WEB} may wait ${request.waitUpToMs} ms, and is granted ${amounts(lease.consumed)} ` +
+        `after ${waitedMs} ms. Left:`,
     );
   });
   await printBalances(repository, WEB, print);
@@ -128,7 +133,7 @@ async function refusalOf(
   if (!verdict.granted) return verdict.refusal;
   await verdict.lease.rollback();
   throw new Error(
-    "The call was granted, but the tour expects a refusal here. Are the limits larger than the tour's?",
+    "The call was granted, but the tour expects a refusal. Were other limits stored than it set?",
   );
 }
 
@@ -137,9 +142,9 @@ async function printRefusal(refusal: RateLimitExceeded, print: Print): Promise<v
     await print(`  refused by ${status.limitName} of ${status.entityId} (${origin(status)})`);
   const { limitName, available, limit, requested } = refusal.primaryViolation;
   const asked =
-    requested === 0 ? "a limit in debt refuses every call" : `the call asks for ${requested}`;
+    requested === 0 ? "a limit in debt refuses every call" : `the call needs ${requested}`;
   await print(`  which has ${balance(limitName, available, limit.capacity)}: ${asked}`);
-  await print(`  it fits in ${refusal.retryAfterSeconds} s, if nobody else takes`);
+  await print(`  retry in ${refusal.retryAfterSeconds} s (if nothing else is taken meanwhile)`);
 }
 
 async function printBalances(
@@ -150,9 +155,8 @@ async function printBalances(
   for (const { limitName, available, capacityMilli } of await repository.getBuckets(entityId, {
     resource: MODEL,
   })) {
-    await print(
-      `    ${balance(limitName, available, capacityMilli / 1000)}${available < 0 ? "   (in debt)" : ""}`,
-    );
+    const note = available < 0 ? "   (in debt)" : "";
+    await print(`    ${balance(limitName, available, capacityMilli / 1000)}${note}`);
   }
 }
 
@@ -163,7 +167,7 @@ async function title(print: Print, text: string): Promise<void> {
 
 function origin({ source, resource }: LimitStatus): string {
   if (source === "entity") return `its own limit on ${resource}`;
-  return source === "system" ? "the limit for everybody" : `the limit of level ${source}`;
+  return source === "system" ? "the system default" : `the limit of level ${source}`;
 }
 
 function limitTexts(limits: readonly Limit[]): string {

@@ -9,7 +9,7 @@ export interface TextOutput {
 }
 
 /**
- * Everything that the program touches outside itself, so that tests run it in their own process.
+ * Everything outside itself that the program uses, so that tests can run it in their own process.
  */
 export interface Environment {
   readonly stdout: TextOutput;

@@ -1,4 +1,16 @@
-/** How the program ends: what scripts rely on. */
+import { CommanderError } from "commander";
+import {
+  InvalidIdentifierError,
+  InvalidNameError,
+  NamespaceNotFoundError,
+  ValidationError,
+  ZaeLimiterError,
+} from "zae-limiter";
+import type { Environment } from "./environment.ts";
+import { coloursFor } from "./output/colours.ts";
+import { jsonText } from "./output/json.ts";
+
+/** The exit codes of the program. Scripts rely on them. */
 export const EXIT = { done: 0, failed: 1, wrongUsage: 2, refused: 3 } as const;
 
 /** One of the exit codes. */
@@ -9,7 +21,66 @@ export class UsageError extends Error {
   readonly code = "ERR_CLI_USAGE";
 }
 
-/** The person at the terminal said no. */
+/** The person at the terminal answered no. */
 export class Cancelled extends Error {
   readonly code = "ERR_CLI_CANCELLED";
+}
+
+/** Writes an error to standard error, as text or as JSON, and returns its exit code. */
+export function reportError(error: unknown, json: boolean, { stderr, env }: Environment): ExitCode {
+  if (error instanceof CommanderError) {
+    if (error.exitCode === 0) return EXIT.done;
+    // Commander has already written its message and the help for people; only JSON is missing.
+    if (json)
+      stderr.write(
+        jsonText({
+          error: { code: "ERR_CLI_USAGE", message: error.message.replace(/^error: /, "") },
+        }),
+      );
+    return EXIT.wrongUsage;
+  }
+  const message = messageOf(error);
+  const { red } = coloursFor(stderr, env);
+  stderr.write(
+    json ? jsonText({ error: { code: codeOf(error), message } }) : `${red("error:")} ${message}\n`,
+  );
+  return exitCodeOf(error);
+}
+
+/** Input fields that are checked without the repository, so an error means wrong usage. */
+const SYNTAX_FIELDS: ReadonlySet<string> = new Set([
+  "url",
+  "cursor",
+  "limit",
+  "window",
+  "start",
+  "end",
+  "namespaceId",
+  "metadata",
+]);
+
+function exitCodeOf(error: unknown): ExitCode {
+  if (
+    error instanceof UsageError ||
+    error instanceof InvalidIdentifierError ||
+    error instanceof InvalidNameError
+  )
+    return EXIT.wrongUsage;
+  if (error instanceof ValidationError && SYNTAX_FIELDS.has(error.field)) return EXIT.wrongUsage;
+  return EXIT.failed;
+}
+
+function codeOf(error: unknown): string {
+  if (error instanceof ZaeLimiterError || error instanceof UsageError || error instanceof Cancelled)
+    return error.code;
+  return "ERR_CLI_UNEXPECTED";
+}
+
+function messageOf(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  if (error instanceof NamespaceNotFoundError && !message.includes("zae-limiter namespace"))
+    return `${message} To register it: zae-limiter namespace register ${error.namespaceName}`;
+  if (error instanceof ValidationError && error.value !== "")
+    return `${message} (got '${error.value}')`;
+  return message;
 }

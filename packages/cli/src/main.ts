@@ -1,12 +1,12 @@
 import { openRepository } from "zae-limiter";
-import { run } from "./run.ts";
+import { run } from "./program.ts";
 
-// A reader that has seen enough (`… | head`) closes the pipe; that is no failure.
+// A reader that has seen enough (`… | head`) closes the pipe; that is not a failure.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code !== "EPIPE") throw error;
   process.exit(0);
 });
 
 const { stdout, stderr, stdin, env } = process;
-// Set, not exit(): what was written to a pipe must still drain.
+// The code is set instead of calling exit(), so that output to a pipe is still flushed.
 process.exitCode = await run(process.argv.slice(2), { stdout, stderr, stdin, env, openRepository });

@@ -5,28 +5,41 @@ import { addAuditCommands } from "./commands/audit.ts";
 import { addAvailableCommand } from "./commands/available.ts";
 import { addBucketCommands } from "./commands/bucket.ts";
 import { addCapacityCommand } from "./commands/capacity.ts";
-import { addDemoCommand } from "./commands/demo.ts";
-import { addEntityCommands } from "./commands/entity.ts";
 import { addEntityLimitCommands } from "./commands/entity-limits.ts";
+import { addEntityCommands } from "./commands/entity.ts";
 import { addNamespaceCommands } from "./commands/namespace.ts";
 import { addResourceCommands } from "./commands/resource.ts";
+import { Session } from "./commands/support/session.ts";
 import { addSystemCommands } from "./commands/system.ts";
 import { addUsageCommands } from "./commands/usage.ts";
 import type { Environment } from "./environment.ts";
-import type { ExitCode } from "./exit.ts";
-import { Runner } from "./runner.ts";
+import { EXIT, reportError, type ExitCode } from "./exit.ts";
 
-/** What a run decides before any command is known. */
+/** Runs one command line and returns its exit code. Never throws. */
+export async function run(argv: readonly string[], environment: Environment): Promise<ExitCode> {
+  // Looked up before parsing, because parsing itself may fail.
+  const json = argv.includes("--json");
+  let exitCode: ExitCode = EXIT.done;
+  try {
+    const program = createProgram(environment, { json, exitWith: (code) => (exitCode = code) });
+    await program.parseAsync(argv, { from: "user" });
+    return exitCode;
+  } catch (error) {
+    return reportError(error, json, environment);
+  }
+}
+
+/** What a run knows before any command is parsed. */
 export interface RunOptions {
   readonly json: boolean;
   readonly exitWith: (code: ExitCode) => void;
 }
 
-/** The whole command line: global options and every verb. */
+/** The whole command line: the global options and every verb. */
 export function createProgram(environment: Environment, { json, exitWith }: RunOptions): Command {
   const { stdout, stderr } = environment;
   const program = new Command("zae-limiter");
-  // Before any verb is added: verbs inherit these settings when they are made.
+  // This must come before any verb is added, because verbs inherit the settings on creation.
   program.exitOverride().configureOutput({
     writeOut: (text) => stdout.write(text),
     writeErr: (text) => (json ? undefined : stderr.write(text)),
@@ -35,15 +48,18 @@ export function createProgram(environment: Environment, { json, exitWith }: RunO
   });
   program.configureHelp({ showGlobalOptions: true });
   program
-    .description("Limits, entities, usage and audit of a zae-limiter repository.")
+    .description("Manages the limits, entities, usage and audit of a zae-limiter repository.")
     .version(VERSION)
     .option(
       "--repository <url>",
       "where the data is, such as sqlite:./limits.db (default: $ZAEL_REPOSITORY)",
     )
-    .option("-n, --name <stack>", "short for a DynamoDB URL: the name of its stack")
-    .option("--region <region>", "short for a DynamoDB URL: its region")
-    .option("--endpoint-url <url>", "short for a DynamoDB URL: another address than AWS's")
+    .option("-n, --name <stack>", "shorthand for a DynamoDB URL: the name of its stack")
+    .option("--region <region>", "shorthand for a DynamoDB URL: its region")
+    .option(
+      "--endpoint-url <url>",
+      "shorthand for a DynamoDB URL: an endpoint other than that of AWS",
+    )
     .option(
       "-N, --namespace <name>",
       "the namespace to work in (default: $ZAEL_NAMESPACE, or 'default')",
@@ -51,19 +67,22 @@ export function createProgram(environment: Environment, { json, exitWith }: RunO
     .option("--json", "print JSON for programs instead of tables for people")
     .addHelpText(
       "after",
-      "\nExit codes: 0 done, 1 failed, 2 wrong usage, 3 refused (acquire).\n\nExample:\n  $ zae-limiter --repository sqlite:./limits.db system set-defaults -l rpm:100 -l tpm:10000/min:15000",
+      `
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused (acquire).
+
+Example:
+  $ zae-limiter --repository sqlite:./limits.db system set-defaults -l rpm:100 -l tpm:10000/min:15000`,
     );
-  const runner = new Runner(environment, exitWith);
-  addEntityLimitCommands(addEntityCommands(program, runner), runner);
-  addResourceCommands(program, runner);
-  addSystemCommands(program, runner);
-  addNamespaceCommands(program, runner);
-  addUsageCommands(program, runner);
-  addAuditCommands(program, runner);
-  addBucketCommands(program, runner);
-  addCapacityCommand(program, runner);
-  addAvailableCommand(program, runner);
-  addAcquireCommand(program, runner);
-  addDemoCommand(program, runner);
+  const session = new Session(environment, exitWith);
+  addEntityLimitCommands(addEntityCommands(program, session), session);
+  addResourceCommands(program, session);
+  addSystemCommands(program, session);
+  addNamespaceCommands(program, session);
+  addUsageCommands(program, session);
+  addAuditCommands(program, session);
+  addBucketCommands(program, session);
+  addCapacityCommand(program, session);
+  addAvailableCommand(program, session);
+  addAcquireCommand(program, session);
   return program;
 }

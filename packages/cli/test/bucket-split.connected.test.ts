@@ -2,11 +2,11 @@ import { readFileSync } from "node:fs";
 import { MemoryRepository } from "zae-limiter/memory";
 import { beforeEach, describe, expect, it } from "vitest";
 import { openRepository } from "zae-limiter";
-import { describeWithEngine, freshTableName } from "../../limiter/test/dynamodb/engine.ts";
-import { answerOf, zaeLimiter, type Outcome, type Surroundings } from "./command-line.ts";
+import { describeWithEngine, freshTableName } from "../../limiter/test/support/engine.ts";
+import { jsonOf, zaeLimiter, type Outcome, type Setup } from "./command-line.ts";
 
 describeWithEngine("bucket split on DynamoDB", (engine) => {
-  let here: Surroundings;
+  let here: Setup;
   const run = (line: string): Promise<Outcome> => zaeLimiter(line, here);
 
   beforeEach(async () => {
@@ -17,7 +17,7 @@ describeWithEngine("bucket split on DynamoDB", (engine) => {
     await run("acquire key-1 gpt-4 rpd=10");
   });
 
-  it("divides a bucket and what is left of it, and says so as the guide shows", async () => {
+  it("divides a bucket and its balance, and prints what the guide shows", async () => {
     const { code, stdout, stderr } = await run("bucket split key-1 --resource gpt-4 --shards 4");
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     const guide = readFileSync(
@@ -27,10 +27,7 @@ describeWithEngine("bucket split on DynamoDB", (engine) => {
     expect(guide).toContain(
       `zae-limiter bucket split key-1 --resource gpt-4 --shards 4\n# ${stdout}`,
     );
-    const buckets = (await answerOf("bucket show key-1", here)) as readonly Record<
-      string,
-      unknown
-    >[];
+    const buckets = (await jsonOf("bucket show key-1", here)) as readonly Record<string, unknown>[];
     expect(buckets.filter(({ limitName }) => limitName === "rpd")).toMatchObject(
       [0, 1, 2, 3].map((shard) => ({
         shard,
@@ -43,18 +40,18 @@ describeWithEngine("bucket split on DynamoDB", (engine) => {
     expect(table).toContain(
       "gpt-4     rpd    2/4            7         10  10 every 86,400 s                0\n",
     );
-    expect(await answerOf("available key-1 gpt-4", here)).toMatchObject({
+    expect(await jsonOf("available key-1 gpt-4", here)).toMatchObject({
       available: { rpd: 30, tpd: 100_001 },
     });
   });
 
-  it("answers how many shards there are, also when there are more already", async () => {
+  it("prints the actual number of shards, even when there were more already", async () => {
     for (const [wanted, shards] of [
       [1, 1],
       [8, 8],
       [2, 8],
     ])
-      expect(await answerOf(`bucket split key-1 -r gpt-4 --shards ${wanted}`, here)).toEqual({
+      expect(await jsonOf(`bucket split key-1 -r gpt-4 --shards ${wanted}`, here)).toEqual({
         entityId: "key-1",
         resource: "gpt-4",
         shards,
@@ -64,15 +61,15 @@ describeWithEngine("bucket split on DynamoDB", (engine) => {
   it.each([
     [
       "bucket split nobody -r gpt-4 --shards 2",
-      "has no bucket for gpt-4 yet: it begins with the first call (got 'nobody')",
+      "has no bucket for gpt-4 yet; the first acquire creates it (got 'nobody')",
     ],
     [
       "bucket split key-1 -r gpt-4 --shards 64",
-      "the bucket cannot have so many shards: more than maxShards allows (got '64')",
+      "the bucket cannot have that many shards: more than maxShards allows (got '64')",
     ],
     [
       "bucket split key-1 -r small --shards 4",
-      "the bucket cannot have so many shards: shares below one token (got '4')",
+      "the bucket cannot have that many shards: shares below one token (got '4')",
     ],
     ["bucket split key-1 -r gpt-4 --shards 2 -N other", "Namespace other does not exist."],
   ])("fails for %s, splits nothing, and says why", async (line, reason) => {
@@ -81,7 +78,7 @@ describeWithEngine("bucket split on DynamoDB", (engine) => {
     const { code, stdout, stderr } = await run(line);
     expect(stderr).toContain(reason);
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-    expect(await answerOf("bucket show key-1", here)).toMatchObject([
+    expect(await jsonOf("bucket show key-1", here)).toMatchObject([
       { shardCount: 1 },
       { shardCount: 1 },
       { shardCount: 1 },
@@ -95,7 +92,7 @@ describe("bucket split", () => {
       code: 1,
       stdout: "",
       stderr:
-        "error: Invalid shards: this repository has none. Only buckets in a DynamoDB table are split; embedded backends need none (got '4')\n",
+        "error: Invalid shards: this repository has none. Only buckets in a DynamoDB table can be split; embedded backends need no shards (got '4')\n",
     });
   });
 

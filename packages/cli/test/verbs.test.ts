@@ -4,19 +4,19 @@ import { join } from "node:path";
 import { openRepository, type Repository } from "zae-limiter";
 import { ManualClock } from "zae-limiter/testing";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { answerOf, zaeLimiter, type Outcome, type Surroundings } from "./command-line.ts";
+import { jsonOf, zaeLimiter, type Outcome, type Setup } from "./command-line.ts";
 
 let folder: string;
 let repository: Repository;
 let clock: ManualClock;
-let here: Surroundings;
+let here: Setup;
 
-const run = (line: string, more: Surroundings = {}): Promise<Outcome> =>
+const run = (line: string, more: Setup = {}): Promise<Outcome> =>
   zaeLimiter(line, { ...here, ...more });
 
 /**
- * Every verb works on any repository: on one that is shared by all calls, and on a file that each
- * call opens and closes.
+ * Every verb works on any repository: on one that all calls share, and on a file that each call
+ * opens and closes.
  */
 describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
   beforeEach(async () => {
@@ -42,7 +42,7 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
         stdout: "Created entity project-1.\n",
         stderr: "",
       });
-      const created = await answerOf(
+      const created = await jsonOf(
         "entity create key-1 --parent project-1 --cascade --display-name Key --metadata team=search",
         here,
       );
@@ -57,8 +57,8 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
       expect((await run("entity show key-1")).stdout).toBe(
         "Entity    key-1\nName      Key\nParent    project-1\nCascade   yes\nMetadata  team=search\nCreated   2026-11-15 06:30:00Z\n",
       );
-      expect(await answerOf("entity children project-1", here)).toEqual([created]);
-      expect(await answerOf("entity list", here)).toMatchObject({
+      expect(await jsonOf("entity children project-1", here)).toEqual([created]);
+      expect(await jsonOf("entity list", here)).toMatchObject({
         items: [{ id: "key-1" }, { id: "project-1" }],
       });
       expect((await run("entity delete key-1 --yes")).stdout).toBe("Deleted entity key-1.\n");
@@ -70,10 +70,10 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
       const { code, stderr } = await run("entity show kye-1");
       expect(code).toBe(1);
       expect(stderr).toContain("Did you mean key-1?");
-      expect((await run("entity children nobody-at-all")).code).toBe(1);
+      expect((await run("entity children unknown-entity")).code).toBe(1);
     });
 
-    it("fails, and does not call it wrong usage, when an entity has children", async () => {
+    it("exits 1, not 2, when an entity that has children is to be deleted", async () => {
       await repository.createEntity("project-1");
       await repository.createEntity("key-1", { parentId: "project-1" });
       const { code, stderr } = await run("entity delete project-1 --yes --json");
@@ -81,23 +81,23 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
       expect(JSON.parse(stderr)).toMatchObject({ error: { code: "ERR_LIMITER_VALIDATION" } });
     });
 
-    it("shows as many as asked for, over several pages, and goes on from the cursor", async () => {
+    it("shows as many as requested over several pages, and continues from a cursor", async () => {
       for (let index = 0; index < 1005; index += 1)
         await repository.createEntity(`key-${String(index).padStart(4, "0")}`);
-      const first = (await answerOf("entity list --limit 1002", here)) as {
+      const first = (await jsonOf("entity list --limit 1002", here)) as {
         items: { id: string }[];
         cursor: string;
       };
       expect(first.items).toHaveLength(1002);
       expect(first.items.at(-1)?.id).toBe("key-1001");
-      const rest = (await answerOf(`entity list --cursor ${first.cursor}`, here)) as {
+      const rest = (await jsonOf(`entity list --cursor ${first.cursor}`, here)) as {
         items: { id: string }[];
         cursor?: string;
       };
       expect(rest.items.map(({ id }) => id)).toEqual(["key-1002", "key-1003", "key-1004"]);
       expect(rest.cursor).toBeUndefined();
       expect((await run("entity list -l 1")).stdout).toContain(
-        "1 shown, and there are more: add --cursor ",
+        "1 shown, and there are more. To continue, add --cursor ",
       );
     });
 
@@ -107,11 +107,11 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
         "Set the limits of key-1 for all resources.\nLimit  Rate          Burst\nrpm    1,000/min     1,000\ntpm    10,000/5min  15,000\n",
       );
       await run("entity set-limits key-1 --resource gpt-4 -l rpm:5");
-      expect(await answerOf("entity get-limits key-1 -r gpt-4", here)).toEqual([
+      expect(await jsonOf("entity get-limits key-1 -r gpt-4", here)).toEqual([
         { name: "rpm", capacity: 5, refillAmount: 5, refillPeriodSeconds: 60 },
       ]);
-      expect(await answerOf("entity list-resources", here)).toContain("gpt-4");
-      expect(await answerOf("entity list --with-custom-limits gpt-4", here)).toEqual({
+      expect(await jsonOf("entity list-resources", here)).toContain("gpt-4");
+      expect(await jsonOf("entity list --with-custom-limits gpt-4", here)).toEqual({
         items: ["key-1"],
       });
       expect((await run("entity list --with-custom-limits gpt-5")).stdout).toBe(
@@ -126,17 +126,17 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
   describe("resource and system", () => {
     it("sets, gets, lists and deletes a resource's defaults", async () => {
       await run("resource set-defaults gpt-4 -l rpm:60");
-      expect(await answerOf("resource list", here)).toEqual(["gpt-4"]);
-      expect(await answerOf("resource get-defaults gpt-4", here)).toMatchObject([
+      expect(await jsonOf("resource list", here)).toEqual(["gpt-4"]);
+      expect(await jsonOf("resource get-defaults gpt-4", here)).toMatchObject([
         { name: "rpm", capacity: 60 },
       ]);
       await run("resource delete-defaults gpt-4 --yes");
       expect((await run("resource get-defaults gpt-4")).stdout).toBe("gpt-4 has no defaults.\n");
     });
 
-    it("keeps a stored setting that a later call does not name", async () => {
+    it("keeps a stored setting that a later call leaves out", async () => {
       await run("system set-defaults -l rpm:60 --on-unavailable allow --usage-retention-days 30");
-      const stored = await answerOf("system set-defaults -l rpm:70", here);
+      const stored = await jsonOf("system set-defaults -l rpm:70", here);
       expect(stored).toEqual({
         limits: [{ name: "rpm", capacity: 70, refillAmount: 70, refillPeriodSeconds: 60 }],
         onUnavailable: "allow",
@@ -150,26 +150,26 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
   });
 
   describe("namespace", () => {
-    it("tells who gives an unknown id where to find one", async () => {
+    it("says how to find the id of a deleted namespace when given an unknown one", async () => {
       for (const verb of ["recover", "purge"]) {
-        const { code, stderr } = await run(`namespace ${verb} nobody`);
+        const { code, stderr } = await run(`namespace ${verb} unknown`);
         expect([code, stderr]).toEqual([
           1,
-          "error: No namespace has the id nobody. The ids of deleted ones: zae-limiter namespace orphans\n",
+          "error: No namespace has the id unknown. To list the ids of deleted ones: zae-limiter namespace orphans\n",
         ]);
       }
     });
 
     it("registers, deletes, recovers and purges", async () => {
-      const ids = (await answerOf("namespace register alpha beta", here)) as Record<string, string>;
+      const ids = (await jsonOf("namespace register alpha beta", here)) as Record<string, string>;
       expect(Object.keys(ids)).toEqual(["alpha", "beta"]);
       await run("entity create key-1 --namespace alpha");
-      expect(await answerOf("namespace list", here)).toMatchObject([
+      expect(await jsonOf("namespace list", here)).toMatchObject([
         { name: "alpha" },
         { name: "beta" },
         { name: "default" },
       ]);
-      expect(await answerOf("namespace show alpha", here)).toMatchObject({
+      expect(await jsonOf("namespace show alpha", here)).toMatchObject({
         name: "alpha",
         namespaceId: ids["alpha"],
         status: "active",
@@ -177,7 +177,7 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
       expect((await run("namespace delete alpha --yes")).stdout).toContain(
         `namespace recover ${ids["alpha"]}`,
       );
-      expect(await answerOf("namespace orphans", here)).toMatchObject([
+      expect(await jsonOf("namespace orphans", here)).toMatchObject([
         { name: "alpha", status: "deleted" },
       ]);
       expect((await run(`namespace recover ${ids["alpha"]}`)).stdout).toBe(
@@ -192,7 +192,7 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
       expect((await run(`namespace purge ${ids["alpha"]} --yes`)).code).toBe(1);
     });
 
-    it("says how to register a namespace that does not exist, and registers none on the way", async () => {
+    it("says how to register a namespace that does not exist, and registers none", async () => {
       await repository.registerNamespace("tenant-alpha");
       for (const verb of [
         "entity list",
@@ -213,7 +213,7 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
       expect((await run("namespace delete tenant-x --yes")).code).toBe(1);
     });
 
-    it("takes the namespace from the environment, and the option goes first", async () => {
+    it("takes the namespace from the option, or else from the environment", async () => {
       await repository.registerNamespaces(["alpha", "beta"]);
       const env = { ZAEL_NAMESPACE: "alpha" };
       await run("entity create key-a", { env });
@@ -230,7 +230,7 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
       ]),
     );
 
-    it("takes once, keeps it, and exits 3 with the waiting time when refused", async () => {
+    it("takes tokens once, and exits 3 with the waiting time when refused", async () => {
       expect(await run("acquire key-1 gpt-4 rpm=2")).toEqual({
         code: 0,
         stdout: "Granted: rpm 2\n",
@@ -254,7 +254,7 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
       });
     });
 
-    it("waits for a call to fit when told to", async () => {
+    it("waits for a call to fit with --wait", async () => {
       await run("acquire key-1 gpt-4 rpm=2");
       expect((await run("acquire key-1 gpt-4 rpm=1 --wait 29.9")).code).toBe(3);
       const waiting = run("acquire key-1 gpt-4 rpm=1 --wait 30");
@@ -264,7 +264,7 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
     });
 
     it("shows what is left without taking", async () => {
-      expect(await answerOf("available key-1 gpt-4", here)).toMatchObject({
+      expect(await jsonOf("available key-1 gpt-4", here)).toMatchObject({
         allowed: true,
         available: { rpm: 2 },
         retryAfterSeconds: 0,
@@ -273,20 +273,20 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
       expect(stdout).toContain("The call can never fit.");
       await run("acquire key-2 gpt-4 rpm=2");
       expect((await run("available key-2 gpt-4 rpm=1")).stdout).toContain(
-        "The call does not fit; it would in 30 s.",
+        "The call does not fit now; it will in 30 s.",
       );
       expect(await repository.getBuckets("key-1")).toEqual([]);
     });
 
     it("shows buckets and capacity", async () => {
       await run("acquire key-1 gpt-4 rpm=1");
-      expect(await answerOf("bucket show key-1", here)).toMatchObject([
+      expect(await jsonOf("bucket show key-1", here)).toMatchObject([
         { resource: "gpt-4", limitName: "rpm", available: 1, tokensMilli: 1000 },
       ]);
       expect((await run("bucket show key-1 -r gpt-4")).stdout).toContain(
         "gpt-4     rpm    1/1            1         2  2 every 60 s",
       );
-      expect(await answerOf("capacity gpt-4 rpm", here)).toMatchObject({
+      expect(await jsonOf("capacity gpt-4 rpm", here)).toMatchObject({
         totalCapacity: 2,
         totalAvailable: 1,
         utilizationPct: 50,
@@ -314,7 +314,7 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
     });
 
     it("lists usage windows", async () => {
-      expect(await answerOf("usage list -e key-1", here)).toMatchObject({
+      expect(await jsonOf("usage list -e key-1", here)).toMatchObject({
         items: [
           {
             entityId: "key-1",
@@ -345,8 +345,8 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
       );
     });
 
-    it("adds windows up", async () => {
-      expect(await answerOf("usage summary -e key-1", here)).toMatchObject({
+    it("adds up windows", async () => {
+      expect(await jsonOf("usage summary -e key-1", here)).toMatchObject({
         snapshotCount: 2,
         total: { tpm: 600 },
         average: { tpm: 300 },
@@ -361,12 +361,12 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
     it("lists changes, newest first", async () => {
       await run("entity create key-1");
       await run("entity set-limits key-1 -l tpm:5");
-      expect(await answerOf("audit list -e key-1", here)).toMatchObject({
+      expect(await jsonOf("audit list -e key-1", here)).toMatchObject({
         items: [{ action: "limits_set" }, { action: "entity_created" }],
       });
       expect((await run("audit list --system")).stdout).toContain("limits_set");
       expect((await run("audit list --resource gpt-4")).stdout).toBe(
-        "No changes of $RESOURCE:gpt-4 are recorded.\n",
+        "No changes to $RESOURCE:gpt-4 are recorded.\n",
       );
       expect((await run("audit list")).code).toBe(2);
     });

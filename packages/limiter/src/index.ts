@@ -1,7 +1,7 @@
 export { Limit } from "./core/limit.ts";
 export type { Amounts } from "./core/amounts.ts";
 export type { AuditAction, AuditEvent } from "./core/audit.ts";
-export type { LimitStatus } from "./core/decision.ts";
+export type { LimitStatus } from "./core/bucket/decision.ts";
 export type { Entity } from "./core/entity.ts";
 export {
   EntityError,
@@ -26,8 +26,8 @@ export {
   ZaeLimiterError,
 } from "./core/errors.ts";
 export type { NamespaceInfo, NamespaceStatus } from "./core/namespace.ts";
-export type { ConfigSource, OnUnavailable } from "./core/policy.ts";
-export { RateLimitExceeded, type RateLimitExceededJson } from "./core/refusal.ts";
+export type { ConfigSource, OnUnavailable } from "./core/bucket/policy.ts";
+export { RateLimitExceeded, type RateLimitExceededJson } from "./core/bucket/refusal.ts";
 export type { UsageSnapshot, UsageSummary, UsageWindow } from "./core/usage.ts";
 export type { AcquireRequest } from "./limiter/call.ts";
 export { Lease } from "./limiter/lease.ts";
@@ -57,4 +57,4 @@ export type {
   VersionRecord,
 } from "./repository/repository.ts";
 export type { Clock, Random } from "./repository/system-clock.ts";
-export { VERSION } from "./version.ts";
+export { VERSION } from "./core/version.ts";

@@ -1,45 +1,46 @@
 import { Option, type Command } from "commander";
 import { RateLimiter, type Amounts, type OnUnavailable, type RateLimitExceeded } from "zae-limiter";
-import { amountArgument, secondsArgument } from "../arguments.ts";
 import { EXIT } from "../exit.ts";
 import type { Colours } from "../output/colours.ts";
 import { amountsText, waitText } from "../output/text.ts";
-import type { Runner } from "../runner.ts";
-import { addVerb } from "../verb.ts";
+import { amountArgument, durationMsArgument } from "./support/arguments.ts";
+import type { Session } from "./support/session.ts";
+import { addVerb } from "./support/verb.ts";
 
-/** Acquire: takes once, for scripts. */
-export function addAcquireCommand(program: Command, runner: Runner): void {
+/** Adds `acquire`, which takes tokens once, for scripts. */
+export function addAcquireCommand(program: Command, session: Session): void {
   addVerb(program, {
     usage: "acquire <entity> <resource>",
     summary:
-      "Takes once and keeps it: exit 0 when granted; exit 3, and the time to wait, when refused.",
+      "Takes tokens once and keeps them. Exits 0 when granted; " +
+      "exits 3 and shows how long to wait when refused.",
     examples: [
       "acquire key-1 gpt-4 rpm=1 tpm=500",
       "acquire nightly-job api rpm=1 --wait 30 && ./job.sh",
     ],
   })
     .argument("<amounts...>", "what to take, such as rpm=1 tpm=500", amountArgument)
-    .option("--wait <seconds>", "wait at most so long for it to fit", secondsArgument)
+    .option("--wait <seconds>", "wait up to this long for the call to fit", durationMsArgument)
     .addOption(
-      new Option("--on-unavailable <action>", "what to answer while the store cannot").choices([
-        "allow",
-        "block",
-      ]),
+      new Option(
+        "--on-unavailable <action>",
+        "whether to allow or block the call while the store is unavailable",
+      ).choices(["allow", "block"]),
     )
     .action(
       async (
         entityId: string,
         resource: string,
         consume: Amounts,
-        { wait, onUnavailable }: AcquireOptions,
+        { wait: waitUpToMs, onUnavailable }: AcquireOptions,
         command: Command,
       ) =>
-        runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+        session.inNamespace(command, "existing", async ({ repository, screen }) => {
           const result = await new RateLimiter({ repository }).tryAcquire({
             entityId,
             resource,
             consume,
-            ...(wait !== undefined && { waitUpToMs: wait }),
+            ...(waitUpToMs !== undefined && { waitUpToMs }),
             ...(onUnavailable !== undefined && { onUnavailable }),
           });
           if (!result.granted) {
@@ -48,7 +49,7 @@ export function addAcquireCommand(program: Command, runner: Runner): void {
           }
           const { consumed, degraded } = result.lease;
           await result.lease.commit();
-          const how = degraded ? " without the store: nothing was charged" : "";
+          const how = degraded ? " without the store (nothing was charged)" : "";
           screen.show(
             { granted: true, entityId, resource, consumed, degraded },
             () => `${screen.colours.green("Granted")}${how}: ${amountsText(consumed)}\n`,
@@ -59,6 +60,7 @@ export function addAcquireCommand(program: Command, runner: Runner): void {
 }
 
 interface AcquireOptions {
+  /** In milliseconds; the command line says seconds. */
   readonly wait?: number;
   readonly onUnavailable?: OnUnavailable;
 }

@@ -3,18 +3,19 @@ import { Limit, type AuditEvent } from "zae-limiter";
 import { UsageError } from "../exit.ts";
 import { tableText } from "../output/table.ts";
 import { timeText } from "../output/text.ts";
-import { follow, moreText, type ListOptions } from "../pages.ts";
-import type { Runner } from "../runner.ts";
-import { addNoun, addVerb, cursorOption, shownOption } from "../verb.ts";
+import { collectPages, moreText, type ListOptions } from "./support/pages.ts";
+import type { Session } from "./support/session.ts";
+import { addNoun, addVerb, cursorOption, listLimitOption } from "./support/verb.ts";
 
-/** Audit: who changed what. */
-export function addAuditCommands(program: Command, runner: Runner): void {
+/** Adds the verbs of `audit`: who changed what. */
+export function addAuditCommands(program: Command, session: Session): void {
   const audit = addNoun(program, "audit", "who changed what, and when");
 
   addVerb(audit, {
     usage: "list",
     summary:
-      "Lists the changes to an entity, to a resource's defaults, or to the system level and the namespaces; newest first.",
+      "Lists the changes to an entity, to a resource's defaults, " +
+      "or to the system level and the namespaces; newest first.",
     examples: [
       "audit list --entity-id key-1 --limit 20",
       "audit list --resource gpt-4",
@@ -24,18 +25,20 @@ export function addAuditCommands(program: Command, runner: Runner): void {
     .option("-e, --entity-id <entity>", "changes to this entity")
     .option("-r, --resource <resource>", "changes to the defaults of this resource")
     .option("--system", "changes to the system level and to namespaces")
-    .addOption(shownOption())
+    .addOption(listLimitOption())
     .addOption(cursorOption())
     .action(async (options: SubjectOptions & ListOptions, command: Command) =>
-      runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+      session.inNamespace(command, "existing", async ({ repository, screen }) => {
         const subject = subjectOf(options);
-        const page = await follow(options, (paging) => repository.getAuditEvents(subject, paging));
+        const page = await collectPages(options, (paging) =>
+          repository.getAuditEvents(subject, paging),
+        );
         const rows = page.items.map(eventCells);
         const table = (): string =>
           tableText(["Time", "Action", "Resource", "By", "Details"], rows, screen.colours) +
           moreText(page);
         screen.show(page, () =>
-          page.items.length === 0 ? `No changes of ${subject} are recorded.\n` : table(),
+          page.items.length === 0 ? `No changes to ${subject} are recorded.\n` : table(),
         );
       }),
     );
@@ -47,7 +50,7 @@ interface SubjectOptions {
   readonly system?: boolean;
 }
 
-/** Under which name the changes are filed. */
+/** The name under which the changes are recorded. */
 function subjectOf({ entityId, resource, system }: SubjectOptions): string {
   const subjects = [
     entityId,
@@ -56,7 +59,7 @@ function subjectOf({ entityId, resource, system }: SubjectOptions): string {
   ];
   const named = subjects.filter((subject) => subject !== undefined);
   if (named.length !== 1)
-    throw new UsageError("Name exactly one of --entity-id, --resource and --system.");
+    throw new UsageError("Pass exactly one of --entity-id, --resource and --system.");
   return named[0]!;
 }
 
@@ -74,14 +77,15 @@ function eventCells({
 function detailsText(details: AuditEvent["details"]): string {
   return Object.entries(details)
     .filter(([, value]) => JSON.stringify(value) !== "{}")
-    .map(
-      ([name, value]) =>
-        `${name}=${name === "limits" && Array.isArray(value) ? value.map(limitText).join(" ") : plainText(value)}`,
+    .map(([name, value]) =>
+      name === "limits" && Array.isArray(value)
+        ? `limits=${value.map(limitText).join(" ")}`
+        : `${name}=${plainText(value)}`,
     )
     .join(", ");
 }
 
-/** Audit events may come from other versions: what is no limit of ours is shown as it is. */
+/** Another version may have recorded the event; what is not a valid limit is shown as it is. */
 function limitText(value: unknown): string {
   try {
     return Limit.format(value as Limit);

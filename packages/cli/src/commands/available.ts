@@ -1,18 +1,19 @@
 import type { Command } from "commander";
 import { RateLimiter, type Amounts, type Availability } from "zae-limiter";
-import { amountArgument } from "../arguments.ts";
 import type { Colours } from "../output/colours.ts";
 import { tableText } from "../output/table.ts";
 import { rateText, waitText } from "../output/text.ts";
-import type { Runner } from "../runner.ts";
-import { addVerb } from "../verb.ts";
+import { amountArgument } from "./support/arguments.ts";
+import type { Session } from "./support/session.ts";
+import { addVerb } from "./support/verb.ts";
 
-/** Available: what a call would find, without making it. */
-export function addAvailableCommand(program: Command, runner: Runner): void {
+/** Adds `available`, which shows what a call would find without making it. */
+export function addAvailableCommand(program: Command, session: Session): void {
   addVerb(program, {
     usage: "available <entity> <resource>",
     summary:
-      "Shows what an entity has left of a resource, its parent's share included; with amounts, whether a call would fit. Takes nothing.",
+      "Shows how much of a resource is left to an entity, and to its parent if calls cascade; " +
+      "with amounts, also whether a call would fit. Takes nothing.",
     examples: ["available key-1 gpt-4", "available key-1 gpt-4 rpm=1 tpm=500"],
   })
     .argument("[amounts...]", "what a call would take, such as rpm=1 tpm=500", amountArgument, {})
@@ -24,7 +25,7 @@ export function addAvailableCommand(program: Command, runner: Runner): void {
         _options: object,
         command: Command,
       ) =>
-        runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+        session.inNamespace(command, "existing", async ({ repository, screen }) => {
           const availability = await new RateLimiter({ repository }).check({
             entityId,
             resource,
@@ -34,6 +35,17 @@ export function addAvailableCommand(program: Command, runner: Runner): void {
         }),
     );
 }
+
+const HEADERS = [
+  "Entity",
+  "Limit",
+  "Available",
+  "Capacity",
+  "Rate",
+  "Set by",
+  "Wanted",
+  "Fits",
+] as const;
 
 function availabilityText(
   { allowed, retryAfterSeconds, statuses }: Availability,
@@ -49,11 +61,12 @@ function availabilityText(
     status.requested,
     waitText(status.retryAfterSeconds),
   ]);
-  return `${tableText(["Entity", "Limit", "Available", "Capacity", "Rate", "Set by", "Wanted", "Fits"], rows, colours)}${verdictText(allowed, retryAfterSeconds, colours)}\n`;
+  const verdict = verdictText(allowed, retryAfterSeconds, colours);
+  return `${tableText(HEADERS, rows, colours)}${verdict}\n`;
 }
 
 function verdictText(allowed: boolean, retryAfterSeconds: number, colours: Colours): string {
   if (allowed) return colours.green("The call fits.");
   if (retryAfterSeconds === Infinity) return colours.red("The call can never fit.");
-  return `${colours.red("The call does not fit")}; it would in ${waitText(retryAfterSeconds)}.`;
+  return `${colours.red("The call does not fit now")}; it will in ${waitText(retryAfterSeconds)}.`;
 }

@@ -1,30 +1,30 @@
 import type { Command } from "commander";
 import { ValidationError, type BucketState } from "zae-limiter";
-import { shardsArgument } from "../arguments.ts";
 import { tableText } from "../output/table.ts";
 import { numberText, timeText } from "../output/text.ts";
-import type { Runner } from "../runner.ts";
-import { addNoun, addVerb } from "../verb.ts";
+import { shardsArgument } from "./support/arguments.ts";
+import type { Session } from "./support/session.ts";
+import { addNoun, addVerb } from "./support/verb.ts";
 
-/** Buckets: the stored balances. */
-export function addBucketCommands(program: Command, runner: Runner): void {
+/** Adds the verbs of `bucket`: the stored balances. */
+export function addBucketCommands(program: Command, session: Session): void {
   const bucket = addNoun(program, "bucket", "the stored balances");
 
   addVerb(bucket, {
     usage: "show <entity>",
     summary:
-      "Shows the stored buckets of an entity: every resource, limit and shard, with the balance now.",
+      "Shows the stored buckets of an entity: every resource, limit and shard, with its balance.",
     examples: ["bucket show key-1", "bucket show key-1 --resource gpt-4"],
   })
     .option("-r, --resource <resource>", "only this resource")
     .action(
       async (entityId: string, { resource }: { readonly resource?: string }, command: Command) =>
-        runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+        session.inNamespace(command, "existing", async ({ repository, screen }) => {
           const buckets = await repository.getBuckets(
             entityId,
             resource === undefined ? {} : { resource },
           );
-          const none = `${entityId} has no buckets yet: a bucket begins with the first call.\n`;
+          const none = `${entityId} has no buckets yet; the first acquire creates one.\n`;
           screen.show(buckets, () =>
             buckets.length === 0 ? none : tableText(HEADERS, buckets.map(cells), screen.colours),
           );
@@ -34,17 +34,18 @@ export function addBucketCommands(program: Command, runner: Runner): void {
   addVerb(bucket, {
     usage: "split <entity>",
     summary:
-      "Splits a bucket into shards ahead of a load that one item of a table cannot take. Its tokens are divided; shards stay.",
+      "Splits a bucket into shards ahead of a load that one DynamoDB item cannot carry. " +
+      "The tokens are divided among the shards, which stay until the entity is deleted.",
     examples: ["bucket split key-1 --resource gpt-4 --shards 8"],
   })
     .requiredOption("-r, --resource <resource>", "the resource of the bucket")
     .requiredOption(
       "--shards <number>",
-      "how many shards it shall have: a power of two, such as 8",
+      "how many shards the bucket should have: a power of two, such as 8",
       shardsArgument,
     )
     .action(async (entityId: string, { resource, shards }: SplitOptions, command: Command) =>
-      runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+      session.inNamespace(command, "existing", async ({ repository, screen }) => {
         if (repository.splitBucket === undefined)
           throw new ValidationError("shards", shards, NO_SHARDS);
         const count = await repository.splitBucket(entityId, resource, { shards });
@@ -61,12 +62,10 @@ interface SplitOptions {
 }
 
 const NO_SHARDS =
-  "this repository has none. Only buckets in a DynamoDB table are split; embedded backends need none";
+  "this repository has none. Only buckets in a DynamoDB table can be split; " +
+  "embedded backends need no shards";
 
-/**
- * A bucket that has more shards already keeps them, so what it has may be more than what was asked
- * for.
- */
+/** Shows the actual count, which may be higher than requested: a bucket keeps its shards. */
 function splitText({
   entityId,
   resource,
@@ -77,7 +76,8 @@ function splitText({
   readonly count: number;
 }): string {
   const shards = count === 1 ? "1 shard" : `${count} shards`;
-  return `The bucket of ${entityId} for ${resource} has ${shards}. To see them: zae-limiter bucket show ${entityId} --resource ${resource}\n`;
+  const show = `zae-limiter bucket show ${entityId} --resource ${resource}`;
+  return `The bucket of ${entityId} for ${resource} has ${shards}. To see them: ${show}\n`;
 }
 
 const HEADERS = [

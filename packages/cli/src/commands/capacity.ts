@@ -2,11 +2,11 @@ import type { Command } from "commander";
 import type { ResourceCapacity } from "zae-limiter";
 import type { Colours } from "../output/colours.ts";
 import { tableText } from "../output/table.ts";
-import type { Runner } from "../runner.ts";
-import { addVerb } from "../verb.ts";
+import type { Session } from "./support/session.ts";
+import { addVerb } from "./support/verb.ts";
 
-/** Capacity: how much of one limit all entities together have left. */
-export function addCapacityCommand(program: Command, runner: Runner): void {
+/** Adds `capacity`, which shows how much of one limit all entities together have left. */
+export function addCapacityCommand(program: Command, session: Session): void {
   addVerb(program, {
     usage: "capacity <resource> <limit-name>",
     summary: "Shows how much of one limit of a resource all entities together have left.",
@@ -20,7 +20,7 @@ export function addCapacityCommand(program: Command, runner: Runner): void {
         { parentsOnly = false }: { readonly parentsOnly?: boolean },
         command: Command,
       ) =>
-        runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+        session.inNamespace(command, "existing", async ({ repository, screen }) => {
           const capacity = await repository.getResourceCapacity(resource, limitName, {
             parentsOnly,
           });

@@ -2,14 +2,15 @@ import { Option, type Command } from "commander";
 import type { Limit } from "zae-limiter";
 import { limitsText } from "../output/limits.ts";
 import { tableText } from "../output/table.ts";
-import type { Runner } from "../runner.ts";
-import { addVerb, limitsOption, yesOption } from "../verb.ts";
+import type { Session } from "./support/session.ts";
+import { addVerb, limitsOption, yesOption } from "./support/verb.ts";
 
-/** Limits that one entity has of its own. */
-export function addEntityLimitCommands(entity: Command, runner: Runner): void {
+/** Adds the verbs of `entity` for limits that one entity has of its own. */
+export function addEntityLimitCommands(entity: Command, session: Session): void {
   addVerb(entity, {
     usage: "set-limits <entity>",
-    summary: "Sets an entity's own limits, for one resource or for all that have none.",
+    summary:
+      "Sets an entity's own limits, for one resource or for all resources where it has none.",
     examples: [
       "entity set-limits key-1 -l rpm:200 -l tpm:20000/min:30000",
       "entity set-limits key-1 --resource gpt-4 -l rpm:50",
@@ -18,14 +19,11 @@ export function addEntityLimitCommands(entity: Command, runner: Runner): void {
     .addOption(resourceOption())
     .addOption(limitsOption())
     .action(async (id: string, { resource, limit }: LimitOptions, command: Command) =>
-      runner.inNamespace(command, "create", async ({ repository, screen }) => {
+      session.inNamespace(command, "create", async ({ repository, screen }) => {
         await repository.setLimits(id, limit, { resource });
         const stored = await repository.getLimits(id, { resource });
-        screen.show(
-          stored,
-          () =>
-            `Set the limits of ${id} for ${scopeText(resource)}.\n${limitsText(stored, "", screen.colours)}`,
-        );
+        const done = `Set the limits of ${id} for ${scopeText(resource)}.\n`;
+        screen.show(stored, () => done + limitsText(stored, "", screen.colours));
       }),
     );
 
@@ -36,7 +34,7 @@ export function addEntityLimitCommands(entity: Command, runner: Runner): void {
   })
     .addOption(resourceOption())
     .action(async (id: string, { resource }: LimitOptions, command: Command) =>
-      runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+      session.inNamespace(command, "existing", async ({ repository, screen }) => {
         const limits = await repository.getLimits(id, { resource });
         screen.show(limits, () =>
           limitsText(
@@ -51,14 +49,14 @@ export function addEntityLimitCommands(entity: Command, runner: Runner): void {
   addVerb(entity, {
     usage: "delete-limits <entity>",
     summary:
-      "Deletes an entity's own limits; the defaults of the resource or the system hold again.",
+      "Deletes an entity's own limits. The defaults of the resource or the system apply again.",
     examples: ["entity delete-limits key-1 --resource gpt-4 --yes"],
   })
     .addOption(resourceOption())
     .addOption(yesOption())
     .action(async (id: string, { resource, yes = false }: LimitOptions, command: Command) =>
-      runner.inNamespace(command, "existing", async ({ repository, screen }) => {
-        await runner.confirm(`Delete the limits of ${id} for ${scopeText(resource)}?`, { yes });
+      session.inNamespace(command, "existing", async ({ repository, screen }) => {
+        await session.confirm(`Delete the limits of ${id} for ${scopeText(resource)}?`, { yes });
         await repository.deleteLimits(id, { resource });
         screen.show(
           { deleted: id, resource },
@@ -72,7 +70,7 @@ export function addEntityLimitCommands(entity: Command, runner: Runner): void {
     summary: "Lists the resources for which some entity has limits of its own.",
     examples: ["entity list-resources"],
   }).action(async (_options: object, command: Command) =>
-    runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+    session.inNamespace(command, "existing", async ({ repository, screen }) => {
       const resources = await repository.listResourcesWithEntityConfigs();
       const none = "No entity has limits of its own.\n";
       screen.show(resources, () =>

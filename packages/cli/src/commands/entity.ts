@@ -1,16 +1,16 @@
 import type { Command } from "commander";
 import { EntityNotFoundError, type Entity, type Page, type Repository } from "zae-limiter";
-import { metadataArgument } from "../arguments.ts";
-import { nearest } from "../nearest.ts";
 import type { Colours } from "../output/colours.ts";
 import { fieldsText, tableText } from "../output/table.ts";
 import { timeText } from "../output/text.ts";
-import { follow, moreText, type ListOptions } from "../pages.ts";
-import type { Runner } from "../runner.ts";
-import { addNoun, addVerb, cursorOption, shownOption, yesOption } from "../verb.ts";
+import { metadataArgument } from "./support/arguments.ts";
+import { nearest } from "./support/nearest.ts";
+import { collectPages, moreText, type ListOptions } from "./support/pages.ts";
+import type { Session } from "./support/session.ts";
+import { addNoun, addVerb, cursorOption, listLimitOption, yesOption } from "./support/verb.ts";
 
-/** Entities: who is limited. */
-export function addEntityCommands(program: Command, runner: Runner): Command {
+/** Adds the verbs of `entity`: who is limited. */
+export function addEntityCommands(program: Command, session: Session): Command {
   const entity = addNoun(program, "entity", "who is limited: keys, users, projects");
 
   addVerb(entity, {
@@ -21,13 +21,17 @@ export function addEntityCommands(program: Command, runner: Runner): Command {
       "entity create key-1 --parent project-1 --cascade",
     ],
   })
-    .option("--display-name <name>", "what people call it (default: the id)")
-    .option("--parent <entity>", "the entity that it belongs to")
-    .option("--cascade", "calls of the entity also take from its parent")
-    .option("--no-cascade", "calls of the entity take from itself only (default)")
-    .option("--metadata <key=value>", "a note, repeat for more", metadataArgument)
+    .option("--display-name <name>", "a name for people (default: the id)")
+    .option("--parent <entity>", "the entity to which it belongs")
+    .option("--cascade", "calls by the entity also take from its parent")
+    .option("--no-cascade", "calls by the entity take only from itself (default)")
+    .option(
+      "--metadata <key=value>",
+      "metadata, such as team=search; repeat for more",
+      metadataArgument,
+    )
     .action(async (id: string, options: CreateOptions, command: Command) =>
-      runner.inNamespace(command, "create", async ({ repository, screen }) => {
+      session.inNamespace(command, "create", async ({ repository, screen }) => {
         const { displayName, parent, cascade = false, metadata } = options;
         const created = await repository.createEntity(id, {
           cascade,
@@ -44,8 +48,8 @@ export function addEntityCommands(program: Command, runner: Runner): Command {
     summary: "Shows one entity.",
     examples: ["entity show key-1"],
   }).action(async (id: string, _options: object, command: Command) =>
-    runner.inNamespace(command, "existing", async ({ repository, screen }) => {
-      const found = await existing(repository, id);
+    session.inNamespace(command, "existing", async ({ repository, screen }) => {
+      const found = await existingEntity(repository, id);
       screen.show(found, () => entityText(found, screen.colours));
     }),
   );
@@ -53,13 +57,14 @@ export function addEntityCommands(program: Command, runner: Runner): Command {
   addVerb(entity, {
     usage: "delete <entity>",
     summary:
-      "Deletes an entity, its limits and its buckets. Usage and audit stay until their retention ends.",
+      "Deletes an entity, its limits and its buckets. " +
+      "Usage and audit stay until their retention ends.",
     examples: ["entity delete key-1 --yes"],
   })
     .addOption(yesOption())
     .action(async (id: string, options: { readonly yes?: boolean }, command: Command) =>
-      runner.inNamespace(command, "existing", async ({ repository, screen }) => {
-        await runner.confirm(`Delete entity ${id} with its limits and balances?`, options);
+      session.inNamespace(command, "existing", async ({ repository, screen }) => {
+        await session.confirm(`Delete entity ${id} with its limits and balances?`, options);
         await repository.deleteEntity(id);
         screen.show({ deleted: id }, () => `Deleted entity ${id}.\n`);
       }),
@@ -67,12 +72,12 @@ export function addEntityCommands(program: Command, runner: Runner): Command {
 
   addVerb(entity, {
     usage: "children <entity>",
-    summary: "Lists the entities that belong to one.",
+    summary: "Lists the children of an entity.",
     examples: ["entity children project-1"],
   }).action(async (id: string, _options: object, command: Command) =>
-    runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+    session.inNamespace(command, "existing", async ({ repository, screen }) => {
       const children = await repository.getChildren(id);
-      if (children.length === 0) await existing(repository, id);
+      if (children.length === 0) await existingEntity(repository, id);
       screen.show(children, () =>
         children.length === 0
           ? `Entity ${id} has no children.\n`
@@ -84,21 +89,22 @@ export function addEntityCommands(program: Command, runner: Runner): Command {
   addVerb(entity, {
     usage: "list",
     summary:
-      "Lists entities; with --with-custom-limits, the ids of those that have limits of their own for a resource.",
+      "Lists entities; with --with-custom-limits, the ids of those " +
+      "that have limits of their own for a resource.",
     examples: ["entity list --limit 20", "entity list --with-custom-limits gpt-4"],
   })
     .option(
       "--with-custom-limits <resource>",
       "only entities with limits of their own for this resource",
     )
-    .addOption(shownOption())
+    .addOption(listLimitOption())
     .addOption(cursorOption())
     .action(
       async (options: ListOptions & { readonly withCustomLimits?: string }, command: Command) =>
-        runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+        session.inNamespace(command, "existing", async ({ repository, screen }) => {
           const { withCustomLimits: resource } = options;
           if (resource !== undefined) {
-            const ids = await follow(options, (paging) =>
+            const ids = await collectPages(options, (paging) =>
               repository.listEntitiesWithCustomLimits(resource, paging),
             );
             screen.show(ids, () =>
@@ -106,7 +112,7 @@ export function addEntityCommands(program: Command, runner: Runner): Command {
             );
             return;
           }
-          const page = await follow(options, (paging) => repository.listEntities(paging));
+          const page = await collectPages(options, (paging) => repository.listEntities(paging));
           const none = "No entities yet. Create one: zae-limiter entity create key-1\n";
           screen.show(page, () =>
             page.items.length === 0
@@ -131,14 +137,14 @@ interface CreateOptions {
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
-/** How many ids are looked at for the nearest one: one page. */
-const LOOKED_AT = 1000;
+/** The most ids among which a similar one is looked for: one page. */
+const MAX_CANDIDATES = 1000;
 
-async function existing(repository: Repository, id: string): Promise<Entity> {
+async function existingEntity(repository: Repository, id: string): Promise<Entity> {
   const found = await repository.getEntity(id);
   if (found !== undefined) return found;
   const error = new EntityNotFoundError(id);
-  const { items } = await repository.listEntities({ limit: LOOKED_AT });
+  const { items } = await repository.listEntities({ limit: MAX_CANDIDATES });
   const similar = nearest(
     id,
     items.map((entity) => entity.id),

@@ -3,11 +3,11 @@ import { NamespaceNotFoundError, type NamespaceInfo } from "zae-limiter";
 import type { Colours } from "../output/colours.ts";
 import { fieldsText, tableText } from "../output/table.ts";
 import { numberText, timeText } from "../output/text.ts";
-import type { Runner } from "../runner.ts";
-import { addNoun, addVerb, yesOption } from "../verb.ts";
+import type { Session } from "./support/session.ts";
+import { addNoun, addVerb, yesOption } from "./support/verb.ts";
 
-/** Namespaces: tenants that share a repository and nothing else. */
-export function addNamespaceCommands(program: Command, runner: Runner): void {
+/** Adds the verbs of `namespace`: tenants that share a repository and nothing else. */
+export function addNamespaceCommands(program: Command, session: Session): void {
   const namespace = addNoun(
     program,
     "namespace",
@@ -16,10 +16,10 @@ export function addNamespaceCommands(program: Command, runner: Runner): void {
 
   addVerb(namespace, {
     usage: "register <name...>",
-    summary: "Registers namespaces; those that exist stay as they are.",
+    summary: "Registers namespaces. Those that exist stay as they are.",
     examples: ["namespace register tenant-alpha tenant-beta"],
   }).action(async (names: readonly string[], _options: object, command: Command) =>
-    runner.inRepository(command, "create", async ({ repository, screen }) => {
+    session.inRepository(command, "create", async ({ repository, screen }) => {
       const ids = await repository.registerNamespaces(names);
       screen.show(ids, () => tableText(["Namespace", "Id"], Object.entries(ids), screen.colours));
     }),
@@ -30,10 +30,10 @@ export function addNamespaceCommands(program: Command, runner: Runner): void {
     summary: "Lists the active namespaces.",
     examples: ["namespace list"],
   }).action(async (_options: object, command: Command) =>
-    runner.inRepository(command, "existing", async ({ repository, screen }) => {
+    session.inRepository(command, "existing", async ({ repository, screen }) => {
       const namespaces = await repository.listNamespaces();
       screen.show(namespaces, () =>
-        namespacesText(namespaces, "No namespace is registered.", screen.colours),
+        namespacesText(namespaces, "There are no namespaces.", screen.colours),
       );
     }),
   );
@@ -43,7 +43,7 @@ export function addNamespaceCommands(program: Command, runner: Runner): void {
     summary: "Shows one namespace.",
     examples: ["namespace show tenant-alpha"],
   }).action(async (name: string, _options: object, command: Command) =>
-    runner.inRepository(command, "existing", async ({ repository, screen }) => {
+    session.inRepository(command, "existing", async ({ repository, screen }) => {
       const info = await repository.getNamespace(name);
       if (info === undefined) throw new NamespaceNotFoundError(name);
       screen.show(info, () => namespaceText(info, screen.colours));
@@ -53,33 +53,30 @@ export function addNamespaceCommands(program: Command, runner: Runner): void {
   addVerb(namespace, {
     usage: "delete <name>",
     summary:
-      "Takes a namespace out of service. Its data stays until it is purged, and it can be recovered.",
+      "Takes a namespace out of service. It keeps its data until purged, and can be recovered.",
     examples: ["namespace delete tenant-alpha --yes"],
   })
     .addOption(yesOption())
     .action(async (name: string, options: { readonly yes?: boolean }, command: Command) =>
-      runner.inRepository(command, "existing", async ({ repository, screen }) => {
+      session.inRepository(command, "existing", async ({ repository, screen }) => {
         const info = await repository.getNamespace(name);
         if (info === undefined) throw new NamespaceNotFoundError(name);
-        await runner.confirm(
-          `Delete namespace ${name}? Its calls are refused from then on.`,
-          options,
-        );
+        await session.confirm(`Delete namespace ${name}? Calls in it fail from then on.`, options);
         await repository.deleteNamespace(name);
-        const back = `To undo: zae-limiter namespace recover ${info.namespaceId}\n`;
+        const undo = `To undo: zae-limiter namespace recover ${info.namespaceId}\n`;
         screen.show(
           { deleted: name, namespaceId: info.namespaceId },
-          () => `Deleted namespace ${name}. ${back}`,
+          () => `Deleted namespace ${name}. ${undo}`,
         );
       }),
     );
 
   addVerb(namespace, {
     usage: "recover <id>",
-    summary: "Puts a deleted namespace back into service; orphans lists the ids.",
+    summary: "Puts a deleted namespace back into service. `namespace orphans` lists the ids.",
     examples: ["namespace recover ID"],
   }).action(async (namespaceId: string, _options: object, command: Command) =>
-    runner.inRepository(command, "existing", async ({ repository, screen }) => {
+    session.inRepository(command, "existing", async ({ repository, screen }) => {
       const name = await repository.recoverNamespace(namespaceId).catch((error: unknown) => {
         throw error instanceof NamespaceNotFoundError ? unknownId(namespaceId) : error;
       });
@@ -90,13 +87,13 @@ export function addNamespaceCommands(program: Command, runner: Runner): void {
 
   addVerb(namespace, {
     usage: "orphans",
-    summary: "Lists deleted and half purged namespaces.",
+    summary: "Lists deleted and partly purged namespaces.",
     examples: ["namespace orphans"],
   }).action(async (_options: object, command: Command) =>
-    runner.inRepository(command, "existing", async ({ repository, screen }) => {
+    session.inRepository(command, "existing", async ({ repository, screen }) => {
       const orphans = await repository.listOrphanNamespaces();
       screen.show(orphans, () =>
-        namespacesText(orphans, "No namespace is deleted.", screen.colours),
+        namespacesText(orphans, "There are no deleted namespaces.", screen.colours),
       );
     }),
   );
@@ -104,12 +101,13 @@ export function addNamespaceCommands(program: Command, runner: Runner): void {
   addVerb(namespace, {
     usage: "purge <id>",
     summary:
-      "Removes all data of a deleted namespace for good. An interrupted purge goes on when it is run again.",
+      "Permanently removes all data of a deleted namespace. " +
+      "To continue after an interruption, run it again.",
     examples: ["namespace purge ID --yes"],
   })
     .addOption(yesOption())
     .action(async (namespaceId: string, options: { readonly yes?: boolean }, command: Command) =>
-      runner.inRepository(command, "existing", async ({ repository, screen }) => {
+      session.inRepository(command, "existing", async ({ repository, screen }) => {
         const known = [
           ...(await repository.listOrphanNamespaces()),
           ...(await repository.listNamespaces()),
@@ -117,8 +115,8 @@ export function addNamespaceCommands(program: Command, runner: Runner): void {
         const info = known.find((candidate) => candidate.namespaceId === namespaceId);
         if (info === undefined) throw unknownId(namespaceId);
         if (info.status !== "active")
-          await runner.confirm(
-            `Purge namespace ${info.name} (${namespaceId})? Its data cannot be brought back.`,
+          await session.confirm(
+            `Purge namespace ${info.name} (${namespaceId})? Its data cannot be recovered.`,
             options,
           );
         let deletedItems = 0;
@@ -136,10 +134,12 @@ export function addNamespaceCommands(program: Command, runner: Runner): void {
     );
 }
 
-/** Who gives an id has a deleted namespace in mind; registering one of that name would not help. */
+/** An id stands for a deleted namespace, so the usual hint to register a name would not help. */
 function unknownId(namespaceId: string): NamespaceNotFoundError {
   const error = new NamespaceNotFoundError(namespaceId);
-  error.message = `No namespace has the id ${namespaceId}. The ids of deleted ones: zae-limiter namespace orphans`;
+  error.message =
+    `No namespace has the id ${namespaceId}. ` +
+    "To list the ids of deleted ones: zae-limiter namespace orphans";
   return error;
 }
 

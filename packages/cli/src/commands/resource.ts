@@ -2,26 +2,26 @@ import type { Command } from "commander";
 import type { Limit } from "zae-limiter";
 import { limitsText } from "../output/limits.ts";
 import { tableText } from "../output/table.ts";
-import type { Runner } from "../runner.ts";
-import { addNoun, addVerb, limitsOption, yesOption } from "../verb.ts";
+import type { Session } from "./support/session.ts";
+import { addNoun, addVerb, limitsOption, yesOption } from "./support/verb.ts";
 
-/** Resources: what is limited, and its defaults. */
-export function addResourceCommands(program: Command, runner: Runner): void {
+/** Adds the verbs of `resource`: what is limited, and its defaults. */
+export function addResourceCommands(program: Command, session: Session): void {
   const resource = addNoun(
     program,
     "resource",
-    "what is limited: models, endpoints; and its default limits",
+    "what is limited (models, endpoints), and its default limits",
   );
 
   addVerb(resource, {
     usage: "set-defaults <resource>",
-    summary: "Sets the limits of a resource for entities that have none of their own.",
+    summary: "Sets the default limits of a resource, for entities that have none of their own.",
     examples: ["resource set-defaults gpt-4 -l rpm:60 -l tpm:6000/min:9000"],
   })
     .addOption(limitsOption())
     .action(
       async (name: string, { limit }: { readonly limit: readonly Limit[] }, command: Command) =>
-        runner.inNamespace(command, "create", async ({ repository, screen }) => {
+        session.inNamespace(command, "create", async ({ repository, screen }) => {
           await repository.setResourceDefaults(name, limit);
           const stored = await repository.getResourceDefaults(name);
           screen.show(
@@ -36,7 +36,7 @@ export function addResourceCommands(program: Command, runner: Runner): void {
     summary: "Shows the default limits of a resource.",
     examples: ["resource get-defaults gpt-4"],
   }).action(async (name: string, _options: object, command: Command) =>
-    runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+    session.inNamespace(command, "existing", async ({ repository, screen }) => {
       const limits = await repository.getResourceDefaults(name);
       screen.show(limits, () => limitsText(limits, `${name} has no defaults.`, screen.colours));
     }),
@@ -44,13 +44,13 @@ export function addResourceCommands(program: Command, runner: Runner): void {
 
   addVerb(resource, {
     usage: "delete-defaults <resource>",
-    summary: "Deletes the default limits of a resource; the system's hold again.",
+    summary: "Deletes the default limits of a resource. The system's defaults apply again.",
     examples: ["resource delete-defaults gpt-4 --yes"],
   })
     .addOption(yesOption())
     .action(async (name: string, options: { readonly yes?: boolean }, command: Command) =>
-      runner.inNamespace(command, "existing", async ({ repository, screen }) => {
-        await runner.confirm(`Delete the default limits of ${name}?`, options);
+      session.inNamespace(command, "existing", async ({ repository, screen }) => {
+        await session.confirm(`Delete the default limits of ${name}?`, options);
         await repository.deleteResourceDefaults(name);
         screen.show({ deleted: name }, () => `Deleted the defaults of ${name}.\n`);
       }),
@@ -61,7 +61,7 @@ export function addResourceCommands(program: Command, runner: Runner): void {
     summary: "Lists the resources that have defaults.",
     examples: ["resource list"],
   }).action(async (_options: object, command: Command) =>
-    runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+    session.inNamespace(command, "existing", async ({ repository, screen }) => {
       const names = await repository.listResourcesWithDefaults();
       const none = "No resource has defaults.\n";
       screen.show(names, () =>

@@ -1,31 +1,30 @@
 import { Option, type Command } from "commander";
 import type { Limit, OnUnavailable, SystemDefaults } from "zae-limiter";
-import { countArgument } from "../arguments.ts";
 import type { Colours } from "../output/colours.ts";
 import { limitsText } from "../output/limits.ts";
 import { fieldsText } from "../output/table.ts";
-import type { Runner } from "../runner.ts";
-import { addNoun, addVerb, limitsOption, yesOption } from "../verb.ts";
+import { countArgument } from "./support/arguments.ts";
+import type { Session } from "./support/session.ts";
+import { addNoun, addVerb, limitsOption, yesOption } from "./support/verb.ts";
 
-/** The system level: what holds where nothing else is said. */
-export function addSystemCommands(program: Command, runner: Runner): void {
+/** Adds the verbs of `system`: what applies where nothing more specific is set. */
+export function addSystemCommands(program: Command, session: Session): void {
   const system = addNoun(
     program,
     "system",
-    "limits and settings that hold where nothing else is said",
+    "limits and settings that apply where nothing more specific is set",
   );
 
   addVerb(system, {
     usage: "set-defaults",
-    summary:
-      "Sets the system's default limits. A setting that is not named keeps its stored value.",
+    summary: "Sets the system's default limits. A setting that is left out keeps its stored value.",
     examples: ["system set-defaults -l rpm:100 -l tpm:10000/min:15000 --on-unavailable block"],
   })
     .addOption(limitsOption())
     .addOption(
       new Option(
         "--on-unavailable <action>",
-        "what calls get while the store cannot answer",
+        "whether to allow or block calls while the store is unavailable",
       ).choices(["allow", "block"]),
     )
     .option("--audit-retention-days <days>", "how long audit events are kept", countArgument)
@@ -35,7 +34,7 @@ export function addSystemCommands(program: Command, runner: Runner): void {
         { limit, ...settings }: Settings & { readonly limit: readonly Limit[] },
         command: Command,
       ) =>
-        runner.inNamespace(command, "create", async ({ repository, screen }) => {
+        session.inNamespace(command, "create", async ({ repository, screen }) => {
           await repository.setSystemDefaults(limit, settings);
           const stored = await repository.getSystemDefaults();
           screen.show(
@@ -50,7 +49,7 @@ export function addSystemCommands(program: Command, runner: Runner): void {
     summary: "Shows the system's default limits and settings.",
     examples: ["system get-defaults"],
   }).action(async (_options: object, command: Command) =>
-    runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+    session.inNamespace(command, "existing", async ({ repository, screen }) => {
       const stored = await repository.getSystemDefaults();
       screen.show(stored, () => defaultsText(stored, screen.colours));
     }),
@@ -63,8 +62,8 @@ export function addSystemCommands(program: Command, runner: Runner): void {
   })
     .addOption(yesOption())
     .action(async (options: { readonly yes?: boolean }, command: Command) =>
-      runner.inNamespace(command, "existing", async ({ repository, screen }) => {
-        await runner.confirm("Delete the system's default limits?", options);
+      session.inNamespace(command, "existing", async ({ repository, screen }) => {
+        await session.confirm("Delete the system's default limits?", options);
         await repository.deleteSystemDefaults();
         screen.show({ deleted: "system" }, () => "Deleted the system defaults.\n");
       }),
@@ -83,7 +82,7 @@ function defaultsText(
 ): string {
   const settings = fieldsText(
     [
-      ["On unavailable", onUnavailable ?? "block (nothing stored)"],
+      ["On unavailable", onUnavailable ?? "block (default)"],
       ["Audit kept", `${auditRetentionDays} days`],
       ["Usage kept", `${usageRetentionDays} days`],
     ],

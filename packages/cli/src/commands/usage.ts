@@ -1,24 +1,25 @@
 import { Option, type Command } from "commander";
 import type { UsageSnapshot, UsageSummary, UsageWindow } from "zae-limiter";
-import { timeArgument } from "../arguments.ts";
 import { UsageError } from "../exit.ts";
 import { chartText, type Bar } from "../output/chart.ts";
 import type { Colours } from "../output/colours.ts";
+import type { Screen } from "../output/screen.ts";
 import { fieldsText, tableText } from "../output/table.ts";
 import { amountsText, timeText } from "../output/text.ts";
-import { follow, moreText, type ListOptions } from "../pages.ts";
-import type { Runner } from "../runner.ts";
-import type { Screen } from "../screen.ts";
-import { addNoun, addVerb, cursorOption, shownOption } from "../verb.ts";
+import { timeArgument } from "./support/arguments.ts";
+import { collectPages, moreText, type ListOptions } from "./support/pages.ts";
+import type { Session } from "./support/session.ts";
+import { addNoun, addVerb, cursorOption, listLimitOption } from "./support/verb.ts";
 
-/** Usage: what was consumed, window by window. */
-export function addUsageCommands(program: Command, runner: Runner): void {
+/** Adds the verbs of `usage`: what was consumed, window by window. */
+export function addUsageCommands(program: Command, session: Session): void {
   const usage = addNoun(program, "usage", "what was consumed, by hour, day or month");
 
   queryOptions(
     addVerb(usage, {
       usage: "list",
-      summary: "Lists usage windows of an entity, of a resource, or of both.",
+      summary:
+        "Lists the usage windows of an entity, of a resource, or of an entity on a resource.",
       examples: [
         "usage list --entity-id key-1 --window daily",
         "usage list --resource gpt-4 --start 2026-11-01 --end 2026-12-01 --plot",
@@ -26,12 +27,12 @@ export function addUsageCommands(program: Command, runner: Runner): void {
     }),
   )
     .option("-p, --plot", "draw a chart instead of a table")
-    .addOption(shownOption())
+    .addOption(listLimitOption())
     .addOption(cursorOption())
     .action(async (options: QueryOptions & ListOptions, command: Command) =>
-      runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+      session.inNamespace(command, "existing", async ({ repository, screen }) => {
         const query = queryOf(options);
-        const page = await follow(options, (paging) =>
+        const page = await collectPages(options, (paging) =>
           repository.getUsageSnapshots({ ...query, ...paging }),
         );
         const text = options.plot ? plotText : snapshotsText;
@@ -44,7 +45,7 @@ export function addUsageCommands(program: Command, runner: Runner): void {
   queryOptions(
     addVerb(usage, {
       usage: "summary",
-      summary: "Adds usage windows up: total and average by limit.",
+      summary: "Adds up usage windows: total and average for each limit.",
       examples: [
         "usage summary --entity-id key-1 --resource gpt-4",
         "usage summary --resource gpt-4 --window daily --plot",
@@ -53,7 +54,7 @@ export function addUsageCommands(program: Command, runner: Runner): void {
   )
     .option("-p, --plot", "draw the totals as a chart instead of a table")
     .action(async (options: QueryOptions, command: Command) =>
-      runner.inNamespace(command, "existing", async ({ repository, screen }) => {
+      session.inNamespace(command, "existing", async ({ repository, screen }) => {
         const summary = await repository.getUsageSummary(queryOf(options));
         const text = options.plot ? summaryPlotText : summaryText;
         screen.show(summary, () => (summary.snapshotCount === 0 ? NONE : text(summary, screen)));
@@ -74,8 +75,8 @@ const NONE = "No usage in these windows.\n";
 
 function queryOptions(command: Command): Command {
   return command
-    .option("-e, --entity-id <entity>", "whose usage")
-    .option("-r, --resource <resource>", "of which resource")
+    .option("-e, --entity-id <entity>", "usage of this entity")
+    .option("-r, --resource <resource>", "usage of this resource")
     .addOption(
       new Option("-w, --window <window>", "the length of the windows")
         .choices(["hourly", "daily", "monthly"])
@@ -93,7 +94,7 @@ function queryOf({
   end,
 }: QueryOptions): Omit<QueryOptions, "plot"> {
   if (entityId === undefined && resource === undefined)
-    throw new UsageError("Name --entity-id, --resource, or both.");
+    throw new UsageError("Pass --entity-id, --resource, or both.");
   return {
     window,
     ...(entityId !== undefined && { entityId }),
@@ -121,7 +122,7 @@ function snapshotsText(
   return tableText(["Window", "Entity", "Resource", "Requests", ...names], rows, colours) + note;
 }
 
-/** One chart per limit; entities and resources of one window are added up. */
+/** One chart for each limit. Entities and resources of the same window are added up. */
 function plotText(snapshots: readonly UsageSnapshot[], { colours, columns }: Screen): string {
   return ["requests", ...limitNames(snapshots)]
     .map((name) => chartText(name, barsOf(snapshots, name), { columns, colours }))

@@ -1,7 +1,7 @@
 import { PLAIN, type Colours } from "./colours.ts";
 import { numberText, printable, widthOf } from "./text.ts";
 
-/** One bar: its label and its value. `gap` says that the bar before it is not its neighbour. */
+/** One bar: its label and its value. `gap` marks that something is missing before it. */
 export interface Bar {
   readonly label: string;
   readonly value: number;
@@ -10,11 +10,11 @@ export interface Bar {
 
 /** Blocks from one to seven eighths of a cell. */
 const EIGHTHS = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"] as const;
-const SHORTEST_BAR = 10;
+const MIN_BAR_CELLS = 10;
 
 /**
- * Horizontal bars, scaled to the largest value. A negative value (a window that gave back more than
- * it took) is drawn in another shade.
+ * Horizontal bars, scaled to the largest value. A negative value (a window in which more was given
+ * back than taken) is drawn in another shade.
  */
 export function chartText(
   title: string,
@@ -25,17 +25,21 @@ export function chartText(
   const labelWidth = Math.max(0, ...bars.map(({ label }) => widthOf(printable(label))));
   const values = bars.map(({ value }) => numberText(value));
   const valueWidth = Math.max(0, ...values.map((value) => value.length));
-  const room = Math.max(SHORTEST_BAR, columns - labelWidth - valueWidth - 4);
+  const room = Math.max(MIN_BAR_CELLS, columns - labelWidth - valueWidth - 4);
   const largest = Math.max(...bars.map(({ value }) => Math.abs(value)), 1);
   const lines = bars.flatMap(({ label, value, gap }, index) => {
     const bar = barText((Math.abs(value) / largest) * room, value < 0 ? "░" : "█");
-    const line = `${printable(label).padEnd(labelWidth)}  ${values[index]!.padStart(valueWidth)}  ${value < 0 ? colours.red(bar) : colours.green(bar)}`;
+    const line = [
+      printable(label).padEnd(labelWidth),
+      values[index]!.padStart(valueWidth),
+      value < 0 ? colours.red(bar) : colours.green(bar),
+    ].join("  ");
     return gap ? [colours.dim("⋮"), line] : [line];
   });
   return [colours.bold(printable(title)), ...lines].map((line) => `${line.trimEnd()}\n`).join("");
 }
 
-/** A bar of so many cells, exact to an eighth of a cell. */
+/** A bar of this many cells, exact to an eighth of a cell. */
 export function barText(cells: number, full = "█"): string {
   const eighths = Math.round(cells * 8);
   return full.repeat(Math.floor(eighths / 8)) + (full === "█" ? EIGHTHS[eighths % 8]! : "");

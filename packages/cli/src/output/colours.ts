@@ -2,13 +2,12 @@ import type { TextOutput } from "../environment.ts";
 
 type Paint = (text: string) => string;
 
-/** Ways to make text stand out; each leaves it as it is where colours do not belong. */
+/** Ways to make text stand out. Without colours, each returns the text unchanged. */
 export interface Colours {
   readonly bold: Paint;
   readonly dim: Paint;
   readonly red: Paint;
   readonly green: Paint;
-  readonly yellow: Paint;
 }
 
 /**
@@ -22,7 +21,7 @@ export function coloursFor(
   const wanted = output.isTTY === true && !env["NO_COLOR"] && env["TERM"] !== "dumb";
   const paint = (code: number): Paint =>
     wanted ? (text) => (text === "" ? "" : `\u001B[${code}m${text}\u001B[0m`) : (text) => text;
-  return { bold: paint(1), dim: paint(2), red: paint(31), green: paint(32), yellow: paint(33) };
+  return { bold: paint(1), dim: paint(2), red: paint(31), green: paint(32) };
 }
 
 /** No colours at all. */

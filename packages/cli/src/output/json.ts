@@ -1,14 +1,12 @@
 /**
- * A value as programs read it: models as declared, times as ISO strings, null where the answer is
- * never.
+ * JSON for programs: models as they are declared, times as ISO strings, and null for a wait that
+ * never ends.
  */
 export function jsonText(value: unknown): string {
   return `${JSON.stringify(value, finiteOrNull, 2)}\n`;
 }
 
-/**
- * JSON has no Infinity. `JSON.stringify` would write null by itself; saying so keeps it on purpose.
- */
+/** JSON has no Infinity. `JSON.stringify` writes null anyway; this shows that it is intended. */
 function finiteOrNull(_key: string, value: unknown): unknown {
   return typeof value === "number" && !Number.isFinite(value) ? null : value;
 }

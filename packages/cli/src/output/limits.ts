@@ -3,7 +3,7 @@ import type { Colours } from "./colours.ts";
 import { tableText } from "./table.ts";
 import { rateText } from "./text.ts";
 
-/** Limits as a table; `none` when there are none. */
+/** Limits as a table, or the text `none` when there are none. */
 export function limitsText(limits: readonly Limit[], none: string, colours: Colours): string {
   if (limits.length === 0) return `${none}\n`;
   return tableText(

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { barText, chartText } from "./chart.ts";
 import { jsonText } from "./json.ts";
 import { fieldsText, tableText } from "./table.ts";
-import { numberText, rateText, timeText, waitText, wrapped } from "./text.ts";
+import { numberText, rateText, timeText, waitText } from "./text.ts";
 
 describe("a table", () => {
   it("aligns text to the left and numbers to the right", () => {
@@ -34,7 +34,7 @@ describe("a table", () => {
     expect(tableText(["Name", "Count"], [])).toBe("Name  Count\n");
   });
 
-  it("leaves absent fields out", () => {
+  it("leaves out absent fields", () => {
     expect(
       fieldsText([
         ["Name", "a"],
@@ -61,7 +61,7 @@ describe("a chart", () => {
     expect(barText(0.125)).toBe("▏");
   });
 
-  it("draws a negative window in another shade, and nothing at all without values", () => {
+  it("draws a negative value in another shade, and no bar for zero", () => {
     expect(
       chartText(
         "tpm",
@@ -78,7 +78,7 @@ describe("a chart", () => {
 });
 
 describe("text", () => {
-  it("writes times as ISO strings and never as null in JSON", () => {
+  it("writes times as ISO strings and a wait without end as null in JSON", () => {
     expect(JSON.parse(jsonText({ at: new Date(0), wait: Infinity, absent: undefined }))).toEqual({
       at: "1970-01-01T00:00:00.000Z",
       wait: null,
@@ -99,13 +99,4 @@ describe("text", () => {
       "never",
     ]);
   });
-});
-
-it("breaks a sentence between words, and indents what follows", () => {
-  expect(wrapped("ok     one two three", 12, 7)).toBe("ok     one\n       two\n       three");
-  expect(wrapped("   one two three", 10, 3)).toBe("   one two\n   three");
-  expect(wrapped("short", 80)).toBe("short");
-  expect(wrapped("a-word-that-is-longer-than-the-line and more", 10)).toBe(
-    "a-word-that-is-longer-than-the-line\nand more",
-  );
 });

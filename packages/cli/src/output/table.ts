@@ -27,7 +27,7 @@ export function tableText(
   return [colours.bold(line(headers)), ...texts.map(line)].map((text) => `${text}\n`).join("");
 }
 
-/** The fields of one thing, a line each; absent ones are left out. */
+/** The fields of one object, one to a line. Absent ones are left out. */
 export function fieldsText(
   fields: readonly (readonly [string, Cell])[],
   colours: Colours = PLAIN,

@@ -3,7 +3,7 @@ import { Limit as Limits } from "zae-limiter";
 
 const NUMBERS = new Intl.NumberFormat("en-US", { maximumFractionDigits: 2 });
 /**
- * Waiting times are whole milliseconds, and are shown whole: who waits for less than that is
+ * Waiting times are whole milliseconds and are never rounded: a caller that waits for less is
  * refused again.
  */
 const SECONDS = new Intl.NumberFormat("en-US", { maximumFractionDigits: 3 });
@@ -11,10 +11,8 @@ const GRAPHEMES = new Intl.Segmenter("en", { granularity: "grapheme" });
 // Scripts and symbols that terminals draw two cells wide.
 const WIDE =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Emoji_Presentation}\uFF01-\uFF60\u3000-\u303E]/u;
-// oxlint-disable-next-line no-control-regex -- control characters are what it is for.
+// oxlint-disable-next-line no-control-regex -- it is there to find control characters.
 const CONTROL = /[\u0000-\u001F\u007F-\u009F\u2028\u2029\u202A-\u202E\u2066-\u2069]/g;
-// oxlint-disable-next-line no-control-regex -- the escape sequences of our own colours.
-const COLOUR = /\u001B\[\d+m/g;
 
 /** A number for people: 12,345.67. */
 export function numberText(value: number): string {
@@ -52,24 +50,7 @@ export function waitText(seconds: number): string {
 }
 
 /**
- * A sentence on as many lines as it needs, broken between words; all but the first are indented.
- */
-export function wrapped(text: string, columns: number, indent = 0): string {
-  const [first = "", ...words] = text.match(/^ *[^ ]*| +[^ ]+/g) ?? [];
-  const lines: string[] = [];
-  let line = first;
-  for (const word of words) {
-    if (widthOf(line) + widthOf(word) <= columns) line += word;
-    else {
-      lines.push(line);
-      line = " ".repeat(indent) + word.trimStart();
-    }
-  }
-  return [...lines, line].join("\n");
-}
-
-/**
- * Makes stored text safe to print: control characters could move the cursor or recolour the
+ * Makes stored text safe to print, because control characters could move the cursor or recolour the
  * terminal.
  */
 export function printable(text: string): string {
@@ -79,10 +60,9 @@ export function printable(text: string): string {
   );
 }
 
-/** The cells that a text takes in a terminal; colours take none. */
+/** How many cells a text takes up in a terminal. */
 export function widthOf(text: string): number {
   let width = 0;
-  for (const { segment } of GRAPHEMES.segment(text.replace(COLOUR, "")))
-    width += WIDE.test(segment) ? 2 : 1;
+  for (const { segment } of GRAPHEMES.segment(text)) width += WIDE.test(segment) ? 2 : 1;
   return width;
 }

@@ -65,6 +65,13 @@ export function addAmounts(left: Amounts, right: Amounts): Amounts {
   return Object.fromEntries(sum);
 }
 
+/** Amounts of tokens in millitokens. */
+export function inMilli(amounts: Amounts): Amounts {
+  const milli: Record<string, number> = {};
+  for (const name in amounts) milli[name] = amounts[name]! * MILLI;
+  return milli;
+}
+
 /** Copied before it is checked: a getter could answer the check and the charge differently. */
 function copied(amounts: unknown): unknown {
   return typeof amounts === "object" && amounts !== null && !(Symbol.iterator in amounts)

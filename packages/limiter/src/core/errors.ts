@@ -239,3 +239,17 @@ function describe(value: unknown): string {
   }
   return String(value);
 }
+
+/**
+ * Makes an error for an everyday outcome, whose stack nobody reads: capturing one costs more than
+ * the decision that it is about.
+ */
+export function withoutStack<E extends Error>(make: () => E): E {
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 0;
+  try {
+    return make();
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
+  }
+}

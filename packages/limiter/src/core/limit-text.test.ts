@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { validLimit } from "../../test/arbitraries.ts";
+import { validLimit } from "../../test/support/arbitraries.ts";
 import { ValidationError } from "./errors.ts";
 import { Limit } from "./limit.ts";
 

@@ -1,5 +1,12 @@
 import { ValidationError } from "./errors.ts";
-import type { Limit } from "./limit.ts";
+
+/** The fields of a limit that its text form holds. */
+interface LimitFields {
+  readonly name: string;
+  readonly capacity: number;
+  readonly refillAmount: number;
+  readonly refillPeriodSeconds: number;
+}
 
 /** `name:rate[/period][:burst]`; a period is `[N]sec`, `[N]min`, `[N]hour` or `[N]day`. */
 const GRAMMAR =
@@ -16,7 +23,7 @@ const UNITS = [
 const SECONDS: ReadonlyMap<string, number> = new Map(UNITS);
 
 /** Reads a limit's text form; the numbers are not checked yet. */
-export function parseLimit(text: string): Limit {
+export function parseLimit(text: string): LimitFields {
   const groups = typeof text === "string" ? GRAMMAR.exec(text.trim())?.groups : undefined;
   if (groups === undefined)
     throw new ValidationError(
@@ -36,7 +43,8 @@ export function parseLimit(text: string): Limit {
 }
 
 /** Writes a limit so that `parseLimit` reads the same limit. */
-export function formatLimit({ name, capacity, refillAmount, refillPeriodSeconds }: Limit): string {
+export function formatLimit(limit: LimitFields): string {
+  const { name, capacity, refillAmount, refillPeriodSeconds } = limit;
   const [unit, seconds] =
     UNITS.find((candidate) => refillPeriodSeconds % candidate[1] === 0) ?? UNITS[3];
   const count = refillPeriodSeconds / seconds;

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { validLimit } from "../../test/arbitraries.ts";
+import { validLimit } from "../../test/support/arbitraries.ts";
 import { MAX_AMOUNT } from "./amounts.ts";
 import { InvalidNameError, ValidationError } from "./errors.ts";
 import { checkLimit, checkLimits, Limit, reducedRate, sameLimits } from "./limit.ts";

@@ -36,6 +36,9 @@ const HOUR_MS = 3_600_000;
 /** Retention is counted in days. */
 export const DAY_MS = 86_400_000;
 
+/** How long usage and audit events are kept when no other time is stored. */
+export const DEFAULT_RETENTION_DAYS = 90;
+
 /** The start of the window that holds a time. */
 export function windowStartMs(window: UsageWindow, timeMs: number): number {
   if (window === "hourly") return Math.floor(timeMs / HOUR_MS) * HOUR_MS;

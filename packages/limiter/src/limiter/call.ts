@@ -2,8 +2,7 @@ import { copiedAmounts, type Amounts } from "../core/amounts.ts";
 import { ValidationError } from "../core/errors.ts";
 import { entityId as checkEntityId, resourceName } from "../core/identifiers.ts";
 import { checkLimits, type Limit } from "../core/limit.ts";
-import { policyOf, type OnUnavailable } from "../core/policy.ts";
-import { checkOnUnavailable } from "../repository/management/limits.ts";
+import { checkOnUnavailable, policyOf, type OnUnavailable } from "../core/bucket/policy.ts";
 import type { ConsumeRequest, ResourceAmounts } from "../repository/port.ts";
 
 /** What a caller wants to take before its work starts. */
@@ -47,7 +46,7 @@ export function consumeRequest(request: AcquireRequest): ConsumeRequest {
 }
 
 /** Checks that there is a request, and how it wants to wait and to fail. */
-export function checkConduct(request: AcquireRequest): void {
+export function checkCallOptions(request: AcquireRequest): void {
   if (typeof request !== "object" || request === null)
     throw new ValidationError(
       "request",

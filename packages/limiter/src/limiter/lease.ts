@@ -5,7 +5,7 @@ import {
   RateLimiterUnavailable,
   ValidationError,
 } from "../core/errors.ts";
-import { RateLimitExceeded } from "../core/refusal.ts";
+import { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import type {
   ConsumeRequest,
   Receipt,
@@ -36,17 +36,15 @@ type Taken =
 
 type State = "open" | "committed" | "rolled back";
 
-/** Makes a lease; only the limiter does. */
-export let createLease: (host: LeaseHost, request: ConsumeRequest, taken: Taken) => Lease;
-
 /**
  * What was taken for one call, until its real cost is known. Differences are collected and written
  * once, by `commit`; `rollback` gives everything back. A lease does not expire: a process that dies
  * keeps what it took until it refills.
  */
 export class Lease implements LeaseOfResource, AsyncDisposable {
-  static {
-    createLease = (host, request, taken) => new Lease(host, request, taken);
+  /** Only the limiter makes leases. @internal */
+  static create(host: LeaseHost, request: ConsumeRequest, taken: Taken): Lease {
+    return new Lease(host, request, taken);
   }
 
   readonly entityId: string;
@@ -66,7 +64,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
    * Takes that `consume` has under way; the end of the lease waits for them. Made when the first
    * one comes: most leases have none.
    */
-  #underWay: Set<Promise<void>> | undefined;
+  #pendingTakes: Set<Promise<void>> | undefined;
 
   private constructor(host: LeaseHost, request: ConsumeRequest, taken: Taken) {
     this.entityId = request.entityId;
@@ -78,7 +76,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   }
 
   get consumed(): Amounts {
-    return this.#own().consumed;
+    return this.#ownPart().consumed;
   }
 
   /** The resources of the call, its own first. */
@@ -101,19 +99,19 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   }
 
   consume(amounts: Amounts): Promise<void> {
-    return this.#own().consume(amounts);
+    return this.#ownPart().consume(amounts);
   }
 
   adjust(deltas: Amounts): void {
-    this.#own().adjust(deltas);
+    this.#ownPart().adjust(deltas);
   }
 
   release(amounts: Amounts): void {
-    this.#own().release(amounts);
+    this.#ownPart().release(amounts);
   }
 
   settle(totals: Amounts): void {
-    this.#own().settle(totals);
+    this.#ownPart().settle(totals);
   }
 
   /**
@@ -122,23 +120,23 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
    */
   async commit(): Promise<void> {
     this.#end("committed");
-    if (this.#underWay !== undefined) await Promise.allSettled(this.#underWay);
+    if (this.#pendingTakes !== undefined) await Promise.allSettled(this.#pendingTakes);
     if (this.#taken === undefined || this.#parts === undefined) return;
     const { receipt } = this.#taken;
     const deltas = this.#parts.flatMap((part) => part.differences());
     if (deltas.length === 0) return;
     await attemptEnd(() => this.#host.repository.settle(receipt, deltas));
-    this.#givenBack();
+    this.#wakeWaiting();
   }
 
   /** Gives everything back. */
   async rollback(): Promise<void> {
     this.#end("rolled back");
-    if (this.#underWay !== undefined) await Promise.allSettled(this.#underWay);
+    if (this.#pendingTakes !== undefined) await Promise.allSettled(this.#pendingTakes);
     if (this.#taken === undefined) return;
     const { receipt } = this.#taken;
     await attemptEnd(() => this.#host.repository.giveBack(receipt));
-    this.#givenBack();
+    this.#wakeWaiting();
   }
 
   /**
@@ -159,7 +157,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
       // Whoever rolls back has an error of its own to throw, which this one must not hide; whoever
       // commits has a result, which a store that denies the write must not hide either.
       if (how === "commit" && !(error instanceof InfrastructureError)) throw error;
-      this.#host.onEndFailed(this.#unwritten(error), this);
+      this.#host.onEndFailed(this.#unwrittenEnd(error), this);
     }
   }
 
@@ -172,18 +170,18 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
     this.#state = state;
   }
 
-  #givenBack(): void {
+  #wakeWaiting(): void {
     this.#host.onGivenBack(this.#request.charges.map(({ resource }) => resource));
   }
 
-  #own(): ResourceLease {
+  #ownPart(): ResourceLease {
     return this.#allParts()[0]!;
   }
 
   #allParts(): readonly ResourceLease[] {
     const owner = {
       assertOpen: () => this.#assertOpen(),
-      take: (charge: ResourceAmounts, onTaken: () => void) => this.#take(charge, onTaken),
+      take: (charge: ResourceAmounts, onTaken: () => void) => this.#trackTake(charge, onTaken),
     };
     this.#parts ??= this.#request.charges.map(
       (charge, index) => new ResourceLease(owner, charge, this.#taken?.limitNames[index]),
@@ -191,7 +189,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
     return this.#parts;
   }
 
-  #unwritten(cause: unknown): RateLimiterUnavailable {
+  #unwrittenEnd(cause: unknown): RateLimiterUnavailable {
     const { entityId, resource } = this;
     return new RateLimiterUnavailable(`The end of a lease could not be written: ${String(cause)}`, {
       entityId,
@@ -204,18 +202,18 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
    * `onTaken` is part of what the end of the lease waits for, so that the differences it writes are
    * complete.
    */
-  async #take(charge: ResourceAmounts, onTaken: () => void): Promise<void> {
-    const taking = this.#takeNow(charge).then(onTaken);
-    const underWay = (this.#underWay ??= new Set());
-    underWay.add(taking);
+  async #trackTake(charge: ResourceAmounts, onTaken: () => void): Promise<void> {
+    const taking = this.#takeMore(charge).then(onTaken);
+    const pendingTakes = (this.#pendingTakes ??= new Set());
+    pendingTakes.add(taking);
     try {
       await taking;
     } finally {
-      underWay.delete(taking);
+      pendingTakes.delete(taking);
     }
   }
 
-  async #takeNow(charge: ResourceAmounts): Promise<void> {
+  async #takeMore(charge: ResourceAmounts): Promise<void> {
     if (this.#taken === undefined) return;
     // What the lease takes later is decided by the limits that the call brought along, too.
     const outcome = await this.#host.repository.consume(

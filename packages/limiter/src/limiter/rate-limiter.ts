@@ -1,15 +1,14 @@
 import type { Amounts } from "../core/amounts.ts";
-import type { LimitStatus } from "../core/decision.ts";
+import type { LimitStatus } from "../core/bucket/decision.ts";
 import { RateLimiterUnavailable, ValidationError } from "../core/errors.ts";
 import type { Limit } from "../core/limit.ts";
-import type { OnUnavailable } from "../core/policy.ts";
-import { RateLimitExceeded } from "../core/refusal.ts";
-import { checkOnUnavailable } from "../repository/management/limits.ts";
+import { checkOnUnavailable, type OnUnavailable } from "../core/bucket/policy.ts";
+import { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import type { ConsumeOutcome, ConsumeRequest, MaybePromise } from "../repository/port.ts";
 import type { Repository } from "../repository/repository.ts";
-import { checkConduct, consumeRequest, type AcquireRequest } from "./call.ts";
-import { createLease, type Lease, type LeaseHost } from "./lease.ts";
-import { WaitingRoom, type Attempt } from "./waiting.ts";
+import { checkCallOptions, consumeRequest, type AcquireRequest } from "./call.ts";
+import { Lease, type LeaseHost } from "./lease.ts";
+import { WaitingRoom, type TakeResult } from "./waiting.ts";
 
 /** What a limiter needs. */
 export interface RateLimiterOptions {
@@ -45,8 +44,8 @@ const PING_TIMEOUT_MS = 1000;
  * Decides calls. It keeps no balances itself: every decision is the repository's.
  *
  * @example
- * await limiter.acquire({ entityId: "key-1", resource: "gpt-4", consume: { rpm: 1, tpm: 500 } },
- * async (lease) => {
+ * const request = { entityId: "key-1", resource: "gpt-4", consume: { rpm: 1, tpm: 500 } };
+ * await limiter.acquire(request, async (lease) => {
  *   const answer = await callModel();
  *   lease.settle({ tpm: answer.usage.totalTokens });
  *   return answer;
@@ -100,25 +99,25 @@ export class RateLimiter implements AsyncDisposable {
     request: AcquireRequest,
     work?: (lease: Lease) => T | PromiseLike<T>,
   ): Promise<T | Lease> {
-    if (work === undefined) return this.#lease(request);
+    if (work === undefined) return this.#acquireLease(request);
     if (typeof work !== "function")
       return Promise.reject(
         new ValidationError("work", work, "must be a function that takes the lease"),
       );
-    return this.#during(request, work);
+    return this.#runWithLease(request, work);
   }
 
   /** Takes, and answers a refusal as a value. */
   async tryAcquire(request: AcquireRequest): Promise<AcquireResult> {
-    const attempt = await this.#take(request);
-    return attempt.granted
-      ? { granted: true, lease: attempt.value }
-      : { granted: false, refusal: new RateLimitExceeded(attempt.statuses) };
+    const result = await this.#takeOrWait(request);
+    return result.granted
+      ? { granted: true, lease: result.value }
+      : { granted: false, refusal: new RateLimitExceeded(result.statuses) };
   }
 
   /** The verdict of an acquire; nothing is written. */
   async check(request: AcquireRequest): Promise<Availability> {
-    checkConduct(request);
+    checkCallOptions(request);
     return availabilityOf(request, await this.#repository.read(consumeRequest(request)));
   }
 
@@ -176,22 +175,22 @@ export class RateLimiter implements AsyncDisposable {
     await this.close();
   }
 
-  async #lease(request: AcquireRequest): Promise<Lease> {
-    const taking = this.#take(request);
-    const attempt = taking instanceof Promise ? await taking : taking;
-    if (attempt.granted) return attempt.value;
-    const refusal = new RateLimitExceeded(attempt.statuses);
+  async #acquireLease(request: AcquireRequest): Promise<Lease> {
+    const taking = this.#takeOrWait(request);
+    const result = taking instanceof Promise ? await taking : taking;
+    if (result.granted) return result.value;
+    const refusal = new RateLimitExceeded(result.statuses);
     // Let the caller look at the promise first: Node keeps books of rejections that nobody handles
     // yet, which costs as much as the decision.
     await undefined;
     throw refusal;
   }
 
-  async #during<T>(
+  async #runWithLease<T>(
     request: AcquireRequest,
     work: (lease: Lease) => T | PromiseLike<T>,
   ): Promise<T> {
-    const lease = await this.#lease(request);
+    const lease = await this.#acquireLease(request);
     let result: T;
     try {
       result = await work(lease);
@@ -207,66 +206,66 @@ export class RateLimiter implements AsyncDisposable {
    * Answers at once when the backend does: each further promise would cost as much as the decision
    * itself.
    */
-  #take(request: AcquireRequest): MaybePromise<Attempt<Lease>> {
-    checkConduct(request);
+  #takeOrWait(request: AcquireRequest): MaybePromise<TakeResult<Lease>> {
+    checkCallOptions(request);
     const wanted = consumeRequest(request);
     if (this.#closed) throw closedError();
     if (request.waitUpToMs !== undefined && request.waitUpToMs > 0)
       return this.#wait(request, wanted, request.waitUpToMs);
     request.signal?.throwIfAborted();
-    return this.#attempt(request, wanted);
+    return this.#take(request, wanted);
   }
 
   #wait(
     request: AcquireRequest,
     wanted: ConsumeRequest,
     waitUpToMs: number,
-  ): Promise<Attempt<Lease>> {
+  ): Promise<TakeResult<Lease>> {
     return this.#waiting.wait({
       entityId: wanted.entityId,
       resources: wanted.charges.map(({ resource }) => resource),
       waitUpToMs,
       signal: request.signal,
-      attempt: async () => this.#attempt(request, wanted),
-      look: () => this.#look(request, wanted),
+      take: async () => this.#take(request, wanted),
+      peek: () => this.#peek(request, wanted),
       undo: (lease) => lease.finish("rollback"),
     });
   }
 
-  #attempt(request: AcquireRequest, wanted: ConsumeRequest): MaybePromise<Attempt<Lease>> {
+  #take(request: AcquireRequest, wanted: ConsumeRequest): MaybePromise<TakeResult<Lease>> {
     try {
       const outcome = this.#repository.consume(wanted);
       return outcome instanceof Promise
-        ? this.#answered(request, wanted, outcome)
-        : this.#decided(wanted, outcome);
+        ? this.#awaitOutcome(request, wanted, outcome)
+        : this.#resultOf(wanted, outcome);
     } catch (error) {
-      return this.#withoutStore(request, wanted, error);
+      return this.#degradeOrThrow(request, wanted, error);
     }
   }
 
-  async #answered(
+  async #awaitOutcome(
     request: AcquireRequest,
     wanted: ConsumeRequest,
     answer: Promise<ConsumeOutcome>,
-  ): Promise<Attempt<Lease>> {
+  ): Promise<TakeResult<Lease>> {
     try {
-      return this.#decided(wanted, await answer);
+      return this.#resultOf(wanted, await answer);
     } catch (error) {
-      return this.#withoutStore(request, wanted, error);
+      return this.#degradeOrThrow(request, wanted, error);
     }
   }
 
-  async #look(request: AcquireRequest, wanted: ConsumeRequest): Promise<Attempt<Lease>> {
+  async #peek(request: AcquireRequest, wanted: ConsumeRequest): Promise<TakeResult<Lease>> {
     try {
       return { granted: false, statuses: await this.#repository.read(wanted) };
     } catch (error) {
-      return this.#withoutStore(request, wanted, error);
+      return this.#degradeOrThrow(request, wanted, error);
     }
   }
 
-  #decided(wanted: ConsumeRequest, outcome: ConsumeOutcome): Attempt<Lease> {
+  #resultOf(wanted: ConsumeRequest, outcome: ConsumeOutcome): TakeResult<Lease> {
     return outcome.granted
-      ? { granted: true, value: createLease(this.#host, wanted, outcome) }
+      ? { granted: true, value: Lease.create(this.#host, wanted, outcome) }
       : outcome;
   }
 
@@ -274,12 +273,16 @@ export class RateLimiter implements AsyncDisposable {
    * What becomes of a call when the store could not answer: `onUnavailable` acts on that alone,
    * never on bugs or denied rights.
    */
-  #withoutStore(request: AcquireRequest, wanted: ConsumeRequest, error: unknown): Attempt<Lease> {
+  #degradeOrThrow(
+    request: AcquireRequest,
+    wanted: ConsumeRequest,
+    error: unknown,
+  ): TakeResult<Lease> {
     if (!(error instanceof RateLimiterUnavailable)) throw error;
     const action =
       request.onUnavailable ?? this.#onUnavailable ?? this.#repository.lastOnUnavailable ?? "block";
     if (action === "block") throw located(error, request);
-    return { granted: true, value: createLease(this.#host, wanted, undefined) };
+    return { granted: true, value: Lease.create(this.#host, wanted, undefined) };
   }
 }
 

@@ -8,7 +8,7 @@ import {
   NO_AMOUNTS,
   type Amounts,
 } from "../core/amounts.ts";
-import { negated } from "../core/decision.ts";
+import { negated } from "../core/bucket/decision.ts";
 import { ValidationError } from "../core/errors.ts";
 import type { ResourceAmounts } from "../repository/port.ts";
 
@@ -34,7 +34,7 @@ interface Owner {
 }
 
 /** A `consume` that the store has not answered yet. */
-interface TakeUnderWay {
+interface PendingTake {
   readonly amounts: Amounts;
   /** Limits whose total was settled meanwhile: that total includes what this take brings. */
   readonly settled: Set<string>;
@@ -49,8 +49,8 @@ export class ResourceLease implements LeaseOfResource {
   /** Undefined when the lease was granted without the store, which alone knows the names. */
   readonly #names: ReadonlySet<string> | undefined;
   #taken: Amounts;
-  #pending: Amounts = NO_AMOUNTS;
-  #underWay: readonly TakeUnderWay[] = NONE;
+  #pendingDeltas: Amounts = NO_AMOUNTS;
+  #pendingTakes: readonly PendingTake[] = NONE;
 
   constructor(
     owner: Owner,
@@ -66,21 +66,21 @@ export class ResourceLease implements LeaseOfResource {
   get consumed(): Amounts {
     this.#owner.assertOpen();
     const names =
-      this.#names ?? new Set([...Object.keys(this.#taken), ...Object.keys(this.#pending)]);
+      this.#names ?? new Set([...Object.keys(this.#taken), ...Object.keys(this.#pendingDeltas)]);
     return Object.fromEntries([...names].map((name) => [name, this.#total(name)]));
   }
 
   async consume(amounts: Amounts): Promise<void> {
     this.#owner.assertOpen();
-    const take: TakeUnderWay = { amounts: copiedAmounts(amounts, "consume"), settled: new Set() };
+    const take: PendingTake = { amounts: copiedAmounts(amounts, "consume"), settled: new Set() };
     this.#checkNames(take.amounts, "consume");
-    this.#underWay = [...this.#underWay, take];
+    this.#pendingTakes = [...this.#pendingTakes, take];
     try {
       await this.#owner.take({ resource: this.resource, amounts: take.amounts }, () =>
-        this.#taking(take),
+        this.#addTaken(take),
       );
     } finally {
-      this.#underWay = this.#underWay.filter((other) => other !== take);
+      this.#pendingTakes = this.#pendingTakes.filter((other) => other !== take);
     }
   }
 
@@ -102,28 +102,28 @@ export class ResourceLease implements LeaseOfResource {
       name,
       total - amountOf(this.#taken, name),
     ]);
-    this.#pending = { ...this.#pending, ...Object.fromEntries(differences) };
-    for (const { settled } of this.#underWay)
+    this.#pendingDeltas = { ...this.#pendingDeltas, ...Object.fromEntries(differences) };
+    for (const { settled } of this.#pendingTakes)
       for (const name of Object.keys(wanted)) settled.add(name);
   }
 
   /** What commit has to write: nothing when the estimate was right. */
   differences(): readonly ResourceAmounts[] {
-    const changed = Object.entries(this.#pending).filter(([, delta]) => delta !== 0);
+    const changed = Object.entries(this.#pendingDeltas).filter(([, delta]) => delta !== 0);
     return changed.length === 0
       ? []
       : [{ resource: this.resource, amounts: Object.fromEntries(changed) }];
   }
 
-  #taking({ amounts, settled }: TakeUnderWay): void {
+  #addTaken({ amounts, settled }: PendingTake): void {
     this.#taken = addAmounts(this.#taken, amounts);
     const included = Object.entries(amounts).filter(([name]) => settled.has(name));
     if (included.length > 0)
-      this.#pending = addAmounts(this.#pending, negated(Object.fromEntries(included)));
+      this.#pendingDeltas = addAmounts(this.#pendingDeltas, negated(Object.fromEntries(included)));
   }
 
   #total(name: string): number {
-    return amountOf(this.#taken, name) + amountOf(this.#pending, name);
+    return amountOf(this.#taken, name) + amountOf(this.#pendingDeltas, name);
   }
 
   #add(deltas: Amounts, field: string): void {
@@ -137,7 +137,7 @@ export class ResourceLease implements LeaseOfResource {
           : `the total would become more than ${MAX_AMOUNT}`;
       throw new ValidationError(`${field}.${name}`, Math.abs(delta), reason);
     }
-    this.#pending = addAmounts(this.#pending, deltas);
+    this.#pendingDeltas = addAmounts(this.#pendingDeltas, deltas);
   }
 
   #checkNames(amounts: Amounts, field: string): void {

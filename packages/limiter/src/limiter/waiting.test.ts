@@ -62,7 +62,7 @@ async function scene(wrap = (repository: Repository): Repository => repository):
 }
 
 /** Answers of `consume` arrive late: what happens meanwhile must not be missed. */
-function withLateAnswers(repository: Repository, delayMs: number): Repository {
+function withDelayedOutcomes(repository: Repository, delayMs: number): Repository {
   return new Proxy(repository, {
     get(target, property) {
       const member: unknown = Reflect.get(target, property, target);
@@ -219,7 +219,7 @@ describe("tokens that go back", () => {
   });
 
   it("are not missed while the answer of an earlier attempt is on its way", async () => {
-    const { clock, ended, call } = await scene((repository) => withLateAnswers(repository, 10));
+    const { clock, ended, call } = await scene((repository) => withDelayedOutcomes(repository, 10));
     const taking = call("all", 10);
     await clock.advance(10);
     const lease = await taking;
@@ -257,7 +257,9 @@ describe("a call that is ended from outside", () => {
   );
 
   it("gives back what was granted while it was being aborted", async () => {
-    const { clock, limiter, call } = await scene((repository) => withLateAnswers(repository, 10));
+    const { clock, limiter, call } = await scene((repository) =>
+      withDelayedOutcomes(repository, 10),
+    );
     const abort = new AbortController();
     const aborted = call("aborted", 10, { signal: abort.signal }).catch((error: unknown) => error);
     await clock.advance(5);

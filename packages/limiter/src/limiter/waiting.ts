@@ -3,8 +3,9 @@
  *
  *   arrive ──▶ queued ──▶ head ──▶ decided ──▶ granted ──▶ leave
  *                │          ▲          │
- *                │          │          ├──▶ would fit in time: sleep until then, or until tokens go back ──┐
- *                │          └──────────┼───────────────────────────────────────────────────────────────────┘
+ *                │          │          ├──▶ would fit in time: sleep until then, or until ──┐
+ *                │          │          │    tokens go back                                  │
+ *                │          └──────────┼────────────────────────────────────────────────────┘
  *                │                     └──▶ would not fit in time: refused ──▶ leave
  *                └──▶ deadline, abort or close ──▶ leave
  *
@@ -15,11 +16,11 @@
  * time at which it would fit if nobody else took, and is woken when tokens go back to one of its
  * resources in this process.
  */
-import type { LimitStatus } from "../core/decision.ts";
+import type { LimitStatus } from "../core/bucket/decision.ts";
 import type { Clock } from "../repository/system-clock.ts";
 
 /** A decision, as far as waiting cares. */
-export type Attempt<T> =
+export type TakeResult<T> =
   | { readonly granted: true; readonly value: T }
   | { readonly granted: false; readonly statuses: readonly LimitStatus[] };
 
@@ -30,11 +31,11 @@ export interface WaitingCall<T> {
   readonly waitUpToMs: number;
   readonly signal: AbortSignal | undefined;
   /** Tries to take. */
-  attempt(): Promise<Attempt<T>>;
+  take(): Promise<TakeResult<T>>;
   /**
    * Looks without taking; granted when the store cannot answer and the call may go on without it.
    */
-  look(): Promise<Attempt<T>>;
+  peek(): Promise<TakeResult<T>>;
   /** Puts back what was granted to a call that nobody waits for any more. */
   undo(value: T): Promise<void>;
 }
@@ -48,7 +49,7 @@ interface Waiter {
    */
   wake: () => void;
   /** Somebody woke it since its last decision began, which may therefore be out of date. */
-  stirred: boolean;
+  wokenSince: boolean;
   /** Why this call is being ended from outside, if it is. */
   ended: { readonly reason: unknown } | undefined;
   /** What the last refusal of this call said; those behind it wait for the same. */
@@ -65,13 +66,13 @@ export class WaitingRoom {
   }
 
   /** Waits for its turn and until it fits, within the call's time. */
-  async wait<T>(call: WaitingCall<T>): Promise<Attempt<T>> {
+  async wait<T>(call: WaitingCall<T>): Promise<TakeResult<T>> {
     call.signal?.throwIfAborted();
     const waiter: Waiter = {
       keys: call.resources.map((resource) => `${call.entityId}#${resource}`),
       resources: call.resources,
       wake: () => {},
-      stirred: false,
+      wokenSince: false,
       ended: undefined,
       statuses: [],
     };
@@ -79,7 +80,7 @@ export class WaitingRoom {
     call.signal?.addEventListener("abort", onAbort, { once: true });
     this.#join(waiter);
     try {
-      return await this.#serve(call, waiter);
+      return await this.#waitForGrant(call, waiter);
     } finally {
       call.signal?.removeEventListener("abort", onAbort);
       this.#leave(waiter);
@@ -89,7 +90,7 @@ export class WaitingRoom {
   /** Decides again the heads that might profit from what went back to these resources. */
   wake(resources: readonly string[]): void {
     for (const [head] of this.#queues.values())
-      if (head?.resources.some((resource) => resources.includes(resource))) stir(head);
+      if (head?.resources.some((resource) => resources.includes(resource))) wakeUp(head);
   }
 
   /** Ends every waiting call. */
@@ -97,31 +98,31 @@ export class WaitingRoom {
     for (const queue of this.#queues.values()) for (const waiter of queue) end(waiter, reason);
   }
 
-  async #serve<T>(call: WaitingCall<T>, waiter: Waiter): Promise<Attempt<T>> {
+  async #waitForGrant<T>(call: WaitingCall<T>, waiter: Waiter): Promise<TakeResult<T>> {
     const deadlineMs = this.#clock.now() + call.waitUpToMs;
     if (!this.#isHead(waiter)) {
-      const seen = await call.look();
+      const seen = await call.peek();
       if (seen.granted || !fitsWithin(seen.statuses, call.waitUpToMs)) return seen;
       while (!this.#isHead(waiter)) {
-        assertGoesOn(waiter);
-        if (deadlineMs <= this.#clock.now()) return this.#behind(waiter, await call.look());
+        throwIfEnded(waiter);
+        if (deadlineMs <= this.#clock.now()) return this.#refusedBehind(waiter, await call.peek());
         await this.#sleep(waiter, deadlineMs - this.#clock.now());
       }
     }
     for (;;) {
-      assertGoesOn(waiter);
-      waiter.stirred = false;
-      const attempt = await call.attempt();
-      if (attempt.granted) {
-        if (waiter.ended !== undefined) await call.undo(attempt.value);
-        assertGoesOn(waiter);
-        return attempt;
+      throwIfEnded(waiter);
+      waiter.wokenSince = false;
+      const result = await call.take();
+      if (result.granted) {
+        if (waiter.ended !== undefined) await call.undo(result.value);
+        throwIfEnded(waiter);
+        return result;
       }
-      waiter.statuses = attempt.statuses;
+      waiter.statuses = result.statuses;
       // Tokens that went back while the answer was on its way are not in it.
-      if (waiter.stirred) continue;
-      if (!fitsWithin(attempt.statuses, deadlineMs - this.#clock.now())) return attempt;
-      await this.#sleep(waiter, longestWaitMs(attempt.statuses));
+      if (waiter.wokenSince) continue;
+      if (!fitsWithin(result.statuses, deadlineMs - this.#clock.now())) return result;
+      await this.#sleep(waiter, longestWaitMs(result.statuses));
     }
   }
 
@@ -160,7 +161,7 @@ export class WaitingRoom {
     }
     for (const key of advanced) {
       const first = this.#queues.get(key)?.[0];
-      if (first !== undefined) stir(first);
+      if (first !== undefined) wakeUp(first);
     }
   }
 
@@ -172,7 +173,7 @@ export class WaitingRoom {
    * The state of a call that ran out of time behind another: where its own limits would do, those
    * that keep the other waiting refuse it.
    */
-  #behind<T>(waiter: Waiter, seen: Attempt<T>): Attempt<T> {
+  #refusedBehind<T>(waiter: Waiter, seen: TakeResult<T>): TakeResult<T> {
     if (seen.granted || seen.statuses.some((status) => status.exceeded)) return seen;
     const { statuses } = seen;
     const ahead = waiter.keys.flatMap((key) => this.#queues.get(key)?.[0]?.statuses ?? []);
@@ -198,15 +199,15 @@ export class WaitingRoom {
 
 function end(waiter: Waiter, reason: unknown): void {
   waiter.ended ??= { reason };
-  stir(waiter);
+  wakeUp(waiter);
 }
 
-function stir(waiter: Waiter): void {
-  waiter.stirred = true;
+function wakeUp(waiter: Waiter): void {
+  waiter.wokenSince = true;
   waiter.wake();
 }
 
-function assertGoesOn(waiter: Waiter): void {
+function throwIfEnded(waiter: Waiter): void {
   if (waiter.ended !== undefined) throw waiter.ended.reason;
 }
 

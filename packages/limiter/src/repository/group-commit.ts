@@ -9,7 +9,8 @@
  *
  *   one member:  waiting ──▶ in a batch ──▶ resolved or rejected by the write
  *                   ▲             │
- *                   └─────────────┘  left open by the write: it goes with the next batch, before those that came later
+ *                   └─────────────┘  left open by the write: it goes with the next batch,
+ *                                    before those that came later
  *
  * The first goes at once and nothing waits for a timer, so an idle key adds no latency, and a busy
  * one writes as often as the store answers. A batch never changes while its write is under way.
@@ -66,8 +67,14 @@ const MAX_BATCH = 256;
 
 /** The queue of one key. */
 export class GroupCommit<Work, Outcome> {
+  readonly #onIdle: () => void;
   #waiting: Member<Work, Outcome>[] = [];
   #isWriting = false;
+
+  /** `onIdle` is called when the last write has ended and nothing waits. */
+  constructor(onIdle: () => void = () => {}) {
+    this.#onIdle = onIdle;
+  }
 
   /** How many wait for the write that is under way. */
   get waiting(): number {
@@ -102,5 +109,6 @@ export class GroupCommit<Work, Outcome> {
       if (open.length > 0) this.#waiting.unshift(...open);
     }
     this.#isWriting = false;
+    this.#onIdle();
   }
 }

@@ -1,7 +1,7 @@
 import { Limit } from "zae-limiter";
 import { ManualClock } from "zae-limiter/testing";
 import { expect, it } from "vitest";
-import type { ConfigKey } from "../core/policy.ts";
+import type { ConfigKey } from "../core/bucket/policy.ts";
 import { PolicyCache } from "./policy-cache.ts";
 import type { StoredConfig } from "./store.ts";
 
@@ -32,7 +32,7 @@ function slowCache(ttlMs = 60_000): {
         );
       reads.push({ keys, answer, fail: reject });
     });
-  return { cache: new PolicyCache({ read, nowMs: () => clock.now(), ttlMs }), reads, clock };
+  return { cache: new PolicyCache({ read, clock, ttlMs }), reads, clock };
 }
 
 const capacity = async (asked: ReturnType<PolicyCache["resolve"]>): Promise<number | undefined> =>
@@ -95,7 +95,7 @@ it("a read that fails is told to who waits for it, and is not remembered", async
 it("remembers a bounded number of levels", async () => {
   const cache = new PolicyCache({
     read: (keys) => keys.map(() => ({ limits: undefined })),
-    nowMs: () => 0,
+    clock: { now: () => 0 },
     ttlMs: 60_000,
   });
   for (let index = 0; index < 6000; index += 1) await cache.resolve(`key-${index}`, "gpt-4");

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { Limit } from "../core/limit.ts";
-import type { ConfigKey } from "../core/policy.ts";
-import { PolicyCache } from "./policy-cache.ts";
+import type { ConfigKey } from "../core/bucket/policy.ts";
+import { configKeys, PolicyCache } from "./policy-cache.ts";
 import type { StoredConfig } from "./store.ts";
 
 const TTL_MS = 1000;
@@ -26,7 +26,11 @@ class Shelf {
   }
 
   cache(ttlMs = TTL_MS): PolicyCache {
-    return new PolicyCache({ read: (keys) => this.#get(keys), nowMs: () => this.nowMs, ttlMs });
+    return new PolicyCache({
+      read: (keys) => this.#get(keys),
+      clock: { now: () => this.nowMs },
+      ttlMs,
+    });
   }
 
   /**
@@ -41,7 +45,7 @@ class Shelf {
           this.#answers.push({ answer: () => resolve(found), fail: reject });
         });
       },
-      nowMs: () => this.nowMs,
+      clock: { now: () => this.nowMs },
       ttlMs,
     });
   }
@@ -250,3 +254,11 @@ describe("writers", () => {
     expect(cache.lastOnUnavailable).toBe("allow");
   });
 });
+
+it("asks four levels, strongest first", () =>
+  expect(configKeys("key-1", "gpt-4")).toEqual([
+    { level: "entity", entityId: "key-1", resource: "gpt-4" },
+    { level: "entity", entityId: "key-1", resource: "_default_" },
+    { level: "resource", resource: "gpt-4" },
+    { level: "system" },
+  ]));

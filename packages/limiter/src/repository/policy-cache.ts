@@ -1,15 +1,15 @@
+import { DEFAULT_RESOURCE } from "../core/identifiers.ts";
 import {
-  configKeys,
-  policyOf,
-  sourceOf,
+  policyAt,
   strongest,
   type ConfigKey,
   type OnUnavailable,
   type Policy,
-} from "../core/policy.ts";
+} from "../core/bucket/policy.ts";
 import type { MaybePromise } from "./port.ts";
 import type { CacheStats } from "./repository.ts";
 import type { CachedPolicy, PolicySource, StoredConfig } from "./store.ts";
+import type { Clock } from "./system-clock.ts";
 
 /** Slots kept at most: 10 000 are a few megabytes, and what falls out is read again. */
 const MAX_SLOTS = 10_000;
@@ -36,9 +36,9 @@ export class PolicyCache implements PolicySource {
   readonly #slots = new Map<string, Slot>();
   /** Slots in the order in which they were filled. */
   #oldest: Iterator<string, undefined> = this.#slots.keys();
-  readonly #onTheWay = new Map<string, Promise<Slot>>();
+  readonly #reads = new Map<string, Promise<Slot>>();
   readonly #read: (keys: readonly ConfigKey[]) => MaybePromise<readonly StoredConfig[]>;
-  readonly #nowMs: () => number;
+  readonly #clock: Pick<Clock, "now">;
   readonly #ttlMs: number;
   #version = 0;
   #hits = 0;
@@ -48,11 +48,11 @@ export class PolicyCache implements PolicySource {
 
   constructor(options: {
     readonly read: (keys: readonly ConfigKey[]) => MaybePromise<readonly StoredConfig[]>;
-    readonly nowMs: () => number;
+    readonly clock: Pick<Clock, "now">;
     readonly ttlMs: number;
   }) {
     this.#read = options.read;
-    this.#nowMs = options.nowMs;
+    this.#clock = options.clock;
     this.#ttlMs = options.ttlMs;
   }
 
@@ -67,9 +67,9 @@ export class PolicyCache implements PolicySource {
   }
 
   cached(entityId: string, resource: string): CachedPolicy | undefined {
-    const nowMs = this.#nowMs();
+    const nowMs = this.#clock.now();
     for (const key of configKeys(entityId, resource)) {
-      const slot = this.#fresh(textOf(key), nowMs);
+      const slot = this.#fresh(keyText(key), nowMs);
       if (slot === undefined) return undefined;
       if (slot.policy !== undefined) return this.#hit(slot.policy);
     }
@@ -80,13 +80,13 @@ export class PolicyCache implements PolicySource {
     const known = this.cached(entityId, resource);
     if (known !== undefined) return known.policy;
     this.#misses += 1;
-    const nowMs = this.#nowMs();
+    const nowMs = this.#clock.now();
     const keys = configKeys(entityId, resource);
     const missing = keys.filter(
-      (key) => this.#fresh(textOf(key), nowMs) === undefined && !this.#onTheWay.has(textOf(key)),
+      (key) => this.#fresh(keyText(key), nowMs) === undefined && !this.#reads.has(keyText(key)),
     );
     const shared = keys.map(
-      (key) => this.#onTheWay.get(textOf(key)) ?? this.#slots.get(textOf(key)),
+      (key) => this.#reads.get(keyText(key)) ?? this.#slots.get(keyText(key)),
     );
     const read = missing.length === 0 ? [] : this.#readSlots(missing);
     if (!(read instanceof Promise) && !shared.some((slot) => slot instanceof Promise)) {
@@ -98,28 +98,28 @@ export class PolicyCache implements PolicySource {
   }
 
   refresh(entityId: string, resource: string): MaybePromise<Policy | undefined> {
-    for (const key of configKeys(entityId, resource)) this.#forget(textOf(key));
+    for (const key of configKeys(entityId, resource)) this.#forget(keyText(key));
     return this.resolve(entityId, resource);
   }
 
   /** Forgets what a writer has just changed. */
   evict(key: ConfigKey): void {
     this.#version += 1;
-    this.#forget(textOf(key));
+    this.#forget(keyText(key));
   }
 
   /** Forgets one entity: it was deleted. */
   evictEntity(entityId: string): void {
     this.#version += 1;
-    const prefix = textOf({ level: "entity", entityId, resource: "" });
-    for (const text of [...this.#slots.keys(), ...this.#onTheWay.keys()])
+    const prefix = keyText({ level: "entity", entityId, resource: "" });
+    for (const text of [...this.#slots.keys(), ...this.#reads.keys()])
       if (text.startsWith(prefix)) this.#forget(text);
   }
 
   clear(): void {
     this.#version += 1;
     this.#slots.clear();
-    this.#onTheWay.clear();
+    this.#reads.clear();
   }
 
   stats(): CacheStats {
@@ -144,21 +144,21 @@ export class PolicyCache implements PolicySource {
 
   #forget(text: string): void {
     this.#slots.delete(text);
-    this.#onTheWay.delete(text);
+    this.#reads.delete(text);
   }
 
   #readSlots(keys: readonly ConfigKey[]): MaybePromise<readonly Slot[]> {
-    const startedMs = this.#nowMs();
+    const startedMs = this.#clock.now();
     const answer = this.#read(keys);
     if (!(answer instanceof Promise)) {
       const slots = slotsOf(keys, answer, startedMs);
-      keys.forEach((key, index) => this.#remember(textOf(key), slots[index]!));
+      keys.forEach((key, index) => this.#remember(keyText(key), slots[index]!));
       return slots;
     }
     const reading = answer.then((configs) => slotsOf(keys, configs, startedMs));
     keys.forEach((key, index) =>
       this.#awaitSlot(
-        textOf(key),
+        keyText(key),
         reading.then((slots) => slots[index]!),
       ),
     );
@@ -166,9 +166,8 @@ export class PolicyCache implements PolicySource {
   }
 
   #awaitSlot(text: string, slot: Promise<Slot>): void {
-    this.#onTheWay.set(text, slot);
-    const isCurrent = (): boolean =>
-      this.#onTheWay.get(text) === slot && this.#onTheWay.delete(text);
+    this.#reads.set(text, slot);
+    const isCurrent = (): boolean => this.#reads.get(text) === slot && this.#reads.delete(text);
     slot.then(
       (value) => isCurrent() && this.#remember(text, value),
       // Whoever waits for the read gets its error; the next question reads again.
@@ -196,8 +195,18 @@ export class PolicyCache implements PolicySource {
   }
 }
 
+/** The keys of the four levels, strongest first. */
+export function configKeys(entityId: string, resource: string): readonly ConfigKey[] {
+  return [
+    { level: "entity", entityId, resource },
+    { level: "entity", entityId, resource: DEFAULT_RESOURCE },
+    { level: "resource", resource },
+    { level: "system" },
+  ];
+}
+
 /** Identifiers never contain '#', so the text is unambiguous. */
-function textOf(key: ConfigKey): string {
+function keyText(key: ConfigKey): string {
   if (key.level === "system") return SYSTEM;
   return key.level === "resource"
     ? `resource#${key.resource}`
@@ -211,8 +220,7 @@ function slotsOf(
 ): readonly Slot[] {
   return keys.map((key, index) => {
     const { limits, settings } = configs[index]!;
-    const policy = limits === undefined ? undefined : policyOf(limits, sourceOf(key));
-    return { policy, readAtMs, onUnavailable: settings?.onUnavailable };
+    return { policy: policyAt(key, limits), readAtMs, onUnavailable: settings?.onUnavailable };
   });
 }
 

@@ -1,6 +1,6 @@
 import type { Amounts } from "../core/amounts.ts";
-import type { LimitStatus } from "../core/decision.ts";
-import type { OnUnavailable, Policy } from "../core/policy.ts";
+import type { LimitStatus } from "../core/bucket/decision.ts";
+import type { OnUnavailable, Policy } from "../core/bucket/policy.ts";
 import type { Clock } from "./system-clock.ts";
 
 /** A backend that needs no I/O answers at once; the limiter awaits either. */

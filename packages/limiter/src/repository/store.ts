@@ -1,10 +1,10 @@
 import type { AuditEvent } from "../core/audit.ts";
-import type { Bucket } from "../core/bucket.ts";
-import type { LimitStatus } from "../core/decision.ts";
+import type { Bucket } from "../core/bucket/bucket.ts";
+import type { LimitStatus } from "../core/bucket/decision.ts";
 import type { Entity } from "../core/entity.ts";
 import type { Limit } from "../core/limit.ts";
 import type { NamespaceInfo } from "../core/namespace.ts";
-import type { ConfigKey, OnUnavailable, Policy } from "../core/policy.ts";
+import type { ConfigKey, OnUnavailable, Policy } from "../core/bucket/policy.ts";
 import type { UsageRow, UsageWindow } from "../core/usage.ts";
 import type {
   ConsumeOutcome,

@@ -1,12 +1,12 @@
 import { type AcquireRequest, type Lease } from "zae-limiter";
-import { LIMIT_SETS, RESOURCES } from "./cast.ts";
+import { LIMIT_SETS, RESOURCES } from "./fixtures.ts";
 import { chosenAmounts } from "./chosen-amounts.ts";
 import type { Client } from "./client.ts";
 import { compareRefusal } from "./compare.ts";
 import { countDecision } from "./decision-counts.ts";
 import { compareConsumed, type HeldLease } from "./held-lease.ts";
 import { act, ended } from "./lease-actions.ts";
-import { BrokenPromise, type Call, type Verdict } from "./oracle/oracle.ts";
+import { BrokenPromise, type Call, type Verdict } from "../oracle/oracle.ts";
 import { faultText, outcomeOf, leftBuckets, reachedBuckets, type Outcome } from "./outcome.ts";
 import type { AcquireStep } from "./steps.ts";
 import type { World } from "./world.ts";

@@ -1,6 +1,6 @@
 import { leastAvailable } from "./compare.ts";
-import type { Call } from "./oracle/oracle.ts";
-import type { Tokens } from "./oracle/oracle-bucket.ts";
+import type { Call } from "../oracle/oracle.ts";
+import type { Tokens } from "../oracle/oracle-bucket.ts";
 import type { AmountChoice } from "./steps.ts";
 import type { World } from "./world.ts";
 
@@ -31,7 +31,7 @@ export function chosenAmounts(
       continue;
     }
     const all = Math.max(0, leastAvailable(charges, name, nowMs));
-    const { capacity } = terms.spec;
+    const capacity = Number(terms.capacityMilli / 1000n);
     amounts[name] = {
       fixed: tokens,
       all,

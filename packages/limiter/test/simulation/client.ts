@@ -87,7 +87,7 @@ export class Client {
     });
   }
 
-  /** The client's time. A shared clock shows whoever acts. */
+  /** The client's time. A shared clock shows the time of the client that acts. */
   now(): number {
     this.clock.skewMs = this.skewMs;
     return this.clock.now();

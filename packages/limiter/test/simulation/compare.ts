@@ -1,20 +1,26 @@
 import type { LimitStatus, Repository } from "zae-limiter";
-import { RESOURCES } from "./cast.ts";
+import { RESOURCES } from "./fixtures.ts";
 import type { Client } from "./client.ts";
-import { BrokenPromise, fitsAt, type Charge, type Decision, type Oracle } from "./oracle/oracle.ts";
+import {
+  BrokenPromise,
+  fitsAt,
+  type Charge,
+  type Decision,
+  type Oracle,
+} from "../oracle/oracle.ts";
 import {
   holds,
   milliAt,
   tokensOf,
   type Balance,
   type OracleBucket,
-} from "./oracle/oracle-bucket.ts";
-import { windowAround, type WindowLength } from "./oracle/oracle-usage.ts";
+} from "../oracle/oracle-bucket.ts";
+import { windowAround, type WindowLength } from "../oracle/oracle-usage.ts";
 
 type BucketStates = Awaited<ReturnType<Repository["getBuckets"]>>;
 
 /**
- * Compares every stored balance of these entities with what it must be, to the millitoken; answers
+ * Compares every stored balance of these entities with what it must be, to the millitoken; returns
  * how many limits are in debt.
  */
 export async function compareBuckets(
@@ -62,7 +68,7 @@ export function differenceOf(
       ? wrongNow(state, balance, stampMs, nowMs)
       : wrongStored(state, balance, stampMs);
     if (wrong !== undefined) return `${terms.name} ${wrong}`;
-    if (state.totalConsumedMilli !== consumedMilli)
+    if (state.totalConsumedMilli !== Number(consumedMilli))
       return `${terms.name} counts ${state.totalConsumedMilli} millitokens consumed, and must count ${consumedMilli}`;
     if (state.capacityMilli !== Number(terms.capacityMilli))
       return `${terms.name} has a capacity of ${state.capacityMilli}`;
@@ -102,10 +108,9 @@ function wrongNow(
   stampMs: number,
   nowMs: number,
 ): string | undefined {
-  const { amount, period, capacityMilli } = balance.terms;
-  const refilled =
-    BigInt(state.tokensMilli) + (amount * BigInt(Math.max(0, nowMs - state.lastRefillMs))) / period;
-  const tokensMilli = refilled > capacityMilli ? capacityMilli : refilled;
+  const { terms } = balance;
+  const shown = { terms, units: BigInt(state.tokensMilli) * terms.period };
+  const tokensMilli = milliAt(shown, state.lastRefillMs, nowMs);
   const expected = milliAt(balance, stampMs, nowMs);
   const isRight = expected === tokensMilli || expected === tokensMilli + 1n;
   return isRight ? undefined : `holds ${tokensMilli} millitokens now, and must hold ${expected}`;
@@ -237,7 +242,7 @@ export interface UsageOf {
 }
 
 /**
- * Compares the windows of one bucket with everything that was ever consumed; answers how many
+ * Compares the windows of one bucket with everything that was ever consumed; returns how many
  * windows there are.
  */
 export async function compareUsage(

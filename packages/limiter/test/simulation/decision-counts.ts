@@ -1,5 +1,5 @@
-import { fitsAt, type Call, type Charge, type Decision } from "./oracle/oracle.ts";
-import { tokensOf, unitsAt } from "./oracle/oracle-bucket.ts";
+import { fitsAt, type Call, type Charge, type Decision } from "../oracle/oracle.ts";
+import { tokensOf, unitsAt } from "../oracle/oracle-bucket.ts";
 import type { World } from "./world.ts";
 
 /** Counts what a decision was about. */

@@ -1,7 +1,7 @@
 import type { AcquireRequest, Lease } from "zae-limiter";
 import type { Client } from "./client.ts";
-import { BrokenPromise, type Call } from "./oracle/oracle.ts";
-import type { OracleLease } from "./oracle/oracle-lease.ts";
+import { BrokenPromise, type Call } from "../oracle/oracle.ts";
+import type { OracleLease } from "../oracle/oracle-lease.ts";
 
 /** An open lease, with what the oracle knows of it. */
 export interface HeldLease {

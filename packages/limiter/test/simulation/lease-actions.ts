@@ -2,8 +2,8 @@ import { RateLimiterUnavailable, ValidationError } from "zae-limiter";
 import { chosenAmounts } from "./chosen-amounts.ts";
 import { compareRefusal } from "./compare.ts";
 import { compareConsumed, type HeldLease } from "./held-lease.ts";
-import { BrokenPromise } from "./oracle/oracle.ts";
-import { tokensOf, type Tokens } from "./oracle/oracle-bucket.ts";
+import { BrokenPromise } from "../oracle/oracle.ts";
+import { tokensOf, type Tokens } from "../oracle/oracle-bucket.ts";
 import { faultText, outcomeOf, leftBuckets, reachedBuckets, type Outcome } from "./outcome.ts";
 import type { FaultChoice, LeaseAction, Step } from "./steps.ts";
 import type { World } from "./world.ts";
@@ -162,7 +162,7 @@ async function consumeMore(
 /** The attempts that the end of a lease gets before it is given up. */
 const END_ATTEMPTS = 3;
 
-/** Lets the oracle end a lease; answers whether its end had to fail. */
+/** Lets the oracle end a lease; returns whether its end had to fail. */
 export function ended(
   world: World,
   held: HeldLease,

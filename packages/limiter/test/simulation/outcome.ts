@@ -6,8 +6,8 @@ import {
 } from "zae-limiter";
 import type { Client } from "./client.ts";
 import { differenceOf } from "./compare.ts";
-import { charged, type OracleBucket } from "./oracle/oracle-bucket.ts";
-import { BrokenPromise, bucketAfter, type Charge, type Decision } from "./oracle/oracle.ts";
+import { charged, type OracleBucket } from "../oracle/oracle-bucket.ts";
+import { BrokenPromise, bucketAfter, type Charge, type Decision } from "../oracle/oracle.ts";
 import type { FaultChoice } from "./steps.ts";
 
 /** What came of a call. */

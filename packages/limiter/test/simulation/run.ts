@@ -1,6 +1,8 @@
 import { seededRandom } from "zae-limiter/testing";
+import { shrink, type Proposals } from "../support/seeded/shrink.ts";
+import { withoutStackTraces } from "../support/seeded/without-stack-traces.ts";
 import type { Backend } from "./client.ts";
-import { newSituations, type Situations } from "./situations.ts";
+import { newCoverage, type Coverage } from "./coverage.ts";
 import { makeHistory, type History } from "./steps.ts";
 import { World } from "./world.ts";
 
@@ -16,7 +18,7 @@ export interface Failure {
 export interface Report {
   readonly seeds: number;
   readonly steps: number;
-  readonly situations: Situations;
+  readonly coverage: Coverage;
   readonly failure: Failure | undefined;
 }
 
@@ -35,70 +37,59 @@ export async function runSeeds(
     readonly mostReplays?: number;
   },
 ): Promise<Report> {
-  const situations = newSituations();
+  const coverage = newCoverage();
   let steps = 0;
-  // Lost requests and refusals are thrown by the thousand here, and a stack trace costs more than
-  // the rest of such a step.
-  const { stackTraceLimit } = Error;
-  Error.stackTraceLimit = 0;
-  try {
+  return withoutStackTraces(async () => {
     for (let seed = first; seed < first + count; seed += 1) {
       const history = makeHistory(seededRandom(seed), {
         steadyClock: backend.loose === true,
         ...(mostSteps !== undefined && { mostSteps }),
       });
       steps += history.steps.length;
-      const error = await errorOf(backend, history, situations);
+      const error = await errorOf(backend, history, coverage);
       if (error !== undefined)
         return {
           seeds: seed - first + 1,
           steps,
-          situations,
+          coverage,
           failure: await explain(backend, seed, history, mostReplays),
         };
     }
-  } finally {
-    Error.stackTraceLimit = stackTraceLimit;
-  }
-  return { seeds: count, steps, situations, failure: undefined };
+    return { seeds: count, steps, coverage, failure: undefined };
+  });
 }
 
-/** Replays bounded per shrinking: each costs a few milliseconds in memory. */
+/** Replays of one failure: each costs a few milliseconds in memory. */
 const MOST_REPLAYS = 2000;
 
 /** Leaves out as many steps as it can, halves first, as long as the history still fails. */
-export async function shorten(
-  backend: Backend,
-  history: History,
-  mostReplays = MOST_REPLAYS,
-): Promise<History> {
+function* shorterHistories(history: History): Proposals<History> {
   let shortest = history;
-  let replays = 0;
-  for (let size = Math.ceil(history.steps.length / 2); size >= 1 && replays < mostReplays;) {
+  for (let size = Math.ceil(history.steps.length / 2); size >= 1;) {
     let isShorter = false;
-    for (let start = 0; start < shortest.steps.length && replays < mostReplays;) {
+    for (let start = 0; start < shortest.steps.length;) {
       const without = { ...shortest, steps: shortest.steps.toSpliced(start, size) };
-      replays += 1;
-      if ((await errorOf(backend, without, newSituations())) === undefined) start += size;
-      else {
+      if (yield without) {
         shortest = without;
         isShorter = true;
-      }
+      } else start += size;
     }
     if (!isShorter || size > 1) size = size === 1 ? 0 : Math.ceil(size / 2);
   }
-  return shortest;
 }
 
 async function explain(
   backend: Backend,
   seed: number,
   history: History,
-  mostReplays?: number,
+  mostReplays = MOST_REPLAYS,
 ): Promise<Failure> {
-  const shortest = await shorten(backend, history, mostReplays);
+  const shortest = await shrink(history, shorterHistories(history), {
+    stillFails: async (shorter) => (await errorOf(backend, shorter, newCoverage())) !== undefined,
+    mostReplays,
+  });
   const trace: string[] = [];
-  const error = await errorOf(backend, shortest, newSituations(), trace);
+  const error = await errorOf(backend, shortest, newCoverage(), trace);
   const skews = shortest.skewsMs.some((skewMs) => skewMs !== 0)
     ? `, clocks off by ${shortest.skewsMs.join(", ")} ms`
     : "";
@@ -114,11 +105,11 @@ async function explain(
 async function errorOf(
   backend: Backend,
   history: History,
-  situations: Situations,
+  coverage: Coverage,
   trace?: string[],
 ): Promise<unknown> {
   try {
-    await new World({ backend, history, situations, ...(trace !== undefined && { trace }) }).run();
+    await new World({ backend, history, coverage, ...(trace !== undefined && { trace }) }).run();
     return undefined;
   } catch (error) {
     return error;

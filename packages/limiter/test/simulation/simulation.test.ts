@@ -1,4 +1,3 @@
-import { readdirSync, readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import type { Clock } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";
@@ -12,11 +11,11 @@ const SEEDS = 10_000;
 const MOST_CPU_SECONDS = 90;
 
 it(
-  "keeps every promise over 10 000 seeds, and meets every situation",
+  "the simulation keeps every promise over 10 000 seeds, and meets every situation",
   { timeout: 600_000 },
   async () => {
     const before = process.cpuUsage();
-    const { steps, situations, failure } = await runSeeds(memoryBackend, {
+    const { steps, coverage, failure } = await runSeeds(memoryBackend, {
       first: 1,
       count: SEEDS,
     });
@@ -27,16 +26,16 @@ it(
         cause: failure.error,
       });
     console.log(
-      `${SEEDS} seeds, ${steps} steps, ${cpuSeconds.toFixed(1)} s of CPU\n${situations.toString()}`,
+      `${SEEDS} seeds, ${steps} steps, ${cpuSeconds.toFixed(1)} s of CPU\n${coverage.toString()}`,
     );
     // What is missing is what this backend does not have.
-    expect(situations.missing).toEqual(["bucket split"]);
+    expect(coverage.missing).toEqual(["bucket split"]);
     expect(steps / SEEDS).toBeGreaterThanOrEqual(95);
     expect(cpuSeconds).toBeLessThan(MOST_CPU_SECONDS);
   },
 );
 
-it("tells seed, shortest history and reason when a promise is broken", async () => {
+it("a failure tells seed, shortest history and reason when a promise is broken", async () => {
   const { failure } = await runSeeds(forgetful, { first: 1, count: 100 });
   expect(failure?.story).toMatch(
     /Seed \d+ on forgetful memory fails; shortest history found \(\d+ of \d+ steps/,
@@ -45,24 +44,17 @@ it("tells seed, shortest history and reason when a promise is broken", async () 
   expect(failure?.steps).toBeLessThanOrEqual(3);
 });
 
-it("follows clients that open the store for themselves, each with its own clock", async () => {
-  const { failure, situations } = await runSeeds(processes, { first: 1, count: 50 });
-  expect(failure?.story).toBeUndefined();
-  expect(situations.counts.get("skewed clocks")).toBeGreaterThan(0);
-});
-
-it("judges by an oracle that shares nothing with the code", () => {
-  const folder = new URL("oracle/", import.meta.url);
-  const files = readdirSync(folder);
-  expect(files.length).toBeGreaterThan(0);
-  for (const file of files) {
-    const imported = [
-      ...readFileSync(new URL(file, folder), "utf8").matchAll(/(?:from|import\()\s*"([^"]+)"/g),
-    ].map(([, path]) => path);
-    for (const path of imported)
-      expect(files, `${file} imports ${path}`).toContain(path?.replace("./", ""));
-  }
-});
+it(
+  "the simulation follows clients that open the store for themselves, each with its own clock",
+  {
+    timeout: 60_000,
+  },
+  async () => {
+    const { failure, coverage } = await runSeeds(processes, { first: 1, count: 50 });
+    expect(failure?.story).toBeUndefined();
+    expect(coverage.counts.get("skewed clocks")).toBeGreaterThan(0);
+  },
+);
 
 /** A backend that gives nothing back. */
 const forgetful: Backend = {

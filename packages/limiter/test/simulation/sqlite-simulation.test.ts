@@ -5,16 +5,16 @@ import { sqliteBackend } from "./sqlite-backend.ts";
 const SEEDS = 1000;
 
 it(
-  "keeps every promise on SQLite files over 1000 seeds, and meets every situation",
+  "the simulation keeps every promise on SQLite files over 1000 seeds, and meets every situation",
   { timeout: 900_000 },
   async () => {
-    const { steps, situations, failure } = await runSeeds(sqliteBackend, {
+    const { steps, coverage, failure } = await runSeeds(sqliteBackend, {
       first: 1,
       count: SEEDS,
     });
     if (failure !== undefined) throw new Error(failure.story, { cause: failure.error });
-    console.log(`SQLite: ${SEEDS} seeds, ${steps} steps\n${situations.toString()}`);
+    console.log(`SQLite: ${SEEDS} seeds, ${steps} steps\n${coverage.toString()}`);
     // What is missing is what this backend does not have.
-    expect(situations.missing).toEqual(["bucket split"]);
+    expect(coverage.missing).toEqual(["bucket split"]);
   },
 );

@@ -1,5 +1,6 @@
 import type { Random } from "zae-limiter";
-import { ENTITIES, LIMIT_NAMES, LIMIT_SETS, RESOURCES, START_TIMES_MS } from "./cast.ts";
+import { between, pick } from "../support/seeded/random-choice.ts";
+import { ENTITIES, LIMIT_NAMES, LIMIT_SETS, RESOURCES, START_TIMES_MS } from "./fixtures.ts";
 
 /**
  * How much of one limit: a fixed number, or in proportion to what is there when the step is taken,
@@ -22,6 +23,7 @@ export interface LeaseAction {
   readonly fault: FaultChoice;
 }
 
+/** One acquire, and what becomes of its lease. */
 export interface AcquireStep {
   readonly kind: "acquire";
   readonly client: number;
@@ -100,7 +102,7 @@ export interface HistoryOptions {
   readonly steadyClock?: boolean;
 }
 
-/** Makes a history of chance. */
+/** Makes a random history. */
 export function makeHistory(
   random: Random,
   { mostSteps = MOST_STEPS, steadyClock = false }: HistoryOptions = {},
@@ -108,9 +110,9 @@ export function makeHistory(
   const startMs = pick(random, START_TIMES_MS);
   const skewed = random() < 0.4 && !steadyClock;
   const skewsMs = Array.from({ length: CLIENTS }, () =>
-    skewed ? whole(random, -LARGEST_SKEW_MS, LARGEST_SKEW_MS) : 0,
+    skewed ? between(random, -LARGEST_SKEW_MS, LARGEST_SKEW_MS) : 0,
   );
-  const count = whole(random, Math.min(FEWEST_STEPS, mostSteps), mostSteps);
+  const count = between(random, Math.min(FEWEST_STEPS, mostSteps), mostSteps);
   const steps = opening(random);
   while (steps.length < count) {
     const step = makeStep(random);
@@ -127,7 +129,7 @@ function opening(random: Random): Step[] {
       level: 3,
       entityId: "p",
       resource: "r",
-      limits: whole(random, 0, LIMIT_SETS.length - 1),
+      limits: between(random, 0, LIMIT_SETS.length - 1),
     },
   ];
   if (random() < 0.8)
@@ -142,11 +144,11 @@ function opening(random: Random): Step[] {
 function makeStep(random: Random): Step {
   const roll = random();
   if (roll < 0.34) return makeAcquire(random);
-  if (roll < 0.48) return { kind: "use", lease: whole(random, 0, 9), action: makeAction(random) };
+  if (roll < 0.48) return { kind: "use", lease: between(random, 0, 9), action: makeAction(random) };
   if (roll < 0.63)
     return {
       kind: "end",
-      lease: whole(random, 0, 9),
+      lease: between(random, 0, 9),
       how: pick(random, ENDINGS),
       faults: makeFaults(random),
     };
@@ -155,7 +157,7 @@ function makeStep(random: Random): Step {
   if (roll < 0.94) return makeConfiguration(random);
   if (roll < 0.965) return makeCreation(random);
   if (roll < 0.98) return { kind: "delete entity", entityId: pick(random, ENTITIES) };
-  return { kind: "crash", client: whole(random, 0, CLIENTS - 1) };
+  return { kind: "crash", client: between(random, 0, CLIENTS - 1) };
 }
 
 const ENDINGS = ["commit", "commit", "rollback", "dispose"] as const;
@@ -174,17 +176,17 @@ const MODES = [
 
 function makeAcquire(random: Random): AcquireStep {
   const roll = random();
-  const override = roll < 0.15 ? whole(random, 0, LIMIT_SETS.length - 1) : undefined;
+  const override = roll < 0.15 ? between(random, 0, LIMIT_SETS.length - 1) : undefined;
   return {
     kind: "acquire",
-    client: whole(random, 0, CLIENTS - 1),
+    client: between(random, 0, CLIENTS - 1),
     entityId: pick(random, ENTITIES),
     resource: pick(random, RESOURCES),
     amounts: makeAmounts(random),
     also: roll > 0.85 ? makeAmounts(random) : undefined,
     override,
     how: pick(random, ["lease", "try", "callback"] as const),
-    actions: Array.from({ length: whole(random, 0, 2) }, () => makeAction(random)),
+    actions: Array.from({ length: between(random, 0, 2) }, () => makeAction(random)),
     ending: pick(random, ["return", "return", "return", "throw", "crash"] as const),
     endFaults: makeFaults(random),
     fault: makeFault(random),
@@ -196,7 +198,7 @@ function makeAcquire(random: Random): AcquireStep {
 function makeAction(random: Random): LeaseAction {
   return {
     kind: pick(random, ["consume", "adjust", "release", "settle", "settle"] as const),
-    resource: whole(random, 0, 1),
+    resource: between(random, 0, 1),
     amounts: makeAmounts(random),
     fault: makeFault(random),
   };
@@ -206,7 +208,7 @@ function makeAmounts(random: Random): readonly AmountChoice[] {
   return LIMIT_NAMES.filter(() => random() < 0.6).map((name) => ({
     name,
     mode: pick(random, MODES),
-    tokens: whole(random, 0, random() < 0.1 ? 2000 : 6),
+    tokens: between(random, 0, random() < 0.1 ? 2000 : 6),
   }));
 }
 
@@ -219,28 +221,28 @@ function makeFault(random: Random): FaultChoice {
 /** For the three attempts that the end of a lease gets. */
 function makeFaults(random: Random): readonly FaultChoice[] {
   if (random() < 0.8) return [];
-  return Array.from({ length: whole(random, 1, 3) }, () =>
+  return Array.from({ length: between(random, 1, 3) }, () =>
     random() < 0.5 ? "error-before" : "error-after",
   );
 }
 
 function clockStepMs(random: Random): number {
   const roll = random();
-  if (roll < 0.35) return whole(random, 1, 50);
-  if (roll < 0.65) return whole(random, 51, 5000);
-  if (roll < 0.8) return whole(random, 5001, 3_700_000);
-  if (roll < 0.85) return whole(random, 3_700_001, 9 * 86_400_000);
-  return roll < 0.95 ? -whole(random, 1, 5000) : -whole(random, 5001, 7_300_000);
+  if (roll < 0.35) return between(random, 1, 50);
+  if (roll < 0.65) return between(random, 51, 5000);
+  if (roll < 0.8) return between(random, 5001, 3_700_000);
+  if (roll < 0.85) return between(random, 3_700_001, 9 * 86_400_000);
+  return roll < 0.95 ? -between(random, 1, 5000) : -between(random, 5001, 7_300_000);
 }
 
 function makeConfiguration(random: Random): Step {
   const place = {
-    level: whole(random, 0, 3),
+    level: between(random, 0, 3),
     entityId: pick(random, ENTITIES),
     resource: pick(random, RESOURCES),
   };
   if (random() < 0.3) return { kind: "delete limits", ...place };
-  return { kind: "set limits", ...place, limits: whole(random, 0, LIMIT_SETS.length - 1) };
+  return { kind: "set limits", ...place, limits: between(random, 0, LIMIT_SETS.length - 1) };
 }
 
 function makeCreation(random: Random): Step {
@@ -251,12 +253,4 @@ function makeCreation(random: Random): Step {
     parentId,
     cascade: random() < 0.8,
   };
-}
-
-function pick<T>(random: Random, values: readonly T[]): T {
-  return values[Math.floor(random() * values.length)]!;
-}
-
-function whole(random: Random, least: number, most: number): number {
-  return least + Math.floor(random() * (most - least + 1));
 }

@@ -5,15 +5,15 @@ import {
   type Repository,
 } from "zae-limiter";
 import { ManualClock } from "zae-limiter/testing";
-import { ENTITIES, LIMIT_SETS, RESOURCES } from "./cast.ts";
+import { ENTITIES, LIMIT_SETS, RESOURCES } from "./fixtures.ts";
 import { Client, SkewedClock, type Backend, type Run } from "./client.ts";
 import { compareAvailable, compareBuckets, compareUsage } from "./compare.ts";
 import { acquire, retry } from "./acquiring.ts";
 import type { HeldLease, RefusedCall } from "./held-lease.ts";
 import { endLease, useLease } from "./lease-actions.ts";
-import { BrokenPromise, Oracle } from "./oracle/oracle.ts";
-import type { WindowLength } from "./oracle/oracle-usage.ts";
-import type { Situation, Situations } from "./situations.ts";
+import { BrokenPromise, Oracle } from "../oracle/oracle.ts";
+import type { WindowLength } from "../oracle/oracle-usage.ts";
+import type { Situation, Coverage } from "./coverage.ts";
 import { splitAll } from "./splitting.ts";
 import { LARGEST_SKEW_MS, type History, type Step } from "./steps.ts";
 
@@ -25,7 +25,7 @@ export class World {
   readonly oracle = new Oracle();
   readonly #backend: Backend;
   readonly #history: History;
-  readonly #situations: Situations;
+  readonly #coverage: Coverage;
   readonly #clients: Client[] = [];
   readonly #repositories: Repository[] = [];
   readonly #trace: string[] | undefined;
@@ -44,12 +44,12 @@ export class World {
   constructor(options: {
     readonly backend: Backend;
     readonly history: History;
-    readonly situations: Situations;
+    readonly coverage: Coverage;
     readonly trace?: string[];
   }) {
     this.#backend = options.backend;
     this.#history = options.history;
-    this.#situations = options.situations;
+    this.#coverage = options.coverage;
     this.#trace = options.trace;
     this.clock = new ManualClock(options.history.startMs);
     this.#latestMs = options.history.startMs + LARGEST_SKEW_MS;
@@ -78,7 +78,7 @@ export class World {
   }
 
   count(situation: Situation): void {
-    this.#situations.count(situation);
+    this.#coverage.count(situation);
   }
 
   /** Adds a line to the story of the current step. */
@@ -226,7 +226,7 @@ export class World {
       throw new BrokenPromise(`deleting ${entityId} gave ${real}, and must give ${expected}`);
   }
 
-  /** Whoever manages: the client whose turn it is. */
+  /** The client whose turn it is to manage. */
   #anyone(): Client {
     const client = this.client(this.stepNumber);
     client.now();

@@ -8,25 +8,17 @@ import {
   unmarshalItem,
   type AttributeMap,
   type Value,
-} from "./attribute-values.ts";
-import { keyOf, marshalKey, queryAll } from "./batch.ts";
-import type { Connection, TransactItem } from "./connection.ts";
-import {
-  auditKey,
-  auditPartition,
-  auditPrefix,
-  namespaceIndexKeys,
-  parseAuditPartition,
-  parseEventId,
-} from "./keys.ts";
-import { queryInput } from "./queries.ts";
-import type { Retention } from "./retention.ts";
-
-const DAY_SECONDS = 86_400;
+} from "./transport/attribute-values.ts";
+import { keyOf, marshalKey, queryAll } from "./table/batch.ts";
+import type { Connection, TransactItem } from "./table/connection.ts";
+import { parseAuditPartition, parseEventId } from "./items/key-parsers.ts";
+import { auditKey, auditPartition, auditPrefix, namespaceIndexKeys } from "./items/keys.ts";
+import { queryInput } from "./table/key-query.ts";
+import type { Retention } from "./cache/retention.ts";
 
 /**
- * Audit events of one namespace. They leave with their time to live; until DynamoDB gets to it,
- * reading hides them.
+ * Audit events of one namespace. DynamoDB deletes them when their time to live is over; until it
+ * does, reads hide them.
  */
 export class DynamoAudit implements AuditStore {
   readonly #connection: Connection;
@@ -42,7 +34,7 @@ export class DynamoAudit implements AuditStore {
   async events(entityId: string, { limit, after }: KeyPage): Promise<Keyed<AuditEvent>> {
     const nowMs = this.#connection.clock.now();
     const query = eventsQuery(this.#namespaceId, entityId, {
-      oldestMs: nowMs - (await this.#retention.days()).audit * DAY_MS,
+      oldestMs: nowMs - (await this.#retention.get(this.#namespaceId)).audit * DAY_MS,
       limit: limit + 1,
       after,
     });
@@ -65,14 +57,20 @@ export class DynamoAudit implements AuditStore {
   /** The write of an event, for the transaction that does what the event describes. */
   async write(event: AuditEvent): Promise<{ readonly Put: object } & TransactItem> {
     return {
-      Put: { Item: eventItem(this.#namespaceId, event, (await this.#retention.days()).audit) },
+      Put: {
+        Item: eventItem(
+          this.#namespaceId,
+          event,
+          (await this.#retention.get(this.#namespaceId)).audit,
+        ),
+      },
     };
   }
 }
 
-/** Newest first, not older than `oldestMs`: event ids begin with their time. */
-export function eventsQuery(
-  ns: string,
+/** Finds events, newest first, not older than `oldestMs`: event ids begin with their time. */
+function eventsQuery(
+  namespaceId: string,
   entityId: string,
   options: {
     readonly oldestMs: number;
@@ -81,21 +79,23 @@ export function eventsQuery(
   },
 ): object {
   return queryInput({
-    partition: auditPartition(ns, entityId),
+    partition: auditPartition(namespaceId, entityId),
     range: { from: auditPrefix + ulidTime(Math.floor(options.oldestMs)), to: `${auditPrefix}~` },
     newestFirst: true,
     limit: options.limit,
     after:
-      options.after === undefined ? undefined : marshalKey(auditKey(ns, entityId, options.after)),
+      options.after === undefined
+        ? undefined
+        : marshalKey(auditKey(namespaceId, entityId, options.after)),
   });
 }
 
 /** The item of an event that is kept for a number of days. */
-export function eventItem(ns: string, event: AuditEvent, retentionDays: number): AttributeMap {
-  const key = auditKey(ns, event.entityId, event.eventId);
+function eventItem(namespaceId: string, event: AuditEvent, retentionDays: number): AttributeMap {
+  const key = auditKey(namespaceId, event.entityId, event.eventId);
   return marshalItem({
     ...key,
-    ...namespaceIndexKeys(ns, key),
+    ...namespaceIndexKeys(namespaceId, key),
     entity_id: event.entityId,
     event_id: event.eventId,
     timestamp: event.timestamp.toISOString(),
@@ -103,12 +103,12 @@ export function eventItem(ns: string, event: AuditEvent, retentionDays: number):
     principal: event.principal ?? null,
     resource: event.resource ?? null,
     details: event.details as { readonly [name: string]: Value },
-    ttl: Math.ceil(event.timestamp.getTime() / 1000) + retentionDays * DAY_SECONDS,
+    ttl: Math.ceil(event.timestamp.getTime() / 1000) + (retentionDays * DAY_MS) / 1000,
   });
 }
 
 /** The event of an item. */
-export function eventOf(item: AttributeMap): AuditEvent {
+function eventOf(item: AttributeMap): AuditEvent {
   const { PK, SK } = keyOf(item);
   const details = item["details"];
   return {

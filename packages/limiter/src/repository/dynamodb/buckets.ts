@@ -1,25 +1,23 @@
 /*
- * The life of an acquire on DynamoDB (design §5.1, 5.5):
+ * The buckets of one namespace on DynamoDB. An acquire goes through named phases:
  *
- *   prepare   which buckets, under which policies: from memory, or in one batch read for everything that is not there
- *   ask       all images; when one refuses, and is not fresh, read all of them once; when it still refuses, nothing is written
- *   write     all buckets in parallel, one conditional write each (shard-taker.ts says which shard of a bucket)
- *   settle    all applied: granted. Otherwise what was applied is given back; a call that was refused by one bucket after another was
- *             taken from is decided once more, one bucket after another, because two such calls could have refused each other
+ *   prepare   which buckets, under which policies: from memory, or in one batch read of all that is
+ *             missing (charges.ts)
+ *   decide    by the images in memory. What may fit is taken. What cannot is refused if the images
+ *             are fresh enough to say so; otherwise all of them are read, once
+ *   take      from one bucket in one conditional write; from its shards if it has several
+ *             (take-from-shards.ts); from several buckets all or none (take-from-several.ts)
+ *   refuse    with the state of every limit (refusal.ts); when the images have changed meanwhile,
+ *             decide again
+ *
+ * The end of a lease is in lease-end.ts.
+ *
+ * The bound of one acquire: at most MAX_DECISIONS decisions and, for each of its buckets,
+ * MAX_TAKE_ROUNDS rounds of takes over all of them, and so no more than `mostRequests` requests,
+ * each attempted at most `maxAttempts` times and ended after `requestTimeoutMs`.
  */
-import { checkNames, MILLI, type Amounts } from "../../core/amounts.ts";
-import {
-  amountsUnder,
-  isUnder,
-  negated,
-  statusesOf,
-  type LimitStatus,
-} from "../../core/decision.ts";
+import type { LimitStatus } from "../../core/bucket/decision.ts";
 import { RateLimiterUnavailable } from "../../core/errors.ts";
-import type { Policy } from "../../core/policy.ts";
-import { settlementOf } from "../../core/settlement.ts";
-import { noLimits } from "../charges.ts";
-import { allThere, whenThere } from "../maybe-promise.ts";
 import type {
   ConsumeOutcome,
   ConsumeRequest,
@@ -29,442 +27,372 @@ import type {
 } from "../port.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import type { Clock } from "../system-clock.ts";
-import type { Admission } from "./admission.ts";
-import type { Costs } from "./bucket-batch.ts";
-import type { BucketCounts } from "./bucket-counts.ts";
-import { dividedEnd, endsOf, reversal, type BucketEnd, type ReceiptPart } from "./bucket-ends.ts";
-import type { BucketImage } from "./bucket-item.ts";
-import type { BucketKey } from "./bucket-key.ts";
-import type { BucketKeys } from "./bucket-keys.ts";
-import type { BucketPolicies } from "./bucket-policies.ts";
-import type { BucketQueries } from "./bucket-queries.ts";
-import { siblingKey, type BucketShards } from "./bucket-shards.ts";
-import type { BucketWriter } from "./bucket-writer.ts";
-import type { Families, Family } from "./families.ts";
-import type { BucketImages } from "./images.ts";
-import { contended, type Refused, type ShardTaker } from "./shard-taker.ts";
-import type { Splitter } from "./splitter.ts";
-import { chargeOf, serve, type Target } from "./target.ts";
+import type { BucketKey } from "./items/bucket-key.ts";
+import { BucketWriter, MAX_OVERTAKEN } from "./write/bucket-writer.ts";
+import type { WriteCounts } from "./write/write-observer.ts";
+import { ChargePreparation, mayFit, takeFromShard, type KnownEntity } from "./acquire/charges.ts";
+import type { Connection } from "./table/connection.ts";
+import { CurrentPolicies } from "./acquire/current-policy.ts";
+import type { Expiring } from "./cache/expiring.ts";
+import { KnownBuckets, MAX_READS } from "./cache/known-buckets.ts";
+import type { ItemReader } from "./table/item-reader.ts";
+import { LeaseEnds, type DynamoReceipt } from "./acquire/lease-end.ts";
+import { BucketList } from "./acquire/list-buckets.ts";
+import type { OperationIds } from "./write/operation-ids.ts";
+import { PressureWatch } from "./shards/pressure.ts";
+import type { Refused, Taken, Undecided } from "./acquire/receipt.ts";
+import { Refusals, unlessUnavailable } from "./acquire/refusal.ts";
+import { Splitter } from "./shards/splitter.ts";
+import { MAX_TRIES, ShardTaker, type TakeAttempt } from "./acquire/take-from-shards.ts";
+import { takeFromSeveral } from "./acquire/take-from-several.ts";
+import type { WantedCharge } from "./acquire/wanted-charge.ts";
 
-interface DynamoReceipt extends Receipt {
-  readonly parts: ReceiptPart[];
-  /** Decided by the first end; a second one only finishes what is left. */
-  ends: readonly BucketEnd[] | undefined;
+/** The most decisions of one acquire: it is decided again when the images change meanwhile. */
+const MAX_DECISIONS = 5;
+
+/** The most rounds of takes from one bucket: each follows a take by another process. */
+const MAX_TAKE_ROUNDS = 12;
+
+/** What the buckets of one repository have done; see `RepositoryStatistics`. */
+export interface BucketCounts extends WriteCounts {
+  refusalsFromMemory: number;
+  splits: number;
 }
 
-/**
- * Granted, or refused as of a time; `halfTaken` when another bucket had granted, which was given
- * back.
- */
-type Verdict =
-  | { readonly granted: true; readonly parts: readonly ReceiptPart[] }
-  | { readonly granted: false; readonly refusedAtMs: number; readonly halfTaken: boolean };
+/** What the buckets of one namespace are made of. */
+export interface BucketsOptions {
+  readonly namespaceId: string;
+  readonly connection: Connection;
+  readonly reader: ItemReader;
+  readonly known: KnownBuckets;
+  readonly ids: OperationIds;
+  readonly policies: PolicySource;
+  readonly entities: Expiring<KnownEntity>;
+  readonly admission: Admission;
+  readonly counts: BucketCounts;
+  /** The names of active namespaces, by id. */
+  readonly active: Expiring<string>;
+  /** How old an image may be and still refuse a call without a read. */
+  readonly refusalMemoryMs: number;
+  readonly ttlMultiplier: number;
+  readonly largestTickMs: number;
+  readonly maxShards: number;
+  /**
+   * Which shard is home: this modulo the count. @default random, so that processes spread over the
+   * shards
+   */
+  readonly homeNumber?: number | undefined;
+}
 
 /** A call, and what it takes from. */
 interface Call {
   readonly request: ConsumeRequest;
-  readonly targets: readonly Target[];
+  readonly charges: readonly WantedCharge[];
   /** The receipt that it adds to. */
   readonly extending: Receipt | undefined;
-  /**
-   * Its place in the order of requests: what was asked for later was asked for since the call
-   * began.
-   */
+  /** Its place in the order of requests: higher ones were sent after the call began. */
   readonly begun: number;
+  /** Decisions, this one included. */
+  readonly decisions: number;
+  readonly rounds: TakeRounds;
 }
-
-interface Surroundings {
-  readonly keys: BucketKeys;
-  readonly policies: PolicySource;
-  readonly bucketPolicies: BucketPolicies;
-  readonly families: Families;
-  readonly images: BucketImages;
-  readonly shards: BucketShards;
-  readonly taker: ShardTaker;
-  readonly splitter: Splitter;
-  readonly writer: BucketWriter;
-  readonly queries: BucketQueries;
-  readonly clock: Clock;
-  /** How old an image may be that refuses a call without asking the table. */
-  readonly refusalMemoryMs: number;
-  readonly assertActive: () => MaybePromise<void>;
-  readonly admission: Admission;
-  readonly counts: BucketCounts;
-}
-
-/**
- * Decisions that one call may get when the images that refused it have changed before it could be
- * told.
- */
-const MAX_ROUNDS = 5;
 
 /** Buckets of one namespace on DynamoDB. */
 export class DynamoBuckets implements BucketStore {
-  readonly #surroundings: Surroundings;
+  readonly #admission: Admission;
+  readonly #clock: Clock;
+  readonly #known: KnownBuckets;
+  readonly #policies: CurrentPolicies;
+  readonly #preparation: ChargePreparation;
+  readonly #writer: BucketWriter;
+  readonly #shardTaker: ShardTaker;
+  readonly #splitter: Splitter;
+  readonly #refusals: Refusals;
+  readonly #leaseEnds: LeaseEnds;
+  readonly #list: BucketList;
 
-  constructor(surroundings: Surroundings) {
-    this.#surroundings = surroundings;
+  constructor(options: BucketsOptions) {
+    const { connection, known, namespaceId } = options;
+    const { clock } = connection;
+    this.#admission = options.admission;
+    this.#clock = clock;
+    this.#known = known;
+    this.#policies = new CurrentPolicies(options.policies, known);
+    const chooser = this.#policies;
+    this.#preparation = new ChargePreparation({ ...options, chooser });
+    this.#splitter = new Splitter(options);
+    const observer = new PressureWatch({ ...options, clock, splitter: this.#splitter });
+    this.#writer = new BucketWriter({ ...options, observer });
+    const writer = this.#writer;
+    const homeNumber = options.homeNumber ?? Math.floor(connection.random() * 2 ** 16);
+    this.#shardTaker = new ShardTaker({
+      connection,
+      known,
+      writer,
+      splitter: this.#splitter,
+      policies: this.#policies,
+      homeNumber,
+    });
+    this.#refusals = new Refusals({ ...options, writer, chooser, clock });
+    this.#leaseEnds = new LeaseEnds({ known, writer, clock });
+    this.#list = new BucketList(connection, namespaceId);
   }
 
   consume(request: ConsumeRequest, extending?: Receipt): MaybePromise<ConsumeOutcome> {
-    return this.#surroundings.admission.admit(() => this.#consume(request, extending));
+    return this.#admission.admit(() => {
+      const { order: begun } = this.#known.stampRequest();
+      const charges = this.#preparation.of(request);
+      return charges instanceof Promise
+        ? charges.then((read) => this.#decide(newCall(request, read, extending, begun)))
+        : this.#decide(newCall(request, charges, extending, begun));
+    });
   }
 
-  async settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): Promise<void> {
-    const held = receipt as DynamoReceipt;
-    held.ends ??= endsOf(
-      deltas.flatMap(({ resource, amounts }) =>
-        settlementOf(held.parts, resource, inMilli(amounts)),
-      ),
-    );
-    await allOrFirstError(held.ends.map((end) => this.#end(end)));
+  settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): Promise<void> {
+    return this.#leaseEnds.settle(receipt as DynamoReceipt, deltas);
   }
 
-  async giveBack(receipt: Receipt): Promise<void> {
-    const held = receipt as DynamoReceipt;
-    held.ends ??= endsOf(
-      held.parts
-        .toReversed()
-        .map((part) => ({ part, amounts: negated(part.amounts), grants: -part.grants })),
-    );
-    await allOrFirstError(held.ends.map((end) => this.#end(end)));
+  giveBack(receipt: Receipt): Promise<void> {
+    return this.#leaseEnds.giveBack(receipt as DynamoReceipt);
   }
 
   async read(request: ConsumeRequest): Promise<readonly LimitStatus[]> {
-    const { shards } = this.#surroundings;
-    const { order } = shards.asking();
-    const targets = await this.#prepare(request);
-    const isRead = ({ key }: Target): boolean => {
-      const { isWhole, asOf } = shards.known(key);
-      return isWhole && asOf !== undefined && asOf.order >= order;
+    const { order } = this.#known.stampRequest();
+    const charges = await this.#preparation.of(request);
+    const isRead = ({ key }: WantedCharge): boolean => {
+      const { isWhole, seenAt } = this.#known.known(key);
+      return isWhole && seenAt !== undefined && seenAt.order >= order;
     };
-    if (!targets.every(isRead)) await this.#readAll(targets);
-    return this.#statuses(targets, this.#nowMs());
+    const current = charges.every(isRead) ? charges : await this.#readAll(charges);
+    return this.#refusals.statuses(current, this.#nowMs());
   }
 
-  /** Splits a bucket until it has so many shards; answers how many it has. */
-  async split(entityId: string, resource: string, shards: number): Promise<number> {
-    const { splitter, keys } = this.#surroundings;
-    return splitter.splitInto(keys.of(entityId, resource), shards);
+  /** Splits a bucket into at least `shards` shards; returns the actual count. */
+  split(entityId: string, resource: string, shards: number): Promise<number> {
+    return this.#splitter.splitInto(this.#preparation.keyOf(entityId, resource), shards);
   }
 
-  async ofEntity(entityId: string, resource: string | undefined): Promise<readonly StoredBucket[]> {
-    return this.#surroundings.queries.ofEntity(entityId, resource);
+  ofEntity(entityId: string, resource: string | undefined): Promise<readonly StoredBucket[]> {
+    return this.#list.ofEntity(entityId, resource);
   }
 
-  async ofResource(resource: string): Promise<readonly StoredBucket[]> {
-    return this.#surroundings.queries.ofResource(resource);
+  ofResource(resource: string): Promise<readonly StoredBucket[]> {
+    return this.#list.ofResource(resource);
   }
 
-  #consume(request: ConsumeRequest, extending: Receipt | undefined): MaybePromise<ConsumeOutcome> {
-    const { order: begun } = this.#surroundings.shards.asking();
-    return whenThere(this.#prepare(request), (targets) =>
-      this.#decide({ request, targets, extending, begun }, 1),
-    );
-  }
-
-  /** Answers at once when memory alone refuses the call. */
-  #decide(call: Call, round: number): MaybePromise<ConsumeOutcome> {
+  /** Returns at once when memory alone refuses the call. */
+  #decide(call: Call): MaybePromise<ConsumeOutcome> {
     const nowMs = this.#nowMs();
-    if (this.#mayFit(call.targets, nowMs)) return this.#take(call, round);
-    return this.#mayRefuse(call)
-      ? this.#refuse(call, nowMs, round)
-      : this.#decideFromTable(call, round);
+    if (this.#mayFit(call, nowMs)) return this.#take(call);
+    return this.#refusals.mayRefuse(call) ? this.#refuse(call, nowMs) : this.#decideFromTable(call);
   }
 
-  async #decideFromTable(call: Call, round: number): Promise<ConsumeOutcome> {
-    await this.#readAll(call.targets);
+  async #decideFromTable(remembered: Call): Promise<ConsumeOutcome> {
+    const call = { ...remembered, charges: await this.#readAll(remembered.charges) };
     const nowMs = this.#nowMs();
-    if (this.#mayFit(call.targets, nowMs)) return this.#take(call, round);
-    return this.#mayRefuse(call)
-      ? this.#refuse(call, nowMs, round)
-      : this.#decideAgain(call, round);
+    if (this.#mayFit(call, nowMs)) return this.#take(call);
+    return this.#refusals.mayRefuse(call) ? this.#refuse(call, nowMs) : this.#decideAgain(call);
   }
 
-  async #take(call: Call, round: number): Promise<ConsumeOutcome> {
-    const { targets, extending } = call;
-    const grants = extending === undefined ? 1 : 0;
-    let verdict = await this.#takeAll(targets, grants, "together");
-    if (!verdict.granted && verdict.halfTaken)
-      verdict = await this.#takeAll(targets, grants, "in sequence");
-    if (verdict.granted) return this.#grant(call, verdict.parts);
-    // What refused it may be the answer to a write that was under way before it came.
-    return this.#mayRefuse(call)
-      ? this.#refuse(call, verdict.refusedAtMs, round)
-      : this.#decideAgain(call, round);
-  }
-
-  #decideAgain(call: Call, round: number): MaybePromise<ConsumeOutcome> {
-    if (round === MAX_ROUNDS) throw contended(call.targets[0]!.key);
-    return this.#decide(call, round + 1);
-  }
-
-  /** Every bucket that a call takes from: for each resource the entity's, then its parent's. */
-  #prepare(request: ConsumeRequest): MaybePromise<readonly Target[]> {
-    const { assertActive, families } = this.#surroundings;
-    const { entityId, override } = request;
-    const active = assertActive();
-    const family = families.of(entityId);
-    const own = allThere(request.charges.map((charge) => this.#target(entityId, charge, override)));
-    return whenThere(allThere([active, family, own]), ([, known, owned]) =>
-      this.#withParents(request, known, owned),
-    );
-  }
-
-  #withParents(
-    { entityId, charges }: ConsumeRequest,
-    family: Family,
-    owned: readonly (Target | undefined)[],
-  ): MaybePromise<readonly Target[]> {
-    const { parentId } = family;
-    const shared =
-      parentId === undefined
-        ? []
-        : allThere(charges.map((charge) => this.#target(parentId, charge, undefined)));
-    return whenThere(shared, (parents) => {
-      const targets: Target[] = [];
-      for (const [index, { resource, amounts }] of charges.entries()) {
-        const target = owned[index];
-        if (target === undefined) throw noLimits(entityId, resource);
-        checkNames(amounts, target.policy.names, "consume");
-        // The family of an entity that this process has not met before came with the same read as
-        // its bucket.
-        if (target.key.family === undefined) target.key = { ...target.key, family };
-        targets.push(target);
-        const parent = parents[index];
-        if (parent !== undefined) targets.push(onlyKnownLimits(parent));
-      }
-      return targets;
-    });
-  }
-
-  #target(
-    entityId: string,
-    { resource, amounts }: ResourceAmounts,
-    override: Policy | undefined,
-  ): MaybePromise<Target | undefined> {
-    const { policies, images, shards, bucketPolicies, keys } = this.#surroundings;
-    const key = keys.of(entityId, resource);
-    const cached =
-      override === undefined ? policies.cached(entityId, resource) : { policy: override };
-    // A process that has not met this entity reads its bucket together with everything else. One
-    // that has, and meets a new bucket, tries to create it: if it exists after all, the failed
-    // condition brings it.
-    const unknown =
-      images.find(key.text) === undefined && (cached === undefined || key.family === undefined);
-    const found = allThere([
-      cached === undefined ? policies.resolve(entityId, resource) : cached.policy,
-      unknown ? shards.read(key) : undefined,
-    ]);
-    return whenThere(found, ([policy]) => {
-      if (policy === undefined) return undefined;
-      const target: Target = {
-        key,
-        amounts,
-        costs: inMilli(amounts),
-        policy,
-        override: override !== undefined,
-      };
-      return whenThere(bucketPolicies.on(target, key, images.find(key.text)?.image), (current) => {
-        target.policy = current;
-        return target;
-      });
-    });
-  }
-
-  #grant({ request, targets, extending }: Call, parts: readonly ReceiptPart[]): ConsumeOutcome {
-    const receipt = (extending ?? { parts: [], ends: undefined }) as DynamoReceipt;
-    receipt.parts.push(...parts);
-    const limitNames = request.charges.map(
-      ({ resource }) => targets.find(({ key }) => key.resource === resource)!.policy.names,
-    );
-    return { granted: true, receipt, limitNames };
+  #decideAgain(call: Call): MaybePromise<ConsumeOutcome> {
+    if (call.decisions === MAX_DECISIONS) throw contended(call.charges[0]!.key);
+    return this.#decide({ ...call, decisions: call.decisions + 1 });
   }
 
   /** Whether every bucket holds its part, in one shard or in all together, as far as is known. */
-  #mayFit(targets: readonly Target[], nowMs: number): boolean {
-    return targets.every((target) =>
-      serve(target, this.#surroundings.shards.known(target.key), nowMs),
-    );
+  #mayFit({ charges }: Call, nowMs: number): boolean {
+    return charges.every((charge) => mayFit(charge, this.#known.known(charge.key), nowMs));
   }
 
-  #statuses(targets: readonly Target[], nowMs: number): readonly LimitStatus[] {
-    const charges = targets.map((target) =>
-      chargeOf(target, this.#surroundings.shards.known(target.key).shards, nowMs),
-    );
-    return statusesOf(charges, nowMs);
+  async #take(call: Call): Promise<ConsumeOutcome> {
+    const { charges, extending, rounds } = call;
+    const requests = extending === undefined ? 1 : 0;
+    const take = (charge: WantedCharge): Promise<Taken | Refused> =>
+      this.#takeFromBucket(charge, requests, rounds);
+    const outcome =
+      charges.length === 1
+        ? refusedAlone(await take(charges[0]!))
+        : await takeFromSeveral(charges, {
+            take,
+            // When the store is gone, this call's own cost stays charged until it refills.
+            giveBack: (part) => unlessUnavailable(this.#leaseEnds.undo(part)),
+          });
+    if (outcome.kind === "taken") return granted(call, outcome);
+    const refused = { ...call, charges: outcome.charges };
+    // The refusal may come from the answer to a write that was sent before this call began.
+    return this.#refusals.mayRefuse(refused)
+      ? this.#refuse(refused, outcome.atMs)
+      : this.#decideAgain(refused);
   }
 
-  /**
-   * Whether the images may refuse a call: those that were asked for since it began, and remembered
-   * ones while they are fresh.
-   */
-  #mayRefuse({ targets, begun }: Call): boolean {
-    const { refusalMemoryMs, clock, shards } = this.#surroundings;
-    const askedMs = clock.now();
-    return targets.every(({ key }) => {
-      const { asOf, isWhole } = shards.known(key);
-      if (!isWhole || asOf === undefined) return false;
-      // An image from the future is not fresh: the clock was set back, and would call it fresh
-      // until it has caught up.
-      return asOf.order >= begun || (asOf.ms > askedMs - refusalMemoryMs && asOf.ms <= askedMs);
+  async #takeFromBucket(
+    wanted: WantedCharge,
+    requests: number,
+    rounds: TakeRounds,
+  ): Promise<Taken | Refused> {
+    const { order: begun } = this.#known.stampRequest();
+    const attempt: TakeAttempt = { requests, begun, throttled: new Map(), wantsHome: true };
+    for (let charge = wanted; ;) {
+      rounds.begin(charge.key);
+      const { count } = this.#known.known(charge.key);
+      const outcome =
+        count === 1
+          ? await this.#takeFromWhole(charge, attempt)
+          : await this.#shardTaker.takeOnce(charge, attempt);
+      if (outcome.kind !== "undecided") return outcome;
+      ({ charge } = outcome);
+    }
+  }
+
+  /** Undecided when the bucket turned out to have shards: then shard 0 alone does not decide. */
+  async #takeFromWhole(
+    wanted: WantedCharge,
+    { requests, throttled }: TakeAttempt,
+  ): Promise<Taken | Refused | Undecided> {
+    const { key } = wanted;
+    const outcome = await takeFromShard(wanted, key, requests, {
+      writer: this.#writer,
+      chooser: this.#policies,
     });
+    if (outcome.kind === "taken") return outcome;
+    const isThrottled = outcome.kind === "throttled";
+    if (isThrottled) throttled.set(key.text, outcome.error);
+    const charge = isThrottled ? wanted : outcome.charge;
+    // Reads are not throttled by writes: if the bucket has other shards, they show it.
+    const { count } = isThrottled ? await this.#known.readAll(key) : this.#known.known(key);
+    if (count > 1) return { kind: "undecided", charge };
+    if (isThrottled) throw outcome.error;
+    return { kind: "refused", atMs: outcome.refusedAtMs ?? this.#nowMs(), charge };
   }
 
-  /**
-   * Refuses as of a time, and writes limits that have changed (see `afterRefusal`); decides again
-   * where the images do not refuse any more.
-   */
-  #refuse(call: Call, refusedAtMs: number, round: number): MaybePromise<ConsumeOutcome> {
-    const { shards, counts } = this.#surroundings;
-    const { targets, begun } = call;
-    const statuses = this.#statuses(targets, refusedAtMs);
-    // Since it was refused, another call of this process has given back, so that it may fit now.
-    if (!statuses.some(({ exceeded }) => exceeded)) return this.#decideAgain(call, round);
-    let isFromMemory = false;
-    const adoptions: Promise<void>[] = [];
-    for (const target of targets) {
-      const known = shards.known(target.key);
-      isFromMemory ||= known.asOf!.order < begun;
-      for (const { key, image } of known.shards)
-        if (!isUnder(image.bucket, target.policy)) adoptions.push(this.#adopt(target, key));
+  #refuse(call: Call, atMs: number): MaybePromise<ConsumeOutcome> {
+    return this.#refusals.refuse(call, atMs) ?? this.#decideAgain(call);
+  }
+
+  /** Reads all shards of all buckets; returns the charges with the policies that they show. */
+  async #readAll(charges: readonly WantedCharge[]): Promise<readonly WantedCharge[]> {
+    const known = await Promise.all(charges.map(({ key }) => this.#known.readAll(key)));
+    const current: WantedCharge[] = [];
+    for (const [index, charge] of charges.entries()) {
+      const policy = await this.#policies.onAll(charge, known[index]!.shards);
+      current.push({ ...charge, policy });
     }
-    if (isFromMemory) counts.refusalsFromMemory += 1;
-    return whenThere(allThere(adoptions), () => ({ granted: false, statuses }));
-  }
-
-  /**
-   * The refusal is decided: that its limits could not be written does not make it unavailability.
-   */
-  async #adopt(target: Target, key: BucketKey): Promise<void> {
-    const { writer, bucketPolicies } = this.#surroundings;
-    const policy = (image: BucketImage | undefined): MaybePromise<Policy> =>
-      bucketPolicies.on(target, key, image);
-    await unlessUnavailable(writer.write(key, { kind: "adopt", costs: {}, grants: 0, policy }));
-  }
-
-  async #takeAll(
-    targets: readonly Target[],
-    grants: number,
-    how: "together" | "in sequence",
-  ): Promise<Verdict> {
-    const { taker } = this.#surroundings;
-    if (targets.length === 1) return verdictOf(await taker.take(targets[0]!, grants));
-    const outcomes =
-      how === "together"
-        ? await Promise.allSettled(targets.map((target) => taker.take(target, grants)))
-        : await this.#takeInSequence(targets, grants);
-    const taken = outcomes.flatMap((outcome) => (isTaken(outcome) ? [outcome.value] : []));
-    const parts = taken.flat();
-    if (taken.length === targets.length) return { granted: true, parts };
-    // When the store is gone, this call's own cost stays charged until it refills.
-    await Promise.all(parts.map((part) => unlessUnavailable(this.#end(reversal(part)))));
-    const failed = outcomes.find((outcome) => outcome.status === "rejected");
-    if (failed !== undefined) throw failed.reason;
-    const refusal = outcomes.find(
-      (outcome) => !isTaken(outcome),
-    ) as PromiseFulfilledResult<Refused>;
-    return { granted: false, refusedAtMs: refusal.value.refusedAtMs, halfTaken: parts.length > 0 };
-  }
-
-  async #takeInSequence(
-    targets: readonly Target[],
-    grants: number,
-  ): Promise<readonly PromiseSettledResult<readonly ReceiptPart[] | Refused>[]> {
-    const outcomes: PromiseSettledResult<readonly ReceiptPart[] | Refused>[] = [];
-    for (const target of targets) {
-      const [outcome] = await Promise.allSettled([this.#surroundings.taker.take(target, grants)]);
-      outcomes.push(outcome);
-      if (!isTaken(outcome)) break;
-    }
-    return outcomes;
-  }
-
-  /**
-   * Writes what the end of a lease does to one shard. When that fails it may be tried again: the
-   * history keeps it from happening twice.
-   */
-  async #end(end: BucketEnd): Promise<void> {
-    if (end.done) return;
-    if (end.successors === undefined && !(await this.#written(end))) {
-      const { shards } = await this.#surroundings.shards.readAll(siblingKey(end.part.key, 0));
-      end.successors = dividedEnd(end, shards, this.#nowMs());
-    }
-    await allOrFirstError((end.successors ?? []).map((successor) => this.#end(successor)));
-    end.done = true;
-  }
-
-  /**
-   * Whether it could be written to the shard that was taken from: what goes back to one that was
-   * split since, and what it cannot pay, concerns others.
-   */
-  async #written({ part, costs, grants, mayOwe, history }: BucketEnd): Promise<boolean> {
-    const { images, shards, writer } = this.#surroundings;
-    const { key, policy, life } = part;
-    const kind = Object.values(costs).some((cost) => cost > 0) ? "charge" : "give";
-    if (images.find(key.text)?.image === undefined) await shards.read(key);
-    const outcome = await writer.write(key, {
-      kind,
-      costs,
-      grants,
-      policy: () => policy,
-      life,
-      mayOwe,
-      history,
-    });
-    return outcome.kind !== "split";
-  }
-
-  async #readAll(targets: readonly Target[]): Promise<void> {
-    const { shards, bucketPolicies } = this.#surroundings;
-    const known = await Promise.all(targets.map(({ key }) => shards.readAll(key)));
-    for (const [index, target] of targets.entries())
-      await bucketPolicies.onAll(target, known[index]!.shards);
+    return current;
   }
 
   #nowMs(): number {
-    return Math.floor(this.#surroundings.clock.now());
+    return Math.floor(this.#clock.now());
   }
 }
 
-/** The verdict of a call that takes from one bucket: there is nothing to give back. */
-function verdictOf(taken: readonly ReceiptPart[] | Refused): Verdict {
-  return "refusedAtMs" in taken
-    ? { granted: false, refusedAtMs: taken.refusedAtMs, halfTaken: false }
-    : { granted: true, parts: taken };
-}
+/** Counts the rounds of takes that one acquire makes. */
+class TakeRounds {
+  #left: number;
 
-function isTaken(
-  outcome: PromiseSettledResult<readonly ReceiptPart[] | Refused>,
-): outcome is PromiseFulfilledResult<readonly ReceiptPart[]> {
-  return outcome.status === "fulfilled" && !("refusedAtMs" in outcome.value);
-}
+  constructor(buckets: number) {
+    this.#left = buckets * MAX_TAKE_ROUNDS;
+  }
 
-/** A parent's part of a call: a name that it lacks is not charged there. */
-function onlyKnownLimits(parent: Target): Target {
-  const amounts = amountsUnder(parent.policy, parent.amounts);
-  return amounts === parent.amounts ? parent : { ...parent, amounts, costs: inMilli(amounts) };
-}
-
-function inMilli(amounts: Amounts): Costs {
-  const costs: Record<string, number> = {};
-  for (const name in amounts) costs[name] = amounts[name]! * MILLI;
-  return costs;
-}
-
-/** Waits for a write that nobody is told about when the store is away. */
-async function unlessUnavailable(write: Promise<unknown>): Promise<void> {
-  try {
-    await write;
-  } catch (error) {
-    if (!(error instanceof RateLimiterUnavailable)) throw error;
+  /** Throws when there were too many. */
+  begin(key: BucketKey): void {
+    if (this.#left === 0) throw contended(key);
+    this.#left -= 1;
   }
 }
 
-/** Waits for all writes, so that none is left running, then fails with the first error. */
-async function allOrFirstError(writes: readonly Promise<void>[]): Promise<void> {
-  const failed = (await Promise.allSettled(writes)).find(
-    (outcome) => outcome.status === "rejected",
+/** The most acquires in progress: each takes a kilobyte, and what its caller holds. */
+const MAX_UNDER_WAY = 20_000;
+
+/**
+ * Bounds what one process keeps in its queues; more than this is a leak, not load. Only acquires
+ * are rejected: everything else that is written ends a lease that was granted, so there is never
+ * more of it than there are leases.
+ */
+export class Admission {
+  readonly #most: number;
+  #underWay = 0;
+
+  constructor(most = MAX_UNDER_WAY) {
+    this.#most = most;
+  }
+
+  /** Runs one acquire, unless too many are in progress. One that returns at once is not counted. */
+  admit<T>(work: () => MaybePromise<T>): MaybePromise<T> {
+    if (this.#underWay >= this.#most) throw overloaded(this.#underWay);
+    const outcome = work();
+    return outcome instanceof Promise ? this.#counted(outcome) : outcome;
+  }
+
+  async #counted<T>(outcome: Promise<T>): Promise<T> {
+    this.#underWay += 1;
+    try {
+      return await outcome;
+    } finally {
+      this.#underWay -= 1;
+    }
+  }
+}
+
+/** Counts that begin at 0. */
+export function newCounts(): BucketCounts {
+  return {
+    writes: 0,
+    failedConditions: 0,
+    batches: 0,
+    batchedOperations: 0,
+    refusalsFromMemory: 0,
+    splits: 0,
+  };
+}
+
+/**
+ * The most requests that one acquire sends for a bucket with this many shards; retries of a request
+ * are not counted. Configuration is read once more for each shard that shows other limits.
+ */
+export function mostRequests(shards: number): number {
+  const readAll = MAX_READS;
+  const home = readAll + 3 * Math.log2(shards);
+  const round = MAX_TRIES * MAX_OVERTAKEN + 2 * readAll + 1;
+  return 1 + MAX_DECISIONS * readAll + home + MAX_TAKE_ROUNDS * round + shards;
+}
+
+function newCall(
+  request: ConsumeRequest,
+  charges: readonly WantedCharge[],
+  extending: Receipt | undefined,
+  begun: number,
+): Call {
+  const rounds = new TakeRounds(charges.length);
+  return { request, charges, extending, begun, decisions: 1, rounds };
+}
+
+function granted({ request, extending }: Call, { parts }: Taken): ConsumeOutcome {
+  const receipt = (extending ?? { parts: [], ends: undefined }) as DynamoReceipt;
+  receipt.parts.push(...parts);
+  const limitNames = request.charges.map(
+    ({ resource }) => parts.find((part) => part.resource === resource)!.policy.names,
   );
-  if (failed !== undefined) throw failed.reason;
+  return { granted: true, receipt, limitNames };
+}
+
+function refusedAlone(
+  outcome: Taken | Refused,
+): Taken | (Omit<Refused, "charge"> & { readonly charges: readonly WantedCharge[] }) {
+  if (outcome.kind === "taken") return outcome;
+  return { kind: "refused", atMs: outcome.atMs, charges: [outcome.charge] };
+}
+
+/** The error of a call that lost every race with other processes. */
+function contended({ entityId, resource }: BucketKey): RateLimiterUnavailable {
+  return new RateLimiterUnavailable("Too much contention on this bucket. Try again.", {
+    entityId,
+    resource,
+  });
+}
+
+function overloaded(underWay: number): RateLimiterUnavailable {
+  return new RateLimiterUnavailable(
+    `This process is overloaded: ${underWay} acquires are waiting for DynamoDB. ` +
+      "Try again later, or make fewer calls at once.",
+  );
 }

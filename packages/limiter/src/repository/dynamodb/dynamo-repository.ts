@@ -1,12 +1,12 @@
 import { NamespaceNotFoundError, ValidationError } from "../../core/errors.ts";
-import type { OnUnavailable } from "../../core/policy.ts";
-import { NO_NAMESPACE } from "../management/context.ts";
-import { newNamespaceId } from "../management/namespaces.ts";
-import { VERSION } from "../../version.ts";
+import type { OnUnavailable } from "../../core/bucket/policy.ts";
+import { DEFAULT_NAMESPACE, newNamespaceId, NO_NAMESPACE } from "../../core/namespace.ts";
+import { VERSION } from "../../core/version.ts";
 import type { Repository } from "../repository.ts";
-import { DEFAULT_NAMESPACE, StoreRepository, type Scope } from "../store-repository.ts";
-import { systemClock, systemRandom } from "../system-clock.ts";
-import { Connection } from "./connection.ts";
+import { cacheTtlMs } from "../repository-options.ts";
+import { StoreRepository, type Scope } from "../management/store-repository.ts";
+import { CorrectedClock, systemClock, systemRandom, wholeMs } from "../system-clock.ts";
+import { Connection } from "./table/connection.ts";
 import { DynamoStore } from "./dynamo-store.ts";
 import {
   resolveOptions,
@@ -14,20 +14,20 @@ import {
   type DynamoOptions,
   type ResolvedOptions,
 } from "./options.ts";
-import { Builder, noStacksYet, type RepositoryBuilder } from "./repository-builder.ts";
-import { assertCompatible, SCHEMA_VERSION } from "./schema-version.ts";
-import { ServerClock } from "./server-clock.ts";
+import { Builder, noStacksYet, type BuilderOf } from "./repository-builder.ts";
+import { assertCompatible, SCHEMA_VERSION } from "./items/schema-version.ts";
 import {
   sdkTransport,
   wrappedClient,
   type SdkConnection,
   type SdkOptions,
-} from "./sdk-transport.ts";
-import { createTable, deleteTable } from "./table.ts";
-import { LARGEST_TICK_MS } from "./tick.ts";
-import { isObserved, MeteredTransport, type DynamoTransport } from "./transport.ts";
+} from "./transport/sdk-transport.ts";
+import { createTable, deleteTable } from "./table/create-table.ts";
+import { LARGEST_TICK_MS } from "./write/tick.ts";
+import { isObserved, type DynamoTransport } from "./transport/transport.ts";
 
-const DEFAULT_CACHE_TTL_MS = 60_000;
+/** Opens a repository step by step. */
+export type RepositoryBuilder = BuilderOf<DynamoRepository>;
 
 /** Where a repository's table is. */
 interface Place {
@@ -41,7 +41,8 @@ interface Place {
  * Limits, balances and audit in one DynamoDB table, shared by a fleet.
  *
  * @example
- * const repository = await DynamoRepository.open("my-app", { endpointUrl: "http://127.0.0.1:8000"
+ * const repository = await DynamoRepository.open("my-app", {
+ *   endpointUrl: "http://127.0.0.1:8000",
  * });
  */
 export class DynamoRepository extends StoreRepository {
@@ -85,31 +86,35 @@ export class DynamoRepository extends StoreRepository {
       { ...placeOf(options.transport), ...options },
       process.env,
     );
+    const configTtlMs = cacheTtlMs(options);
     if (resolved.provisioning === "stack") throw noStacksYet();
-    const serverClock = new ServerClock(systemClock);
+    const correctedClock = new CorrectedClock(systemClock);
     const { transport, region } = await transportOf(options, {
       ...resolved,
-      onServerDate: (date) => serverClock.learn(date),
+      dates: correctedClock,
     });
-    const meter = new MeteredTransport(transport);
-    // A clock that was passed in is the caller's own idea of time, and is not corrected.
-    const clock = options.clock ?? serverClock;
+    // A clock that the caller passed in is trusted, and not corrected.
+    const clock = options.clock ?? correctedClock;
     const random = options.random ?? systemRandom;
     const { requestTimeoutMs, maxAttempts } = resolved;
     const connection = new Connection({
-      transport: meter,
+      transport,
       tableName: resolved.stackName,
       clock,
       random,
       requestTimeoutMs,
       maxAttempts,
     });
-    // Nor is it rounded: whoever moves a clock by hand expects every millisecond to count.
+    // Nor is it rounded: with a clock that is moved by hand, every millisecond counts.
     const largestTickMs = options.clock === undefined ? LARGEST_TICK_MS : 1;
-    const cacheTtlMs = options.configCacheTtlMs ?? DEFAULT_CACHE_TTL_MS;
-    const store = new DynamoStore({ ...resolved, connection, meter, cacheTtlMs, largestTickMs });
+    const store = new DynamoStore({
+      ...resolved,
+      connection,
+      cacheTtlMs: configTtlMs,
+      largestTickMs,
+    });
     try {
-      const nowMs = Math.floor(clock.now());
+      const nowMs = wholeMs(clock);
       if (resolved.provisioning === "table") await prepareTable(connection, store, resolved, nowMs);
       else assertCompatible(await store.versions.get());
       const namespaceId = await namespaceIdOf(store, resolved.namespace, {
@@ -187,11 +192,11 @@ async function namespaceIdOf(
   return found?.namespaceId;
 }
 
-/** Whoever brought a transport closes it: several repositories may share one. */
-function borrowed(transport: DynamoTransport, { onServerDate }: SdkOptions): DynamoTransport {
+/** The caller closes a transport that it passed in: several repositories may share it. */
+function borrowed(transport: DynamoTransport, { dates }: SdkOptions): DynamoTransport {
   const stopWatching =
-    isObserved(transport) && onServerDate !== undefined
-      ? transport.watchServerDate(onServerDate)
+    isObserved(transport) && dates !== undefined
+      ? transport.watchServerDate((date) => dates.learn(date))
       : () => {};
   return {
     call: (operation, input, options) => transport.call(operation, input, options),
@@ -199,7 +204,9 @@ function borrowed(transport: DynamoTransport, { onServerDate }: SdkOptions): Dyn
   };
 }
 
-/** Where a transport goes, if it tells: options need not repeat it. */
+/**
+ * The region and address of a transport that exposes them, so that options need not repeat them.
+ */
 function placeOf(
   transport: DynamoTransport | undefined,
 ): Pick<DynamoOptions, "region" | "endpointUrl"> {

@@ -1,32 +1,27 @@
-import { InfrastructureError } from "../../core/errors.ts";
+import { InfrastructureError, NamespaceNotFoundError } from "../../core/errors.ts";
 import type { BackendCapabilities, RepositoryStatistics } from "../repository.ts";
 import type { NamespaceData, PolicySource, Store } from "../store.ts";
-import { Admission } from "./admission.ts";
 import { DynamoAudit } from "./audit.ts";
-import { marshalKey } from "./batch.ts";
-import { newCounts } from "./bucket-counts.ts";
-import type { DynamoBuckets } from "./buckets.ts";
-import type { Connection } from "./connection.ts";
+import { marshalKey } from "./table/batch.ts";
+import { Admission, DynamoBuckets, newCounts } from "./buckets.ts";
+import type { KnownEntity } from "./acquire/charges.ts";
+import type { Connection } from "./table/connection.ts";
 import { DynamoEntities } from "./entities.ts";
-import { Families } from "./families.ts";
-import { BucketImages } from "./images.ts";
-import { ItemReader } from "./item-reader.ts";
-import { bucketPartitionPrefix, versionKey } from "./keys.ts";
+import { Expiring } from "./cache/expiring.ts";
+import { ItemReader } from "./table/item-reader.ts";
+import { bucketPartitionPrefix, versionKey } from "./items/keys.ts";
+import { KnownBuckets } from "./cache/known-buckets.ts";
 import { DynamoLimits } from "./limits.ts";
-import { NamespaceGuard } from "./namespace-guard.ts";
 import { DynamoNamespaces } from "./namespaces.ts";
-import { openBuckets } from "./open-buckets.ts";
-import { OperationIds } from "./operation-ids.ts";
+import { OperationIds } from "./write/operation-ids.ts";
 import { DynamoProvisioner, DynamoVersions } from "./records.ts";
-import { Retention } from "./retention.ts";
-import type { MeteredTransport } from "./transport.ts";
+import { retentionOf, type RetentionDays } from "./cache/retention.ts";
 import { DynamoUsage } from "./usage.ts";
 
 /** What a store is opened with. */
 export interface DynamoStoreOptions {
   readonly connection: Connection;
-  readonly meter: MeteredTransport;
-  /** How long what was read of configuration, entities and namespaces is believed. */
+  /** How long configuration, entities and namespaces are cached. */
   readonly cacheTtlMs: number;
   readonly bucketTtlMultiplier: number;
   readonly largestTickMs: number;
@@ -48,7 +43,8 @@ export class DynamoStore implements Store {
   readonly #options: DynamoStoreOptions;
   readonly #reader: ItemReader;
   readonly #ids: OperationIds;
-  readonly #guards = new Map<string, NamespaceGuard>();
+  /** The names of active namespaces, by id: a deleted one is refused once its entry has expired. */
+  readonly #active: Expiring<string>;
   readonly #ttlMultipliers = new Map<string, number>();
   readonly #counts = newCounts();
   readonly #admission = new Admission();
@@ -58,8 +54,13 @@ export class DynamoStore implements Store {
     this.#options = options;
     this.#reader = new ItemReader(connection);
     this.#ids = new OperationIds(connection.random);
+    this.#active = new Expiring({
+      read: (namespaceId) => this.#activeName(namespaceId),
+      clock: connection.clock,
+      ttlMs: options.cacheTtlMs,
+    });
     this.namespaces = new DynamoNamespaces(connection, this.#reader, (namespaceId) =>
-      this.#guards.get(namespaceId)?.forget(),
+      this.#active.forget(namespaceId),
     );
     this.versions = new DynamoVersions(connection, this.#reader);
     this.capabilities = {
@@ -77,26 +78,43 @@ export class DynamoStore implements Store {
     const { connection, cacheTtlMs } = this.#options;
     const { clock } = connection;
     const reader = this.#reader;
-    const retention: Retention = new Retention({
-      read: async () => (await limits.read([{ level: "system" }]))[0]?.settings,
+    const ttlMs = cacheTtlMs;
+    const retention: Expiring<RetentionDays> = new Expiring({
+      read: async () => retentionOf((await limits.read([{ level: "system" }]))[0]?.settings),
       clock,
-      ttlMs: cacheTtlMs,
+      ttlMs,
     });
     const audit = new DynamoAudit(connection, namespaceId, retention);
     const limits = new DynamoLimits({ connection, namespaceId, reader, audit, retention });
-    const images = new BucketImages();
+    const known = new KnownBuckets(reader, clock);
     const onChange = (entityId: string): void => {
-      families.forget(entityId);
-      images.forget(bucketPartitionPrefix(namespaceId, entityId));
+      parents.forget(entityId);
+      known.forget(bucketPartitionPrefix(namespaceId, entityId));
     };
     const entities = new DynamoEntities({ connection, namespaceId, reader, audit, onChange });
-    const families = new Families({
-      read: (entityId) => entities.get(entityId),
+    const parents = new Expiring<KnownEntity>({
+      read: async (entityId) => {
+        const entity = await entities.get(entityId);
+        const parentId = entity?.cascade === true ? entity.parentId : undefined;
+        return { parentId, keys: new Map() };
+      },
       clock,
-      ttlMs: cacheTtlMs,
+      ttlMs,
     });
     return {
-      buckets: this.#buckets({ namespaceId, policies, families, images }),
+      buckets: new DynamoBuckets({
+        ...this.#options,
+        namespaceId,
+        policies,
+        entities: parents,
+        known,
+        reader,
+        ids: this.#ids,
+        counts: this.#counts,
+        admission: this.#admission,
+        ttlMultiplier: this.#ttlMultipliers.get(namespaceId) ?? this.#options.bucketTtlMultiplier,
+        active: this.#active,
+      }),
       entities,
       limits,
       usage: new DynamoUsage(connection, namespaceId, retention),
@@ -106,16 +124,16 @@ export class DynamoStore implements Store {
   }
 
   /**
-   * Lets the buckets of one namespace live longer or shorter than others; holds for namespaces that
-   * are opened afterwards.
+   * Sets how long the buckets of one namespace are kept; applies to namespaces that are opened
+   * afterwards.
    */
   useTtlMultiplier(namespaceId: string, multiplier: number): void {
     this.#ttlMultipliers.set(namespaceId, multiplier);
   }
 
   statistics(): RepositoryStatistics {
-    const { meter, connection } = this.#options;
-    return { ...this.#counts, requests: meter.counts().requests, retries: connection.retries };
+    const { connection } = this.#options;
+    return { ...this.#counts, requests: connection.requests, retries: connection.retries };
   }
 
   async ping(): Promise<boolean> {
@@ -132,36 +150,9 @@ export class DynamoStore implements Store {
     this.#options.connection.close();
   }
 
-  #buckets(parts: {
-    readonly namespaceId: string;
-    readonly policies: PolicySource;
-    readonly families: Families;
-    readonly images: BucketImages;
-  }): DynamoBuckets {
-    const guard = this.#guard(parts.namespaceId);
-    return openBuckets({
-      ...this.#options,
-      ...parts,
-      reader: this.#reader,
-      ids: this.#ids,
-      counts: this.#counts,
-      admission: this.#admission,
-      ttlMultiplier:
-        this.#ttlMultipliers.get(parts.namespaceId) ?? this.#options.bucketTtlMultiplier,
-      assertActive: () => guard.assertActive(),
-    });
-  }
-
-  #guard(namespaceId: string): NamespaceGuard {
-    const read = async (): ReturnType<DynamoNamespaces["byId"]> =>
-      this.namespaces.byId(namespaceId);
-    const guard = new NamespaceGuard({
-      read,
-      namespaceId,
-      clock: this.#options.connection.clock,
-      ttlMs: this.#options.cacheTtlMs,
-    });
-    this.#guards.set(namespaceId, guard);
-    return guard;
+  async #activeName(namespaceId: string): Promise<string> {
+    const info = await this.namespaces.byId(namespaceId);
+    if (info?.status !== "active") throw new NamespaceNotFoundError(info?.name ?? namespaceId);
+    return info.name;
   }
 }

@@ -2,18 +2,19 @@ import type { AuditEvent } from "../../core/audit.ts";
 import type { Entity } from "../../core/entity.ts";
 import { EntityExistsError, EntityNotFoundError, ValidationError } from "../../core/errors.ts";
 import type { EntityStore, Keyed, KeyPage } from "../store.ts";
-import { absent, Aliases, exists } from "./aliases.ts";
+import { absent, Aliases, exists } from "./table/update-expression.ts";
 import {
   booleanOf,
   marshalItem,
   stringOf,
   unmarshalItem,
   type AttributeMap,
-} from "./attribute-values.ts";
+} from "./transport/attribute-values.ts";
 import type { DynamoAudit } from "./audit.ts";
-import { batchGet, batchWrite, keyOf, marshalKey, queryAll } from "./batch.ts";
-import type { Connection, TransactItem } from "./connection.ts";
-import type { ItemReader } from "./item-reader.ts";
+import { batchGet, batchWrite, keyOf, marshalKey, queryAll } from "./table/batch.ts";
+import type { Connection, TransactItem } from "./table/connection.ts";
+import type { ItemReader } from "./table/item-reader.ts";
+import { isEntityKey, parseBucketPartition, parseEntityPartition } from "./items/key-parsers.ts";
 import {
   childKeys,
   childrenPartition,
@@ -22,13 +23,10 @@ import {
   entityBucketsPrefix,
   entityKey,
   entityPartition,
-  isEntityKey,
   namespaceIndexKeys,
-  parseBucketPartition,
-  parseEntityPartition,
-  type ItemKey,
-} from "./keys.ts";
-import { queryInput } from "./queries.ts";
+} from "./items/keys.ts";
+import type { ItemKey } from "./table/batch.ts";
+import { queryInput } from "./table/key-query.ts";
 
 /** Entities of one namespace. */
 export class DynamoEntities implements EntityStore {
@@ -44,8 +42,8 @@ export class DynamoEntities implements EntityStore {
     readonly reader: ItemReader;
     readonly audit: DynamoAudit;
     /**
-     * Told of every entity that this process has created or deleted, so that what is remembered of
-     * it can be forgotten.
+     * Called for every entity that this process has created or deleted, so that caches can forget
+     * it.
      */
     readonly onChange: (entityId: string) => void;
   }) {
@@ -97,9 +95,9 @@ export class DynamoEntities implements EntityStore {
   }
 
   /**
-   * Deletes limits and buckets first and the record last, together with the event: whoever finds
-   * the record can delete again what a crash has left. Usage and audit stay, and leave by their own
-   * retention.
+   * Deletes limits and buckets first and the record last, together with the event: after a crash,
+   * the record is still there and the deletion can be repeated. Usage and audit events stay until
+   * their own retention is over.
    */
   async delete(entityId: string, event: AuditEvent): Promise<void> {
     const [record, children, belongings] = await Promise.all([
@@ -115,8 +113,8 @@ export class DynamoEntities implements EntityStore {
       );
     const recordsDeleted = belongings.length + (record === undefined ? 0 : 1);
     if (recordsDeleted === 0) throw new EntityNotFoundError(entityId);
-    // Shard 0 of each bucket first: without it the others are none, whereas a bucket that lacks
-    // another shard could never be decided again.
+    // Shard 0 of each bucket first: the other shards do not count without it, whereas a bucket with
+    // a missing shard could never be decided again.
     for (const part of [
       belongings.filter((key) => !isFurtherShard(key)),
       belongings.filter(isFurtherShard),
@@ -135,7 +133,7 @@ export class DynamoEntities implements EntityStore {
         : [{ Delete: deleteEntity(this.#namespaceId, entityId) }, audit];
     const { applied } = await this.#connection.transact(writes);
     this.#onChange(entityId);
-    // Somebody else has deleted it meanwhile, and recorded that.
+    // Another process has deleted it meanwhile, and recorded that.
     if (!applied) throw new EntityNotFoundError(entityId);
   }
 
@@ -167,17 +165,21 @@ function isFurtherShard({ PK }: ItemKey): boolean {
  * last.
  */
 export function createEntity(
-  ns: string,
+  namespaceId: string,
   entity: Entity,
   audit: TransactItem,
 ): readonly TransactItem[] {
   const own = new Aliases();
   const put = {
-    Put: { Item: entityItem(ns, entity), ConditionExpression: absent(own), ...own.fields() },
+    Put: {
+      Item: entityItem(namespaceId, entity),
+      ConditionExpression: absent(own),
+      ...own.fields(),
+    },
   };
   if (entity.parentId === undefined) return [put, audit];
   const parents = new Aliases();
-  const key = marshalKey(entityKey(ns, entity.parentId));
+  const key = marshalKey(entityKey(namespaceId, entity.parentId));
   return [
     put,
     { ConditionCheck: { Key: key, ConditionExpression: exists(parents), ...parents.fields() } },
@@ -186,48 +188,51 @@ export function createEntity(
 }
 
 /** Deletes an entity's record, if it is still there. */
-export function deleteEntity(ns: string, entityId: string): object {
+function deleteEntity(namespaceId: string, entityId: string): object {
   const alias = new Aliases();
   return {
-    Key: marshalKey(entityKey(ns, entityId)),
+    Key: marshalKey(entityKey(namespaceId, entityId)),
     ConditionExpression: exists(alias),
     ...alias.fields(),
   };
 }
 
 /** The children of an entity, in order. */
-export function childrenQuery(ns: string, parentId: string): object {
+function childrenQuery(namespaceId: string, parentId: string): object {
   return queryInput({
     index: "GSI1",
-    partition: childrenPartition(ns, parentId),
+    partition: childrenPartition(namespaceId, parentId),
     range: { beginsWith: "CHILD#" },
   });
 }
 
 /** The keys of all entities, in order. */
-export function entitiesQuery(
-  ns: string,
+function entitiesQuery(
+  namespaceId: string,
   { limit, after }: { readonly limit: number; readonly after: string | undefined },
 ): object {
   return queryInput({
     index: "GSI4",
-    partition: ns,
-    range: { beginsWith: entitiesPrefix(ns) },
+    partition: namespaceId,
+    range: { beginsWith: entitiesPrefix(namespaceId) },
     limit,
     after:
       after === undefined
         ? undefined
-        : marshalItem({ ...entityKey(ns, after), ...namespaceIndexKeys(ns, entityKey(ns, after)) }),
+        : marshalItem({
+            ...entityKey(namespaceId, after),
+            ...namespaceIndexKeys(namespaceId, entityKey(namespaceId, after)),
+          }),
   });
 }
 
 /** The item of an entity. */
-export function entityItem(ns: string, entity: Entity): AttributeMap {
-  const key = entityKey(ns, entity.id);
+function entityItem(namespaceId: string, entity: Entity): AttributeMap {
+  const key = entityKey(namespaceId, entity.id);
   return marshalItem({
     ...key,
-    ...namespaceIndexKeys(ns, key),
-    ...(entity.parentId !== undefined && childKeys(ns, entity.parentId, entity.id)),
+    ...namespaceIndexKeys(namespaceId, key),
+    ...(entity.parentId !== undefined && childKeys(namespaceId, entity.parentId, entity.id)),
     entity_id: entity.id,
     name: entity.name,
     parent_id: entity.parentId ?? null,
@@ -238,7 +243,7 @@ export function entityItem(ns: string, entity: Entity): AttributeMap {
 }
 
 /** The entity of an item. */
-export function entityOf(item: AttributeMap): Entity {
+function entityOf(item: AttributeMap): Entity {
   const id = parseEntityPartition(keyOf(item).PK)?.entityId ?? "";
   const metadata = item["metadata"];
   return {
@@ -251,7 +256,9 @@ export function entityOf(item: AttributeMap): Entity {
   };
 }
 
-/** Metadata are texts here; what other clients stored as numbers or lists is read as their text. */
+/**
+ * Metadata values are strings; numbers and lists that other clients stored are read as JSON text.
+ */
 function textsOf(map: AttributeMap): Readonly<Record<string, string>> {
   const texts = Object.entries(unmarshalItem(map)).map(([name, value]) => [
     name,

@@ -1,9 +1,10 @@
 export { DynamoRepository } from "./dynamo-repository.ts";
-export { leanTransport } from "./lean-transport.ts";
-export type { CredentialProvider } from "./lean-credentials.ts";
-export type { LeanTransportOptions } from "./lean-transport.ts";
+export type { RepositoryBuilder } from "./dynamo-repository.ts";
+export { leanTransport } from "./transport/lean/lean-transport.ts";
+export type { CredentialProvider } from "./transport/lean/lean-credentials.ts";
+export type { LeanTransportOptions } from "./transport/lean/lean-transport.ts";
 export type { DynamoOptions } from "./options.ts";
-export type { RepositoryBuilder, StackOptions } from "./repository-builder.ts";
-export type { DynamoClient } from "./sdk-transport.ts";
-export type { AwsCredentials } from "./signature.ts";
-export type { DynamoTransport, ObservedTransport } from "./transport.ts";
+export type { StackOptions } from "./repository-builder.ts";
+export type { DynamoClient } from "./transport/sdk-transport.ts";
+export type { AwsCredentials } from "./transport/local-engine.ts";
+export type { DynamoTransport, ObservedTransport } from "./transport/transport.ts";

@@ -1,6 +1,6 @@
 import type { AuditEvent } from "../../core/audit.ts";
 import { RateLimiterUnavailable } from "../../core/errors.ts";
-import type { ConfigKey } from "../../core/policy.ts";
+import type { ConfigKey } from "../../core/bucket/policy.ts";
 import {
   mergedConfig,
   type Keyed,
@@ -8,24 +8,28 @@ import {
   type LimitStore,
   type StoredConfig,
 } from "../store.ts";
-import { Aliases, absent, exists } from "./aliases.ts";
-import { marshalItem, numberOf, stringOf, type AttributeMap } from "./attribute-values.ts";
+import { Aliases, absent, exists } from "./table/update-expression.ts";
+import {
+  marshalItem,
+  numberOf,
+  stringOf,
+  type AttributeMap,
+} from "./transport/attribute-values.ts";
 import type { DynamoAudit } from "./audit.ts";
-import { keyOf, marshalKey, queryAll, queryPage } from "./batch.ts";
-import { configItem, configOf } from "./config-item.ts";
-import type { Connection } from "./connection.ts";
-import type { ItemReader } from "./item-reader.ts";
+import { keyOf, marshalKey, queryAll, queryPage } from "./table/batch.ts";
+import { configItem, configOf } from "./items/config-item.ts";
+import type { Connection } from "./table/connection.ts";
+import type { ItemReader } from "./table/item-reader.ts";
+import { parseConfigKey, parseEntityConfigIndex } from "./items/key-parsers.ts";
 import {
   configKey,
   entityConfigIndexKeys,
   entityConfigPartition,
   entityConfigsPrefix,
-  parseConfigKey,
-  parseEntityConfigIndex,
   resourcesPrefix,
-} from "./keys.ts";
-import { queryInput } from "./queries.ts";
-import type { Retention } from "./retention.ts";
+} from "./items/keys.ts";
+import { queryInput } from "./table/key-query.ts";
+import { retentionOf, type Retention } from "./cache/retention.ts";
 
 /**
  * Sorts after every GSI4 key of the same resource and before those of the next: '$' follows '#',
@@ -34,17 +38,17 @@ import type { Retention } from "./retention.ts";
 const AFTER_RESOURCE = "$";
 
 /**
- * Resources that one namespace may have limits of entities for before the listing stops: a bound
- * for the loop, far beyond use.
+ * The most resources that a listing of entity limits returns: a bound for the loop, far beyond real
+ * use.
  */
 const MAX_RESOURCES = 100_000;
 
-/** Attempts at merging a change into system defaults that others change at the same time. */
+/** The most attempts to merge a change into system defaults that others change at the same time. */
 const MAX_MERGES = 8;
 
 /**
- * Limits of the four levels, one item each. Which levels exist is told by the indexes: no registry,
- * nothing to contend on.
+ * Limits of the four levels, one item each. The indexes show which levels exist, so there is no
+ * registry to contend on.
  */
 export class DynamoLimits implements LimitStore {
   readonly #connection: Connection;
@@ -97,11 +101,12 @@ export class DynamoLimits implements LimitStore {
         await this.#audit.write(event),
       ]);
       if (!applied) continue;
-      this.#retention.learn(config.settings);
+      this.#retention.learn(this.#namespaceId, retentionOf(config.settings));
       return;
     }
     throw new RateLimiterUnavailable(
-      `The system defaults were changed by others ${MAX_MERGES} times in a row. Try again.`,
+      `Too much contention: other processes changed the system defaults ${MAX_MERGES} times ` +
+        "in a row. Try again.",
     );
   }
 
@@ -110,7 +115,7 @@ export class DynamoLimits implements LimitStore {
       { Delete: deleteConfig(this.#namespaceId, key) },
       await this.#audit.write(event),
     ]);
-    if (key.level === "system") this.#retention.learn(undefined);
+    if (key.level === "system") this.#retention.learn(this.#namespaceId, retentionOf(undefined));
     return applied;
   }
 
@@ -158,16 +163,16 @@ export class DynamoLimits implements LimitStore {
   }
 }
 
-/** The system level's new item, over the very item that was read. */
-export function systemPut(
-  ns: string,
+/** Writes the system level's new item, if the stored item is still the one that was read. */
+function systemPut(
+  namespaceId: string,
   config: StoredConfig,
   seen: AttributeMap | undefined,
 ): object {
   const alias = new Aliases();
   const version = numberOf(seen?.["config_version"]);
   const Item = {
-    ...configItem(ns, { level: "system" }, config),
+    ...configItem(namespaceId, { level: "system" }, config),
     ...marshalItem({ config_version: (version ?? 0) + 1 }),
   };
   return {
@@ -177,7 +182,7 @@ export function systemPut(
   };
 }
 
-/** Items of other writers may have no version. */
+/** Items that other clients wrote may have no version. */
 function hasVersion(alias: Aliases, version: number | undefined): string {
   const name = alias.name("config_version");
   return version === undefined
@@ -185,45 +190,49 @@ function hasVersion(alias: Aliases, version: number | undefined): string {
     : `${name} = ${alias.value(version)}`;
 }
 
-/** The deletion of what a level stores, if it stores anything. */
-export function deleteConfig(ns: string, key: ConfigKey): object {
+/** Deletes what a level stores, if it stores anything. */
+export function deleteConfig(namespaceId: string, key: ConfigKey): object {
   const alias = new Aliases();
   return {
-    Key: marshalKey(configKey(ns, key)),
+    Key: marshalKey(configKey(namespaceId, key)),
     ConditionExpression: exists(alias),
     ...alias.fields(),
   };
 }
 
 /** The entities that have limits of their own for a resource, in order. */
-export function entitiesWithLimitsQuery(
-  ns: string,
+function entitiesWithLimitsQuery(
+  namespaceId: string,
   resource: string,
   { limit, after }: { readonly limit: number; readonly after: string | undefined },
 ): object {
   return queryInput({
     index: "GSI3",
-    partition: entityConfigPartition(ns, resource),
+    partition: entityConfigPartition(namespaceId, resource),
     range: { from: " ", to: "~" },
     limit,
-    after: after === undefined ? undefined : indexStart(ns, after, resource),
+    after: after === undefined ? undefined : indexStart(namespaceId, after, resource),
   });
 }
 
 /** The first of the entities' limits at or after a GSI4 sort key. */
-export function nextResourceQuery(ns: string, from: string): object {
+export function nextResourceQuery(namespaceId: string, from: string): object {
   return queryInput({
     index: "GSI4",
-    partition: ns,
+    partition: namespaceId,
     range: { from, to: entityConfigsPrefix.slice(0, -1) + AFTER_RESOURCE },
     limit: 1,
   });
 }
 
-function indexStart(ns: string, entityId: string, resource: string): ReturnType<typeof marshalKey> {
-  const { GSI3PK, GSI3SK } = entityConfigIndexKeys(ns, entityId, resource);
+function indexStart(
+  namespaceId: string,
+  entityId: string,
+  resource: string,
+): ReturnType<typeof marshalKey> {
+  const { GSI3PK, GSI3SK } = entityConfigIndexKeys(namespaceId, entityId, resource);
   return {
-    ...marshalKey(configKey(ns, { level: "entity", entityId, resource })),
+    ...marshalKey(configKey(namespaceId, { level: "entity", entityId, resource })),
     GSI3PK: { S: GSI3PK },
     GSI3SK: { S: GSI3SK },
   };

@@ -1,19 +1,19 @@
 import { NamespaceNotFoundError, NamespaceStateError } from "../../core/errors.ts";
 import type { NamespaceInfo } from "../../core/namespace.ts";
 import type { NamespaceStore } from "../store.ts";
-import type { AttributeMap } from "./attribute-values.ts";
-import { batchWrite, keyOf, queryAll, queryPage } from "./batch.ts";
-import { contention } from "./client-errors.ts";
-import type { Connection } from "./connection.ts";
-import type { ItemReader } from "./item-reader.ts";
+import type { AttributeMap } from "./transport/attribute-values.ts";
+import { batchWrite, keyOf, queryAll, queryPage } from "./table/batch.ts";
+import { contention } from "./table/table-errors.ts";
+import type { Connection } from "./table/connection.ts";
+import type { ItemReader } from "./table/item-reader.ts";
 import {
   namespaceIdKey,
   namespaceIdPrefix,
   namespaceNameKey,
   systemPartition,
   TABLE_NAMESPACE,
-  type ItemKey,
-} from "./keys.ts";
+} from "./items/keys.ts";
+import type { ItemKey } from "./table/batch.ts";
 import {
   beginPurge,
   deleteWrites,
@@ -21,10 +21,13 @@ import {
   namespaceOf,
   recoverWrites,
   registerWrites,
-} from "./namespace-items.ts";
-import { queryInput } from "./queries.ts";
+} from "./items/namespace-items.ts";
+import { queryInput } from "./table/key-query.ts";
 
-/** How often a change is decided anew because somebody else changed the namespace first. */
+/**
+ * The most decisions on one change: it is decided again when another process changed the namespace
+ * first.
+ */
 const MAX_DECISIONS = 5;
 
 /** Keys that a purge looks up at once; they are deleted in batches of 25. */
@@ -41,7 +44,7 @@ export class DynamoNamespaces implements NamespaceStore {
   readonly #reader: ItemReader;
   readonly #onChange: (namespaceId: string) => void;
 
-  /** `onChange` is told of every namespace whose state this process has changed. */
+  /** `onChange` is called for every namespace whose state this process has changed. */
   constructor(connection: Connection, reader: ItemReader, onChange: (namespaceId: string) => void) {
     this.#connection = connection;
     this.#reader = reader;
@@ -124,20 +127,20 @@ export class DynamoNamespaces implements NamespaceStore {
     const info = await this.byId(namespaceId);
     if (info === undefined) return false;
     if (info.status === "active")
-      throw new NamespaceStateError(info.name, "active", "delete it before it is purged");
+      throw new NamespaceStateError(info.name, "active", "delete it before you purge it");
     signal?.throwIfAborted();
     if (!(await this.#apply([{ Update: beginPurge(info) }])))
       throw new NamespaceStateError(
         info.name,
         "active",
-        "somebody recovered or purged it meanwhile; look again",
+        "another process has recovered or purged it meanwhile; check its state and try again",
       );
     let deletedItems = 0;
     for (let found = true; found;) {
       found = false;
       // The index lags behind the table, so a pass may miss what was written last and see what it
-      // has just deleted: passes are repeated until one finds nothing. An interrupted purge goes on
-      // with what is left.
+      // has just deleted: passes are repeated until one finds nothing. A purge that was interrupted
+      // continues with what is left.
       for await (const keys of this.#pagesOf(namespaceId, signal)) {
         await batchWrite(
           this.#connection,
@@ -174,7 +177,7 @@ export class DynamoNamespaces implements NamespaceStore {
 }
 
 /** Every namespace, whatever its state. */
-export function namespacesQuery(): object {
+function namespacesQuery(): object {
   return queryInput({
     partition: systemPartition(TABLE_NAMESPACE),
     range: { beginsWith: namespaceIdPrefix },
@@ -182,7 +185,7 @@ export function namespacesQuery(): object {
 }
 
 /** The keys of some items of a namespace, of whatever kind. */
-export function itemsQuery(namespaceId: string, after: AttributeMap | undefined): object {
+function itemsQuery(namespaceId: string, after: AttributeMap | undefined): object {
   return queryInput({
     index: "GSI4",
     partition: namespaceId,

@@ -1,9 +1,10 @@
 import { ValidationError } from "../../core/errors.ts";
 import { namespaceName } from "../../core/identifiers.ts";
 import type { RepositoryOptions } from "../repository.ts";
-import { DEFAULT_NAMESPACE } from "../store-repository.ts";
-import type { DynamoClient } from "./sdk-transport.ts";
-import type { DynamoTransport } from "./transport.ts";
+import { DEFAULT_NAMESPACE } from "../../core/namespace.ts";
+import { LOCAL_REGION } from "./transport/local-engine.ts";
+import type { DynamoClient } from "./transport/sdk-transport.ts";
+import type { DynamoTransport } from "./transport/transport.ts";
 
 /** How a DynamoDB repository is opened. */
 export interface DynamoOptions extends RepositoryOptions {
@@ -11,12 +12,12 @@ export interface DynamoOptions extends RepositoryOptions {
   readonly stack?: string;
   /** @default `AWS_REGION`, or what the SDK finds */
   readonly region?: string;
-  /** Another address than AWS's, such as a local engine's. */
+  /** An address other than AWS's, such as that of a local engine. */
   readonly endpointUrl?: string;
   /** An SDK client of your own; give it `maxAttempts: 1`. */
   readonly client?: DynamoClient;
   /**
-   * Something else that sends signed calls, such as `leanTransport()`; whoever made it closes it.
+   * Something else that sends signed calls, such as `leanTransport()`; its creator closes it.
    * @default the SDK's client
    */
   readonly transport?: DynamoTransport;
@@ -29,26 +30,29 @@ export interface DynamoOptions extends RepositoryOptions {
   readonly stream?: boolean;
   /** @default false: a running application never redeploys Lambda */
   readonly updateLambda?: boolean;
-  /** How many times the time to fill a bucket it is kept without use; 0: for ever. @default 7 */
+  /**
+   * How long an unused bucket is kept, as a multiple of the time that it needs to fill; 0 keeps it
+   * for ever. @default 7
+   */
   readonly bucketTtlMultiplier?: number;
   /**
-   * How old what a process knows of a bucket may be to refuse a call without asking the table.
-   * Until then a call may be refused that fits by what another process has just given back; 0 asks
-   * before every refusal. @default 1000
+   * How old, in milliseconds, what a process knows of a bucket may be and still refuse a call
+   * without a read. Within that time, a call may be refused although another process has just given
+   * back what it needs; 0 reads before every refusal. @default 1000
    */
   readonly refusalMemoryMs?: number;
   /** How long one request may take. @default 2000 */
   readonly requestTimeoutMs?: number;
-  /** How often one request is tried. @default 3 */
+  /** The most attempts at one request. @default 3 */
   readonly maxAttempts?: number;
   /**
-   * How many shards a hot bucket may be split into, at most 64; 1: buckets are never split.
+   * How many shards a hot bucket may be split into, at most 64; with 1, buckets are never split.
    * @default 32
    */
   readonly maxShards?: number;
 }
 
-/** Options with everything decided that needs no network. */
+/** Options with every default filled in that needs no network. */
 export interface ResolvedOptions {
   readonly stackName: string;
   readonly namespace: string;
@@ -63,14 +67,15 @@ export interface ResolvedOptions {
   readonly maxShards: number;
 }
 
-/** A transaction that gathers from all shards must hold them: DynamoDB allows 100 writes. */
-export const MOST_SHARDS = 64;
+/** A transaction that gathers has a write for each shard, and DynamoDB allows 100 writes. */
+const MOST_SHARDS = 64;
 const DEFAULT_STACK = "zae-limiter";
 const MAX_STACK_LENGTH = 55;
-/** A region that no local engine looks at. */
-const LOCAL_REGION = "us-east-1";
 
-/** Decides what options and environment leave open, and refuses what cannot be meant. */
+/**
+ * Fills in what the options leave open, from the environment or by default. Throws for an invalid
+ * option.
+ */
 export function resolveOptions(
   namespace: string | undefined,
   options: DynamoOptions,
@@ -104,13 +109,13 @@ export function resolveOptions(
   };
 }
 
-/** Returns the name of a stack, or throws: CloudFormation and DynamoDB both must take it. */
-export function stackName(value: unknown): string {
+/** Returns the name of a stack, or throws: CloudFormation and DynamoDB must both accept it. */
+function stackName(value: unknown): string {
   if (typeof value !== "string" || !/^[A-Za-z][A-Za-z0-9-]*$/.test(value))
     throw new ValidationError(
       "stack",
       value,
-      "must begin with a letter and hold only letters, digits and -",
+      "must begin with a letter and contain only letters, digits and -",
     );
   if (value.length > MAX_STACK_LENGTH)
     throw new ValidationError(
@@ -121,7 +126,7 @@ export function stackName(value: unknown): string {
   return value;
 }
 
-/** Returns how many times the time to fill a bucket it is kept, or throws. */
+/** Returns a checked `bucketTtlMultiplier`, or throws. */
 export function ttlMultiplier(value: unknown): number {
   return whole(value, "bucketTtlMultiplier", { least: 0, most: 10_000 });
 }
@@ -135,7 +140,7 @@ function checkUrl(value: unknown): string {
   );
 }
 
-/** `create: false`, which every backend knows, wins over what this one may create. */
+/** `create: false`, which every backend has, overrides what this one may create. */
 function provisioningOf(
   { create, provisioning }: DynamoOptions,
   endpointUrl: string | undefined,

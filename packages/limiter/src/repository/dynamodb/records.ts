@@ -1,10 +1,10 @@
 import type { ProvisionerState, VersionRecord } from "../repository.ts";
 import type { ProvisionerStore, VersionStore } from "../store.ts";
-import { Aliases, absent } from "./aliases.ts";
-import { marshalItem, unmarshalItem, type AttributeMap } from "./attribute-values.ts";
-import type { Connection } from "./connection.ts";
-import type { ItemReader } from "./item-reader.ts";
-import { namespaceIndexKeys, provisionerKey, TABLE_NAMESPACE, versionKey } from "./keys.ts";
+import { Aliases, absent } from "./table/update-expression.ts";
+import { marshalItem, unmarshalItem, type AttributeMap } from "./transport/attribute-values.ts";
+import type { Connection } from "./table/connection.ts";
+import type { ItemReader } from "./table/item-reader.ts";
+import { namespaceIndexKeys, provisionerKey, TABLE_NAMESPACE, versionKey } from "./items/keys.ts";
 
 /** The version record of a table. */
 export class DynamoVersions implements VersionStore {
@@ -26,7 +26,7 @@ export class DynamoVersions implements VersionStore {
   }
 }
 
-/** What declared limits were applied to one namespace. */
+/** Records which declared limits were applied to one namespace. */
 export class DynamoProvisioner implements ProvisionerStore {
   readonly #connection: Connection;
   readonly #namespaceId: string;
@@ -44,27 +44,37 @@ export class DynamoProvisioner implements ProvisionerStore {
   }
 
   async put(state: ProvisionerState, expected: number): Promise<boolean> {
-    // A transaction of one, for its token: a repeated conditional write would find its own first
-    // attempt and call it a stranger's.
+    // A transaction of one write, for its token: a retried conditional write would find its own
+    // first attempt and take it for another process's.
     return (
       await this.#connection.transact([{ Put: putProvisioner(this.#namespaceId, state, expected) }])
     ).applied;
   }
 }
 
-/** Stores a state, if the stored revision is the expected one; none is stored at revision 0. */
-export function putProvisioner(ns: string, state: ProvisionerState, expected: number): object {
+/**
+ * Stores a state, if the stored revision is the expected one; revision 0 means that none is stored.
+ */
+export function putProvisioner(
+  namespaceId: string,
+  state: ProvisionerState,
+  expected: number,
+): object {
   const alias = new Aliases();
   const same = `${alias.name("revision")} = ${alias.value(expected)}`;
   const condition = expected === 0 ? `${absent(alias)} OR ${same}` : same;
-  return { Item: provisionerItem(ns, state), ConditionExpression: condition, ...alias.fields() };
+  return {
+    Item: provisionerItem(namespaceId, state),
+    ConditionExpression: condition,
+    ...alias.fields(),
+  };
 }
 
-export function provisionerItem(ns: string, state: ProvisionerState): AttributeMap {
-  const key = provisionerKey(ns);
+function provisionerItem(namespaceId: string, state: ProvisionerState): AttributeMap {
+  const key = provisionerKey(namespaceId);
   return marshalItem({
     ...key,
-    ...namespaceIndexKeys(ns, key),
+    ...namespaceIndexKeys(namespaceId, key),
     managed_system: state.managedSystem,
     managed_resources: state.managedResources,
     managed_entities: state.managedEntities,
@@ -74,7 +84,7 @@ export function provisionerItem(ns: string, state: ProvisionerState): AttributeM
   });
 }
 
-export function provisionerOf(item: AttributeMap): ProvisionerState {
+function provisionerOf(item: AttributeMap): ProvisionerState {
   const stored = unmarshalItem(item);
   const lastApplied = stored["last_applied"];
   const appliedHash = stored["applied_hash"];
@@ -90,7 +100,7 @@ export function provisionerOf(item: AttributeMap): ProvisionerState {
   };
 }
 
-export function versionItem(record: VersionRecord): AttributeMap {
+function versionItem(record: VersionRecord): AttributeMap {
   const key = versionKey();
   return marshalItem({
     ...key,
@@ -103,7 +113,7 @@ export function versionItem(record: VersionRecord): AttributeMap {
   });
 }
 
-export function versionOf(item: AttributeMap): VersionRecord {
+function versionOf(item: AttributeMap): VersionRecord {
   const stored = unmarshalItem(item);
   const text = (name: string): string | undefined =>
     typeof stored[name] === "string" ? stored[name] : undefined;

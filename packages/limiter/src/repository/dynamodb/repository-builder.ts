@@ -1,7 +1,7 @@
 import { InfrastructureError } from "../../core/errors.ts";
-import type { OnUnavailable } from "../../core/policy.ts";
+import type { OnUnavailable } from "../../core/bucket/policy.ts";
 import type { UsageWindow } from "../../core/usage.ts";
-import type { DynamoRepository } from "./dynamo-repository.ts";
+import type { Repository } from "../repository.ts";
 import type { DynamoOptions } from "./options.ts";
 
 /** Options of the stack that a repository may create. */
@@ -32,26 +32,26 @@ export interface StackOptions {
 }
 
 /** Opens a repository step by step. */
-export interface RepositoryBuilder {
+export interface BuilderOf<Built> {
   namespace(name: string): this;
   options(options: DynamoOptions): this;
   stackOptions(options: StackOptions): this;
   /** Stored through `setSystemDefaults`. */
   onUnavailable(action: OnUnavailable): this;
   /** Throws `NamespaceNotFoundError` for a namespace that was not registered. */
-  build(): Promise<DynamoRepository>;
+  build(): Promise<Built>;
 }
 
-type Open = (namespace: string | undefined, options: DynamoOptions) => Promise<DynamoRepository>;
+type Open<Built> = (namespace: string | undefined, options: DynamoOptions) => Promise<Built>;
 
-/** Collects what `DynamoRepository.builder()` is told, and opens. */
-export class Builder implements RepositoryBuilder {
-  readonly #open: Open;
+/** Collects the settings of `DynamoRepository.builder()`, and opens the repository. */
+export class Builder<Built extends Repository> implements BuilderOf<Built> {
+  readonly #open: Open<Built>;
   #namespace: string | undefined;
   #options: DynamoOptions = {};
   #onUnavailable: OnUnavailable | undefined;
 
-  constructor(open: Open) {
+  constructor(open: Open<Built>) {
     this.#open = open;
   }
 
@@ -75,7 +75,7 @@ export class Builder implements RepositoryBuilder {
     return this;
   }
 
-  async build(): Promise<DynamoRepository> {
+  async build(): Promise<Built> {
     const repository = await this.#open(this.#namespace, this.#options);
     if (this.#onUnavailable === undefined) return repository;
     try {
@@ -88,10 +88,11 @@ export class Builder implements RepositoryBuilder {
   }
 }
 
-/** What every call for a stack gets until there are any. */
+/** The error of every operation on CloudFormation stacks, until they are supported. */
 export function noStacksYet(): InfrastructureError {
   return new InfrastructureError(
     "ERR_LIMITER_STACK_UNSUPPORTED",
-    'CloudFormation stacks are not supported yet. Use provisioning "table" to create only the table, or "never" for one that exists.',
+    'CloudFormation stacks are not supported yet. Use provisioning "table" to create only the ' +
+      'table, or "never" to use a table that exists.',
   );
 }

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { Aliases } from "./aliases.ts";
-import { chunksOf } from "./batch.ts";
+import { Aliases } from "./table/update-expression.ts";
+import { chunksOf } from "./table/batch.ts";
 import { createEntity } from "./entities.ts";
 import { deleteConfig, nextResourceQuery } from "./limits.ts";
-import { deleteWrites, recoverWrites } from "./namespace-items.ts";
-import { queryInput } from "./queries.ts";
+import { deleteWrites, recoverWrites } from "./items/namespace-items.ts";
+import { queryInput } from "./table/key-query.ts";
 import { putProvisioner } from "./records.ts";
 
 const entity = {
@@ -24,7 +24,7 @@ const namespace = {
 } as const;
 const audit = { Put: { Item: {} } };
 
-/** What may stand in an expression by its name: aliases and the language itself. */
+/** What may appear in an expression: aliases, and the words of the expression language. */
 const WORDS =
   /[#:][nv]\w+|attribute_exists|attribute_not_exists|begins_with|\b(?:SET|REMOVE|BETWEEN|AND|OR|IN)\b/g;
 
@@ -88,7 +88,7 @@ describe("requests", () => {
     });
   });
 
-  it("are cut into pieces that lose nothing", () => {
+  it("are cut into chunks that lose nothing", () => {
     expect(chunksOf([1, 2, 3, 4, 5], 2)).toEqual([[1, 2], [3, 4], [5]]);
     expect(chunksOf([], 2)).toEqual([]);
   });

@@ -22,7 +22,7 @@ export function dynamoOptions(text: string): DynamoOptions {
     throw new ValidationError(
       "url",
       text,
-      `knows ${[...PARAMETERS].join(" and ")}, not '${unknown}'`,
+      `has an unknown parameter '${unknown}'; use ${[...PARAMETERS].join(" or ")}`,
     );
   const endpointUrl = parameters.get("endpoint");
   const provisioning = parameters.get("provisioning");
@@ -30,7 +30,7 @@ export function dynamoOptions(text: string): DynamoOptions {
     ...(region && { region }),
     ...(stack && { stack }),
     ...(endpointUrl && { endpointUrl }),
-    // Any other word is refused where options are checked.
+    // Any other value is rejected where options are checked.
     ...(provisioning && { provisioning: provisioning as "stack" | "table" | "never" }),
   };
 }

@@ -1,37 +1,33 @@
 import { DAY_MS, windowEndMs, type UsageRow, type UsageWindow } from "../../core/usage.ts";
 import type { Keyed, KeyPage, UsageRange, UsageStore } from "../store.ts";
-import { marshalItem, numberOf, type AttributeMap } from "./attribute-values.ts";
-import { batchGet, keyOf, queryAll } from "./batch.ts";
-import type { Connection } from "./connection.ts";
+import { marshalItem, numberOf, type AttributeMap } from "./transport/attribute-values.ts";
+import { batchGet, keyOf, queryAll } from "./table/batch.ts";
+import type { Connection } from "./table/connection.ts";
+import { parseUsageKey } from "./items/key-parsers.ts";
 import {
   entityPartition,
-  parseUsageKey,
   resourcePartition,
   resourceUsagePrefix,
   usageIndexKeys,
   usageKey,
   usagePrefix,
   windowText,
-  type ItemKey,
   type UsageName,
-} from "./keys.ts";
-import { queryInput } from "./queries.ts";
-import type { Retention } from "./retention.ts";
+} from "./items/keys.ts";
+import type { ItemKey } from "./table/batch.ts";
+import { queryInput } from "./table/key-query.ts";
+import type { Retention } from "./cache/retention.ts";
 
 /** Keys write years with four digits. */
 const LAST_TIME_MS = Date.UTC(9999, 11, 31);
 
+/** The attribute that counts granted acquires. */
+const REQUESTS_ATTRIBUTE = "requests";
+
 /**
- * The attribute of one limit's consumption in whole tokens: the prefix keeps limit names clear of
+ * How the attributes of consumption, in whole tokens, begin: the prefix keeps limit names apart from
  * other attributes.
  */
-export function counterAttribute(limitName: string): string {
-  return COUNTER_PREFIX + limitName;
-}
-
-/** The attribute that counts granted acquires. */
-export const REQUESTS_ATTRIBUTE = "requests";
-
 const COUNTER_PREFIX = "u_";
 
 /** Usage snapshots of one namespace, as the aggregator wrote them. */
@@ -47,7 +43,8 @@ export class DynamoUsage implements UsageStore {
   }
 
   async rows(range: UsageRange, { limit, after }: KeyPage): Promise<Keyed<UsageRow>> {
-    const oldestMs = this.#connection.clock.now() - (await this.#retention.days()).usage * DAY_MS;
+    const oldestMs =
+      this.#connection.clock.now() - (await this.#retention.get(this.#namespaceId)).usage * DAY_MS;
     const names: UsageName[] = [];
     for await (const item of queryAll(
       this.#connection,
@@ -73,8 +70,8 @@ export class DynamoUsage implements UsageStore {
  * The keys of snapshots in order of their start: of one entity from the table, of one resource from
  * its index.
  */
-export function usageQuery(
-  ns: string,
+function usageQuery(
+  namespaceId: string,
   { entityId, resource, window, startMs, endMs }: UsageRange,
   { limit, after }: { readonly limit: number; readonly after: string | undefined },
 ): object {
@@ -85,44 +82,22 @@ export function usageQuery(
     to: prefix + (endMs === undefined ? "~" : boundText(endMs)),
   };
   const name = after === undefined ? undefined : nameOfCursor(after, window);
-  const key = name && usageKey(ns, name);
+  const key = name && usageKey(namespaceId, name);
   if (entityId !== undefined)
     return queryInput({
-      partition: entityPartition(ns, entityId),
+      partition: entityPartition(namespaceId, entityId),
       range,
       limit,
       after: key && marshalItem({ ...key }),
     });
   const { GSI2PK, GSI2SK } =
-    name === undefined ? { GSI2PK: "", GSI2SK: "" } : usageIndexKeys(ns, name);
+    name === undefined ? { GSI2PK: "", GSI2SK: "" } : usageIndexKeys(namespaceId, name);
   return queryInput({
     index: "GSI2",
-    partition: resourcePartition(ns, resource ?? ""),
+    partition: resourcePartition(namespaceId, resource ?? ""),
     range,
     limit,
     after: key && marshalItem({ ...key, GSI2PK, GSI2SK }),
-  });
-}
-
-/** The item of a snapshot that leaves at a time, in seconds since 1970. */
-export function usageItem(ns: string, row: UsageRow, ttl: number): AttributeMap {
-  const { entityId, resource, window, windowStartMs: startMs } = row;
-  const name = { entityId, resource, window, startMs };
-  return marshalItem({
-    ...usageKey(ns, name),
-    ...usageIndexKeys(ns, name),
-    entity_id: entityId,
-    resource,
-    window,
-    window_start: windowText(startMs),
-    ...Object.fromEntries(
-      Object.entries(row.counters).map(([limitName, tokens]) => [
-        counterAttribute(limitName),
-        tokens,
-      ]),
-    ),
-    [REQUESTS_ATTRIBUTE]: row.requests,
-    ttl,
   });
 }
 
@@ -147,7 +122,7 @@ function rowOf(item: AttributeMap): readonly UsageRow[] {
   ];
 }
 
-/** What DynamoDB has not yet removed, although its retention is over, is hidden. */
+/** Hides snapshots whose retention is over, but which DynamoDB has not deleted yet. */
 function isWanted(
   name: UsageName,
   { entityId, resource, window }: UsageRange,
@@ -158,7 +133,7 @@ function isWanted(
   return isOfBoth && windowEndMs(window, name.startMs) > oldestMs;
 }
 
-/** Windows start at whole seconds: the first one at or after a time. */
+/** The first start of a window at or after a time; windows start at whole seconds. */
 function boundText(timeMs: number): string {
   return windowText(Math.min(Math.max(0, Math.ceil(timeMs / 1000) * 1000), LAST_TIME_MS));
 }

@@ -2,13 +2,7 @@ import { ulid, type AuditAction, type AuditEvent } from "../../core/audit.ts";
 import { principal as checkPrincipal } from "../../core/identifiers.ts";
 import type { PolicyCache } from "../policy-cache.ts";
 import type { NamespaceData, Store } from "../store.ts";
-import type { Clock, Random } from "../system-clock.ts";
-
-/**
- * The id of a namespace that was not registered when its repository was opened with `create:
- * false`. No namespace has it.
- */
-export const NO_NAMESPACE = "";
+import { wholeMs, type Clock, type Random } from "../system-clock.ts";
 
 /** What the management functions of one namespace work with. */
 export interface Context {
@@ -19,11 +13,24 @@ export interface Context {
   readonly clock: Clock;
   readonly random: Random;
   readonly principal: string | undefined;
+  readonly eventOrder: EventOrder;
 }
 
-/** The time in whole milliseconds: buckets count nothing finer. */
-export function nowMs(context: { readonly clock: Clock }): number {
-  return Math.floor(context.clock.now());
+/**
+ * Orders the audit events that one context makes within one millisecond. All events of a namespace
+ * that one repository makes come from one context; events that another repository or process makes
+ * in the same millisecond are ordered at random.
+ */
+export class EventOrder {
+  #lastTimeMs = 0;
+  #sequence = 0;
+
+  /** The position of the next event among those of its millisecond. */
+  next(timeMs: number): number {
+    this.#sequence = timeMs === this.#lastTimeMs ? this.#sequence + 1 : 0;
+    this.#lastTimeMs = timeMs;
+    return this.#sequence;
+  }
 }
 
 /** Describes a change for the audit trail. */
@@ -37,12 +44,12 @@ export function auditEvent(
     readonly details?: Readonly<Record<string, unknown>>;
   },
 ): AuditEvent {
-  const timeMs = nowMs(context);
+  const timeMs = wholeMs(context.clock);
   const { entityId, action, resource, details = {} } = event;
   const principal =
     event.principal === undefined ? context.principal : checkPrincipal(event.principal);
   return Object.freeze({
-    eventId: ulid(timeMs, nextSequence(timeMs), context.random),
+    eventId: ulid(timeMs, context.eventOrder.next(timeMs), context.random),
     timestamp: new Date(timeMs),
     entityId,
     action,
@@ -50,14 +57,4 @@ export function auditEvent(
     resource,
     details: Object.freeze(details),
   });
-}
-
-let lastTimeMs = 0;
-let sequence = 0;
-
-/** Orders the events of one millisecond. */
-function nextSequence(timeMs: number): number {
-  sequence = timeMs === lastTimeMs ? sequence + 1 : 0;
-  lastTimeMs = timeMs;
-  return sequence;
 }

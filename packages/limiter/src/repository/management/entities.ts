@@ -2,7 +2,8 @@ import { entityMetadata, entityName, type Entity } from "../../core/entity.ts";
 import { ValidationError } from "../../core/errors.ts";
 import { entityId as checkEntityId } from "../../core/identifiers.ts";
 import type { By, CreateEntityOptions, Page, Paging } from "../repository.ts";
-import { auditEvent, nowMs, type Context } from "./context.ts";
+import { wholeMs } from "../system-clock.ts";
+import { auditEvent, type Context } from "./context.ts";
 import { keyPage, pageOf } from "./paging.ts";
 
 export async function createEntity(
@@ -26,7 +27,7 @@ export async function createEntity(
     parentId,
     cascade,
     metadata,
-    createdAt: new Date(nowMs(context)),
+    createdAt: new Date(wholeMs(context.clock)),
   });
   const details = { name, ...(parentId !== undefined && { parentId }), cascade, metadata };
   await context.data.entities.create(

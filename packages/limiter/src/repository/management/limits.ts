@@ -2,7 +2,12 @@ import { resourceAuditId, SYSTEM_AUDIT_ID } from "../../core/audit.ts";
 import { ValidationError } from "../../core/errors.ts";
 import { configResource, entityId as checkEntityId, resourceName } from "../../core/identifiers.ts";
 import { checkLimits, type Limit } from "../../core/limit.ts";
-import type { ConfigKey, OnUnavailable } from "../../core/policy.ts";
+import {
+  checkOnUnavailable,
+  type ConfigKey,
+  type OnUnavailable,
+} from "../../core/bucket/policy.ts";
+import { DEFAULT_RETENTION_DAYS } from "../../core/usage.ts";
 import type {
   By,
   Page,
@@ -15,8 +20,6 @@ import { NO_SETTINGS, type StoredConfig, type SystemSettings } from "../store.ts
 import { auditEvent, type Context } from "./context.ts";
 import { keyPage, pageOf } from "./paging.ts";
 
-/** How long usage and audit are kept when nothing is stored. */
-export const DEFAULT_RETENTION_DAYS = 90;
 const LONGEST_RETENTION_DAYS = 3650;
 
 export async function setLimits(
@@ -138,13 +141,6 @@ export async function resolveLimits(
     onUnavailable: context.policies.lastOnUnavailable,
     source: policy.source,
   };
-}
-
-/** Returns a valid choice, or throws. */
-export function checkOnUnavailable(value: unknown): OnUnavailable {
-  if (value !== "allow" && value !== "block")
-    throw new ValidationError("onUnavailable", value, "must be 'allow' or 'block'");
-  return value;
 }
 
 function entityKey(entityId: string, resource: string | undefined): ConfigKey {

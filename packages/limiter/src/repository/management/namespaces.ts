@@ -1,26 +1,10 @@
 import { SYSTEM_AUDIT_ID, type AuditAction } from "../../core/audit.ts";
 import { ValidationError } from "../../core/errors.ts";
 import { namespaceName } from "../../core/identifiers.ts";
-import type { NamespaceInfo } from "../../core/namespace.ts";
+import { newNamespaceId, NO_NAMESPACE, type NamespaceInfo } from "../../core/namespace.ts";
 import type { NamespaceNote, NamespaceStore, PurgeOptions } from "../store.ts";
-import type { Random } from "../system-clock.ts";
-import { auditEvent, NO_NAMESPACE, nowMs, type Context } from "./context.ts";
-
-const ID_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-const ID_LENGTH = 11;
-
-/**
- * Makes the opaque id of a namespace. It never begins with '-', which command lines take for an
- * option.
- */
-export function newNamespaceId(random: Random): string {
-  let id = "";
-  while (id.length < ID_LENGTH) {
-    const letter = ID_ALPHABET[Math.floor(random() * ID_ALPHABET.length)]!;
-    if (id !== "" || letter !== "-") id += letter;
-  }
-  return id;
-}
+import { wholeMs } from "../system-clock.ts";
+import { auditEvent, type Context } from "./context.ts";
 
 export async function registerNamespace(context: Context, name: string): Promise<string> {
   const note = noteOf(context, "namespace_registered");
@@ -28,7 +12,7 @@ export async function registerNamespace(context: Context, name: string): Promise
   const { namespaceId, created } = await context.store.namespaces.register(
     namespaceName(name),
     newId,
-    nowMs(context),
+    wholeMs(context.clock),
     note,
   );
   if (created) await fileAfterwards(context, note, { name, namespaceId });
@@ -51,7 +35,7 @@ export async function deleteNamespace(context: Context, name: string): Promise<v
   const note = noteOf(context, "namespace_deleted");
   const namespaceId = await context.store.namespaces.delete(
     namespaceName(name),
-    nowMs(context),
+    wholeMs(context.clock),
     note,
   );
   if (namespaceId !== undefined) await fileAfterwards(context, note, { name, namespaceId });

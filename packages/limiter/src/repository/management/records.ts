@@ -1,7 +1,8 @@
 import { ValidationError } from "../../core/errors.ts";
 import { configResource, entityId, resourceName } from "../../core/identifiers.ts";
 import type { ProvisionerState, VersionRecord } from "../repository.ts";
-import { nowMs, type Context } from "./context.ts";
+import { wholeMs } from "../system-clock.ts";
+import type { Context } from "./context.ts";
 
 /** What is stored when nothing is stored. */
 export function noProvisionerState(): ProvisionerState {
@@ -52,7 +53,7 @@ export async function setVersionRecord(
       record.clientMinVersion === undefined
         ? "0.0.0"
         : versionText(record.clientMinVersion, "clientMinVersion"),
-    updatedAt: new Date(nowMs(context)),
+    updatedAt: new Date(wholeMs(context.clock)),
     updatedBy: optionalText(record.updatedBy, "updatedBy"),
   };
   await context.store.versions.put(version);

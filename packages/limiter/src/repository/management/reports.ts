@@ -1,6 +1,11 @@
 import { resourceAuditId, SYSTEM_AUDIT_ID, type AuditEvent } from "../../core/audit.ts";
 import { MILLI } from "../../core/amounts.ts";
-import { balanceMilli, ceilingMilli, consumedMilli, storedMilli } from "../../core/bucket.ts";
+import {
+  balanceMilli,
+  ceilingMilli,
+  consumedMilli,
+  storedMilli,
+} from "../../core/bucket/bucket.ts";
 import { ValidationError } from "../../core/errors.ts";
 import {
   entityId as checkEntityId,
@@ -23,7 +28,8 @@ import type {
   UsageQuery,
 } from "../repository.ts";
 import type { StoredBucket, UsageRange } from "../store.ts";
-import { nowMs, type Context } from "./context.ts";
+import { wholeMs } from "../system-clock.ts";
+import type { Context } from "./context.ts";
 import { allOf, keyPage, pageOf } from "./paging.ts";
 
 export async function getBuckets(
@@ -33,7 +39,7 @@ export async function getBuckets(
 ): Promise<readonly BucketState[]> {
   const resource = options.resource === undefined ? undefined : resourceName(options.resource);
   const stored = await context.data.buckets.ofEntity(checkEntityId(entityId), resource);
-  const timeMs = nowMs(context);
+  const timeMs = wholeMs(context.clock);
   return stored.flatMap((bucket) => bucketStates(bucket, timeMs));
 }
 
@@ -44,7 +50,7 @@ export async function getResourceCapacity(
   options: { readonly parentsOnly?: boolean },
 ): Promise<ResourceCapacity> {
   checkLimitName(limitName, "limitName");
-  const timeMs = nowMs(context);
+  const timeMs = wholeMs(context.clock);
   const sums = new Map<string, { capacityMilli: number; availableMilli: number }>();
   for (const { entityId, bucket } of await context.data.buckets.ofResource(
     resourceName(resource),
@@ -86,14 +92,14 @@ export async function getUsageSnapshots(
   // their window's time.
   const listed = `usage of ${range.entityId} on ${range.resource}, ${range.window}`;
   const page = await context.data.usage.rows(range, keyPage(listed, query));
-  const timeMs = nowMs(context);
+  const timeMs = wholeMs(context.clock);
   return pageOf(listed, page, (row) => snapshotOf(row, timeMs));
 }
 
 export async function getUsageSummary(context: Context, query: UsageQuery): Promise<UsageSummary> {
   const range = usageRange(query);
   const rows = await allOf(async (page) => context.data.usage.rows(range, page));
-  const timeMs = nowMs(context);
+  const timeMs = wholeMs(context.clock);
   return summaryOf(rows.map((row) => snapshotOf(row, timeMs)));
 }
 

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { MemoryRepository } from "zae-limiter/memory";
 import { SqliteRepository } from "zae-limiter/sqlite";
-import { closeLater, temporaryFile } from "../../../test/temporary-file.ts";
+import { closeLater, temporaryFile } from "../../../test/support/temporary-file.ts";
 
 it("splits buckets only on backends where they have shards", async () => {
   const sqlite = closeLater(await SqliteRepository.open(temporaryFile()));

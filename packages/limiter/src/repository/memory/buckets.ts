@@ -1,27 +1,29 @@
-import { checkNames, type Amounts } from "../../core/amounts.ts";
+import type { Amounts } from "../../core/amounts.ts";
 import {
   applyInPlace,
   fullBucket,
   isFull,
   type Bucket,
   type BucketLimit,
-} from "../../core/bucket.ts";
+} from "../../core/bucket/bucket.ts";
 import {
   afterRefusal,
-  amountsUnder,
   costsMilli,
   fits,
   isUnder,
   negated,
   statusesOf,
   underPolicy,
-  type Charge,
   type LimitStatus,
-} from "../../core/decision.ts";
+  amountsOf,
+  chargesOf,
+  limitNamesOf,
+  type OwnedCharge,
+  type WantedBucket,
+} from "../../core/bucket/decision.ts";
 import type { Entity } from "../../core/entity.ts";
-import type { Policy } from "../../core/policy.ts";
-import { settlementOf } from "../../core/settlement.ts";
-import { noLimits } from "../charges.ts";
+import type { Policy } from "../../core/bucket/policy.ts";
+import { settlementOf } from "../../core/bucket/settlement.ts";
 import type { ConsumeOutcome, ConsumeRequest, Receipt, ResourceAmounts } from "../port.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import { Cell, MeteredCell, type Terms } from "./cell.ts";
@@ -40,7 +42,7 @@ const SWEPT_PER_BUCKET = 2;
 const UNRESOLVED = -1;
 
 /** One bucket of a call. `cell` is undefined until the bucket exists. */
-interface CellCharge extends Charge {
+interface CellCharge extends OwnedCharge {
   readonly costs: readonly number[];
   cell: Cell | undefined;
   /**
@@ -58,7 +60,7 @@ interface MemoryReceipt extends Receipt {
 }
 
 /** What buckets ask of the rest of their namespace. */
-interface Surroundings {
+interface Dependencies {
   readonly policies: PolicySource;
   readonly entities: { get(entityId: string): Entity | undefined };
   /** Undefined when usage is not recorded. */
@@ -85,7 +87,7 @@ export class MemoryBuckets implements BucketStore {
   readonly #deleted = new WeakSet<Cell>();
   /** The latest terms of each policy, for all buckets that are under it. */
   readonly #terms = new WeakMap<Policy, Terms>();
-  readonly #surroundings: Surroundings;
+  readonly #dependencies: Dependencies;
   #count = 0;
   /** Buckets that are still to be looked at for those that were created. */
   #unswept = 0;
@@ -93,13 +95,13 @@ export class MemoryBuckets implements BucketStore {
     [].values();
   writes = 0;
 
-  constructor(surroundings: Surroundings) {
-    this.#surroundings = surroundings;
+  constructor(dependencies: Dependencies) {
+    this.#dependencies = dependencies;
   }
 
   consume(request: ConsumeRequest, extending?: Receipt): ConsumeOutcome {
-    this.#surroundings.assertActive();
-    const nowMs = this.#surroundings.nowMs();
+    this.#dependencies.assertActive();
+    const nowMs = this.#dependencies.nowMs();
     this.#forgetSome(nowMs);
     const charges = this.#charges(request, nowMs);
     if (!fits(charges, nowMs)) return this.#refuse(charges, nowMs);
@@ -107,7 +109,7 @@ export class MemoryBuckets implements BucketStore {
       if (charge.cell === undefined)
         charge.cell = this.#create(
           charge,
-          charge.policy.source === "override" ? UNRESOLVED : this.#surroundings.policies.version,
+          charge.policy.source === "override" ? UNRESOLVED : this.#dependencies.policies.version,
         );
       else if (charge.bucket !== charge.cell) this.#replace(charge.cell, charge.bucket);
       charge.requests = extending === undefined ? 1 : 0;
@@ -116,28 +118,28 @@ export class MemoryBuckets implements BucketStore {
     return {
       granted: true,
       receipt: receiptFor(charges, extending),
-      limitNames: namesOf(request, charges),
+      limitNames: limitNamesOf(request, charges),
     };
   }
 
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): void {
     const { parts } = end(receipt as MemoryReceipt);
-    const nowMs = this.#surroundings.nowMs();
+    const nowMs = this.#dependencies.nowMs();
     for (const { resource, amounts } of deltas) {
       for (const { part, amounts: share } of settlementOf(parts, resource, amounts))
-        this.#writeLater(part, share, 0, nowMs);
+        this.#writeEnd(part, share, 0, nowMs);
     }
   }
 
   giveBack(receipt: Receipt): void {
     const { parts } = end(receipt as MemoryReceipt);
-    const nowMs = this.#surroundings.nowMs();
-    for (const part of parts) this.#writeLater(part, negated(part.amounts), -part.requests, nowMs);
+    const nowMs = this.#dependencies.nowMs();
+    for (const part of parts) this.#writeEnd(part, negated(part.amounts), -part.requests, nowMs);
   }
 
   read(request: ConsumeRequest): readonly LimitStatus[] {
-    this.#surroundings.assertActive();
-    const nowMs = this.#surroundings.nowMs();
+    this.#dependencies.assertActive();
+    const nowMs = this.#dependencies.nowMs();
     return statusesOf(this.#charges(request, nowMs), nowMs);
   }
 
@@ -174,52 +176,18 @@ export class MemoryBuckets implements BucketStore {
     return count;
   }
 
-  /** Every bucket that a call takes from: for each resource the entity's, then its parent's. */
   #charges(request: ConsumeRequest, nowMs: number): readonly CellCharge[] {
-    const entity = this.#surroundings.entities.get(request.entityId);
-    const parentId = entity?.cascade === true ? entity.parentId : undefined;
-    // Most calls have one resource and no parent, and need no closure to tell.
-    if (request.charges.length === 1 && parentId === undefined)
-      return [this.#ownCharge(request, request.charges[0]!, nowMs)];
-    return this.#chargesOfMany(request, parentId, nowMs);
+    return chargesOf(request, (wanted) => this.#charge(wanted, nowMs));
   }
 
-  #chargesOfMany(
-    request: ConsumeRequest,
-    parentId: string | undefined,
-    nowMs: number,
-  ): readonly CellCharge[] {
-    return request.charges.flatMap((asked) => {
-      const own = this.#ownCharge(request, asked, nowMs);
-      const parents =
-        parentId === undefined ? undefined : this.#charge(parentId, asked, undefined, nowMs);
-      if (parents === undefined) return [own];
-      const amounts = amountsUnder(parents.policy, asked.amounts);
-      return [own, { ...parents, amounts, costs: costsMilli(parents.bucket, amounts) }];
-    });
-  }
-
-  #ownCharge(
-    { entityId, override }: ConsumeRequest,
-    asked: ResourceAmounts,
-    nowMs: number,
-  ): CellCharge {
-    const own = this.#charge(entityId, asked, override, nowMs);
-    if (own === undefined) throw noLimits(entityId, asked.resource);
-    checkNames(asked.amounts, own.policy.names, "consume");
-    return own;
-  }
-
-  #charge(
-    entityId: string,
-    { resource, amounts }: ResourceAmounts,
-    override: Policy | undefined,
-    nowMs: number,
-  ): CellCharge | undefined {
+  #charge(wanted: WantedBucket, nowMs: number): CellCharge | undefined {
+    const { entityId, resource, override } = wanted;
     const cell = this.#cells.get(resource)?.get(entityId);
     const policy = override ?? this.#policy(entityId, resource, cell);
     if (policy === undefined) return undefined;
+    const amounts = amountsOf(wanted, policy);
     const bucket = underPolicy(cell, policy, nowMs);
+    const entity = this.#dependencies.entities.get(entityId);
     return {
       entityId,
       resource,
@@ -229,11 +197,12 @@ export class MemoryBuckets implements BucketStore {
       costs: costsMilli(bucket, amounts),
       cell,
       requests: 0,
+      parentId: entity?.cascade === true ? entity.parentId : undefined,
     };
   }
 
   #policy(entityId: string, resource: string, cell: Cell | undefined): Policy | undefined {
-    const { policies } = this.#surroundings;
+    const { policies } = this.#dependencies;
     if (cell !== undefined && policies.unchangedSince(cell.terms.version)) return cell.terms.policy;
     const { version } = policies;
     const policy = policies.resolve(entityId, resource);
@@ -267,7 +236,7 @@ export class MemoryBuckets implements BucketStore {
   #write(cell: Cell, { amounts, costs }: Cost, requests: number, nowMs: number): void {
     applyInPlace(cell, costs, nowMs);
     if (cell instanceof MeteredCell)
-      this.#surroundings.usage?.record(cell.meter, amounts, requests, nowMs);
+      this.#dependencies.usage?.record(cell.meter, amounts, requests, nowMs);
     this.writes += 1;
   }
 
@@ -281,7 +250,7 @@ export class MemoryBuckets implements BucketStore {
    * Writes what a lease owes to a bucket that may have been forgotten (it was full, and comes back
    * full) or deleted since.
    */
-  #writeLater(part: CellCharge, amounts: Amounts, requests: number, nowMs: number): void {
+  #writeEnd(part: CellCharge, amounts: Amounts, requests: number, nowMs: number): void {
     const { entityId, resource, policy } = part;
     if (part.cell !== undefined && this.#deleted.has(part.cell)) return;
     const cell =
@@ -293,7 +262,7 @@ export class MemoryBuckets implements BucketStore {
   #create({ entityId, resource, policy, bucket }: CellCharge, version: number): Cell {
     const cells = this.#cells.get(resource) ?? new Map<string, Cell>();
     this.#cells.set(resource, cells);
-    const { usage } = this.#surroundings;
+    const { usage } = this.#dependencies;
     const terms = this.#termsOf(policy, version, bucket.limits);
     const cell =
       usage === undefined
@@ -301,7 +270,7 @@ export class MemoryBuckets implements BucketStore {
         : new MeteredCell(bucket, terms, usage.meter(entityId, resource));
     cells.set(entityId, cell);
     this.#count += 1;
-    if (this.#count > this.#surroundings.forgetAbove) this.#unswept += SWEPT_PER_BUCKET;
+    if (this.#count > this.#dependencies.forgetAbove) this.#unswept += SWEPT_PER_BUCKET;
     return cell;
   }
 
@@ -314,7 +283,7 @@ export class MemoryBuckets implements BucketStore {
     for (; this.#unswept > 0; this.#unswept -= 1) {
       const { value, done } = this.#sweep.next();
       if (done) this.#sweep = this.#all();
-      else if (this.#saysNothing(value, nowMs)) this.#remove(value.entityId, value.resource);
+      else if (this.#isLikeNew(value, nowMs)) this.#remove(value.entityId, value.resource);
     }
   }
 
@@ -322,7 +291,7 @@ export class MemoryBuckets implements BucketStore {
    * Whether a bucket is full as it stands and under the limits that hold now: one that an override
    * made small must not come back large.
    */
-  #saysNothing(
+  #isLikeNew(
     {
       entityId,
       resource,
@@ -367,18 +336,6 @@ function receiptFor(charges: readonly CellCharge[], extending: Receipt | undefin
   const receipt = extending as MemoryReceipt;
   receipt.parts = [...receipt.parts, ...charges];
   return receipt;
-}
-
-/** The names of the limits of each resource that the call named. */
-function namesOf(
-  { entityId, charges: asked }: ConsumeRequest,
-  charges: readonly CellCharge[],
-): readonly ReadonlySet<string>[] {
-  const own =
-    asked.length === charges.length
-      ? charges
-      : charges.filter((charge) => charge.entityId === entityId);
-  return own.map(({ policy }) => policy.names);
 }
 
 /**

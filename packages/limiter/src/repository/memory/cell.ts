@@ -1,5 +1,5 @@
-import type { Bucket, BucketLimit, OwnedBucket } from "../../core/bucket.ts";
-import type { Policy } from "../../core/policy.ts";
+import type { Bucket, BucketLimit, OwnedBucket } from "../../core/bucket/bucket.ts";
+import type { Policy } from "../../core/bucket/policy.ts";
 import type { Meter } from "./usage.ts";
 
 /** What a bucket is decided with. Buckets of one policy share it. */

@@ -1,7 +1,7 @@
 import { Limit, RateLimiter, type Repository } from "zae-limiter";
 import { ManualClock } from "zae-limiter/testing";
 import { beforeEach, expect, it } from "vitest";
-import { StoreRepository } from "../store-repository.ts";
+import { StoreRepository } from "../management/store-repository.ts";
 import { MemoryStore } from "./memory-store.ts";
 
 /** Buckets above which these tests let a repository forget; the real number is 10 000. */

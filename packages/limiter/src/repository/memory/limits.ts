@@ -1,6 +1,6 @@
 import type { AuditEvent } from "../../core/audit.ts";
 import type { Limit } from "../../core/limit.ts";
-import type { ConfigKey } from "../../core/policy.ts";
+import type { ConfigKey } from "../../core/bucket/policy.ts";
 import {
   mergedConfig,
   type Keyed,

@@ -1,8 +1,9 @@
 import { namespaceName } from "../../core/identifiers.ts";
-import { newNamespaceId } from "../management/namespaces.ts";
+import { DEFAULT_NAMESPACE, newNamespaceId } from "../../core/namespace.ts";
+import { StoreRepository } from "../management/store-repository.ts";
 import type { RepositoryOptions } from "../repository.ts";
-import { DEFAULT_NAMESPACE, recordsUsage, StoreRepository } from "../store-repository.ts";
-import { systemClock, systemRandom } from "../system-clock.ts";
+import { recordsUsage } from "../repository-options.ts";
+import { systemClock, systemRandom, wholeMs } from "../system-clock.ts";
 import { MemoryStore } from "./memory-store.ts";
 
 /**
@@ -17,13 +18,13 @@ export class MemoryRepository extends StoreRepository {
     const random = options.random ?? systemRandom;
     const name = namespaceName(options.namespace ?? DEFAULT_NAMESPACE);
     const store = new MemoryStore({
-      nowMs: () => Math.floor(clock.now()),
+      nowMs: () => wholeMs(clock),
       recordUsage: recordsUsage(options),
     });
     const { namespaceId } = store.namespaces.register(
       name,
       () => newNamespaceId(random),
-      Math.floor(clock.now()),
+      wholeMs(clock),
     );
     super({ store, namespaceName: name, namespaceId, options, owner: true, contexts: new Map() });
   }

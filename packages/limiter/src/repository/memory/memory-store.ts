@@ -1,12 +1,13 @@
 import { NamespaceNotFoundError } from "../../core/errors.ts";
-import { DEFAULT_RETENTION_DAYS } from "../management/limits.ts";
-import type { BackendCapabilities, RepositoryStatistics, VersionRecord } from "../repository.ts";
+import { DEFAULT_RETENTION_DAYS } from "../../core/usage.ts";
+import type { BackendCapabilities, RepositoryStatistics } from "../repository.ts";
 import type { NamespaceData, PolicySource, Store } from "../store.ts";
 import { MemoryAudit } from "./audit.ts";
 import { FORGET_ABOVE, MemoryBuckets } from "./buckets.ts";
 import { MemoryEntities } from "./entities.ts";
 import { MemoryLimits } from "./limits.ts";
-import { MemoryNamespaces, MemoryProvisioner } from "./namespaces.ts";
+import { MemoryNamespaces } from "./namespaces.ts";
+import { MemoryProvisioner, MemoryVersions } from "./records.ts";
 import { MemoryUsage } from "./usage.ts";
 
 /** Everything of one namespace, in maps. */
@@ -113,17 +114,5 @@ export class MemoryStore implements Store {
     const count = this.#data.get(namespaceId)?.clear() ?? 0;
     this.#data.delete(namespaceId);
     return count;
-  }
-}
-
-class MemoryVersions {
-  #record: VersionRecord | undefined;
-
-  get(): VersionRecord | undefined {
-    return structuredClone(this.#record);
-  }
-
-  put(record: VersionRecord): void {
-    this.#record = record;
   }
 }

@@ -1,7 +1,6 @@
 import { NamespaceNotFoundError, NamespaceStateError } from "../../core/errors.ts";
 import type { NamespaceInfo } from "../../core/namespace.ts";
-import type { NamespaceStore, ProvisionerStore } from "../store.ts";
-import type { ProvisionerState } from "../repository.ts";
+import type { NamespaceStore } from "../store.ts";
 
 /** Removes all data of a namespace, and tells how many records that were. */
 type Empty = (namespaceId: string) => number;
@@ -110,26 +109,4 @@ function copyOf(info: NamespaceInfo): NamespaceInfo {
     createdAt: new Date(createdAt),
     deletedAt: deletedAt === undefined ? undefined : new Date(deletedAt),
   });
-}
-
-/** The state of declared limits. */
-export class MemoryProvisioner implements ProvisionerStore {
-  #state: ProvisionerState | undefined;
-
-  /** A copy, as any other store would give: what a caller does with it stays with the caller. */
-  get(): ProvisionerState | undefined {
-    return structuredClone(this.#state);
-  }
-
-  put(state: ProvisionerState, expected: number): boolean {
-    if ((this.#state?.revision ?? 0) !== expected) return false;
-    this.#state = structuredClone(state);
-    return true;
-  }
-
-  clear(): number {
-    const count = this.#state === undefined ? 0 : 1;
-    this.#state = undefined;
-    return count;
-  }
 }

@@ -2,9 +2,9 @@ import type { AuditEvent } from "../../core/audit.ts";
 import { DAY_MS } from "../../core/usage.ts";
 import type { MaybePromise } from "../port.ts";
 import type { AuditStore, Keyed, KeyPage } from "../store.ts";
-import type { Connection, Row } from "./connection.ts";
-import type { SqliteNamespace } from "./sqlite-store.ts";
-import { retentionDays, SWEPT_PER_ROW } from "./usage-hours.ts";
+import type { Connection, Row } from "./database/connection.ts";
+import type { SqliteNamespace } from "./sqlite-namespace.ts";
+import { retentionDays, SWEPT_PER_ROW } from "./transactions/usage-hours.ts";
 
 /** Audit events of a namespace. */
 export class SqliteAudit implements AuditStore {

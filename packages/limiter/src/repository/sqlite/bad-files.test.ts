@@ -11,7 +11,11 @@ import {
 } from "zae-limiter";
 import { SqliteRepository, type SqliteOptions } from "zae-limiter/sqlite";
 import { expect, it } from "vitest";
-import { closeLater, otherConnection, temporaryFile } from "../../../test/temporary-file.ts";
+import {
+  closeLater,
+  otherConnection,
+  temporaryFile,
+} from "../../../test/support/temporary-file.ts";
 
 const CALL = {
   entityId: "key-1",

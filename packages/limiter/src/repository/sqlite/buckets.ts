@@ -1,5 +1,5 @@
 import type { Amounts } from "../../core/amounts.ts";
-import { apply, type Bucket } from "../../core/bucket.ts";
+import { apply, type Bucket } from "../../core/bucket/bucket.ts";
 import {
   afterRefusal,
   costsMilli,
@@ -8,10 +8,13 @@ import {
   statusesOf,
   underPolicy,
   type LimitStatus,
-} from "../../core/decision.ts";
-import { configKeys, policyOf, sourceOf, strongest, type Policy } from "../../core/policy.ts";
-import { settlementOf, type TakenPart } from "../../core/settlement.ts";
-import { chargesOf, limitNamesOf, type OwnedCharge } from "../charges.ts";
+  amountsOf,
+  chargesOf,
+  limitNamesOf,
+  type OwnedCharge,
+} from "../../core/bucket/decision.ts";
+import { policyAt, strongest, type Policy } from "../../core/bucket/policy.ts";
+import { settlementOf, type TakenPart } from "../../core/bucket/settlement.ts";
 import type {
   ConsumeOutcome,
   ConsumeRequest,
@@ -19,24 +22,27 @@ import type {
   Receipt,
   ResourceAmounts,
 } from "../port.ts";
+import { configKeys } from "../policy-cache.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
-import type { Connection } from "./connection.ts";
+import type { Connection } from "./database/connection.ts";
 import type { SqliteLimits } from "./limits.ts";
-import type { SqliteNamespace } from "./sqlite-store.ts";
-import { addUsage } from "./usage-hours.ts";
-import { storedCell, type Cell, type Found, type WorkingSet } from "./working-set.ts";
+import type { SqliteNamespace } from "./sqlite-namespace.ts";
+import { addUsage } from "./transactions/usage-hours.ts";
+import {
+  loadedBucket,
+  type LoadedBucket,
+  type BucketLookup,
+  type WorkingSet,
+} from "./transactions/working-set.ts";
 
 /** One bucket of a call. */
 interface FoundCharge extends OwnedCharge {
-  readonly found: Found;
+  readonly found: BucketLookup;
 }
 
-/**
- * What was taken from one bucket. The cell is only asked for its id, which a new bucket gets when
- * it is written.
- */
-interface Part extends TakenPart {
-  readonly cell: Cell;
+/** What was taken from one bucket. */
+interface ReceiptPart extends TakenPart {
+  readonly bucketId: number;
   /**
    * 1 when it counted as a request: the acquire does, what `lease.consume` takes later does not.
    */
@@ -44,7 +50,7 @@ interface Part extends TakenPart {
 }
 
 interface SqliteReceipt extends Receipt {
-  readonly parts: Part[];
+  readonly parts: ReceiptPart[];
   /**
    * The settlement or give-back under way or done: a second one joins it, so that a retry never
    * writes twice.
@@ -73,22 +79,27 @@ export class SqliteBuckets implements BucketStore {
     this.#recordUsage = options.recordUsage;
   }
 
-  consume(request: ConsumeRequest, extending?: Receipt): Promise<ConsumeOutcome> {
-    if (extending !== undefined) return this.#extend(request, extending as SqliteReceipt);
-    return this.#namespace.transactions.share((set) => {
-      const decision = this.#decide(set, request, 1);
-      if (!decision.granted) return decision;
-      // Nobody sees this receipt unless the transaction is committed.
-      const receipt: SqliteReceipt = { parts: decision.parts, ending: undefined };
-      return { granted: true, receipt, limitNames: decision.limitNames };
-    });
+  async consume(request: ConsumeRequest, extending?: Receipt): Promise<ConsumeOutcome> {
+    // The acquire counts as a request; what `lease.consume` takes later does not.
+    const requests = extending === undefined ? 1 : 0;
+    const decision = await this.#namespace.transactions.share((set) =>
+      this.#decide(set, request, requests),
+    );
+    if (!decision.granted) return decision;
+    const receipt = (extending ?? { parts: [], ending: undefined }) as SqliteReceipt;
+    // A new bucket has an id since its row was written, at the end of the transaction.
+    for (const { loaded, charge } of decision.taken) {
+      const { entityId, resource, policy, amounts } = charge;
+      receipt.parts.push({ bucketId: loaded.id!, entityId, resource, policy, amounts, requests });
+    }
+    return { granted: true, receipt, limitNames: decision.limitNames };
   }
 
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): Promise<void> {
     return this.#end(receipt as SqliteReceipt, (set, parts, nowMs) => {
       for (const { resource, amounts } of deltas) {
         for (const { part, amounts: share } of settlementOf(parts, resource, amounts))
-          this.#writeLater(set, part, share, 0, nowMs);
+          this.#writeEnd(set, part, share, 0, nowMs);
       }
     });
   }
@@ -96,7 +107,7 @@ export class SqliteBuckets implements BucketStore {
   giveBack(receipt: Receipt): Promise<void> {
     return this.#end(receipt as SqliteReceipt, (set, parts, nowMs) => {
       for (const part of parts)
-        this.#writeLater(set, part, negated(part.amounts), -part.requests, nowMs);
+        this.#writeEnd(set, part, negated(part.amounts), -part.requests, nowMs);
     });
   }
 
@@ -113,7 +124,7 @@ export class SqliteBuckets implements BucketStore {
       (resource === undefined
         ? connection.rows(OF_ENTITY, namespaceId, entityId)
         : connection.rows(OF_ENTITY_AND_RESOURCE, namespaceId, entityId, resource)
-      ).map((row) => storedBucket(storedCell(row))),
+      ).map((row) => storedBucket(loadedBucket(row))),
     );
   }
 
@@ -122,17 +133,8 @@ export class SqliteBuckets implements BucketStore {
     return transactions.read(() =>
       connection
         .rows(OF_RESOURCE, namespaceId, resource)
-        .map((row) => storedBucket(storedCell(row))),
+        .map((row) => storedBucket(loadedBucket(row))),
     );
-  }
-
-  async #extend(request: ConsumeRequest, receipt: SqliteReceipt): Promise<ConsumeOutcome> {
-    const decision = await this.#namespace.transactions.share((set) =>
-      this.#decide(set, request, 0),
-    );
-    if (!decision.granted) return decision;
-    receipt.parts.push(...decision.parts);
-    return { granted: true, receipt, limitNames: decision.limitNames };
   }
 
   #decide(set: WorkingSet, request: ConsumeRequest, requests: 0 | 1): Decision {
@@ -140,30 +142,33 @@ export class SqliteBuckets implements BucketStore {
     const charges = this.#charges(set, request, nowMs);
     if (!fits(charges, nowMs)) return this.#refuse(set, charges, nowMs);
     const { namespaceId } = this.#namespace;
-    const parts = charges.map(({ entityId, resource, policy, amounts, bucket, found }): Part => {
-      const cell = found.cell ?? set.create(found, { namespaceId, entityId, resource }, bucket);
-      this.#write(set, cell, bucket, { amounts, requests, nowMs });
-      return { cell, entityId, resource, policy, amounts, requests };
+    const taken = charges.map((charge) => {
+      const { entityId, resource, amounts, bucket, found } = charge;
+      const loaded = found.loaded ?? set.create(found, { namespaceId, entityId, resource }, bucket);
+      this.#write(set, loaded, bucket, { amounts, requests, nowMs });
+      return { loaded, charge };
     });
-    return { granted: true, parts, limitNames: limitNamesOf(request, charges) };
+    return { granted: true, taken, limitNames: limitNamesOf(request, charges) };
   }
 
   #refuse(set: WorkingSet, charges: readonly FoundCharge[], nowMs: number): Decision {
     for (const { found, policy } of charges) {
-      const bucket = afterRefusal(found.cell?.bucket, policy, nowMs);
-      if (found.cell !== undefined && bucket !== undefined) set.put(found.cell, bucket);
+      const bucket = afterRefusal(found.loaded?.bucket, policy, nowMs);
+      if (found.loaded !== undefined && bucket !== undefined) set.put(found.loaded, bucket);
     }
     return { granted: false, statuses: statusesOf(charges, nowMs) };
   }
 
-  #charges(set: WorkingSet, request: ConsumeRequest, nowMs: number): FoundCharge[] {
+  #charges(set: WorkingSet, request: ConsumeRequest, nowMs: number): readonly FoundCharge[] {
     const { namespaceId, config } = this.#namespace;
-    return chargesOf(request, ({ entityId, resource, amounts, override }) => {
+    return chargesOf(request, (wanted) => {
+      const { entityId, resource, override } = wanted;
       const found = set.find(namespaceId, entityId, resource);
-      config.saw(found.configVersion);
+      config.noteRead(found.configVersion);
       const policy = override ?? this.#policy(entityId, resource);
       if (policy === undefined) return undefined;
-      const bucket = underPolicy(found.cell?.bucket, policy, nowMs);
+      const amounts = amountsOf(wanted, policy);
+      const bucket = underPolicy(found.loaded?.bucket, policy, nowMs);
       return { entityId, resource, policy, amounts, bucket, found, parentId: found.parentId };
     });
   }
@@ -178,43 +183,39 @@ export class SqliteBuckets implements BucketStore {
     // Whoever started that read hears of its failure; this decision reads for itself.
     policy.catch(() => {});
     const keys = configKeys(entityId, resource);
-    const levels = this.#limits.readNow(keys);
-    return strongest(
-      levels.map(({ limits }, index) =>
-        limits === undefined ? undefined : policyOf(limits, sourceOf(keys[index]!)),
-      ),
-    );
+    const stored = this.#limits.readNow(keys);
+    return strongest(keys.map((key, index) => policyAt(key, stored[index]!.limits)));
   }
 
   #write(
     set: WorkingSet,
-    cell: Cell,
+    loaded: LoadedBucket,
     bucket: Bucket,
     change: { readonly amounts: Amounts; readonly requests: number; readonly nowMs: number },
   ): void {
     const { amounts, requests, nowMs } = change;
-    set.put(cell, apply(bucket, costsMilli(bucket, amounts), nowMs));
-    if (this.#recordUsage) set.record(cell, amounts, requests, nowMs);
+    set.put(loaded, apply(bucket, costsMilli(bucket, amounts), nowMs));
+    if (this.#recordUsage) set.record(loaded, amounts, requests, nowMs);
   }
 
   /**
    * Writes what a lease owes to a bucket, unless the bucket was deleted since: then nobody is owed
    * anything.
    */
-  #writeLater(
+  #writeEnd(
     set: WorkingSet,
-    part: Part,
+    part: ReceiptPart,
     amounts: Amounts,
     requests: number,
     nowMs: number,
   ): void {
-    const cell = set.findById(part.cell.id!);
-    if (cell !== undefined) this.#write(set, cell, cell.bucket, { amounts, requests, nowMs });
+    const loaded = set.findById(part.bucketId);
+    if (loaded !== undefined) this.#write(set, loaded, loaded.bucket, { amounts, requests, nowMs });
   }
 
   #end(
     receipt: SqliteReceipt,
-    write: (set: WorkingSet, parts: readonly Part[], nowMs: number) => void,
+    write: (set: WorkingSet, parts: readonly ReceiptPart[], nowMs: number) => void,
   ): Promise<void> {
     receipt.ending ??= this.#namespace.transactions
       .share((set) => write(set, receipt.parts, this.#namespace.nowMs()))
@@ -230,7 +231,7 @@ export class SqliteBuckets implements BucketStore {
 type Decision =
   | {
       readonly granted: true;
-      readonly parts: Part[];
+      readonly taken: readonly { readonly loaded: LoadedBucket; readonly charge: FoundCharge }[];
       readonly limitNames: readonly ReadonlySet<string>[];
     }
   | { readonly granted: false; readonly statuses: readonly LimitStatus[] };
@@ -243,8 +244,8 @@ export function deleteBuckets(
   nowMs: number,
 ): number {
   for (const row of connection.rows(OF_ENTITY, namespaceId, entityId)) {
-    const cell = storedCell(row);
-    if (cell.hour !== undefined) addUsage(connection, cell, cell.hour, nowMs);
+    const loaded = loadedBucket(row);
+    if (loaded.hour !== undefined) addUsage(connection, loaded, loaded.hour, nowMs);
   }
   return connection.run(DELETE_OF_ENTITY, namespaceId, entityId);
 }
@@ -257,6 +258,6 @@ const OF_RESOURCE =
   "SELECT * FROM buckets WHERE namespace_id = ? AND resource = ? ORDER BY entity_id";
 const DELETE_OF_ENTITY = "DELETE FROM buckets WHERE namespace_id = ? AND entity_id = ?";
 
-function storedBucket({ entityId, resource, bucket }: Cell): StoredBucket {
+function storedBucket({ entityId, resource, bucket }: LoadedBucket): StoredBucket {
   return { entityId, resource, shard: 0, shardCount: 1, bucket };
 }

@@ -1,7 +1,7 @@
 import { SqliteRepository } from "zae-limiter/sqlite";
 import { repositoryContract } from "zae-limiter/testing";
 import { describe, it } from "vitest";
-import { temporaryFile } from "../../../test/temporary-file.ts";
+import { temporaryFile } from "../../../test/support/temporary-file.ts";
 
 repositoryContract(
   "SqliteRepository",

@@ -5,8 +5,8 @@ import type { MaybePromise } from "../port.ts";
 import type { EntityStore, Keyed, KeyPage } from "../store.ts";
 import { insertEvent } from "./audit.ts";
 import { deleteBuckets } from "./buckets.ts";
-import type { Row } from "./connection.ts";
-import type { SqliteNamespace } from "./sqlite-store.ts";
+import type { Row } from "./database/connection.ts";
+import type { SqliteNamespace } from "./sqlite-namespace.ts";
 
 /** Entities of a namespace. */
 export class SqliteEntities implements EntityStore {
@@ -79,9 +79,9 @@ export class SqliteEntities implements EntityStore {
         ...event,
         details: { ...event.details, recordsDeleted },
       });
-      return limits > 0 ? config.move() : undefined;
+      return limits > 0 ? config.increment() : undefined;
     });
-    config.wrote(version);
+    config.noteWritten(version);
   }
 }
 

@@ -1,2 +1,2 @@
-export type { SqliteDatabase, SqliteStatement } from "./driver.ts";
+export type { SqliteDatabase, SqliteStatement } from "./database/driver.ts";
 export { SqliteRepository, type SqliteOptions } from "./sqlite-repository.ts";

@@ -1,5 +1,5 @@
 import type { AuditEvent } from "../../core/audit.ts";
-import type { ConfigKey } from "../../core/policy.ts";
+import type { ConfigKey } from "../../core/bucket/policy.ts";
 import type { MaybePromise } from "../port.ts";
 import {
   mergedConfig,
@@ -11,9 +11,9 @@ import {
   type SystemSettings,
 } from "../store.ts";
 import { insertEvent } from "./audit.ts";
-import type { Row } from "./connection.ts";
-import { limitsText, parseLimits } from "./limit-texts.ts";
-import type { SqliteNamespace } from "./sqlite-store.ts";
+import type { Row } from "./database/connection.ts";
+import { limitsText, parseLimits } from "./transactions/limit-texts.ts";
+import type { SqliteNamespace } from "./sqlite-namespace.ts";
 
 /** Limits of the four levels. Every change moves the namespace's configuration version. */
 export class SqliteLimits implements LimitStore {
@@ -26,7 +26,7 @@ export class SqliteLimits implements LimitStore {
   read(keys: readonly ConfigKey[]): MaybePromise<readonly StoredConfig[]> {
     const { transactions, config } = this.#namespace;
     return transactions.read(() => {
-      config.look();
+      config.refresh();
       return this.readNow(keys);
     });
   }
@@ -49,9 +49,9 @@ export class SqliteLimits implements LimitStore {
       ];
       connection.run(PUT, namespaceId, ...placeOf(key), ...values);
       insertEvent(connection, namespaceId, event);
-      return config.move();
+      return config.increment();
     });
-    config.wrote(version);
+    config.noteWritten(version);
   }
 
   async delete(key: ConfigKey, event: AuditEvent): Promise<boolean> {
@@ -59,9 +59,9 @@ export class SqliteLimits implements LimitStore {
     const version = await transactions.alone(() => {
       if (connection.run(DELETE, namespaceId, ...placeOf(key)) === 0) return undefined;
       insertEvent(connection, namespaceId, event);
-      return config.move();
+      return config.increment();
     });
-    config.wrote(version);
+    config.noteWritten(version);
     return version !== undefined;
   }
 

@@ -1,12 +1,10 @@
 import { NamespaceNotFoundError, NamespaceStateError } from "../../core/errors.ts";
 import type { NamespaceInfo, NamespaceStatus } from "../../core/namespace.ts";
 import type { MaybePromise } from "../port.ts";
-import type { ProvisionerState } from "../repository.ts";
-import type { NamespaceNote, NamespaceStore, ProvisionerStore, PurgeOptions } from "../store.ts";
+import type { NamespaceNote, NamespaceStore, PurgeOptions } from "../store.ts";
 import { insertEvent } from "./audit.ts";
-import type { Connection, Row } from "./connection.ts";
-import type { SqliteNamespace } from "./sqlite-store.ts";
-import type { Transactions } from "./transactions.ts";
+import type { Connection, Row } from "./database/connection.ts";
+import type { Transactions } from "./transactions/transactions.ts";
 
 /** Namespaces by id; an index lets at most one active namespace have a name. */
 export class SqliteNamespaces implements NamespaceStore {
@@ -134,41 +132,6 @@ export class SqliteNamespaces implements NamespaceStore {
   }
 }
 
-/** The state of declared limits. */
-export class SqliteProvisioner implements ProvisionerStore {
-  readonly #namespace: SqliteNamespace;
-
-  constructor(namespace: SqliteNamespace) {
-    this.#namespace = namespace;
-  }
-
-  get(): MaybePromise<ProvisionerState | undefined> {
-    const { connection, transactions, namespaceId } = this.#namespace;
-    return transactions.read(() => {
-      const text = connection.row(GET_STATE, namespaceId)?.["state"];
-      if (typeof text !== "string") return undefined;
-      const stored = JSON.parse(text) as Omit<ProvisionerState, "lastApplied"> & {
-        readonly lastApplied?: string;
-      };
-      return {
-        ...stored,
-        lastApplied: stored.lastApplied === undefined ? undefined : new Date(stored.lastApplied),
-        appliedHash: stored.appliedHash,
-      };
-    });
-  }
-
-  async put(state: ProvisionerState, expected: number): Promise<boolean> {
-    const { connection, transactions, namespaceId } = this.#namespace;
-    return transactions.alone(() => {
-      const revision = Number(connection.row(GET_STATE, namespaceId)?.["revision"] ?? 0);
-      if (revision !== expected) return false;
-      connection.run(PUT_STATE, namespaceId, state.revision, JSON.stringify(state));
-      return true;
-    });
-  }
-}
-
 const BY_NAME = "SELECT * FROM namespaces WHERE name = ? AND status = 'active'";
 const BY_ID = "SELECT * FROM namespaces WHERE namespace_id = ?";
 const LIST = "SELECT * FROM namespaces ORDER BY name, namespace_id";
@@ -176,11 +139,6 @@ const INSERT =
   "INSERT INTO namespaces (namespace_id, name, status, created_at_ms) VALUES (?, ?, 'active', ?)";
 const SET_STATUS = "UPDATE namespaces SET status = ?, deleted_at_ms = ? WHERE namespace_id = ?";
 const DELETE = "DELETE FROM namespaces WHERE namespace_id = ?";
-
-const GET_STATE = "SELECT revision, state FROM provisioner WHERE namespace_id = ?";
-const PUT_STATE = `
-  INSERT INTO provisioner (namespace_id, revision, state) VALUES (?, ?, ?)
-  ON CONFLICT DO UPDATE SET revision = excluded.revision, state = excluded.state`;
 
 /** Each table of a namespace's data, with the columns that tell its rows apart. */
 const TABLES_OF_A_NAMESPACE = [

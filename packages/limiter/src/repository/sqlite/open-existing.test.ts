@@ -7,7 +7,7 @@ import {
 } from "zae-limiter";
 import { SqliteRepository, type SqliteOptions } from "zae-limiter/sqlite";
 import { expect, it } from "vitest";
-import { closeLater, temporaryFile } from "../../../test/temporary-file.ts";
+import { closeLater, temporaryFile } from "../../../test/support/temporary-file.ts";
 
 async function open(path: string, options?: SqliteOptions): Promise<SqliteRepository> {
   return closeLater(await SqliteRepository.open(path, options));

@@ -4,7 +4,11 @@ import { Limit, openRepository, RateLimiter, RateLimitExceeded } from "zae-limit
 import { SqliteRepository, type SqliteOptions } from "zae-limiter/sqlite";
 import { faultyRepository, ManualClock } from "zae-limiter/testing";
 import { expect, it } from "vitest";
-import { closeLater, otherConnection, temporaryFile } from "../../../test/temporary-file.ts";
+import {
+  closeLater,
+  otherConnection,
+  temporaryFile,
+} from "../../../test/support/temporary-file.ts";
 
 const CALL = { entityId: "key-1", resource: "gpt-4", consume: { rpm: 1, tpm: 100 } };
 

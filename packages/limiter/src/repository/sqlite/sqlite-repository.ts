@@ -6,22 +6,17 @@ import {
   ValidationError,
 } from "../../core/errors.ts";
 import { namespaceName } from "../../core/identifiers.ts";
-import { NO_NAMESPACE } from "../management/context.ts";
-import { newNamespaceId } from "../management/namespaces.ts";
+import { DEFAULT_NAMESPACE, newNamespaceId, NO_NAMESPACE } from "../../core/namespace.ts";
+import { StoreRepository, type Scope } from "../management/store-repository.ts";
 import type { RepositoryOptions } from "../repository.ts";
-import {
-  DEFAULT_NAMESPACE,
-  recordsUsage,
-  StoreRepository,
-  type Scope,
-} from "../store-repository.ts";
-import { monotonicMs, systemClock, systemRandom } from "../system-clock.ts";
-import { Connection } from "./connection.ts";
-import { openDatabase, type SqliteDatabase } from "./driver.ts";
-import { translated } from "./driver-errors.ts";
-import { isCurrent, migrate } from "./schema.ts";
+import { recordsUsage } from "../repository-options.ts";
+import { monotonicMs, systemClock, systemRandom, wholeMs } from "../system-clock.ts";
+import { Connection } from "./database/connection.ts";
+import { openDatabase, type SqliteDatabase } from "./database/driver.ts";
+import { translated } from "./database/driver-errors.ts";
+import { isCurrent, migrate } from "./database/schema.ts";
 import { SqliteStore } from "./sqlite-store.ts";
-import { Transactions } from "./transactions.ts";
+import { Transactions } from "./transactions/transactions.ts";
 
 /** Options of a SQLite repository. */
 export interface SqliteOptions extends RepositoryOptions {
@@ -47,8 +42,8 @@ export interface SqliteOptions extends RepositoryOptions {
  * share.
  *
  * @example
- * const repository = await SqliteRepository.open("limits.db"); const limiter = new RateLimiter({
- * repository });
+ * const repository = await SqliteRepository.open("limits.db");
+ * const limiter = new RateLimiter({ repository });
  */
 export class SqliteRepository extends StoreRepository {
   private constructor(scope: Scope) {
@@ -60,7 +55,7 @@ export class SqliteRepository extends StoreRepository {
     const name = namespaceName(options.namespace ?? DEFAULT_NAMESPACE);
     const clock = options.clock ?? systemClock;
     const random = options.random ?? systemRandom;
-    const nowMs = (): number => Math.floor(clock.now());
+    const nowMs = (): number => wholeMs(clock);
     if (options.create === false && options.database === undefined) assertExists(checkPath(path));
     const { durability, lockTimeoutMs } = checkOptions(options);
     const recordUsage = recordsUsage(options);

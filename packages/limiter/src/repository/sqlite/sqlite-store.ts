@@ -1,24 +1,16 @@
-import type { VersionRecord, BackendCapabilities, RepositoryStatistics } from "../repository.ts";
-import type { MaybePromise } from "../port.ts";
+import type { BackendCapabilities, RepositoryStatistics } from "../repository.ts";
 import type { NamespaceData, PolicySource, Store, VersionStore } from "../store.ts";
 import { SqliteAudit } from "./audit.ts";
 import { SqliteBuckets } from "./buckets.ts";
-import { ConfigVersion } from "./config-version.ts";
-import type { Connection } from "./connection.ts";
+import { ConfigVersion } from "./transactions/config-version.ts";
+import type { Connection } from "./database/connection.ts";
 import { SqliteEntities } from "./entities.ts";
 import { SqliteLimits } from "./limits.ts";
-import { SqliteNamespaces, SqliteProvisioner } from "./namespaces.ts";
-import type { Transactions } from "./transactions.ts";
+import { SqliteNamespaces } from "./namespaces.ts";
+import { SqliteProvisioner, SqliteVersions } from "./records.ts";
+import type { SqliteNamespace } from "./sqlite-namespace.ts";
+import type { Transactions } from "./transactions/transactions.ts";
 import { SqliteUsage } from "./usage.ts";
-
-/** What the parts of one namespace work with. */
-export interface SqliteNamespace {
-  readonly namespaceId: string;
-  readonly connection: Connection;
-  readonly transactions: Transactions;
-  readonly nowMs: () => number;
-  readonly config: ConfigVersion;
-}
 
 /** A store in one SQLite file. */
 export class SqliteStore implements Store {
@@ -101,36 +93,3 @@ export class SqliteStore implements Store {
     };
   }
 }
-
-class SqliteVersions implements VersionStore {
-  readonly #connection: Connection;
-  readonly #transactions: Transactions;
-
-  constructor(connection: Connection, transactions: Transactions) {
-    this.#connection = connection;
-    this.#transactions = transactions;
-  }
-
-  get(): MaybePromise<VersionRecord | undefined> {
-    return this.#transactions.read(() => {
-      const text = this.#connection.row("SELECT record FROM versions")?.["record"];
-      if (typeof text !== "string") return undefined;
-      const { updatedAt, ...record } = JSON.parse(text) as Omit<VersionRecord, "updatedAt"> & {
-        readonly updatedAt: string;
-      };
-      return {
-        ...record,
-        lambdaVersion: record.lambdaVersion,
-        updatedBy: record.updatedBy,
-        updatedAt: new Date(updatedAt),
-      };
-    });
-  }
-
-  async put(record: VersionRecord): Promise<void> {
-    await this.#transactions.alone(() => this.#connection.run(PUT_VERSION, JSON.stringify(record)));
-  }
-}
-
-const PUT_VERSION =
-  "INSERT INTO versions (only_one, record) VALUES (1, ?) ON CONFLICT DO UPDATE SET record = excluded.record";

@@ -2,9 +2,9 @@ import { addAmounts, type Amounts } from "../../core/amounts.ts";
 import { DAY_MS, windowStartMs, type UsageRow, type UsageWindow } from "../../core/usage.ts";
 import type { MaybePromise } from "../port.ts";
 import type { Keyed, KeyPage, UsageRange, UsageStore } from "../store.ts";
-import type { Row } from "./connection.ts";
-import type { SqliteNamespace } from "./sqlite-store.ts";
-import { retentionDays } from "./usage-hours.ts";
+import type { Row } from "./database/connection.ts";
+import type { SqliteNamespace } from "./sqlite-namespace.ts";
+import { retentionDays } from "./transactions/usage-hours.ts";
 
 /**
  * Usage of a namespace: stored hours, and the hour that each bucket still counts, summed into

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { Limit } from "../../core/limit.ts";
-import { RateLimitExceeded } from "../../core/refusal.ts";
+import { RateLimitExceeded } from "../../core/bucket/refusal.ts";
 import { ValidationError } from "../../core/errors.ts";
 import { RateLimiter } from "../../limiter/rate-limiter.ts";
 import {

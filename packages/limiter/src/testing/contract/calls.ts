@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { Amounts } from "../../core/amounts.ts";
 import { Limit } from "../../core/limit.ts";
-import { RateLimitExceeded } from "../../core/refusal.ts";
+import { RateLimitExceeded } from "../../core/bucket/refusal.ts";
 import type { AcquireRequest } from "../../limiter/call.ts";
 import type { RateLimiter } from "../../limiter/rate-limiter.ts";
 import type { Page, Paging, Repository } from "../../repository/repository.ts";

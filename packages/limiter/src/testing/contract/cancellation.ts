@@ -3,7 +3,7 @@ import { RateLimiterUnavailable } from "../../core/errors.ts";
 import { Limit } from "../../core/limit.ts";
 import { RateLimiter } from "../../limiter/rate-limiter.ts";
 import { call, failsWith, KEY, left, MODEL, RPM, take, TPM } from "./calls.ts";
-import { lateAnswers } from "./late-answers.ts";
+import { delayedOutcomes } from "./delayed-outcomes.ts";
 import { watch } from "./watch.ts";
 import type { Topic, World } from "./world.ts";
 
@@ -45,7 +45,7 @@ export const cancellationTopic: Topic = (test) => {
 
   test("what is granted to a waiting call while it is aborted, or its limiter closed, goes back", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
-    const late = lateAnswers(world.repository);
+    const late = delayedOutcomes(world.repository);
     const limiter = new RateLimiter({ repository: late.repository });
     const abort = new AbortController();
     const reason = new Error("the user left");

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { Limit } from "../../core/limit.ts";
-import { RateLimitExceeded } from "../../core/refusal.ts";
+import { RateLimitExceeded } from "../../core/bucket/refusal.ts";
 import { call, failsWith, fits, KEY, left, MODEL, refusalOf, RPM, take, TPM } from "./calls.ts";
 import type { Topic, World } from "./world.ts";
 

@@ -20,7 +20,9 @@ it("tags a test with every fault that it has to cover, and the page on known fau
   const explained = new Set([...page.matchAll(/^\| (W-\d+) \|/gm)].map((match) => match[1]));
   for (const number of REQUIRED) expect(tags, `W-${number}`).toContain(`W-${number}`);
   const ofBackends = testFiles().flatMap((path) =>
-    [...readFileSync(path, "utf8").matchAll(/\[(W-\d+)\]"/g)].map((match) => match[1]!),
+    [...readFileSync(path, "utf8").matchAll(/\[(W-\d+(?:, W-\d+)*)\]["`]/g)].flatMap((match) =>
+      match[1]!.split(", "),
+    ),
   );
   expect(explained).toEqual(new Set([...tags, ...ofBackends]));
 });

@@ -1,5 +1,5 @@
 import type { Repository } from "../../repository/repository.ts";
-import { ManualClock } from "../manual-clock.ts";
+import { ManualClock } from "../fakes/manual-clock.ts";
 import { acquireTopic } from "./acquire.ts";
 import { auditTopic } from "./audit.ts";
 import { badInputTopic } from "./bad-input.ts";
@@ -14,7 +14,7 @@ import { leaseEndsTopic } from "./lease-ends.ts";
 import { leasesTopic } from "./leases.ts";
 import { listingsTopic } from "./listings.ts";
 import { namespacesTopic } from "./namespaces.ts";
-import { oddNamesTopic } from "./odd-names.ts";
+import { unusualIdentifiersTopic } from "./unusual-identifiers.ts";
 import { overridesTopic } from "./overrides.ts";
 import { policyChangesTopic } from "./policy-changes.ts";
 import { recordsTopic } from "./records.ts";
@@ -57,7 +57,7 @@ const TOPICS: Readonly<Record<string, Topic>> = {
   cache: cacheTopic,
   records: recordsTopic,
   "bad input": badInputTopic,
-  "odd names": oddNamesTopic,
+  "unusual identifiers": unusualIdentifiersTopic,
   unavailability: unavailabilityTopic,
   "faults at the end of a lease": settlementFaultsTopic,
 };
@@ -69,7 +69,9 @@ const TOPICS: Readonly<Record<string, Topic>> = {
  *
  * @example
  * repositoryContract("MemoryRepository", async (clock) => new MemoryRepository({ clock }), {
- * describe, it });
+ *   describe,
+ *   it,
+ * });
  */
 export function repositoryContract(
   name: string,

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { LeaseExpiredError } from "../../core/errors.ts";
 import { Limit } from "../../core/limit.ts";
 import { RateLimiter } from "../../limiter/rate-limiter.ts";
-import { faultyRepository } from "../faulty-repository.ts";
+import { faultyRepository } from "../fakes/faulty-repository.ts";
 import { call, failsWith, KEY, left, MODEL, RPM } from "./calls.ts";
 import type { Topic } from "./world.ts";
 

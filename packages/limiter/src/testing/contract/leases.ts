@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { ValidationError } from "../../core/errors.ts";
 import { Limit } from "../../core/limit.ts";
-import { RateLimitExceeded } from "../../core/refusal.ts";
+import { RateLimitExceeded } from "../../core/bucket/refusal.ts";
 import { call, failsWith, KEY, left, MODEL, RPM, take, TPM } from "./calls.ts";
 import type { Topic } from "./world.ts";
 

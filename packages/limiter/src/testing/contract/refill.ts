@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { Limit } from "../../core/limit.ts";
-import { seededRandom } from "../seeded-random.ts";
+import { seededRandom } from "../fakes/seeded-random.ts";
 import { call, fits, grants, KEY, left, MODEL, take } from "./calls.ts";
 import type { Topic } from "./world.ts";
 

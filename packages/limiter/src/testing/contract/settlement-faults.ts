@@ -3,7 +3,7 @@ import { PermissionDenied, RateLimiterUnavailable } from "../../core/errors.ts";
 import type { Lease } from "../../limiter/lease.ts";
 import { RateLimiter } from "../../limiter/rate-limiter.ts";
 import type { Repository } from "../../repository/repository.ts";
-import { faultyRepository, type Fault } from "../faulty-repository.ts";
+import { faultyRepository, type Fault } from "../fakes/faulty-repository.ts";
 import { call, failsWith, KEY, left, RPM, TPM } from "./calls.ts";
 import type { Topic, World } from "./world.ts";
 

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { PermissionDenied, RateLimiterUnavailable, ValidationError } from "../../core/errors.ts";
 import { Limit } from "../../core/limit.ts";
-import type { OnUnavailable } from "../../core/policy.ts";
+import type { OnUnavailable } from "../../core/bucket/policy.ts";
 import { RateLimiter } from "../../limiter/rate-limiter.ts";
 import type { Repository } from "../../repository/repository.ts";
-import { faultyRepository } from "../faulty-repository.ts";
+import { faultyRepository } from "../fakes/faulty-repository.ts";
 import { call, failsWith, KEY, left, MODEL, RPM, take, TPM } from "./calls.ts";
 import type { Topic, World } from "./world.ts";
 

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { ValidationError } from "../../core/errors.ts";
 import { Limit } from "../../core/limit.ts";
-import { RateLimitExceeded } from "../../core/refusal.ts";
+import { RateLimitExceeded } from "../../core/bucket/refusal.ts";
 import { RateLimiter } from "../../limiter/rate-limiter.ts";
 import { call, failsWith, fits, KEY, left, RPM, take } from "./calls.ts";
-import { lateAnswers } from "./late-answers.ts";
+import { delayedOutcomes } from "./delayed-outcomes.ts";
 import { watch } from "./watch.ts";
 import type { Topic, World } from "./world.ts";
 
@@ -131,7 +131,7 @@ export const waitingTopic: Topic = (test) => {
 
   test("what goes back while a waiting call is being decided wakes it too", async (world) => {
     await world.repository.setSystemDefaults([Limit.perHour("rph", 10)]);
-    const late = lateAnswers(world.repository);
+    const late = delayedOutcomes(world.repository);
     const limiter = new RateLimiter({ repository: late.repository });
     const lease = await limiter.acquire(call({ rph: 10 }));
     late.hold();

@@ -1,6 +1,6 @@
 import { RateLimiter } from "../../limiter/rate-limiter.ts";
 import type { Repository } from "../../repository/repository.ts";
-import type { ManualClock } from "../manual-clock.ts";
+import type { ManualClock } from "../fakes/manual-clock.ts";
 
 /**
  * What one test of the contract works in: a fresh repository on its own clock, and a limiter on it.
@@ -17,7 +17,7 @@ export interface World {
 }
 
 /** Defines one test. */
-export type Test = (name: string, body: (world: World) => Promise<void>) => void;
+type Test = (name: string, body: (world: World) => Promise<void>) => void;
 
 /** Defines the tests of one topic. */
 export type Topic = (test: Test) => void;

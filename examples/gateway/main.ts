@@ -1,0 +1,43 @@
+// The demo, as `npm start` runs it: a small simulated LLM gateway in two processes on a fresh
+// SQLite file. It shows a live view and then checks the limiter's promises on what was done. Exits
+// 0 when every promise was kept, 1 when one was not, and 2 when the options are wrong.
+import { existsSync } from "node:fs";
+import { basename } from "node:path";
+import { runDemo } from "./demo.ts";
+import { DEFAULT_FILE, HELP, parseOptions, UsageError } from "./options.ts";
+import { nextText, summaryText } from "./summary.ts";
+import { paintFor } from "./text.ts";
+
+// A reader that has seen enough (`… | head`) closes the pipe; that is not a failure.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code !== "EPIPE") throw error;
+  process.exit(0);
+});
+
+try {
+  process.exitCode = await main(process.argv.slice(2));
+} catch (error) {
+  const message = error instanceof Error ? error.message : String(error);
+  process.stderr.write(`${paintFor(process.stderr)("red", "error:")} ${message}\n`);
+  process.exitCode = error instanceof UsageError ? 2 : 1;
+}
+
+async function main(args: readonly string[]): Promise<number> {
+  const { help, json, yes, ...options } = parseOptions(args);
+  const { stdout } = process;
+  if (help) {
+    stdout.write(HELP);
+    return 0;
+  }
+  // The demo's own file is replaced without asking; a file of another name might hold real limits.
+  if (existsSync(options.file) && basename(options.file) !== basename(DEFAULT_FILE) && !yes)
+    throw new UsageError(`The file ${options.file} exists. Pass --yes to replace it.`);
+  const paint = paintFor(stdout);
+  const result = await runDemo({ ...options, output: json ? undefined : stdout, paint });
+  stdout.write(
+    json
+      ? `${JSON.stringify(result, undefined, 2)}\n`
+      : summaryText(result, stdout.columns || 80, paint) + nextText(options.file),
+  );
+  return result.ok ? 0 : 1;
+}

@@ -1,0 +1,49 @@
+import type { DemoResult } from "./demo.ts";
+import { numberText, wrapped, type Paint } from "./text.ts";
+
+/** The width of the word at the start of a check, with the space after it. */
+const VERDICT_CELLS = 7;
+
+/** What the demo did, and for each promise whether it was kept. */
+export function summaryText(result: DemoResult, columns: number, paint: Paint): string {
+  const { granted, refused, failed, unavailable, unwritten, byProcess, checks } = result;
+  const trouble =
+    unavailable + unwritten === 0
+      ? ""
+      : ` The file was too busy for ${unavailable} calls and ${unwritten} settlements.`;
+  const shares = byProcess.map(numberText).join(" and ");
+  const counts =
+    `${numberText(granted)} calls granted (${shares} by process), ${numberText(failed)} of them ` +
+    `failed and were rolled back; ${numberText(refused)} refused.${trouble}`;
+  const lines = checks.map(({ promise, ok, detail }) => {
+    const verdict = wrapped(
+      `${ok ? paint("green", "ok    ") : paint("red", "FAILED")} ${promise}`,
+      columns,
+      VERDICT_CELLS,
+    );
+    return `${verdict}\n${wrapped(" ".repeat(VERDICT_CELLS) + detail, columns, VERDICT_CELLS)}\n`;
+  });
+  const heading = "Read back from the file by a fresh repository:";
+  return `\n${wrapped(counts, columns)}\n\n${heading}\n${lines.join("")}`;
+}
+
+/** What to try next on the same file. A test runs these lines exactly as they are printed. */
+export function nextText(file: string): string {
+  const url = /^[\w./-]+$/.test(file)
+    ? `sqlite:${file}`
+    : `'sqlite:${file.replaceAll("'", String.raw`'\''`)}'`;
+  const verbs = [
+    "usage summary --entity-id project-apollo",
+    "usage list --entity-id project-apollo --plot",
+    "entity children project-apollo",
+    "bucket show key-web",
+    "available key-web model-large rpm=1 tpm=500",
+    "acquire key-web model-small rpm=1 tpm=100 --wait 5",
+    "audit list --entity-id project-apollo",
+  ];
+  const lines = [
+    `export ZAEL_REPOSITORY=${url}`,
+    ...verbs.map((verb) => `npx zae-limiter ${verb}`),
+  ];
+  return `\nTry next, on the same file:\n${lines.map((line) => `  ${line}\n`).join("")}`;
+}

@@ -1,0 +1,87 @@
+import { InvalidArgumentError } from "commander";
+import { Limit, ValidationError } from "zae-limiter";
+
+/** The grammar of a limit, as help and errors show it. */
+export const LIMIT_GRAMMAR =
+  "name:rate[/period][:burst], for example rpm:100 or tpm:10000/min:15000 " +
+  "(periods: sec, min, hour, day, or 5min)";
+
+/** Parses one `--limit` and adds it to those before it. */
+export function limitArgument(text: string, before: readonly Limit[] = []): readonly Limit[] {
+  try {
+    const limit = Limit.parse(text);
+    if (before.some(({ name }) => name === limit.name))
+      throw new InvalidArgumentError(`${limit.name} is given twice.`);
+    return [...before, limit];
+  } catch (error) {
+    if (!(error instanceof ValidationError)) throw error;
+    const grammar = error.field === "limit" ? "" : `${error.message}. `;
+    throw new InvalidArgumentError(`${grammar}A limit is written ${LIMIT_GRAMMAR}.`);
+  }
+}
+
+/** Parses one `name=amount` and adds it to those before it. */
+export function amountArgument(
+  text: string,
+  before: Readonly<Record<string, number>> = {},
+): Readonly<Record<string, number>> {
+  const [, name, amount] = /^([^=]+)=(\d{1,15})$/.exec(text) ?? [];
+  if (name === undefined)
+    throw new InvalidArgumentError(
+      "An amount is written name=number, for example rpm=1 or tpm=500.",
+    );
+  if (Object.hasOwn(before, name)) throw new InvalidArgumentError(`${name} is given twice.`);
+  return { ...before, [name]: Number(amount) };
+}
+
+/** Parses one `key=value` of metadata and adds it to those before it. */
+export function metadataArgument(
+  text: string,
+  before: Readonly<Record<string, string>> = {},
+): Readonly<Record<string, string>> {
+  const [, key, value] = /^([^=]+)=([\s\S]*)$/.exec(text) ?? [];
+  if (key === undefined || value === undefined)
+    throw new InvalidArgumentError("Metadata is written key=value, for example team=search.");
+  return { ...before, [key]: value };
+}
+
+/** Parses a whole number of at least 1. */
+export function countArgument(text: string): number {
+  const count = Number(text);
+  if (/^\d+$/.test(text) && count >= 1 && Number.isSafeInteger(count)) return count;
+  throw new InvalidArgumentError("It must be a whole number of at least 1.");
+}
+
+/** Parses a number of shards. */
+export function shardsArgument(text: string): number {
+  const shards = Number(text);
+  if (/^\d+$/.test(text) && Math.log2(shards) % 1 === 0) return shards;
+  throw new InvalidArgumentError(
+    "It must be a power of two, such as 8, because a split divides a shard into two.",
+  );
+}
+
+/** Parses seconds, with or without a fraction, and returns milliseconds. */
+export function durationMsArgument(text: string): number {
+  if (/^\d+(\.\d+)?$/.test(text) && Number(text) <= MAX_SECONDS)
+    return Math.round(Number(text) * 1000);
+  throw new InvalidArgumentError(
+    `It must be a number of seconds from 0 to ${MAX_SECONDS}, such as 5 or 0.5.`,
+  );
+}
+
+/** A day: no command needs to wait longer. */
+const MAX_SECONDS = 86_400;
+
+/**
+ * Parses a time. A date means its midnight in UTC, and a time without a zone is in UTC too, because
+ * usage windows are in UTC.
+ */
+export function timeArgument(text: string): Date {
+  const zoned = /T.*(Z|[+-]\d\d:?\d\d)$/.test(text) || !text.includes("T") ? text : `${text}Z`;
+  const time = new Date(zoned);
+  if (/^\d{4}-\d\d-\d\d/.test(text) && !Number.isNaN(time.getTime())) return time;
+  throw new InvalidArgumentError(
+    "A time is written in ISO 8601, for example 2026-11-15 or 2026-11-15T06:00:00Z.",
+  );
+}

@@ -1,0 +1,34 @@
+import type { Environment } from "../../environment.ts";
+import { UsageError } from "../../exit.ts";
+
+/** The global options that say where the data is. */
+export interface RepositoryLocation {
+  readonly repository?: string;
+  /** These three are shorthand for a DynamoDB URL. */
+  readonly name?: string;
+  readonly region?: string;
+  readonly endpointUrl?: string;
+}
+
+/** The URL of the repository that the command line or the environment names. */
+export function repositoryUrl(
+  { repository, name, region, endpointUrl }: RepositoryLocation,
+  env: Environment["env"],
+): string {
+  const isDynamo = [name, region, endpointUrl].some((value) => value !== undefined);
+  if (isDynamo && repository !== undefined)
+    throw new UsageError(
+      "--name, --region and --endpoint-url are shorthand for a DynamoDB URL. " +
+        "Pass them or --repository, not both.",
+    );
+  if (isDynamo) {
+    const query = endpointUrl === undefined ? "" : `?endpoint=${encodeURIComponent(endpointUrl)}`;
+    return `dynamodb://${region ?? ""}/${name ?? ""}${query}`;
+  }
+  const url = repository ?? env["ZAEL_REPOSITORY"];
+  if (!url)
+    throw new UsageError(
+      "No repository was given. Pass --repository sqlite:./limits.db, or set ZAEL_REPOSITORY.",
+    );
+  return url;
+}

@@ -1,0 +1,104 @@
+import type { Command } from "commander";
+import { InfrastructureNotFoundError, NamespaceNotFoundError, type Repository } from "zae-limiter";
+import type { Environment } from "../../environment.ts";
+import type { ExitCode } from "../../exit.ts";
+import { Screen } from "../../output/screen.ts";
+import { confirm } from "./confirm.ts";
+import { nearest } from "./nearest.ts";
+import { repositoryUrl, type RepositoryLocation } from "./repository-url.ts";
+
+/**
+ * Whether a verb may create the repository. Verbs that read or delete, and `acquire`, need one that
+ * exists; verbs that store something may create it.
+ */
+export type Access = "existing" | "create";
+
+interface GlobalOptions extends RepositoryLocation {
+  readonly namespace?: string;
+  readonly json?: boolean;
+}
+
+/** What a verb works with. */
+export interface VerbContext {
+  readonly repository: Repository;
+  readonly screen: Screen;
+}
+
+const DEFAULT_NAMESPACE = "default";
+
+/** Opens the repository for a verb, closes it afterwards, and passes on the verb's exit code. */
+export class Session {
+  readonly #environment: Environment;
+  readonly #exitWith: (code: ExitCode) => void;
+
+  constructor(environment: Environment, exitWith: (code: ExitCode) => void) {
+    this.#environment = environment;
+    this.#exitWith = exitWith;
+  }
+
+  /** Runs a verb in the namespace that the command line names, which must exist. */
+  async inNamespace(
+    command: Command,
+    access: Access,
+    work: (context: VerbContext) => Promise<ExitCode | void>,
+  ): Promise<void> {
+    await this.inRepository(command, access, async ({ repository, screen }) => {
+      const { namespace } = command.optsWithGlobals<GlobalOptions>();
+      const name = namespace ?? (this.#environment.env["ZAEL_NAMESPACE"] || DEFAULT_NAMESPACE);
+      const scoped = await namespaceOf(repository, name);
+      return work({ repository: scoped, screen });
+    });
+  }
+
+  /** Runs a verb on the whole repository. */
+  async inRepository(
+    command: Command,
+    access: Access,
+    work: (context: VerbContext) => Promise<ExitCode | void>,
+  ): Promise<void> {
+    const url = repositoryUrl(command.optsWithGlobals<GlobalOptions>(), this.#environment.env);
+    const repository = await this.#open(url, access);
+    try {
+      const code = await work({ repository, screen: this.#screen(command) });
+      if (code !== undefined) this.#exitWith(code);
+    } finally {
+      await repository.close();
+    }
+  }
+
+  /** Asks before something is destroyed, unless `--yes` was given. */
+  async confirm(question: string, { yes = false }: { readonly yes?: boolean }): Promise<void> {
+    await confirm(question, yes, this.#environment);
+  }
+
+  #screen(command: Command): Screen {
+    return new Screen(this.#environment, command.optsWithGlobals<GlobalOptions>().json === true);
+  }
+
+  /**
+   * Creates the repository, and its default namespace, only when it does not exist yet and the verb
+   * may create it. Otherwise nothing is created, not even a namespace.
+   */
+  async #open(url: string, access: Access): Promise<Repository> {
+    const { openRepository } = this.#environment;
+    try {
+      return await openRepository(url, { create: false });
+    } catch (error) {
+      if (!(error instanceof InfrastructureNotFoundError) || access === "existing") throw error;
+      return openRepository(url);
+    }
+  }
+}
+
+async function namespaceOf(repository: Repository, name: string): Promise<Repository> {
+  try {
+    return await repository.namespace(name);
+  } catch (error) {
+    if (!(error instanceof NamespaceNotFoundError)) throw error;
+    const names = (await repository.listNamespaces()).map((namespace) => namespace.name);
+    const similar = nearest(name, names);
+    if (similar !== undefined) error.message += ` Did you mean ${similar}?`;
+    error.message += ` To register it: zae-limiter namespace register ${name}`;
+    throw error;
+  }
+}

@@ -1,0 +1,29 @@
+import { MemoryRepository } from "zae-limiter/memory";
+import { beforeEach, expect, it } from "vitest";
+import { verbNames, zaeLimiter, type Outcome } from "./command-line.ts";
+
+let repository: MemoryRepository;
+
+beforeEach(() => {
+  repository = new MemoryRepository();
+});
+
+const run = (line: string | readonly string[]): Promise<Outcome> =>
+  zaeLimiter(line, { repository });
+
+it.each(verbNames())("the help of %s has an example that parses", async (verb) => {
+  const { code, stdout } = await run(`${verb} --help`);
+  expect(code).toBe(0);
+  expect(stdout).toContain("--repository <url>");
+  expect(stdout).toMatch(new RegExp(`Examples?:\\n {2}\\$ zae-limiter ${verb}`));
+  for (const [, example] of stdout.matchAll(/^ {2}\$ zae-limiter (.*)$/gm)) {
+    const words = [...example!.replace(/ && .*/, "").matchAll(/'([^']*)'|(\S+)/g)].map(
+      ([, quoted, bare]) => quoted ?? bare!,
+    );
+    expect((await run(words)).code, example).not.toBe(2);
+  }
+});
+
+it("shows the version", async () => {
+  expect((await run("--version")).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+});

@@ -1,0 +1,256 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { magnitude, smallLimit, validLimit } from "../../../test/support/arbitraries.ts";
+import {
+  chargedMilli,
+  milliAt,
+  newBucket,
+  waitMs as exactWaitMs,
+  type OracleBucket,
+} from "../../../test/oracle/oracle-bucket.ts";
+import { termsOf } from "../../../test/oracle/terms.ts";
+import {
+  apply,
+  balanceMilli,
+  bucketLimit,
+  bucketLimits,
+  consumedMilli,
+  fullBucket,
+  isFull,
+  storedMilli,
+  storedRemainder,
+  waitMs,
+  type Bucket,
+} from "./bucket.ts";
+import type { Limit } from "../limit.ts";
+
+const START_MS = Date.UTC(2026, 0, 4, 12);
+const YEAR_MS = 366 * 86_400_000;
+
+/**
+ * What happens to a bucket next: time passes, or runs backwards, and something is taken or given
+ * back.
+ */
+const step = fc.record({
+  elapsedMs: fc.oneof(
+    fc.constant(0),
+    magnitude(1000 * YEAR_MS),
+    fc.integer({ min: -5000, max: -1 }),
+  ),
+  costMilli: fc.oneof(
+    fc.constant(0),
+    magnitude(Number.MAX_SAFE_INTEGER),
+    fc.integer({ min: -1_000_000_000, max: -1 }),
+  ),
+});
+const smallStep = fc.record({
+  elapsedMs: fc.oneof(fc.integer({ min: 0, max: 50_000 }), fc.integer({ min: -5000, max: -1 })),
+  costMilli: fc.integer({ min: -60_000, max: 120_000 }),
+});
+const history = fc.oneof(
+  fc.tuple(validLimit(), fc.array(step, { maxLength: 12 })),
+  fc.tuple(smallLimit(), fc.array(smallStep, { maxLength: 40 })),
+);
+
+interface Played {
+  readonly bucket: Bucket;
+  readonly oracle: OracleBucket;
+  readonly nowMs: number;
+}
+
+/** Plays a history on the bucket and on the oracle. */
+function play(
+  limit: Limit,
+  steps: readonly { readonly elapsedMs: number; readonly costMilli: number }[],
+  each?: (now: Played) => void,
+): Played {
+  let played: Played = {
+    bucket: fullBucket(bucketLimits([limit]), START_MS),
+    oracle: newBucket([termsOf(limit)], 1, START_MS),
+    nowMs: START_MS,
+  };
+  for (const { elapsedMs, costMilli } of steps) {
+    const nowMs = played.nowMs + elapsedMs;
+    played = {
+      bucket: apply(played.bucket, [costMilli], nowMs),
+      oracle: chargedMilli(played.oracle, () => BigInt(costMilli), nowMs),
+      nowMs,
+    };
+    each?.(played);
+  }
+  return played;
+}
+
+function bucketOf(limit: Omit<Limit, "name">, tokensMilli: number, remainder = 0): Bucket {
+  return {
+    limits: bucketLimits([{ name: "tpm", ...limit }]),
+    refilledAtMs: START_MS,
+    balances: [tokensMilli, remainder, 0],
+  };
+}
+
+describe("refill and take", () => {
+  it("equals exact arithmetic for every valid limit, step by step", () => {
+    fc.assert(
+      fc.property(history, ([limit, steps]) => {
+        const { amount, refillAmountMilli } = bucketLimit(limit, false);
+        let isCountable = true;
+        play(limit, steps, ({ bucket, oracle: { balances, stampMs } }) => {
+          const { terms, units, consumedMilli: consumed } = balances[0]!;
+          const milli = BigInt(storedMilli(bucket, 0));
+          const remainder = BigInt(storedRemainder(bucket, 0)) * BigInt(refillAmountMilli / amount);
+          expect(milli).toBe(milliAt(balances[0]!, stampMs, stampMs));
+          expect(milli * terms.period + remainder).toBe(units);
+          expect(bucket.refilledAtMs).toBe(stampMs);
+          isCountable &&= Number.isSafeInteger(Number(consumed));
+          if (isCountable) expect(BigInt(consumedMilli(bucket, 0))).toBe(consumed);
+        });
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it("shows the balance at any time without changing it", () => {
+    fc.assert(
+      fc.property(
+        history,
+        fc.integer({ min: -10_000, max: 10 * YEAR_MS }),
+        ([limit, steps], laterMs) => {
+          const { bucket, oracle, nowMs } = play(limit, steps);
+          expect(BigInt(balanceMilli(bucket, 0, nowMs + laterMs))).toBe(
+            milliAt(oracle.balances[0]!, oracle.stampMs, nowMs + laterMs),
+          );
+          expect(balanceMilli(bucket, 0, nowMs + laterMs)).toBe(
+            storedMilli(apply(bucket, [0], nowMs + laterMs), 0),
+          );
+        },
+      ),
+    );
+  });
+
+  it("earns by many small refills what one large refill earns", () => {
+    fc.assert(
+      fc.property(
+        validLimit(),
+        fc.array(magnitude(YEAR_MS), { minLength: 1, maxLength: 30 }),
+        fc.nat(),
+        (limit, gaps, debt) => {
+          const empty = apply(
+            fullBucket(bucketLimits([limit]), START_MS),
+            [limit.capacity * 1000 + Math.min(debt, 10_000)],
+            START_MS,
+          );
+          let nowMs = START_MS;
+          let often = empty;
+          for (const gapMs of gaps) often = apply(often, [0], (nowMs += gapMs));
+          const once = apply(empty, [0], nowMs);
+          expect(often).toEqual(once);
+        },
+      ),
+    );
+  });
+
+  it("earns 100 a minute exactly when it is refilled every millisecond", () => {
+    let bucket = bucketOf({ capacity: 1000, refillAmount: 100, refillPeriodSeconds: 60 }, 0);
+    for (let ms = 1; ms <= 60_000; ms += 1) bucket = apply(bucket, [0], START_MS + ms);
+    expect(storedMilli(bucket, 0)).toBe(100_000);
+  });
+
+  it("gives a slow limit its full rate beside a busy fast one", () => {
+    const limits = bucketLimits([
+      { name: "fast", capacity: 1000, refillAmount: 1000, refillPeriodSeconds: 1 },
+      { name: "slow", capacity: 24, refillAmount: 24, refillPeriodSeconds: 86_400 },
+    ]);
+    let bucket = apply(fullBucket(limits, START_MS), [0, 24_000], START_MS);
+    for (let ms = 7; ms <= 3_600_000; ms += 7) bucket = apply(bucket, [1, 0], START_MS + ms);
+    expect(balanceMilli(bucket, 1, START_MS + 3_600_000)).toBe(1000);
+  });
+
+  it("mints nothing when time runs backwards, and earns the same time only once", () => {
+    const empty = bucketOf({ capacity: 10, refillAmount: 1, refillPeriodSeconds: 1 }, 0);
+    const later = apply(empty, [0], START_MS + 1000);
+    const back = apply(later, [0], START_MS - 5000);
+    expect(back).toEqual(later);
+    expect(balanceMilli(back, 0, START_MS + 1000)).toBe(1000);
+  });
+
+  it("carries no fraction over the time in which it was full", () => {
+    const bucket = bucketOf({ capacity: 1, refillAmount: 1, refillPeriodSeconds: 7 }, 999, 3);
+    const full = apply(bucket, [0], START_MS + 100);
+    expect([storedMilli(full, 0), storedRemainder(full, 0)]).toEqual([1000, 0]);
+    const givenBack = apply(
+      bucketOf({ capacity: 1, refillAmount: 1, refillPeriodSeconds: 7 }, 999, 3),
+      [-1],
+      START_MS,
+    );
+    expect([storedMilli(givenBack, 0), storedRemainder(givenBack, 0)]).toEqual([1000, 0]);
+  });
+
+  it("never holds more than its capacity, and gives back into debt first", () => {
+    const bucket = bucketOf({ capacity: 10, refillAmount: 1, refillPeriodSeconds: 1 }, -5000);
+    expect(storedMilli(apply(bucket, [-7000], START_MS), 0)).toBe(2000);
+    expect(storedMilli(apply(bucket, [-70_000], START_MS), 0)).toBe(10_000);
+  });
+
+  it("is full only when every limit is, the hidden ones too", () => {
+    const limit = { name: "a", capacity: 1, refillAmount: 1, refillPeriodSeconds: 1 };
+    const bucket: Bucket = {
+      limits: [bucketLimit(limit, false), bucketLimit({ ...limit, name: "b" }, true)],
+      refilledAtMs: START_MS,
+      balances: [1000, 0, 0, 0, 0, 0],
+    };
+    expect(isFull(bucket, START_MS + 999)).toBe(false);
+    expect(isFull(bucket, START_MS + 1000)).toBe(true);
+  });
+});
+
+describe("wait", () => {
+  it("is the exact inverse of the refill: at the wait it fits, one millisecond before it does not", () => {
+    fc.assert(
+      fc.property(
+        history,
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        fc.integer({ min: -3000, max: 3000 }),
+        ([limit, steps], share, stepMs) => {
+          const { bucket, oracle, nowMs: lastMs } = play(limit, steps);
+          const nowMs = lastMs + stepMs;
+          const needed = Math.round(share * limit.capacity) * 1000;
+          const wait = waitMs(bucket, 0, needed, nowMs);
+          const { balances, stampMs } = oracle;
+          const exact = exactWaitMs(balances[0]!, stampMs, BigInt(needed), nowMs)!;
+          // Beyond that the time itself, 285 000 years from now, is not a whole number any more.
+          fc.pre(Number(exact) + nowMs < Number.MAX_SAFE_INTEGER);
+          expect(BigInt(wait)).toBe(exact);
+          expect(balanceMilli(bucket, 0, nowMs + wait)).toBeGreaterThanOrEqual(needed);
+          if (wait > 0) expect(balanceMilli(bucket, 0, nowMs + wait - 1)).toBeLessThan(needed);
+        },
+      ),
+      { numRuns: 2000 },
+    );
+  });
+
+  it("says never for more than the capacity, and nothing else", () => {
+    fc.assert(
+      fc.property(history, ([limit, steps]) => {
+        const { bucket, nowMs } = play(limit, steps);
+        expect(waitMs(bucket, 0, limit.capacity * 1000 + 1, nowMs)).toBe(Infinity);
+        expect(waitMs(bucket, 0, limit.capacity * 1000, nowMs)).toBeLessThan(Infinity);
+      }),
+    );
+  });
+
+  it("counts from the stored stamp when the clock was set back", () => {
+    const bucket = bucketOf({ capacity: 10, refillAmount: 1, refillPeriodSeconds: 1 }, 0);
+    expect(waitMs(bucket, 0, 1000, START_MS - 500)).toBe(1500);
+  });
+
+  it("stays exact in a debt so deep that what is missing leaves the safe range", () => {
+    const bucket = bucketOf(
+      { capacity: 1, refillAmount: 999_981, refillPeriodSeconds: 441_250 },
+      Number.MIN_SAFE_INTEGER,
+    );
+    const wait = waitMs(bucket, 0, 1000, START_MS);
+    expect(balanceMilli(bucket, 0, START_MS + wait)).toBe(1000);
+    expect(balanceMilli(bucket, 0, START_MS + wait - 1)).toBeLessThan(1000);
+  });
+});

@@ -1,0 +1,196 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { smallLimit } from "../../../test/support/arbitraries.ts";
+import { MILLI, type Amounts } from "../amounts.ts";
+import { apply, balanceMilli, fullBucket, storedMilli, type Bucket } from "./bucket.ts";
+import {
+  afterRefusal,
+  amountsUnder,
+  costsMilli,
+  fits,
+  isUnder,
+  negated,
+  statusesOf,
+  underPolicy,
+  type Charge,
+} from "./decision.ts";
+import { Limit } from "../limit.ts";
+import { policyOf, type Policy } from "./policy.ts";
+
+const NOW_MS = Date.UTC(2026, 0, 4, 12);
+const POLICY = policyOf([Limit.perMinute("rpm", 10), Limit.perMinute("tpm", 1000)], "system");
+
+function charge(amounts: Amounts, taken: Amounts = {}, policy: Policy = POLICY): Charge {
+  const full = fullBucket(policy.bucketLimits, NOW_MS);
+  const bucket = apply(full, costsMilli(full, taken), NOW_MS);
+  return { entityId: "key-1", resource: "gpt-4", policy, bucket, amounts };
+}
+
+describe("a decision", () => {
+  it("fits when every limit of every bucket holds what is wanted, and not when one is a token short", () => {
+    expect(fits([charge({ rpm: 10, tpm: 1000 })], NOW_MS)).toBe(true);
+    expect(fits([charge({ rpm: 10, tpm: 1001 })], NOW_MS)).toBe(false);
+    expect(fits([charge({ rpm: 1 }), charge({ rpm: 1 }, { rpm: 10 })], NOW_MS)).toBe(false);
+    expect(fits([charge({ rpm: 1 }, { rpm: 10 }), charge({ rpm: 1 })], NOW_MS)).toBe(false);
+  });
+
+  it("is refused by a limit in debt that the call does not name, and no longer when the debt is paid", () => {
+    const inDebt = charge({ rpm: 1 }, { tpm: 1001 });
+    expect(fits([inDebt], NOW_MS)).toBe(false);
+    expect(fits([inDebt], NOW_MS + 59)).toBe(false);
+    expect(fits([inDebt], NOW_MS + 60)).toBe(true);
+    expect(fits([charge({ rpm: 1 }, { tpm: 1000 })], NOW_MS)).toBe(true);
+  });
+
+  it("is not refused by a hidden limit, nor shows it", () => {
+    const { bucket } = charge({}, { tpm: 5000 });
+    const policy = policyOf([Limit.perMinute("rpm", 10)], "system");
+    const hidden = { ...charge({ rpm: 1 }), policy, bucket: underPolicy(bucket, policy, NOW_MS) };
+    expect(hidden.bucket.limits.map(({ limit }) => limit.name)).toEqual(["rpm", "tpm"]);
+    expect(fits([hidden], NOW_MS)).toBe(true);
+    expect(statusesOf([hidden], NOW_MS).map(({ limitName }) => limitName)).toEqual(["rpm"]);
+  });
+
+  it("gives the status of every limit, charged or not, with its source and exact wait", () => {
+    expect(statusesOf([charge({ tpm: 600 }, { rpm: 1, tpm: 500 })], NOW_MS)).toEqual([
+      {
+        entityId: "key-1",
+        resource: "gpt-4",
+        limitName: "rpm",
+        limit: Limit.perMinute("rpm", 10),
+        source: "system",
+        available: 9,
+        requested: 0,
+        exceeded: false,
+        deficit: 0,
+        retryAfterSeconds: 0,
+      },
+      {
+        entityId: "key-1",
+        resource: "gpt-4",
+        limitName: "tpm",
+        limit: Limit.perMinute("tpm", 1000),
+        source: "system",
+        available: 500,
+        requested: 600,
+        exceeded: true,
+        deficit: 100,
+        retryAfterSeconds: 6,
+      },
+    ]);
+  });
+
+  it("rounds what is available down, also in debt, and says never for more than the capacity", () => {
+    const full = charge({ rpm: 11 });
+    const bucket: Bucket = { ...full.bucket, balances: [999, 0, 0, -1, 0, 0] };
+    const [rpm, tpm] = statusesOf([{ ...full, bucket }], NOW_MS);
+    expect(rpm).toMatchObject({ available: 0, exceeded: true, retryAfterSeconds: Infinity });
+    expect(tpm).toMatchObject({
+      available: -1,
+      exceeded: true,
+      deficit: 1,
+      retryAfterSeconds: 0.001,
+    });
+  });
+
+  it("agrees with its statuses, and fits exactly after the longest wait", () => {
+    const amount = fc.integer({ min: 0, max: 120 });
+    fc.assert(
+      fc.property(
+        smallLimit("a"),
+        smallLimit("b"),
+        amount,
+        amount,
+        fc.nat({ max: 250 }),
+        fc.nat({ max: 250 }),
+        (a, b, wantA, wantB, tookA, tookB) => {
+          const one = charge(
+            { a: wantA, b: wantB },
+            { a: tookA, b: tookB },
+            policyOf([a, b], "resource"),
+          );
+          const statuses = statusesOf([one], NOW_MS);
+          expect(fits([one], NOW_MS)).toBe(statuses.every(({ exceeded }) => !exceeded));
+          for (const { exceeded, retryAfterSeconds, deficit } of statuses)
+            expect([retryAfterSeconds > 0, deficit > 0]).toEqual([exceeded, exceeded]);
+          const waitMs = Math.round(
+            Math.max(...statuses.map(({ retryAfterSeconds }) => retryAfterSeconds)) * 1000,
+          );
+          if (waitMs === Infinity) {
+            expect(wantA > a.capacity || wantB > b.capacity).toBe(true);
+            return;
+          }
+          expect(fits([one], NOW_MS + waitMs)).toBe(true);
+          if (waitMs > 0) expect(fits([one], NOW_MS + waitMs - 1)).toBe(false);
+        },
+      ),
+    );
+  });
+});
+
+describe("a bucket and its policy", () => {
+  it("starts full, and stays the same object while the policy is the same", () => {
+    const bucket = underPolicy(undefined, POLICY, NOW_MS);
+    expect(bucket).toEqual(fullBucket(POLICY.bucketLimits, NOW_MS));
+    expect(underPolicy(bucket, POLICY, NOW_MS + 1)).toBe(bucket);
+    const equal = policyOf(POLICY.limits.toReversed(), "entity");
+    expect(isUnder(bucket, equal)).toBe(true);
+    expect(underPolicy(bucket, equal, NOW_MS + 1)).toBe(bucket);
+  });
+
+  it.each([
+    [
+      "capacity",
+      Limit.custom({ name: "rpm", capacity: 11, refillAmount: 10, refillPeriodSeconds: 60 }),
+    ],
+    [
+      "amount",
+      Limit.custom({ name: "rpm", capacity: 10, refillAmount: 11, refillPeriodSeconds: 60 }),
+    ],
+    [
+      "period",
+      Limit.custom({ name: "rpm", capacity: 10, refillAmount: 10, refillPeriodSeconds: 61 }),
+    ],
+    ["name", Limit.perMinute("rps", 10)],
+  ])("is carried over when only the %s of a limit differs", (_, changed) => {
+    const policy = policyOf([changed, POLICY.limits[1]!], "system");
+    const bucket = fullBucket(POLICY.bucketLimits, NOW_MS);
+    expect(isUnder(bucket, policy)).toBe(false);
+    expect(isUnder(underPolicy(bucket, policy, NOW_MS), policy)).toBe(true);
+  });
+
+  it("leaves nothing behind for a refusal under the same policy or without a bucket", () => {
+    expect(afterRefusal(undefined, POLICY, NOW_MS)).toBeUndefined();
+    expect(afterRefusal(fullBucket(POLICY.bucketLimits, NOW_MS), POLICY, NOW_MS)).toBeUndefined();
+  });
+
+  it("stores the new rate for a refusal, so that a refused call fits in the end, and takes nothing away", () => {
+    const { bucket } = charge({}, { tpm: 1000 });
+    const policy = policyOf([Limit.perMinute("rpm", 5), Limit.perSecond("tpm", 1000)], "system");
+    const left = afterRefusal(bucket, policy, NOW_MS)!;
+    expect(storedMilli(left, 0)).toBe(10 * MILLI);
+    expect(balanceMilli(left, 1, NOW_MS + 1)).toBe(1000);
+  });
+});
+
+describe("amounts and policies", () => {
+  it("charges a limit by its own name, also when it is called constructor", () => {
+    const policy = policyOf(
+      [Limit.perMinute("constructor", 10), Limit.perMinute("toString", 10)],
+      "system",
+    );
+    const bucket = fullBucket(policy.bucketLimits, NOW_MS);
+    expect(costsMilli(bucket, { constructor: 2 })).toEqual([2000, 0]);
+    expect(costsMilli(bucket, {})).toEqual([0, 0]);
+  });
+
+  it("drops names that a parent has no limits for, and keeps the object when it has them all", () => {
+    const all = { rpm: 1, tpm: 2 };
+    expect(amountsUnder(POLICY, all)).toBe(all);
+    expect(amountsUnder(POLICY, { rpm: 1, other: 2 })).toEqual({ rpm: 1 });
+  });
+
+  it("turns every sign for a give-back", () => {
+    expect(negated({ a: 1, b: -2 })).toEqual({ a: -1, b: 2 });
+  });
+});

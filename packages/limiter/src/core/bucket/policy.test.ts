@@ -1,0 +1,32 @@
+import { expect, it } from "vitest";
+import { Limit } from "../limit.ts";
+import { policyOf, sourceOf, strongest, type ConfigKey } from "./policy.ts";
+
+it("names the source of each level", () => {
+  const keys: readonly ConfigKey[] = [
+    { level: "entity", entityId: "key-1", resource: "gpt-4" },
+    { level: "entity", entityId: "key-1", resource: "_default_" },
+    { level: "resource", resource: "gpt-4" },
+    { level: "system" },
+  ];
+  expect(keys.map(sourceOf)).toEqual(["entity", "entity_default", "resource", "system"]);
+});
+
+it("lets the first level that has limits win whole", () => {
+  const [resource, system] = [
+    policyOf([Limit.perMinute("rpm", 1)], "resource"),
+    policyOf([Limit.perMinute("tpm", 1)], "system"),
+  ];
+  expect(strongest([undefined, undefined, resource, system])).toBe(resource);
+  expect(strongest([undefined, undefined, undefined, system])).toBe(system);
+  expect(strongest([undefined, undefined, undefined, undefined])).toBeUndefined();
+});
+
+it("prepares the limits of a policy in their order", () => {
+  const policy = policyOf([Limit.perMinute("rpm", 1), Limit.perMinute("tpm", 2)], "override");
+  expect(policy.source).toBe("override");
+  expect([...policy.names]).toEqual(["rpm", "tpm"]);
+  expect(policy.bucketLimits.map(({ limit, hidden }) => [limit, hidden])).toEqual(
+    policy.limits.map((limit) => [limit, false]),
+  );
+});

@@ -1,0 +1,60 @@
+import { bucketLimits, type BucketLimit } from "./bucket.ts";
+import { ValidationError } from "../errors.ts";
+import { DEFAULT_RESOURCE } from "../identifiers.ts";
+import type { Limit } from "../limit.ts";
+
+/** What to do when the store cannot be reached. */
+export type OnUnavailable = "allow" | "block";
+
+/** The level that limits came from. */
+export type ConfigSource = "entity" | "entity_default" | "resource" | "system" | "override";
+
+/** The limits that hold for an entity and a resource, ready to decide with. */
+export interface Policy {
+  readonly source: ConfigSource;
+  readonly limits: readonly Limit[];
+  readonly bucketLimits: readonly BucketLimit[];
+  readonly names: ReadonlySet<string>;
+}
+
+/** Where limits are stored. */
+export type ConfigKey =
+  | { readonly level: "system" }
+  | { readonly level: "resource"; readonly resource: string }
+  | { readonly level: "entity"; readonly entityId: string; readonly resource: string };
+
+/** The level that limits stored under a key come from. */
+export function sourceOf(key: ConfigKey): ConfigSource {
+  if (key.level !== "entity") return key.level;
+  return key.resource === DEFAULT_RESOURCE ? "entity_default" : "entity";
+}
+
+/** Makes a policy of limits that were checked. */
+export function policyOf(limits: readonly Limit[], source: ConfigSource): Policy {
+  return {
+    source,
+    limits,
+    bucketLimits: bucketLimits(limits),
+    names: new Set(limits.map((limit) => limit.name)),
+  };
+}
+
+/** The policy that limits stored under a key make; undefined when none are stored there. */
+export function policyAt(key: ConfigKey, limits: readonly Limit[] | undefined): Policy | undefined {
+  return limits === undefined ? undefined : policyOf(limits, sourceOf(key));
+}
+
+/**
+ * The first level that has limits wins whole, strongest first: levels are not merged limit by
+ * limit.
+ */
+export function strongest(levels: readonly (Policy | undefined)[]): Policy | undefined {
+  return levels.find((policy) => policy !== undefined);
+}
+
+/** Returns a valid choice of what to do when the store cannot be reached, or throws. */
+export function checkOnUnavailable(value: unknown): OnUnavailable {
+  if (value !== "allow" && value !== "block")
+    throw new ValidationError("onUnavailable", value, "must be 'allow' or 'block'");
+  return value;
+}

@@ -1,0 +1,94 @@
+import { describe, expect, it } from "vitest";
+import type { LimitStatus } from "./decision.ts";
+import { RateLimitError, ValidationError } from "../errors.ts";
+import { Limit } from "../limit.ts";
+import { RateLimitExceeded } from "./refusal.ts";
+
+function status(limitName: string, retryAfterSeconds: number): LimitStatus {
+  const exceeded = retryAfterSeconds > 0;
+  return {
+    entityId: "key-1",
+    resource: "gpt-4",
+    limitName,
+    limit: Limit.perMinute(limitName, 100, { burst: 200 }),
+    source: "system",
+    available: 7,
+    requested: exceeded ? 10 : 1,
+    exceeded,
+    deficit: exceeded ? 3 : 0,
+    retryAfterSeconds,
+  };
+}
+
+describe("a refusal", () => {
+  it("tells which limits refused, which passed, and which keeps the call waiting longest", () => {
+    const [rpm, tpm, day] = [status("rpm", 1.8), status("tpm", 0), status("day", 3.2)] as const;
+    const refusal = new RateLimitExceeded([rpm, tpm, day]);
+    expect(refusal).toBeInstanceOf(RateLimitError);
+    expect(refusal.statuses).toEqual([rpm, tpm, day]);
+    expect(refusal.violations).toEqual([rpm, day]);
+    expect(refusal.passed).toEqual([tpm]);
+    expect(refusal.primaryViolation).toBe(day);
+    expect(refusal.retryAfterSeconds).toBe(3.2);
+    expect(refusal.code).toBe("ERR_LIMITER_RATE_LIMIT_EXCEEDED");
+    expect(refusal.message).toMatch(
+      /day of key-1 on gpt-4 has 7 of 200, and 10 were requested.*3\.2 s/,
+    );
+  });
+
+  it.each([
+    [0.001, "1"],
+    [0.999, "1"],
+    [1, "1"],
+    [1.001, "2"],
+    [59.94, "60"],
+    [60, "60"],
+    [Infinity, undefined],
+  ])("of %f s has the header %s: whole seconds, rounded up", (seconds, header) => {
+    expect(new RateLimitExceeded([status("rpm", seconds)]).retryAfterHeader).toBe(header);
+  });
+
+  it("has the JSON form of the original", () => {
+    const refusal = new RateLimitExceeded([status("rpm", 0.07), status("tpm", 0)]);
+    const limit = {
+      entity_id: "key-1",
+      resource: "gpt-4",
+      capacity: 200,
+      refill_amount: 100,
+      refill_period_seconds: 60,
+      available: 7,
+    };
+    expect(JSON.parse(JSON.stringify(refusal))).toEqual({
+      error: "rate_limit_exceeded",
+      message: refusal.message,
+      retry_after_seconds: 0.07,
+      retry_after_ms: 70,
+      limits: [
+        { ...limit, limit_name: "rpm", requested: 10, exceeded: true, retry_after_seconds: 0.07 },
+        { ...limit, limit_name: "tpm", requested: 1, exceeded: false, retry_after_seconds: 0 },
+      ],
+    });
+  });
+
+  it("says null in JSON where the answer is never", () => {
+    const json = new RateLimitExceeded([status("rpm", Infinity), status("tpm", 2)]).toJSON();
+    expect(json).toMatchObject({ retry_after_seconds: null, retry_after_ms: null });
+    expect(json.limits.map(({ retry_after_seconds }) => retry_after_seconds)).toEqual([null, 2]);
+    expect(json.message).toMatch(/can never fit/);
+  });
+
+  it("captures no stack trace, and leaves the traces of other errors alone", () => {
+    const before = Error.stackTraceLimit;
+    const refusal = new RateLimitExceeded([status("rpm", 1)]);
+    expect(refusal.stack).not.toMatch(/\n\s+at /);
+    expect(Error.stackTraceLimit).toBe(before);
+    expect(new Error("other").stack).toMatch(/\n\s+at /);
+  });
+
+  it("cannot be made without a violation, and that harms no other error's trace either", () => {
+    const before = Error.stackTraceLimit;
+    expect(() => new RateLimitExceeded([])).toThrow(ValidationError);
+    expect(() => new RateLimitExceeded([status("rpm", 0)])).toThrow(ValidationError);
+    expect(Error.stackTraceLimit).toBe(before);
+  });
+});

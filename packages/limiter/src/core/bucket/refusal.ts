@@ -1,0 +1,114 @@
+import type { LimitStatus } from "./decision.ts";
+import { RateLimitError, ValidationError } from "../errors.ts";
+
+/**
+ * The JSON form of a refusal, with the field names of the original; null where the answer is never.
+ */
+export interface RateLimitExceededJson {
+  readonly error: "rate_limit_exceeded";
+  readonly message: string;
+  readonly retry_after_seconds: number | null;
+  readonly retry_after_ms: number | null;
+  readonly limits: readonly {
+    readonly entity_id: string;
+    readonly resource: string;
+    readonly limit_name: string;
+    readonly capacity: number;
+    readonly refill_amount: number;
+    readonly refill_period_seconds: number;
+    readonly available: number;
+    readonly requested: number;
+    readonly exceeded: boolean;
+    readonly retry_after_seconds: number | null;
+  }[];
+}
+
+/**
+ * A call did not fit. Nothing was charged. Says which limits refused, and when the call would fit
+ * if nobody else took.
+ */
+export class RateLimitExceeded extends RateLimitError {
+  /**
+   * Every limit of the decision: the entity's first, then its parent's, then those of further
+   * resources.
+   */
+  readonly statuses: readonly LimitStatus[];
+  readonly violations: readonly LimitStatus[];
+  readonly passed: readonly LimitStatus[];
+  /** The violation with the longest wait. */
+  readonly primaryViolation: LimitStatus;
+  /** `Infinity` when the call can never fit. */
+  readonly retryAfterSeconds: number;
+  /**
+   * Whole seconds, rounded up, for a `Retry-After` header; undefined when the call can never fit.
+   */
+  readonly retryAfterHeader: string | undefined;
+
+  constructor(statuses: readonly LimitStatus[]) {
+    const violations = statuses.filter((status) => status.exceeded);
+    const [first] = violations;
+    if (first === undefined)
+      throw new ValidationError("statuses", statuses.length, "must hold a limit that was exceeded");
+    const primary = violations.reduce(
+      (longest, status) =>
+        status.retryAfterSeconds > longest.retryAfterSeconds ? status : longest,
+      first,
+    );
+    const message = messageOf(primary);
+    // A refusal is an answer, not a fault: capturing a stack would cost more than the decision
+    // (about 10 µs against 1 µs).
+    const { stackTraceLimit } = Error;
+    Error.stackTraceLimit = 0;
+    super("ERR_LIMITER_RATE_LIMIT_EXCEEDED", message);
+    Error.stackTraceLimit = stackTraceLimit;
+    this.statuses = statuses;
+    this.violations = violations;
+    this.passed = statuses.filter((status) => !status.exceeded);
+    this.primaryViolation = primary;
+    this.retryAfterSeconds = primary.retryAfterSeconds;
+    this.retryAfterHeader = Number.isFinite(primary.retryAfterSeconds)
+      ? String(Math.ceil(primary.retryAfterSeconds))
+      : undefined;
+  }
+
+  toJSON(): RateLimitExceededJson {
+    const seconds = finiteOrNull(this.retryAfterSeconds);
+    return {
+      error: "rate_limit_exceeded",
+      message: this.message,
+      retry_after_seconds: seconds,
+      retry_after_ms: seconds === null ? null : Math.round(seconds * 1000),
+      limits: this.statuses.map((status) => ({
+        entity_id: status.entityId,
+        resource: status.resource,
+        limit_name: status.limitName,
+        capacity: status.limit.capacity,
+        refill_amount: status.limit.refillAmount,
+        refill_period_seconds: status.limit.refillPeriodSeconds,
+        available: status.available,
+        requested: status.requested,
+        exceeded: status.exceeded,
+        retry_after_seconds: finiteOrNull(status.retryAfterSeconds),
+      })),
+    };
+  }
+}
+
+function messageOf({
+  entityId,
+  resource,
+  limitName,
+  limit,
+  available,
+  requested,
+  retryAfterSeconds,
+}: LimitStatus): string {
+  const what = `Limit ${limitName} of ${entityId} on ${resource} has ${available} of ${limit.capacity}, and ${requested} were requested`;
+  return Number.isFinite(retryAfterSeconds)
+    ? `${what}. It fits in ${retryAfterSeconds} s if nobody else takes.`
+    : `${what}, which can never fit. Ask for less, or raise the limit.`;
+}
+
+function finiteOrNull(value: number): number | null {
+  return Number.isFinite(value) ? value : null;
+}

@@ -1,0 +1,214 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { validLimit } from "../../../test/support/arbitraries.ts";
+import { MILLI } from "../amounts.ts";
+import { balanceMilli, bucketLimits, waitMs, type Bucket } from "./bucket.ts";
+import { fits, statusesOf, type Charge } from "./decision.ts";
+import { Limit } from "../limit.ts";
+import { policyOf } from "./policy.ts";
+import { shardLimits } from "./shares.ts";
+import { shardSumMilli, waitForShardSumMs } from "./shard-sums.ts";
+
+const NOW_MS = Date.UTC(2026, 0, 4, 12);
+const POLICY = policyOf([Limit.perMinute("rpm", 10), Limit.perMinute("tpm", 100)], "system");
+
+/** Shards 0 … of a bucket with balances by shard and limit, each with a stamp of its own. */
+function shardsOf(
+  tokensMilli: readonly (readonly number[])[],
+  stampsMs: readonly number[] = [],
+): readonly Bucket[] {
+  return tokensMilli.map((tokens, shard) => ({
+    limits: shardLimits(POLICY.bucketLimits, shard, tokensMilli.length),
+    refilledAtMs: stampsMs[shard] ?? NOW_MS,
+    balances: tokens.flatMap((milli) => [milli, 0, 0]),
+  }));
+}
+
+function chargeOf(
+  [bucket, ...others]: readonly Bucket[],
+  amounts: Readonly<Record<string, number>>,
+): Charge {
+  return { entityId: "key-1", resource: "gpt-4", policy: POLICY, bucket: bucket!, others, amounts };
+}
+
+/** Four shards of small limits, in any state: debt, overshoot, stamps before and after now. */
+const anyShards = fc
+  .record({
+    limit: fc.record({
+      name: fc.constant("tpm"),
+      capacity: fc.integer({ min: 1, max: 20 }),
+      refillAmount: fc.integer({ min: 1, max: 20 }),
+      refillPeriodSeconds: fc.integer({ min: 1, max: 3 }),
+    }),
+    states: fc.array(
+      fc.record({
+        milli: fc.integer({ min: -4000, max: 6000 }),
+        stampMs: fc.integer({ min: NOW_MS - 2000, max: NOW_MS + 500 }),
+        remainder: fc.double({ min: 0, max: 0.999, noNaN: true }),
+      }),
+      { minLength: 4, maxLength: 4 },
+    ),
+  })
+  .map(({ limit, states }) => ({
+    limit,
+    shards: states.map(({ milli, stampMs, remainder }, shard): Bucket => {
+      const limits = shardLimits(bucketLimits([limit]), shard, 4);
+      return {
+        limits,
+        refilledAtMs: stampMs,
+        balances: [milli, Math.floor(remainder * limits[0]!.period), 0],
+      };
+    }),
+  }));
+
+describe("a decision over several shards", () => {
+  it("fits when the shards together hold what no single one does, and not when a token is missing", () => {
+    const shards = shardsOf([
+      [5000, 50_000],
+      [3000, 50_000],
+    ]);
+    expect(fits([chargeOf(shards, { rpm: 8, tpm: 100 })], NOW_MS)).toBe(true);
+    expect(fits([chargeOf(shards, { rpm: 9 })], NOW_MS)).toBe(false);
+    expect(fits([chargeOf(shards.slice(0, 1), { rpm: 8 })], NOW_MS)).toBe(false);
+  });
+
+  it("is refused by a limit that is not named only while the shards together are in debt", () => {
+    expect(
+      fits(
+        [
+          chargeOf(
+            shardsOf([
+              [5000, -20_000],
+              [5000, 20_000],
+            ]),
+            { rpm: 1 },
+          ),
+        ],
+        NOW_MS,
+      ),
+    ).toBe(true);
+    expect(
+      fits(
+        [
+          chargeOf(
+            shardsOf([
+              [5000, -20_000],
+              [5000, 19_999],
+            ]),
+            { rpm: 1 },
+          ),
+        ],
+        NOW_MS,
+      ),
+    ).toBe(false);
+  });
+
+  it("shows the sum in whole tokens, and the exact wait for the rest", () => {
+    const shards = shardsOf([
+      [2600, 1000],
+      [1399, 0],
+    ]);
+    const [rpm, tpm] = statusesOf([chargeOf(shards, { rpm: 5 })], NOW_MS);
+    // 1001 millitokens are missing at 5000 a minute on each of two shards: after 6006 ms both have
+    // earned 500.5, of which 500 count.
+    expect(rpm).toMatchObject({
+      available: 3,
+      requested: 5,
+      exceeded: true,
+      deficit: 2,
+      retryAfterSeconds: 6.012,
+    });
+    expect(rpm!.limit).toBe(POLICY.limits[0]);
+    expect(tpm).toMatchObject({ available: 1, exceeded: false, deficit: 0, retryAfterSeconds: 0 });
+  });
+
+  it("says never for more than the whole capacity, and not for the capacity itself", () => {
+    const shards = shardsOf([
+      [0, 0],
+      [0, 0],
+    ]);
+    expect(statusesOf([chargeOf(shards, { rpm: 11 })], NOW_MS)[0]!.retryAfterSeconds).toBe(
+      Infinity,
+    );
+    expect(statusesOf([chargeOf(shards, { rpm: 10 })], NOW_MS)[0]!.retryAfterSeconds).toBe(60);
+  });
+
+  it("without others is the decision of the one bucket", () => {
+    const shards = shardsOf([[2600, 1000]]);
+    const alone = { ...chargeOf(shards, { rpm: 3 }) };
+    expect(fits([alone], NOW_MS)).toBe(false);
+    expect(statusesOf([alone], NOW_MS)).toEqual(
+      statusesOf([{ ...alone, others: undefined! }], NOW_MS),
+    );
+  });
+});
+
+describe("shards together", () => {
+  it("hold the sum of their balances, in whatever order each keeps its limits", () => {
+    const [first, second] = shardsOf([
+      [1000, 2000],
+      [500, 700],
+    ]) as [Bucket, Bucket];
+    const turned: Bucket = {
+      ...second,
+      limits: second.limits.toReversed(),
+      balances: [700, 0, 0, 500, 0, 0],
+    };
+    expect(shardSumMilli([first, turned], "rpm", NOW_MS)).toBe(1500);
+    expect(shardSumMilli([first, turned], "tpm", NOW_MS)).toBe(2700);
+    expect(shardSumMilli([first, turned], "tpm", NOW_MS + 600)).toBe(3700);
+  });
+
+  it("wait exactly as long as trying every millisecond finds", () => {
+    fc.assert(
+      fc.property(
+        anyShards,
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        ({ limit, shards }, part) => {
+          const needed = Math.round(part * limit.capacity * MILLI);
+          const held = (ms: number): number =>
+            shards.reduce((sum, shard) => sum + balanceMilli(shard, 0, NOW_MS + ms), 0);
+          let naive = 0;
+          while (held(naive) < needed) naive += 1;
+          expect(waitForShardSumMs(shards, "tpm", needed, NOW_MS)).toBe(naive);
+          expect(shardSumMilli(shards, "tpm", NOW_MS)).toBe(held(0));
+          expect(waitForShardSumMs(shards, "tpm", limit.capacity * MILLI + 1, NOW_MS)).toBe(
+            Infinity,
+          );
+        },
+      ),
+      { numRuns: 150 },
+    );
+  });
+
+  it("wait as one shard alone does, for every valid limit", () => {
+    fc.assert(
+      fc.property(
+        validLimit(),
+        fc.maxSafeInteger(),
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        (limit, milli, part) => {
+          const bucket: Bucket = {
+            limits: bucketLimits([limit]),
+            refilledAtMs: NOW_MS,
+            balances: [milli, 0, 0],
+          };
+          const needed = Math.round(part * limit.capacity) * MILLI;
+          const alone = waitMs(bucket, 0, needed, NOW_MS);
+          fc.pre(alone + NOW_MS < Number.MAX_SAFE_INTEGER);
+          expect(waitForShardSumMs([bucket], "tpm", needed, NOW_MS)).toBe(alone);
+        },
+      ),
+    );
+  });
+
+  it("are refused, not rounded into a grant, in debts that add up beyond the safe range", () => {
+    const shards = shardsOf([
+      [0, Number.MIN_SAFE_INTEGER],
+      [0, Number.MIN_SAFE_INTEGER],
+    ]);
+    expect(shardSumMilli(shards, "tpm", NOW_MS)).toBe(2 * Number.MIN_SAFE_INTEGER);
+    expect(fits([chargeOf(shards, {})], NOW_MS)).toBe(false);
+    expect(waitForShardSumMs(shards, "tpm", 0, NOW_MS)).toBeGreaterThan(0);
+  });
+});

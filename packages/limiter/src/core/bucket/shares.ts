@@ -1,0 +1,77 @@
+import type { BucketLimit } from "./bucket.ts";
+import { reducedRate } from "../limit.ts";
+import type { Policy } from "./policy.ts";
+
+/*
+ * A bucket may be stored as several shards. Shard `j` of divisor `n` owns the residue class j mod
+ * n: of a whole `x` it has as many millitokens as there are k in [0, x) with k mod n = j. Shares of
+ * shards that cover all classes add up to the whole, to the millitoken, whichever shards have split
+ * and whichever have not. Divisors are powers of two.
+ */
+
+/** How many of `whole` a shard owns. */
+export function shareOf(whole: number, shard: number, divisor: number): number {
+  return whole > shard ? Math.floor((whole - 1 - shard) / divisor) + 1 : 0;
+}
+
+/**
+ * A limit as one shard counts it: capacity and rate are its shares, `limit` stays the configured
+ * whole.
+ */
+export function shardLimit(limit: BucketLimit, shard: number, divisor: number): BucketLimit {
+  if (divisor === 1) return limit;
+  const refillAmountMilli = shareOf(limit.refillAmountMilli, shard, divisor);
+  return {
+    ...limit,
+    capacityMilli: shareOf(limit.capacityMilli, shard, divisor),
+    refillAmountMilli,
+    ...reducedRate(refillAmountMilli, limit.refillPeriodMs),
+  };
+}
+
+/**
+ * A list of whole limits as one shard counts them. One list and shard always give the same list:
+ * decisions compare lists by identity.
+ */
+export function shardLimits(
+  limits: readonly BucketLimit[],
+  shard: number,
+  divisor: number,
+): readonly BucketLimit[] {
+  if (divisor === 1) return limits;
+  return memoized(LIMITS_MEMO, limits, divisor + shard, () =>
+    limits.map((limit) => shardLimit(limit, shard, divisor)),
+  );
+}
+
+/** A policy as one shard is decided with; the same for the same policy and shard. */
+export function shardPolicy(policy: Policy, shard: number, divisor: number): Policy {
+  if (divisor === 1) return policy;
+  return memoized(POLICY_MEMO, policy, divisor + shard, () => ({
+    ...policy,
+    bucketLimits: shardLimits(policy.bucketLimits, shard, divisor),
+  }));
+}
+
+/**
+ * By whole, then by place in the tree: shard < divisor, and divisors are powers of two, so divisor
+ * + shard names each place once.
+ */
+type ShareMemo<Whole extends object> = WeakMap<Whole, Map<number, Whole>>;
+
+const LIMITS_MEMO: ShareMemo<readonly BucketLimit[]> = new WeakMap();
+const POLICY_MEMO: ShareMemo<Policy> = new WeakMap();
+
+/** Bounded by the number of shards that a bucket can have, and gone with the whole. */
+function memoized<Whole extends object>(
+  shares: ShareMemo<Whole>,
+  whole: Whole,
+  place: number,
+  make: () => Whole,
+): Whole {
+  const places = shares.get(whole) ?? new Map<number, Whole>();
+  if (places.size === 0) shares.set(whole, places);
+  const held = places.get(place) ?? make();
+  places.set(place, held);
+  return held;
+}

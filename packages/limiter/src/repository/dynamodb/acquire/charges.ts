@@ -1,0 +1,300 @@
+/*
+ * What a call wants from each bucket: which buckets it takes from, under which policies, whether
+ * they hold it as far as this process knows, and the take from one shard.
+ */
+import { inMilli } from "../../../core/amounts.ts";
+import { fullBucket, holds, storedMilli, type Bucket } from "../../../core/bucket/bucket.ts";
+import {
+  amountsOf,
+  chargesOf,
+  fits,
+  isUnder,
+  underPolicy,
+  type Charge,
+  type WantedBucket,
+} from "../../../core/bucket/decision.ts";
+import type { Policy } from "../../../core/bucket/policy.ts";
+import { shardPolicy } from "../../../core/bucket/shares.ts";
+import type { ConsumeRequest, MaybePromise } from "../../port.ts";
+import type { PolicySource } from "../../store.ts";
+import { costsOf } from "../write/batch-decision.ts";
+import type { BucketImage } from "../items/bucket-item.ts";
+import { bucketKey, type BucketKey } from "../items/bucket-key.ts";
+import type { BucketWriter } from "../write/bucket-writer.ts";
+import { TableUnavailable } from "../table/table-errors.ts";
+import type { Expiring } from "../cache/expiring.ts";
+import type { KnownBucket, KnownBuckets, KnownShard } from "../cache/known-buckets.ts";
+import type { Taken, Throttled, Undecided } from "./receipt.ts";
+import type { PolicyChooser, PolicyHolder, WantedCharge } from "./wanted-charge.ts";
+import type { PolicyChoice } from "../write/write-intent.ts";
+
+/** What is remembered of an entity. */
+export interface KnownEntity {
+  /** The parent that its calls also take from. */
+  readonly parentId: string | undefined;
+  /** The keys of its buckets, by resource: a hot bucket's key would be made for every call. */
+  readonly keys: Map<string, BucketKey>;
+}
+
+/**
+ * The most keys remembered for one entity: a caller that invents resources must not fill the
+ * memory.
+ */
+const MAX_KEYS = 64;
+
+/** Prepares calls: finds the buckets that each takes from, and the policies to decide them with. */
+export class ChargePreparation {
+  readonly #namespaceId: string;
+  readonly #policies: PolicySource;
+  readonly #chooser: PolicyChooser;
+  readonly #known: KnownBuckets;
+  readonly #entities: Expiring<KnownEntity>;
+  readonly #active: Expiring<string>;
+
+  constructor(options: {
+    readonly namespaceId: string;
+    readonly policies: PolicySource;
+    readonly chooser: PolicyChooser;
+    readonly known: KnownBuckets;
+    readonly entities: Expiring<KnownEntity>;
+    /** The names of active namespaces, by id; reading another one throws. */
+    readonly active: Expiring<string>;
+  }) {
+    this.#namespaceId = options.namespaceId;
+    this.#policies = options.policies;
+    this.#chooser = options.chooser;
+    this.#known = options.known;
+    this.#entities = options.entities;
+    this.#active = options.active;
+  }
+
+  /** Every bucket that a call takes from; no promise when everything is in memory. */
+  of(request: ConsumeRequest): MaybePromise<readonly WantedCharge[]> {
+    const { entityId, charges, override } = request;
+    const active = this.#active.get(this.#namespaceId);
+    const entity = this.#entities.get(entityId);
+    const own = charges.map(({ resource, amounts }) =>
+      this.#charge({ entityId, resource, amounts, override, isParent: false }),
+    );
+    if (active instanceof Promise || entity instanceof Promise || own.some(isPending))
+      return this.#whenRead(request, active, entity, own);
+    const found = own as readonly (WantedCharge | undefined)[];
+    return entity.parentId === undefined
+      ? assembled(request, entity, found, [])
+      : this.#withParents(request, entity, found);
+  }
+
+  /** The key of shard 0 of a bucket. */
+  keyOf(entityId: string, resource: string): BucketKey {
+    const entity = this.#entities.fresh(entityId);
+    const known = entity?.keys.get(resource);
+    if (known !== undefined) return known;
+    const name = { namespaceId: this.#namespaceId, entityId, resource, shard: 0 };
+    const key = bucketKey(name, entity?.parentId);
+    if (entity !== undefined && entity.keys.size < MAX_KEYS) entity.keys.set(resource, key);
+    return key;
+  }
+
+  async #whenRead(
+    request: ConsumeRequest,
+    active: MaybePromise<unknown>,
+    entity: MaybePromise<KnownEntity>,
+    own: readonly MaybePromise<WantedCharge | undefined>[],
+  ): Promise<readonly WantedCharge[]> {
+    const [, known, found] = await Promise.all([active, entity, Promise.all(own)]);
+    return this.#withParents(request, known, found);
+  }
+
+  #withParents(
+    request: ConsumeRequest,
+    entity: KnownEntity,
+    own: readonly (WantedCharge | undefined)[],
+  ): MaybePromise<readonly WantedCharge[]> {
+    const { parentId } = entity;
+    if (parentId === undefined) return assembled(request, entity, own, []);
+    const parents = request.charges.map(({ resource, amounts }) =>
+      this.#charge({ entityId: parentId, resource, amounts, override: undefined, isParent: true }),
+    );
+    return parents.some(isPending)
+      ? Promise.all(parents).then((found) => assembled(request, entity, own, found))
+      : assembled(request, entity, own, parents as readonly (WantedCharge | undefined)[]);
+  }
+
+  #charge(wanted: WantedBucket): MaybePromise<WantedCharge | undefined> {
+    const { entityId, resource, override } = wanted;
+    const key = this.keyOf(entityId, resource);
+    const cached =
+      override === undefined ? this.#policies.cached(entityId, resource) : { policy: override };
+    // A process that does not know this entity yet reads its bucket together with everything else.
+    // One that knows the entity, but not the bucket, tries to create it: if it exists after all,
+    // the reply to the failed condition carries it.
+    const isUnknown =
+      this.#known.imageOf(key) === undefined &&
+      (cached === undefined || this.#entities.fresh(entityId) === undefined);
+    const policy =
+      cached === undefined ? this.#policies.resolve(entityId, resource) : cached.policy;
+    if (!isUnknown && !(policy instanceof Promise)) return this.#underPolicy(key, wanted, policy);
+    const reading = isUnknown ? this.#known.read(key) : undefined;
+    return Promise.all([policy, reading]).then(([read]) => this.#underPolicy(key, wanted, read));
+  }
+
+  /** The charge under the policy that the bucket shows to be the current one. */
+  #underPolicy(
+    key: BucketKey,
+    { amounts, override }: WantedBucket,
+    policy: Policy | undefined,
+  ): MaybePromise<WantedCharge | undefined> {
+    if (policy === undefined) return undefined;
+    const isOverride = override !== undefined;
+    const charge: WantedCharge = { key, amounts, costs: inMilli(amounts), policy, isOverride };
+    const image = this.#known.imageOf(key);
+    if (!showsOtherLimits(charge, image)) return charge;
+    const chosen = this.#chooser.on(charge, key, image);
+    return chosen instanceof Promise
+      ? chosen.then((current) => ({ ...charge, policy: current }))
+      : { ...charge, policy: chosen };
+  }
+}
+
+/** The charges of a call, of what was found for its entity and for its parent. */
+function assembled(
+  request: ConsumeRequest,
+  { parentId }: KnownEntity,
+  own: readonly (WantedCharge | undefined)[],
+  parents: readonly (WantedCharge | undefined)[],
+): readonly WantedCharge[] {
+  return chargesOf(request, (wanted) => {
+    const index = request.charges.findIndex(({ resource }) => resource === wanted.resource);
+    const found = (wanted.isParent ? parents : own)[index];
+    if (found === undefined) return undefined;
+    const amounts = amountsOf(wanted, found.policy);
+    if (wanted.isParent) return { ...found, amounts, costs: inMilli(amounts), parentId: undefined };
+    // The parent of an entity that this process had not met came with the same read as its bucket.
+    const { key } = found;
+    return { ...found, key: key.parentId === parentId ? key : { ...key, parentId }, parentId };
+  });
+}
+
+/** Whether a shard shows other limits than a policy, so that the configuration may have changed. */
+export function showsOtherLimits(
+  { policy, isOverride }: PolicyHolder,
+  image: BucketImage | undefined,
+): boolean {
+  if (isOverride || image === undefined || image.overridden) return false;
+  return !isUnder(image.bucket, policy);
+}
+
+/**
+ * Whether a bucket may serve a call, from one shard or from all together. One shard that holds it
+ * does not suffice while others owe more than is left. A bucket that does not exist yet is full.
+ */
+export function mayFit(
+  charge: WantedCharge,
+  { shards, isWhole }: KnownBucket,
+  nowMs: number,
+): boolean {
+  const mayDecideAlone =
+    shards.length > 1 && !(isWhole && shards.some(({ image }) => isInDebt(image)));
+  if (mayDecideAlone && shards.some(({ image }) => fitsShard(charge, image, nowMs))) return true;
+  return (isWhole || shards.length === 0) && fitsTogether(charge, shards, nowMs);
+}
+
+/** Whether one shard holds all that a charge wants. */
+export function fitsShard(charge: WantedCharge, image: BucketImage, nowMs: number): boolean {
+  const bucket = bucketUnder(charge, image, nowMs);
+  return holds(bucket, costsOf(bucket, charge.costs), nowMs);
+}
+
+/** Whether shards hold together all that a charge wants; none of them means a new, full bucket. */
+export function fitsTogether(
+  charge: WantedCharge,
+  shards: readonly KnownShard[],
+  nowMs: number,
+): boolean {
+  return fits([decidedCharge(charge, shards, nowMs)], nowMs);
+}
+
+/** A charge with all shards of its bucket; a bucket that does not exist yet is full. */
+export function decidedCharge(
+  charge: WantedCharge,
+  shards: readonly KnownShard[],
+  nowMs: number,
+): Charge {
+  const { key, policy, amounts } = charge;
+  const [bucket = fullBucket(policy.bucketLimits, nowMs), ...others] = shards.map(({ image }) =>
+    bucketUnder(charge, image, nowMs),
+  );
+  return { entityId: key.entityId, resource: key.resource, policy, amounts, bucket, others };
+}
+
+/** The bucket of one shard under the policy of a charge. */
+export function bucketUnder(
+  { policy }: PolicyHolder,
+  { bucket, shard, divisor }: BucketImage,
+  nowMs: number,
+): Bucket {
+  return isUnder(bucket, policy)
+    ? bucket
+    : underPolicy(bucket, shardPolicy(policy, shard, divisor), nowMs);
+}
+
+/**
+ * Takes all that a charge wants from one shard, or nothing. `refusedAtMs` is undefined when the
+ * shard no longer exists.
+ */
+export async function takeFromShard(
+  charge: WantedCharge,
+  key: BucketKey,
+  requests: number,
+  { writer, chooser }: { readonly writer: BucketWriter; readonly chooser: PolicyChooser },
+): Promise<Taken | Throttled | (Undecided & { readonly refusedAtMs: number | undefined })> {
+  const { costs } = charge;
+  const policy = policyChoice(charge, key, chooser);
+  try {
+    const outcome = await writer.write(key, { kind: "take", costs, requests, policy });
+    if (outcome.kind === "gone" || outcome.kind === "split")
+      return { kind: "undecided", charge, refusedAtMs: undefined };
+    const current = outcome.policy;
+    if (outcome.kind === "refused")
+      return {
+        kind: "undecided",
+        charge: { ...charge, policy: current },
+        refusedAtMs: outcome.atMs,
+      };
+    const { incarnation } = outcome;
+    const { entityId, resource } = key;
+    const part = {
+      key,
+      entityId,
+      resource,
+      amounts: costs,
+      policy: current,
+      requests,
+      incarnation,
+    };
+    return { kind: "taken", parts: [part] };
+  } catch (error) {
+    if (!(error instanceof TableUnavailable && error.throttled && !error.ambiguous)) throw error;
+    return { kind: "throttled", error };
+  }
+}
+
+/** The policy that an intent of a charge is decided with, whatever shard it is written to. */
+export function policyChoice(
+  holder: PolicyHolder,
+  key: BucketKey,
+  chooser: PolicyChooser,
+): PolicyChoice {
+  return (image, decidedWith) => {
+    const current = decidedWith === undefined ? holder : { ...holder, policy: decidedWith };
+    return showsOtherLimits(current, image) ? chooser.on(current, key, image) : current.policy;
+  };
+}
+
+function isInDebt({ bucket }: BucketImage): boolean {
+  return bucket.limits.some((_, index) => storedMilli(bucket, index) < 0);
+}
+
+function isPending(value: unknown): boolean {
+  return value instanceof Promise;
+}

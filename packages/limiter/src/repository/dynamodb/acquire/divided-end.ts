@@ -1,0 +1,169 @@
+/*
+ * Divides the end of a lease that one shard cannot carry out alone: what it gives back goes to the
+ * owners of the class that it was taken from, and what it charges is paid by all shards.
+ */
+import { addAmounts, amountOf, NO_AMOUNTS } from "../../../core/amounts.ts";
+import { balanceMilli, ceilingMilli, type Bucket } from "../../../core/bucket/bucket.ts";
+import { shardSumMilli } from "../../../core/bucket/shard-sums.ts";
+import { costsThat, positiveCosts, type Costs } from "../write/batch-decision.ts";
+import type { BucketImage } from "../items/bucket-item.ts";
+import type { KnownShard } from "../cache/known-buckets.ts";
+import type { ReceiptPart } from "./receipt.ts";
+import {
+  distributed,
+  ownersOfClass,
+  type ClassPart,
+  type ShardClass,
+} from "../shards/shard-tree.ts";
+
+/** What is written to one shard of a bucket. */
+interface EndPart {
+  readonly part: ReceiptPart;
+  readonly costs: Costs;
+  readonly requests: number;
+}
+
+/** The writes to the shards of a bucket that an end is divided into. */
+export function dividedEnd(
+  { part, costs, requests }: EndPart,
+  shards: readonly KnownShard[],
+  nowMs: number,
+): readonly EndPart[] {
+  const taken = { shard: part.key.shard, divisor: part.incarnation.divisor };
+  const images = shards.map(({ image }) => image);
+  const given = costsThat(costs, (cost) => cost < 0);
+  const parts = [
+    ...givenToOwners(given, taken, images, nowMs),
+    ...paidByAll(positiveCosts(costs), taken.shard, images, nowMs),
+  ];
+  return parts.map(({ shard, amounts }, index) => {
+    const { key, image } = shards.find((known) => known.image.shard === shard)!;
+    const incarnation = { ...part.incarnation, divisor: image.divisor };
+    return {
+      part: { ...part, key, incarnation },
+      costs: amounts,
+      requests: index === 0 ? requests : 0,
+    };
+  });
+}
+
+/**
+ * Gives each owner of the class its share back; what one of them has no room for goes to others.
+ * What was taken while a split was in progress is missing from one half only, so the other half may
+ * be full. `given` is negative, and so are the parts.
+ */
+function givenToOwners(
+  given: Costs,
+  taken: ShardClass,
+  images: readonly BucketImage[],
+  nowMs: number,
+): readonly ClassPart[] {
+  const owners = ownersOfClass(taken, images);
+  const [first] = owners;
+  if (first === undefined) return [];
+  const shares = distributed(given, taken, owners);
+  let parts: ReadonlyMap<number, Costs> = new Map([[first.shard, NO_AMOUNTS]]);
+  for (const name of Object.keys(given)) {
+    const shareOf = ({ shard }: BucketImage): number =>
+      -amountOf(shares.find((share) => share.shard === shard)?.amounts ?? NO_AMOUNTS, name);
+    const returned = spreadOverRoom(name, {
+      amount: -amountOf(given, name),
+      // Each owner gets its share first; the rest goes to owners and then to other shards, as far
+      // as they have room.
+      offers: [
+        ...owners.map((image) => ({ image, most: shareOf(image) })),
+        ...[...owners, ...images].map((image) => ({ image, most: Infinity })),
+      ],
+      overflow: first,
+      nowMs,
+    });
+    parts = merged(parts, name, returned);
+  }
+  return [...parts].map(([shard, amounts]) => ({ shard, amounts }));
+}
+
+interface Spread {
+  /** What is given back, as a positive number. */
+  readonly amount: number;
+  /** The shards that it is offered to, in this order, and the most that each of them gets. */
+  readonly offers: readonly { readonly image: BucketImage; readonly most: number }[];
+  /** The shard that gets what no shard has room for. */
+  readonly overflow: BucketImage;
+  readonly nowMs: number;
+}
+
+/** How much of one limit each shard gets back, by shard. */
+function spreadOverRoom(
+  name: string,
+  { amount, offers, overflow, nowMs }: Spread,
+): ReadonlyMap<number, number> {
+  const returned = new Map<number, number>();
+  let left = amount;
+  for (const { image, most } of offers) {
+    const held = returned.get(image.shard) ?? 0;
+    const part = Math.min(left, most, roomMilli(image.bucket, name, nowMs) - held);
+    if (part <= 0) continue;
+    returned.set(image.shard, held + part);
+    left -= part;
+  }
+  if (left > 0) returned.set(overflow.shard, (returned.get(overflow.shard) ?? 0) + left);
+  return returned;
+}
+
+/** The parts with what is given back of one more limit. */
+function merged(
+  parts: ReadonlyMap<number, Costs>,
+  name: string,
+  returned: ReadonlyMap<number, number>,
+): ReadonlyMap<number, Costs> {
+  const result = new Map(parts);
+  for (const [shard, amount] of returned)
+    result.set(shard, addAmounts(result.get(shard) ?? NO_AMOUNTS, { [name]: -amount }));
+  return result;
+}
+
+/**
+ * Charges are paid with what the shards hold, beginning with the shard that they were meant for.
+ * What is still missing is owed by all of them in proportion, so that all earn it back by the same
+ * moment, as an undivided bucket would.
+ */
+function paidByAll(
+  costs: Costs,
+  first: number,
+  images: readonly BucketImage[],
+  nowMs: number,
+): readonly ClassPart[] {
+  const payers = images.toSorted(
+    (left, right) => Number(left.shard !== first) - Number(right.shard !== first),
+  );
+  const missing: Record<string, number> = { ...costs };
+  const paid = payers.map(({ shard, bucket }): ClassPart => {
+    const amounts: Record<string, number> = {};
+    for (const name of Object.keys(costs)) {
+      const held = Math.max(0, shardSumMilli([bucket], name, nowMs));
+      const part = Math.min(missing[name]!, held);
+      missing[name]! -= part;
+      if (part > 0) amounts[name] = part;
+    }
+    return { shard, amounts };
+  });
+  const owed = distributed(missing, WHOLE, payers);
+  return paid
+    .map(({ shard, amounts }) => ({
+      shard,
+      amounts: addAmounts(
+        amounts,
+        owed.find((part) => part.shard === shard)?.amounts ?? NO_AMOUNTS,
+      ),
+    }))
+    .filter(({ amounts }) => Object.values(amounts).some((amount) => amount > 0));
+}
+
+const WHOLE: ShardClass = { shard: 0, divisor: 1 };
+
+/** How much a limit needs until it is full. */
+function roomMilli(bucket: Bucket, name: string, nowMs: number): number {
+  const index = bucket.limits.findIndex(({ limit }) => limit.name === name);
+  if (index < 0) return 0;
+  return Math.max(0, ceilingMilli(bucket.limits[index]!) - balanceMilli(bucket, index, nowMs));
+}

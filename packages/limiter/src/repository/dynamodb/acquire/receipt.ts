@@ -1,0 +1,37 @@
+import type { TakenPart } from "../../../core/bucket/settlement.ts";
+import type { TableUnavailable } from "../table/table-errors.ts";
+import type { BucketKey } from "../items/bucket-key.ts";
+import type { WantedCharge } from "./wanted-charge.ts";
+import type { BucketIncarnation } from "../write/write-intent.ts";
+
+/** What one take of a lease took from one shard of a bucket, in millitokens. */
+export interface ReceiptPart extends TakenPart {
+  readonly key: BucketKey;
+  readonly requests: number;
+  readonly incarnation: BucketIncarnation;
+}
+
+/** What a call got. */
+export interface Taken {
+  readonly kind: "taken";
+  readonly parts: readonly ReceiptPart[];
+}
+
+/** A charge was refused as of a time, under the policy that it has now. */
+export interface Refused {
+  readonly kind: "refused";
+  readonly atMs: number;
+  readonly charge: WantedCharge;
+}
+
+/** The charge must be decided again, with the policy that it has now. */
+export interface Undecided {
+  readonly kind: "undecided";
+  readonly charge: WantedCharge;
+}
+
+/** A shard has more writes than it can take; nothing was taken from it. */
+export interface Throttled {
+  readonly kind: "throttled";
+  readonly error: TableUnavailable;
+}

@@ -1,0 +1,134 @@
+import { describe, expect, it } from "vitest";
+import {
+  named,
+  scriptedProcess,
+  type ScriptedProcess,
+} from "../../../../test/support/scripted-table.ts";
+import {
+  NOW_MS,
+  shardImage,
+  shardItem,
+  shardKey,
+  TPM,
+  type StoredShard,
+} from "../../../../test/support/shard-images.ts";
+import { Limit } from "../../../core/limit.ts";
+import { policyOf, type Policy } from "../../../core/bucket/policy.ts";
+import { Refusals } from "./refusal.ts";
+import type { WantedCharge } from "./wanted-charge.ts";
+
+const MEMORY_MS = 1000;
+const POLICY = policyOf([TPM], "resource");
+const RAISED = policyOf([Limit.perMinute("tpm", 120)], "resource");
+const EMPTY = { tokens: { tpm: 500 } };
+
+describe("what is remembered of a bucket", () => {
+  it("may refuse a call while it is fresh", () => {
+    const { refusals, clock } = remembering([EMPTY]);
+    const call = { charges: [wanting(1)], begun: 2 };
+    expect(refusals.mayRefuse(call)).toBe(true);
+    clock.set(NOW_MS + MEMORY_MS - 1);
+    expect(refusals.mayRefuse(call)).toBe(true);
+    clock.set(NOW_MS + MEMORY_MS);
+    expect(refusals.mayRefuse(call)).toBe(false);
+  });
+
+  it("may refuse a call that it was asked for by, however old it is", () => {
+    const { refusals, clock } = remembering([EMPTY]);
+    clock.set(NOW_MS + MEMORY_MS);
+    expect(refusals.mayRefuse({ charges: [wanting(1)], begun: 1 })).toBe(true);
+  });
+
+  it("may not refuse when the clock was set back since", () => {
+    const { refusals, clock } = remembering([EMPTY]);
+    clock.set(NOW_MS - 1);
+    expect(refusals.mayRefuse({ charges: [wanting(1)], begun: 2 })).toBe(false);
+  });
+
+  it("may not refuse when a shard is missing, or another bucket of the call was never asked for", () => {
+    const half = remembering([{ ...EMPTY, divisor: 2 }]);
+    expect(half.refusals.mayRefuse({ charges: [wanting(1)], begun: 1 })).toBe(false);
+    const { refusals } = remembering([EMPTY]);
+    const parent = { ...wanting(1), key: shardKey(0, "parent") };
+    expect(refusals.mayRefuse({ charges: [wanting(1), parent], begun: 1 })).toBe(false);
+  });
+});
+
+describe("a refusal", () => {
+  it("shows every limit, at once, and counts when it was asked for before the call", async () => {
+    const { refusals, counts } = remembering([EMPTY]);
+    const outcome = refusals.refuse({ charges: [wanting(1)], begun: 2 }, NOW_MS);
+    expect(outcome).toMatchObject({
+      granted: false,
+      statuses: [{ available: 0, requested: 1, exceeded: true, retryAfterSeconds: 0.5 }],
+    });
+    expect(counts.refusalsFromMemory).toBe(1);
+    await refusals.refuse({ charges: [wanting(1)], begun: 1 }, NOW_MS);
+    expect(counts.refusalsFromMemory).toBe(1);
+  });
+
+  it("is none when the bucket holds the call by now", () => {
+    const { refusals, counts } = remembering([EMPTY]);
+    expect(refusals.refuse({ charges: [wanting(1)], begun: 2 }, NOW_MS + 500)).toBeUndefined();
+    expect(counts.refusalsFromMemory).toBe(0);
+  });
+
+  it("adds up what all shards hold", () => {
+    const { refusals } = remembering([
+      { ...EMPTY, divisor: 2 },
+      { ...EMPTY, divisor: 2, shard: 1 },
+    ]);
+    const call = { charges: [wanting(2)], begun: 2 };
+    expect(refusals.statuses(call.charges, NOW_MS)).toMatchObject([{ available: 1 }]);
+  });
+
+  it("writes limits that have changed to every shard that shows others, before it is told", async () => {
+    const { refusals, table, known } = remembering([
+      { ...EMPTY, divisor: 2, limits: RAISED.limits },
+      { ...EMPTY, divisor: 2, shard: 1 },
+    ]);
+    const outcome = refusals.refuse({ charges: [wanting(9, RAISED)], begun: 2 }, NOW_MS);
+    expect(await outcome).toMatchObject({ granted: false });
+    expect(table.operations).toEqual(["UpdateItem"]);
+    expect(known.imageOf(shardKey(1))?.bucket.limits[0]!.limit).toEqual(RAISED.limits[0]);
+  });
+
+  it("is told although its limits could not be written, unless that is not the table's fault", async () => {
+    const call = { charges: [wanting(1, RAISED)], begun: 2 };
+    const away = remembering([EMPTY]);
+    away.table.faults.push({ instead: named("ThrottlingException") });
+    expect(await away.refusals.refuse(call, NOW_MS)).toMatchObject({ granted: false });
+    const denied = remembering([EMPTY]);
+    denied.table.faults.push({ instead: named("AccessDeniedException") });
+    await expect(denied.refusals.refuse(call, NOW_MS)).rejects.toThrow("AccessDeniedException");
+  });
+});
+
+function wanting(tpm: number, policy: Policy = POLICY): WantedCharge {
+  const costs = { tpm: tpm * 1000 };
+  return { key: shardKey(), amounts: { tpm }, costs, policy, isOverride: false };
+}
+
+/** A process that has just asked for these shards, by its first request. */
+function remembering(shards: readonly StoredShard[]): Omit<ScriptedProcess, "counts"> & {
+  readonly refusals: Refusals;
+  readonly counts: { refusalsFromMemory: number };
+} {
+  const process = scriptedProcess({ maxAttempts: 1 });
+  const { known, table, writer, clock } = process;
+  const sent = known.stampRequest();
+  for (const stored of shards) {
+    table.put(shardItem(stored));
+    known.remember(shardKey(stored.shard), shardImage(stored), sent);
+  }
+  const counts = { refusalsFromMemory: 0 };
+  const refusals = new Refusals({
+    known,
+    writer,
+    chooser: { on: ({ policy }) => policy },
+    clock,
+    refusalMemoryMs: MEMORY_MS,
+    counts,
+  });
+  return { ...process, refusals, counts };
+}

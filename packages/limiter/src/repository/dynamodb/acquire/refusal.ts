@@ -1,0 +1,107 @@
+import { isUnder, statusesOf, type LimitStatus } from "../../../core/bucket/decision.ts";
+import { RateLimiterUnavailable } from "../../../core/errors.ts";
+import type { ConsumeOutcome, MaybePromise } from "../../port.ts";
+import type { Clock } from "../../system-clock.ts";
+import type { BucketKey } from "../items/bucket-key.ts";
+import type { BucketWriter } from "../write/bucket-writer.ts";
+import { decidedCharge, policyChoice } from "./charges.ts";
+import type { KnownBuckets } from "../cache/known-buckets.ts";
+import type { PolicyChooser, WantedCharge } from "./wanted-charge.ts";
+
+/** A call that may be refused. */
+interface RefusedCall {
+  readonly charges: readonly WantedCharge[];
+  /** The order of the last request before the call began. */
+  readonly begun: number;
+}
+
+/** Refuses calls by what is known of their buckets. */
+export class Refusals {
+  readonly #known: KnownBuckets;
+  readonly #writer: BucketWriter;
+  readonly #chooser: PolicyChooser;
+  readonly #clock: Clock;
+  readonly #refusalMemoryMs: number;
+  readonly #counts: { refusalsFromMemory: number };
+
+  constructor(options: {
+    readonly known: KnownBuckets;
+    readonly writer: BucketWriter;
+    readonly chooser: PolicyChooser;
+    readonly clock: Clock;
+    /** How old an image may be and still refuse a call without a read. */
+    readonly refusalMemoryMs: number;
+    readonly counts: { refusalsFromMemory: number };
+  }) {
+    this.#known = options.known;
+    this.#writer = options.writer;
+    this.#chooser = options.chooser;
+    this.#clock = options.clock;
+    this.#refusalMemoryMs = options.refusalMemoryMs;
+    this.#counts = options.counts;
+  }
+
+  /**
+   * Whether the images may refuse a call: those that were requested since it began, and remembered
+   * ones while they are fresh.
+   */
+  mayRefuse({ charges, begun }: RefusedCall): boolean {
+    const nowMs = this.#clock.now();
+    return charges.every(({ key }) => {
+      const { seenAt, isWhole } = this.#known.known(key);
+      if (!isWhole || seenAt === undefined) return false;
+      // An image from the future is not fresh: the clock was set back, and the image would count as
+      // fresh until the clock has caught up.
+      const isFresh = seenAt.ms > nowMs - this.#refusalMemoryMs && seenAt.ms <= nowMs;
+      return seenAt.order >= begun || isFresh;
+    });
+  }
+
+  /**
+   * Refuses as of a time, and writes limits that have changed (see `afterRefusal`). Returns
+   * undefined when the images no longer refuse the call, because another call of this process has
+   * given something back since.
+   */
+  refuse(call: RefusedCall, atMs: number): MaybePromise<ConsumeOutcome> | undefined {
+    const statuses = this.statuses(call.charges, atMs);
+    if (!statuses.some(({ exceeded }) => exceeded)) return undefined;
+    let isFromMemory = false;
+    const writes: Promise<void>[] = [];
+    for (const charge of call.charges) {
+      const known = this.#known.known(charge.key);
+      isFromMemory ||= known.seenAt!.order < call.begun;
+      for (const { key, image } of known.shards)
+        if (!isUnder(image.bucket, charge.policy)) writes.push(this.#applyLimits(charge, key));
+    }
+    if (isFromMemory) this.#counts.refusalsFromMemory += 1;
+    const refused = { granted: false, statuses } as const;
+    return writes.length === 0 ? refused : Promise.all(writes).then(() => refused);
+  }
+
+  /** The state of every limit of these charges. */
+  statuses(charges: readonly WantedCharge[], nowMs: number): readonly LimitStatus[] {
+    const decided = charges.map((charge) =>
+      decidedCharge(charge, this.#known.known(charge.key).shards, nowMs),
+    );
+    return statusesOf(decided, nowMs);
+  }
+
+  /**
+   * The refusal is already decided: failing to write its limits does not make it an unavailability.
+   */
+  async #applyLimits(charge: WantedCharge, key: BucketKey): Promise<void> {
+    const policy = policyChoice(charge, key, this.#chooser);
+    await unlessUnavailable(
+      this.#writer.write(key, { kind: "applyLimits", costs: {}, requests: 0, policy }),
+    );
+  }
+}
+
+/** Waits for a write, and does not report that the store is unavailable. */
+export async function unlessUnavailable(write: Promise<unknown>): Promise<void> {
+  try {
+    await write;
+  } catch (error) {
+    if (!(error instanceof RateLimiterUnavailable)) throw error;
+  }
+}

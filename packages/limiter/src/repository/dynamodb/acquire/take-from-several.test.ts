@@ -1,0 +1,120 @@
+import { describe, expect, it } from "vitest";
+import { NOW_MS, shardKey, TPM } from "../../../../test/support/shard-images.ts";
+import { Limit } from "../../../core/limit.ts";
+import { policyOf } from "../../../core/bucket/policy.ts";
+import type { ReceiptPart, Refused, Taken } from "./receipt.ts";
+import { takeFromSeveral } from "./take-from-several.ts";
+import type { WantedCharge } from "./wanted-charge.ts";
+
+const POLICY = policyOf([TPM], "resource");
+const FOUND = policyOf([Limit.perMinute("tpm", 120)], "resource");
+const CHARGES = ["child", "parent"].map(chargeOf);
+
+describe("a call that takes from several buckets", () => {
+  it("takes from all of them at the same time", async () => {
+    const calls = scripted({ child: ["taken"], parent: ["taken"] });
+    const outcome = await takeFromSeveral(CHARGES, calls);
+    expect(outcome).toEqual({ kind: "taken", parts: CHARGES.map(partOf) });
+    expect(calls.log).toEqual(["take child", "take parent"]);
+  });
+
+  it("gives back what was taken when another refuses, and tries once more, one after another", async () => {
+    const calls = scripted({ child: ["refused", "taken"], parent: ["taken", "taken"] });
+    expect(await takeFromSeveral(CHARGES, calls)).toMatchObject({ kind: "taken" });
+    expect(calls.log).toEqual([
+      "take child",
+      "take parent",
+      "give back parent",
+      "take child",
+      "take parent",
+    ]);
+  });
+
+  it("is refused when one refuses again, and stops there", async () => {
+    const calls = scripted({ child: ["refused", "refused"], parent: ["taken"] });
+    expect(await takeFromSeveral(CHARGES, calls)).toMatchObject({ kind: "refused", atMs: NOW_MS });
+    expect(calls.log.slice(3)).toEqual(["take child"]);
+  });
+
+  it("gives back what the second try took before it was refused", async () => {
+    const calls = scripted({ child: ["taken", "taken"], parent: ["refused", "refused"] });
+    expect(await takeFromSeveral(CHARGES, calls)).toMatchObject({ kind: "refused" });
+    expect(calls.log.slice(3)).toEqual(["take child", "take parent", "give back child"]);
+  });
+
+  it("is not tried again when nothing was taken", async () => {
+    const calls = scripted({ child: ["refused"], parent: ["refused"] });
+    expect(await takeFromSeveral(CHARGES, calls)).toMatchObject({ kind: "refused" });
+    expect(calls.log).toEqual(["take child", "take parent"]);
+  });
+
+  it("fails with an error of any of them, once the rest was given back", async () => {
+    const error = new Error("away");
+    const calls = scripted({ child: [error], parent: ["taken"] });
+    await expect(takeFromSeveral(CHARGES, calls)).rejects.toBe(error);
+    expect(calls.log.slice(2)).toEqual(["give back parent"]);
+  });
+
+  it("fails although another has refused: a refusal would hide the error", async () => {
+    const error = new Error("away");
+    const calls = scripted({ child: ["refused"], parent: [error] });
+    await expect(takeFromSeveral(CHARGES, calls)).rejects.toBe(error);
+  });
+
+  it("is refused with the policies that were found, also those of what was taken", async () => {
+    const calls = scripted(
+      { child: ["taken", "taken"], parent: ["refused", "refused"] },
+      { child: FOUND, parent: FOUND },
+    );
+    const refused = await takeFromSeveral(CHARGES, calls);
+    expect(refused).toMatchObject({ charges: [{ policy: FOUND }, { policy: FOUND }] });
+    expect(calls.wanted.slice(2)).toEqual([FOUND, FOUND]);
+  });
+});
+
+type Answer = "taken" | "refused" | Error;
+
+/** Buckets that answer as they are told, under the policies that they are said to have. */
+function scripted(
+  answers: Readonly<Record<string, readonly Answer[]>>,
+  policies: Readonly<Record<string, WantedCharge["policy"]>> = {},
+): Parameters<typeof takeFromSeveral>[1] & {
+  readonly log: readonly string[];
+  readonly wanted: readonly WantedCharge["policy"][];
+} {
+  const log: string[] = [];
+  const wanted: WantedCharge["policy"][] = [];
+  const left = new Map(Object.entries(answers).map(([entityId, list]) => [entityId, [...list]]));
+  const take = async (charge: WantedCharge): Promise<Taken | Refused> => {
+    const { entityId } = charge.key;
+    log.push(`take ${entityId}`);
+    wanted.push(charge.policy);
+    const answer = left.get(entityId)!.shift()!;
+    if (answer instanceof Error) throw answer;
+    const found = { ...charge, policy: policies[entityId] ?? charge.policy };
+    return answer === "taken"
+      ? { kind: "taken", parts: [partOf(found)] }
+      : { kind: "refused", atMs: NOW_MS, charge: found };
+  };
+  const giveBack = async ({ entityId }: ReceiptPart): Promise<void> => {
+    log.push(`give back ${entityId}`);
+  };
+  return { take, giveBack, log, wanted };
+}
+
+function chargeOf(entityId: string): WantedCharge {
+  const key = shardKey(0, entityId);
+  return { key, amounts: { tpm: 1 }, costs: { tpm: 1000 }, policy: POLICY, isOverride: false };
+}
+
+function partOf({ key, costs, policy }: WantedCharge): ReceiptPart {
+  return {
+    key,
+    entityId: key.entityId,
+    resource: key.resource,
+    amounts: costs,
+    policy,
+    requests: 1,
+    incarnation: { creation: "other.0000", divisor: 1, expiredBySeconds: undefined },
+  };
+}

@@ -1,0 +1,129 @@
+import { describe, expect, it } from "vitest";
+import { bucketProcess } from "../../../test/support/bucket-process.ts";
+import { fullBucket } from "../../core/bucket/bucket.ts";
+import { RateLimiterUnavailable } from "../../core/errors.ts";
+import { Limit } from "../../core/limit.ts";
+import { policyOf } from "../../core/bucket/policy.ts";
+import { shardPolicy } from "../../core/bucket/shares.ts";
+import { mostRequests } from "./buckets.ts";
+import { bucketAttributes } from "./items/bucket-item.ts";
+import { bucketKey, keyAttributes } from "./items/bucket-key.ts";
+import { marshalItem, type AttributeMap } from "./transport/attribute-values.ts";
+import type { DynamoTransport } from "./transport/transport.ts";
+
+const NOW_MS = 1_800_000_000_000;
+const MAX_ATTEMPTS = 3;
+const LIMIT = Limit.perMinute("tpm", 64_000);
+const CALL = {
+  entityId: "e",
+  charges: [{ resource: "r", amounts: { tpm: 1 } }],
+  override: undefined,
+};
+
+/** A store that the adversary answers for. */
+interface Adversary {
+  readonly shards: number;
+  readonly write: (item: AttributeMap | undefined) => Promise<object>;
+}
+
+describe("the bound of one acquire", () => {
+  it.each<[string, Adversary, number]>([
+    ["whose every write is overtaken", { shards: 1, write: overtaken }, 13],
+    ["that is throttled for ever", { shards: 1, write: throttled }, 2 * MAX_ATTEMPTS],
+    ["that never gets an answer", { shards: 1, write: reset }, 2 * MAX_ATTEMPTS],
+    ["whose shards are always emptied by others", { shards: 32, write: emptied }, Infinity],
+    ["whose shards are all throttled", { shards: 8, write: throttled }, Infinity],
+  ])("holds for a call %s", async (_, adversary, expected) => {
+    const requests = await requestsOf(adversary);
+    expect(requests).toBeLessThanOrEqual(mostRequests(adversary.shards) * MAX_ATTEMPTS);
+    expect(requests).toBeLessThanOrEqual(expected);
+    expect(requests).toBeGreaterThan(1);
+  });
+});
+
+/** What one acquire sends until it gives up; what it sends in the background does not count. */
+async function requestsOf({ shards, write }: Adversary): Promise<number> {
+  const transport: DynamoTransport = {
+    call: async (operation, input) => {
+      if (operation === "BatchGetItem") return read(input as BatchGet, shards);
+      const key = (input as { readonly Key?: AttributeMap }).Key;
+      return write(key === undefined ? undefined : itemOf(shardIn(key), shards));
+    },
+    close: () => {},
+  };
+  const process = bucketProcess({
+    transport,
+    tableName: "t",
+    clock: { now: () => NOW_MS, sleep: async () => {} },
+    seed: 1,
+    config: () => ({ limits: [LIMIT] }),
+    maxShards: shards,
+  });
+  await expect(process.buckets.consume(CALL)).rejects.toThrow(RateLimiterUnavailable);
+  return process.transport.counts().requests;
+}
+
+let writes = 1;
+
+/** Another process was faster: the condition fails, and the item is another one than was seen. */
+async function overtaken(item: AttributeMap | undefined): Promise<never> {
+  throw failure("ConditionalCheckFailedException", { Item: item });
+}
+
+/** The same, and nothing is left; a later read finds the shard full again. */
+async function emptied(item: AttributeMap | undefined): Promise<never> {
+  if (item === undefined)
+    throw failure("TransactionCanceledException", {
+      CancellationReasons: [{ Code: "ConditionalCheckFailed" }],
+    });
+  throw failure("ConditionalCheckFailedException", {
+    Item: { ...item, b_tpm_tk: { N: "0" } },
+  });
+}
+
+async function throttled(): Promise<never> {
+  throw failure("ThrottlingException", {
+    throttlingReasons: [{ reason: "TableWriteKeyRangeThroughputExceeded" }],
+  });
+}
+
+async function reset(): Promise<never> {
+  throw failure("Error", { code: "ECONNRESET" });
+}
+
+function failure(name: string, parts: object): Error {
+  return Object.assign(new Error(name), { name, ...parts });
+}
+
+interface BatchGet {
+  readonly RequestItems: { readonly t: { readonly Keys: readonly AttributeMap[] } };
+}
+
+function read({ RequestItems }: BatchGet, shards: number): object {
+  const items = RequestItems.t.Keys.map((key) => itemOf(shardIn(key), shards));
+  return { Responses: { t: items } };
+}
+
+/** A full shard; each time it is looked at, others have written it in between. */
+function itemOf(shard: number, shards: number): AttributeMap {
+  writes += 1;
+  const policy = shardPolicy(policyOf([LIMIT], "system"), shard, shards);
+  const key = bucketKey(
+    { namespaceId: "ns123456789", entityId: "e", resource: "r", shard },
+    undefined,
+  );
+  return marshalItem({
+    ...keyAttributes(key),
+    ...bucketAttributes(fullBucket(policy.bucketLimits, NOW_MS)),
+    sv: 1,
+    cr: "other.0001",
+    gr: 1,
+    b_wcu_tc: writes,
+    shard_count: shards,
+  });
+}
+
+function shardIn(key: AttributeMap): number {
+  const partition = (key["PK"] as { readonly S: string }).S;
+  return Number(partition.slice(partition.lastIndexOf("#") + 1));
+}

@@ -1,0 +1,249 @@
+/*
+ * What this process knows of buckets: the last image of each shard that it read or wrote, least
+ * recently used first out, and what these images say together about a bucket with several shards.
+ * Only this file changes an entry. Others that keep something for a bucket (the writer its lane,
+ * the policy comparison, the pressure) key it by the entry, so that it is forgotten together with
+ * it.
+ */
+import type { Clock } from "../../system-clock.ts";
+import { imageOf, type BucketImage } from "../items/bucket-item.ts";
+import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
+import type { ItemReader } from "../table/item-reader.ts";
+
+/**
+ * The most shards remembered: each is about a kilobyte, so 10 MB in all. A forgotten one costs a
+ * read.
+ */
+const MAX_ENTRIES = 10_000;
+
+/** The most reads of all shards, for a bucket that is split again during each of them. */
+export const MAX_READS = 4;
+
+/** When a request was sent. The order breaks ties, because many are sent in one millisecond. */
+export interface RequestStamp {
+  readonly ms: number;
+  readonly order: number;
+}
+
+const NEVER_SEEN: RequestStamp = { ms: -Infinity, order: 0 };
+
+/** Older than any real request, and yet seen. */
+const LONG_AGO: RequestStamp = { ms: -Infinity, order: 1 };
+
+/** What is remembered of one shard. */
+export interface BucketEntry {
+  /** Undefined when the shard does not exist, as far as this process knows. */
+  readonly image: BucketImage | undefined;
+  /** The request whose reply brought the image, which was true when it was sent, or later. */
+  readonly seenAt: RequestStamp;
+}
+
+/** An entry as its owner may change it. */
+interface OwnedEntry extends BucketEntry {
+  image: BucketImage | undefined;
+  seenAt: RequestStamp;
+  /**
+   * The order of the last request that was sent before the answer came: that one may have been
+   * carried out before or after.
+   */
+  sentBeforeAnswer: number;
+  /** Whether work is under way that needs the image: then the entry is not forgotten. */
+  isPinned: boolean;
+  /**
+   * The keys of the other shards, in the entry of shard 0. Making 31 of them took as long as the
+   * rest of a call.
+   */
+  siblings: BucketKey[] | undefined;
+}
+
+/** One shard that exists, as far as this process knows. */
+export interface KnownShard {
+  readonly key: BucketKey;
+  readonly image: BucketImage;
+  readonly seenAt: RequestStamp;
+}
+
+/** A bucket as far as this process knows it. */
+export interface KnownBucket {
+  /** How many shards it may have by now: the divisor of shard 0. */
+  readonly count: number;
+  /** Shard 0 first; none for a bucket that does not exist. */
+  readonly shards: readonly KnownShard[];
+  /**
+   * Whether these are exactly the shards of the bucket. Otherwise some are not known, or were seen
+   * before a split and others after it.
+   */
+  readonly isWhole: boolean;
+  /** The oldest request that this comes from; undefined when the bucket was never requested. */
+  readonly seenAt: RequestStamp | undefined;
+}
+
+/** The buckets of one namespace, as remembered and as stored. */
+export class KnownBuckets {
+  readonly #entries = new Map<string, OwnedEntry>();
+  readonly #reader: ItemReader;
+  readonly #clock: Clock;
+  #requests = 0;
+
+  constructor(reader: ItemReader, clock: Clock) {
+    this.#reader = reader;
+    this.#clock = clock;
+  }
+
+  /** The stamp of a request that is sent now. */
+  stampRequest(): RequestStamp {
+    this.#requests += 1;
+    return { ms: this.#clock.now(), order: this.#requests };
+  }
+
+  /** The last image of a shard, if there is one. */
+  imageOf({ text }: BucketKey): BucketImage | undefined {
+    return this.#entries.get(text)?.image;
+  }
+
+  /** The entry of a shard, created if there is none; it counts as the most recently used one. */
+  entry({ text }: BucketKey): BucketEntry {
+    return this.#touch(text);
+  }
+
+  /** Keeps an entry until `unpin`. */
+  pin(entry: BucketEntry): void {
+    (entry as OwnedEntry).isPinned = true;
+  }
+
+  /** Lets an entry be forgotten again. */
+  unpin(entry: BucketEntry): void {
+    (entry as OwnedEntry).isPinned = false;
+  }
+
+  /** Remembers a reply, unless a newer one is known: replies overtake each other. */
+  remember({ text }: BucketKey, image: BucketImage | undefined, sent: RequestStamp): void {
+    const entry = this.#touch(text);
+    if (isOlder(entry, image, sent)) return;
+    entry.image = image;
+    entry.seenAt = sent;
+    entry.sentBeforeAnswer = this.#requests;
+  }
+
+  /**
+   * Notes that a write changed a shard without returning what it is now: the image can still be
+   * used to write with, but it no longer says what the shard holds.
+   */
+  outdate({ text }: BucketKey): void {
+    this.#touch(text).seenAt = LONG_AGO;
+  }
+
+  /**
+   * Forgets buckets that may have changed. A pinned entry keeps its image: a write that uses it
+   * fails its condition if the image is wrong.
+   */
+  forget(keyPrefix: string): void {
+    for (const [text, entry] of this.#entries) {
+      if (!text.startsWith(keyPrefix)) continue;
+      if (entry.isPinned) entry.seenAt = NEVER_SEEN;
+      else this.#entries.delete(text);
+    }
+  }
+
+  /** What is remembered of a bucket; `key` is that of its shard 0. */
+  known(key: BucketKey): KnownBucket {
+    const first = this.#entries.get(key.text);
+    if (first === undefined || first.seenAt.order === 0)
+      return { count: 1, shards: [], isWhole: false, seenAt: undefined };
+    const { image, seenAt } = first;
+    if (image === undefined) return { count: 1, shards: [], isWhole: true, seenAt };
+    const shards: KnownShard[] = [{ key, image, seenAt }];
+    if (image.divisor === 1) return { count: 1, shards, isWhole: true, seenAt };
+    for (let shard = 1; shard < image.divisor; shard += 1) {
+      const sibling = ((first.siblings ??= [])[shard] ??= siblingKey(key, shard));
+      const held = this.#entries.get(sibling.text);
+      // What is left of a bucket that was deleted and created again is no part of it.
+      if (held?.image !== undefined && held.image.creation === image.creation)
+        shards.push({ key: sibling, image: held.image, seenAt: held.seenAt });
+    }
+    return {
+      count: image.divisor,
+      shards,
+      isWhole: isPartition(shards, image.divisor),
+      seenAt: oldest(shards),
+    };
+  }
+
+  /** Reads every shard of a bucket, in one batch unless it has grown meanwhile. */
+  async readAll(key: BucketKey): Promise<KnownBucket> {
+    for (let reads = 1; ; reads += 1) {
+      const { count } = this.known(key);
+      await Promise.all(
+        Array.from({ length: count }, (_, shard) =>
+          this.read(shard === 0 ? key : siblingKey(key, shard)),
+        ),
+      );
+      const known = this.known(key);
+      if (known.isWhole || reads === MAX_READS) return known;
+    }
+  }
+
+  /** Reads one shard. */
+  async read(key: BucketKey): Promise<void> {
+    const sent = this.stampRequest();
+    const item = await this.#reader.get(key.primary);
+    this.remember(key, item === undefined ? undefined : imageOf(item, this.imageOf(key)), sent);
+  }
+
+  #touch(text: string): OwnedEntry {
+    const held = this.#entries.get(text);
+    const entry = held ?? {
+      image: undefined,
+      seenAt: NEVER_SEEN,
+      sentBeforeAnswer: 0,
+      isPinned: false,
+      siblings: undefined,
+    };
+    if (held !== undefined) this.#entries.delete(text);
+    this.#entries.set(text, entry);
+    if (this.#entries.size > MAX_ENTRIES) this.#forgetOldest();
+    return entry;
+  }
+
+  #forgetOldest(): void {
+    for (const [text, { isPinned }] of this.#entries) {
+      if (isPinned) continue;
+      this.#entries.delete(text);
+      return;
+    }
+  }
+}
+
+/**
+ * Within one version of one item the write counter decides; across versions only the order of
+ * requests does. A reply without an item counts only if it was requested after the item was seen: a
+ * read that overtakes the creation of a bucket must not make its creator forget it, and with it the
+ * leases that it holds.
+ */
+function isOlder(
+  { image: held, seenAt, sentBeforeAnswer }: OwnedEntry,
+  image: BucketImage | undefined,
+  sent: RequestStamp,
+): boolean {
+  if (held === undefined) return false;
+  if (image === undefined) return sent.order <= sentBeforeAnswer;
+  const isSame = held.version === image.version && held.creation === image.creation;
+  return isSame ? image.writes < held.writes : sent.order < seenAt.order;
+}
+
+/** Whether every class is owned by exactly one of the shards. */
+function isPartition(shards: readonly KnownShard[], count: number): boolean {
+  const owners = Array.from({ length: count }, () => 0);
+  for (const { image } of shards) {
+    if (image.divisor > count) return false;
+    for (let owned = image.shard; owned < count; owned += image.divisor) owners[owned]! += 1;
+  }
+  return owners.every((owned) => owned === 1);
+}
+
+function oldest(shards: readonly KnownShard[]): RequestStamp {
+  return shards.reduce(
+    (least, { seenAt }) => (seenAt.order < least.order ? seenAt : least),
+    shards[0]!.seenAt,
+  );
+}

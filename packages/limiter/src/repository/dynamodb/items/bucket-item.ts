@@ -1,0 +1,203 @@
+import { MILLI } from "../../../core/amounts.ts";
+import {
+  bucketLimit,
+  consumedMilli,
+  storedMilli,
+  storedRemainder,
+  type Bucket,
+  type BucketLimit,
+} from "../../../core/bucket/bucket.ts";
+import { shardLimit } from "../../../core/bucket/shares.ts";
+import { numberOf, stringOf, type AttributeMap } from "../transport/attribute-values.ts";
+import { parseBucketPartition } from "./key-parsers.ts";
+import { assertSupportedKind } from "./limit-kind.ts";
+
+/** Operation ids that an item remembers. */
+export const SLOT_COUNT = 4;
+
+/** The last known state of a stored bucket. */
+export interface BucketImage {
+  /** The balances of this shard, under its shares of the limits. */
+  readonly bucket: Bucket;
+  /**
+   * Which residue class of the bucket the item is: `shard` mod `divisor`. Shard 0 of 1 is a bucket
+   * that was never split.
+   */
+  readonly shard: number;
+  /** `shard_count`; absent means 1. */
+  readonly divisor: number;
+  /** `sd`: when this shard was last split, or split off; undefined when never. */
+  readonly splitAtMs: number | undefined;
+  /** `sv`: the version of everything that is not a balance. Every write requires it. */
+  readonly version: number;
+  /** `b_wcu_tc`: grows with every write, so it shows which of two images is newer. */
+  readonly writes: number;
+  /** The last operation id of each slot. */
+  readonly slots: readonly (string | undefined)[];
+  /** `po`: the limits came from a call's override, which no other call can read. */
+  readonly overridden: boolean;
+  /**
+   * `cr`: the operation that created the item. Distinguishes a bucket that was deleted and created
+   * again from the one before.
+   */
+  readonly creation: string | undefined;
+  /** `parent_id`: the parent that calls of the entity also take from. */
+  readonly parentId: string | undefined;
+  /** `ttl`: when the item may be deleted; undefined when it may not. */
+  readonly expiresAtSeconds: number | undefined;
+}
+
+/**
+ * The attribute of one field of one limit: `b_{limit}_{field}`. A limit's name may contain '_', so
+ * the field is what follows the last one.
+ */
+export function limitAttribute(limitName: string, field: LimitField): string {
+  return (ATTRIBUTES_MEMO.get(limitName) ?? attributesOf(limitName))[field];
+}
+
+/**
+ * tk tokens, cp capacity, ra refill amount, rp refill period, tc total consumed, rm remainder, hd
+ * hidden, kd kind.
+ */
+const FIELDS = ["tk", "cp", "ra", "rp", "tc", "rm", "hd", "kd"] as const;
+/** A field of a limit on a bucket. */
+export type LimitField = (typeof FIELDS)[number];
+
+/**
+ * The attributes of a limit, by its name: a write needs about ten of them, and strings that were
+ * just concatenated are slow to look up.
+ */
+const ATTRIBUTES_MEMO = new Map<string, Readonly<Record<LimitField, string>>>();
+
+/** The most names in the memo table, which is cleared then; configurations have a few dozen. */
+const MAX_MEMO_NAMES = 1000;
+
+function attributesOf(limitName: string): Readonly<Record<LimitField, string>> {
+  if (ATTRIBUTES_MEMO.size >= MAX_MEMO_NAMES) ATTRIBUTES_MEMO.clear();
+  const attributes = Object.fromEntries(
+    FIELDS.map((field) => [field, `b_${limitName}_${field}`]),
+  ) as Record<LimitField, string>;
+  ATTRIBUTES_MEMO.set(limitName, attributes);
+  return attributes;
+}
+
+/** The attribute that holds an operation id. */
+export function slotAttribute(slot: number): string {
+  return SLOTS[slot]!;
+}
+
+const SLOTS = Array.from({ length: SLOT_COUNT }, (_, slot) => `o${slot}`);
+
+/**
+ * Reads an item. Throws when it has a limit of a kind that this version does not support: nothing
+ * may be written to it then. An image of the same version, if one is `known`, saves reading what
+ * belongs to the version, and shares its list of limits with the new image.
+ */
+export function imageOf(item: AttributeMap, known?: BucketImage): BucketImage {
+  if (
+    known?.creation !== undefined &&
+    known.creation === stringOf(item["cr"]) &&
+    known.version === numberOf(item["sv"])
+  )
+    return changedImage(known, item);
+  const names = limitNamesOf(item);
+  const divisor = numberOf(item["shard_count"]) ?? 1;
+  const shard = shardOf(item, divisor);
+  const limits = names.map((name) => shardLimit(limitOf(item, name), shard, divisor));
+  return {
+    bucket: bucketOf(item, limits),
+    shard,
+    divisor,
+    splitAtMs: numberOf(item["sd"]),
+    version: number(item, "sv"),
+    writes: number(item, "b_wcu_tc"),
+    slots: SLOTS.map((slot) => stringOf(item[slot])),
+    overridden: item["po"] !== undefined,
+    creation: stringOf(item["cr"]),
+    parentId: stringOf(item["parent_id"]),
+    expiresAtSeconds: numberOf(item["ttl"]),
+  };
+}
+
+/**
+ * The image after changes that do not belong to a version. The item may lack everything that
+ * belongs to the version, and slots that were not written.
+ */
+export function changedImage(known: BucketImage, item: AttributeMap): BucketImage {
+  return {
+    ...known,
+    bucket: bucketOf(item, known.bucket.limits),
+    writes: number(item, "b_wcu_tc"),
+    slots: known.slots.map((held, slot) => stringOf(item[SLOTS[slot]!]) ?? held),
+    expiresAtSeconds: numberOf(item["ttl"]),
+  };
+}
+
+function bucketOf(item: AttributeMap, limits: readonly BucketLimit[]): Bucket {
+  const balances: number[] = [];
+  for (const { limit } of limits) {
+    balances.push(number(item, limitAttribute(limit.name, "tk")));
+    balances.push(number(item, limitAttribute(limit.name, "rm")));
+    balances.push(number(item, limitAttribute(limit.name, "tc")));
+  }
+  return { limits, refilledAtMs: number(item, "rf"), balances };
+}
+
+/** The attributes of a bucket's limits and balances, for an item that is put whole. */
+export function bucketAttributes(bucket: Bucket): Record<string, number> {
+  const item: Record<string, number> = { rf: bucket.refilledAtMs };
+  bucket.limits.forEach((limit, index) => {
+    const { name } = limit.limit;
+    Object.assign(item, parameterAttributes(limit));
+    item[limitAttribute(name, "tk")] = storedMilli(bucket, index);
+    item[limitAttribute(name, "tc")] = consumedMilli(bucket, index);
+    const remainder = storedRemainder(bucket, index);
+    if (remainder > 0) item[limitAttribute(name, "rm")] = remainder;
+  });
+  return item;
+}
+
+/**
+ * The attributes of one limit's parameters: every shard has those of the whole, so that it can
+ * compute its share whatever its divisor is.
+ */
+export function parameterAttributes({ limit, hidden }: BucketLimit): Record<string, number> {
+  const { name } = limit;
+  return {
+    [limitAttribute(name, "cp")]: limit.capacity * MILLI,
+    [limitAttribute(name, "ra")]: limit.refillAmount * MILLI,
+    [limitAttribute(name, "rp")]: limit.refillPeriodSeconds * MILLI,
+    ...(hidden && { [limitAttribute(name, "hd")]: 1 }),
+  };
+}
+
+/** The only shard of divisor 1 is 0; its key need not be parsed. */
+function shardOf(item: AttributeMap, divisor: number): number {
+  return divisor === 1 ? 0 : (parseBucketPartition(stringOf(item["PK"]) ?? "")?.shard ?? 0);
+}
+
+function limitNamesOf(item: AttributeMap): readonly string[] {
+  return Object.keys(item)
+    .filter((name) => name.startsWith("b_") && name.endsWith("_cp"))
+    .map((name) => name.slice("b_".length, -"_cp".length))
+    .sort();
+}
+
+function limitOf(item: AttributeMap, name: string): BucketLimit {
+  assertSupportedKind(item, name, limitAttribute(name, "kd"));
+  const limit = {
+    name,
+    capacity: number(item, limitAttribute(name, "cp")) / MILLI,
+    refillAmount: number(item, limitAttribute(name, "ra")) / MILLI,
+    refillPeriodSeconds: number(item, limitAttribute(name, "rp")) / MILLI,
+  };
+  return bucketLimit(limit, item[limitAttribute(name, "hd")] !== undefined);
+}
+
+/**
+ * Absent means 0. A total that has left the safe range loses its last digits here; it is only
+ * displayed, and the store itself does the counting.
+ */
+function number(item: AttributeMap, name: string): number {
+  return numberOf(item[name]) ?? 0;
+}

@@ -1,0 +1,71 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { IncompatibleSchemaError } from "../../../core/errors.ts";
+import { configItem, configOf } from "./config-item.ts";
+
+const amount = fc.integer({ min: 1, max: 1_000_000 });
+const limit = fc.record({
+  name: fc.stringMatching(/^[a-zA-Z][a-zA-Z0-9_.-]{0,10}$/),
+  capacity: amount,
+  refillAmount: amount,
+  refillPeriodSeconds: amount,
+});
+const limits = fc.uniqueArray(limit, { selector: ({ name }) => name, minLength: 1, maxLength: 6 });
+
+describe("the item of a level's limits", () => {
+  it("returns what was stored, in its order, whatever the limits are named", () => {
+    fc.assert(
+      fc.property(limits, (list) => {
+        const key = { level: "resource", resource: "r" } as const;
+        expect(configOf(key, configItem("ns", key, { limits: list }))).toEqual({ limits: list });
+      }),
+    );
+  });
+
+  it("keeps limits apart whose names contain each other's attributes", () => {
+    const key = { level: "entity", entityId: "e", resource: "r" } as const;
+    const list = ["a", "a_cp", "a_cp_cp", "cp"].map((name, index) => ({
+      name,
+      capacity: index + 1,
+      refillAmount: 1,
+      refillPeriodSeconds: 60,
+    }));
+    expect(configOf(key, configItem("ns", key, { limits: list }))).toEqual({ limits: list });
+  });
+
+  it("keeps settings without limits", () => {
+    const settings = {
+      onUnavailable: "block",
+      auditRetentionDays: 3,
+      usageRetentionDays: undefined,
+    } as const;
+    const key = { level: "system" } as const;
+    expect(configOf(key, configItem("ns", key, { limits: undefined, settings }))).toEqual({
+      limits: undefined,
+      settings,
+    });
+  });
+
+  it("reads limits of items that do not store their order", () => {
+    const number = { N: "1" };
+    const item = {
+      l_b_cp: number,
+      l_b_ra: number,
+      l_b_rp: number,
+      l_a_cp: number,
+      l_a_ra: number,
+      l_a_rp: number,
+    };
+    expect(configOf({ level: "system" }, item).limits?.map(({ name }) => name)).toEqual(["a", "b"]);
+  });
+
+  it("refuses a kind of limit that this version does not support", () => {
+    const item = {
+      l_a_cp: { N: "1" },
+      l_a_ra: { N: "1" },
+      l_a_rp: { N: "1" },
+      l_a_kd: { S: "quota" },
+    };
+    expect(() => configOf({ level: "system" }, item)).toThrow(IncompatibleSchemaError);
+  });
+});

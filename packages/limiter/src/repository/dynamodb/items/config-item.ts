@@ -1,0 +1,107 @@
+import type { Limit } from "../../../core/limit.ts";
+import type { ConfigKey, OnUnavailable } from "../../../core/bucket/policy.ts";
+import type { StoredConfig } from "../../store.ts";
+import {
+  marshalItem,
+  numberOf,
+  stringOf,
+  type AttributeMap,
+  type Value,
+} from "../transport/attribute-values.ts";
+import { configKey, entityConfigIndexKeys, namespaceIndexKeys } from "./keys.ts";
+import { assertSupportedKind } from "./limit-kind.ts";
+
+/** cp capacity, ra refill amount, rp refill period in seconds, kd kind; whole tokens. */
+type LimitField = "cp" | "ra" | "rp" | "kd";
+
+/** The attribute of one field: prefix and suffix keep limit names apart from other attributes. */
+function configAttribute(limitName: string, field: LimitField): string {
+  return `l_${limitName}_${field}`;
+}
+
+/** The item of what one level stores. */
+export function configItem(
+  namespaceId: string,
+  key: ConfigKey,
+  { limits, settings }: StoredConfig,
+): AttributeMap {
+  const primary = configKey(namespaceId, key);
+  const index =
+    key.level === "entity"
+      ? entityConfigIndexKeys(namespaceId, key.entityId, key.resource)
+      : namespaceIndexKeys(namespaceId, primary);
+  return marshalItem({
+    ...primary,
+    ...index,
+    ...(key.level === "entity" && { entity_id: key.entityId }),
+    ...(key.level !== "system" && { resource: key.resource }),
+    ...(limits !== undefined && limitAttributes(limits)),
+    on_unavailable: settings?.onUnavailable,
+    audit_retention_days: settings?.auditRetentionDays,
+    usage_retention_days: settings?.usageRetentionDays,
+  });
+}
+
+/** What the item of a level says; nothing is stored where there is no item. */
+export function configOf(key: ConfigKey, item: AttributeMap | undefined): StoredConfig {
+  if (item === undefined) return { limits: undefined };
+  const limits = limitsOf(item);
+  const stored = { limits: limits.length === 0 ? undefined : limits };
+  if (key.level !== "system") return stored;
+  return {
+    ...stored,
+    settings: {
+      onUnavailable: stringOf(item["on_unavailable"]) as OnUnavailable | undefined,
+      auditRetentionDays: numberOf(item["audit_retention_days"]),
+      usageRetentionDays: numberOf(item["usage_retention_days"]),
+    },
+  };
+}
+
+function limitAttributes(limits: readonly Limit[]): { readonly [attribute: string]: Value } {
+  const attributes = limits.flatMap(
+    ({
+      name,
+      capacity,
+      refillAmount,
+      refillPeriodSeconds,
+      kind,
+    }): readonly (readonly [string, Value])[] => [
+      [configAttribute(name, "cp"), capacity],
+      [configAttribute(name, "ra"), refillAmount],
+      [configAttribute(name, "rp"), refillPeriodSeconds],
+      ...(kind === undefined || kind === "rate"
+        ? []
+        : [[configAttribute(name, "kd"), kind as string] as const]),
+    ],
+  );
+  // Attributes have no order, but limits are listed in the order in which they were declared.
+  return { ...Object.fromEntries(attributes), limit_names: limits.map(({ name }) => name) };
+}
+
+function limitsOf(item: AttributeMap): readonly Limit[] {
+  const names = Object.keys(item).flatMap((attribute) => /^l_(.+)_cp$/.exec(attribute)?.[1] ?? []);
+  const order = orderOf(item);
+  names.sort(
+    (left, right) =>
+      (order.get(left) ?? order.size) - (order.get(right) ?? order.size) || (left < right ? -1 : 1),
+  );
+  return names.map((name) => limitOf(item, name));
+}
+
+function orderOf(item: AttributeMap): ReadonlyMap<string, number> {
+  const listed = item["limit_names"];
+  const names =
+    listed !== undefined && "L" in listed ? listed.L.map((name) => stringOf(name) ?? "") : [];
+  return new Map(names.map((name, index) => [name, index]));
+}
+
+function limitOf(item: AttributeMap, name: string): Limit {
+  assertSupportedKind(item, name, configAttribute(name, "kd"));
+  return {
+    name,
+    capacity: numberOf(item[configAttribute(name, "cp")]) ?? 0,
+    refillAmount: numberOf(item[configAttribute(name, "ra")]) ?? 0,
+    refillPeriodSeconds: numberOf(item[configAttribute(name, "rp")]) ?? 0,
+  };
+}

@@ -1,0 +1,147 @@
+import { describe, expect, it } from "vitest";
+import {
+  InfrastructureNotFoundError,
+  PermissionDenied,
+  RateLimiterUnavailable,
+} from "../../../core/errors.ts";
+import {
+  ConditionFailed,
+  TableUnavailable,
+  TransactionCancelled,
+  translated,
+} from "./table-errors.ts";
+import { failureOf } from "../transport/failure.ts";
+
+const named = (name: string, more: object = {}): Error =>
+  Object.assign(new Error("said so"), { name, ...more });
+const translate = (error: unknown): Error =>
+  translated(error, { tableName: "limits", operation: "UpdateItem" });
+
+describe("errors of the client", () => {
+  it.each([
+    "ProvisionedThroughputExceededException",
+    "ThrottlingException",
+    "RequestLimitExceeded",
+  ])("%s is unavailability that applied nothing", (name) => {
+    expect(translate(named(name))).toMatchObject({
+      name: "RateLimiterUnavailable",
+      throttled: true,
+      ambiguous: false,
+      stackName: "limits",
+    });
+  });
+
+  it.each([
+    ["a time-out", named("TimeoutError")],
+    ["a time-out of a signal", new DOMException("said so", "TimeoutError")],
+    ["an internal error", named("InternalServerError", { $metadata: { httpStatusCode: 500 } })],
+    ["a bad gateway", named("UnknownError", { $metadata: { httpStatusCode: 502 } })],
+    ["a reset connection", named("Error", { code: "ECONNRESET" })],
+    [
+      "a network that went away under an open connection",
+      named("Error", { code: "EHOSTUNREACH", syscall: "read" }),
+    ],
+    ["an answer that is no HTTP", named("Error", { code: "HPE_INVALID_CONSTANT" })],
+    [
+      "an answer of success that is no JSON",
+      named("SyntaxError", { $metadata: { httpStatusCode: 200 } }),
+    ],
+    ["a transaction in progress", named("TransactionInProgressException")],
+  ])("%s leaves the outcome unknown", (_, error) => {
+    const translatedError = translate(error);
+    expect(translatedError).toBeInstanceOf(RateLimiterUnavailable);
+    expect((translatedError as TableUnavailable).ambiguous).toBe(true);
+  });
+
+  it.each(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH"])(
+    "%s never sent anything",
+    (code) => {
+      const translatedError = translate(named("Error", { code }));
+      expect(translatedError).toBeInstanceOf(RateLimiterUnavailable);
+      expect((translatedError as TableUnavailable).ambiguous).toBe(false);
+    },
+  );
+
+  it.each([
+    "AccessDeniedException",
+    "UnrecognizedClientException",
+    "ExpiredTokenException",
+    "CredentialsProviderError",
+    "InvalidSignatureException",
+  ])("%s is a denied permission, which is never unavailability", (name) => {
+    expect(translate(named(name))).toBeInstanceOf(PermissionDenied);
+    expect(translate(named(name))).not.toBeInstanceOf(RateLimiterUnavailable);
+  });
+
+  it("treats a signature with a wrong time as unavailability: the next attempt corrects it", () => {
+    expect(
+      failureOf(
+        Object.assign(named("InvalidSignatureException"), { message: "Signature expired: now" }),
+      ).kind,
+    ).toBe("unavailable");
+  });
+
+  it.each([
+    [{ ThrottlingReasons: [{ reason: "TableWriteKeyRangeThroughputExceeded" }] }, false],
+    [{ ThrottlingReasons: [{ reason: "TableWriteProvisionedThroughputExceeded" }] }, true],
+    [{ throttlingReasons: [{ reason: "TableWriteAccountLimitExceeded" }] }, true],
+    [
+      {
+        ThrottlingReasons: [
+          { reason: "TableWriteMaxOnDemandThroughputExceeded" },
+          { reason: "TableWriteKeyRangeThroughputExceeded" },
+        ],
+      },
+      false,
+    ],
+    [{}, false],
+  ])("distinguishes throttling of the whole table from that of a key: %j", (details, tableWide) => {
+    expect(translate(named("ThrottlingException", details))).toMatchObject({
+      throttled: true,
+      tableWide,
+    });
+  });
+
+  it("reports a missing table", () => {
+    expect(translate(named("ResourceNotFoundException"))).toBeInstanceOf(
+      InfrastructureNotFoundError,
+    );
+  });
+
+  it("captures no stack for expected outcomes", () => {
+    const before = Error.stackTraceLimit;
+    for (const name of ["ConditionalCheckFailedException", "TransactionCanceledException"])
+      expect(translate(named(name)).stack).not.toContain("\n");
+    expect(Error.stackTraceLimit).toBe(before);
+  });
+
+  it("carries the item of a failed condition", () => {
+    const item = { PK: { S: "x" } };
+    expect(translate(named("ConditionalCheckFailedException", { Item: item }))).toMatchObject({
+      item,
+    });
+    expect(translate(named("ConditionalCheckFailedException"))).toBeInstanceOf(ConditionFailed);
+  });
+
+  it("carries the reasons of a cancelled transaction in order", () => {
+    const error = translate(
+      named("TransactionCanceledException", {
+        CancellationReasons: [{ Code: "None" }, { Code: "ConditionalCheckFailed", Item: {} }],
+      }),
+    );
+    expect(error).toBeInstanceOf(TransactionCancelled);
+    expect((error as TransactionCancelled).reasons).toEqual([
+      { code: "None", item: undefined },
+      { code: "ConditionalCheckFailed", item: {} },
+    ]);
+  });
+
+  it("does not treat a rejected request, which is our own fault, as unavailability", () => {
+    expect(translate(named("ValidationException"))).toMatchObject({
+      code: "ERR_LIMITER_STORE_REJECTED",
+    });
+    expect(translate(new TypeError("undefined is not a function"))).not.toBeInstanceOf(
+      RateLimiterUnavailable,
+    );
+  });
+});

@@ -1,0 +1,130 @@
+import {
+  InfrastructureError,
+  InfrastructureNotFoundError,
+  PermissionDenied,
+  RateLimiterUnavailable,
+  withoutStack,
+} from "../../../core/errors.ts";
+import type { AttributeMap } from "../transport/attribute-values.ts";
+import {
+  failureOf,
+  NO_FACTS,
+  partsOf,
+  type CancellationReason,
+  type UnavailableFacts,
+} from "../transport/failure.ts";
+
+/** The table could not answer. Adds what only the write path needs to the public type. */
+export class TableUnavailable extends RateLimiterUnavailable implements UnavailableFacts {
+  readonly ambiguous: boolean;
+  readonly throttled: boolean;
+  readonly tableWide: boolean;
+  readonly timedOut: boolean;
+
+  constructor(
+    message: string,
+    options: ErrorOptions & Partial<UnavailableFacts> & { readonly stackName?: string },
+  ) {
+    super(message, options);
+    const { ambiguous, throttled, tableWide, timedOut } = { ...NO_FACTS, ...options };
+    this.name = "RateLimiterUnavailable";
+    this.ambiguous = ambiguous;
+    this.throttled = throttled;
+    this.tableWide = tableWide;
+    this.timedOut = timedOut;
+  }
+
+  /** The same error of work whose earlier attempts may have been applied, or not. */
+  withAmbiguity(ambiguous: boolean): TableUnavailable {
+    if (this.ambiguous === ambiguous) return this;
+    const { message, throttled, tableWide, timedOut } = this;
+    return new TableUnavailable(message, {
+      throttled,
+      tableWide,
+      timedOut,
+      ambiguous,
+      cause: this,
+    });
+  }
+}
+
+/** A condition did not hold: an expected outcome, which `conditional` turns into a value. */
+export class ConditionFailed extends InfrastructureError {
+  /** The item as it was, when the request asked for it. */
+  readonly item: AttributeMap | undefined;
+
+  constructor(item: AttributeMap | undefined, options?: ErrorOptions) {
+    super("ERR_LIMITER_CONDITION_FAILED", "The item is not as the write required.", options);
+    this.item = item;
+  }
+}
+
+/** A transaction was cancelled: an expected outcome, which `transact` turns into a value. */
+export class TransactionCancelled extends InfrastructureError {
+  readonly reasons: readonly CancellationReason[];
+
+  constructor(reasons: readonly CancellationReason[], options?: ErrorOptions) {
+    super(
+      "ERR_LIMITER_TRANSACTION_CANCELLED",
+      `A transaction was cancelled: ${reasons.map(({ code }) => code).join(", ")}`,
+      options,
+    );
+    this.reasons = reasons;
+  }
+}
+
+/** Other processes were faster at every attempt: contention is unavailability. */
+export function contention(
+  what: string,
+  tableName: string,
+  options: ErrorOptions = {},
+): TableUnavailable {
+  return new TableUnavailable(
+    `Too much contention: ${what} on table ${tableName} lost every race. Try again.`,
+    {
+      ...options,
+      stackName: tableName,
+    },
+  );
+}
+
+/** The error that callers get for an error of the transport. */
+export function translated(
+  error: unknown,
+  context: { readonly tableName: string; readonly operation: string },
+): Error {
+  if (error instanceof InfrastructureError) return error;
+  const { tableName, operation } = context;
+  const { name, message } = partsOf(error);
+  const said = `${operation} on table ${tableName}: ${name}: ${message}`;
+  const failure = failureOf(error);
+  switch (failure.kind) {
+    case "condition":
+      return withoutStack(() => new ConditionFailed(failure.item, { cause: error }));
+    case "cancelled":
+      return withoutStack(() => new TransactionCancelled(failure.reasons, { cause: error }));
+    case "unavailable":
+      return new TableUnavailable(`DynamoDB could not answer ${said}`, {
+        ...failure,
+        stackName: tableName,
+        cause: error,
+      });
+    case "denied":
+      return new PermissionDenied(
+        `DynamoDB refused ${said}. Check the credentials and their policy.`,
+        { cause: error },
+      );
+    case "missing":
+      return new InfrastructureNotFoundError(
+        `Table ${tableName} does not exist, or is not ready. ` +
+          "Create it first, or check its name and the region.",
+        {
+          cause: error,
+        },
+      );
+    default:
+      return new InfrastructureError("ERR_LIMITER_STORE_REJECTED", `DynamoDB rejected ${said}`, {
+        cause: error,
+      });
+  }
+}

@@ -1,0 +1,39 @@
+/**
+ * The most connections of a transport. Enough for the parallel calls of a busy process; more
+ * requests queue in the client, and time out there.
+ */
+export const MAX_SOCKETS = 128;
+
+/**
+ * Sends signed calls: the lean transport, or a wrapped client of the SDK. Inputs and outputs are
+ * DynamoDB's JSON. Errors carry DynamoDB's name in `name`, and whatever else it sent; errors of the
+ * connection carry Node's `code`. Nothing is retried, and a call ends when its signal aborts.
+ */
+export interface DynamoTransport {
+  call(
+    operation: string,
+    input: object,
+    options: { readonly signal: AbortSignal },
+  ): Promise<object>;
+  close(): void;
+}
+
+/**
+ * A transport that also exposes its region and address, and reports the server's time. Optional:
+ * any `DynamoTransport` will do.
+ */
+export interface ObservedTransport extends DynamoTransport {
+  readonly region: string;
+  /** Absent when the address is AWS's own. */
+  readonly endpointUrl: string | undefined;
+  /**
+   * Calls the listener with the `Date` header of every reply, errors included, until the function
+   * that it returns is called.
+   */
+  watchServerDate(listener: (date: string | undefined) => void): () => void;
+}
+
+/** Whether a transport is an `ObservedTransport`. */
+export function isObserved(transport: DynamoTransport): transport is ObservedTransport {
+  return "watchServerDate" in transport;
+}

@@ -1,0 +1,51 @@
+import { ceilingMilli, storedMilli, type Bucket } from "../../../core/bucket/bucket.ts";
+import { marshalItem, type AttributeMap } from "../transport/attribute-values.ts";
+import { bucketAttributes, slotAttribute } from "../items/bucket-item.ts";
+import { keyAttributes, type BucketKey } from "../items/bucket-key.ts";
+import { expiry, type BucketChange } from "./bucket-update.ts";
+import { absent, Aliases } from "../table/update-expression.ts";
+
+/** The put that creates a bucket already charged, unless it exists. */
+export function putOf(
+  key: BucketKey,
+  full: Bucket,
+  change: Omit<BucketChange, "limits" | "afterUnanswered">,
+): { readonly Item: AttributeMap } {
+  const { folds, requests, overridden, writeUnits, mark, ttlMultiplier } = change;
+  const bucket = chargedBucket(full, folds);
+  const nowMs = full.refilledAtMs;
+  const afterMilli = bucket.limits.map((_, index) => storedMilli(bucket, index));
+  const item = marshalItem({
+    ...keyAttributes(key),
+    ...bucketAttributes(bucket),
+    sv: nowMs,
+    gr: requests,
+    b_wcu_tc: writeUnits,
+    shard_count: 1,
+    ...(overridden && { po: 1 }),
+    ...(mark !== undefined && { [slotAttribute(mark.slot)]: mark.id, cr: mark.id }),
+    ...(ttlMultiplier > 0 && {
+      ttl: expiry(bucket.limits, { nowMs, multiplier: ttlMultiplier, afterMilli }).ttlSeconds,
+    }),
+  });
+  const alias = new Aliases();
+  const input = {
+    Item: item,
+    ConditionExpression: absent(alias),
+    ...alias.fields(),
+    ReturnValuesOnConditionCheckFailure: "ALL_OLD",
+  };
+  return input;
+}
+
+/**
+ * A full bucket after a batch. What a member gives back to a full limit is cut off, whatever others
+ * take afterwards.
+ */
+function chargedBucket(bucket: Bucket, folds: BucketChange["folds"]): Bucket {
+  const balances = bucket.limits.flatMap((limit) => {
+    const fold = folds.get(limit.limit.name)!;
+    return [fold.after(ceilingMilli(limit), ceilingMilli(limit)).milli, 0, fold.netMilli];
+  });
+  return { ...bucket, balances };
+}

@@ -1,0 +1,215 @@
+import { describe, expect, it } from "vitest";
+import {
+  NOW_MS,
+  shardImage,
+  TPM,
+  type StoredShard,
+} from "../../../../test/support/shard-images.ts";
+import { bucketLimit, bucketLimits } from "../../../core/bucket/bucket.ts";
+import { Limit } from "../../../core/limit.ts";
+import type { BucketImage } from "../items/bucket-item.ts";
+import { numberOf, stringOf, type AttributeValue } from "../transport/attribute-values.ts";
+import { LimitFold } from "./batch-decision.ts";
+import { updateOf, type BucketChange, type BucketUpdate } from "./bucket-update.ts";
+
+const RPM = Limit.perMinute("rpm", 5);
+const AFTER_1_S = NOW_MS + 1000;
+const SAME_VERSION = ["sv=5", "cr=other.0000"];
+
+describe("a take", () => {
+  it("requires what it needs, and room for what was earned but is not credited yet", () =>
+    expect(readable({ tokens: { tpm: 50_000 } }, { folds: takes(1000) })).toEqual({
+      requires: [...SAME_VERSION, `rf>=${NOW_MS}`, "b_tpm_tk>=1000", "b_tpm_tk<=59000"],
+      does: "ADD b_tpm_tk -1000,b_tpm_tc 1000,b_wcu_tc 1,gr 1",
+    }));
+
+  it("of nothing requires that there is no debt", () =>
+    expect(readable({ tokens: { tpm: 50_000 } }, { folds: takes(0) })).toEqual({
+      requires: [...SAME_VERSION, `rf>=${NOW_MS}`, "b_tpm_tk>=0"],
+      does: "ADD b_wcu_tc 1,gr 1",
+    }));
+
+  it("that may go into debt requires no balance, but that its debt is earned back in time", () => {
+    const overrun = { folds: settles(8000), requests: 0 };
+    const room = "b_tpm_tk<=59000";
+    const tokens = { tpm: 5000 };
+    expect(readable({ tokens }, overrun).requires).toEqual([
+      ...SAME_VERSION,
+      `rf>=${NOW_MS}`,
+      room,
+    ]);
+    expect(readable({ tokens }, { ...overrun, ttlMultiplier: 7 })).toEqual({
+      requires: [...SAME_VERSION, `rf>=${NOW_MS}`, `b_tpm_tk>=${60_001 - 423_000 + 8000}`, room],
+      does: `SET ttl=${AFTER_1_S / 1000 + 423} ADD b_tpm_tk -8000,b_tpm_tc 8000,b_wcu_tc 1`,
+    });
+  });
+});
+
+describe("a refill and a take", () => {
+  it("requires the stamp as seen, and the balance within the bounds that credit and cost leave", () =>
+    expect(readable({ tokens: { tpm: 500 } }, { folds: takes(1200) })).toEqual({
+      requires: [...SAME_VERSION, `rf=${NOW_MS}`, "b_tpm_tk>=200", "b_tpm_tk<=59000"],
+      does: `SET rf=${AFTER_1_S} ADD b_tpm_tk -200,b_tpm_tc 1200,b_wcu_tc 1,gr 1`,
+    }));
+
+  it("keeps the fraction that was earned, and leaves room for it", () => {
+    const limits = [Limit.perMinute("tpm", 10)];
+    const { requires, does } = readable({ limits, tokens: { tpm: 0 } }, { folds: takes(100) });
+    expect(requires.slice(3)).toEqual(["b_tpm_tk>=-66", "b_tpm_tk<=9833"]);
+    expect(does).toContain(`SET rf=${AFTER_1_S},b_tpm_rm=4 ADD b_tpm_tk 66,`);
+  });
+
+  it("sets the balance from the ceiling when the credit is cut off, whatever others took", () => {
+    const stored = {
+      limits: [Limit.perMinute("tpm", 10)],
+      tokens: { tpm: 9900 },
+      remainders: { tpm: 1 },
+    };
+    expect(readable(stored, { folds: takes(1500) })).toEqual({
+      requires: [...SAME_VERSION, `rf=${NOW_MS}`, "b_tpm_tk>=9834"],
+      does: `SET rf=${AFTER_1_S},b_tpm_tk=8500 ADD b_tpm_tc 1500,b_wcu_tc 1,gr 1 REMOVE b_tpm_rm`,
+    });
+  });
+
+  it("requires the balance as seen when a give-back is cut off before something is charged", () =>
+    expect(readable({ tokens: { tpm: 58_500 } }, { folds: settles(-2000, 1000) })).toEqual({
+      requires: [...SAME_VERSION, `rf=${NOW_MS}`, "b_tpm_tk=58500"],
+      does: `SET rf=${AFTER_1_S},b_tpm_tk=59000 ADD b_tpm_tc -1000,b_wcu_tc 1,gr 1`,
+    }));
+});
+
+describe("a give-back", () => {
+  it("requires nothing of the balance and of the stamp", () =>
+    expect(readable({}, { folds: settles(-2000), requests: -1, writeUnits: 3 })).toEqual({
+      requires: SAME_VERSION,
+      does: "ADD b_tpm_tk 2000,b_tpm_tc -2000,b_wcu_tc 3,gr -1",
+    }));
+});
+
+describe("a change of limits", () => {
+  const raised = bucketLimits([Limit.perMinute("tpm", 120)]);
+  const stored = { tokens: { tpm: 500 } };
+
+  it("is a refill that writes the parameters that change, and a newer version", () => {
+    const { requires, does } = readable(stored, { folds: takes(1200), limits: raised });
+    expect(requires).toContain(`rf=${NOW_MS}`);
+    expect(does).toContain(
+      `SET rf=${AFTER_1_S},b_tpm_cp=120000,b_tpm_ra=120000,sv=${AFTER_1_S} ADD b_tpm_tk -200,`,
+    );
+    const ahead = readable({ version: AFTER_1_S + 5 }, { folds: takes(1), limits: raised });
+    expect(ahead.does).toContain(`sv=${AFTER_1_S + 6}`);
+  });
+
+  it("cuts what was earned off at the lower of both ceilings", () => {
+    const limits = bucketLimits([Limit.perMinute("tpm", 30)]);
+    const { requires, does } = readable({}, { folds: takes(1200), limits });
+    expect(requires).toContain("b_tpm_tk>=29000");
+    expect(does).toContain("b_tpm_tk=28800");
+  });
+
+  it("notes limits of an override, and removes the note when they are replaced", () => {
+    const overridden = readable(stored, { folds: takes(1), limits: raised, overridden: true });
+    expect(overridden.does).toContain(",po=1 ");
+    const replaced = readable({ ...stored, overridden: true }, { folds: takes(1), limits: raised });
+    expect(replaced.does).toMatch(/ REMOVE po$/);
+  });
+
+  it("adds a limit full, less its cost; hides one that leaves; and drops one only if it is full", () => {
+    const joined = bucketLimit(RPM, false);
+    const hidden = readable(stored, {
+      folds: new Map([["rpm", takes(1000).get("tpm")!]]),
+      limits: [bucketLimit(TPM, true), joined],
+    });
+    expect(hidden.does).toContain("b_tpm_hd=1,");
+    expect(hidden.does).toContain("b_rpm_cp=5000,b_rpm_ra=5000,b_rpm_rp=60000,b_rpm_tk=4000");
+    const dropped = readable({}, { folds: new Map(), limits: [joined] });
+    expect(dropped.requires).toContain("b_tpm_tk>=59000");
+    expect(dropped.does).toContain("REMOVE b_tpm_tk,b_tpm_cp,");
+  });
+});
+
+describe("the slot of an operation", () => {
+  const mark = { id: "me000.0005", writer: "me000", slot: 0 };
+  const older = "begins_with(o0, me000.) AND o0 < me000.0005";
+
+  it.each([
+    ["must hold an older id of the same writer", "me000.0003", false, older],
+    [
+      "must be free, or hold such an id",
+      undefined,
+      false,
+      `(attribute_not_exists(o0) OR (${older}))`,
+    ],
+    ["of another writer must be as seen", "other.0001", false, `(o0 = other.0001 OR (${older}))`],
+    ["must be as seen after an unanswered write", "me000.0003", true, "o0 = me000.0003"],
+    ["must still be free after one", undefined, true, "attribute_not_exists(o0)"],
+  ])("%s", (_, seenId, afterUnanswered, condition) => {
+    const change = { folds: settles(-1), mark: { ...mark, seenId }, afterUnanswered };
+    const { requires, does } = readable({}, change);
+    expect(requires.slice(2).join(" AND ")).toBe(condition);
+    expect(does).toContain("SET o0=me000.0005");
+  });
+});
+
+describe("the reply", () => {
+  const stored = { tokens: { tpm: 500 } };
+  const whole = { folds: takes(1200), ttlMultiplier: 7 };
+
+  it("shows only what was written when that is every balance", () =>
+    expect(update(shardImage(stored), whole).ReturnValues).toBe("UPDATED_NEW"));
+
+  it.each<[string, BucketImage, Partial<BucketChange>]>([
+    ["the stamp was not written", shardImage({ tokens: { tpm: 50_000 } }), whole],
+    ["the expiry was not written", shardImage(stored), { ...whole, ttlMultiplier: 0 }],
+    ["one limit costs nothing", shardImage({ ...stored, limits: [RPM, TPM] }), whole],
+    ["the creation is not known", { ...shardImage(stored), creation: undefined }, whole],
+    ["limits change", shardImage(stored), { ...whole, limits: bucketLimits([RPM, TPM]) }],
+  ])("shows the whole item when %s", (_, image, change) =>
+    expect(update(image, change).ReturnValues).toBe("ALL_NEW"),
+  );
+});
+
+function takes(...costs: readonly number[]): ReadonlyMap<string, LimitFold> {
+  const fold = new LimitFold();
+  for (const cost of costs) fold.take(cost);
+  return new Map([["tpm", fold]]);
+}
+
+function settles(...costs: readonly number[]): ReadonlyMap<string, LimitFold> {
+  const fold = new LimitFold();
+  for (const cost of costs) fold.settle(cost);
+  return new Map([["tpm", fold]]);
+}
+
+function update(image: BucketImage, change: Partial<BucketChange>): BucketUpdate {
+  const rest: BucketChange = {
+    folds: new Map(),
+    limits: image.bucket.limits,
+    overridden: false,
+    requests: 1,
+    writeUnits: 1,
+    mark: undefined,
+    afterUnanswered: false,
+    ttlMultiplier: 0,
+  };
+  return updateOf(image, { ...rest, ...change }, AFTER_1_S);
+}
+
+/** An update a second after the last refill, with names and values in place of their aliases. */
+function readable(
+  stored: StoredShard,
+  change: Partial<BucketChange>,
+): { readonly requires: readonly string[]; readonly does: string } {
+  const built = update(shardImage(stored), change);
+  const { ExpressionAttributeNames: names = {}, ExpressionAttributeValues: values = {} } = built;
+  const resolved = (expression: string): string =>
+    expression.replaceAll(/[#:]\w+/g, (alias) => names[alias] ?? textOf(values[alias]!));
+  return {
+    requires: resolved(built.ConditionExpression).split(/ AND (?![^(]*\))/),
+    does: resolved(built.UpdateExpression),
+  };
+}
+
+function textOf(value: AttributeValue): string {
+  return stringOf(value) ?? String(numberOf(value));
+}

@@ -1,0 +1,387 @@
+/*
+ * The two updates of a bucket, built from its image and the clock, for a batch that takes c in all,
+ * needs n of the balance it finds, and lifts it by g before it charges (batch-decision.ts; for a
+ * lone acquire n = c and g = 0). Each requires, for each limit:
+ *
+ *   take               ADD tk −c, tc +c       rf ≥ seen, and n ≤ tk ≤ cp − earned − g if charged
+ *   refill and take    SET rf, rm
+ *     not cut off      ADD tk r−c             rf = seen, and n − r ≤ tk ≤ cp − r − g
+ *     credit cut off   SET tk = cp less c     rf = seen, and tk ≥ cp − earned
+ *     give-back cut    SET tk                 rf = seen, and tk = seen
+ *
+ * Takes commute, so processes that share a bucket do not disturb each other until one must refill.
+ * The upper bounds are what keeps an idle bucket that overflowed from being credited twice: take
+ * from it only if it cannot have overflowed, else refill it first. A change of limits is a refill
+ * that also writes parameters. A batch without acquires drops the lower bounds; one that only gives
+ * back has none at all. Every write requires `sv = seen`, so no write is ever decided with
+ * parameters that are no longer on the item, and no item is ever created by an update. It also
+ * requires `cr = seen`: a bucket that was deleted and created again can have the same version, by
+ * clocks that differ.
+ */
+import {
+  ceilingMilli,
+  earned,
+  roundedUp,
+  scaledRemainder,
+  storedMilli,
+  storedRemainder,
+  type BucketLimit,
+} from "../../../core/bucket/bucket.ts";
+import { LimitFold } from "./batch-decision.ts";
+import { limitAttribute, slotAttribute, type BucketImage } from "../items/bucket-item.ts";
+import type { OperationMark } from "./operation-ids.ts";
+import { addLimit, dropLimit, writeParameters } from "./parameter-update.ts";
+import { ExpressionBuilder, type UpdateExpression } from "../table/update-expression.ts";
+
+/** A change to a bucket. */
+export interface BucketChange {
+  /** What the batch does to each limit, by name. */
+  readonly folds: ReadonlyMap<string, LimitFold>;
+  /**
+   * The limits that the item shall have, hidden ones included; the image's own list when nothing
+   * changes.
+   */
+  readonly limits: readonly BucketLimit[];
+  /** Whether `limits` came from a call's override. */
+  readonly overridden: boolean;
+  /** Granted acquires that this write adds, less those that are rolled back. */
+  readonly requests: number;
+  /** Write units since this writer's last successful write, this one included. */
+  readonly writeUnits: number;
+  /** Undefined when the writer has no slot on this item; the write must then not be repeated. */
+  readonly mark: OperationMark | undefined;
+  /**
+   * Whether an earlier write of this process got no answer: this one must not follow it unnoticed.
+   */
+  readonly afterUnanswered: boolean;
+  /** Fill times that an idle bucket is kept for; 0 when buckets never expire. */
+  readonly ttlMultiplier: number;
+}
+
+/**
+ * Whether the stored balance suffices: nothing must be refilled first, and no parameters change.
+ */
+function needsNoRefill(image: BucketImage, change: BucketChange, nowMs: number): boolean {
+  const { bucket } = image;
+  if (change.limits !== bucket.limits) return false;
+  return bucket.limits.every((limit, index) => {
+    const { needMilli, riseMilli, isCharged } = foldOf(change, limit);
+    const stored = storedMilli(bucket, index);
+    if (needMilli !== undefined && stored < needMilli) return false;
+    return (
+      !isCharged ||
+      stored + roundedUp(earned(bucket, index, nowMs)) + riseMilli <= ceilingMilli(limit)
+    );
+  });
+}
+
+/** An update, and how much of the item its reply must show. */
+export interface BucketUpdate extends UpdateExpression {
+  readonly ReturnValues: "ALL_NEW" | "UPDATED_NEW";
+}
+
+/** The update that carries a change out, given the image that it was decided with. */
+export function updateOf(image: BucketImage, change: BucketChange, nowMs: number): BucketUpdate {
+  const builder = new ExpressionBuilder();
+  builder.requireEqual("sv", image.version);
+  if (image.creation !== undefined) builder.requireEqual("cr", image.creation);
+  if (isGiveBack(change, image)) addTokens(builder, change);
+  else if (needsNoRefill(image, change, nowMs)) take(builder, image, change, nowMs);
+  else refillAndTake(builder, image, change, nowMs);
+  builder.add("b_wcu_tc", change.writeUnits);
+  builder.add("gr", change.requests);
+  markOperation(builder, change);
+  return {
+    ...builder.build(),
+    ReturnValues: writesAllBalances(builder, image, change) ? "UPDATED_NEW" : "ALL_NEW",
+  };
+}
+
+/**
+ * Whether the image is known after the update from what it wrote alone: every balance, and the
+ * stamp that it required as seen. All else belongs to the version, which it required too, but for
+ * the slots of other writers (ADR 023).
+ */
+function writesAllBalances(
+  builder: ExpressionBuilder,
+  { bucket, creation }: BucketImage,
+  { limits }: BucketChange,
+): boolean {
+  if (
+    limits !== bucket.limits ||
+    creation === undefined ||
+    !builder.changes("rf") ||
+    !builder.changes("ttl")
+  )
+    return false;
+  return limits.every(
+    ({ limit: { name } }) =>
+      builder.changes(limitAttribute(name, "tk")) && builder.changes(limitAttribute(name, "tc")),
+  );
+}
+
+/**
+ * When the item may expire, and for each limit the lowest balance after the write that will have
+ * refilled by then. `afterMilli` are the balances that the image predicts; a whole capacity is left
+ * for what others take meanwhile.
+ */
+export function expiry(
+  limits: readonly BucketLimit[],
+  {
+    nowMs,
+    multiplier,
+    afterMilli,
+  }: {
+    readonly nowMs: number;
+    readonly multiplier: number;
+    readonly afterMilli: readonly number[];
+  },
+): { readonly ttlSeconds: number; readonly floorsMilli: readonly number[] } {
+  const horizonsMs = limits.map((limit, index) => {
+    const capacity = ceilingMilli(limit);
+    return (
+      fillMs(limit, 2 * capacity - Math.min(0, afterMilli[index]!)) +
+      fillMs(limit, capacity) * Math.max(0, multiplier - 2)
+    );
+  });
+  const ttlSeconds = Math.ceil((nowMs + Math.max(...horizonsMs)) / 1000);
+  const leftMs = ttlSeconds * 1000 - nowMs;
+  // The last digits of a debt beyond the safe range are lost: a capacity is left for them too.
+  const floorsMilli = limits.map(
+    (limit) => ceilingMilli(limit) + 1 - Math.floor((leftMs / limit.period) * limit.amount),
+  );
+  return { ttlSeconds, floorsMilli };
+}
+
+function isGiveBack({ folds, limits }: BucketChange, { bucket }: BucketImage): boolean {
+  if (limits !== bucket.limits) return false;
+  for (const { needMilli, isCharged } of folds.values())
+    if (needMilli !== undefined || isCharged) return false;
+  return true;
+}
+
+function addTokens(builder: ExpressionBuilder, change: BucketChange): void {
+  for (const limit of change.limits)
+    moveTokens(builder, limit.limit.name, 0, foldOf(change, limit).netMilli);
+}
+
+function take(
+  builder: ExpressionBuilder,
+  image: BucketImage,
+  change: BucketChange,
+  nowMs: number,
+): void {
+  const { bucket } = image;
+  builder.requireWithin("rf", { least: bucket.refilledAtMs });
+  const after = bucket.limits.map(
+    (limit, index) => storedMilli(bucket, index) - foldOf(change, limit).netMilli,
+  );
+  const floors = renewExpiry(builder, image, change, { nowMs, afterMilli: after });
+  bucket.limits.forEach((limit, index) => {
+    const { needMilli, netMilli, riseMilli, isCharged } = foldOf(change, limit);
+    const least = largest(
+      needMilli,
+      floors?.[index] === undefined ? undefined : floors[index] + netMilli,
+    );
+    const most = isCharged
+      ? ceilingMilli(limit) - roundedUp(earned(bucket, index, nowMs)) - riseMilli
+      : undefined;
+    builder.requireWithin(limitAttribute(limit.limit.name, "tk"), { least, most });
+    moveTokens(builder, limit.limit.name, 0, netMilli);
+  });
+}
+
+function refillAndTake(
+  builder: ExpressionBuilder,
+  image: BucketImage,
+  change: BucketChange,
+  nowMs: number,
+): void {
+  const { bucket } = image;
+  const atMs = Math.max(nowMs, bucket.refilledAtMs);
+  builder.requireEqual("rf", bucket.refilledAtMs);
+  builder.set("rf", atMs);
+  const rewritten = change.limits !== bucket.limits;
+  const floors = renewExpiry(builder, image, change, {
+    nowMs: atMs,
+    afterMilli: change.limits.map((limit) => refilledAfter(image, change, limit, nowMs)),
+  });
+  bucket.limits.forEach((limit, index) => {
+    const wanted = change.limits.findIndex((other) => other.limit.name === limit.limit.name);
+    if (wanted < 0) dropLimit(builder, image.bucket, index, nowMs);
+    else
+      refillLimit(builder, image, index, {
+        change,
+        wanted: change.limits[wanted]!,
+        floorMilli: floors?.[wanted],
+        nowMs,
+      });
+  });
+  if (!rewritten) return;
+  builder.set("sv", Math.max(atMs, image.version + 1));
+  if (change.overridden) builder.set("po", 1);
+  else if (image.overridden) builder.remove("po");
+  for (const limit of change.limits)
+    if (!bucket.limits.some((other) => other.limit.name === limit.limit.name))
+      addLimit(builder, limit, foldOf(change, limit));
+}
+
+interface LimitRefill {
+  readonly change: BucketChange;
+  readonly wanted: BucketLimit;
+  readonly floorMilli: number | undefined;
+  readonly nowMs: number;
+}
+
+function refillLimit(
+  builder: ExpressionBuilder,
+  { bucket }: BucketImage,
+  index: number,
+  { change, wanted, floorMilli, nowMs }: LimitRefill,
+): void {
+  const limit = bucket.limits[index]!;
+  const { name } = limit.limit;
+  const tokens = limitAttribute(name, "tk");
+  const stored = storedMilli(bucket, index);
+  const fold = foldOf(change, wanted);
+  const { needMilli, netMilli } = fold;
+  const credit = earned(bucket, index, nowMs);
+  const remainder = scaledRemainder(credit.remainder, limit.period, wanted.period);
+  // When parameters change, what was earned so far was earned under the old ceiling and is cut off
+  // at the new one.
+  const ceiling = Math.min(ceilingMilli(limit), ceilingMilli(wanted));
+  const rise = fold.isCharged ? fold.riseMilli : 0;
+  if (stored + credit.milli >= ceiling) {
+    // The limit is full, whatever its balance has become meanwhile.
+    builder.requireWithin(tokens, {
+      least: Math.max(ceiling - credit.milli, Number.MIN_SAFE_INTEGER),
+    });
+    setTokens(builder, name, fold.after(ceiling, ceilingMilli(wanted)).milli, netMilli);
+    writeRemainder(builder, bucket, index, 0);
+  } else if (stored + roundedUp(credit) + rise > ceiling) {
+    // What a member gives back is cut off before another takes: how much of it depends on the
+    // balance, so it must be the seen one.
+    const { milli, wasFull } = fold.after(stored + credit.milli, ceilingMilli(wanted));
+    builder.requireEqual(tokens, stored);
+    setTokens(builder, name, milli, netMilli);
+    writeRemainder(builder, bucket, index, wasFull ? 0 : remainder);
+  } else {
+    const needed = needMilli === undefined ? undefined : needMilli - credit.milli;
+    const covered = floorMilli === undefined ? undefined : floorMilli + netMilli - credit.milli;
+    builder.requireWithin(tokens, {
+      least: largest(needed, covered),
+      most: ceiling - roundedUp(credit) - rise,
+    });
+    moveTokens(builder, name, credit.milli, netMilli);
+    writeRemainder(builder, bucket, index, remainder);
+  }
+  if (wanted !== limit) writeParameters(builder, limit, wanted);
+}
+
+function writeRemainder(
+  builder: ExpressionBuilder,
+  bucket: BucketImage["bucket"],
+  index: number,
+  remainder: number,
+): void {
+  const attribute = limitAttribute(bucket.limits[index]!.limit.name, "rm");
+  if (remainder > 0) builder.set(attribute, remainder);
+  else if (storedRemainder(bucket, index) > 0) builder.remove(attribute);
+}
+
+function moveTokens(
+  builder: ExpressionBuilder,
+  name: string,
+  creditMilli: number,
+  costMilli: number,
+): void {
+  builder.add(limitAttribute(name, "tk"), creditMilli - costMilli);
+  builder.add(limitAttribute(name, "tc"), costMilli);
+}
+
+function setTokens(
+  builder: ExpressionBuilder,
+  name: string,
+  milli: number,
+  costMilli: number,
+): void {
+  builder.set(limitAttribute(name, "tk"), milli);
+  builder.add(limitAttribute(name, "tc"), costMilli);
+}
+
+/** The balance that the image predicts for one limit after a refill and a take. */
+function refilledAfter(
+  { bucket }: BucketImage,
+  change: BucketChange,
+  limit: BucketLimit,
+  nowMs: number,
+): number {
+  const index = bucket.limits.findIndex((other) => other.limit.name === limit.limit.name);
+  const refilled =
+    index < 0
+      ? ceilingMilli(limit)
+      : storedMilli(bucket, index) + earned(bucket, index, nowMs).milli;
+  const start = Math.min(ceilingMilli(limit), refilled);
+  const fold = foldOf(change, limit);
+  // The store adds up debts beyond the safe range, where a fold ends.
+  return Math.min(start - fold.netMilli, fold.after(start, ceilingMilli(limit)).milli);
+}
+
+/**
+ * Sets `ttl`; returns what each limit must still hold after the write, so that its debt is earned
+ * back before the item expires.
+ */
+function renewExpiry(
+  builder: ExpressionBuilder,
+  image: BucketImage,
+  change: BucketChange,
+  { nowMs, afterMilli }: { readonly nowMs: number; readonly afterMilli: readonly number[] },
+): readonly number[] | undefined {
+  if (change.ttlMultiplier === 0) {
+    if (image.expiresAtSeconds !== undefined) builder.remove("ttl");
+    return undefined;
+  }
+  const { ttlSeconds, floorsMilli } = expiry(change.limits, {
+    nowMs,
+    multiplier: change.ttlMultiplier,
+    afterMilli,
+  });
+  builder.set("ttl", ttlSeconds);
+  return floorsMilli;
+}
+
+/**
+ * Writes the operation id where the slot still holds what the image shows, or an older id of the
+ * same writer. The first attempt requires it too: a request that was given up may still arrive, and
+ * must not act after a later one.
+ */
+function markOperation(builder: ExpressionBuilder, { mark, afterUnanswered }: BucketChange): void {
+  if (mark === undefined) return;
+  const slot = builder.name(slotAttribute(mark.slot));
+  const asSeen = (): string =>
+    mark.seenId === undefined
+      ? `attribute_not_exists(${slot})`
+      : `${slot} = ${builder.value(mark.seenId)}`;
+  const older = (): string =>
+    `begins_with(${slot}, ${builder.value(`${mark.writer}.`)}) AND ${slot} < ${builder.value(mark.id)}`;
+  // As a rule, the slot holds an older id of the same writer, and one condition suffices.
+  const isOwn = mark.seenId?.startsWith(`${mark.writer}.`) === true;
+  const either = isOwn ? older : (): string => `(${asSeen()} OR (${older()}))`;
+  builder.require(afterUnanswered ? asSeen() : either());
+  builder.set(slotAttribute(mark.slot), mark.id);
+}
+
+function foldOf({ folds }: BucketChange, { limit }: BucketLimit): LimitFold {
+  return folds.get(limit.name) ?? UNTOUCHED;
+}
+
+const UNTOUCHED = new LimitFold();
+
+function fillMs({ amount, period }: BucketLimit, milli: number): number {
+  return Math.ceil((milli / amount) * period);
+}
+
+function largest(left: number | undefined, right: number | undefined): number | undefined {
+  if (left === undefined || right === undefined) return left ?? right;
+  return Math.max(left, right);
+}

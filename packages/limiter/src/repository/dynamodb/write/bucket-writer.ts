@@ -1,0 +1,398 @@
+/*
+ * One write to one shard, for a batch of operations (see group-commit.ts), repeated until it is
+ * decided.
+ *
+ *   image ──▶ decide ──▶ no member fits: refused
+ *     ▲         │
+ *     │         └──▶ send ──▶ applied ──▶ its members are done; those that did not fit are refused
+ *     │                ├───▶ condition failed: the reply carries the item ──┐
+ *     │                ├───▶ throttled: pause, the same again               │
+ *     │                └───▶ no answer: the same again, with the same id    │
+ *     └─────────────────────────────────────────────────────────────────────┘
+ *       at most MAX_OVERTAKEN times; then acquires end as contended
+ *
+ * Writes of one process to one shard go one after another: they would only fail each other's
+ * conditions. The writer keeps a lane for each shard, and it alone changes it. Members whose write
+ * got no answer share its fate, which each of them remembers (unanswered-writes.ts).
+ *
+ * A batch that was overtaken by a refill is decided as of that refill, not as of now: it takes what
+ * the other has left, which needs no refill and no lock, and what did not fit then is refused as of
+ * then. Otherwise every process that lost a race for the last token would earn the next one during
+ * the round trip and lose the race for that too, until its calls count as contended: 644 calls in 5
+ * s, of 8 processes that asked for more than a bucket of 200 a second gives. One that was overtaken
+ * and still needs the next token waits for the next tick, when one refill serves all.
+ */
+import { RateLimiterUnavailable } from "../../../core/errors.ts";
+import type { Policy } from "../../../core/bucket/policy.ts";
+import { GroupCommit, type Member } from "../../group-commit.ts";
+import { wholeMs } from "../../system-clock.ts";
+import type { AttributeMap } from "../transport/attribute-values.ts";
+import { positiveCosts } from "./batch-decision.ts";
+import { changedImage, imageOf, type BucketImage } from "../items/bucket-item.ts";
+import type { BucketKey } from "../items/bucket-key.ts";
+import { TableUnavailable } from "../table/table-errors.ts";
+import type { Conditional, Connection } from "../table/connection.ts";
+import type { BucketEntry, KnownBuckets } from "../cache/known-buckets.ts";
+import type { OperationIds } from "./operation-ids.ts";
+import { pause } from "../table/retry.ts";
+import { nextTickMs } from "./tick.ts";
+import {
+  OperationHistory,
+  UnansweredWrite,
+  UnansweredWrites,
+  type ShardIncarnation,
+} from "./unanswered-writes.ts";
+import type { RepeatableOperation, WriteIntent, WriteOutcome } from "./write-intent.ts";
+import type { WriteCounts, WriteObserver } from "./write-observer.ts";
+import { countCarried, planWrite, type Plan, type PlannedWrite } from "./write-plan.ts";
+
+/** Failed conditions after which an acquire ends as contended; the end of a lease goes on. */
+export const MAX_OVERTAKEN = 12;
+
+/** An intent that is queued or being written. */
+interface Work {
+  readonly intent: WriteIntent;
+  readonly operation: RepeatableOperation;
+  /** The policy that it was last decided with; only the writer sets it. */
+  policy: Policy | undefined;
+}
+
+type BatchMember = Member<Work, WriteOutcome>;
+
+/** What the writer keeps for one shard. */
+interface Lane {
+  /** Operations that are queued or being written. */
+  readonly queue: GroupCommit<Work, WriteOutcome>;
+  /** Undefined while every write was answered. */
+  unanswered: UnansweredWrites | undefined;
+  /** What the clock is rounded to for this shard; see tick.ts. */
+  tickMs: number;
+  /** Write units of failed conditions since the last write that succeeded. */
+  failedUnits: number;
+}
+
+/** One batch that is being written. */
+interface Batch {
+  readonly key: BucketKey;
+  readonly entry: BucketEntry;
+  readonly lane: Lane;
+  readonly members: readonly BatchMember[];
+  /** When the batch began: all its members were there by then. */
+  readonly begunMs: number;
+}
+
+/** Writes buckets. */
+export class BucketWriter {
+  readonly #connection: Connection;
+  readonly #known: KnownBuckets;
+  readonly #ids: OperationIds;
+  readonly #ttlMultiplier: number;
+  readonly #largestTickMs: number;
+  readonly #observer: WriteObserver;
+  readonly #counts: WriteCounts;
+  readonly #lanes = new WeakMap<BucketEntry, Lane>();
+
+  constructor(options: {
+    readonly connection: Connection;
+    readonly known: KnownBuckets;
+    readonly ids: OperationIds;
+    readonly ttlMultiplier: number;
+    readonly largestTickMs: number;
+    readonly observer: WriteObserver;
+    readonly counts: WriteCounts;
+  }) {
+    this.#connection = options.connection;
+    this.#known = options.known;
+    this.#ids = options.ids;
+    this.#ttlMultiplier = options.ttlMultiplier;
+    this.#largestTickMs = options.largestTickMs;
+    this.#observer = options.observer;
+    this.#counts = options.counts;
+  }
+
+  /**
+   * Carries an intent out, together with those that arrive while the write before it is under way.
+   */
+  write(key: BucketKey, intent: WriteIntent): Promise<WriteOutcome> {
+    const entry = this.#known.entry(key);
+    const lane = this.#lanes.get(entry) ?? this.#newLane(entry);
+    this.#known.pin(entry);
+    const operation = intent.operation ?? { history: undefined };
+    return lane.queue.submit({ intent, operation, policy: undefined }, (members) =>
+      this.#writeBatch({ key, entry, lane, members, begunMs: wholeMs(this.#connection.clock) }),
+    );
+  }
+
+  #newLane(entry: BucketEntry): Lane {
+    const queue = new GroupCommit<Work, WriteOutcome>(() => this.#known.unpin(entry));
+    const lane: Lane = { queue, unanswered: undefined, tickMs: 1, failedUnits: 0 };
+    this.#lanes.set(entry, lane);
+    return lane;
+  }
+
+  async #writeBatch(batch: Batch): Promise<void> {
+    const { key, entry, lane, members } = batch;
+    resumeUnanswered(lane, members);
+    let carried: readonly BatchMember[] = [];
+    for (let decision = 1; decision <= MAX_OVERTAKEN; decision += 1) {
+      const { image } = entry;
+      const reading = choosePolicies(members, image);
+      if (reading !== undefined) await reading;
+      lane.unanswered?.learnFrom(entry.image);
+      for (const member of members) if (member.isOpen) concludeIfKnown(key, member, entry);
+      const open = members.filter(({ isOpen }) => isOpen);
+      carried = open.slice(0, countCarried(open.map(({ work }) => work)));
+      if (carried.length === 0) return;
+      const plan = this.#plan(batch, carried, image);
+      if (decision > 1 && plan.tickInMs !== undefined) {
+        await this.#connection.clock.sleep(plan.tickInMs);
+        continue;
+      }
+      const written = carried.filter((_, index) => plan.verdicts[index] === "written");
+      if (plan.write === undefined || (await this.#send(batch, plan.write, written)))
+        return this.#conclude(batch, carried, plan);
+    }
+    // What ends a lease stays open, and goes with the next batch: finished work is never forgotten
+    // because other processes were faster.
+    for (const member of carried)
+      if (member.isOpen && (isTake(member) || member.work.intent.kind === "applyLimits"))
+        member.reject(
+          unavailable(key, `too much contention, ${MAX_OVERTAKEN} writes were overtaken by others`),
+        );
+  }
+
+  /**
+   * The image is the one that the policies belong to: a newer one may show limits that they must
+   * not be written over.
+   */
+  #plan(
+    { key, lane, begunMs }: Batch,
+    members: readonly BatchMember[],
+    image: BucketImage | undefined,
+  ): Plan & { readonly asOfMs: number } {
+    const nowMs = wholeMs(this.#connection.clock);
+    const refilledAtMs = image?.bucket.refilledAtMs ?? nowMs;
+    const asOfMs = refilledAtMs >= begunMs && refilledAtMs <= nowMs ? refilledAtMs : nowMs;
+    const decisive = members.find(isTake) ?? members[0]!;
+    const plan = planWrite({
+      key,
+      intents: members.map(({ work }) => writtenPart(work)),
+      policy: decisive.work.policy!,
+      image,
+      nowMs,
+      asOfMs,
+      tickMs: lane.tickMs,
+      ids: this.#ids,
+      pending: lane.unanswered?.oldestMark,
+      writeUnits: lane.failedUnits + 1,
+      ttlMultiplier: this.#ttlMultiplier,
+    });
+    return { ...plan, asOfMs };
+  }
+
+  /**
+   * Gives the members of a plan that was carried out their outcome. One without a verdict stays
+   * open, and goes with the next batch.
+   */
+  #conclude(
+    { key, entry }: Batch,
+    members: readonly BatchMember[],
+    plan: Plan & { readonly asOfMs: number },
+  ): void {
+    if (plan.write !== undefined) {
+      this.#counts.batches += 1;
+      this.#counts.batchedOperations += plan.verdicts.filter(
+        (verdict) => verdict === "written",
+      ).length;
+    }
+    plan.verdicts.forEach((verdict, index) => {
+      const member = members[index]!;
+      if (verdict === "written") member.resolve(applied(plan.write?.incarnation, entry, member));
+      else if (verdict !== "refused") member.resolve({ kind: verdict });
+      else if (member.work.operation.history?.fate === "pending")
+        member.reject(outcomeUnknown(key));
+      else member.resolve({ kind: "refused", atMs: plan.asOfMs, policy: member.work.policy! });
+    });
+  }
+
+  /**
+   * Returns whether the write was applied. Otherwise its condition failed, or the outcome is
+   * unknown, which the members' histories show.
+   */
+  async #send(
+    { key, entry, lane }: Batch,
+    write: PlannedWrite,
+    members: readonly BatchMember[],
+  ): Promise<boolean> {
+    let ambiguous = false;
+    for (let attempt = 1; ; attempt += 1) {
+      const sent = this.#known.stampRequest();
+      try {
+        const reply = await this.#connection.conditional<WriteOutput>(write.operation, write.input);
+        const image = imageAfter(reply, write, entry);
+        this.#known.remember(key, image, sent);
+        this.#count(lane, reply.applied);
+        if (image !== undefined) this.#observer.noteWrite(key, image, sent.ms);
+        if (ambiguous && !reply.applied) leaveUnanswered(lane, write, members);
+        return reply.applied;
+      } catch (error) {
+        if (!(error instanceof TableUnavailable)) throw error;
+        ambiguous ||= error.ambiguous;
+        if (error.throttled && !error.tableWide) this.#observer.noteThrottled(key);
+        const mayRepeat = !ambiguous || write.mark !== undefined;
+        if (attempt >= this.#connection.maxAttempts || !mayRepeat) {
+          if (ambiguous) leaveUnanswered(lane, write, members);
+          if (mayRepeat) throw error.withAmbiguity(ambiguous);
+          return false;
+        }
+        this.#connection.countRetry();
+        if (!error.timedOut) await pause(attempt, this.#connection.retryOptions());
+      }
+    }
+  }
+
+  #count(lane: Lane, isApplied: boolean): void {
+    if (isApplied) {
+      this.#counts.writes += 1;
+      lane.failedUnits = 0;
+      lane.unanswered?.concludeOvertaken();
+      lane.unanswered = undefined;
+      // A process that is alone stays at a tick of 1.
+      if (lane.tickMs === 1) return;
+    } else {
+      this.#counts.failedConditions += 1;
+      lane.failedUnits += 1;
+    }
+    lane.tickMs = nextTickMs(lane.tickMs, {
+      applied: isApplied,
+      largestMs: this.#largestTickMs,
+    });
+  }
+}
+
+interface WriteOutput {
+  readonly Attributes?: AttributeMap;
+}
+
+/** The shard as the reply to a write shows it. */
+function imageAfter(
+  reply: Conditional<WriteOutput>,
+  write: PlannedWrite,
+  { image: known }: BucketEntry,
+): BucketImage | undefined {
+  const item = reply.applied ? (reply.output.Attributes ?? write.item) : reply.item;
+  if (item === undefined) return undefined;
+  return reply.applied && write.changed !== undefined
+    ? changedImage(write.changed, item)
+    : imageOf(item, known);
+}
+
+/**
+ * Chooses the policy of each open member, given the image; returns what to wait for, if anything. A
+ * policy that cannot be read rejects its member, and no other.
+ */
+function choosePolicies(
+  members: readonly BatchMember[],
+  image: BucketImage | undefined,
+): Promise<unknown> | undefined {
+  const readings: Promise<unknown>[] = [];
+  for (const member of members) {
+    if (!member.isOpen) continue;
+    const { work } = member;
+    const { policy: choice } = work.intent;
+    const policy = typeof choice === "function" ? choice(image, work.policy) : choice;
+    if (!(policy instanceof Promise)) work.policy = policy;
+    else
+      readings.push(
+        policy.then(
+          (read) => {
+            work.policy = read;
+          },
+          (error: unknown) => member.reject(error),
+        ),
+      );
+  }
+  return readings.length === 0 ? undefined : Promise.all(readings);
+}
+
+/**
+ * What is left to write of an operation whose give-back may have been applied. One that was sent
+ * before goes to the same shard again, even if that puts it into debt: only that shard can show
+ * whether the first attempt was applied.
+ */
+function writtenPart({ intent, operation: { history } }: Work): WriteIntent {
+  if (history === undefined) return intent;
+  if (history.onlyCharges) return { ...intent, costs: positiveCosts(intent.costs), mayOwe: true };
+  return history.isUnanswered ? { ...intent, mayOwe: true } : intent;
+}
+
+function isTake({ work }: BatchMember): boolean {
+  return work.intent.kind === "take";
+}
+
+/** Remembers a write whose outcome is open, for its members and for the writes that follow. */
+function leaveUnanswered(
+  lane: Lane,
+  { mark, incarnation }: PlannedWrite,
+  members: readonly BatchMember[],
+): void {
+  const write = new UnansweredWrite(mark, incarnation);
+  for (const { work } of members) (work.operation.history ??= new OperationHistory()).add(write);
+  if (mark !== undefined) (lane.unanswered ??= new UnansweredWrites()).add(write);
+}
+
+/**
+ * Resumes the writes that members which were sent before, perhaps in another lane, still wait for.
+ */
+function resumeUnanswered(lane: Lane, members: readonly BatchMember[]): void {
+  const pending = members.flatMap(({ work }) => work.operation.history?.pending ?? []);
+  if (pending.length > 0) (lane.unanswered ??= new UnansweredWrites()).resume(pending);
+}
+
+/**
+ * Concludes a member that was sent before, if its fate is known. If it can no longer be determined,
+ * the side that charges more is assumed: a take is not granted, a give-back is not repeated, and of
+ * an overrun only what it charges is.
+ */
+function concludeIfKnown(key: BucketKey, member: BatchMember, entry: BucketEntry): void {
+  const { intent, operation } = member.work;
+  const { history } = operation;
+  if (history === undefined || !history.isUnanswered) return;
+  const { fate } = history;
+  if (fate === "applied") member.resolve(applied(history.appliedTo, entry, member));
+  if (fate !== "unknown") return;
+  if (intent.kind === "take") member.reject(outcomeUnknown(key));
+  else if (intent.kind !== "overrun" || Object.keys(positiveCosts(intent.costs)).length === 0)
+    member.resolve(applied(undefined, entry, member));
+  else history.keepOnlyCharges();
+}
+
+/**
+ * The outcome of a member that was applied to `incarnation`, or to the shard that the image shows.
+ */
+function applied(
+  incarnation: ShardIncarnation | undefined,
+  { image }: BucketEntry,
+  { work }: BatchMember,
+): WriteOutcome {
+  const { creation, divisor } = incarnation ?? {
+    creation: image?.creation,
+    divisor: image?.divisor ?? 1,
+  };
+  return {
+    kind: "applied",
+    incarnation: { creation, divisor, expiredBySeconds: image?.expiresAtSeconds },
+    policy: work.policy!,
+  };
+}
+
+function outcomeUnknown(key: BucketKey): RateLimiterUnavailable {
+  return unavailable(key, "the outcome is unknown, so the call is not granted");
+}
+
+function unavailable({ entityId, resource }: BucketKey, reason: string): RateLimiterUnavailable {
+  return new RateLimiterUnavailable(`The bucket could not be written: ${reason}. Try again.`, {
+    entityId,
+    resource,
+  });
+}

@@ -1,0 +1,56 @@
+import type { Policy } from "../../../core/bucket/policy.ts";
+import type { MaybePromise } from "../../port.ts";
+import type { BatchStep } from "./batch-decision.ts";
+import type { BucketImage } from "../items/bucket-item.ts";
+import type { OperationHistory, ShardIncarnation } from "./unanswered-writes.ts";
+
+/** What is to be done to one shard of a bucket. */
+export interface WriteIntent extends BatchStep {
+  /** Granted acquires that this adds to the shard's counter. */
+  readonly requests: number;
+  /** The limits to decide with, or how they are chosen. */
+  readonly policy: Policy | PolicyChoice;
+  /** The bucket that a lease took from: nothing goes back to one that was created after it. */
+  readonly incarnation?: BucketIncarnation | undefined;
+  /**
+   * Whether this shard alone bears an overrun, even if that puts it into debt; otherwise all shards
+   * pay it together.
+   */
+  readonly mayOwe?: boolean | undefined;
+  /** Given by a caller that may try again, so that it does not happen twice. */
+  readonly operation?: RepeatableOperation | undefined;
+}
+
+/**
+ * Chooses the limits to decide with, given what is stored on the shard; `decidedWith` is the policy
+ * of the decision before, when there was one.
+ */
+export type PolicyChoice = (
+  image: BucketImage | undefined,
+  decidedWith: Policy | undefined,
+) => MaybePromise<Policy>;
+
+/** What a caller keeps of an operation that it may try again. Only the writer changes it. */
+export interface RepeatableOperation {
+  /** Undefined while none of its writes went unanswered. */
+  history: OperationHistory | undefined;
+}
+
+/** An incarnation, and when the bucket may have expired: an overrun then goes to its successor. */
+export interface BucketIncarnation extends ShardIncarnation {
+  readonly expiredBySeconds: number | undefined;
+}
+
+/**
+ * Applied, or refused as of a time, each with the policy that it was decided with; `gone` when
+ * there is no bucket to write to, `split` when it concerns several shards.
+ */
+export type WriteOutcome =
+  | {
+      readonly kind: "applied";
+      readonly incarnation: BucketIncarnation;
+      readonly policy: Policy;
+    }
+  | { readonly kind: "refused"; readonly atMs: number; readonly policy: Policy }
+  | { readonly kind: "gone" }
+  | { readonly kind: "split" };

@@ -1,0 +1,18 @@
+import type { BucketImage } from "../items/bucket-item.ts";
+import type { BucketKey } from "../items/bucket-key.ts";
+
+/** What the buckets of one repository have written; see `RepositoryStatistics`. */
+export interface WriteCounts {
+  writes: number;
+  failedConditions: number;
+  batches: number;
+  batchedOperations: number;
+}
+
+/** Is notified of the outcomes of writes. */
+export interface WriteObserver {
+  /** A write brought back the image of a shard; it was sent at `sentAtMs`. */
+  noteWrite(key: BucketKey, image: BucketImage, sentAtMs: number): void;
+  /** DynamoDB throttled a write to a shard, and not because of the table or the account. */
+  noteThrottled(key: BucketKey): void;
+}

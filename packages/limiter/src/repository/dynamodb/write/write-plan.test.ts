@@ -1,0 +1,265 @@
+import { describe, expect, it } from "vitest";
+import { updated, type ExpressionInput } from "../../../../test/support/expression-evaluator.ts";
+import {
+  NOW_MS,
+  shardImage,
+  shardItem,
+  shardKey,
+  TPM,
+  type StoredShard,
+} from "../../../../test/support/shard-images.ts";
+import { storedMilli } from "../../../core/bucket/bucket.ts";
+import { Limit } from "../../../core/limit.ts";
+import { policyOf, type Policy } from "../../../core/bucket/policy.ts";
+import { seededRandom } from "../../../testing/fakes/seeded-random.ts";
+import { imageOf, type BucketImage } from "../items/bucket-item.ts";
+import { numberOf } from "../transport/attribute-values.ts";
+import { OperationIds } from "./operation-ids.ts";
+import type { BucketIncarnation, WriteIntent } from "./write-intent.ts";
+import { countCarried, planWrite, type Plan, type PlanRequest } from "./write-plan.ts";
+
+const POLICY = policyOf([TPM], "resource");
+const RAISED = policyOf([Limit.perMinute("tpm", 120)], "resource");
+const OVERRIDE = policyOf([TPM], "override");
+
+describe("a plan for a bucket that does not exist", () => {
+  it("creates it already charged", () => {
+    const { write, verdicts } = plan(undefined, [take(10_000)]);
+    expect(verdicts).toEqual(["written"]);
+    expect(write).toMatchObject({ operation: "PutItem", incarnation: { divisor: 1 } });
+    const created = imageOf(write!.item!);
+    expect(created.bucket).toMatchObject({ refilledAtMs: NOW_MS, balances: [50_000, 0, 10_000] });
+    expect(created.creation).toBe(write!.mark!.id);
+    expect(numberOf(write!.item!["gr"])).toBe(1);
+  });
+
+  it("refuses what a full bucket does not hold, and creates nothing", () =>
+    expect(plan(undefined, [take(60_001)])).toEqual({ write: undefined, verdicts: ["refused"] }));
+
+  it("creates nothing for a give-back, nor for an overrun of a bucket that was deleted", () => {
+    const taken = { creation: "me000.0001", divisor: 1, expiredBySeconds: undefined };
+    const intents = [giveBack(1000, taken), overrun(1000, taken)];
+    expect(plan(undefined, intents)).toEqual({ write: undefined, verdicts: ["gone", "gone"] });
+  });
+
+  it("charges an overrun whose bucket has expired to a new one", () => {
+    const { write, verdicts } = plan(undefined, [overrun(70_000, takenUntil(NOW_MS))]);
+    expect(verdicts).toEqual(["written"]);
+    expect(storedMilli(imageOf(write!.item!).bucket, 0)).toBe(-10_000);
+    expect(plan(undefined, [overrun(1, takenUntil(NOW_MS + 1000))]).verdicts).toEqual(["gone"]);
+  });
+
+  it("creates no other shard than the first", () =>
+    expect(plan(undefined, [take(1)], { key: shardKey(1) })).toEqual({
+      write: undefined,
+      verdicts: ["gone"],
+    }));
+});
+
+describe("a plan for a bucket", () => {
+  it("refuses a take that does not fit without a write", () =>
+    expect(plan({ tokens: { tpm: 999 } }, [take(1000)])).toEqual({
+      write: undefined,
+      verdicts: ["refused"],
+    }));
+
+  it("leaves out the one member that does not fit, and counts only those that do", () => {
+    const stored = { tokens: { tpm: 5000 } };
+    const planned = plan(stored, [take(3000), take(2001), take(2000)]);
+    expect(planned.verdicts).toEqual(["written", "refused", "written"]);
+    const item = updated(shardItem(stored), inputOf(planned))!;
+    expect(storedMilli(imageOf(item).bucket, 0)).toBe(0);
+    expect(numberOf(item["gr"])).toBe(2);
+  });
+
+  it("charges an overrun although that puts the bucket into debt", () => {
+    const stored = { tokens: { tpm: 5000 } };
+    const planned = plan(stored, [overrun(8000)]);
+    expect(planned.verdicts).toEqual(["written"]);
+    expect(storedMilli(after(stored, planned).bucket, 0)).toBe(-3000);
+  });
+
+  it("leaves members without a verdict whose sum with others is not exact", () => {
+    const huge = overrun(Number.MAX_SAFE_INTEGER);
+    expect(plan({}, [huge, huge]).verdicts).toEqual(["written"]);
+  });
+
+  it("brings it under limits that have changed, with a version of their own", () => {
+    const stored = { tokens: { tpm: 50_000 } };
+    const planned = plan(stored, [take(1000)], { policy: RAISED });
+    const { bucket, version } = after(stored, planned);
+    expect(bucket.limits.map(({ limit }) => limit)).toEqual(RAISED.limits);
+    expect([storedMilli(bucket, 0), version]).toEqual([49_000, NOW_MS]);
+  });
+
+  it("keeps its limits when nothing takes from it", () => {
+    const stored = { tokens: { tpm: 50_000 } };
+    const planned = plan(stored, [giveBack(1000)], { policy: RAISED });
+    expect(after(stored, planned).bucket.limits[0]!.limit).toEqual(TPM);
+  });
+
+  it("renews when it expires, unless its entity has limits of its own", () => {
+    expect(after({}, plan({}, [take(1)])).expiresAtSeconds).toBeGreaterThan(NOW_MS / 1000);
+    const policy = policyOf([TPM], "entity");
+    const expiring = { expiresAtSeconds: NOW_MS / 1000 + 60 };
+    const kept = after(expiring, plan(expiring, [take(1)], { policy }));
+    expect(kept.expiresAtSeconds).toBeUndefined();
+  });
+
+  it("goes by the exact time what the last tick does not hold, and tells when the next one is", () => {
+    const stored = { tokens: { tpm: 0 } };
+    const offTick = plan(stored, [take(107)], { nowMs: NOW_MS + 107, tickMs: 50 });
+    expect(offTick).toMatchObject({ verdicts: ["written"], tickInMs: 43 });
+    expect(after(stored, offTick).bucket.refilledAtMs).toBe(NOW_MS + 107);
+    const onTick = plan(stored, [take(100)], { nowMs: NOW_MS + 107, tickMs: 50 });
+    expect(onTick.tickInMs).toBeUndefined();
+    expect(after(stored, onTick).bucket.refilledAtMs).toBe(NOW_MS + 100);
+  });
+});
+
+describe("a plan for limits that a refusal was decided with", () => {
+  const applyLimits: WriteIntent = {
+    kind: "applyLimits",
+    costs: {},
+    requests: 0,
+    policy: () => RAISED,
+  };
+
+  it("writes them and takes nothing", () => {
+    const stored = { tokens: { tpm: 10 } };
+    const planned = plan(stored, [applyLimits], { policy: RAISED });
+    const { bucket } = after(stored, planned);
+    expect([bucket.limits[0]!.limit, storedMilli(bucket, 0)]).toEqual([RAISED.limits[0], 10]);
+  });
+
+  it("writes nothing when that changes nothing", () =>
+    expect(plan({}, [applyLimits])).toEqual({ write: undefined, verdicts: ["written"] }));
+
+  it("writes no limit that would cut a balance off", () => {
+    const policy = policyOf([Limit.perMinute("tpm", 30)], "resource");
+    expect(plan({}, [applyLimits], { policy }).write).toBeUndefined();
+  });
+});
+
+describe("a plan for a shard, or for what a lease gives back or owes", () => {
+  const TAKEN = { creation: "other.0000", divisor: 1, expiredBySeconds: undefined };
+  const SHARD = { divisor: 2, tokens: { tpm: 10_000 } };
+
+  it("gives back to the bucket that it was taken from", () =>
+    expect(plan({ tokens: { tpm: 0 } }, [giveBack(1000, TAKEN)]).verdicts).toEqual(["written"]));
+
+  it("gives nothing back to a bucket that was created since", () => {
+    const { write, verdicts } = plan({ creation: "other.0009" }, [giveBack(1000, TAKEN)]);
+    expect([write, verdicts]).toEqual([undefined, ["gone"]]);
+  });
+
+  it("gives nothing back to a shard that was split since, but charges it what it can pay", () => {
+    const { verdicts } = plan(SHARD, [giveBack(1000, TAKEN), overrun(1000, TAKEN)]);
+    expect(verdicts).toEqual(["split", "written"]);
+  });
+
+  it("charges one shard of several only what it can pay, unless it is to bear it alone", () => {
+    const [paid, unpaid] = [overrun(10_000), overrun(10_001)];
+    expect(plan(SHARD, [unpaid]).verdicts).toEqual(["split"]);
+    expect(plan(SHARD, [paid]).verdicts).toEqual(["written"]);
+    expect(plan(SHARD, [{ ...unpaid, mayOwe: true }]).verdicts).toEqual(["written"]);
+  });
+
+  it("never lets one shard of several expire", () => {
+    const expiring = { ...SHARD, expiresAtSeconds: NOW_MS / 1000 + 60 };
+    const planned = plan(expiring, [take(1000)]);
+    expect(after(expiring, planned).expiresAtSeconds).toBeUndefined();
+  });
+
+  it("refills a further shard with its share, and brings it under its share of changed limits", () => {
+    const further = { shard: 1, divisor: 2, tokens: { tpm: 0 } };
+    const half = plan(further, [take(500)], { nowMs: NOW_MS + 1000 });
+    expect(after(further, half).bucket).toMatchObject({ balances: [0, 0, 500] });
+    expect(plan(further, [take(501)], { nowMs: NOW_MS + 1000 }).verdicts).toEqual(["refused"]);
+    const raised = plan(further, [take(0)], { policy: RAISED });
+    expect(after(further, raised).bucket.limits[0]!.capacityMilli).toBe(60_000);
+  });
+
+  it("requires and reports the shard that it was decided for", () =>
+    expect(plan(SHARD, [take(1)]).write!.incarnation).toEqual({
+      creation: "other.0000",
+      divisor: 2,
+    }));
+});
+
+describe("one write", () => {
+  const twin = policyOf([TPM], "resource");
+
+  it("carries acquires under the same limits, and whatever gives back or owes beside them", () => {
+    expect(carried([take(1), POLICY], [giveBack(1), RAISED], [take(1), twin])).toBe(3);
+    expect(carried([overrun(1), RAISED], [take(1), POLICY], [take(1), POLICY])).toBe(3);
+    expect(carried()).toBe(0);
+  });
+
+  it("carries acquires up to the first that is decided with other limits", () => {
+    expect(carried([take(1), POLICY], [take(1), POLICY], [take(1), RAISED])).toBe(2);
+    expect(carried([take(1), POLICY], [take(1), policyOf([TPM], "entity")])).toBe(1);
+  });
+
+  it("carries nothing else beside limits that a call brought along", () => {
+    expect(carried([take(1), OVERRIDE], [take(1), OVERRIDE])).toBe(1);
+    expect(carried([giveBack(1), POLICY], [take(1), OVERRIDE])).toBe(1);
+  });
+
+  it("carries nothing else beside limits that a refusal was decided with", () => {
+    const limits: WriteIntent = { ...take(0), kind: "applyLimits" };
+    expect(carried([limits, POLICY], [giveBack(1), POLICY])).toBe(1);
+    expect(carried([giveBack(1), POLICY], [limits, POLICY])).toBe(1);
+  });
+});
+
+function carried(...open: readonly (readonly [WriteIntent, Policy])[]): number {
+  return countCarried(open.map(([intent, policy]) => ({ intent, policy })));
+}
+
+function take(tpm: number): WriteIntent {
+  return { kind: "take", costs: { tpm }, requests: 1, policy: () => POLICY };
+}
+
+function overrun(tpm: number, incarnation?: BucketIncarnation): WriteIntent {
+  return { kind: "overrun", costs: { tpm }, requests: 0, policy: () => POLICY, incarnation };
+}
+
+function giveBack(tpm: number, incarnation?: BucketIncarnation): WriteIntent {
+  return { ...overrun(-tpm, incarnation), kind: "giveBack" };
+}
+
+function takenUntil(expiredAtMs: number): BucketIncarnation {
+  return { creation: "me000.0001", divisor: 1, expiredBySeconds: expiredAtMs / 1000 };
+}
+
+function plan(
+  stored: StoredShard | undefined,
+  intents: readonly WriteIntent[],
+  further: Partial<PlanRequest> = {},
+): Plan {
+  const nowMs = further.nowMs ?? NOW_MS;
+  return planWrite({
+    key: shardKey(),
+    intents,
+    policy: POLICY,
+    image: stored === undefined ? undefined : shardImage(stored),
+    nowMs,
+    asOfMs: nowMs,
+    tickMs: 1,
+    ids: new OperationIds(seededRandom(1)),
+    pending: undefined,
+    writeUnits: 1,
+    ttlMultiplier: 7,
+    ...further,
+  });
+}
+
+function inputOf({ write }: Plan): ExpressionInput {
+  return write!.input;
+}
+
+/** The shard after the planned write. */
+function after(stored: StoredShard, planned: Plan): BucketImage {
+  return imageOf(updated(shardItem(stored), inputOf(planned))!);
+}

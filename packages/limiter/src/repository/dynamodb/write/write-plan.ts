@@ -1,0 +1,334 @@
+import { balanceMilli, fullBucket, type Bucket } from "../../../core/bucket/bucket.ts";
+import { afterRefusal, isUnder, underPolicy } from "../../../core/bucket/decision.ts";
+import { sameLimits, type Limit } from "../../../core/limit.ts";
+import type { Policy } from "../../../core/bucket/policy.ts";
+import { shardPolicy } from "../../../core/bucket/shares.ts";
+import type { AttributeMap } from "../transport/attribute-values.ts";
+import { decideBatch } from "./batch-decision.ts";
+import { putOf } from "./bucket-creation.ts";
+import type { BucketImage } from "../items/bucket-item.ts";
+import type { BucketKey } from "../items/bucket-key.ts";
+import { updateOf, type BucketChange } from "./bucket-update.ts";
+import type { OperationIds, OperationMark } from "./operation-ids.ts";
+import { boundedTickMs, tickedMs } from "./tick.ts";
+import type { ShardIncarnation } from "./unanswered-writes.ts";
+import type { WriteIntent } from "./write-intent.ts";
+
+/** A call to send. */
+export interface PlannedWrite {
+  readonly operation: "UpdateItem" | "PutItem";
+  readonly input: object;
+  /** The item of a put, which returns nothing. */
+  readonly item: AttributeMap | undefined;
+  /**
+   * The image that the write was decided with, when the reply shows only what has changed of it.
+   */
+  readonly changed: BucketImage | undefined;
+  readonly mark: OperationMark | undefined;
+  /**
+   * The shard that it is for, which its condition requires: an image that is seen later may be that
+   * of one of its halves.
+   */
+  readonly incarnation: ShardIncarnation;
+}
+
+/** What becomes of a member: it is part of the write, or not. */
+type MemberVerdict = "written" | "refused" | "gone" | "split";
+
+/**
+ * What to send for a batch, if anything, and what becomes of its members. When there are fewer
+ * verdicts than members, the rest must go with another write.
+ */
+export interface Plan {
+  readonly write: PlannedWrite | undefined;
+  readonly verdicts: readonly MemberVerdict[];
+  /** Milliseconds until the next tick, when the write fits by the exact time only. */
+  readonly tickInMs?: number;
+}
+
+/** What a plan is made from. */
+export interface PlanRequest {
+  readonly key: BucketKey;
+  /** In order of arrival. All takes among them are to be decided with `policy`. */
+  readonly intents: readonly WriteIntent[];
+  readonly policy: Policy;
+  readonly image: BucketImage | undefined;
+  readonly nowMs: number;
+  /** When acquires must have fitted: now, or earlier. */
+  readonly asOfMs: number;
+  /** What `nowMs` is rounded to, so that processes that share a bucket seldom move its stamp. */
+  readonly tickMs: number;
+  readonly ids: OperationIds;
+  /** A write of this process to the bucket that got no answer. */
+  readonly pending: OperationMark | undefined;
+  readonly writeUnits: number;
+  readonly ttlMultiplier: number;
+}
+
+/** What a write decides by: an intent, and the policy that was chosen for it. */
+interface ChosenIntent {
+  readonly intent: WriteIntent;
+  readonly policy: Policy | undefined;
+}
+
+/**
+ * How many of these intents, from the first on, one write can carry: up to the first acquire that
+ * is to be decided with other limits. A call that brought limits along goes alone, and so does a
+ * write of limits after a refusal.
+ */
+export function countCarried(open: readonly ChosenIntent[]): number {
+  if (open.length < 2 || goesAlone(open[0]!)) return Math.min(1, open.length);
+  const first = open.find(({ intent }) => intent.kind === "take")?.policy;
+  const end = open.findIndex(
+    (each) =>
+      goesAlone(each) || (each.intent.kind === "take" && !isSamePolicy(each.policy!, first!)),
+  );
+  return end < 0 ? open.length : end;
+}
+
+function goesAlone({ intent: { kind }, policy }: ChosenIntent): boolean {
+  return kind === "applyLimits" || (kind === "take" && policy!.source === "override");
+}
+
+function isSamePolicy(left: Policy, right: Policy): boolean {
+  return left === right || (left.source === right.source && sameLimits(left.limits, right.limits));
+}
+
+/** Decides what to send for a batch, from the image and the clock alone. */
+export function planWrite(request: PlanRequest): Plan {
+  const { intents, policy, image, nowMs, asOfMs } = request;
+  if (image === undefined) return planCreation(request);
+  if (intents[0]!.kind === "applyLimits") return planLimitsOnly(request, image);
+  const present = intents.filter(
+    (intent) =>
+      isFor(image, intent, nowMs) && !isDivided(image, intent) && !overdraws(image, intent, nowMs),
+  );
+  const rewrites = present.some(({ kind }) => kind === "take") && !isUnder(image.bucket, policy);
+  const bucket = rewrites
+    ? underPolicy(image.bucket, policyOn(image, policy), nowMs)
+    : image.bucket;
+  const { accepted, folds } = decideBatch(bucket, present, asOfMs);
+  const verdicts = verdictsOf(intents, {
+    present,
+    accepted,
+    otherwise: (intent) => (isFor(image, intent, nowMs) ? "split" : "gone"),
+  });
+  const written = present.filter((_, index) => accepted[index]);
+  if (written.length === 0) return { write: undefined, verdicts };
+  const { limits } = bucket;
+  if (rewrites)
+    return { write: planUpdate(request, image, { written, folds, limits, nowMs }), verdicts };
+  // Refusals were decided by the exact time, so what fits by the exact time only is also taken by
+  // it.
+  const tickMs = request.tickMs === 1 ? nowMs : tickedMs(nowMs, request.tickMs, limits);
+  const isOffTick =
+    tickMs !== nowMs && decideBatch(bucket, written, tickMs).accepted.includes(false);
+  const write = planUpdate(request, image, {
+    written,
+    folds,
+    limits,
+    nowMs: isOffTick ? nowMs : tickMs,
+  });
+  return isOffTick
+    ? { write, verdicts, tickInMs: tickMs + boundedTickMs(request.tickMs, limits) - nowMs }
+    : { write, verdicts };
+}
+
+/** The limits that a refusal was decided with, written without cutting anything off. */
+function planLimitsOnly(request: PlanRequest, image: BucketImage): Plan {
+  const { policy, nowMs } = request;
+  const left = afterRefusal(image.bucket, policyOn(image, policy), nowMs);
+  if (left === undefined || hasSameLimits(image.bucket, left))
+    return { write: undefined, verdicts: ["written"] };
+  return {
+    write: planUpdate(request, image, {
+      written: [],
+      folds: new Map(),
+      limits: left.limits,
+      nowMs,
+    }),
+    verdicts: ["written"],
+  };
+}
+
+interface DecidedIntents {
+  /** The intents that a write to this shard can carry. */
+  readonly present: readonly WriteIntent[];
+  /** The decisions on them, in order; the last ones may be undecided. */
+  readonly accepted: readonly boolean[];
+  /** The verdict on an intent that is not among them. */
+  readonly otherwise: (intent: WriteIntent) => MemberVerdict;
+}
+
+/** The verdicts up to the first member that was not decided. */
+function verdictsOf(
+  intents: readonly WriteIntent[],
+  { present, accepted, otherwise }: DecidedIntents,
+): readonly MemberVerdict[] {
+  const verdicts: MemberVerdict[] = [];
+  let decided = 0;
+  for (const intent of intents) {
+    if (intent !== present[decided]) verdicts.push(otherwise(intent));
+    else if (decided === accepted.length) break;
+    else verdicts.push(accepted[decided++] === true ? "written" : "refused");
+  }
+  return verdicts;
+}
+
+/**
+ * Whether two buckets have the same limits, the hidden ones included. A refusal that changes none
+ * of them would be billed for nothing.
+ */
+function hasSameLimits(left: Bucket, right: Bucket): boolean {
+  return [false, true].every((hidden) =>
+    sameLimits(limitsOf(left, hidden), limitsOf(right, hidden)),
+  );
+}
+
+function limitsOf(bucket: Bucket, hidden: boolean): readonly Limit[] {
+  return bucket.limits.filter((limit) => limit.hidden === hidden).map(({ limit }) => limit);
+}
+
+function planUpdate(
+  request: PlanRequest,
+  image: BucketImage,
+  {
+    written,
+    folds,
+    limits,
+    nowMs,
+  }: Pick<BucketChange, "folds" | "limits"> & {
+    readonly written: readonly WriteIntent[];
+    readonly nowMs: number;
+  },
+): PlannedWrite {
+  const { key, policy, ids, pending, writeUnits } = request;
+  const mark = ids.next(image.slots, pending);
+  const change: BucketChange = {
+    limits,
+    folds,
+    requests: requestsOf(written),
+    overridden: policy.source === "override",
+    writeUnits,
+    mark,
+    afterUnanswered: pending !== undefined,
+    ttlMultiplier: multiplierOf(request),
+  };
+  const update = updateOf(image, change, nowMs);
+  return {
+    operation: "UpdateItem",
+    input: { Key: key.marshalled, ...update, ReturnValuesOnConditionCheckFailure: "ALL_OLD" },
+    item: undefined,
+    changed: update.ReturnValues === "UPDATED_NEW" ? image : undefined,
+    mark,
+    incarnation: { creation: image.creation, divisor: image.divisor },
+  };
+}
+
+/**
+ * A bucket that does not exist is created already charged; if it turns out to exist, the reply
+ * carries it.
+ */
+function planCreation(request: PlanRequest): Plan {
+  const { key, intents, policy, nowMs, ids, pending, writeUnits } = request;
+  const bucket = fullBucket(policy.bucketLimits, nowMs);
+  // Only shard 0 begins a bucket; the others come from splits, and are gone with it.
+  const present = intents.filter(
+    (intent) => key.shard === 0 && (intent.kind === "take" || outlived(intent, nowMs)),
+  );
+  const { accepted, folds } = decideBatch(bucket, present, nowMs);
+  const verdicts = verdictsOf(intents, { present, accepted, otherwise: () => "gone" });
+  const written = present.filter((_, index) => accepted[index]);
+  if (written.length === 0) return { write: undefined, verdicts };
+  const mark = ids.next([], pending);
+  const put = putOf(key, bucket, {
+    folds,
+    requests: requestsOf(written),
+    overridden: policy.source === "override",
+    writeUnits,
+    mark,
+    ttlMultiplier: multiplierOf(request),
+  });
+  const incarnation = { creation: mark?.id, divisor: 1 };
+  return {
+    write: {
+      operation: "PutItem",
+      input: put,
+      item: put.Item,
+      changed: undefined,
+      mark,
+      incarnation,
+    },
+    verdicts,
+  };
+}
+
+function requestsOf(intents: readonly WriteIntent[]): number {
+  return intents.reduce((sum, { requests }) => sum + requests, 0);
+}
+
+/**
+ * Whether the bucket is the one that an intent is meant for: a lease's, unless it was deleted
+ * since.
+ */
+function isFor({ creation }: BucketImage, intent: WriteIntent, nowMs: number): boolean {
+  return (
+    intent.incarnation === undefined ||
+    intent.incarnation.creation === creation ||
+    outlived(intent, nowMs)
+  );
+}
+
+/**
+ * Whether a shard was split since an intent's lease took from it, and something goes back, which no
+ * longer belongs to it alone.
+ */
+function isDivided({ divisor }: BucketImage, { incarnation, costs }: WriteIntent): boolean {
+  return (
+    incarnation !== undefined &&
+    incarnation.divisor !== divisor &&
+    Object.values(costs).some((cost) => cost < 0)
+  );
+}
+
+/**
+ * Whether one shard of several cannot pay a charge: while it owed everything, the others would go
+ * on as if there were no debt.
+ */
+function overdraws(
+  { bucket, divisor }: BucketImage,
+  { kind, costs, mayOwe }: WriteIntent,
+  nowMs: number,
+): boolean {
+  if (divisor === 1 || kind !== "overrun" || mayOwe === true) return false;
+  return bucket.limits.some(({ limit }, index) => {
+    const cost = costs[limit.name] ?? 0;
+    return cost > 0 && balanceMilli(bucket, index, nowMs) < cost;
+  });
+}
+
+function policyOn({ shard, divisor }: BucketImage, policy: Policy): Policy {
+  return shardPolicy(policy, shard, divisor);
+}
+
+/**
+ * Whether a charge goes to whichever bucket there is: the one that its lease took from may have
+ * expired, when it was full.
+ */
+function outlived({ kind, incarnation }: WriteIntent, nowMs: number): boolean {
+  return (
+    kind === "overrun" &&
+    incarnation?.expiredBySeconds !== undefined &&
+    incarnation.expiredBySeconds * 1000 <= nowMs
+  );
+}
+
+/**
+ * Buckets of entities with their own limits do not expire: such a balance belongs to one entity, so
+ * it must survive. Shards never expire either: an expired shard would come back as a whole bucket.
+ */
+function multiplierOf({ policy, image, ttlMultiplier }: PlanRequest): number {
+  return policy.source === "entity" || (image !== undefined && image.divisor > 1)
+    ? 0
+    : ttlMultiplier;
+}

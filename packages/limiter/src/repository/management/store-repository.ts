@@ -1,0 +1,373 @@
+import type { AuditEvent } from "../../core/audit.ts";
+import type { LimitStatus } from "../../core/bucket/decision.ts";
+import type { Entity } from "../../core/entity.ts";
+import { NamespaceNotFoundError } from "../../core/errors.ts";
+import {
+  namespaceName as checkNamespaceName,
+  principal as checkPrincipal,
+} from "../../core/identifiers.ts";
+import type { Limit } from "../../core/limit.ts";
+import { NO_NAMESPACE, type NamespaceInfo } from "../../core/namespace.ts";
+import type { OnUnavailable } from "../../core/bucket/policy.ts";
+import type { UsageSnapshot, UsageSummary } from "../../core/usage.ts";
+import { PolicyCache } from "../policy-cache.ts";
+import type {
+  ConsumeOutcome,
+  ConsumeRequest,
+  MaybePromise,
+  Receipt,
+  ResourceAmounts,
+} from "../port.ts";
+import type {
+  BackendCapabilities,
+  BucketState,
+  By,
+  CacheStats,
+  CreateEntityOptions,
+  Page,
+  Paging,
+  ProvisionerState,
+  Repository,
+  RepositoryOptions,
+  RepositoryStatistics,
+  ResolvedLimits,
+  ResourceCapacity,
+  SystemDefaults,
+  SystemDefaultsOptions,
+  UsageQuery,
+  VersionRecord,
+} from "../repository.ts";
+import { cacheTtlMs } from "../repository-options.ts";
+import type { Store } from "../store.ts";
+import { systemClock, systemRandom, type Clock } from "../system-clock.ts";
+import { EventOrder, type Context } from "./context.ts";
+import * as entities from "./entities.ts";
+import * as limits from "./limits.ts";
+import * as namespaces from "./namespaces.ts";
+import * as records from "./records.ts";
+import * as reports from "./reports.ts";
+import { splitBucket } from "./shards.ts";
+
+/** One namespace of a store, and the options that its repository was opened with. */
+export interface Scope {
+  readonly store: Store;
+  readonly namespaceName: string;
+  readonly namespaceId: string;
+  readonly options: RepositoryOptions;
+  /**
+   * Whether `close` closes the store; a scoped repository leaves it to the one that it came from.
+   */
+  readonly owner: boolean;
+  /**
+   * What repositories of the same namespace share in this process: the cache above all, which every
+   * writer evicts from.
+   */
+  readonly contexts: Map<string, Context>;
+}
+
+/**
+ * The public surface on top of any store. It decides nothing: each member checks its input and asks
+ * the store or the cache.
+ */
+export class StoreRepository implements Repository {
+  readonly namespaceName: string;
+  readonly namespaceId: string;
+  readonly clock: Clock;
+  readonly splitBucket?: NonNullable<Repository["splitBucket"]>;
+  readonly #scope: Scope;
+  readonly #context: Context;
+
+  constructor(scope: Scope) {
+    this.#scope = scope;
+    this.#context = contextOf(scope);
+    this.clock = this.#context.clock;
+    this.namespaceName = scope.namespaceName;
+    this.namespaceId = scope.namespaceId;
+    if (this.#context.data.buckets.split !== undefined)
+      this.splitBucket = async (entityId, resource, options) =>
+        splitBucket(await this.#active(), entityId, resource, options);
+  }
+
+  get lastOnUnavailable(): OnUnavailable | undefined {
+    return this.#context.policies.lastOnUnavailable;
+  }
+
+  consume(request: ConsumeRequest, extending?: Receipt): MaybePromise<ConsumeOutcome> {
+    return this.#context.data.buckets.consume(request, extending);
+  }
+
+  settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): MaybePromise<void> {
+    return this.#context.data.buckets.settle(receipt, deltas);
+  }
+
+  giveBack(receipt: Receipt): MaybePromise<void> {
+    return this.#context.data.buckets.giveBack(receipt);
+  }
+
+  read(request: ConsumeRequest): MaybePromise<readonly LimitStatus[]> {
+    return this.#context.data.buckets.read(request);
+  }
+
+  async createEntity(entityId: string, options: CreateEntityOptions = {}): Promise<Entity> {
+    return entities.createEntity(await this.#active(), entityId, options);
+  }
+
+  async getEntity(entityId: string): Promise<Entity | undefined> {
+    return entities.getEntity(await this.#active(), entityId);
+  }
+
+  async getChildren(parentId: string): Promise<readonly Entity[]> {
+    return entities.getChildren(await this.#active(), parentId);
+  }
+
+  async listEntities(options: Paging = {}): Promise<Page<Entity>> {
+    return entities.listEntities(await this.#active(), options);
+  }
+
+  async deleteEntity(entityId: string, options: By = {}): Promise<void> {
+    return entities.deleteEntity(await this.#active(), entityId, options);
+  }
+
+  async setLimits(
+    entityId: string,
+    list: readonly Limit[],
+    options: { readonly resource?: string } & By = {},
+  ): Promise<void> {
+    return limits.setLimits(await this.#active(), entityId, list, options);
+  }
+
+  async getLimits(
+    entityId: string,
+    options: { readonly resource?: string } = {},
+  ): Promise<readonly Limit[]> {
+    return limits.getLimits(await this.#active(), entityId, options);
+  }
+
+  async deleteLimits(
+    entityId: string,
+    options: { readonly resource?: string } & By = {},
+  ): Promise<void> {
+    return limits.deleteLimits(await this.#active(), entityId, options);
+  }
+
+  async setResourceDefaults(
+    resource: string,
+    list: readonly Limit[],
+    options: By = {},
+  ): Promise<void> {
+    return limits.setResourceDefaults(await this.#active(), resource, list, options);
+  }
+
+  async getResourceDefaults(resource: string): Promise<readonly Limit[]> {
+    return limits.getResourceDefaults(await this.#active(), resource);
+  }
+
+  async deleteResourceDefaults(resource: string, options: By = {}): Promise<void> {
+    return limits.deleteResourceDefaults(await this.#active(), resource, options);
+  }
+
+  async setSystemDefaults(
+    list: readonly Limit[],
+    options: SystemDefaultsOptions = {},
+  ): Promise<void> {
+    return limits.setSystemDefaults(await this.#active(), list, options);
+  }
+
+  async getSystemDefaults(): Promise<SystemDefaults> {
+    return limits.getSystemDefaults(await this.#active());
+  }
+
+  async deleteSystemDefaults(options: By = {}): Promise<void> {
+    return limits.deleteSystemDefaults(await this.#active(), options);
+  }
+
+  async listResourcesWithDefaults(): Promise<readonly string[]> {
+    return (await this.#active()).data.limits.resourcesWithDefaults();
+  }
+
+  async listEntitiesWithCustomLimits(
+    resource: string,
+    options: Paging = {},
+  ): Promise<Page<string>> {
+    return limits.listEntitiesWithCustomLimits(await this.#active(), resource, options);
+  }
+
+  async listResourcesWithEntityConfigs(): Promise<readonly string[]> {
+    return (await this.#active()).data.limits.resourcesWithEntityLimits();
+  }
+
+  async resolveLimits(entityId: string, resource: string): Promise<ResolvedLimits | undefined> {
+    return limits.resolveLimits(await this.#active(), entityId, resource);
+  }
+
+  async invalidateConfigCache(): Promise<void> {
+    this.#context.policies.clear();
+  }
+
+  getCacheStats(): CacheStats {
+    return this.#context.policies.stats();
+  }
+
+  getStatistics(): RepositoryStatistics {
+    return this.#scope.store.statistics();
+  }
+
+  async getBuckets(
+    entityId: string,
+    options: { readonly resource?: string } = {},
+  ): Promise<readonly BucketState[]> {
+    return reports.getBuckets(await this.#active(), entityId, options);
+  }
+
+  async getResourceCapacity(
+    resource: string,
+    limitName: string,
+    options: { readonly parentsOnly?: boolean } = {},
+  ): Promise<ResourceCapacity> {
+    return reports.getResourceCapacity(await this.#active(), resource, limitName, options);
+  }
+
+  async getUsageSnapshots(query: UsageQuery & Paging): Promise<Page<UsageSnapshot>> {
+    return reports.getUsageSnapshots(await this.#active(), query);
+  }
+
+  async getUsageSummary(query: UsageQuery): Promise<UsageSummary> {
+    return reports.getUsageSummary(await this.#active(), query);
+  }
+
+  async getAuditEvents(entityId: string, options: Paging = {}): Promise<Page<AuditEvent>> {
+    return reports.getAuditEvents(await this.#active(), entityId, options);
+  }
+
+  async namespace(
+    name: string,
+    options: { readonly onUnavailable?: OnUnavailable; readonly bucketTtlMultiplier?: number } = {},
+  ): Promise<Repository> {
+    const info = await this.getNamespace(name);
+    if (info?.status !== "active") throw new NamespaceNotFoundError(name);
+    const scoped = new StoreRepository({
+      ...this.#scope,
+      namespaceName: info.name,
+      namespaceId: info.namespaceId,
+      owner: false,
+    });
+    if (options.onUnavailable !== undefined)
+      await limits.setOnUnavailable(scoped.#context, options.onUnavailable);
+    return scoped;
+  }
+
+  async registerNamespace(name: string): Promise<string> {
+    return namespaces.registerNamespace(await this.#administrative(), name);
+  }
+
+  async registerNamespaces(names: readonly string[]): Promise<Readonly<Record<string, string>>> {
+    return namespaces.registerNamespaces(await this.#administrative(), names);
+  }
+
+  async getNamespace(name: string): Promise<NamespaceInfo | undefined> {
+    return this.#scope.store.namespaces.byName(checkNamespaceName(name));
+  }
+
+  async listNamespaces(): Promise<readonly NamespaceInfo[]> {
+    return (await this.#scope.store.namespaces.list()).filter(({ status }) => status === "active");
+  }
+
+  async deleteNamespace(name: string): Promise<void> {
+    return namespaces.deleteNamespace(this.#context, name);
+  }
+
+  async recoverNamespace(namespaceId: string): Promise<string> {
+    return namespaces.recoverNamespace(this.#context, namespaceId);
+  }
+
+  async listOrphanNamespaces(): Promise<readonly NamespaceInfo[]> {
+    return namespaces.listOrphanNamespaces(this.#scope.store);
+  }
+
+  async purgeNamespace(
+    namespaceId: string,
+    options: {
+      readonly onProgress?: (deletedItems: number) => void;
+      readonly signal?: AbortSignal;
+    } = {},
+  ): Promise<void> {
+    return namespaces.purgeNamespace(this.#context, namespaceId, options);
+  }
+
+  async getProvisionerState(): Promise<ProvisionerState> {
+    return (await (await this.#active()).data.provisioner.get()) ?? records.noProvisionerState();
+  }
+
+  async putProvisionerState(state: ProvisionerState): Promise<void> {
+    return records.putProvisionerState(await this.#active(), state);
+  }
+
+  async getVersionRecord(): Promise<VersionRecord | undefined> {
+    return this.#scope.store.versions.get();
+  }
+
+  async setVersionRecord(record: {
+    readonly schemaVersion: string;
+    readonly lambdaVersion?: string;
+    readonly clientMinVersion?: string;
+    readonly updatedBy?: string;
+  }): Promise<void> {
+    return records.setVersionRecord(this.#context, record);
+  }
+
+  async ping(): Promise<boolean> {
+    return this.#scope.store.ping();
+  }
+
+  get capabilities(): BackendCapabilities {
+    return this.#scope.store.capabilities;
+  }
+
+  async close(): Promise<void> {
+    if (this.#scope.owner) await this.#scope.store.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  /**
+   * The context of what concerns all namespaces: it needs none of its own, but a deleted one still
+   * answers nobody.
+   */
+  async #administrative(): Promise<Context> {
+    return this.namespaceId === NO_NAMESPACE ? this.#context : this.#active();
+  }
+
+  /** The context of a namespace that still serves: a deleted one answers nobody. */
+  async #active(): Promise<Context> {
+    const info = await this.#scope.store.namespaces.byId(this.namespaceId);
+    if (info?.status !== "active") throw new NamespaceNotFoundError(this.namespaceName);
+    return this.#context;
+  }
+}
+
+function contextOf({ store, namespaceId, options, contexts }: Scope): Context {
+  const shared = contexts.get(namespaceId);
+  if (shared !== undefined) return shared;
+  const clock = options.clock ?? systemClock;
+  const policies: PolicyCache = new PolicyCache({
+    read: (keys) => data.limits.read(keys),
+    clock,
+    ttlMs: cacheTtlMs(options),
+  });
+  const data = store.open(namespaceId, policies);
+  const principal = options.principal === undefined ? undefined : checkPrincipal(options.principal);
+  const context = {
+    store,
+    namespaceId,
+    data,
+    policies,
+    clock,
+    random: options.random ?? systemRandom,
+    principal,
+    eventOrder: new EventOrder(),
+  };
+  contexts.set(namespaceId, context);
+  return context;
+}

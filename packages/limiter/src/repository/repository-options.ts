@@ -1,0 +1,20 @@
+import { ValidationError } from "../core/errors.ts";
+import type { RepositoryOptions } from "./repository.ts";
+
+const DEFAULT_CACHE_TTL_MS = 60_000;
+
+/** How long stored limits are remembered. Throws when the option is not a duration. */
+export function cacheTtlMs({ configCacheTtlMs: value }: RepositoryOptions): number {
+  if (value === undefined) return DEFAULT_CACHE_TTL_MS;
+  if (typeof value === "number" && value >= 0 && Number.isFinite(value)) return value;
+  throw new ValidationError("configCacheTtlMs", value, "must be 0 or more milliseconds");
+}
+
+/**
+ * Whether usage is recorded. Throws when the option is not a boolean: the text "false" of an
+ * environment variable would count as true.
+ */
+export function recordsUsage({ recordUsage = true }: RepositoryOptions): boolean {
+  if (typeof recordUsage === "boolean") return recordUsage;
+  throw new ValidationError("recordUsage", recordUsage, "must be true or false");
+}

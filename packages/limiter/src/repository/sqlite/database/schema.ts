@@ -1,0 +1,134 @@
+import { IncompatibleSchemaError, ValidationError } from "../../../core/errors.ts";
+import { VERSION } from "../../../core/version.ts";
+import type { Connection } from "./connection.ts";
+
+/** "zael": tells our files from other SQLite databases, in which nothing must be created. */
+const APPLICATION_ID = 0x7a_61_65_6c;
+
+/**
+ * Each entry brings a file from its index to the next `user_version`. Never edit one that was
+ * released: add another.
+ *
+ * One row holds a whole bucket (all limits, the current hour of usage), because a decision reads
+ * and writes all of it. Balances are JSON: a total beyond 2^53 makes node:sqlite refuse to read an
+ * INTEGER column, while JSON numbers are exactly JavaScript's.
+ */
+const MIGRATIONS: readonly string[] = [
+  `
+  CREATE TABLE namespaces (
+    namespace_id TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    status TEXT NOT NULL,
+    created_at_ms INTEGER NOT NULL,
+    deleted_at_ms INTEGER,
+    -- Grows with every change of limits, so that other processes notice it in their next transaction.
+    config_version INTEGER NOT NULL DEFAULT 0
+  ) WITHOUT ROWID;
+  CREATE UNIQUE INDEX namespaces_active ON namespaces (name) WHERE status = 'active';
+
+  CREATE TABLE entities (
+    namespace_id TEXT NOT NULL,
+    entity_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    parent_id TEXT,
+    cascades INTEGER NOT NULL,
+    metadata TEXT NOT NULL,
+    created_at_ms INTEGER NOT NULL,
+    PRIMARY KEY (namespace_id, entity_id)
+  ) WITHOUT ROWID;
+  CREATE INDEX entities_parent ON entities (namespace_id, parent_id, entity_id) WHERE parent_id IS NOT NULL;
+
+  -- entity_id '' holds a resource's defaults; resource '' the system's.
+  CREATE TABLE limits (
+    namespace_id TEXT NOT NULL,
+    resource TEXT NOT NULL,
+    entity_id TEXT NOT NULL,
+    limits TEXT,
+    settings TEXT,
+    PRIMARY KEY (namespace_id, resource, entity_id)
+  ) WITHOUT ROWID;
+  CREATE INDEX limits_entity ON limits (namespace_id, entity_id);
+
+  -- Ids are never used again: a lease of a bucket that was deleted finds nothing, also when a new one has its place.
+  CREATE TABLE buckets (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    namespace_id TEXT NOT NULL,
+    entity_id TEXT NOT NULL,
+    resource TEXT NOT NULL,
+    limits TEXT NOT NULL,
+    balances TEXT NOT NULL,
+    refilled_at_ms INTEGER NOT NULL,
+    -- The hour that is being counted, as JSON: hourMs, requests, counters. Earlier hours are in the table usage.
+    hour TEXT,
+    UNIQUE (namespace_id, entity_id, resource)
+  );
+  CREATE INDEX buckets_resource ON buckets (namespace_id, resource, entity_id);
+
+  CREATE TABLE usage (
+    namespace_id TEXT NOT NULL,
+    entity_id TEXT NOT NULL,
+    resource TEXT NOT NULL,
+    hour_ms INTEGER NOT NULL,
+    requests INTEGER NOT NULL,
+    counters TEXT NOT NULL,
+    PRIMARY KEY (namespace_id, entity_id, resource, hour_ms)
+  ) WITHOUT ROWID;
+  CREATE INDEX usage_hour ON usage (namespace_id, hour_ms);
+
+  CREATE TABLE audit (
+    namespace_id TEXT NOT NULL,
+    entity_id TEXT NOT NULL,
+    event_id TEXT NOT NULL,
+    time_ms INTEGER NOT NULL,
+    action TEXT NOT NULL,
+    principal TEXT,
+    resource TEXT,
+    details TEXT NOT NULL,
+    PRIMARY KEY (namespace_id, entity_id, event_id)
+  ) WITHOUT ROWID;
+  CREATE INDEX audit_time ON audit (namespace_id, time_ms);
+
+  CREATE TABLE provisioner (namespace_id TEXT PRIMARY KEY, revision INTEGER NOT NULL, state TEXT NOT NULL) WITHOUT ROWID;
+  CREATE TABLE versions (only_one INTEGER PRIMARY KEY CHECK (only_one = 1), record TEXT NOT NULL);
+  `,
+];
+
+/**
+ * Whether the file has the newest schema; throws when it is newer than this version, or not ours.
+ */
+export function isCurrent(connection: Connection, path: string): boolean {
+  const version = pragma(connection, "user_version");
+  if (pragma(connection, "application_id") !== APPLICATION_ID) {
+    const tables = connection.row("SELECT COUNT(*) AS count FROM sqlite_schema")!["count"];
+    if (version !== 0 || tables !== 0)
+      throw new ValidationError(
+        "path",
+        path,
+        "the file is the SQLite database of another application",
+      );
+    return false;
+  }
+  if (version > MIGRATIONS.length) {
+    throw new IncompatibleSchemaError(
+      `The database ${path} has schema ${version}, and this version knows ${MIGRATIONS.length} at most. Update zae-limiter.`,
+      { clientVersion: VERSION, schemaVersion: String(version) },
+    );
+  }
+  return version === MIGRATIONS.length;
+}
+
+/**
+ * Brings the file to the newest schema. Inside a transaction: another process may have been faster,
+ * so it looks again.
+ */
+export function migrate(connection: Connection, path: string): void {
+  if (isCurrent(connection, path)) return;
+  for (const migration of MIGRATIONS.slice(pragma(connection, "user_version")))
+    connection.exec(migration);
+  connection.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
+  connection.exec(`PRAGMA user_version = ${MIGRATIONS.length}`);
+}
+
+function pragma(connection: Connection, name: "user_version" | "application_id"): number {
+  return Number(connection.row(`PRAGMA ${name}`)?.[name]);
+}

@@ -1,0 +1,58 @@
+import { bucketLimit, type BucketLimit } from "../../../core/bucket/bucket.ts";
+import { Limit } from "../../../core/limit.ts";
+
+/** Stands before a limit that has left its policy and is not full yet. No name begins with it. */
+const HIDDEN = "-";
+
+/**
+ * Lists remembered at most: few lists are shared by all buckets, and what falls out is parsed
+ * again.
+ */
+const MAX_MEMOIZED = 1000;
+
+const LIMITS_MEMO = new Map<string, readonly BucketLimit[]>();
+const TEXT_MEMO = new WeakMap<readonly BucketLimit[], string>();
+
+/**
+ * Limits as the command line writes them, separated by spaces: `rpm:100/min tpm:10000/min:15000`.
+ */
+export function limitsText(limits: readonly Limit[]): string {
+  return limits.map((limit) => Limit.format(limit)).join(" ");
+}
+
+/** Reads what `limitsText` wrote. */
+export function parseLimits(text: string): readonly Limit[] {
+  return text.split(" ").map((part) => Limit.parse(part));
+}
+
+/** The limits of a bucket as text. */
+export function bucketLimitsText(limits: readonly BucketLimit[]): string {
+  const held = TEXT_MEMO.get(limits);
+  if (held !== undefined) return held;
+  const text = limits
+    .map(({ limit, hidden }) => (hidden ? HIDDEN : "") + Limit.format(limit))
+    .join(" ");
+  remember(text, limits);
+  return text;
+}
+
+/**
+ * Reads what `bucketLimitsText` wrote. The same text gives the same list, so that comparing it with
+ * a policy's costs nothing.
+ */
+export function parseBucketLimits(text: string): readonly BucketLimit[] {
+  const held = LIMITS_MEMO.get(text);
+  if (held !== undefined) return held;
+  const limits = text.split(" ").map((part) => {
+    const hidden = part.startsWith(HIDDEN);
+    return bucketLimit(Limit.parse(hidden ? part.slice(HIDDEN.length) : part), hidden);
+  });
+  remember(text, limits);
+  return limits;
+}
+
+function remember(text: string, limits: readonly BucketLimit[]): void {
+  TEXT_MEMO.set(limits, text);
+  LIMITS_MEMO.set(text, limits);
+  if (LIMITS_MEMO.size > MAX_MEMOIZED) LIMITS_MEMO.delete(LIMITS_MEMO.keys().next().value!);
+}

@@ -1,0 +1,63 @@
+import { RateLimiterUnavailable } from "../../core/errors.ts";
+import type { Repository } from "../../repository/repository.ts";
+
+/**
+ * What goes wrong with one operation: it never arrives, its answer never comes back, or it takes
+ * long.
+ */
+export type Fault = "error-before" | "error-after" | { readonly delayMs: number };
+
+/** Members that answer at once and cannot fail. */
+const LOCAL: ReadonlySet<PropertyKey> = new Set(["getCacheStats", "getStatistics"]);
+
+/**
+ * A repository whose operations, and those of repositories scoped from it, fail as `next` says.
+ * Failures are what a store that cannot be reached gives: `RateLimiterUnavailable`.
+ *
+ * @example
+ * const flaky = faultyRepository(repository, (operation) =>
+ *   operation === "settle" ? "error-after" : undefined,
+ * );
+ */
+export function faultyRepository(
+  repository: Repository,
+  next: (operation: string) => Fault | undefined,
+): Repository {
+  return new Proxy(repository, {
+    get(target, property) {
+      const member: unknown = Reflect.get(target, property, target);
+      if (typeof member !== "function") return member;
+      if (typeof property === "symbol" || LOCAL.has(property))
+        return (...values: unknown[]): unknown => Reflect.apply(member, target, values);
+      const call = (values: unknown[]): unknown => Reflect.apply(member, target, values);
+      if (property === "namespace")
+        return async (...values: unknown[]) =>
+          faultyRepository(
+            (await withFault(target, property, next(property), () => call(values))) as Repository,
+            next,
+          );
+      return (...values: unknown[]) =>
+        withFault(target, property, next(property), () => call(values));
+    },
+  });
+}
+
+function withFault(
+  repository: Repository,
+  operation: string,
+  fault: Fault | undefined,
+  call: () => unknown,
+): unknown {
+  if (fault === undefined) return call();
+  if (fault === "error-before") return Promise.reject(lost(operation, "did not reach the store"));
+  if (fault === "error-after") {
+    return Promise.resolve(call()).then(() => {
+      throw lost(operation, "was carried out, but its answer was lost");
+    });
+  }
+  return repository.clock.sleep(fault.delayMs).then(call);
+}
+
+function lost(operation: string, what: string): RateLimiterUnavailable {
+  return new RateLimiterUnavailable(`Injected fault: ${operation} ${what}.`);
+}

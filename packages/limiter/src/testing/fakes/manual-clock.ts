@@ -1,0 +1,91 @@
+import type { Clock } from "../../repository/system-clock.ts";
+
+interface Sleeper {
+  readonly atMs: number;
+  readonly order: number;
+  wake(): void;
+}
+
+/** A Sunday at noon: far from every window's edge. */
+const START_MS = Date.UTC(2026, 0, 4, 12);
+
+/**
+ * Turns of the event loop that `advance` lets pass after each wake-up, so that what a sleeper
+ * started can run.
+ */
+const TURNS_AFTER_WAKE = 3;
+
+/**
+ * A clock that moves only when it is told to.
+ *
+ * @example
+ * const clock = new ManualClock();
+ * const limiter = new RateLimiter({ repository: new MemoryRepository({ clock }) });
+ * await clock.advance(60_000);
+ */
+export class ManualClock implements Clock {
+  #nowMs: number;
+  #order = 0;
+  #sleepers: Sleeper[] = [];
+
+  constructor(startMs = START_MS) {
+    this.#nowMs = startMs;
+  }
+
+  now(): number {
+    return this.#nowMs;
+  }
+
+  sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason);
+      const onAbort = (): void => {
+        this.#sleepers = this.#sleepers.filter((other) => other !== sleeper);
+        reject(signal?.reason);
+      };
+      const wake = (): void => {
+        signal?.removeEventListener("abort", onAbort);
+        resolve();
+      };
+      const sleeper: Sleeper = {
+        atMs: this.#nowMs + Math.max(0, ms),
+        order: (this.#order += 1),
+        wake,
+      };
+      signal?.addEventListener("abort", onAbort, { once: true });
+      this.#sleepers.push(sleeper);
+    });
+  }
+
+  /** Moves on, wakes sleepers in order of time, and lets what they started run. */
+  async advance(ms: number): Promise<void> {
+    const untilMs = this.#nowMs + ms;
+    await settled();
+    for (;;) {
+      const next = this.#earliest();
+      if (next === undefined || next.atMs > untilMs) break;
+      this.#sleepers = this.#sleepers.filter((other) => other !== next);
+      this.#nowMs = Math.max(this.#nowMs, next.atMs);
+      next.wake();
+      await settled();
+    }
+    this.#nowMs = untilMs;
+    await settled();
+  }
+
+  /** Sets the time, also backwards. Wakes nobody: the next `advance` does. */
+  set(ms: number): void {
+    this.#nowMs = ms;
+  }
+
+  #earliest(): Sleeper | undefined {
+    return this.#sleepers.toSorted(
+      (left, right) => left.atMs - right.atMs || left.order - right.order,
+    )[0];
+  }
+}
+
+async function settled(): Promise<void> {
+  for (let turn = 0; turn < TURNS_AFTER_WAKE; turn += 1)
+    await new Promise((resolve) => setImmediate(resolve));
+}

@@ -1,0 +1,44 @@
+import { expect, it } from "vitest";
+import { describeWithEngine, freshTableName } from "../../support/engine.ts";
+import { seedsFromEnvironment } from "../../support/seeded/seeds.ts";
+import { openTransport } from "../../support/transports.ts";
+import { dynamoBackend } from "../../simulation/dynamodb-backend.ts";
+import { runSeeds } from "../../simulation/run.ts";
+import type { Situation } from "../../simulation/coverage.ts";
+
+/** Every step costs a few dozen requests, most of them to compare. */
+const SEEDS = seedsFromEnvironment({ usual: 10, thorough: 100 });
+const MOST_STEPS = 50;
+/** A replay takes most of a second. */
+const MOST_REPLAYS = 40;
+
+/** What a steady clock cannot bring about, and what waits for the aggregator. */
+const IMPOSSIBLE: ReadonlySet<Situation> = new Set([
+  "clock step backward",
+  "skewed clocks",
+  "usage in several windows",
+]);
+
+describeWithEngine("the simulation on DynamoDB", (engine) => {
+  it(
+    `the simulation keeps every promise with a table that clients share, over ${SEEDS.count} seeds`,
+    { timeout: 900_000 },
+    async () => {
+      const transports = [
+        await openTransport("SDK's", engine()),
+        await openTransport("lean", engine()),
+      ];
+      const backend = dynamoBackend({ transports, stack: freshTableName() });
+      const { steps, coverage, failure } = await runSeeds(backend, {
+        ...SEEDS,
+        mostSteps: MOST_STEPS,
+        mostReplays: MOST_REPLAYS,
+      });
+      if (failure !== undefined) throw new Error(failure.story, { cause: failure.error });
+      console.log(`DynamoDB: ${SEEDS.count} seeds, ${steps} steps\n${coverage.toString()}`);
+      if (SEEDS.count >= 100)
+        expect(coverage.missing.filter((situation) => !IMPOSSIBLE.has(situation))).toEqual([]);
+      for (const transport of transports) transport.close();
+    },
+  );
+});

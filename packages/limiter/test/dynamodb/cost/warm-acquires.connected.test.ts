@@ -1,0 +1,138 @@
+import { Limit } from "zae-limiter";
+import { ManualClock } from "zae-limiter/testing";
+import { beforeAll, expect, it } from "vitest";
+import { storedMilli } from "../../../src/core/bucket/bucket.ts";
+import type { ConfigKey } from "../../../src/core/bucket/policy.ts";
+import {
+  bucketProcess,
+  granted,
+  requestFor,
+  type BucketProcess,
+} from "../../support/bucket-process.ts";
+import { connectToNewTable } from "../../support/connect.ts";
+import { describeWithEngine } from "../../support/engine.ts";
+import { RoundTrips } from "../../support/round-trips.ts";
+
+const PARENT = "parent";
+const rpm = Limit.perMinute("rpm", 60);
+const tpm = Limit.perMinute("tpm", 6000);
+const RESOURCE = "gpt-4o-mini1";
+
+interface Cost {
+  readonly requests: number;
+  readonly roundTrips: number;
+  readonly writeUnits: number;
+  readonly indexUnits: number;
+  readonly readUnits: number;
+}
+
+describeWithEngine("what a warm acquire costs", (engine) => {
+  let trips: RoundTrips;
+  let tableName: string;
+  const clock = new ManualClock();
+
+  beforeAll(async () => {
+    const table = await connectToNewTable(engine().endpointUrl);
+    tableName = table.tableName;
+    trips = new RoundTrips(table.transport);
+  });
+
+  const open = (limits: readonly Limit[]): BucketProcess =>
+    bucketProcess({
+      transport: trips,
+      tableName,
+      clock,
+      seed: 1,
+      config: (key: ConfigKey) => ({ limits: key.level === "system" ? limits : undefined }),
+    });
+
+  async function costOf(process: BucketProcess, work: () => Promise<unknown>): Promise<Cost> {
+    process.transport.reset();
+    trips.count = 0;
+    await work();
+    const { requests, write, read, failedConditions } = process.transport.counts();
+    // AWS bills failed conditions; the engines' replies do not tell.
+    return {
+      requests,
+      roundTrips: trips.count,
+      writeUnits: write.table + failedConditions,
+      indexUnits: sum(write.indexes),
+      readUnits: read.table,
+    };
+  }
+
+  for (const count of [1, 2, 3, 4, 5, 6]) {
+    it(`a warm acquire is one request and one write unit, refill included, with ${count} limits [W-76]`, async () => {
+      const names = ["rpmx", "tpmx", "rpdx", "tpdx", "ipmx", "opmx"].slice(0, count);
+      const process = open(names.map((name) => Limit.perMinute(name, 1_000_000)));
+      const request = requestFor(
+        `entity-${count}-0123456789a`,
+        Object.fromEntries(names.map((name) => [name, 1000])),
+        { resource: RESOURCE },
+      );
+      await granted(process, request);
+      for (const pauseMs of [0, 7, 13, 100_000]) {
+        await clock.advance(pauseMs);
+        const cost = await costOf(process, () => granted(process, request));
+        expect(cost).toEqual({
+          requests: 1,
+          roundTrips: 1,
+          writeUnits: 1,
+          indexUnits: 0,
+          readUnits: 0,
+        });
+      }
+      expect(process.counts).toMatchObject({
+        writes: 5,
+        batches: 5,
+        batchedOperations: 5,
+        failedConditions: 0,
+      });
+    });
+  }
+
+  it("a parent that lacks a limit of its child is one write more, and no read [W-43]", async () => {
+    const process = bucketProcess({
+      transport: trips,
+      tableName,
+      clock,
+      seed: 2,
+      config: (key: ConfigKey) => {
+        if (key.level !== "entity" || key.resource !== RESOURCE) return { limits: undefined };
+        return { limits: key.entityId === PARENT ? [tpm] : [rpm, tpm] };
+      },
+      parents: { child: PARENT },
+    });
+    const request = requestFor("child", { rpm: 1, tpm: 10 }, { resource: RESOURCE });
+    await granted(process, request);
+    const cost = await costOf(process, () => granted(process, request));
+    expect(cost).toEqual({
+      requests: 2,
+      roundTrips: 1,
+      writeUnits: 2,
+      indexUnits: 0,
+      readUnits: 0,
+    });
+    const stored = await Promise.all(
+      ["child", PARENT].map(async (id) => process.buckets.ofEntity(id, RESOURCE)),
+    );
+    expect(
+      stored.map(([found]) =>
+        found!.bucket.limits.map(({ limit }, index) => [
+          limit.name,
+          storedMilli(found!.bucket, index),
+        ]),
+      ),
+    ).toEqual([
+      [
+        ["rpm", 58_000],
+        ["tpm", 5_980_000],
+      ],
+      [["tpm", 5_980_000]],
+    ]);
+  });
+});
+
+function sum(units: Readonly<Record<string, number>>): number {
+  return Object.values(units).reduce((total, value) => total + value, 0);
+}

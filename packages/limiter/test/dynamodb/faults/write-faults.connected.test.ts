@@ -1,0 +1,235 @@
+import { describe, expect, it } from "vitest";
+import { Limit, RateLimiter, RateLimiterUnavailable, type AcquireRequest } from "zae-limiter";
+import type { DynamoRepository } from "zae-limiter/dynamodb";
+import { seededRandom } from "zae-limiter/testing";
+import { script, type Fault, type ProxiedRequest } from "../../support/fault-proxy.ts";
+import { useProxiedTable } from "../../support/proxied-table.ts";
+import { describeWithTransports } from "../../support/transports.ts";
+
+const REQUEST_TIMEOUT_MS = 250;
+/**
+ * Late enough that the client has given up and repeated, and the repeated request has been
+ * answered.
+ */
+const LATE: Fault = { delayMs: 2 * REQUEST_TIMEOUT_MS };
+
+const FAULTS: readonly Fault[] = [
+  "lost-request",
+  "lost-reply",
+  "silence",
+  "late-silence",
+  "throttle",
+  "throughput",
+  "internal",
+  "unavailable",
+  "conflict",
+  LATE,
+];
+
+/** Earns one token a day: what is consumed is all that moves. */
+const slow = Limit.custom({
+  name: "tpm",
+  capacity: 100_000,
+  refillAmount: 1,
+  refillPeriodSeconds: 86_400,
+});
+
+describeWithTransports("faults on the write path", (engine, transport) => {
+  const table = useProxiedTable(engine, transport);
+
+  const open = async (): Promise<{ limiter: RateLimiter; repository: DynamoRepository }> => {
+    const patient = await table.open();
+    await patient.setSystemDefaults([slow]);
+    const repository = await table.open("app", { requestTimeoutMs: REQUEST_TIMEOUT_MS });
+    return { limiter: new RateLimiter({ repository }), repository };
+  };
+
+  describe.each(FAULTS.map((fault) => ({ name: JSON.stringify(fault), fault })))(
+    "$name",
+    ({ fault }) => {
+      it("a warm acquire is charged once", async () => {
+        const { limiter, repository } = await open();
+        await (await limiter.acquire(call(1))).commit();
+        table.proxy.decide = script("UpdateItem", [fault]);
+        await (await limiter.acquire(call(10))).commit();
+        expect(await table.consumed(repository)).toBe(11);
+      });
+
+      it("the acquire that creates the bucket is charged once", async () => {
+        const { limiter, repository } = await open();
+        table.proxy.decide = script("PutItem", [fault]);
+        await (await limiter.acquire(call(10))).commit();
+        expect(await table.consumed(repository)).toBe(10);
+      });
+
+      it("a settlement is charged once, also over several attempts of the lease", async () => {
+        const { limiter, repository } = await open();
+        const lease = await limiter.acquire(call(10));
+        lease.settle({ tpm: 35 });
+        table.proxy.decide = script("UpdateItem", [fault, fault, fault, fault]);
+        await lease.commit();
+        expect(await table.consumed(repository)).toBe(35);
+      });
+
+      it("a lease gives back once, also over several attempts", async () => {
+        const { limiter, repository } = await open();
+        await (await limiter.acquire(call(100))).commit();
+        const lease = await limiter.acquire(call(10));
+        table.proxy.decide = script("UpdateItem", [fault, fault, fault, fault]);
+        await lease.rollback();
+        expect(await table.consumed(repository)).toBe(100);
+      });
+
+      it("what two processes do is kept apart", async () => {
+        const { limiter, repository } = await open();
+        const other = new RateLimiter({ repository: await table.open() });
+        await (await limiter.acquire(call(1))).commit();
+        await (await other.acquire(call(2))).commit();
+        const lease = await limiter.acquire(call(4));
+        table.proxy.decide = script("UpdateItem", [fault]);
+        const [, taken] = await Promise.all([lease.rollback(), other.acquire(call(8))]);
+        await taken.commit();
+        expect(await table.consumed(repository)).toBe(11);
+      });
+    },
+  );
+
+  it.each<Fault>([
+    "lost-request",
+    "lost-reply",
+    "throttle",
+    "internal",
+    "unprocessed",
+    "half-unprocessed",
+  ])("a cold acquire survives %s of its read [W-56]", async (fault) => {
+    const { limiter, repository } = await open();
+    table.proxy.decide = script("BatchGetItem", [fault]);
+    await (await limiter.acquire(call(10))).commit();
+    expect(await table.consumed(repository)).toBe(10);
+  });
+
+  it("a lease never gives back twice when every answer is lost, and says that it could not tell", async () => {
+    const { limiter, repository } = await open();
+    await (await limiter.acquire(call(100))).commit();
+    const lease = await limiter.acquire(call(10));
+    table.proxy.decide = ({ operation }) => (operation === "UpdateItem" ? "lost-reply" : undefined);
+    await expect(lease.rollback()).rejects.toThrow(RateLimiterUnavailable);
+    expect(await table.consumed(repository)).toBe(100);
+  });
+
+  it("a call that was not granted is charged at most its own cost, and the next one needs no restart", async () => {
+    const { limiter, repository } = await open();
+    await (await limiter.acquire(call(1))).commit();
+    table.proxy.decide = ({ operation }) => (operation === "UpdateItem" ? "lost-reply" : undefined);
+    await expect(limiter.acquire(call(10))).rejects.toThrow(RateLimiterUnavailable);
+    table.proxy.decide = () => undefined;
+    await (await limiter.acquire(call(100))).commit();
+    expect(await table.consumed(repository)).toBe(111);
+  });
+
+  // The repeated request finds the late one's id in the slot only if no later operation used the
+  // same id.
+  it("a lost call that arrives late is not taken for the next one", async () => {
+    const { limiter, repository } = await open();
+    await (await limiter.acquire(call(1))).commit();
+    table.proxy.decide = ({ operation }) =>
+      operation === "UpdateItem" ? { delayMs: 5 * REQUEST_TIMEOUT_MS } : undefined;
+    await expect(limiter.acquire(call(10))).rejects.toThrow(RateLimiterUnavailable);
+    table.proxy.decide = script("UpdateItem", ["silence", "silence"]);
+    await (await limiter.acquire(call(1000))).commit();
+    expect(await table.consumed(repository)).toBeGreaterThanOrEqual(1001);
+  });
+
+  describe.each(["child", "parent"])("a cascade whose %s cannot be written", (side) => {
+    it.each<Fault>(["throttle", "lost-request", "silence", "internal"])(
+      "a call that suffers %s gives the other side back [W-44]",
+      async (fault) => {
+        const { limiter, repository } = await open();
+        await repository.createEntity("parent");
+        await repository.createEntity("child", { parentId: "parent", cascade: true });
+        await (await limiter.acquire(call(1, "child"))).commit();
+        table.proxy.decide = (request) =>
+          request.operation === "UpdateItem" && keyOf(request).includes(`#${side}`)
+            ? fault
+            : undefined;
+        await expect(limiter.acquire(call(10, "child"))).rejects.toThrow(RateLimiterUnavailable);
+        table.proxy.decide = () => undefined;
+        expect(
+          await Promise.all([
+            table.consumed(repository, "child"),
+            table.consumed(repository, "parent"),
+          ]),
+        ).toEqual([1, 1]);
+      },
+    );
+  });
+
+  it.each([1, 2, 3, 4, 5, 6])(
+    "what is charged under random faults adds up to what was acknowledged (seed %i)",
+    { timeout: 60_000 },
+    async (seed) => {
+      const { limiter, repository } = await open();
+      const limiters = [
+        limiter,
+        new RateLimiter({
+          repository: await table.open("app", { requestTimeoutMs: REQUEST_TIMEOUT_MS }),
+        }),
+      ];
+      const random = seededRandom(seed);
+      const quick = FAULTS.filter((fault) => fault !== "silence" && fault !== "late-silence");
+      table.proxy.decide = () =>
+        random() < 0.25 ? quick[Math.floor(random() * quick.length)] : undefined;
+      let acknowledged = 0;
+      let unknown = 0;
+      const work = async (worker: RateLimiter, amounts: readonly number[]): Promise<void> => {
+        for (const tpm of amounts) {
+          const lease = await worker.acquire(call(tpm)).catch(unlessUnavailable);
+          if (lease === undefined) {
+            unknown += tpm;
+            continue;
+          }
+          const how = tpm % 3;
+          const [net, end] =
+            how === 0
+              ? ([0, lease.rollback()] as const)
+              : ([tpm + how, settled(lease, tpm + how)] as const);
+          const ended = await end.then(() => true, unlessUnavailable);
+          if (ended) acknowledged += net;
+          else {
+            acknowledged += Math.min(net, tpm);
+            unknown += Math.abs(tpm - net);
+          }
+        }
+      };
+      const amounts = Array.from({ length: 2 }, () =>
+        Array.from({ length: 15 }, () => 10 + Math.floor(random() * 90)),
+      );
+      await Promise.all(limiters.map((worker, index) => work(worker, amounts[index]!)));
+      table.proxy.decide = () => undefined;
+      const total = await table.consumed(repository);
+      expect(total).toBeGreaterThanOrEqual(acknowledged);
+      expect(total).toBeLessThanOrEqual(acknowledged + unknown);
+    },
+  );
+});
+
+function call(tpm: number, entityId = "e"): AcquireRequest {
+  return { entityId, resource: "r", consume: { tpm } };
+}
+
+function keyOf({ input }: ProxiedRequest): string {
+  return JSON.stringify(input["Key"]);
+}
+
+async function settled(
+  lease: { settle(totals: { tpm: number }): void; commit(): Promise<void> },
+  tpm: number,
+): Promise<void> {
+  lease.settle({ tpm });
+  return lease.commit();
+}
+
+function unlessUnavailable(error: unknown): undefined {
+  if (!(error instanceof RateLimiterUnavailable)) throw error;
+  return undefined;
+}

@@ -1,0 +1,235 @@
+import {
+  fraction,
+  isLess,
+  least,
+  minus,
+  plus,
+  shown,
+  times,
+  ZERO,
+  type Fraction,
+} from "../../oracle/fraction.ts";
+import {
+  capacityOf,
+  consumedOf,
+  debtOf,
+  limitNames,
+  NO_BUCKET,
+  rateOf,
+  shardValue,
+  type StoredBucket,
+  type StoredShard,
+} from "../../oracle/stored-bucket.ts";
+import { shareOf } from "../../oracle/terms.ts";
+
+/** A whole bucket from a moment on, in time that really passed. */
+export interface BucketState {
+  readonly fromMs: number;
+  readonly bucket: StoredBucket;
+  /** The shards that the write which led here has touched. */
+  readonly touched: ReadonlySet<number>;
+  /** How long that write was on its way. */
+  readonly inFlightMs: number;
+  /** Who wrote it, and when that was decided by its own clock. */
+  readonly process: number;
+  readonly decidedAtMs: number;
+}
+
+/** What a call asks of one bucket. */
+export interface Asked {
+  readonly amounts: ReadonlyMap<string, number>;
+  /** Capacities that a process may have decided by: what is stored, and what was configured. */
+  readonly capacities: readonly ReadonlyMap<string, number>[];
+}
+
+/** From which state, and from when on, by whose clock, and how far that is off. */
+export interface Window {
+  readonly firstState: number;
+  readonly fromMs: number;
+  readonly process: number;
+  readonly skewMs: number;
+}
+
+/** Everything that one bucket ever was. */
+export class BucketHistory {
+  readonly states: BucketState[] = [
+    {
+      fromMs: -Infinity,
+      bucket: NO_BUCKET,
+      touched: new Set(),
+      inFlightMs: 0,
+      process: 0,
+      decidedAtMs: 0,
+    },
+  ];
+
+  get now(): StoredBucket {
+    return this.states.at(-1)!.bucket;
+  }
+
+  /**
+   * Promise 1: over every interval that ends with a grant, what was taken less what was given back
+   * is at most the capacity plus what was earned, and what the time earns by which clocks differ
+   * and writes were under way, once. What was charged beyond what a shard held is owed by that
+   * shard; the others go on.
+   */
+  excess(differenceMs: number): string | undefined {
+    const last = this.states.length - 1;
+    for (const name of limitNames(this.now)) {
+      let taken = 0n;
+      let earned = debtOf(this.now, name, this.states[last]!.fromMs - differenceMs);
+      let looseMs = 0;
+      let fastest = ZERO;
+      for (let index = last; index >= 1; index -= 1) {
+        const [before, state] = [this.states[index - 1]!, this.states[index]!];
+        taken += consumedOf(state.bucket, name) - consumedOf(before.bucket, name);
+        looseMs = Math.max(looseMs, state.inFlightMs);
+        const rate = rateOf(state.bucket, name);
+        if (isLess(fastest, rate)) fastest = rate;
+        if (index < last)
+          earned = plus(earned, times(rate, this.states[index + 1]!.fromMs - state.fromMs));
+        const capacity = limitNames(before.bucket).includes(name)
+          ? capacityOf(before.bucket, name)
+          : capacityOf(state.bucket, name);
+        const most = plus(plus(fraction(capacity), earned), times(fastest, looseMs + differenceMs));
+        if (isLess(most, fraction(taken)))
+          return `${name}: ${taken} millitokens were granted since ${state.fromMs}, where at most ${shown(most)} may be`;
+      }
+    }
+    return undefined;
+  }
+
+  /**
+   * Whether the bucket can have looked as if it did not hold what was asked, by the clock of the
+   * process that asked. Shards are seen one by one, not all at the same moment. A write of the same
+   * process acts as of its decision: a call that did not fit beside those that it carries is
+   * refused as of then.
+   */
+  couldNotHold(asked: Asked, window: Window): boolean {
+    const states = this.states.slice(window.firstState);
+    const names = new Set([
+      ...states.flatMap(({ bucket }) => limitNames(bucket)),
+      ...asked.amounts.keys(),
+    ]);
+    return [...names].some((name) => {
+      const needed = fraction(BigInt(asked.amounts.get(name) ?? 0) * 1000n);
+      return asked.capacities.some((capacities) => {
+        const capacity = BigInt(capacities.get(name) ?? 0) * 1000n;
+        if (isLess(fraction(capacity), needed)) return true;
+        const lowest = new Sightings(isLess);
+        for (const state of states)
+          for (const [number, shard] of state.bucket)
+            lowest.see(
+              number,
+              shard,
+              wholeMillitokens(shard, {
+                name,
+                number,
+                capacity,
+                atMs: seenAtMs(state, number, window),
+              }),
+            );
+        const sum = lowest.total();
+        return sum !== undefined && isLess(plus(sum, fraction(1n)), needed);
+      });
+    });
+  }
+
+  /**
+   * Whether the bucket can have looked as if it held an amount of a limit by a time, whatever
+   * single shards owe.
+   */
+  couldHold(
+    name: string,
+    milli: bigint,
+    { firstState, atMs }: { readonly firstState: number; readonly atMs: number },
+  ): boolean {
+    const highest = new Sightings((left, right) => isLess(right, left));
+    for (const { bucket } of this.states.slice(firstState))
+      for (const [number, shard] of bucket)
+        if (shard.limits.has(name)) highest.see(number, shard, shardValue(shard, name, atMs));
+    const sum = highest.total();
+    return sum === undefined || !isLess(sum, fraction(milli));
+  }
+
+  /** The state that a bucket was in at a time. */
+  stateAt(ms: number): number {
+    return this.states.findLastIndex(({ fromMs }) => fromMs <= ms);
+  }
+}
+
+/** What was seen of each shard, of each divisor that it had, at its lowest or at its highest. */
+class Sightings {
+  readonly #isBetter: (left: Fraction, right: Fraction) => boolean;
+  readonly #values = new Map<string, Fraction>();
+
+  constructor(isBetter: (left: Fraction, right: Fraction) => boolean) {
+    this.#isBetter = isBetter;
+  }
+
+  see(number: number, { divisor }: StoredShard, value: Fraction): void {
+    const place = `${number}/${divisor}`;
+    this.#values.set(place, this.#better(this.#values.get(place), value)!);
+  }
+
+  /** The best sum over shards that make up a whole bucket; undefined when none do. */
+  total(number = 0, divisor = 1): Fraction | undefined {
+    const whole = this.#values.get(`${number}/${divisor}`);
+    if (divisor > MOST_SHARDS) return whole;
+    const [kept, moved] = [
+      this.total(number, 2 * divisor),
+      this.total(number + divisor, 2 * divisor),
+    ];
+    return this.#better(
+      whole,
+      kept === undefined || moved === undefined ? undefined : plus(kept, moved),
+    );
+  }
+
+  #better(left: Fraction | undefined, right: Fraction | undefined): Fraction | undefined {
+    if (left === undefined || right === undefined) return left ?? right;
+    return this.#isBetter(right, left) ? right : left;
+  }
+}
+
+/** No scenario has more. */
+const MOST_SHARDS = 8;
+
+/**
+ * When a shard that is in a state may have been judged at the earliest. A call that a refill has
+ * overtaken is decided as of that refill.
+ */
+function seenAtMs(
+  { fromMs, process, decidedAtMs, touched, bucket }: BucketState,
+  number: number,
+  window: Window,
+): number {
+  const sinceMs = Math.max(fromMs, window.fromMs) + window.skewMs;
+  const { stampMs } = bucket.get(number)!;
+  if (stampMs >= window.fromMs + window.skewMs) return Math.min(sinceMs, stampMs);
+  if (process !== window.process || !touched.has(number)) return sinceMs;
+  return Math.min(sinceMs, Math.max(decidedAtMs, window.fromMs + window.skewMs));
+}
+
+/**
+ * What a shard is sure to give of a limit under a capacity, which cuts off what is above its share:
+ * a refill credits whole millitokens. A limit that is not there yet begins full.
+ */
+function wholeMillitokens(
+  shard: StoredShard,
+  {
+    name,
+    number,
+    capacity,
+    atMs,
+  }: {
+    readonly name: string;
+    readonly number: number;
+    readonly capacity: bigint;
+    readonly atMs: number;
+  },
+): Fraction {
+  const share = fraction(shareOf(capacity, number, shard.divisor));
+  const value = shard.limits.has(name) ? least(share, shardValue(shard, name, atMs)) : share;
+  return minus(value, fraction(1n));
+}

@@ -1,0 +1,48 @@
+import { CoverageCounts } from "../../support/seeded/coverage-counts.ts";
+
+/** Every situation that a run must have met, or it has proven less than it says. */
+const SITUATIONS = [
+  "grant",
+  "refusal",
+  "unavailable",
+  "further take",
+  "settlement",
+  "give-back",
+  "end that was tried again",
+  "write of a process with several calls under way",
+  "write that granted several calls",
+  "failed condition",
+  "request lost",
+  "reply lost",
+  "reply lost of an applied write",
+  "request never sent",
+  "throttled",
+  "transaction conflict",
+  "batch read at several moments",
+  "time-out",
+  "late write applied",
+  "crash",
+  "crash with a write asked",
+  "crash with a write applied, not answered",
+  "crash with a lease",
+  "clock set back",
+  "configuration change",
+  "call as large as the capacity",
+  "split asked",
+  "split",
+  "split of a debt",
+  "call that gathered from several shards",
+  "split between decision and write",
+  "split between write and reply",
+  "split between take and end",
+] as const;
+
+type Situation = (typeof SITUATIONS)[number];
+
+/** How often each of them happened. */
+export type Coverage = CoverageCounts<Situation>;
+
+/** A count that starts at zero. */
+export function newCoverage(): Coverage {
+  return new CoverageCounts(SITUATIONS);
+}

@@ -1,0 +1,227 @@
+import type { Client } from "./client.ts";
+import { AMBIGUOUS, NETWORK_ERRORS, WRITES, type HeldCall } from "./gate.ts";
+import { startSomething, startSomeSplit } from "./operations.ts";
+import { between, pick } from "../../support/seeded/random-choice.ts";
+import type { Fault } from "./scenario.ts";
+import { requestText } from "./story.ts";
+import { firstHalf, isTearable, secondHalf } from "./torn-read.ts";
+import type { World } from "./world.ts";
+
+/** Far more than any seed takes: something goes round in circles otherwise. */
+const MOST_EVENTS = 20_000;
+
+/** Calls that a process has under way at most. */
+const MOST_UNDER_WAY = 6;
+
+interface Event {
+  readonly weight: number;
+  happen(): Promise<void> | void;
+}
+
+/**
+ * Lets one thing after another happen, in a random order, until everybody is done.
+ */
+export async function play(world: World): Promise<void> {
+  const { scenario } = world;
+  const left = {
+    operations: scenario.operations,
+    crashes: scenario.crashes,
+    configChanges: scenario.configChanges,
+    splits: scenario.splits,
+    clockSteps: scenario.clockSteps,
+  };
+  for (let events = 0; ; events += 1) {
+    if (events > MOST_EVENTS) throw new Error(`No end after ${MOST_EVENTS} events`);
+    const possible = possibleEvents(world, left).filter(({ weight }) => weight > 0);
+    if (possible.length === 0) return;
+    await chosen(world, possible).happen();
+    await settled();
+    world.throwIfFailed();
+  }
+}
+
+type Left = Record<"operations" | "crashes" | "configChanges" | "splits" | "clockSteps", number>;
+
+function possibleEvents(world: World, left: Left): readonly Event[] {
+  const { random, clients, late, time } = world;
+  const idle = clients.filter(({ underWay }) => underWay.size < MOST_UNDER_WAY);
+  const held = clients.flatMap((client) => client.gate.held.map((call) => ({ client, call })));
+  const isBusy = held.length > 0 || left.operations > 0;
+  const some = (weight: number, possible: boolean, happen: Event["happen"]): Event => ({
+    weight: possible ? weight : 0,
+    happen,
+  });
+  return [
+    some(3, left.operations > 0 && idle.length > 0, () => {
+      const client = pick(random, idle);
+      for (let burst = between(random, 1, 3); burst > 0 && left.operations > 0; burst -= 1) {
+        left.operations -= 1;
+        startSomething(world, client);
+      }
+    }),
+    some(8, held.length > 0, () => {
+      const { client, call } = pick(random, held);
+      return call.reply === undefined
+        ? answer(world, client, call)
+        : deliverOrLose(world, client, call);
+    }),
+    some(1, late.length > 0, () => arriveLate(world)),
+    some(2, isBusy, () => time.advance(someMs(world))),
+    some(1, !isBusy && time.isAnybodyAsleep, () => time.advance(time.untilFirstWakesMs())),
+    some(0.4, left.splits > 0 && isBusy, () => {
+      left.splits -= 1;
+      startSomeSplit(world, pick(random, clients));
+    }),
+    some(0.15, left.crashes > 0 && held.length > 0, () => {
+      left.crashes -= 1;
+      crash(world, pick(random, held).client);
+    }),
+    some(0.2, left.configChanges > 0 && isBusy, () => {
+      left.configChanges -= 1;
+      world.changeConfiguration(pick(random, [...world.limits.keys()]));
+    }),
+    some(0.2, left.clockSteps > 0 && isBusy, () => {
+      left.clockSteps -= 1;
+      const client = pick(random, clients);
+      client.clock.stepBack(between(random, 1, 3000));
+      world.noteSkew(client.clock.skewMs);
+      world.coverage.count("clock set back");
+      world.tell(`the clock of process ${client.number} is set back`);
+    }),
+  ];
+}
+
+function chosen({ random }: World, events: readonly Event[]): Event {
+  let rest = random() * events.reduce((total, { weight }) => total + weight, 0);
+  return events.find(({ weight }) => (rest -= weight) < 0) ?? events.at(-1)!;
+}
+
+function someMs({ random }: World): number {
+  const dice = random();
+  if (dice < 0.6) return between(random, 0, 5);
+  return dice < 0.95 ? between(random, 5, 200) : between(random, 200, 5000);
+}
+
+/** Lets a request reach the engine, or not. */
+async function answer(world: World, client: Client, call: HeldCall): Promise<void> {
+  const fault = someFault(world);
+  if (fault === undefined || fault === "reply lost") {
+    if (call.firstHalf === undefined && (await tear(world, call))) return;
+    await apply(world, call, `request of process ${client.number}`);
+    if (WRITES.has(call.operation) && call.surroundings.operations.length > 1)
+      world.coverage.count("write of a process with several calls under way");
+    return;
+  }
+  if (fault === "time-out") world.late.push(call);
+  fail(world, client, call, fault);
+}
+
+function deliverOrLose(world: World, client: Client, call: HeldCall): void {
+  const { coverage } = world;
+  const reply = call.reply!;
+  const fault = someFault(world);
+  if (fault === "reply lost" || fault === "connection reset" || fault === "time-out") {
+    coverage.count("reply lost");
+    if (reply.ok && WRITES.has(call.operation)) coverage.count("reply lost of an applied write");
+    return fail(world, client, call, fault === "time-out" ? fault : "connection reset");
+  }
+  deliver(world, client, call);
+}
+
+/** Tells a process what the engine said. */
+export function deliver(world: World, client: Client, call: HeldCall): void {
+  const reply = call.reply!;
+  if (WRITES.has(call.operation) && world.splits > call.splitsAtReply)
+    world.coverage.count("split between write and reply");
+  world.tell(`process ${client.number} gets its reply`);
+  client.gate.remove(call);
+  if (reply.ok) call.resolve(reply.output);
+  else call.reject(reply.error);
+}
+
+/** Lets the engine carry a request out. */
+export async function apply(world: World, call: HeldCall, whose: string): Promise<void> {
+  call.reply =
+    call.firstHalf === undefined
+      ? await world.table.apply(call)
+      : await secondHalf(world.table, call);
+  call.splitsAtReply = world.splits;
+  const said = call.reply.ok ? "applied" : (call.reply.error as Error).name;
+  world.tell(`${whose}: ${said}: ${requestText(call)}`);
+  if (call.reply.ok && WRITES.has(call.operation) && world.splits > call.surroundings.splits)
+    world.coverage.count("split between decision and write");
+}
+
+/**
+ * Reads the first half of a batch, sometimes: the rest is read after other things have happened.
+ */
+async function tear(world: World, call: HeldCall): Promise<boolean> {
+  const isTorn = isTearable(call) && world.random() < 0.5;
+  if (!isTorn) return false;
+  world.coverage.count("batch read at several moments");
+  call.firstHalf = await firstHalf(world.table, call);
+  return true;
+}
+
+async function arriveLate(world: World): Promise<void> {
+  const call = pick(world.random, world.late);
+  world.late = world.late.filter((other) => other !== call);
+  if (!WRITES.has(call.operation) || world.random() < 0.3) return;
+  await apply(world, call, "late request");
+  if (call.reply?.ok === true) world.coverage.count("late write applied");
+}
+
+const COUNTED = {
+  "connection reset": "request lost",
+  "time-out": "time-out",
+  "connection refused": "request never sent",
+  throttled: "throttled",
+  conflict: "transaction conflict",
+} as const;
+
+/** Tells a process that the network has failed it. */
+export function fail(
+  world: World,
+  client: Client,
+  call: HeldCall,
+  error: keyof typeof NETWORK_ERRORS,
+): void {
+  world.coverage.count(COUNTED[error]);
+  world.tell(`process ${client.number} is told of ${error} for ${call.operation}`);
+  for (const operation of client.underWay) {
+    operation.faults += 1;
+    if (AMBIGUOUS.has(error) && WRITES.has(call.operation)) operation.unknowns += 1;
+  }
+  client.gate.remove(call);
+  call.reject(NETWORK_ERRORS[error](call.operation));
+}
+
+function someFault({ random, scenario }: World): Fault | undefined {
+  return random() < scenario.faultRate && scenario.faults.length > 0
+    ? pick(random, scenario.faults)
+    : undefined;
+}
+
+/** A process is gone, with what it knew. What it had sent may still arrive. */
+export function crash(world: World, client: Client): void {
+  const { coverage, random } = world;
+  const writes = client.gate.held.filter(({ operation }) => WRITES.has(operation));
+  coverage.count("crash");
+  if (writes.some(({ reply }) => reply === undefined)) coverage.count("crash with a write asked");
+  if (writes.some(({ reply }) => reply?.ok === true))
+    coverage.count("crash with a write applied, not answered");
+  if (client.leases.length > 0) coverage.count("crash with a lease");
+  world.tell(`process ${client.number} dies`);
+  world.late.push(...client.gate.held.filter(({ reply }) => reply === undefined));
+  client.isAlive = false;
+  client.gate.shut();
+  world.time.forget(client.clock);
+  world.clients.splice(world.clients.indexOf(client), 1);
+  world.abandon(client);
+  world.startClient(random() < 0.5 ? client.clock.skewMs : 0);
+}
+
+/** Lets everything run that does not wait for the network or for time. */
+export async function settled(): Promise<void> {
+  for (let turn = 0; turn < 2; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}

@@ -1,0 +1,249 @@
+import type { AttributeMap } from "../../../src/repository/dynamodb/transport/attribute-values.ts";
+import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
+import { BucketHistory } from "./bucket-history.ts";
+import { unexplained, unexplainedShards } from "./explanation.ts";
+import { fraction, isLess } from "../../oracle/fraction.ts";
+import { WRITES, type EngineReply, type HeldCall } from "./gate.ts";
+import type { SimulatedTime } from "../../support/simulated-time.ts";
+import type { Coverage } from "./coverage.ts";
+import { requestText } from "./story.ts";
+import {
+  bucketValue,
+  consumedOf,
+  grantsOf,
+  isPartition,
+  limitNames,
+  readShard,
+  shardValue,
+  type StoredBucket,
+  type StoredShard,
+} from "../../oracle/stored-bucket.ts";
+import { isGathered, isPureGrant, isSplit, wrongWith, type AppliedWrite } from "./write-check.ts";
+
+interface TouchedItem {
+  readonly key: AttributeMap;
+  readonly entityId: string;
+  readonly shard: number;
+}
+
+/**
+ * The real table, seen by an observer who looks at every item that a write has touched. Calls pass
+ * one at a time.
+ */
+export class WatchedTable {
+  readonly #transport: DynamoTransport;
+  readonly #tableName: string;
+  readonly #time: SimulatedTime;
+  readonly #coverage: Coverage;
+  readonly #tickMs: number;
+  readonly #charged: (entityId: string) => readonly string[];
+  readonly #histories = new Map<string, BucketHistory>();
+  readonly #touched = new Map<string, TouchedItem>();
+  /** By how much clocks of processes ever differed. */
+  differenceMs = 0;
+
+  constructor(options: {
+    readonly transport: DynamoTransport;
+    readonly tableName: string;
+    readonly time: SimulatedTime;
+    readonly coverage: Coverage;
+    readonly tickMs: number;
+    /** The entities that a call of one is charged to. */
+    readonly charged: (entityId: string) => readonly string[];
+  }) {
+    this.#transport = options.transport;
+    this.#tableName = options.tableName;
+    this.#time = options.time;
+    this.#coverage = options.coverage;
+    this.#tickMs = options.tickMs;
+    this.#charged = options.charged;
+  }
+
+  history(entityId: string): BucketHistory {
+    const held = this.#histories.get(entityId) ?? new BucketHistory();
+    this.#histories.set(entityId, held);
+    return held;
+  }
+
+  get entityIds(): readonly string[] {
+    return [...this.#histories.keys()];
+  }
+
+  /** Lets the engine carry a call out, and throws when what it did breaks a promise. */
+  async apply(call: HeldCall): Promise<EngineReply> {
+    let output: object;
+    try {
+      output = await this.#call(call.operation, call.input);
+    } catch (error) {
+      if (isFailedCondition(error)) this.#coverage.count("failed condition");
+      return { ok: false, error };
+    }
+    if (WRITES.has(call.operation)) await this.#look(call);
+    return { ok: true, output };
+  }
+
+  /** Removes everything, so that the next seed finds the table as this one did. */
+  async clear(): Promise<void> {
+    for (const { key } of this.#touched.values())
+      await this.#call("DeleteItem", { TableName: this.#tableName, Key: key });
+  }
+
+  async #look(call: HeldCall): Promise<void> {
+    const touched = touchedBy(call.input);
+    const byEntity = new Map<string, Map<number, AttributeMap>>();
+    for (const item of touched) {
+      this.#touched.set(JSON.stringify(item.key), item);
+      const { Item } = (await this.#call("GetItem", {
+        TableName: this.#tableName,
+        Key: item.key,
+        ConsistentRead: true,
+      })) as {
+        readonly Item?: AttributeMap;
+      };
+      const shards = byEntity.get(item.entityId) ?? new Map<number, AttributeMap>();
+      if (Item !== undefined) shards.set(item.shard, Item);
+      byEntity.set(item.entityId, shards);
+    }
+    for (const [entityId, items] of byEntity)
+      this.#note(
+        entityId,
+        new Map([...items].map(([shard, item]) => [shard, readShard(item, shard)])),
+        call,
+      );
+  }
+
+  #note(entityId: string, after: StoredBucket, call: HeldCall): void {
+    const history = this.history(entityId);
+    const whole = history.now;
+    const before: StoredBucket = new Map([...whole].filter(([shard]) => after.has(shard)));
+    const write: AppliedWrite = { before, after, call, tickMs: this.#tickMs };
+    const isGrant = isPureGrant(write);
+    const inFlightMs = this.#time.nowMs - call.decidedAtTrueMs;
+    const { decidedAtMs, surroundings } = call;
+    const by = { process: surroundings.process, decidedAtMs, inFlightMs };
+    history.states.push({
+      fromMs: this.#time.nowMs,
+      bucket: new Map([...whole, ...after]),
+      touched: new Set(after.keys()),
+      ...by,
+    });
+    this.#count(write);
+    const wrong =
+      wrongShards(write, history, this.differenceMs) ??
+      wrongWith(write) ??
+      this.#unexplained(entityId, write) ??
+      (isGrant ? history.excess(this.differenceMs + this.#tickMs - 1) : undefined) ??
+      (isGrant && isGathered(write) ? this.#wronglyGathered(entityId, write) : undefined);
+    if (wrong !== undefined)
+      throw new Error(
+        `A write to ${entityId}, decided at ${call.decidedAtMs}: ${wrong}\n${requestText(call)}`,
+      );
+  }
+
+  #count(write: AppliedWrite): void {
+    const { before, after } = write;
+    if (isSplit(write)) this.#coverage.count("split");
+    if (
+      isSplit(write) &&
+      limitNames(before).some((name) => bucketValue(before, name, write.call.decidedAtMs).top < 0n)
+    )
+      this.#coverage.count("split of a debt");
+    if (isGathered(write) && grantsOf(after) > grantsOf(before))
+      this.#coverage.count("call that gathered from several shards");
+    if (grantsOf(after) > grantsOf(before) + 1n)
+      this.#coverage.count("write that granted several calls");
+  }
+
+  /** What one shard owes is not to be had from the others. */
+  #wronglyGathered(entityId: string, { before, after, call }: AppliedWrite): string | undefined {
+    const history = this.history(entityId);
+    const starts = call.surroundings.operations.flatMap(({ entityId: whose, statesBefore }) => {
+      const index = this.#charged(whose).indexOf(entityId);
+      return index < 0 ? [] : [statesBefore[index]! - 1];
+    });
+    const window = {
+      firstState: Math.min(history.states.length - 2, ...starts),
+      atMs: call.decidedAtMs,
+    };
+    const short = limitNames(after).find(
+      (name) =>
+        !history.couldHold(name, consumedOf(after, name) - consumedOf(before, name), window),
+    );
+    return short === undefined ? undefined : `${short} was gathered while the bucket never held it`;
+  }
+
+  /** The lone client of the end has no calls that anybody else has to know of. */
+  #unexplained(entityId: string, write: AppliedWrite): string | undefined {
+    const { operations, process } = write.call.surroundings;
+    if (process === 0 || isSplit(write)) return undefined;
+    const explain = this.history(entityId).now.size > 1 ? unexplainedShards : unexplained;
+    return explain(
+      write,
+      operations.filter((operation) => this.#charged(operation.entityId).includes(entityId)),
+    );
+  }
+
+  #call(operation: string, input: object): Promise<object> {
+    return this.#transport.call(operation, input, { signal: new AbortController().signal });
+  }
+}
+
+/** Shards come from splits only, and every class belongs to one. */
+function wrongShards(
+  { before }: AppliedWrite,
+  { states, now }: BucketHistory,
+  differenceMs: number,
+): string | undefined {
+  if (before.size === 0 && states.at(-2)!.bucket.size > 0) return "a shard came from nowhere";
+  const lateMs = differenceMs + Math.max(...states.map(({ inFlightMs }) => inFlightMs));
+  if (!isPartition(now)) return `the shards ${[...now.keys()].join(", ")} do not make up a bucket`;
+  return [...now.values()].some((shard) => isForgotten(shard, { shards: now.size, lateMs }))
+    ? "what would be forgotten is not full by then"
+    : undefined;
+}
+
+/**
+ * An item that expires comes back full, as a whole bucket: it must be both. Not to the second: a
+ * clock that is behind, or a write that is late, says too early when that is, but the table takes
+ * minutes at least to remove what has expired.
+ */
+function isForgotten(
+  shard: StoredShard,
+  { shards, lateMs }: { readonly shards: number; readonly lateMs: number },
+): boolean {
+  if (shard.expiresAtMs === undefined) return false;
+  const atMs = shard.expiresAtMs + lateMs;
+  return (
+    shards > 1 ||
+    [...shard.limits].some(([name, { terms }]) =>
+      isLess(shardValue(shard, name, atMs), fraction(terms.capacityMilli)),
+    )
+  );
+}
+
+/** The buckets that a write names. */
+function touchedBy(input: object): readonly TouchedItem[] {
+  const { TransactItems: parts } = input as {
+    readonly TransactItems?: readonly Record<string, object>[];
+  };
+  const writes =
+    parts === undefined
+      ? [input]
+      : parts.flatMap(({ Put, Update, Delete }) => Put ?? Update ?? Delete ?? []);
+  return writes.flatMap((write) => {
+    const { Key, Item } = write as { readonly Key?: AttributeMap; readonly Item?: AttributeMap };
+    const { PK, SK } = (Key ?? Item)!;
+    const match = /\/BUCKET#([^#]+)#[^#]+#(\d+)$/.exec((PK as { readonly S: string }).S);
+    return match === null
+      ? []
+      : [{ key: { PK: PK!, SK: SK! }, entityId: match[1]!, shard: Number(match[2]) }];
+  });
+}
+
+function isFailedCondition(error: unknown): boolean {
+  return (
+    error instanceof Error &&
+    (error.name === "ConditionalCheckFailedException" ||
+      error.name === "TransactionCanceledException")
+  );
+}

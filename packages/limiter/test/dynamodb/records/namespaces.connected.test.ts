@@ -1,0 +1,209 @@
+import { expect, it } from "vitest";
+import {
+  Limit,
+  NamespaceNotFoundError,
+  NamespaceStateError,
+  RateLimiter,
+  RateLimiterUnavailable,
+} from "zae-limiter";
+import type { DynamoRepository } from "zae-limiter/dynamodb";
+import { ManualClock } from "zae-limiter/testing";
+import { usageItem } from "../../support/usage-item.ts";
+import { describeWithEngine } from "../../support/engine.ts";
+import { script, type Fault } from "../../support/fault-proxy.ts";
+import { keysOf, useProxiedTable } from "../../support/proxied-table.ts";
+
+const RPM = Limit.perMinute("rpm", 10);
+
+describeWithEngine("namespaces on DynamoDB", (engine) => {
+  const table = useProxiedTable(engine);
+
+  it.each<[Fault, boolean]>([
+    ["lost-request", false],
+    ["lost-reply", true],
+    ["throttle", false],
+    ["conflict", false],
+  ])(
+    "a change of state that suffers %s happens whole or not at all, and can be tried again [W-61]",
+    async (fault, applied) => {
+      const repository = await table.open("app", { maxAttempts: 1 });
+      const id = await repository.registerNamespace("tenant");
+
+      table.proxy.decide = script("TransactWriteItems", [fault]);
+      await expect(repository.deleteNamespace("tenant")).rejects.toThrow(RateLimiterUnavailable);
+      expect(await stateOf(repository, id)).toBe(applied ? "deleted" : "active");
+      await repository.deleteNamespace("tenant");
+      expect(await stateOf(repository, id)).toBe("deleted");
+
+      table.proxy.decide = script("TransactWriteItems", [fault]);
+      await expect(repository.recoverNamespace(id)).rejects.toThrow(RateLimiterUnavailable);
+      expect(await stateOf(repository, id)).toBe(applied ? "active" : "deleted");
+      if (!applied) expect(await repository.recoverNamespace(id)).toBe("tenant");
+      expect(await stateOf(repository, id)).toBe("active");
+    },
+  );
+
+  it("a namespace is registered once by processes that do it together", async () => {
+    const repositories = await Promise.all([table.open(), table.open(), table.open()]);
+    expect(new Set(repositories.map(({ namespaceId }) => namespaceId)).size).toBe(1);
+    const ids = await Promise.all(
+      repositories.map(async (repository) => repository.registerNamespace("tenant")),
+    );
+    expect(new Set(ids).size).toBe(1);
+  });
+
+  it("namespaces that were deleted answer no process after the cache time [W-61]", async () => {
+    const clock = new ManualClock(Date.UTC(2026, 0, 1));
+    const operator = await table.open("app", { clock });
+    const running = await table.open("tenant", { clock, configCacheTtlMs: 5000 });
+    await running.setSystemDefaults([RPM]);
+    const limiter = new RateLimiter({ repository: running, onUnavailable: "allow" });
+    const acquire = async (): Promise<void> =>
+      limiter.acquire({ entityId: "e", resource: "r", consume: { rpm: 1 } }, async () => {});
+    await acquire();
+    await operator.deleteNamespace("tenant");
+    await clock.advance(4999);
+    await acquire();
+    await clock.advance(1);
+    await expect(acquire()).rejects.toThrow(NamespaceNotFoundError);
+    await expect(running.getEntity("e")).rejects.toThrow(NamespaceNotFoundError);
+    await operator.recoverNamespace(running.namespaceId);
+    await acquire();
+  });
+
+  it("a purge removes a namespace completely, and nothing else", async () => {
+    const operator = await table.open();
+    const tenant = await table.open("tenant");
+    for (const repository of [operator, tenant]) await fill(repository);
+    await table.raw("PutItem", {
+      Item: usageItem(
+        tenant.namespaceId,
+        {
+          entityId: "c",
+          resource: "r",
+          window: "daily",
+          windowStartMs: 0,
+          counters: {},
+          requests: 1,
+        },
+        9e9,
+      ),
+    });
+    const all = keysOf(await table.items());
+    const ofTenant = all.filter(
+      (key) =>
+        key.startsWith(`${tenant.namespaceId}/`) ||
+        key.includes(tenant.namespaceId) ||
+        key.endsWith("#tenant"),
+    );
+    await expect(operator.purgeNamespace(tenant.namespaceId)).rejects.toThrow(NamespaceStateError);
+    await operator.deleteNamespace("tenant");
+    const progress: number[] = [];
+    await operator.purgeNamespace(tenant.namespaceId, {
+      onProgress: (count) => progress.push(count),
+    });
+    const left = keysOf(await table.items()).filter((key) => !key.includes("#AUDIT#"));
+    expect(left).toEqual(all.filter((key) => !ofTenant.includes(key) && !key.includes("#AUDIT#")));
+    expect(progress.at(-1)).toBe(ofTenant.length - 2);
+    expect(await operator.listOrphanNamespaces()).toEqual([]);
+  });
+
+  it("a purge that was interrupted is completed by the next one", async () => {
+    const operator = await table.open("app", { maxAttempts: 1 });
+    const tenant = await table.open("tenant");
+    await Promise.all(
+      Array.from({ length: 80 }, async (_, index) => tenant.createEntity(`e${index}`)),
+    );
+    const { namespaceId } = tenant;
+    await operator.deleteNamespace("tenant");
+    table.proxy.decide = script("BatchWriteItem", [undefined, "half-unprocessed", "internal"]);
+    await expect(operator.purgeNamespace(namespaceId)).rejects.toThrow(RateLimiterUnavailable);
+    expect(await operator.listOrphanNamespaces()).toMatchObject([
+      { namespaceId, status: "purging" },
+    ]);
+    await expect(operator.recoverNamespace(namespaceId)).rejects.toThrow(NamespaceStateError);
+
+    const stopped = new Error("stop");
+    const controller = new AbortController();
+    controller.abort(stopped);
+    await expect(operator.purgeNamespace(namespaceId, { signal: controller.signal })).rejects.toBe(
+      stopped,
+    );
+
+    await operator.purgeNamespace(namespaceId);
+    expect(keysOf(await table.items()).filter((key) => key.includes(namespaceId))).toEqual([]);
+    expect(await operator.listOrphanNamespaces()).toEqual([]);
+  });
+
+  it("a purge removes a namespace however much it holds", async () => {
+    const operator = await table.open();
+    const { namespaceId } = await table.open("tenant");
+    const count = 1010;
+    for (let start = 0; start < count; start += 25) {
+      const requests = Array.from({ length: Math.min(25, count - start) }, (_, index) => {
+        const Item = {
+          PK: { S: `${namespaceId}/X#${start + index}` },
+          SK: { S: "#X" },
+          GSI4PK: { S: namespaceId },
+          GSI4SK: { S: "X" },
+        };
+        return { PutRequest: { Item } };
+      });
+      await table.raw("BatchWriteItem", { RequestItems: { [operator.tableName]: requests } });
+    }
+    await operator.deleteNamespace("tenant");
+    const progress: number[] = [];
+    await operator.purgeNamespace(namespaceId, { onProgress: (deleted) => progress.push(deleted) });
+    expect(progress).toEqual([500, 1000, 1010]);
+    expect(keysOf(await table.items()).filter((key) => key.includes(namespaceId))).toEqual([]);
+  });
+
+  it("a deleted namespace leaves its name to a new one, and comes back only when the name is free", async () => {
+    const repository = await table.open();
+    const first = await repository.registerNamespace("tenant");
+    await repository.deleteNamespace("tenant");
+    const second = await repository.registerNamespace("tenant");
+    expect(second).not.toBe(first);
+    await expect(repository.recoverNamespace(first)).rejects.toThrow(NamespaceStateError);
+    await repository.deleteNamespace("tenant");
+    expect(await repository.recoverNamespace(first)).toBe("tenant");
+    expect(await repository.registerNamespace("tenant")).toBe(first);
+  });
+
+  it("namespaces index every item that they write, so that a purge finds it [W-61]", async () => {
+    await fill(await table.open());
+    for (const item of await table.items())
+      expect([item["GSI4PK"], item["GSI4SK"]], JSON.stringify(item["SK"])).toEqual([
+        { S: expect.any(String) },
+        { S: expect.any(String) },
+      ]);
+  });
+});
+
+/** Writes one item of every kind. */
+async function fill(repository: DynamoRepository): Promise<void> {
+  await repository.createEntity("p");
+  await repository.createEntity("c", { parentId: "p", cascade: true });
+  await repository.setSystemDefaults([RPM]);
+  await repository.setResourceDefaults("r", [RPM]);
+  await repository.setLimits("c", [RPM], { resource: "r" });
+  await repository.putProvisionerState(await repository.getProvisionerState());
+  await new RateLimiter({ repository }).acquire(
+    { entityId: "c", resource: "r", consume: { rpm: 1 } },
+    async () => {},
+  );
+}
+
+/** The state of the namespace named tenant, as both of its items tell it. */
+async function stateOf(repository: DynamoRepository, namespaceId: string): Promise<string> {
+  const active = (await repository.listNamespaces()).find(
+    (info) => info.namespaceId === namespaceId,
+  );
+  const orphan = (await repository.listOrphanNamespaces()).find(
+    (info) => info.namespaceId === namespaceId,
+  );
+  const named = await repository.getNamespace("tenant");
+  // The item by name and the item by id always tell the same.
+  expect(named?.namespaceId).toBe(active?.namespaceId);
+  return active?.status ?? orphan?.status ?? "none";
+}

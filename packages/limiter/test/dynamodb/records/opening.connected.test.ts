@@ -1,0 +1,189 @@
+import { afterEach, expect, it, vi } from "vitest";
+import {
+  IncompatibleSchemaError,
+  InfrastructureNotFoundError,
+  NamespaceNotFoundError,
+  openRepository,
+  RateLimiterUnavailable,
+  ValidationError,
+  VersionMismatchError,
+} from "zae-limiter";
+import { DynamoRepository } from "zae-limiter/dynamodb";
+import { describeWithEngine, freshTableName } from "../../support/engine.ts";
+import { startFaultProxy } from "../../support/fault-proxy.ts";
+
+describeWithEngine("opening a DynamoDB repository", (engine) => {
+  afterEach(() => vi.unstubAllEnvs());
+
+  it("opening creates table and namespace where it may, and finds them where it may not", async () => {
+    const stack = freshTableName();
+    const { endpointUrl } = engine();
+    const never = { stack, endpointUrl, provisioning: "never" } as const;
+    await expect(DynamoRepository.open("app", never)).rejects.toThrow(InfrastructureNotFoundError);
+    await expect(
+      DynamoRepository.open("app", { stack, endpointUrl, create: false }),
+    ).rejects.toThrow(InfrastructureNotFoundError);
+    await using created = await DynamoRepository.open("app", { stack, endpointUrl });
+    expect(created).toMatchObject({
+      stackName: stack,
+      tableName: stack,
+      region: "us-east-1",
+      endpointUrl,
+    });
+    expect(created.namespaceId).toMatch(/^[A-Za-z0-9_][A-Za-z0-9_-]{10}$/);
+    await using found = await DynamoRepository.open("app", never);
+    expect(found.namespaceId).toBe(created.namespaceId);
+    await expect(DynamoRepository.open("other", never)).rejects.toThrow(NamespaceNotFoundError);
+    expect((await created.listNamespaces()).map(({ name }) => name)).toEqual(["app"]);
+  });
+
+  it("opening with create: false leaves a namespace unregistered that is not registered", async () => {
+    const options = { stack: freshTableName(), endpointUrl: engine().endpointUrl };
+    await using created = await DynamoRepository.open("app", options);
+    await using looking = await DynamoRepository.open("other", { ...options, create: false });
+    await expect(looking.getEntity("e")).rejects.toThrow(NamespaceNotFoundError);
+    expect((await looking.listNamespaces()).map(({ name }) => name)).toEqual(["app"]);
+    await looking.registerNamespace("third");
+    expect((await created.listNamespaces()).map(({ name }) => name)).toEqual(["app", "third"]);
+  });
+
+  it("stack and namespace may come from the environment", async () => {
+    const stack = freshTableName();
+    vi.stubEnv("ZAEL_STACK", stack);
+    vi.stubEnv("ZAEL_NAMESPACE", "from-environment");
+    vi.stubEnv("AWS_REGION", "eu-central-1");
+    await using repository = await DynamoRepository.open(undefined, {
+      endpointUrl: engine().endpointUrl,
+    });
+    expect(repository).toMatchObject({
+      stackName: stack,
+      namespaceName: "from-environment",
+      region: "eu-central-1",
+    });
+  });
+
+  it("a URL opens a repository", async () => {
+    const stack = freshTableName();
+    const endpoint = encodeURIComponent(engine().endpointUrl);
+    const url = `dynamodb://eu-west-1/${stack}?endpoint=${endpoint}`;
+    await expect(openRepository(`${url}&provisioning=never`, { namespace: "app" })).rejects.toThrow(
+      InfrastructureNotFoundError,
+    );
+    await using created = await openRepository(url, { namespace: "app" });
+    await using repository = await openRepository(`${url}&provisioning=never`, {
+      namespace: "app",
+    });
+    expect(repository).toMatchObject({
+      stackName: stack,
+      region: "eu-west-1",
+      namespaceName: "app",
+      namespaceId: created.namespaceId,
+    });
+  });
+
+  it("the builder opens a repository, and registers no namespace", async () => {
+    const options = { stack: freshTableName(), endpointUrl: engine().endpointUrl };
+    await using first = await DynamoRepository.builder()
+      .options(options)
+      .onUnavailable("allow")
+      .build();
+    expect(first.namespaceName).toBe("default");
+    expect((await first.getSystemDefaults()).onUnavailable).toBe("allow");
+    await expect(
+      DynamoRepository.builder().namespace("app").options(options).build(),
+    ).rejects.toThrow(NamespaceNotFoundError);
+    await first.registerNamespace("app");
+    await using second = await DynamoRepository.builder().namespace("app").options(options).build();
+    expect(second.namespaceName).toBe("app");
+  });
+
+  it("every way of opening finds one and the same namespace [W-58]", async () => {
+    const options = { stack: freshTableName(), endpointUrl: engine().endpointUrl };
+    await using opened = await DynamoRepository.open(undefined, options);
+    await using built = await DynamoRepository.builder().options(options).build();
+    await using named = await DynamoRepository.open("default", {
+      ...options,
+      provisioning: "never",
+    });
+    expect(opened.namespaceId).not.toBe("default");
+    expect([built.namespaceId, named.namespaceId]).toEqual([
+      opened.namespaceId,
+      opened.namespaceId,
+    ]);
+  });
+
+  it("the error for stacks says that they come later", async () => {
+    await expect(DynamoRepository.open("app", { region: "eu-west-1" })).rejects.toThrow(
+      "not supported yet",
+    );
+  });
+
+  it.each([
+    [{ stack: "under_score" }, "stack"],
+    [{ stack: "x".repeat(56) }, "stack"],
+    [{ endpointUrl: "localhost:8000" }, "endpointUrl"],
+    [{ provisioning: "sometimes" as never }, "provisioning"],
+    [{ requestTimeoutMs: 0 }, "requestTimeoutMs"],
+    [{ maxAttempts: 1.5 }, "maxAttempts"],
+    [{ bucketTtlMultiplier: -1 }, "bucketTtlMultiplier"],
+    [{ configCacheTtlMs: -1 }, "configCacheTtlMs"],
+  ])("options such as %o are refused", async (options, field) => {
+    const opening = DynamoRepository.open("app", {
+      stack: freshTableName(),
+      endpointUrl: engine().endpointUrl,
+      ...options,
+    });
+    await expect(opening).rejects.toThrow(ValidationError);
+    await expect(opening).rejects.toMatchObject({ field });
+  });
+
+  it("a table of a newer schema, or one that asks for a newer client, is refused", async () => {
+    const options = { stack: freshTableName(), endpointUrl: engine().endpointUrl };
+    await using repository = await DynamoRepository.open("app", options);
+    await repository.setVersionRecord({ schemaVersion: "2.0.0" });
+    await expect(DynamoRepository.open("app", options)).rejects.toThrow(IncompatibleSchemaError);
+    await repository.setVersionRecord({ schemaVersion: "1.0.0", clientMinVersion: "99.0.0" });
+    await expect(
+      DynamoRepository.open("app", { ...options, provisioning: "never" }),
+    ).rejects.toThrow(VersionMismatchError);
+  });
+
+  it("the table is created and deleted on request", async () => {
+    await using repository = await DynamoRepository.open("app", {
+      stack: freshTableName(),
+      endpointUrl: engine().endpointUrl,
+      stream: false,
+    });
+    expect(await repository.ping()).toBe(true);
+    await repository.deleteTable();
+    expect(await repository.ping()).toBe(false);
+    await repository.createTable();
+    expect(await repository.ping()).toBe(true);
+  });
+
+  it("a table that does not answer is given up, within time-out times attempts", async () => {
+    const proxy = await startFaultProxy(engine().endpointUrl);
+    try {
+      const options = { stack: freshTableName(), endpointUrl: proxy.endpointUrl, stream: false };
+      await using repository = await DynamoRepository.open("app", options);
+      proxy.decide = () => "silence";
+      await using impatient = await DynamoRepository.open("app", {
+        ...options,
+        endpointUrl: engine().endpointUrl,
+      });
+      expect(await impatient.ping()).toBe(true);
+      const opening = DynamoRepository.open("app", {
+        ...options,
+        requestTimeoutMs: 750,
+        maxAttempts: 2,
+      });
+      const before = proxy.seen.length;
+      await expect(opening).rejects.toThrow(RateLimiterUnavailable);
+      expect(proxy.seen.length - before).toBe(2);
+      proxy.decide = () => undefined;
+      expect(await repository.ping()).toBe(true);
+    } finally {
+      await proxy.stop();
+    }
+  });
+});

@@ -1,0 +1,213 @@
+/*
+ * The one exact model of a bucket. The tests of the core compare the library's arithmetic with it,
+ * the simulation every answer of a backend, and the interleavings the items of a table, shard by
+ * shard.
+ */
+import { floorDivide, type Terms } from "./terms.ts";
+
+/**
+ * What one limit holds. `units` is its balance in 1/period millitoken: an exact rational, never
+ * rounded between changes of limits.
+ */
+export interface Balance {
+  readonly terms: Terms;
+  readonly units: bigint;
+}
+
+/** One limit of a bucket. */
+export interface LimitBalance extends Balance {
+  readonly hidden: boolean;
+  readonly consumedMilli: bigint;
+}
+
+/**
+ * A bucket as it has to be. A value; limits that left stay in it, hidden, so that nothing starts
+ * full twice.
+ */
+export interface OracleBucket {
+  /** Tells one life of a bucket from the next: deleting an entity ends it. */
+  readonly life: number;
+  readonly stampMs: number;
+  readonly balances: readonly LimitBalance[];
+}
+
+/** The deepest debt in millitokens: a store could not count further down exactly. */
+const LEAST_MILLI = BigInt(Number.MIN_SAFE_INTEGER);
+
+/** Whole tokens by limit name. */
+export type Tokens = Readonly<Record<string, number>>;
+
+/**
+ * The tokens of one limit; 0 when it is not named. A limit may be called `constructor`, which every
+ * object has.
+ */
+export function tokensOf(tokens: Tokens, name: string): number {
+  return Object.hasOwn(tokens, name) ? tokens[name]! : 0;
+}
+
+/** A bucket that nobody has taken from. */
+export function newBucket(wanted: readonly Terms[], life: number, nowMs: number): OracleBucket {
+  return { life, stampMs: nowMs, balances: wanted.map((terms) => fullBalance(terms)) };
+}
+
+/**
+ * The balance at a time, in 1/period millitoken. One closed form, so many small refills cannot
+ * differ from a large one.
+ */
+export function unitsAt({ terms, units }: Balance, stampMs: number, nowMs: number): bigint {
+  const earned = nowMs > stampMs ? units + terms.amount * BigInt(nowMs - stampMs) : units;
+  return earned > terms.ceiling ? terms.ceiling : earned;
+}
+
+/** The balance at a time in whole millitokens. */
+export function milliAt(balance: Balance, stampMs: number, nowMs: number): bigint {
+  return floorDivide(unitsAt(balance, stampMs, nowMs), balance.terms.period);
+}
+
+/** Whether a limit holds so many whole tokens at a time. */
+export function holds(balance: Balance, stampMs: number, tokens: number, nowMs: number): boolean {
+  return unitsAt(balance, stampMs, nowMs) >= BigInt(tokens) * 1000n * balance.terms.period;
+}
+
+/**
+ * Whether a bucket holds these amounts at a time. A limit of which nothing is wanted must not be in
+ * debt.
+ */
+export function holdsAll(
+  { balances, stampMs }: OracleBucket,
+  tokens: Tokens,
+  nowMs: number,
+): boolean {
+  return balances.every(
+    (balance) =>
+      balance.hidden || holds(balance, stampMs, tokensOf(tokens, balance.terms.name), nowMs),
+  );
+}
+
+/** Brings a bucket up to date and charges it; negative costs are given back. */
+export function charged(bucket: OracleBucket, costs: Tokens, nowMs: number): OracleBucket {
+  return chargedMilli(bucket, (name) => BigInt(tokensOf(costs, name)) * 1000n, nowMs);
+}
+
+/** The same in millitokens, which only the library itself charges. */
+export function chargedMilli(
+  bucket: OracleBucket,
+  costMilliOf: (name: string) => bigint,
+  nowMs: number,
+): OracleBucket {
+  const balances = bucket.balances.map((balance) => {
+    const { terms, hidden } = balance;
+    const costMilli = costMilliOf(terms.name);
+    const units = unitsAt(balance, bucket.stampMs, nowMs) - costMilli * terms.period;
+    return {
+      terms,
+      units: units > terms.ceiling ? terms.ceiling : notTooDeep(units, terms.period),
+      hidden,
+      consumedMilli: balance.consumedMilli + costMilli,
+    };
+  });
+  return { life: bucket.life, stampMs: Math.max(bucket.stampMs, nowMs), balances };
+}
+
+/**
+ * The fewest milliseconds after `nowMs` at which a limit holds an amount; undefined when it never
+ * will.
+ */
+export function waitMs(
+  balance: Balance,
+  stampMs: number,
+  neededMilli: bigint,
+  nowMs: number,
+): bigint | undefined {
+  const { terms, units } = balance;
+  if (neededMilli > terms.capacityMilli) return undefined;
+  return fewestMs((ms) => {
+    const elapsedMs = BigInt(nowMs) + ms - BigInt(stampMs);
+    const held = elapsedMs > 0n ? units + terms.amount * elapsedMs : units;
+    return held >= neededMilli * terms.period;
+  });
+}
+
+/**
+ * The fewest milliseconds after which something that stays true becomes true, found by searching
+ * and not by inverting a formula.
+ */
+export function fewestMs(isEnough: (ms: bigint) => boolean): bigint {
+  if (isEnough(0n)) return 0n;
+  let [tooFew, enough] = [0n, 1n];
+  while (!isEnough(enough)) [tooFew, enough] = [enough, enough * 2n];
+  while (enough - tooFew > 1n) {
+    const middle = (tooFew + enough) / 2n;
+    if (isEnough(middle)) enough = middle;
+    else tooFew = middle;
+  }
+  return enough;
+}
+
+/** Whether a bucket was last decided with these limits. */
+export function isUnder(bucket: OracleBucket, wanted: readonly Terms[]): boolean {
+  let visible = 0;
+  for (const { terms, hidden } of bucket.balances) {
+    if (hidden) continue;
+    visible += 1;
+    if (!wanted.includes(terms)) return false;
+  }
+  return visible === wanted.length;
+}
+
+/**
+ * The bucket under other limits. `keepCut` is for a refusal, which takes nothing away: what would
+ * be cut off keeps its old terms.
+ */
+export function under(
+  bucket: OracleBucket,
+  wanted: readonly Terms[],
+  nowMs: number,
+  keepCut: boolean,
+): OracleBucket {
+  if (isUnder(bucket, wanted)) return bucket;
+  const { balances, stampMs, life } = charged(bucket, {}, nowMs);
+  const kept = wanted.map((terms) => {
+    const old = balances.find((balance) => balance.terms.name === terms.name);
+    if (old === undefined) return fullBalance(terms);
+    if (keepCut && milliAt(old, stampMs, stampMs) > terms.capacityMilli)
+      return { ...old, hidden: false };
+    return converted(old, terms);
+  });
+  for (const balance of balances) {
+    if (!wanted.some(({ name }) => name === balance.terms.name))
+      kept.push(balance.hidden ? balance : { ...balance, hidden: true });
+  }
+  return { life, stampMs, balances: kept };
+}
+
+function fullBalance(terms: Terms): LimitBalance {
+  return { terms, units: terms.ceiling, hidden: false, consumedMilli: 0n };
+}
+
+/** A debt that is too deep loses its whole millitokens below the bound, and keeps its fraction. */
+function notTooDeep(units: bigint, period: bigint): bigint {
+  if (units >= 0n) return units;
+  const milli = floorDivide(units, period);
+  return milli < LEAST_MILLI ? units + (LEAST_MILLI - milli) * period : units;
+}
+
+/**
+ * Tokens carry over, a lowered capacity cuts off, and the fraction of a millitoken is kept as far
+ * as the new rate can express it.
+ */
+function converted(
+  { terms: before, units, consumedMilli }: LimitBalance,
+  terms: Terms,
+): LimitBalance {
+  const milli = floorDivide(units, before.period);
+  if (milli >= terms.capacityMilli)
+    return { terms, units: terms.ceiling, hidden: false, consumedMilli };
+  const fraction = ((units - milli * before.period) * terms.grain) / before.period;
+  return {
+    terms,
+    units: milli * terms.period + fraction * (terms.period / terms.grain),
+    hidden: false,
+    consumedMilli,
+  };
+}

@@ -1,0 +1,227 @@
+import {
+  charged,
+  holdsAll,
+  newBucket,
+  tokensOf,
+  under,
+  type OracleBucket,
+  type Tokens,
+} from "./oracle-bucket.ts";
+import { OracleConfig } from "./oracle-config.ts";
+import { OracleLease, type Part } from "./oracle-lease.ts";
+import { OracleUsage } from "./oracle-usage.ts";
+import { Strictness } from "./strictness.ts";
+import { termsOf, type LimitSpec, type Terms } from "./terms.ts";
+
+/** What a call wants of one resource. */
+export interface Want {
+  readonly resource: string;
+  readonly tokens: Tokens;
+}
+
+/** A call, as the oracle needs to know it. */
+export interface Call {
+  readonly entityId: string;
+  readonly wants: readonly Want[];
+  readonly override: readonly LimitSpec[] | undefined;
+}
+
+/** One bucket of a call, as the call's limits show it. */
+export interface Charge {
+  readonly key: string;
+  readonly entityId: string;
+  readonly resource: string;
+  readonly source: string;
+  readonly wanted: readonly Terms[];
+  readonly tokens: Tokens;
+  /** Undefined when the bucket does not exist yet. */
+  readonly stored: OracleBucket | undefined;
+  readonly view: OracleBucket;
+}
+
+/** What has to come of a call. */
+export type Verdict = Decision | { readonly kind: "invalid"; readonly why: string };
+
+/** A call that can be decided. */
+export interface Decision {
+  readonly kind: "granted" | "refused";
+  readonly charges: readonly Charge[];
+}
+
+/** A promise was broken. */
+export class BrokenPromise extends Error {}
+
+/**
+ * Knows what must be true, by its own arithmetic, from everything that ever happened. It imports
+ * nothing of the code that it judges (a test looks after that).
+ */
+export class Oracle {
+  readonly config = new OracleConfig();
+  readonly usage = new OracleUsage();
+  readonly #buckets = new Map<string, OracleBucket>();
+  readonly #strictness = new Map<string, Strictness>();
+  #lives = 0;
+
+  /** Every bucket that exists, by entity and resource. */
+  bucket(entityId: string, resource: string): OracleBucket | undefined {
+    return this.#buckets.get(keyOf(entityId, resource));
+  }
+
+  /** What has to come of a call at a time. Changes nothing. */
+  decide(call: Call, nowMs: number): Verdict {
+    const charges: Charge[] = [];
+    const parentId = this.config.cascadesTo(call.entityId);
+    for (const { resource, tokens } of call.wants) {
+      const own = this.#charge(call.entityId, resource, tokens, call.override, nowMs);
+      if (own === undefined)
+        return { kind: "invalid", why: `no limits for ${call.entityId} on ${resource}` };
+      for (const name in tokens)
+        if (!own.wanted.some((terms) => terms.name === name))
+          return { kind: "invalid", why: `no limit ${name}` };
+      charges.push(own);
+      const parents =
+        parentId === undefined
+          ? undefined
+          : this.#charge(parentId, resource, tokens, undefined, nowMs);
+      if (parents !== undefined)
+        charges.push({ ...parents, tokens: among(parents.wanted, tokens) });
+    }
+    return { kind: fitsAt(charges, nowMs) ? "granted" : "refused", charges };
+  }
+
+  /**
+   * Carries out a decision: a grant takes everywhere, a refusal takes nowhere but lets the buckets
+   * know the limits. `reached` leaves out buckets, when an answer was lost and nobody knows how far
+   * the call came. `left` tells what a refusal left behind where that may be one of several things.
+   */
+  carryOut(
+    verdict: Decision,
+    nowMs: number,
+    options: {
+      extending?: OracleLease;
+      reached?: (charge: Charge) => boolean;
+      left?: (charge: Charge) => OracleBucket | undefined;
+    } = {},
+  ): OracleLease {
+    const lease = options.extending ?? new OracleLease(verdict.charges[0]!.entityId);
+    const requests = options.extending === undefined ? 1 : 0;
+    for (const charge of verdict.charges) {
+      if (options.reached?.(charge) === false) continue;
+      const { key, tokens } = charge;
+      const bucket = (options.left ?? ((asked) => bucketAfter(verdict.kind, asked, nowMs)))(charge);
+      if (bucket === undefined) continue;
+      if (verdict.kind === "refused") {
+        this.#put(key, bucket, {}, false);
+        continue;
+      }
+      this.#put(key, bucket, tokens, true);
+      this.usage.record(key, nowMs, tokens, requests);
+      const names = charge.wanted.map(({ name }) => name);
+      lease.add({
+        key,
+        entityId: charge.entityId,
+        resource: charge.resource,
+        life: bucket.life,
+        names,
+        tokens,
+        requests,
+      });
+    }
+    return lease;
+  }
+
+  /** Writes the differences of a lease. */
+  settle(lease: OracleLease, nowMs: number): void {
+    for (const { part, tokens } of lease.settlement()) this.#writeLater(part, tokens, 0, nowMs);
+  }
+
+  /** Puts everything back where it came from. */
+  giveBack(lease: OracleLease, nowMs: number): void {
+    for (const part of lease.parts) {
+      const tokens = Object.fromEntries(
+        Object.entries(part.tokens).map(([name, amount]) => [name, -amount]),
+      );
+      this.#writeLater(part, tokens, -part.requests, nowMs);
+    }
+  }
+
+  /** Ends the life of every bucket of an entity; returns how many there were. */
+  deleteBuckets(entityId: string): number {
+    const keys = [...this.#buckets.keys()].filter((key) => key.startsWith(`${entityId} `));
+    for (const key of keys) this.#buckets.delete(key);
+    return keys.length;
+  }
+
+  #charge(
+    entityId: string,
+    resource: string,
+    tokens: Tokens,
+    override: readonly LimitSpec[] | undefined,
+    nowMs: number,
+  ): Charge | undefined {
+    const policy =
+      override === undefined
+        ? this.config.resolve(entityId, resource)
+        : { wanted: override.map(termsOf), source: "override" };
+    if (policy === undefined) return undefined;
+    const key = keyOf(entityId, resource);
+    const stored = this.#buckets.get(key);
+    const view =
+      stored === undefined
+        ? newBucket(policy.wanted, (this.#lives += 1), nowMs)
+        : under(stored, policy.wanted, nowMs, false);
+    return { key, entityId, resource, tokens, stored, view, ...policy };
+  }
+
+  /**
+   * A lease pays to the life of the bucket that it took from; what it owes to a deleted one is owed
+   * to nobody.
+   */
+  #writeLater(part: Part, tokens: Tokens, requests: number, nowMs: number): void {
+    const bucket = this.#buckets.get(part.key);
+    if (bucket?.life !== part.life) return;
+    this.#put(part.key, charged(bucket, tokens, nowMs), tokens, false);
+    this.usage.record(part.key, nowMs, tokens, requests);
+  }
+
+  #put(key: string, bucket: OracleBucket, tokens: Tokens, isGrant: boolean): void {
+    this.#buckets.set(key, bucket);
+    for (const { terms } of bucket.balances) {
+      const of = `${bucket.life} ${terms.name}`;
+      const strictness = this.#strictness.get(of) ?? new Strictness();
+      this.#strictness.set(of, strictness);
+      const wrong = strictness.add(bucket.stampMs, tokensOf(tokens, terms.name), terms, isGrant);
+      if (wrong !== undefined) throw new BrokenPromise(`not strict: ${wrong} (${key})`);
+    }
+  }
+}
+
+/** Whether everything that a call wants is there at a time. */
+export function fitsAt(charges: readonly Charge[], nowMs: number): boolean {
+  return charges.every(({ view, tokens }) => holdsAll(view, tokens, nowMs));
+}
+
+/**
+ * What one bucket of a call has to look like after the decision; undefined when it does not exist
+ * then either.
+ */
+export function bucketAfter(
+  kind: Decision["kind"],
+  { stored, view, wanted, tokens }: Charge,
+  nowMs: number,
+): OracleBucket | undefined {
+  if (kind === "granted") return charged(view, tokens, nowMs);
+  return stored === undefined ? undefined : under(stored, wanted, nowMs, true);
+}
+
+/** How buckets are told apart. Entities have no spaces in their names. */
+function keyOf(entityId: string, resource: string): string {
+  return `${entityId} ${resource}`;
+}
+
+/** A name that a parent has no limit for is not charged there. */
+function among(wanted: readonly Terms[], tokens: Tokens): Tokens {
+  return Object.fromEntries(
+    Object.entries(tokens).filter(([name]) => wanted.some((terms) => terms.name === name)),
+  );
+}

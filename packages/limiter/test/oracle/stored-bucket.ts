@@ -1,0 +1,168 @@
+/*
+ * Buckets as they are stored, read without the code under test. A bucket is the sum of its shards.
+ * Every shard stores the parameters of the whole, and holds of each limit, with a/p its share of
+ * the rate in lowest terms,
+ *
+ *   min(share of the capacity, tk + rm/p + a/p for each millisecond since rf)
+ */
+import { fraction, isLess, minus, sum, ZERO, type Fraction } from "./fraction.ts";
+import { unitsAt, type Balance } from "./oracle-bucket.ts";
+import { exactTerms, termsOfShard } from "./terms.ts";
+
+/**
+ * An item as the table holds it, as far as an oracle reads it. Declared anew: an oracle shares
+ * nothing with the code that it judges, not even a type.
+ */
+export type StoredItem = { readonly [attribute: string]: object };
+
+/** One limit of a shard, under its share. */
+export interface StoredLimit extends Balance {
+  readonly consumed: bigint;
+  readonly hidden: boolean;
+}
+
+/** One item. */
+export interface StoredShard {
+  /** It owns the class of its number modulo this. */
+  readonly divisor: number;
+  readonly stampMs: number;
+  readonly grants: bigint;
+  /** When it may be forgotten; undefined when never. */
+  readonly expiresAtMs: number | undefined;
+  readonly limits: ReadonlyMap<string, StoredLimit>;
+}
+
+/** All shards of one bucket, by their number. */
+export type StoredBucket = ReadonlyMap<number, StoredShard>;
+
+/** Before the first write. */
+export const NO_BUCKET: StoredBucket = new Map();
+
+/** One shard, from its item. Items that are older than shards do not count them. */
+export function readShard(item: StoredItem, shard: number): StoredShard {
+  const names = Object.keys(item).flatMap((attribute) => /^b_(.+)_cp$/.exec(attribute)?.[1] ?? []);
+  const divisor = Number(numberIn(item, "shard_count", 1n));
+  return {
+    divisor,
+    stampMs: Number(numberIn(item, "rf")),
+    grants: numberIn(item, "gr", 0n),
+    expiresAtMs: item["ttl"] === undefined ? undefined : Number(numberIn(item, "ttl")) * 1000,
+    limits: new Map(names.map((name) => [name, readLimit(item, name, { shard, divisor })])),
+  };
+}
+
+/** Shards of one bucket, from their items. */
+export function readBucket(items: readonly StoredItem[]): StoredBucket {
+  return new Map(
+    items.map((item) => {
+      const { S: partition } = item["PK"] as { readonly S: string };
+      const shard = Number(partition.split("#").at(-1));
+      return [shard, readShard(item, shard)];
+    }),
+  );
+}
+
+/** The number of an attribute. */
+export function numberIn(item: StoredItem, attribute: string, absent?: bigint): bigint {
+  const value = item[attribute];
+  if (value !== undefined && "N" in value) return BigInt(value.N as string);
+  if (absent === undefined) throw new Error(`${attribute} is missing`);
+  return absent;
+}
+
+/**
+ * What one limit of one shard holds at a time by some clock, in millitokens. Before its stamp it
+ * earns nothing.
+ */
+export function shardValue({ limits, stampMs }: StoredShard, name: string, atMs: number): Fraction {
+  const limit = limits.get(name)!;
+  return fraction(unitsAt(limit, stampMs, atMs), limit.terms.period);
+}
+
+/** What one limit of a shard holds without what it has earned since its stamp. */
+export function storedValue({ limits }: StoredShard, name: string): Fraction {
+  const { units, terms } = limits.get(name)!;
+  return fraction(units, terms.period);
+}
+
+/** What one limit of a whole bucket holds. */
+export function bucketValue(bucket: StoredBucket, name: string, atMs: number): Fraction {
+  return sum(
+    [...bucket.values()]
+      .filter(({ limits }) => limits.has(name))
+      .map((shard) => shardValue(shard, name, atMs)),
+  );
+}
+
+/** What some shards owe of one limit, the others left out of account. */
+export function debtOf(bucket: StoredBucket, name: string, atMs: number): Fraction {
+  const values = [...bucket.values()]
+    .filter(({ limits }) => limits.has(name))
+    .map((shard) => shardValue(shard, name, atMs));
+  return minus(ZERO, sum(values.filter((value) => isLess(value, ZERO))));
+}
+
+/** Whether every class belongs to exactly one shard. */
+export function isPartition(bucket: StoredBucket): boolean {
+  const most = Math.max(1, ...[...bucket.values()].map(({ divisor }) => divisor));
+  return Array.from({ length: most }, (_, owned) => owned).every(
+    (owned) => [...bucket].filter(([shard, { divisor }]) => owned % divisor === shard).length === 1,
+  );
+}
+
+/** The names of all limits, hidden ones too. */
+export function limitNames(bucket: StoredBucket): readonly string[] {
+  const names = new Set<string>();
+  for (const { limits } of bucket.values()) for (const name of limits.keys()) names.add(name);
+  return [...names].sort();
+}
+
+/** The whole capacity of a limit. */
+export function capacityOf(bucket: StoredBucket, name: string): bigint {
+  return total(bucket, (shard) => shard.limits.get(name)?.terms.capacityMilli ?? 0n);
+}
+
+/** What the whole bucket earns of a limit in a millisecond. */
+export function rateOf(bucket: StoredBucket, name: string): Fraction {
+  return sum([...bucket.values()].map(({ limits }) => rateOfLimit(limits.get(name))));
+}
+
+/** What was consumed of a limit, over all shards. */
+export function consumedOf(bucket: StoredBucket, name: string): bigint {
+  return total(bucket, (shard) => shard.limits.get(name)?.consumed ?? 0n);
+}
+
+/** How many calls were granted, over all shards. */
+export function grantsOf(bucket: StoredBucket): bigint {
+  return total(bucket, ({ grants }) => grants);
+}
+
+function rateOfLimit(limit: StoredLimit | undefined): Fraction {
+  return limit === undefined ? ZERO : fraction(limit.terms.amount, limit.terms.period);
+}
+
+function total(bucket: StoredBucket, part: (shard: StoredShard) => bigint): bigint {
+  return [...bucket.values()].reduce((result, shard) => result + part(shard), 0n);
+}
+
+function readLimit(
+  item: StoredItem,
+  name: string,
+  { shard, divisor }: { readonly shard: number; readonly divisor: number },
+): StoredLimit {
+  const whole = exactTerms({
+    name,
+    capacityMilli: numberIn(item, `b_${name}_cp`),
+    amount: numberIn(item, `b_${name}_ra`),
+    period: numberIn(item, `b_${name}_rp`),
+  });
+  const terms = termsOfShard(whole, shard, divisor);
+  // A remainder counts in units of the period after the shard's own rate was reduced.
+  const remainder = numberIn(item, `b_${name}_rm`, 0n) * (terms.period / terms.grain);
+  return {
+    terms,
+    units: numberIn(item, `b_${name}_tk`) * terms.period + remainder,
+    consumed: numberIn(item, `b_${name}_tc`, 0n),
+    hidden: item[`b_${name}_hd`] !== undefined,
+  };
+}

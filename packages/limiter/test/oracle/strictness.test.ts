@@ -1,0 +1,53 @@
+import { expect, it } from "vitest";
+import { Strictness } from "./strictness.ts";
+import { termsOf } from "./terms.ts";
+
+const ten = termsOf({ name: "rpm", capacity: 10, refillAmount: 1, refillPeriodSeconds: 1 });
+const twenty = termsOf({ name: "rpm", capacity: 20, refillAmount: 2, refillPeriodSeconds: 1 });
+
+it("takes the capacity at once, and then what was earned, for strict", () => {
+  const strictness = new Strictness();
+  expect(strictness.add(0, 10, ten, true)).toBeUndefined();
+  expect(strictness.add(3000, 3, ten, true)).toBeUndefined();
+});
+
+it("finds the interval in which a bucket that overflowed while idle granted more than its capacity", () => {
+  const strictness = new Strictness();
+  strictness.add(0, 1, ten, true);
+  strictness.add(60_000, 10, ten, true);
+  expect(strictness.add(60_000, 1, ten, true)).toMatch(
+    /11000 millitokens of rpm were taken since 60000, where at most 10000 may be/,
+  );
+});
+
+it("allows no more for a capacity that was raised, lowered and raised again", () => {
+  const strictness = new Strictness();
+  strictness.add(0, 10, ten, true);
+  strictness.add(0, 0, twenty, false);
+  strictness.add(0, 0, ten, false);
+  strictness.add(0, 0, twenty, false);
+  expect(strictness.add(0, 1, twenty, true)).toMatch(/at most 10000 may be/);
+});
+
+it("earns each part of an interval at the rate that held in it", () => {
+  const strictness = new Strictness();
+  strictness.add(0, 10, ten, true);
+  strictness.add(5000, 0, twenty, false);
+  expect(strictness.add(7000, 9, twenty, true)).toBeUndefined();
+  expect(strictness.add(7000, 1, twenty, true)).toMatch(/at most 19000 may be/);
+});
+
+it("lets a settlement cause debt, which then stands against the next grant", () => {
+  const strictness = new Strictness();
+  expect(strictness.add(0, 15, ten, false)).toBeUndefined();
+  expect(strictness.add(5000, 1, ten, true)).toBeDefined();
+  expect(new Strictness().add(0, 10, ten, true)).toBeUndefined();
+});
+
+it("counts what went back", () => {
+  const strictness = new Strictness();
+  strictness.add(0, 10, ten, true);
+  strictness.add(0, -4, ten, false);
+  expect(strictness.add(0, 4, ten, true)).toBeUndefined();
+  expect(strictness.add(0, 1, ten, true)).toBeDefined();
+});

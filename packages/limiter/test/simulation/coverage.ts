@@ -1,0 +1,66 @@
+import { CoverageCounts } from "../support/seeded/coverage-counts.ts";
+
+/** Every situation that a run must have met at least once, or it has proven less than it says. */
+const SITUATIONS = [
+  "grant",
+  "refusal",
+  "refusal of a call that can never fit",
+  "refusal by the parent alone",
+  "refusal for the debt of a limit that is not named",
+  "call with several resources granted",
+  "call with a parent granted",
+  "call with its own limits granted",
+  "invalid call",
+  "bucket in debt",
+  "further take of a lease granted",
+  "further take of a lease refused",
+  "commit that charges more",
+  "commit that gives back",
+  "commit without difference",
+  "rollback",
+  "callback that throws",
+  "lease that ends with its block",
+  "crash between acquire and settlement",
+  "crash with differences not yet written",
+  "crash after a further take",
+  "crash within the callback",
+  "crash after a lost answer",
+  "crash of a client without leases",
+  "request lost before a take",
+  "answer lost after a take",
+  "request lost before a further take",
+  "answer lost after a further take",
+  "lease granted without the store",
+  "end of a lease that needed a second attempt",
+  "settlement that never arrived",
+  "settlement whose answers were all lost",
+  "give-back that never arrived",
+  "give-back whose answers were all lost",
+  "configuration change",
+  "configuration change under a lease",
+  "limit that left and stays hidden",
+  "hidden limit that came back",
+  "capacity lowered below the balance",
+  "entity deleted under a lease",
+  "other parent under a lease",
+  "clock step forward",
+  "clock step backward",
+  "clock step of more than a day",
+  "skewed clocks",
+  "overflow of an idle bucket",
+  "retry at the promised time granted",
+  "retry a millisecond early refused",
+  "usage in several windows",
+  "bucket split",
+] as const;
+
+/** One kind of thing that can happen. */
+export type Situation = (typeof SITUATIONS)[number];
+
+/** How often each of them happened. */
+export type Coverage = CoverageCounts<Situation>;
+
+/** A count that starts at zero. */
+export function newCoverage(): Coverage {
+  return new CoverageCounts(SITUATIONS);
+}

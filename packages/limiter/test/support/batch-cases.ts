@@ -1,0 +1,114 @@
+import * as fc from "fast-check";
+import type { Limit } from "../../src/core/limit.ts";
+
+/** The limits that situations are about. */
+export const NAMES = ["rpm", "tpm"];
+
+type Kind = "take" | "overrun" | "giveBack";
+
+/** What one member wants: by limit, in millitokens. */
+export interface Wanted {
+  readonly kind: Kind;
+  readonly costs: Readonly<Record<string, number>>;
+}
+
+/** What others did between the image and the write: moved balances, or refilled. */
+export type Meanwhile =
+  | { readonly by: Readonly<Record<string, number>> }
+  | { readonly refillAfterMs: number };
+
+/** An image, a batch, and what the write finds. */
+export interface Situation {
+  readonly limits: readonly Limit[];
+  /** Stored balances, also in debt and above the capacity: gives are not bounded. */
+  readonly balances: readonly { readonly tokens: number; readonly fraction: number }[];
+  readonly elapsedMs: number;
+  readonly wanted: readonly Wanted[];
+  readonly meanwhile: readonly Meanwhile[];
+}
+
+/** Any of them. */
+export function situation(): fc.Arbitrary<Situation> {
+  return fc
+    .integer({ min: 1, max: NAMES.length })
+    .map((count) => NAMES.slice(0, count))
+    .chain((names) =>
+      fc.record({
+        limits: fc.tuple(...names.map((name) => limit(name))),
+        balances: fc.array(
+          fc.record({
+            tokens: fc.integer({ min: -5000, max: 25_000 }),
+            fraction: fc.double({ min: 0, max: 0.999, noNaN: true }),
+          }),
+          {
+            minLength: names.length,
+            maxLength: names.length,
+          },
+        ),
+        elapsedMs: fc.oneof(
+          fc.constant(0),
+          fc.integer({ min: 1, max: 5 }),
+          fc.integer({ min: 1, max: 9000 }),
+        ),
+        wanted: members(names),
+        meanwhile: fc.oneof(
+          { weight: 1, arbitrary: fc.constant([]) },
+          { weight: 2, arbitrary: fc.array(meanwhile(names), { minLength: 1, maxLength: 3 }) },
+        ),
+      }),
+    );
+}
+
+/** Small numbers, with fractions, so that most members meet the ceiling or the ground. */
+function limit(name: string): fc.Arbitrary<Limit> {
+  return fc.record({
+    name: fc.constant(name),
+    capacity: fc.integer({ min: 1, max: 20 }),
+    refillAmount: fc.integer({ min: 1, max: 100 }),
+    refillPeriodSeconds: fc.integer({ min: 1, max: 7 }),
+  });
+}
+
+/** Some of these limits. */
+export function limitsOf(names: readonly string[]): fc.Arbitrary<readonly Limit[]> {
+  return fc
+    .shuffledSubarray([...names], { minLength: 1 })
+    .chain((some) => fc.tuple(...some.map((name) => limit(name))));
+}
+
+/** Up to six members. */
+export function members(names: readonly string[]): fc.Arbitrary<readonly Wanted[]> {
+  return fc.array(
+    fc.oneof(
+      member("take", names, { min: 0, max: 12_000 }),
+      member("take", names, { min: 0, max: 4000 }),
+      member("giveBack", names, { min: -12_000, max: 0 }),
+      member("overrun", names, { min: -12_000, max: 12_000 }),
+    ),
+    { minLength: 1, maxLength: 6 },
+  );
+}
+
+function member(
+  kind: Kind,
+  names: readonly string[],
+  range: { readonly min: number; readonly max: number },
+): fc.Arbitrary<Wanted> {
+  return fc.record({ kind: fc.constant(kind), costs: byName(names, range) });
+}
+
+function meanwhile(names: readonly string[]): fc.Arbitrary<Meanwhile> {
+  return fc.oneof(
+    fc.record({ by: byName(names, { min: -12_000, max: 12_000 }) }),
+    fc.record({ by: byName(names, { min: -3, max: 3 }) }),
+    fc.record({ refillAfterMs: fc.integer({ min: 0, max: 9000 }) }),
+  );
+}
+
+/** Some of the names, each with an amount. */
+function byName(
+  names: readonly string[],
+  range: { readonly min: number; readonly max: number },
+): fc.Arbitrary<Readonly<Record<string, number>>> {
+  return fc.dictionary(fc.constantFrom(...names), fc.integer(range));
+}

@@ -1,0 +1,141 @@
+import { seededRandom } from "zae-limiter/testing";
+import { KnownBuckets } from "../../src/repository/dynamodb/cache/known-buckets.ts";
+import { Connection } from "../../src/repository/dynamodb/table/connection.ts";
+import { ItemReader } from "../../src/repository/dynamodb/table/item-reader.ts";
+import type { AttributeMap } from "../../src/repository/dynamodb/transport/attribute-values.ts";
+import { BucketWriter } from "../../src/repository/dynamodb/write/bucket-writer.ts";
+import type { WriteCounts } from "../../src/repository/dynamodb/write/write-observer.ts";
+import { OperationIds } from "../../src/repository/dynamodb/write/operation-ids.ts";
+import type { DynamoTransport } from "../../src/repository/dynamodb/transport/transport.ts";
+import { ManualClock } from "../../src/testing/fakes/manual-clock.ts";
+import { updated, type ExpressionInput } from "./expression-evaluator.ts";
+import { NOW_MS } from "./shard-images.ts";
+
+/** What becomes of one write: an error that comes instead of it, or instead of its answer. */
+export interface Fault {
+  readonly instead?: Error;
+  readonly afterwards?: Error;
+  /** Happens before the write arrives. */
+  readonly before?: () => Promise<void> | void;
+}
+
+const TABLE_NAME = "table";
+
+/**
+ * A table of a few items, in memory. Reads are answered from them, and writes of single items are
+ * carried out, each with the next fault, if any is left. Transactions are only noted.
+ */
+export class ScriptedTable implements DynamoTransport {
+  readonly items = new Map<string, AttributeMap>();
+  readonly operations: string[] = [];
+  readonly faults: Fault[] = [];
+
+  /** Stores an item. */
+  put(item: AttributeMap): void {
+    this.items.set(textOf(item), item);
+  }
+
+  async call(operation: string, input: object): Promise<object> {
+    this.operations.push(operation);
+    if (operation === "BatchGetItem") return this.#read(input as BatchGetInput);
+    const fault = this.faults.shift();
+    await fault?.before?.();
+    if (fault?.instead !== undefined) throw fault.instead;
+    const answer = operation === "TransactWriteItems" ? {} : this.#write(input);
+    if (fault?.afterwards !== undefined) throw fault.afterwards;
+    return answer;
+  }
+
+  close(): void {}
+
+  #read({ RequestItems: requested }: BatchGetInput): object {
+    const found = requested[TABLE_NAME]!.Keys.map((key) => this.items.get(textOf(key))).filter(
+      (item) => item !== undefined,
+    );
+    return { Responses: { [TABLE_NAME]: found } };
+  }
+
+  #write(input: WriteInput): object {
+    const held = this.items.get(textOf(input.Key ?? input.Item!));
+    const next = input.Item === undefined ? updated(held ?? {}, input) : created(held, input.Item);
+    if (next === undefined) throw named("ConditionalCheckFailedException", { Item: held });
+    this.put(next);
+    return input.Item === undefined ? { Attributes: next } : {};
+  }
+}
+
+/** An error of DynamoDB, or of the connection. */
+export function named(name: string, parts: object = {}): Error {
+  return Object.assign(new Error(name), { name, ...parts });
+}
+
+/** A clock on which a sleep takes its time at once. */
+export class SkippingClock extends ManualClock {
+  override async sleep(ms: number): Promise<void> {
+    this.set(this.now() + ms);
+  }
+}
+
+/** A table, and what one process has to reach it. */
+export interface ScriptedProcess {
+  readonly table: ScriptedTable;
+  readonly clock: SkippingClock;
+  readonly connection: Connection;
+  readonly reader: ItemReader;
+  readonly known: KnownBuckets;
+  readonly writer: BucketWriter;
+  readonly counts: WriteCounts;
+  /** What the writer told its observer. */
+  readonly observed: readonly string[];
+}
+
+/** A process that knows nothing yet. */
+export function scriptedProcess({
+  maxAttempts = 3,
+}: { readonly maxAttempts?: number } = {}): ScriptedProcess {
+  const table = new ScriptedTable();
+  const clock = new SkippingClock(NOW_MS);
+  const connection = new Connection({
+    transport: table,
+    tableName: TABLE_NAME,
+    clock,
+    random: seededRandom(1),
+    requestTimeoutMs: 1000,
+    maxAttempts,
+  });
+  const reader = new ItemReader(connection);
+  const known = new KnownBuckets(reader, clock);
+  const counts = { writes: 0, failedConditions: 0, batches: 0, batchedOperations: 0 };
+  const observed: string[] = [];
+  const writer = new BucketWriter({
+    connection,
+    known,
+    ids: new OperationIds(seededRandom(1)),
+    ttlMultiplier: 0,
+    largestTickMs: 100,
+    observer: {
+      noteWrite: (_, { version }) => observed.push(`version ${version}`),
+      noteThrottled: ({ shard }) => observed.push(`throttled ${shard}`),
+    },
+    counts,
+  });
+  return { table, clock, connection, reader, known, writer, counts, observed };
+}
+
+interface BatchGetInput {
+  readonly RequestItems: Readonly<Record<string, { readonly Keys: readonly AttributeMap[] }>>;
+}
+
+interface WriteInput extends ExpressionInput {
+  readonly Key?: AttributeMap;
+  readonly Item?: AttributeMap;
+}
+
+/** Every put of a bucket requires that there is none. */
+function created(held: AttributeMap | undefined, item: AttributeMap): AttributeMap | undefined {
+  return held === undefined ? item : undefined;
+}
+
+function textOf({ PK, SK }: AttributeMap): string {
+  return JSON.stringify([PK, SK]);
+}

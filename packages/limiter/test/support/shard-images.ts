@@ -1,0 +1,71 @@
+import { MILLI } from "../../src/core/amounts.ts";
+import { bucketLimits } from "../../src/core/bucket/bucket.ts";
+import { Limit } from "../../src/core/limit.ts";
+import { shareOf } from "../../src/core/bucket/shares.ts";
+import {
+  bucketAttributes,
+  imageOf,
+  slotAttribute,
+  type BucketImage,
+} from "../../src/repository/dynamodb/items/bucket-item.ts";
+import { bucketKey, type BucketKey } from "../../src/repository/dynamodb/items/bucket-key.ts";
+import {
+  marshalItem,
+  type AttributeMap,
+} from "../../src/repository/dynamodb/transport/attribute-values.ts";
+
+/** When hand-made shards were last refilled, unless said otherwise. */
+export const NOW_MS = 1_800_000_000_000;
+
+/** A limit that holds 60,000 millitokens and earns one in every millisecond. */
+export const TPM = Limit.perMinute("tpm", 60);
+
+/** What is stored of a shard; all that is not said is as on a full bucket that was never split. */
+export interface StoredShard {
+  readonly entityId?: string;
+  readonly limits?: readonly Limit[];
+  /** Millitokens by limit; a limit that is not named is full. */
+  readonly tokens?: Readonly<Record<string, number>>;
+  /** What is left of the last refill, by limit, in units of 1/period. */
+  readonly remainders?: Readonly<Record<string, number>>;
+  readonly refilledAtMs?: number;
+  readonly shard?: number;
+  readonly divisor?: number;
+  readonly version?: number;
+  readonly creation?: string;
+  readonly writes?: number;
+  readonly slots?: readonly string[];
+  readonly overridden?: boolean;
+  readonly expiresAtSeconds?: number;
+}
+
+/** The key of one shard of the bucket of an entity on the resource `r`. */
+export function shardKey(shard = 0, entityId = "e"): BucketKey {
+  return bucketKey({ namespaceId: "ns", entityId, resource: "r", shard }, undefined);
+}
+
+/** The item of a shard. */
+export function shardItem(stored: StoredShard = {}): AttributeMap {
+  const { limits = [TPM], shard = 0, divisor = 1, refilledAtMs = NOW_MS } = stored;
+  const balances = limits.flatMap(({ name, capacity }) => [
+    stored.tokens?.[name] ?? shareOf(capacity * MILLI, shard, divisor),
+    stored.remainders?.[name] ?? 0,
+    0,
+  ]);
+  return marshalItem({
+    ...shardKey(shard, stored.entityId).primary,
+    ...bucketAttributes({ limits: bucketLimits(limits), refilledAtMs, balances }),
+    sv: stored.version ?? 5,
+    cr: stored.creation ?? "other.0000",
+    b_wcu_tc: stored.writes ?? 1,
+    shard_count: divisor,
+    ...Object.fromEntries((stored.slots ?? []).map((id, slot) => [slotAttribute(slot), id])),
+    ...(stored.overridden === true && { po: 1 }),
+    ...(stored.expiresAtSeconds !== undefined && { ttl: stored.expiresAtSeconds }),
+  });
+}
+
+/** The image of a shard. */
+export function shardImage(stored: StoredShard = {}): BucketImage {
+  return imageOf(shardItem(stored));
+}

@@ -1,0 +1,37 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach } from "vitest";
+import type { SqliteDatabase } from "zae-limiter/sqlite";
+
+const folders: string[] = [];
+const closing: (() => unknown)[] = [];
+
+/** A path for a database in a folder of its own, which is removed after the test. */
+export function temporaryFile(name = "limits.db"): string {
+  const folder = mkdtempSync(join(tmpdir(), "zae-limiter-"));
+  folders.push(folder);
+  return join(folder, name);
+}
+
+/** Closes something after the test, before its folder goes. */
+export function closeLater<T extends { close(): unknown }>(opened: T): T {
+  closing.push(() => opened.close());
+  return opened;
+}
+
+/**
+ * A second connection to a file, such as another process has: with the driver that the repository
+ * would choose.
+ */
+export async function otherConnection(path: string): Promise<SqliteDatabase> {
+  const { openDatabase } = await import("../../src/repository/sqlite/database/driver.ts");
+  const database = closeLater(openDatabase(path));
+  database.exec("PRAGMA busy_timeout = 0");
+  return database;
+}
+
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+});

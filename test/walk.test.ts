@@ -1,0 +1,45 @@
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { whyMissing } from "../packages/limiter/test/support/engine-process.ts";
+
+const ROOT = join(import.meta.dirname, "..");
+const MOST_FILES = 30;
+const MOST_HOPS = 100;
+
+interface Walk {
+  readonly files: readonly string[];
+  readonly hops: readonly string[];
+}
+
+describe.skipIf(whyMissing("dynoxide") !== undefined)("a warm acquire on DynamoDB", () => {
+  const { files, hops } = walk();
+
+  it("is a walk that a reader can follow", () => {
+    expect(files.length).toBeLessThanOrEqual(MOST_FILES);
+    expect(hops.length).toBeLessThanOrEqual(MOST_HOPS);
+    expect(files[0]).toBe("limiter/rate-limiter.ts");
+    expect(files).toContain("repository/dynamodb/transport/sdk-transport.ts");
+  });
+
+  it("visits the files that ARCHITECTURE.md lists, in that order", () => {
+    const page = readFileSync(join(ROOT, "ARCHITECTURE.md"), "utf8");
+    const listed = /<!-- walk -->\n```\n([^`]*)```/.exec(page)?.[1]?.trim().split(/\s+/);
+    expect(listed).toEqual(files);
+    expect(page).toContain(`visits these ${files.length} files`);
+    expect(page).toContain(`with ${hops.length} hops between them`);
+  });
+});
+
+/** What `npm run walk` shows; it runs the built library. */
+function walk(): Walk {
+  if (whyMissing("dynoxide") !== undefined) return { files: [], hops: [] };
+  const output = execFileSync(process.execPath, ["tools/walk.mjs", "--json"], {
+    cwd: ROOT,
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "ignore"],
+    env: { ...process.env, DYNAMODB_ENDPOINT: "" },
+  });
+  return JSON.parse(output) as Walk;
+}
