@@ -1,4 +1,4 @@
-/** What the library records; stores of other versions may hold more. */
+/** The actions this version records. Other versions may have stored further ones. */
 export type AuditAction =
   | "entity_created"
   | "entity_deleted"
@@ -9,12 +9,12 @@ export type AuditAction =
   | "namespace_recovered"
   | "namespace_purged";
 
-/** One change, who made it and when. */
+/** One recorded change: what was done, by whom and when. */
 export interface AuditEvent {
-  /** A ULID: sorts by time. */
+  /** A ULID, so events sort by time. */
   readonly eventId: string;
   readonly timestamp: Date;
-  /** The entity; `$SYSTEM` and `$RESOURCE:{resource}` for the other levels. */
+  /** The entity that changed, or `$SYSTEM` or `$RESOURCE:{resource}` for the other levels. */
   readonly entityId: string;
   readonly action: AuditAction | (string & {});
   readonly principal: string | undefined;
@@ -22,15 +22,15 @@ export interface AuditEvent {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-/** The pseudo entity of changes to the system level and to namespaces. */
+/** The pseudo entity under which changes to the system level and to namespaces are filed. */
 export const SYSTEM_AUDIT_ID = "$SYSTEM";
 
-/** The pseudo entity of changes to a resource's defaults. */
+/** The pseudo entity under which changes to a resource's defaults are filed. */
 export function resourceAuditId(resource: string): string {
   return `$RESOURCE:${resource}`;
 }
 
-/** Crockford's alphabet: ULIDs of later times sort later. */
+/** Crockford's base 32. Its characters are in ASCII order, so later ULIDs sort later. */
 const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const RANDOM_LENGTH = 16;
 const TIME_LENGTH = 10;
@@ -44,8 +44,8 @@ export function ulidTime(timeMs: number): string {
 }
 
 /**
- * A ULID. Within one millisecond the order is that of `sequence`, so that "newest first" is true to
- * the event.
+ * A ULID. Events of the same millisecond sort by `sequence`, so that "newest first" holds for them
+ * too.
  */
 export function ulid(timeMs: number, sequence: number, random: () => number): string {
   let tail = "";

@@ -1,17 +1,17 @@
 import { ValidationError } from "./errors.ts";
 
-/** Somebody who is limited: an API key, a project, a tenant's user. */
+/** The unit that limits apply to: an API key, a project, a tenant's user. */
 export interface Entity {
   readonly id: string;
   readonly name: string;
   readonly parentId: string | undefined;
-  /** Whether a call of this entity also takes from its parent. */
+  /** Whether calls of this entity also take from its parent. */
   readonly cascade: boolean;
   readonly metadata: Readonly<Record<string, string>>;
   readonly createdAt: Date;
 }
 
-/** Longest display name and metadata value: far beyond use, well below what any store takes. */
+/** Longest display name and metadata value: ample for users, and well within any store's limits. */
 const MAX_TEXT_LENGTH = 1024;
 const MAX_METADATA_ENTRIES = 50;
 
@@ -46,7 +46,7 @@ function text(value: unknown, field: string, least = 1): string {
       `must be a string, not ${value === null ? "null" : typeof value}`,
     );
   if (value.length < least) throw new ValidationError(field, value, "must not be empty");
-  // SQLite's drivers cut a text off at a NUL, and no store keeps half a character.
+  // SQLite's drivers truncate text at a NUL, and no store can keep half of a surrogate pair.
   if (value.includes("\0") || /\p{Surrogate}/u.test(value))
     throw new ValidationError(field, value, "must be well-formed text without NUL");
   if (value.length > MAX_TEXT_LENGTH)

@@ -1,8 +1,8 @@
 import type { NamespaceStatus } from "./namespace.ts";
 
 /**
- * The base of every error that this library throws on purpose. `code` is stable; messages may be
- * reworded.
+ * The base of every error that this library throws on purpose. `code` is stable; messages may
+ * change.
  */
 export class ZaeLimiterError extends Error {
   readonly code: string;
@@ -14,7 +14,7 @@ export class ZaeLimiterError extends Error {
   }
 }
 
-/** The base of what a limit or a lease says about a call. */
+/** The base of errors about limits and leases. */
 export class RateLimitError extends ZaeLimiterError {}
 
 /** A lease was used after it was committed or rolled back. */
@@ -24,12 +24,12 @@ export class LeaseExpiredError extends RateLimitError {
   }
 }
 
-/** The base of what the store behind the limiter says. */
+/** The base of errors about the store behind the limiter. */
 export class InfrastructureError extends ZaeLimiterError {}
 
 /**
- * The store cannot be reached, is overloaded or contended. The only error that `onUnavailable` acts
- * on.
+ * The store could not be reached, or was overloaded or contended. `onUnavailable` acts on this
+ * error and on no other.
  */
 export class RateLimiterUnavailable extends InfrastructureError {
   readonly entityId: string | undefined;
@@ -59,7 +59,7 @@ export class RateLimiterUnavailable extends InfrastructureError {
   }
 }
 
-/** The store refused for lack of rights. Never turned into "allow". */
+/** The store denied access. `onUnavailable: "allow"` never lets such a call through. */
 export class PermissionDenied extends InfrastructureError {
   constructor(message: string, options?: ErrorOptions) {
     super("ERR_LIMITER_PERMISSION_DENIED", message, options);
@@ -80,14 +80,14 @@ export class StackOperationError extends InfrastructureError {
   }
 }
 
-/** A stack of that name exists already. */
+/** A stack with that name already exists. */
 export class StackAlreadyExistsError extends InfrastructureError {
   readonly stackName: string;
 
   constructor(stackName: string) {
     super(
       "ERR_LIMITER_STACK_EXISTS",
-      `Stack ${stackName} exists already. Choose another name, or upgrade it.`,
+      `Stack ${stackName} already exists. Choose another name, or upgrade it.`,
     );
     this.stackName = stackName;
   }
@@ -100,7 +100,7 @@ export class InfrastructureNotFoundError extends InfrastructureError {
   }
 }
 
-/** No active namespace has that name (or id). */
+/** No active namespace has that name or id. */
 export class NamespaceNotFoundError extends InfrastructureError {
   readonly namespaceName: string;
 
@@ -135,7 +135,7 @@ export class EntityError extends ZaeLimiterError {
   }
 }
 
-/** No entity has that id. */
+/** There is no entity with that id. */
 export class EntityNotFoundError extends EntityError {
   constructor(entityId: string) {
     super(
@@ -146,10 +146,14 @@ export class EntityNotFoundError extends EntityError {
   }
 }
 
-/** An entity with that id exists already. */
+/** An entity with that id already exists. */
 export class EntityExistsError extends EntityError {
   constructor(entityId: string) {
-    super("ERR_LIMITER_ENTITY_EXISTS", entityId, `Entity ${entityId} exists already.`);
+    super(
+      "ERR_LIMITER_ENTITY_EXISTS",
+      entityId,
+      `Entity ${entityId} already exists. Choose another id, or delete that entity first.`,
+    );
   }
 }
 
@@ -159,7 +163,7 @@ interface Versions {
   readonly lambdaVersion?: string | undefined;
 }
 
-/** The base of errors about versions that do not fit each other. */
+/** The base of errors about incompatible versions. */
 export class VersionError extends ZaeLimiterError {
   readonly clientVersion: string;
   readonly schemaVersion: string;
@@ -173,7 +177,7 @@ export class VersionError extends ZaeLimiterError {
   }
 }
 
-/** Client, schema and Lambda do not match, but could be brought in line. */
+/** The versions of client, schema and Lambda do not match, but can be brought in line. */
 export class VersionMismatchError extends VersionError {
   readonly canAutoUpdate: boolean;
 
@@ -183,7 +187,7 @@ export class VersionMismatchError extends VersionError {
   }
 }
 
-/** The stored data has a format that this version does not know. */
+/** The stored data is in a format that this version does not support. */
 export class IncompatibleSchemaError extends VersionError {
   readonly migrationGuideUrl: string | undefined;
 
@@ -193,10 +197,10 @@ export class IncompatibleSchemaError extends VersionError {
   }
 }
 
-/** Longest part of a bad value that an error repeats. */
+/** Most characters of an invalid value that an error repeats. */
 const VALUE_LENGTH = 50;
 
-/** Input was refused before anything was written. */
+/** Input was invalid; nothing was written. */
 export class ValidationError extends ZaeLimiterError {
   readonly field: string;
   readonly value: string;
@@ -210,14 +214,14 @@ export class ValidationError extends ZaeLimiterError {
   }
 }
 
-/** An entity id, parent id or principal is not well formed. */
+/** An entity id, parent id or principal is invalid. */
 export class InvalidIdentifierError extends ValidationError {
   constructor(field: string, value: unknown, reason: string) {
     super(field, value, reason, "ERR_LIMITER_INVALID_IDENTIFIER");
   }
 }
 
-/** A limit, resource or namespace name is not well formed. */
+/** The name of a limit, resource or namespace is invalid. */
 export class InvalidNameError extends ValidationError {
   constructor(field: string, value: unknown, reason: string) {
     super(field, value, reason, "ERR_LIMITER_INVALID_NAME");
@@ -241,8 +245,8 @@ function describe(value: unknown): string {
 }
 
 /**
- * Makes an error for an everyday outcome, whose stack nobody reads: capturing one costs more than
- * the decision that it is about.
+ * Makes an error without a stack trace, for expected outcomes: capturing a trace costs more than
+ * the decision that the error reports.
  */
 export function withoutStack<E extends Error>(make: () => E): E {
   const { stackTraceLimit } = Error;

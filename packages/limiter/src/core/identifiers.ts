@@ -1,9 +1,9 @@
 import { InvalidIdentifierError, InvalidNameError } from "./errors.ts";
 
-/** The resource under which an entity's limits for all resources are stored. */
+/** The resource under which limits for all resources of an entity are stored. */
 export const DEFAULT_RESOURCE = "_default_";
 
-/** Limit names that backends use for themselves. */
+/** Limit names that backends need for themselves. */
 const RESERVED_LIMIT_NAMES: ReadonlySet<string> = new Set(["wcu"]);
 
 const MAX_IDENTIFIER_LENGTH = 256;
@@ -12,7 +12,7 @@ const MAX_NAME_LENGTH = 64;
 const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const DIGITS = "0123456789";
 
-/** Which characters, by code, may begin an identifier and which may follow. */
+/** Which character codes may begin an identifier, and which may follow. */
 interface Alphabet {
   readonly first: Uint8Array;
   readonly later: Uint8Array;
@@ -36,7 +36,8 @@ export function entityId(value: unknown, field = "entityId"): string {
 }
 
 /**
- * Returns who did it, or throws. Amazon resource names are longer and freer than other identifiers.
+ * Returns the name of whoever makes a change, or throws. Amazon resource names may be longer and
+ * hold more characters than other identifiers.
  */
 export function principal(value: unknown): string {
   if (
@@ -76,8 +77,8 @@ export function resourceName(value: unknown, field = "resource"): string {
 }
 
 /**
- * Returns the resource that configuration is stored for, where `_default_` means all of an entity's
- * resources.
+ * Returns the resource that limits are stored for, or throws. `_default_` stands for all resources
+ * of an entity.
  */
 export function configResource(value: unknown): string {
   return value === undefined || value === DEFAULT_RESOURCE ? DEFAULT_RESOURCE : resourceName(value);
@@ -109,10 +110,7 @@ function fault(
   return value.includes("#") ? "must not contain '#'" : rule;
 }
 
-/**
- * Every acquire asks this twice. With regular expressions, checking a request took 67 ns instead of
- * 52.
- */
+/** Runs twice in every acquire. With regular expressions, a check took 67 ns instead of 52. */
 function isSpelledIn(value: string, { first, later }: Alphabet): boolean {
   if (first[value.charCodeAt(0)] !== 1) return false;
   for (let index = 1; index < value.length; index += 1)

@@ -12,7 +12,7 @@ interface LimitFields {
 const GRAMMAR =
   /^(?<name>[^:]+):(?<rate>\d+)(?:\/(?<count>\d*)(?<unit>sec|min|hour|day))?(?::(?<burst>\d+))?$/;
 
-/** Longest first: the first unit that divides a period is how it is written. */
+/** Longest first: a period is written in the first unit that divides it. */
 const UNITS = [
   ["day", 86_400],
   ["hour", 3600],
@@ -22,7 +22,7 @@ const UNITS = [
 
 const SECONDS: ReadonlyMap<string, number> = new Map(UNITS);
 
-/** Reads a limit's text form; the numbers are not checked yet. */
+/** Parses the text form of a limit. The caller checks the name and the numbers. */
 export function parseLimit(text: string): LimitFields {
   const groups = typeof text === "string" ? GRAMMAR.exec(text.trim())?.groups : undefined;
   if (groups === undefined)
@@ -42,7 +42,7 @@ export function parseLimit(text: string): LimitFields {
   };
 }
 
-/** Writes a limit so that `parseLimit` reads the same limit. */
+/** Formats a limit so that `parseLimit` returns the same limit. */
 export function formatLimit(limit: LimitFields): string {
   const { name, capacity, refillAmount, refillPeriodSeconds } = limit;
   const [unit, seconds] =

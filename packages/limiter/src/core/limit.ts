@@ -6,11 +6,11 @@ import { formatLimit, parseLimit } from "./limit-text.ts";
 /** A token bucket's parameters, in whole tokens and seconds. */
 export interface Limit {
   readonly name: string;
-  /** The most that the bucket can hold: the burst. */
+  /** The most the bucket can hold: the burst. */
   readonly capacity: number;
   readonly refillAmount: number;
   readonly refillPeriodSeconds: number;
-  /** Absent means `rate`; other kinds come later. */
+  /** Defaults to `rate`, the only kind so far. */
   readonly kind?: "rate";
 }
 
@@ -28,11 +28,11 @@ export const Limit: {
   readonly perMinute: LimitOf;
   readonly perHour: LimitOf;
   readonly perDay: LimitOf;
-  /** Validates any limit. */
+  /** Returns a frozen copy of a valid limit, or throws. */
   custom(limit: Limit): Limit;
-  /** Reads `name:rate[/period][:burst]`, as the command line does. */
+  /** Parses `name:rate[/period][:burst]`, as the command line does. */
   parse(text: string): Limit;
-  /** Writes what `parse` reads. */
+  /** Returns the text that `parse` reads. */
   format(limit: Limit): string;
 } = Object.freeze({
   perSecond: limitPer(1),
@@ -64,22 +64,22 @@ export function checkLimit(limit: Limit): Limit {
     throw new ValidationError(
       `${name}.kind`,
       limit.kind,
-      "this version knows only the kind 'rate'",
+      "must be 'rate', the only kind that this version supports",
     );
   const { amount, period } = reducedRate(refillAmount * MILLI, refillPeriodSeconds * MILLI);
   if (!Number.isSafeInteger((amount + 1) * period)) {
     throw new ValidationError(
       `${name}.refillAmount`,
       refillAmount,
-      "the rate cannot be counted exactly; choose a rounder amount or a shorter period",
+      "the rate cannot be computed exactly; choose a rounder amount or a shorter period",
     );
   }
   return Object.freeze({ name, capacity, refillAmount, refillPeriodSeconds });
 }
 
 /**
- * Returns frozen copies of a list of limits with distinct names, or throws. An empty list is
- * refused: it would mean "unlimited" to nobody's knowledge.
+ * Returns frozen copies of limits with distinct names, or throws. An empty list is refused, because
+ * it would silently mean "unlimited".
  */
 export function checkLimits(limits: readonly Limit[], field = "limits"): readonly Limit[] {
   if (!Array.isArray(limits))
@@ -119,7 +119,7 @@ export function reducedRate(
   return { amount: refillAmountMilli / divisor, period: refillPeriodMs / divisor };
 }
 
-/** More limits than this on one resource would not fit a stored bucket of any backend. */
+/** Most limits on one resource: a stored bucket has to fit the item size of every backend. */
 const MAX_LIMITS = 32;
 
 function sameLimit(left: Limit, right: Limit): boolean {

@@ -1,9 +1,10 @@
 /**
- * `active` serves; `deleted` can be recovered or purged; `purging` can only be purged to its end.
+ * An `active` namespace serves calls, a `deleted` one can be recovered or purged, and the purge of
+ * a `purging` one can only be completed.
  */
 export type NamespaceStatus = "active" | "deleted" | "purging";
 
-/** One tenant: a name and the opaque id that its data is stored under. */
+/** One tenant: its name, and the opaque id under which its data is stored. */
 export interface NamespaceInfo {
   readonly name: string;
   readonly namespaceId: string;
@@ -12,12 +13,12 @@ export interface NamespaceInfo {
   readonly deletedAt: Date | undefined;
 }
 
-/** The namespace of a repository that names none. */
+/** The namespace of a repository that is opened without one. */
 export const DEFAULT_NAMESPACE = "default";
 
 /**
- * The id of a namespace that was not registered when its repository was opened with `create:
- * false`. No namespace has it.
+ * The namespace id of a repository that was opened with `create: false` before its namespace was
+ * registered. No namespace has this id.
  */
 export const NO_NAMESPACE = "";
 
@@ -25,8 +26,8 @@ const ID_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456
 const ID_LENGTH = 11;
 
 /**
- * Makes the opaque id of a namespace from random numbers in [0, 1). It never begins with '-', which
- * command lines take for an option.
+ * Makes the opaque id of a namespace from random numbers in [0, 1). It never begins with '-',
+ * because command lines would take it for an option.
  */
 export function newNamespaceId(random: () => number): string {
   let id = "";

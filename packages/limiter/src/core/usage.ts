@@ -6,23 +6,23 @@ export type UsageWindow = "hourly" | "daily" | "monthly";
 /** Every window length, shortest first. */
 export const USAGE_WINDOWS: readonly UsageWindow[] = ["hourly", "daily", "monthly"];
 
-/** What an entity consumed of a resource within one window. */
+/** What an entity consumed of a resource in one window. */
 export interface UsageSnapshot {
   readonly entityId: string;
   readonly resource: string;
   readonly window: UsageWindow;
   readonly windowStart: Date;
-  /** Half open: the start of the next window. */
+  /** Exclusive: the start of the next window. */
   readonly windowEnd: Date;
   /** Whole tokens by limit, net of what was given back. */
   readonly counters: Amounts;
   /** Granted acquires. */
   readonly requests: number;
-  /** False while the window may still grow. */
+  /** False until the window has ended. */
   readonly complete: boolean;
 }
 
-/** Several snapshots added up. */
+/** The sum of several snapshots. */
 export interface UsageSummary {
   readonly snapshotCount: number;
   readonly total: Amounts;
@@ -36,10 +36,10 @@ const HOUR_MS = 3_600_000;
 /** Retention is counted in days. */
 export const DAY_MS = 86_400_000;
 
-/** How long usage and audit events are kept when no other time is stored. */
+/** How long usage and audit events are kept if the system defaults do not say otherwise. */
 export const DEFAULT_RETENTION_DAYS = 90;
 
-/** The start of the window that holds a time. */
+/** The start of the window that contains a time. */
 export function windowStartMs(window: UsageWindow, timeMs: number): number {
   if (window === "hourly") return Math.floor(timeMs / HOUR_MS) * HOUR_MS;
   if (window === "daily") return Math.floor(timeMs / DAY_MS) * DAY_MS;
@@ -65,7 +65,7 @@ export interface UsageRow {
   readonly requests: number;
 }
 
-/** A stored window as users see it. */
+/** Converts a stored window to its public form. */
 export function snapshotOf(
   { windowStartMs: startMs, ...row }: UsageRow,
   nowMs: number,

@@ -1,2 +1,2 @@
-/** The version of this library; a test holds it equal to package.json. */
+/** The version of this library. A test keeps it equal to the one in package.json. */
 export const VERSION = "0.1.0";

@@ -5,32 +5,32 @@ import { checkLimits, type Limit } from "../core/limit.ts";
 import { checkOnUnavailable, policyOf, type OnUnavailable } from "../core/bucket/policy.ts";
 import type { ConsumeRequest, ResourceAmounts } from "../repository/port.ts";
 
-/** What a caller wants to take before its work starts. */
+/** What a caller takes before its work starts, and how it waits. */
 export interface AcquireRequest {
   readonly entityId: string;
   readonly resource: string;
   /**
-   * Whole tokens, not negative. A limit that is not named is not charged, but is on the lease, and
-   * refuses while it is in debt.
+   * Whole tokens by limit, not negative. A limit that is not named is not charged, but it can be
+   * settled on the lease, and it refuses the call while it is in debt.
    */
   readonly consume: Amounts;
-  /** Further resources of the entity, all or none; at most 16 resources in all. */
+  /** Further resources to take from: all of them or none. At most 16 resources in total. */
   readonly also?: Readonly<Record<string, Amounts>>;
-  /** In place of the stored limits, for this call; not with `also`. */
+  /** Limits for this call, instead of the stored ones. Cannot be combined with `also`. */
   readonly limits?: readonly Limit[];
   readonly onUnavailable?: OnUnavailable;
-  /** How long the call may wait until it fits. @default 0 */
+  /** How long the call may wait for tokens. @default 0 */
   readonly waitUpToMs?: number;
-  /** Ends the waiting; the call rejects with `signal.reason`. No effect after the grant. */
+  /** Aborts the wait: the call rejects with `signal.reason`. Has no effect after the grant. */
   readonly signal?: AbortSignal;
 }
 
-/** More resources than this in one call would not fit one transaction of every backend. */
+/** Most resources in one call: they have to fit into one transaction of every backend. */
 const MAX_RESOURCES = 16;
 
 /**
- * Checks a request and puts it into the words of the port. Amounts are copied: the caller may use
- * its object again, and a lease lives on.
+ * Checks a request and translates it for the repository. Amounts are copied, because the lease
+ * outlives the call and the caller may reuse its object.
  */
 export function consumeRequest(request: AcquireRequest): ConsumeRequest {
   const entityId = checkEntityId(request.entityId);
@@ -45,7 +45,9 @@ export function consumeRequest(request: AcquireRequest): ConsumeRequest {
   };
 }
 
-/** Checks that there is a request, and how it wants to wait and to fail. */
+/**
+ * Checks that the request is an object, and its options for waiting and for an unavailable store.
+ */
 export function checkCallOptions(request: AcquireRequest): void {
   if (typeof request !== "object" || request === null)
     throw new ValidationError(
@@ -76,7 +78,7 @@ function furtherResources(
       throw new ValidationError(
         "also",
         name,
-        "names the call's own resource; put its amounts into consume",
+        "must not name the call's own resource; put its amounts into consume",
       );
     return { resource: name, amounts: copiedAmounts(amounts, `also.${name}`) };
   });
@@ -84,7 +86,7 @@ function furtherResources(
     throw new ValidationError(
       "also",
       further.length + 1,
-      `a call may name at most ${MAX_RESOURCES} resources`,
+      `must not bring the call to more than ${MAX_RESOURCES} resources`,
     );
   return further;
 }

@@ -15,21 +15,21 @@ import type {
 import { ResourceLease, type LeaseOfResource } from "./resource-lease.ts";
 
 /**
- * Attempts at writing the end of a lease. The backend has its own retries with back-off; these
- * cover a store that has just come back.
+ * How often writing the end of a lease is tried. The backend retries with back-off itself; these
+ * attempts are for a store that has just come back.
  */
 const END_ATTEMPTS = 3;
 
 /** What all leases of one limiter share. */
 export interface LeaseHost {
   readonly repository: RepositoryPort;
-  /** Called after tokens went back, so that waiting calls are decided again. */
+  /** Called after tokens went back, so that waiting calls try again. */
   readonly onGivenBack: (resources: readonly string[]) => void;
-  /** Told when the end of a lease could not be written and no caller is there to hear it. */
+  /** Called when the end of a lease could not be written and there is no caller to throw to. */
   readonly onEndFailed: (error: RateLimiterUnavailable, lease: Lease) => void;
 }
 
-/** What a call took; undefined when it was let through without the store. */
+/** What a call took; undefined if it was let through without the store. */
 type Taken =
   | { readonly receipt: Receipt; readonly limitNames: readonly ReadonlySet<string>[] }
   | undefined;
@@ -37,9 +37,9 @@ type Taken =
 type State = "open" | "committed" | "rolled back";
 
 /**
- * What was taken for one call, until its real cost is known. Differences are collected and written
- * once, by `commit`; `rollback` gives everything back. A lease does not expire: a process that dies
- * keeps what it took until it refills.
+ * What was taken for one call, until its real cost is known. Differences are collected, and
+ * `commit` writes them once; `rollback` gives everything back. A lease does not expire: if the
+ * process dies, what it took comes back only by refilling.
  */
 export class Lease implements LeaseOfResource, AsyncDisposable {
   /** Only the limiter makes leases. @internal */
@@ -49,20 +49,19 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
 
   readonly entityId: string;
   readonly resource: string;
-  /** Granted without the store: nothing was taken, and nothing will be written. */
+  /** True if granted without the store: nothing was taken, and nothing will be written. */
   readonly degraded: boolean;
   readonly #host: LeaseHost;
   readonly #request: ConsumeRequest;
   readonly #taken: Taken;
   #state: State = "open";
   /**
-   * One for each charge, made when first asked for: most calls cost what they estimated, and never
-   * ask.
+   * One for each resource, made on first use: most calls cost what they estimated and need none.
    */
   #parts: readonly ResourceLease[] | undefined;
   /**
-   * Takes that `consume` has under way; the end of the lease waits for them. Made when the first
-   * one comes: most leases have none.
+   * Takes by `consume` that have not finished; the end of the lease waits for them. Made on first
+   * use, because most leases have none.
    */
   #pendingTakes: Set<Promise<void>> | undefined;
 
@@ -93,7 +92,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
       throw new ValidationError(
         "resource",
         resource,
-        `is not on this lease; it has ${this.resources.join(", ")}`,
+        `is not part of this lease; its resources are ${this.resources.join(", ")}`,
       );
     return part;
   }
@@ -115,8 +114,8 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   }
 
   /**
-   * Writes the differences. Rejects with `RateLimiterUnavailable` when they cannot be written;
-   * nothing is refunded then.
+   * Writes the differences. Rejects with `RateLimiterUnavailable` if they cannot be written; then
+   * nothing is refunded.
    */
   async commit(): Promise<void> {
     this.#end("committed");
@@ -140,22 +139,22 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   }
 
   /**
-   * Rolls back unless the lease was committed or rolled back. A failure is reported, not thrown: it
-   * would hide the error that ended the block.
+   * Rolls back, unless the lease has already ended. A failure is reported instead of thrown,
+   * because throwing would hide the error that ended the block.
    */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.finish("rollback");
   }
 
-  /** Ends the lease for a caller that cannot be told of a failure. @internal */
+  /** Ends the lease. Reports a failure of the store instead of throwing it. @internal */
   async finish(how: "commit" | "rollback"): Promise<void> {
     if (this.#state !== "open") return;
     try {
       await (how === "commit" ? this.commit() : this.rollback());
     } catch (error) {
       if (error instanceof RateLimiterUnavailable) return this.#host.onEndFailed(error, this);
-      // Whoever rolls back has an error of its own to throw, which this one must not hide; whoever
-      // commits has a result, which a store that denies the write must not hide either.
+      // A rollback follows an error of the work, which this one must not hide. A commit follows a
+      // result, which must not be lost because the store denies the write.
       if (how === "commit" && !(error instanceof InfrastructureError)) throw error;
       this.#host.onEndFailed(this.#unwrittenEnd(error), this);
     }
@@ -191,16 +190,18 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
 
   #unwrittenEnd(cause: unknown): RateLimiterUnavailable {
     const { entityId, resource } = this;
-    return new RateLimiterUnavailable(`The end of a lease could not be written: ${String(cause)}`, {
-      entityId,
-      resource,
-      cause,
-    });
+    return new RateLimiterUnavailable(
+      `The end of a lease could not be written: ${String(cause)}. Nothing was refunded.`,
+      {
+        entityId,
+        resource,
+        cause,
+      },
+    );
   }
 
   /**
-   * `onTaken` is part of what the end of the lease waits for, so that the differences it writes are
-   * complete.
+   * The end of the lease also waits for `onTaken`, so that the differences it writes are complete.
    */
   async #trackTake(charge: ResourceAmounts, onTaken: () => void): Promise<void> {
     const taking = this.#takeMore(charge).then(onTaken);
@@ -215,7 +216,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
 
   async #takeMore(charge: ResourceAmounts): Promise<void> {
     if (this.#taken === undefined) return;
-    // What the lease takes later is decided by the limits that the call brought along, too.
+    // Later takes are decided by the call's own limits too, if it brought any.
     const outcome = await this.#host.repository.consume(
       { ...this.#request, charges: [charge] },
       this.#taken.receipt,
@@ -224,7 +225,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   }
 }
 
-/** Tries again when the store is unavailable; the receipt makes a repeated end harmless. */
+/** Retries while the store is unavailable. The receipt makes a repeated end harmless. */
 async function attemptEnd(write: () => void | Promise<void>): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {

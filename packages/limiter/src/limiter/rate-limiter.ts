@@ -13,10 +13,11 @@ import { WaitingRoom, type TakeResult } from "./waiting.ts";
 /** What a limiter needs. */
 export interface RateLimiterOptions {
   readonly repository: Repository;
-  /** What to do when the store cannot answer. @default the stored value last seen, else "block" */
+  /** What to do when the store is unavailable. @default the stored value last seen, else "block" */
   readonly onUnavailable?: OnUnavailable;
   /**
-   * Told when the end of a lease could not be written after its retries. @default a process warning
+   * Called when the end of a lease could not be written, even after retries. @default emits a
+   * process warning
    */
   readonly onSettlementFailed?: (error: RateLimiterUnavailable, lease: Lease) => void;
 }
@@ -26,12 +27,12 @@ export type AcquireResult =
   | { readonly granted: true; readonly lease: Lease }
   | { readonly granted: false; readonly refusal: RateLimitExceeded };
 
-/** The verdict of an acquire that was not made. */
+/** The result that an acquire would have, without making it. */
 export interface Availability {
   readonly allowed: boolean;
   /**
-   * Whole tokens of the call's own resource: the lesser of the entity's and, where it cascades, its
-   * parent's.
+   * Whole tokens of the call's own resource by limit: the lower of the entity's balance and, if it
+   * cascades, its parent's.
    */
   readonly available: Amounts;
   readonly retryAfterSeconds: number;
@@ -41,7 +42,7 @@ export interface Availability {
 const PING_TIMEOUT_MS = 1000;
 
 /**
- * Decides calls. It keeps no balances itself: every decision is the repository's.
+ * Acquires and ends leases. It keeps no balances: every decision is made by the repository.
  *
  * @example
  * const request = { entityId: "key-1", resource: "gpt-4", consume: { rpm: 1, tpm: 500 } };
@@ -86,13 +87,13 @@ export class RateLimiter implements AsyncDisposable {
   }
 
   /**
-   * Takes, does the work, and settles: commits on return, gives everything back and rethrows on a
-   * throw.
+   * Takes, runs the work, and settles. If the work returns, the lease is committed; if it throws,
+   * everything is given back and the error is rethrown.
    */
   acquire<T>(request: AcquireRequest, work: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
   /**
-   * Takes. For `await using`: the end of the block gives everything back unless the lease was
-   * committed.
+   * Takes and returns the lease, for `await using`: the end of the block gives everything back
+   * unless the lease was committed.
    */
   acquire(request: AcquireRequest): Promise<Lease>;
   acquire<T>(
@@ -107,7 +108,7 @@ export class RateLimiter implements AsyncDisposable {
     return this.#runWithLease(request, work);
   }
 
-  /** Takes, and answers a refusal as a value. */
+  /** Takes, and returns a refusal instead of throwing it. */
   async tryAcquire(request: AcquireRequest): Promise<AcquireResult> {
     const result = await this.#takeOrWait(request);
     return result.granted
@@ -115,15 +116,15 @@ export class RateLimiter implements AsyncDisposable {
       : { granted: false, refusal: new RateLimitExceeded(result.statuses) };
   }
 
-  /** The verdict of an acquire; nothing is written. */
+  /** Whether an acquire would be granted now. Nothing is written. */
   async check(request: AcquireRequest): Promise<Availability> {
     checkCallOptions(request);
     return availabilityOf(request, await this.#repository.read(consumeRequest(request)));
   }
 
   /**
-   * Whole tokens of every limit, refill included; negative in debt. Where the entity cascades, the
-   * lesser of its own and its parent's.
+   * Whole tokens left of every limit, refill included; negative in debt. If the entity cascades,
+   * the lower of its own balance and its parent's.
    */
   async available(
     entityId: string,
@@ -134,7 +135,7 @@ export class RateLimiter implements AsyncDisposable {
     return { ...available };
   }
 
-  /** Seconds until the amounts would fit if nobody else took; `Infinity` when they never can. */
+  /** Seconds until the amounts fit if nothing else is taken; `Infinity` if they never can. */
   async timeUntilAvailable(
     entityId: string,
     resource: string,
@@ -150,7 +151,7 @@ export class RateLimiter implements AsyncDisposable {
     return retryAfterSeconds;
   }
 
-  /** Whether the store answers in time; never throws. */
+  /** Whether the store responds in time. Never throws. */
   async isAvailable({
     timeoutMs = PING_TIMEOUT_MS,
   }: { readonly timeoutMs?: number } = {}): Promise<boolean> {
@@ -165,7 +166,7 @@ export class RateLimiter implements AsyncDisposable {
     return available;
   }
 
-  /** Ends waiting calls with `RateLimiterUnavailable`. The repository stays open. */
+  /** Rejects waiting calls with `RateLimiterUnavailable`. The repository stays open. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#waiting.close(closedError());
@@ -180,8 +181,8 @@ export class RateLimiter implements AsyncDisposable {
     const result = taking instanceof Promise ? await taking : taking;
     if (result.granted) return result.value;
     const refusal = new RateLimitExceeded(result.statuses);
-    // Let the caller look at the promise first: Node keeps books of rejections that nobody handles
-    // yet, which costs as much as the decision.
+    // Wait one turn, so that the caller can attach a handler first: Node tracks unhandled
+    // rejections, and the bookkeeping costs as much as the decision.
     await undefined;
     throw refusal;
   }
@@ -203,8 +204,8 @@ export class RateLimiter implements AsyncDisposable {
   }
 
   /**
-   * Answers at once when the backend does: each further promise would cost as much as the decision
-   * itself.
+   * Returns the result itself if the backend decides synchronously: every further promise would
+   * cost as much as the decision.
    */
   #takeOrWait(request: AcquireRequest): MaybePromise<TakeResult<Lease>> {
     checkCallOptions(request);
@@ -270,8 +271,8 @@ export class RateLimiter implements AsyncDisposable {
   }
 
   /**
-   * What becomes of a call when the store could not answer: `onUnavailable` acts on that alone,
-   * never on bugs or denied rights.
+   * Applies `onUnavailable` if the store was unavailable, and rethrows every other error: bugs and
+   * denied access never let a call through.
    */
   #degradeOrThrow(
     request: AcquireRequest,
@@ -306,7 +307,7 @@ function availabilityOf(
   };
 }
 
-/** The error with the call that it hit, where the backend did not know it. */
+/** Adds the call to an error of the store, unless the backend has done so. */
 function located(
   error: RateLimiterUnavailable,
   { entityId, resource }: AcquireRequest,

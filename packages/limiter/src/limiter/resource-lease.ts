@@ -15,38 +15,38 @@ import type { ResourceAmounts } from "../repository/port.ts";
 /** The part of a lease that belongs to one resource. */
 export interface LeaseOfResource {
   readonly resource: string;
-  /** What the entity consumed, for every limit of the bucket; pending differences included. */
+  /** What the entity consumed of every limit, pending differences included. */
   readonly consumed: Amounts;
-  /** Takes more now, strictly; rejects with `RateLimitExceeded`. */
+  /** Takes more now, within the limits; rejects with `RateLimitExceeded`. */
   consume(amounts: Amounts): Promise<void>;
-  /** Adds signed differences; may cause debt; written at commit. */
+  /** Adds signed differences, which commit writes. They may cause debt. */
   adjust(deltas: Amounts): void;
-  /** Gives a part back at commit; more than was consumed is refused. */
+  /** Gives back a part at commit. Throws for more than was consumed. */
   release(amounts: Amounts): void;
-  /** Sets the real totals of the named limits; the last call counts. */
+  /** Sets the real totals of the named limits. The last call counts. */
   settle(totals: Amounts): void;
 }
 
 interface Owner {
   assertOpen(): void;
-  /** Calls `onTaken` as soon as it is taken, before anybody else learns of it. */
+  /** Calls `onTaken` as soon as the store has granted the take, before the promise resolves. */
   take(charge: ResourceAmounts, onTaken: () => void): Promise<void>;
 }
 
-/** A `consume` that the store has not answered yet. */
+/** A `consume` that the store has not decided yet. */
 interface PendingTake {
   readonly amounts: Amounts;
-  /** Limits whose total was settled meanwhile: that total includes what this take brings. */
+  /** Limits whose total was settled meanwhile: that total includes what this take takes. */
   readonly settled: Set<string>;
 }
 
 const NONE: readonly never[] = [];
 
-/** Keeps what was taken of one resource apart from the differences that are still to be written. */
+/** Keeps what was taken of one resource, and separately the differences still to be written. */
 export class ResourceLease implements LeaseOfResource {
   readonly resource: string;
   readonly #owner: Owner;
-  /** Undefined when the lease was granted without the store, which alone knows the names. */
+  /** Undefined if the lease was granted without the store, which alone knows the names. */
   readonly #names: ReadonlySet<string> | undefined;
   #taken: Amounts;
   #pendingDeltas: Amounts = NO_AMOUNTS;
@@ -107,7 +107,7 @@ export class ResourceLease implements LeaseOfResource {
       for (const name of Object.keys(wanted)) settled.add(name);
   }
 
-  /** What commit has to write: nothing when the estimate was right. */
+  /** What commit has to write: nothing if the estimate was right. */
   differences(): readonly ResourceAmounts[] {
     const changed = Object.entries(this.#pendingDeltas).filter(([, delta]) => delta !== 0);
     return changed.length === 0
@@ -133,8 +133,8 @@ export class ResourceLease implements LeaseOfResource {
       if (total >= 0 && total <= MAX_AMOUNT) continue;
       const reason =
         total < 0
-          ? `only ${this.#total(name)} were consumed, so the total would become negative`
-          : `the total would become more than ${MAX_AMOUNT}`;
+          ? `must not give back more than the ${this.#total(name)} that were consumed`
+          : `must not bring the total above ${MAX_AMOUNT}`;
       throw new ValidationError(`${field}.${name}`, Math.abs(delta), reason);
     }
     this.#pendingDeltas = addAmounts(this.#pendingDeltas, deltas);

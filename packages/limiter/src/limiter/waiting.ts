@@ -1,5 +1,5 @@
 /*
- * Waiting, within one process.
+ * How calls wait, within one process.
  *
  *   arrive ──▶ queued ──▶ head ──▶ decided ──▶ granted ──▶ leave
  *                │          ▲          │
@@ -9,17 +9,17 @@
  *                │                     └──▶ would not fit in time: refused ──▶ leave
  *                └──▶ deadline, abort or close ──▶ leave
  *
- * A call stands in the queue of every resource that it names, and is head when it is first in all
- * of them. It joins all of its queues in one step, so the call that arrived first is head wherever
- * it stands, and two calls never wait for each other. Small calls behind a large one wait:
- * otherwise a stream of small ones would starve it. Nothing polls: a head sleeps until the exact
- * time at which it would fit if nobody else took, and is woken when tokens go back to one of its
- * resources in this process.
+ * A call joins the queue of every resource it names, and is a head when it is first in all of them.
+ * It joins all its queues in one step, so the earliest call is first in every queue it is in, and
+ * two calls never wait for each other. Small calls wait behind a large one; otherwise a stream of
+ * small calls would starve it. Nothing polls: a head sleeps until the exact time at which it would
+ * fit if nothing else is taken, and is woken early when tokens go back to one of its resources in
+ * this process.
  */
 import type { LimitStatus } from "../core/bucket/decision.ts";
 import type { Clock } from "../repository/system-clock.ts";
 
-/** A decision, as far as waiting cares. */
+/** The result of one attempt to take: granted with a value, or refused. */
 export type TakeResult<T> =
   | { readonly granted: true; readonly value: T }
   | { readonly granted: false; readonly statuses: readonly LimitStatus[] };
@@ -30,13 +30,14 @@ export interface WaitingCall<T> {
   readonly resources: readonly string[];
   readonly waitUpToMs: number;
   readonly signal: AbortSignal | undefined;
-  /** Tries to take. */
+  /** Tries to take once. */
   take(): Promise<TakeResult<T>>;
   /**
-   * Looks without taking; granted when the store cannot answer and the call may go on without it.
+   * Reads the state of the limits without taking. The result is granted only if the store is
+   * unavailable and the call may go on without it.
    */
   peek(): Promise<TakeResult<T>>;
-  /** Puts back what was granted to a call that nobody waits for any more. */
+  /** Gives back what was granted to a call that was ended meanwhile. */
   undo(value: T): Promise<void>;
 }
 
@@ -44,15 +45,15 @@ interface Waiter {
   readonly keys: readonly string[];
   readonly resources: readonly string[];
   /**
-   * Ends the current sleep: it became head, tokens went back, it was aborted, or the limiter
-   * closes.
+   * Ends the current sleep, because the call became a head, tokens went back, it was aborted, or
+   * the limiter was closed.
    */
   wake: () => void;
-  /** Somebody woke it since its last decision began, which may therefore be out of date. */
+  /** Whether it was woken since its last attempt began, whose result may then be out of date. */
   wokenSince: boolean;
-  /** Why this call is being ended from outside, if it is. */
+  /** Why the call was ended from outside, if it was. */
   ended: { readonly reason: unknown } | undefined;
-  /** What the last refusal of this call said; those behind it wait for the same. */
+  /** The statuses of the last refusal; the calls behind wait for the same limits. */
   statuses: readonly LimitStatus[];
 }
 
@@ -65,7 +66,7 @@ export class WaitingRoom {
     this.#clock = clock;
   }
 
-  /** Waits for its turn and until it fits, within the call's time. */
+  /** Waits for the call's turn, and until it fits, for as long as the call may wait. */
   async wait<T>(call: WaitingCall<T>): Promise<TakeResult<T>> {
     call.signal?.throwIfAborted();
     const waiter: Waiter = {
@@ -87,7 +88,7 @@ export class WaitingRoom {
     }
   }
 
-  /** Decides again the heads that might profit from what went back to these resources. */
+  /** Wakes the heads that may fit now, because tokens went back to these resources. */
   wake(resources: readonly string[]): void {
     for (const [head] of this.#queues.values())
       if (head?.resources.some((resource) => resources.includes(resource))) wakeUp(head);
@@ -119,14 +120,14 @@ export class WaitingRoom {
         return result;
       }
       waiter.statuses = result.statuses;
-      // Tokens that went back while the answer was on its way are not in it.
+      // Tokens that went back during the attempt are not in its result.
       if (waiter.wokenSince) continue;
       if (!fitsWithin(result.statuses, deadlineMs - this.#clock.now())) return result;
       await this.#sleep(waiter, longestWaitMs(result.statuses));
     }
   }
 
-  /** Sleeps until the time is over or somebody wakes the waiter. */
+  /** Sleeps for a time, or until the waiter is woken. */
   async #sleep(waiter: Waiter, ms: number): Promise<void> {
     if (waiter.ended !== undefined) return;
     const early = new AbortController();
@@ -149,8 +150,8 @@ export class WaitingRoom {
   }
 
   /**
-   * Leaves all queues in one step, then wakes those that have become first. Somebody who was first
-   * before would only decide the same again.
+   * Leaves all queues in one step, then wakes the calls that have become first. A call that was
+   * first before would only get the same result again.
    */
   #leave(waiter: Waiter): void {
     const advanced = waiter.keys.filter((key) => this.#queues.get(key)?.[0] === waiter);
@@ -170,8 +171,8 @@ export class WaitingRoom {
   }
 
   /**
-   * The state of a call that ran out of time behind another: where its own limits would do, those
-   * that keep the other waiting refuse it.
+   * The refusal of a call that ran out of time behind another one. If its own limits would have
+   * sufficed, it is refused by the limits that the call ahead is waiting for.
    */
   #refusedBehind<T>(waiter: Waiter, seen: TakeResult<T>): TakeResult<T> {
     if (seen.granted || seen.statuses.some((status) => status.exceeded)) return seen;
@@ -211,15 +212,15 @@ function throwIfEnded(waiter: Waiter): void {
   if (waiter.ended !== undefined) throw waiter.ended.reason;
 }
 
-/** What can never fit does not fit within any time, an infinite one included. */
+/** A call that can never fit does not fit within any time, not even an infinite one. */
 function fitsWithin(statuses: readonly LimitStatus[], ms: number): boolean {
   const waitMs = longestWaitMs(statuses);
   return waitMs !== Infinity && waitMs <= ms;
 }
 
 /**
- * Waits are whole milliseconds; seconds and back again is off by a little for many of them (2007
- * becomes 2007.0000000000002).
+ * Waits are whole milliseconds. Many of them change a little when they are converted to seconds and
+ * back: 2007 becomes 2007.0000000000002.
  */
 function longestWaitMs(statuses: readonly LimitStatus[]): number {
   return Math.round(Math.max(...statuses.map(({ retryAfterSeconds }) => retryAfterSeconds)) * 1000);

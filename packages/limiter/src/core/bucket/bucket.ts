@@ -14,28 +14,30 @@ export interface BucketLimit {
   readonly amount: number;
   readonly period: number;
   /**
-   * Left the policy: it is refilled with the others, but neither shown nor charged, and it resumes
-   * if it comes back.
+   * True after the limit has left the policy. It still refills with the others, but is neither
+   * shown nor charged, and it resumes where it was if the policy brings it back.
    */
   readonly hidden: boolean;
 }
 
 /**
- * What one entity has of one resource. A value: every function below returns a new one.
+ * What one entity has left of one resource. It is a value: every function below returns a new one,
+ * except `applyInPlace`.
  *
- * `balances` holds three numbers for each limit, in the order of `limits`: tokens in millitokens
- * (negative in debt), the remainder of its refill in units of 1/period millitoken, and the net
- * total consumed in millitokens. One flat array of numbers costs half the memory of an object for
- * each limit, and buckets are what a limiter has most of.
+ * `balances` holds three numbers for each limit, in the order of `limits`: the tokens in
+ * millitokens (negative in debt), the remainder of the refill in units of 1/period millitoken, and
+ * the net total consumed in millitokens. One flat array takes half the memory of one object per
+ * limit, and a limiter holds more buckets than anything else. An implementation may keep further
+ * numbers behind these (the memory backend keeps its stamp there), so index from the front.
  */
 export interface Bucket {
   readonly limits: readonly BucketLimit[];
-  /** When the balances were last brought up to date: one stamp for all limits. */
+  /** When the balances were last refilled: one stamp for all limits. */
   readonly refilledAtMs: number;
   readonly balances: readonly number[];
 }
 
-/** A bucket that its only owner brings up to date in place. */
+/** A bucket that its only owner updates in place. */
 export interface OwnedBucket extends Bucket {
   refilledAtMs: number;
   readonly balances: number[];
@@ -60,7 +62,7 @@ export function bucketLimit(limit: Limit, hidden: boolean): BucketLimit {
   };
 }
 
-/** A bucket that nobody has taken from. */
+/** A new bucket: every limit is full. */
 export function fullBucket(limits: readonly BucketLimit[], nowMs: number): Bucket {
   return {
     limits,
@@ -69,7 +71,7 @@ export function fullBucket(limits: readonly BucketLimit[], nowMs: number): Bucke
   };
 }
 
-/** The most that a limit can hold. */
+/** The most a limit can hold. */
 export function ceilingMilli(limit: BucketLimit): number {
   return limit.capacityMilli;
 }
@@ -84,12 +86,12 @@ export function storedRemainder(bucket: Bucket, index: number): number {
   return bucket.balances[index * FIELDS + 1]!;
 }
 
-/** What was consumed of one limit since the bucket exists, net of what was given back. */
+/** What was consumed of one limit over the life of the bucket, net of what was given back. */
 export function consumedMilli(bucket: Bucket, index: number): number {
   return bucket.balances[index * FIELDS + 2]!;
 }
 
-/** The tokens of one limit at a time, refill included. */
+/** The tokens of one limit at the given time, refill included. */
 export function balanceMilli(bucket: Bucket, index: number, nowMs: number): number {
   return refilledMilli(
     bucket.limits[index]!,
@@ -100,8 +102,8 @@ export function balanceMilli(bucket: Bucket, index: number, nowMs: number): numb
 }
 
 /**
- * Whether every limit holds its cost, refill included. One that costs nothing must not be in debt;
- * a hidden one is not asked.
+ * Whether every limit holds its cost, refill included. A limit with a cost of zero must not be in
+ * debt; hidden limits are ignored.
  */
 export function holds(bucket: Bucket, costsMilli: readonly number[], nowMs: number): boolean {
   const { limits, balances } = bucket;
@@ -119,8 +121,8 @@ export function holds(bucket: Bucket, costsMilli: readonly number[], nowMs: numb
 }
 
 /**
- * Whether every limit, the hidden ones too, is full: such a bucket says nothing that a new one
- * would not say.
+ * Whether every limit is full, hidden ones included. Such a bucket can be dropped: a new one would
+ * decide the same.
  */
 export function isFull(bucket: Bucket, nowMs: number): boolean {
   return bucket.limits.every(
@@ -129,12 +131,12 @@ export function isFull(bucket: Bucket, nowMs: number): boolean {
 }
 
 /**
- * Brings all limits up to date, then takes `costsMilli` (by index; a negative cost gives back).
- * Without check: the decision was made before. Time that goes backwards earns nothing and leaves
- * the stamp where it is.
+ * Refills all limits, then takes `costsMilli` (by index; a negative cost gives back). It does not
+ * check whether the costs fit: that was decided before. When time goes backwards, nothing is earned
+ * and the stamp stays.
  */
 export function apply(bucket: Bucket, costsMilli: readonly number[], nowMs: number): Bucket {
-  // A copy has exactly the right size; pushing would reserve room for 17 numbers in every bucket.
+  // `slice` allocates exactly what is needed; pushing would reserve 17 numbers in every bucket.
   const next: OwnedBucket = {
     limits: bucket.limits,
     refilledAtMs: bucket.refilledAtMs,
@@ -145,8 +147,8 @@ export function apply(bucket: Bucket, costsMilli: readonly number[], nowMs: numb
 }
 
 /**
- * The same on the owner's own bucket: 29 ns for two limits against 52, and nothing for the garbage
- * collector to move.
+ * Does what `apply` does, in place. For two limits it takes 29 ns instead of 52, and leaves nothing
+ * for the garbage collector.
  */
 export function applyInPlace(
   bucket: OwnedBucket,
@@ -164,8 +166,8 @@ export function applyInPlace(
     const refilled = refilledMilli(limit, balances[at]!, remainder, elapsedMs);
     const tokens = Math.max(Math.min(ceiling, refilled - cost), Number.MIN_SAFE_INTEGER);
     balances[at] = tokens;
-    // A full bucket earns nothing, so it carries no fraction either: full after the refill, or
-    // after what was given back.
+    // A full limit earns nothing, so it keeps no remainder, whether the refill or a give-back
+    // filled it.
     balances[at + 1] =
       refilled >= ceiling || tokens >= ceiling ? 0 : remainderAfter(limit, remainder, elapsedMs);
     balances[at + 2] = balances[at + 2]! + cost;
@@ -174,9 +176,9 @@ export function applyInPlace(
 }
 
 /**
- * What one limit earned since its last refill, not cut off at the ceiling (but kept within the safe
- * range), and the remainder that is left. For stores that add to a balance they have not read: they
- * put the ceiling into a condition.
+ * What one limit earned since its last refill, and the remainder that is left. The amount is not
+ * capped at the ceiling, only at the safe range: it is for stores that add to a balance they have
+ * not read, and put the ceiling into a condition.
  */
 export function earned(
   bucket: Bucket,
@@ -200,12 +202,12 @@ export function earned(
   };
 }
 
-/** The same as whole millitokens that it is at most. */
+/** What was earned, rounded up to whole millitokens. */
 export function roundedUp({ milli, remainder }: ReturnType<typeof earned>): number {
   return remainder > 0 ? Math.min(Number.MAX_SAFE_INTEGER, milli + 1) : milli;
 }
 
-/** How long until one limit holds `neededMilli` if nobody takes; `Infinity` when it never can. */
+/** The time until one limit holds `neededMilli` if nothing is taken; `Infinity` if it never can. */
 export function waitMs(bucket: Bucket, index: number, neededMilli: number, nowMs: number): number {
   const limit = bucket.limits[index]!;
   if (neededMilli > ceilingMilli(limit)) return Infinity;
@@ -217,7 +219,7 @@ export function waitMs(bucket: Bucket, index: number, neededMilli: number, nowMs
   return bucket.refilledAtMs + sinceRefillMs - nowMs;
 }
 
-/** `⌊remainder · to / from⌋`, in BigInt where the product leaves the safe range. */
+/** `⌊remainder · to / from⌋`, computed with BigInt where the product leaves the safe range. */
 export function scaledRemainder(remainder: number, from: number, to: number): number {
   if (from === to) return remainder;
   const product = remainder * to;
@@ -230,13 +232,13 @@ export function scaledRemainder(remainder: number, from: number, to: number): nu
 const FIELDS = 3;
 
 /**
- * Tokens after `elapsedMs`: what was earned, in units of 1/period, is `elapsed·amount + remainder`;
- * its whole part is the credit, cut off at the ceiling. Where that product leaves the safe range,
+ * The tokens after `elapsedMs`. In units of 1/period, `elapsed·amount + remainder` was earned; the
+ * whole part of it is the credit, capped at the ceiling. Where that product leaves the safe range,
  * it is split: with `elapsed = n·period + r` the credit is `n·amount + ⌊(r·amount + remainder) /
- * period⌋`. `(amount + 1)·period` is safe for every valid limit, and whole periods are only
- * multiplied when they do not fill the bucket. The split alone would do, but its divisions with
- * remainder made `apply` take 145 ns instead of 52. The share that a shard has of a limit may not
- * reduce as the whole does; then only BigInt is left.
+ * period⌋`. `(amount + 1)·period` is safe for every valid limit, and whole periods are multiplied
+ * only when they do not fill the bucket. The split alone would be enough, but its remainder
+ * divisions made `apply` take 145 ns instead of 52. A shard's share of a limit may not reduce to
+ * terms as low as the whole limit does; then BigInt is the only way left.
  */
 function refilledMilli(
   limit: BucketLimit,
@@ -266,8 +268,8 @@ function refilledMilli(
 }
 
 /**
- * The same for a debt so deep that what is missing leaves the safe range, or the time to earn it
- * does, and for a share whose products do.
+ * `refilledMilli` in BigInt: for a debt so deep that the deficit or the time to earn it leaves the
+ * safe range, and for a share whose products do.
  */
 function refilledExactly(
   limit: BucketLimit,
@@ -290,20 +292,20 @@ function remainderAfter(limit: BucketLimit, remainder: number, elapsedMs: number
     : Number(unitsOf(limit, remainder, elapsedMs) % BigInt(period));
 }
 
-/** What was earned, in units of 1/period. */
+/** What was earned in the elapsed time, in units of 1/period. */
 function unitsOf({ amount }: BucketLimit, remainder: number, elapsedMs: number): bigint {
   return BigInt(elapsedMs) * BigInt(amount) + BigInt(remainder);
 }
 
 /**
- * Whether the products of a limit stay in the safe range. Those of configured limits do; those of a
- * shard's share may not.
+ * Whether the products of a limit stay in the safe range. For configured limits they do; for a
+ * shard's share they may not.
  */
 function isCountable({ amount, period }: BucketLimit): boolean {
   return (amount + 1) * period <= Number.MAX_SAFE_INTEGER;
 }
 
-/** The exact inverse of the credit: the fewest milliseconds that earn what is missing. */
+/** The exact inverse of the credit: the fewest milliseconds in which the deficit is earned. */
 function earningMs(
   { amount, period }: BucketLimit,
   neededMilli: number,
@@ -317,8 +319,8 @@ function earningMs(
 }
 
 /**
- * The same for a debt so deep that what is missing leaves the safe range, and for a share whose
- * products do.
+ * `earningMs` in BigInt: for a debt so deep that the deficit leaves the safe range, and for a share
+ * whose products do.
  */
 function earningMsExactly(
   limit: BucketLimit,

@@ -13,26 +13,23 @@ import { sameLimits, type Limit } from "../limit.ts";
 import type { ConfigSource, Policy } from "./policy.ts";
 import { shardSumMilli, waitForShardSumMs } from "./shard-sums.ts";
 
-/**
- * One bucket of a decision, and what the call wants of it. Limits that `amounts` does not name are
- * wanted 0 of.
- */
+/** One bucket of a decision, and what the call takes from it: 0 of each limit it does not name. */
 export interface Charge {
   readonly entityId: string;
   readonly resource: string;
   readonly policy: Policy;
   readonly bucket: Bucket;
   readonly amounts: Amounts;
-  /** The amounts as `costsMilli` answers them, from whoever needs them again. */
+  /** The result of `costsMilli`, if the caller has computed it already. */
   readonly costs?: readonly number[];
   /**
-   * Further shards of the same bucket, under the same policy: then it is the sum that must hold the
-   * amounts, and that is shown.
+   * Further shards of the same bucket under the same policy. The sum over all shards must then hold
+   * the amounts, and the status shows the sum.
    */
   readonly others?: readonly Bucket[];
 }
 
-/** One limit of one bucket of a decision, charged or not. */
+/** The state of one limit in a decision, whether it was charged or not. */
 export interface LimitStatus {
   readonly entityId: string;
   readonly resource: string;
@@ -43,16 +40,16 @@ export interface LimitStatus {
   readonly available: number;
   readonly requested: number;
   readonly exceeded: boolean;
-  /** Whole tokens that are missing; 0 when it fits. */
+  /** Whole tokens that are missing; 0 if the amount fits. */
   readonly deficit: number;
-  /** 0 when it fits, `Infinity` when it never can. */
+  /** 0 if the amount fits, `Infinity` if it never can. */
   readonly retryAfterSeconds: number;
 }
 
 /**
- * This decides an acquire: it fits when every limit of every bucket holds what is wanted of it. A
- * limit of which nothing is wanted refuses while it is in debt: that is how a cost that is known
- * only afterwards is limited.
+ * Decides an acquire: it fits if every limit of every bucket holds the amount taken from it. A
+ * limit that nothing is taken from refuses while it is in debt. That is how costs that are only
+ * known afterwards are limited.
  */
 export function fits(charges: readonly Charge[], nowMs: number): boolean {
   for (const { bucket, amounts, costs, others } of charges) {
@@ -64,8 +61,8 @@ export function fits(charges: readonly Charge[], nowMs: number): boolean {
 }
 
 /**
- * The state of every limit of a decision, in the order of the charges and of each policy (stores
- * keep limits in an order of their own).
+ * The state of every limit of a decision, in the order of the charges and, within each, of the
+ * policy. (Stores keep limits in an order of their own.)
  */
 export function statusesOf(charges: readonly Charge[], nowMs: number): readonly LimitStatus[] {
   return charges.flatMap((charge) =>
@@ -77,8 +74,8 @@ export function statusesOf(charges: readonly Charge[], nowMs: number): readonly 
 }
 
 /**
- * What each limit of a bucket is charged, in millitokens. A give-back reaches a limit also while it
- * is hidden.
+ * What each limit of a bucket is charged, in millitokens. Hidden limits are included, because a
+ * give-back must reach them too.
  */
 export function costsMilli(bucket: Bucket, amounts: Amounts): number[] {
   const { limits } = bucket;
@@ -88,14 +85,14 @@ export function costsMilli(bucket: Bucket, amounts: Amounts): number[] {
   return costs;
 }
 
-/** The same with the sign turned: what is given back. */
+/** Amounts with their signs reversed, to give them back. */
 export function negated(amounts: Amounts): Amounts {
   return Object.fromEntries(Object.entries(amounts).map(([name, amount]) => [name, -amount]));
 }
 
 /**
- * The bucket as the policy wants it: a new one is full, one that was decided with other limits is
- * carried over.
+ * The bucket under the policy's limits: a full one if none is stored, and one that is carried over
+ * if it was last decided with other limits.
  */
 export function underPolicy(stored: Bucket | undefined, policy: Policy, nowMs: number): Bucket {
   if (stored === undefined) return fullBucket(policy.bucketLimits, nowMs);
@@ -103,9 +100,9 @@ export function underPolicy(stored: Bucket | undefined, policy: Policy, nowMs: n
 }
 
 /**
- * What a refusal leaves behind: `undefined` when the bucket is as the policy wants it. Otherwise
- * the new parameters must be stored even though nothing is taken, or an empty bucket would go on
- * earning at its old rate for as long as it refuses.
+ * The bucket that a refusal has to store, or `undefined` if the stored one is already under the
+ * policy. A refusal takes nothing, but it must store changed limits: an empty bucket would
+ * otherwise keep earning at its old rate for as long as it refuses.
  */
 export function afterRefusal(
   stored: Bucket | undefined,
@@ -117,8 +114,8 @@ export function afterRefusal(
 }
 
 /**
- * The part of the amounts that a policy has limits for: a name that a parent lacks is not charged
- * there.
+ * The amounts that a policy has limits for. A parent is not charged for limits that it does not
+ * have.
  */
 export function amountsUnder(policy: Policy, amounts: Amounts): Amounts {
   const names = Object.keys(amounts);
@@ -128,7 +125,7 @@ export function amountsUnder(policy: Policy, amounts: Amounts): Amounts {
   );
 }
 
-/** Whether a bucket was last decided with these limits. */
+/** Whether a bucket was last decided with the limits of this policy. */
 export function isUnder(bucket: Bucket, policy: Policy): boolean {
   if (bucket.limits === policy.bucketLimits) return true;
   const compared = COMPARISON_MEMO.get(bucket.limits);
@@ -140,8 +137,8 @@ export function isUnder(bucket: Bucket, policy: Policy): boolean {
 }
 
 /**
- * What the limits of a bucket were last compared with. Stores that read their buckets have other
- * lists than the policy has, and ask several times for each call: 1 µs each time.
+ * The list that each bucket's limits were last compared with. Stores that read their buckets hold
+ * lists of their own, and compare several times for each call; each comparison would take 1 µs.
  */
 const COMPARISON_MEMO = new WeakMap<
   readonly BucketLimit[],
@@ -167,7 +164,7 @@ function statusOf(
   nowMs: number,
 ): LimitStatus {
   const { limit } = bucket.limits[index]!;
-  // A caller may have asked for -0, which is not what a status shows.
+  // Adding 0 turns the -0 of a careless caller into 0.
   const requested = amountOf(amounts, limit.name) + 0;
   const shards = others === undefined || others.length === 0 ? undefined : [bucket, ...others];
   const balance =

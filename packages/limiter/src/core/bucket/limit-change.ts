@@ -10,13 +10,18 @@ import {
 } from "./bucket.ts";
 
 /**
- * The bucket under another list of limits. Nothing is minted however often lists change: what a
- * limit earned so far it earned at its old rate; a lowered capacity cuts off; a limit that leaves
- * stays, hidden, so that only a limit that was never here starts full. It stays when it is full
- * too: otherwise lowering a capacity to the balance, removing the limit and adding it again with
- * its old capacity would fill it, which three calls with overrides can do. With `keepCut`, a limit
- * that would be cut off keeps its old parameters: for a refusal, which must take nothing away, but
- * must let the others earn at their new rates, or a call that is refused would never fit.
+ * Carries a bucket over to another list of limits. However often the lists change, no tokens are
+ * minted:
+ *
+ * - What a limit has earned so far, it earned at its old rate.
+ * - A lowered capacity cuts the balance.
+ * - A limit that leaves the list stays in the bucket, hidden, so that only a limit that is new to
+ *   the bucket starts full. It stays even when it is full. Otherwise three calls with overrides
+ *   could fill it: lower its capacity to the balance, remove it, add it with its old capacity.
+ *
+ * With `keepCut`, a limit whose balance would be cut keeps its old parameters. A refusal needs
+ * this: it must take nothing away, but must let the other limits earn at their new rates, or the
+ * refused call might never fit.
  */
 export function withLimits(
   bucket: Bucket,
@@ -63,14 +68,14 @@ export function withLimits(
 }
 
 /**
- * A bucket that has seen more names than this drops hidden limits that are full: whoever makes
- * names up must not fill the store.
+ * A bucket with more limits than this drops hidden ones that are full, so that callers who keep
+ * inventing names cannot fill the store.
  */
 const MOST_LIMITS = 64;
 
 /**
- * One limit's three numbers under new parameters. The remainder counts in units of 1/period, so it
- * is scaled with the period.
+ * The three numbers of one limit under new parameters. The remainder is in units of 1/period, so it
+ * is scaled to the new period.
  */
 function converted(
   bucket: Bucket,

@@ -6,10 +6,10 @@ import type { Limit } from "../limit.ts";
 /** What to do when the store cannot be reached. */
 export type OnUnavailable = "allow" | "block";
 
-/** The level that limits came from. */
+/** The level that the limits of a call came from. */
 export type ConfigSource = "entity" | "entity_default" | "resource" | "system" | "override";
 
-/** The limits that hold for an entity and a resource, ready to decide with. */
+/** The limits that apply to an entity and a resource, prepared for deciding. */
 export interface Policy {
   readonly source: ConfigSource;
   readonly limits: readonly Limit[];
@@ -17,19 +17,19 @@ export interface Policy {
   readonly names: ReadonlySet<string>;
 }
 
-/** Where limits are stored. */
+/** Names one place where limits are stored. */
 export type ConfigKey =
   | { readonly level: "system" }
   | { readonly level: "resource"; readonly resource: string }
   | { readonly level: "entity"; readonly entityId: string; readonly resource: string };
 
-/** The level that limits stored under a key come from. */
+/** The level that a key belongs to. */
 export function sourceOf(key: ConfigKey): ConfigSource {
   if (key.level !== "entity") return key.level;
   return key.resource === DEFAULT_RESOURCE ? "entity_default" : "entity";
 }
 
-/** Makes a policy of limits that were checked. */
+/** Makes a policy from checked limits. */
 export function policyOf(limits: readonly Limit[], source: ConfigSource): Policy {
   return {
     source,
@@ -39,14 +39,14 @@ export function policyOf(limits: readonly Limit[], source: ConfigSource): Policy
   };
 }
 
-/** The policy that limits stored under a key make; undefined when none are stored there. */
+/** The policy for the limits stored under a key, or `undefined` if there are none. */
 export function policyAt(key: ConfigKey, limits: readonly Limit[] | undefined): Policy | undefined {
   return limits === undefined ? undefined : policyOf(limits, sourceOf(key));
 }
 
 /**
- * The first level that has limits wins whole, strongest first: levels are not merged limit by
- * limit.
+ * The policy of the strongest level that has limits, given the levels strongest first. Levels are
+ * not merged limit by limit.
  */
 export function strongest(levels: readonly (Policy | undefined)[]): Policy | undefined {
   return levels.find((policy) => policy !== undefined);

@@ -2,7 +2,8 @@ import type { LimitStatus } from "./decision.ts";
 import { RateLimitError, ValidationError } from "../errors.ts";
 
 /**
- * The JSON form of a refusal, with the field names of the original; null where the answer is never.
+ * The JSON form of a refusal, with the field names of the original. `null` means that the call can
+ * never fit.
  */
 export interface RateLimitExceededJson {
   readonly error: "rate_limit_exceeded";
@@ -24,24 +25,21 @@ export interface RateLimitExceededJson {
 }
 
 /**
- * A call did not fit. Nothing was charged. Says which limits refused, and when the call would fit
- * if nobody else took.
+ * A call did not fit, and nothing was charged. Says which limits refused, and when the call would
+ * fit if nothing else is taken meanwhile.
  */
 export class RateLimitExceeded extends RateLimitError {
   /**
-   * Every limit of the decision: the entity's first, then its parent's, then those of further
-   * resources.
+   * Every limit of the decision: for each resource the entity's limits, then its parent's.
    */
   readonly statuses: readonly LimitStatus[];
   readonly violations: readonly LimitStatus[];
   readonly passed: readonly LimitStatus[];
   /** The violation with the longest wait. */
   readonly primaryViolation: LimitStatus;
-  /** `Infinity` when the call can never fit. */
+  /** `Infinity` if the call can never fit. */
   readonly retryAfterSeconds: number;
-  /**
-   * Whole seconds, rounded up, for a `Retry-After` header; undefined when the call can never fit.
-   */
+  /** Whole seconds, rounded up, for a `Retry-After` header; undefined if the call can never fit. */
   readonly retryAfterHeader: string | undefined;
 
   constructor(statuses: readonly LimitStatus[]) {
@@ -55,8 +53,8 @@ export class RateLimitExceeded extends RateLimitError {
       first,
     );
     const message = messageOf(primary);
-    // A refusal is an answer, not a fault: capturing a stack would cost more than the decision
-    // (about 10 µs against 1 µs).
+    // A refusal is an expected result. Capturing a stack trace would cost ten times as much as the
+    // decision: about 10 µs instead of 1 µs.
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 0;
     super("ERR_LIMITER_RATE_LIMIT_EXCEEDED", message);
@@ -105,8 +103,8 @@ function messageOf({
 }: LimitStatus): string {
   const what = `Limit ${limitName} of ${entityId} on ${resource} has ${available} of ${limit.capacity}, and ${requested} were requested`;
   return Number.isFinite(retryAfterSeconds)
-    ? `${what}. It fits in ${retryAfterSeconds} s if nobody else takes.`
-    : `${what}, which can never fit. Ask for less, or raise the limit.`;
+    ? `${what}. Retry in ${retryAfterSeconds} s (if nothing else is taken meanwhile).`
+    : `${what}. This can never fit: request less, or raise the limit.`;
 }
 
 function finiteOrNull(value: number): number | null {

@@ -2,8 +2,8 @@ import { amountOf, type Amounts } from "../amounts.ts";
 import type { Policy } from "./policy.ts";
 
 /**
- * What one take of a lease took from one bucket. A lease that takes more has several, also of the
- * same bucket.
+ * What a lease took from one bucket at one time. A lease that takes more later has several parts,
+ * possibly of the same bucket.
  */
 export interface TakenPart {
   readonly entityId: string;
@@ -13,12 +13,15 @@ export interface TakenPart {
 }
 
 /**
- * Which bucket bears which part of a lease's differences, for one resource. Between two takes of a
- * lease, the parent may have become another one, a bucket may have been deleted, or a parent's
- * limits may have changed, so the parts need not look alike. More than was taken is charged to the
- * last bucket that has the limit. Less goes back to where it came from, last taken first, and never
- * more to a bucket than was taken from it. Both hold for the entity and, apart from it, for its
- * parent.
+ * Splits the differences of a lease on one resource among the buckets it took from. Between two
+ * takes, the entity may have got another parent, a bucket may have been deleted, or a parent's
+ * limits may have changed, so the parts can differ.
+ *
+ * - If the call cost more than was taken, the last bucket that has the limit is charged.
+ * - If it cost less, the rest goes back to where it came from, last taken first. No bucket gets
+ *   back more than was taken from it.
+ *
+ * The entity and its parent are settled separately, each by these rules.
  */
 export function settlementOf<Part extends TakenPart>(
   parts: readonly Part[],

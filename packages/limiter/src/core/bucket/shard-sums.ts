@@ -1,27 +1,27 @@
 import { balanceMilli, ceilingMilli, waitMs, type Bucket } from "./bucket.ts";
 
 /*
- * One bucket that is stored as several shards, each a `Bucket` with its share of every limit. A
- * call may be served by any of them, or by several at once, so what counts is the sum. Shards are
- * matched by the names of limits: each keeps its own order, and its own stamp.
+ * A bucket may be stored as several shards, each a `Bucket` with its share of every limit. Any
+ * shard can serve a call, and so can several together, so the sum decides. Limits of different
+ * shards are matched by name, because each shard has its own order and its own stamp.
  */
 
-/** What the shards hold of one limit together, refill included. */
+/** What the shards together hold of one limit, refill included. */
 export function shardSumMilli(shards: readonly Bucket[], limitName: string, nowMs: number): number {
   let sum = 0;
   for (const shard of shards) {
     const index = indexOf(shard, limitName);
     if (index >= 0) sum += balanceMilli(shard, index, nowMs);
-    // Debts may add up beyond the safe range. A sum that far down is rounded at the very end, so
-    // that it still grows with time.
+    // Debts may add up beyond the safe range. Such a sum is rounded only once, at the end, so that
+    // it still grows with time.
     if (!Number.isSafeInteger(sum)) return exactShardSum(shards, limitName, nowMs);
   }
   return sum;
 }
 
 /**
- * How long until the shards together hold `neededMilli` of one limit if nobody takes; `Infinity`
- * when they never can.
+ * The time until the shards together hold `neededMilli` of one limit if nothing is taken;
+ * `Infinity` if they never can.
  */
 export function waitForShardSumMs(
   shards: readonly Bucket[],
@@ -40,8 +40,8 @@ export function waitForShardSumMs(
   }
   if (neededMilli > ceiling) return Infinity;
   if (shardSumMilli(shards, limitName, nowMs) >= neededMilli) return 0;
-  // Each balance only grows, and all of them are at their ceilings in the end: what lies between is
-  // found by halving.
+  // Balances only grow, and after `allFullMs` all of them are full, so the time can be found by
+  // bisection.
   let [tooShortMs, enoughMs] = [0, allFullMs];
   for (let halving = 0; halving < MAX_HALVINGS && enoughMs - tooShortMs > 1; halving += 1) {
     const middleMs = Math.floor(tooShortMs + (enoughMs - tooShortMs) / 2);
@@ -52,8 +52,8 @@ export function waitForShardSumMs(
 }
 
 /**
- * The longest wait, a debt of 2^53 at a millitoken in 2^53 milliseconds, is below 2^107; every wait
- * that ends in this epoch needs less than half.
+ * The longest possible wait, for a debt of 2^53 millitokens at one per 2^53 milliseconds, is below
+ * 2^107 ms. Realistic waits need less than half as many steps.
  */
 const MAX_HALVINGS = 107;
 

@@ -3,10 +3,10 @@ import { reducedRate } from "../limit.ts";
 import type { Policy } from "./policy.ts";
 
 /*
- * A bucket may be stored as several shards. Shard `j` of divisor `n` owns the residue class j mod
- * n: of a whole `x` it has as many millitokens as there are k in [0, x) with k mod n = j. Shares of
- * shards that cover all classes add up to the whole, to the millitoken, whichever shards have split
- * and whichever have not. Divisors are powers of two.
+ * A bucket may be stored as several shards. Shard `j` with divisor `n` owns the residue class j mod
+ * n: of a whole `x` it has as many millitokens as there are k in [0, x) with k mod n = j. The
+ * shares of shards that cover all classes add up to the whole, exactly, no matter which shards have
+ * split. Divisors are powers of two.
  */
 
 /** How many of `whole` a shard owns. */
@@ -15,8 +15,8 @@ export function shareOf(whole: number, shard: number, divisor: number): number {
 }
 
 /**
- * A limit as one shard counts it: capacity and rate are its shares, `limit` stays the configured
- * whole.
+ * A limit as one shard sees it: capacity and rate are the shard's shares, while `limit` stays the
+ * configured limit.
  */
 export function shardLimit(limit: BucketLimit, shard: number, divisor: number): BucketLimit {
   if (divisor === 1) return limit;
@@ -30,8 +30,8 @@ export function shardLimit(limit: BucketLimit, shard: number, divisor: number): 
 }
 
 /**
- * A list of whole limits as one shard counts them. One list and shard always give the same list:
- * decisions compare lists by identity.
+ * A list of limits as one shard sees them. The same list and shard always give the same result,
+ * because decisions compare lists by identity.
  */
 export function shardLimits(
   limits: readonly BucketLimit[],
@@ -44,7 +44,7 @@ export function shardLimits(
   );
 }
 
-/** A policy as one shard is decided with; the same for the same policy and shard. */
+/** A policy as one shard sees it; the same policy and shard always give the same result. */
 export function shardPolicy(policy: Policy, shard: number, divisor: number): Policy {
   if (divisor === 1) return policy;
   return memoized(POLICY_MEMO, policy, divisor + shard, () => ({
@@ -54,15 +54,17 @@ export function shardPolicy(policy: Policy, shard: number, divisor: number): Pol
 }
 
 /**
- * By whole, then by place in the tree: shard < divisor, and divisors are powers of two, so divisor
- * + shard names each place once.
+ * Keyed by the whole, then by the shard's place in the tree. Shard < divisor, and divisors are
+ * powers of two, so `divisor + shard` is different for each place.
  */
 type ShareMemo<Whole extends object> = WeakMap<Whole, Map<number, Whole>>;
 
 const LIMITS_MEMO: ShareMemo<readonly BucketLimit[]> = new WeakMap();
 const POLICY_MEMO: ShareMemo<Policy> = new WeakMap();
 
-/** Bounded by the number of shards that a bucket can have, and gone with the whole. */
+/**
+ * Each memo is bounded by the number of shards a bucket can have, and is dropped with its whole.
+ */
 function memoized<Whole extends object>(
   shares: ShareMemo<Whole>,
   whole: Whole,

@@ -17,11 +17,20 @@ export interface Context {
 }
 
 /**
- * Orders the audit events that one context makes within one millisecond. All events of a namespace
- * that one repository makes come from one context; events that another repository or process makes
- * in the same millisecond are ordered at random.
+ * The order of audit events within the milliseconds of one clock. Repositories that share a clock
+ * share the order too: a process may open several on one store, and their events are listed in the
+ * order in which they were made. Events of other processes that fall into the same millisecond are
+ * ordered at random.
  */
-export class EventOrder {
+export function eventOrderOf(clock: Clock): EventOrder {
+  const held = EVENT_ORDER_MEMO.get(clock) ?? new EventOrder();
+  EVENT_ORDER_MEMO.set(clock, held);
+  return held;
+}
+
+const EVENT_ORDER_MEMO = new WeakMap<Clock, EventOrder>();
+
+class EventOrder {
   #lastTimeMs = 0;
   #sequence = 0;
 

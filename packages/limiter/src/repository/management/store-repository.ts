@@ -40,7 +40,7 @@ import type {
 import { cacheTtlMs } from "../repository-options.ts";
 import type { Store } from "../store.ts";
 import { systemClock, systemRandom, type Clock } from "../system-clock.ts";
-import { EventOrder, type Context } from "./context.ts";
+import { eventOrderOf, type Context } from "./context.ts";
 import * as entities from "./entities.ts";
 import * as limits from "./limits.ts";
 import * as namespaces from "./namespaces.ts";
@@ -366,7 +366,7 @@ function contextOf({ store, namespaceId, options, contexts }: Scope): Context {
     clock,
     random: options.random ?? systemRandom,
     principal,
-    eventOrder: new EventOrder(),
+    eventOrder: eventOrderOf(clock),
   };
   contexts.set(namespaceId, context);
   return context;

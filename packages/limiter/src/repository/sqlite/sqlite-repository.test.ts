@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { relative } from "node:path";
 import { Limit, openRepository, RateLimiter, RateLimitExceeded } from "zae-limiter";
 import { SqliteRepository, type SqliteOptions } from "zae-limiter/sqlite";
-import { faultyRepository, ManualClock } from "zae-limiter/testing";
+import { faultyRepository, ManualClock, seededRandom } from "zae-limiter/testing";
 import { expect, it } from "vitest";
 import {
   closeLater,
@@ -50,6 +50,22 @@ it("keeps balances, limits, entities, usage and audit when it is opened again", 
   expect((await second.getAuditEvents("key-1")).items).toMatchObject([
     { action: "entity_created" },
   ]);
+});
+
+it("lists what repositories on one clock changed in one millisecond in the order of the changes", async () => {
+  const path = temporaryFile();
+  const clock = new ManualClock();
+  const repositories = [
+    await open(path, { clock, random: seededRandom(1) }),
+    await open(path, { clock, random: seededRandom(2) }),
+  ];
+  const names = Array.from({ length: 20 }, (_, index) => `limit-${index}`);
+  for (const [index, name] of names.entries())
+    await repositories[index % 2]!.setLimits("key-1", [Limit.perMinute(name, 1)]);
+  const { items } = await repositories[0]!.getAuditEvents("key-1");
+  expect(items.map(({ details }) => details)).toMatchObject(
+    names.toReversed().map((name) => ({ limits: [{ name }] })),
+  );
 });
 
 it("shares one balance between repositories on one file", async () => {

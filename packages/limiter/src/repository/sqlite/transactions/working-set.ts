@@ -141,8 +141,8 @@ export class WorkingSet {
   }
 
   /**
-   * The loaded that a settlement has already found by its id, and perhaps changed; otherwise the one
-   * just read.
+   * The loaded that a settlement has already found by its id, and perhaps changed; otherwise the
+   * one just read.
    */
   #sameBucket(loaded: LoadedBucket): LoadedBucket {
     const held = this.#byId.get(loaded.id!) ?? loaded;
