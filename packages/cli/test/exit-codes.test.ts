@@ -112,7 +112,7 @@ describe("verbs that need an existing repository", () => {
       open: openRepository,
     });
     expect(code).toBe(1);
-    expect(stderr).toContain(`There is no database ${folder}/limits.db`);
+    expect(stderr).toContain(`The database ${folder}/limits.db does not exist`);
     expect(readdirSync(folder)).toEqual([]);
   });
 });

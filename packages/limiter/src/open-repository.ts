@@ -4,8 +4,8 @@ import type { Repository, RepositoryOptions } from "./repository/repository.ts";
 type Open = (rest: string, options: RepositoryOptions) => Promise<Repository>;
 
 /**
- * What each scheme opens. Backends are loaded when they are asked for, so that one does not cost
- * the others' clients.
+ * The backend of each scheme. A backend is loaded on first use, so that users need only the client
+ * of their own backend.
  */
 const SCHEMES: ReadonlyMap<string, Open> = new Map<string, Open>([
   ["memory", openMemory],
@@ -36,14 +36,14 @@ export async function openRepository(
 
 async function openMemory(rest: string, options: RepositoryOptions): Promise<Repository> {
   if (rest !== "" && rest !== "//")
-    throw new ValidationError("url", `memory:${rest}`, "memory: takes nothing after the colon");
+    throw new ValidationError("url", `memory:${rest}`, "memory: must not be followed by anything");
   const { MemoryRepository } = await import("./repository/memory/memory-repository.ts");
   return new MemoryRepository(options);
 }
 
 /**
- * The path is the rest as it stands, relative or absolute; `sqlite:///var/limits.db` is the
- * absolute one as a URL writes it.
+ * Everything after the colon is the path, relative or absolute. `sqlite:///var/limits.db`, the
+ * usual form of a URL, is accepted too.
  */
 async function openSqlite(rest: string, options: RepositoryOptions): Promise<Repository> {
   const path = rest.startsWith("///") ? rest.slice(2) : rest;
@@ -51,7 +51,7 @@ async function openSqlite(rest: string, options: RepositoryOptions): Promise<Rep
     throw new ValidationError(
       "url",
       `sqlite:${rest}`,
-      "name the file after the colon, such as sqlite:./limits.db",
+      "must name the file after the colon, such as sqlite:./limits.db",
     );
   const { SqliteRepository } = await import("./repository/sqlite/sqlite-repository.ts");
   return SqliteRepository.open(path, options);

@@ -1,23 +1,23 @@
 /*
- * Group commit: what concurrent calls want of one key rides on one write, for stores where a write
- * costs money and a round trip.
+ * Group commit: concurrent calls on one key share one write, for stores where a write costs money
+ * and a round trip.
  *
- *          submit                        the write ends, and nobody waits
+ *          submit                        the write ends, and none waits
  *   idle ──────────▶ writing ──────────────────────────────────────────────▶ idle
  *                     │   ▲
- *     submit: waits ──┘   └── the write ends: those that waited, oldest first, are the next batch
+ *     submit: waits ──┘   └── the write ends: the waiting members, oldest first, are the next batch
  *
  *   one member:  waiting ──▶ in a batch ──▶ resolved or rejected by the write
  *                   ▲             │
- *                   └─────────────┘  left open by the write: it goes with the next batch,
- *                                    before those that came later
+ *                   └─────────────┘  left open by the write: it goes into the next batch,
+ *                                    ahead of later members
  *
- * The first goes at once and nothing waits for a timer, so an idle key adds no latency, and a busy
- * one writes as often as the store answers. A batch never changes while its write is under way.
- * What one member gets, the others do not notice: each has a promise of its own, and a caller that
- * gives up only stops looking at its own. When the store is away, those for whom a batch had no
- * room fail with it: they have waited for as long as a write is tried, and a queue of thousands
- * would otherwise end one batch and one outage after another.
+ * The first member is written at once, and nothing waits for a timer, so an idle key adds no
+ * latency, and a busy key writes as often as the store responds. A batch never changes while it is
+ * being written. Members do not affect each other: each has its own promise, and a caller that
+ * gives up only stops awaiting its own. When the store is unavailable, the members that did not fit
+ * into the batch fail with it. They have waited for as long as a write is retried; otherwise a
+ * queue of thousands would fail batch by batch, each after a full round of retries.
  */
 import { RateLimiterUnavailable } from "../core/errors.ts";
 
@@ -37,7 +37,7 @@ export class Member<Work, Outcome> {
     });
   }
 
-  /** Whether it still waits for its outcome. */
+  /** Whether the member has no outcome yet. */
   get isOpen(): boolean {
     return this.#isOpen;
   }
@@ -54,14 +54,14 @@ export class Member<Work, Outcome> {
 }
 
 /**
- * Carries a batch out: resolves or rejects members, and leaves those open that must go with the
- * next batch. Members it throws for are rejected.
+ * Writes a batch: resolves or rejects members, and leaves those open that have to go into the next
+ * batch. If it throws, the open members are rejected.
  */
 export type WriteBatch<Work, Outcome> = (batch: readonly Member<Work, Outcome>[]) => Promise<void>;
 
 /**
- * Members of one write. Beyond, the arithmetic of a batch would keep the event loop for longer than
- * the write takes.
+ * Most members in one write. With more, deciding the batch would block the event loop for longer
+ * than the write itself takes.
  */
 const MAX_BATCH = 256;
 
@@ -71,12 +71,12 @@ export class GroupCommit<Work, Outcome> {
   #waiting: Member<Work, Outcome>[] = [];
   #isWriting = false;
 
-  /** `onIdle` is called when the last write has ended and nothing waits. */
+  /** `onIdle` is called when a write has ended and no member waits. */
   constructor(onIdle: () => void = () => {}) {
     this.#onIdle = onIdle;
   }
 
-  /** How many wait for the write that is under way. */
+  /** How many members wait for the current write to end. */
   get waiting(): number {
     return this.#waiting.length;
   }
@@ -85,7 +85,7 @@ export class GroupCommit<Work, Outcome> {
     return !this.#isWriting;
   }
 
-  /** Goes with the next batch, which leaves at once when no write is under way. */
+  /** Adds work to the next batch, which is written at once if no write is in progress. */
   submit(work: Work, write: WriteBatch<Work, Outcome>): Promise<Outcome> {
     const member = new Member<Work, Outcome>(work);
     this.#waiting.push(member);

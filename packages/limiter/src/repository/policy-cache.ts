@@ -11,11 +11,11 @@ import type { CacheStats } from "./repository.ts";
 import type { CachedPolicy, PolicySource, StoredConfig } from "./store.ts";
 import type { Clock } from "./system-clock.ts";
 
-/** Slots kept at most: 10 000 are a few megabytes, and what falls out is read again. */
+/** Most slots: 10 000 take a few megabytes, and what is dropped is read again. */
 const MAX_SLOTS = 10_000;
 
 interface Slot {
-  /** `undefined` remembers that the level has no limits. */
+  /** `undefined` means that the level has no limits. */
   readonly policy: Policy | undefined;
   readonly readAtMs: number;
   /** At the system level only. */
@@ -25,12 +25,12 @@ interface Slot {
 const SYSTEM = "system";
 
 /**
- * Remembers what is stored at each of the four levels, for a while and within bounds.
+ * Caches what is stored at each of the four levels, for a limited time and within bounds.
  *
- * A slot is one level of one key. Four slots answer a question; the missing ones are read in one
- * go. Concurrent questions share the read of a slot that is on its way, and nobody waits for a slot
- * that is not theirs. A writer in this process evicts; a read that began before an eviction does
- * not fill the slot afterwards.
+ * A slot is one level of one key. Four slots make a policy; the missing ones are read together.
+ * Concurrent calls share the read of a slot, and no call waits for a slot that it does not need.
+ * Writers in this process evict what they change. A read that began before an eviction does not
+ * fill the slot afterwards.
  */
 export class PolicyCache implements PolicySource {
   readonly #slots = new Map<string, Slot>();
@@ -43,7 +43,7 @@ export class PolicyCache implements PolicySource {
   #version = 0;
   #hits = 0;
   #misses = 0;
-  /** The stored value as last seen, also when its slot has expired. */
+  /** The stored value as last seen, even if its slot has expired. */
   lastOnUnavailable: OnUnavailable | undefined;
 
   constructor(options: {
@@ -102,13 +102,13 @@ export class PolicyCache implements PolicySource {
     return this.resolve(entityId, resource);
   }
 
-  /** Forgets what a writer has just changed. */
+  /** Drops what a writer has just changed. */
   evict(key: ConfigKey): void {
     this.#version += 1;
     this.#forget(keyText(key));
   }
 
-  /** Forgets one entity: it was deleted. */
+  /** Drops the slots of a deleted entity. */
   evictEntity(entityId: string): void {
     this.#version += 1;
     const prefix = keyText({ level: "entity", entityId, resource: "" });
@@ -132,8 +132,8 @@ export class PolicyCache implements PolicySource {
   }
 
   /**
-   * A slot that was read within the time to live. One that was read later than now is old: the
-   * clock was set back meanwhile.
+   * A slot that was read within the time to live. A slot that seems to come from the future is
+   * stale, because the clock was set back since it was read.
    */
   #fresh(text: string, nowMs: number): Slot | undefined {
     const slot = this.#slots.get(text);
@@ -170,7 +170,7 @@ export class PolicyCache implements PolicySource {
     const isCurrent = (): boolean => this.#reads.get(text) === slot && this.#reads.delete(text);
     slot.then(
       (value) => isCurrent() && this.#remember(text, value),
-      // Whoever waits for the read gets its error; the next question reads again.
+      // The calls that wait for the read get its error; the next call reads again.
       () => isCurrent(),
     );
   }
@@ -184,8 +184,8 @@ export class PolicyCache implements PolicySource {
   }
 
   /**
-   * One walk goes on from slot to slot. A new one each time would pass everything that was dropped
-   * before: 20 µs for each new key.
+   * Continues one iteration over all slots. A new iterator each time would have to skip everything
+   * that was dropped before, which took 20 µs for each new key.
    */
   #nextOldest(): string {
     const { value, done } = this.#oldest.next();

@@ -3,41 +3,41 @@ import type { LimitStatus } from "../core/bucket/decision.ts";
 import type { OnUnavailable, Policy } from "../core/bucket/policy.ts";
 import type { Clock } from "./system-clock.ts";
 
-/** A backend that needs no I/O answers at once; the limiter awaits either. */
+/** A result that a backend returns at once if it needs no I/O. */
 export type MaybePromise<T> = T | Promise<T>;
 
-/** What a call wants of one resource. */
+/** What a call takes from one resource. */
 export interface ResourceAmounts {
   readonly resource: string;
   readonly amounts: Amounts;
 }
 
 /**
- * What one acquire wants. The stored policy is the backend's to ask for: one that decides from
+ * What one acquire takes. The backend looks up the stored policy itself: one that decides from
  * memory need not read it first.
  */
 export interface ConsumeRequest {
   readonly entityId: string;
-  /** The call's own resource first, then further ones; all or none. */
+  /** The call's own resource first, then further ones. All are charged, or none. */
   readonly charges: readonly ResourceAmounts[];
-  /** Limits that the call brought along for its entity, in place of the stored ones. */
+  /** The call's own limits for its entity, which replace the stored ones. */
   readonly override: Policy | undefined;
 }
 
 declare const receiptBrand: unique symbol;
 
 /**
- * What was taken from where. Opaque to the limiter, so that shards and versions stay inside a
- * backend. It also makes the end of a lease idempotent: a receipt is settled or given back at most
- * once, however often that is tried.
+ * What was taken, and from where. It is opaque to the limiter, so that shards and versions stay
+ * inside a backend. It also makes the end of a lease idempotent: a receipt is settled or given back
+ * at most once, however often that is tried.
  */
 export interface Receipt {
   readonly [receiptBrand]?: never;
 }
 
 /**
- * Granted, with the names of the limits of each charged resource; or refused, with the state of
- * every limit.
+ * Granted, with the names of the limits of each resource; or refused, with the state of every
+ * limit.
  */
 export type ConsumeOutcome =
   | {
@@ -48,29 +48,28 @@ export type ConsumeOutcome =
   | { readonly granted: false; readonly statuses: readonly LimitStatus[] };
 
 /**
- * What the limiter asks of a backend: requests and outcomes. Each member throws
- * `RateLimiterUnavailable` when, and only when, the store could not answer; that type alone
- * triggers `onUnavailable`.
+ * What the limiter needs from a backend. Every method throws `RateLimiterUnavailable` if, and only
+ * if, the store is unavailable; `onUnavailable` applies to that error alone.
  */
 export interface RepositoryPort {
   readonly clock: Clock;
   /**
-   * The stored `onUnavailable` as last seen, without a read: it is asked for when the store cannot
-   * answer.
+   * The stored `onUnavailable` as last seen. It must not need a read, because it is used when the
+   * store is unavailable.
    */
   readonly lastOnUnavailable: OnUnavailable | undefined;
   /**
-   * Takes everywhere or nowhere. With `extending`, the taken is added to that receipt, and no
-   * further request is counted.
+   * Takes from all resources, or from none. With `extending`, what was taken is added to that
+   * receipt, and no further request is counted.
    */
   consume(request: ConsumeRequest, extending?: Receipt): MaybePromise<ConsumeOutcome>;
   /**
-   * Writes the differences between what was taken and what it really cost; debt is allowed. Only
-   * limits that the receipt names.
+   * Writes the differences between what was taken and the real cost, which may cause debt. They may
+   * only name limits of the receipt.
    */
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): MaybePromise<void>;
-  /** Puts everything back where it came from; the call does not count as a request. */
+  /** Returns everything to where it came from. The call then does not count as a request. */
   giveBack(receipt: Receipt): MaybePromise<void>;
-  /** The state of every limit that a `consume` would look at. Writes nothing. */
+  /** The state of every limit that `consume` would check. Writes nothing. */
   read(request: ConsumeRequest): MaybePromise<readonly LimitStatus[]>;
 }

@@ -7,15 +7,15 @@ import type { UsageSnapshot, UsageSummary, UsageWindow } from "../core/usage.ts"
 import type { RepositoryPort } from "./port.ts";
 import type { Clock, Random } from "./system-clock.ts";
 
-/** A part of a list; `cursor` is undefined on the last page. */
+/** One page of a list; `cursor` is undefined on the last page. */
 export interface Page<T> {
   readonly items: readonly T[];
   readonly cursor: string | undefined;
 }
 
 /**
- * One limit of one stored bucket (one shard), as stored; `available` is the balance now, refill
- * included.
+ * One limit of one stored bucket (or shard), as stored. Only `available` includes the refill up to
+ * now.
  */
 export interface BucketState {
   readonly entityId: string;
@@ -40,7 +40,7 @@ export interface EntityCapacity {
   readonly utilizationPct: number;
 }
 
-/** How much of one limit of a resource all entities together have left. */
+/** How much of one limit all entities of a resource have left together. */
 export interface ResourceCapacity {
   readonly resource: string;
   readonly limitName: string;
@@ -50,7 +50,7 @@ export interface ResourceCapacity {
   readonly entities: readonly EntityCapacity[];
 }
 
-/** The limits that hold for an entity and a resource, and the level that they came from. */
+/** The limits that apply to an entity and a resource, and the level they came from. */
 export interface ResolvedLimits {
   readonly limits: readonly Limit[];
   readonly onUnavailable: OnUnavailable | undefined;
@@ -65,7 +65,7 @@ export interface SystemDefaults {
   readonly usageRetentionDays: number;
 }
 
-/** What the configuration cache did since the repository was opened. */
+/** Counters of the configuration cache since the repository was opened. */
 export interface CacheStats {
   readonly hits: number;
   readonly misses: number;
@@ -101,25 +101,24 @@ export interface BackendCapabilities {
   readonly batchOperations: boolean;
 }
 
-/** Counters since the repository was opened; 0 where a backend has no such thing. */
+/** Counters since the repository was opened; 0 for what a backend does not have. */
 export interface RepositoryStatistics {
-  /** Everything that was sent to the store, reads and repetitions included. */
+  /** Requests sent to the store, reads and retries included. */
   readonly requests: number;
   /** Writes to buckets that were applied. */
   readonly writes: number;
   /**
-   * Writes to buckets that found them changed, and were decided anew. Stores bill them like others.
+   * Writes that found their bucket changed and had to be decided again. Stores bill them like other
+   * writes.
    */
   readonly failedConditions: number;
-  /**
-   * Requests that were sent once more because there was no answer, or a refusal to do any work now.
-   */
+  /** Requests that were sent again because the store did not respond, or was throttling. */
   readonly retries: number;
-  /** Writes that carried acquires and ends of leases. */
+  /** Writes that carried acquires or ends of leases. */
   readonly batches: number;
-  /** How many of them they carried: divided by `batches`, the size of a batch. */
+  /** The acquires and ends in those writes; divided by `batches`, the mean size of a batch. */
   readonly batchedOperations: number;
-  /** Calls that were refused without asking the store. */
+  /** Calls that were refused without a request to the store. */
   readonly refusalsFromMemory: number;
   /** Shards that were split in two. */
   readonly splits: number;
@@ -129,19 +128,19 @@ export interface RepositoryStatistics {
 export interface RepositoryOptions {
   /** @default "default" */
   readonly namespace?: string;
-  /** How long stored limits are remembered; 0 reads them for every decision. @default 60000 */
+  /** How long stored limits are cached; 0 reads them for every decision. @default 60000 */
   readonly configCacheTtlMs?: number;
   readonly clock?: Clock;
   readonly random?: Random;
   /**
-   * False opens only what exists: a missing file is `InfrastructureNotFoundError`, and a namespace
-   * that is not registered stays so and answers `NamespaceNotFoundError`. Memory always begins with
-   * its namespace. @default true
+   * If false, only what exists is opened: a missing file throws `InfrastructureNotFoundError`, and
+   * a namespace that is not registered is not created, so its operations throw
+   * `NamespaceNotFoundError`. The memory backend always creates its namespace. @default true
    */
   readonly create?: boolean;
-  /** Recorded in audit events when a call names none. */
+  /** Recorded in audit events if the call does not name a principal. */
   readonly principal?: string;
-  /** Whether usage is summed into windows; memory and SQLite only. @default true */
+  /** Whether usage is recorded; memory and SQLite only. @default true */
   readonly recordUsage?: boolean;
 }
 
@@ -150,14 +149,14 @@ export interface By {
   readonly principal?: string;
 }
 
-/** Which part of a list. */
+/** Which page of a list to return. */
 export interface Paging {
   /** @default 100 */
   readonly limit?: number;
   readonly cursor?: string;
 }
 
-/** Which windows; `entityId` or `resource` is required. */
+/** Which windows to return; `entityId` or `resource` is required. */
 export interface UsageQuery {
   readonly entityId?: string;
   readonly resource?: string;
@@ -168,7 +167,7 @@ export interface UsageQuery {
   readonly end?: Date;
 }
 
-/** What describes an entity when it is created. */
+/** How a new entity is described. */
 export interface CreateEntityOptions extends By {
   /** @default the id */
   readonly name?: string;
@@ -178,18 +177,24 @@ export interface CreateEntityOptions extends By {
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
-/** What is stored beside the system limits; an omitted option keeps its stored value. */
+/** What is stored besides the system limits. An omitted option keeps its stored value. */
 export interface SystemDefaultsOptions extends By {
   readonly onUnavailable?: OnUnavailable;
   readonly auditRetentionDays?: number;
   readonly usageRetentionDays?: number;
 }
 
-/** A store of limits, balances, usage and audit for one namespace. */
+/** Limits, balances, usage and audit events of one namespace. */
 export interface Repository extends RepositoryPort, AsyncDisposable {
+  /**
+   * Creates an entity. Throws `EntityExistsError`, or `EntityNotFoundError` for an unknown parent.
+   */
   createEntity(entityId: string, options?: CreateEntityOptions): Promise<Entity>;
+  /** The entity, or undefined if there is none with this id. */
   getEntity(entityId: string): Promise<Entity | undefined>;
+  /** The entities with this parent. */
   getChildren(parentId: string): Promise<readonly Entity[]>;
+  /** All entities, page by page. */
   listEntities(options?: Paging): Promise<Page<Entity>>;
   /**
    * Deletes the entity, its limits and its buckets; usage and audit stay until their retention
@@ -197,65 +202,92 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
    */
   deleteEntity(entityId: string, options?: By): Promise<void>;
 
+  /** Stores limits of an entity, for one resource or by default for all of its resources. */
   setLimits(
     entityId: string,
     limits: readonly Limit[],
     options?: { readonly resource?: string } & By,
   ): Promise<void>;
+  /** The limits stored for an entity; empty if there are none at this level. */
   getLimits(entityId: string, options?: { readonly resource?: string }): Promise<readonly Limit[]>;
+  /** Deletes limits of an entity. Does nothing if there are none. */
   deleteLimits(entityId: string, options?: { readonly resource?: string } & By): Promise<void>;
+  /** Stores the limits of all entities on a resource. */
   setResourceDefaults(resource: string, limits: readonly Limit[], options?: By): Promise<void>;
+  /** The limits stored for a resource; empty if there are none. */
   getResourceDefaults(resource: string): Promise<readonly Limit[]>;
+  /** Deletes the limits of a resource. Does nothing if there are none. */
   deleteResourceDefaults(resource: string, options?: By): Promise<void>;
+  /** Stores the limits of all entities on all resources, and settings of the system level. */
   setSystemDefaults(limits: readonly Limit[], options?: SystemDefaultsOptions): Promise<void>;
+  /** The limits and settings of the system level. */
   getSystemDefaults(): Promise<SystemDefaults>;
+  /** Deletes the limits and settings of the system level. */
   deleteSystemDefaults(options?: By): Promise<void>;
+  /** The resources that have limits of their own. */
   listResourcesWithDefaults(): Promise<readonly string[]>;
+  /** The entities that have limits of their own on a resource, page by page. */
   listEntitiesWithCustomLimits(resource: string, options?: Paging): Promise<Page<string>>;
+  /** The resources on which some entity has limits of its own. */
   listResourcesWithEntityConfigs(): Promise<readonly string[]>;
+  /** The limits that apply to an entity on a resource; undefined if no level has any. */
   resolveLimits(entityId: string, resource: string): Promise<ResolvedLimits | undefined>;
+  /** Empties the cache of stored limits. */
   invalidateConfigCache(): Promise<void>;
+  /** Counters of the cache of stored limits. */
   getCacheStats(): CacheStats;
+  /** Counters of the requests to the store. */
   getStatistics(): RepositoryStatistics;
 
+  /** The stored buckets of an entity, one entry for each limit. */
   getBuckets(
     entityId: string,
     options?: { readonly resource?: string },
   ): Promise<readonly BucketState[]>;
   /**
-   * Splits a bucket ahead of a load that is known to come; answers how many shards it has. Only on
-   * backends whose buckets have shards.
+   * Splits a bucket into at least `shards` shards, ahead of an expected load; returns the actual
+   * count. Only on backends whose buckets have shards.
    */
   splitBucket?(
     entityId: string,
     resource: string,
     options: { readonly shards: number },
   ): Promise<number>;
+  /** How much of one limit is left on a resource, in total and for each entity. */
   getResourceCapacity(
     resource: string,
     limitName: string,
     options?: { readonly parentsOnly?: boolean },
   ): Promise<ResourceCapacity>;
+  /** Usage by window, oldest first. */
   getUsageSnapshots(query: UsageQuery & Paging): Promise<Page<UsageSnapshot>>;
+  /** The sum of the usage in several windows. */
   getUsageSummary(query: UsageQuery): Promise<UsageSummary>;
-  /** Newest first. */
+  /** The audit events of an entity, or of a pseudo entity such as `$SYSTEM`, newest first. */
   getAuditEvents(entityId: string, options?: Paging): Promise<Page<AuditEvent>>;
 
   readonly namespaceName: string;
   readonly namespaceId: string;
-  /** A repository for another namespace of the same store; closing it does nothing. */
+  /** A repository for another namespace of the same store. Closing it has no effect. */
   namespace(
     name: string,
     options?: { readonly onUnavailable?: OnUnavailable; readonly bucketTtlMultiplier?: number },
   ): Promise<Repository>;
+  /** Creates a namespace if there is none with this name. Returns its id. */
   registerNamespace(name: string): Promise<string>;
+  /** Creates several namespaces. Returns their ids by name. */
   registerNamespaces(names: readonly string[]): Promise<Readonly<Record<string, string>>>;
+  /** The active namespace with this name; undefined if there is none. */
   getNamespace(name: string): Promise<NamespaceInfo | undefined>;
+  /** All active namespaces. */
   listNamespaces(): Promise<readonly NamespaceInfo[]>;
+  /** Deletes a namespace and frees its name. Its data is kept until it is purged. */
   deleteNamespace(name: string): Promise<void>;
+  /** Makes a deleted namespace active again. Returns its name. */
   recoverNamespace(namespaceId: string): Promise<string>;
-  /** Namespaces that are deleted or half purged. */
+  /** Namespaces that were deleted, or whose purge was interrupted. */
   listOrphanNamespaces(): Promise<readonly NamespaceInfo[]>;
+  /** Removes all data of a deleted namespace. An interrupted purge can be resumed. */
   purgeNamespace(
     namespaceId: string,
     options?: {
@@ -264,10 +296,13 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
     },
   ): Promise<void>;
 
+  /** What declared limits manage in this namespace. */
   getProvisionerState(): Promise<ProvisionerState>;
-  /** Refused when the stored revision is not `state.revision`; stores `revision + 1`. */
+  /** Stores `revision + 1`. Throws if the stored revision is not `state.revision`. */
   putProvisionerState(state: ProvisionerState): Promise<void>;
+  /** The versions that wrote the stored data; undefined if none were recorded. */
   getVersionRecord(): Promise<VersionRecord | undefined>;
+  /** Records the versions that write the stored data. */
   setVersionRecord(record: {
     readonly schemaVersion: string;
     readonly lambdaVersion?: string;
@@ -275,8 +310,11 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
     readonly updatedBy?: string;
   }): Promise<void>;
 
+  /** Whether the store responds. */
   ping(): Promise<boolean>;
+  /** What this backend can do. */
   readonly capabilities: BackendCapabilities;
+  /** Closes the repository. A repository made with `namespace()` leaves the store open. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }

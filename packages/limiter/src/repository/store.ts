@@ -21,17 +21,16 @@ import type {
 } from "./repository.ts";
 
 /**
- * What a backend has to be able to do. `StoreRepository` puts the public surface on top: it checks
- * input, keeps the policy cache, makes audit events and turns cursors into keys, once for all
- * backends. A store gets checked values, and writes a change and the event that describes it
- * together or not at all.
+ * What a backend implements. `StoreRepository` builds the public surface on top: it checks input,
+ * caches policies, makes audit events and translates cursors into keys, once for all backends. A
+ * store receives checked values, and writes a change and its audit event together or not at all.
  */
 export interface Store {
   readonly namespaces: NamespaceStore;
   readonly versions: VersionStore;
   /**
-   * The data of one namespace. `policies` answers what holds now; it is asked, not told, so that a
-   * warm decision costs no read.
+   * The data of one namespace. `policies` provides the limits that apply; the store looks them up
+   * itself, so that a decision from a warm cache needs no read.
    */
   open(namespaceId: string, policies: PolicySource): NamespaceData;
   readonly capabilities: BackendCapabilities;
@@ -40,25 +39,25 @@ export interface Store {
   close(): MaybePromise<void>;
 }
 
-/** Answers which limits hold, from the cache where it can. */
+/** Provides the limits that apply, from the cache if possible. */
 export interface PolicySource {
-  /** Grows with every change of configuration in this process. */
+  /** Increases with every change of configuration in this process. */
   readonly version: number;
   /**
-   * Whether nothing was changed in this process since; for backends that no other process writes
-   * to, that settles it. Counts as a hit.
+   * Whether nothing has changed in this process since that version. Backends that no other process
+   * writes to need to know no more. Counts as a hit.
    */
   unchangedSince(version: number): boolean;
-  /** The policy when the cache knows it: `undefined` means "ask `resolve`". */
+  /** The cached policy; `undefined` means that the cache has none, and `resolve` must read. */
   cached(entityId: string, resource: string): CachedPolicy | undefined;
   resolve(entityId: string, resource: string): MaybePromise<Policy | undefined>;
-  /** Reads again what is stored, because a bucket shows that the cache may be old. */
+  /** Reads the stored limits again, because a bucket shows that the cache may be stale. */
   refresh(entityId: string, resource: string): MaybePromise<Policy | undefined>;
-  /** Forgets everything: somebody else has changed the configuration. */
+  /** Empties the cache, because another process has changed the configuration. */
   clear(): void;
 }
 
-/** A cached answer, which may be that there are no limits. */
+/** A cached result, which may be that there are no limits. */
 export interface CachedPolicy {
   readonly policy: Policy | undefined;
 }
@@ -73,13 +72,13 @@ export interface NamespaceData {
   readonly provisioner: ProvisionerStore;
 }
 
-/** A page request with the key that it continues after. */
+/** A request for one page, with the key to continue after. */
 export interface KeyPage {
   readonly limit: number;
   readonly after: string | undefined;
 }
 
-/** A page with the key to continue after; `undefined` on the last one. */
+/** One page, with the key to continue after; `undefined` on the last page. */
 export interface Keyed<T> {
   readonly items: readonly T[];
   readonly next: string | undefined;
@@ -94,6 +93,7 @@ export interface StoredBucket {
   readonly bucket: Bucket;
 }
 
+/** The buckets of a namespace. */
 export interface BucketStore {
   consume(request: ConsumeRequest, extending?: Receipt): MaybePromise<ConsumeOutcome>;
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): MaybePromise<void>;
@@ -102,12 +102,13 @@ export interface BucketStore {
   ofEntity(entityId: string, resource: string | undefined): MaybePromise<readonly StoredBucket[]>;
   ofResource(resource: string): MaybePromise<readonly StoredBucket[]>;
   /**
-   * Splits a bucket until it has so many shards, and answers how many it has. Only where buckets
-   * have shards.
+   * Splits a bucket into at least `shards` shards; returns the actual count. Only on backends whose
+   * buckets have shards.
    */
   split?(entityId: string, resource: string, shards: number): Promise<number>;
 }
 
+/** The entities of a namespace. */
 export interface EntityStore {
   /** Throws `EntityExistsError`, or `EntityNotFoundError` for an unknown parent. */
   create(entity: Entity, event: AuditEvent): MaybePromise<void>;
@@ -115,33 +116,33 @@ export interface EntityStore {
   children(parentId: string): MaybePromise<readonly Entity[]>;
   list(page: KeyPage): MaybePromise<Keyed<Entity>>;
   /**
-   * Deletes record, limits and buckets; throws `EntityNotFoundError` when there is none of them,
-   * `ValidationError` when it has children.
+   * Deletes the record, the limits and the buckets. Throws `EntityNotFoundError` if there is
+   * nothing to delete, and `ValidationError` if the entity has children.
    */
   delete(entityId: string, event: AuditEvent): MaybePromise<void>;
 }
 
-/** What the system level stores beside its limits; `undefined` where nothing is stored. */
+/** What the system level stores besides its limits; `undefined` where nothing is stored. */
 export interface SystemSettings {
   readonly onUnavailable: OnUnavailable | undefined;
   readonly auditRetentionDays: number | undefined;
   readonly usageRetentionDays: number | undefined;
 }
 
-/** What one key holds; `settings` at the system level only. */
+/** What is stored under one key; `settings` at the system level only. */
 export interface StoredConfig {
   readonly limits: readonly Limit[] | undefined;
   readonly settings?: SystemSettings;
 }
 
-/** What the system level stores beside its limits when nothing is stored. */
+/** The settings of a system level that stores none. */
 export const NO_SETTINGS: SystemSettings = {
   onUnavailable: undefined,
   auditRetentionDays: undefined,
   usageRetentionDays: undefined,
 };
 
-/** The system level after a change: what the change leaves open stays as it is stored. */
+/** The system level after a change. What the change leaves undefined keeps its stored value. */
 export function mergedConfig(stored: StoredConfig, wanted: StoredConfig): StoredConfig {
   return {
     limits: wanted.limits ?? stored.limits,
@@ -155,22 +156,24 @@ export function mergedConfig(stored: StoredConfig, wanted: StoredConfig): Stored
   };
 }
 
+/** The stored limits of a namespace. */
 export interface LimitStore {
-  /** One answer a key, in order. Reads are consistent: they see every write that ended before. */
+  /** One result per key, in order. Reads are consistent: they see every write that has ended. */
   read(keys: readonly ConfigKey[]): MaybePromise<readonly StoredConfig[]>;
   /**
-   * What is `undefined` at the system level keeps its stored value (`mergedConfig`), in the same
-   * step: writers set options apart from each other.
+   * Stores limits. At the system level, what is `undefined` keeps its stored value
+   * (`mergedConfig`). That happens in one atomic step, because several writers may set different
+   * options.
    */
   put(key: ConfigKey, config: StoredConfig, event: AuditEvent): MaybePromise<void>;
-  /** Writes the event, and answers true, only when there was something to delete. */
+  /** Returns whether there was something to delete; only then the event is written. */
   delete(key: ConfigKey, event: AuditEvent): MaybePromise<boolean>;
   resourcesWithDefaults(): MaybePromise<readonly string[]>;
   entitiesWithLimits(resource: string, page: KeyPage): MaybePromise<Keyed<string>>;
   resourcesWithEntityLimits(): MaybePromise<readonly string[]>;
 }
 
-/** Which usage rows, in order of window start, entity and resource. */
+/** Which usage rows to list, in order of window start, entity and resource. */
 export interface UsageRange {
   readonly entityId: string | undefined;
   readonly resource: string | undefined;
@@ -179,48 +182,52 @@ export interface UsageRange {
   readonly endMs: number | undefined;
 }
 
+/** The usage of a namespace, summed into windows. */
 export interface UsageStore {
   rows(range: UsageRange, page: KeyPage): MaybePromise<Keyed<UsageRow>>;
 }
 
+/** The audit events of a namespace. */
 export interface AuditStore {
-  /** Newest first; `after` is an event id. */
+  /** Lists events, newest first; `after` is an event id. */
   events(entityId: string, page: KeyPage): MaybePromise<Keyed<AuditEvent>>;
-  /** Records what was done to something outside this namespace's own data. */
+  /** Records a change to something outside this namespace's own data. */
   add(event: AuditEvent): MaybePromise<void>;
 }
 
+/** What declared limits manage in a namespace. */
 export interface ProvisionerStore {
   get(): MaybePromise<ProvisionerState | undefined>;
   /**
-   * Stores only when the stored revision (0 when nothing is stored) is `expected`, and answers
-   * whether it was.
+   * Stores the state if the stored revision (0 if nothing is stored) is `expected`. Returns whether
+   * it was stored.
    */
   put(state: ProvisionerState, expected: number): MaybePromise<boolean>;
 }
 
 /**
- * Describes a change of a namespace. The event is filed in the namespace from which the change is
- * made: a purged one could not keep it.
+ * Describes a change to a namespace. The event is filed in the namespace from which the change is
+ * made, because a purged namespace could not keep it.
  */
 export interface NamespaceNote {
   readonly filedIn: string;
   event(details: { readonly name: string | undefined; readonly namespaceId: string }): AuditEvent;
 }
 
-/** How a purge is watched and stopped. */
+/** How to watch and stop a purge. */
 export interface PurgeOptions {
   readonly onProgress?: (deletedItems: number) => void;
   readonly signal?: AbortSignal;
 }
 
+/** The namespaces of a store. */
 export interface NamespaceStore {
   /**
-   * Whether the members below write the event of a note together with the change. Otherwise it is
+   * Whether the methods below write the event of a note together with the change. Otherwise it is
    * filed right afterwards.
    */
   readonly filesNotes?: boolean;
-  /** The id of an active namespace, which is created when the name is free. */
+  /** Returns the id of the active namespace with this name, which is created if necessary. */
   register(
     name: string,
     newId: () => string,
@@ -230,17 +237,18 @@ export interface NamespaceStore {
   byName(name: string): MaybePromise<NamespaceInfo | undefined>;
   byId(namespaceId: string): MaybePromise<NamespaceInfo | undefined>;
   list(): MaybePromise<readonly NamespaceInfo[]>;
-  /** Frees the name; answers the id, or undefined when no active namespace has it. */
+  /** Frees the name. Returns the id, or undefined if no active namespace has the name. */
   delete(name: string, nowMs: number, note?: NamespaceNote): MaybePromise<string | undefined>;
-  /** Takes the name again; throws `NamespaceNotFoundError` or `NamespaceStateError`. */
+  /** Makes a deleted namespace active; throws `NamespaceNotFoundError` or `NamespaceStateError`. */
   recover(namespaceId: string, note?: NamespaceNote): MaybePromise<string>;
   /**
-   * Removes everything, resumably; throws `NamespaceStateError` when active, and answers false when
-   * there is no such namespace.
+   * Removes everything; an interrupted purge can be resumed. Throws `NamespaceStateError` if the
+   * namespace is active, and returns false if there is no such namespace.
    */
   purge(namespaceId: string, options: PurgeOptions, note?: NamespaceNote): MaybePromise<boolean>;
 }
 
+/** The versions that wrote the stored data. */
 export interface VersionStore {
   get(): MaybePromise<VersionRecord | undefined>;
   put(record: VersionRecord): MaybePromise<void>;

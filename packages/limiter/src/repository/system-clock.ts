@@ -1,8 +1,8 @@
-/** Time as the library asks for it; tests pass a `ManualClock`. */
+/** A source of time. Tests pass a `ManualClock`. */
 export interface Clock {
   /** Milliseconds since 1970. */
   now(): number;
-  /** Resolves after `ms`; rejects with `signal.reason` when the signal aborts first. */
+  /** Resolves after `ms`, or rejects with `signal.reason` if the signal aborts first. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
@@ -14,29 +14,29 @@ export function wholeMs(clock: Pick<Clock, "now">): number {
 /** A source of random numbers in [0, 1). */
 export type Random = () => number;
 
-/** The machine's clock. This file alone touches `Date.now`, `setTimeout` and `Math.random`. */
+/** The system clock. `Date.now`, `setTimeout` and `Math.random` are used in this file only. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   sleep,
 };
 
 /**
- * Milliseconds since some moment, never backwards: for deadlines of this process, which a corrected
- * clock must not move.
+ * Milliseconds since an arbitrary moment. They never go backwards, so deadlines within this process
+ * are not affected when the clock is corrected.
  */
 export function monotonicMs(): number {
   return performance.now();
 }
 
-/** The machine's chance. */
+/** The system's random source. */
 export const systemRandom: Random = () => Math.random();
 
-/** A signal that aborts after a time, in real time whatever clock decides. */
+/** A signal that aborts after a time. It always uses real time, whatever clock is injected. */
 export interface Timeout {
   readonly signal: AbortSignal;
-  /** Lets the process stay alive for it, which it does from its start. */
+  /** Keeps the process alive until the time-out; this is the initial state. */
   hold(): void;
-  /** Lets the process end without it. */
+  /** Allows the process to end before the time-out. */
   release(): void;
 }
 
@@ -44,13 +44,13 @@ export interface Timeout {
 export function startTimeout(ms: number): Timeout {
   const controller = new AbortController();
   const timer = setTimeout(
-    () => controller.abort(new DOMException(`No answer within ${ms} ms`, "TimeoutError")),
+    () => controller.abort(new DOMException(`No response within ${ms} ms`, "TimeoutError")),
     ms,
   );
   return { signal: controller.signal, hold: () => timer.ref(), release: () => timer.unref() };
 }
 
-/** Timers beyond 2^31 - 1 ms fire at once, so longer sleeps are cut into pieces. */
+/** Longer timers fire at once in Node, so longer sleeps are divided. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
@@ -75,18 +75,17 @@ function sleepOnce(ms: number, signal: AbortSignal | undefined): Promise<void> {
 }
 
 /**
- * Clocks that differ by less are as good as equal: the header counts whole seconds, and answers
- * take time.
+ * Smaller differences are ignored: the header counts whole seconds, and responses take time.
  */
 const TOLERATED_MS = 2000;
 
-/** How often the header is looked at. */
+/** How often the header is checked. */
 const LOOK_EVERY_MS = 1000;
 
 /**
- * The process clock, corrected by the server's where they differ by more than two seconds, so that
- * one machine with a bad clock cannot freeze the buckets that it writes to. Time may step when it
- * is corrected; buckets bear that, and mint nothing.
+ * The process clock, corrected to the server's clock if they differ by more than two seconds, so
+ * that a machine with a wrong clock cannot freeze the buckets it writes to. A correction makes time
+ * jump; buckets tolerate that and mint nothing.
  */
 export class CorrectedClock implements Clock {
   readonly #inner: Clock;
@@ -105,7 +104,7 @@ export class CorrectedClock implements Clock {
     await this.#inner.sleep(ms, signal);
   }
 
-  /** Takes note of the `Date` header of an answer that has just arrived. */
+  /** Compares with the `Date` header of a response that has just arrived. */
   learn(date: string | undefined): void {
     const localMs = this.#inner.now();
     const isFreshEnough =
@@ -116,8 +115,8 @@ export class CorrectedClock implements Clock {
     this.#lookAgainAtMs = localMs + LOOK_EVERY_MS;
     const differenceMs = serverMs - localMs;
     if (Math.abs(differenceMs) <= TOLERATED_MS) this.#offsetMs = 0;
-    // The header jitters by a second: a correction that is about right stays, so that time does not
-    // step with every look.
+    // The header jitters by up to a second. A correction that is about right is kept, so that time
+    // does not jump with every check.
     else if (Math.abs(differenceMs - this.#offsetMs) > TOLERATED_MS) this.#offsetMs = differenceMs;
   }
 }

@@ -6,6 +6,7 @@ import { wholeMs } from "../system-clock.ts";
 import { auditEvent, type Context } from "./context.ts";
 import { keyPage, pageOf } from "./paging.ts";
 
+/** Checks a description and creates the entity. */
 export async function createEntity(
   context: Context,
   entityId: string,
@@ -37,14 +38,17 @@ export async function createEntity(
   return entity;
 }
 
+/** Reads one entity. */
 export async function getEntity(context: Context, entityId: string): Promise<Entity | undefined> {
   return context.data.entities.get(checkEntityId(entityId));
 }
 
+/** Reads the entities with a parent. */
 export async function getChildren(context: Context, parentId: string): Promise<readonly Entity[]> {
   return context.data.entities.children(checkEntityId(parentId, "parentId"));
 }
 
+/** Reads one page of entities. */
 export async function listEntities(context: Context, paging: Paging): Promise<Page<Entity>> {
   return pageOf(
     "entities",
@@ -53,6 +57,7 @@ export async function listEntities(context: Context, paging: Paging): Promise<Pa
   );
 }
 
+/** Deletes an entity with its limits and buckets. */
 export async function deleteEntity(
   context: Context,
   entityId: string,

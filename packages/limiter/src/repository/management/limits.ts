@@ -22,6 +22,7 @@ import { keyPage, pageOf } from "./paging.ts";
 
 const LONGEST_RETENTION_DAYS = 3650;
 
+/** Stores limits of an entity. */
 export async function setLimits(
   context: Context,
   entityId: string,
@@ -32,6 +33,7 @@ export async function setLimits(
   await put(context, key, { limits: checkLimits(limits) }, { principal: options.principal });
 }
 
+/** Reads the limits stored for an entity. */
 export async function getLimits(
   context: Context,
   entityId: string,
@@ -40,6 +42,7 @@ export async function getLimits(
   return limitsAt(context, entityKey(entityId, options.resource));
 }
 
+/** Deletes limits of an entity. */
 export async function deleteLimits(
   context: Context,
   entityId: string,
@@ -48,6 +51,7 @@ export async function deleteLimits(
   await remove(context, entityKey(entityId, options.resource), options);
 }
 
+/** Stores the limits of a resource. */
 export async function setResourceDefaults(
   context: Context,
   resource: string,
@@ -57,6 +61,7 @@ export async function setResourceDefaults(
   await put(context, resourceKey(resource), { limits: checkLimits(limits) }, options);
 }
 
+/** Reads the limits stored for a resource. */
 export async function getResourceDefaults(
   context: Context,
   resource: string,
@@ -64,6 +69,7 @@ export async function getResourceDefaults(
   return limitsAt(context, resourceKey(resource));
 }
 
+/** Deletes the limits of a resource. */
 export async function deleteResourceDefaults(
   context: Context,
   resource: string,
@@ -72,6 +78,7 @@ export async function deleteResourceDefaults(
   await remove(context, resourceKey(resource), options);
 }
 
+/** Stores the limits and settings of the system level. */
 export async function setSystemDefaults(
   context: Context,
   limits: readonly Limit[],
@@ -87,18 +94,19 @@ export async function setSystemDefaults(
   await put(context, { level: "system" }, { limits: checked, settings }, options);
 }
 
-/** Stores what to do when the store cannot be reached, and leaves the rest as it is. */
+/** Stores what to do when the store is unavailable, and leaves the rest as it is. */
 export async function setOnUnavailable(
   context: Context,
   onUnavailable: OnUnavailable,
 ): Promise<void> {
   const settings = { ...NO_SETTINGS, onUnavailable: checkOnUnavailable(onUnavailable) };
-  // Programs ask for the same with every start, or with every request: only a change is one.
+  // Programs repeat this with every start, or even every request, so only a change is written.
   const isStored = (await getSystemDefaults(context)).onUnavailable === onUnavailable;
   if (isStored) context.policies.lastOnUnavailable = onUnavailable;
   else await put(context, { level: "system" }, { limits: undefined, settings }, {});
 }
 
+/** Reads the limits and settings of the system level. */
 export async function getSystemDefaults(context: Context): Promise<SystemDefaults> {
   const [config] = await context.data.limits.read([{ level: "system" }]);
   const settings = config?.settings ?? NO_SETTINGS;
@@ -110,11 +118,13 @@ export async function getSystemDefaults(context: Context): Promise<SystemDefault
   };
 }
 
+/** Deletes the limits and settings of the system level. */
 export async function deleteSystemDefaults(context: Context, options: By): Promise<void> {
   await remove(context, { level: "system" }, options);
   context.policies.lastOnUnavailable = undefined;
 }
 
+/** Reads one page of the entities that have limits on a resource. */
 export async function listEntitiesWithCustomLimits(
   context: Context,
   resource: string,
@@ -129,6 +139,7 @@ export async function listEntitiesWithCustomLimits(
   );
 }
 
+/** Finds the limits that apply, and the level they come from. */
 export async function resolveLimits(
   context: Context,
   entityId: string,
@@ -184,7 +195,7 @@ async function remove(context: Context, key: ConfigKey, { principal }: By): Prom
   context.policies.evict(key);
 }
 
-/** Whom an audit event is about. */
+/** What an audit event is about. */
 function subjectOf(key: ConfigKey): { readonly entityId: string; readonly resource?: string } {
   if (key.level === "system") return { entityId: SYSTEM_AUDIT_ID };
   return {

@@ -6,6 +6,7 @@ import type { NamespaceNote, NamespaceStore, PurgeOptions } from "../store.ts";
 import { wholeMs } from "../system-clock.ts";
 import { auditEvent, type Context } from "./context.ts";
 
+/** Creates a namespace if there is none with this name, and returns its id. */
 export async function registerNamespace(context: Context, name: string): Promise<string> {
   const note = noteOf(context, "namespace_registered");
   const newId = (): string => newNamespaceId(context.random);
@@ -19,6 +20,7 @@ export async function registerNamespace(context: Context, name: string): Promise
   return namespaceId;
 }
 
+/** Checks all names, then registers each of them. */
 export async function registerNamespaces(
   context: Context,
   names: readonly string[],
@@ -31,6 +33,7 @@ export async function registerNamespaces(
   return Object.fromEntries(ids);
 }
 
+/** Deletes a namespace and frees its name. */
 export async function deleteNamespace(context: Context, name: string): Promise<void> {
   const note = noteOf(context, "namespace_deleted");
   const namespaceId = await context.store.namespaces.delete(
@@ -41,6 +44,7 @@ export async function deleteNamespace(context: Context, name: string): Promise<v
   if (namespaceId !== undefined) await fileAfterwards(context, note, { name, namespaceId });
 }
 
+/** Makes a deleted namespace active again, and returns its name. */
 export async function recoverNamespace(context: Context, namespaceId: string): Promise<string> {
   const note = noteOf(context, "namespace_recovered");
   const name = await context.store.namespaces.recover(namespaceIdOf(namespaceId), note);
@@ -48,6 +52,7 @@ export async function recoverNamespace(context: Context, namespaceId: string): P
   return name;
 }
 
+/** Reads the namespaces that were deleted, or whose purge was interrupted. */
 export async function listOrphanNamespaces({
   namespaces,
 }: {
@@ -56,6 +61,7 @@ export async function listOrphanNamespaces({
   return (await namespaces.list()).filter(({ status }) => status !== "active");
 }
 
+/** Removes all data of a deleted namespace. */
 export async function purgeNamespace(
   context: Context,
   namespaceId: string,
@@ -67,7 +73,7 @@ export async function purgeNamespace(
   if (purged) await fileAfterwards(context, note, { name: info?.name, namespaceId });
 }
 
-/** What is told of a change, unless it is made from no namespace at all. */
+/** Describes a change, unless it is made from no namespace at all. */
 function noteOf(context: Context, action: AuditAction): NamespaceNote | undefined {
   if (context.namespaceId === NO_NAMESPACE) return undefined;
   return {
@@ -76,7 +82,7 @@ function noteOf(context: Context, action: AuditAction): NamespaceNote | undefine
   };
 }
 
-/** Files the event where the store has not done so together with the change. */
+/** Files the event, unless the store has filed it together with the change. */
 async function fileAfterwards(
   context: Context,
   note: NamespaceNote | undefined,

@@ -6,23 +6,21 @@ const DEFAULT_PAGE = 100;
 const LARGEST_PAGE = 1000;
 
 /**
- * A cursor is the key to continue after, behind the query that it belongs to: the key of another
- * one would skip or repeat items in silence.
+ * A cursor holds the query it belongs to, and the key to continue after. Without the query, a
+ * cursor of another list would silently skip or repeat items.
  */
 function prefixOf(query: string): string {
   return `k1:${query}\n`;
 }
 
-/**
- * Checks a page request and opens its cursor. `query` names what is listed; it holds no line break.
- */
+/** Checks a page request and decodes its cursor. `query` names the list, without line breaks. */
 export function keyPage(query: string, { limit = DEFAULT_PAGE, cursor }: Paging): KeyPage {
   if (!Number.isInteger(limit) || limit < 1 || limit > LARGEST_PAGE)
     throw new ValidationError("limit", limit, `must be a whole number from 1 to ${LARGEST_PAGE}`);
   return { limit, after: cursor === undefined ? undefined : openCursor(query, cursor) };
 }
 
-/** Turns a store's page into a user's page. */
+/** Converts a page of a store to a page for users. */
 export function pageOf<T, U>(query: string, page: Keyed<T>, convert: (item: T) => U): Page<U> {
   return {
     items: page.items.map(convert),
@@ -33,7 +31,7 @@ export function pageOf<T, U>(query: string, page: Keyed<T>, convert: (item: T) =
   };
 }
 
-/** Reads all pages. Each page moves on, so the loop ends with the data. */
+/** Reads all pages. Every page makes progress, so the loop ends with the data. */
 export async function allOf<T>(
   read: (page: KeyPage) => Promise<Keyed<T>> | Keyed<T>,
 ): Promise<readonly T[]> {

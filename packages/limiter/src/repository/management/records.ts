@@ -4,7 +4,7 @@ import type { ProvisionerState, VersionRecord } from "../repository.ts";
 import { wholeMs } from "../system-clock.ts";
 import type { Context } from "./context.ts";
 
-/** What is stored when nothing is stored. */
+/** The state before anything was stored. */
 export function noProvisionerState(): ProvisionerState {
   return {
     managedSystem: false,
@@ -16,6 +16,7 @@ export function noProvisionerState(): ProvisionerState {
   };
 }
 
+/** Stores the state of declared limits, unless another one was stored since it was read. */
 export async function putProvisionerState(
   context: Context,
   state: ProvisionerState,
@@ -29,10 +30,11 @@ export async function putProvisionerState(
   throw new ValidationError(
     "revision",
     state.revision,
-    "somebody else has applied limits since this state was read; read it again and plan anew",
+    "limits were applied since this state was read; read it again and re-plan",
   );
 }
 
+/** Checks and stores the versions that write the data. */
 export async function setVersionRecord(
   context: Context,
   record: {
@@ -59,7 +61,7 @@ export async function setVersionRecord(
   await context.store.versions.put(version);
 }
 
-/** Returns a copy of a state that every store can hold, or throws. */
+/** Returns a checked copy of a state, or throws. */
 function checkProvisionerState(state: ProvisionerState): ProvisionerState {
   checkObject(state, "state");
   const { managedSystem, managedResources, managedEntities, lastApplied, appliedHash, revision } =

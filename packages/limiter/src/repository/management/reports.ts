@@ -32,6 +32,7 @@ import { wholeMs } from "../system-clock.ts";
 import type { Context } from "./context.ts";
 import { allOf, keyPage, pageOf } from "./paging.ts";
 
+/** Reads the buckets of an entity, one entry for each visible limit. */
 export async function getBuckets(
   context: Context,
   entityId: string,
@@ -43,6 +44,7 @@ export async function getBuckets(
   return stored.flatMap((bucket) => bucketStates(bucket, timeMs));
 }
 
+/** Adds up what all entities have left of one limit; `parentsOnly` reads each entity once more. */
 export async function getResourceCapacity(
   context: Context,
   resource: string,
@@ -64,9 +66,9 @@ export async function getResourceCapacity(
     sum.availableMilli += balanceMilli(bucket, index, timeMs);
     sums.set(entityId, sum);
   }
-  const wanted = options.parentsOnly ? await withoutParents(context, [...sums.keys()]) : undefined;
+  const roots = options.parentsOnly ? await withoutParents(context, [...sums.keys()]) : undefined;
   const entities = [...sums]
-    .filter(([entityId]) => wanted === undefined || wanted.has(entityId))
+    .filter(([entityId]) => roots === undefined || roots.has(entityId))
     .map(([entityId, sum]) =>
       capacityOf(entityId, sum.capacityMilli / MILLI, Math.floor(sum.availableMilli / MILLI)),
     )
@@ -83,19 +85,21 @@ export async function getResourceCapacity(
   };
 }
 
+/** Reads one page of usage windows. */
 export async function getUsageSnapshots(
   context: Context,
   query: UsageQuery & Paging,
 ): Promise<Page<UsageSnapshot>> {
   const range = usageRange(query);
-  // Without start and end: a caller may count them from its own now, page by page, and keys hold
-  // their window's time.
+  // The cursor does not depend on start and end, because a caller may compute them from the current
+  // time for every page. The keys hold the time of their window anyway.
   const listed = `usage of ${range.entityId} on ${range.resource}, ${range.window}`;
   const page = await context.data.usage.rows(range, keyPage(listed, query));
   const timeMs = wholeMs(context.clock);
   return pageOf(listed, page, (row) => snapshotOf(row, timeMs));
 }
 
+/** Reads all windows of a query and adds them up. */
 export async function getUsageSummary(context: Context, query: UsageQuery): Promise<UsageSummary> {
   const range = usageRange(query);
   const rows = await allOf(async (page) => context.data.usage.rows(range, page));
@@ -103,6 +107,7 @@ export async function getUsageSummary(context: Context, query: UsageQuery): Prom
   return summaryOf(rows.map((row) => snapshotOf(row, timeMs)));
 }
 
+/** Reads one page of audit events. */
 export async function getAuditEvents(
   context: Context,
   entityId: string,
@@ -117,7 +122,7 @@ export async function getAuditEvents(
   );
 }
 
-/** An entity, or one of the pseudo entities that the other levels are filed under. */
+/** Checks an entity id, or a pseudo entity under which changes of other levels are filed. */
 function auditId(value: string): string {
   if (value === SYSTEM_AUDIT_ID) return value;
   const prefix = resourceAuditId("");

@@ -48,26 +48,24 @@ import * as records from "./records.ts";
 import * as reports from "./reports.ts";
 import { splitBucket } from "./shards.ts";
 
-/** One namespace of a store, and the options that its repository was opened with. */
+/** One namespace of a store, and the options its repository was opened with. */
 export interface Scope {
   readonly store: Store;
   readonly namespaceName: string;
   readonly namespaceId: string;
   readonly options: RepositoryOptions;
-  /**
-   * Whether `close` closes the store; a scoped repository leaves it to the one that it came from.
-   */
+  /** Whether `close` closes the store. Repositories made with `namespace()` leave it open. */
   readonly owner: boolean;
   /**
-   * What repositories of the same namespace share in this process: the cache above all, which every
-   * writer evicts from.
+   * The contexts by namespace. Repositories of one namespace share theirs, so that each sees what
+   * the others evict from the cache.
    */
   readonly contexts: Map<string, Context>;
 }
 
 /**
- * The public surface on top of any store. It decides nothing: each member checks its input and asks
- * the store or the cache.
+ * The public surface on top of any store. It decides nothing: each method checks its input and
+ * calls the store or the cache.
  */
 export class StoreRepository implements Repository {
   readonly namespaceName: string;
@@ -332,14 +330,14 @@ export class StoreRepository implements Repository {
   }
 
   /**
-   * The context of what concerns all namespaces: it needs none of its own, but a deleted one still
-   * answers nobody.
+   * The context for operations on all namespaces. It works for a repository without a namespace,
+   * but throws if the repository's namespace was deleted.
    */
   async #administrative(): Promise<Context> {
     return this.namespaceId === NO_NAMESPACE ? this.#context : this.#active();
   }
 
-  /** The context of a namespace that still serves: a deleted one answers nobody. */
+  /** The context of an active namespace. Operations on a deleted one throw. */
   async #active(): Promise<Context> {
     const info = await this.#scope.store.namespaces.byId(this.namespaceId);
     if (info?.status !== "active") throw new NamespaceNotFoundError(this.namespaceName);

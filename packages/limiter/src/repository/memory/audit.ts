@@ -3,8 +3,8 @@ import { DAY_MS } from "../../core/usage.ts";
 import type { AuditStore, Keyed, KeyPage } from "../store.ts";
 
 /**
- * Lists that each new event looks at for events past their retention: enough to keep up, too few to
- * notice.
+ * How many lists each new event checks for expired events: enough to keep up, and too few to be
+ * noticeable.
  */
 const SWEPT_PER_EVENT = 2;
 
@@ -33,7 +33,7 @@ export class MemoryAudit implements AuditStore {
     );
     const rest =
       after === undefined ? newestFirst : newestFirst.filter((event) => event.eventId < after);
-    // Nothing freezes a Date: each caller has its own.
+    // A Date cannot be frozen, so every caller gets its own.
     const items = rest
       .slice(0, limit)
       .map((event) => Object.freeze({ ...event, timestamp: new Date(event.timestamp) }));

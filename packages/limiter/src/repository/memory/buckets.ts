@@ -29,15 +29,15 @@ import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import { Cell, MeteredCell, type Terms } from "./cell.ts";
 import type { MemoryUsage } from "./usage.ts";
 
-/** Below this many buckets nothing is forgotten: they cost about 2 MB. */
+/** Up to this many buckets none is dropped: they take about 2 MB. */
 export const FORGET_ABOVE = 10_000;
 
-/** Buckets that each new one looks at: two, so that forgetting outpaces creation. */
+/** Buckets that are checked for each new one: two, so that dropping outpaces creating. */
 const SWEPT_PER_BUCKET = 2;
 
 /**
- * The version of a policy that was not resolved: an override, or what a lease began with. The next
- * call asks for the policy that holds.
+ * The version of a policy that did not come from the cache: an override, or the policy a lease
+ * began with. The next call resolves the policy again.
  */
 const UNRESOLVED = -1;
 
@@ -45,13 +45,11 @@ const UNRESOLVED = -1;
 interface CellCharge extends OwnedCharge {
   readonly costs: readonly number[];
   cell: Cell | undefined;
-  /**
-   * 1 when it counted as a request: the acquire does, what `lease.consume` takes later does not.
-   */
+  /** 1 if it counts as a request: the acquire does, later takes by `lease.consume` do not. */
   requests: 0 | 1;
 }
 
-/** What is written to a bucket: whole tokens by name, and the same in millitokens by index. */
+/** What a bucket is charged: whole tokens by name, and the same in millitokens by index. */
 type Cost = Pick<CellCharge, "amounts" | "costs">;
 
 interface MemoryReceipt extends Receipt {
@@ -59,37 +57,32 @@ interface MemoryReceipt extends Receipt {
   ended: boolean;
 }
 
-/** What buckets ask of the rest of their namespace. */
+/** What the buckets need from the rest of their namespace. */
 interface Dependencies {
   readonly policies: PolicySource;
   readonly entities: { get(entityId: string): Entity | undefined };
-  /** Undefined when usage is not recorded. */
+  /** Undefined if usage is not recorded. */
   readonly usage: MemoryUsage | undefined;
   readonly nowMs: () => number;
-  /** The number of buckets above which full ones are forgotten. */
+  /** The number of buckets above which full ones are dropped. */
   readonly forgetAbove: number;
-  /** Throws when the namespace does not serve any more. */
+  /** Throws if the namespace is no longer active. */
   readonly assertActive: () => void;
 }
 
 /**
- * Buckets in memory. Every member runs to its end without giving way, so a decision and its write
- * are one step.
+ * Buckets in memory. Every method is synchronous, so a decision and its write are one atomic step.
  */
 export class MemoryBuckets implements BucketStore {
-  /**
-   * By resource, then by entity: entity ids are the caller's own strings, so no key is ever built.
-   */
+  /** By resource, then by entity, so that no combined key has to be built. */
   readonly #cells = new Map<string, Map<string, Cell>>();
-  /**
-   * Cells that were deleted, not forgotten: what a lease still owes them is not written anywhere.
-   */
+  /** Cells that were deleted, not just dropped: what a lease still owes them is not written. */
   readonly #deleted = new WeakSet<Cell>();
-  /** The latest terms of each policy, for all buckets that are under it. */
+  /** The latest terms of each policy, shared by all buckets under it. */
   readonly #terms = new WeakMap<Policy, Terms>();
   readonly #dependencies: Dependencies;
   #count = 0;
-  /** Buckets that are still to be looked at for those that were created. */
+  /** How many buckets still have to be checked for those that were created. */
   #unswept = 0;
   #sweep: Iterator<{ readonly entityId: string; readonly resource: string; readonly cell: Cell }> =
     [].values();
@@ -206,16 +199,14 @@ export class MemoryBuckets implements BucketStore {
     if (cell !== undefined && policies.unchangedSince(cell.terms.version)) return cell.terms.policy;
     const { version } = policies;
     const policy = policies.resolve(entityId, resource);
-    if (policy instanceof Promise) throw new TypeError("the memory backend answers at once");
+    if (policy instanceof Promise)
+      throw new TypeError("The policy source of the memory backend must be synchronous.");
     if (cell !== undefined && policy !== undefined)
       cell.terms = this.#termsOf(policy, version, cell.limits);
     return policy;
   }
 
-  /**
-   * Terms are shared by all buckets that are written with their policy's own limits: that is nearly
-   * all of them.
-   */
+  /** All buckets that have exactly the limits of their policy share its terms: nearly all do. */
   #termsOf(policy: Policy, version: number, limits: readonly BucketLimit[]): Terms {
     if (limits !== policy.bucketLimits) return { policy, version, limits };
     const held = this.#terms.get(policy);
@@ -240,15 +231,15 @@ export class MemoryBuckets implements BucketStore {
     this.writes += 1;
   }
 
-  /** The bucket was carried over to other limits. */
+  /** Stores a bucket that was carried over to other limits. */
   #replace(cell: Cell, bucket: Bucket): void {
     const { policy, version } = cell.terms;
     cell.replace(bucket, this.#termsOf(policy, version, bucket.limits));
   }
 
   /**
-   * Writes what a lease owes to a bucket that may have been forgotten (it was full, and comes back
-   * full) or deleted since.
+   * Writes the end of a lease to a bucket. If it was dropped meanwhile, it was full and comes back
+   * full; if it was deleted, nothing is written.
    */
   #writeEnd(part: CellCharge, amounts: Amounts, requests: number, nowMs: number): void {
     const { entityId, resource, policy } = part;
@@ -275,9 +266,9 @@ export class MemoryBuckets implements BucketStore {
   }
 
   /**
-   * Drops buckets that have refilled completely: a new one would say the same. Debt is never full,
-   * so it is never dropped. Runs before a call looks at its buckets, never while it has them in
-   * hand: what it took from a dropped one would be lost.
+   * Drops buckets that are full again, because a new one would decide the same. A bucket in debt is
+   * not full, so it is never dropped. This runs before a call looks up its buckets and never in
+   * between: what the call took from a dropped bucket would be lost.
    */
   #forgetSome(nowMs: number): void {
     for (; this.#unswept > 0; this.#unswept -= 1) {
@@ -288,8 +279,8 @@ export class MemoryBuckets implements BucketStore {
   }
 
   /**
-   * Whether a bucket is full as it stands and under the limits that hold now: one that an override
-   * made small must not come back large.
+   * Whether a bucket is full, both under its own limits and under those that apply now: a bucket
+   * that an override made small must not come back large.
    */
   #isLikeNew(
     {
@@ -330,7 +321,7 @@ export class MemoryBuckets implements BucketStore {
   }
 }
 
-/** A new receipt, or the one that a lease already has with more on it. */
+/** A new receipt, or the lease's receipt with the new charges added. */
 function receiptFor(charges: readonly CellCharge[], extending: Receipt | undefined): MemoryReceipt {
   if (extending === undefined) return { parts: charges, ended: false };
   const receipt = extending as MemoryReceipt;
@@ -339,8 +330,7 @@ function receiptFor(charges: readonly CellCharge[], extending: Receipt | undefin
 }
 
 /**
- * Ends a receipt. A second end finds nothing left to do, so a retry after an unknown outcome is
- * harmless.
+ * Ends a receipt. Ending it again finds no parts, so a retry after an unknown outcome is harmless.
  */
 function end(receipt: MemoryReceipt): { readonly parts: readonly CellCharge[] } {
   const parts = receipt.ended ? [] : receipt.parts;

@@ -2,22 +2,22 @@ import type { Bucket, BucketLimit, OwnedBucket } from "../../core/bucket/bucket.
 import type { Policy } from "../../core/bucket/policy.ts";
 import type { Meter } from "./usage.ts";
 
-/** What a bucket is decided with. Buckets of one policy share it. */
+/** The policy and limits of a bucket. Buckets under one policy share them. */
 export interface Terms {
   readonly policy: Policy;
-  /** The version of the configuration that `policy` was resolved at; -1 when it was an override. */
+  /** The version of the configuration when `policy` was resolved; -1 for an override. */
   readonly version: number;
   /**
-   * What the bucket was last written with: the policy's limits, unless some are hidden, or the call
-   * brought its own.
+   * The limits that the bucket was last written with: those of the policy, unless some are hidden
+   * or the call brought its own.
    */
   readonly limits: readonly BucketLimit[];
 }
 
 /**
- * A bucket in place. Keys are what a limiter has most of, so a cell is one small object and one
- * array of numbers: the three of each limit, then the stamp. With two limits a key takes 230 bytes
- * of heap, its own text included; a bucket beside the cell and a stamp of its own took 305.
+ * A bucket that is updated in place. A limiter holds more buckets than anything else, so a cell is
+ * one small object and one array of numbers: three for each limit, then the stamp. With two limits
+ * a key takes 230 bytes of heap, including its text; a separate bucket object and stamp took 305.
  */
 export class Cell implements OwnedBucket {
   terms: Terms;
@@ -40,13 +40,13 @@ export class Cell implements OwnedBucket {
     this.balances[this.balances.length - 1] = timeMs;
   }
 
-  /** Goes on as another bucket: its limits have changed. */
+  /** Takes over another bucket, because the limits have changed. */
   replace(bucket: Bucket, terms: Terms): void {
     this.terms = terms;
     this.balances = numbersOf(bucket);
   }
 
-  /** The bucket as it is now; it does not change with the cell. */
+  /** A copy of the bucket as it is now. */
   snapshot(): Bucket {
     return {
       limits: this.limits,
@@ -56,7 +56,7 @@ export class Cell implements OwnedBucket {
   }
 }
 
-/** A bucket whose use is recorded. */
+/** A bucket whose usage is recorded. */
 export class MeteredCell extends Cell {
   readonly meter: Meter;
 
@@ -66,7 +66,7 @@ export class MeteredCell extends Cell {
   }
 }
 
-/** A copy of exactly the right size. */
+/** The numbers of a cell: `concat` allocates exactly what is needed. */
 function numbersOf({ balances, refilledAtMs }: Bucket): number[] {
   return balances.concat(refilledAtMs);
 }

@@ -5,7 +5,7 @@ import type { EntityStore, Keyed, KeyPage } from "../store.ts";
 import type { MemoryAudit } from "./audit.ts";
 import { sortedPage } from "./sorted-page.ts";
 
-/** What belongs to an entity and goes with it. */
+/** Data of an entity that is deleted with it. */
 interface Belongings {
   deleteEntity(entityId: string): number;
 }
@@ -38,7 +38,9 @@ export class MemoryEntities implements EntityStore {
     return entity === undefined ? undefined : copyOf(entity);
   }
 
-  /** The stored one itself, for those in this folder that only look: every acquire does. */
+  /**
+   * The stored entity itself, without a copy, for readers in this folder: every acquire reads it.
+   */
   find(entityId: string): Entity | undefined {
     return this.#entities.get(entityId);
   }
@@ -83,7 +85,7 @@ export class MemoryEntities implements EntityStore {
   }
 }
 
-/** Nothing freezes a Date: each caller has its own. */
+/** A Date cannot be frozen, so every caller gets its own. */
 function copyOf(entity: Entity): Entity {
   return Object.freeze({ ...entity, createdAt: new Date(entity.createdAt) });
 }

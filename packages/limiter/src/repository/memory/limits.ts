@@ -14,7 +14,7 @@ import { sortedPage } from "./sorted-page.ts";
 
 const NO_CONFIG: StoredConfig = { limits: undefined };
 
-/** Limits of the four levels. */
+/** The limits of all four levels. */
 export class MemoryLimits implements LimitStore {
   #system: StoredConfig = NO_CONFIG;
   readonly #resources = new Map<string, readonly Limit[]>();

@@ -7,7 +7,8 @@ import { systemClock, systemRandom, wholeMs } from "../system-clock.ts";
 import { MemoryStore } from "./memory-store.ts";
 
 /**
- * Limits, balances, usage and audit in the memory of this process. Nothing survives it.
+ * Limits, balances, usage and audit events in the memory of this process. They are lost when it
+ * ends.
  *
  * @example
  * const limiter = new RateLimiter({ repository: new MemoryRepository() });

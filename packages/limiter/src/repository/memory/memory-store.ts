@@ -10,13 +10,13 @@ import { MemoryNamespaces } from "./namespaces.ts";
 import { MemoryProvisioner, MemoryVersions } from "./records.ts";
 import { MemoryUsage } from "./usage.ts";
 
-/** Everything of one namespace, in maps. */
+/** All data of one namespace. */
 interface MemoryData extends NamespaceData {
   readonly buckets: MemoryBuckets;
   clear(): number;
 }
 
-/** A store that lives and dies with the process. */
+/** A store in the memory of the process. */
 export class MemoryStore implements Store {
   readonly capabilities: BackendCapabilities;
   readonly namespaces = new MemoryNamespaces((namespaceId) => this.#empty(namespaceId));

@@ -2,10 +2,10 @@ import { NamespaceNotFoundError, NamespaceStateError } from "../../core/errors.t
 import type { NamespaceInfo } from "../../core/namespace.ts";
 import type { NamespaceStore } from "../store.ts";
 
-/** Removes all data of a namespace, and tells how many records that were. */
+/** Removes all data of a namespace, and returns the number of records removed. */
 type Empty = (namespaceId: string) => number;
 
-/** Namespaces by id; at most one active namespace has a name. */
+/** Namespaces by id. At most one active namespace has a given name. */
 export class MemoryNamespaces implements NamespaceStore {
   readonly #byId = new Map<string, NamespaceInfo>();
   readonly #active = new Map<string, string>();
@@ -88,7 +88,7 @@ export class MemoryNamespaces implements NamespaceStore {
     const info = this.#byId.get(namespaceId);
     if (info === undefined) return false;
     if (info.status === "active")
-      throw new NamespaceStateError(info.name, "active", "delete it before it is purged");
+      throw new NamespaceStateError(info.name, "active", "delete it before you purge it");
     options.signal?.throwIfAborted();
     const count = this.#empty(namespaceId);
     this.#byId.delete(namespaceId);
@@ -101,7 +101,7 @@ export class MemoryNamespaces implements NamespaceStore {
   }
 }
 
-/** Nothing freezes a Date: each caller has its own. */
+/** A Date cannot be frozen, so every caller gets its own. */
 function copyOf(info: NamespaceInfo): NamespaceInfo {
   const { createdAt, deletedAt } = info;
   return Object.freeze({

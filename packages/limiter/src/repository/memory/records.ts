@@ -1,11 +1,11 @@
 import type { ProvisionerState, VersionRecord } from "../repository.ts";
 import type { ProvisionerStore, VersionStore } from "../store.ts";
 
-/** The state of declared limits. */
+/** What declared limits manage in a namespace. */
 export class MemoryProvisioner implements ProvisionerStore {
   #state: ProvisionerState | undefined;
 
-  /** A copy, as any other store would give: what a caller does with it stays with the caller. */
+  /** Returns a copy, as other stores do, so that callers cannot change what is stored. */
   get(): ProvisionerState | undefined {
     return structuredClone(this.#state);
   }

@@ -10,7 +10,7 @@ import {
 import type { Keyed, KeyPage, UsageRange, UsageStore } from "../store.ts";
 import { sortedPage } from "./sorted-page.ts";
 
-/** Meters that each closed hour looks at for windows past their retention. */
+/** How many meters each closed hour checks for expired windows. */
 const SWEPT_PER_FLUSH = 2;
 
 /** One window of one meter. */
@@ -22,8 +22,8 @@ interface Row {
 }
 
 /**
- * Counts what one entity uses of one resource: the current hour in place, and sums it into the
- * windows when the hour ends or somebody asks.
+ * Counts what one entity uses of one resource. The current hour is counted in place, and added to
+ * the windows when it ends or when usage is queried.
  */
 export interface Meter {
   readonly entityId: string;
@@ -31,8 +31,8 @@ export interface Meter {
   hourStartMs: number;
   requests: number;
   /**
-   * The limits that were named in this hour, and the total of each. Meters that saw the same names
-   * share the list of them.
+   * The limits that were named in this hour, with the total of each in `totals`. Meters with the
+   * same names share one list.
    */
   names: readonly string[];
   totals: number[];
@@ -55,7 +55,7 @@ export class MemoryUsage implements UsageStore {
     this.#retentionDays = retentionDays;
   }
 
-  /** The meter of an entity and a resource; a bucket keeps it at hand. */
+  /** The meter of an entity and a resource. Buckets keep a reference to theirs. */
   meter(entityId: string, resource: string): Meter {
     const held = this.#meters.get(resource)?.get(entityId);
     if (held !== undefined) return held;
@@ -72,19 +72,19 @@ export class MemoryUsage implements UsageStore {
     return meter;
   }
 
-  /** How many meters are held. */
+  /** The number of meters. */
   get size(): number {
     return [...this.#meters.values()].reduce((sum, meters) => sum + meters.size, 0);
   }
 
-  /** Counts a change in the hour in which it is written; a give-back counts negative. */
+  /** Counts a change in the hour in which it is written. A give-back counts negative. */
   record(meter: Meter, amounts: Amounts, requests: number, nowMs: number): void {
     if (nowMs < meter.hourStartMs || nowMs >= windowEndMs("hourly", meter.hourStartMs))
       this.#turnHour(meter, nowMs);
     meter.requests += requests;
     let position = 0;
     for (const name in amounts) {
-      // Calls name their limits in the same order again and again.
+      // Calls usually name their limits in the same order.
       const index = meter.names[position] === name ? position : this.#indexOf(meter, name, amounts);
       meter.totals[index] = meter.totals[index]! + amounts[name]!;
       position += 1;
@@ -137,10 +137,7 @@ export class MemoryUsage implements UsageStore {
     }
   }
 
-  /**
-   * Where a limit is counted; the names that the meter has not seen in this hour join its list
-   * together.
-   */
+  /** The index of a limit's total. All new names of the call are added to the list at once. */
   #indexOf(meter: Meter, name: string, amounts: Amounts): number {
     const index = meter.names.indexOf(name);
     if (index >= 0) return index;
@@ -178,8 +175,8 @@ export class MemoryUsage implements UsageStore {
   }
 
   /**
-   * A bucket may hold a meter that was dropped because all of its windows were old; it comes back
-   * with its next hour.
+   * Adds the meter, unless it is there. A bucket may refer to a meter that was dropped because all
+   * of its windows had expired; the meter comes back with its next hour.
    */
   #keep(meter: Meter): void {
     const meters = this.#meters.get(meter.resource) ?? new Map<string, Meter>();
@@ -196,13 +193,13 @@ export class MemoryUsage implements UsageStore {
       if (windowEndMs(row.window, row.startMs) <= oldestMs) meter.rows?.delete(key);
     const isEmpty =
       (meter.rows?.size ?? 0) === 0 && meter.names.length === 0 && meter.requests === 0;
-    // The current hour's meter stays: its bucket counts in it without asking.
+    // A meter of the current hour stays, because its bucket counts in it without a lookup.
     if (isEmpty && isOver) this.#forget(meter);
   }
 
   /**
-   * A bucket may still hold the meter: its next record turns the hour and so brings the meter back,
-   * also when the clock was set back.
+   * Drops a meter. A bucket may still refer to it: its next record then starts a new hour, which
+   * brings the meter back, even if the clock was set back.
    */
   #forget(meter: Meter): void {
     const meters = this.#meters.get(meter.resource);

@@ -6,7 +6,7 @@ import type { Connection, Row } from "./database/connection.ts";
 import type { SqliteNamespace } from "./sqlite-namespace.ts";
 import { retentionDays, SWEPT_PER_ROW } from "./transactions/usage-hours.ts";
 
-/** Audit events of a namespace. */
+/** The audit events of a namespace. */
 export class SqliteAudit implements AuditStore {
   readonly #namespace: SqliteNamespace;
 
@@ -34,10 +34,7 @@ export class SqliteAudit implements AuditStore {
   }
 }
 
-/**
- * Writes an event in the transaction of what it describes, and removes a few that are past their
- * retention.
- */
+/** Writes an event in the transaction of its change, and removes a few expired events. */
 export function insertEvent(connection: Connection, namespaceId: string, event: AuditEvent): void {
   const { entityId, eventId, action, principal = null, resource = null } = event;
   const timeMs = event.timestamp.getTime();

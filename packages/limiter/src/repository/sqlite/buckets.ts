@@ -43,24 +43,20 @@ interface FoundCharge extends OwnedCharge {
 /** What was taken from one bucket. */
 interface ReceiptPart extends TakenPart {
   readonly bucketId: number;
-  /**
-   * 1 when it counted as a request: the acquire does, what `lease.consume` takes later does not.
-   */
+  /** 1 if it counts as a request: the acquire does, later takes by `lease.consume` do not. */
   readonly requests: 0 | 1;
 }
 
 interface SqliteReceipt extends Receipt {
   readonly parts: ReceiptPart[];
   /**
-   * The settlement or give-back under way or done: a second one joins it, so that a retry never
-   * writes twice.
+   * The settlement or give-back, once it has begun. A second one returns the same promise, so that
+   * a retry never writes twice.
    */
   ending: Promise<void> | undefined;
 }
 
-/**
- * Buckets of a namespace. Every decision is made by `core` on a working set, inside a transaction.
- */
+/** The buckets of a namespace. The core decides on a working set, inside a transaction. */
 export class SqliteBuckets implements BucketStore {
   readonly #namespace: SqliteNamespace;
   readonly #limits: SqliteLimits;
@@ -80,14 +76,13 @@ export class SqliteBuckets implements BucketStore {
   }
 
   async consume(request: ConsumeRequest, extending?: Receipt): Promise<ConsumeOutcome> {
-    // The acquire counts as a request; what `lease.consume` takes later does not.
     const requests = extending === undefined ? 1 : 0;
     const decision = await this.#namespace.transactions.share((set) =>
       this.#decide(set, request, requests),
     );
     if (!decision.granted) return decision;
     const receipt = (extending ?? { parts: [], ending: undefined }) as SqliteReceipt;
-    // A new bucket has an id since its row was written, at the end of the transaction.
+    // New buckets have ids by now: their rows were written at the end of the transaction.
     for (const { loaded, charge } of decision.taken) {
       const { entityId, resource, policy, amounts } = charge;
       receipt.parts.push({ bucketId: loaded.id!, entityId, resource, policy, amounts, requests });
@@ -174,13 +169,13 @@ export class SqliteBuckets implements BucketStore {
   }
 
   /**
-   * What holds now. Inside a transaction the cache answers at once, unless a read that had to wait
-   * for a lock is still on its way.
+   * The policy that applies now. Inside a transaction the cache returns it at once, unless a read
+   * that waits for a lock is still pending.
    */
   #policy(entityId: string, resource: string): Policy | undefined {
     const policy = this.#policies.resolve(entityId, resource);
     if (!(policy instanceof Promise)) return policy;
-    // Whoever started that read hears of its failure; this decision reads for itself.
+    // The caller that started that read handles its failure; this decision reads by itself.
     policy.catch(() => {});
     const keys = configKeys(entityId, resource);
     const stored = this.#limits.readNow(keys);
@@ -198,10 +193,7 @@ export class SqliteBuckets implements BucketStore {
     if (this.#recordUsage) set.record(loaded, amounts, requests, nowMs);
   }
 
-  /**
-   * Writes what a lease owes to a bucket, unless the bucket was deleted since: then nobody is owed
-   * anything.
-   */
+  /** Writes the end of a lease to a bucket, unless the bucket was deleted meanwhile. */
   #writeEnd(
     set: WorkingSet,
     part: ReceiptPart,
@@ -220,7 +212,7 @@ export class SqliteBuckets implements BucketStore {
     receipt.ending ??= this.#namespace.transactions
       .share((set) => write(set, receipt.parts, this.#namespace.nowMs()))
       .catch((error: unknown) => {
-        // Nothing was written, so the end may be tried again.
+        // Nothing was written, so the end can be tried again.
         receipt.ending = undefined;
         throw error;
       });
@@ -236,7 +228,7 @@ type Decision =
     }
   | { readonly granted: false; readonly statuses: readonly LimitStatus[] };
 
-/** Deletes the buckets of an entity and keeps what they have counted. */
+/** Deletes the buckets of an entity, but keeps the usage they have counted. */
 export function deleteBuckets(
   connection: Connection,
   namespaceId: string,

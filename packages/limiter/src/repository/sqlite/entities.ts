@@ -8,7 +8,7 @@ import { deleteBuckets } from "./buckets.ts";
 import type { Row } from "./database/connection.ts";
 import type { SqliteNamespace } from "./sqlite-namespace.ts";
 
-/** Entities of a namespace. */
+/** The entities of a namespace. */
 export class SqliteEntities implements EntityStore {
   readonly #namespace: SqliteNamespace;
 

@@ -15,7 +15,7 @@ import type { Row } from "./database/connection.ts";
 import { limitsText, parseLimits } from "./transactions/limit-texts.ts";
 import type { SqliteNamespace } from "./sqlite-namespace.ts";
 
-/** Limits of the four levels. Every change moves the namespace's configuration version. */
+/** The limits of all four levels. Every change increments the configuration version. */
 export class SqliteLimits implements LimitStore {
   readonly #namespace: SqliteNamespace;
 
@@ -31,7 +31,7 @@ export class SqliteLimits implements LimitStore {
     });
   }
 
-  /** Reads without waiting: inside a transaction there is nothing to wait for. */
+  /** Reads synchronously. Inside a transaction there is no lock to wait for. */
   readNow(keys: readonly ConfigKey[]): readonly StoredConfig[] {
     const { connection, namespaceId } = this.#namespace;
     return keys.map((key) => configOf(key, connection.row(GET, namespaceId, ...placeOf(key))));
@@ -109,9 +109,7 @@ const RESOURCES_WITH_ENTITY_LIMITS =
 const ENTITIES_WITH_LIMITS =
   "SELECT entity_id FROM limits WHERE namespace_id = ? AND resource = ? AND entity_id > ? AND entity_id <> '' ORDER BY entity_id LIMIT ?";
 
-/**
- * Resource and entity of a level; no identifier is empty, so the empty ones mark the weaker levels.
- */
+/** The resource and entity of a key. No identifier is empty, so "" marks the weaker levels. */
 function placeOf(key: ConfigKey): readonly [string, string] {
   if (key.level === "system") return ["", ""];
   return [key.resource, key.level === "entity" ? key.entityId : ""];

@@ -6,7 +6,7 @@ import { insertEvent } from "./audit.ts";
 import type { Connection, Row } from "./database/connection.ts";
 import type { Transactions } from "./transactions/transactions.ts";
 
-/** Namespaces by id; an index lets at most one active namespace have a name. */
+/** Namespaces by id. A unique index allows one active namespace for each name. */
 export class SqliteNamespaces implements NamespaceStore {
   readonly filesNotes = true;
   readonly #connection: Connection;
@@ -82,8 +82,8 @@ export class SqliteNamespaces implements NamespaceStore {
   }
 
   /**
-   * Steps of a few hundred rows, each its own transaction: others get their turn, and a purge that
-   * was stopped goes on where it was.
+   * Removes a few hundred rows at a time, each in its own transaction. Other calls get their turn
+   * in between, and an interrupted purge continues where it stopped.
    */
   async purge(
     namespaceId: string,
@@ -105,27 +105,24 @@ export class SqliteNamespaces implements NamespaceStore {
     }
     await this.#transactions.alone(() => {
       this.#connection.run(DELETE, namespaceId);
-      // Who purges the namespace that it works in leaves nowhere to file the event.
+      // A repository that purges its own namespace has nowhere to file the event.
       if (note?.filedIn !== namespaceId) this.#file(note, name, namespaceId);
     });
     onProgress?.(deleted);
     return true;
   }
 
-  /**
-   * The name of a namespace that is being purged from now on; undefined when there is none with
-   * that id.
-   */
+  /** Marks a namespace as being purged and returns its name; undefined if there is none. */
   #beginPurge(namespaceId: string): string | undefined {
     const info = optionalInfo(this.#connection.row(BY_ID, namespaceId));
     if (info === undefined) return undefined;
     if (info.status === "active")
-      throw new NamespaceStateError(info.name, "active", "delete it before it is purged");
+      throw new NamespaceStateError(info.name, "active", "delete it before you purge it");
     this.#connection.run(SET_STATUS, "purging", info.deletedAt?.getTime() ?? null, namespaceId);
     return info.name;
   }
 
-  /** Writes the event of a change in the change's own transaction. */
+  /** Writes the event of a change in the transaction of the change. */
   #file(note: NamespaceNote | undefined, name: string, namespaceId: string): void {
     if (note !== undefined)
       insertEvent(this.#connection, note.filedIn, note.event({ name, namespaceId }));
@@ -140,7 +137,7 @@ const INSERT =
 const SET_STATUS = "UPDATE namespaces SET status = ?, deleted_at_ms = ? WHERE namespace_id = ?";
 const DELETE = "DELETE FROM namespaces WHERE namespace_id = ?";
 
-/** Each table of a namespace's data, with the columns that tell its rows apart. */
+/** The tables with data of a namespace, and the columns that identify a row. */
 const TABLES_OF_A_NAMESPACE = [
   { table: "buckets", key: "id" },
   { table: "usage", key: "entity_id, resource, hour_ms" },
@@ -150,7 +147,7 @@ const TABLES_OF_A_NAMESPACE = [
   { table: "provisioner", key: "namespace_id" },
 ] as const;
 
-/** Rows that one step removes: a millisecond or two. */
+/** Rows removed in one step, which takes a millisecond or two. */
 const PURGED_PER_STEP = 200;
 
 function purgeSql({ table, key }: (typeof TABLES_OF_A_NAMESPACE)[number]): string {

@@ -5,7 +5,7 @@ import type { Connection } from "./database/connection.ts";
 import type { SqliteNamespace } from "./sqlite-namespace.ts";
 import type { Transactions } from "./transactions/transactions.ts";
 
-/** The state of declared limits. */
+/** What declared limits manage in a namespace. */
 export class SqliteProvisioner implements ProvisionerStore {
   readonly #namespace: SqliteNamespace;
 

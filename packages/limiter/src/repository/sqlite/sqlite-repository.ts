@@ -21,25 +21,25 @@ import { Transactions } from "./transactions/transactions.ts";
 /** Options of a SQLite repository. */
 export interface SqliteOptions extends RepositoryOptions {
   /**
-   * An open connection to the file, in place of one that is opened with the first driver found.
-   * Whoever opened it closes it.
+   * An open connection to the file. By default, one is opened with the first driver found. The
+   * caller has to close its own connection.
    */
   readonly database?: SqliteDatabase;
   /**
-   * How long a call waits for other processes that hold the lock, before it is
+   * How long a call waits for other processes that hold the lock before it throws
    * `RateLimiterUnavailable`. @default 5000
    */
   readonly lockTimeoutMs?: number;
   /**
-   * What an answered call survives: the death of the process, or also of the machine (one disk
-   * flush for each transaction). @default "process"
+   * What a completed call survives: a crash of the process, or also a power failure, which costs
+   * one disk flush for each transaction. @default "process"
    */
   readonly durability?: "process" | "power";
 }
 
 /**
- * Limits, balances, usage and audit in one SQLite file, which several processes of one machine may
- * share.
+ * Limits, balances, usage and audit events in one SQLite file, which several processes on one
+ * machine may share.
  *
  * @example
  * const repository = await SqliteRepository.open("limits.db");
@@ -50,7 +50,7 @@ export class SqliteRepository extends StoreRepository {
     super(scope);
   }
 
-  /** Opens the file, and creates it when there is none. Its folder must exist. */
+  /** Opens the file, and creates it if it does not exist. Its folder must exist. */
   static async open(path: string, options: SqliteOptions = {}): Promise<SqliteRepository> {
     const name = namespaceName(options.namespace ?? DEFAULT_NAMESPACE);
     const clock = options.clock ?? systemClock;
@@ -94,18 +94,18 @@ export class SqliteRepository extends StoreRepository {
 
 const DEFAULT_LOCK_TIMEOUT_MS = 5000;
 
-/** Not a file: one connection's own memory. */
+/** Not a file, but the private memory of one connection. */
 const IN_MEMORY = ":memory:";
 
 /**
- * The WAL is cut back to this size when it has been copied into the file: twice what it holds
- * between two checkpoints of 1000 pages.
+ * The WAL is truncated to this size after a checkpoint: twice what it holds between two checkpoints
+ * of 1000 pages.
  */
 const WAL_SIZE_LIMIT_BYTES = 8 * 1024 * 1024;
 
 /**
- * Sets the connection up and brings the file to the newest schema. The first access to the file is
- * here: it may be locked, or no database at all.
+ * Sets up the connection and migrates the file to the newest schema. This is the first access to
+ * the file: it may be locked, or not be a database at all.
  */
 async function prepare(
   connection: Connection,
@@ -134,45 +134,47 @@ function checkPath(path: unknown): string {
   if (path === IN_MEMORY) return path;
   const file = resolve(path);
   const folder = dirname(file);
-  if (!lookAt(folder)?.isDirectory())
+  if (!statAt(folder)?.isDirectory())
     throw new InfrastructureNotFoundError(
       `The folder ${folder} of the database does not exist. Create it first.`,
     );
-  const found = lookAt(file);
+  const found = statAt(file);
   if (found?.isDirectory()) throw new ValidationError("path", path, "is a folder, not a file");
-  // SQLite takes a file of one byte for an empty one, and would write over it.
+  // SQLite treats a file of one byte as empty and would overwrite it.
   if (found?.size === 1)
     throw new ValidationError(
       "path",
       path,
       "the file is not a SQLite database; choose another path",
     );
-  // The WAL lies beside the file, so the folder has to be writable too. SQLite itself would only
-  // say that it cannot open something.
+  // The WAL is in the same folder, so the folder has to be writable too. SQLite's own message would
+  // only say that it cannot open a file.
   for (const place of found === undefined ? [folder] : [folder, file]) checkWritable(place);
   return file;
 }
 
 /**
- * What is at a path; undefined when nothing is. A path may also be one that cannot exist: too long,
- * or with a NUL in it.
+ * What is at a path, or undefined. Some paths cannot exist, because they are too long or contain a
+ * NUL; those throw.
  */
-function lookAt(path: string): Stats | undefined {
+function statAt(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false });
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === "EACCES" || code === "EPERM")
-      throw new PermissionDenied(`${path} cannot be read. Check its rights.`, { cause: error });
+      throw new PermissionDenied(`${path} cannot be read. Check its permissions.`, {
+        cause: error,
+      });
     throw new ValidationError("path", path, message);
   }
 }
 
-/** An empty file holds as little as none: SQLite makes it before the first table. */
+/** An empty file counts as missing: SQLite creates one before the first table. */
 function assertExists(file: string): void {
   if (file === IN_MEMORY || (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0) return;
   throw new InfrastructureNotFoundError(
-    `There is no database ${file}. Check the path, or create it by storing something.`,
+    `The database ${file} does not exist. Check the path, or create it by storing something.`,
   );
 }
 
@@ -181,7 +183,7 @@ function checkWritable(place: string): void {
     accessSync(place, constants.R_OK | constants.W_OK);
   } catch (cause) {
     throw new PermissionDenied(
-      `${place} cannot be written. Check its rights and those of its file system.`,
+      `${place} cannot be written. Check its permissions and those of its file system.`,
       { cause },
     );
   }
@@ -201,31 +203,31 @@ function checkOptions({
   return { durability, lockTimeoutMs };
 }
 
-/** How often the path is looked at: a look costs 3 µs, which is a tenth of a transaction. */
-const LOOK_EVERY_MS = 10;
+/** How often the path is checked: a check takes 3 µs, a tenth of a transaction. */
+const CHECK_EVERY_MS = 10;
 
 /**
- * A check that the path still leads to the file that was opened. SQLite goes on writing to a
- * deleted file without a word, and all of it would be lost with the process.
+ * Returns a check that the path still leads to the opened file. SQLite silently keeps writing to a
+ * deleted file, and everything would be lost when the process ends.
  */
 function inPlace(file: string): () => void {
   if (file === "") return () => {};
   let opened: { readonly ino: number; readonly dev: number } | undefined;
-  let nextLookMs = 0;
+  let nextCheckMs = 0;
   return () => {
     const nowMs = monotonicMs();
-    if (nowMs < nextLookMs) return;
+    if (nowMs < nextCheckMs) return;
     const found = statSync(file, { throwIfNoEntry: false });
     opened ??= found;
     if (found === undefined || found.ino !== opened?.ino || found.dev !== opened.dev)
       throw new InfrastructureNotFoundError(
-        `The database ${file} was deleted or replaced while it was open. What was written since is lost with it; open the repository again.`,
+        `The database ${file} was deleted or replaced while it was open. What was written since then is lost. Open the repository again.`,
       );
-    nextLookMs = nowMs + LOOK_EVERY_MS;
+    nextCheckMs = nowMs + CHECK_EVERY_MS;
   };
 }
 
-/** The file behind a connection; empty for one that lives in memory. */
+/** The file of a connection; empty for a database in memory. */
 function fileOf(connection: Connection): string {
   return String(
     connection.rows("PRAGMA database_list").find((row) => row["name"] === "main")?.["file"] ?? "",

@@ -29,7 +29,7 @@ export class SqliteStore implements Store {
     readonly transactions: Transactions;
     readonly nowMs: () => number;
     readonly recordUsage: boolean;
-    /** Closes the connection, when it is ours. */
+    /** Closes the connection if the repository opened it. */
     readonly release: () => void;
   }) {
     this.#connection = options.connection;
@@ -71,7 +71,7 @@ export class SqliteStore implements Store {
         () => this.#connection.row("SELECT 1 AS one")?.["one"] === 1,
       );
     } catch {
-      // The question is whether the store answers, and it does not.
+      // A ping only asks whether the store responds.
       return false;
     }
   }

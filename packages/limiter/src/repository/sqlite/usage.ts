@@ -7,8 +7,8 @@ import type { SqliteNamespace } from "./sqlite-namespace.ts";
 import { retentionDays } from "./transactions/usage-hours.ts";
 
 /**
- * Usage of a namespace: stored hours, and the hour that each bucket still counts, summed into
- * windows.
+ * The usage of a namespace. Windows are summed from the stored hours and the current hour of each
+ * bucket.
  */
 export class SqliteUsage implements UsageStore {
   readonly #namespace: SqliteNamespace;

@@ -21,7 +21,7 @@ import type { Topic } from "./world.ts";
 
 /** Promises 1 and 3: what is granted, what is refused, and what a refusal says. */
 export const acquireTopic: Topic = (test) => {
-  test("takes from every limit that a call names, and from no other", async (world) => {
+  test("an acquire takes from every limit it names, and from no other", async (world) => {
     await world.repository.setSystemDefaults([RPM, TPM, Limit.perDay("rpd", 10)]);
     await take(world, { rpm: 1, tpm: 400 });
     assert.deepEqual(await left(world), { rpm: 99, tpm: 600, rpd: 10 });
@@ -35,7 +35,7 @@ export const acquireTopic: Topic = (test) => {
     assert.deepEqual(await footprint(world.repository), before);
   });
 
-  test("says which limit refused, what is missing, and when the call would fit", async (world) => {
+  test("a refusal says which limit refused, what is missing, and when the call would fit", async (world) => {
     await world.repository.setSystemDefaults([RPM, TPM]);
     await take(world, { rpm: 1, tpm: 900 });
     const refusal = await refusalOf(world.limiter, call({ rpm: 1, tpm: 400 }));
@@ -77,7 +77,7 @@ export const acquireTopic: Topic = (test) => {
     );
   });
 
-  test("lists every limit of the bucket in a refusal, charged or not [W-52]", async (world) => {
+  test("a refusal lists every limit of the bucket, charged or not [W-52]", async (world) => {
     await world.repository.setSystemDefaults([RPM, TPM, Limit.perDay("rpd", 10)]);
     await take(world, { rpm: 100 });
     const { statuses } = await refusalOf(world.limiter, call({ rpm: 1 }));
@@ -154,7 +154,7 @@ export const acquireTopic: Topic = (test) => {
     assert.equal(await grants(world, { rps: 1 }, 30), 7);
   });
 
-  test("acquire throws what tryAcquire answers", async (world) => {
+  test("acquire throws what tryAcquire returns", async (world) => {
     await world.repository.setSystemDefaults([Limit.perMinute("rpm", 1)]);
     await take(world, { rpm: 1 });
     let worked = false;
@@ -165,13 +165,13 @@ export const acquireTopic: Topic = (test) => {
     assert.equal(worked, false);
   });
 
-  test("without limits at any level a call is refused as invalid", async (world) => {
+  test("a call without limits at any level is rejected as invalid", async (world) => {
     await failsWith(ValidationError, () => world.limiter.tryAcquire(call({ rpm: 1 })));
     await failsWith(ValidationError, () => world.limiter.check(call({ rpm: 1 })));
     assert.deepEqual(await world.repository.getBuckets(KEY), []);
   });
 
-  test("check gives the verdict of an acquire and writes nothing", async (world) => {
+  test("check returns what an acquire would decide, and writes nothing", async (world) => {
     await world.repository.setSystemDefaults([RPM, TPM]);
     const before = await footprint(world.repository);
     const fresh = await world.limiter.check(call({ rpm: 1, tpm: 1000 }));
@@ -195,7 +195,7 @@ export const acquireTopic: Topic = (test) => {
     assert.deepEqual(await footprint(world.repository), charged);
   });
 
-  test("a store that answers is available, and counts what it does", async (world) => {
+  test("a store that responds is available, and counts its writes", async (world) => {
     assert.equal(await world.repository.ping(), true);
     for (const [name, count] of Object.entries(world.repository.getStatistics()))
       assert.ok(Number.isInteger(count) && count >= 0, name);

@@ -65,10 +65,10 @@ export const auditTopic: Topic = (test) => {
         ["limits_set", "root"],
       ],
     );
-    assert.deepEqual(resource.items[1]!.details["limits"], [RPM], "the event tells what was set");
+    assert.deepEqual(resource.items[1]!.details["limits"], [RPM], "the event says what was set");
   });
 
-  test("what happens to namespaces is recorded", async ({ repository }) => {
+  test("changes of namespaces are recorded", async ({ repository }) => {
     if (!repository.capabilities.auditLogging) return;
     const namespaceId = await repository.registerNamespace("tenant-a");
     await repository.registerNamespace("tenant-a");
@@ -91,7 +91,7 @@ export const auditTopic: Topic = (test) => {
     );
   });
 
-  test("pages lead from the newest event to the oldest, each once", async (world) => {
+  test("pages list all events from the newest to the oldest, each once", async (world) => {
     const { repository } = world;
     if (!repository.capabilities.auditLogging) return;
     for (let capacity = 1; capacity <= 23; capacity += 1) {
@@ -125,7 +125,7 @@ export const auditTopic: Topic = (test) => {
     assert.ok(!(await actions(repository)).includes("limits_deleted"));
   });
 
-  test("asks for events of an entity or of a level, and of nothing else", async ({
+  test("events are listed for an entity or a level, and for nothing else", async ({
     repository,
   }) => {
     assert.deepEqual((await repository.getAuditEvents("$RESOURCE:models/gpt-4:latest")).items, []);
@@ -133,7 +133,7 @@ export const auditTopic: Topic = (test) => {
       await failsWith(ValidationError, () => repository.getAuditEvents(id), JSON.stringify(id));
   });
 
-  test("what is refused is not recorded", async ({ repository }) => {
+  test("a rejected change is not recorded", async ({ repository }) => {
     if (!repository.capabilities.auditLogging) return;
     await failsWith(ValidationError, () => repository.setLimits(KEY, []));
     for (const principal of ["", "two words", "a#b", "x\n", 5 as unknown as string])

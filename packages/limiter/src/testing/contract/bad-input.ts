@@ -8,7 +8,7 @@ import type { ProvisionerState } from "../../repository/repository.ts";
 import { call, failsWith, footprint, KEY, MODEL, RPM, take, TPM } from "./calls.ts";
 import type { Topic, World } from "./world.ts";
 
-/** Amounts that are none, by the fault that they have. */
+/** Invalid amounts, by what is wrong with them. */
 const BAD_AMOUNTS: Readonly<Record<string, unknown>> = {
   negative: -500,
   fractional: 1.23456,
@@ -80,7 +80,7 @@ export const badInputTopic: Topic = (test) => {
     });
   }
 
-  test("refuses names that are no limits of the bucket, and says which there are [W-37]", async (world) => {
+  test("refuses unknown limit names, and lists the known ones [W-37]", async (world) => {
     const before = await prepared(world);
     const unknown: readonly Amounts[] = [
       { nope: 1 },
@@ -130,7 +130,7 @@ export const badInputTopic: Topic = (test) => {
     assert.deepEqual(await footprint(world.repository), charged);
   });
 
-  test("refuses amounts that are no object [W-37]", async (world) => {
+  test("refuses amounts that are not an object [W-37]", async (world) => {
     const before = await prepared(world);
     for (const value of [
       undefined,
@@ -155,7 +155,7 @@ export const badInputTopic: Topic = (test) => {
     assert.deepEqual(await footprint(world.repository), before);
   });
 
-  test("charges what it checked, also where a member answers differently each time", async (world) => {
+  test("charges the amounts it checked, even if a getter returns different ones each time", async (world) => {
     await world.repository.setSystemDefaults([RPM, TPM]);
     const lease = await world.limiter.acquire(call(fickle({ tpm: 10 }, { tpm: -500 })));
     await lease.consume(fickle({ tpm: 10 }, { tpm: -500 }));
@@ -170,7 +170,7 @@ export const badInputTopic: Topic = (test) => {
     assert.equal((await world.limiter.available(KEY, MODEL))["tpm"], TPM.capacity - 30);
   });
 
-  test("refuses a request that is none", async (world) => {
+  test("refuses a request that is not an object", async (world) => {
     const before = await prepared(world);
     for (const value of [undefined, null, 5, "key-1"]) {
       const request = value as unknown as AcquireRequest;
@@ -181,7 +181,7 @@ export const badInputTopic: Topic = (test) => {
     assert.deepEqual(await footprint(world.repository), before);
   });
 
-  test("refuses identifiers that are none, wherever they are given", async (world) => {
+  test("refuses invalid identifiers, wherever they are given", async (world) => {
     const { repository, limiter } = world;
     const before = await prepared(world);
     for (const value of BAD_IDENTIFIERS) {
@@ -213,7 +213,7 @@ export const badInputTopic: Topic = (test) => {
     assert.deepEqual(await footprint(repository), before);
   });
 
-  test("refuses resource names that are none, wherever they are given", async (world) => {
+  test("refuses invalid resource names, wherever they are given", async (world) => {
     const { repository, limiter } = world;
     const before = await prepared(world);
     for (const value of BAD_RESOURCES) {
@@ -238,7 +238,7 @@ export const badInputTopic: Topic = (test) => {
     assert.deepEqual(await footprint(repository), before);
   });
 
-  test("refuses limits that are none, at every level [W-37]", async (world) => {
+  test("refuses invalid limits at every level [W-37]", async (world) => {
     const { repository } = world;
     const before = await prepared(world);
     const bad: readonly unknown[] = [
@@ -291,7 +291,7 @@ export const badInputTopic: Topic = (test) => {
     assert.deepEqual(await footprint(repository), before);
   });
 
-  test("refuses options of the system defaults that are none", async (world) => {
+  test("refuses invalid options of the system defaults", async (world) => {
     const { repository } = world;
     const before = await prepared(world);
     for (const days of [0, -1, 1.5, Number.NaN, "7" as unknown as number]) {
@@ -311,7 +311,7 @@ export const badInputTopic: Topic = (test) => {
     assert.deepEqual(await footprint(repository), before);
   });
 
-  test("refuses a list of namespaces that is none", async ({ repository }) => {
+  test("refuses an invalid list of namespaces", async ({ repository }) => {
     const before = await repository.listNamespaces();
     for (const names of ["abc", undefined, null, 5, { a: 1 }, ["tenant", 5], ["tenant", "a#b"]])
       await failsWith(
@@ -322,7 +322,7 @@ export const badInputTopic: Topic = (test) => {
     assert.deepEqual(await repository.listNamespaces(), before);
   });
 
-  test("refuses a provisioner's state that is none", async ({ repository }) => {
+  test("refuses an invalid provisioner state", async ({ repository }) => {
     const state = await repository.getProvisionerState();
     const members: readonly Readonly<Record<string, unknown>>[] = [
       ...[undefined, -1, 0.5, "0", 0n].map((revision) => ({ revision })),
@@ -348,7 +348,7 @@ export const badInputTopic: Topic = (test) => {
     assert.deepEqual(await repository.getProvisionerState(), state);
   });
 
-  test("refuses a version record that is none", async ({ repository }) => {
+  test("refuses an invalid version record", async ({ repository }) => {
     const before = await repository.getVersionRecord();
     const bad = [
       undefined,
@@ -368,14 +368,14 @@ export const badInputTopic: Topic = (test) => {
   });
 };
 
-/** A bucket that exists, so that a bad call would have something to spoil. */
+/** Creates a bucket, so that an invalid call could do damage. Returns the footprint. */
 async function prepared(world: World): Promise<unknown> {
   await world.repository.setSystemDefaults([RPM, TPM]);
   await take(world, { rpm: 10, tpm: 10 });
   return footprint(world.repository);
 }
 
-/** Amounts that are `first` when they are read for the first time, and `then` ever after. */
+/** Amounts whose getters return `first` on the first read, and `then` afterwards. */
 function fickle(first: Amounts, then: Amounts): Amounts {
   const amounts = {};
   for (const name of Object.keys(first)) {

@@ -7,7 +7,7 @@ import type { Topic } from "./world.ts";
  * The cache of stored limits: counted, bounded by time, and evicted by every writer of the process.
  */
 export const cacheTopic: Topic = (test) => {
-  test("counts hits and misses, and forgets when told to", async ({ repository }) => {
+  test("counts hits and misses, and is emptied on request", async ({ repository }) => {
     await repository.setSystemDefaults([RPM]);
     const start = repository.getCacheStats();
     assert.ok(start.ttlMs >= 0);
@@ -28,14 +28,14 @@ export const cacheTopic: Topic = (test) => {
     assert.equal(repository.getCacheStats().misses - second.misses, 1);
   });
 
-  test("remembers that a level has no limits", async ({ repository }) => {
+  test("caches that a level has no limits", async ({ repository }) => {
     await repository.resolveLimits(KEY, MODEL);
     const before = repository.getCacheStats();
     assert.equal(await repository.resolveLimits(KEY, MODEL), undefined);
     if (before.ttlMs > 0) assert.equal(repository.getCacheStats().misses, before.misses);
   });
 
-  test("what was remembered is read again after its time", async (world) => {
+  test("a cached value is read again after its time to live", async (world) => {
     const { repository } = world;
     await repository.setSystemDefaults([RPM]);
     await repository.resolveLimits(KEY, MODEL);
@@ -45,7 +45,7 @@ export const cacheTopic: Topic = (test) => {
     assert.equal(repository.getCacheStats().misses - before.misses, 1);
   });
 
-  test("every writer evicts, also what was remembered as absent [W-57]", async (world) => {
+  test("every writer evicts what it changes, even a cached absence [W-57]", async (world) => {
     const { repository } = world;
     const capacity = async (): Promise<number | undefined> =>
       (await repository.resolveLimits(KEY, MODEL))?.limits[0]?.capacity;
@@ -73,7 +73,7 @@ export const cacheTopic: Topic = (test) => {
     }
   });
 
-  test("a write that overtakes a read is not hidden by it [W-57]", async ({ repository }) => {
+  test("a read that was overtaken by a write does not hide it [W-57]", async ({ repository }) => {
     await repository.setSystemDefaults([Limit.perMinute("rpm", 1)]);
     await repository.invalidateConfigCache();
     await Promise.all([
@@ -83,7 +83,7 @@ export const cacheTopic: Topic = (test) => {
     assert.equal((await repository.resolveLimits(KEY, MODEL))?.limits[0]?.capacity, 2);
   });
 
-  test("first calls of many entities at once are all answered, with one read for the limits they share [W-57]", async (world) => {
+  test("concurrent first calls of many entities all succeed, with one read of the limits they share [W-57]", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
     const ids = Array.from({ length: 50 }, (_, index) => `key-${index}`);
     const answers = await Promise.all(ids.map((entityId) => fits(world, { rpm: 1 }, { entityId })));

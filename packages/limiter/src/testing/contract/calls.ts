@@ -30,7 +30,7 @@ export async function take(
   await lease.commit();
 }
 
-/** Takes and commits if it fits, and tells whether it did. */
+/** Takes and commits if it fits. Returns whether it did. */
 export async function fits(
   { limiter }: Pick<World, "limiter">,
   consume: Amounts,
@@ -41,7 +41,7 @@ export async function fits(
   return verdict.granted;
 }
 
-/** How often a call fits, one after the other, until it is refused; at most `most` times. */
+/** How many times in a row a call is granted, at most `most` times. */
 export async function grants(
   world: Pick<World, "limiter">,
   consume: Amounts,
@@ -51,7 +51,7 @@ export async function grants(
   return most;
 }
 
-/** The refusal of a call that must be refused. */
+/** Makes a call that must be refused, and returns the refusal. */
 export async function refusalOf(
   limiter: RateLimiter,
   request: AcquireRequest,
@@ -72,7 +72,7 @@ export function left(
   return limiter.available(entityId, resource);
 }
 
-/** The error that a call must fail with, of exactly this kind. */
+/** Makes a call that must fail with exactly this class of error, and returns the error. */
 export async function failsWith<E extends Error>(
   kind: abstract new (...values: never[]) => E,
   run: () => unknown,

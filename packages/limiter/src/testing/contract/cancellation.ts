@@ -7,9 +7,9 @@ import { delayedOutcomes } from "./delayed-outcomes.ts";
 import { watch } from "./watch.ts";
 import type { Topic, World } from "./world.ts";
 
-/** What ends a call from outside: its signal, or the end of the limiter. */
+/** How a call is ended from outside: by its signal, or by closing the limiter. */
 export const cancellationTopic: Topic = (test) => {
-  test("an abort ends the waiting with its reason, charges nothing, and lets the next one on", async (world) => {
+  test("an abort ends the wait with its reason, charges nothing, and lets the next call proceed", async (world) => {
     await exhausted(world);
     const abort = new AbortController();
     const reason = new Error("the user left");
@@ -57,7 +57,7 @@ export const cancellationTopic: Topic = (test) => {
       limiter.acquire(call({ rpm: 10 }, { waitUpToMs: 5000, resource: "search" })),
     );
     await world.pass(0);
-    assert.deepEqual(await left(world), { rpm: 90 }, "the store has granted already");
+    assert.deepEqual(await left(world), { rpm: 90 }, "the store has already granted");
     abort.abort(reason);
     await limiter.close();
     late.release();

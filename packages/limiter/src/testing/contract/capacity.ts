@@ -4,7 +4,7 @@ import { Limit } from "../../core/limit.ts";
 import { call, failsWith, KEY, MODEL, RPM, take, TPM } from "./calls.ts";
 import type { Topic } from "./world.ts";
 
-/** What all entities of a resource have left together. */
+/** What all entities of a resource together have left. */
 export const capacityTopic: Topic = (test) => {
   test("sums what every entity has of one limit", async (world) => {
     await world.repository.setSystemDefaults([RPM, TPM]);
@@ -47,7 +47,7 @@ export const capacityTopic: Topic = (test) => {
     assert.deepEqual([totalAvailable, utilizationPct], [-500, 150]);
   });
 
-  test("tells parents from children where asked to", async (world) => {
+  test("can be restricted to entities without a parent", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
     await world.repository.createEntity("project");
     await world.repository.createEntity(KEY, { parentId: "project", cascade: true });
@@ -61,7 +61,7 @@ export const capacityTopic: Topic = (test) => {
     assert.deepEqual(await ids(true), ["alone", "project"]);
   });
 
-  test("of a resource that nobody used there is nothing", async ({ repository }) => {
+  test("a resource that was never used has no capacity", async ({ repository }) => {
     assert.deepEqual(await repository.getResourceCapacity(MODEL, "rpm"), {
       resource: MODEL,
       limitName: "rpm",
@@ -74,7 +74,7 @@ export const capacityTopic: Topic = (test) => {
     await failsWith(ValidationError, () => repository.getResourceCapacity(MODEL, ""));
   });
 
-  test("many entities are all counted", async (world) => {
+  test("counts all of many entities", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
     await Promise.all(
       Array.from({ length: 120 }, (_, index) =>

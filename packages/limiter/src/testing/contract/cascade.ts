@@ -13,12 +13,12 @@ export const cascadeTopic: Topic = (test) => {
     assert.deepEqual(
       await world.limiter.available(KEY, MODEL),
       { rpm: 4, tpm: 900 },
-      "the lesser of both",
+      "the lower of both",
     );
     assert.equal(await stored(world, KEY, "rpm"), 99_000);
   });
 
-  test("an exhausted parent refuses as a limit does, and nothing is charged [W-30]", async (world) => {
+  test("an exhausted parent refuses like any limit, and nothing is charged [W-30]", async (world) => {
     await family(world);
     for (let count = 0; count < 5; count += 1) assert.equal(await fits(world, { rpm: 1 }), true);
     const before = await stored(world, KEY, "rpm");
@@ -93,7 +93,7 @@ export const cascadeTopic: Topic = (test) => {
     assert.equal(refusal.retryAfterSeconds, 30);
   });
 
-  test("a name that the parent lacks is not charged there, and a name that only the parent has is not asked for", async (world) => {
+  test("a limit that the parent lacks is not charged there, and one that only the parent has is not required", async (world) => {
     await family(world);
     await world.repository.setLimits("project", [TPM, Limit.perDay("rpd", 10)]);
     await world.limiter.acquire(call({ rpm: 1, tpm: 100 }), (lease) => lease.adjust({ rpm: 1 }));
@@ -110,7 +110,7 @@ export const cascadeTopic: Topic = (test) => {
     assert.deepEqual(await left(world), { rpm: 99 });
   });
 
-  test("a child that does not cascade leaves its parent alone, and cascade goes one level", async (world) => {
+  test("a child that does not cascade leaves its parent alone, and cascading goes up one level only", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
     await world.repository.createEntity("company");
     await world.repository.createEntity("project", { parentId: "company", cascade: true });
@@ -132,7 +132,7 @@ export const cascadeTopic: Topic = (test) => {
     assert.equal(await stored(world, KEY, "rpm"), 96_000);
   });
 
-  test("what is available to a child is what its parent leaves it [W-53]", async (world) => {
+  test("a child has no more available than its parent leaves it [W-53]", async (world) => {
     await family(world);
     await take(world, { rpm: 5 }, { entityId: "project" });
     assert.deepEqual(await left(world), { rpm: 0, tpm: 1000 });

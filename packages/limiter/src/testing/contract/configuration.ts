@@ -5,7 +5,10 @@ import type { Topic } from "./world.ts";
 
 /** The four levels of stored limits. */
 export const configurationTopic: Topic = (test) => {
-  test("the strongest level that has limits wins whole", async ({ repository, limiter }) => {
+  test("the strongest level that has limits applies, and levels are not merged", async ({
+    repository,
+    limiter,
+  }) => {
     const resolved = async (): Promise<string> => {
       const found = await repository.resolveLimits(KEY, MODEL);
       return found === undefined
@@ -53,7 +56,7 @@ export const configurationTopic: Topic = (test) => {
     );
   });
 
-  test("options of the system defaults that are set at the same time are all kept", async ({
+  test("options of the system defaults that are set concurrently are all kept", async ({
     repository,
   }) => {
     await Promise.all([
@@ -96,7 +99,7 @@ export const configurationTopic: Topic = (test) => {
     assert.equal((await repository.getSystemDefaults()).auditRetentionDays, 30);
   });
 
-  test("deleting what is not there does nothing", async ({ repository }) => {
+  test("deleting limits that do not exist does nothing", async ({ repository }) => {
     await repository.deleteLimits(KEY);
     await repository.deleteLimits(KEY, { resource: MODEL });
     await repository.deleteResourceDefaults(MODEL);
@@ -104,7 +107,7 @@ export const configurationTopic: Topic = (test) => {
     assert.deepEqual((await repository.getAuditEvents(KEY)).items, []);
   });
 
-  test("buckets show what was decided, in millitokens and milliseconds", async (world) => {
+  test("buckets are listed as stored, in millitokens and milliseconds", async (world) => {
     await world.repository.setSystemDefaults([Limit.perMinute("rpm", 100, { burst: 120 }), TPM]);
     await take(world, { rpm: 20 });
     const startMs = world.clock.now();

@@ -26,10 +26,7 @@ import { usageTopic } from "./usage.ts";
 import { waitingTopic } from "./waiting.ts";
 import { worldOf, type Topic } from "./world.ts";
 
-/**
- * The part of a test runner that the contract uses: that of Vitest, Jest, Mocha and node:test
- * alike.
- */
+/** The part of a test runner that the contract uses. Vitest, Jest, Mocha and node:test have it. */
 export interface TestRunner {
   describe(name: string, body: () => void): void;
   it(name: string, body: () => Promise<void>): void;
@@ -63,8 +60,8 @@ const TOPICS: Readonly<Record<string, Topic>> = {
 };
 
 /**
- * Defines the tests that every backend has to pass. Each opens a repository that must be empty, on
- * a clock that the test moves, and closes it. `runner` is by default the global `describe` and
+ * Defines the tests that every backend has to pass. Each test opens an empty repository on a clock
+ * that the test moves, and closes it at the end. `runner` defaults to the global `describe` and
  * `it`.
  *
  * @example
@@ -97,7 +94,7 @@ function globalRunner(): TestRunner {
   const { describe, it } = globalThis as Partial<TestRunner>;
   if (describe === undefined || it === undefined)
     throw new TypeError(
-      "There is no global describe and it. Pass those of your test runner as third argument: { describe, it }.",
+      "There are no global functions describe and it. Pass those of your test runner as third argument: { describe, it }.",
     );
   return { describe, it };
 }

@@ -5,7 +5,7 @@ import type { Topic, World } from "./world.ts";
 
 const DAY_MS = 86_400_000;
 
-/** A cost that is known only afterwards may go below zero, and then limits what comes next. */
+/** A cost that is only known afterwards may cause debt, which then limits later calls. */
 export const debtTopic: Topic = (test) => {
   test("a settlement may go into debt, which refuses calls that do not name the limit", async (world) => {
     await inDebt(world, 1500);
@@ -19,7 +19,7 @@ export const debtTopic: Topic = (test) => {
     assert.deepEqual(await left(world), { rpm: 99, tpm: -500 });
   });
 
-  test("serves again in the very millisecond in which the debt is paid", async (world) => {
+  test("a bucket serves again in the very millisecond in which its debt is paid", async (world) => {
     await inDebt(world, 1500);
     await world.pass(29_999);
     assert.equal(await fits(world, { rpm: 1 }), false);
@@ -47,14 +47,14 @@ export const debtTopic: Topic = (test) => {
     assert.equal(await fits(world, { rpm: 1 }), true);
   });
 
-  test("only settlements go into debt: an acquire of nothing more than there is stops at zero", async (world) => {
+  test("only settlements cause debt: acquires take the balance down to zero at most", async (world) => {
     await world.repository.setSystemDefaults([Limit.perMinute("rpm", 3)]);
     const granted = await Promise.all([2, 2, 1, 1].map((rpm) => fits(world, { rpm })));
     assert.ok(granted.some(Boolean));
     assert.ok((await left(world))["rpm"]! >= 0);
   });
 
-  test("a debt that a lease gives back again is gone", async (world) => {
+  test("a debt is gone when the lease that caused it gives back", async (world) => {
     await world.repository.setSystemDefaults([RPM, TPM]);
     const large = await world.limiter.acquire(call({ rpm: 1, tpm: 900 }));
     await world.limiter.acquire(call({ rpm: 1 }), (lease) => lease.adjust({ tpm: 300 }));
@@ -63,7 +63,7 @@ export const debtTopic: Topic = (test) => {
     assert.deepEqual(await left(world), { rpm: 99, tpm: 700 });
   });
 
-  test("a lease that is open may still settle while the limit is in debt", async (world) => {
+  test("an open lease may still settle while the limit is in debt", async (world) => {
     await world.repository.setSystemDefaults([RPM, TPM]);
     const open = await world.limiter.acquire(call({ rpm: 1 }));
     await inDebt(world, 1500);
@@ -79,7 +79,7 @@ export const debtTopic: Topic = (test) => {
   });
 };
 
-/** Brings the usual entity's tpm down by an amount that was not announced. */
+/** Charges the usual entity's tpm afterwards, without a check. */
 async function inDebt(world: World, tpm: number): Promise<void> {
   await world.repository.setSystemDefaults([RPM, TPM]);
   await world.limiter.acquire(call({ rpm: 1 }), (lease) => lease.settle({ tpm }));

@@ -1,8 +1,7 @@
 import type { Repository } from "../../repository/repository.ts";
 
 /**
- * A store that decides at once, but whose answers to `consume` are held up from `hold` until
- * `release`.
+ * A store that decides at once, but whose outcomes of `consume` are held from `hold` to `release`.
  */
 export interface DelayedOutcomes {
   readonly repository: Repository;
@@ -10,7 +9,7 @@ export interface DelayedOutcomes {
   release(): void;
 }
 
-/** Puts a way between a repository's decisions and their answers. */
+/** Wraps a repository so that the outcomes of its decisions can be delayed. */
 export function delayedOutcomes(inner: Repository): DelayedOutcomes {
   let gate: AbortController | undefined;
   const repository = new Proxy(inner, {

@@ -24,7 +24,7 @@ export const entitiesTopic: Topic = (test) => {
     assert.deepEqual(await repository.getEntity("user:1@example.com"), created);
   });
 
-  test("what is omitted has its default", async ({ repository, clock }) => {
+  test("omitted fields have their defaults", async ({ repository, clock }) => {
     assert.deepEqual(await repository.createEntity(KEY), {
       id: KEY,
       name: KEY,
@@ -47,7 +47,7 @@ export const entitiesTopic: Topic = (test) => {
     assert.deepEqual(await footprint(repository), before);
   });
 
-  test("of several that create one entity at once, one succeeds", async ({ repository }) => {
+  test("of several concurrent creations of one entity, one succeeds", async ({ repository }) => {
     const answers = await Promise.allSettled(
       ["a", "b", "c"].map((name) => repository.createEntity(KEY, { name })),
     );
@@ -57,7 +57,7 @@ export const entitiesTopic: Topic = (test) => {
     assert.equal((await repository.getAuditEvents(KEY)).items.length, 1);
   });
 
-  test("a parent must exist, and nobody is its own parent", async ({ repository }) => {
+  test("a parent must exist, and an entity cannot be its own parent", async ({ repository }) => {
     const before = await footprint(repository);
     const unknown = await failsWith(EntityNotFoundError, () =>
       repository.createEntity(KEY, { parentId: "project" }),
@@ -98,7 +98,7 @@ export const entitiesTopic: Topic = (test) => {
     assert.deepEqual(await left(world), { rpm: 100 });
   });
 
-  test("deleting an entity that does not exist says so", async ({ repository }) => {
+  test("deleting an entity that does not exist throws", async ({ repository }) => {
     assert.equal(
       (await failsWith(EntityNotFoundError, () => repository.deleteEntity(KEY))).entityId,
       KEY,
@@ -121,7 +121,7 @@ export const entitiesTopic: Topic = (test) => {
     assert.deepEqual(await left(world), { rpm: 100, tpm: 1000 });
   });
 
-  test("an entity that is created again starts anew", async (world) => {
+  test("an entity that is created again starts fresh", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
     await world.repository.createEntity("project");
     await world.repository.createEntity(KEY, { parentId: "project", cascade: true });
@@ -133,7 +133,7 @@ export const entitiesTopic: Topic = (test) => {
     assert.deepEqual(await left(world, "project"), { rpm: 90 });
   });
 
-  test("refuses descriptions that are no texts", async ({ repository }) => {
+  test("refuses names and metadata that are not valid text", async ({ repository }) => {
     const before = await footprint(repository);
     const bad: unknown[] = [
       { name: "" },

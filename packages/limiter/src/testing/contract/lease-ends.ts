@@ -6,9 +6,9 @@ import { faultyRepository } from "../fakes/faulty-repository.ts";
 import { call, failsWith, KEY, left, MODEL, RPM } from "./calls.ts";
 import type { Topic } from "./world.ts";
 
-/** A lease ends once, whoever ends it. */
+/** A lease ends once, no matter how it is ended. */
 export const leaseEndsTopic: Topic = (test) => {
-  test("the end of a lease waits for what the lease is taking", async (world) => {
+  test("the end of a lease waits for takes that are in progress", async (world) => {
     await world.repository.setSystemDefaults([Limit.perDay("rpm", 100), Limit.perDay("tpm", 1000)]);
     let delayMs = 0;
     const slow = faultyRepository(world.repository, (operation) =>
@@ -32,7 +32,7 @@ export const leaseEndsTopic: Topic = (test) => {
     }
   });
 
-  test("work may end its lease itself", async (world) => {
+  test("the work may end its lease itself", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
     assert.equal(
       await world.limiter.acquire(
@@ -61,7 +61,7 @@ export const leaseEndsTopic: Topic = (test) => {
     assert.deepEqual(await left(world), { rpm: 85 });
   });
 
-  test("what a lease took from a bucket that was deleted since does not go to the next one", async (world) => {
+  test("what a lease took from a deleted bucket does not go to the next one", async (world) => {
     await world.repository.setSystemDefaults([Limit.perDay("rpm", 100)]);
     for (const end of ["rollback", "settle"] as const) {
       await world.repository.createEntity(KEY);
@@ -76,7 +76,7 @@ export const leaseEndsTopic: Topic = (test) => {
     }
   });
 
-  test("an ended lease says so, whatever is asked of it, and its disposal does nothing", async (world) => {
+  test("every method of an ended lease throws, and disposing of it does nothing", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
     for (const end of ["commit", "rollback"] as const) {
       const lease = await world.limiter.acquire(call({ rpm: 1 }));

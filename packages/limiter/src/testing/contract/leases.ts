@@ -7,7 +7,7 @@ import type { Topic } from "./world.ts";
 
 /** Promise 4: a lease writes what the work really cost, and gives back what was not used. */
 export const leasesTopic: Topic = (test) => {
-  test("commits when the work returns, and hands its result on", async (world) => {
+  test("commits when the work returns, and returns its result", async (world) => {
     await world.repository.setSystemDefaults([RPM, TPM]);
     const result = await world.limiter.acquire(call({ rpm: 1, tpm: 500 }), async (lease) => {
       lease.settle({ tpm: 300 });
@@ -22,7 +22,7 @@ export const leasesTopic: Topic = (test) => {
     ["a value that is no error", "interrupted"],
     ["undefined", undefined],
   ] as const) {
-    test(`gives everything back when the work throws ${what}, and throws it on [W-45]`, async (world) => {
+    test(`gives everything back when the work throws ${what}, and rethrows it [W-45]`, async (world) => {
       await world.repository.setSystemDefaults([RPM, TPM]);
       const run = world.limiter.acquire(call({ rpm: 1, tpm: 500 }), async (lease) => {
         lease.adjust({ tpm: 5000 });
@@ -130,7 +130,7 @@ export const leasesTopic: Topic = (test) => {
     assert.deepEqual(await left(world), { rpm: 99, tpm: 750 });
   });
 
-  test("what the caller does with its own objects later changes nothing", async (world) => {
+  test("later changes to the caller's own objects have no effect", async (world) => {
     await world.repository.setSystemDefaults([RPM, TPM]);
     await take(world, { rpm: 50 });
     const consume = { rpm: 1 };

@@ -7,7 +7,7 @@ const IDS = Array.from({ length: 25 }, (_, index) => `key-${String(index).padSta
 
 /** Lists and their pages. */
 export const listingsTopic: Topic = (test) => {
-  test("pages of entities lead through all of them, each once", async ({ repository }) => {
+  test("pages contain all entities, each once", async ({ repository }) => {
     for (const id of IDS.toReversed()) await repository.createEntity(id);
     for (const limit of [1, 7, 25, 100]) {
       const found = await allPages((paging) => repository.listEntities(paging), limit);
@@ -16,7 +16,7 @@ export const listingsTopic: Topic = (test) => {
     assert.equal((await repository.listEntities()).items.length, 25);
   });
 
-  test("a page stays right when something before it goes away", async ({ repository }) => {
+  test("a page stays correct when an earlier item is deleted", async ({ repository }) => {
     for (const id of IDS) await repository.createEntity(id);
     const first = await repository.listEntities({ limit: 10 });
     for (const { id } of first.items) await repository.deleteEntity(id);
@@ -25,7 +25,7 @@ export const listingsTopic: Topic = (test) => {
     assert.deepEqual(all.sort(), IDS);
   });
 
-  test("children are listed whole", async ({ repository }) => {
+  test("children are listed completely", async ({ repository }) => {
     await repository.createEntity("project");
     for (const id of IDS) await repository.createEntity(id, { parentId: "project" });
     const children = await repository.getChildren("project");
@@ -60,7 +60,7 @@ export const listingsTopic: Topic = (test) => {
     assert.deepEqual(await repository.listResourcesWithEntityConfigs(), []);
   });
 
-  test("refuses page sizes and cursors that are none", async ({ repository }) => {
+  test("refuses invalid page sizes and cursors", async ({ repository }) => {
     for (const limit of [0, -1, 1.5, Number.NaN, "5" as unknown as number])
       await failsWith(ValidationError, () => repository.listEntities({ limit }), `limit ${limit}`);
     for (const cursor of ["nonsense", "", 5 as unknown as string])

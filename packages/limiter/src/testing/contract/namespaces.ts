@@ -39,7 +39,7 @@ export const namespacesTopic: Topic = (test) => {
     assert.equal(tenant.namespaceId, (await repository.getNamespace("tenant-a"))?.namespaceId);
   });
 
-  test("scoping to a namespace that is not registered says so, and registers nothing", async ({
+  test("scoping to an unregistered namespace throws, and registers nothing", async ({
     repository,
   }) => {
     const error = await failsWith(NamespaceNotFoundError, () => repository.namespace("tenant-a"));
@@ -90,7 +90,7 @@ export const namespacesTopic: Topic = (test) => {
     assert.equal(await world.repository.ping(), true);
   });
 
-  test("an onUnavailable given with the scope is stored there, beside the limits", async ({
+  test("an onUnavailable that is passed with the scope is stored there, besides the limits", async ({
     repository,
   }) => {
     await (
@@ -107,14 +107,14 @@ export const namespacesTopic: Topic = (test) => {
     assert.equal(
       (await tenant.getAuditEvents("$SYSTEM")).items.length,
       recorded,
-      "the same again is no change",
+      "storing the same value again is not a change",
     );
     await failsWith(ValidationError, () =>
       repository.namespace("tenant-a", { onUnavailable: "perhaps" as "allow" }),
     );
   });
 
-  test("refuses names that are none, and registers none of a list with a bad one", async ({
+  test("refuses invalid names, and registers none of a list that contains one", async ({
     repository,
   }) => {
     for (const name of [
@@ -177,7 +177,7 @@ export const namespacesTopic: Topic = (test) => {
     await failsWith(NamespaceNotFoundError, () => repository.recoverNamespace("unknown-id"));
   });
 
-  test("running clients of a deleted namespace are told within the cache time", async (world) => {
+  test("running clients notice within the cache time that their namespace was deleted", async (world) => {
     const tenant = await tenantOf(world.repository, "tenant-a");
     await tenant.setSystemDefaults([RPM]);
     const limiter = new RateLimiter({ repository: tenant, onUnavailable: "allow" });
@@ -195,7 +195,7 @@ export const namespacesTopic: Topic = (test) => {
     assert.ok(!(await repository.listOrphanNamespaces()).some(({ name }) => name === "tenant-a"));
   });
 
-  test("a purge that is aborted can be taken up again", async ({ repository }) => {
+  test("an aborted purge can be resumed", async ({ repository }) => {
     const { namespaceId } = await tenantOf(repository, "tenant-a");
     await repository.deleteNamespace("tenant-a");
     const reason = new Error("not now");
@@ -215,7 +215,7 @@ export const namespacesTopic: Topic = (test) => {
     );
   });
 
-  test("a purge removes everything, tells how much, and only of a deleted namespace", async (world) => {
+  test("a purge removes everything, reports how much, and works on deleted namespaces only", async (world) => {
     const { repository } = world;
     const tenant = await tenantOf(repository, "tenant-a");
     const neighbour = await tenantOf(repository, "tenant-b");

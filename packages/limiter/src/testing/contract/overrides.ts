@@ -16,9 +16,7 @@ import {
 } from "./calls.ts";
 import type { Topic } from "./world.ts";
 
-/**
- * Limits that a call brings along: decided on the same bucket, and no balance starts full twice.
- */
+/** Limits that a call brings: they apply to the same bucket, and no balance starts full twice. */
 export const overridesTopic: Topic = (test) => {
   test("an override holds on a bucket that exists [W-38]", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
@@ -32,7 +30,7 @@ export const overridesTopic: Topic = (test) => {
     assert.deepEqual(refusal.primaryViolation.limit, limits[0]);
   });
 
-  test("the next call without override puts the stored parameters back, but no tokens [W-38]", async (world) => {
+  test("the next call without an override restores the stored parameters, but no tokens [W-38]", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
     await take(world, { rpm: 1 });
     await take(world, { rpm: 1 }, { limits: [Limit.perMinute("rpm", 5)] });
@@ -61,7 +59,7 @@ export const overridesTopic: Topic = (test) => {
     assert.deepEqual(await left(world), { rpm: 50 });
   });
 
-  test("a name that only the override has starts full once, also when it comes and goes", async (world) => {
+  test("a limit that only the override has starts full once, even if it comes and goes", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
     const limits = [RPM, Limit.perHour("special", 3)];
     for (let count = 0; count < 3; count += 1) {
@@ -85,7 +83,7 @@ export const overridesTopic: Topic = (test) => {
     assert.equal(await fits(world, { tpm: 1 }, onlyTpm), false);
   });
 
-  test("an override is enough: no stored limits are needed, and all of the lease works [W-38]", async (world) => {
+  test("an override needs no stored limits, and its lease works in full [W-38]", async (world) => {
     const limits = [RPM, TPM];
     await world.limiter.acquire(call({ rpm: 1 }, { limits }), async (lease) => {
       await lease.consume({ tpm: 100 });
@@ -107,14 +105,10 @@ export const overridesTopic: Topic = (test) => {
     await lease.consume({ rpm: 4 });
     await failsWith(Error, () => lease.consume({ rpm: 1 }));
     await lease.rollback();
-    assert.deepEqual(
-      await left(world),
-      { rpm: 5 },
-      "what the override cut off does not come back by itself",
-    );
+    assert.deepEqual(await left(world), { rpm: 5 }, "what the override cut off is not restored");
   });
 
-  test("the override is the entity's; its parent keeps the stored limits [W-38]", async (world) => {
+  test("an override applies to the entity; its parent keeps the stored limits [W-38]", async (world) => {
     await world.repository.createEntity("project");
     await world.repository.createEntity(KEY, { parentId: "project", cascade: true });
     await world.repository.setLimits("project", [Limit.perMinute("rpm", 2)]);

@@ -5,7 +5,7 @@ import type { Repository } from "../../repository/repository.ts";
 import { call, failsWith, fits, grants, KEY, left, MODEL, RPM, take, TPM } from "./calls.ts";
 import type { Topic } from "./world.ts";
 
-/** The ways to set limits that hold for the usual entity. */
+/** The ways to set limits that apply to the usual entity. */
 const LEVELS: Readonly<
   Record<string, (repository: Repository, limits: readonly Limit[]) => Promise<void>>
 > = {
@@ -15,7 +15,7 @@ const LEVELS: Readonly<
   system: (repository, limits) => repository.setSystemDefaults(limits),
 };
 
-/** Promise 7: configuration reaches buckets that exist, and no change of it mints tokens. */
+/** Promise 7: configuration reaches existing buckets, and no change of it mints tokens. */
 export const policyChangesTopic: Topic = (test) => {
   for (const [level, set] of Object.entries(LEVELS)) {
     test(`a change at the ${level} level reaches a bucket that exists [W-39]`, async (world) => {
@@ -91,7 +91,7 @@ export const policyChangesTopic: Topic = (test) => {
     assert.equal((await left(world))["rph"], 30);
   });
 
-  test("changing a limit to and fro, with calls between, mints nothing", async (world) => {
+  test("changing a limit back and forth, with calls in between, mints nothing", async (world) => {
     const hourly = [Limit.perHour("rpm", 60)];
     await world.repository.setSystemDefaults(hourly);
     await take(world, { rpm: 60 });

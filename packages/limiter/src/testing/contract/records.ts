@@ -31,7 +31,7 @@ export const recordsTopic: Topic = (test) => {
     assert.deepEqual(await repository.getProvisionerState(), { ...applied, revision: 1 });
   });
 
-  test("of two that apply at once, one has to plan anew", async ({ repository }) => {
+  test("of two concurrent changes, one is rejected and has to re-plan", async ({ repository }) => {
     const state = await repository.getProvisionerState();
     const answers = await Promise.allSettled([
       repository.putProvisionerState({ ...state, appliedHash: "first" }),
@@ -65,7 +65,7 @@ export const recordsTopic: Topic = (test) => {
     assert.equal((await repository.getProvisionerState()).revision, 0);
   });
 
-  test("what a caller does with an answer does not change what is stored", async ({
+  test("changes that a caller makes to a result do not affect what is stored", async ({
     repository,
     clock,
   }) => {
@@ -126,9 +126,7 @@ export const recordsTopic: Topic = (test) => {
   });
 };
 
-/**
- * Overwrites whatever can be overwritten in an answer; a frozen one cannot, but a Date in it can.
- */
+/** Overwrites whatever can be overwritten in a result: a Date can, even in a frozen object. */
 function spoil(answer: unknown): void {
   if (answer instanceof Date) answer.setTime(0);
   if (typeof answer !== "object" || answer === null) return;

@@ -112,7 +112,7 @@ export const refillTopic: Topic = (test) => {
     assert.equal(await grants(world, { rps: 1 }, 20), 10);
   });
 
-  test("what a clock behind takes does not let the same time be earned again [W-50]", async (world) => {
+  test("a take by a clock that is behind does not let the same time be earned again [W-50]", async (world) => {
     await world.repository.setSystemDefaults([Limit.perSecond("rps", 10, { burst: 100 })]);
     const startMs = world.clock.now();
     await take(world, { rps: 50 });
@@ -142,7 +142,7 @@ export const refillTopic: Topic = (test) => {
     assert.equal(granted, 60 + 120);
   });
 
-  test("a bucket that was last written by a clock ahead says how long the wait really is [W-50]", async (world) => {
+  test("a bucket that was last written by a clock that is ahead reports the real wait [W-50]", async (world) => {
     await world.repository.setSystemDefaults([Limit.perSecond("rps", 10)]);
     const startMs = world.clock.now();
     world.clock.set(startMs + 3000);
@@ -152,7 +152,7 @@ export const refillTopic: Topic = (test) => {
     assert.deepEqual(await left(world), { rps: 0 });
   });
 
-  test("a bucket that is full stays full, and a day later too", async (world) => {
+  test("a full bucket stays full, even a day later", async (world) => {
     await world.repository.setSystemDefaults([Limit.perSecond("rps", 10, { burst: 15 })]);
     await take(world, { rps: 1 });
     for (const ms of [1000, 86_400_000, 400 * 86_400_000]) {
@@ -162,7 +162,7 @@ export const refillTopic: Topic = (test) => {
     assert.equal(await grants(world, { rps: 1 }, 40), 15);
   });
 
-  test("a bucket that is full carries no fraction into what it earns next", async (world) => {
+  test("a full bucket carries no fraction into later refills", async (world) => {
     await world.repository.setSystemDefaults([
       Limit.custom({ name: "n", capacity: 1, refillAmount: 1, refillPeriodSeconds: 7 }),
     ]);
@@ -172,7 +172,7 @@ export const refillTopic: Topic = (test) => {
     assert.equal(await world.limiter.timeUntilAvailable(KEY, MODEL, { n: 1 }), 7);
   });
 
-  test("the largest limits count as exactly as small ones", async (world) => {
+  test("the largest limits are as exact as small ones", async (world) => {
     const capacity = Math.floor(Number.MAX_SAFE_INTEGER / 1000);
     await world.repository.setSystemDefaults([
       Limit.custom({ name: "big", capacity, refillAmount: 1, refillPeriodSeconds: 1 }),

@@ -8,12 +8,12 @@ import { call, failsWith, KEY, left, RPM, TPM } from "./calls.ts";
 import type { Topic, World } from "./world.ts";
 
 /**
- * Promises 2 and 4 when the store fails at the end of a lease: charged once, given back once, done
- * work never refunded.
+ * Promises 2 and 4 when the store fails at the end of a lease: calls are charged once and given
+ * back once, and completed work is never refunded.
  */
 export const settlementFaultsTopic: Topic = (test) => {
   for (const fault of ["error-before", "error-after"] as const) {
-    const lost = fault === "error-before" ? "request" : "answer";
+    const lost = fault === "error-before" ? "request" : "response";
 
     test(`a settlement whose ${lost} is lost once is written once [W-47]`, async (world) => {
       const faults = failingTimes(1, "settle", fault);
@@ -65,7 +65,7 @@ export const settlementFaultsTopic: Topic = (test) => {
         await failsWith(RateLimiterUnavailable, () => lease.commit());
       }
       assert.deepEqual(await left(world), { rpm: 99, tpm: fault === "error-before" ? 900 : 600 });
-      assert.deepEqual(failures, [], "the caller was told already");
+      assert.deepEqual(failures, [], "the caller already knows");
     });
 
     test(`a rollback whose ${lost} is lost every time does not hide the error of the work`, async (world) => {
@@ -90,7 +90,7 @@ export const settlementFaultsTopic: Topic = (test) => {
       assert.ok(rpm === 100 || (fault === "error-after" && rpm === 90), `${rpm} of 100`);
     });
 
-    test(`more that a lease takes and whose ${lost} is lost comes back with a rollback, once`, async (world) => {
+    test(`a later take of a lease whose ${lost} is lost goes back with a rollback, once`, async (world) => {
       const faults = failingTimes(1, "consume", fault);
       const { limiter } = await limiterOn(world, (operation) =>
         open ? faults.next(operation) : undefined,
@@ -108,7 +108,7 @@ export const settlementFaultsTopic: Topic = (test) => {
     });
   }
 
-  test("a settlement without a difference writes nothing, so that it cannot fail", async (world) => {
+  test("a settlement without a difference writes nothing, so it cannot fail", async (world) => {
     const { limiter, failures } = await limiterOn(
       world,
       failingTimes(Infinity, "settle", "error-before").next,
@@ -117,7 +117,7 @@ export const settlementFaultsTopic: Topic = (test) => {
     assert.deepEqual(failures, []);
   });
 
-  test("a permission that is denied at the end hides neither the result nor the error of the work", async (world) => {
+  test("denied access at the end of a lease hides neither the result nor the error of the work", async (world) => {
     const failures: unknown[] = [];
     await world.repository.setSystemDefaults([RPM, TPM]);
     const repository = denyingEnds(world.repository);
@@ -178,7 +178,7 @@ function failingTimes(
   };
 }
 
-/** A store that lets take, but neither settle nor give back. */
+/** A store that allows takes, but neither settlements nor give-backs. */
 function denyingEnds(repository: Repository): Repository {
   return new Proxy(repository, {
     get(target, property) {

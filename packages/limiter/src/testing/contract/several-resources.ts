@@ -17,7 +17,7 @@ import type { Topic } from "./world.ts";
 
 /** Promise 2 over several resources of one call. */
 export const severalResourcesTopic: Topic = (test) => {
-  test("takes from all resources of a call", async (world) => {
+  test("a call takes from all of its resources", async (world) => {
     await world.repository.setSystemDefaults([RPM, TPM]);
     await take(world, { rpm: 1 }, { also: { search: { rpm: 2, tpm: 10 }, "tools/run": {} } });
     assert.deepEqual(await left(world), { rpm: 99, tpm: 1000 });
@@ -25,7 +25,7 @@ export const severalResourcesTopic: Topic = (test) => {
     assert.deepEqual(await left(world, KEY, "tools/run"), { rpm: 100, tpm: 1000 });
   });
 
-  test("charges none when one refuses, and says which", async (world) => {
+  test("no resource is charged when one refuses, and the refusal names it", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
     await world.repository.setResourceDefaults("search", [Limit.perHour("rpm", 1)]);
     await take(world, { rpm: 1 }, { resource: "search" });
@@ -90,7 +90,7 @@ export const severalResourcesTopic: Topic = (test) => {
         assert.deepEqual(await left(world, entityId, resource), { rpm: 100 });
   });
 
-  test("refuses a list of resources that makes no sense, and writes nothing", async (world) => {
+  test("refuses an invalid list of resources, and writes nothing", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
     await take(world, { rpm: 1 });
     const before = await footprint(world.repository);
@@ -120,7 +120,7 @@ export const severalResourcesTopic: Topic = (test) => {
     await lease.commit();
   });
 
-  test("sixteen resources fit one call", async (world) => {
+  test("a call may name sixteen resources", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
     const also = Object.fromEntries(
       Array.from({ length: 15 }, (_, index) => [`r${index}`, { rpm: 1 }]),
@@ -129,7 +129,7 @@ export const severalResourcesTopic: Topic = (test) => {
     assert.deepEqual(await left(world, KEY, "r14"), { rpm: 99 });
   });
 
-  test("of a call whose other resource has no limits nothing is charged", async (world) => {
+  test("nothing is charged if another resource of the call has no limits", async (world) => {
     await world.repository.setResourceDefaults(MODEL, [RPM]);
     await failsWith(ValidationError, () =>
       world.limiter.acquire(call({ rpm: 1 }, { also: { search: {} } })),

@@ -10,7 +10,7 @@ import type { Topic, World } from "./world.ts";
 
 /** Promise 10: unavailability is explicit. */
 export const unavailabilityTopic: Topic = (test) => {
-  test("without a choice an unreachable store blocks, and the error says whom it hit", async (world) => {
+  test("an unreachable store blocks by default, and the error names the entity and the resource", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
     const limiter = new RateLimiter({ repository: down(world) });
     const error = await failsWith(RateLimiterUnavailable, () => limiter.acquire(call({ rpm: 1 })));
@@ -23,7 +23,7 @@ export const unavailabilityTopic: Topic = (test) => {
     assert.equal(await limiter.isAvailable(), false);
   });
 
-  test("the choice is the call's, then the limiter's, then the stored one", async (world) => {
+  test("the option of the call wins over the limiter's, and that over the stored one", async (world) => {
     const repository = down(world);
     await world.repository.setSystemDefaults([RPM], { onUnavailable: "allow" });
     assert.equal(await isDegraded(new RateLimiter({ repository })), true, "stored allow");
@@ -55,7 +55,7 @@ export const unavailabilityTopic: Topic = (test) => {
     );
   });
 
-  test("the stored choice costs no read before a call, and is remembered past the cache time [W-77]", async (world) => {
+  test("the stored option needs no read before a call, and is kept past the cache time [W-77]", async (world) => {
     await world.repository.setSystemDefaults([RPM], { onUnavailable: "allow" });
     const operations: string[] = [];
     let isDown = false;
@@ -72,7 +72,7 @@ export const unavailabilityTopic: Topic = (test) => {
     assert.deepEqual(operations, ["consume", "consume"]);
   });
 
-  test("the very first write of a bucket is within the choice too [W-46]", async (world) => {
+  test("the option also covers the very first write of a bucket [W-46]", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
     for (const fault of ["error-before", "error-after"] as const) {
       const entityId = `key-${fault}`;
@@ -110,7 +110,7 @@ export const unavailabilityTopic: Topic = (test) => {
     assert.equal((await world.limiter.acquire(call({ rpm: 1 }))).degraded, false);
   });
 
-  test("a denied permission is never turned into allow", async (world) => {
+  test("denied access never lets a call through", async (world) => {
     await world.repository.setSystemDefaults([RPM], { onUnavailable: "allow" });
     const limiter = new RateLimiter({
       repository: throwing(world, () => new PermissionDenied("not yours")),
@@ -123,7 +123,7 @@ export const unavailabilityTopic: Topic = (test) => {
     await failsWith(PermissionDenied, () => limiter.check(call({ rpm: 1 })));
   });
 
-  test("neither is a bug, nor bad input", async (world) => {
+  test("neither a bug nor invalid input lets a call through", async (world) => {
     await world.repository.setSystemDefaults([RPM], { onUnavailable: "allow" });
     const limiter = new RateLimiter({
       repository: throwing(world, () => new TypeError("a bug")),
@@ -134,7 +134,7 @@ export const unavailabilityTopic: Topic = (test) => {
     await failsWith(ValidationError, () => dead.acquire(call({ rpm: -1 })));
   });
 
-  test("a waiting call obeys the choice when the store goes away, at the head of its queue and behind it", async (world) => {
+  test("a waiting call follows the option when the store becomes unavailable, at the head of its queue and behind it", async (world) => {
     await world.repository.setSystemDefaults([Limit.perSecond("rps", 10)]);
     let isDown = false;
     const repository = faultyRepository(world.repository, () =>
@@ -161,7 +161,7 @@ export const unavailabilityTopic: Topic = (test) => {
     }
   });
 
-  test("calls work again as soon as the store does", async (world) => {
+  test("calls are decided again as soon as the store is back", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
     let isDown = true;
     const limiter = new RateLimiter({
@@ -173,7 +173,7 @@ export const unavailabilityTopic: Topic = (test) => {
     assert.deepEqual(await left(world), { rpm: 99 });
   });
 
-  test("a store that is late is not available, and an answer that is late is still an answer", async (world) => {
+  test("a slow store is not available, but a late response still counts", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
     const slow = faultyRepository(world.repository, () => ({ delayMs: 700 }));
     const limiter = new RateLimiter({ repository: slow });
@@ -203,7 +203,7 @@ function down({ repository }: World): Repository {
   return faultyRepository(repository, () => "error-before");
 }
 
-/** A store whose data plane fails with something else than unavailability. */
+/** A store whose data plane fails with an error other than unavailability. */
 function throwing({ repository }: World, error: () => Error): Repository {
   return new Proxy(repository, {
     get(target, property) {

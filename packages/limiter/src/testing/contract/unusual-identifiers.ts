@@ -4,10 +4,10 @@ import { call, fits, KEY, left, MODEL, refusalOf, RPM, take } from "./calls.ts";
 import type { Topic } from "./world.ts";
 
 /**
- * Names that are members of every object, attributes of a store, or hold signs that mean something
- * to one.
+ * Names that every object inherits, that stores use as attributes, or with characters that have a
+ * meaning in stores.
  */
-const ODD_LIMIT_NAMES = [
+const UNUSUAL_LIMIT_NAMES = [
   "constructor",
   "toString",
   "hasOwnProperty",
@@ -21,9 +21,9 @@ const ODD_LIMIT_NAMES = [
   "size",
 ];
 
-/** Limit, entity and resource names that are valid, however odd they look. */
+/** Limit, entity and resource names that are valid, but look unusual. */
 export const unusualIdentifiersTopic: Topic = (test) => {
-  for (const name of ODD_LIMIT_NAMES) {
+  for (const name of UNUSUAL_LIMIT_NAMES) {
     test(`a limit named ${name} works like any other`, async (world) => {
       const limit = Limit.perMinute(name, 10);
       await world.repository.setSystemDefaults([limit, RPM]);
@@ -60,7 +60,7 @@ export const unusualIdentifiersTopic: Topic = (test) => {
     });
   }
 
-  test("entities and resources with odd names are told apart", async (world) => {
+  test("entities and resources with unusual identifiers are kept apart", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
     const pairs = [
       ["constructor", "toString"],
@@ -84,7 +84,7 @@ export const unusualIdentifiersTopic: Topic = (test) => {
     assert.equal((await world.repository.getBuckets("0")).length, 2);
   });
 
-  test("names as long as they may be work", async (world) => {
+  test("names of the maximum length work", async (world) => {
     const entityId = "e".repeat(256);
     const resource = "r".repeat(64);
     const name = "l".repeat(64);

@@ -9,7 +9,7 @@ const DAY_MS = 24 * HOUR_MS;
 
 /** Promise 8: snapshots equal what was consumed, by the time of each change, each counted once. */
 export const usageTopic: Topic = (test) => {
-  /** A test that only means something where usage is recorded. */
+  /** A test that only applies where usage is recorded. */
   const usageTest: typeof test = (name, body) =>
     test(name, async (world) => {
       if (world.repository.capabilities.usageSnapshots) await body(world);
@@ -38,7 +38,7 @@ export const usageTopic: Topic = (test) => {
   });
 
   usageTest(
-    "midnight and the end of a month part the windows to the millisecond",
+    "midnight and the end of a month separate windows to the millisecond",
     async (world) => {
       await world.repository.setSystemDefaults([Limit.perMinute("rpm", 1000)]);
       world.clock.set(Date.UTC(2026, 1, 28, 23, 59, 59, 999));
@@ -70,7 +70,7 @@ export const usageTopic: Topic = (test) => {
   );
 
   usageTest(
-    "a change counts in the window in which it is written, which may make one negative",
+    "a change counts in the window in which it is written, which may become negative",
     async (world) => {
       await world.repository.setSystemDefaults([RPM, TPM]);
       const lease = await world.limiter.acquire(call({ rpm: 1, tpm: 500 }));
@@ -114,7 +114,7 @@ export const usageTopic: Topic = (test) => {
   });
 
   usageTest(
-    "a parent's usage counts what its children take, and every resource on its own",
+    "a parent's usage counts what its children take, separately for each resource",
     async (world) => {
       await world.repository.setSystemDefaults([RPM]);
       await world.repository.createEntity("project");
@@ -135,7 +135,7 @@ export const usageTopic: Topic = (test) => {
   );
 
   usageTest(
-    "a query names its windows half open, and pages lead through all of them",
+    "the end of a query is exclusive, and pages contain all of its windows",
     async (world) => {
       await world.repository.setSystemDefaults([RPM]);
       const firstMs = Math.floor(world.clock.now() / HOUR_MS) * HOUR_MS;
@@ -200,10 +200,7 @@ export const usageTopic: Topic = (test) => {
   });
 };
 
-/**
- * The windows of the usual entity as text, without counters that are zero: a backend need not store
- * those.
- */
+/** The windows of the usual entity as text, without zero counters, which may not be stored. */
 async function shown({ repository }: World, window: UsageWindow): Promise<readonly string[]> {
   const { items } = await repository.getUsageSnapshots({ entityId: KEY, window });
   return items.map(({ windowStart, counters, requests }) => {

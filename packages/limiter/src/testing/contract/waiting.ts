@@ -11,8 +11,7 @@ import type { Topic, World } from "./world.ts";
 /** Calls that wait for their turn. */
 export const waitingTopic: Topic = (test) => {
   test("a waiting call is granted in the very millisecond in which it fits", async (world) => {
-    // 1001 and 2007 are no whole numbers any more after a division and a multiplication by 1000:
-    // one is short of it, one above.
+    // Divided and multiplied by 1000 again, 1001 is a little too low and 2007 too high.
     for (const waitMs of [1, 999, 1001, 2007, 4003]) {
       const entityId = `key-${waitMs}`;
       await world.repository.setLimits(entityId, [
@@ -87,7 +86,7 @@ export const waitingTopic: Topic = (test) => {
     assert.equal(waiting.state, "fulfilled");
   });
 
-  test("calls of other entities and other resources do not wait for each other", async (world) => {
+  test("calls of different entities or on different resources do not wait for each other", async (world) => {
     await exhausted(world);
     const waiting = watch(world.limiter.acquire(call({ rps: 10 }, { waitUpToMs: 5000 })));
     await world.pass(0);
@@ -98,7 +97,7 @@ export const waitingTopic: Topic = (test) => {
     assert.equal(waiting.state, "fulfilled");
   });
 
-  test("calls that wait for the same resources in another order do not block each other", async (world) => {
+  test("calls that name the same resources in different orders do not block each other", async (world) => {
     await exhausted(world);
     await take(world, { rps: 10 }, { resource: "search" });
     const request = { waitUpToMs: 5000 };
@@ -116,7 +115,7 @@ export const waitingTopic: Topic = (test) => {
     assert.equal(second.state, "fulfilled");
   });
 
-  test("what goes back wakes who waits for it", async (world) => {
+  test("tokens that go back wake the calls that wait for them", async (world) => {
     await world.repository.setSystemDefaults([Limit.perHour("rph", 10)]);
     const lease = await world.limiter.acquire(call({ rph: 10 }));
     const waiting = watch(world.limiter.acquire(call({ rph: 3 }, { waitUpToMs: 3_600_000 })));
@@ -129,7 +128,7 @@ export const waitingTopic: Topic = (test) => {
     assert.deepEqual(await left(world), { rph: 2 });
   });
 
-  test("what goes back while a waiting call is being decided wakes it too", async (world) => {
+  test("tokens that go back during an attempt of a waiting call wake it too", async (world) => {
     await world.repository.setSystemDefaults([Limit.perHour("rph", 10)]);
     const late = delayedOutcomes(world.repository);
     const limiter = new RateLimiter({ repository: late.repository });
@@ -155,7 +154,7 @@ export const waitingTopic: Topic = (test) => {
     assert.equal(first.state, "fulfilled");
   });
 
-  test("refuses a waiting time that is none [W-37]", async (world) => {
+  test("refuses an invalid waiting time [W-37]", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
     for (const waitUpToMs of [-1, Number.NaN, "5" as unknown as number])
       await failsWith(ValidationError, () =>

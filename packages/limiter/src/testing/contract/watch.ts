@@ -1,4 +1,4 @@
-/** What has become of a promise so far. */
+/** The state of a promise so far. */
 export interface Watched<T> {
   state: "pending" | "fulfilled" | "rejected";
   value?: T;

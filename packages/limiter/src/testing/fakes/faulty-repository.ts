@@ -2,17 +2,18 @@ import { RateLimiterUnavailable } from "../../core/errors.ts";
 import type { Repository } from "../../repository/repository.ts";
 
 /**
- * What goes wrong with one operation: it never arrives, its answer never comes back, or it takes
- * long.
+ * What goes wrong with an operation: it never reaches the store, its response is lost, or it is
+ * delayed.
  */
 export type Fault = "error-before" | "error-after" | { readonly delayMs: number };
 
-/** Members that answer at once and cannot fail. */
+/** Methods that need no store and cannot fail. */
 const LOCAL: ReadonlySet<PropertyKey> = new Set(["getCacheStats", "getStatistics"]);
 
 /**
- * A repository whose operations, and those of repositories scoped from it, fail as `next` says.
- * Failures are what a store that cannot be reached gives: `RateLimiterUnavailable`.
+ * Wraps a repository so that its operations fail as `next` decides, including those of repositories
+ * made with `namespace()`. A failure is a `RateLimiterUnavailable`, as of a store that cannot be
+ * reached.
  *
  * @example
  * const flaky = faultyRepository(repository, (operation) =>

@@ -6,17 +6,14 @@ interface Sleeper {
   wake(): void;
 }
 
-/** A Sunday at noon: far from every window's edge. */
+/** A Sunday at noon, far from the beginning and end of every usage window. */
 const START_MS = Date.UTC(2026, 0, 4, 12);
 
-/**
- * Turns of the event loop that `advance` lets pass after each wake-up, so that what a sleeper
- * started can run.
- */
+/** Turns of the event loop after each wake-up, so that what the sleeper started can run. */
 const TURNS_AFTER_WAKE = 3;
 
 /**
- * A clock that moves only when it is told to.
+ * A clock that moves only when `advance` or `set` is called.
  *
  * @example
  * const clock = new ManualClock();
@@ -57,7 +54,7 @@ export class ManualClock implements Clock {
     });
   }
 
-  /** Moves on, wakes sleepers in order of time, and lets what they started run. */
+  /** Moves time forward, wakes sleepers in order, and lets what they started run. */
   async advance(ms: number): Promise<void> {
     const untilMs = this.#nowMs + ms;
     await settled();
@@ -73,7 +70,7 @@ export class ManualClock implements Clock {
     await settled();
   }
 
-  /** Sets the time, also backwards. Wakes nobody: the next `advance` does. */
+  /** Sets the time, forwards or backwards. Sleepers are woken by the next `advance`. */
   set(ms: number): void {
     this.#nowMs = ms;
   }

@@ -1,6 +1,6 @@
 import type { Random } from "../../repository/system-clock.ts";
 
-/** A source of chance that repeats itself for the same seed (mulberry32). */
+/** A random source that returns the same numbers for the same seed (mulberry32). */
 export function seededRandom(seed: number): Random {
   let state = seed >>> 0;
   return () => {

@@ -1,9 +1,9 @@
 import type { SqliteDatabase, SqliteStatement } from "./driver.ts";
 
-/** What can be bound. Every driver takes these; none takes undefined or booleans alike. */
+/** Values that can be bound. All drivers accept these, but differ on undefined and booleans. */
 export type SqlValue = string | number | null;
 
-/** A row by column name. libsql adds `_metadata`, which nobody reads. */
+/** A row by column name. libsql adds a column `_metadata`, which is ignored. */
 export type Row = Readonly<Record<string, SqlValue>>;
 
 interface AnyStatement {
@@ -16,9 +16,9 @@ interface AnyStatement {
 }
 
 /**
- * A database with its statements prepared once. Parameters are plain `?`: drivers disagree whether
- * `?1` is bound by position or by name. SQL texts are constants of this folder, so there are only
- * as many as the code has.
+ * A database that prepares each statement once. Parameters are plain `?`, because drivers disagree
+ * whether `?1` is bound by position or by name. All SQL texts are constants, so the number of
+ * prepared statements is bounded.
  */
 export class Connection {
   readonly #database: SqliteDatabase;
@@ -28,7 +28,7 @@ export class Connection {
     this.#database = database;
   }
 
-  /** Runs statements that bind and answer nothing. */
+  /** Runs statements without parameters or results. */
   exec(sql: string): void {
     this.#database.exec(sql);
   }
@@ -41,12 +41,12 @@ export class Connection {
     return this.#statement(sql).all(...values);
   }
 
-  /** Runs a change and tells how many rows it touched. */
+  /** Runs a change and returns the number of affected rows. */
   run(sql: string, ...values: readonly SqlValue[]): number {
     return Number(this.#statement(sql).run(...values).changes);
   }
 
-  /** Inserts one row and tells its id. */
+  /** Inserts one row and returns its id. */
   insert(sql: string, ...values: readonly SqlValue[]): number {
     return Number(this.#statement(sql).run(...values).lastInsertRowid);
   }
@@ -66,8 +66,8 @@ export class Connection {
 }
 
 /**
- * The public type binds `never`, so that every driver's own statement fits it; here is the one
- * place that says what is bound.
+ * Adds the types of parameters and results. The public type binds `never`, so that the statements
+ * of every driver are assignable to it.
  */
 function usable(statement: SqliteStatement): AnyStatement {
   return statement as unknown as AnyStatement;

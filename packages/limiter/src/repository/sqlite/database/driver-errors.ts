@@ -6,10 +6,7 @@ import {
   type ZaeLimiterError,
 } from "../../../core/errors.ts";
 
-/**
- * SQLite's primary result codes that mean something to us, by the names that better-sqlite3 gives
- * them.
- */
+/** The primary result codes of SQLite that are translated, by their names. */
 const CODES = {
   SQLITE_PERM: 3,
   SQLITE_BUSY: 5,
@@ -25,8 +22,8 @@ const CODES = {
 } as const;
 
 /**
- * Somebody else has the lock; trying again helps. PROTOCOL is a lost race for the lock of the WAL
- * index.
+ * Another connection holds the lock, so a retry can succeed. PROTOCOL is a lost race for the lock
+ * of the WAL index.
  */
 const BUSY: ReadonlySet<number | undefined> = new Set([
   CODES.SQLITE_BUSY,
@@ -35,7 +32,7 @@ const BUSY: ReadonlySet<number | undefined> = new Set([
 ]);
 
 /**
- * SQLITE_IOERR_DELETE_NOENT: the journal was gone before it could be deleted. Processes that open a
+ * SQLITE_IOERR_DELETE_NOENT: the journal was deleted by another process. Processes that open a
  * new file together meet this while one of them switches it to WAL; seen with two processes and
  * libsql.
  */
@@ -44,7 +41,7 @@ const JOURNAL_GONE = 5898;
 /** An extended result code holds the primary one in its low byte. */
 const PRIMARY_CODE = 0xff;
 
-/** Whether another connection is in the way, so that trying again helps. */
+/** Whether another connection is in the way, so that a retry can succeed. */
 export function isBusy(error: unknown): boolean {
   return BUSY.has(resultCode(error)) || isJournalGone(error);
 }
@@ -56,10 +53,7 @@ function isJournalGone(error: unknown): boolean {
   );
 }
 
-/**
- * What a driver's error means to a user of the repository; undefined for an error that is not the
- * store's.
- */
+/** Translates an error of a driver for users; undefined if the error does not come from SQLite. */
 export function translated(error: unknown, path: string): ZaeLimiterError | undefined {
   const cause = { cause: error };
   switch (resultCode(error)) {
@@ -67,17 +61,20 @@ export function translated(error: unknown, path: string): ZaeLimiterError | unde
     case CODES.SQLITE_LOCKED:
     case CODES.SQLITE_PROTOCOL:
       return new RateLimiterUnavailable(
-        `The database ${path} is locked by another process.`,
+        `The database ${path} is locked by another process. Try again.`,
         cause,
       );
     case CODES.SQLITE_READONLY:
       return new PermissionDenied(
-        `The database ${path} is read-only. Check the rights of the file and of its folder.`,
+        `The database ${path} is read-only. Check the permissions of the file and of its folder.`,
         cause,
       );
     case CODES.SQLITE_PERM:
     case CODES.SQLITE_AUTH:
-      return new PermissionDenied(`Access to the database ${path} was denied.`, cause);
+      return new PermissionDenied(
+        `Access to the database ${path} was denied. Check its permissions.`,
+        cause,
+      );
     case CODES.SQLITE_IOERR:
       return new RateLimiterUnavailable(
         `The database ${path} could not be read or written: ${messageOf(error)}.`,
@@ -90,12 +87,12 @@ export function translated(error: unknown, path: string): ZaeLimiterError | unde
       );
     case CODES.SQLITE_FULL:
       return new RateLimiterUnavailable(
-        `The disk of the database ${path} is full. Nothing of this call was written.`,
+        `The disk of the database ${path} is full. Nothing was written; free some space.`,
         cause,
       );
     case CODES.SQLITE_CANTOPEN:
       return new InfrastructureNotFoundError(
-        `The database ${path} cannot be opened. Check that it may be created there.`,
+        `The database ${path} cannot be opened. Check the path, and that files can be created there.`,
         cause,
       );
     case CODES.SQLITE_NOTADB:
@@ -111,8 +108,8 @@ export function translated(error: unknown, path: string): ZaeLimiterError | unde
 
 /**
  * The primary result code of a driver's error. node:sqlite has `errcode`, libsql `rawCode`,
- * better-sqlite3 only a name such as SQLITE_IOERR_WRITE. libsql tells of a failed open in words
- * alone.
+ * better-sqlite3 only a name such as SQLITE_IOERR_WRITE. libsql reports
+ * a failed open only in its message.
  */
 function resultCode(error: unknown): number | undefined {
   const { errcode, rawCode, code } = codesOf(error);

@@ -2,8 +2,8 @@ import { createRequire } from "node:module";
 import { InfrastructureNotFoundError } from "../../../core/errors.ts";
 
 /**
- * The part of a connection that is used: node:sqlite's `DatabaseSync`, better-sqlite3's and
- * libsql's `Database` have it.
+ * The part of a connection that this library uses. `DatabaseSync` of node:sqlite has it, and so has
+ * `Database` of better-sqlite3 and libsql.
  */
 export interface SqliteDatabase {
   exec(sql: string): unknown;
@@ -11,7 +11,7 @@ export interface SqliteDatabase {
   close(): unknown;
 }
 
-/** The part of a prepared statement that is used. */
+/** The part of a prepared statement that this library uses. */
 export interface SqliteStatement {
   run(...values: never[]): unknown;
   get(...values: never[]): unknown;
@@ -20,13 +20,10 @@ export interface SqliteStatement {
 
 type Open = (path: string) => SqliteDatabase;
 
-/** Packages of better-sqlite3's shape, in order of preference. */
+/** Packages with the interface of better-sqlite3, in order of preference. */
 const PACKAGES = ["better-sqlite3", "libsql"];
 
-/**
- * Opens a file with the first driver that is there: the one built into Node, or a package that the
- * user installed.
- */
+/** Opens a file with the driver built into Node, or else with an installed package. */
 export function openDatabase(path: string): SqliteDatabase {
   const open = builtIn() ?? installed();
   if (open !== undefined) return open(path);
@@ -37,7 +34,7 @@ export function openDatabase(path: string): SqliteDatabase {
   );
 }
 
-/** Node's own driver. Versions without it answer undefined. */
+/** Node's own driver; undefined in versions of Node that do not have one. */
 function builtIn(): Open | undefined {
   const loaded = withoutExperimentalWarning(() => process.getBuiltinModule("node:sqlite")) as
     | NodeSqlite
@@ -53,7 +50,7 @@ function installed(): Open | undefined {
   return undefined;
 }
 
-/** The types of the oldest supported Node do not know the module. */
+/** Declared here, because the types of the oldest supported Node lack the module. */
 interface NodeSqlite {
   readonly DatabaseSync: new (path: string) => SqliteDatabase;
 }
@@ -61,15 +58,15 @@ interface NodeSqlite {
 type DatabaseClass = new (path: string) => SqliteDatabase;
 
 /**
- * Both packages are CommonJS, and a bundler that sees an `import` of a package that is not there
- * fails or puts a stub in its place.
+ * Loads a package with `require`: both are CommonJS, and bundlers fail on an `import` of a package
+ * that is not installed, or replace it with a stub.
  */
 function requireIfInstalled(name: string): DatabaseClass | undefined {
   try {
     return createRequire(import.meta.url)(name) as DatabaseClass;
   } catch (error) {
-    // Only "it is not there" sends us to the next one; a driver that is installed and broken has to
-    // say so.
+    // Only a missing package leads to the next one. If an installed driver is broken, its error
+    // must be seen.
     const { code, message } = error as { readonly code?: string; readonly message?: string };
     if (code === "MODULE_NOT_FOUND" && message?.includes(`'${name}'`)) return undefined;
     throw error;
@@ -77,9 +74,9 @@ function requireIfInstalled(name: string): DatabaseClass | undefined {
 }
 
 /**
- * Loading node:sqlite prints an ExperimentalWarning on some versions, once per process, for a
- * choice that the user did not make. The module is loaded synchronously, so nobody else's warning
- * can be lost while ours is held back.
+ * Suppresses the ExperimentalWarning that some versions of Node print when node:sqlite is loaded,
+ * because the user did not choose that module. Loading is synchronous, so no other warning can be
+ * lost meanwhile.
  */
 function withoutExperimentalWarning<T>(load: () => T): T {
   const original = process.emitWarning.bind(process);

@@ -2,16 +2,16 @@ import { IncompatibleSchemaError, ValidationError } from "../../../core/errors.t
 import { VERSION } from "../../../core/version.ts";
 import type { Connection } from "./connection.ts";
 
-/** "zael": tells our files from other SQLite databases, in which nothing must be created. */
+/** "zael" marks our files, so that no tables are created in databases of other programs. */
 const APPLICATION_ID = 0x7a_61_65_6c;
 
 /**
- * Each entry brings a file from its index to the next `user_version`. Never edit one that was
- * released: add another.
+ * Each entry migrates a file from the `user_version` that is its index to the next one. Never edit
+ * a released entry; add another one.
  *
- * One row holds a whole bucket (all limits, the current hour of usage), because a decision reads
- * and writes all of it. Balances are JSON: a total beyond 2^53 makes node:sqlite refuse to read an
- * INTEGER column, while JSON numbers are exactly JavaScript's.
+ * One row holds a whole bucket with all limits and the current hour of usage, because a decision
+ * reads and writes all of it. Balances are JSON: node:sqlite refuses to read an INTEGER beyond
+ * 2^53, while JSON numbers are the same as JavaScript's.
  */
 const MIGRATIONS: readonly string[] = [
   `
@@ -93,9 +93,7 @@ const MIGRATIONS: readonly string[] = [
   `,
 ];
 
-/**
- * Whether the file has the newest schema; throws when it is newer than this version, or not ours.
- */
+/** Whether the file has the newest schema. Throws if its schema is newer, or of another program. */
 export function isCurrent(connection: Connection, path: string): boolean {
   const version = pragma(connection, "user_version");
   if (pragma(connection, "application_id") !== APPLICATION_ID) {
@@ -104,13 +102,13 @@ export function isCurrent(connection: Connection, path: string): boolean {
       throw new ValidationError(
         "path",
         path,
-        "the file is the SQLite database of another application",
+        "the file is a SQLite database of another application; choose another path",
       );
     return false;
   }
   if (version > MIGRATIONS.length) {
     throw new IncompatibleSchemaError(
-      `The database ${path} has schema ${version}, and this version knows ${MIGRATIONS.length} at most. Update zae-limiter.`,
+      `The database ${path} has schema ${version}, but this version of zae-limiter supports only schemas up to ${MIGRATIONS.length}. Update zae-limiter.`,
       { clientVersion: VERSION, schemaVersion: String(version) },
     );
   }
@@ -118,8 +116,8 @@ export function isCurrent(connection: Connection, path: string): boolean {
 }
 
 /**
- * Brings the file to the newest schema. Inside a transaction: another process may have been faster,
- * so it looks again.
+ * Migrates the file to the newest schema, inside a transaction. It checks the schema again, because
+ * another process may have migrated the file meanwhile.
  */
 export function migrate(connection: Connection, path: string): void {
   if (isCurrent(connection, path)) return;

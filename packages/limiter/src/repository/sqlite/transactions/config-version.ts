@@ -2,12 +2,12 @@ import type { PolicySource } from "../../store.ts";
 import type { Connection } from "../database/connection.ts";
 
 /**
- * Keeps the policy cache of this process true to what other processes store. Every change of limits
- * moves a number in the namespace's row, which each transaction reads anyway; a number that this
- * process has not seen empties the cache, and what the transaction reads next is what holds. So a
- * change takes effect in the next decision of every process, and no two of them decide the same
- * bucket with different limits. The cache time only bounds what a process remembers that does not
- * decide.
+ * Keeps the policy cache of this process consistent with changes by other processes. Every change
+ * of limits increments a number in the row of the namespace, which each transaction reads anyway.
+ * When the number is new to this process, its cache is emptied, and the transaction reads the
+ * current limits. So a change takes effect in the next decision of every process, and no two
+ * processes decide the same bucket with different limits. The cache time only matters in a process
+ * that does not decide.
  */
 export class ConfigVersion {
   readonly #connection: Connection;
@@ -21,23 +21,20 @@ export class ConfigVersion {
     this.#policies = policies;
   }
 
-  /** A transaction has read this version. */
+  /** Empties the cache if a transaction has read a version that this process has not seen. */
   noteRead(version: number): void {
     if (version === this.#seen) return;
     this.#seen = version;
     this.#policies.clear();
   }
 
-  /**
-   * Reads the version before limits are read: if somebody changes them in between, the next look
-   * finds it.
-   */
+  /** Reads the version, before limits are read: a change in between is found by the next call. */
   refresh(): void {
     const version = this.#read();
     if (version !== undefined) this.noteRead(version);
   }
 
-  /** Moves the version, in the transaction of a change. */
+  /** Increments the version in the transaction of a change, and returns it. */
   increment(): number | undefined {
     this.#connection.run(
       "UPDATE namespaces SET config_version = config_version + 1 WHERE namespace_id = ?",
@@ -47,8 +44,8 @@ export class ConfigVersion {
   }
 
   /**
-   * The change was committed. Its writer evicts exactly what it has changed, so the rest of the
-   * cache stays, unless others wrote too.
+   * Accepts the version of a committed change by this process. The writer evicts exactly what it
+   * has changed, so the rest of the cache is kept, unless other processes have written too.
    */
   noteWritten(version: number | undefined): void {
     if (version !== undefined && version - 1 === this.#seen) this.#seen = version;

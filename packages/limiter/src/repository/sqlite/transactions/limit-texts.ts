@@ -1,31 +1,26 @@
 import { bucketLimit, type BucketLimit } from "../../../core/bucket/bucket.ts";
 import { Limit } from "../../../core/limit.ts";
 
-/** Stands before a limit that has left its policy and is not full yet. No name begins with it. */
+/** Precedes a hidden limit, which has left its policy. No name begins with it. */
 const HIDDEN = "-";
 
-/**
- * Lists remembered at most: few lists are shared by all buckets, and what falls out is parsed
- * again.
- */
+/** Most lists in the memo. All buckets share few lists, and a dropped one is parsed again. */
 const MAX_MEMOIZED = 1000;
 
 const LIMITS_MEMO = new Map<string, readonly BucketLimit[]>();
 const TEXT_MEMO = new WeakMap<readonly BucketLimit[], string>();
 
-/**
- * Limits as the command line writes them, separated by spaces: `rpm:100/min tpm:10000/min:15000`.
- */
+/** Formats limits as the command line does: `rpm:100/min tpm:10000/min:15000`. */
 export function limitsText(limits: readonly Limit[]): string {
   return limits.map((limit) => Limit.format(limit)).join(" ");
 }
 
-/** Reads what `limitsText` wrote. */
+/** Parses the result of `limitsText`. */
 export function parseLimits(text: string): readonly Limit[] {
   return text.split(" ").map((part) => Limit.parse(part));
 }
 
-/** The limits of a bucket as text. */
+/** Formats the limits of a bucket. */
 export function bucketLimitsText(limits: readonly BucketLimit[]): string {
   const held = TEXT_MEMO.get(limits);
   if (held !== undefined) return held;
@@ -37,8 +32,8 @@ export function bucketLimitsText(limits: readonly BucketLimit[]): string {
 }
 
 /**
- * Reads what `bucketLimitsText` wrote. The same text gives the same list, so that comparing it with
- * a policy's costs nothing.
+ * Parses the result of `bucketLimitsText`. The same text gives the same list, so that comparing it
+ * with the list of a policy is cheap.
  */
 export function parseBucketLimits(text: string): readonly BucketLimit[] {
   const held = LIMITS_MEMO.get(text);

@@ -6,26 +6,26 @@ import { isBusy, translated } from "../database/driver-errors.ts";
 import { WorkingSet } from "./working-set.ts";
 
 /**
- * The writes of one process, at most one transaction in each turn of the event loop.
+ * Runs the writes of one process, with at most one transaction in each turn of the event loop.
  *
  *          member arrives                  next turn
  *   idle ─────────────────▶ scheduled ──────────────────▶ BEGIN IMMEDIATE
  *    ▲                       ▲      ▲                       │         │ busy
  *    │ queue empty           │      │ slept, with jitter    │ locked  ▼
- *    └───────── COMMIT ──────┘      └───────────────────────┼────── waiting ──▶ past its deadline:
- *                 ▲                                         ▼                   RateLimiterUnavailable
+ *    └───────── COMMIT ──────┘      └───────────────────────┼────── waiting ──▶ past the deadline:
+ *                 ▲                                         ▼                   unavailable
  *                 └──────────── write ◀─────── decide members one after another
  *
  * Members that share a transaction are decided in order of arrival on one working set, which is
- * written once at the end: a refusal or a ValidationError is thrown before its member has changed
- * anything, so it harms nobody else. Members that change records with statements of their own go
- * alone. From BEGIN to COMMIT nothing gives way, so two connections of one process never meet, and
- * no lock is held across turns. While it waits, new members join the queue: the longer the wait,
- * the larger the next transaction.
+ * written once at the end. A refusal or a ValidationError is thrown before its member has changed
+ * anything, so it does not affect the other members. Members that change records with their own
+ * statements get a transaction alone. Everything from BEGIN to COMMIT runs synchronously, so two
+ * connections of one process never compete, and no lock is held across turns. New members join the
+ * queue while it waits for the lock: the longer the wait, the larger the next transaction.
  *
- * `busy_timeout` is 0 because SQLite's own waiting would block the event loop, for seconds under
- * load. The waits here are short (8 ms at most) because nobody wakes us when the lock is free; each
- * is drawn at random so that processes do not meet again.
+ * `busy_timeout` is 0, because SQLite's own wait would block the event loop, for seconds under
+ * load. The waits here are short, at most 8 ms, because there is no notification when the lock is
+ * released. They are random, so that processes do not keep colliding.
  */
 export class Transactions {
   readonly #connection: Connection;
@@ -44,7 +44,7 @@ export class Transactions {
     readonly path: string;
     readonly lockTimeoutMs: number;
     readonly random: Random;
-    /** Throws when the file is not where it was opened. */
+    /** Throws if the path no longer leads to the opened file. */
     readonly assertInPlace: () => void;
   }) {
     this.#connection = options.connection;
@@ -55,21 +55,21 @@ export class Transactions {
   }
 
   /**
-   * Decides in a transaction that others share. `work` may run again after a failed attempt: it
-   * changes only the working set.
+   * Runs `work` in a transaction that other members share. It may run again after a failed attempt,
+   * so it must change nothing but the working set.
    */
   share<T>(work: (set: WorkingSet) => T): Promise<T> {
     return this.#enqueue(work, false);
   }
 
-  /** Changes records in a transaction of its own. */
+  /** Runs `work`, which changes records, in a transaction of its own. */
   alone<T>(work: () => T): Promise<T> {
     return this.#enqueue(work, true);
   }
 
   /**
-   * Reads at once where it can. A reader waits for nobody but a process that recovers or closes the
-   * file.
+   * Reads at once if possible. A reader only has to wait while another process recovers or closes
+   * the file.
    */
   read<T>(work: () => T): MaybePromise<T> {
     try {
@@ -80,7 +80,7 @@ export class Transactions {
     }
   }
 
-  /** Reads several rows of the same moment. */
+  /** Reads several rows as of the same moment. */
   readTogether<T>(work: (set: WorkingSet) => T): MaybePromise<T> {
     return this.read(() => {
       this.#connection.exec("BEGIN");
@@ -92,7 +92,7 @@ export class Transactions {
     });
   }
 
-  /** Takes no new members and resolves when the last one is through. */
+  /** Accepts no new members, and resolves when the last one is done. */
   async close(): Promise<void> {
     if (this.#state !== "idle") await new Promise<void>((resolve) => (this.#drained = resolve));
     this.#state = "closed";
@@ -105,7 +105,7 @@ export class Transactions {
       if (this.#queue.length >= MAX_QUEUE)
         return reject(
           new RateLimiterUnavailable(
-            `More than ${MAX_QUEUE} calls wait for the database ${this.#path}.`,
+            `More than ${MAX_QUEUE} calls wait for the database ${this.#path}. Slow down, and try again.`,
           ),
         );
       const deadlineMs = monotonicMs() + this.#lockTimeoutMs;
@@ -125,7 +125,7 @@ export class Transactions {
     setImmediate(() => this.#turn());
   }
 
-  /** One turn: one transaction, or the attempt at one. */
+  /** One turn: tries one transaction. */
   #turn(): void {
     const members = this.#nextMembers();
     if (members.length > 0) {
@@ -144,8 +144,8 @@ export class Transactions {
   }
 
   /**
-   * The members of the next transaction: one that goes alone, or as many as share. They stay in the
-   * queue until it is through.
+   * The members of the next transaction: one that runs alone, or several that share it. They stay
+   * in the queue until the transaction is done.
    */
   #nextMembers(): readonly Member[] {
     const [first] = this.#queue;
@@ -155,8 +155,9 @@ export class Transactions {
   }
 
   /**
-   * One outcome for each member; or "busy"; or "isolate": something that is no fault of the store
-   * broke the transaction, so each member tries alone and only the broken one fails.
+   * Returns one outcome for each member, or "busy", or "isolate" if an error that does not come
+   * from the store broke the transaction. Then each member runs alone, so that only the broken one
+   * fails.
    */
   #attempt(members: readonly Member[]): readonly Outcome[] | "busy" | "isolate" {
     this.counts.requests += 1;
@@ -190,14 +191,14 @@ export class Transactions {
   }
 
   /**
-   * After a full disk or an I/O error SQLite has rolled back already, and says so: there is nothing
-   * left to undo.
+   * After a full disk or an I/O error, SQLite has already rolled back, and ROLLBACK fails because
+   * there is nothing left to undo.
    */
   #rollback(): void {
     try {
       this.#connection.exec("ROLLBACK");
     } catch {
-      // See above. Whatever else was wrong, the next BEGIN meets it again and reports it.
+      // See above. Any other problem is met again and reported by the next BEGIN.
     }
   }
 
@@ -224,7 +225,7 @@ export class Transactions {
 
   #lockedTooLong(): RateLimiterUnavailable {
     return new RateLimiterUnavailable(
-      `The database ${this.#path} was locked by other processes for more than ${this.#lockTimeoutMs} ms (lockTimeoutMs).`,
+      `The database ${this.#path} was locked by other processes for more than ${this.#lockTimeoutMs} ms. Try again, or raise lockTimeoutMs.`,
     );
   }
 
@@ -254,20 +255,15 @@ export class Transactions {
 }
 
 /**
- * Waits for the lock grow up to this: a transaction takes far less than a millisecond, and longer
- * waits only add latency.
+ * The longest wait for the lock. A transaction takes far less than a millisecond, so longer waits
+ * would only add latency.
  */
 const LONGEST_WAIT_MS = 8;
 
-/**
- * Members of one transaction at most: about two milliseconds of work, after which the event loop
- * has its turn.
- */
+/** Most members of one transaction: about two milliseconds of work for the event loop. */
 const MAX_BATCH = 256;
 
-/**
- * Members that wait at most. Beyond that the store is overloaded, and memory must not pay for it.
- */
+/** Most members in the queue. With more, the store is overloaded, and memory has to be bounded. */
 const MAX_QUEUE = 10_000;
 
 interface Member {
@@ -281,8 +277,8 @@ interface Member {
 type Outcome = { readonly value: unknown } | { readonly error: unknown };
 
 /**
- * What a member decides, or why it cannot: errors of ours are thrown before anything is changed,
- * others break the transaction.
+ * The result of one member, or its error. Errors of this library are thrown before anything is
+ * changed; other errors break the transaction.
  */
 function decide({ work }: Member, set: WorkingSet): Outcome {
   try {
@@ -299,5 +295,5 @@ function settle({ resolve, reject }: Member, outcome: Outcome): void {
 }
 
 function closed(path: string): RateLimiterUnavailable {
-  return new RateLimiterUnavailable(`The repository on ${path} is closed.`);
+  return new RateLimiterUnavailable(`The repository on ${path} is closed. Open it again.`);
 }

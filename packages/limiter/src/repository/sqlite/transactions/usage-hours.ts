@@ -2,7 +2,7 @@ import { amountOf, type Amounts } from "../../../core/amounts.ts";
 import { DAY_MS, DEFAULT_RETENTION_DAYS, windowStartMs } from "../../../core/usage.ts";
 import type { Connection } from "../database/connection.ts";
 
-/** What one entity used of one resource within an hour. */
+/** What one entity used of one resource in one hour. */
 export interface HourOfUsage {
   readonly hourMs: number;
   requests: number;
@@ -10,7 +10,7 @@ export interface HourOfUsage {
   readonly counters: Record<string, number>;
 }
 
-/** Whose usage it is. */
+/** The entity and resource that usage belongs to. */
 export interface UsageOwner {
   readonly namespaceId: string;
   readonly entityId: string;
@@ -18,9 +18,9 @@ export interface UsageOwner {
 }
 
 /**
- * Adds an hour to the stored one. Days and months are summed from hours when somebody asks: three
- * rows for every change would cost more than the change. Hours are therefore kept as long as their
- * month.
+ * Adds to the stored usage of an hour. Days and months are summed from hours when they are queried,
+ * because writing three rows for every change would cost more than the change. Hours are therefore
+ * kept for as long as their month.
  */
 export function addUsage(
   connection: Connection,
@@ -63,14 +63,14 @@ export function retentionDays(
   return settings[kind] ?? DEFAULT_RETENTION_DAYS;
 }
 
-/** Adds in place: an hour has one owner, and is added to with every call. */
+/** Adds in place, because every call adds to its hour, and an hour has one owner. */
 export function addAmountsTo(counters: Record<string, number>, amounts: Amounts): void {
   for (const name in amounts) counters[name] = amountOf(counters, name) + amounts[name]!;
 }
 
 /**
- * Old rows that each new one removes: more than one, so that removal outpaces growth; few, so that
- * nobody waits for it.
+ * How many expired rows each new row removes: more than one, so that removal outpaces growth, and
+ * few, so that it takes no noticeable time.
  */
 export const SWEPT_PER_ROW = 4;
 

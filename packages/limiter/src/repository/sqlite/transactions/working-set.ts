@@ -6,7 +6,7 @@ import type { Connection, Row } from "../database/connection.ts";
 import { bucketLimitsText, parseBucketLimits } from "./limit-texts.ts";
 import { addAmountsTo, addUsage, type HourOfUsage, type UsageOwner } from "./usage-hours.ts";
 
-/** A bucket as the members of one transaction see it. */
+/** A bucket as it is loaded in one transaction. All members of the transaction share it. */
 export interface LoadedBucket {
   readonly namespaceId: string;
   readonly entityId: string;
@@ -15,27 +15,27 @@ export interface LoadedBucket {
   id: number | undefined;
   bucket: Bucket;
   /**
-   * The hour that is counted in the bucket's own row, because that row is written anyway; earlier
-   * hours have rows of their own.
+   * The hour that is counted in the row of the bucket, which is written anyway. Earlier hours have
+   * their own rows.
    */
   hour: HourOfUsage | undefined;
   changed: boolean;
 }
 
-/** What was found for an entity and a resource. */
+/** What a decision on an entity and a resource needs. */
 export interface BucketLookup {
-  /** Undefined while there is no such bucket. */
+  /** Undefined until the bucket exists. */
   loaded: LoadedBucket | undefined;
   /** The parent that calls of the entity also take from. */
   readonly parentId: string | undefined;
-  /** Of the namespace's limits. */
+  /** The version of the namespace's limits. */
   readonly configVersion: number;
 }
 
 /**
  * What the members of one transaction have read and changed. A bucket is read once and written
- * once, however many members take from it; the changes are thrown away with the transaction when it
- * fails.
+ * once, however many members take from it. If the transaction fails, the changes are discarded with
+ * it.
  */
 export class WorkingSet {
   readonly #connection: Connection;
@@ -53,8 +53,8 @@ export class WorkingSet {
   }
 
   /**
-   * The bucket of an entity and a resource, and what else decides about it. Throws for a namespace
-   * that does not serve any more.
+   * Finds the bucket of an entity and a resource, and what else a decision needs. Throws if the
+   * namespace is no longer active.
    */
   find(namespaceId: string, entityId: string, resource: string): BucketLookup {
     const key = `${namespaceId}#${entityId}#${resource}`;
@@ -76,7 +76,7 @@ export class WorkingSet {
     return found;
   }
 
-  /** The bucket that a lease took from; undefined when it was deleted since. */
+  /** The bucket that a lease took from; undefined if it was deleted meanwhile. */
   findById(id: number): LoadedBucket | undefined {
     if (this.#byId.has(id)) return this.#byId.get(id);
     const row = this.#connection.row(FIND_BY_ID, id);
@@ -85,7 +85,7 @@ export class WorkingSet {
     return loaded;
   }
 
-  /** A bucket that did not exist when `found` was looked for. */
+  /** Creates a bucket that did not exist when it was looked up. */
   create(found: BucketLookup, owner: UsageOwner, bucket: Bucket): LoadedBucket {
     const { namespaceId, entityId, resource } = owner;
     found.loaded = {
@@ -107,7 +107,7 @@ export class WorkingSet {
     loaded.changed = true;
   }
 
-  /** Counts a change in the hour in which it is written; a give-back counts negative. */
+  /** Counts a change in the hour in which it is written. A give-back counts negative. */
   record(loaded: LoadedBucket, amounts: Amounts, requests: number, nowMs: number): void {
     const hourMs = windowStartMs("hourly", nowMs);
     if (loaded.hour !== undefined && loaded.hour.hourMs !== hourMs)
@@ -117,7 +117,7 @@ export class WorkingSet {
     addAmountsTo(loaded.hour.counters, amounts);
   }
 
-  /** Writes what was changed, and tells how many buckets that were. */
+  /** Writes the changes, and returns the number of changed buckets. */
   write(): number {
     for (const { loaded, hour, nowMs } of this.#closedHours)
       addUsage(this.#connection, loaded, hour, nowMs);
@@ -140,10 +140,7 @@ export class WorkingSet {
     else this.#connection.run(UPDATE, ...values, loaded.id);
   }
 
-  /**
-   * The loaded that a settlement has already found by its id, and perhaps changed; otherwise the
-   * one just read.
-   */
+  /** The bucket that a settlement has found by its id and may have changed, or else the new one. */
   #sameBucket(loaded: LoadedBucket): LoadedBucket {
     const held = this.#byId.get(loaded.id!) ?? loaded;
     this.#byId.set(loaded.id!, held);
@@ -158,8 +155,8 @@ export class WorkingSet {
 }
 
 /**
- * Everything that a decision on one bucket needs, in one statement, and no column more: a statement
- * costs 3 µs, and each column of its row another 0.4 with libsql.
+ * Reads everything that a decision on one bucket needs in one statement, and no column more: a
+ * statement costs 3 µs, and with libsql each column another 0.4.
  */
 const FIND = `
   SELECT b.id, b.limits, b.balances, b.refilled_at_ms, b.hour,
@@ -180,7 +177,7 @@ const INSERT = `
 const UPDATE =
   "UPDATE buckets SET limits = ?, balances = ?, refilled_at_ms = ?, hour = ? WHERE id = ?";
 
-/** A whole stored row as a loaded. */
+/** Converts a complete row. */
 export function loadedBucket(row: Row): LoadedBucket {
   return bucketOf(row, {
     namespaceId: row["namespace_id"] as string,
@@ -200,7 +197,7 @@ function bucketOf(row: Row, { namespaceId, entityId, resource }: UsageOwner): Lo
   return { namespaceId, entityId, resource, id, bucket, hour: counted, changed: false };
 }
 
-/** What a bucket's row holds beside its key. */
+/** The columns of a bucket's row, without its key. */
 interface BucketRow {
   readonly id: number;
   readonly limits: string;
