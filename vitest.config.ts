@@ -22,6 +22,9 @@ export default defineConfig({
       "test/**/*.test.ts",
     ],
     typecheck: { enabled: false },
+    // The SDK says in every worker that it will want a newer Node.
+    env: { AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: "true" },
+    globalSetup: ["packages/limiter/test/support/shared-engine.ts"],
     // One fewer than there are cores would be one on a machine with two, where half of the time
     // goes by waiting for an engine.
     maxWorkers: Math.max(2, availableParallelism() - 1),

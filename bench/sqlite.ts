@@ -21,7 +21,7 @@ import { CONTESTANTS, temporaryFile, type Opened } from "./sqlite-contestants.ts
 import type { WorkerReport } from "./sqlite-worker.ts";
 
 const quick = process.argv.includes("--quick");
-const pace = quick ? { rounds: 3, turnMs: 150 } : { rounds: 7, turnMs: 800 };
+const pace = quick ? { rounds: 1, turnMs: 20, warmUp: 50 } : { rounds: 7, turnMs: 800 };
 
 const verdicts: Verdict[] = [];
 for (const concurrency of [1, 64]) {

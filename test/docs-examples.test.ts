@@ -10,7 +10,7 @@ import { execFile } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { startEngine, whyMissing } from "../packages/limiter/test/support/engine.ts";
+import { startEngine, whyMissing } from "../packages/limiter/test/support/engine-process.ts";
 import { beforeAll, describe, expect, it } from "vitest";
 
 const root = fileURLToPath(new URL("..", import.meta.url));

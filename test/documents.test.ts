@@ -11,6 +11,7 @@ const documents = [
   "docs/guide/",
   "docs/adr/",
   "packages/limiter/",
+  "packages/limiter/src/repository/dynamodb/transport/lean/",
   "packages/cli/",
   "examples/gateway/",
 ].flatMap((folder) =>

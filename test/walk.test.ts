@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { whyMissing } from "../packages/limiter/test/support/engine.ts";
+import { whyMissing } from "../packages/limiter/test/support/engine-process.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const MOST_FILES = 30;

@@ -3,24 +3,19 @@
 //
 //   node tools/dynamodb-local.mjs              fetches and compiles, then tells where it is
 //   node tools/dynamodb-local.mjs --port 8000  also runs it until it is interrupted
-//   node tools/dynamodb-local.mjs --run npx vitest run dynamodb
-//                                              runs a command on it (DYNAMODB_ENDPOINT), and ends
-//                                              as the command does; one engine for all test files,
-//                                              because each takes half a gigabyte and seconds to
-//                                              get warm
+//
+// Once it is there, ZAEL_DYNAMODB_ENGINE=dynamodb-local npx vitest run connected starts it by itself.
 import { execFileSync, spawn } from "node:child_process";
-import { once } from "node:events";
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { delimiter, join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 /** The newest that can be had from Maven. */
 const VERSION = "2.6.1";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const folder = join(root, "node_modules", ".cache", `dynamodb-local-${VERSION}`);
+/** Not below node_modules, which an installation empties. */
+const folder = join(root, ".cache", `dynamodb-local-${VERSION}`);
 
 /** Whether it was fetched: tests ask, and never fetch by themselves. */
 export function isDynamoDbLocalInstalled() {
@@ -95,48 +90,8 @@ function pom() {
 `;
 }
 
-/** Runs a command on an engine of its own, and answers its exit code. */
-async function runOnDynamoDbLocal([command, ...args]) {
-  const port = await freePort();
-  const engine = startDynamoDbLocal(port, { stdio: "ignore" });
-  try {
-    const endpoint = `http://127.0.0.1:${port}`;
-    await answering(endpoint, engine);
-    const child = spawn(command, args, {
-      stdio: "inherit",
-      env: { ...process.env, DYNAMODB_ENDPOINT: endpoint },
-    });
-    const [code] = await once(child, "exit");
-    return code ?? 1;
-  } finally {
-    engine.kill("SIGKILL");
-  }
-}
-
-async function freePort() {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address();
-  server.close();
-  await once(server, "close");
-  return port;
-}
-
-async function answering(endpoint, engine) {
-  for (let polls = 0; polls < 600 && engine.exitCode === null; polls += 1) {
-    const answered = await fetch(endpoint).then(
-      () => true,
-      () => false,
-    );
-    if (answered) return;
-    await sleep(100);
-  }
-  throw new Error("DynamoDB Local did not start");
-}
-
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
-  const [option, ...rest] = process.argv.slice(2);
+  const [option, port] = process.argv.slice(2);
   console.log(`DynamoDB Local ${VERSION} is in ${installDynamoDbLocal()}`);
-  if (option === "--port") startDynamoDbLocal(rest[0], { stdio: "inherit" });
-  else if (option === "--run") process.exitCode = await runOnDynamoDbLocal(rest);
+  if (option === "--port") startDynamoDbLocal(port, { stdio: "inherit" });
 }

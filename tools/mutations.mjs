@@ -2,17 +2,21 @@
 // under test/mutations/ is one change:
 //
 //   { "promise": 5, "breaks": "what it breaks", "file": "…", "find": "…", "replace": "…",
-//     "test": "path of a test file", "filter": "-t" }
+//     "test": "path of a test file", "filter": "words of a test's name", "seed": 17 }
 //
-// The text to find must be in the file exactly once. Everything happens in copies in a temporary
-// folder, so that a crash leaves the tree as it was. Run all of them, or those whose file name
-// contains a word:
+// The text to find must be in the file exactly once. Name the shortest test that notices, and for a
+// test that runs many seeds the one that does. Run all of them, or those whose file name contains a
+// word:
 //
 //   npm run mutations -- bucket
 //
 // With --tested the tests are not run on the unchanged code first: for a script that has just done
 // so.
-import { spawn } from "node:child_process";
+//
+// Everything happens in copies in a temporary folder, so that a crash leaves the tree as it was.
+// Each copy has a process of its own (mutation-runner.mjs) that keeps vitest and an engine ready.
+// Property tests draw the same values in every run, so that no change survives by chance.
+import { fork } from "node:child_process";
 import { cp, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -26,32 +30,119 @@ const folder = join(root, "test/mutations");
  */
 const WORKERS = 2;
 
-/** A change may turn a loop endless; no test file of ours takes a third of this. */
-const TIMEOUT_MS = 90_000;
+/**
+ * A change that turns a loop endless shows nothing, because a busy machine looks the same. No test
+ * that a mutation names takes a tenth of this.
+ */
+const TIMEOUT_MS = 60_000;
+
+/** The seed of everything random, unless a mutation names another. */
+const SEED = 1;
 
 /** What a copy needs not have: the dependencies are linked, the rest is made when it is needed. */
 const LEFT_OUT = /(?:^|\/)(?:node_modules|dist|coverage|\.git|\.cache)$|\.tsbuildinfo$/;
+
+/** One copy of the tree, and the process that runs tests in it. */
+class Copy {
+  #path;
+  #runner;
+
+  constructor(path) {
+    this.#path = path;
+  }
+
+  async make() {
+    await cp(root, this.#path, {
+      recursive: true,
+      filter: (path) => path === root || !LEFT_OUT.test(path),
+    });
+    await symlink(join(root, "node_modules"), join(this.#path, "node_modules"));
+  }
+
+  /** Applies one change, runs its test, and takes the change back. */
+  async mutate({ file, find, replace, test, filter, seed }) {
+    const path = join(this.#path, file);
+    const original = await readFile(path, "utf8").catch(() => "");
+    const count = original.split(find).length - 1;
+    if (count !== 1) return `STALE: the text is there ${count} times`;
+    await writeFile(
+      path,
+      original.replace(find, () => replace),
+    );
+    const { failed, passed, timedOut, errors } = await this.run({
+      changed: file,
+      test,
+      filter,
+      seed,
+    });
+    await writeFile(path, original);
+    if (failed > 0) return "killed";
+    if (timedOut) return `ENDLESS: no test failed within ${TIMEOUT_MS / 1000} s`;
+    // Code that does not even load proves nothing: a test has to have run and failed.
+    return passed > 0 && errors === "" ? "SURVIVED" : `BROKEN: no test failed\n${errors}`;
+  }
+
+  /** Runs one test file, or the tests of it whose names match. */
+  run({ changed, test, filter, seed = SEED }) {
+    const runner = (this.#runner ??= this.#start());
+    return new Promise((resolve, reject) => {
+      const finish = (result) => {
+        clearTimeout(timer);
+        runner.removeAllListeners();
+        resolve(result);
+      };
+      const timer = setTimeout(() => {
+        this.#kill();
+        finish({ timedOut: true });
+      }, TIMEOUT_MS);
+      runner.once("message", finish);
+      runner.once("error", reject);
+      runner.once("exit", (code) => reject(new Error(`A runner ended with ${code}.`)));
+      runner.send({ changed, test, filter, seed });
+    });
+  }
+
+  close() {
+    if (this.#runner !== undefined) this.#kill();
+  }
+
+  #start() {
+    return fork(join(root, "tools/mutation-runner.mjs"), {
+      cwd: this.#path,
+      // A process group of its own, so that it goes with its workers and its engine.
+      detached: true,
+      stdio: ["ignore", "ignore", "inherit", "ipc"],
+      // A test that fails for want of an engine would look as if it had noticed something, and a
+      // thorough one runs more than a mutation needs.
+      env: { ...process.env, NO_COLOR: "1", ZAEL_REQUIRE_ENGINES: "", ZAEL_THOROUGH: "" },
+    });
+  }
+
+  #kill() {
+    this.#runner.removeAllListeners();
+    process.kill(-this.#runner.pid, "SIGKILL");
+    this.#runner = undefined;
+  }
+}
 
 const isTested = process.argv.includes("--tested");
 const word = process.argv.slice(2).find((argument) => argument !== "--tested") ?? "";
 const mutations = await load();
 const scratch = await mkdtemp(join(tmpdir(), "mutations-"));
-const started = Date.now();
+const copies = Array.from({ length: WORKERS }, (_, index) => new Copy(join(scratch, `${index}`)));
+const started = performance.now();
 try {
-  const copies = await Promise.all(
-    Array.from({ length: WORKERS }, (_, index) => copyTo(join(scratch, String(index)))),
-  );
-  if (!isTested) await assertPassing(copies[0]);
+  await Promise.all(copies.map((copy) => copy.make()));
+  if (!isTested) await assertPassing();
   const results = new Map();
-  const queue = [...mutations];
-  await Promise.all(
-    copies.map(async (copy) => {
-      for (let next = queue.shift(); next !== undefined; next = queue.shift())
-        results.set(next, await mutate(copy, next));
-    }),
-  );
+  await shareOut(mutations, async (copy, mutation) => {
+    const since = performance.now();
+    const result = await copy.mutate(mutation);
+    results.set(mutation, { result, seconds: (performance.now() - since) / 1000 });
+  });
   report(results);
 } finally {
+  for (const copy of copies) copy.close();
   await rm(scratch, { recursive: true, force: true });
 }
 
@@ -68,83 +159,44 @@ async function load() {
   );
 }
 
-async function copyTo(copy) {
-  await cp(root, copy, {
-    recursive: true,
-    filter: (path) => path === root || !LEFT_OUT.test(path),
-  });
-  await symlink(join(root, "node_modules"), join(copy, "node_modules"));
-  return copy;
-}
-
-async function assertPassing(copy) {
-  const tests = [...new Set(mutations.map(({ test }) => test))];
-  const { passed, output } = await runTests(copy, tests, { timeoutMs: tests.length * TIMEOUT_MS });
-  if (!passed) throw new Error(`The tests fail before anything is changed:\n${output}`);
-}
-
-/** Applies one change, runs its test, and takes the change back. */
-async function mutate(copy, { file, find, replace, test, filter }) {
-  const path = join(copy, file);
-  const original = await readFile(path, "utf8").catch(() => "");
-  const count = original.split(find).length - 1;
-  if (count !== 1) return `STALE: the text is there ${count} times`;
-  await writeFile(
-    path,
-    original.replace(find, () => replace),
+/** Gives each copy the next piece of work when it has done the one before. */
+async function shareOut(work, run) {
+  const queue = [...work];
+  await Promise.all(
+    copies.map(async (copy) => {
+      for (let next = queue.shift(); next !== undefined; next = queue.shift())
+        await run(copy, next);
+    }),
   );
-  const { passed, timedOut, output } = await runTests(copy, [test], { filter });
-  await writeFile(path, original);
-  if (passed) return "SURVIVED";
-  // Code that does not even load proves nothing: a test has to have run and failed.
-  return timedOut || /Tests .*\d+ failed/.test(output)
-    ? "killed"
-    : `BROKEN: no test ran\n${output}`;
 }
 
-function runTests(copy, tests, { filter, timeoutMs = TIMEOUT_MS } = {}) {
-  const args = [
-    join(root, "node_modules/vitest/vitest.mjs"),
-    "run",
-    ...tests,
-    "--reporter=dot",
-    "--bail=1",
-  ];
-  if (filter !== undefined) args.push("-t", filter);
-  // A process group of its own, so that a test that hangs goes with all its workers.
-  const child = spawn(process.execPath, args, {
-    cwd: copy,
-    detached: true,
-    stdio: ["ignore", "pipe", "pipe"],
-    // Where engines are required, simulations run more seeds than a mutation needs.
-    env: { ...process.env, CI: "1", NO_COLOR: "1", ZAEL_REQUIRE_ENGINES: "" },
-  });
-  let output = "";
-  for (const stream of [child.stdout, child.stderr])
-    stream.on("data", (chunk) => (output += chunk));
-  let timedOut = false;
-  const timer = setTimeout(() => {
-    timedOut = true;
-    process.kill(-child.pid, "SIGKILL");
-  }, timeoutMs);
-  return new Promise((resolve, reject) => {
-    child.on("error", reject);
-    child.on("close", (code) => {
-      clearTimeout(timer);
-      resolve({ passed: code === 0, timedOut, output });
-    });
+/** Runs every test that a mutation names on the unchanged code, under the same conditions. */
+async function assertPassing() {
+  const runs = new Map(
+    mutations.map(({ test, filter, seed }) => [
+      JSON.stringify([test, filter, seed]),
+      { test, filter, seed },
+    ]),
+  );
+  await shareOut(runs.values(), async (copy, run) => {
+    const { passed, failed, timedOut, errors } = await copy.run(run);
+    if (timedOut || failed > 0 || passed === 0)
+      throw new Error(
+        `${JSON.stringify(run)} fails before anything is changed:\n${timedOut ? "It did not end." : errors}`,
+      );
   });
 }
 
 function report(results) {
   for (const mutation of mutations) {
     const { promise, name, breaks } = mutation;
+    const { result, seconds } = results.get(mutation);
     console.log(
-      `${results.get(mutation).padEnd(9)} promise ${String(promise).padStart(2)}  ${name.replace(/\.json$/, "").padEnd(34)} ${breaks}`,
+      `${result.padEnd(9)} ${seconds.toFixed(1).padStart(4)} s  promise ${String(promise).padStart(2)}  ${name.replace(/\.json$/, "").padEnd(40)} ${breaks}`,
     );
   }
-  const killed = [...results.values()].filter((result) => result === "killed").length;
-  const survived = [...results.values()].filter((result) => result === "SURVIVED").length;
+  const count = (wanted) => [...results.values()].filter(({ result }) => result === wanted).length;
+  const [killed, survived] = [count("killed"), count("SURVIVED")];
   const missing =
     word === ""
       ? Array.from({ length: 10 }, (_, index) => index + 1).filter(
@@ -154,10 +206,10 @@ function report(results) {
   if (missing.length > 0) console.log(`No mutation for promise ${missing.join(", ")}.`);
   if (killed + survived < results.size)
     console.log(
-      `${results.size - killed - survived} do not fit the code any more: bring them up to date.`,
+      `${results.size - killed - survived} show nothing, because no test failed: bring them up to date.`,
     );
   console.log(
-    `${killed} killed, ${survived} survived (${Math.round((Date.now() - started) / 1000)} s)`,
+    `${killed} killed, ${survived} survived (${Math.round((performance.now() - started) / 1000)} s)`,
   );
   process.exitCode = killed === results.size && missing.length === 0 ? 0 : 1;
 }

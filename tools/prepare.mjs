@@ -1,23 +1,37 @@
 // Brings a clone to the point where it can run: installs what the lock file names when that has
 // changed, and builds incrementally. Plain Node, because it runs before anything is installed.
 import { execFileSync } from "node:child_process";
-import { existsSync, statSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const installed = `${root}node_modules/.package-lock.json`;
+const lockFile = `${root}package-lock.json`;
+/** What npm writes at the end of an installation. */
+const record = `${root}node_modules/.package-lock.json`;
+/** The hash of the lock file that was installed. */
+const stamp = `${root}node_modules/.installed-lock`;
 
-if (
-  !existsSync(installed) ||
-  statSync(installed).mtimeMs < statSync(`${root}package-lock.json`).mtimeMs
-) {
+const wanted = createHash("sha256").update(readFileSync(lockFile)).digest("hex");
+if (!isInstalled()) {
   console.error("Installing what package-lock.json names …");
   execFileSync("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"], {
     cwd: root,
     stdio: ["ignore", "ignore", "inherit"],
   });
 }
+writeFileSync(stamp, wanted);
 execFileSync(process.execPath, [`${root}node_modules/typescript/bin/tsc`, "-b"], {
   cwd: root,
   stdio: "inherit",
 });
+
+/**
+ * A checkout may write the lock file anew without changing it, so its content decides. After an
+ * installation by hand there is no hash of it yet, and npm's record is newer than the lock file.
+ */
+function isInstalled() {
+  if (!existsSync(record)) return false;
+  if (existsSync(stamp) && readFileSync(stamp, "utf8") === wanted) return true;
+  return statSync(record).mtimeMs >= statSync(lockFile).mtimeMs;
+}

@@ -8,7 +8,6 @@
 // A file is visited when one of its functions is entered. A hop is a step from one file to another,
 // counted once however often it is walked: a loop over limits reads no different the second time.
 import { register } from "node:module";
-import { fileURLToPath } from "node:url";
 
 const built = new URL("../packages/limiter/dist/", import.meta.url);
 const entered = [];
@@ -37,7 +36,6 @@ async function walk(endpointUrl) {
     Limit.perMinute("tpm", 100_000),
   ]);
   const limiter = new RateLimiter({ repository });
-  const call = (tpm) => ({ entityId: "key", resource: "gpt-4", consume: { rpm: 1, tpm } });
   // Half empty, so that the walk is that of most calls: a take without a refill.
   await limiter.acquire(call(50_000), () => {});
   await limiter.acquire(call(500), (lease) => lease.settle({ tpm: 400 }));
@@ -46,6 +44,10 @@ async function walk(endpointUrl) {
   delete globalThis.noteEntry;
   await repository.deleteTable();
   await repository.close();
+}
+
+function call(tpm) {
+  return { entityId: "key", resource: "gpt-4", consume: { rpm: 1, tpm } };
 }
 
 function report() {

@@ -20,8 +20,14 @@ const RAW_TABLE = "bench-raw";
 const LEAN_RAW_TABLE = "bench-raw-lean";
 const PEER_TABLE = "bench-peer";
 
-/** Opens everybody on one engine. All that use the SDK share one client. */
-export async function openField(endpointUrl: string): Promise<Field> {
+/**
+ * Opens everybody on one engine. All that use the SDK share one client. The original takes part if
+ * it is installed already, or may be.
+ */
+export async function openField(
+  endpointUrl: string,
+  { mayInstall }: { readonly mayInstall: boolean },
+): Promise<Field> {
   const contestants: Contestant[] = [];
   const absent: string[] = [];
   const client = openSdkClient(endpointUrl);
@@ -35,7 +41,7 @@ export async function openField(endpointUrl: string): Promise<Field> {
     await createTables(client);
     contestants.push(...(await onSdk(client)));
     contestants.push(...(await onLean(lean)));
-    const python = await original(endpointUrl);
+    const python = await original(endpointUrl, { mayInstall });
     if ("missing" in python) absent.push(`the original: ${python.missing}`);
     else contestants.push(python);
     return { contestants, absent, close };

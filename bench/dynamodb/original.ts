@@ -17,8 +17,9 @@ const END_TIMEOUT_MS = 3_000;
 /** The original, or why it does not take part. */
 export async function original(
   endpointUrl: string,
+  options: { readonly mayInstall: boolean },
 ): Promise<Contestant | { readonly missing: string }> {
-  const environment = await pythonEnvironment(REQUIREMENT);
+  const environment = await pythonEnvironment(REQUIREMENT, options);
   if ("missing" in environment) return environment;
   const python = new PythonProcess(environment.python);
   try {

@@ -1,5 +1,5 @@
 /*
- * Two and eight processes on one hot bucket, with the adaptive tick, without it, and with both tick
+ * Several processes on one hot bucket, with the adaptive tick, without it, and with both tick
  * and shards. A bucket that others refill is the one place where processes disturb each other.
  * Takes from a bucket that holds enough do not: only one that is nearly empty or nearly full is
  * refilled all the while. So its rate is set a little below what the same processes were just seen
@@ -17,6 +17,8 @@ import type { Assignment, WorkerReport } from "./processes-worker.ts";
 
 /** How long and how often each setting is looked at. */
 export interface ProcessesPace {
+  /** How many processes there are, in one setting after another. */
+  readonly processes: readonly number[];
   readonly seconds: number;
   readonly warmUpSeconds: number;
   readonly rounds: number;
@@ -46,10 +48,6 @@ const MODES = {
   shards: "adaptive tick, shards",
 };
 
-const SETTINGS: readonly Setting[] = [2, 8].flatMap((processes) =>
-  (["tick", "no-tick", "shards"] as const).map((mode) => ({ processes, mode })),
-);
-
 /** Measures every setting, taking turns, and prints the table. */
 export async function printProcesses(endpointUrl: string, pace: ProcessesPace): Promise<void> {
   const repository = await DynamoRepository.open("bench", {
@@ -59,7 +57,7 @@ export async function printProcesses(endpointUrl: string, pace: ProcessesPace): 
   });
   try {
     await repository.setSystemDefaults([Limit.perSecond("rps", NEVER_REACHED)]);
-    const totals = new Map<Setting, Total[]>(SETTINGS.map((setting) => [setting, []]));
+    const totals = new Map<Setting, Total[]>(settings(pace).map((setting) => [setting, []]));
     for (let round = 0; round < pace.rounds; round += 1)
       for (const [setting, total] of totals)
         total.push(await together(repository, setting, { endpointUrl, pace, round }));
@@ -80,6 +78,12 @@ export async function printProcesses(endpointUrl: string, pace: ProcessesPace): 
   } finally {
     await repository.close();
   }
+}
+
+function settings({ processes }: ProcessesPace): readonly Setting[] {
+  return processes.flatMap((count) =>
+    (["tick", "no-tick", "shards"] as const).map((mode) => ({ processes: count, mode })),
+  );
 }
 
 async function together(

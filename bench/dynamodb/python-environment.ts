@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 /** A Python that has the package, or why there is none. */
 export type PythonEnvironment = { readonly python: string } | { readonly missing: string };
 
-const cache = fileURLToPath(new URL("../../../node_modules/.cache/", import.meta.url));
+const cache = fileURLToPath(new URL("../../../.cache/", import.meta.url));
 
 /**
  * Longer than a slow network needs for thirty small packages; a network that is not there should
@@ -19,12 +19,17 @@ const PROGRESS_EVERY_MS = 5_000;
 /** Compiling everything would take as long as fetching it, and most of it is never imported. */
 const PIP_OPTIONS = ["--quiet", "--disable-pip-version-check", "--prefer-binary", "--no-compile"];
 
-/** A virtual environment with one package in it, made once and kept in `node_modules/.cache`. */
-export async function pythonEnvironment(requirement: string): Promise<PythonEnvironment> {
+/** A virtual environment with one package in it, made once and kept in `.cache`. */
+export async function pythonEnvironment(
+  requirement: string,
+  { mayInstall }: { readonly mayInstall: boolean },
+): Promise<PythonEnvironment> {
   const folder = join(cache, requirement.replace("==", "-"));
   const python = join(folder, "bin", "python");
   const complete = join(folder, ".complete");
   if (existsSync(complete)) return { python };
+  if (!mayInstall)
+    return { missing: `${requirement} is not installed, and a quick run does not install it` };
   rmSync(folder, { recursive: true, force: true });
   const deadlineMs = performance.now() + INSTALL_TIMEOUT_MS;
   const failure =

@@ -6,7 +6,7 @@ export interface Seeds {
 
 /**
  * The seeds that the environment asks for: `SEED` is the first, `SEEDS` how many. Without `SEEDS`
- * there are `usual` ones, and `thorough` ones where engines are required.
+ * there are `usual` ones, and `thorough` ones in a thorough run (`ZAEL_THOROUGH=1`).
  */
 export function seedsFromEnvironment({
   usual,
@@ -15,7 +15,7 @@ export function seedsFromEnvironment({
   readonly usual: number;
   readonly thorough?: number;
 }): Seeds {
-  const isThorough = process.env["ZAEL_REQUIRE_ENGINES"] === "1";
+  const isThorough = process.env["ZAEL_THOROUGH"] === "1";
   return {
     first: Number(process.env["SEED"] ?? 1),
     count: Number(process.env["SEEDS"] ?? (isThorough ? thorough : usual)),

@@ -150,7 +150,7 @@ describe("a write that was overtaken", () => {
     ]);
     expect(acquire).toMatchObject({
       status: "rejected",
-      reason: { message: expect.stringContaining("contended") },
+      reason: { message: expect.stringContaining("too much contention") },
     });
     expect([end.status, untried.status]).toEqual(["fulfilled", "fulfilled"]);
     expect(storedMilli(stored(table).bucket, 0)).toBe(50_999);
