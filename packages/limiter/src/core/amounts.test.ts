@@ -31,12 +31,12 @@ const BAD = [
 ];
 
 describe("amounts", () => {
-  it("has a largest amount whose millitokens are safe, and the next one's are not", () => {
+  it("the millitokens of the largest amount are safe, and those of the next one are not", () => {
     expect(Number.isSafeInteger(MAX_AMOUNT * MILLI)).toBe(true);
     expect(Number.isSafeInteger((MAX_AMOUNT + 1) * MILLI)).toBe(false);
   });
 
-  it("accepts whole numbers from 0 to the largest, and signed ones where a difference is meant", () => {
+  it("accepts whole numbers from 0 to the largest, and signed ones for differences", () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.nat({ max: MAX_AMOUNT })), (amounts) => {
         checkAmounts(amounts, "consume");
@@ -56,7 +56,7 @@ describe("amounts", () => {
   });
 
   it.each([null, undefined, 5, "rpm", [], [1], true, new Map([["rpm", 1]]), new Set(["rpm"])])(
-    "refuses %j, which is no object of amounts",
+    "refuses %j, which is not an object of amounts",
     (value) => {
       expect(() => checkAmounts(value, "consume")).toThrow(
         expect.objectContaining({ field: "consume" }),
@@ -64,18 +64,18 @@ describe("amounts", () => {
     },
   );
 
-  it("does not take inherited members for amounts", () => {
+  it("does not take inherited properties for amounts", () => {
     expect(amountOf({}, "constructor")).toBe(0);
     expect(amountOf({ constructor: 3 }, "constructor")).toBe(3);
   });
 
-  it("refuses unknown names and tells the known ones", () => {
+  it("refuses unknown names, and lists the known ones", () => {
     expect(() => checkNames({ rpm: 1 }, new Set(["rpm", "tpm"]), "consume")).not.toThrow();
     expect(() => checkNames({ rpn: 1 }, new Set(["rpm", "tpm"]), "consume")).toThrow(/rpm, tpm/);
     expect(() => checkNames({ toString: 1 }, new Set(["rpm"]), "consume")).toThrow(ValidationError);
   });
 
-  it("adds name by name without touching either side", () => {
+  it("adds name by name without changing its arguments", () => {
     const [left, right] = [
       Object.freeze({ a: 1, b: 2 }),
       Object.freeze({ b: -5, constructor: 1 } as unknown as Record<string, number>),

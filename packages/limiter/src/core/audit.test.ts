@@ -6,7 +6,7 @@ const time = fc.integer({ min: 0, max: 2 ** 48 - 1 });
 const chance = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
 
 describe("event ids", () => {
-  it("are ULIDs: 26 letters of Crockford's alphabet", () => {
+  it("are ULIDs: 26 characters of Crockford's alphabet", () => {
     fc.assert(
       fc.property(time, fc.nat({ max: 1_000_000 }), chance, (timeMs, sequence, random) => {
         expect(ulid(timeMs, sequence, () => random)).toMatch(/^[0-7][0-9A-HJKMNP-TV-Z]{25}$/);
@@ -14,7 +14,7 @@ describe("event ids", () => {
     );
   });
 
-  it("sort by time, then by sequence, whatever chance adds", () => {
+  it("sort by time, then by sequence, whatever the random part is", () => {
     fc.assert(
       fc.property(
         time,
@@ -32,14 +32,14 @@ describe("event ids", () => {
     );
   });
 
-  it("hold the time in their first ten letters", () => {
+  it("hold the time in their first ten characters", () => {
     expect(ulidTime(0)).toBe("0000000000");
     expect(ulidTime(1_469_918_176_385)).toBe("01ARYZ6S41");
     expect(ulid(1_469_918_176_385, 0, () => 0)).toBe("01ARYZ6S410000000000000000");
     expect(ulidTime(-5)).toBe("0000000000");
   });
 
-  it("of a resource's defaults are filed under a name that no entity can have", () => {
+  it("for the defaults of a resource are filed under a name that no entity can have", () => {
     expect(resourceAuditId("gpt-4")).toBe("$RESOURCE:gpt-4");
   });
 });

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { entityMetadata, entityName } from "./entity.ts";
 import { ValidationError } from "./errors.ts";
 
-it("takes names of 1 to 1024 characters", () => {
+it("accepts names of 1 to 1024 characters", () => {
   expect(entityName("Ä name, with anything #")).toBe("Ä name, with anything #");
   expect(entityName("\u{1f600} \t é")).toBe("\u{1f600} \t é");
   expect(entityName("x".repeat(1024))).toHaveLength(1024);
@@ -10,7 +10,7 @@ it("takes names of 1 to 1024 characters", () => {
     expect(() => entityName(value)).toThrow(ValidationError);
 });
 
-it("copies metadata of strings, also under awkward keys", () => {
+it("copies metadata of strings, even under awkward keys", () => {
   const given = JSON.parse('{"tier":"gold","__proto__":"x","empty":""}') as Record<string, string>;
   const metadata = entityMetadata(given);
   given["tier"] = "changed";

@@ -77,7 +77,7 @@ describe("errors", () => {
     },
   );
 
-  it("have a code each, and no two share one", () => {
+  it("each have a code of their own", () => {
     const codes = CODES.map(([code]) => code);
     expect(new Set(codes).size).toBe(codes.length);
     const abstract = [
@@ -100,7 +100,7 @@ function valueOf(value: unknown): string {
 }
 
 describe("what errors carry", () => {
-  it("unavailability names the call that it hit, and its cause", () => {
+  it("unavailability carries the call that failed, and its cause", () => {
     const cause = new Error("socket");
     const error = new errors.RateLimiterUnavailable("Down.", {
       entityId: "e",
@@ -118,7 +118,7 @@ describe("what errors carry", () => {
     expect("cause" in new errors.RateLimiterUnavailable("Down.")).toBe(false);
   });
 
-  it("the others carry what a caller needs", () => {
+  it("other errors carry what a caller needs", () => {
     expect(new errors.StackOperationError("s", "why", ["event"])).toMatchObject({
       stackName: "s",
       reason: "why",
@@ -138,7 +138,7 @@ describe("what errors carry", () => {
     expect(new errors.EntityNotFoundError("e").entityId).toBe("e");
   });
 
-  it("a bad value is cut to 50 characters, whatever it is", () => {
+  it("an invalid value is cut to 50 characters, whatever it is", () => {
     const circular: Record<string, unknown> = {};
     circular["self"] = circular;
     expect(valueOf("x".repeat(51))).toBe("x".repeat(50));
@@ -154,7 +154,7 @@ describe("what errors carry", () => {
     ]);
   });
 
-  it("a validation error says what is wrong with which field", () => {
+  it("a validation error names the field and what is wrong with it", () => {
     expect(new errors.ValidationError("consume.rpm", -1, "must not be negative").message).toBe(
       "Invalid consume.rpm: must not be negative",
     );

@@ -66,11 +66,11 @@ const RULES = [
 ];
 
 describe.each(RULES)("$name", ({ check, longest, error, good, bad }) => {
-  it("accepts what is well formed, and returns it", () => {
+  it("accepts valid values, and returns them", () => {
     for (const value of [...good, "a".repeat(longest)]) expect(check(value)).toBe(value);
   });
 
-  it("refuses everything else with field, value and reason", () => {
+  it("refuses everything else, with field, value and reason", () => {
     for (const value of [...NEVER, ...bad, "a".repeat(longest + 1)]) {
       expect(() => check(value, "place"), JSON.stringify(value)).toThrow(error);
       expect(() => check(value, "place")).toThrow(
@@ -81,14 +81,14 @@ describe.each(RULES)("$name", ({ check, longest, error, good, bad }) => {
 });
 
 describe("special names", () => {
-  it("all resources of an entity are meant by the reserved resource, or by none", () => {
+  it("the reserved resource, or none, stands for all resources of an entity", () => {
     expect(configResource(undefined)).toBe("_default_");
     expect(configResource("_default_")).toBe("_default_");
     expect(configResource("gpt-4")).toBe("gpt-4");
     expect(() => configResource("")).toThrow(InvalidNameError);
   });
 
-  it("a principal may be an Amazon resource name, which is longer and freer", () => {
+  it("a principal may be an Amazon resource name, which is longer and less restricted", () => {
     const arn = `arn:aws:sts::123456789012:assumed-role/Admin/${"x".repeat(300)}`;
     expect(principal(arn)).toBe(arn);
     expect(principal("user@example.org")).toBe("user@example.org");

@@ -7,7 +7,7 @@ import { Limit } from "./limit.ts";
 const name = fc.stringMatching(/^[a-zA-Z][a-zA-Z0-9_.-]{0,63}$/).filter((text) => text !== "wcu");
 
 describe("the text form of a limit", () => {
-  it("reads back what it writes, for every valid limit", () => {
+  it("parses what it formats, for every valid limit", () => {
     fc.assert(
       fc.property(name.chain(validLimit), (limit) => {
         expect(Limit.parse(Limit.format(limit))).toEqual(limit);
@@ -69,11 +69,11 @@ describe("the text form of a limit", () => {
     "rpm:٣",
   ])("refuses %j", (text) => expect(() => Limit.parse(text)).toThrow(ValidationError));
 
-  it.each([null, undefined, 5, {}, ["rpm:100"]])("refuses %j, which is no text", (value) =>
+  it.each([null, undefined, 5, {}, ["rpm:100"]])("refuses %j, which is not a text", (value) =>
     expect(() => Limit.parse(value as string)).toThrow(ValidationError),
   );
 
-  it("does not write a limit that it would not read", () => {
+  it("does not format a limit that it would not parse", () => {
     expect(() =>
       Limit.format({ name: "wcu", capacity: 1, refillAmount: 1, refillPeriodSeconds: 1 }),
     ).toThrow(ValidationError);

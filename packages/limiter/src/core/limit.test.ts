@@ -41,7 +41,7 @@ describe("making limits", () => {
     },
   );
 
-  it("copies and freezes, so that a later change of the argument changes nothing", () => {
+  it("copies and freezes, so that later changes of the argument have no effect", () => {
     const given = { ...VALID };
     const limit = Limit.custom(given);
     given.capacity = 99;
@@ -50,7 +50,7 @@ describe("making limits", () => {
     expect(Object.isFrozen(checkLimits([VALID]))).toBe(true);
   });
 
-  it("accepts every limit that can be counted exactly, up to the largest", () => {
+  it("accepts every limit that can be computed exactly, up to the largest", () => {
     fc.assert(
       fc.property(validLimit(), (limit) => {
         expect(checkLimit(limit)).toEqual(limit);
@@ -136,7 +136,7 @@ describe("bad limits", () => {
 });
 
 describe("comparing", () => {
-  it("takes lists in any order, and tells apart every parameter", () => {
+  it("ignores the order of lists, and distinguishes every parameter", () => {
     const other = { ...VALID, name: "rpm" };
     expect(sameLimits([VALID, other], [other, { ...VALID }])).toBe(true);
     expect(sameLimits([VALID], [VALID, other])).toBe(false);

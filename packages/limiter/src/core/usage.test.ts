@@ -28,7 +28,7 @@ describe("windows", () => {
     );
   });
 
-  it("hold every time exactly once, and follow each other without a gap", () => {
+  it("contain every time exactly once, and follow each other without a gap", () => {
     fc.assert(
       fc.property(fc.constantFrom(...USAGE_WINDOWS), time, (window, timeMs) => {
         const startMs = windowStartMs(window, timeMs);

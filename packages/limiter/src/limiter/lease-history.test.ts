@@ -35,13 +35,13 @@ const operation = fc.oneof(
   }),
 );
 
-/** What the test believes a lease holds of each resource: taken already, and in all. */
+/** What a lease should hold of each resource: what it has taken, and the total it was set to. */
 interface Held {
   readonly lease: Lease;
   readonly parts: Map<string, { taken: number; total: number }>;
 }
 
-/** Everything that was charged, kept by nothing but additions. */
+/** Everything that was charged, computed by additions only. */
 class Ledger {
   readonly charged = new Map(RESOURCES.map((resource) => [resource, 0]));
   requests = 0;
@@ -52,7 +52,7 @@ class Ledger {
   }
 }
 
-it("charges a child and its parent exactly what leases hold, through every history of takes, differences, ends and lost answers", async () => {
+it("charges a child and its parent exactly what leases hold, through every history of takes, differences, ends and lost responses", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(operation, { maxLength: 40, size: "max" }), async (operations) => {
       // The clock stands still: nothing is earned, so every token is accounted for.

@@ -22,7 +22,7 @@ interface Scene {
   readonly repository: MemoryRepository;
   readonly limiter: RateLimiter;
   readonly failures: [RateLimiterUnavailable, Lease][];
-  /** What each operation of the store does; settable. */
+  /** The fault of each operation of the store, if any. */
   readonly faults: Map<string, Fault[]>;
   readonly available: (resource?: string) => Promise<Record<string, number>>;
 }
@@ -90,7 +90,7 @@ describe("the life of a lease", () => {
   });
 
   it.each(["commit", "rollback"] as const)(
-    "is expired for every member after %s, and disposing does nothing",
+    "throws from every member after %s, and disposing does nothing",
     async (end) => {
       const { limiter, available } = await scene();
       const lease = await limiter.acquire(CALL);
@@ -119,7 +119,7 @@ describe("the life of a lease", () => {
     expect(await available()).toEqual({ rpm: 10, tpm: 1000 });
   });
 
-  it("commits on return of the work, and gives back and rethrows on its throw", async () => {
+  it("commits when the work returns, and gives back and rethrows when it throws", async () => {
     const { limiter, available } = await scene();
     expect(await limiter.acquire(CALL, () => 42)).toBe(42);
     expect(await available()).toEqual({ rpm: 9, tpm: 900 });
@@ -170,7 +170,7 @@ describe("bad differences", () => {
     expect(await available()).toEqual({ rpm: 9, tpm: 900 });
   });
 
-  it("of two limits change neither when one is bad", async () => {
+  it("on two limits change neither if one is bad", async () => {
     const { limiter } = await scene();
     const lease = await limiter.acquire(CALL);
     expect(() => lease.release({ rpm: 1, tpm: 101 })).toThrow(ValidationError);
@@ -179,7 +179,7 @@ describe("bad differences", () => {
 });
 
 describe("taking more", () => {
-  it("is strict: it throws and takes nothing when it does not fit", async () => {
+  it("throws and takes nothing if it does not fit", async () => {
     const { limiter, available } = await scene();
     const lease = await limiter.acquire(CALL);
     await expect(lease.consume({ rpm: 1, tpm: 901 })).rejects.toThrow(RateLimitExceeded);
@@ -217,7 +217,7 @@ describe("taking more", () => {
   });
 
   it.each(["commit", "rollback"] as const)(
-    "is waited for by a %s that comes while it is under way",
+    "is awaited by a %s that comes while it is in progress",
     async (end) => {
       const { clock, limiter, faults, available } = await scene();
       const lease = await limiter.acquire(CALL);
@@ -233,7 +233,7 @@ describe("taking more", () => {
     },
   );
 
-  it("is part of a total that is settled while it is under way", async () => {
+  it("is part of a total that is settled while it is in progress", async () => {
     const { clock, limiter, faults } = await scene();
     const lease = await limiter.acquire(CALL);
     faults.set("consume", [{ delayMs: 50 }, { delayMs: 100 }]);
@@ -248,7 +248,7 @@ describe("taking more", () => {
 });
 
 describe("several resources", () => {
-  it("have a part each, and end together", async () => {
+  it("each have a part of the lease, and end together", async () => {
     const { limiter, available } = await scene();
     const lease = await limiter.acquire({ ...CALL, also: { s: { rpm: 2 } } });
     expect(lease.resources).toEqual(["r", "s"]);
@@ -267,7 +267,7 @@ describe("several resources", () => {
 });
 
 describe("a store that fails", () => {
-  it("grants without the store when it may, says so, and writes nothing later", async () => {
+  it("lets a degraded lease through if it may, and writes nothing later", async () => {
     const { limiter, faults, available } = await scene({ onUnavailable: "allow" });
     faults.set("consume", ["error-before"]);
     const lease = await limiter.acquire(CALL);
@@ -280,7 +280,7 @@ describe("a store that fails", () => {
   });
 
   it.each(["settle", "giveBack"])(
-    "is asked again for %s, and a lost answer does not count twice",
+    "is asked again for %s, and a lost response does not count twice",
     async (operation) => {
       const { limiter, faults, available } = await scene();
       const lease = await limiter.acquire(CALL);
@@ -293,7 +293,7 @@ describe("a store that fails", () => {
     },
   );
 
-  it("rejects a commit after three attempts, refunds nothing, and reports nothing twice", async () => {
+  it("rejects a commit after three attempts, refunds nothing, and reports it once", async () => {
     const { limiter, faults, available, failures } = await scene();
     const lease = await limiter.acquire(CALL);
     lease.settle({ tpm: 50 });
@@ -315,7 +315,7 @@ describe("a store that fails", () => {
     expect(await available()).toEqual({ rpm: 9, tpm: 900 });
   });
 
-  it("never hides the error of the work, whatever becomes of the rollback", async () => {
+  it("never hides the error of the work, whatever happens to the rollback", async () => {
     const denied = new PermissionDenied("no rights to write");
     const { limiter, faults, failures } = await scene(
       {},
@@ -339,7 +339,7 @@ describe("a store that fails", () => {
     expect(faults.size).toBe(0);
   });
 
-  it("blocks by default, by the limiter's choice, by the call's, and by what is stored, in this order of weakness", async () => {
+  it("blocks by default, unless the stored option, the limiter's or the call's says otherwise", async () => {
     const { limiter, repository, faults } = await scene();
     const acquire = (options = {}): Promise<boolean> => {
       faults.set("consume", ["error-before"]);
@@ -351,7 +351,7 @@ describe("a store that fails", () => {
     await expect(acquire({ onUnavailable: "block" })).rejects.toThrow(/entity=e, resource=r/);
   });
 
-  it("is never allowed past a denied permission or a fault of the code", async () => {
+  it("never lets a call through on denied access or a bug", async () => {
     for (const error of [new PermissionDenied("no"), new TypeError("bug")]) {
       const { limiter } = await scene(
         { onUnavailable: "allow" },

@@ -44,7 +44,7 @@ it("serves waiting calls in order of arrival", async () => {
   await Promise.all(all);
 });
 
-it("gives back what it took although the caller has changed its request since", async () => {
+it("gives back what it took, even if the caller has changed its request meanwhile", async () => {
   const repository = new MemoryRepository({ clock: new ManualClock() });
   await repository.setSystemDefaults([Limit.perMinute("rpm", 10)]);
   const limiter = new RateLimiter({ repository });
@@ -62,7 +62,7 @@ it("gives back what it took although the caller has changed its request since", 
   expect(await limiter.available("e", "r")).toEqual({ rpm: 5 });
 });
 
-it("refuses a repository, a callback and work that are none, before anything is taken", async () => {
+it("refuses an invalid repository, callback or work before anything is taken", async () => {
   const repository = new MemoryRepository();
   await repository.setSystemDefaults([Limit.perMinute("rpm", 10)]);
   for (const options of [

@@ -11,7 +11,7 @@ import { MemoryRepository } from "zae-limiter/memory";
 import { faultyRepository, ManualClock, type Fault } from "zae-limiter/testing";
 import { describe, expect, it } from "vitest";
 
-/** A manual clock that counts how often somebody went to sleep. */
+/** A manual clock that counts its sleepers. */
 class CountingClock extends ManualClock {
   sleeps = 0;
 
@@ -61,7 +61,7 @@ async function scene(wrap = (repository: Repository): Repository => repository):
   return { clock, repository, limiter, ended, call };
 }
 
-/** Answers of `consume` arrive late: what happens meanwhile must not be missed. */
+/** Outcomes of `consume` arrive late: what happens meanwhile must not be missed. */
 function withDelayedOutcomes(repository: Repository, delayMs: number): Repository {
   return new Proxy(repository, {
     get(target, property) {
@@ -93,7 +93,7 @@ describe("the queue", () => {
     await Promise.all(all);
   });
 
-  it("does not hold up a call that does not wait, nor another entity or resource", async () => {
+  it("does not delay a call that does not wait, or calls on other entities or resources", async () => {
     const { clock, ended, call } = await scene();
     await call("a", 9);
     const large = call("large", 10);
@@ -105,7 +105,7 @@ describe("the queue", () => {
     await large;
   });
 
-  it("lets nobody wait for each other when calls name the same resources crosswise", async () => {
+  it("causes no deadlock when calls name the same resources in different orders", async () => {
     const { clock, ended, call } = await scene();
     await call("empty", 10, { also: { s: { rps: 10 } } });
     const first = call("first", 5, { resource: "r", also: { s: { rps: 5 } } });
@@ -143,7 +143,7 @@ describe("how long", () => {
     },
   );
 
-  it("refuses at once what can never fit, however long the call would wait", async () => {
+  it("refuses at once what can never fit, however long the call may wait", async () => {
     const { ended, call } = await scene();
     await call("head", 10);
     await call("never", 11, { waitUpToMs: Infinity });
@@ -153,7 +153,7 @@ describe("how long", () => {
     queued.catch(() => {});
   });
 
-  it("sleeps once for each time it has to wait, and never polls", async () => {
+  it("sleeps once for each wait, and never polls", async () => {
     const { clock, call, ended } = await scene();
     await call("all", 10);
     const before = clock.sleeps;
@@ -166,7 +166,7 @@ describe("how long", () => {
     await Promise.all(waiting);
   });
 
-  it("ends at its deadline behind a large call, refused by the limit that keeps the other waiting", async () => {
+  it("a call behind a large one ends at its deadline, refused by the limit that the other waits for", async () => {
     const { clock, limiter, call, ended } = await scene();
     await call("all", 10);
     const large = call("large", 10);
@@ -218,7 +218,7 @@ describe("tokens that go back", () => {
     await other;
   });
 
-  it("are not missed while the answer of an earlier attempt is on its way", async () => {
+  it("are not missed while an earlier attempt is in progress", async () => {
     const { clock, ended, call } = await scene((repository) => withDelayedOutcomes(repository, 10));
     const taking = call("all", 10);
     await clock.advance(10);
@@ -234,7 +234,7 @@ describe("tokens that go back", () => {
 
 describe("a call that is ended from outside", () => {
   it.each(["head", "queued"])(
-    "rejects with the reason of its signal while it is %s, and lets the next go on",
+    "rejects with the reason of its signal while it is %s, and lets the next one proceed",
     async (place) => {
       const { clock, ended, call } = await scene();
       await call("all", 10);
@@ -269,7 +269,7 @@ describe("a call that is ended from outside", () => {
     expect(await limiter.available("e", "r")).toEqual({ rps: 10 });
   });
 
-  it("is not touched by its signal after the grant, and does not start with an aborted one", async () => {
+  it("is not affected by its signal after the grant, and does not start with an aborted one", async () => {
     const { limiter, call, ended } = await scene();
     const abort = new AbortController();
     const lease = await call("a", 1, { signal: abort.signal });
@@ -283,7 +283,7 @@ describe("a call that is ended from outside", () => {
     expect(ended).toEqual(["a", "b!", "c!"]);
   });
 
-  it("is unavailable when the limiter closes, as head, in the queue and afterwards", async () => {
+  it("rejects when the limiter closes: as head, in the queue and afterwards", async () => {
     const { clock, limiter, repository, call } = await scene();
     await call("all", 10);
     const waiting = [call("head", 10), call("queued", 1)].map((one) =>
@@ -298,8 +298,8 @@ describe("a call that is ended from outside", () => {
   });
 });
 
-describe("a store that cannot answer", () => {
-  it("lets a queued call through when it may, and fails it when it may not, as it does for a head", async () => {
+describe("an unavailable store", () => {
+  it("lets a queued call through if it may, and fails it if it may not, as it does for a head", async () => {
     let fault: Fault | undefined;
     const { clock, call } = await scene((repository) => faultyRepository(repository, () => fault));
     await call("all", 10);

@@ -8,15 +8,15 @@ function headerOf(timeMs: number): string {
   return new Date(timeMs).toUTCString();
 }
 
-describe("a clock that listens to the server", () => {
-  it("leaves a clock alone that is about right", () => {
+describe("a corrected clock", () => {
+  it("is the process clock if that is about right", () => {
     const clock = new CorrectedClock(new ManualClock(START_MS));
     clock.learn(headerOf(START_MS + 2000));
     expect(clock.now()).toBe(START_MS);
   });
 
   it.each([-60_000, 60_000])(
-    "corrects a clock that is wrong by %i ms, and keeps the correction while the header jitters",
+    "corrects a process clock that is off by %i ms, and keeps the correction while the header jitters",
     (wrongMs) => {
       const local = new ManualClock(START_MS + wrongMs);
       const clock = new CorrectedClock(local);
@@ -28,7 +28,7 @@ describe("a clock that listens to the server", () => {
     },
   );
 
-  it("drops the correction when the clock was put right", () => {
+  it("drops the correction when the process clock is right again", () => {
     const local = new ManualClock(START_MS - 60_000);
     const clock = new CorrectedClock(local);
     clock.learn(headerOf(START_MS));
@@ -37,14 +37,14 @@ describe("a clock that listens to the server", () => {
     expect(clock.now()).toBe(START_MS + 5000);
   });
 
-  it("makes nothing of a header that is missing or no date", () => {
+  it("ignores a header that is missing or not a date", () => {
     const clock = new CorrectedClock(new ManualClock(START_MS));
     clock.learn(undefined);
     clock.learn("yesterday");
     expect(clock.now()).toBe(START_MS);
   });
 
-  it("looks at the header once a second", () => {
+  it("checks the header once a second", () => {
     const local = new ManualClock(START_MS);
     const clock = new CorrectedClock(local);
     clock.learn(headerOf(START_MS));

@@ -4,7 +4,7 @@ import { GroupCommit, type Member, type WriteBatch } from "./group-commit.ts";
 
 type Batch = readonly Member<string, string>[];
 
-/** A store whose writes end when the test says so. */
+/** A store whose writes end when the test decides. */
 class Writes {
   readonly batches: Batch[] = [];
   #ends: ((error?: Error) => void)[] = [];
@@ -16,14 +16,12 @@ class Writes {
     );
   };
 
-  /** What each batch carried so far. */
+  /** The work in each batch so far. */
   get carried(): readonly (readonly string[])[] {
     return this.batches.map((batch) => batch.map(({ work }) => work));
   }
 
-  /**
-   * Ends the write that is under way, with all of its members resolved but those that are named.
-   */
+  /** Ends the current write. Resolves all of its members except the named ones. */
   async end(open: readonly string[] = []): Promise<void> {
     for (const member of this.batches.at(-1)!)
       if (member.isOpen && !open.includes(member.work))
@@ -31,7 +29,7 @@ class Writes {
     await this.settle();
   }
 
-  /** Ends the write that is under way and leaves the members as they are. */
+  /** Ends the current write and leaves its members open. */
   async settle(error?: Error): Promise<void> {
     this.#ends.shift()!(error);
     for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
@@ -39,13 +37,13 @@ class Writes {
 }
 
 describe("group commit", () => {
-  it("sends the first at once, within the same turn", () => {
+  it("writes the first member at once, in the same turn", () => {
     const { writes, submit } = start();
     void submit("a");
     expect(writes.carried).toEqual([["a"]]);
   });
 
-  it("makes one batch, in order of arrival, of those that come meanwhile", async () => {
+  it("makes one batch, in order of arrival, of the members that arrive meanwhile", async () => {
     const { writes, submit, queue } = start();
     const answers = ["a", "b", "c", "d"].map(submit);
     expect(queue.waiting).toBe(3);
@@ -60,7 +58,7 @@ describe("group commit", () => {
     ]);
   });
 
-  it("never changes a batch whose write is under way", async () => {
+  it("never changes a batch while it is being written", async () => {
     const { writes, submit } = start();
     void submit("a");
     const [sent] = writes.batches;
@@ -70,7 +68,7 @@ describe("group commit", () => {
     expect(sent).toHaveLength(1);
   });
 
-  it("puts those that a write left open first into the next batch", async () => {
+  it("puts members that a write left open first into the next batch", async () => {
     const { writes, submit } = start();
     for (const work of ["a", "b", "c"]) void submit(work);
     await writes.end();
@@ -79,7 +77,7 @@ describe("group commit", () => {
     expect(writes.carried).toEqual([["a"], ["b", "c"], ["b", "c", "d"]]);
   });
 
-  it("goes on when a write left all of its members open and nobody else came", async () => {
+  it("continues when a write left all members open and no others arrived", async () => {
     const { writes, submit } = start();
     const answer = submit("a");
     await writes.end(["a"]);
@@ -100,7 +98,7 @@ describe("group commit", () => {
     expect(await Promise.all([first, third])).toEqual(["a in write 1", "c in write 2"]);
   });
 
-  it("rejects only what was open in the batch whose write threw", async () => {
+  it("rejects only the open members of a batch whose write threw", async () => {
     const { writes, submit, queue } = start();
     const [first, second, third] = ["a", "b", "c"].map(submit) as [
       Promise<string>,
@@ -120,13 +118,13 @@ describe("group commit", () => {
     expect(queue.isIdle).toBe(true);
   });
 
-  it("takes a write that throws before it has a promise for one that failed", async () => {
+  it("treats a write that throws synchronously as failed", async () => {
     const queue = new GroupCommit<string, string>();
     await expect(queue.submit("a", broken)).rejects.toThrow("at once");
     expect(queue.isIdle).toBe(true);
   });
 
-  it("bounds a batch, and leaves the rest in order for the next ones", async () => {
+  it("bounds a batch, and leaves the rest in order for the next batches", async () => {
     const { writes, submit, queue } = start();
     const works = Array.from({ length: 600 }, (_, index) => String(index));
     for (const work of works) void submit(work);
@@ -135,7 +133,7 @@ describe("group commit", () => {
     expect(writes.carried.flat()).toEqual(works);
   });
 
-  it("fails those that a batch had no room for when the store was away as long as they waited, and nobody that came later", async () => {
+  it("fails members without room in a batch if the store was unavailable while they waited, but none that arrived later", async () => {
     const { writes, submit, queue } = start();
     const first = submit("first");
     const many = Promise.allSettled(
@@ -152,7 +150,7 @@ describe("group commit", () => {
     expect(queue.isIdle).toBe(true);
   });
 
-  it("lets a write that failed for another reason fail its own members only", async () => {
+  it("fails only the members of a write that failed for another reason", async () => {
     const { writes, submit } = start();
     const answers = Promise.allSettled(
       Array.from({ length: 300 }, (_, index) => submit(String(index))),
@@ -164,7 +162,7 @@ describe("group commit", () => {
     expect(failed).toHaveLength(256);
   });
 
-  it("becomes idle again, and then sends at once again", async () => {
+  it("becomes idle again, and then writes at once again", async () => {
     const { writes, submit, queue } = start();
     expect(queue.isIdle).toBe(true);
     void submit("a");
@@ -175,7 +173,7 @@ describe("group commit", () => {
     expect(writes.carried).toEqual([["a"], ["b"]]);
   });
 
-  it("loses nothing that is submitted when another is told its outcome, also when that one was the last", async () => {
+  it("loses nothing that is submitted when the outcome of another member, even of the last one, arrives", async () => {
     const { writes, submit, queue } = start();
     const chain = (async (): Promise<readonly string[]> => {
       const answers: string[] = [];

@@ -38,7 +38,7 @@ function slowCache(ttlMs = 60_000): {
 const capacity = async (asked: ReturnType<PolicyCache["resolve"]>): Promise<number | undefined> =>
   (await asked)?.limits[0]?.capacity;
 
-it("concurrent questions for one key share one read [W-57]", async () => {
+it("concurrent lookups of one key share one read [W-57]", async () => {
   const { cache, reads } = slowCache();
   const asked = [1, 2, 3].map(() => capacity(cache.resolve("key-1", "gpt-4")));
   expect(reads.length).toBe(1);
@@ -48,7 +48,7 @@ it("concurrent questions for one key share one read [W-57]", async () => {
   expect(reads.length).toBe(1);
 });
 
-it("questions for two entities read only what is not on its way yet [W-57]", async () => {
+it("lookups of two entities read only what is not being read already [W-57]", async () => {
   const { cache, reads } = slowCache();
   const first = capacity(cache.resolve("key-1", "gpt-4"));
   const second = capacity(cache.resolve("key-2", "gpt-4"));
@@ -58,7 +58,7 @@ it("questions for two entities read only what is not on its way yet [W-57]", asy
   expect(await Promise.all([first, second])).toEqual([5, 5]);
 });
 
-it("what is known is answered while something else is being read [W-57]", async () => {
+it("cached policies are returned while something else is being read [W-57]", async () => {
   const { cache, reads } = slowCache();
   const first = cache.resolve("key-1", "gpt-4");
   reads[0]?.answer(5);
@@ -69,7 +69,7 @@ it("what is known is answered while something else is being read [W-57]", async 
   await waiting;
 });
 
-it("a read that a write overtook does not fill the cache [W-57]", async () => {
+it("a read that was overtaken by a write does not fill the cache [W-57]", async () => {
   const { cache, reads } = slowCache();
   const before = capacity(cache.resolve("key-1", "gpt-4"));
   cache.evict({ level: "system" });
@@ -82,7 +82,7 @@ it("a read that a write overtook does not fill the cache [W-57]", async () => {
   expect(await capacity(cache.resolve("key-1", "gpt-4"))).toBe(6);
 });
 
-it("a read that fails is told to who waits for it, and is not remembered", async () => {
+it("the error of a failed read reaches everyone who waits for it, and is not cached", async () => {
   const { cache, reads } = slowCache();
   const asked = [cache.resolve("key-1", "gpt-4"), cache.resolve("key-1", "gpt-4")];
   reads[0]?.fail(new Error("throttled"));
@@ -92,7 +92,7 @@ it("a read that fails is told to who waits for it, and is not remembered", async
   expect(await again).toBe(5);
 });
 
-it("remembers a bounded number of levels", async () => {
+it("caches a bounded number of levels", async () => {
   const cache = new PolicyCache({
     read: (keys) => keys.map(() => ({ limits: undefined })),
     clock: { now: () => 0 },
@@ -102,7 +102,7 @@ it("remembers a bounded number of levels", async () => {
   expect(cache.stats().size).toBe(10_000);
 });
 
-it("without a time to remember, every question reads, and none is remembered", async () => {
+it("without a time to live, every lookup reads, and nothing is cached", async () => {
   const { cache, reads } = slowCache(0);
   for (const rate of [5, 6]) {
     const asked = capacity(cache.resolve("key-1", "gpt-4"));

@@ -7,7 +7,7 @@ import type { StoredConfig } from "./store.ts";
 const TTL_MS = 1000;
 const SYSTEM: ConfigKey = { level: "system" };
 
-/** A store of limits whose reads are answered when the test says so. */
+/** A store of limits whose reads end when the test decides. */
 class Shelf {
   nowMs = 5000;
   readonly held = new Map<string, StoredConfig>();
@@ -82,8 +82,8 @@ beforeEach(() => {
   shelf.set(SYSTEM, 10);
 });
 
-describe("remembering", () => {
-  it("reads the four levels in one go, then answers from memory until the time is over", async () => {
+describe("the cache", () => {
+  it("reads the four levels together, and returns them from memory until they expire", async () => {
     const cache = shelf.cache();
     expect(await rateOf(cache)).toBe(10);
     expect(shelf.reads).toEqual([["entity/e/r", "entity/e/_default_", "resource/r", "system"]]);
@@ -96,7 +96,7 @@ describe("remembering", () => {
     expect(shelf.reads).toHaveLength(2);
   });
 
-  it("counts the time from the beginning of a read, not from its answer", async () => {
+  it("counts the time to live from the beginning of a read, not from its end", async () => {
     const cache = shelf.slowCache();
     const reading = rateOf(cache);
     shelf.nowMs += TTL_MS;
@@ -105,14 +105,14 @@ describe("remembering", () => {
     expect(cache.cached("e", "r")).toBeUndefined();
   });
 
-  it("does not believe a time that was set back: what it read later is old", async () => {
+  it("treats what it read before the clock was set back as stale", async () => {
     const cache = shelf.cache();
     await rateOf(cache);
     shelf.nowMs -= 1;
     expect(cache.cached("e", "r")).toBeUndefined();
   });
 
-  it("remembers also that a level has no limits, and that none has", async () => {
+  it("caches that a level has no limits, and that no level has any", async () => {
     shelf.held.clear();
     const cache = shelf.cache();
     expect(await rateOf(cache)).toBeUndefined();
@@ -121,7 +121,7 @@ describe("remembering", () => {
     expect(shelf.reads).toHaveLength(1);
   });
 
-  it("reads only the levels that it does not know", async () => {
+  it("reads only the levels that are not cached", async () => {
     const cache = shelf.cache();
     await rateOf(cache, "e", "r");
     await rateOf(cache, "f", "r");
@@ -132,7 +132,7 @@ describe("remembering", () => {
     ]);
   });
 
-  it("remembers nothing when the time is 0, and reads every time", async () => {
+  it("caches nothing if the time to live is 0, and reads every time", async () => {
     const cache = shelf.cache(0);
     const { version } = cache;
     await rateOf(cache);
@@ -142,7 +142,7 @@ describe("remembering", () => {
     expect(cache.stats()).toEqual({ hits: 0, misses: 2, size: 0, ttlMs: 0 });
   });
 
-  it("stays within 10 000 slots, and forgets the oldest first", async () => {
+  it("stays within 10 000 slots, and drops the oldest first", async () => {
     const cache = shelf.cache();
     await rateOf(cache, "first", "r");
     for (let index = 0; index < 5000; index += 1) await rateOf(cache, `e${index}`, "r");
@@ -160,7 +160,7 @@ describe("remembering", () => {
   });
 });
 
-describe("concurrent questions", () => {
+describe("concurrent lookups", () => {
   it("share one read of one key, and wait for no other key", async () => {
     const cache = shelf.slowCache();
     const [one, two] = [rateOf(cache, "e", "r"), rateOf(cache, "e", "r")];
@@ -186,7 +186,7 @@ describe("concurrent questions", () => {
     expect(cache.stats().size).toBe(6);
   });
 
-  it("all get the error of a read that fails, which is not remembered", async () => {
+  it("all get the error of a failed read, which is not cached", async () => {
     const cache = shelf.slowCache();
     const asked = [rateOf(cache), rateOf(cache)];
     const down = new Error("down");
@@ -227,7 +227,7 @@ describe("writers", () => {
     expect(await fresh).toBe(20);
   });
 
-  it("evict all that is known of an entity, but not of one whose id begins the same", async () => {
+  it("evict everything of an entity, but not of one whose id begins with its id", async () => {
     const cache = shelf.cache();
     await rateOf(cache, "e", "r");
     await rateOf(cache, "e2", "r");
@@ -238,14 +238,14 @@ describe("writers", () => {
     expect(cache.stats().size).toBe(0);
   });
 
-  it("of another process are seen by a refresh", async () => {
+  it("in another process are noticed by a refresh", async () => {
     const cache = shelf.cache();
     await rateOf(cache);
     shelf.set({ level: "resource", resource: "r" }, 3);
     expect((await cache.refresh("e", "r"))?.source).toBe("resource");
   });
 
-  it("leave the stored onUnavailable behind as last seen, also when it has expired", async () => {
+  it("leave the stored onUnavailable as last seen, even if it has expired", async () => {
     shelf.set(SYSTEM, 10, "allow");
     const cache = shelf.cache();
     expect(cache.lastOnUnavailable).toBeUndefined();
@@ -255,7 +255,7 @@ describe("writers", () => {
   });
 });
 
-it("asks four levels, strongest first", () =>
+it("reads four levels, strongest first", () =>
   expect(configKeys("key-1", "gpt-4")).toEqual([
     { level: "entity", entityId: "key-1", resource: "gpt-4" },
     { level: "entity", entityId: "key-1", resource: "_default_" },

@@ -8,7 +8,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it("tells the machine's time and sleeps on its timers", async () => {
+it("returns the system time, and sleeps with timers", async () => {
   expect(systemClock.now()).toBe(1_000_000);
   let awake = false;
   const sleeping = systemClock.sleep(50).then(() => (awake = true));
@@ -19,7 +19,7 @@ it("tells the machine's time and sleeps on its timers", async () => {
   await sleeping;
 });
 
-it("sleeps for longer than a timer can, in pieces", async () => {
+it("sleeps for longer than a timer can, in several parts", async () => {
   let awake = false;
   const sleeping = systemClock.sleep(2 ** 31 + 10).then(() => (awake = true));
   await vi.advanceTimersByTimeAsync(2 ** 31 + 9);
@@ -39,7 +39,7 @@ it("rejects with the reason of a signal, before and during the sleep, and leaves
   expect(vi.getTimerCount()).toBe(0);
 });
 
-it("draws from 0 up to, but not including, 1", () => {
+it("returns random numbers from 0 up to, but not including, 1", () => {
   for (let count = 0; count < 100; count += 1) {
     const drawn = systemRandom();
     expect(drawn >= 0 && drawn < 1).toBe(true);

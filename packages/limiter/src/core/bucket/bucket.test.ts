@@ -27,10 +27,7 @@ import type { Limit } from "../limit.ts";
 const START_MS = Date.UTC(2026, 0, 4, 12);
 const YEAR_MS = 366 * 86_400_000;
 
-/**
- * What happens to a bucket next: time passes, or runs backwards, and something is taken or given
- * back.
- */
+/** One step of a history: time passes or goes backwards, and tokens are taken or given back. */
 const step = fc.record({
   elapsedMs: fc.oneof(
     fc.constant(0),
@@ -128,7 +125,7 @@ describe("refill and take", () => {
     );
   });
 
-  it("earns by many small refills what one large refill earns", () => {
+  it("earns as much with many small refills as with one large refill", () => {
     fc.assert(
       fc.property(
         validLimit(),
@@ -166,7 +163,7 @@ describe("refill and take", () => {
     expect(balanceMilli(bucket, 1, START_MS + 3_600_000)).toBe(1000);
   });
 
-  it("mints nothing when time runs backwards, and earns the same time only once", () => {
+  it("mints nothing when time goes backwards, and earns for the same time only once", () => {
     const empty = bucketOf({ capacity: 10, refillAmount: 1, refillPeriodSeconds: 1 }, 0);
     const later = apply(empty, [0], START_MS + 1000);
     const back = apply(later, [0], START_MS - 5000);
@@ -192,7 +189,7 @@ describe("refill and take", () => {
     expect(storedMilli(apply(bucket, [-70_000], START_MS), 0)).toBe(10_000);
   });
 
-  it("is full only when every limit is, the hidden ones too", () => {
+  it("is full only when every limit is full, hidden ones included", () => {
     const limit = { name: "a", capacity: 1, refillAmount: 1, refillPeriodSeconds: 1 };
     const bucket: Bucket = {
       limits: [bucketLimit(limit, false), bucketLimit({ ...limit, name: "b" }, true)],
@@ -218,7 +215,8 @@ describe("wait", () => {
           const wait = waitMs(bucket, 0, needed, nowMs);
           const { balances, stampMs } = oracle;
           const exact = exactWaitMs(balances[0]!, stampMs, BigInt(needed), nowMs)!;
-          // Beyond that the time itself, 285 000 years from now, is not a whole number any more.
+          // For a longer wait, the time itself would no longer be a whole number, 285 000 years
+          // from now.
           fc.pre(Number(exact) + nowMs < Number.MAX_SAFE_INTEGER);
           expect(BigInt(wait)).toBe(exact);
           expect(balanceMilli(bucket, 0, nowMs + wait)).toBeGreaterThanOrEqual(needed);
@@ -229,7 +227,7 @@ describe("wait", () => {
     );
   });
 
-  it("says never for more than the capacity, and nothing else", () => {
+  it("is infinite for more than the capacity, and for nothing else", () => {
     fc.assert(
       fc.property(history, ([limit, steps]) => {
         const { bucket, nowMs } = play(limit, steps);
@@ -244,7 +242,7 @@ describe("wait", () => {
     expect(waitMs(bucket, 0, 1000, START_MS - 500)).toBe(1500);
   });
 
-  it("stays exact in a debt so deep that what is missing leaves the safe range", () => {
+  it("is exact even for a debt so deep that the deficit leaves the safe range", () => {
     const bucket = bucketOf(
       { capacity: 1, refillAmount: 999_981, refillPeriodSeconds: 441_250 },
       Number.MIN_SAFE_INTEGER,

@@ -27,14 +27,14 @@ function charge(amounts: Amounts, taken: Amounts = {}, policy: Policy = POLICY):
 }
 
 describe("a decision", () => {
-  it("fits when every limit of every bucket holds what is wanted, and not when one is a token short", () => {
+  it("fits when every limit of every bucket holds its amount, and not when one is a token short", () => {
     expect(fits([charge({ rpm: 10, tpm: 1000 })], NOW_MS)).toBe(true);
     expect(fits([charge({ rpm: 10, tpm: 1001 })], NOW_MS)).toBe(false);
     expect(fits([charge({ rpm: 1 }), charge({ rpm: 1 }, { rpm: 10 })], NOW_MS)).toBe(false);
     expect(fits([charge({ rpm: 1 }, { rpm: 10 }), charge({ rpm: 1 })], NOW_MS)).toBe(false);
   });
 
-  it("is refused by a limit in debt that the call does not name, and no longer when the debt is paid", () => {
+  it("is refused by a limit in debt that the call does not name, until the debt is paid", () => {
     const inDebt = charge({ rpm: 1 }, { tpm: 1001 });
     expect(fits([inDebt], NOW_MS)).toBe(false);
     expect(fits([inDebt], NOW_MS + 59)).toBe(false);
@@ -42,7 +42,7 @@ describe("a decision", () => {
     expect(fits([charge({ rpm: 1 }, { tpm: 1000 })], NOW_MS)).toBe(true);
   });
 
-  it("is not refused by a hidden limit, nor shows it", () => {
+  it("is not refused by a hidden limit, and does not show it", () => {
     const { bucket } = charge({}, { tpm: 5000 });
     const policy = policyOf([Limit.perMinute("rpm", 10)], "system");
     const hidden = { ...charge({ rpm: 1 }), policy, bucket: underPolicy(bucket, policy, NOW_MS) };
@@ -80,7 +80,7 @@ describe("a decision", () => {
     ]);
   });
 
-  it("rounds what is available down, also in debt, and says never for more than the capacity", () => {
+  it("rounds available tokens down, even in debt, and waits forever for more than the capacity", () => {
     const full = charge({ rpm: 11 });
     const bucket: Bucket = { ...full.bucket, balances: [999, 0, 0, -1, 0, 0] };
     const [rpm, tpm] = statusesOf([{ ...full, bucket }], NOW_MS);
@@ -159,12 +159,12 @@ describe("a bucket and its policy", () => {
     expect(isUnder(underPolicy(bucket, policy, NOW_MS), policy)).toBe(true);
   });
 
-  it("leaves nothing behind for a refusal under the same policy or without a bucket", () => {
+  it("needs no write for a refusal under the same policy or without a bucket", () => {
     expect(afterRefusal(undefined, POLICY, NOW_MS)).toBeUndefined();
     expect(afterRefusal(fullBucket(POLICY.bucketLimits, NOW_MS), POLICY, NOW_MS)).toBeUndefined();
   });
 
-  it("stores the new rate for a refusal, so that a refused call fits in the end, and takes nothing away", () => {
+  it("stores the new rate for a refusal, so that the call will fit some day, and takes nothing away", () => {
     const { bucket } = charge({}, { tpm: 1000 });
     const policy = policyOf([Limit.perMinute("rpm", 5), Limit.perSecond("tpm", 1000)], "system");
     const left = afterRefusal(bucket, policy, NOW_MS)!;
@@ -174,7 +174,7 @@ describe("a bucket and its policy", () => {
 });
 
 describe("amounts and policies", () => {
-  it("charges a limit by its own name, also when it is called constructor", () => {
+  it("charges a limit by its own name, even if it is called constructor", () => {
     const policy = policyOf(
       [Limit.perMinute("constructor", 10), Limit.perMinute("toString", 10)],
       "system",
@@ -184,13 +184,13 @@ describe("amounts and policies", () => {
     expect(costsMilli(bucket, {})).toEqual([0, 0]);
   });
 
-  it("drops names that a parent has no limits for, and keeps the object when it has them all", () => {
+  it("drops names that a parent has no limits for, and keeps the object if it has all of them", () => {
     const all = { rpm: 1, tpm: 2 };
     expect(amountsUnder(POLICY, all)).toBe(all);
     expect(amountsUnder(POLICY, { rpm: 1, other: 2 })).toEqual({ rpm: 1 });
   });
 
-  it("turns every sign for a give-back", () => {
+  it("reverses every sign for a give-back", () => {
     expect(negated({ a: 1, b: -2 })).toEqual({ a: -1, b: 2 });
   });
 });

@@ -20,7 +20,7 @@ it("does not fill a limit that was lowered to its balance, removed, and added ag
   expect(await limiter.available("e", "r", { limits: [large] })).toEqual({ tpd: 10 });
 });
 
-it("charges a settlement to a limit that was full when it left", async () => {
+it("charges a settlement to a limit that was full when it left the policy", async () => {
   const repository = new MemoryRepository({ clock: new ManualClock() });
   await repository.setSystemDefaults([large]);
   const limiter = new RateLimiter({ repository });
@@ -31,7 +31,7 @@ it("charges a settlement to a limit that was full when it left", async () => {
   expect(await limiter.available("e", "r")).toEqual({ tpd: 70 });
 });
 
-it("drops full hidden limits of a bucket that has seen very many names", () => {
+it("drops full hidden limits of a bucket that has had very many limits", () => {
   let bucket = fullBucket([], 0);
   for (let index = 0; index < 200; index += 1)
     bucket = withLimits(bucket, bucketLimits([Limit.perDay(`limit-${index}`, 5)]), 0);

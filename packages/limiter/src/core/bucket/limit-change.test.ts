@@ -25,7 +25,7 @@ function tokens(bucket: Bucket, name: string, nowMs: number): number {
 }
 
 describe("a bucket under other limits", () => {
-  it("keeps what it has when a capacity is raised, and cuts off when it is lowered", () => {
+  it("keeps its balance when a capacity is raised, and loses the excess when it is lowered", () => {
     const limit = { name: "tpm", capacity: 10, refillAmount: 1, refillPeriodSeconds: 1 };
     const full = fullBucket(bucketLimits([limit]), START_MS);
     const raised = withLimits(full, bucketLimits([{ ...limit, capacity: 20 }]), START_MS);
@@ -36,7 +36,7 @@ describe("a bucket under other limits", () => {
     expect(tokens(raisedAgain, "tpm", START_MS)).toBe(4000);
   });
 
-  it("earns until the change at the old rate, and at the new one from then on", () => {
+  it("earns at the old rate until the change, and at the new rate from then on", () => {
     const slow = { name: "tpm", capacity: 100, refillAmount: 1, refillPeriodSeconds: 1 };
     const empty = apply(fullBucket(bucketLimits([slow]), START_MS), [100_000], START_MS);
     const fast = withLimits(empty, bucketLimits([{ ...slow, refillAmount: 10 }]), START_MS + 2000);
@@ -80,7 +80,7 @@ describe("a bucket under other limits", () => {
     );
   });
 
-  it("hides a limit that left before it was full, lets it earn, and brings it back with what it has", () => {
+  it("hides a limit that left before it was full, lets it earn, and brings it back with its balance", () => {
     const [a, b] = ["a", "b"].map((name) => ({
       name,
       capacity: 10,
@@ -99,7 +99,7 @@ describe("a bucket under other limits", () => {
     expect(consumedMilli(again, named(again, "a"))).toBe(8000);
   });
 
-  it("takes nothing away for a refusal: a limit that would be cut off keeps its parameters, the others get theirs", () => {
+  it("loses nothing by a refusal: a limit that would be cut keeps its parameters, the others change", () => {
     const [a, b] = ["a", "b"].map((name) => ({
       name,
       capacity: 10,
@@ -132,7 +132,7 @@ describe("a bucket under other limits", () => {
       fc.property(limits, moves, (all, steps) => {
         let nowMs = START_MS;
         let bucket = fullBucket(bucketLimits(all), nowMs);
-        // The oracle is a bucket that nobody ever reconfigures: it holds every limit all the time.
+        // The oracle is a bucket that is never reconfigured: it has every limit all the time.
         let steady = bucket;
         for (const { elapsedMs, present, keepCut, costs } of steps) {
           nowMs += elapsedMs;
@@ -183,8 +183,7 @@ describe("a bucket under other limits", () => {
         let stampMs = START_MS;
         let limit = first;
         let bucket = fullBucket(bucketLimits([limit]), nowMs);
-        // In units of 1/1000 of a millitoken and without rounding down: an upper bound that loses
-        // nothing but what capacities cut off.
+        // In units of 1/1000 millitoken, never rounded down: an upper bound that only capacities cut.
         let most = first.capacity * 1_000_000;
         for (const [next, elapsedMs, cost] of steps) {
           nowMs += elapsedMs;

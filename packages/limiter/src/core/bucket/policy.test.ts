@@ -12,7 +12,7 @@ it("names the source of each level", () => {
   expect(keys.map(sourceOf)).toEqual(["entity", "entity_default", "resource", "system"]);
 });
 
-it("lets the first level that has limits win whole", () => {
+it("picks the first level that has limits, without merging levels", () => {
   const [resource, system] = [
     policyOf([Limit.perMinute("rpm", 1)], "resource"),
     policyOf([Limit.perMinute("tpm", 1)], "system"),
@@ -22,7 +22,7 @@ it("lets the first level that has limits win whole", () => {
   expect(strongest([undefined, undefined, undefined, undefined])).toBeUndefined();
 });
 
-it("prepares the limits of a policy in their order", () => {
+it("keeps the order of limits in a policy", () => {
   const policy = policyOf([Limit.perMinute("rpm", 1), Limit.perMinute("tpm", 2)], "override");
   expect(policy.source).toBe("override");
   expect([...policy.names]).toEqual(["rpm", "tpm"]);

@@ -21,7 +21,7 @@ function status(limitName: string, retryAfterSeconds: number): LimitStatus {
 }
 
 describe("a refusal", () => {
-  it("tells which limits refused, which passed, and which keeps the call waiting longest", () => {
+  it("lists the limits that refused and that passed, and the one with the longest wait", () => {
     const [rpm, tpm, day] = [status("rpm", 1.8), status("tpm", 0), status("day", 3.2)] as const;
     const refusal = new RateLimitExceeded([rpm, tpm, day]);
     expect(refusal).toBeInstanceOf(RateLimitError);
@@ -70,7 +70,7 @@ describe("a refusal", () => {
     });
   });
 
-  it("says null in JSON where the answer is never", () => {
+  it("has null in JSON if the call can never fit", () => {
     const json = new RateLimitExceeded([status("rpm", Infinity), status("tpm", 2)]).toJSON();
     expect(json).toMatchObject({ retry_after_seconds: null, retry_after_ms: null });
     expect(json.limits.map(({ retry_after_seconds }) => retry_after_seconds)).toEqual([null, 2]);
@@ -85,7 +85,7 @@ describe("a refusal", () => {
     expect(new Error("other").stack).toMatch(/\n\s+at /);
   });
 
-  it("cannot be made without a violation, and that harms no other error's trace either", () => {
+  it("cannot be made without a violation, and failing leaves the traces of other errors alone", () => {
     const before = Error.stackTraceLimit;
     expect(() => new RateLimitExceeded([])).toThrow(ValidationError);
     expect(() => new RateLimitExceeded([status("rpm", 0)])).toThrow(ValidationError);

@@ -24,7 +24,7 @@ function shares(
   ]);
 }
 
-it("charges entity and parent alike when the lease took once", () => {
+it("charges the entity and its parent alike if the lease took once", () => {
   expect(shares([part("e", { tpm: 8 }), part("p", { tpm: 8 })], { tpm: 5 })).toEqual([
     ["e", { tpm: 5 }],
     ["p", { tpm: 5 }],
@@ -37,7 +37,7 @@ it("leaves out a bucket that has none of the limits", () => {
   ]);
 });
 
-it("gives back last taken first, and never more to a parent than was taken from it", () => {
+it("gives back what was taken last first, and never more to a parent than was taken from it", () => {
   const parts = [
     part("e", { tpm: 8 }),
     part("old", { tpm: 8 }),
@@ -79,7 +79,7 @@ it("gives back to a parent only what it was charged before its limit was removed
   ]);
 });
 
-it("gives back to a parent that the lease lost no more than was taken from it", () => {
+it("gives back to a former parent no more than was taken from it", () => {
   expect(
     shares([part("e", { tpm: 2 }), part("p", { tpm: 2 }), part("e", { tpm: 5 })], { tpm: -7 }),
   ).toEqual([

@@ -12,7 +12,7 @@ import { shardSumMilli, waitForShardSumMs } from "./shard-sums.ts";
 const NOW_MS = Date.UTC(2026, 0, 4, 12);
 const POLICY = policyOf([Limit.perMinute("rpm", 10), Limit.perMinute("tpm", 100)], "system");
 
-/** Shards 0 … of a bucket with balances by shard and limit, each with a stamp of its own. */
+/** The shards of a bucket, from balances by shard and limit, each with its own stamp. */
 function shardsOf(
   tokensMilli: readonly (readonly number[])[],
   stampsMs: readonly number[] = [],
@@ -62,7 +62,7 @@ const anyShards = fc
   }));
 
 describe("a decision over several shards", () => {
-  it("fits when the shards together hold what no single one does, and not when a token is missing", () => {
+  it("fits when the shards together hold what no single one holds, and not when a token is missing", () => {
     const shards = shardsOf([
       [5000, 50_000],
       [3000, 50_000],
@@ -72,7 +72,7 @@ describe("a decision over several shards", () => {
     expect(fits([chargeOf(shards.slice(0, 1), { rpm: 8 })], NOW_MS)).toBe(false);
   });
 
-  it("is refused by a limit that is not named only while the shards together are in debt", () => {
+  it("is refused by a limit that it does not name only while the shards together are in debt", () => {
     expect(
       fits(
         [
@@ -122,7 +122,7 @@ describe("a decision over several shards", () => {
     expect(tpm).toMatchObject({ available: 1, exceeded: false, deficit: 0, retryAfterSeconds: 0 });
   });
 
-  it("says never for more than the whole capacity, and not for the capacity itself", () => {
+  it("waits forever for more than the whole capacity, but not for the capacity itself", () => {
     const shards = shardsOf([
       [0, 0],
       [0, 0],
@@ -133,7 +133,7 @@ describe("a decision over several shards", () => {
     expect(statusesOf([chargeOf(shards, { rpm: 10 })], NOW_MS)[0]!.retryAfterSeconds).toBe(60);
   });
 
-  it("without others is the decision of the one bucket", () => {
+  it("is the decision of a single bucket if there are no other shards", () => {
     const shards = shardsOf([[2600, 1000]]);
     const alone = { ...chargeOf(shards, { rpm: 3 }) };
     expect(fits([alone], NOW_MS)).toBe(false);
@@ -159,7 +159,7 @@ describe("shards together", () => {
     expect(shardSumMilli([first, turned], "tpm", NOW_MS + 600)).toBe(3700);
   });
 
-  it("wait exactly as long as trying every millisecond finds", () => {
+  it("wait exactly as long as a search millisecond by millisecond finds", () => {
     fc.assert(
       fc.property(
         anyShards,
@@ -181,7 +181,7 @@ describe("shards together", () => {
     );
   });
 
-  it("wait as one shard alone does, for every valid limit", () => {
+  it("wait like a single shard, for every valid limit", () => {
     fc.assert(
       fc.property(
         validLimit(),

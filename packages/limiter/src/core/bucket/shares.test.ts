@@ -109,14 +109,14 @@ describe("shares", () => {
     );
   });
 
-  it("of a bucket that was never split are the whole, the same object", () => {
+  it("of a bucket that was never split are the whole: the same object", () => {
     const policy = policyOf([Limit.perMinute("rpm", 10)], "system");
     expect(shardLimit(policy.bucketLimits[0]!, 0, 1)).toBe(policy.bucketLimits[0]);
     expect(shardLimits(policy.bucketLimits, 0, 1)).toBe(policy.bucketLimits);
     expect(shardPolicy(policy, 0, 1)).toBe(policy);
   });
 
-  it("keep the configured limit, hidden or not, and reduce the rate anew", () => {
+  it("keep the configured limit, hidden or not, and reduce the rate again", () => {
     const whole = bucketLimit(
       { name: "tpm", capacity: 3, refillAmount: 1, refillPeriodSeconds: 60 },
       true,
@@ -196,7 +196,7 @@ describe("a bucket of one shard", () => {
     expect(unsafe).toBeGreaterThan(100);
   });
 
-  it("is not rounded where the products of its share leave the safe range", () => {
+  it("is exact even where the products of its share leave the safe range", () => {
     const limit = {
       name: "tpm",
       capacity: 9_007_199_254_740,
@@ -222,7 +222,7 @@ describe("a bucket of one shard", () => {
     );
   });
 
-  it("says to the millisecond when it holds an amount", () => {
+  it("knows to the millisecond when it holds an amount", () => {
     fc.assert(
       fc.property(
         history,

@@ -20,7 +20,7 @@ describe("pages", () => {
       expect(() => keyPage("q", { limit: limit as number })).toThrow(ValidationError);
   });
 
-  it("go on where the cursor says, whatever the key holds", () => {
+  it("continue after the key in the cursor, whatever the key contains", () => {
     for (const key of ["", "a", "k1:", "ä#/ \n", "0".repeat(300)]) {
       const { cursor } = pageOf("q", { items: [], next: key }, (item) => item);
       expect(cursor).toMatch(/^[\w-]+$/);
@@ -28,7 +28,7 @@ describe("pages", () => {
     }
   });
 
-  it("refuse what is no cursor", () => {
+  it("refuse an invalid cursor", () => {
     for (const cursor of ["", "abc", "e30", 5, null, {}])
       expect(() => keyPage("q", { cursor: cursor as string })).toThrow(
         expect.objectContaining({ field: "cursor" }),
@@ -43,14 +43,14 @@ describe("pages", () => {
       );
   });
 
-  it("have no cursor on the last one, and convert their items", () => {
+  it("convert their items, and the last one has no cursor", () => {
     expect(pageOf("q", { items: [1, 2], next: undefined }, (item) => item * 2)).toEqual({
       items: [2, 4],
       cursor: undefined,
     });
   });
 
-  it("are read to the last one where all are promised", async () => {
+  it("are all read by allOf", async () => {
     const all = await allOf((page) => numbersAfter(page, 2500));
     expect(all).toHaveLength(2500);
     expect(all.at(-1)).toBe(2500);

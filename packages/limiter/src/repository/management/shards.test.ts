@@ -3,7 +3,7 @@ import { MemoryRepository } from "zae-limiter/memory";
 import { SqliteRepository } from "zae-limiter/sqlite";
 import { closeLater, temporaryFile } from "../../../test/support/temporary-file.ts";
 
-it("splits buckets only on backends where they have shards", async () => {
+it("splits buckets only on backends that have shards", async () => {
   const sqlite = closeLater(await SqliteRepository.open(temporaryFile()));
   for (const repository of [new MemoryRepository(), sqlite])
     expect(repository.splitBucket).toBeUndefined();

@@ -3,10 +3,10 @@ import { MemoryRepository } from "zae-limiter/memory";
 import { ManualClock } from "zae-limiter/testing";
 import { expect, it } from "vitest";
 
-/** As many buckets as the memory backend keeps before it begins to forget full ones. */
+/** How many buckets the memory backend keeps before it begins to drop full ones. */
 const KEPT = 10_000;
 
-it("charges a new bucket although the sweep for full ones comes by in the same call", async () => {
+it("charges a new bucket even if the sweep for full ones reaches it in the same call", async () => {
   const clock = new ManualClock();
   const repository = new MemoryRepository({ clock, recordUsage: false });
   await repository.setSystemDefaults([Limit.perMinute("rpm", 1)]);
@@ -23,7 +23,7 @@ it("charges a new bucket although the sweep for full ones comes by in the same c
   expect(grantedTwice).toEqual([]);
 });
 
-it("charges a full parent although its bucket is forgotten while the child's is made", async () => {
+it("charges a full parent even if its bucket is dropped while the child's is created", async () => {
   const clock = new ManualClock();
   const repository = new MemoryRepository({ clock, recordUsage: false });
   await repository.setSystemDefaults([Limit.perSecond("rps", 1)]);

@@ -4,7 +4,7 @@ import { beforeEach, expect, it } from "vitest";
 import { StoreRepository } from "../management/store-repository.ts";
 import { MemoryStore } from "./memory-store.ts";
 
-/** Buckets above which these tests let a repository forget; the real number is 10 000. */
+/** Above this many buckets full ones are dropped in these tests; the real number is 10 000. */
 const MANY = 100;
 
 let clock: ManualClock;
@@ -35,7 +35,7 @@ it("holds a bounded number of buckets when each is used once", async () => {
   expect(await held()).toBeLessThan(MANY + 40);
 });
 
-it("keeps a bucket that was full, and forgets it, without changing an answer", async () => {
+it("keeping or dropping a full bucket changes no decision", async () => {
   await repository.setSystemDefaults([Limit.perSecond("rps", 10, { burst: 20 })]);
   await take("idle", { rps: 20 });
   await clock.advance(2000);
@@ -50,7 +50,7 @@ it("keeps a bucket that was full, and forgets it, without changing an answer", a
   ).toBe(false);
 });
 
-it("keeps what is not full, and debt above all", async () => {
+it("keeps buckets that are not full, and especially debt", async () => {
   await repository.setSystemDefaults([Limit.perSecond("rps", 10), Limit.perDay("tpd", 1000)]);
   await take("debtor", { rps: 1 }, { tpd: 5000 });
   await take("user", { tpd: 1 });
@@ -91,7 +91,7 @@ it("a lease gives back to a forgotten bucket without lifting it above its capaci
   expect(await limiter.available("idle", "gpt-4")).toEqual({ rps: -20 });
 });
 
-it("a bucket that a lease brings back is decided with the limits that hold now", async () => {
+it("a bucket that a lease brings back is decided with the current limits", async () => {
   await repository.setSystemDefaults([Limit.perSecond("rps", 10)]);
   const lease = await limiter.acquire({ entityId: "idle", resource: "gpt-4", consume: { rps: 5 } });
   await crowd();
@@ -133,7 +133,7 @@ it("buckets of calls that bring their own limits are forgotten like others", asy
   expect(await held("rps")).toBeLessThan(MANY + 40);
 });
 
-it("a call that went on over a forgotten bucket counts as one request, also when it is rolled back", async () => {
+it("a call on a forgotten bucket counts as one request, even if it is rolled back", async () => {
   await repository.setSystemDefaults([Limit.perSecond("rps", 10)]);
   await take("idle", { rps: 1 });
   const lease = await limiter.acquire({ entityId: "idle", resource: "gpt-4", consume: { rps: 5 } });
@@ -144,7 +144,7 @@ it("a call that went on over a forgotten bucket counts as one request, also when
   expect((await repository.getUsageSummary({ entityId: "idle" })).requests).toBe(1);
 });
 
-it("a bucket that a call has in hand is not forgotten meanwhile: neither a new one nor a parent's", async () => {
+it("a bucket is not forgotten while a call uses it: neither a new one nor a parent's", async () => {
   await repository.setSystemDefaults([Limit.perSecond("rps", 10)]);
   await repository.createEntity("parent");
   for (let index = 0; index < 30; index += 1)
@@ -180,7 +180,7 @@ async function take(
 
 let crowds = 0;
 
-/** Lets ten seconds pass and brings so many other entities that every idle bucket is looked at. */
+/** Lets ten seconds pass, and adds so many entities that every idle bucket is checked. */
 async function crowd(): Promise<void> {
   crowds += 1;
   await clock.advance(10_000);

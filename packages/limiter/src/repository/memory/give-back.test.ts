@@ -3,7 +3,7 @@ import { MemoryRepository } from "zae-limiter/memory";
 import { ManualClock } from "zae-limiter/testing";
 import { expect, it } from "vitest";
 
-it("uncounts a request only where the acquire counted it, also when the parent changed under the lease", async () => {
+it("takes a request off the count only where it was counted, even if the parent changed meanwhile", async () => {
   const repository = new MemoryRepository({ clock: new ManualClock() });
   await repository.setSystemDefaults([Limit.perMinute("rpm", 10)]);
   await repository.createEntity("old");

@@ -5,7 +5,7 @@ import { expect, it } from "vitest";
 
 const rpm = [Limit.perMinute("rpm", 10)];
 
-it("records the principal that the repository was opened with where a call names none", async () => {
+it("records the principal of the repository if a call names none", async () => {
   const repository = new MemoryRepository({ principal: "deploy-bot" });
   await repository.setLimits("key-1", rpm);
   await repository.setLimits("key-1", rpm, { principal: "ada" });
@@ -13,7 +13,7 @@ it("records the principal that the repository was opened with where a call names
   expect(items.map(({ principal }) => principal)).toEqual(["ada", "deploy-bot"]);
 });
 
-it("records no usage where it is switched off, and says so", async () => {
+it("records no usage if it is switched off, and reports that", async () => {
   const repository = new MemoryRepository({ recordUsage: false });
   await repository.setSystemDefaults(rpm);
   await new RateLimiter({ repository }).acquire(
@@ -27,20 +27,20 @@ it("records no usage where it is switched off, and says so", async () => {
   );
 });
 
-it("opens the namespace that it is told to, with an id that chance decides", () => {
+it("opens the given namespace, with a random id", () => {
   expect(open(1).namespaceName).toBe("tenant-a");
   expect(open(1).namespaceId).toBe(open(1).namespaceId);
   expect(open(1).namespaceId).not.toBe(open(2).namespaceId);
   expect(open(3).namespaceId).toMatch(/^[A-Za-z0-9_][A-Za-z0-9_-]{10}$/);
 });
 
-it("refuses options that are none", () => {
+it("refuses invalid options", () => {
   expect(() => new MemoryRepository({ namespace: "a#b" })).toThrow(ValidationError);
   expect(() => new MemoryRepository({ configCacheTtlMs: -1 })).toThrow(ValidationError);
   expect(() => new MemoryRepository({ principal: "two words" })).toThrow(ValidationError);
 });
 
-it("counts what it wrote", async () => {
+it("counts its writes", async () => {
   const repository = new MemoryRepository({ clock: new ManualClock() });
   await repository.setSystemDefaults(rpm);
   const limiter = new RateLimiter({ repository });

@@ -13,8 +13,8 @@ repositoryContract(
   runner,
 );
 
-// The contract must be fair to backends that need I/O. This one has the same answers, but each
-// takes a way there and a way back.
+// The contract must be fair to backends that need I/O. This one returns the same results, but each
+// takes two turns of the event loop.
 repositoryContract(
   "MemoryRepository at a distance",
   async (clock) => distant(new MemoryRepository({ clock })),
@@ -40,7 +40,7 @@ function distant(repository: Repository): Repository {
   });
 }
 
-/** Two turns of the event loop: longer than any promise, shorter than any network. */
+/** Two turns of the event loop: longer than any chain of promises, shorter than any network. */
 async function turn(): Promise<void> {
   for (let count = 0; count < 2; count += 1) await new Promise((resolve) => setImmediate(resolve));
 }

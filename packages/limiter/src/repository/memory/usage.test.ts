@@ -7,7 +7,7 @@ import { MemoryUsage } from "./usage.ts";
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-it("keeps no meter of an entity whose windows are all past their retention", () => {
+it("keeps no meter of an entity whose windows have all expired", () => {
   const clock = new ManualClock();
   const usage = new MemoryUsage(
     () => clock.now(),
@@ -25,7 +25,7 @@ it("keeps no meter of an entity whose windows are all past their retention", () 
   expect(usage.size).toBe(1);
 });
 
-it("counts on for a bucket whose meter was dropped while it was idle", async () => {
+it("keeps counting for a bucket whose meter was dropped while it was idle", async () => {
   const clock = new ManualClock();
   const repository = new MemoryRepository({ clock });
   await repository.setSystemDefaults([Limit.perDay("rpd", 1_000_000)], { usageRetentionDays: 1 });

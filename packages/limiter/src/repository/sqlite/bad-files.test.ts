@@ -63,20 +63,20 @@ it("refuses a newer schema, and says what to do", async () => {
   });
 });
 
-it("brings an empty file to the newest schema once, when several open it at the same time", async () => {
+it("migrates an empty file once, when several repositories open it at the same time", async () => {
   const path = temporaryFile();
   const repositories = await Promise.all(Array.from({ length: 4 }, () => open(path)));
   expect(new Set(repositories.map(({ namespaceId }) => namespaceId)).size).toBe(1);
 });
 
-it("names the folder that is missing", async () => {
+it("names the missing folder", async () => {
   const path = join(dirname(temporaryFile()), "no", "such", "limits.db");
   await expect(SqliteRepository.open(path)).rejects.toThrow(InfrastructureNotFoundError);
   await expect(SqliteRepository.open(path)).rejects.toThrow(/no\/such/);
   expect(existsSync(dirname(path))).toBe(false);
 });
 
-it("refuses a folder and other things that are no path", async () => {
+it("refuses a folder and other things that are not the path of a file", async () => {
   const path = temporaryFile();
   mkdirSync(path);
   await expect(SqliteRepository.open(path)).rejects.toThrow(ValidationError);
@@ -84,7 +84,7 @@ it("refuses a folder and other things that are no path", async () => {
     await expect(SqliteRepository.open(value as string)).rejects.toMatchObject({ field: "path" });
 });
 
-it("refuses options that mean nothing", async () => {
+it("refuses invalid options", async () => {
   const path = temporaryFile();
   await expect(SqliteRepository.open(path, { lockTimeoutMs: -1 })).rejects.toMatchObject({
     field: "lockTimeoutMs",
@@ -104,7 +104,7 @@ it("refuses options that mean nothing", async () => {
   expect(existsSync(path)).toBe(false);
 });
 
-it("denies a write to a connection that may only read, also when unavailability is allowed, and goes on afterwards", async () => {
+it("denies a write to a read-only connection, even if unavailability is allowed, and recovers afterwards", async () => {
   const path = temporaryFile();
   const database = await otherConnection(path);
   const repository = await open(path, { database });
@@ -120,7 +120,7 @@ it("denies a write to a connection that may only read, also when unavailability 
   expect(await repository.getBuckets("key-1")).toMatchObject([{ totalConsumedMilli: 2000 }]);
 });
 
-it("is unavailable when the disk is full, keeps what was answered, and goes on when there is room", async () => {
+it("is unavailable when the disk is full, keeps what was committed, and recovers when there is room", async () => {
   const path = temporaryFile();
   const database = await otherConnection(path);
   const repository = await open(path, { database });
@@ -151,7 +151,7 @@ it("is unavailable when the disk is full, keeps what was answered, and goes on w
   expect(database.prepare("PRAGMA integrity_check").get()).toMatchObject({ integrity_check: "ok" });
 });
 
-it("says that the file was deleted or replaced, instead of writing where nobody reads", async () => {
+it("reports that the file was deleted or replaced, instead of writing to the lost file", async () => {
   const path = temporaryFile();
   const repository = await open(path);
   const limiter = new RateLimiter({ repository });
@@ -170,7 +170,7 @@ it("says that the file was deleted or replaced, instead of writing where nobody 
   ]);
 });
 
-/** The path is looked at every few milliseconds; far fewer calls than these fit in between. */
+/** The path is checked every few milliseconds; far fewer calls than these fit in between. */
 const MOST_CALLS = 10_000;
 
 async function untilItFails(

@@ -13,7 +13,7 @@ async function open(path: string, options?: SqliteOptions): Promise<SqliteReposi
   return closeLater(await SqliteRepository.open(path, options));
 }
 
-it("creates no file when only what exists may be opened", async () => {
+it("creates no file if only an existing one may be opened", async () => {
   const path = temporaryFile();
   await expect(open(path, { create: false })).rejects.toThrow(InfrastructureNotFoundError);
   expect(existsSync(path)).toBe(false);
@@ -21,13 +21,13 @@ it("creates no file when only what exists may be opened", async () => {
   await expect(open(path, { create: false })).rejects.toThrow(InfrastructureNotFoundError);
 });
 
-it("opens a namespace that is registered as ever", async () => {
+it("opens a registered namespace as usual", async () => {
   const path = temporaryFile();
   const { namespaceId } = await open(path);
   expect((await open(path, { create: false })).namespaceId).toBe(namespaceId);
 });
 
-it("registers no namespace, answers NamespaceNotFoundError for it, and still administers the others", async () => {
+it("registers no namespace, throws NamespaceNotFoundError for it, and still administers the others", async () => {
   const path = temporaryFile();
   await open(path, { namespace: "tenant" });
   const repository = await open(path, { create: false });

@@ -16,7 +16,7 @@ async function open(path: string, options?: SqliteOptions): Promise<SqliteReposi
   return closeLater(await SqliteRepository.open(path, options));
 }
 
-it("keeps balances, limits, entities, usage and audit when it is opened again", async () => {
+it("keeps balances, limits, entities, usage and audit events when it is opened again", async () => {
   const path = temporaryFile();
   const clock = new ManualClock();
   const first = await open(path, { clock });
@@ -52,7 +52,7 @@ it("keeps balances, limits, entities, usage and audit when it is opened again", 
   ]);
 });
 
-it("lists what repositories on one clock changed in one millisecond in the order of the changes", async () => {
+it("lists the changes of two repositories within one millisecond in the order in which they were made", async () => {
   const path = temporaryFile();
   const clock = new ManualClock();
   const repositories = [
@@ -81,7 +81,7 @@ it("shares one balance between repositories on one file", async () => {
   expect(verdicts.filter(({ granted }) => granted)).toHaveLength(5);
 });
 
-it("decides with limits that another process has just changed, and keeps the cache for what only it changes itself", async () => {
+it("decides with limits that another process has just changed, and keeps its cache after its own changes", async () => {
   const path = temporaryFile();
   const clock = new ManualClock();
   const ours = await open(path, { clock });
@@ -115,7 +115,7 @@ it("notices at once that another process has deleted the namespace", async () =>
   });
 });
 
-it("does not write what a lease owes to a bucket that was deleted, nor to the one that took its place", async () => {
+it("does not write the end of a lease to a deleted bucket, or to the one that took its place", async () => {
   const repository = await open(temporaryFile(), { clock: new ManualClock() });
   const limiter = new RateLimiter({ repository });
   const request = { ...CALL, consume: { rpm: 2 }, limits: [Limit.perMinute("rpm", 10)] };
@@ -151,7 +151,7 @@ it("ends a receipt once, however often and however concurrently that is tried", 
   ]);
 });
 
-it("sums usage into windows across hours, and files what came late under its own hour", async () => {
+it("sums usage into windows across hours, and counts late changes in their own hour", async () => {
   const clock = new ManualClock(Date.UTC(2026, 0, 31, 22, 30));
   const repository = await open(temporaryFile(), { clock });
   const limiter = new RateLimiter({ repository });
@@ -208,7 +208,7 @@ it("pages through usage in order, each window once", async () => {
   expect(seen).toEqual(["a", "b", "c"]);
 });
 
-it("hides usage and audit past their retention, and removes their rows with later writes", async () => {
+it("hides expired usage and audit events, and removes their rows with later writes", async () => {
   const path = temporaryFile();
   const clock = new ManualClock();
   const repository = await open(path, { clock });
@@ -239,7 +239,7 @@ it("hides usage and audit past their retention, and removes their rows with late
   expect(other.prepare("SELECT COUNT(*) AS old FROM usage").get()).toMatchObject({ old: 0 });
 });
 
-it("purges a namespace in steps that can be stopped and taken up again, and leaves the others alone", async () => {
+it("purges a namespace in steps that can be stopped and resumed, and leaves the others alone", async () => {
   const path = temporaryFile();
   const admin = await open(path, { clock: new ManualClock() });
   const namespaceId = await admin.registerNamespace("tenant");
@@ -267,7 +267,7 @@ it("purges a namespace in steps that can be stopped and taken up again, and leav
   expect(await admin.getSystemDefaults()).toMatchObject({ limits: [{ name: "rpm", capacity: 1 }] });
 });
 
-it("remembers the provisioner's state and the versions with their dates", async () => {
+it("stores the provisioner state and the versions with their dates", async () => {
   const path = temporaryFile();
   const repository = await open(path);
   const state = {
@@ -289,7 +289,7 @@ it("remembers the provisioner's state and the versions with their dates", async 
   });
 });
 
-it("carries hidden limits and totals beyond the safe range through the file", async () => {
+it("stores hidden limits, and totals beyond the safe range", async () => {
   const path = temporaryFile();
   const clock = new ManualClock();
   const first = new RateLimiter({ repository: await open(path, { clock }) });
@@ -312,7 +312,7 @@ it("carries hidden limits and totals beyond the safe range through the file", as
   expect(await second.available("e", "r", { limits: wide })).toEqual({ tpd: most, rpd: 4 });
 });
 
-it("opens by URL, relative and absolute, and names the known schemes for an unknown one", async () => {
+it("opens relative and absolute URLs, and lists the known schemes for an unknown one", async () => {
   const path = temporaryFile();
   closeLater(await openRepository(`sqlite:${path}`));
   expect(existsSync(path)).toBe(true);
@@ -333,7 +333,7 @@ it("opens by URL, relative and absolute, and names the known schemes for an unkn
   await expect(openRepository("mysql://host")).rejects.toThrow(/memory:, sqlite:/);
 });
 
-it("knows what to do without the store when a scope asks for what is already stored", async () => {
+it("knows the stored onUnavailable when a scope passes the same value again", async () => {
   const path = temporaryFile();
   const first = await open(path);
   await first.registerNamespace("tenant-a");
@@ -343,7 +343,7 @@ it("knows what to do without the store when a scope asks for what is already sto
   expect((await limiter.acquire(CALL)).degraded).toBe(true);
 });
 
-it("works in memory alone, for tests of applications", async () => {
+it("works in memory, for tests of applications", async () => {
   const repository = await open(":memory:");
   await repository.setSystemDefaults([Limit.perMinute("rpm", 1)]);
   const limiter = new RateLimiter({ repository });

@@ -5,7 +5,7 @@ import { expect, it } from "vitest";
 
 const rpm = [Limit.perMinute("rpm", 10)];
 
-it("lets everything through where no fault is named, and tells the name of each operation", async () => {
+it("lets every operation without a fault through, and passes the name of each to `next`", async () => {
   const names: string[] = [];
   const faulty = faultyRepository(
     new MemoryRepository(),
@@ -17,7 +17,7 @@ it("lets everything through where no fault is named, and tells the name of each 
   expect(names).toEqual(["setSystemDefaults", "getSystemDefaults", "ping"]);
 });
 
-it("an error before means that nothing was done, an error after that it was", async () => {
+it("error-before means that nothing was done, error-after that it was done", async () => {
   for (const [fault, stored] of [
     ["error-before", []],
     ["error-after", rpm],
@@ -29,7 +29,7 @@ it("an error before means that nothing was done, an error after that it was", as
   }
 });
 
-it("a delay is spent on the repository's own clock, before the operation", async () => {
+it("a delay passes on the repository's own clock, before the operation", async () => {
   const clock = new ManualClock();
   const inner = new MemoryRepository({ clock });
   const faulty = faultyRepository(inner, failing("setSystemDefaults", { delayMs: 500 }));
@@ -41,12 +41,12 @@ it("a delay is spent on the repository's own clock, before the operation", async
   expect((await inner.getSystemDefaults()).limits).toEqual(rpm);
 });
 
-it("an error that the operation has anyway is not replaced by a lost answer", async () => {
+it("an operation's own error is not replaced by a lost response", async () => {
   const faulty = faultyRepository(new MemoryRepository(), () => "error-after");
   await expect(faulty.setSystemDefaults([])).rejects.toBeInstanceOf(ValidationError);
 });
 
-it("what answers at once cannot fail, and neither can a property", () => {
+it("local methods and properties cannot fail", () => {
   const faulty = faultyRepository(new MemoryRepository(), () => "error-before");
   expect(faulty.getCacheStats().size).toBe(0);
   expect(faulty.getStatistics().writes).toBe(0);

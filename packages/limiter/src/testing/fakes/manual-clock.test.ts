@@ -10,12 +10,12 @@ it("stands still until it is moved", async () => {
   expect(clock.now()).toBe(1000);
 });
 
-it("starts far from every window's edge", () => {
+it("starts far from the edges of usage windows", () => {
   const now = new Date(new ManualClock().now());
   expect([now.getUTCMinutes(), now.getUTCHours(), now.getUTCDate()]).toEqual([0, 12, 4]);
 });
 
-it("wakes sleepers in order of time, at their time, and in order of arrival where times are equal", async () => {
+it("wakes sleepers at their time, and in order of arrival if times are equal", async () => {
   const clock = new ManualClock(0);
   const log: string[] = [];
   const sleep = (name: string, ms: number): Promise<void> =>
@@ -29,7 +29,7 @@ it("wakes sleepers in order of time, at their time, and in order of arrival wher
   await Promise.all(all);
 });
 
-it("lets what a sleeper starts run, also its next sleep, before it goes on", async () => {
+it("lets what a sleeper starts run, even its next sleep, before it moves on", async () => {
   const clock = new ManualClock(0);
   const times: number[] = [];
   const ticking = (async () => {
@@ -57,7 +57,7 @@ it("rejects a sleep with the reason of its signal, before and during it", async 
   await clock.advance(10);
 });
 
-it("an abort after the wake-up changes nothing", async () => {
+it("an abort after the wake-up has no effect", async () => {
   const clock = new ManualClock(0);
   const abort = new AbortController();
   const sleeping = clock.sleep(10, abort.signal);
@@ -66,7 +66,7 @@ it("an abort after the wake-up changes nothing", async () => {
   await expect(sleeping).resolves.toBeUndefined();
 });
 
-it("a sleep of no time, or of less, ends with the next advance", async () => {
+it("a sleep of zero or negative time ends with the next advance", async () => {
   const clock = new ManualClock(0);
   const sleeping = Promise.all([clock.sleep(0), clock.sleep(-5)]);
   await clock.advance(0);
@@ -74,7 +74,7 @@ it("a sleep of no time, or of less, ends with the next advance", async () => {
   expect(clock.now()).toBe(0);
 });
 
-it("setting the time wakes nobody, and the next advance wakes who is due, without turning the time back", async () => {
+it("setting the time wakes no sleeper; the next advance wakes those that are due, without going back in time", async () => {
   const clock = new ManualClock(0);
   let wokenAt = -1;
   const sleeping = clock.sleep(100).then(() => (wokenAt = clock.now()));

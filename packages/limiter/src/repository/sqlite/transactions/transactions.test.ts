@@ -40,7 +40,7 @@ it("decides concurrent calls in one transaction, in order of arrival", async () 
   expect(after.writes - before.writes).toBe(1);
 });
 
-it("makes at most one transaction in a turn of the event loop, and bounds its size", async () => {
+it("runs at most one transaction in a turn of the event loop, and bounds its size", async () => {
   const repository = await open(temporaryFile());
   const limiter = new RateLimiter({ repository });
   const { batches } = repository.getStatistics();
@@ -54,7 +54,7 @@ it("makes at most one transaction in a turn of the event loop, and bounds its si
   expect(perTurn).toEqual([1, 2, 3, 3]);
 });
 
-it("charges the parent also when a settlement of the same entity came first in the transaction", async () => {
+it("charges the parent even if a settlement of the same entity came first in the transaction", async () => {
   const repository = await open(temporaryFile(), { clock: new ManualClock() });
   const limiter = new RateLimiter({ repository });
   await repository.setSystemDefaults([Limit.perMinute("rpm", 100)]);
@@ -67,7 +67,7 @@ it("charges the parent also when a settlement of the same entity came first in t
   expect(await repository.getBuckets("project")).toMatchObject([{ totalConsumedMilli: 6000 }]);
 });
 
-it("lets a member's bad input harm nobody else in the transaction", async () => {
+it("does not let a member's bad input affect others in the transaction", async () => {
   const repository = await open(temporaryFile(), { clock: new ManualClock() });
   const limiter = new RateLimiter({ repository });
   const { batches } = repository.getStatistics();
@@ -88,7 +88,7 @@ it("lets a member's bad input harm nobody else in the transaction", async () => 
   expect(await repository.getBuckets("key-1")).toMatchObject([{ totalConsumedMilli: 2000 }]);
 });
 
-it("isolates a member that breaks the transaction, and loses nothing of the others", async () => {
+it("isolates a member that breaks the transaction, and loses nothing of the other members", async () => {
   const path = temporaryFile();
   const repository = await open(path, { clock: new ManualClock() });
   const limiter = new RateLimiter({ repository });
@@ -104,7 +104,7 @@ it("isolates a member that breaks the transaction, and loses nothing of the othe
   expect(await repository.getBuckets("key-1")).toMatchObject([{ totalConsumedMilli: 2000 }]);
 });
 
-it("waits for the lock without blocking the event loop, and goes on when it is free", async () => {
+it("waits for the lock without blocking the event loop, and continues when it is released", async () => {
   const path = temporaryFile();
   const repository = await open(path, { random: seededRandom(1) });
   const other = await otherConnection(path);
@@ -117,7 +117,7 @@ it("waits for the lock without blocking the event loop, and goes on when it is f
   expect(repository.getStatistics().retries).toBeGreaterThanOrEqual(3);
 });
 
-it("is unavailable when the lock stays taken past the deadline, and has charged nothing", async () => {
+it("is unavailable if the lock is held past the deadline, and has charged nothing", async () => {
   const path = temporaryFile();
   const repository = await open(path, { lockTimeoutMs: 20, clock: new ManualClock() });
   const limiter = new RateLimiter({ repository });
@@ -156,7 +156,7 @@ it("writes a settlement once when its first attempt met a locked file", async ()
   expect(await repository.getBuckets("e")).toMatchObject([{ tokensMilli: 3000 }]);
 });
 
-it("tries a transaction again whose commit met a locked file, and counts its members once", async () => {
+it("retries a transaction whose commit met a locked file, and counts its members once", async () => {
   const path = temporaryFile();
   const database = await otherConnection(path);
   let busyCommits = 2;
@@ -173,7 +173,7 @@ it("tries a transaction again whose commit met a locked file, and counts its mem
   expect(await repository.getBuckets("key-1")).toMatchObject([{ totalConsumedMilli: 1000 }]);
 });
 
-it("writes a change together with the event that describes it, or neither", async () => {
+it("writes a change and its audit event together, or neither", async () => {
   const path = temporaryFile();
   const database = await otherConnection(path);
   let isAuditBroken = false;
@@ -221,7 +221,7 @@ it("writes a change together with the event that describes it, or neither", asyn
   ]);
 });
 
-it("refuses more work than it can remember", async () => {
+it("refuses more calls than its queue may hold", async () => {
   const path = temporaryFile();
   const repository = await open(path, { lockTimeoutMs: 50 });
   const limiter = new RateLimiter({ repository });
@@ -232,7 +232,7 @@ it("refuses more work than it can remember", async () => {
   expect(rejected).toMatchObject([{ reason: expect.any(RateLimiterUnavailable) }]);
 });
 
-it("finishes what was begun before it closes, and answers nothing afterwards", async () => {
+it("finishes what was begun before it closes, and rejects calls afterwards", async () => {
   const path = temporaryFile();
   const repository = await SqliteRepository.open(path, { clock: new ManualClock() });
   const limiter = new RateLimiter({ repository });
@@ -255,7 +255,7 @@ it("leaves a connection open that was passed in", async () => {
   expect(database.prepare("SELECT 1 AS one").get()).toMatchObject({ one: 1 });
 });
 
-it("flushes each transaction to disk where a power failure must lose nothing, and not otherwise", async () => {
+it("flushes each transaction to disk only if a power failure must lose nothing", async () => {
   for (const [durability, level] of [
     ["power", 2],
     ["process", 1],
@@ -279,12 +279,12 @@ it("keeps the WAL bounded under writes and reads without a pause", async () => {
     await Promise.all([limiter.available("key-1", "gpt-4", CALL), repository.getEntity("key-1")]);
     largest = Math.max(largest, statSync(`${path}-wal`).size);
   }
-  // A checkpoint follows 1000 pages (4 MB); the transaction that is under way then may go past it.
+  // A checkpoint follows 1000 pages (4 MB); the transaction that is running then may exceed it.
   expect(largest).toBeGreaterThan(1024 * 1024);
   expect(largest).toBeLessThan(6 * 1024 * 1024);
 }, 30_000);
 
-/** A database that tells of each text before it is run, and fails when that throws. */
+/** A database that passes each text to a callback before it runs, and fails if that throws. */
 function intercepted(database: SqliteDatabase, before: (sql: string) => void): SqliteDatabase {
   return {
     exec: (sql) => (before(sql), database.exec(sql)),
