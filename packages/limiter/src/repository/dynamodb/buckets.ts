@@ -44,7 +44,7 @@ import type { Refused, Taken, Undecided } from "./acquire/receipt.ts";
 import { Refusals, unlessUnavailable } from "./acquire/refusal.ts";
 import { Splitter } from "./shards/splitter.ts";
 import { MAX_TRIES, ShardTaker, type TakeAttempt } from "./acquire/take-from-shards.ts";
-import { takeFromSeveral } from "./acquire/take-from-several.ts";
+import { takeFromSeveral, type SeveralRefused } from "./acquire/take-from-several.ts";
 import type { WantedCharge } from "./acquire/wanted-charge.ts";
 
 /** The most decisions of one acquire: it is decided again when the images change meanwhile. */
@@ -211,7 +211,7 @@ export class DynamoBuckets implements BucketStore {
       this.#takeFromBucket(charge, requests, rounds);
     const outcome =
       charges.length === 1
-        ? refusedAlone(await take(charges[0]!))
+        ? asSeveral(await take(charges[0]!))
         : await takeFromSeveral(charges, {
             take,
             // When the store is gone, this call's own cost stays charged until it refills.
@@ -375,9 +375,8 @@ function granted({ request, extending }: Call, { parts }: Taken): ConsumeOutcome
   return { granted: true, receipt, limitNames };
 }
 
-function refusedAlone(
-  outcome: Taken | Refused,
-): Taken | (Omit<Refused, "charge"> & { readonly charges: readonly WantedCharge[] }) {
+/** The outcome of a call that takes from one bucket, as if from several. */
+function asSeveral(outcome: Taken | Refused): Taken | SeveralRefused {
   if (outcome.kind === "taken") return outcome;
   return { kind: "refused", atMs: outcome.atMs, charges: [outcome.charge] };
 }

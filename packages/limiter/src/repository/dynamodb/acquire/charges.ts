@@ -78,10 +78,7 @@ export class ChargePreparation {
     );
     if (active instanceof Promise || entity instanceof Promise || own.some(isPending))
       return this.#whenRead(request, active, entity, own);
-    const found = own as readonly (WantedCharge | undefined)[];
-    return entity.parentId === undefined
-      ? assembled(request, entity, found, [])
-      : this.#withParents(request, entity, found);
+    return this.#withParents(request, entity, own as readonly (WantedCharge | undefined)[]);
   }
 
   /** The key of shard 0 of a bucket. */
