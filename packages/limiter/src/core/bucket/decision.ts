@@ -195,11 +195,11 @@ function statusOf(
 interface WantedAmounts {
   readonly entityId: string;
   readonly charges: readonly { readonly resource: string; readonly amounts: Amounts }[];
-  /** Limits that the call brought along for its entity, in place of the stored ones. */
+  /** The call's own limits for its entity, which replace the stored ones. */
   readonly override: Policy | undefined;
 }
 
-/** Something that has a parent which calls of its entity also take from. */
+/** Has the parent that calls of its entity also take from. */
 interface Owned {
   readonly parentId: string | undefined;
 }
@@ -207,17 +207,17 @@ interface Owned {
 /** A bucket of a call, with the parent that calls of its entity also take from. */
 export type OwnedCharge = Charge & Owned;
 
-/** What a call wants of one bucket: the entity's own, or its parent's. */
+/** What a call takes from one bucket: the entity's own, or its parent's. */
 export interface WantedBucket {
   readonly entityId: string;
   readonly resource: string;
   readonly amounts: Amounts;
-  /** Limits that the call brought along, in place of the stored ones. */
+  /** The call's own limits, which replace the stored ones. */
   readonly override: Policy | undefined;
   readonly isParent: boolean;
 }
 
-/** Finds a bucket under the limits that hold for it; undefined when no limits hold. */
+/** Finds a bucket under the limits that apply to it; undefined if no limits apply. */
 type FindCharge<C extends Owned> = (wanted: WantedBucket) => C | undefined;
 
 /**
@@ -236,8 +236,8 @@ export function chargesOf<C extends Owned>(
 }
 
 /**
- * What a call takes from a bucket under its policy. Of the entity's own bucket, every limit that
- * the call names must exist; of its parent's, only the limits that the parent has are charged.
+ * The amounts that a call takes from a bucket under its policy. The entity's own bucket must have
+ * every limit that the call names; its parent is only charged for limits that it has.
  */
 export function amountsOf({ amounts, isParent }: WantedBucket, policy: Policy): Amounts {
   if (isParent) return amountsUnder(policy, amounts);
