@@ -17,12 +17,12 @@ await vitest.standalone();
 /** What the run before this one has changed, and has changed back since. */
 let changedBefore;
 
-process.on("message", async ({ changed, test, filter, seed }) => {
+process.on("message", async ({ changed, test, filter, seed, seeds }) => {
   for (const file of [changedBefore, changed])
     if (file !== undefined) vitest.invalidateFile(resolve(file));
   changedBefore = changed;
-  // Tests that run seeds take this one only, and do not look for a simpler history that fails.
-  Object.assign(process.env, { SEED: String(seed), SEEDS: "1", REPLAYS: "0" });
+  // Tests that run seeds take these only, and do not look for a simpler history that fails.
+  Object.assign(process.env, { SEED: String(seed), SEEDS: String(seeds), REPLAYS: "0" });
   if (filter === undefined) vitest.resetGlobalTestNamePattern();
   else vitest.setGlobalTestNamePattern(new RegExp(filter));
   const { testModules, unhandledErrors } = await vitest.runTestFiles([resolve(test)]);
@@ -33,16 +33,21 @@ process.on("message", async ({ changed, test, filter, seed }) => {
 function resultOf(modules, unhandledErrors, test) {
   const module = modules.find(({ moduleId }) => moduleId === test);
   if (module === undefined) return { passed: 0, failed: 0, errors: `There is no ${test}.` };
-  const tests = [...module.children.allTests()].map((one) => one.result());
-  const errors = [
+  const tests = [...module.children.allTests()];
+  const count = (state) => tests.filter((one) => one.result().state === state).length;
+  const outside = [
     ...module.errors(),
     ...[...module.children.allSuites()].flatMap((suite) => suite.errors()),
-    ...tests.flatMap((result) => result.errors ?? []),
     ...unhandledErrors,
   ];
   return {
-    passed: tests.filter(({ state }) => state === "passed").length,
-    failed: tests.filter(({ state }) => state === "failed").length,
-    errors: errors.map(({ message, stack }) => stack ?? message).join("\n"),
+    passed: count("passed"),
+    failed: count("failed"),
+    errors: [
+      ...outside.map(({ stack }) => stack),
+      ...tests.flatMap((one) =>
+        (one.result().errors ?? []).map(({ message }) => `${one.fullName}: ${message}`),
+      ),
+    ].join("\n"),
   };
 }

@@ -11,7 +11,7 @@
 //   npm run mutations -- bucket
 //
 // With --tested the tests are not run on the unchanged code first: for a script that has just done
-// so.
+// so. With --why each line is followed by the test that noticed, and what it said.
 //
 // Everything happens in copies in a temporary folder, so that a crash leaves the tree as it was.
 // Each copy has a process of its own (mutation-runner.mjs) that keeps vitest and an engine ready.
@@ -39,6 +39,9 @@ const TIMEOUT_MS = 60_000;
 /** The seed of everything random, unless a mutation names another. */
 const SEED = 1;
 
+/** Where to look for a seed that notices a change, when the one that a mutation names does not. */
+const OTHER_SEEDS = { seed: 1, seeds: 250, timeoutMs: 600_000 };
+
 /** What a copy needs not have: the dependencies are linked, the rest is made when it is needed. */
 const LEFT_OUT = /(?:^|\/)(?:node_modules|dist|coverage|\.git|\.cache)$|\.tsbuildinfo$/;
 
@@ -59,31 +62,31 @@ class Copy {
     await symlink(join(root, "node_modules"), join(this.#path, "node_modules"));
   }
 
-  /** Applies one change, runs its test, and takes the change back. */
+  /** Applies one change, runs its test, and takes the change back; returns what came of it. */
   async mutate({ file, find, replace, test, filter, seed }) {
     const path = join(this.#path, file);
     const original = await readFile(path, "utf8").catch(() => "");
     const count = original.split(find).length - 1;
-    if (count !== 1) return `STALE: the text is there ${count} times`;
+    if (count !== 1) return { verdict: "STALE", detail: `the text is there ${count} times` };
     await writeFile(
       path,
       original.replace(find, () => replace),
     );
-    const { failed, passed, timedOut, errors } = await this.run({
-      changed: file,
-      test,
-      filter,
-      seed,
-    });
-    await writeFile(path, original);
-    if (failed > 0) return "killed";
-    if (timedOut) return `ENDLESS: no test failed within ${TIMEOUT_MS / 1000} s`;
-    // Code that does not even load proves nothing: a test has to have run and failed.
-    return passed > 0 && errors === "" ? "SURVIVED" : `BROKEN: no test failed\n${errors}`;
+    try {
+      const task = { changed: file, test, filter, seed };
+      const { failed, passed, timedOut, errors } = await this.run(task);
+      if (failed > 0) return { verdict: "killed", detail: errors };
+      if (timedOut) return { verdict: "ENDLESS", detail: `no test failed in ${TIMEOUT_MS} ms` };
+      // Code that does not even load proves nothing: a test has to have run and failed.
+      if (passed === 0 || errors !== "") return { verdict: "BROKEN", detail: errors };
+      return { verdict: "SURVIVED", detail: seed && (await this.#otherSeed(task)) };
+    } finally {
+      await writeFile(path, original);
+    }
   }
 
   /** Runs one test file, or the tests of it whose names match. */
-  run({ changed, test, filter, seed = SEED }) {
+  run({ changed, test, filter, seed = SEED, seeds = 1, timeoutMs = TIMEOUT_MS }) {
     const runner = (this.#runner ??= this.#start());
     return new Promise((resolve, reject) => {
       const finish = (result) => {
@@ -94,12 +97,21 @@ class Copy {
       const timer = setTimeout(() => {
         this.#kill();
         finish({ timedOut: true });
-      }, TIMEOUT_MS);
+      }, timeoutMs);
       runner.once("message", finish);
       runner.once("error", reject);
       runner.once("exit", (code) => reject(new Error(`A runner ended with ${code}.`)));
-      runner.send({ changed, test, filter, seed });
+      runner.send({ changed, test, filter, seed, seeds });
     });
+  }
+
+  /** A change of other code may move what a seed finds: says which one finds it now. */
+  async #otherSeed(task) {
+    const { errors = "" } = await this.run({ ...task, ...OTHER_SEEDS });
+    const [, seed] = /Seed (\d+) fails/.exec(errors) ?? [];
+    return seed === undefined
+      ? `no seed up to ${OTHER_SEEDS.seeds} notices it`
+      : `seed ${task.seed} does not notice it any more, seed ${seed} does`;
   }
 
   close() {
@@ -125,20 +137,19 @@ class Copy {
   }
 }
 
-const isTested = process.argv.includes("--tested");
-const word = process.argv.slice(2).find((argument) => argument !== "--tested") ?? "";
+const word = process.argv.slice(2).find((argument) => !argument.startsWith("--")) ?? "";
 const mutations = await load();
 const scratch = await mkdtemp(join(tmpdir(), "mutations-"));
 const copies = Array.from({ length: WORKERS }, (_, index) => new Copy(join(scratch, `${index}`)));
 const started = performance.now();
 try {
   await Promise.all(copies.map((copy) => copy.make()));
-  if (!isTested) await assertPassing();
+  if (!process.argv.includes("--tested")) await assertPassing();
   const results = new Map();
   await shareOut(mutations, async (copy, mutation) => {
     const since = performance.now();
     const result = await copy.mutate(mutation);
-    results.set(mutation, { result, seconds: (performance.now() - since) / 1000 });
+    results.set(mutation, { ...result, seconds: (performance.now() - since) / 1000 });
   });
   report(results);
 } finally {
@@ -190,12 +201,16 @@ async function assertPassing() {
 function report(results) {
   for (const mutation of mutations) {
     const { promise, name, breaks } = mutation;
-    const { result, seconds } = results.get(mutation);
+    const { verdict, detail, seconds } = results.get(mutation);
     console.log(
-      `${result.padEnd(9)} ${seconds.toFixed(1).padStart(4)} s  promise ${String(promise).padStart(2)}  ${name.replace(/\.json$/, "").padEnd(40)} ${breaks}`,
+      `${verdict.padEnd(9)} ${seconds.toFixed(1).padStart(4)} s  promise ${String(promise).padStart(2)}  ${name.replace(/\.json$/, "").padEnd(40)} ${breaks}`,
     );
+    if (verdict !== "killed" && detail) console.log(detail.replaceAll(/^/gm, "    "));
+    if (verdict === "killed" && process.argv.includes("--why"))
+      console.log(`    ${detail.split("\n", 1)[0]}`);
   }
-  const count = (wanted) => [...results.values()].filter(({ result }) => result === wanted).length;
+  const count = (wanted) =>
+    [...results.values()].filter(({ verdict }) => verdict === wanted).length;
   const [killed, survived] = [count("killed"), count("SURVIVED")];
   const missing =
     word === ""

@@ -12,8 +12,8 @@ const SEEDS = seedsFromEnvironment({ usual: 40, thorough: 250 });
 /** From so many on, a run must have met every situation. */
 const ENOUGH_SEEDS = 250;
 
-/** Seeds that found something which the first ones do not: each kills a mutation. */
-const TELLING_SEEDS: readonly number[] = [46, 74, 86, 124];
+/** Seeds that find something which the first ones do not: each kills a mutation. */
+const TELLING_SEEDS: readonly number[] = [46];
 
 describeWithEngine(
   "several processes on one hot bucket, with the network in any order",
