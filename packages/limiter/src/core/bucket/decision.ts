@@ -194,7 +194,7 @@ function statusOf(
 /** What a call wants: of its own resource first, then of further ones. */
 interface WantedAmounts {
   readonly entityId: string;
-  readonly charges: readonly { readonly resource: string; readonly amounts: Amounts }[];
+  readonly resources: readonly { readonly resource: string; readonly amounts: Amounts }[];
   /** The call's own limits for its entity, which replace the stored ones. */
   readonly override: Policy | undefined;
 }
@@ -229,9 +229,9 @@ export function chargesOf<C extends Owned>(
   find: FindCharge<C>,
 ): readonly C[] {
   // Most calls have one resource, and need no second list.
-  if (request.charges.length === 1) return chargesOn(request, request.charges[0]!, find);
+  if (request.resources.length === 1) return chargesOn(request, request.resources[0]!, find);
   const all: C[] = [];
-  for (const asked of request.charges) all.push(...chargesOn(request, asked, find));
+  for (const asked of request.resources) all.push(...chargesOn(request, asked, find));
   return all;
 }
 
@@ -253,11 +253,11 @@ function noLimits(entityId: string, resource: string): ValidationError {
 
 /** The names of the entity's limits on each resource of a call, in the call's order. */
 export function limitNamesOf(
-  { entityId, charges: asked }: WantedAmounts,
+  { entityId, resources }: WantedAmounts,
   charges: readonly Charge[],
 ): readonly ReadonlySet<string>[] {
   const own =
-    asked.length === charges.length
+    resources.length === charges.length
       ? charges
       : charges.filter((charge) => charge.entityId === entityId);
   return own.map(({ policy }) => policy.names);
@@ -265,7 +265,7 @@ export function limitNamesOf(
 
 function chargesOn<C extends Owned>(
   { entityId, override }: WantedAmounts,
-  { resource, amounts }: WantedAmounts["charges"][number],
+  { resource, amounts }: WantedAmounts["resources"][number],
   find: FindCharge<C>,
 ): readonly C[] {
   const own = find({ entityId, resource, amounts, override, isParent: false });
