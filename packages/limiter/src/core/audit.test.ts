@@ -3,12 +3,12 @@ import { describe, expect, it } from "vitest";
 import { resourceAuditId, ulid, ulidTime } from "./audit.ts";
 
 const time = fc.integer({ min: 0, max: 2 ** 48 - 1 });
-const chance = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
+const fraction = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
 
 describe("event ids", () => {
   it("are ULIDs: 26 characters of Crockford's alphabet", () => {
     fc.assert(
-      fc.property(time, fc.nat({ max: 1_000_000 }), chance, (timeMs, sequence, random) => {
+      fc.property(time, fc.nat({ max: 1_000_000 }), fraction, (timeMs, sequence, random) => {
         expect(ulid(timeMs, sequence, () => random)).toMatch(/^[0-7][0-9A-HJKMNP-TV-Z]{25}$/);
       }),
     );
@@ -21,8 +21,8 @@ describe("event ids", () => {
         time,
         fc.nat({ max: 1_000_000 }),
         fc.nat({ max: 1_000_000 }),
-        chance,
-        chance,
+        fraction,
+        fraction,
         (one, other, first, second, left, right) => {
           const [a, b] = [ulid(one, first, () => left), ulid(other, second, () => right)];
           if (one !== other) expect(a < b).toBe(one < other);

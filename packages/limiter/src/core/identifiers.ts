@@ -36,8 +36,8 @@ export function entityId(value: unknown, field = "entityId"): string {
 }
 
 /**
- * Returns the name of whoever makes a change, or throws. Amazon resource names may be longer and
- * hold more characters than other identifiers.
+ * Returns the principal of a change, or throws. Amazon resource names may be longer and hold more
+ * characters than other identifiers.
  */
 export function principal(value: unknown): string {
   if (

@@ -40,7 +40,8 @@ export function consumeRequest(request: AcquireRequest): ConsumeRequest {
     request.limits === undefined ? undefined : policyOf(checkLimits(request.limits), "override");
   return {
     entityId,
-    charges: request.also === undefined ? [own] : [own, ...furtherResources(request, request.also)],
+    resources:
+      request.also === undefined ? [own] : [own, ...furtherResources(request, request.also)],
     override,
   };
 }

@@ -67,7 +67,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
 
   private constructor(host: LeaseHost, request: ConsumeRequest, taken: Taken) {
     this.entityId = request.entityId;
-    this.resource = request.charges[0]!.resource;
+    this.resource = request.resources[0]!.resource;
     this.degraded = taken === undefined;
     this.#host = host;
     this.#request = request;
@@ -81,7 +81,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   /** The resources of the call, its own first. */
   get resources(): readonly string[] {
     this.#assertOpen();
-    return this.#request.charges.map(({ resource }) => resource);
+    return this.#request.resources.map(({ resource }) => resource);
   }
 
   /** The part of the lease that belongs to one resource. */
@@ -170,7 +170,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   }
 
   #wakeWaiting(): void {
-    this.#host.onGivenBack(this.#request.charges.map(({ resource }) => resource));
+    this.#host.onGivenBack(this.#request.resources.map(({ resource }) => resource));
   }
 
   #ownPart(): ResourceLease {
@@ -180,10 +180,10 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   #allParts(): readonly ResourceLease[] {
     const owner = {
       assertOpen: () => this.#assertOpen(),
-      take: (charge: ResourceAmounts, onTaken: () => void) => this.#trackTake(charge, onTaken),
+      take: (amounts: ResourceAmounts, onTaken: () => void) => this.#trackTake(amounts, onTaken),
     };
-    this.#parts ??= this.#request.charges.map(
-      (charge, index) => new ResourceLease(owner, charge, this.#taken?.limitNames[index]),
+    this.#parts ??= this.#request.resources.map(
+      (amounts, index) => new ResourceLease(owner, amounts, this.#taken?.limitNames[index]),
     );
     return this.#parts;
   }
@@ -203,8 +203,8 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   /**
    * The end of the lease also waits for `onTaken`, so that the differences it writes are complete.
    */
-  async #trackTake(charge: ResourceAmounts, onTaken: () => void): Promise<void> {
-    const taking = this.#takeMore(charge).then(onTaken);
+  async #trackTake(amounts: ResourceAmounts, onTaken: () => void): Promise<void> {
+    const taking = this.#takeMore(amounts).then(onTaken);
     const pendingTakes = (this.#pendingTakes ??= new Set());
     pendingTakes.add(taking);
     try {
@@ -214,11 +214,11 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
     }
   }
 
-  async #takeMore(charge: ResourceAmounts): Promise<void> {
+  async #takeMore(amounts: ResourceAmounts): Promise<void> {
     if (this.#taken === undefined) return;
     // Later takes are decided by the call's own limits too, if it brought any.
     const outcome = await this.#host.repository.consume(
-      { ...this.#request, charges: [charge] },
+      { ...this.#request, resources: [amounts] },
       this.#taken.receipt,
     );
     if (!outcome.granted) throw new RateLimitExceeded(outcome.statuses);

@@ -224,7 +224,7 @@ export class RateLimiter implements AsyncDisposable {
   ): Promise<TakeResult<Lease>> {
     return this.#waiting.wait({
       entityId: wanted.entityId,
-      resources: wanted.charges.map(({ resource }) => resource),
+      resources: wanted.resources.map(({ resource }) => resource),
       waitUpToMs,
       signal: request.signal,
       take: async () => this.#take(request, wanted),

@@ -30,7 +30,7 @@ export interface LeaseOfResource {
 interface Owner {
   assertOpen(): void;
   /** Calls `onTaken` as soon as the store has granted the take, before the promise resolves. */
-  take(charge: ResourceAmounts, onTaken: () => void): Promise<void>;
+  take(amounts: ResourceAmounts, onTaken: () => void): Promise<void>;
 }
 
 /** A `consume` that the store has not decided yet. */

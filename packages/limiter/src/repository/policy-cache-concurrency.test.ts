@@ -12,8 +12,8 @@ interface PendingRead {
 }
 
 /**
- * A cache over a store whose reads end when the test says so; an answer gives every system level
- * that rate.
+ * A cache over a store whose reads end when the test decides, with the given rate at the system
+ * level.
  */
 function slowCache(ttlMs = 60_000): {
   readonly cache: PolicyCache;

@@ -34,8 +34,7 @@ class Shelf {
   }
 
   /**
-   * A cache whose reads wait for `answer` or `fail`; what they answer was read when they were
-   * asked.
+   * A cache whose reads wait for `answer` or `fail`, and return what was stored when they began.
    */
   slowCache(ttlMs = TTL_MS): PolicyCache {
     return new PolicyCache({

@@ -19,7 +19,7 @@ export interface ResourceAmounts {
 export interface ConsumeRequest {
   readonly entityId: string;
   /** The call's own resource first, then further ones. All are charged, or none. */
-  readonly charges: readonly ResourceAmounts[];
+  readonly resources: readonly ResourceAmounts[];
   /** The call's own limits for its entity, which replace the stored ones. */
   readonly override: Policy | undefined;
 }

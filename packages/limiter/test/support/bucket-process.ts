@@ -110,7 +110,7 @@ export function requestFor(
     override,
   }: { readonly resource?: string; readonly override?: ConsumeRequest["override"] } = {},
 ): ConsumeRequest {
-  return { entityId, charges: [{ resource, amounts }], override };
+  return { entityId, resources: [{ resource, amounts }], override };
 }
 
 /** Consumes what must be granted. */

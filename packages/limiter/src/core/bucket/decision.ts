@@ -194,12 +194,12 @@ function statusOf(
 /** What a call wants: of its own resource first, then of further ones. */
 interface WantedAmounts {
   readonly entityId: string;
-  readonly charges: readonly { readonly resource: string; readonly amounts: Amounts }[];
-  /** Limits that the call brought along for its entity, in place of the stored ones. */
+  readonly resources: readonly { readonly resource: string; readonly amounts: Amounts }[];
+  /** The call's own limits for its entity, which replace the stored ones. */
   readonly override: Policy | undefined;
 }
 
-/** Something that has a parent which calls of its entity also take from. */
+/** Has the parent that calls of its entity also take from. */
 interface Owned {
   readonly parentId: string | undefined;
 }
@@ -207,17 +207,17 @@ interface Owned {
 /** A bucket of a call, with the parent that calls of its entity also take from. */
 export type OwnedCharge = Charge & Owned;
 
-/** What a call wants of one bucket: the entity's own, or its parent's. */
+/** What a call takes from one bucket: the entity's own, or its parent's. */
 export interface WantedBucket {
   readonly entityId: string;
   readonly resource: string;
   readonly amounts: Amounts;
-  /** Limits that the call brought along, in place of the stored ones. */
+  /** The call's own limits, which replace the stored ones. */
   readonly override: Policy | undefined;
   readonly isParent: boolean;
 }
 
-/** Finds a bucket under the limits that hold for it; undefined when no limits hold. */
+/** Finds a bucket under the limits that apply to it; undefined if no limits apply. */
 type FindCharge<C extends Owned> = (wanted: WantedBucket) => C | undefined;
 
 /**
@@ -229,15 +229,15 @@ export function chargesOf<C extends Owned>(
   find: FindCharge<C>,
 ): readonly C[] {
   // Most calls have one resource, and need no second list.
-  if (request.charges.length === 1) return chargesOn(request, request.charges[0]!, find);
+  if (request.resources.length === 1) return chargesOn(request, request.resources[0]!, find);
   const all: C[] = [];
-  for (const asked of request.charges) all.push(...chargesOn(request, asked, find));
+  for (const asked of request.resources) all.push(...chargesOn(request, asked, find));
   return all;
 }
 
 /**
- * What a call takes from a bucket under its policy. Of the entity's own bucket, every limit that
- * the call names must exist; of its parent's, only the limits that the parent has are charged.
+ * The amounts that a call takes from a bucket under its policy. The entity's own bucket must have
+ * every limit that the call names; its parent is only charged for limits that it has.
  */
 export function amountsOf({ amounts, isParent }: WantedBucket, policy: Policy): Amounts {
   if (isParent) return amountsUnder(policy, amounts);
@@ -253,11 +253,11 @@ function noLimits(entityId: string, resource: string): ValidationError {
 
 /** The names of the entity's limits on each resource of a call, in the call's order. */
 export function limitNamesOf(
-  { entityId, charges: asked }: WantedAmounts,
+  { entityId, resources }: WantedAmounts,
   charges: readonly Charge[],
 ): readonly ReadonlySet<string>[] {
   const own =
-    asked.length === charges.length
+    resources.length === charges.length
       ? charges
       : charges.filter((charge) => charge.entityId === entityId);
   return own.map(({ policy }) => policy.names);
@@ -265,7 +265,7 @@ export function limitNamesOf(
 
 function chargesOn<C extends Owned>(
   { entityId, override }: WantedAmounts,
-  { resource, amounts }: WantedAmounts["charges"][number],
+  { resource, amounts }: WantedAmounts["resources"][number],
   find: FindCharge<C>,
 ): readonly C[] {
   const own = find({ entityId, resource, amounts, override, isParent: false });

@@ -16,7 +16,7 @@ const MAX_ATTEMPTS = 3;
 const LIMIT = Limit.perMinute("tpm", 64_000);
 const CALL = {
   entityId: "e",
-  charges: [{ resource: "r", amounts: { tpm: 1 } }],
+  resources: [{ resource: "r", amounts: { tpm: 1 } }],
   override: undefined,
 };
 

@@ -369,7 +369,7 @@ function newCall(
 function granted({ request, extending }: Call, { parts }: Taken): ConsumeOutcome {
   const receipt = (extending ?? { parts: [], ends: undefined }) as DynamoReceipt;
   receipt.parts.push(...parts);
-  const limitNames = request.charges.map(
+  const limitNames = request.resources.map(
     ({ resource }) => parts.find((part) => part.resource === resource)!.policy.names,
   );
   return { granted: true, receipt, limitNames };

@@ -140,7 +140,7 @@ it("ends a receipt once, however often and however concurrently that is tried", 
   await repository.setSystemDefaults([Limit.perMinute("rpm", 10)]);
   const outcome = await repository.consume({
     entityId: "e",
-    charges: [{ resource: "r", amounts: { rpm: 4 } }],
+    resources: [{ resource: "r", amounts: { rpm: 4 } }],
     override: undefined,
   });
   if (!outcome.granted) throw new Error("it should fit");

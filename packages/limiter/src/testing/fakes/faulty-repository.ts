@@ -53,7 +53,7 @@ function withFault(
   if (fault === "error-before") return Promise.reject(lost(operation, "did not reach the store"));
   if (fault === "error-after") {
     return Promise.resolve(call()).then(() => {
-      throw lost(operation, "was carried out, but its answer was lost");
+      throw lost(operation, "was carried out, but its response was lost");
     });
   }
   return repository.clock.sleep(fault.delayMs).then(call);

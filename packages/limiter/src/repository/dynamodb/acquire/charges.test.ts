@@ -27,7 +27,7 @@ const TPM_ONLY = policyOf([TPM], "resource");
 const RAISED = policyOf([Limit.perMinute("tpm", 120)], "override");
 const CALL: ConsumeRequest = {
   entityId: "e",
-  charges: [{ resource: "r", amounts: { tpm: 2, rpm: 1 } }],
+  resources: [{ resource: "r", amounts: { tpm: 2, rpm: 1 } }],
   override: undefined,
 };
 
@@ -55,7 +55,7 @@ describe("the charges of a call", () => {
 
   it("read no bucket that is new to a process that knows its entity", async () => {
     const { preparation, table } = await prepared({ e: POLICY });
-    await preparation.of({ ...CALL, charges: [{ resource: "new", amounts: { tpm: 1 } }] });
+    await preparation.of({ ...CALL, resources: [{ resource: "new", amounts: { tpm: 1 } }] });
     expect(table.operations).toEqual([]);
   });
 
@@ -79,8 +79,8 @@ describe("the charges of a call", () => {
 
   it("are under limits that the call brought along, except the parent's", async () => {
     const { preparation } = await prepared({ p: TPM_ONLY }, { e: "p" });
-    const charges = [{ resource: "r", amounts: { tpm: 1 } }];
-    expect(await preparation.of({ ...CALL, charges, override: RAISED })).toMatchObject([
+    const resources = [{ resource: "r", amounts: { tpm: 1 } }];
+    expect(await preparation.of({ ...CALL, resources, override: RAISED })).toMatchObject([
       { policy: RAISED, isOverride: true },
       { policy: TPM_ONLY, isOverride: false },
     ]);
@@ -90,8 +90,8 @@ describe("the charges of a call", () => {
     const { preparation, known, stored } = await prepared({ e: POLICY });
     remember(known, { limits: TPM_ONLY.limits });
     stored["e"] = TPM_ONLY;
-    const charges = [{ resource: "r", amounts: { tpm: 1 } }];
-    expect(await preparation.of({ ...CALL, charges })).toMatchObject([{ policy: TPM_ONLY }]);
+    const resources = [{ resource: "r", amounts: { tpm: 1 } }];
+    expect(await preparation.of({ ...CALL, resources })).toMatchObject([{ policy: TPM_ONLY }]);
   });
 
   it("fail in a namespace that is found to be deleted", async () => {

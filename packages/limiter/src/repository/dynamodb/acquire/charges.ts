@@ -70,10 +70,10 @@ export class ChargePreparation {
 
   /** Every bucket that a call takes from; no promise when everything is in memory. */
   of(request: ConsumeRequest): MaybePromise<readonly WantedCharge[]> {
-    const { entityId, charges, override } = request;
+    const { entityId, resources, override } = request;
     const active = this.#active.get(this.#namespaceId);
     const entity = this.#entities.get(entityId);
-    const own = charges.map(({ resource, amounts }) =>
+    const own = resources.map(({ resource, amounts }) =>
       this.#charge({ entityId, resource, amounts, override, isParent: false }),
     );
     if (active instanceof Promise || entity instanceof Promise || own.some(isPending))
@@ -109,7 +109,7 @@ export class ChargePreparation {
   ): MaybePromise<readonly WantedCharge[]> {
     const { parentId } = entity;
     if (parentId === undefined) return assembled(request, entity, own, []);
-    const parents = request.charges.map(({ resource, amounts }) =>
+    const parents = request.resources.map(({ resource, amounts }) =>
       this.#charge({ entityId: parentId, resource, amounts, override: undefined, isParent: true }),
     );
     return parents.some(isPending)
@@ -161,7 +161,7 @@ function assembled(
   parents: readonly (WantedCharge | undefined)[],
 ): readonly WantedCharge[] {
   return chargesOf(request, (wanted) => {
-    const index = request.charges.findIndex(({ resource }) => resource === wanted.resource);
+    const index = request.resources.findIndex(({ resource }) => resource === wanted.resource);
     const found = (wanted.isParent ? parents : own)[index];
     if (found === undefined) return undefined;
     const amounts = amountsOf(wanted, found.policy);

@@ -141,7 +141,7 @@ it("writes a settlement once when its first attempt met a locked file", async ()
   await repository.setSystemDefaults([Limit.perMinute("rpm", 10)]);
   const outcome = await repository.consume({
     entityId: "e",
-    charges: [{ resource: "r", amounts: { rpm: 4 } }],
+    resources: [{ resource: "r", amounts: { rpm: 4 } }],
     override: undefined,
   });
   if (!outcome.granted) throw new Error("it should fit");
