@@ -4,7 +4,8 @@
 //   node tools/dynamodb-local.mjs              fetches and compiles, then tells where it is
 //   node tools/dynamodb-local.mjs --port 8000  also runs it until it is interrupted
 //
-// Once it is there, ZAEL_DYNAMODB_ENGINE=dynamodb-local npx vitest run connected starts it by itself.
+// Once it is there, ZAEL_DYNAMODB_ENGINE=dynamodb-local npx vitest run connected starts it by
+// itself.
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";

@@ -1,6 +1,6 @@
-// Runs the tests of one mutation after another for mutations.mjs, in one vitest that stays: it keeps
-// what it has transformed, and the engine that its global setup started, so a unit test takes a
-// third of a second where a vitest of its own took one and a half. Each run gets a fresh worker.
+// Runs the tests of one mutation after another for mutations.mjs, in one vitest that stays: it
+// keeps what it has transformed, and the engine that its global setup started, so a unit test takes
+// a third of a second where a vitest of its own took one and a half. Each run gets a fresh worker.
 import { resolve } from "node:path";
 import { createVitest } from "vitest/node";
 

@@ -183,7 +183,8 @@ describe("a bucket under other limits", () => {
         let stampMs = START_MS;
         let limit = first;
         let bucket = fullBucket(bucketLimits([limit]), nowMs);
-        // In units of 1/1000 millitoken, never rounded down: an upper bound that only capacities cut.
+        // In units of 1/1000 millitoken, never rounded down: an upper bound that only capacities
+        // cut.
         let most = first.capacity * 1_000_000;
         for (const [next, elapsedMs, cost] of steps) {
           nowMs += elapsedMs;

@@ -25,8 +25,8 @@ const LAST_TIME_MS = Date.UTC(9999, 11, 31);
 const REQUESTS_ATTRIBUTE = "requests";
 
 /**
- * How the attributes of consumption, in whole tokens, begin: the prefix keeps limit names apart from
- * other attributes.
+ * How the attributes of consumption, in whole tokens, begin: the prefix keeps limit names apart
+ * from other attributes.
  */
 const COUNTER_PREFIX = "u_";
 

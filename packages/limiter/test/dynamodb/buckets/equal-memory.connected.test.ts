@@ -22,8 +22,8 @@ const NAMES = ["rpm", "tpm", "rpd"];
 
 /**
  * The same calls, one after another, by two processes on one table and by the memory backend: every
- * answer and every balance is equal. The simulation compares more, changing limits too, but looks at
- * the table after every step, which keeps images fresh. Here a process only knows what its own
+ * answer and every balance is equal. The simulation compares more, changing limits too, but looks
+ * at the table after every step, which keeps images fresh. Here a process only knows what its own
  * writes brought.
  */
 describeWithEngine("processes that take turns", (engine) => {
