@@ -82,7 +82,7 @@ describe("the charges of a call", () => {
     const resources = [{ resource: "r", amounts: { tpm: 1 } }];
     expect(await preparation.of({ ...CALL, resources, override: RAISED })).toMatchObject([
       { policy: RAISED, isOverride: true },
-      { policy: TPM_ONLY, isOverride: false },
+      { policy: TPM_ONLY, isOverride: false, parentId: undefined },
     ]);
   });
 
@@ -187,7 +187,14 @@ function chosenBy({ writer }: ScriptedProcess): Parameters<typeof takeFromShard>
 
 function wanting(tpm: number): WantedCharge {
   const costs = { tpm: tpm * 1000 };
-  return { key: shardKey(), amounts: { tpm }, costs, policy: TPM_ONLY, isOverride: false };
+  return {
+    key: shardKey(),
+    amounts: { tpm },
+    costs,
+    policy: TPM_ONLY,
+    isOverride: false,
+    parentId: undefined,
+  };
 }
 
 /** A bucket whose shards hold so many millitokens. */

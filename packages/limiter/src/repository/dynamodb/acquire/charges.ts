@@ -15,7 +15,7 @@ import {
 } from "../../../core/bucket/decision.ts";
 import type { Policy } from "../../../core/bucket/policy.ts";
 import { shardPolicy } from "../../../core/bucket/shares.ts";
-import type { ConsumeRequest, MaybePromise } from "../../port.ts";
+import type { ConsumeRequest, MaybePromise, ResourceAmounts } from "../../port.ts";
 import type { PolicySource } from "../../store.ts";
 import { costsOf } from "../write/batch-decision.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
@@ -138,12 +138,14 @@ export class ChargePreparation {
   /** The charge under the policy that the bucket shows to be the current one. */
   #underPolicy(
     key: BucketKey,
-    { amounts, override }: WantedBucket,
+    { amounts, override, isParent }: WantedBucket,
     policy: Policy | undefined,
   ): MaybePromise<WantedCharge | undefined> {
     if (policy === undefined) return undefined;
     const isOverride = override !== undefined;
-    const charge: WantedCharge = { key, amounts, costs: inMilli(amounts), policy, isOverride };
+    const parentId = isParent ? undefined : key.parentId;
+    const costs = inMilli(amounts);
+    const charge: WantedCharge = { key, amounts, costs, policy, isOverride, parentId };
     const image = this.#known.imageOf(key);
     if (!showsOtherLimits(charge, image)) return charge;
     const chosen = this.#chooser.on(charge, key, image);
@@ -160,15 +162,18 @@ function assembled(
   own: readonly (WantedCharge | undefined)[],
   parents: readonly (WantedCharge | undefined)[],
 ): readonly WantedCharge[] {
+  const { resources } = request;
   return chargesOf(request, (wanted) => {
-    const index = request.resources.findIndex(({ resource }) => resource === wanted.resource);
+    const isWanted = ({ resource }: ResourceAmounts): boolean => resource === wanted.resource;
+    // Copies only what differs: this is on the way of every refusal from memory.
+    const index = resources.length === 1 ? 0 : resources.findIndex(isWanted);
     const found = (wanted.isParent ? parents : own)[index];
     if (found === undefined) return undefined;
     const amounts = amountsOf(wanted, found.policy);
-    if (wanted.isParent) return { ...found, amounts, costs: inMilli(amounts), parentId: undefined };
+    if (amounts !== found.amounts) return { ...found, amounts, costs: inMilli(amounts) };
+    if (wanted.isParent || found.parentId === parentId) return found;
     // The parent of an entity that this process had not met came with the same read as its bucket.
-    const { key } = found;
-    return { ...found, key: key.parentId === parentId ? key : { ...key, parentId }, parentId };
+    return { ...found, key: { ...found.key, parentId }, parentId };
   });
 }
 

@@ -32,6 +32,7 @@ const CHARGE: WantedCharge = {
   amounts: { tpm: 7 },
   costs: { tpm: 7000 },
   isOverride: false,
+  parentId: undefined,
   policy: policyOf([Limit.perMinute("tpm", 10)], "system"),
 };
 

@@ -106,7 +106,14 @@ describe("a refusal", () => {
 
 function wanting(tpm: number, policy: Policy = POLICY): WantedCharge {
   const costs = { tpm: tpm * 1000 };
-  return { key: shardKey(), amounts: { tpm }, costs, policy, isOverride: false };
+  return {
+    key: shardKey(),
+    amounts: { tpm },
+    costs,
+    policy,
+    isOverride: false,
+    parentId: undefined,
+  };
 }
 
 /** A process that has just asked for these shards, by its first request. */

@@ -104,7 +104,14 @@ function scripted(
 
 function chargeOf(entityId: string): WantedCharge {
   const key = shardKey(0, entityId);
-  return { key, amounts: { tpm: 1 }, costs: { tpm: 1000 }, policy: POLICY, isOverride: false };
+  return {
+    key,
+    amounts: { tpm: 1 },
+    costs: { tpm: 1000 },
+    policy: POLICY,
+    isOverride: false,
+    parentId: undefined,
+  };
 }
 
 function partOf({ key, costs, policy }: WantedCharge): ReceiptPart {

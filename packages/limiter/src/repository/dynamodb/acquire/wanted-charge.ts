@@ -12,6 +12,8 @@ export interface WantedCharge extends PolicyHolder {
   readonly amounts: Amounts;
   /** The same in millitokens. */
   readonly costs: Costs;
+  /** The parent that the call also takes from; undefined in the parent's own charge. */
+  readonly parentId: string | undefined;
 }
 
 /** Something that is decided with a policy. */
