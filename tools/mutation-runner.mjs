@@ -29,6 +29,12 @@ process.on("message", async ({ changed, test, filter, seed, seeds }) => {
   process.send(resultOf(testModules, unhandledErrors, resolve(test)));
 });
 
+// Ends its workers and its engine, and removes what vitest keeps in a temporary folder.
+process.on("disconnect", async () => {
+  await vitest.close();
+  process.exit();
+});
+
 /** Counts of one test file: those of the files that ran before it are still known. */
 function resultOf(modules, unhandledErrors, test) {
   const module = modules.find(({ moduleId }) => moduleId === test);

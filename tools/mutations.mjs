@@ -17,6 +17,7 @@
 // Each copy has a process of its own (mutation-runner.mjs) that keeps vitest and an engine ready.
 // Property tests draw the same values in every run, so that no change survives by chance.
 import { fork } from "node:child_process";
+import { once } from "node:events";
 import { cp, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -35,6 +36,8 @@ const WORKERS = 2;
  * that a mutation names takes a tenth of this.
  */
 const TIMEOUT_MS = 60_000;
+
+const END_TIMEOUT_MS = 10_000;
 
 /** The seed of everything random, unless a mutation names another. */
 const SEED = 1;
@@ -114,8 +117,15 @@ class Copy {
       : `seed ${task.seed} does not notice it any more, seed ${seed} does`;
   }
 
-  close() {
-    if (this.#runner !== undefined) this.#kill();
+  /** Lets the process end by itself, as it does when this one ends unexpectedly. */
+  async close() {
+    const runner = this.#runner;
+    if (runner === undefined) return;
+    const timer = setTimeout(() => process.kill(-runner.pid, "SIGKILL"), END_TIMEOUT_MS);
+    runner.removeAllListeners();
+    runner.disconnect();
+    await once(runner, "exit");
+    clearTimeout(timer);
   }
 
   #start() {
@@ -153,7 +163,7 @@ try {
   });
   report(results);
 } finally {
-  for (const copy of copies) copy.close();
+  await Promise.all(copies.map((copy) => copy.close()));
   await rm(scratch, { recursive: true, force: true });
 }
 

@@ -1,22 +1,19 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach } from "vitest";
+import { onTestFinished } from "vitest";
 import type { SqliteDatabase } from "zae-limiter/sqlite";
-
-const folders: string[] = [];
-const closing: (() => unknown)[] = [];
 
 /** A path for a database in a folder of its own, which is removed after the test. */
 export function temporaryFile(name = "limits.db"): string {
   const folder = mkdtempSync(join(tmpdir(), "zae-limiter-"));
-  folders.push(folder);
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   return join(folder, name);
 }
 
 /** Closes something after the test, before its folder goes. */
 export function closeLater<T extends { close(): unknown }>(opened: T): T {
-  closing.push(() => opened.close());
+  onTestFinished(async () => void (await opened.close()));
   return opened;
 }
 
@@ -30,8 +27,3 @@ export async function otherConnection(path: string): Promise<SqliteDatabase> {
   database.exec("PRAGMA busy_timeout = 0");
   return database;
 }
-
-afterEach(async () => {
-  for (const close of closing.splice(0).toReversed()) await close();
-  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
-});
