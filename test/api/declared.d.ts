@@ -94,6 +94,7 @@ declare module "declared/zae-limiter" {
   export interface RepositoryStatistics {
     readonly requests: number; readonly writes: number; readonly failedConditions: number; readonly retries: number;
     readonly batches: number; readonly batchedOperations: number; readonly refusalsFromMemory: number; readonly splits: number;
+    readonly merges: number;
   }
 
   // ---- limiter -------------------------------------------------------------------------------------------------------------
@@ -222,6 +223,7 @@ declare module "declared/zae-limiter" {
     getStatistics(): RepositoryStatistics;
     getBuckets(entityId: string, options?: { readonly resource?: string }): Promise<readonly BucketState[]>;               // all resources, limits and shards; never wcu
     splitBucket?(entityId: string, resource: string, options: { readonly shards: number }): Promise<number>;                // backends with shards (ADR 021)
+    mergeBucket?(entityId: string, resource: string, options: { readonly shards: number }): Promise<number>;                // backends with shards (ADR 029)
     getResourceCapacity(resource: string, limitName: string, options?: { readonly parentsOnly?: boolean }): Promise<ResourceCapacity>;
     getUsageSnapshots(query: UsageQuery & Paging): Promise<Page<UsageSnapshot>>;
     getUsageSummary(query: UsageQuery): Promise<UsageSummary>;

@@ -122,6 +122,8 @@ export interface RepositoryStatistics {
   readonly refusalsFromMemory: number;
   /** Shards that were split in two. */
   readonly splits: number;
+  /** Pairs of shards that were merged into one. */
+  readonly merges: number;
 }
 
 /** Options that every backend has. */
@@ -249,6 +251,16 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
    * count. Only on backends whose buckets have shards.
    */
   splitBucket?(
+    entityId: string,
+    resource: string,
+    options: { readonly shards: number },
+  ): Promise<number>;
+  /**
+   * Merges a bucket into at most `shards` shards, when it needs them no longer; returns the actual
+   * count. Buckets that are calm for some minutes are merged without it. Only on backends whose
+   * buckets have shards.
+   */
+  mergeBucket?(
     entityId: string,
     resource: string,
     options: { readonly shards: number },

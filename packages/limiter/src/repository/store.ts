@@ -106,6 +106,8 @@ export interface BucketStore {
    * buckets have shards.
    */
   split?(entityId: string, resource: string, shards: number): Promise<number>;
+  /** Merges a bucket into at most `shards` shards; returns the actual count. */
+  merge?(entityId: string, resource: string, shards: number): Promise<number>;
 }
 
 /** The entities of a namespace. */

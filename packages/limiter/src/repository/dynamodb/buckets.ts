@@ -29,7 +29,7 @@ import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import type { Clock } from "../system-clock.ts";
 import type { BucketKey } from "./items/bucket-key.ts";
 import { BucketWriter, MAX_OVERTAKEN } from "./write/bucket-writer.ts";
-import type { WriteCounts } from "./write/write-observer.ts";
+import type { WriteCounts, WriteObserver } from "./write/write-observer.ts";
 import { ChargePreparation, mayFit, takeFromShard, type KnownEntity } from "./acquire/charges.ts";
 import type { Connection } from "./table/connection.ts";
 import { CurrentPolicies } from "./acquire/current-policy.ts";
@@ -39,6 +39,8 @@ import type { ItemReader } from "./table/item-reader.ts";
 import { LeaseEnds, type DynamoReceipt } from "./acquire/lease-end.ts";
 import { BucketList } from "./acquire/list-buckets.ts";
 import type { OperationIds } from "./write/operation-ids.ts";
+import { CalmWatch } from "./shards/calm.ts";
+import { Merger } from "./shards/merger.ts";
 import { PressureWatch } from "./shards/pressure.ts";
 import type { Refused, Taken, Undecided } from "./acquire/receipt.ts";
 import { Refusals, unlessUnavailable } from "./acquire/refusal.ts";
@@ -57,6 +59,7 @@ const MAX_TAKE_ROUNDS = 12;
 export interface BucketCounts extends WriteCounts {
   refusalsFromMemory: number;
   splits: number;
+  merges: number;
 }
 
 /** What the buckets of one namespace are made of. */
@@ -107,6 +110,7 @@ export class DynamoBuckets implements BucketStore {
   readonly #writer: BucketWriter;
   readonly #shardTaker: ShardTaker;
   readonly #splitter: Splitter;
+  readonly #merger: Merger;
   readonly #refusals: Refusals;
   readonly #leaseEnds: LeaseEnds;
   readonly #list: BucketList;
@@ -121,7 +125,16 @@ export class DynamoBuckets implements BucketStore {
     const chooser = this.#policies;
     this.#preparation = new ChargePreparation({ ...options, chooser });
     this.#splitter = new Splitter(options);
-    const observer = new PressureWatch({ ...options, clock, splitter: this.#splitter });
+    this.#merger = new Merger(options);
+    const pressure = new PressureWatch({ ...options, clock, splitter: this.#splitter });
+    const calm = new CalmWatch({ known, clock, merger: this.#merger });
+    const observer: WriteObserver = {
+      noteWrite: (key, image, sentAtMs) => {
+        pressure.noteWrite(key, image, sentAtMs);
+        calm.noteWrite(key, image, sentAtMs);
+      },
+      noteThrottled: (key) => pressure.noteThrottled(key),
+    };
     this.#writer = new BucketWriter({ ...options, observer });
     const writer = this.#writer;
     const homeNumber = options.homeNumber ?? Math.floor(connection.random() * 2 ** 16);
@@ -170,6 +183,11 @@ export class DynamoBuckets implements BucketStore {
   /** Splits a bucket into at least `shards` shards; returns the actual count. */
   split(entityId: string, resource: string, shards: number): Promise<number> {
     return this.#splitter.splitInto(this.#preparation.keyOf(entityId, resource), shards);
+  }
+
+  /** Merges a bucket into at most `shards` shards; returns the actual count. */
+  merge(entityId: string, resource: string, shards: number): Promise<number> {
+    return this.#merger.mergeInto(this.#preparation.keyOf(entityId, resource), shards);
   }
 
   ofEntity(entityId: string, resource: string | undefined): Promise<readonly StoredBucket[]> {
@@ -342,6 +360,7 @@ export function newCounts(): BucketCounts {
     batchedOperations: 0,
     refusalsFromMemory: 0,
     splits: 0,
+    merges: 0,
   };
 }
 

@@ -2,15 +2,37 @@ import { ValidationError } from "../../core/errors.ts";
 import { entityId as checkEntityId, resourceName } from "../../core/identifiers.ts";
 import type { Context } from "./context.ts";
 
+/** How many shards a bucket should have. */
+interface ShardOptions {
+  readonly shards: number;
+}
+
 /** Splits a bucket into at least `shards` shards; returns the actual count. */
 export async function splitBucket(
   context: Context,
   entityId: string,
   resource: string,
-  { shards }: { readonly shards: number },
+  options: ShardOptions,
 ): Promise<number> {
   const { buckets } = context.data;
-  if (buckets.split === undefined)
+  const shards = checkedCount(options, buckets.split !== undefined);
+  return buckets.split!(checkEntityId(entityId), resourceName(resource), shards);
+}
+
+/** Merges a bucket into at most `shards` shards; returns the actual count. */
+export async function mergeBucket(
+  context: Context,
+  entityId: string,
+  resource: string,
+  options: ShardOptions,
+): Promise<number> {
+  const { buckets } = context.data;
+  const shards = checkedCount(options, buckets.merge !== undefined);
+  return buckets.merge!(checkEntityId(entityId), resourceName(resource), shards);
+}
+
+function checkedCount({ shards }: ShardOptions, hasShards: boolean): number {
+  if (!hasShards)
     throw new ValidationError(
       "shards",
       shards,
@@ -22,5 +44,5 @@ export async function splitBucket(
       shards,
       "must be a power of two, such as 8, because shards split in halves",
     );
-  return buckets.split(checkEntityId(entityId), resourceName(resource), shards);
+  return shards;
 }

@@ -46,7 +46,7 @@ import * as limits from "./limits.ts";
 import * as namespaces from "./namespaces.ts";
 import * as records from "./records.ts";
 import * as reports from "./reports.ts";
-import { splitBucket } from "./shards.ts";
+import { mergeBucket, splitBucket } from "./shards.ts";
 
 /** One namespace of a store, and the options its repository was opened with. */
 export interface Scope {
@@ -72,6 +72,7 @@ export class StoreRepository implements Repository {
   readonly namespaceId: string;
   readonly clock: Clock;
   readonly splitBucket?: NonNullable<Repository["splitBucket"]>;
+  readonly mergeBucket?: NonNullable<Repository["mergeBucket"]>;
   readonly #scope: Scope;
   readonly #context: Context;
 
@@ -81,9 +82,13 @@ export class StoreRepository implements Repository {
     this.clock = this.#context.clock;
     this.namespaceName = scope.namespaceName;
     this.namespaceId = scope.namespaceId;
-    if (this.#context.data.buckets.split !== undefined)
+    const { buckets } = this.#context.data;
+    if (buckets.split !== undefined)
       this.splitBucket = async (entityId, resource, options) =>
         splitBucket(await this.#active(), entityId, resource, options);
+    if (buckets.merge !== undefined)
+      this.mergeBucket = async (entityId, resource, options) =>
+        mergeBucket(await this.#active(), entityId, resource, options);
   }
 
   get lastOnUnavailable(): OnUnavailable | undefined {

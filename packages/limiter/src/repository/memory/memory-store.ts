@@ -62,6 +62,7 @@ export class MemoryStore implements Store {
       batchedOperations: 0,
       refusalsFromMemory: 0,
       splits: 0,
+      merges: 0,
     };
   }
 

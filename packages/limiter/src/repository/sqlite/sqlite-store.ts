@@ -62,7 +62,13 @@ export class SqliteStore implements Store {
   }
 
   statistics(): RepositoryStatistics {
-    return { ...this.#transactions.counts, failedConditions: 0, refusalsFromMemory: 0, splits: 0 };
+    return {
+      ...this.#transactions.counts,
+      failedConditions: 0,
+      refusalsFromMemory: 0,
+      splits: 0,
+      merges: 0,
+    };
   }
 
   async ping(): Promise<boolean> {

@@ -1,14 +1,16 @@
-import { beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { seededRandom } from "zae-limiter/testing";
-import { connectToNewTable } from "../../support/connect.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { between } from "../../support/seeded/random-choice.ts";
-import type { Fraction } from "../../oracle/fraction.ts";
-import { bucketValue, numberIn, readBucket } from "../../oracle/stored-bucket.ts";
-import { shareOf } from "../../oracle/terms.ts";
-import { bucketLimit, type Bucket } from "../../../src/core/bucket/bucket.ts";
+import {
+  keyOf,
+  sharesOf,
+  useStoredShards,
+  worthOf,
+  type StoredLimit,
+} from "../../support/stored-shards.ts";
+import { numberIn } from "../../oracle/stored-bucket.ts";
 import type { Limit } from "../../../src/core/limit.ts";
-import { Aliases } from "../../../src/repository/dynamodb/table/update-expression.ts";
 import {
   marshalItem,
   stringOf,
@@ -16,18 +18,9 @@ import {
   type AttributeMap,
   type Value,
 } from "../../../src/repository/dynamodb/transport/attribute-values.ts";
-import {
-  bucketAttributes,
-  imageOf,
-  limitAttribute,
-  slotAttribute,
-} from "../../../src/repository/dynamodb/items/bucket-item.ts";
-import {
-  bucketKey,
-  keyAttributes,
-  type BucketKey,
-} from "../../../src/repository/dynamodb/items/bucket-key.ts";
-import type { Connection, Transacted } from "../../../src/repository/dynamodb/table/connection.ts";
+import { imageOf, limitAttribute } from "../../../src/repository/dynamodb/items/bucket-item.ts";
+import { keyAttributes } from "../../../src/repository/dynamodb/items/bucket-key.ts";
+import type { Transacted } from "../../../src/repository/dynamodb/table/connection.ts";
 import { nextHalf } from "../../../src/repository/dynamodb/shards/shard-tree.ts";
 import { splitOf } from "../../../src/repository/dynamodb/shards/split.ts";
 
@@ -40,88 +33,12 @@ const TPM: Limit = { name: "tpm", capacity: 1000, refillAmount: 500, refillPerio
  */
 const MOST_SHARDS = 64;
 
-/** One limit of an item that a test puts. */
-interface Stored {
-  readonly limit: Limit;
-  readonly milli: number;
-  readonly remainder?: number;
-  readonly hidden?: boolean;
-}
-
 describeWithEngine("the split of a shard", (engine) => {
-  let connection: Connection;
-  let entities = 0;
-
-  beforeAll(async () => {
-    ({ connection } = await connectToNewTable(engine().endpointUrl));
-  });
-
-  /** Puts a bucket that was never split, last refilled some time ago. */
-  async function put(
-    stored: readonly Stored[],
-    idleMs = 0,
-    further: Readonly<Record<string, Value | undefined>> = {},
-  ): Promise<string> {
-    entities += 1;
-    const entityId = `key-${entities}`;
-    const bucket: Bucket = {
-      limits: stored.map(({ limit, hidden }) => bucketLimit(limit, hidden === true)),
-      refilledAtMs: NOW_MS - idleMs,
-      balances: stored.flatMap(({ milli, remainder }) => [milli, remainder ?? 0, 7000]),
-    };
-    const item = marshalItem({
-      ...keyAttributes(keyOf(entityId, 0)),
-      ...bucketAttributes(bucket),
-      sv: NOW_MS - 50,
-      gr: 3,
-      b_wcu_tc: 40,
-      shard_count: 1,
-      cr: "me.0001",
-      [slotAttribute(0)]: "me.0009",
-      ttl: 1_900_000_000,
-      ...further,
-    });
-    await connection.call("PutItem", { Item: item });
-    return entityId;
-  }
-
-  async function get(entityId: string, shard: number): Promise<AttributeMap> {
-    const reply = await connection.call<{ readonly Item?: AttributeMap }>("GetItem", {
-      Key: marshalItem(keyOf(entityId, shard).primary),
-      ConsistentRead: true,
-    });
-    if (reply.Item === undefined) throw new Error(`shard ${shard} is missing`);
-    return reply.Item;
-  }
-
-  async function getAll(
-    entityId: string,
-    shards: readonly number[],
-  ): Promise<readonly AttributeMap[]> {
-    return Promise.all(shards.map(async (shard) => get(entityId, shard)));
-  }
-
-  /** Another writer, between the image and the split. */
-  async function change(
-    entityId: string,
-    shard: number,
-    values: Readonly<Record<string, Value>>,
-  ): Promise<void> {
-    const alias = new Aliases();
-    const clauses = Object.entries(values).map(
-      ([attribute, value]) => `${alias.name(attribute)} = ${alias.value(value)}`,
-    );
-    const UpdateExpression = `SET ${clauses.join(", ")}`;
-    await connection.call("UpdateItem", {
-      Key: marshalItem(keyOf(entityId, shard).primary),
-      UpdateExpression,
-      ...alias.fields(),
-    });
-  }
+  const { connection, put, get, getAll, change } = useStoredShards(engine, NOW_MS);
 
   async function split(entityId: string, seen: AttributeMap, nowMs = NOW_MS): Promise<Transacted> {
     const image = imageOf(seen);
-    return connection.transact(splitOf({ key: keyOf(entityId, image.shard), image, nowMs }));
+    return connection().transact(splitOf({ key: keyOf(entityId, image.shard), image, nowMs }));
   }
 
   it("a split divides balance, debt and hidden limits, and leaves everything else as it was", async () => {
@@ -198,7 +115,7 @@ describeWithEngine("the split of a shard", (engine) => {
       cr: { S: "old.0001" },
       b_old_cp: { N: "5" },
     };
-    await connection.call("PutItem", { Item: orphan });
+    await connection().call("PutItem", { Item: orphan });
     expect(await split(entityId, await get(entityId, 0))).toEqual({ applied: true });
     const half = await get(entityId, 1);
     expect(stringOf(half["cr"])).toBe("me.0001");
@@ -291,7 +208,7 @@ describeWithEngine("the split of a shard", (engine) => {
     const random = seededRandom(seed);
     const int = (least: number, most: number): number => between(random, least, most);
     const size = (): number => (random() < 0.5 ? int(1, 40) : int(1, 100_000));
-    const limits = Array.from({ length: int(1, 3) }, (_, index): Stored => {
+    const limits = Array.from({ length: int(1, 3) }, (_, index): StoredLimit => {
       const limit = {
         name: `l${index}`,
         capacity: size(),
@@ -349,20 +266,3 @@ describeWithEngine("the split of a shard", (engine) => {
     return refused;
   }
 });
-
-function keyOf(entityId: string, shard: number): BucketKey {
-  return bucketKey({ namespaceId: "ns", entityId, resource: "gpt-4", shard }, "org");
-}
-
-/** What all shards hold of one limit together: `over` is the period in milliseconds. */
-function worthOf(items: readonly AttributeMap[], name: string, atMs: number): Fraction {
-  return bucketValue(readBucket(items), name, atMs);
-}
-
-/** The shares of the shards of a bucket, which must add up to the whole. */
-function sharesOf(items: readonly AttributeMap[], whole: bigint): bigint {
-  return [...readBucket(items)].reduce(
-    (sum, [shard, { divisor }]) => sum + shareOf(whole, shard, divisor),
-    0n,
-  );
-}

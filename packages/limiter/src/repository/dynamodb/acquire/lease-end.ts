@@ -3,8 +3,9 @@
  *
  *   settle, giveBack ──▶ one write for each shard ──▶ done
  *                               │
- *                               └──▶ the shard was split since, or cannot pay: read all shards,
- *                                    and write to those that it concerns now (divided-end.ts)
+ *                               └──▶ the shard was split or merged since, or cannot pay: read all
+ *                                    shards, and write to those that it concerns now
+ *                                    (divided-end.ts)
  *
  * A receipt ends once. When a write fails the caller may try again: what is done is not repeated,
  * and the history of each write keeps it from happening twice.
@@ -100,7 +101,8 @@ export class LeaseEnds {
   async #write(end: EndWrite): Promise<void> {
     if (end.state.kind === "open" && !(await this.#writeToShard(end))) {
       const { shards } = await this.#known.readAll(siblingKey(end.part.key, 0));
-      const parts = dividedEnd(end, shards, wholeMs(this.#clock));
+      const isSame = shards[0]?.image.creation === end.part.incarnation.creation;
+      const parts = isSame ? dividedEnd(end, shards, wholeMs(this.#clock)) : [];
       const into = parts.map(({ part, costs, requests }) =>
         newEnd(part, costs, { requests, mayOwe: true }),
       );
@@ -111,8 +113,10 @@ export class LeaseEnds {
   }
 
   /**
-   * Returns whether the shard that was taken from carried the write out. A give-back to a shard
-   * that was split since, and a charge that the shard cannot pay, concern other shards too.
+   * Returns whether the shard that was taken from carried the write out, or there is no bucket any
+   * more. A give-back to a shard that was split since, and a charge that the shard cannot pay,
+   * concern other shards too. A shard that is gone may have been merged into another; only shard 0
+   * exists for as long as the bucket.
    */
   async #writeToShard({ part, costs, requests, mayOwe, operation }: EndWrite): Promise<boolean> {
     const { key, policy, incarnation } = part;
@@ -127,7 +131,7 @@ export class LeaseEnds {
       mayOwe,
       operation,
     });
-    return outcome.kind !== "split";
+    return outcome.kind !== "split" && !(outcome.kind === "gone" && key.shard > 0);
   }
 }
 

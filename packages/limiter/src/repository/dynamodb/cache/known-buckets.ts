@@ -154,27 +154,31 @@ export class KnownBuckets {
     if (image === undefined) return { count: 1, shards: [], isWhole: true, seenAt };
     const shards: KnownShard[] = [{ key, image, seenAt }];
     if (image.divisor === 1) return { count: 1, shards, isWhole: true, seenAt };
-    for (let shard = 1; shard < image.divisor; shard += 1) {
+    // While shards are merged, some have a larger divisor than shard 0, and so has the other half.
+    let classes = image.divisor;
+    for (let shard = 1; shard < classes; shard += 1) {
       const sibling = ((first.siblings ??= [])[shard] ??= siblingKey(key, shard));
       const held = this.#entries.get(sibling.text);
       // What is left of a bucket that was deleted and created again is no part of it.
-      if (held?.image !== undefined && held.image.creation === image.creation)
-        shards.push({ key: sibling, image: held.image, seenAt: held.seenAt });
+      if (held?.image === undefined || held.image.creation !== image.creation) continue;
+      shards.push({ key: sibling, image: held.image, seenAt: held.seenAt });
+      classes = Math.max(classes, held.image.divisor);
     }
     return {
       count: image.divisor,
       shards,
-      isWhole: isPartition(shards, image.divisor),
+      isWhole: isPartition(shards, classes),
       seenAt: oldest(shards),
     };
   }
 
-  /** Reads every shard of a bucket, in one batch unless it has grown meanwhile. */
+  /** Reads every shard of a bucket, in one batch unless there turn out to be more. */
   async readAll(key: BucketKey): Promise<KnownBucket> {
     for (let reads = 1; ; reads += 1) {
-      const { count } = this.known(key);
+      const { shards } = this.known(key);
+      const classes = Math.max(1, ...shards.map(({ image }) => image.divisor));
       await Promise.all(
-        Array.from({ length: count }, (_, shard) =>
+        Array.from({ length: classes }, (_, shard) =>
           this.read(shard === 0 ? key : siblingKey(key, shard)),
         ),
       );
@@ -232,12 +236,10 @@ function isOlder(
 }
 
 /** Whether every class is owned by exactly one of the shards. */
-function isPartition(shards: readonly KnownShard[], count: number): boolean {
-  const owners = Array.from({ length: count }, () => 0);
-  for (const { image } of shards) {
-    if (image.divisor > count) return false;
-    for (let owned = image.shard; owned < count; owned += image.divisor) owners[owned]! += 1;
-  }
+function isPartition(shards: readonly KnownShard[], classes: number): boolean {
+  const owners = Array.from({ length: classes }, () => 0);
+  for (const { image } of shards)
+    for (let owned = image.shard; owned < classes; owned += image.divisor) owners[owned]! += 1;
   return owners.every((owned) => owned === 1);
 }
 

@@ -15,6 +15,12 @@ import { assertSupportedKind } from "./limit-kind.ts";
 /** Operation ids that an item remembers. */
 export const SLOT_COUNT = 4;
 
+/** The operation ids of a shard that was merged into another one, as they were then. */
+interface MergedIds {
+  readonly shard: number;
+  readonly slots: readonly (string | undefined)[];
+}
+
 /** The last known state of a stored bucket. */
 export interface BucketImage {
   /** The balances of this shard, under its shares of the limits. */
@@ -26,7 +32,7 @@ export interface BucketImage {
   readonly shard: number;
   /** `shard_count`; absent means 1. */
   readonly divisor: number;
-  /** `sd`: when this shard was last split, or split off; undefined when never. */
+  /** `sd`: when this shard was last split, split off or merged; undefined when never. */
   readonly splitAtMs: number | undefined;
   /** `sv`: the version of everything that is not a balance. Every write requires it. */
   readonly version: number;
@@ -34,6 +40,11 @@ export interface BucketImage {
   readonly writes: number;
   /** The last operation id of each slot. */
   readonly slots: readonly (string | undefined)[];
+  /**
+   * `mi`: the ids of shards that were merged into this one. Writes to them that got no answer are
+   * resolved here.
+   */
+  readonly mergedIds: readonly MergedIds[];
   /** `po`: the limits came from a call's override, which no other call can read. */
   readonly overridden: boolean;
   /**
@@ -99,7 +110,7 @@ export function imageOf(item: AttributeMap, known?: BucketImage): BucketImage {
     known.creation === stringOf(item["cr"]) &&
     known.version === numberOf(item["sv"])
   )
-    return changedImage(known, item);
+    return { ...changedImage(known, item), mergedIds: readMergedIds(item) };
   const names = limitNamesOf(item);
   const divisor = numberOf(item["shard_count"]) ?? 1;
   const shard = shardOf(item, divisor);
@@ -112,6 +123,7 @@ export function imageOf(item: AttributeMap, known?: BucketImage): BucketImage {
     version: number(item, "sv"),
     writes: number(item, "b_wcu_tc"),
     slots: SLOTS.map((slot) => stringOf(item[slot])),
+    mergedIds: readMergedIds(item),
     overridden: item["po"] !== undefined,
     creation: stringOf(item["cr"]),
     parentId: stringOf(item["parent_id"]),
@@ -131,6 +143,44 @@ export function changedImage(known: BucketImage, item: AttributeMap): BucketImag
     slots: known.slots.map((held, slot) => stringOf(item[SLOTS[slot]!]) ?? held),
     expiresAtSeconds: numberOf(item["ttl"]),
   };
+}
+
+const NO_IDS: readonly MergedIds[] = [];
+
+/** How many merged shards an item remembers the ids of: all that a merge of 16 shards adds. */
+const MAX_MERGED = 8;
+
+/** How long ids of merged shards are kept: no call waits for an outcome for that long. */
+const MERGED_IDS_KEPT_MS = 60_000;
+
+/**
+ * What `mi` holds after shard `gone` was merged into `kept`: for each merged shard a text such as
+ * `3:id,,id,`, the last one last.
+ */
+export function mergedIdsOf(kept: BucketImage, gone: BucketImage): readonly string[] {
+  const own = { shard: gone.shard, slots: gone.slots };
+  return [...kept.mergedIds, ...gone.mergedIds, own]
+    .slice(-MAX_MERGED)
+    .map(({ shard, slots }) => `${shard}:${slots.map((id) => id ?? "").join()}`);
+}
+
+/** Whether an item still has ids of merged shards that nobody needs any more. */
+export function hasOldMergedIds({ mergedIds, splitAtMs }: BucketImage, nowMs: number): boolean {
+  return mergedIds.length > 0 && nowMs - (splitAtMs ?? 0) >= MERGED_IDS_KEPT_MS;
+}
+
+/** The image without such ids, which the next write removes. */
+export function withoutOldMergedIds(image: BucketImage, nowMs: number): BucketImage {
+  return hasOldMergedIds(image, nowMs) ? { ...image, mergedIds: NO_IDS } : image;
+}
+
+function readMergedIds(item: AttributeMap): readonly MergedIds[] {
+  const value = item["mi"];
+  if (value === undefined || !("L" in value)) return NO_IDS;
+  return value.L.map((each) => {
+    const [shard = "", ids = ""] = (stringOf(each) ?? "").split(":");
+    return { shard: Number(shard), slots: ids.split(",").map((id) => id || undefined) };
+  });
 }
 
 function bucketOf(item: AttributeMap, limits: readonly BucketLimit[]): Bucket {

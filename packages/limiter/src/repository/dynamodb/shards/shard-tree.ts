@@ -6,9 +6,10 @@
  *            0 mod 2           1 mod 2
  *        0 mod 4  2 mod 4   1 mod 4  3 mod 4
  *
- * The count of a bucket is the divisor of its shard 0, which is split first; the others are split
- * when a process needs them. A process that needs a shard j < count that does not exist splits the
- * owner of j until it does.
+ * The count of a bucket is the divisor of its shard 0, which is split first and merged first; the
+ * others are split when a process needs them. A process that needs a shard j < count that does not
+ * exist splits the owner of j until it does. While the shards of a level are being merged, some
+ * have a larger divisor than shard 0.
  */
 import type { Amounts } from "../../../core/amounts.ts";
 
@@ -20,6 +21,11 @@ export interface ShardClass {
   readonly shard: number;
   /** A power of two. */
   readonly divisor: number;
+}
+
+/** The divisor of the deepest level that shards exist on. */
+export function largestDivisor(shards: readonly ShardClass[]): number {
+  return shards.reduce((largest, { divisor }) => Math.max(largest, divisor), 1);
 }
 
 /** What one owner gets of what is distributed over a class. */
@@ -48,8 +54,8 @@ export function ownerOf(
 }
 
 /**
- * Which of the existing shards own a class now: those that it was split into, or the one that it is
- * part of, should shards be merged.
+ * Which of the existing shards own a class now: those that it was split into, or the one that it
+ * was merged into.
  */
 export function ownersOfClass<Shard extends ShardClass>(
   { shard, divisor }: ShardClass,

@@ -23,7 +23,7 @@ export class ExpressionBuilder {
     this.#set.push(`${this.name(attribute)}=${this.value(value)}`);
   }
 
-  add(attribute: string, amount: number): void {
+  add(attribute: string, amount: number | bigint): void {
     if (amount === 0) return;
     this.#changed.push(attribute);
     this.#add.push(`${this.name(attribute)} ${this.value(amount)}`);

@@ -28,7 +28,12 @@ import {
   type BucketLimit,
 } from "../../../core/bucket/bucket.ts";
 import { LimitFold } from "./batch-decision.ts";
-import { limitAttribute, slotAttribute, type BucketImage } from "../items/bucket-item.ts";
+import {
+  hasOldMergedIds,
+  limitAttribute,
+  slotAttribute,
+  type BucketImage,
+} from "../items/bucket-item.ts";
 import type { OperationMark } from "./operation-ids.ts";
 import { addLimit, dropLimit, writeParameters } from "./parameter-update.ts";
 import { ExpressionBuilder, type UpdateExpression } from "../table/update-expression.ts";
@@ -90,6 +95,7 @@ export function updateOf(image: BucketImage, change: BucketChange, nowMs: number
   else refillAndTake(builder, image, change, nowMs);
   builder.add("b_wcu_tc", change.writeUnits);
   builder.add("gr", change.requests);
+  if (hasOldMergedIds(image, nowMs)) builder.remove("mi");
   markOperation(builder, change);
   return {
     ...builder.build(),

@@ -6,7 +6,7 @@ import { shardPolicy } from "../../../core/bucket/shares.ts";
 import type { AttributeMap } from "../transport/attribute-values.ts";
 import { decideBatch } from "./batch-decision.ts";
 import { putOf } from "./bucket-creation.ts";
-import type { BucketImage } from "../items/bucket-item.ts";
+import { withoutOldMergedIds, type BucketImage } from "../items/bucket-item.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
 import { updateOf, type BucketChange } from "./bucket-update.ts";
 import type { OperationIds, OperationMark } from "./operation-ids.ts";
@@ -219,7 +219,7 @@ function planUpdate(
     operation: "UpdateItem",
     input: { Key: key.marshalled, ...update, ReturnValuesOnConditionCheckFailure: "ALL_OLD" },
     item: undefined,
-    changed: update.ReturnValues === "UPDATED_NEW" ? image : undefined,
+    changed: update.ReturnValues === "UPDATED_NEW" ? withoutOldMergedIds(image, nowMs) : undefined,
     mark,
     incarnation: { creation: image.creation, divisor: image.divisor },
   };

@@ -1,0 +1,113 @@
+/*
+ * When a bucket needs its shards no longer. A process that writes to a bucket with several shards
+ * looks at all of them once a minute. When five looks in a row show that the whole bucket is written
+ * far less often than one item could be, its shards are merged. A shard is split at 800 units a
+ * second, and a bucket is merged below 200 in all, so that neither causes the other.
+ */
+import type { Clock } from "../../system-clock.ts";
+import type { BucketEntry, KnownBuckets } from "../cache/known-buckets.ts";
+import type { BucketImage } from "../items/bucket-item.ts";
+import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
+import type { Merger } from "./merger.ts";
+
+/** A fifth of what DynamoDB accepts for one item. */
+const CALM_UNITS_PER_SECOND = 200;
+
+/** How often the shards of a bucket are looked at. */
+const LOOK_INTERVAL_MS = 60_000;
+
+/** How many minutes in a row must be calm. */
+const CALM_LOOKS = 5;
+
+/** Watches the writes of one process, and merges the shards of buckets that have become calm. */
+export class CalmWatch {
+  readonly #known: KnownBuckets;
+  readonly #merger: Merger;
+  readonly #clock: Clock;
+  /** Keyed by the entry of the shard that is written, as a rule the home shard. */
+  readonly #calms = new WeakMap<BucketEntry, Calm>();
+
+  constructor(options: {
+    readonly known: KnownBuckets;
+    readonly merger: Merger;
+    readonly clock: Clock;
+  }) {
+    this.#known = options.known;
+    this.#merger = options.merger;
+    this.#clock = options.clock;
+  }
+
+  /** Notes the image of a shard that came back for a request sent at `sentAtMs`. */
+  noteWrite(key: BucketKey, image: BucketImage, sentAtMs: number): void {
+    if (image.divisor === 1) return;
+    const entry = this.#known.entry(key);
+    const calm = this.#calms.get(entry);
+    if (calm === undefined) this.#calms.set(entry, new Calm(image, sentAtMs));
+    // It has no caller to report an error to: the next look tries again.
+    else if (calm.mayLook(image, sentAtMs)) this.#look(siblingKey(key, 0), calm).catch(() => {});
+  }
+
+  async #look(first: BucketKey, calm: Calm): Promise<void> {
+    const { shards, isWhole } = await this.#known.readAll(first);
+    const images = shards.map(({ image }) => image);
+    if (isWhole && calm.noteLook(images, this.#clock.now())) await this.#merger.mergeInto(first, 1);
+  }
+}
+
+/** The parts of an image that the rate is computed from. */
+export type MeasuredShard = Pick<BucketImage, "shard" | "version" | "creation" | "writes">;
+
+/** What one process knows of the rate of one bucket with several shards. */
+export class Calm {
+  /** The shards that the next look is compared with. */
+  #before: readonly MeasuredShard[];
+  #beforeMs: number;
+  #askedAtMs: number;
+  #calmLooks = 0;
+
+  constructor(written: MeasuredShard, nowMs: number) {
+    this.#before = [written];
+    this.#beforeMs = nowMs;
+    this.#askedAtMs = nowMs;
+  }
+
+  /**
+   * Whether it is time to look at all shards. While the one that was written is busy by itself, the
+   * others need not be read.
+   */
+  mayLook(written: MeasuredShard, nowMs: number): boolean {
+    // A clock that was set back must not stop the looks.
+    if (Math.abs(nowMs - this.#askedAtMs) < LOOK_INTERVAL_MS) return false;
+    this.#askedAtMs = nowMs;
+    const units = unitsBetween(this.#before, written);
+    if (units === undefined || isCalm(units, nowMs - this.#beforeMs)) return true;
+    this.#before = [written];
+    this.#beforeMs = nowMs;
+    this.#calmLooks = 0;
+    return false;
+  }
+
+  /** Notes all shards of the bucket. Returns whether it has been calm for long enough. */
+  noteLook(shards: readonly MeasuredShard[], nowMs: number): boolean {
+    const units = shards.map((shard) => unitsBetween(this.#before, shard));
+    const isMeasured = units.every((each) => each !== undefined);
+    const total = units.reduce<number>((sum, each) => sum + (each ?? 0), 0);
+    this.#calmLooks = isMeasured && isCalm(total, nowMs - this.#beforeMs) ? this.#calmLooks + 1 : 0;
+    this.#before = shards;
+    this.#beforeMs = nowMs;
+    return this.#calmLooks >= CALM_LOOKS;
+  }
+}
+
+/** Write units between two images of one version of a shard; undefined when there are no two. */
+function unitsBetween(
+  before: readonly MeasuredShard[],
+  { shard, version, creation, writes }: MeasuredShard,
+): number | undefined {
+  const from = before.find((other) => other.shard === shard);
+  return from?.version === version && from.creation === creation ? writes - from.writes : undefined;
+}
+
+function isCalm(units: number, elapsedMs: number): boolean {
+  return elapsedMs > 0 && (units * 1000) / elapsedMs < CALM_UNITS_PER_SECOND;
+}

@@ -1,0 +1,227 @@
+/*
+ * The transaction that merges the shards p and q = p + d, both of divisor 2d, into p of divisor d
+ * (ADR 029).
+ *
+ *   Update p    requires sv, cr and b_wcu_tc exactly as read
+ *   Delete q    requires the same of q
+ *
+ * Every write moves b_wcu_tc, so nothing has been written to either half since it was read, and the
+ * sums below are exact. A take on the half that stays would not be harmless: the other half may
+ * have become full meanwhile, and what it earned since must not be counted twice.
+ *
+ *   T      the largest of both stamps and the clock after both reads
+ *   tk     each half is credited up to T at its own rate and cut off at its own ceiling; then added
+ *   rm     added as fractions, and rounded down once; a whole millitoken is carried into tk
+ *   tc, gr, b_wcu_tc    added
+ *   sv     max(now, sv of p + 1, sv of q + 1): higher than in any life of q so far, so that a late
+ *          write to q fails in its later lives too
+ *   mi     the operation ids of q, by which its writes without an answer are resolved
+ *
+ * A limit that one half lacks is full there. Where the halves show different parameters, both are
+ * converted first, as a write under the new parameters would.
+ */
+import {
+  bucketLimit,
+  storedMilli,
+  storedRemainder,
+  type Bucket,
+  type BucketLimit,
+} from "../../../core/bucket/bucket.ts";
+import { withLimits } from "../../../core/bucket/limit-change.ts";
+import { shardLimit } from "../../../core/bucket/shares.ts";
+import { sameLimits, type Limit } from "../../../core/limit.ts";
+import { readNumber, type AttributeMap } from "../transport/attribute-values.ts";
+import {
+  limitAttribute,
+  mergedIdsOf,
+  parameterAttributes,
+  type BucketImage,
+} from "../items/bucket-item.ts";
+import type { BucketKey } from "../items/bucket-key.ts";
+import { TRANSACTION_WRITE_UNITS, type TransactItem } from "../table/connection.ts";
+import { ExpressionBuilder } from "../table/update-expression.ts";
+import { expiry } from "../write/bucket-update.ts";
+
+/** One half of a merge, as it was read. */
+export interface Half {
+  readonly key: BucketKey;
+  readonly item: AttributeMap;
+  readonly image: BucketImage;
+}
+
+/** What a merge is made from. */
+export interface MergeRequest {
+  /** The half that stays. */
+  readonly kept: Half;
+  /** The half that goes: `kept.shard + divisor / 2`. */
+  readonly gone: Half;
+  /** The limits of the configuration, for halves that show different ones. */
+  readonly configured: readonly Limit[] | undefined;
+  /** The clock after both halves were read; a whole number. */
+  readonly nowMs: number;
+  /** Fill times that an idle bucket is kept for once it is whole; 0 when it never expires. */
+  readonly ttlMultiplier: number;
+}
+
+/**
+ * The writes of a merge. Undefined when a debt is so deep that its last digits were lost on reading
+ * it: the sum would not be exact.
+ */
+export function mergeOf(request: MergeRequest): readonly [TransactItem, TransactItem] | undefined {
+  const { kept, gone, nowMs } = request;
+  const atMs = Math.max(nowMs, kept.image.bucket.refilledAtMs, gone.image.bucket.refilledAtMs);
+  const { limits, overridden } = mergedLimits(request);
+  const merged = addedBuckets(limits, kept.image, gone.image, atMs);
+  if (merged === undefined) return undefined;
+  return [
+    { Update: { Key: kept.key.marshalled, ...updateOfKept(request, { merged, overridden }) } },
+    { Delete: { Key: gone.key.marshalled, ...conditionOn(gone.image) } },
+  ];
+}
+
+/** The limits of the merged bucket, of the whole, hidden ones included. */
+function mergedLimits({ kept, gone, configured }: MergeRequest): {
+  readonly limits: readonly BucketLimit[];
+  readonly overridden: boolean;
+} {
+  const [left, right] = [kept.image, gone.image];
+  if (sameLimits(visibleLimits(left), visibleLimits(right)))
+    return {
+      limits: unionOf([left, right], new Set(visibleLimits(left).map(({ name }) => name))),
+      overridden: left.overridden && right.overridden,
+    };
+  const newer = left.version >= right.version ? left : right;
+  const visible = configured ?? visibleLimits(newer);
+  const names = new Set(visible.map(({ name }) => name));
+  const hidden = unionOf([left, right], names).filter(({ limit }) => !names.has(limit.name));
+  return {
+    limits: [...visible.map((limit) => bucketLimit(limit, false)), ...hidden],
+    overridden: configured === undefined && newer.overridden,
+  };
+}
+
+function visibleLimits({ bucket }: BucketImage): readonly Limit[] {
+  return bucket.limits.filter(({ hidden }) => !hidden).map(({ limit }) => limit);
+}
+
+/** Each limit once, as the first of the shards has it, and hidden unless it is named. */
+function unionOf(
+  images: readonly BucketImage[],
+  visible: ReadonlySet<string>,
+): readonly BucketLimit[] {
+  const union = new Map<string, BucketLimit>();
+  for (const { bucket } of images)
+    for (const { limit } of bucket.limits)
+      if (!union.has(limit.name))
+        union.set(limit.name, bucketLimit(limit, !visible.has(limit.name)));
+  return [...union.values()];
+}
+
+/** The bucket of the merged shard as of a time; undefined when a balance is not exact. */
+function addedBuckets(
+  limits: readonly BucketLimit[],
+  kept: BucketImage,
+  gone: BucketImage,
+  atMs: number,
+): Bucket | undefined {
+  const own = (image: BucketImage): readonly BucketLimit[] =>
+    limits.map((limit) => shardLimit(limit, image.shard, image.divisor));
+  const [left, right] = [kept, gone].map((image) => withLimits(image.bucket, own(image), atMs));
+  const shares = limits.map((limit) => shardLimit(limit, kept.shard, kept.divisor / 2));
+  const balances = shares.flatMap(({ period }, index) => {
+    const { carriedMilli, remainder } = addedRemainders([left!, right!], index, period);
+    return [storedMilli(left!, index) + storedMilli(right!, index) + carriedMilli, remainder, 0];
+  });
+  const isExact = [kept.bucket, gone.bucket].every(isSafe) && balances.every(Number.isSafeInteger);
+  return isExact ? { limits: shares, refilledAtMs: atMs, balances } : undefined;
+}
+
+function isSafe(bucket: Bucket): boolean {
+  return bucket.limits.every((_, index) => Number.isSafeInteger(storedMilli(bucket, index)));
+}
+
+/** The remainders of one limit in units of 1/period; what makes a whole millitoken is carried. */
+function addedRemainders(
+  halves: readonly Bucket[],
+  index: number,
+  period: number,
+): { readonly carriedMilli: number; readonly remainder: number } {
+  const fractions = halves.map((half) => ({
+    part: BigInt(storedRemainder(half, index)),
+    whole: BigInt(half.limits[index]!.period),
+  }));
+  const whole = fractions.reduce((product, fraction) => product * fraction.whole, 1n);
+  const part = fractions.reduce(
+    (sum, fraction) => sum + (fraction.part * whole) / fraction.whole,
+    0n,
+  );
+  const units = Number((part * BigInt(period)) / whole);
+  return { carriedMilli: Math.floor(units / period), remainder: units % period };
+}
+
+function updateOfKept(
+  { kept: { image, item }, gone, nowMs, ttlMultiplier }: MergeRequest,
+  { merged, overridden }: { readonly merged: Bucket; readonly overridden: boolean },
+): object {
+  const divisor = image.divisor / 2;
+  const builder = new ExpressionBuilder();
+  const removeIfPresent = (attribute: string): void => {
+    if (item[attribute] !== undefined) builder.remove(attribute);
+  };
+  requireAsRead(builder, image);
+  merged.limits.forEach((limit, index) => {
+    const { name } = limit.limit;
+    for (const [attribute, value] of Object.entries(parameterAttributes(limit)))
+      if (numberIn(item, attribute) !== value) builder.set(attribute, value);
+    if (!limit.hidden) removeIfPresent(limitAttribute(name, "hd"));
+    builder.set(limitAttribute(name, "tk"), storedMilli(merged, index));
+    const total = limitAttribute(name, "tc");
+    builder.add(total, numberIn(gone.item, total) ?? 0);
+    const remainder = storedRemainder(merged, index);
+    if (remainder > 0) builder.set(limitAttribute(name, "rm"), remainder);
+    else removeIfPresent(limitAttribute(name, "rm"));
+  });
+  builder.set("rf", merged.refilledAtMs);
+  builder.set("sv", Math.max(nowMs, image.version + 1, gone.image.version + 1));
+  builder.set("sd", nowMs);
+  builder.set("shard_count", divisor);
+  builder.set("mi", mergedIdsOf(image, gone.image));
+  if (overridden) builder.set("po", 1);
+  else removeIfPresent("po");
+  builder.add("gr", numberIn(gone.item, "gr") ?? 0);
+  builder.add("b_wcu_tc", gone.image.writes + 2 * TRANSACTION_WRITE_UNITS);
+  if (divisor === 1 && ttlMultiplier > 0)
+    builder.set("ttl", expiryOf(merged, nowMs, ttlMultiplier));
+  return { ...builder.build(), ReturnValuesOnConditionCheckFailure: "ALL_OLD" };
+}
+
+/** A bucket that is whole again may expire, once all that it owes has been earned back. */
+function expiryOf(merged: Bucket, nowMs: number, multiplier: number): number {
+  const afterMilli = merged.limits.map((_, index) => storedMilli(merged, index));
+  const fromMs = Math.max(nowMs, merged.refilledAtMs);
+  return expiry(merged.limits, { nowMs: fromMs, multiplier, afterMilli }).ttlSeconds;
+}
+
+function conditionOn(image: BucketImage): object {
+  const builder = new ExpressionBuilder();
+  requireAsRead(builder, image);
+  const { UpdateExpression: _, ...condition } = builder.build();
+  return { ...condition, ReturnValuesOnConditionCheckFailure: "ALL_OLD" };
+}
+
+/** Requires that nothing was written to a half since it was read. */
+function requireAsRead(
+  builder: ExpressionBuilder,
+  { version, creation, writes }: BucketImage,
+): void {
+  builder.requireEqual("sv", version);
+  if (creation === undefined) builder.require(`attribute_not_exists(${builder.name("cr")})`);
+  else builder.requireEqual("cr", creation);
+  builder.requireEqual("b_wcu_tc", writes);
+}
+
+/** A number as stored, exactly; totals may have left the safe range. */
+function numberIn(item: AttributeMap, attribute: string): number | bigint | undefined {
+  const value = item[attribute];
+  return value !== undefined && "N" in value ? readNumber(value.N) : undefined;
+}

@@ -1,0 +1,120 @@
+/*
+ * How buckets get fewer shards again. A merge is a transaction of its own (merge.ts) and may fail,
+ * because something was written to one of the halves: then nothing has happened. calm.ts decides
+ * when a bucket is merged.
+ *
+ *   deepest level first ──▶ shard 0's pair ──▶ all other pairs of that level ──▶ next level
+ *
+ * Shard 0's pair goes first, because that lowers the count: nobody then splits a shard off again to
+ * come home to it.
+ */
+import { ValidationError } from "../../../core/errors.ts";
+import type { PolicySource } from "../../store.ts";
+import { wholeMs } from "../../system-clock.ts";
+import { imageOf } from "../items/bucket-item.ts";
+import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
+import type { KnownBuckets } from "../cache/known-buckets.ts";
+import type { Connection } from "../table/connection.ts";
+import type { ItemReader } from "../table/item-reader.ts";
+import { contention } from "../table/table-errors.ts";
+import { mergeOf, type Half } from "./merge.ts";
+import { largestDivisor } from "./shard-tree.ts";
+
+/** The most attempts to merge, for each shard that a bucket has, before it counts as contended. */
+const MAX_TRIES = 12;
+
+/** Merges shards. */
+export class Merger {
+  readonly #connection: Connection;
+  readonly #reader: ItemReader;
+  readonly #known: KnownBuckets;
+  readonly #policies: PolicySource;
+  readonly #ttlMultiplier: number;
+  readonly #counts: { merges: number };
+
+  constructor(options: {
+    readonly connection: Connection;
+    readonly reader: ItemReader;
+    readonly known: KnownBuckets;
+    readonly policies: PolicySource;
+    readonly ttlMultiplier: number;
+    readonly counts: { merges: number };
+  }) {
+    this.#connection = options.connection;
+    this.#reader = options.reader;
+    this.#known = options.known;
+    this.#policies = options.policies;
+    this.#ttlMultiplier = options.ttlMultiplier;
+    this.#counts = options.counts;
+  }
+
+  /**
+   * Merges a bucket into at most `wanted` shards; returns the actual count. `key` is that of shard
+   * 0.
+   */
+  async mergeInto(key: BucketKey, wanted: number): Promise<number> {
+    let triesLeft = Infinity;
+    for (;;) {
+      const { count, shards, isWhole } = await this.#known.readAll(key);
+      if (shards.length === 0)
+        throw new ValidationError(
+          "entityId",
+          key.entityId,
+          `has no bucket for ${key.resource} yet; the first acquire creates it`,
+        );
+      const level = largestDivisor(shards.map(({ image }) => image));
+      if (isWhole && level <= wanted) return count;
+      triesLeft = Math.min(triesLeft, MAX_TRIES * level);
+      if (triesLeft === 0) throw contention("a merge", this.#connection.tableName);
+      triesLeft -= 1;
+      if (!isWhole) continue;
+      const lower = shards.filter(
+        ({ image }) => image.divisor === level && image.shard < level / 2,
+      );
+      const next = lower[0]?.image.shard === 0 ? lower.slice(0, 1) : lower;
+      await Promise.all(
+        next.map(({ key: kept }) => this.#merge(kept, siblingKey(kept, kept.shard + level / 2))),
+      );
+    }
+  }
+
+  /** Tries once to merge two halves. */
+  async #merge(kept: BucketKey, gone: BucketKey): Promise<void> {
+    const [left, right] = await Promise.all([this.#read(kept), this.#read(gone)]);
+    const nowMs = wholeMs(this.#connection.clock);
+    if (left === undefined || right === undefined || !arePair(left, right)) return;
+    const policy = await this.#policies.resolve(kept.entityId, kept.resource);
+    const writes = mergeOf({
+      kept: left,
+      gone: right,
+      configured: policy?.limits,
+      nowMs,
+      // Buckets of entities with their own limits do not expire.
+      ttlMultiplier: policy?.source === "entity" ? 0 : this.#ttlMultiplier,
+    });
+    if (writes === undefined)
+      throw new ValidationError(
+        "shards",
+        right.image.divisor,
+        "the bucket cannot be merged while its debt is too large to be added exactly",
+      );
+    const { applied } = await this.#connection.transact(writes);
+    if (applied) this.#counts.merges += 1;
+    await Promise.all([this.#known.read(kept), this.#known.read(gone)]);
+  }
+
+  /** Not from memory: a remembered image may lack the ids of other processes. */
+  async #read(key: BucketKey): Promise<Half | undefined> {
+    const item = await this.#reader.get(key.primary);
+    return item === undefined ? undefined : { key, item, image: imageOf(item) };
+  }
+}
+
+/** Whether two shards are the halves of one. */
+function arePair({ image: left }: Half, { image: right }: Half): boolean {
+  return (
+    left.divisor === right.divisor &&
+    left.creation === right.creation &&
+    right.shard === left.shard + left.divisor / 2
+  );
+}
