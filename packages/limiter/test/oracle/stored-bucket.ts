@@ -7,7 +7,7 @@
  */
 import { fraction, isLess, minus, sum, ZERO, type Fraction } from "./fraction.ts";
 import { unitsAt, type Balance } from "./oracle-bucket.ts";
-import { exactTerms, termsOfShard } from "./terms.ts";
+import { exactTerms, termsOfShard, type Terms } from "./terms.ts";
 
 /**
  * An item as the table holds it, as far as an oracle reads it. Declared anew: an oracle shares
@@ -17,6 +17,8 @@ export type StoredItem = { readonly [attribute: string]: object };
 
 /** One limit of a shard, under its share. */
 export interface StoredLimit extends Balance {
+  /** The parameters of the whole bucket. */
+  readonly whole: Terms;
   readonly consumed: bigint;
   readonly hidden: boolean;
 }
@@ -26,9 +28,14 @@ export interface StoredShard {
   /** It owns the class of its number modulo this. */
   readonly divisor: number;
   readonly stampMs: number;
+  readonly version: bigint;
+  /** Write units, which every write adds to. */
+  readonly writes: bigint;
   readonly grants: bigint;
   /** When it may be forgotten; undefined when never. */
   readonly expiresAtMs: number | undefined;
+  /** Whose it is, from which creation, and the last operation ids: as text, in a fixed order. */
+  readonly identity: string;
   readonly limits: ReadonlyMap<string, StoredLimit>;
 }
 
@@ -45,11 +52,21 @@ export function readShard(item: StoredItem, shard: number): StoredShard {
   return {
     divisor,
     stampMs: Number(numberIn(item, "rf")),
+    version: numberIn(item, "sv"),
+    writes: numberIn(item, "b_wcu_tc"),
     grants: numberIn(item, "gr", 0n),
     expiresAtMs: item["ttl"] === undefined ? undefined : Number(numberIn(item, "ttl")) * 1000,
+    identity: JSON.stringify(
+      Object.entries(item)
+        .filter(([attribute]) => !CHANGING.test(attribute))
+        .sort(([left], [right]) => (left < right ? -1 : 1)),
+    ),
     limits: new Map(names.map((name) => [name, readLimit(item, name, { shard, divisor })])),
   };
 }
+
+/** What writes, splits and merges may change beside the operation ids. */
+const CHANGING = /^(?:b_.*|rf|sv|sd|shard_count|mi|po|gr|ttl)$/;
 
 /** Shards of one bucket, from their items. */
 export function readBucket(items: readonly StoredItem[]): StoredBucket {
@@ -160,6 +177,7 @@ function readLimit(
   // A remainder counts in units of the period after the shard's own rate was reduced.
   const remainder = numberIn(item, `b_${name}_rm`, 0n) * (terms.period / terms.grain);
   return {
+    whole,
     terms,
     units: numberIn(item, `b_${name}_tk`) * terms.period + remainder,
     consumed: numberIn(item, `b_${name}_tc`, 0n),

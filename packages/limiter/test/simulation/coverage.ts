@@ -52,6 +52,7 @@ const SITUATIONS = [
   "retry a millisecond early refused",
   "usage in several windows",
   "bucket split",
+  "bucket merged",
 ] as const;
 
 /** One kind of thing that can happen. */

@@ -14,7 +14,7 @@ import { endLease, useLease } from "./lease-actions.ts";
 import { BrokenPromise, Oracle } from "../oracle/oracle.ts";
 import type { WindowLength } from "../oracle/oracle-usage.ts";
 import type { Situation, Coverage } from "./coverage.ts";
-import { splitAll } from "./splitting.ts";
+import { splitAndMergeAll } from "./reshaping.ts";
 import { LARGEST_SKEW_MS, type History, type Step } from "./steps.ts";
 
 const WINDOWS: readonly WindowLength[] = ["hourly", "daily", "monthly"];
@@ -66,7 +66,7 @@ export class World {
         await this.#compare(step);
       }
       await this.#compareAllUsage();
-      await splitAll(this, this.#anyone());
+      await splitAndMergeAll(this, this.#anyone());
     } finally {
       for (const repository of this.#repositories) await repository.close();
       await this.#run.end?.();

@@ -52,6 +52,8 @@ export interface Window {
 
 /** Everything that one bucket ever was. */
 export class BucketHistory {
+  /** The highest version that each key ever had. */
+  readonly #versions = new Map<number, bigint>();
   readonly states: BucketState[] = [
     {
       fromMs: -Infinity,
@@ -65,6 +67,29 @@ export class BucketHistory {
 
   get now(): StoredBucket {
     return this.states.at(-1)!.bucket;
+  }
+
+  /** Whether it ever had several shards. */
+  get wasSplit(): boolean {
+    return this.#versions.size > 1;
+  }
+
+  /**
+   * A version is never used again at a key, in whichever life of the shard: a write that was meant
+   * for an earlier one would be applied to it.
+   */
+  wrongVersions(): string | undefined {
+    const { bucket, touched } = this.states.at(-1)!;
+    const before = this.states.at(-2)!.bucket;
+    for (const number of touched) {
+      const { version, divisor } = bucket.get(number)!;
+      const old = before.get(number);
+      if (old?.version === version && old.divisor === divisor) continue;
+      if (version <= (this.#versions.get(number) ?? 0n))
+        return `version ${version} of shard ${number} was used before`;
+      this.#versions.set(number, version);
+    }
+    return undefined;
   }
 
   /**

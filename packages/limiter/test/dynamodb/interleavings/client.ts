@@ -2,7 +2,7 @@ import type { Limit } from "zae-limiter";
 import type { Receipt } from "../../../src/repository/port.ts";
 import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
 import { bucketProcess, type BucketProcess } from "../../support/bucket-process.ts";
-import { Gate, type DecisionSurroundings } from "./gate.ts";
+import { Gate, type DecisionSurroundings, type Reshapes } from "./gate.ts";
 import { GRANTS, type Effect } from "./ledger.ts";
 import type { Scenario } from "./scenario.ts";
 import { ProcessClock, type SimulatedTime } from "../../support/simulated-time.ts";
@@ -15,12 +15,12 @@ export interface Lease {
   isBusy: boolean;
   /** How it ends; a second attempt must be the same. */
   ending: Operation | undefined;
-  readonly splitsBefore: number;
+  readonly reshapesBefore: Reshapes;
 }
 
 /** A call that has not been answered. */
 export interface Operation {
-  readonly kind: "take" | "settle" | "give back" | "split";
+  readonly kind: "take" | "settle" | "give back" | "split" | "merge";
   readonly entityId: string;
   /** What it charges, if it is carried out. */
   readonly effect: Effect;
@@ -54,7 +54,7 @@ export class Client {
     readonly skewMs: number;
     readonly tableName: string;
     readonly limits: ReadonlyMap<string, readonly Limit[]>;
-    readonly splits: () => number;
+    readonly reshapes: () => Reshapes;
     /** In place of the gate, for a client that nothing happens to. */
     readonly transport?: DynamoTransport;
   }) {
@@ -64,7 +64,7 @@ export class Client {
     this.gate = new Gate(() => ({
       decidedAtMs: this.clock.now(),
       decidedAtTrueMs: time.nowMs,
-      surroundings: this.#surroundings(options.splits()),
+      surroundings: this.#surroundings(options.reshapes()),
     }));
     this.process = bucketProcess({
       transport: options.transport ?? this.gate,
@@ -89,7 +89,7 @@ export class Client {
     });
   }
 
-  #surroundings(splits: number): DecisionSurroundings {
+  #surroundings(reshapes: Reshapes): DecisionSurroundings {
     const operations = [...this.underWay];
     const mayGive = new Map<string, number>();
     for (const { kind, effect } of operations)
@@ -101,7 +101,7 @@ export class Client {
     const mayCharge = operations.some(
       ({ kind, effect }) => kind === "settle" && [...effect.values()].some((amount) => amount > 0),
     );
-    return { process: this.number, mayCharge, mayGive, operations, splits };
+    return { process: this.number, mayCharge, mayGive, operations, reshapes };
   }
 }
 

@@ -35,6 +35,18 @@ const SITUATIONS = [
   "split between decision and write",
   "split between write and reply",
   "split between take and end",
+  "merge asked",
+  "merge",
+  "merge of a debt",
+  "merge of different limits",
+  "merge between decision and write",
+  "merge between write and reply",
+  "merge between take and end",
+  "late merge applied",
+  "late merge refused",
+  "late write to a shard that is gone",
+  "reply lost of a write to a shard that is gone",
+  "bucket merged in the end",
 ] as const;
 
 type Situation = (typeof SITUATIONS)[number];

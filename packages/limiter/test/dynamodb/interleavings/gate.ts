@@ -29,10 +29,16 @@ export interface HeldCall {
   reply: EngineReply | undefined;
   /** What was read so far of a batch, which is not read at one moment. */
   firstHalf: object | undefined;
-  /** Splits when it was applied. */
-  splitsAtReply: number;
+  /** When it was applied. */
+  reshapesAtReply: Reshapes;
   resolve(output: object): void;
   reject(error: unknown): void;
+}
+
+/** How often buckets were split and merged so far. */
+export interface Reshapes {
+  readonly splits: number;
+  readonly merges: number;
 }
 
 /**
@@ -46,8 +52,7 @@ export interface DecisionSurroundings {
   readonly mayGive: ReadonlyMap<string, number>;
   /** Calls under way, oldest first. */
   readonly operations: readonly Operation[];
-  /** Splits so far. */
-  readonly splits: number;
+  readonly reshapes: Reshapes;
 }
 
 /** Holds every request until the schedule lets it pass. */
@@ -76,7 +81,7 @@ export class Gate implements DynamoTransport {
         ...decided,
         reply: undefined,
         firstHalf: undefined,
-        splitsAtReply: 0,
+        reshapesAtReply: decided.surroundings.reshapes,
         resolve,
         reject,
       });

@@ -27,19 +27,32 @@ export function startSomeSplit(world: World, client: Client): void {
   const { random, scenario } = world;
   const entityId = pick(random, [...scenario.limits.keys()]);
   const counts = [2, 2, 4, 8].filter((count) => count <= scenario.maxShards);
-  startSplit(world, client, { entityId, shards: pick(random, counts) ?? 2 });
+  startReshape(world, client, { kind: "split", entityId, shards: pick(random, counts) ?? 2 });
 }
 
-/** Splits a bucket. */
-export function startSplit(
+/** Merges some bucket that has several shards. */
+export function startSomeMerge(world: World, client: Client): void {
+  const entityId = pick(world.random, world.table.splitEntityIds);
+  startReshape(world, client, { kind: "merge", entityId, shards: pick(world.random, [1, 1, 2]) });
+}
+
+/** A bucket is split into at least, or merged into at most so many shards. */
+export interface Reshape {
+  readonly kind: "split" | "merge";
+  readonly entityId: string;
+  readonly shards: number;
+}
+
+/** Splits or merges a bucket. */
+export function startReshape(
   world: World,
   client: Client,
-  { entityId, shards }: { readonly entityId: string; readonly shards: number },
+  { kind, entityId, shards }: Reshape,
 ): void {
   const { buckets } = client.process;
-  world.coverage.count("split asked");
+  world.coverage.count(`${kind} asked`);
   const operation: Operation = {
-    kind: "split",
+    kind,
     entityId,
     effect: new Map(),
     lease: undefined,
@@ -47,11 +60,11 @@ export function startSplit(
     attempts: 1,
   };
   // A bucket that does not exist yet cannot be split, nor can one whose shares would be too small.
-  const split = (): Promise<unknown> =>
-    buckets.split(entityId, RESOURCE, shards).catch((error: unknown) => {
+  const reshape = (): Promise<unknown> =>
+    buckets[kind](entityId, RESOURCE, shards).catch((error: unknown) => {
       if (!(error instanceof ValidationError)) throw error;
     });
-  run(world, client, operation, split, { answered: () => {}, failed: () => {} });
+  run(world, client, operation, reshape, { answered: () => {}, failed: () => {} });
 }
 
 /** Takes, for a new lease or for one that is held. */
@@ -81,7 +94,7 @@ export function startTake(
     attempts: 1,
   };
   const request = requestFor(entityId, amounts, { resource: RESOURCE });
-  const splitsBefore = world.splits;
+  const reshapesBefore = world.reshapes;
   const answered = (outcome: ConsumeOutcome): void => {
     world.coverage.count(
       outcome.granted ? (lease === undefined ? "grant" : "further take") : "refusal",
@@ -95,7 +108,7 @@ export function startTake(
         taken: effect,
         isBusy: false,
         ending: undefined,
-        splitsBefore,
+        reshapesBefore,
       });
     else lease.taken = together(lease.taken, effect);
   };
@@ -137,7 +150,7 @@ export function startEnd(
   const close = (): void => void client.leases.splice(client.leases.indexOf(lease), 1);
   const answered = (): void => {
     world.coverage.count(operation.kind === "settle" ? "settlement" : "give-back");
-    if (world.splits > lease.splitsBefore) world.coverage.count("split between take and end");
+    world.countReshapes(lease.reshapesBefore, "take and end");
     close();
     world.ended(operation);
   };

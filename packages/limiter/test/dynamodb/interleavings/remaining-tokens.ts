@@ -136,13 +136,13 @@ async function ask(
 }
 
 /** A network that nothing happens on. The writes are watched like all others. */
-function directly(world: World): DynamoTransport {
+export function directly(world: World): DynamoTransport {
   const surroundings = {
     process: 0,
     mayCharge: false,
     mayGive: new Map(),
     operations: [],
-    splits: 0,
+    reshapes: world.reshapes,
   };
   return {
     async call(operation, input) {
@@ -154,7 +154,7 @@ function directly(world: World): DynamoTransport {
       const unheld = {
         reply: undefined,
         firstHalf: undefined,
-        splitsAtReply: 0,
+        reshapesAtReply: surroundings.reshapes,
         resolve: () => {},
         reject: () => {},
       };

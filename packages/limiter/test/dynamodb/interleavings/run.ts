@@ -1,4 +1,5 @@
 import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
+import { expectNoOrphans, mergeInTheEnd } from "./calm-end.ts";
 import { takeWhatIsLeft } from "./remaining-tokens.ts";
 import { shrink } from "../../support/seeded/shrink.ts";
 import { withoutStackTraces } from "../../support/seeded/without-stack-traces.ts";
@@ -62,6 +63,8 @@ async function failureOf(
   const world = new World({ ...table, scenario, coverage });
   try {
     await play(world);
+    await expectNoOrphans(world);
+    if (scenario.endsMerged) await mergeInTheEnd(world);
     world.compareLedger();
     await takeWhatIsLeft(world);
     return undefined;

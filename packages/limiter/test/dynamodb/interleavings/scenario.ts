@@ -20,6 +20,9 @@ export interface Scenario {
   readonly crashes: number;
   readonly configChanges: number;
   readonly splits: number;
+  readonly merges: number;
+  /** How often a merge is late: whoever asked for it hears nothing, and it may arrive any time. */
+  readonly lateMerges: number;
   readonly maxShards: number;
   readonly largestTickMs: number;
   readonly refusalMemoryMs: number;
@@ -35,6 +38,8 @@ export interface Scenario {
    * How often a process that holds a lease does something with it rather than asking for another.
    */
   readonly leaseCalls: number;
+  /** Whether buckets are merged in the end, while some calls go on. */
+  readonly endsMerged: boolean;
 }
 
 const FAULTS: readonly Fault[] = [
@@ -56,7 +61,7 @@ export function makeScenario(seed: number): Scenario {
   );
   const names = random() < 0.5 ? ["rpm"] : ["rpm", "tpm"];
   const spreadMs = pick(random, [0, 0, 500, 3000]);
-  return {
+  const scenario = {
     seed,
     skewsMs: Array.from({ length: between(random, 2, 4) }, () =>
       Math.round((random() * 2 - 1) * spreadMs),
@@ -83,7 +88,17 @@ export function makeScenario(seed: number): Scenario {
     ),
     largeCalls: pick(random, [0, 0.05, 0.3]),
     leaseCalls: pick(random, [0.3, 0.6]),
+    endsMerged: random() < 0.5,
   };
+  return random() < 0.6
+    ? {
+        ...scenario,
+        splits: Math.max(scenario.splits, 2),
+        maxShards: Math.max(scenario.maxShards, 2),
+        merges: between(random, 1, 8),
+        lateMerges: pick(random, [0, 0.5]),
+      }
+    : { ...scenario, merges: 0, lateMerges: 0 };
 }
 
 /**
@@ -123,6 +138,9 @@ function simplerThan(scenario: Scenario): readonly Scenario[] {
     scenario.crashes > 0 ? { crashes: 0 } : undefined,
     scenario.configChanges > 0 ? { configChanges: 0 } : undefined,
     scenario.splits > 0 ? { splits: scenario.splits - 1 } : undefined,
+    scenario.merges > 0 ? { merges: scenario.merges - 1 } : undefined,
+    scenario.lateMerges > 0 ? { lateMerges: 0 } : undefined,
+    scenario.endsMerged ? { endsMerged: false } : undefined,
     scenario.maxShards > 1 ? { maxShards: scenario.maxShards / 2 } : undefined,
     scenario.clockSteps > 0 ? { clockSteps: 0 } : undefined,
     scenario.faultRate > 0 ? { faultRate: 0 } : undefined,

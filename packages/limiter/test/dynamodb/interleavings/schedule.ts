@@ -1,9 +1,10 @@
 import type { Client } from "./client.ts";
 import { AMBIGUOUS, NETWORK_ERRORS, WRITES, type HeldCall } from "./gate.ts";
-import { startSomething, startSomeSplit } from "./operations.ts";
+import { startSomeMerge, startSomething, startSomeSplit } from "./operations.ts";
 import { between, pick } from "../../support/seeded/random-choice.ts";
-import type { Fault } from "./scenario.ts";
+import type { Fault, Scenario } from "./scenario.ts";
 import { requestText } from "./story.ts";
+import { isMergeRequest } from "./watched-table.ts";
 import { firstHalf, isTearable, secondHalf } from "./torn-read.ts";
 import type { World } from "./world.ts";
 
@@ -21,15 +22,11 @@ interface Event {
 /**
  * Lets one thing after another happen, in a random order, until everybody is done.
  */
-export async function play(world: World): Promise<void> {
-  const { scenario } = world;
-  const left = {
-    operations: scenario.operations,
-    crashes: scenario.crashes,
-    configChanges: scenario.configChanges,
-    splits: scenario.splits,
-    clockSteps: scenario.clockSteps,
-  };
+export async function play(world: World, plan: Plan = world.scenario): Promise<void> {
+  const { operations, crashes, configChanges, splits, merges, clockSteps, faultRate } = plan;
+  const left = { operations, crashes, configChanges, splits, merges, clockSteps };
+  world.faultRate = faultRate;
+  world.lateMerges = plan.lateMerges;
   for (let events = 0; ; events += 1) {
     if (events > MOST_EVENTS) throw new Error(`No end after ${MOST_EVENTS} events`);
     const possible = possibleEvents(world, left).filter(({ weight }) => weight > 0);
@@ -40,7 +37,14 @@ export async function play(world: World): Promise<void> {
   }
 }
 
-type Left = Record<"operations" | "crashes" | "configChanges" | "splits" | "clockSteps", number>;
+/** What is still to happen, how often. */
+type Left = Record<
+  "operations" | "crashes" | "configChanges" | "splits" | "merges" | "clockSteps",
+  number
+>;
+
+/** What happens, and how often the network fails. */
+export type Plan = Readonly<Left> & Pick<Scenario, "faultRate" | "lateMerges">;
 
 function possibleEvents(world: World, left: Left): readonly Event[] {
   const { random, clients, late, time } = world;
@@ -71,6 +75,10 @@ function possibleEvents(world: World, left: Left): readonly Event[] {
     some(0.4, left.splits > 0 && isBusy, () => {
       left.splits -= 1;
       startSomeSplit(world, pick(random, clients));
+    }),
+    some(0.6, left.merges > 0 && isBusy && world.table.splitEntityIds.length > 0, () => {
+      left.merges -= 1;
+      startSomeMerge(world, pick(random, clients));
     }),
     some(0.15, left.crashes > 0 && held.length > 0, () => {
       left.crashes -= 1;
@@ -104,7 +112,8 @@ function someMs({ random }: World): number {
 
 /** Lets a request reach the engine, or not. */
 async function answer(world: World, client: Client, call: HeldCall): Promise<void> {
-  const fault = someFault(world);
+  const isLate = isMergeRequest(call) && world.random() < world.lateMerges;
+  const fault = isLate ? "time-out" : someFault(world);
   if (fault === undefined || fault === "reply lost") {
     if (call.firstHalf === undefined && (await tear(world, call))) return;
     await apply(world, call, `request of process ${client.number}`);
@@ -123,6 +132,8 @@ function deliverOrLose(world: World, client: Client, call: HeldCall): void {
   if (fault === "reply lost" || fault === "connection reset" || fault === "time-out") {
     coverage.count("reply lost");
     if (reply.ok && WRITES.has(call.operation)) coverage.count("reply lost of an applied write");
+    if (reply.ok && WRITES.has(call.operation) && world.table.isGone(call))
+      coverage.count("reply lost of a write to a shard that is gone");
     return fail(world, client, call, fault === "time-out" ? fault : "connection reset");
   }
   deliver(world, client, call);
@@ -131,8 +142,7 @@ function deliverOrLose(world: World, client: Client, call: HeldCall): void {
 /** Tells a process what the engine said. */
 export function deliver(world: World, client: Client, call: HeldCall): void {
   const reply = call.reply!;
-  if (WRITES.has(call.operation) && world.splits > call.splitsAtReply)
-    world.coverage.count("split between write and reply");
+  if (WRITES.has(call.operation)) world.countReshapes(call.reshapesAtReply, "write and reply");
   world.tell(`process ${client.number} gets its reply`);
   client.gate.remove(call);
   if (reply.ok) call.resolve(reply.output);
@@ -145,11 +155,11 @@ export async function apply(world: World, call: HeldCall, whose: string): Promis
     call.firstHalf === undefined
       ? await world.table.apply(call)
       : await secondHalf(world.table, call);
-  call.splitsAtReply = world.splits;
+  call.reshapesAtReply = world.reshapes;
   const said = call.reply.ok ? "applied" : (call.reply.error as Error).name;
   world.tell(`${whose}: ${said}: ${requestText(call)}`);
-  if (call.reply.ok && WRITES.has(call.operation) && world.splits > call.surroundings.splits)
-    world.coverage.count("split between decision and write");
+  if (call.reply.ok && WRITES.has(call.operation))
+    world.countReshapes(call.surroundings.reshapes, "decision and write");
 }
 
 /**
@@ -167,8 +177,12 @@ async function arriveLate(world: World): Promise<void> {
   const call = pick(world.random, world.late);
   world.late = world.late.filter((other) => other !== call);
   if (!WRITES.has(call.operation) || world.random() < 0.3) return;
+  if (world.table.isGone(call)) world.coverage.count("late write to a shard that is gone");
+  const { merges } = world.reshapes;
   await apply(world, call, "late request");
   if (call.reply?.ok === true) world.coverage.count("late write applied");
+  if (world.reshapes.merges > merges) world.coverage.count("late merge applied");
+  else if (isMergeRequest(call)) world.coverage.count("late merge refused");
 }
 
 const COUNTED = {
@@ -196,8 +210,8 @@ export function fail(
   call.reject(NETWORK_ERRORS[error](call.operation));
 }
 
-function someFault({ random, scenario }: World): Fault | undefined {
-  return random() < scenario.faultRate && scenario.faults.length > 0
+function someFault({ random, scenario, faultRate }: World): Fault | undefined {
+  return random() < faultRate && scenario.faults.length > 0
     ? pick(random, scenario.faults)
     : undefined;
 }

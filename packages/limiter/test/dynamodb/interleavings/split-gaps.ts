@@ -10,7 +10,7 @@ import type { Client, Lease } from "./client.ts";
 import { fraction, isLess, minus, plus, shown } from "../../oracle/fraction.ts";
 import type { HeldCall } from "./gate.ts";
 import { reversed } from "./ledger.ts";
-import { startEnd, startSplit, startTake } from "./operations.ts";
+import { startEnd, startReshape, startTake } from "./operations.ts";
 import { takeWhatIsLeft } from "./remaining-tokens.ts";
 import type { SharedTable } from "./run.ts";
 import { makeScenario, type Scenario } from "./scenario.ts";
@@ -233,7 +233,7 @@ class Teller {
         ),
     );
     const splitter = world.startClient(isFull ? 0 : skewMs);
-    startSplit(world, splitter, { entityId, shards });
+    startReshape(world, splitter, { kind: "split", entityId, shards });
     await settled();
     // Of several splits, one in the middle: what comes before it stays.
     let left = shards === 2 ? 1 : 2;

@@ -18,7 +18,15 @@ import {
   type StoredBucket,
   type StoredShard,
 } from "../../oracle/stored-bucket.ts";
-import { isGathered, isPureGrant, isSplit, wrongWith, type AppliedWrite } from "./write-check.ts";
+import { isConversion } from "./merge-check.ts";
+import {
+  isGathered,
+  isMerge,
+  isPureGrant,
+  isSplit,
+  wrongWith,
+  type AppliedWrite,
+} from "./write-check.ts";
 
 interface TouchedItem {
   readonly key: AttributeMap;
@@ -65,8 +73,23 @@ export class WatchedTable {
     return held;
   }
 
+  /** Those that have a bucket. */
   get entityIds(): readonly string[] {
-    return [...this.#histories.keys()];
+    return [...this.#histories].filter(([, { now }]) => now.size > 0).map(([id]) => id);
+  }
+
+  /** Those whose buckets have several shards. */
+  get splitEntityIds(): readonly string[] {
+    return this.entityIds.filter((entityId) => this.history(entityId).now.size > 1);
+  }
+
+  /** Whether a write names a shard that was merged into another one; a merge itself does not count. */
+  isGone(call: HeldCall): boolean {
+    if (isMergeRequest(call)) return false;
+    return touchedBy(call.input).some(({ entityId, shard }) => {
+      const { now } = this.history(entityId);
+      return now.size > 0 && !now.has(shard);
+    });
   }
 
   /** Lets the engine carry a call out, and throws when what it did breaks a promise. */
@@ -90,7 +113,7 @@ export class WatchedTable {
 
   async #look(call: HeldCall): Promise<void> {
     const touched = touchedBy(call.input);
-    const byEntity = new Map<string, Map<number, AttributeMap>>();
+    const byEntity = new Map<string, Map<number, StoredShard | undefined>>();
     for (const item of touched) {
       this.#touched.set(JSON.stringify(item.key), item);
       const { Item } = (await this.#call("GetItem", {
@@ -100,22 +123,24 @@ export class WatchedTable {
       })) as {
         readonly Item?: AttributeMap;
       };
-      const shards = byEntity.get(item.entityId) ?? new Map<number, AttributeMap>();
-      if (Item !== undefined) shards.set(item.shard, Item);
+      const shards = byEntity.get(item.entityId) ?? new Map<number, StoredShard | undefined>();
+      shards.set(item.shard, Item === undefined ? undefined : readShard(Item, item.shard));
       byEntity.set(item.entityId, shards);
     }
-    for (const [entityId, items] of byEntity)
-      this.#note(
-        entityId,
-        new Map([...items].map(([shard, item]) => [shard, readShard(item, shard)])),
-        call,
-      );
+    for (const [entityId, shards] of byEntity) this.#note(entityId, shards, call);
   }
 
-  #note(entityId: string, after: StoredBucket, call: HeldCall): void {
+  #note(
+    entityId: string,
+    shards: ReadonlyMap<number, StoredShard | undefined>,
+    call: HeldCall,
+  ): void {
     const history = this.history(entityId);
     const whole = history.now;
-    const before: StoredBucket = new Map([...whole].filter(([shard]) => after.has(shard)));
+    const before: StoredBucket = new Map([...whole].filter(([shard]) => shards.has(shard)));
+    const after: StoredBucket = new Map(
+      [...shards].flatMap(([number, shard]) => (shard === undefined ? [] : [[number, shard]])),
+    );
     const write: AppliedWrite = { before, after, call, tickMs: this.#tickMs };
     const isGrant = isPureGrant(write);
     const inFlightMs = this.#time.nowMs - call.decidedAtTrueMs;
@@ -123,13 +148,14 @@ export class WatchedTable {
     const by = { process: surroundings.process, decidedAtMs, inFlightMs };
     history.states.push({
       fromMs: this.#time.nowMs,
-      bucket: new Map([...whole, ...after]),
+      bucket: new Map([...[...whole].filter(([shard]) => !before.has(shard)), ...after]),
       touched: new Set(after.keys()),
       ...by,
     });
     this.#count(write);
     const wrong =
       wrongShards(write, history, this.differenceMs) ??
+      history.wrongVersions() ??
       wrongWith(write) ??
       this.#unexplained(entityId, write) ??
       (isGrant ? history.excess(this.differenceMs + this.#tickMs - 1) : undefined) ??
@@ -143,6 +169,7 @@ export class WatchedTable {
   #count(write: AppliedWrite): void {
     const { before, after } = write;
     if (isSplit(write)) this.#coverage.count("split");
+    if (isMerge(write)) this.#countMerge(write);
     if (
       isSplit(write) &&
       limitNames(before).some((name) => bucketValue(before, name, write.call.decidedAtMs).top < 0n)
@@ -152,6 +179,17 @@ export class WatchedTable {
       this.#coverage.count("call that gathered from several shards");
     if (grantsOf(after) > grantsOf(before) + 1n)
       this.#coverage.count("write that granted several calls");
+  }
+
+  #countMerge({ before, after, call }: AppliedWrite): void {
+    this.#coverage.count("merge");
+    const values = limitNames(before).flatMap((name) =>
+      [...before.values()]
+        .filter(({ limits }) => limits.has(name))
+        .map((shard) => shardValue(shard, name, call.decidedAtMs)),
+    );
+    if (values.some((value) => value.top < 0n)) this.#coverage.count("merge of a debt");
+    if (isConversion({ before, after })) this.#coverage.count("merge of different limits");
   }
 
   /** What one shard owes is not to be had from the others. */
@@ -175,8 +213,9 @@ export class WatchedTable {
   /** The lone client of the end has no calls that anybody else has to know of. */
   #unexplained(entityId: string, write: AppliedWrite): string | undefined {
     const { operations, process } = write.call.surroundings;
-    if (process === 0 || isSplit(write)) return undefined;
-    const explain = this.history(entityId).now.size > 1 ? unexplainedShards : unexplained;
+    if (process === 0 || isSplit(write) || isMerge(write)) return undefined;
+    // Parts that were meant for shards may reach a bucket that is whole again.
+    const explain = this.history(entityId).wasSplit ? unexplainedShards : unexplained;
     return explain(
       write,
       operations.filter((operation) => this.#charged(operation.entityId).includes(entityId)),
@@ -188,13 +227,15 @@ export class WatchedTable {
   }
 }
 
-/** Shards come from splits only, and every class belongs to one. */
+/** Shards come from splits and go by merges only, and every class belongs to one. */
 function wrongShards(
-  { before }: AppliedWrite,
+  { before, after }: AppliedWrite,
   { states, now }: BucketHistory,
   differenceMs: number,
 ): string | undefined {
-  if (before.size === 0 && states.at(-2)!.bucket.size > 0) return "a shard came from nowhere";
+  // A transaction that arrives a second time is answered like the first, and does nothing.
+  if (before.size === 0 && after.size > 0 && states.at(-2)!.bucket.size > 0)
+    return "a shard came from nowhere";
   const lateMs = differenceMs + Math.max(...states.map(({ inFlightMs }) => inFlightMs));
   if (!isPartition(now)) return `the shards ${[...now.keys()].join(", ")} do not make up a bucket`;
   return [...now.values()].some((shard) => isForgotten(shard, { shards: now.size, lateMs }))
@@ -221,11 +262,18 @@ function isForgotten(
   );
 }
 
+/** Whether a call asks for a merge. */
+export function isMergeRequest({ input }: HeldCall): boolean {
+  return partsOf(input)?.some(({ Delete }) => Delete !== undefined) ?? false;
+}
+
+function partsOf(input: object): readonly Record<string, object>[] | undefined {
+  return (input as { readonly TransactItems?: readonly Record<string, object>[] }).TransactItems;
+}
+
 /** The buckets that a write names. */
 function touchedBy(input: object): readonly TouchedItem[] {
-  const { TransactItems: parts } = input as {
-    readonly TransactItems?: readonly Record<string, object>[];
-  };
+  const parts = partsOf(input);
   const writes =
     parts === undefined
       ? [input]

@@ -3,7 +3,7 @@ import { seededRandom } from "zae-limiter/testing";
 import type { Random } from "../../../src/repository/system-clock.ts";
 import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
 import { Client, type Operation } from "./client.ts";
-import type { HeldCall } from "./gate.ts";
+import type { HeldCall, Reshapes } from "./gate.ts";
 import { GRANTS, Ledger, type Effect } from "./ledger.ts";
 import { someLimits, type Scenario } from "./scenario.ts";
 import { SimulatedTime } from "../../support/simulated-time.ts";
@@ -26,6 +26,9 @@ export class World {
   readonly clients: Client[] = [];
   /** Requests that nobody waits for any more, and that may arrive all the same. */
   late: HeldCall[] = [];
+  /** How often the network fails now. */
+  faultRate = 0;
+  lateMerges = 0;
   readonly trace: string[] = [];
   readonly #tableName: string;
   readonly #capacities = new Map<string, ReadonlyMap<string, number>[]>();
@@ -57,8 +60,19 @@ export class World {
     for (const skewMs of scenario.skewsMs) this.startClient(skewMs);
   }
 
-  get splits(): number {
-    return this.coverage.counts.get("split")!;
+  get reshapes(): Reshapes {
+    const { counts } = this.coverage;
+    return { splits: counts.get("split")!, merges: counts.get("merge")! };
+  }
+
+  /** Counts whether a bucket was split or merged since, between two moments of a call. */
+  countReshapes(
+    before: Reshapes,
+    between: "decision and write" | "write and reply" | "take and end",
+  ): void {
+    const { splits, merges } = this.reshapes;
+    if (splits > before.splits) this.coverage.count(`split between ${between}`);
+    if (merges > before.merges) this.coverage.count(`merge between ${between}`);
   }
 
   startClient(skewMs: number, transport?: DynamoTransport): Client {
@@ -74,7 +88,7 @@ export class World {
       skewMs,
       tableName: this.#tableName,
       limits,
-      splits: () => this.splits,
+      reshapes: () => this.reshapes,
     };
     const client = new Client({ ...common, ...(transport !== undefined && { transport }) });
     if (transport === undefined) this.clients.push(client);

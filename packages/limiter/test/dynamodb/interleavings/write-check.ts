@@ -11,7 +11,7 @@
  * known.
  *
  * A split changes nothing: by no clock are there more tokens after it than before, and by the clock
- * of the process that splits not a millitoken less.
+ * of the process that splits not a millitoken less. What a merge may do is in merge-check.ts.
  */
 import {
   fraction,
@@ -25,6 +25,7 @@ import {
   type Fraction,
 } from "../../oracle/fraction.ts";
 import type { HeldCall } from "./gate.ts";
+import { wrongHalves, wrongSum, type Merge } from "./merge-check.ts";
 import {
   bucketValue,
   capacityOf,
@@ -37,7 +38,7 @@ import {
   type StoredBucket,
 } from "../../oracle/stored-bucket.ts";
 
-/** A write that the engine applied: the shards that it touched, before and after. */
+/** A write that the engine applied: the shards that it touched, and those that are there now. */
 export interface AppliedWrite {
   readonly before: StoredBucket;
   readonly after: StoredBucket;
@@ -50,12 +51,17 @@ export function isSplit({ before, after }: AppliedWrite): boolean {
   return before.size > 0 && [...after.keys()].some((shard) => !before.has(shard));
 }
 
+/** Whether a write made one shard of two. */
+export function isMerge({ before, after }: AppliedWrite): boolean {
+  return [...before.keys()].some((shard) => !after.has(shard));
+}
+
 /**
  * Whether it granted what no shard held alone, though perhaps one of them gave it all: what it
  * lacked may be what another limit owes there.
  */
 export function isGathered(write: AppliedWrite): boolean {
-  return write.call.operation === "TransactWriteItems" && !isSplit(write);
+  return write.call.operation === "TransactWriteItems" && !isSplit(write) && !isMerge(write);
 }
 
 /** Whether it granted something, and nothing else that could cause debt was under way. */
@@ -69,8 +75,13 @@ export function isPureGrant({ before, after, call }: AppliedWrite): boolean {
 
 /** What is wrong with a write; undefined when it is as it must be. */
 export function wrongWith(write: AppliedWrite): string | undefined {
-  const check = isSplit(write) ? wrongSplit : wrongValue;
-  for (const part of isSplit(write) ? [write] : shardsOf(write))
+  if (isMerge(write)) {
+    const wrong = wrongHalves(mergeIn(write));
+    if (wrong !== undefined) return wrong;
+  }
+  const isWhole = isSplit(write) || isMerge(write);
+  const check = isSplit(write) ? wrongSplit : isMerge(write) ? wrongMerged : wrongValue;
+  for (const part of isWhole ? [write] : shardsOf(write))
     for (const name of new Set([...limitNames(part.before), ...limitNames(part.after)])) {
       const wrong = check(part, name);
       if (wrong !== undefined)
@@ -90,6 +101,14 @@ function shardsOf({ before, after, call, tickMs }: AppliedWrite): readonly Appli
       tickMs,
     };
   });
+}
+
+function wrongMerged(write: AppliedWrite, name: string): string | undefined {
+  return wrongSum(mergeIn(write), name);
+}
+
+function mergeIn({ before, after, call }: AppliedWrite): Merge {
+  return { before, after, decidedAtMs: call.decidedAtMs };
 }
 
 function wrongSplit({ before, after, call }: AppliedWrite, name: string): string | undefined {

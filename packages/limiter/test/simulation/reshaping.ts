@@ -9,26 +9,64 @@ import type { World } from "./world.ts";
 
 type ShardStates = Awaited<ReturnType<Repository["getBuckets"]>>;
 
+interface SplitBucket {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly shards: number;
+}
+
 /**
- * The end of a history, where the backend has shards: every bucket is split, and every lease that
- * is still open goes back to the shards that now own what it had taken from. No time passes, so all
- * shards together must hold what the bucket held. (Later a shard may be full, and earn nothing,
- * while others are not; what must hold then is for `test/dynamodb/interleavings` to judge.)
+ * The end of a history, where the backend has shards: every bucket is split, and half of the leases
+ * that are still open go back to the shards that now own what they had taken from. Then every bucket
+ * gets half its shards, the other leases go back, and at last every bucket is whole. No time
+ * passes, so all shards together must hold what the bucket held. (Later a shard may be full, and
+ * earn nothing, while others are not; what must hold then is for `test/dynamodb/interleavings` to
+ * judge.)
  */
-export async function splitAll(world: World, client: Client): Promise<void> {
+export async function splitAndMergeAll(world: World, client: Client): Promise<void> {
+  const split = await splitAll(world, client);
+  await endLeases(world, client, Math.floor(world.leases.length / 2));
+  for (const bucket of split) await merge(world, client, bucket, bucket.shards / 2);
+  await endLeases(world, client, 0);
+  for (const bucket of split) await merge(world, client, bucket, 1);
+}
+
+async function splitAll(world: World, client: Client): Promise<readonly SplitBucket[]> {
   const { repository } = client;
-  if (repository.splitBucket === undefined) return;
+  const split: SplitBucket[] = [];
+  if (repository.splitBucket === undefined) return split;
   let shards = 2;
   for (const entityId of ENTITIES)
     for (const resource of RESOURCES) {
       if (world.oracle.bucket(entityId, resource) === undefined) continue;
       shards = shards === 8 ? 2 : 2 * shards;
       if (!(await isSplit(repository.splitBucket(entityId, resource, { shards })))) continue;
+      split.push({ entityId, resource, shards });
       world.say(() => `the bucket of ${entityId} on ${resource} is split into ${shards}`);
       world.count("bucket split");
       await compareShards(world, client);
     }
-  while (world.leases.length > 0) {
+  return split;
+}
+
+async function merge(
+  world: World,
+  client: Client,
+  { entityId, resource }: SplitBucket,
+  shards: number,
+): Promise<void> {
+  const count = await client.repository.mergeBucket!(entityId, resource, { shards });
+  world.say(() => `the bucket of ${entityId} on ${resource} is merged into ${count}`);
+  world.count("bucket merged");
+  if (count > shards)
+    throw new BrokenPromise(`${entityId} on ${resource} was merged into ${count} shards`);
+  await compareShards(world, client);
+}
+
+/** Gives leases back until so many are left. */
+async function endLeases(world: World, client: Client, left: number): Promise<void> {
+  if (client.repository.splitBucket === undefined) return;
+  while (world.leases.length > left) {
     await endLease(world, { kind: "end", lease: 0, how: "rollback", faults: [] });
     await compareShards(world, client);
   }
