@@ -46,9 +46,9 @@ export async function expectNoOrphans(world: World): Promise<void> {
       undefined,
     );
     const { shards, isWhole } = await process.known.readAll(key);
-    const found = shards.map(({ image }) => image.shard).sort();
-    const there = [...world.table.history(entityId).now.keys()].sort();
-    if (!isWhole || found.join() !== there.join())
+    const found = shards.map(({ image }) => image.shard);
+    const there = [...world.table.history(entityId).now.keys()];
+    if (!isWhole || found.length !== there.length || there.some((shard) => !found.includes(shard)))
       throw new Error(
         `${entityId} has the shards ${there.join()}, but a reader finds ${found.join()}`,
       );

@@ -1,16 +1,18 @@
 /*
- * One story, told again and again, with a split in each of its gaps: before each request, and
- * between each request and its reply. The process that splits has a clock of its own, and may die
- * on the way. Nothing else is under way and no shard is ever full, so the bucket must go on as if
- * it had never been split: the same calls are granted and refused, and all shards together hold
- * what one bucket would, to less than a millitoken for each.
+ * One story, told again and again, with a split or a merge in each of its gaps: before each
+ * request, and between each request and its reply. A bucket that is merged was split after the
+ * first call of the story. The process that splits or merges has a clock of its own, and may die on
+ * the way. Nothing else is under way and no shard is ever full, so the bucket must go on as if it
+ * had always been whole: the same calls are granted and refused, and all shards together hold what
+ * one bucket would, to less than a millitoken for each.
  */
 import { Limit } from "zae-limiter";
 import type { Client, Lease } from "./client.ts";
 import { fraction, isLess, minus, plus, shown } from "../../oracle/fraction.ts";
 import type { HeldCall } from "./gate.ts";
 import { reversed } from "./ledger.ts";
-import { startEnd, startReshape, startTake } from "./operations.ts";
+import { expectNoOrphans } from "./calm-end.ts";
+import { startEnd, startReshape, startTake, type Reshape } from "./operations.ts";
 import { takeWhatIsLeft } from "./remaining-tokens.ts";
 import type { SharedTable } from "./run.ts";
 import { makeScenario, type Scenario } from "./scenario.ts";
@@ -27,21 +29,28 @@ import { bucketValue, capacityOf } from "../../oracle/stored-bucket.ts";
 import { termsOf } from "../../oracle/terms.ts";
 import { World } from "./world.ts";
 
-/** What becomes of the process that splits, and of its transaction. */
-export const SPLITTER_FATES = [
+/** What becomes of the process that splits or merges, and of one of its transactions. */
+export const FATES = [
   "lives",
   "dies before",
   "dies after",
   "gets no reply",
   "sends twice",
+  "is late",
 ] as const;
-type SplitterFate = (typeof SPLITTER_FATES)[number];
+type Fate = (typeof FATES)[number];
 
-/** Where, how and by whom the bucket is split. */
-export interface GapSplit {
+/** What happens to a bucket: it is split; it was split and is merged; or it is split once more. */
+export const RESHAPES = ["split", "merge", "merge and split"] as const;
+type ReshapeKind = (typeof RESHAPES)[number];
+
+/** Where, how and by whom the bucket is split or merged. */
+export interface GapReshape {
   /** Counted in requests and replies. */
   readonly gap: number;
-  readonly fate: SplitterFate;
+  readonly kind: ReshapeKind;
+  readonly fate: Fate;
+  /** How many shards it has after the split, or before the merge. */
   readonly shards: number;
   readonly skewMs: number;
   /** Whether it is the parent's bucket. */
@@ -59,22 +68,23 @@ const LIMITS = [
   Limit.custom({ name: "tpm", capacity: 90, refillAmount: 1001, refillPeriodSeconds: 3600 }),
 ];
 
-/** Tells the story with one split; returns how many gaps it had. */
-export async function tellWithSplit(
+/** Tells the story with one of them; returns how many gaps it had. */
+export async function tellWith(
   table: SharedTable,
-  split: GapSplit,
+  reshape: GapReshape,
   coverage: Coverage,
 ): Promise<number> {
-  const world = new World({ ...table, scenario: scenarioOf(split), coverage });
-  const teller = new Teller(world, split);
+  const world = new World({ ...table, scenario: scenarioOf(reshape), coverage });
+  const teller = new Teller(world, reshape);
   try {
     await teller.tell();
     world.compareLedger();
+    await expectNoOrphans(world);
     await takeWhatIsLeft(world);
     return teller.gaps;
   } catch (error) {
     throw new Error(
-      `With a split ${JSON.stringify(split)}:\n${world.trace.slice(-40).join("\n")}\n${String(error)}`,
+      `With ${JSON.stringify(reshape)}:\n${world.trace.slice(-40).join("\n")}\n${String(error)}`,
       { cause: error },
     );
   } finally {
@@ -86,11 +96,11 @@ export async function tellWithSplit(
   }
 }
 
-function scenarioOf({ ofParent, gap, fate }: GapSplit): Scenario {
+function scenarioOf({ ofParent, gap, fate }: GapReshape): Scenario {
   return {
     ...makeScenario(1),
     // Another process each time, with another home.
-    seed: 7 * gap + SPLITTER_FATES.indexOf(fate),
+    seed: 7 * gap + FATES.indexOf(fate),
     skewsMs: [0],
     faultRate: 0,
     maxShards: 8,
@@ -107,14 +117,17 @@ function scenarioOf({ ofParent, gap, fate }: GapSplit): Scenario {
 class Teller {
   gaps = 0;
   readonly #world: World;
-  readonly #split: GapSplit;
+  readonly #reshape: GapReshape;
   readonly #client: Client;
-  /** What each bucket would be if it had never been split. */
+  /** What each bucket would be if it had always been whole. */
   readonly #unsplit: Map<string, OracleBucket>;
+  /** Transactions until the one that meets its fate. */
+  #untilFate = 0;
+  #late: HeldCall | undefined;
 
-  constructor(world: World, split: GapSplit) {
+  constructor(world: World, reshape: GapReshape) {
     this.#world = world;
-    this.#split = split;
+    this.#reshape = reshape;
     this.#client = world.clients[0]!;
     const { nowMs } = world.time;
     const full = newBucket(LIMITS.map(termsOf), 1, nowMs);
@@ -126,6 +139,7 @@ class Teller {
    */
   async tell(): Promise<void> {
     const whole = await this.#take({ rpm: 70, tpm: 60 });
+    if (this.#reshape.kind !== "split") await this.#splitBefore();
     await this.#giveBack(whole!);
     // So much that every shard gives, and none is full until the end.
     const first = await this.#take({ rpm: 90, tpm: 80 });
@@ -201,50 +215,111 @@ class Teller {
     }
   }
 
-  /** Lets a call of the story pass, request by request, and the split where it belongs. */
+  /** Lets a call of the story pass, request by request, and the split or merge where it belongs. */
   async #driven(start: () => void): Promise<void> {
     start();
     await settled();
     while (this.#client.underWay.size > 0) {
       this.#world.throwIfFailed();
-      const isHere = this.gaps === this.#split.gap;
-      if (isHere) await this.#doSplit();
+      const isHere = this.gaps === this.#reshape.gap;
+      if (isHere) await this.#doReshape();
+      if (this.gaps === this.#reshape.gap + this.#reshape.shards) await this.#arrive();
       this.gaps += 1;
       const call = this.#client.gate.held[0];
-      if (isHere && this.#split.losesReply && call?.reply?.ok === true)
+      if (isHere && this.#reshape.losesReply && call?.reply?.ok === true)
         await lose(this.#world, this.#client, call);
       else await passOne(this.#world, this.#client);
     }
     this.#world.throwIfFailed();
   }
 
-  async #doSplit(): Promise<void> {
-    const { fate, shards, skewMs, ofParent } = this.#split;
+  /** By another process, to which nothing happens. */
+  async #splitBefore(): Promise<void> {
     const world = this.#world;
-    const entityId = ofParent ? PARENT : ENTITY;
-    // What is full by a clock that is ahead is divided as what is full by then, so others find it
-    // full only then.
-    const bucket = world.table.history(entityId).now;
-    const isFull = LIMITS.some(
-      ({ name }) =>
-        !isLess(
-          bucketValue(bucket, name, world.time.nowMs + skewMs),
-          fraction(capacityOf(bucket, name)),
-        ),
-    );
-    const splitter = world.startClient(isFull ? 0 : skewMs);
-    startReshape(world, splitter, { kind: "split", entityId, shards });
+    const splitter = world.startClient(0);
+    startReshape(world, splitter, { kind: "split", ...this.#target });
     await settled();
-    // Of several splits, one in the middle: what comes before it stays.
-    let left = shards === 2 ? 1 : 2;
-    while (splitter.isAlive && splitter.underWay.size > 0) {
-      const call = splitter.gate.held[0]!;
+    while (splitter.underWay.size > 0) await passOne(world, splitter);
+    this.#compare();
+  }
+
+  get #target(): { readonly entityId: string; readonly shards: number } {
+    const { ofParent, shards } = this.#reshape;
+    return { entityId: ofParent ? PARENT : ENTITY, shards };
+  }
+
+  async #doReshape(): Promise<void> {
+    const { kind, shards } = this.#reshape;
+    const world = this.#world;
+    const { entityId } = this.#target;
+    if (kind !== "split" && world.table.history(entityId).now.size <= 1) return;
+    const client = world.startClient(this.#skewMs());
+    // Of several transactions, one in the middle: what comes before it stays.
+    this.#untilFate = shards === 2 ? 1 : 2;
+    if (kind !== "split") await this.#drive(client, { kind: "merge", entityId, shards: 1 });
+    if (kind !== "merge" && client.isAlive)
+      await this.#drive(client, { kind: "split", ...this.#target });
+    this.#followStamps();
+  }
+
+  async #drive(client: Client, reshape: Reshape): Promise<void> {
+    const world = this.#world;
+    startReshape(world, client, reshape);
+    await settled();
+    while (client.isAlive && client.underWay.size > 0) {
+      const call = client.gate.held[0]!;
       const isFated =
-        call.operation === "TransactWriteItems" && call.reply === undefined && (left -= 1) === 0;
-      if (isFated) await meet(world, { splitter, call, fate });
-      else await passOne(world, splitter);
+        call?.operation === "TransactWriteItems" &&
+        call.reply === undefined &&
+        (this.#untilFate -= 1) === 0;
+      if (!isFated) await passOne(world, client);
+      else if (this.#reshape.fate === "is late") {
+        this.#late = call;
+        crash(world, client);
+      } else await meet(world, { client, call, fate: this.#reshape.fate });
       world.throwIfFailed();
     }
+  }
+
+  /** What was sent long ago by a process that is gone arrives, and is carried out or not. */
+  async #arrive(): Promise<void> {
+    if (this.#late === undefined) return;
+    await apply(this.#world, this.#late, "late transaction");
+    this.#late = undefined;
+    this.#world.throwIfFailed();
+    this.#followStamps();
+  }
+
+  /**
+   * What is full by a clock that is ahead is divided as what is full by then, so others find it
+   * full only then. A merge by such a clock credits everything up to then; of several merges only
+   * some may be carried out.
+   */
+  #skewMs(): number {
+    const { kind, shards, skewMs } = this.#reshape;
+    const { table, time } = this.#world;
+    const bucket = table.history(this.#target.entityId).now;
+    const isFull = [...bucket].some((shard) =>
+      LIMITS.some(
+        ({ name }) =>
+          !isLess(
+            bucketValue(new Map([shard]), name, time.nowMs + skewMs),
+            fraction(capacityOf(new Map([shard]), name)),
+          ),
+      ),
+    );
+    return isFull || (kind !== "split" && shards > 2 && skewMs > 0) ? 0 : skewMs;
+  }
+
+  /** A bucket that was merged by a clock that is ahead earns nothing until then; so a whole one. */
+  #followStamps(): void {
+    const { entityId } = this.#target;
+    const { table, time } = this.#world;
+    const shards = [...table.history(entityId).now.values()];
+    if (shards.length === 0) return;
+    const stampMs = Math.min(...shards.map((shard) => shard.stampMs));
+    if (stampMs > time.nowMs)
+      this.#unsplit.set(entityId, charged(this.#unsplit.get(entityId)!, {}, stampMs));
   }
 }
 
@@ -266,18 +341,14 @@ async function lose(world: World, client: Client, call: HeldCall): Promise<void>
 
 async function meet(
   world: World,
-  {
-    splitter,
-    call,
-    fate,
-  }: { readonly splitter: Client; readonly call: HeldCall; readonly fate: SplitterFate },
+  { client, call, fate }: { readonly client: Client; readonly call: HeldCall; readonly fate: Fate },
 ): Promise<void> {
-  if (fate !== "dies before" && fate !== "sends twice") await apply(world, call, "split");
-  if (fate === "dies before" || fate === "dies after") crash(world, splitter);
-  if (fate === "gets no reply" || fate === "sends twice") fail(world, splitter, call, "time-out");
+  if (fate !== "dies before" && fate !== "sends twice") await apply(world, call, "transaction");
+  if (fate === "dies before" || fate === "dies after") crash(world, client);
+  if (fate === "gets no reply" || fate === "sends twice") fail(world, client, call, "time-out");
   await settled();
   if (fate !== "sends twice") return;
   // The second attempt, under the same token, then the first after all.
-  await apply(world, splitter.gate.held[0]!, "split once more");
-  await apply(world, call, "late split");
+  await apply(world, client.gate.held[0]!, "transaction once more");
+  await apply(world, call, "late transaction");
 }

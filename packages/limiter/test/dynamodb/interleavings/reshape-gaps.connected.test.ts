@@ -1,0 +1,72 @@
+import { beforeAll, expect, it } from "vitest";
+import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
+import { connectToNewTable } from "../../support/connect.ts";
+import { describeWithEngine } from "../../support/engine.ts";
+import { newCoverage } from "./coverage.ts";
+import { FATES, RESHAPES, tellWith, type GapReshape } from "./reshape-gaps.ts";
+
+const NOWHERE = Infinity;
+
+/**
+ * Every gap in a thorough run; otherwise every gap of the plain stories of a split and a merge, and
+ * some of the others, not the same ones.
+ */
+const IS_THOROUGH = process.env["ZAEL_THOROUGH"] === "1";
+const STRIDES = { split: 5, merge: 5, "merge and split": 9 } as const;
+const PLAIN_STRIDES = { split: 2, merge: 2, "merge and split": 9 } as const;
+
+describeWithEngine("a split or a merge in every gap of a story", (engine) => {
+  let transport: DynamoTransport;
+  let tableName: string;
+
+  beforeAll(async () => {
+    ({ transport, tableName } = await connectToNewTable(engine().endpointUrl, {
+      transport: "lean",
+    }));
+  });
+
+  async function everyGap(
+    story: Pick<GapReshape, "kind" | "fate" | "ofParent" | "losesReply">,
+  ): Promise<void> {
+    const coverage = newCoverage();
+    const told = (gap: number): Promise<number> => {
+      const reshape: GapReshape = {
+        gap,
+        ...story,
+        shards: gap % 2 === 0 ? 2 : 4,
+        skewMs: [0, 700, -700][gap % 3]!,
+      };
+      return tellWith({ transport, tableName }, reshape, coverage);
+    };
+    const gaps = await told(NOWHERE);
+    const { kind, fate } = story;
+    const isPlain = fate === "lives" && !story.ofParent;
+    const stride = IS_THOROUGH ? 1 : (isPlain ? PLAIN_STRIDES : STRIDES)[kind];
+    for (let gap = FATES.indexOf(fate) % stride; gap < gaps; gap += stride) await told(gap);
+    const isDone = fate !== "dies before" && fate !== "is late";
+    for (const each of ["split", "merge"] as const)
+      if (kind.includes(each))
+        expect(coverage.counts.get(each)).toBeGreaterThan(isDone ? gaps / (3 * stride) : 0);
+    expect(coverage.counts.get("call that gathered from several shards")).toBeGreaterThan(0);
+  }
+
+  for (const kind of RESHAPES) {
+    for (const fate of FATES)
+      it(`a ${kind} changes nothing when whoever does it ${fate}`, { timeout: 300_000 }, () =>
+        everyGap({ kind, fate, ofParent: false, losesReply: false }),
+      );
+
+    it(
+      `a ${kind} changes nothing when the reply to the write before it gets lost`,
+      { timeout: 300_000 },
+      () => everyGap({ kind, fate: "lives", ofParent: false, losesReply: true }),
+    );
+
+    for (const fate of ["lives", "dies after"] as const)
+      it(
+        `a ${kind} of their parent changes nothing for the children when whoever does it ${fate}`,
+        { timeout: 300_000 },
+        () => everyGap({ kind, fate, ofParent: true, losesReply: false }),
+      );
+  }
+});
