@@ -13,7 +13,7 @@ import { parseBucketPartition } from "./key-parsers.ts";
 import { assertSupportedKind } from "./limit-kind.ts";
 
 /** Operation ids that an item remembers. */
-export const SLOT_COUNT = 4;
+export const SLOT_COUNT = 8;
 
 /** The last known state of a stored bucket. */
 export interface BucketImage {
