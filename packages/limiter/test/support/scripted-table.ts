@@ -17,6 +17,11 @@ export interface Fault {
   readonly afterwards?: Error;
   /** Happens before the write arrives. */
   readonly before?: () => Promise<void> | void;
+  /**
+   * Gets the request that is lost `instead` of being carried out. It arrives when that is called,
+   * which returns whether it was applied.
+   */
+  readonly late?: (arrive: () => boolean) => void;
 }
 
 const TABLE_NAME = "table";
@@ -40,6 +45,7 @@ export class ScriptedTable implements DynamoTransport {
     if (operation === "BatchGetItem") return this.#read(input as BatchGetInput);
     const fault = this.faults.shift();
     await fault?.before?.();
+    fault?.late?.(() => this.#arrive(input));
     if (fault?.instead !== undefined) throw fault.instead;
     const answer = operation === "TransactWriteItems" ? {} : this.#write(input);
     if (fault?.afterwards !== undefined) throw fault.afterwards;
@@ -53,6 +59,15 @@ export class ScriptedTable implements DynamoTransport {
       (item) => item !== undefined,
     );
     return { Responses: { [TABLE_NAME]: found } };
+  }
+
+  #arrive(input: WriteInput): boolean {
+    try {
+      this.#write(input);
+      return true;
+    } catch {
+      return false;
+    }
   }
 
   #write(input: WriteInput): object {
@@ -92,14 +107,20 @@ export interface ScriptedProcess {
 /** A process that knows nothing yet. */
 export function scriptedProcess({
   maxAttempts = 3,
-}: { readonly maxAttempts?: number } = {}): ScriptedProcess {
-  const table = new ScriptedTable();
+  table = new ScriptedTable(),
+  seed = 1,
+}: {
+  readonly maxAttempts?: number;
+  /** The table of another process, to share it. */
+  readonly table?: ScriptedTable;
+  readonly seed?: number;
+} = {}): ScriptedProcess {
   const clock = new SkippingClock(NOW_MS);
   const connection = new Connection({
     transport: table,
     tableName: TABLE_NAME,
     clock,
-    random: seededRandom(1),
+    random: seededRandom(seed),
     requestTimeoutMs: 1000,
     maxAttempts,
   });
@@ -110,7 +131,7 @@ export function scriptedProcess({
   const writer = new BucketWriter({
     connection,
     known,
-    ids: new OperationIds(seededRandom(1)),
+    ids: new OperationIds(seededRandom(seed)),
     ttlMultiplier: 0,
     largestTickMs: 100,
     observer: {

@@ -100,7 +100,10 @@ describe("a writer without a slot", () => {
 
 describe("processes on one bucket", () => {
   it.each([6, SLOT_COUNT])("always have an id for their writes: %i that live", (live) => {
-    const processes = Array.from({ length: live }, (_, seed) => new OperationIds(seededRandom(seed)));
+    const processes = Array.from(
+      { length: live },
+      (_, seed) => new OperationIds(seededRandom(seed)),
+    );
     let slots = others(Array.from({ length: SLOT_COUNT }, () => NOW_MS - 300));
     const random = seededRandom(9);
     const ownersAtTheEnd = new Set<string>();
