@@ -2,7 +2,10 @@ import { seededRandom } from "zae-limiter/testing";
 import { KnownBuckets } from "../../src/repository/dynamodb/cache/known-buckets.ts";
 import { Connection } from "../../src/repository/dynamodb/table/connection.ts";
 import { ItemReader } from "../../src/repository/dynamodb/table/item-reader.ts";
-import type { AttributeMap } from "../../src/repository/dynamodb/transport/attribute-values.ts";
+import {
+  numberOf,
+  type AttributeMap,
+} from "../../src/repository/dynamodb/transport/attribute-values.ts";
 import { BucketWriter } from "../../src/repository/dynamodb/write/bucket-writer.ts";
 import type { WriteCounts } from "../../src/repository/dynamodb/write/write-observer.ts";
 import { OperationIds } from "../../src/repository/dynamodb/write/operation-ids.ts";
@@ -38,6 +41,17 @@ export class ScriptedTable implements DynamoTransport {
   /** Stores an item. */
   put(item: AttributeMap): void {
     this.items.set(textOf(item), item);
+  }
+
+  /** The first of its items. */
+  get item(): AttributeMap {
+    return [...this.items.values()][0]!;
+  }
+
+  /** Changes the first item, as another process would. */
+  rewrite(changed: AttributeMap): void {
+    const writes = numberOf(this.item["b_wcu_tc"])! + 1;
+    this.put({ ...this.item, b_wcu_tc: { N: String(writes) }, ...changed });
   }
 
   async call(operation: string, input: object): Promise<object> {
