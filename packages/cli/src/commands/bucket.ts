@@ -1,10 +1,10 @@
 import type { Command } from "commander";
-import { ValidationError, type BucketState } from "zae-limiter";
+import { ValidationError, type BucketState, type Repository } from "zae-limiter";
 import { tableText } from "../output/table.ts";
 import { numberText, timeText } from "../output/text.ts";
 import { shardsArgument } from "./support/arguments.ts";
 import type { Session } from "./support/session.ts";
-import { addNoun, addVerb } from "./support/verb.ts";
+import { addNoun, addVerb, type Verb } from "./support/verb.ts";
 
 /** Adds the verbs of `bucket`: the stored balances. */
 export function addBucketCommands(program: Command, session: Session): void {
@@ -31,42 +31,66 @@ export function addBucketCommands(program: Command, session: Session): void {
         }),
     );
 
-  addVerb(bucket, {
+  addShardVerb(bucket, session, {
     usage: "split <entity>",
     summary:
       "Splits a bucket into shards ahead of a load that one DynamoDB item cannot carry. " +
-      "The tokens are divided among the shards, which stay until the entity is deleted.",
+      "The tokens are divided among the shards. A bucket that is calm for five minutes is merged again.",
     examples: ["bucket split key-1 --resource gpt-4 --shards 8"],
-  })
+    change: (repository) => repository.splitBucket?.bind(repository),
+  });
+
+  addShardVerb(bucket, session, {
+    usage: "merge <entity>",
+    summary:
+      "Merges the shards of a bucket that needs them no longer, without waiting until it has been " +
+      "calm for five minutes. The tokens of the shards are added up.",
+    examples: ["bucket merge key-1 --resource gpt-4 --shards 1"],
+    change: (repository) => repository.mergeBucket?.bind(repository),
+  });
+}
+
+/** Adds a verb that changes how many shards a bucket has. */
+function addShardVerb(
+  bucket: Command,
+  session: Session,
+  {
+    change,
+    ...help
+  }: Verb & { readonly change: (repository: Repository) => Repository["splitBucket"] },
+): void {
+  addVerb(bucket, help)
     .requiredOption("-r, --resource <resource>", "the resource of the bucket")
     .requiredOption(
       "--shards <number>",
       "how many shards the bucket should have: a power of two, such as 8",
       shardsArgument,
     )
-    .action(async (entityId: string, { resource, shards }: SplitOptions, command: Command) =>
+    .action(async (entityId: string, { resource, shards }: ShardOptions, command: Command) =>
       session.inNamespace(command, "existing", async ({ repository, screen }) => {
-        if (repository.splitBucket === undefined)
-          throw new ValidationError("shards", shards, NO_SHARDS);
-        const count = await repository.splitBucket(entityId, resource, { shards });
+        const changeShards = change(repository);
+        if (changeShards === undefined) throw new ValidationError("shards", shards, NO_SHARDS);
+        const count = await changeShards(entityId, resource, { shards });
         screen.show({ entityId, resource, shards: count }, () =>
-          splitText({ entityId, resource, count }),
+          shardsText({ entityId, resource, count }),
         );
       }),
     );
 }
 
-interface SplitOptions {
+interface ShardOptions {
   readonly resource: string;
   readonly shards: number;
 }
 
 const NO_SHARDS =
-  "this repository has none. Only buckets in a DynamoDB table can be split; " +
-  "embedded backends need no shards";
+  "this repository has none. Only buckets in a DynamoDB table have shards; " +
+  "embedded backends need none";
 
-/** Shows the actual count, which may be higher than requested: a bucket keeps its shards. */
-function splitText({
+/**
+ * Shows the actual count: a split keeps the shards that are there already, and a merge makes none.
+ */
+function shardsText({
   entityId,
   resource,
   count,
@@ -77,7 +101,8 @@ function splitText({
 }): string {
   const shards = count === 1 ? "1 shard" : `${count} shards`;
   const show = `zae-limiter bucket show ${entityId} --resource ${resource}`;
-  return `The bucket of ${entityId} for ${resource} has ${shards}. To see them: ${show}\n`;
+  const them = count === 1 ? "it" : "them";
+  return `The bucket of ${entityId} for ${resource} has ${shards}. To see ${them}: ${show}\n`;
 }
 
 const HEADERS = [

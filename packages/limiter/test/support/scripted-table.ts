@@ -2,7 +2,10 @@ import { seededRandom } from "zae-limiter/testing";
 import { KnownBuckets } from "../../src/repository/dynamodb/cache/known-buckets.ts";
 import { Connection } from "../../src/repository/dynamodb/table/connection.ts";
 import { ItemReader } from "../../src/repository/dynamodb/table/item-reader.ts";
-import type { AttributeMap } from "../../src/repository/dynamodb/transport/attribute-values.ts";
+import {
+  numberOf,
+  type AttributeMap,
+} from "../../src/repository/dynamodb/transport/attribute-values.ts";
 import { BucketWriter } from "../../src/repository/dynamodb/write/bucket-writer.ts";
 import type { WriteCounts } from "../../src/repository/dynamodb/write/write-observer.ts";
 import { OperationIds } from "../../src/repository/dynamodb/write/operation-ids.ts";
@@ -17,6 +20,11 @@ export interface Fault {
   readonly afterwards?: Error;
   /** Happens before the write arrives. */
   readonly before?: () => Promise<void> | void;
+  /**
+   * Gets the request that is lost `instead` of being carried out. It arrives when that is called,
+   * which returns whether it was applied.
+   */
+  readonly late?: (arrive: () => boolean) => void;
 }
 
 const TABLE_NAME = "table";
@@ -35,11 +43,23 @@ export class ScriptedTable implements DynamoTransport {
     this.items.set(textOf(item), item);
   }
 
+  /** The first of its items. */
+  get item(): AttributeMap {
+    return [...this.items.values()][0]!;
+  }
+
+  /** Changes the first item, as another process would. */
+  rewrite(changed: AttributeMap): void {
+    const writes = numberOf(this.item["b_wcu_tc"])! + 1;
+    this.put({ ...this.item, b_wcu_tc: { N: String(writes) }, ...changed });
+  }
+
   async call(operation: string, input: object): Promise<object> {
     this.operations.push(operation);
     if (operation === "BatchGetItem") return this.#read(input as BatchGetInput);
     const fault = this.faults.shift();
     await fault?.before?.();
+    fault?.late?.(() => this.#arrive(input));
     if (fault?.instead !== undefined) throw fault.instead;
     const answer = operation === "TransactWriteItems" ? {} : this.#write(input);
     if (fault?.afterwards !== undefined) throw fault.afterwards;
@@ -53,6 +73,15 @@ export class ScriptedTable implements DynamoTransport {
       (item) => item !== undefined,
     );
     return { Responses: { [TABLE_NAME]: found } };
+  }
+
+  #arrive(input: WriteInput): boolean {
+    try {
+      this.#write(input);
+      return true;
+    } catch {
+      return false;
+    }
   }
 
   #write(input: WriteInput): object {
@@ -92,14 +121,20 @@ export interface ScriptedProcess {
 /** A process that knows nothing yet. */
 export function scriptedProcess({
   maxAttempts = 3,
-}: { readonly maxAttempts?: number } = {}): ScriptedProcess {
-  const table = new ScriptedTable();
+  table = new ScriptedTable(),
+  seed = 1,
+}: {
+  readonly maxAttempts?: number;
+  /** The table of another process, to share it. */
+  readonly table?: ScriptedTable;
+  readonly seed?: number;
+} = {}): ScriptedProcess {
   const clock = new SkippingClock(NOW_MS);
   const connection = new Connection({
     transport: table,
     tableName: TABLE_NAME,
     clock,
-    random: seededRandom(1),
+    random: seededRandom(seed),
     requestTimeoutMs: 1000,
     maxAttempts,
   });
@@ -110,7 +145,7 @@ export function scriptedProcess({
   const writer = new BucketWriter({
     connection,
     known,
-    ids: new OperationIds(seededRandom(1)),
+    ids: new OperationIds(seededRandom(seed)),
     ttlMultiplier: 0,
     largestTickMs: 100,
     observer: {

@@ -91,8 +91,8 @@ describeWithEngine("a write that many calls share", (engine) => {
         ),
       ).toEqual([true, true, true]);
       await next;
-      // What was not granted may stay charged, once.
-      expect(await table.consumed(repository)).toBe(2 + 100 + (fault === "late-silence" ? 60 : 0));
+      // What was applied and not granted went back with the next one.
+      expect(await table.consumed(repository)).toBe(2 + 100);
     },
   );
 });

@@ -12,9 +12,9 @@ describe("what is known of a bucket", () => {
   it("keeps a bucket when a concurrent read found none", () => {
     const known = newKnown();
     const creating = known.stampRequest();
-    const reading = known.stampRequest();
+    const reads = known.stampRequest();
     known.remember(KEY, image("a.1"), creating);
-    known.remember(KEY, undefined, reading);
+    known.remember(KEY, undefined, reads);
     expect(known.imageOf(KEY)?.creation).toBe("a.1");
   });
 

@@ -13,7 +13,7 @@ import { parseBucketPartition } from "./key-parsers.ts";
 import { assertSupportedKind } from "./limit-kind.ts";
 
 /** Operation ids that an item remembers. */
-export const SLOT_COUNT = 4;
+export const SLOT_COUNT = 8;
 
 /** The operation ids of a shard that was merged into another one, as they were then. */
 interface MergedIds {

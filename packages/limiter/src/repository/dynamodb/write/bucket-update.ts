@@ -80,6 +80,11 @@ function needsNoRefill(image: BucketImage, change: BucketChange, nowMs: number):
   });
 }
 
+/** Whether the update requires the stamp to be the seen one, which moves with every refill. */
+export function requiresStamp(image: BucketImage, change: BucketChange, nowMs: number): boolean {
+  return !isGiveBack(change, image) && !needsNoRefill(image, change, nowMs);
+}
+
 /** An update, and how much of the item its reply must show. */
 export interface BucketUpdate extends UpdateExpression {
   readonly ReturnValues: "ALL_NEW" | "UPDATED_NEW";
@@ -361,7 +366,10 @@ function renewExpiry(
  * same writer. The first attempt requires it too: a request that was given up may still arrive, and
  * must not act after a later one.
  */
-function markOperation(builder: ExpressionBuilder, { mark, afterUnanswered }: BucketChange): void {
+export function markOperation(
+  builder: ExpressionBuilder,
+  { mark, afterUnanswered }: Pick<BucketChange, "mark" | "afterUnanswered">,
+): void {
   if (mark === undefined) return;
   const slot = builder.name(slotAttribute(mark.slot));
   const asSeen = (): string =>

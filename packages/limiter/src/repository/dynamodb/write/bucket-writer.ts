@@ -2,7 +2,7 @@
  * One write to one shard, for a batch of operations (see group-commit.ts), repeated until it is
  * decided.
  *
- *   image ──▶ decide ──▶ no member fits: refused
+ *   image ──▶ decide ──▶ no member fits: refused, if need be after a fence (fence.ts)
  *     ▲         │
  *     │         └──▶ send ──▶ applied ──▶ its members are done; those that did not fit are refused
  *     │                ├───▶ condition failed: the reply carries the item ──┐
@@ -13,7 +13,8 @@
  *
  * Writes of one process to one shard go one after another: they would only fail each other's
  * conditions. The writer keeps a lane for each shard, and it alone changes it. Members whose write
- * got no answer share its fate, which each of them remembers (unanswered-writes.ts).
+ * got no answer share its fate (unanswered-writes.ts, member-outcomes.ts). Takes that were rejected
+ * and are found to have been applied are given back by the batch that learns of it.
  *
  * A batch that was overtaken by a refill is decided as of that refill, not as of now: it takes what
  * the other has left, which needs no refill and no lock, and what did not fit then is refused as of
@@ -22,9 +23,7 @@
  * s, of 8 processes that asked for more than a bucket of 200 a second gives. One that was overtaken
  * and still needs the next token waits for the next tick, when one refill serves all.
  */
-import { RateLimiterUnavailable } from "../../../core/errors.ts";
-import type { Policy } from "../../../core/bucket/policy.ts";
-import { GroupCommit, type Member } from "../../group-commit.ts";
+import { GroupCommit } from "../../group-commit.ts";
 import { wholeMs } from "../../system-clock.ts";
 import type { AttributeMap } from "../transport/attribute-values.ts";
 import { positiveCosts } from "./batch-decision.ts";
@@ -33,31 +32,35 @@ import type { BucketKey } from "../items/bucket-key.ts";
 import { TableUnavailable } from "../table/table-errors.ts";
 import type { Conditional, Connection } from "../table/connection.ts";
 import type { BucketEntry, KnownBuckets } from "../cache/known-buckets.ts";
+import { fenceOf } from "./fence.ts";
+import {
+  concludeIfKnown,
+  givenBack,
+  isPending,
+  outcomeUnknown,
+  unavailable,
+  type BatchMember,
+  type Work,
+} from "./member-outcomes.ts";
 import type { OperationIds } from "./operation-ids.ts";
 import { pause } from "../table/retry.ts";
 import { nextTickMs } from "./tick.ts";
-import {
-  OperationHistory,
-  UnansweredWrite,
-  UnansweredWrites,
-  type ShardIncarnation,
-} from "./unanswered-writes.ts";
-import type { RepeatableOperation, WriteIntent, WriteOutcome } from "./write-intent.ts";
+import { OperationHistory, UnansweredWrite, UnansweredWrites } from "./unanswered-writes.ts";
+import type { WriteIntent, WriteOutcome } from "./write-intent.ts";
 import type { WriteCounts, WriteObserver } from "./write-observer.ts";
-import { countCarried, planWrite, type Plan, type PlannedWrite } from "./write-plan.ts";
+import {
+  appliedOutcome,
+  countCarried,
+  planWrite,
+  type Plan,
+  type PlannedWrite,
+} from "./write-plan.ts";
 
 /** Failed conditions after which an acquire ends as contended; the end of a lease goes on. */
 export const MAX_OVERTAKEN = 12;
 
-/** An intent that is queued or being written. */
-interface Work {
-  readonly intent: WriteIntent;
-  readonly operation: RepeatableOperation;
-  /** The policy that it was last decided with; only the writer sets it. */
-  policy: Policy | undefined;
-}
-
-type BatchMember = Member<Work, WriteOutcome>;
+/** The most give-backs that wait for the next write of one shard; the rest stays charged. */
+const MAX_OWED = 32;
 
 /** What the writer keeps for one shard. */
 interface Lane {
@@ -65,6 +68,8 @@ interface Lane {
   readonly queue: GroupCommit<Work, WriteOutcome>;
   /** Undefined while every write was answered. */
   unanswered: UnansweredWrites | undefined;
+  /** Takes that were rejected and turned out to be applied: what goes back with the next write. */
+  owed: readonly BatchMember[];
   /** What the clock is rounded to for this shard; see tick.ts. */
   tickMs: number;
   /** Write units of failed conditions since the last write that succeeded. */
@@ -125,7 +130,7 @@ export class BucketWriter {
 
   #newLane(entry: BucketEntry): Lane {
     const queue = new GroupCommit<Work, WriteOutcome>(() => this.#known.unpin(entry));
-    const lane: Lane = { queue, unanswered: undefined, tickMs: 1, failedUnits: 0 };
+    const lane: Lane = { queue, unanswered: undefined, owed: [], tickMs: 1, failedUnits: 0 };
     this.#lanes.set(entry, lane);
     return lane;
   }
@@ -138,18 +143,24 @@ export class BucketWriter {
       const { image } = entry;
       const reading = choosePolicies(members, image);
       if (reading !== undefined) await reading;
-      lane.unanswered?.learnFrom(entry.image);
-      for (const member of members) if (member.isOpen) concludeIfKnown(key, member, entry);
-      const open = members.filter(({ isOpen }) => isOpen);
+      // Also from the image that is written with: a read that was overtaken may have replaced it.
+      if (lane.unanswered !== undefined) learnFrom([image, entry.image], lane, lane.unanswered);
+      for (const member of [...lane.owed, ...members])
+        if (member.isOpen && member.work.operation.history !== undefined)
+          concludeIfKnown(key, member, entry.image);
+      lane.owed = lane.owed.filter(isOpen);
+      const open = [...lane.owed, ...members.filter(isOpen)];
+      // What is owed alone is worth no write: it goes with the next batch.
+      if (open.length === lane.owed.length) return;
       carried = open.slice(0, countCarried(open.map(({ work }) => work)));
-      if (carried.length === 0) return;
       const plan = this.#plan(batch, carried, image);
       if (decision > 1 && plan.tickInMs !== undefined) {
         await this.#connection.clock.sleep(plan.tickInMs);
         continue;
       }
       const written = carried.filter((_, index) => plan.verdicts[index] === "written");
-      if (plan.write === undefined || (await this.#send(batch, plan.write, written)))
+      const write = plan.write ?? this.#fence(batch, carried, image);
+      if (write === undefined || (await this.#send(batch, write, written)))
         return this.#conclude(batch, carried, plan);
     }
     // What ends a lease stays open, and goes with the next batch: finished work is never forgotten
@@ -173,7 +184,8 @@ export class BucketWriter {
     const nowMs = wholeMs(this.#connection.clock);
     const refilledAtMs = image?.bucket.refilledAtMs ?? nowMs;
     const asOfMs = refilledAtMs >= begunMs && refilledAtMs <= nowMs ? refilledAtMs : nowMs;
-    const decisive = members.find(isTake) ?? members[0]!;
+    // What is owed comes first, and decides nothing for others.
+    const decisive = members.find(isTake) ?? members.at(-1)!;
     const plan = planWrite({
       key,
       intents: members.map(({ work }) => writtenPart(work)),
@@ -188,6 +200,26 @@ export class BucketWriter {
       ttlMultiplier: this.#ttlMultiplier,
     });
     return { ...plan, asOfMs };
+  }
+
+  /**
+   * What to send when no member fits, and writes of some are pending: only that it is ruled out
+   * keeps these from being refused. Undefined when none is pending, or there is nothing to write to.
+   */
+  #fence(
+    { key, lane }: Batch,
+    members: readonly BatchMember[],
+    image: BucketImage | undefined,
+  ): PlannedWrite | undefined {
+    if (image === undefined || !members.some((member) => isTake(member) && isPending(member)))
+      return undefined;
+    return fenceOf(image, {
+      key,
+      ids: this.#ids,
+      nowMs: wholeMs(this.#connection.clock),
+      pending: lane.unanswered?.oldestMark,
+      writeUnits: lane.failedUnits + 1,
+    });
   }
 
   /**
@@ -207,11 +239,12 @@ export class BucketWriter {
     }
     plan.verdicts.forEach((verdict, index) => {
       const member = members[index]!;
-      if (verdict === "written") member.resolve(applied(plan.write?.incarnation, entry, member));
+      const policy = member.work.policy!;
+      if (verdict === "written")
+        member.resolve(appliedOutcome(plan.write?.incarnation, entry.image, policy));
       else if (verdict !== "refused") member.resolve({ kind: verdict });
-      else if (member.work.operation.history?.fate === "pending")
-        member.reject(outcomeUnknown(key));
-      else member.resolve({ kind: "refused", atMs: plan.asOfMs, policy: member.work.policy! });
+      else if (isPending(member)) member.reject(outcomeUnknown(key));
+      else member.resolve({ kind: "refused", atMs: plan.asOfMs, policy });
     });
   }
 
@@ -231,7 +264,7 @@ export class BucketWriter {
         const reply = await this.#connection.conditional<WriteOutput>(write.operation, write.input);
         const image = imageAfter(reply, write, entry);
         this.#known.remember(key, image, sent);
-        this.#count(lane, reply.applied);
+        this.#count(lane, write, reply.applied);
         if (image !== undefined) this.#observer.noteWrite(key, image, sent.ms);
         if (ambiguous && !reply.applied) leaveUnanswered(lane, write, members);
         return reply.applied;
@@ -251,12 +284,12 @@ export class BucketWriter {
     }
   }
 
-  #count(lane: Lane, isApplied: boolean): void {
+  #count(lane: Lane, { mark }: PlannedWrite, isApplied: boolean): void {
     if (isApplied) {
       this.#counts.writes += 1;
       lane.failedUnits = 0;
-      lane.unanswered?.concludeOvertaken();
-      lane.unanswered = undefined;
+      lane.unanswered?.concludeOvertaken(mark);
+      if (lane.unanswered?.isEmpty === true) lane.unanswered = undefined;
       // A process that is alone stays at a tick of 1.
       if (lane.tickMs === 1) return;
     } else {
@@ -330,13 +363,18 @@ function isTake({ work }: BatchMember): boolean {
   return work.intent.kind === "take";
 }
 
+function isOpen(member: BatchMember): boolean {
+  return member.isOpen;
+}
+
 /** Remembers a write whose outcome is open, for its members and for the writes that follow. */
 function leaveUnanswered(
   lane: Lane,
-  { mark, incarnation }: PlannedWrite,
+  { mark, incarnation, requires }: PlannedWrite,
   members: readonly BatchMember[],
 ): void {
-  const write = new UnansweredWrite(mark, incarnation);
+  const takes = members.filter(isTake);
+  const write = new UnansweredWrite({ mark, incarnation, requires: requires(), takes });
   for (const { work } of members) (work.operation.history ??= new OperationHistory()).add(write);
   if (mark !== undefined) (lane.unanswered ??= new UnansweredWrites()).add(write);
 }
@@ -349,50 +387,12 @@ function resumeUnanswered(lane: Lane, members: readonly BatchMember[]): void {
   if (pending.length > 0) (lane.unanswered ??= new UnansweredWrites()).resume(pending);
 }
 
-/**
- * Concludes a member that was sent before, if its fate is known. If it can no longer be determined,
- * the side that charges more is assumed: a take is not granted, a give-back is not repeated, and of
- * an overrun only what it charges is.
- */
-function concludeIfKnown(key: BucketKey, member: BatchMember, entry: BucketEntry): void {
-  const { intent, operation } = member.work;
-  const { history } = operation;
-  if (history === undefined || !history.isUnanswered) return;
-  const { fate } = history;
-  if (fate === "applied") member.resolve(applied(history.appliedTo, entry, member));
-  if (fate !== "unknown") return;
-  if (intent.kind === "take") member.reject(outcomeUnknown(key));
-  else if (intent.kind !== "overrun" || Object.keys(positiveCosts(intent.costs)).length === 0)
-    member.resolve(applied(undefined, entry, member));
-  else history.keepOnlyCharges();
-}
-
-/**
- * The outcome of a member that was applied to `incarnation`, or to the shard that the image shows.
- */
-function applied(
-  incarnation: ShardIncarnation | undefined,
-  { image }: BucketEntry,
-  { work }: BatchMember,
-): WriteOutcome {
-  const { creation, divisor } = incarnation ?? {
-    creation: image?.creation,
-    divisor: image?.divisor ?? 1,
-  };
-  return {
-    kind: "applied",
-    incarnation: { creation, divisor, expiredBySeconds: image?.expiresAtSeconds },
-    policy: work.policy!,
-  };
-}
-
-function outcomeUnknown(key: BucketKey): RateLimiterUnavailable {
-  return unavailable(key, "the outcome is unknown, so the call is not granted");
-}
-
-function unavailable({ entityId, resource }: BucketKey, reason: string): RateLimiterUnavailable {
-  return new RateLimiterUnavailable(`The bucket could not be written: ${reason}. Try again.`, {
-    entityId,
-    resource,
-  });
+/** Concludes what images show of unanswered writes, and notes what is to go back. */
+function learnFrom(
+  images: readonly (BucketImage | undefined)[],
+  lane: Lane,
+  unanswered: UnansweredWrites,
+): void {
+  const applied = images.flatMap((image) => unanswered.learnFrom(image));
+  lane.owed = [...lane.owed, ...givenBack(applied)].slice(-MAX_OWED);
 }

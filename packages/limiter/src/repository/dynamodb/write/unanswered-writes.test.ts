@@ -1,51 +1,152 @@
 import { describe, expect, it } from "vitest";
-import { imageOf, slotAttribute, type BucketImage } from "../items/bucket-item.ts";
+import { NOW_MS, shardImage, type StoredShard } from "../../../../test/support/shard-images.ts";
+import type { BucketImage } from "../items/bucket-item.ts";
 import {
+  fateIn,
   OperationHistory,
   UnansweredWrite,
   UnansweredWrites,
+  type MovedOn,
+  type RequiredState,
   type WriteFate,
 } from "./unanswered-writes.ts";
 
-describe("the fate of a write without an answer", () => {
-  it.each<[string, string, WriteFate]>([
-    ["was applied when its slot holds its id", "me000.0005", "applied"],
-    ["is open while its slot is as it was", "me000.0003", "pending"],
-    ["is open after an older write of its process", "me000.0004", "pending"],
-    ["is unknown when a later write of its process is there", "me000.0006", "unknown"],
-    ["is unknown when another process took the slot over", "other.0001", "unknown"],
-  ])("%s", (_, held, fate) => {
-    const write = newWrite();
-    const writes = new UnansweredWrites();
-    writes.add(write);
-    writes.learnFrom(imageWith(held));
+const [OLDEST, SEEN, OLDER, ID, LATER] = [2, 3, 4, 5, 6].map((order) => `me000.00000000${order}`);
+const OTHER = "other.000000001";
+const SHARD = { creation: "other.0000", divisor: 1 };
+const TAKE: RequiredState = { version: 5, refilledAtMs: undefined };
+const REFILL: RequiredState = { version: 5, refilledAtMs: NOW_MS };
+
+describe("the slot of a write without an answer", () => {
+  const cases: readonly [string, string | undefined, WriteFate, WriteFate, WriteFate][] = [
+    // what the slot holds, then the fate when nothing, the stamp or the version has moved on
+    ["its own id", ID, "applied", "applied", "applied"],
+    ["what it required", SEEN, "pending", "not applied", "not applied"],
+    ["an older id of its writer", OLDER, "pending", "not applied", "not applied"],
+    ["an id before the one that it required", OLDEST, "pending", "not applied", "not applied"],
+    ["a later id of its writer", LATER, "unknown", "unknown", "unknown"],
+    ["another writer's id", OTHER, "unknown", "unknown", "unknown"],
+    ["nothing", undefined, "pending", "pending", "unknown"],
+  ];
+
+  it.each(cases)("shows what became of it: %s", (_, held, still, byStamp, byVersion) => {
+    expect(fate(held, SEEN)).toEqual([still, byStamp, byVersion]);
+  });
+
+  it("that was free proves nothing once the version has moved on, but does before", () =>
+    expect(fate(undefined, undefined)).toEqual(["pending", "not applied", "unknown"]));
+
+  it("that was another's proves what it does while that id is there", () => {
+    expect(fate(OTHER, OTHER)).toEqual(["pending", "not applied", "not applied"]);
+    expect(fate("third.000000001", OTHER)).toEqual(["unknown", "unknown", "unknown"]);
+  });
+
+  function fate(held: string | undefined, seenId: string | undefined): readonly WriteFate[] {
+    const mark = { id: ID!, writer: "me000", slot: 1, seenId };
+    const moves: readonly (MovedOn | undefined)[] = [undefined, "stamp", "version"];
+    return moves.map((movedOn) => fateIn([undefined, held], mark, movedOn));
+  }
+});
+
+describe("an image", () => {
+  it.each<[string, RequiredState, StoredShard, WriteFate]>([
+    ["as the write required it leaves it open", REFILL, {}, "pending"],
+    ["of a later version proves that it was not applied", TAKE, { version: 6 }, "not applied"],
+    ["of an earlier version, from an old answer, proves nothing", TAKE, { version: 4 }, "pending"],
+    [
+      "of a later refill proves that a refill was not applied",
+      REFILL,
+      { refilledAtMs: NOW_MS + 1 },
+      "not applied",
+    ],
+    [
+      "of a later refill proves nothing about a take, which allows it",
+      TAKE,
+      { refilledAtMs: NOW_MS + 1 },
+      "pending",
+    ],
+    [
+      "of an earlier refill, from an old answer, proves nothing",
+      REFILL,
+      { refilledAtMs: NOW_MS - 1 },
+      "pending",
+    ],
+    [
+      "of a later refill but an earlier version proves nothing",
+      REFILL,
+      { version: 4, refilledAtMs: NOW_MS + 1 },
+      "pending",
+    ],
+    [
+      "of a bucket that was created in its place proves nothing",
+      TAKE,
+      { version: 6, creation: "third.0000" },
+      "pending",
+    ],
+  ])("%s", (_, requires, stored, fate) => {
+    const write = newWrite({ requires });
+    const writes = listOf(write);
+    writes.learnFrom(imageWith(SEEN, stored));
     expect(write.fate).toBe(fate);
     expect(writes.oldestMark).toBe(fate === "pending" ? write.mark : undefined);
   });
 
-  it("is open while the image shows nothing in its slot", () => {
+  it("that does not exist proves nothing", () => {
     const write = newWrite();
-    const writes = new UnansweredWrites();
-    writes.add(write);
-    writes.learnFrom(imageOf({}));
-    writes.learnFrom(undefined);
+    expect(listOf(write).learnFrom(undefined)).toEqual([]);
     expect(write.fate).toBe("pending");
   });
 
-  it("is that it was not applied once a later write of the process was", () => {
-    const [first, second] = [newWrite(), newWrite()];
-    const writes = new UnansweredWrites();
-    writes.add(first);
-    writes.add(second);
-    writes.concludeOvertaken();
-    expect([first.fate, second.fate]).toEqual(["not applied", "not applied"]);
-    expect(writes.oldestMark).toBeUndefined();
+  it("shows by its creation that a write created the bucket, whoever has its slot", () => {
+    const write = newWrite({ creates: true });
+    expect(listOf(write).learnFrom(imageWith(OTHER, { creation: ID! }))).toEqual([write]);
+    expect(write.fate).toBe("applied");
+  });
+
+  it("of another creation leaves open whether a write created one, until a later write shows it", () => {
+    const write = newWrite({ creates: true });
+    const writes = listOf(write);
+    writes.learnFrom(imageWith(OTHER, { version: 9 }));
+    expect([write.fate, writes.oldestMark]).toEqual(["pending", undefined]);
+    writes.concludeOvertaken(markOf({ id: LATER!, slot: 3 }));
+    expect(write.fate).toBe("not applied");
+  });
+
+  it("that shows a later write applied shows that those before it in its slot were not", () => {
+    const [elsewhere, first, second, third] = [
+      newWrite({ slot: 2 }),
+      newWrite({ id: OLDER! }),
+      newWrite(),
+      newWrite({ id: LATER! }),
+    ];
+    const writes = listOf(elsewhere, first, second, third);
+    expect(writes.learnFrom(imageWith(ID))).toEqual([second]);
+    expect([elsewhere, first, second, third].map(({ fate }) => fate)).toEqual([
+      "pending",
+      "not applied",
+      "applied",
+      "pending",
+    ]);
+  });
+});
+
+describe("the fate of a write without an answer", () => {
+  it("is that it was not applied once a later write of the process was, in the same slot", () => {
+    const [first, second, elsewhere] = [newWrite(), newWrite(), newWrite({ slot: 2 })];
+    const writes = listOf(first, second, elsewhere);
+    writes.concludeOvertaken(markOf({ id: LATER! }));
+    expect([first, second, elsewhere].map(({ fate }) => fate)).toEqual([
+      "not applied",
+      "not applied",
+      "pending",
+    ]);
+    expect(writes.oldestMark).toBe(elsewhere.mark);
+    expect(writes.isEmpty).toBe(false);
   });
 
   it("is given up for the oldest of more than 32, and no other", () => {
-    const all = Array.from({ length: 40 }, newWrite);
-    const writes = new UnansweredWrites();
-    for (const write of all) writes.add(write);
+    const all = Array.from({ length: 40 }, () => newWrite());
+    const writes = listOf(...all);
     expect(all.map(({ fate }) => fate)).toEqual([
       ...Array.from({ length: 8 }, () => "unknown"),
       ...Array.from({ length: 32 }, () => "pending"),
@@ -53,17 +154,25 @@ describe("the fate of a write without an answer", () => {
     expect(writes.oldestMark).toBe(all[8]!.mark);
   });
 
-  it("is unknown from the start without an id", () =>
-    expect(new UnansweredWrite(undefined, SHARD).fate).toBe("unknown"));
+  it("is unknown from the start without an id, whatever is seen later", () => {
+    const write = new UnansweredWrite({
+      mark: undefined,
+      incarnation: SHARD,
+      requires: TAKE,
+      takes: [],
+    });
+    write.learnFrom(imageWith(SEEN, { version: 6 }));
+    expect(write.fate).toBe("unknown");
+  });
 
   it("is waited for again, once, when an operation resumes its write", () => {
     const write = newWrite();
     const writes = new UnansweredWrites();
     writes.resume([write, write]);
     writes.resume([write]);
-    writes.concludeOvertaken();
+    writes.concludeOvertaken(markOf({ id: LATER! }));
     expect(write.fate).toBe("not applied");
-    expect(writes.oldestMark).toBeUndefined();
+    expect(writes.isEmpty).toBe(true);
   });
 });
 
@@ -96,11 +205,37 @@ describe("the history of an operation", () => {
   });
 });
 
-const SHARD = { creation: "c", divisor: 1 };
+function markOf({ id = ID!, slot = 1 }: { readonly id?: string; readonly slot?: number } = {}): {
+  readonly id: string;
+  readonly writer: string;
+  readonly slot: number;
+  readonly seenId: string | undefined;
+} {
+  return { id, writer: "me000", slot, seenId: SEEN };
+}
 
-function newWrite(): UnansweredWrite {
-  const mark = { id: "me000.0005", writer: "me000", slot: 1, seenId: "me000.0003" };
-  return new UnansweredWrite(mark, SHARD);
+function newWrite({
+  requires = TAKE,
+  creates = false,
+  ...mark
+}: {
+  readonly id?: string;
+  readonly slot?: number;
+  readonly requires?: RequiredState;
+  readonly creates?: boolean;
+} = {}): UnansweredWrite {
+  return new UnansweredWrite({
+    mark: markOf(mark),
+    incarnation: SHARD,
+    requires: creates ? undefined : requires,
+    takes: [],
+  });
+}
+
+function listOf(...all: readonly UnansweredWrite[]): UnansweredWrites {
+  const writes = new UnansweredWrites();
+  for (const write of all) writes.add(write);
+  return writes;
 }
 
 function historyOf(writes: readonly UnansweredWrite[]): OperationHistory {
@@ -109,6 +244,7 @@ function historyOf(writes: readonly UnansweredWrite[]): OperationHistory {
   return history;
 }
 
-function imageWith(held: string): BucketImage {
-  return imageOf({ [slotAttribute(1)]: { S: held } });
+/** An image whose second slot and, if it is another, third slot hold what they did. */
+function imageWith(held: string | undefined, stored: StoredShard = {}): BucketImage {
+  return { ...shardImage(stored), slots: [undefined, held, SEEN] };
 }

@@ -1,17 +1,25 @@
 /*
- * Writes that got no answer. They may have been applied, may never arrive, or may still arrive.
- * Their slot shows which, and the next write of the same process to the shard makes sure: it
- * requires the slot exactly as the image shows it, so
+ * Writes that got no answer. They may have been applied, may never arrive, or may still arrive. An
+ * image of the shard, from whatever reply, shows which of these by the slot of the write:
  *
- *   it is applied       ──▶ the earlier one was not and cannot be: the slot holds a later id
- *   its condition fails ──▶ the reply shows the slot:
- *                             the earlier id      ──▶ the earlier one was applied
- *                             as before           ──▶ still pending
- *                             another writer's id ──▶ unknown for good
+ *   its own id                                   ──▶ applied
+ *   as required, or an older id of the writer
+ *     the version or the stamp has moved on      ──▶ not applied, and never will be
+ *     neither has                                ──▶ pending: it may still arrive
+ *   another writer's id                          ──▶ unknown for good
+ *   nothing, though the version has moved on     ──▶ unknown: the shard may have been merged, and
+ *                                                    split off again with empty slots
+ *
+ * Versions and stamps only grow, and a slot never holds an earlier id again. The next write of the
+ * same process to the shard requires the slot exactly as the image shows it. If it is applied, the
+ * pending ones were not and cannot be: the slot holds a later id. Where there is nothing to write, a
+ * fence does that (fence.ts). A write that creates the bucket leaves its id in `cr` for good.
  *
  * The lane of a shard owns its list of pending writes (`UnansweredWrites`); each operation owns its
- * history, which shares these writes and so learns what became of them.
+ * history, which shares these writes and so learns what became of them (ADR 026).
  */
+import type { Policy } from "../../../core/bucket/policy.ts";
+import type { Costs } from "./batch-decision.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
 import type { OperationMark } from "./operation-ids.ts";
 
@@ -27,27 +35,105 @@ export interface ShardIncarnation {
 /** What became of a write. */
 export type WriteFate = "pending" | "applied" | "not applied" | "unknown";
 
+/** What an update required of the shard, beside its balances and its slot. */
+export interface RequiredState {
+  readonly version: number;
+  /** The stamp, when it had to be equal; undefined when others may have refilled since. */
+  readonly refilledAtMs: number | undefined;
+}
+
+/** A take that a write carried; it is open until its caller has got an answer. */
+export interface CarriedTake {
+  readonly isOpen: boolean;
+  readonly work: {
+    readonly intent: { readonly costs: Costs; readonly requests: number };
+    /** The policy that it was decided with. */
+    readonly policy: Policy | undefined;
+  };
+}
+
 /** One write that got no answer. */
 export class UnansweredWrite {
   /** Undefined for a write without an id: it leaves no trace, so its fate stays unknown. */
   readonly mark: OperationMark | undefined;
   readonly incarnation: ShardIncarnation;
+  readonly #requires: RequiredState | undefined;
+  readonly #takes: readonly CarriedTake[];
   #fate: WriteFate;
 
-  constructor(mark: OperationMark | undefined, incarnation: ShardIncarnation) {
-    this.mark = mark;
-    this.incarnation = incarnation;
-    this.#fate = mark === undefined ? "unknown" : "pending";
+  constructor(options: {
+    readonly mark: OperationMark | undefined;
+    readonly incarnation: ShardIncarnation;
+    /** Undefined for a write that creates the bucket. */
+    readonly requires: RequiredState | undefined;
+    readonly takes: readonly CarriedTake[];
+  }) {
+    this.mark = options.mark;
+    this.incarnation = options.incarnation;
+    this.#requires = options.requires;
+    this.#takes = options.takes;
+    this.#fate = this.mark === undefined ? "unknown" : "pending";
   }
 
   get fate(): WriteFate {
     return this.#fate;
   }
 
+  /** Whether it was to create the bucket. */
+  get creates(): boolean {
+    return this.#requires === undefined;
+  }
+
+  /**
+   * The takes that it carried and whose callers have been told that they got nothing. Those that
+   * are still open at the moment at which it is found applied are granted.
+   */
+  get rejectedTakes(): readonly CarriedTake[] {
+    return this.#takes.filter(({ isOpen }) => !isOpen);
+  }
+
   /** Notes what became of it. */
   conclude(fate: WriteFate): void {
     this.#fate = fate;
   }
+
+  /** Notes what an image shows about it. */
+  learnFrom(image: BucketImage): void {
+    if (this.mark === undefined) return;
+    if (!this.creates) this.#fate = fateIn(image.slots, this.mark, this.#movedOn(image));
+    else if (image.creation === this.mark.id) this.#fate = "applied";
+  }
+
+  /** What keeps the write from being applied to the shard that an image shows, or later. */
+  #movedOn({ creation, version, bucket }: BucketImage): MovedOn | undefined {
+    // Of a bucket that was created in its place, nothing follows for the one before.
+    if (creation !== this.incarnation.creation) return undefined;
+    const { version: required, refilledAtMs = Infinity } = this.#requires!;
+    if (version > required) return "version";
+    return version === required && bucket.refilledAtMs > refilledAtMs ? "stamp" : undefined;
+  }
+}
+
+/** What has grown beyond what a write required. */
+export type MovedOn = "version" | "stamp";
+
+/**
+ * What slots show about a write, given whether the shard has moved on since: those of its shard, or
+ * those that another shard keeps of it.
+ */
+export function fateIn(
+  slots: readonly (string | undefined)[],
+  { writer, slot, id, seenId }: OperationMark,
+  movedOn: MovedOn | undefined,
+): WriteFate {
+  const held = slots[slot];
+  if (held === id) return "applied";
+  if (held === undefined) {
+    if (movedOn === "version") return "unknown";
+    return movedOn === "stamp" && seenId === undefined ? "not applied" : "pending";
+  }
+  if (held !== seenId && !(held.startsWith(`${writer}.`) && held < id)) return "unknown";
+  return movedOn === undefined ? "pending" : "not applied";
 }
 
 /**
@@ -114,9 +200,15 @@ const MAX_PENDING = 32;
 export class UnansweredWrites {
   #pending: readonly UnansweredWrite[] = [];
 
-  /** The oldest of them: the next write must take its slot. */
+  get isEmpty(): boolean {
+    return this.#pending.length === 0;
+  }
+
+  /**
+   * The oldest of them: the next write must take its slot. One that creates the bucket needs none.
+   */
   get oldestMark(): OperationMark | undefined {
-    return this.#pending[0]?.mark;
+    return this.#pending.find(({ creates }) => !creates)?.mark;
   }
 
   /** Adds a write; when there are too many, the fate of the oldest is given up as unknown. */
@@ -131,35 +223,40 @@ export class UnansweredWrites {
     this.#pending = [...new Set([...this.#pending, ...writes])];
   }
 
-  /** Concludes what an image shows. */
-  learnFrom(image: BucketImage | undefined): void {
-    for (const write of this.#pending) {
-      const fate = fateBy(image, write.mark!);
-      if (fate !== "pending") write.conclude(fate);
-    }
-    this.#pending = this.#pending.filter(({ fate }) => fate === "pending");
+  /** Concludes what an image shows; returns the writes that were applied. */
+  learnFrom(image: BucketImage | undefined): readonly UnansweredWrite[] {
+    if (image === undefined) return [];
+    for (const write of this.#pending) write.learnFrom(image);
+    const applied = this.#pending.filter(({ fate }) => fate === "applied");
+    for (const write of applied)
+      concludeOvertaken(this.#pending.slice(0, this.#pending.indexOf(write)), write.mark);
+    this.#keepPending();
+    return applied;
   }
 
   /**
-   * A later write of the same process was applied, so the pending ones were not and no longer can
-   * be.
+   * A later write of the same process was applied, so the pending ones of its slot were not and no
+   * longer can be.
    */
-  concludeOvertaken(): void {
-    for (const write of this.#pending) write.conclude("not applied");
-    this.#pending = [];
+  concludeOvertaken(later: OperationMark | undefined): void {
+    concludeOvertaken(this.#pending, later);
+    this.#keepPending();
+  }
+
+  #keepPending(): void {
+    this.#pending = this.#pending.filter(({ fate }) => fate === "pending");
   }
 }
 
-/** What the slot of a write shows about it. */
-function fateBy(
-  image: BucketImage | undefined,
-  { writer, slot, id, seenId }: OperationMark,
-): WriteFate {
-  const held = image?.slots[slot];
-  if (held === undefined) return "pending";
-  if (held === id) return "applied";
-  // The write could still be applied to the id that it was sent with, or an older one of its
-  // writer.
-  const canFollow = held === seenId || (held.startsWith(`${writer}.`) && held < id);
-  return canFollow ? "pending" : "unknown";
+/**
+ * Concludes writes that were pending when a later one was planned, which was applied: it required
+ * their slot as the image showed it, and a bucket that none of them had created.
+ */
+function concludeOvertaken(
+  writes: readonly UnansweredWrite[],
+  later: OperationMark | undefined,
+): void {
+  for (const write of writes)
+    if (write.fate !== "applied" && (write.creates || write.mark?.slot === later?.slot))
+      write.conclude("not applied");
 }

@@ -187,6 +187,22 @@ describe("a plan for a shard, or for what a lease gives back or owes", () => {
     }));
 });
 
+describe("what a write requires beside its slot", () => {
+  it.each<[string, StoredShard | undefined, readonly WriteIntent[], unknown]>([
+    ["the version, when it takes", {}, [take(1)], { version: 5, refilledAtMs: undefined }],
+    ["the version, when it gives back", {}, [giveBack(1)], { version: 5, refilledAtMs: undefined }],
+    [
+      "the version and the stamp, when it refills",
+      { tokens: { tpm: 0 }, refilledAtMs: NOW_MS - 1000 },
+      [take(1000)],
+      { version: 5, refilledAtMs: NOW_MS - 1000 },
+    ],
+    ["no bucket, when it creates one", undefined, [take(1)], undefined],
+  ])("is %s", (_, stored, intents, required) =>
+    expect(plan(stored, intents).write!.requires()).toEqual(required),
+  );
+});
+
 describe("one write", () => {
   const twin = policyOf([TPM], "resource");
 

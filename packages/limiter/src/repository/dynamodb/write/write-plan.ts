@@ -8,11 +8,11 @@ import { decideBatch } from "./batch-decision.ts";
 import { putOf } from "./bucket-creation.ts";
 import { withoutOldMergedIds, type BucketImage } from "../items/bucket-item.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
-import { updateOf, type BucketChange } from "./bucket-update.ts";
+import { requiresStamp, updateOf, type BucketChange } from "./bucket-update.ts";
 import type { OperationIds, OperationMark } from "./operation-ids.ts";
 import { boundedTickMs, tickedMs } from "./tick.ts";
-import type { ShardIncarnation } from "./unanswered-writes.ts";
-import type { WriteIntent } from "./write-intent.ts";
+import type { RequiredState, ShardIncarnation } from "./unanswered-writes.ts";
+import type { WriteIntent, WriteOutcome } from "./write-intent.ts";
 
 /** A call to send. */
 export interface PlannedWrite {
@@ -30,6 +30,11 @@ export interface PlannedWrite {
    * of one of its halves.
    */
   readonly incarnation: ShardIncarnation;
+  /**
+   * What it requires beside its slot: is asked for only when it gets no answer. Undefined when it
+   * requires that there is no item.
+   */
+  readonly requires: () => RequiredState | undefined;
 }
 
 /** What becomes of a member: it is part of the write, or not. */
@@ -134,6 +139,25 @@ export function planWrite(request: PlanRequest): Plan {
     : { write, verdicts };
 }
 
+/**
+ * The outcome of a member that was applied to `incarnation`, or to the shard that the image shows.
+ */
+export function appliedOutcome(
+  incarnation: ShardIncarnation | undefined,
+  image: BucketImage | undefined,
+  policy: Policy,
+): WriteOutcome {
+  const { creation, divisor } = incarnation ?? {
+    creation: image?.creation,
+    divisor: image?.divisor ?? 1,
+  };
+  return {
+    kind: "applied",
+    incarnation: { creation, divisor, expiredBySeconds: image?.expiresAtSeconds },
+    policy,
+  };
+}
+
 /** The limits that a refusal was decided with, written without cutting anything off. */
 function planLimitsOnly(request: PlanRequest, image: BucketImage): Plan {
   const { policy, nowMs } = request;
@@ -203,7 +227,7 @@ function planUpdate(
   },
 ): PlannedWrite {
   const { key, policy, ids, pending, writeUnits } = request;
-  const mark = ids.next(image.slots, pending);
+  const mark = ids.next(image.slots, { nowMs: request.nowMs, pending });
   const change: BucketChange = {
     limits,
     folds,
@@ -222,6 +246,10 @@ function planUpdate(
     changed: update.ReturnValues === "UPDATED_NEW" ? withoutOldMergedIds(image, nowMs) : undefined,
     mark,
     incarnation: { creation: image.creation, divisor: image.divisor },
+    requires: () => ({
+      version: image.version,
+      refilledAtMs: requiresStamp(image, change, nowMs) ? image.bucket.refilledAtMs : undefined,
+    }),
   };
 }
 
@@ -240,7 +268,7 @@ function planCreation(request: PlanRequest): Plan {
   const verdicts = verdictsOf(intents, { present, accepted, otherwise: () => "gone" });
   const written = present.filter((_, index) => accepted[index]);
   if (written.length === 0) return { write: undefined, verdicts };
-  const mark = ids.next([], pending);
+  const mark = ids.next([], { nowMs, pending });
   const put = putOf(key, bucket, {
     folds,
     requests: requestsOf(written),
@@ -258,6 +286,7 @@ function planCreation(request: PlanRequest): Plan {
       changed: undefined,
       mark,
       incarnation,
+      requires: () => undefined,
     },
     verdicts,
   };

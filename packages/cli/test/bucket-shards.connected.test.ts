@@ -5,7 +5,7 @@ import { openRepository } from "zae-limiter";
 import { describeWithEngine, freshTableName } from "../../limiter/test/support/engine.ts";
 import { jsonOf, zaeLimiter, type Outcome, type Setup } from "./command-line.ts";
 
-describeWithEngine("bucket split on DynamoDB", (engine) => {
+describeWithEngine("bucket split and merge on DynamoDB", (engine) => {
   let here: Setup;
   const run = (line: string): Promise<Outcome> => zaeLimiter(line, here);
 
@@ -58,7 +58,36 @@ describeWithEngine("bucket split on DynamoDB", (engine) => {
       });
   });
 
+  it("merges a bucket, and prints what the guide shows", async () => {
+    await run("bucket split key-1 --resource gpt-4 --shards 8");
+    expect(await jsonOf("bucket merge key-1 -r gpt-4 --shards 4", here)).toEqual({
+      entityId: "key-1",
+      resource: "gpt-4",
+      shards: 4,
+    });
+    const { code, stdout, stderr } = await run("bucket merge key-1 --resource gpt-4 --shards 1");
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    const guide = readFileSync(
+      new URL("../../../docs/guide/command-line.md", import.meta.url),
+      "utf8",
+    );
+    expect(guide).toContain(
+      `zae-limiter bucket merge key-1 --resource gpt-4 --shards 1\n# ${stdout}`,
+    );
+    expect(await jsonOf("bucket show key-1", here)).toMatchObject([
+      { limitName: "rpd", shardCount: 1, capacityMilli: 40_000 },
+      { limitName: "tpd", shardCount: 1 },
+    ]);
+    expect(await jsonOf("available key-1 gpt-4", here)).toMatchObject({
+      available: { rpd: 30, tpd: 100_001 },
+    });
+  });
+
   it.each([
+    [
+      "bucket merge nobody -r gpt-4 --shards 1",
+      "has no bucket for gpt-4 yet; the first acquire creates it (got 'nobody')",
+    ],
     [
       "bucket split nobody -r gpt-4 --shards 2",
       "has no bucket for gpt-4 yet; the first acquire creates it (got 'nobody')",
@@ -86,20 +115,23 @@ describeWithEngine("bucket split on DynamoDB", (engine) => {
   });
 });
 
-describe("bucket split", () => {
+describe("bucket split and merge", () => {
   it("says that embedded backends need no shards", async () => {
-    expect(await onMemory("bucket split key-1 --resource gpt-4 --shards 4")).toEqual({
-      code: 1,
-      stdout: "",
-      stderr:
-        "error: Invalid shards: this repository has none. Only buckets in a DynamoDB table can be split; embedded backends need no shards (got '4')\n",
-    });
+    for (const verb of ["split", "merge"])
+      expect(await onMemory(`bucket ${verb} key-1 --resource gpt-4 --shards 4`)).toEqual({
+        code: 1,
+        stdout: "",
+        stderr:
+          "error: Invalid shards: this repository has none. Only buckets in a DynamoDB table have shards; embedded backends need none (got '4')\n",
+      });
   });
 
   it.each([
     ["bucket split key-1 --shards 4", "--resource"],
     ["bucket split key-1 -r gpt-4", "--shards"],
     ["bucket split key-1 -r gpt-4 --shards 0", "power of two"],
+    ["bucket merge key-1 --shards 1", "--resource"],
+    ["bucket merge key-1 -r gpt-4 --shards 3", "power of two"],
     ["bucket split key-1 -r gpt-4 --shards 6", "power of two"],
     ["bucket split key-1 -r gpt-4 --shards 2.0", "power of two"],
   ])("exits 2 for %s and says %s", async (line, hint) => {

@@ -1,0 +1,247 @@
+/*
+ * Takes whose writes got no answer and that no longer fit. Each test scripts what becomes of one
+ * request after the other.
+ */
+import { describe, expect, it } from "vitest";
+import {
+  named,
+  scriptedProcess,
+  type ScriptedTable,
+  type Fault,
+  type ScriptedProcess,
+} from "../../../../test/support/scripted-table.ts";
+import {
+  NOW_MS,
+  shardImage,
+  shardItem,
+  shardKey,
+  TPM,
+  type StoredShard,
+} from "../../../../test/support/shard-images.ts";
+import { storedMilli } from "../../../core/bucket/bucket.ts";
+import { policyOf } from "../../../core/bucket/policy.ts";
+import { imageOf, SLOT_COUNT, slotAttribute, type BucketImage } from "../items/bucket-item.ts";
+import { numberOf, stringOf, type AttributeMap } from "../transport/attribute-values.ts";
+import type { WriteIntent } from "./write-intent.ts";
+
+const KEY = shardKey();
+const POLICY = policyOf([TPM], "resource");
+const LOST = named("Error", { code: "ECONNRESET" });
+/** A take of 1000 fits, and does not once another process has taken as much. */
+const STORED = { tokens: { tpm: 1500 } };
+const TAKEN = { tokens: { tpm: 400 } };
+const OTHERS = Array.from({ length: SLOT_COUNT }, () => "other.0001");
+
+describe("a take that got no answer and no longer fits", () => {
+  it("is refused when a fence shows that it was not applied", async () => {
+    const { writer, table } = process(STORED);
+    overtaken(table);
+    expect(await writer.write(KEY, take(1000))).toMatchObject({ kind: "refused" });
+    expect(table.operations).toHaveLength(3);
+    expect(tokens(table)).toBe(400);
+  });
+
+  it("changes nothing when it arrives after the fence", async () => {
+    const { writer, table } = process(STORED);
+    const late = overtaken(table);
+    await writer.write(KEY, take(1000));
+    table.rewrite({ b_tpm_tk: { N: "1500" } });
+    expect(late.arrive()).toBe(false);
+    expect(tokens(table)).toBe(1500);
+  });
+
+  it("is granted when it arrives before the fence, which shows it", async () => {
+    const { writer, table } = process(STORED);
+    const late = overtaken(table);
+    const before = (): void => {
+      table.rewrite({ b_tpm_tk: { N: "1500" } });
+      expect(late.arrive()).toBe(true);
+    };
+    table.faults.push({ before });
+    expect(await writer.write(KEY, take(1000))).toMatchObject({ kind: "applied" });
+    expect(tokens(table)).toBe(500);
+  });
+
+  it("is rejected as unknown when another writer takes its slot over before the fence", async () => {
+    const { writer, table } = process(STORED);
+    overtaken(table);
+    table.faults.push({ before: () => table.rewrite(slotAttributes(OTHERS)) });
+    await expect(writer.write(KEY, take(1000))).rejects.toThrow("outcome is unknown");
+    expect(tokens(table)).toBe(400);
+  });
+
+  it.each<[string, Fault]>([
+    ["after it was applied", { afterwards: LOST }],
+    ["before it arrived", { instead: LOST }],
+  ])("is refused when the fence's own answer is lost %s", async (_, fault) => {
+    const { writer, table } = process(STORED);
+    overtaken(table);
+    table.faults.push(fault);
+    expect(await writer.write(KEY, take(1000))).toMatchObject({ kind: "refused" });
+    expect(table.operations).toHaveLength(4);
+    expect(tokens(table)).toBe(400);
+  });
+
+  it("is rejected when every attempt at the fence is lost, and fences no more than it may", async () => {
+    const { writer, table } = process(STORED);
+    overtaken(table);
+    table.faults.push({ instead: LOST }, { instead: LOST }, { instead: LOST });
+    await expect(writer.write(KEY, take(1000))).rejects.toMatchObject({ ambiguous: true });
+    expect(table.operations).toHaveLength(5);
+  });
+
+  it("is refused without a fence when the version has moved on and its slot has not", async () => {
+    const { writer, table } = process(STORED);
+    await writer.write(KEY, take(1));
+    overtaken(table, { sv: { N: "6" } });
+    expect(await writer.write(KEY, take(1000))).toMatchObject({ kind: "refused" });
+    expect(table.operations).toHaveLength(3);
+  });
+
+  it("is refused without a fence when it had to refill and another has", async () => {
+    const { writer, table, clock } = process(TAKEN);
+    clock.set(NOW_MS + 1000);
+    overtaken(table, { rf: { N: String(NOW_MS + 999) }, b_tpm_tk: { N: "300" } });
+    expect(await writer.write(KEY, take(1000))).toMatchObject({ kind: "refused" });
+    expect(table.operations).toHaveLength(2);
+  });
+
+  it("is rejected as unknown when the version has moved on and its slot is empty", async () => {
+    const { writer, table } = process(STORED);
+    overtaken(table, { sv: { N: "6" } });
+    await expect(writer.write(KEY, take(1000))).rejects.toThrow("outcome is unknown");
+    expect(table.operations).toHaveLength(2);
+  });
+
+  it("needs no fence when something else is written", async () => {
+    const { writer, table } = process(STORED);
+    table.faults.push({});
+    overtaken(table);
+    const [, refused, granted] = await Promise.all([
+      writer.write(KEY, take(1)),
+      writer.write(KEY, take(1000)),
+      writer.write(KEY, take(100)),
+    ]);
+    expect([refused.kind, granted.kind]).toEqual(["refused", "applied"]);
+    expect(table.operations).toHaveLength(4);
+    expect(tokens(table)).toBe(300);
+  });
+});
+
+describe("a fence", () => {
+  it("writes an id and the counter of write units, and nothing else", async () => {
+    const { writer, table } = process(STORED);
+    overtaken(table);
+    let before: AttributeMap = {};
+    table.faults.push({ before: () => void (before = table.item) });
+    await writer.write(KEY, take(1000));
+    const after = table.item;
+    const changed = Object.keys(after).filter(
+      (name) => JSON.stringify(after[name]) !== JSON.stringify(before[name]),
+    );
+    expect(changed).toHaveLength(2);
+    expect(changed).toContain("b_wcu_tc");
+    expect(slotsOf(table).filter((id) => id !== undefined)).toHaveLength(1);
+    // The write before it failed, and it counts for both.
+    expect(numberOf(after["b_wcu_tc"])! - numberOf(before["b_wcu_tc"])!).toBe(2);
+  });
+
+  it.each<[string, AttributeMap]>([
+    ["version", { sv: { N: "6" } }],
+    ["creation", { cr: { S: "third.0000" } }],
+  ])("is for the %s that it was decided with", async (_, changed) => {
+    const { writer, table } = process(STORED);
+    await writer.write(KEY, take(1));
+    overtaken(table);
+    const slots: unknown[] = [];
+    const before = (): void => {
+      table.rewrite(changed);
+      slots.push(slotsOf(table));
+    };
+    table.faults.push({ before }, { before: () => void slots.push(slotsOf(table)) });
+    expect(await writer.write(KEY, take(1000))).toMatchObject({ kind: "refused" });
+    if (slots.length > 1) expect(slots[1]).toEqual(slots[0]);
+    expect(table.operations.length).toBe(slots.length + 3);
+    expect(slotsOf(table)).not.toEqual(changed["sv"] === undefined ? slots[0] : undefined);
+  });
+
+  it("creates no item", async () => {
+    const { writer, table } = process(STORED);
+    overtaken(table);
+    table.faults.push({ before: () => table.items.clear() }, { instead: named("Denied") });
+    await expect(writer.write(KEY, take(1000))).rejects.toThrow("Denied");
+    expect(table.items.size).toBe(0);
+  });
+});
+
+describe("a creation that got no answer", () => {
+  it("was applied when the bucket is its own, whoever has its slot by now", async () => {
+    const { writer, table } = process(undefined);
+    const before = (): void => {
+      const slot = slotsOf(table).findIndex((id) => id !== undefined);
+      table.rewrite({ [slotAttribute(slot)]: { S: "other.0001" } });
+    };
+    table.faults.push({ afterwards: LOST }, { before });
+    expect(await writer.write(KEY, take(1000))).toMatchObject({ kind: "applied" });
+    expect(tokens(table)).toBe(59_000);
+  });
+
+  it("was not applied when another process has created the bucket, which is decided with then", async () => {
+    const { writer, table } = process(undefined);
+    const before = (): void => table.put(shardItem({ ...STORED, slots: OTHERS }));
+    table.faults.push({ instead: LOST }, { before });
+    expect(await writer.write(KEY, take(1000))).toMatchObject({ kind: "applied" });
+    expect(tokens(table)).toBe(500);
+  });
+
+  it("and no longer fits into the bucket of another process is refused after a fence", async () => {
+    const { writer, table } = process(undefined);
+    const before = (): void => table.put(shardItem({ ...TAKEN, slots: OTHERS }));
+    table.faults.push({ instead: LOST }, { before });
+    expect(await writer.write(KEY, take(1000))).toMatchObject({ kind: "refused" });
+    expect(table.operations).toEqual(["PutItem", "PutItem", "UpdateItem"]);
+    expect(tokens(table)).toBe(400);
+  });
+});
+
+/**
+ * The first attempt is lost and can be made to arrive, and before the second one another process
+ * takes what was left.
+ */
+function overtaken(
+  table: ScriptedTable,
+  changed?: AttributeMap,
+): { readonly arrive: () => boolean } {
+  const late = { arrive: (): boolean => false };
+  const before = (): void => table.rewrite({ b_tpm_tk: { N: "400" }, ...changed });
+  table.faults.push({ instead: LOST, late: (arrive) => (late.arrive = arrive) }, { before });
+  return late;
+}
+
+function take(tpm: number): WriteIntent {
+  return { kind: "take", costs: { tpm }, requests: 1, policy: () => POLICY };
+}
+
+function tokens(table: ScriptedTable): number {
+  return storedMilli(imageOf(table.item).bucket, 0);
+}
+
+function slotsOf(table: ScriptedTable): BucketImage["slots"] {
+  return Array.from({ length: SLOT_COUNT }, (_, slot) => stringOf(table.item[slotAttribute(slot)]));
+}
+
+function slotAttributes(ids: readonly string[]): AttributeMap {
+  return Object.fromEntries(ids.map((id, slot) => [slotAttribute(slot), { S: id }]));
+}
+
+/** A process that knows a shard as it is stored. */
+function process(
+  image: StoredShard | undefined,
+  options: { readonly maxAttempts?: number } = {},
+): ScriptedProcess {
+  const made = scriptedProcess(options);
+  if (image === undefined) return made;
+  made.table.put(shardItem(image));
+  made.known.remember(KEY, shardImage(image), made.known.stampRequest());
+  return made;
+}

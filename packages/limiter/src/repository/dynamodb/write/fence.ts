@@ -1,0 +1,39 @@
+import type { BucketImage } from "../items/bucket-item.ts";
+import { ExpressionBuilder } from "../table/update-expression.ts";
+import { markOperation } from "./bucket-update.ts";
+import type { PlanRequest, PlannedWrite } from "./write-plan.ts";
+
+/**
+ * A write that only puts a later id into the slot of writes without an answer, as the image shows
+ * it, on an item that must exist. If it is applied, they were not and never will be; if its
+ * condition fails, the reply shows what became of them (unanswered-writes.ts). It moves the counter
+ * of write units, as every write does. Undefined when no slot is available.
+ */
+export function fenceOf(
+  image: BucketImage,
+  { key, ids, nowMs, pending, writeUnits }: FenceRequest,
+): PlannedWrite | undefined {
+  const mark = ids.next(image.slots, { nowMs, pending });
+  if (mark === undefined) return undefined;
+  const builder = new ExpressionBuilder();
+  builder.requireEqual("sv", image.version);
+  if (image.creation !== undefined) builder.requireEqual("cr", image.creation);
+  builder.add("b_wcu_tc", writeUnits);
+  markOperation(builder, { mark, afterUnanswered: true });
+  return {
+    operation: "UpdateItem",
+    input: {
+      Key: key.marshalled,
+      ...builder.build(),
+      ReturnValues: "ALL_NEW",
+      ReturnValuesOnConditionCheckFailure: "ALL_OLD",
+    },
+    item: undefined,
+    changed: undefined,
+    mark,
+    incarnation: { creation: image.creation, divisor: image.divisor },
+    requires: () => ({ version: image.version, refilledAtMs: undefined }),
+  };
+}
+
+type FenceRequest = Pick<PlanRequest, "key" | "ids" | "nowMs" | "pending" | "writeUnits">;

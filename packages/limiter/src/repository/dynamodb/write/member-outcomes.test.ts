@@ -1,0 +1,257 @@
+/*
+ * Takes whose callers were told that they got nothing, though their writes were or may have been
+ * applied.
+ */
+import { seededRandom } from "zae-limiter/testing";
+import { describe, expect, it } from "vitest";
+import {
+  named,
+  scriptedProcess,
+  ScriptedTable,
+  type Fault,
+  type ScriptedProcess,
+} from "../../../../test/support/scripted-table.ts";
+import {
+  shardImage,
+  shardItem,
+  shardKey,
+  TPM,
+  type StoredShard,
+} from "../../../../test/support/shard-images.ts";
+import { storedMilli } from "../../../core/bucket/bucket.ts";
+import { Limit } from "../../../core/limit.ts";
+import { policyOf } from "../../../core/bucket/policy.ts";
+import type { Random } from "../../system-clock.ts";
+import { imageOf, SLOT_COUNT, slotAttribute } from "../items/bucket-item.ts";
+import { numberOf, type AttributeMap } from "../transport/attribute-values.ts";
+import type { WriteIntent } from "./write-intent.ts";
+
+const KEY = shardKey();
+const POLICY = policyOf([TPM], "resource");
+const LOST = named("Error", { code: "ECONNRESET" });
+/** A take of 1000 fits, and does not once another process has taken as much. */
+const STORED = { tokens: { tpm: 1500 } };
+/** So slow that only what is taken and given back moves. */
+const SLOW = Limit.custom({
+  name: "tpm",
+  capacity: 1_000_000,
+  refillAmount: 1,
+  refillPeriodSeconds: 86_400_000,
+});
+const OTHERS = Array.from({ length: SLOT_COUNT }, () => "other.0001");
+
+describe("a take that was rejected, and turns out to have been applied", () => {
+  it("is given back by the batch that learns of it, in the same write", async () => {
+    const { writer, table } = await rejected();
+    expect(tokens(table)).toBe(500);
+    await writer.write(KEY, take(1));
+    expect(tokens(table)).toBe(1499);
+    // The lost one, the one that shows it, and one for both.
+    expect(table.operations).toHaveLength(3);
+    expect(table.item["gr"]).toEqual({ N: "1" });
+    await writer.write(KEY, take(1));
+    expect(tokens(table)).toBe(1498);
+  });
+
+  it("serves the batch that gives it back", async () => {
+    const { writer, table } = await rejected();
+    expect(await writer.write(KEY, take(1400))).toMatchObject({ kind: "applied" });
+    expect(tokens(table)).toBe(100);
+  });
+
+  it("is given back even when the batch takes nothing", async () => {
+    const { writer, table } = await rejected();
+    table.faults.push({ before: () => table.rewrite({ b_tpm_tk: { N: "100" } }) });
+    expect(await writer.write(KEY, take(1200))).toMatchObject({ kind: "refused" });
+    expect(tokens(table)).toBe(1100);
+  });
+
+  it("is given back once when the answer to that is lost", async () => {
+    const { writer, table } = await rejected();
+    table.faults.push({}, { afterwards: LOST });
+    await expect(writer.write(KEY, take(1))).rejects.toThrow();
+    expect(tokens(table)).toBe(1499);
+    // The second one was rejected and applied as well.
+    await writer.write(KEY, take(10));
+    expect(tokens(table)).toBe(1490);
+    await writer.write(KEY, take(10));
+    expect(tokens(table)).toBe(1480);
+  });
+
+  it("is given back once when the write of that never arrives, or arrives late", async () => {
+    const { writer, table } = await rejected();
+    const late: (() => boolean)[] = [];
+    table.faults.push({}, { instead: LOST, late: (arrive) => void late.push(arrive) });
+    await expect(writer.write(KEY, take(1))).rejects.toThrow();
+    expect(tokens(table)).toBe(500);
+    await writer.write(KEY, take(10));
+    expect(tokens(table)).toBe(1490);
+    expect(late[0]!()).toBe(false);
+  });
+
+  it("is not given back again when nobody can tell whether it was", async () => {
+    const { writer, table } = await rejected();
+    table.faults.push({}, { instead: LOST });
+    await expect(writer.write(KEY, take(1))).rejects.toThrow();
+    table.rewrite(slotAttributes(OTHERS));
+    await writer.write(KEY, take(10));
+    await writer.write(KEY, take(10));
+    expect(tokens(table)).toBe(480);
+  });
+
+  it("is given back although an older answer came in between", async () => {
+    const { writer, table, known } = await rejected();
+    await known.read(KEY);
+    const policy = async (): Promise<typeof POLICY> => {
+      known.remember(KEY, shardImage({ version: 4 }), known.stampRequest());
+      return POLICY;
+    };
+    await writer.write(KEY, { ...take(1), policy });
+    await writer.write(KEY, take(1));
+    expect(tokens(table)).toBe(1498);
+  });
+
+  it("is not given back when it was granted after all", async () => {
+    const { writer, table } = process(STORED);
+    table.faults.push({ afterwards: LOST });
+    expect(await writer.write(KEY, take(1000))).toMatchObject({ kind: "applied" });
+    await writer.write(KEY, take(1));
+    expect(tokens(table)).toBe(499);
+  });
+
+  it("stays charged when another writer took its slot over", async () => {
+    const { writer, table } = await rejected();
+    table.rewrite(slotAttributes(OTHERS));
+    await writer.write(KEY, take(1));
+    expect(tokens(table)).toBe(499);
+  });
+
+  it("stays charged when the shard was split since", async () => {
+    const { writer, table } = await rejected();
+    table.rewrite({ shard_count: { N: "2" }, sv: { N: "6" } });
+    await writer.write(KEY, take(1));
+    await writer.write(KEY, take(1));
+    expect(tokens(table)).toBe(498);
+  });
+
+  it("is charged to no bucket that was created in its place", async () => {
+    const { writer, table } = await rejected();
+    table.put(shardItem({ ...STORED, creation: "third.0000" }));
+    await writer.write(KEY, take(1));
+    expect(tokens(table)).toBe(1499);
+  });
+});
+
+describe("processes whose requests are lost, late or unanswered", () => {
+  const RUNS = Number(globalThis.process.env["RUNS"] ?? 100);
+
+  it("mint nothing, and lose no more than what was rejected", async () => {
+    let [asked, lost] = [0, 0];
+    for (let seed = 0; seed < RUNS; seed += 1) {
+      const { leftMilli, keptMilli, rejectedMilli, returnedMilli } = await runOf(seed);
+      expect(leftMilli, `seed ${seed} minted`).toBeLessThanOrEqual(keptMilli + returnedMilli);
+      expect(leftMilli, `seed ${seed} lost`).toBeGreaterThanOrEqual(keptMilli - rejectedMilli);
+      asked += rejectedMilli;
+      lost += Math.max(0, keptMilli - leftMilli);
+    }
+    expect(lost).toBeLessThan(asked / 2);
+  }, 60_000);
+});
+
+/** What is left in the bucket at the end of a run, and what must be or may be left. */
+interface Run {
+  readonly leftMilli: number;
+  /** What was there, less what was granted. */
+  readonly keptMilli: number;
+  /** What callers wanted that were told that they got nothing. */
+  readonly rejectedMilli: number;
+  /** What was given back, whether it was answered or not. */
+  readonly returnedMilli: number;
+}
+
+/**
+ * Three processes that take and give back, a fourth that changes versions and takes slots over, and
+ * requests that get lost, before they arrive or afterwards, and that arrive late, at any time.
+ */
+async function runOf(seed: number): Promise<Run> {
+  const random = seededRandom(seed);
+  const table = new ScriptedTable();
+  const late: (() => boolean)[] = [];
+  table.put(shardItem({ limits: [SLOW], tokens: { tpm: 20_000 } }));
+  const processes = [1, 2, 3].map((offset) =>
+    scriptedProcess({ table, seed: seed * 10 + offset, maxAttempts: 2 }),
+  );
+  let [keptMilli, rejectedMilli, returnedMilli] = [20_000, 0, 0];
+  for (let turn = 0; turn < 60; turn += 1) {
+    const { writer } = processes[Math.floor(random() * 3)]!;
+    table.faults.splice(
+      0,
+      Infinity,
+      ...Array.from({ length: 6 }, () => drawn(random, table, late)),
+    );
+    if (random() < 0.3 && late.length > 0) late.splice(Math.floor(random() * late.length), 1)[0]!();
+    const calls = Array.from({ length: 1 + Math.floor(random() * 3) }, async () => {
+      const cost = 1 + Math.floor(random() * 900);
+      const operation = { history: undefined };
+      const end: WriteIntent = { ...take(-cost), kind: "giveBack", requests: 0, operation };
+      const isEnd = random() < 0.2;
+      if (isEnd) returnedMilli += cost;
+      for (let attempt = 1; attempt <= (isEnd ? 3 : 1); attempt += 1) {
+        const intent = { ...(isEnd ? end : take(cost)), policy: policyOf([SLOW], "resource") };
+        const [outcome] = await Promise.allSettled([writer.write(KEY, intent)]);
+        if (!isEnd && outcome.status === "rejected") rejectedMilli += cost;
+        if (outcome.status === "rejected") continue;
+        if (!isEnd && outcome.value.kind === "applied") keptMilli -= cost;
+        break;
+      }
+    });
+    await Promise.all(calls);
+  }
+  for (const arrive of late) arrive();
+  const leftMilli = tokens(table);
+  return { leftMilli, keptMilli, rejectedMilli, returnedMilli };
+}
+
+/** What becomes of the next request. */
+function drawn(random: Random, table: ScriptedTable, late: (() => boolean)[]): Fault {
+  const [kind, meanwhile, slot] = [random(), random(), Math.floor(random() * SLOT_COUNT)];
+  const version = numberOf(table.item["sv"])!;
+  const before = (): void => {
+    if (meanwhile < 0.05) table.rewrite({ sv: { N: String(version + 1) } });
+    else if (meanwhile < 0.1) table.rewrite({ [slotAttribute(slot)]: { S: "other.0001" } });
+  };
+  if (kind < 0.15) return { before, instead: LOST, late: (arrive) => void late.push(arrive) };
+  return kind < 0.3 ? { before, afterwards: LOST } : { before };
+}
+
+/** A call whose only attempt was applied, and got no answer. */
+async function rejected(): Promise<ScriptedProcess> {
+  const made = process(STORED, { maxAttempts: 1 });
+  made.table.faults.push({ afterwards: LOST });
+  await expect(made.writer.write(KEY, take(1000))).rejects.toMatchObject({ ambiguous: true });
+  return made;
+}
+
+function take(tpm: number): WriteIntent {
+  return { kind: "take", costs: { tpm }, requests: 1, policy: () => POLICY };
+}
+
+function tokens(table: ScriptedTable): number {
+  return storedMilli(imageOf(table.item).bucket, 0);
+}
+
+function slotAttributes(ids: readonly string[]): AttributeMap {
+  return Object.fromEntries(ids.map((id, slot) => [slotAttribute(slot), { S: id }]));
+}
+
+/** A process that knows a shard as it is stored. */
+function process(
+  image: StoredShard | undefined,
+  options: { readonly maxAttempts?: number } = {},
+): ScriptedProcess {
+  const made = scriptedProcess(options);
+  if (image === undefined) return made;
+  made.table.put(shardItem(image));
+  made.known.remember(KEY, shardImage(image), made.known.stampRequest());
+  return made;
+}

@@ -1,0 +1,98 @@
+/*
+ * What becomes of the members of a batch whose write got no answer. Each shares the fate of its
+ * writes (unanswered-writes.ts):
+ *
+ *   applied      ──▶ done. A take whose caller was told otherwise meanwhile is given back
+ *   not applied  ──▶ decided again
+ *   pending      ──▶ decided again, by a write that rules the earlier ones out
+ *   unknown      ──▶ the side that charges more is assumed: a take is not granted, a give-back is
+ *                    not repeated, and of an overrun only what it charges is
+ */
+import { addAmounts, NO_AMOUNTS } from "../../../core/amounts.ts";
+import { negated } from "../../../core/bucket/decision.ts";
+import { RateLimiterUnavailable } from "../../../core/errors.ts";
+import type { Policy } from "../../../core/bucket/policy.ts";
+import { Member } from "../../group-commit.ts";
+import { positiveCosts } from "./batch-decision.ts";
+import type { BucketImage } from "../items/bucket-item.ts";
+import type { BucketKey } from "../items/bucket-key.ts";
+import type { UnansweredWrite } from "./unanswered-writes.ts";
+import type { RepeatableOperation, WriteIntent, WriteOutcome } from "./write-intent.ts";
+import { appliedOutcome } from "./write-plan.ts";
+
+/** An intent that is queued or being written. */
+export interface Work {
+  readonly intent: WriteIntent;
+  readonly operation: RepeatableOperation;
+  /** The policy that it was last decided with; only the writer sets it. */
+  policy: Policy | undefined;
+}
+
+/** One intent of a batch. */
+export type BatchMember = Member<Work, WriteOutcome>;
+
+/** Concludes a member that was sent before, if its fate is known. */
+export function concludeIfKnown(
+  key: BucketKey,
+  member: BatchMember,
+  image: BucketImage | undefined,
+): void {
+  const { intent, operation, policy } = member.work;
+  const { history } = operation;
+  if (history === undefined || !history.isUnanswered) return;
+  const { fate } = history;
+  if (fate === "applied") member.resolve(appliedOutcome(history.appliedTo, image, policy!));
+  if (fate !== "unknown") return;
+  if (intent.kind === "take") member.reject(outcomeUnknown(key));
+  else if (intent.kind !== "overrun" || Object.keys(positiveCosts(intent.costs)).length === 0)
+    member.resolve(appliedOutcome(undefined, image, policy!));
+  else history.keepOnlyCharges();
+}
+
+/** Whether a write of the member may still arrive. */
+export function isPending({ work }: BatchMember): boolean {
+  return work.operation.history?.fate === "pending";
+}
+
+/**
+ * What gives back what writes took for calls that have been rejected since, now that they are known
+ * to have been applied. It goes to the shard that was taken from, or nowhere, and happens at most
+ * once: it has a history like any other member.
+ */
+export function givenBack(applied: readonly UnansweredWrite[]): readonly BatchMember[] {
+  return applied.flatMap(({ incarnation, rejectedTakes }) => {
+    const [first] = rejectedTakes;
+    const costs = rejectedTakes.reduce(
+      (sum, { work }) => addAmounts(sum, work.intent.costs),
+      NO_AMOUNTS,
+    );
+    // No batch carries more than a number holds exactly: such calls stay charged.
+    const isExact = Object.values(costs).every((cost) => Number.isSafeInteger(cost));
+    if (first === undefined || !isExact) return [];
+    const policy = first.work.policy!;
+    const intent: WriteIntent = {
+      kind: "giveBack",
+      costs: negated(costs),
+      requests: -rejectedTakes.reduce((sum, { work }) => sum + work.intent.requests, 0),
+      policy,
+      incarnation: { ...incarnation, expiredBySeconds: undefined },
+    };
+    return [new Member({ intent, operation: { history: undefined }, policy })];
+  });
+}
+
+/** The error of a take that may have been applied, or not. */
+export function outcomeUnknown(key: BucketKey): RateLimiterUnavailable {
+  return unavailable(key, "the outcome is unknown, so the call is not granted");
+}
+
+/** The error of a bucket that could not be written. */
+export function unavailable(
+  { entityId, resource }: BucketKey,
+  reason: string,
+): RateLimiterUnavailable {
+  return new RateLimiterUnavailable(`The bucket could not be written: ${reason}. Try again.`, {
+    entityId,
+    resource,
+  });
+}
