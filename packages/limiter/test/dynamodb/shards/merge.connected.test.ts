@@ -108,9 +108,9 @@ describeWithEngine("the merge of two shards", (engine) => {
       b_wcu_tc: 40 + 11 + 4,
       shard_count: 1,
       sv: NOW_MS + 6,
-      sd: NOW_MS,
+      sd: NOW_MS + 6,
       b_rpm_rm: undefined,
-      mi: ["1:her.0001,,,"],
+      mi: [`1:${NOW_MS + 5}:her.0001`],
       foreign: "stays",
     });
     await expect(get(halves.entityId, 1)).rejects.toThrow("missing");

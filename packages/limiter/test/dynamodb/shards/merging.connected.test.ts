@@ -117,6 +117,52 @@ describeWithEngine("a bucket whose shards are merged", (engine) => {
     ]);
   });
 
+  it.each(["lost-reply", "lost-request"] as const)(
+    "knows what became of writes to a shard that was merged when %s hit them",
+    async (fault) => {
+      const transport = new HeldTransport(await openTransport("lean", table.proxy));
+      const late = await open(1, { transport });
+      const merging = await openSplit(slow(64), { shards: 2, home: 0 });
+      const first = await late.limiter.acquire(call({ tpm: 5 }));
+      /** Merges the shards between the first attempt of a write to shard 1 and the second. */
+      const betweenAttempts = async <T>(work: () => Promise<T>): Promise<T> => {
+        let [hits, merged] = [0, Promise.resolve()];
+        table.proxy.decide = (sent) =>
+          writesShard(sent, 1) && sent.operation === "UpdateItem" && hits++ === 0
+            ? fault
+            : undefined;
+        transport.before = async () => {
+          if (hits === 1) merged = hits++ === 1 ? merge(merging) : merged;
+          await merged;
+        };
+        const result = await work();
+        expect(hits).toBeGreaterThan(1);
+        transport.before = async () => {};
+        await merging.repository.splitBucket!("e", "r", { shards: 2 });
+        // Its home is there again, which it learns on the way to the other shard.
+        for (let calls = 0; calls < 2; calls += 1)
+          await (await late.limiter.acquire(call({ tpm: 1 }))).rollback();
+        return result;
+      };
+      const state = async (): Promise<readonly number[]> => [
+        sum(storedMilli(await merging.repository.getBuckets("e"), "tpm")),
+        sum(numbersIn(await items(), "gr")),
+      ];
+      const granted = await betweenAttempts(() => late.limiter.acquire(call({ tpm: 3 })));
+      expect(await state()).toEqual([56_000, 2]);
+      await take(late.limiter, { tpm: 1 });
+      await betweenAttempts(() => first.rollback());
+      expect(await state()).toEqual([60_000, 2]);
+      const more = await late.limiter.acquire(call({ tpm: 2 }));
+      more.settle({ tpm: 10 });
+      await betweenAttempts(() => more.commit());
+      expect(await state()).toEqual([50_000, 3]);
+      await granted.rollback();
+      expect(await state()).toEqual([53_000, 2]);
+      transport.close();
+    },
+  );
+
   it("gives nothing back to a bucket that was deleted and created again", async () => {
     const process = await openSplit(slow(64), { shards: 2, home: 1 });
     await process.repository.createEntity("e");
@@ -164,10 +210,10 @@ describeWithEngine("a bucket whose shards are merged", (engine) => {
     const process = await openSplit(slow(64), { shards: 2, home: 1 });
     await merge(process);
     expect((await items())[0]).toHaveProperty("mi");
-    advance(MINUTE_MS - 1);
+    advance(MINUTE_MS - 10);
     await take(process.limiter, { tpm: 1 });
     expect((await items())[0]).toHaveProperty("mi");
-    advance(1);
+    advance(20);
     await take(process.limiter, { tpm: 1 });
     expect((await items())[0]).not.toHaveProperty("mi");
     const sent = await table.sentDuring(() => take(process.limiter, { tpm: 1 }));

@@ -124,6 +124,11 @@ function partOf({
     policy: policyOf([TPM], "resource"),
     amounts: { tpm: 1000 },
     requests: 1,
-    incarnation: { creation: "other.0000", divisor, expiredBySeconds: undefined },
+    incarnation: {
+      creation: "other.0000",
+      divisor,
+      splitAtMs: undefined,
+      expiredBySeconds: undefined,
+    },
   };
 }

@@ -38,7 +38,8 @@ export function dividedEnd(
   ];
   return parts.map(({ shard, amounts }, index) => {
     const { key, image } = shards.find((known) => known.image.shard === shard)!;
-    const incarnation = { ...part.incarnation, divisor: image.divisor };
+    const { divisor, splitAtMs } = image;
+    const incarnation = { ...part.incarnation, divisor, splitAtMs };
     return {
       part: { ...part, key, incarnation },
       costs: amounts,

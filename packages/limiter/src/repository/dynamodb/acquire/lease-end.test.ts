@@ -39,5 +39,5 @@ const PART: ReceiptPart = {
   policy: policyOf([Limit.perSecond("tpm", 1)], "system"),
   amounts: { tpm: 1000 },
   requests: 1,
-  incarnation: { creation: "c", divisor: 1, expiredBySeconds: undefined },
+  incarnation: { creation: "c", divisor: 1, splitAtMs: undefined, expiredBySeconds: undefined },
 };

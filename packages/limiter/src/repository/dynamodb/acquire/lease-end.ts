@@ -15,7 +15,7 @@ import { negated } from "../../../core/bucket/decision.ts";
 import { settlementOf } from "../../../core/bucket/settlement.ts";
 import type { Receipt, ResourceAmounts } from "../../port.ts";
 import { wholeMs, type Clock } from "../../system-clock.ts";
-import type { Costs } from "../write/batch-decision.ts";
+import { positiveCosts, type Costs } from "../write/batch-decision.ts";
 import { siblingKey } from "../items/bucket-key.ts";
 import type { BucketWriter } from "../write/bucket-writer.ts";
 import { dividedEnd } from "./divided-end.ts";
@@ -102,7 +102,7 @@ export class LeaseEnds {
     if (end.state.kind === "open" && !(await this.#writeToShard(end))) {
       const { shards } = await this.#known.readAll(siblingKey(end.part.key, 0));
       const isSame = shards[0]?.image.creation === end.part.incarnation.creation;
-      const parts = isSame ? dividedEnd(end, shards, wholeMs(this.#clock)) : [];
+      const parts = isSame ? dividedEnd(leftOf(end), shards, wholeMs(this.#clock)) : [];
       const into = parts.map(({ part, costs, requests }) =>
         newEnd(part, costs, { requests, mayOwe: true }),
       );
@@ -135,6 +135,12 @@ export class LeaseEnds {
   }
 }
 
+/** What is left of an end whose give-back may have been written to a shard that is gone. */
+function leftOf(end: EndWrite): EndWrite {
+  const { operation, costs } = end;
+  return operation.history?.onlyCharges === true ? { ...end, costs: positiveCosts(costs) } : end;
+}
+
 const OPEN: EndState = { kind: "open" };
 const DONE: EndState = { kind: "done" };
 
@@ -154,7 +160,8 @@ export function endsOf(
   for (const { part, amounts, requests = 0 } of shares) {
     // Takes before and after a split belong to different classes under one key; takes before and
     // after a deletion belong to two buckets.
-    const id = `${part.key.text}/${part.incarnation.creation}/${part.incarnation.divisor}`;
+    const { creation, divisor, splitAtMs } = part.incarnation;
+    const id = `${part.key.text}/${creation}/${divisor}/${splitAtMs}`;
     const held = byShard.get(id);
     const costs = addAmounts(held?.costs ?? NO_AMOUNTS, amounts);
     if (held === undefined || !isExact(costs)) {

@@ -122,6 +122,11 @@ function partOf({ key, costs, policy }: WantedCharge): ReceiptPart {
     amounts: costs,
     policy,
     requests: 1,
-    incarnation: { creation: "other.0000", divisor: 1, expiredBySeconds: undefined },
+    incarnation: {
+      creation: "other.0000",
+      divisor: 1,
+      splitAtMs: undefined,
+      expiredBySeconds: undefined,
+    },
   };
 }

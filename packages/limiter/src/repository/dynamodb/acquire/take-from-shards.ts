@@ -178,6 +178,7 @@ export class ShardTaker {
         incarnation: {
           creation: image.creation,
           divisor: image.divisor,
+          splitAtMs: image.splitAtMs,
           expiredBySeconds: image.expiresAtSeconds,
         },
       })),

@@ -16,8 +16,10 @@ import { assertSupportedKind } from "./limit-kind.ts";
 export const SLOT_COUNT = 8;
 
 /** The operation ids of a shard that was merged into another one, as they were then. */
-interface MergedIds {
+export interface MergedIds {
   readonly shard: number;
+  /** Its version, which belongs to one of its lives. */
+  readonly version: number;
   readonly slots: readonly (string | undefined)[];
 }
 
@@ -32,7 +34,10 @@ export interface BucketImage {
   readonly shard: number;
   /** `shard_count`; absent means 1. */
   readonly divisor: number;
-  /** `sd`: when this shard was last split, split off or merged; undefined when never. */
+  /**
+   * `sd`: when this shard was last split, split off or merged; undefined when never. It is the
+   * version of then, so no two of these have the same, whatever the clocks show.
+   */
   readonly splitAtMs: number | undefined;
   /** `sv`: the version of everything that is not a balance. Every write requires it. */
   readonly version: number;
@@ -155,13 +160,13 @@ const MERGED_IDS_KEPT_MS = 60_000;
 
 /**
  * What `mi` holds after shard `gone` was merged into `kept`: for each merged shard a text such as
- * `3:id,,id,`, the last one last.
+ * `3:1800000000000:id,,id`, with its number, its version and its slots; the last one is last.
  */
 export function mergedIdsOf(kept: BucketImage, gone: BucketImage): readonly string[] {
-  const own = { shard: gone.shard, slots: gone.slots };
+  const own = { shard: gone.shard, version: gone.version, slots: gone.slots };
   return [...kept.mergedIds, ...gone.mergedIds, own]
     .slice(-MAX_MERGED)
-    .map(({ shard, slots }) => `${shard}:${slots.map((id) => id ?? "").join()}`);
+    .map(({ shard, version, slots }) => `${shard}:${version}:${idsText(slots)}`);
 }
 
 /** Whether an item still has ids of merged shards that nobody needs any more. */
@@ -178,9 +183,18 @@ function readMergedIds(item: AttributeMap): readonly MergedIds[] {
   const value = item["mi"];
   if (value === undefined || !("L" in value)) return NO_IDS;
   return value.L.map((each) => {
-    const [shard = "", ids = ""] = (stringOf(each) ?? "").split(":");
-    return { shard: Number(shard), slots: ids.split(",").map((id) => id || undefined) };
+    const [shard, version, ids = ""] = (stringOf(each) ?? "").split(":");
+    const slots = ids.split(",").map((id) => id || undefined);
+    return { shard: Number(shard), version: Number(version), slots };
   });
+}
+
+/** Ids with commas between them; nothing stands for the free slots at the end. */
+function idsText(slots: readonly (string | undefined)[]): string {
+  return slots
+    .map((id) => id ?? "")
+    .join()
+    .replace(/,+$/, "");
 }
 
 function bucketOf(item: AttributeMap, limits: readonly BucketLimit[]): Bucket {

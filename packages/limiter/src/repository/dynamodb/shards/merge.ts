@@ -40,7 +40,7 @@ import {
 import type { BucketKey } from "../items/bucket-key.ts";
 import { TRANSACTION_WRITE_UNITS, type TransactItem } from "../table/connection.ts";
 import { ExpressionBuilder } from "../table/update-expression.ts";
-import { expiry } from "../write/bucket-update.ts";
+import { expiry } from "../items/bucket-expiry.ts";
 
 /** One half of a merge, as it was read. */
 export interface Half {
@@ -182,8 +182,9 @@ function updateOfKept(
     else removeIfPresent(limitAttribute(name, "rm"));
   });
   builder.set("rf", merged.refilledAtMs);
-  builder.set("sv", Math.max(nowMs, image.version + 1, gone.image.version + 1));
-  builder.set("sd", nowMs);
+  const version = Math.max(nowMs, image.version + 1, gone.image.version + 1);
+  builder.set("sv", version);
+  builder.set("sd", version);
   builder.set("shard_count", divisor);
   builder.set("mi", mergedIdsOf(image, gone.image));
   if (overridden) builder.set("po", 1);

@@ -85,7 +85,7 @@ export function splitOf({
   parts.forEach((part, index) => keepPart(builder, { bucket, index, part }));
   builder.set("shard_count", 2 * divisor);
   builder.set("sv", version);
-  builder.set("sd", nowMs);
+  builder.set("sd", version);
   builder.add("b_wcu_tc", TRANSACTION_WRITE_UNITS);
   // A shard that expired would come back full, as a whole bucket or with a stale divisor: sharded
   // buckets do not expire.
@@ -102,7 +102,7 @@ export function splitOf({
     ...keyAttributes(halfKey),
     ...bucketAttributes(moved),
     sv: version,
-    sd: nowMs,
+    sd: version,
     shard_count: half.divisor,
     gr: 0,
     b_wcu_tc: TRANSACTION_WRITE_UNITS,

@@ -101,7 +101,12 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
     fc.assert(
       fc.property(limitsOf(NAMES), members(NAMES), (limits, wanted) => {
         const policy = policyOf(limits, "resource");
-        const incarnation = { creation: "gone", expiredBySeconds: START_MS / 1000, divisor: 1 };
+        const incarnation = {
+          creation: "gone",
+          expiredBySeconds: START_MS / 1000,
+          divisor: 1,
+          splitAtMs: undefined,
+        };
         const intents = wanted.map((each) => ({
           ...intentOf(each, policy),
           ...(each.kind === "overrun" && { incarnation }),

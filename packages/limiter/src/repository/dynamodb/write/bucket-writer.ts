@@ -26,20 +26,21 @@
 import { GroupCommit } from "../../group-commit.ts";
 import { wholeMs } from "../../system-clock.ts";
 import type { AttributeMap } from "../transport/attribute-values.ts";
-import { positiveCosts } from "./batch-decision.ts";
 import { changedImage, imageOf, type BucketImage } from "../items/bucket-item.ts";
-import type { BucketKey } from "../items/bucket-key.ts";
+import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
 import { TableUnavailable } from "../table/table-errors.ts";
 import type { Conditional, Connection } from "../table/connection.ts";
 import type { BucketEntry, KnownBuckets } from "../cache/known-buckets.ts";
 import { fenceOf } from "./fence.ts";
 import {
+  choosePolicies,
   concludeIfKnown,
   givenBack,
   isPending,
   outcomeUnknown,
   unavailable,
   type BatchMember,
+  writtenPart,
   type Work,
 } from "./member-outcomes.ts";
 import type { OperationIds } from "./operation-ids.ts";
@@ -143,8 +144,7 @@ export class BucketWriter {
       const { image } = entry;
       const reading = choosePolicies(members, image);
       if (reading !== undefined) await reading;
-      // Also from the image that is written with: a read that was overtaken may have replaced it.
-      if (lane.unanswered !== undefined) learnFrom([image, entry.image], lane, lane.unanswered);
+      if (lane.unanswered !== undefined) await this.#learn(batch, lane.unanswered, image);
       for (const member of [...lane.owed, ...members])
         if (member.isOpen && member.work.operation.history !== undefined)
           concludeIfKnown(key, member, entry.image);
@@ -170,6 +170,29 @@ export class BucketWriter {
         member.reject(
           unavailable(key, `too much contention, ${MAX_OVERTAKEN} writes were overtaken by others`),
         );
+  }
+
+  /**
+   * Concludes what is known of unanswered writes, and notes what is to go back. It also learns from
+   * the image that is written with: a read that was overtaken may have replaced it. The ids of a
+   * shard that was merged are on the one that it was merged into.
+   */
+  async #learn(
+    { key, entry, lane }: Batch,
+    unanswered: UnansweredWrites,
+    image: BucketImage | undefined,
+  ): Promise<void> {
+    const applied = [image, entry.image].flatMap((each) => unanswered.learnFrom(each));
+    if (entry.image === undefined && key.shard > 0 && !unanswered.isEmpty) {
+      const { shards } = await this.#known.readAll(siblingKey(key, 0));
+      applied.push(
+        ...unanswered.concludeMerged(
+          key.shard,
+          shards.map((shard) => shard.image),
+        ),
+      );
+    }
+    lane.owed = [...lane.owed, ...givenBack(applied)].slice(-MAX_OWED);
   }
 
   /**
@@ -320,45 +343,6 @@ function imageAfter(
     : imageOf(item, known);
 }
 
-/**
- * Chooses the policy of each open member, given the image; returns what to wait for, if anything. A
- * policy that cannot be read rejects its member, and no other.
- */
-function choosePolicies(
-  members: readonly BatchMember[],
-  image: BucketImage | undefined,
-): Promise<unknown> | undefined {
-  const readings: Promise<unknown>[] = [];
-  for (const member of members) {
-    if (!member.isOpen) continue;
-    const { work } = member;
-    const { policy: choice } = work.intent;
-    const policy = typeof choice === "function" ? choice(image, work.policy) : choice;
-    if (!(policy instanceof Promise)) work.policy = policy;
-    else
-      readings.push(
-        policy.then(
-          (read) => {
-            work.policy = read;
-          },
-          (error: unknown) => member.reject(error),
-        ),
-      );
-  }
-  return readings.length === 0 ? undefined : Promise.all(readings);
-}
-
-/**
- * What is left to write of an operation whose give-back may have been applied. One that was sent
- * before goes to the same shard again, even if that puts it into debt: only that shard can show
- * whether the first attempt was applied.
- */
-function writtenPart({ intent, operation: { history } }: Work): WriteIntent {
-  if (history === undefined) return intent;
-  if (history.onlyCharges) return { ...intent, costs: positiveCosts(intent.costs), mayOwe: true };
-  return history.isUnanswered ? { ...intent, mayOwe: true } : intent;
-}
-
 function isTake({ work }: BatchMember): boolean {
   return work.intent.kind === "take";
 }
@@ -385,14 +369,4 @@ function leaveUnanswered(
 function resumeUnanswered(lane: Lane, members: readonly BatchMember[]): void {
   const pending = members.flatMap(({ work }) => work.operation.history?.pending ?? []);
   if (pending.length > 0) (lane.unanswered ??= new UnansweredWrites()).resume(pending);
-}
-
-/** Concludes what images show of unanswered writes, and notes what is to go back. */
-function learnFrom(
-  images: readonly (BucketImage | undefined)[],
-  lane: Lane,
-  unanswered: UnansweredWrites,
-): void {
-  const applied = images.flatMap((image) => unanswered.learnFrom(image));
-  lane.owed = [...lane.owed, ...givenBack(applied)].slice(-MAX_OWED);
 }

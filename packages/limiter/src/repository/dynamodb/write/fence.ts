@@ -1,7 +1,7 @@
 import type { BucketImage } from "../items/bucket-item.ts";
 import { ExpressionBuilder } from "../table/update-expression.ts";
 import { markOperation } from "./bucket-update.ts";
-import type { PlanRequest, PlannedWrite } from "./write-plan.ts";
+import { incarnationOf, type PlanRequest, type PlannedWrite } from "./write-plan.ts";
 
 /**
  * A write that only puts a later id into the slot of writes without an answer, as the image shows
@@ -31,7 +31,7 @@ export function fenceOf(
     item: undefined,
     changed: undefined,
     mark,
-    incarnation: { creation: image.creation, divisor: image.divisor },
+    incarnation: incarnationOf(image),
     requires: () => ({ version: image.version, refilledAtMs: undefined }),
   };
 }

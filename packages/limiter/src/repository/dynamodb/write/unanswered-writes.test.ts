@@ -13,7 +13,7 @@ import {
 
 const [OLDEST, SEEN, OLDER, ID, LATER] = [2, 3, 4, 5, 6].map((order) => `me000.00000000${order}`);
 const OTHER = "other.000000001";
-const SHARD = { creation: "other.0000", divisor: 1 };
+const SHARD = { creation: "other.0000", divisor: 1, splitAtMs: undefined };
 const TAKE: RequiredState = { version: 5, refilledAtMs: undefined };
 const REFILL: RequiredState = { version: 5, refilledAtMs: NOW_MS };
 

@@ -10,6 +10,8 @@
  *   nothing, though the version has moved on     ──▶ unknown: the shard may have been merged, and
  *                                                    split off again with empty slots
  *
+ * A shard that was merged into another has no image any more; the other keeps its slots (ADR 029).
+ *
  * Versions and stamps only grow, and a slot never holds an earlier id again. The next write of the
  * same process to the shard requires the slot exactly as the image shows it. If it is applied, the
  * pending ones were not and cannot be: the slot holds a later id. Where there is nothing to write, a
@@ -20,7 +22,7 @@
  */
 import type { Policy } from "../../../core/bucket/policy.ts";
 import type { Costs } from "./batch-decision.ts";
-import type { BucketImage } from "../items/bucket-item.ts";
+import type { BucketImage, MergedIds } from "../items/bucket-item.ts";
 import type { OperationMark } from "./operation-ids.ts";
 
 /** Identifies one of the shards that ever existed at one key. */
@@ -30,6 +32,11 @@ export interface ShardIncarnation {
    * The shard's divisor when it was taken from: what goes back belongs to the owners of that class.
    */
   readonly divisor: number;
+  /**
+   * When it had last been split or merged: since another time, what is missing there may be spread
+   * over other shards.
+   */
+  readonly splitAtMs: number | undefined;
 }
 
 /** What became of a write. */
@@ -102,6 +109,16 @@ export class UnansweredWrite {
     if (this.mark === undefined) return;
     if (!this.creates) this.#fate = fateIn(image.slots, this.mark, this.#movedOn(image));
     else if (image.creation === this.mark.id) this.#fate = "applied";
+  }
+
+  /**
+   * Notes what the ids show about it that were kept when its shard was merged into another. They
+   * are the last ones of the life that it was sent to, if the version is the one that it required.
+   */
+  learnFromMerged(kept: MergedIds | undefined): void {
+    const isSameVersion = kept?.version === this.#requires?.version;
+    const fate = fateIn(kept?.slots ?? [], this.mark!, isSameVersion ? "stamp" : "version");
+    this.#fate = fate === "pending" ? "unknown" : fate;
   }
 
   /** What keeps the write from being applied to the shard that an image shows, or later. */
@@ -232,6 +249,24 @@ export class UnansweredWrites {
       concludeOvertaken(this.#pending.slice(0, this.#pending.indexOf(write)), write.mark);
     this.#keepPending();
     return applied;
+  }
+
+  /**
+   * Concludes all of them: their shard is gone. If it was merged into one of the others, that one
+   * has kept its ids. Returns the writes that were applied.
+   */
+  concludeMerged(gone: number, others: readonly BucketImage[]): readonly UnansweredWrite[] {
+    const concluded = this.#pending;
+    for (const write of concluded) {
+      const { creation } = write.incarnation;
+      const kept = others
+        .filter((image) => image.creation === creation)
+        .flatMap(({ mergedIds }) => mergedIds)
+        .findLast(({ shard }) => shard === gone);
+      write.learnFromMerged(kept);
+    }
+    this.#keepPending();
+    return concluded.filter(({ fate }) => fate === "applied");
   }
 
   /**

@@ -37,7 +37,12 @@ describe("a plan for a bucket that does not exist", () => {
     expect(plan(undefined, [take(60_001)])).toEqual({ write: undefined, verdicts: ["refused"] }));
 
   it("creates nothing for a give-back, nor for an overrun of a bucket that was deleted", () => {
-    const taken = { creation: "me000.0001", divisor: 1, expiredBySeconds: undefined };
+    const taken = {
+      creation: "me000.0001",
+      divisor: 1,
+      splitAtMs: undefined,
+      expiredBySeconds: undefined,
+    };
     const intents = [giveBack(1000, taken), overrun(1000, taken)];
     expect(plan(undefined, intents)).toEqual({ write: undefined, verdicts: ["gone", "gone"] });
   });
@@ -142,7 +147,12 @@ describe("a plan for limits that a refusal was decided with", () => {
 });
 
 describe("a plan for a shard, or for what a lease gives back or owes", () => {
-  const TAKEN = { creation: "other.0000", divisor: 1, expiredBySeconds: undefined };
+  const TAKEN = {
+    creation: "other.0000",
+    divisor: 1,
+    splitAtMs: undefined,
+    expiredBySeconds: undefined,
+  };
   const SHARD = { divisor: 2, tokens: { tpm: 10_000 } };
 
   it("gives back to the bucket that it was taken from", () =>
@@ -246,7 +256,12 @@ function giveBack(tpm: number, incarnation?: BucketIncarnation): WriteIntent {
 }
 
 function takenUntil(expiredAtMs: number): BucketIncarnation {
-  return { creation: "me000.0001", divisor: 1, expiredBySeconds: expiredAtMs / 1000 };
+  return {
+    creation: "me000.0001",
+    divisor: 1,
+    splitAtMs: undefined,
+    expiredBySeconds: expiredAtMs / 1000,
+  };
 }
 
 function plan(

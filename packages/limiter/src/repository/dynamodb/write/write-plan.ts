@@ -147,15 +147,17 @@ export function appliedOutcome(
   image: BucketImage | undefined,
   policy: Policy,
 ): WriteOutcome {
-  const { creation, divisor } = incarnation ?? {
-    creation: image?.creation,
-    divisor: image?.divisor ?? 1,
-  };
+  const { creation, divisor = 1, splitAtMs } = incarnation ?? image ?? {};
   return {
     kind: "applied",
-    incarnation: { creation, divisor, expiredBySeconds: image?.expiresAtSeconds },
+    incarnation: { creation, divisor, splitAtMs, expiredBySeconds: image?.expiresAtSeconds },
     policy,
   };
+}
+
+/** The shard that an image shows. */
+export function incarnationOf({ creation, divisor, splitAtMs }: BucketImage): ShardIncarnation {
+  return { creation, divisor, splitAtMs };
 }
 
 /** The limits that a refusal was decided with, written without cutting anything off. */
@@ -245,7 +247,7 @@ function planUpdate(
     item: undefined,
     changed: update.ReturnValues === "UPDATED_NEW" ? withoutOldMergedIds(image, nowMs) : undefined,
     mark,
-    incarnation: { creation: image.creation, divisor: image.divisor },
+    incarnation: incarnationOf(image),
     requires: () => ({
       version: image.version,
       refilledAtMs: requiresStamp(image, change, nowMs) ? image.bucket.refilledAtMs : undefined,
@@ -277,7 +279,7 @@ function planCreation(request: PlanRequest): Plan {
     mark,
     ttlMultiplier: multiplierOf(request),
   });
-  const incarnation = { creation: mark?.id, divisor: 1 };
+  const incarnation = { creation: mark?.id, divisor: 1, splitAtMs: undefined };
   return {
     write: {
       operation: "PutItem",
@@ -309,13 +311,16 @@ function isFor({ creation }: BucketImage, intent: WriteIntent, nowMs: number): b
 }
 
 /**
- * Whether a shard was split since an intent's lease took from it, and something goes back, which no
- * longer belongs to it alone.
+ * Whether a shard was split or merged since an intent's lease took from it, and something goes
+ * back, which no longer belongs to it alone.
  */
-function isDivided({ divisor }: BucketImage, { incarnation, costs }: WriteIntent): boolean {
+function isDivided(
+  { divisor, splitAtMs }: BucketImage,
+  { incarnation, costs }: WriteIntent,
+): boolean {
   return (
     incarnation !== undefined &&
-    incarnation.divisor !== divisor &&
+    (incarnation.divisor !== divisor || (divisor > 1 && incarnation.splitAtMs !== splitAtMs)) &&
     Object.values(costs).some((cost) => cost < 0)
   );
 }
