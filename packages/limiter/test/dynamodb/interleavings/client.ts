@@ -3,7 +3,7 @@ import type { Receipt } from "../../../src/repository/port.ts";
 import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
 import { bucketProcess, type BucketProcess } from "../../support/bucket-process.ts";
 import { Gate, type DecisionSurroundings, type Reshapes } from "./gate.ts";
-import { GRANTS, type Effect } from "./ledger.ts";
+import { GRANTS, reversed, type Effect } from "./ledger.ts";
 import type { Scenario } from "./scenario.ts";
 import { ProcessClock, type SimulatedTime } from "../../support/simulated-time.ts";
 
@@ -45,6 +45,8 @@ export class Client {
   readonly process: BucketProcess;
   readonly leases: Lease[] = [];
   readonly underWay = new Set<Operation>();
+  /** What goes back once it turns out that a take was applied whose caller was told otherwise. */
+  owed: readonly Operation[] = [];
   isAlive = true;
 
   constructor(options: {
@@ -89,8 +91,14 @@ export class Client {
     });
   }
 
+  /** A take has failed, and nobody knows whether it was applied. */
+  owe(take: Operation): void {
+    const owed: Operation = { ...take, kind: "give back", effect: reversed(take.effect) };
+    this.owed = [...this.owed, owed].slice(-MOST_OWED);
+  }
+
   #surroundings(reshapes: Reshapes): DecisionSurroundings {
-    const operations = [...this.underWay];
+    const operations = [...this.underWay, ...this.owed];
     const mayGive = new Map<string, number>();
     for (const { kind, effect } of operations)
       for (const [name, amount] of effect) {
@@ -107,6 +115,9 @@ export class Client {
 
 /** The resource of all calls. */
 export const RESOURCE = "gpt-4";
+
+/** More are hardly ever found to have been applied at once. */
+const MOST_OWED = 6;
 
 /** Time-outs are the schedule's: real time must not matter. */
 const NEVER_MS = 600_000;

@@ -112,7 +112,10 @@ export function startTake(
       });
     else lease.taken = together(lease.taken, effect);
   };
-  const failed = (): void => world.perhaps(operation);
+  const failed = (): void => {
+    world.perhaps(operation);
+    if (operation.unknowns > 0) client.owe(operation);
+  };
   run(
     world,
     client,

@@ -142,8 +142,8 @@ class Teller {
     const { kind } = this.#reshape;
     if (kind === "merge") await this.#splitBefore();
     await this.#giveBack(whole!);
-    // Not before: a merge and a split spread what the first parts gave back over all shards, so
-    // that the last ones would find theirs full.
+    // Not before: a merge and a split spread what the first parts of a give-back have filled over
+    // all shards, and two parts that seek room elsewhere may find the same.
     if (kind === "merge and split") await this.#splitBefore();
     // So much that every shard gives, and none is full until the end.
     const first = await this.#take({ rpm: 90, tpm: 80 });

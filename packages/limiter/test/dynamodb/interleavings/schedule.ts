@@ -128,12 +128,13 @@ async function answer(world: World, client: Client, call: HeldCall): Promise<voi
 function deliverOrLose(world: World, client: Client, call: HeldCall): void {
   const { coverage } = world;
   const reply = call.reply!;
-  const fault = someFault(world);
+  // Rare, and worth more than others: nobody but the shard that it was merged into can tell now.
+  const isGone = reply.ok && WRITES.has(call.operation) && world.table.isGone(call);
+  const fault = isGone && world.random() < 2 * world.lateMerges ? "reply lost" : someFault(world);
   if (fault === "reply lost" || fault === "connection reset" || fault === "time-out") {
     coverage.count("reply lost");
     if (reply.ok && WRITES.has(call.operation)) coverage.count("reply lost of an applied write");
-    if (reply.ok && WRITES.has(call.operation) && world.table.isGone(call))
-      coverage.count("reply lost of a write to a shard that is gone");
+    if (isGone) coverage.count("reply lost of a write to a shard that is gone");
     return fail(world, client, call, fault === "time-out" ? fault : "connection reset");
   }
   deliver(world, client, call);
