@@ -9,6 +9,9 @@ import { between, pick } from "../../support/seeded/random-choice.ts";
 /** How often an end of a lease is tried, over all. */
 const MOST_ATTEMPTS = 3;
 
+/** After so many troubles a write is given up. */
+const FAILED_ATTEMPTS = 3;
+
 /** Starts some call of a client: a new one, or one on a lease that it holds. */
 export function startSomething(world: World, client: Client): void {
   const { random } = world;
@@ -101,6 +104,10 @@ export function startTake(
     );
     if (!outcome.granted) return world.refused(client, operation);
     world.ledger.exactly(world.charged(entityId), effect);
+    // What one bucket gave before another refused goes back, unless every attempt fails; then the
+    // call is decided again.
+    if (world.charged(entityId).length > 1 && operation.faults >= FAILED_ATTEMPTS)
+      world.ledger.perhaps(world.charged(entityId), effect);
     if (lease === undefined)
       client.leases.push({
         receipt: outcome.receipt,

@@ -41,6 +41,13 @@ describe("what a lease gives back to a shard that was split since", () => {
     expect(given(-1000, { shard: 0, divisor: 1 }, shards, later)).toEqual({ 0: -50, 1: -950 });
   });
 
+  it("is not lost when no owner shows, because shards were read while they were merged", () => {
+    const shards = [shardOf(0, 2, 0)];
+    expect(given(-1000, { shard: 1, divisor: 2 }, shards)).toEqual({ 0: -1000 });
+    const full = [shardOf(0, 2, 30_000)];
+    expect(given(-1000, { shard: 1, divisor: 2 }, full)).toEqual({ 0: -1000 });
+  });
+
   it("goes nowhere when no shard is left", () =>
     expect(given(-1000, { shard: 0, divisor: 1 }, [])).toEqual({}));
 });

@@ -60,7 +60,9 @@ function givenToOwners(
   nowMs: number,
 ): readonly ClassPart[] {
   const owners = ownersOfClass(taken, images);
-  const [first] = owners;
+  // Shards that were read while they were merged or split may show no owner. What goes to another
+  // then is divided again where that has changed too.
+  const [first = images[0]] = owners;
   if (first === undefined) return [];
   const shares = distributed(given, taken, owners);
   let parts: ReadonlyMap<number, Costs> = new Map([[first.shard, NO_AMOUNTS]]);
