@@ -52,7 +52,9 @@ declare module "declared/zae-limiter" {
   export interface UsageSummary {
     readonly snapshotCount: number; readonly total: Amounts; readonly average: Amounts; readonly requests: number;
     readonly minWindowStart: Date | undefined; readonly maxWindowStart: Date | undefined;
+    readonly completeSince?: Date;                           // memory only, when it had to drop usage (ADR 028): windows that begin earlier lack some
   }
+  export interface UsagePage extends Page<UsageSnapshot> { readonly completeSince?: Date }
   export interface EntityCapacity { readonly entityId: string; readonly capacity: number; readonly available: number; readonly utilizationPct: number }
   export interface ResourceCapacity {
     readonly resource: string; readonly limitName: string; readonly totalCapacity: number; readonly totalAvailable: number;
@@ -223,7 +225,7 @@ declare module "declared/zae-limiter" {
     getBuckets(entityId: string, options?: { readonly resource?: string }): Promise<readonly BucketState[]>;               // all resources, limits and shards; never wcu
     splitBucket?(entityId: string, resource: string, options: { readonly shards: number }): Promise<number>;                // backends with shards (ADR 021)
     getResourceCapacity(resource: string, limitName: string, options?: { readonly parentsOnly?: boolean }): Promise<ResourceCapacity>;
-    getUsageSnapshots(query: UsageQuery & Paging): Promise<Page<UsageSnapshot>>;
+    getUsageSnapshots(query: UsageQuery & Paging): Promise<UsagePage>;
     getUsageSummary(query: UsageQuery): Promise<UsageSummary>;
     getAuditEvents(entityId: string, options?: Paging): Promise<Page<AuditEvent>>;                                         // newest first
     readonly namespaceName: string; readonly namespaceId: string;

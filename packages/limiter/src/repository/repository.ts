@@ -13,6 +13,15 @@ export interface Page<T> {
   readonly cursor: string | undefined;
 }
 
+/** One page of usage. */
+export interface UsagePage extends Page<UsageSnapshot> {
+  /**
+   * Only if the memory backend had to drop usage: windows that begin earlier are missing, or lack
+   * something.
+   */
+  readonly completeSince?: Date;
+}
+
 /**
  * One limit of one stored bucket (or shard), as stored. Only `available` includes the refill up to
  * now.
@@ -260,7 +269,7 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
     options?: { readonly parentsOnly?: boolean },
   ): Promise<ResourceCapacity>;
   /** Usage by window, oldest first. */
-  getUsageSnapshots(query: UsageQuery & Paging): Promise<Page<UsageSnapshot>>;
+  getUsageSnapshots(query: UsageQuery & Paging): Promise<UsagePage>;
   /** The sum of the usage in several windows. */
   getUsageSummary(query: UsageQuery): Promise<UsageSummary>;
   /** The audit events of an entity, or of a pseudo entity such as `$SYSTEM`, newest first. */

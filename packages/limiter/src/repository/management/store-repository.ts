@@ -10,7 +10,7 @@ import {
 import type { Limit } from "../../core/limit.ts";
 import { NO_NAMESPACE, type NamespaceInfo } from "../../core/namespace.ts";
 import type { OnUnavailable } from "../../core/bucket/policy.ts";
-import type { UsageSnapshot, UsageSummary } from "../../core/usage.ts";
+import type { UsageSummary } from "../../core/usage.ts";
 import { PolicyCache } from "../policy-cache.ts";
 import type {
   ConsumeOutcome,
@@ -35,6 +35,7 @@ import type {
   ResourceCapacity,
   SystemDefaults,
   SystemDefaultsOptions,
+  UsagePage,
   UsageQuery,
   VersionRecord,
 } from "../repository.ts";
@@ -242,7 +243,7 @@ export class StoreRepository implements Repository {
     return reports.getResourceCapacity(await this.#active(), resource, limitName, options);
   }
 
-  async getUsageSnapshots(query: UsageQuery & Paging): Promise<Page<UsageSnapshot>> {
+  async getUsageSnapshots(query: UsageQuery & Paging): Promise<UsagePage> {
     return reports.getUsageSnapshots(await this.#active(), query);
   }
 
