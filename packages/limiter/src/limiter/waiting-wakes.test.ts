@@ -76,7 +76,7 @@ async function family(
 }
 
 describe("what goes back wakes", () => {
-  it("only those whom it can help, however many entities wait", async () => {
+  it("only those whom it can help, however many entities wait", { timeout: 60_000 }, async () => {
     const world = await scene();
     const lease = await world.drain("mine");
     const others = Array.from({ length: 10_000 }, (_, index) => `other-${index}`);

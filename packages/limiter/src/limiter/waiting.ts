@@ -21,7 +21,7 @@ import type { LimitStatus } from "../core/bucket/decision.ts";
 import type { RepositoryPort } from "../repository/port.ts";
 import type { Clock } from "../repository/system-clock.ts";
 import { RecentReturns } from "./recent-returns.ts";
-import { SharedSignals } from "./shared-signals.ts";
+import { listenTo, stopListeningTo, type Endable } from "./shared-signals.ts";
 import { WaitingQueue, type Place } from "./waiting-queue.ts";
 
 /** The result of one attempt to take: granted with a value, or refused. */
@@ -46,7 +46,7 @@ export interface WaitingCall<T> {
   undo(value: T): Promise<void>;
 }
 
-interface Waiter {
+interface Waiter extends Endable {
   /** Its place in the queue of each resource. */
   places: readonly Place<Waiter>[];
   /** The buckets that refused its last attempt, while it sleeps as a head. */
@@ -77,7 +77,6 @@ export class WaitingRoom {
   readonly #queues = new Map<string, WaitingQueue<Waiter>>();
   /** The heads that each bucket refused: their own, or their parent's. */
   readonly #refusedBy = new Map<string, Set<Waiter>>();
-  readonly #signals = new SharedSignals<Waiter>(end);
   readonly #returns = new RecentReturns();
 
   constructor({ clock, closed }: Pick<RepositoryPort, "clock" | "closed">) {
@@ -88,20 +87,14 @@ export class WaitingRoom {
   /** Waits for the call's turn, and until it fits, for as long as the call may wait. */
   async wait<T>(call: WaitingCall<T>): Promise<TakeResult<T>> {
     call.signal?.throwIfAborted();
-    const waiter: Waiter = {
-      places: [],
-      refusedBy: NOBODY,
-      wake: () => {},
-      ended: undefined,
-      statuses: [],
-    };
+    const waiter = newWaiter();
     const signals = call.signal === undefined ? [this.#closed] : [this.#closed, call.signal];
-    for (const signal of signals) this.#signals.join(signal, waiter);
+    for (const signal of signals) listenTo(signal, waiter);
     this.#join(waiter, call);
     try {
       return await this.#waitForGrant(call, waiter);
     } finally {
-      for (const signal of signals) this.#signals.leave(signal, waiter);
+      for (const signal of signals) stopListeningTo(signal, waiter);
       this.#leave(waiter);
     }
   }
@@ -122,7 +115,7 @@ export class WaitingRoom {
 
   /** Ends every waiting call. */
   close(reason: unknown): void {
-    for (const queue of this.#queues.values()) for (const waiter of queue) end(waiter, reason);
+    for (const queue of this.#queues.values()) for (const waiter of queue) waiter.end(reason);
   }
 
   async #waitForGrant<T>(call: WaitingCall<T>, waiter: Waiter): Promise<TakeResult<T>> {
@@ -243,9 +236,18 @@ function refusedBehind<T>(waiter: Waiter, seen: TakeResult<T>): TakeResult<T> {
   };
 }
 
-function end(waiter: Waiter, reason: unknown): void {
-  waiter.ended ??= { reason };
-  waiter.wake();
+function newWaiter(): Waiter {
+  return {
+    places: [],
+    refusedBy: NOBODY,
+    wake: () => {},
+    ended: undefined,
+    end(reason) {
+      this.ended ??= { reason };
+      this.wake();
+    },
+    statuses: [],
+  };
 }
 
 function isHead(waiter: Waiter): boolean {

@@ -1,4 +1,3 @@
-import { setMaxListeners } from "node:events";
 import type { AuditEvent } from "../../core/audit.ts";
 import type { LimitStatus } from "../../core/bucket/decision.ts";
 import type { Entity } from "../../core/entity.ts";
@@ -67,11 +66,6 @@ class Shared {
   readonly contexts = new Map<string, Context>();
   /** Aborted by `close`. */
   readonly closing = new AbortController();
-
-  constructor() {
-    // Every limiter with waiting calls listens to it, and Node would warn about the eleventh.
-    setMaxListeners(0, this.closing.signal);
-  }
 }
 
 /**

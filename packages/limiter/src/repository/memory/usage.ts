@@ -2,8 +2,8 @@
  * Usage in the memory of the process: counted by meters, kept by windows.
  *
  *            first record of an hour            the hour is over, or somebody reads
- *   closed ───────────────────────────▶ open ──────────────────────────────────────▶ closed
- *     ▲                                  │             its count is added to its hour, day and month
+ *   closed ───────────────────────────▶ open ────────────────────────────────────▶ closed
+ *     ▲                                  │     its count is added to hour, day and month
  *     └──────────────────────────────────┘
  *        there are too many counts, and no window is left to drop
  *
