@@ -244,7 +244,7 @@ declare module "declared/zae-limiter" {
     setVersionRecord(record: { readonly schemaVersion: string; readonly lambdaVersion?: string; readonly clientMinVersion?: string; readonly updatedBy?: string }): Promise<void>;
     ping(): Promise<boolean>;
     readonly capabilities: BackendCapabilities;
-    close(): Promise<void>;
+    close(): Promise<void>;                          // ends waiting calls and all later ones with RateLimiterUnavailable (ADR 028)
     [Symbol.asyncDispose](): Promise<void>;
   }
   export function openRepository(url: string, options?: RepositoryOptions): Promise<Repository>;

@@ -323,7 +323,10 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
   ping(): Promise<boolean>;
   /** What this backend can do. */
   readonly capabilities: BackendCapabilities;
-  /** Closes the repository. A repository made with `namespace()` leaves the store open. */
+  /**
+   * Closes the repository and ends waiting calls; every later operation throws
+   * `RateLimiterUnavailable`. A repository made with `namespace()` leaves the store open.
+   */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }

@@ -8,7 +8,7 @@ import {
 import type { UsageRange } from "../store.ts";
 
 /** What was counted: requests, and a total for each name. Counts with the same names share them. */
-export interface UsageCount {
+interface UsageCount {
   requests: number;
   names: readonly string[];
   totals: number[];
