@@ -1,6 +1,6 @@
 import { Limit, RateLimiter, RateLimiterUnavailable } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";
-import { ManualClock } from "zae-limiter/testing";
+import { faultyRepository, ManualClock } from "zae-limiter/testing";
 import { afterEach, describe, expect, it, vi } from "vitest";
 
 const CALLS = 50_000;
@@ -125,6 +125,24 @@ describe("closing the repository", () => {
     expect(new Set(errors)).toEqual(new Set([repository.closed.reason]));
     expect(repository.closed.reason).toBeInstanceOf(RateLimiterUnavailable);
     expect(warnings).toEqual([]);
+  });
+
+  it("ends a call that is just looking at its limits, even if it may go on without the store", async () => {
+    const { clock, repository, wait } = await scene();
+    const slow = faultyRepository(repository, (operation) =>
+      operation === "read" ? { delayMs: 10 } : undefined,
+    );
+    const limiter = new RateLimiter({ repository: slow, onUnavailable: "allow" });
+    const request = { entityId: "e", resource: "r", consume: { rps: 10 }, waitUpToMs: Infinity };
+    const calls = [limiter.acquire(request), limiter.acquire(request)].map((call) =>
+      call.catch((error: unknown) => error),
+    );
+    await clock.advance(5);
+    await repository.close();
+    await clock.advance(5);
+    const { reason } = repository.closed;
+    expect(await Promise.all(calls)).toEqual([reason, reason]);
+    expect(await wait("e")).toBeInstanceOf(RateLimiterUnavailable);
   });
 
   it("leaves no listener of a limiter on a repository that nobody waits for", async () => {

@@ -122,6 +122,7 @@ export class WaitingRoom {
     const deadlineMs = this.#clock.now() + call.waitUpToMs;
     if (!isHead(waiter)) {
       const seen = await call.peek();
+      throwIfEnded(waiter);
       if (seen.granted || !fitsWithin(seen.statuses, call.waitUpToMs)) return seen;
       while (!isHead(waiter)) {
         throwIfEnded(waiter);
