@@ -18,6 +18,15 @@ const translate = (error: unknown): Error =>
   translated(error, { tableName: "limits", operation: "UpdateItem" });
 
 describe("errors of the client", () => {
+  it("are repeated in a length that fits a log, whatever a server sent as name, message and reasons", () => {
+    const long = "x".repeat(100_000);
+    const error = translate(Object.assign(new Error(long), { name: long }));
+    expect(error.message.length).toBeLessThan(1200);
+    const CancellationReasons = [{ Code: long }];
+    const cancelled = translate(named("TransactionCanceledException", { CancellationReasons }));
+    expect(cancelled.message.length).toBeLessThan(200);
+  });
+
   it.each([
     "ProvisionedThroughputExceededException",
     "ThrottlingException",
