@@ -32,6 +32,8 @@ export interface BucketImage {
   readonly version: number;
   /** `b_wcu_tc`: grows with every write, so it shows which of two images is newer. */
   readonly writes: number;
+  /** `gr`: granted acquires less those that were rolled back. */
+  readonly requests: number;
   /** The last operation id of each slot. */
   readonly slots: readonly (string | undefined)[];
   /** `po`: the limits came from a call's override, which no other call can read. */
@@ -111,6 +113,7 @@ export function imageOf(item: AttributeMap, known?: BucketImage): BucketImage {
     splitAtMs: numberOf(item["sd"]),
     version: number(item, "sv"),
     writes: number(item, "b_wcu_tc"),
+    requests: number(item, "gr"),
     slots: SLOTS.map((slot) => stringOf(item[slot])),
     overridden: item["po"] !== undefined,
     creation: stringOf(item["cr"]),
@@ -128,6 +131,7 @@ export function changedImage(known: BucketImage, item: AttributeMap): BucketImag
     ...known,
     bucket: bucketOf(item, known.bucket.limits),
     writes: number(item, "b_wcu_tc"),
+    requests: numberOf(item["gr"]) ?? known.requests,
     slots: known.slots.map((held, slot) => stringOf(item[SLOTS[slot]!]) ?? held),
     expiresAtSeconds: numberOf(item["ttl"]),
   };
