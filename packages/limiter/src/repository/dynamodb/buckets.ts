@@ -13,8 +13,8 @@
  * The end of a lease is in lease-end.ts.
  *
  * The bound of one acquire: at most MAX_DECISIONS decisions and, for each of its buckets,
- * MAX_TAKE_ROUNDS rounds of takes over all of them, and so no more than `mostRequests` requests,
- * each attempted at most `maxAttempts` times and ended after `requestTimeoutMs`. Waiting for a
+ * MAX_TAKE_ROUNDS rounds of takes over all of them, and so no more than `mostRequests` requests
+ * (bounds.ts), each attempted at most `maxAttempts` times and ended after `requestTimeoutMs`. Waiting for a
  * write, a gather or a read of other calls of this process is no round, and sends nothing.
  */
 import type { LimitStatus } from "../../core/bucket/decision.ts";
@@ -27,14 +27,15 @@ import type {
 } from "../port.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import type { Clock } from "../system-clock.ts";
-import { BucketWriter, MAX_OVERTAKEN } from "./write/bucket-writer.ts";
+import { BucketWriter } from "./write/bucket-writer.ts";
+import type { BucketKey } from "./items/bucket-key.ts";
 import type { WriteCounts } from "./write/write-observer.ts";
-import { contended, MAX_TAKE_ROUNDS, TakeRounds, type Admission } from "./acquire/bounds.ts";
+import { contended, MAX_DECISIONS, MAX_TAKE_ROUNDS, overloaded } from "./acquire/bounds.ts";
 import { ChargePreparation, mayFit, takeFromShard, type KnownEntity } from "./acquire/charges.ts";
 import type { Connection } from "./table/connection.ts";
 import { CurrentPolicies } from "./acquire/current-policy.ts";
 import type { Expiring } from "./cache/expiring.ts";
-import { KnownBuckets, MAX_READS, type RequestStamp } from "./cache/known-buckets.ts";
+import { KnownBuckets, type RequestStamp } from "./cache/known-buckets.ts";
 import type { ItemReader } from "./table/item-reader.ts";
 import { LeaseEnds, type DynamoReceipt } from "./acquire/lease-end.ts";
 import { BucketList } from "./acquire/list-buckets.ts";
@@ -44,12 +45,9 @@ import type { Refused, Taken, Undecided } from "./acquire/receipt.ts";
 import type { TakeAttempt } from "./acquire/gather-queue.ts";
 import { Refusals, unlessUnavailable } from "./acquire/refusal.ts";
 import { Splitter } from "./shards/splitter.ts";
-import { MAX_TRIES, ShardTaker } from "./acquire/take-from-shards.ts";
+import { ShardTaker } from "./acquire/take-from-shards.ts";
 import { takeFromSeveral, type SeveralRefused } from "./acquire/take-from-several.ts";
 import type { WantedCharge } from "./acquire/wanted-charge.ts";
-
-/** The most decisions of one acquire: it is decided again when the images change meanwhile. */
-const MAX_DECISIONS = 5;
 
 /** What the buckets of one repository have done; see `RepositoryStatistics`. */
 export interface BucketCounts extends WriteCounts {
@@ -290,6 +288,54 @@ export class DynamoBuckets implements BucketStore {
   }
 }
 
+/** Counts the rounds of takes that one acquire makes. */
+class TakeRounds {
+  #left: number;
+
+  constructor(buckets: number) {
+    this.#left = buckets * MAX_TAKE_ROUNDS;
+  }
+
+  /** Throws when there were too many. */
+  begin(key: BucketKey): void {
+    if (this.#left === 0) throw contended(key);
+    this.#left -= 1;
+  }
+}
+
+/** The most acquires in progress: each takes a kilobyte, and what its caller holds. */
+const MAX_UNDER_WAY = 20_000;
+
+/**
+ * Bounds what one process keeps in its queues; more than this is a leak, not load. Only acquires
+ * are rejected: everything else that is written ends a lease that was granted, so there is never
+ * more of it than there are leases.
+ */
+export class Admission {
+  readonly #most: number;
+  #underWay = 0;
+
+  constructor(most = MAX_UNDER_WAY) {
+    this.#most = most;
+  }
+
+  /** Runs one acquire, unless too many are in progress. One that returns at once is not counted. */
+  admit<T>(work: () => MaybePromise<T>): MaybePromise<T> {
+    if (this.#underWay >= this.#most) throw overloaded(this.#underWay);
+    const outcome = work();
+    return outcome instanceof Promise ? this.#counted(outcome) : outcome;
+  }
+
+  async #counted<T>(outcome: Promise<T>): Promise<T> {
+    this.#underWay += 1;
+    try {
+      return await outcome;
+    } finally {
+      this.#underWay -= 1;
+    }
+  }
+}
+
 /** Counts that begin at 0. */
 export function newCounts(): BucketCounts {
   return {
@@ -300,17 +346,6 @@ export function newCounts(): BucketCounts {
     refusalsFromMemory: 0,
     splits: 0,
   };
-}
-
-/**
- * The most requests that one acquire sends for a bucket with this many shards; retries of a request
- * are not counted. Configuration is read once more for each shard that shows other limits.
- */
-export function mostRequests(shards: number): number {
-  const readAll = MAX_READS;
-  const home = readAll + 3 * Math.log2(shards);
-  const round = MAX_TRIES * MAX_OVERTAKEN + 2 * readAll + 1;
-  return 1 + MAX_DECISIONS * readAll + home + MAX_TAKE_ROUNDS * round + shards;
 }
 
 function newCall(

@@ -3,8 +3,7 @@ import type { BackendCapabilities, RepositoryStatistics } from "../repository.ts
 import type { NamespaceData, PolicySource, Store } from "../store.ts";
 import { DynamoAudit } from "./audit.ts";
 import { marshalKey } from "./table/batch.ts";
-import { Admission } from "./acquire/bounds.ts";
-import { DynamoBuckets, newCounts } from "./buckets.ts";
+import { Admission, DynamoBuckets, newCounts } from "./buckets.ts";
 import type { KnownEntity } from "./acquire/charges.ts";
 import type { Connection } from "./table/connection.ts";
 import { DynamoEntities } from "./entities.ts";

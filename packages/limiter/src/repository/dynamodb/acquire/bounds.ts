@@ -1,56 +1,25 @@
+/* The bound of one acquire, and what a call is told that meets it. */
 import { RateLimiterUnavailable } from "../../../core/errors.ts";
-import type { MaybePromise } from "../../port.ts";
+import { MAX_READS } from "../cache/known-buckets.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
+import { MAX_OVERTAKEN } from "../write/bucket-writer.ts";
+import { MAX_TRIES } from "./take-from-shards.ts";
+
+/** The most decisions of one acquire: it is decided again when the images change meanwhile. */
+export const MAX_DECISIONS = 5;
 
 /** The most rounds of takes from one bucket: each follows a take by another process. */
 export const MAX_TAKE_ROUNDS = 12;
 
-/** Counts the rounds of takes that one acquire makes. */
-export class TakeRounds {
-  #left: number;
-
-  constructor(buckets: number) {
-    this.#left = buckets * MAX_TAKE_ROUNDS;
-  }
-
-  /** Throws when there were too many. */
-  begin(key: BucketKey): void {
-    if (this.#left === 0) throw contended(key);
-    this.#left -= 1;
-  }
-}
-
-/** The most acquires in progress: each takes a kilobyte, and what its caller holds. */
-const MAX_UNDER_WAY = 20_000;
-
 /**
- * Bounds what one process keeps in its queues; more than this is a leak, not load. Only acquires
- * are rejected: everything else that is written ends a lease that was granted, so there is never
- * more of it than there are leases.
+ * The most requests that one acquire sends for a bucket with this many shards; retries of a request
+ * are not counted. Configuration is read once more for each shard that shows other limits.
  */
-export class Admission {
-  readonly #most: number;
-  #underWay = 0;
-
-  constructor(most = MAX_UNDER_WAY) {
-    this.#most = most;
-  }
-
-  /** Runs one acquire, unless too many are in progress. One that returns at once is not counted. */
-  admit<T>(work: () => MaybePromise<T>): MaybePromise<T> {
-    if (this.#underWay >= this.#most) throw overloaded(this.#underWay);
-    const outcome = work();
-    return outcome instanceof Promise ? this.#counted(outcome) : outcome;
-  }
-
-  async #counted<T>(outcome: Promise<T>): Promise<T> {
-    this.#underWay += 1;
-    try {
-      return await outcome;
-    } finally {
-      this.#underWay -= 1;
-    }
-  }
+export function mostRequests(shards: number): number {
+  const readAll = MAX_READS;
+  const home = readAll + 3 * Math.log2(shards);
+  const round = MAX_TRIES * MAX_OVERTAKEN + 2 * readAll + 1;
+  return 1 + MAX_DECISIONS * readAll + home + MAX_TAKE_ROUNDS * round + shards;
 }
 
 /** The error of a call that lost every race with other processes. */
@@ -61,7 +30,8 @@ export function contended({ entityId, resource }: BucketKey): RateLimiterUnavail
   });
 }
 
-function overloaded(underWay: number): RateLimiterUnavailable {
+/** The error of a call that there is no room for. */
+export function overloaded(underWay: number): RateLimiterUnavailable {
   return new RateLimiterUnavailable(
     `This process is overloaded: ${underWay} acquires are waiting for DynamoDB. ` +
       "Try again later, or make fewer calls at once.",

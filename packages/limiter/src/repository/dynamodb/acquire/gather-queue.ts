@@ -152,7 +152,7 @@ export class GatherQueue {
     }
   }
 
-  /** Waits until a tick after the last transaction, on a bucket that other processes gather from. */
+  /** Waits until a tick has passed since the last transaction. */
   async #pause(key: BucketKey, { tickMs, sentAtMs }: GatherLane): Promise<void> {
     const limits = this.#known.imageOf(key)?.bucket.limits;
     if (tickMs === 1 || limits === undefined) return;

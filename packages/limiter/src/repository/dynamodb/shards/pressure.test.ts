@@ -101,20 +101,11 @@ describe("the pressure on a bucket", () => {
   });
 
   it("is high when most of 50 attempts within a second were throttled, if keys are the reason", () => {
-    const attempts = (isOfKeys: boolean, throttled: number, made: number): boolean => {
-      const pressure = new Pressure();
-      for (let written = throttled; written < made; written += 1)
-        pressure.noteWrite(image(written), NOW_MS);
-      let isHigh = false;
-      for (let times = 0; times < throttled; times += 1)
-        isHigh = pressure.noteThrottled(0, { isOfKeys, nowMs: NOW_MS + 999 });
-      return isHigh;
-    };
-    expect(attempts(true, 25, 50)).toBe(true);
-    expect(attempts(true, 50, 50)).toBe(true);
-    expect(attempts(true, 25, 51)).toBe(false);
-    expect(attempts(true, 49, 49)).toBe(false);
-    expect(attempts(false, 100, 100)).toBe(false);
+    expect(isHighAfter(true, 25, 50)).toBe(true);
+    expect(isHighAfter(true, 50, 50)).toBe(true);
+    expect(isHighAfter(true, 25, 51)).toBe(false);
+    expect(isHighAfter(true, 49, 49)).toBe(false);
+    expect(isHighAfter(false, 100, 100)).toBe(false);
   });
 
   it("counts attempts within a second, and from the start when it doubles", () => {
@@ -156,6 +147,17 @@ function busyAt(unitsPerSecond: number): Pressure {
   pressure.noteWrite(image(1000), NOW_MS - 1000);
   pressure.noteWrite(image(1000 + unitsPerSecond), NOW_MS);
   return pressure;
+}
+
+/** Whether the pressure is high after so many attempts within a second, the throttled ones last. */
+function isHighAfter(isOfKeys: boolean, throttled: number, made: number): boolean {
+  const pressure = new Pressure();
+  for (let written = throttled; written < made; written += 1)
+    pressure.noteWrite(image(written), NOW_MS);
+  let isHigh = false;
+  for (let times = 0; times < throttled; times += 1)
+    isHigh = pressure.noteThrottled(0, { isOfKeys, nowMs: NOW_MS + 999 });
+  return isHigh;
 }
 
 describe("a watch over writes", () => {

@@ -3,15 +3,15 @@
  * item, so a bucket is doubled (ADR 027) when one of its shards
  *
  *   is hot          by the rate of write units, from two images of one version of it
- *   is throttled    twice within a second, at a rate near that; or, where DynamoDB names the keys as
- *                   the reason, at most of many attempts: refused writes are not counted on the
+ *   is throttled    twice within a second, at a rate near that; or, where DynamoDB names the keys
+ *                   as the reason, at most of many attempts: refused writes are not counted on the
  *                   item, and an item may share its partition
  *
  * All other throttling is the table's or the account's, and shards do not help there. Neither do
  * shards that hold only a few calls each (`leavesRoomForCalls`). Throttling goes on for a while
  * after a doubling, so at most one is made in two seconds, by shard 0's own stamp, which all
- * processes see, and by this process's memory, for attempts that others overtook. Without that pause
- * there were 16 shards within 0.4 s where 2 were needed (a model of 24 processes).
+ * processes see, and by this process's memory, for attempts that others overtook. Without that
+ * pause there were 16 shards within 0.4 s where 2 were needed (a model of 24 processes).
  */
 import type { Clock } from "../../system-clock.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
