@@ -123,11 +123,22 @@ export class ShardTaker {
       shards.findIndex(({ image }) => image.shard >= this.#homeNumber % count),
     );
     for (const shard of [...shards.slice(home), ...shards.slice(0, home)])
-      if (
-        !attempt.throttled.has(shard.key.text) &&
-        // The shard before it may have made the call late.
-        fitsShard(charge, shard.image, asOfMs(attempt, nowMs))
-      )
+      if (!attempt.throttled.has(shard.key.text) && this.#holds(charge, shard, attempt, nowMs))
         yield shard;
+  }
+
+  /**
+   * Whether a shard holds a charge, as far as is known. To a call that has lost a race, an image
+   * from before it began shows only what was stored: what the shard has earned since it was seen,
+   * others have taken as they did on the shard before.
+   */
+  #holds(
+    charge: WantedCharge,
+    { image, seenAt }: KnownShard,
+    attempt: TakeAttempt,
+    nowMs: number,
+  ): boolean {
+    const isOld = attempt.isLate && seenAt.order < attempt.begun;
+    return fitsShard(charge, image, isOld ? image.bucket.refilledAtMs : asOfMs(attempt, nowMs));
   }
 }
