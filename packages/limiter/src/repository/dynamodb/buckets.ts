@@ -235,7 +235,7 @@ export class DynamoBuckets implements BucketStore {
       wantsHome: true,
       isLate: call.decisions > 1,
     };
-    for (let charge = wanted; ; attempt.isLate = true) {
+    for (let charge = wanted; ;) {
       call.rounds.begin(charge.key);
       const { count } = this.#known.known(charge.key);
       const outcome =

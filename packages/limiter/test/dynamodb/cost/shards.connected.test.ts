@@ -171,6 +171,19 @@ describeWithEngine("what a bucket with shards costs", (engine) => {
     expect(requests.filter((operation) => operation === "TransactWriteItems")).toHaveLength(4);
   });
 
+  it("a call that lost a race tries no other shard for what that may have earned", async () => {
+    const { entityId, maker } = await split(2);
+    const process = open(1);
+    await granted(maker, request(entityId, CAPACITY));
+    await process.buckets.read(request(entityId, 0));
+    // Each shard earns two tokens, and another process takes them all.
+    await clock.advance(250);
+    await granted(maker, request(entityId, 4));
+    const refused = async (): Promise<void> =>
+      expect(await process.buckets.consume(request(entityId, 1))).toMatchObject({ granted: false });
+    expect(await process.requestsOf(refused)).toEqual(["UpdateItem", "BatchGetItem"]);
+  });
+
   describe("a call that another process overtook", () => {
     /** A process whose first write is overtaken by one that takes the rest; then time passes. */
     async function overtaken(): Promise<{

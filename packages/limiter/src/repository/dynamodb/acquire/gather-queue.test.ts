@@ -88,6 +88,15 @@ describe("gathers from one bucket", () => {
     expect(table.operations).toEqual(["BatchGetItem", "TransactWriteItems"]);
   });
 
+  it("read again when the last of them began after the last read", async () => {
+    const { queue, table, known } = gathering([100, 100]);
+    const first = queue.take(wanting(1), attemptOf(known));
+    while (table.operations.length === 0) await Promise.resolve();
+    const others = [{ ...attemptOf(known), begun: 1 }, attemptOf(known)];
+    await Promise.all([first, ...others.map((attempt) => queue.take(wanting(1), attempt))]);
+    expect(table.operations).toEqual(["BatchGetItem", "BatchGetItem"]);
+  });
+
   it("wait for a tick that doubles with every transaction that is cancelled, and shrinks otherwise", async () => {
     const { queue, table, known, clock } = gathering([600, 600]);
     const waits: number[] = [];

@@ -56,7 +56,7 @@ describe("several calls in one gather", () => {
 
   it("are refused by what the shards held as of their time, and take what they hold now", () => {
     // Each earns a token in 6 s.
-    const shards = [shardOf(0, 900), shardOf(1, 0)];
+    const shards = [shardOf(0, 800), shardOf(1, 100)];
     const decided = (asOfMs: number): string =>
       new Gathering(CHARGE, shards, NOW_MS + 600).decide(wish({ tpm: 1 }, { asOfMs })).kind;
     expect(decided(NOW_MS)).toBe("refused");

@@ -116,14 +116,13 @@ export class ShardTaker {
   *#holders(charge: WantedCharge, attempt: TakeAttempt): Generator<KnownShard> {
     const known = this.#known.known(charge.key);
     const { count, shards } = known;
-    const nowMs = wholeMs(this.#clock);
-    if (!mayFit(charge, known, asOfMs(attempt, nowMs))) return;
+    if (!mayFit(charge, known, asOfMs(attempt, wholeMs(this.#clock)))) return;
     const home = Math.max(
       0,
       shards.findIndex(({ image }) => image.shard >= this.#homeNumber % count),
     );
     for (const shard of [...shards.slice(home), ...shards.slice(0, home)])
-      if (!attempt.throttled.has(shard.key.text) && this.#holds(charge, shard, attempt, nowMs))
+      if (!attempt.throttled.has(shard.key.text) && this.#holds(charge, shard, attempt))
         yield shard;
   }
 
@@ -132,13 +131,9 @@ export class ShardTaker {
    * from before it began shows only what was stored: what the shard has earned since it was seen,
    * others have taken as they did on the shard before.
    */
-  #holds(
-    charge: WantedCharge,
-    { image, seenAt }: KnownShard,
-    attempt: TakeAttempt,
-    nowMs: number,
-  ): boolean {
+  #holds(charge: WantedCharge, { image, seenAt }: KnownShard, attempt: TakeAttempt): boolean {
     const isOld = attempt.isLate && seenAt.order < attempt.begun;
-    return fitsShard(charge, image, isOld ? image.bucket.refilledAtMs : asOfMs(attempt, nowMs));
+    const atMs = isOld ? image.bucket.refilledAtMs : wholeMs(this.#clock);
+    return fitsShard(charge, image, atMs);
   }
 }
