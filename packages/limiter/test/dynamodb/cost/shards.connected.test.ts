@@ -17,6 +17,28 @@ import {
 describeWithEngine("what a bucket with shards costs", (engine) => {
   const { clock, open, items, split, splitOnly } = useShardBuckets(engine);
 
+  /** A process whose first write is overtaken by one that takes the rest; then time passes. */
+  async function overtaken(): Promise<{
+    readonly process: RecordedProcess;
+    readonly entityId: string;
+    readonly giveBack: () => Promise<void>;
+  }> {
+    const { entityId, maker } = await split(2);
+    const process = open(1);
+    await granted(process, request(entityId, 0));
+    await granted(maker, request(entityId, CAPACITY / 2));
+    await process.buckets.read(request(entityId, 0));
+    let receipt: Receipt | undefined;
+    process.recorder.meanwhile = async (operation) => {
+      if (operation !== "UpdateItem" || receipt !== undefined) return;
+      await clock.advance(1);
+      receipt = await granted(maker, request(entityId, CAPACITY / 2));
+      // The shards earn a token in 63 ms.
+      await clock.advance(500);
+    };
+    return { process, entityId, giveBack: async () => maker.buckets.giveBack(receipt!) };
+  }
+
   it("a warm call is one write, whichever shard is home", async () => {
     const { entityId } = await split(32);
     for (const home of [0, 1, 13, 31, 32, 77]) {
@@ -139,9 +161,7 @@ describeWithEngine("what a bucket with shards costs", (engine) => {
       available: CAPACITY - 7 * 130,
     });
     await Promise.all(receipts.map(async (receipt) => process.buckets.giveBack(receipt)));
-    const tokens = (all: readonly AttributeMap[]): readonly unknown[] =>
-      all.map(({ b_rpm_tk, gr }) => [b_rpm_tk, gr]);
-    expect(tokens(await items(entityId, 8))).toEqual(tokens(before));
+    expect(balancesOf(await items(entityId, 8))).toEqual(balancesOf(before));
   });
 
   it("sixteen refusals at once read all shards twice at most", async () => {
@@ -185,28 +205,6 @@ describeWithEngine("what a bucket with shards costs", (engine) => {
   });
 
   describe("a call that another process overtook", () => {
-    /** A process whose first write is overtaken by one that takes the rest; then time passes. */
-    async function overtaken(): Promise<{
-      readonly process: RecordedProcess;
-      readonly entityId: string;
-      readonly giveBack: () => Promise<void>;
-    }> {
-      const { entityId, maker } = await split(2);
-      const process = open(1);
-      await granted(process, request(entityId, 0));
-      await granted(maker, request(entityId, CAPACITY / 2));
-      await process.buckets.read(request(entityId, 0));
-      let receipt: Receipt | undefined;
-      process.recorder.meanwhile = async (operation) => {
-        if (operation !== "UpdateItem" || receipt !== undefined) return;
-        await clock.advance(1);
-        receipt = await granted(maker, request(entityId, CAPACITY / 2));
-        // The shards earn a token in 63 ms.
-        await clock.advance(500);
-      };
-      return { process, entityId, giveBack: async () => maker.buckets.giveBack(receipt!) };
-    }
-
     it("is refused by what was left, although the next token has been earned on the way", async () => {
       const { process, entityId } = await overtaken();
       const outcome = await process.buckets.consume(request(entityId, 1));
@@ -252,3 +250,8 @@ describeWithEngine("what a bucket with shards costs", (engine) => {
     ]);
   });
 });
+
+/** Tokens and requests of each shard. */
+function balancesOf(shards: readonly AttributeMap[]): readonly unknown[] {
+  return shards.map(({ b_rpm_tk, gr }) => [b_rpm_tk, gr]);
+}
