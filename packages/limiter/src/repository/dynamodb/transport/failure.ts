@@ -24,6 +24,8 @@ export interface UnavailableFacts {
   readonly throttled: boolean;
   /** DynamoDB reports that the table or the account is throttled, not the key. */
   readonly tableWide: boolean;
+  /** DynamoDB reports that a range of keys is throttled; false also when it gives no reason. */
+  readonly keysThrottled: boolean;
   /** The whole request time-out has passed. */
   readonly timedOut: boolean;
 }
@@ -33,6 +35,7 @@ export const NO_FACTS: UnavailableFacts = {
   ambiguous: false,
   throttled: false,
   tableWide: false,
+  keysThrottled: false,
   timedOut: false,
 };
 
@@ -45,6 +48,7 @@ export function failureOf(error: unknown): Failure {
     return unavailable({
       throttled: true,
       tableWide: throttling.length > 0 && !throttling.some(isOfKeys),
+      keysThrottled: throttling.some(isOfKeys),
     });
   if (CONTENDED.has(name)) return unavailable({});
   // The transaction with this token may yet be applied.
