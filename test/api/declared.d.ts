@@ -52,7 +52,9 @@ declare module "declared/zae-limiter" {
   export interface UsageSummary {
     readonly snapshotCount: number; readonly total: Amounts; readonly average: Amounts; readonly requests: number;
     readonly minWindowStart: Date | undefined; readonly maxWindowStart: Date | undefined;
+    readonly completeSince?: Date;                           // memory only, when it had to drop usage (ADR 028): windows that begin earlier lack some
   }
+  export interface UsagePage extends Page<UsageSnapshot> { readonly completeSince?: Date }
   export interface EntityCapacity { readonly entityId: string; readonly capacity: number; readonly available: number; readonly utilizationPct: number }
   export interface ResourceCapacity {
     readonly resource: string; readonly limitName: string; readonly totalCapacity: number; readonly totalAvailable: number;
@@ -225,7 +227,7 @@ declare module "declared/zae-limiter" {
     splitBucket?(entityId: string, resource: string, options: { readonly shards: number }): Promise<number>;                // backends with shards (ADR 021)
     mergeBucket?(entityId: string, resource: string, options: { readonly shards: number }): Promise<number>;                // backends with shards (ADR 029)
     getResourceCapacity(resource: string, limitName: string, options?: { readonly parentsOnly?: boolean }): Promise<ResourceCapacity>;
-    getUsageSnapshots(query: UsageQuery & Paging): Promise<Page<UsageSnapshot>>;
+    getUsageSnapshots(query: UsageQuery & Paging): Promise<UsagePage>;
     getUsageSummary(query: UsageQuery): Promise<UsageSummary>;
     getAuditEvents(entityId: string, options?: Paging): Promise<Page<AuditEvent>>;                                         // newest first
     readonly namespaceName: string; readonly namespaceId: string;
@@ -244,7 +246,7 @@ declare module "declared/zae-limiter" {
     setVersionRecord(record: { readonly schemaVersion: string; readonly lambdaVersion?: string; readonly clientMinVersion?: string; readonly updatedBy?: string }): Promise<void>;
     ping(): Promise<boolean>;
     readonly capabilities: BackendCapabilities;
-    close(): Promise<void>;
+    close(): Promise<void>;                          // ends waiting calls and all later ones with RateLimiterUnavailable (ADR 028)
     [Symbol.asyncDispose](): Promise<void>;
   }
   export function openRepository(url: string, options?: RepositoryOptions): Promise<Repository>;

@@ -58,6 +58,7 @@ interface Models extends Record<string, readonly [unknown, unknown]> {
   BucketState: [declared.BucketState, built.BucketState];
   UsageSnapshot: [declared.UsageSnapshot, built.UsageSnapshot];
   UsageSummary: [declared.UsageSummary, built.UsageSummary];
+  UsagePage: [declared.UsagePage, built.UsagePage];
   EntityCapacity: [declared.EntityCapacity, built.EntityCapacity];
   ResourceCapacity: [declared.ResourceCapacity, built.ResourceCapacity];
   AuditAction: [declared.AuditAction, built.AuditAction];

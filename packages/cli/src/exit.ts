@@ -50,6 +50,8 @@ export function reportError(error: unknown, json: boolean, { stderr, env }: Envi
 /** Input fields that are checked without the repository, so an error means wrong usage. */
 const SYNTAX_FIELDS: ReadonlySet<string> = new Set([
   "url",
+  "stack",
+  "region",
   "cursor",
   "limit",
   "window",

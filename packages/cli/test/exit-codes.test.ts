@@ -40,6 +40,8 @@ describe("wrong usage", () => {
     ["usage list -e key-1 --start yesterday", "ISO 8601"],
     ["entity list --limit 0", "whole number"],
     ["entity list --cursor stray", "cursor"],
+    ["entity list --name x?endpoint=http://127.0.0.1:1", "--name must be a stack: letters, digits"],
+    ["entity list --region eu/x?endpoint=http://127.0.0.1:1", "small letters, digits and - only"],
     ["entity", "Usage: zae-limiter entity"],
   ])("exits 2 for %s and says %s", async (line, hint) => {
     const { code, stdout, stderr } = await run(line);

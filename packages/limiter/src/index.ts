@@ -53,6 +53,7 @@ export type {
   ResolvedLimits,
   ResourceCapacity,
   SystemDefaults,
+  UsagePage,
   UsageQuery,
   VersionRecord,
 } from "./repository/repository.ts";

@@ -47,7 +47,7 @@ async function openMemory(rest: string, options: RepositoryOptions): Promise<Rep
  */
 async function openSqlite(rest: string, options: RepositoryOptions): Promise<Repository> {
   const path = rest.startsWith("///") ? rest.slice(2) : rest;
-  if (path === "" || path.startsWith("//"))
+  if (path.trim() === "" || path.startsWith("//"))
     throw new ValidationError(
       "url",
       `sqlite:${rest}`,

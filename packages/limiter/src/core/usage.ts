@@ -30,6 +30,11 @@ export interface UsageSummary {
   readonly requests: number;
   readonly minWindowStart: Date | undefined;
   readonly maxWindowStart: Date | undefined;
+  /**
+   * Only if the memory backend had to drop usage: windows that begin earlier are missing, or lack
+   * something.
+   */
+  readonly completeSince?: Date;
 }
 
 const HOUR_MS = 3_600_000;

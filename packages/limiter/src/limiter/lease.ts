@@ -1,4 +1,4 @@
-import type { Amounts } from "../core/amounts.ts";
+import { amountOf, type Amounts } from "../core/amounts.ts";
 import {
   InfrastructureError,
   LeaseExpiredError,
@@ -6,6 +6,7 @@ import {
   ValidationError,
 } from "../core/errors.ts";
 import { RateLimitExceeded } from "../core/bucket/refusal.ts";
+import type { TakenPart } from "../core/bucket/settlement.ts";
 import type {
   ConsumeRequest,
   Receipt,
@@ -23,8 +24,8 @@ const END_ATTEMPTS = 3;
 /** What all leases of one limiter share. */
 export interface LeaseHost {
   readonly repository: RepositoryPort;
-  /** Called after tokens went back, so that waiting calls try again. */
-  readonly onGivenBack: (resources: readonly string[]) => void;
+  /** Called after tokens went back to these buckets, so that waiting calls try again. */
+  readonly onGivenBack: (buckets: Iterable<TakenPart>) => void;
   /** Called when the end of a lease could not be written and there is no caller to throw to. */
   readonly onEndFailed: (error: RateLimiterUnavailable, lease: Lease) => void;
 }
@@ -125,7 +126,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
     const deltas = this.#parts.flatMap((part) => part.differences());
     if (deltas.length === 0) return;
     await attemptEnd(() => this.#host.repository.settle(receipt, deltas));
-    this.#wakeWaiting();
+    this.#host.onGivenBack(settledPartsOf(receipt, deltas));
   }
 
   /** Gives everything back. */
@@ -135,7 +136,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
     if (this.#taken === undefined) return;
     const { receipt } = this.#taken;
     await attemptEnd(() => this.#host.repository.giveBack(receipt));
-    this.#wakeWaiting();
+    this.#host.onGivenBack(takenPartsOf(receipt));
   }
 
   /**
@@ -167,10 +168,6 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   #end(state: "committed" | "rolled back"): void {
     this.#assertOpen();
     this.#state = state;
-  }
-
-  #wakeWaiting(): void {
-    this.#host.onGivenBack(this.#request.resources.map(({ resource }) => resource));
   }
 
   #ownPart(): ResourceLease {
@@ -222,6 +219,28 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
       this.#taken.receipt,
     );
     if (!outcome.granted) throw new RateLimitExceeded(outcome.statuses);
+  }
+}
+
+/**
+ * The parts that a rollback gave something back to. Like the next one, it computes nothing while
+ * nobody waits.
+ */
+function* takenPartsOf({ parts }: Receipt): Generator<TakenPart> {
+  for (const part of parts)
+    if (Object.values(part.amounts).some((amount) => amount > 0)) yield part;
+}
+
+/** The parts that a settlement gave something back to: it may also have charged more, or both. */
+function* settledPartsOf(
+  { parts }: Receipt,
+  deltas: readonly ResourceAmounts[],
+): Generator<TakenPart> {
+  for (const { resource, amounts } of deltas) {
+    const lowered = Object.keys(amounts).filter((name) => amounts[name]! < 0);
+    for (const part of parts)
+      if (part.resource === resource && lowered.some((name) => amountOf(part.amounts, name) > 0))
+        yield part;
   }
 }
 

@@ -78,10 +78,10 @@ export class RateLimiter implements AsyncDisposable {
     this.#repository = options.repository;
     this.#onUnavailable =
       options.onUnavailable === undefined ? undefined : checkOnUnavailable(options.onUnavailable);
-    this.#waiting = new WaitingRoom(options.repository.clock);
+    this.#waiting = new WaitingRoom(options.repository);
     this.#host = {
       repository: options.repository,
-      onGivenBack: (resources) => this.#waiting.wake(resources),
+      onGivenBack: (buckets) => this.#waiting.wake(buckets),
       onEndFailed: options.onSettlementFailed ?? warn,
     };
   }

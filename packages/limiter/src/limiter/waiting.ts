@@ -13,11 +13,16 @@
  * It joins all its queues in one step, so the earliest call is first in every queue it is in, and
  * two calls never wait for each other. Small calls wait behind a large one; otherwise a stream of
  * small calls would starve it. Nothing polls: a head sleeps until the exact time at which it would
- * fit if nothing else is taken, and is woken early when tokens go back to one of its resources in
- * this process.
+ * fit if nothing else is taken, and is woken early when tokens go back, in this process, to one of
+ * its buckets or to one that refused it, such as its parent's. Nobody else is woken: with 10 000
+ * waiting entities, waking all of them blocked the event loop for a quarter of a second.
  */
 import type { LimitStatus } from "../core/bucket/decision.ts";
+import type { RepositoryPort } from "../repository/port.ts";
 import type { Clock } from "../repository/system-clock.ts";
+import { RecentReturns } from "./recent-returns.ts";
+import { listenTo, stopListeningTo, type Endable } from "./shared-signals.ts";
+import { WaitingQueue, type Place } from "./waiting-queue.ts";
 
 /** The result of one attempt to take: granted with a value, or refused. */
 export type TakeResult<T> =
@@ -41,89 +46,111 @@ export interface WaitingCall<T> {
   undo(value: T): Promise<void>;
 }
 
-interface Waiter {
-  readonly keys: readonly string[];
-  readonly resources: readonly string[];
+interface Waiter extends Endable {
+  /** Its place in the queue of each resource. */
+  places: readonly Place<Waiter>[];
+  /** The buckets that refused its last attempt, while it sleeps as a head. */
+  refusedBy: readonly string[];
   /**
    * Ends the current sleep, because the call became a head, tokens went back, it was aborted, or
-   * the limiter was closed.
+   * the limiter or the repository was closed.
    */
   wake: () => void;
-  /** Whether it was woken since its last attempt began, whose result may then be out of date. */
-  wokenSince: boolean;
   /** Why the call was ended from outside, if it was. */
   ended: { readonly reason: unknown } | undefined;
   /** The statuses of the last refusal; the calls behind wait for the same limits. */
   statuses: readonly LimitStatus[];
 }
 
+/** What names a bucket. */
+interface BucketName {
+  readonly entityId: string;
+  readonly resource: string;
+}
+
 /** The queues of one limiter. */
 export class WaitingRoom {
   readonly #clock: Clock;
-  readonly #queues = new Map<string, Waiter[]>();
+  /** Aborts when the repository is closed. */
+  readonly #closed: AbortSignal;
+  /** By bucket: the entity that waits and the resource that it waits for. */
+  readonly #queues = new Map<string, WaitingQueue<Waiter>>();
+  /** The heads that each bucket refused: their own, or their parent's. */
+  readonly #refusedBy = new Map<string, Set<Waiter>>();
+  readonly #returns = new RecentReturns();
 
-  constructor(clock: Clock) {
+  constructor({ clock, closed }: Pick<RepositoryPort, "clock" | "closed">) {
     this.#clock = clock;
+    this.#closed = closed;
   }
 
   /** Waits for the call's turn, and until it fits, for as long as the call may wait. */
   async wait<T>(call: WaitingCall<T>): Promise<TakeResult<T>> {
     call.signal?.throwIfAborted();
-    const waiter: Waiter = {
-      keys: call.resources.map((resource) => `${call.entityId}#${resource}`),
-      resources: call.resources,
-      wake: () => {},
-      wokenSince: false,
-      ended: undefined,
-      statuses: [],
-    };
-    const onAbort = (): void => end(waiter, call.signal?.reason);
-    call.signal?.addEventListener("abort", onAbort, { once: true });
-    this.#join(waiter);
+    const waiter = newWaiter();
+    const signals = call.signal === undefined ? [this.#closed] : [this.#closed, call.signal];
+    for (const signal of signals) listenTo(signal, waiter);
+    this.#join(waiter, call);
     try {
       return await this.#waitForGrant(call, waiter);
     } finally {
-      call.signal?.removeEventListener("abort", onAbort);
+      for (const signal of signals) stopListeningTo(signal, waiter);
       this.#leave(waiter);
     }
   }
 
-  /** Wakes the heads that may fit now, because tokens went back to these resources. */
-  wake(resources: readonly string[]): void {
-    for (const [head] of this.#queues.values())
-      if (head?.resources.some((resource) => resources.includes(resource))) wakeUp(head);
+  /**
+   * Tries again for those whom tokens that went back to these buckets may help: the heads of their
+   * queues, and the heads that they refused.
+   */
+  wake(buckets: Iterable<BucketName>): void {
+    if (this.#queues.size === 0) return;
+    for (const key of new Set(Array.from(buckets, keyOf))) {
+      this.#returns.note(key);
+      const first = this.#queues.get(key)?.first;
+      if (first !== undefined && isHead(first)) first.wake();
+      for (const waiter of this.#refusedBy.get(key) ?? []) waiter.wake();
+    }
   }
 
   /** Ends every waiting call. */
   close(reason: unknown): void {
-    for (const queue of this.#queues.values()) for (const waiter of queue) end(waiter, reason);
+    for (const queue of this.#queues.values()) for (const waiter of queue) waiter.end(reason);
   }
 
   async #waitForGrant<T>(call: WaitingCall<T>, waiter: Waiter): Promise<TakeResult<T>> {
     const deadlineMs = this.#clock.now() + call.waitUpToMs;
-    if (!this.#isHead(waiter)) {
+    if (!isHead(waiter)) {
       const seen = await call.peek();
+      throwIfEnded(waiter);
       if (seen.granted || !fitsWithin(seen.statuses, call.waitUpToMs)) return seen;
-      while (!this.#isHead(waiter)) {
+      while (!isHead(waiter)) {
         throwIfEnded(waiter);
-        if (deadlineMs <= this.#clock.now()) return this.#refusedBehind(waiter, await call.peek());
+        if (deadlineMs <= this.#clock.now()) return refusedBehind(waiter, await call.peek());
         await this.#sleep(waiter, deadlineMs - this.#clock.now());
       }
     }
     for (;;) {
       throwIfEnded(waiter);
-      waiter.wokenSince = false;
-      const result = await call.take();
-      if (result.granted) {
-        if (waiter.ended !== undefined) await call.undo(result.value);
+      this.#file(waiter, NOBODY);
+      const begun = this.#returns.begin();
+      let sleeping: Promise<void>;
+      try {
+        const result = await call.take();
+        if (result.granted && waiter.ended !== undefined) await call.undo(result.value);
         throwIfEnded(waiter);
-        return result;
+        if (result.granted) return result;
+        waiter.statuses = result.statuses;
+        this.#file(waiter, result.statuses.filter(({ exceeded }) => exceeded).map(keyOf));
+        // Tokens that went back during the attempt are not in its result.
+        if (this.#returns.isAnySince(begun, bucketsOf(waiter))) continue;
+        if (!fitsWithin(result.statuses, deadlineMs - this.#clock.now())) return result;
+        // It begins to sleep in the same step, so that whoever wakes it from now on is heard.
+        sleeping = this.#sleep(waiter, longestWaitMs(result.statuses));
+      } finally {
+        this.#returns.end();
       }
-      waiter.statuses = result.statuses;
-      // Tokens that went back during the attempt are not in its result.
-      if (waiter.wokenSince) continue;
-      if (!fitsWithin(result.statuses, deadlineMs - this.#clock.now())) return result;
-      await this.#sleep(waiter, longestWaitMs(result.statuses));
+      await sleeping;
     }
   }
 
@@ -141,12 +168,13 @@ export class WaitingRoom {
     }
   }
 
-  #join(waiter: Waiter): void {
-    for (const key of waiter.keys) {
-      const queue = this.#queues.get(key);
-      if (queue === undefined) this.#queues.set(key, [waiter]);
-      else queue.push(waiter);
-    }
+  #join(waiter: Waiter, { entityId, resources }: WaitingCall<unknown>): void {
+    waiter.places = resources.map((resource) => {
+      const key = keyOf({ entityId, resource });
+      const queue = this.#queues.get(key) ?? new WaitingQueue<Waiter>(key);
+      this.#queues.set(key, queue);
+      return queue.join(waiter);
+    });
   }
 
   /**
@@ -154,58 +182,86 @@ export class WaitingRoom {
    * first before would only get the same result again.
    */
   #leave(waiter: Waiter): void {
-    const advanced = waiter.keys.filter((key) => this.#queues.get(key)?.[0] === waiter);
-    for (const key of waiter.keys) {
-      const queue = this.#queues.get(key) ?? [];
-      queue.splice(queue.indexOf(waiter), 1);
-      if (queue.length === 0) this.#queues.delete(key);
+    this.#file(waiter, NOBODY);
+    const advanced = waiter.places.filter(({ ahead }) => ahead === undefined);
+    for (const place of waiter.places) {
+      place.queue.leave(place);
+      if (place.queue.first === undefined) this.#queues.delete(place.queue.key);
     }
-    for (const key of advanced) {
-      const first = this.#queues.get(key)?.[0];
-      if (first !== undefined) wakeUp(first);
-    }
+    for (const { queue } of advanced) queue.first?.wake();
   }
 
-  #isHead(waiter: Waiter): boolean {
-    return waiter.keys.every((key) => this.#queues.get(key)?.[0] === waiter);
-  }
-
-  /**
-   * The refusal of a call that ran out of time behind another one. If its own limits would have
-   * sufficed, it is refused by the limits that the call ahead is waiting for.
-   */
-  #refusedBehind<T>(waiter: Waiter, seen: TakeResult<T>): TakeResult<T> {
-    if (seen.granted || seen.statuses.some((status) => status.exceeded)) return seen;
-    const { statuses } = seen;
-    const ahead = waiter.keys.flatMap((key) => this.#queues.get(key)?.[0]?.statuses ?? []);
-    const marked = statuses.map((status) => {
-      const other = ahead.find(
-        ({ exceeded, entityId, resource, limitName }) =>
-          exceeded &&
-          entityId === status.entityId &&
-          resource === status.resource &&
-          limitName === status.limitName,
-      );
-      return other === undefined
-        ? status
-        : { ...status, exceeded: true, retryAfterSeconds: other.retryAfterSeconds };
-    });
-    if (marked.some((status) => status.exceeded)) return { granted: false, statuses: marked };
-    return {
-      granted: false,
-      statuses: statuses.with(0, { ...statuses[0]!, exceeded: true, retryAfterSeconds: 0.001 }),
-    };
+  /** Files a head under the buckets that refused it, and no longer under those of before. */
+  #file(waiter: Waiter, buckets: readonly string[]): void {
+    for (const key of waiter.refusedBy) {
+      const refused = this.#refusedBy.get(key);
+      refused?.delete(waiter);
+      if (refused?.size === 0) this.#refusedBy.delete(key);
+    }
+    waiter.refusedBy = buckets;
+    for (const key of buckets) {
+      const refused = this.#refusedBy.get(key);
+      if (refused === undefined) this.#refusedBy.set(key, new Set([waiter]));
+      else refused.add(waiter);
+    }
   }
 }
 
-function end(waiter: Waiter, reason: unknown): void {
-  waiter.ended ??= { reason };
-  wakeUp(waiter);
+/** Nobody refused the waiter yet, or still does. */
+const NOBODY: readonly never[] = [];
+
+/**
+ * The refusal of a call that ran out of time behind another one. If its own limits would have
+ * sufficed, it is refused by the limits that the call ahead is waiting for.
+ */
+function refusedBehind<T>(waiter: Waiter, seen: TakeResult<T>): TakeResult<T> {
+  if (seen.granted || seen.statuses.some((status) => status.exceeded)) return seen;
+  const { statuses } = seen;
+  const ahead = waiter.places.flatMap(({ queue }) => queue.first?.statuses ?? []);
+  const marked = statuses.map((status) => {
+    const other = ahead.find(
+      ({ exceeded, entityId, resource, limitName }) =>
+        exceeded &&
+        entityId === status.entityId &&
+        resource === status.resource &&
+        limitName === status.limitName,
+    );
+    return other === undefined
+      ? status
+      : { ...status, exceeded: true, retryAfterSeconds: other.retryAfterSeconds };
+  });
+  if (marked.some((status) => status.exceeded)) return { granted: false, statuses: marked };
+  return {
+    granted: false,
+    statuses: statuses.with(0, { ...statuses[0]!, exceeded: true, retryAfterSeconds: 0.001 }),
+  };
 }
 
-function wakeUp(waiter: Waiter): void {
-  waiter.wokenSince = true;
-  waiter.wake();
+function newWaiter(): Waiter {
+  return {
+    places: [],
+    refusedBy: NOBODY,
+    wake: () => {},
+    ended: undefined,
+    end(reason) {
+      this.ended ??= { reason };
+      this.wake();
+    },
+    statuses: [],
+  };
+}
+
+function isHead(waiter: Waiter): boolean {
+  return waiter.places.every(({ ahead }) => ahead === undefined);
+}
+
+function keyOf({ entityId, resource }: BucketName): string {
+  return `${entityId}#${resource}`;
+}
+
+/** The buckets that a refused head depends on: its own, and those that refused it. */
+function bucketsOf({ places, refusedBy }: Waiter): readonly string[] {
+  return [...places.map(({ queue }) => queue.key), ...refusedBy];
 }
 
 function throwIfEnded(waiter: Waiter): void {

@@ -1,6 +1,7 @@
 import type { Amounts } from "../core/amounts.ts";
 import type { LimitStatus } from "../core/bucket/decision.ts";
 import type { OnUnavailable, Policy } from "../core/bucket/policy.ts";
+import type { TakenPart } from "../core/bucket/settlement.ts";
 import type { Clock } from "./system-clock.ts";
 
 /** A result that a backend returns at once if it needs no I/O. */
@@ -24,15 +25,17 @@ export interface ConsumeRequest {
   readonly override: Policy | undefined;
 }
 
-declare const receiptBrand: unique symbol;
-
 /**
- * What was taken, and from where. It is opaque to the limiter, so that shards and versions stay
- * inside a backend. It also makes the end of a lease idempotent: a receipt is settled or given back
- * at most once, however often that is tried.
+ * What was taken, and from where. A backend keeps more on it, such as shards and versions, which
+ * the limiter does not see. It also makes the end of a lease idempotent: a receipt is settled or
+ * given back at most once, however often that is tried.
  */
 export interface Receipt {
-  readonly [receiptBrand]?: never;
+  /**
+   * The buckets that were taken from, those of parents included; the limiter wakes the calls that
+   * wait for them. Amounts are in the backend's own unit.
+   */
+  readonly parts: readonly TakenPart[];
 }
 
 /**
@@ -53,6 +56,11 @@ export type ConsumeOutcome =
  */
 export interface RepositoryPort {
   readonly clock: Clock;
+  /**
+   * Aborts when the repository is closed, with the error that calls then throw: it ends the calls
+   * that wait.
+   */
+  readonly closed: AbortSignal;
   /**
    * The stored `onUnavailable` as last seen. It must not need a read, because it is used when the
    * store is unavailable.

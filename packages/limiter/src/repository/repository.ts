@@ -13,6 +13,15 @@ export interface Page<T> {
   readonly cursor: string | undefined;
 }
 
+/** One page of usage. */
+export interface UsagePage extends Page<UsageSnapshot> {
+  /**
+   * Only if the memory backend had to drop usage: windows that begin earlier are missing, or lack
+   * something.
+   */
+  readonly completeSince?: Date;
+}
+
 /**
  * One limit of one stored bucket (or shard), as stored. Only `available` includes the refill up to
  * now.
@@ -272,7 +281,7 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
     options?: { readonly parentsOnly?: boolean },
   ): Promise<ResourceCapacity>;
   /** Usage by window, oldest first. */
-  getUsageSnapshots(query: UsageQuery & Paging): Promise<Page<UsageSnapshot>>;
+  getUsageSnapshots(query: UsageQuery & Paging): Promise<UsagePage>;
   /** The sum of the usage in several windows. */
   getUsageSummary(query: UsageQuery): Promise<UsageSummary>;
   /** The audit events of an entity, or of a pseudo entity such as `$SYSTEM`, newest first. */
@@ -326,7 +335,10 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
   ping(): Promise<boolean>;
   /** What this backend can do. */
   readonly capabilities: BackendCapabilities;
-  /** Closes the repository. A repository made with `namespace()` leaves the store open. */
+  /**
+   * Closes the repository and ends waiting calls; every later operation throws
+   * `RateLimiterUnavailable`. A repository made with `namespace()` leaves the store open.
+   */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }

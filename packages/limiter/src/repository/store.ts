@@ -187,6 +187,11 @@ export interface UsageRange {
 /** The usage of a namespace, summed into windows. */
 export interface UsageStore {
   rows(range: UsageRange, page: KeyPage): MaybePromise<Keyed<UsageRow>>;
+  /**
+   * Since when windows of this length lack nothing, if the backend has dropped some before the end
+   * of their retention. Asked after the rows.
+   */
+  completeSinceMs?(window: UsageWindow): number | undefined;
 }
 
 /** The audit events of a namespace. */

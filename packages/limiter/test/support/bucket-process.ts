@@ -48,7 +48,7 @@ export function bucketProcess(options: {
   readonly largestTickMs?: number;
   readonly requestTimeoutMs?: number;
   readonly maxShards?: number;
-  readonly homeNumber?: number;
+  readonly homeNumber?: number | undefined;
   readonly maxUnderWay?: number;
 }): BucketProcess {
   const {

@@ -130,11 +130,13 @@ export function useShardBuckets(engine: () => Engine): ShardBuckets {
   };
 }
 
-/** Notes every request, in order, and throttles the writes to one item. */
+/** Notes every request, in order, throttles the writes to one item, and lets others go first. */
 class Recorder implements DynamoTransport {
   readonly #inner: DynamoTransport;
   operations: string[] = [];
   throttled: string | undefined;
+  /** What others do before a request is carried out. */
+  meanwhile: (operation: string) => Promise<void> = async () => {};
 
   constructor(inner: DynamoTransport) {
     this.#inner = inner;
@@ -149,6 +151,7 @@ class Recorder implements DynamoTransport {
     const { Key } = input as { readonly Key?: { readonly PK: { readonly S: string } } };
     if (Key !== undefined && Key.PK.S === this.throttled)
       throw Object.assign(new Error("Too fast."), { name: "ThrottlingException" });
+    await this.meanwhile(operation);
     return this.#inner.call(operation, input, options);
   }
 

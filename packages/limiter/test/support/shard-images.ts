@@ -26,6 +26,8 @@ export interface StoredShard {
   readonly limits?: readonly Limit[];
   /** Millitokens by limit; a limit that is not named is full. */
   readonly tokens?: Readonly<Record<string, number>>;
+  /** The total consumed by limit, in millitokens. */
+  readonly consumed?: Readonly<Record<string, number>>;
   /** What is left of the last refill, by limit, in units of 1/period. */
   readonly remainders?: Readonly<Record<string, number>>;
   readonly refilledAtMs?: number;
@@ -34,6 +36,7 @@ export interface StoredShard {
   readonly version?: number;
   readonly creation?: string;
   readonly writes?: number;
+  readonly requests?: number;
   readonly slots?: readonly string[];
   readonly overridden?: boolean;
   readonly expiresAtSeconds?: number;
@@ -50,7 +53,7 @@ export function shardItem(stored: StoredShard = {}): AttributeMap {
   const balances = limits.flatMap(({ name, capacity }) => [
     stored.tokens?.[name] ?? shareOf(capacity * MILLI, shard, divisor),
     stored.remainders?.[name] ?? 0,
-    0,
+    stored.consumed?.[name] ?? 0,
   ]);
   return marshalItem({
     ...shardKey(shard, stored.entityId).primary,
@@ -58,6 +61,7 @@ export function shardItem(stored: StoredShard = {}): AttributeMap {
     sv: stored.version ?? 5,
     cr: stored.creation ?? "other.0000",
     b_wcu_tc: stored.writes ?? 1,
+    ...(stored.requests !== undefined && { gr: stored.requests }),
     shard_count: divisor,
     ...Object.fromEntries((stored.slots ?? []).map((id, slot) => [slotAttribute(slot), id])),
     ...(stored.overridden === true && { po: 1 }),

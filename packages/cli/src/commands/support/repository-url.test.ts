@@ -20,6 +20,22 @@ it("makes a DynamoDB URL from name, region and endpoint, whichever are given", (
   );
 });
 
+it.each([
+  { name: "x?endpoint=http://127.0.0.1:18650" },
+  { name: "x/y" },
+  { name: "x#y" },
+  { name: "x y" },
+  { name: "x%3Fy" },
+  { name: "x\n" },
+  { name: "" },
+  { region: "eu-west-1/other?provisioning=table#" },
+  { region: "eu-west-1.example.com" },
+  { region: "EU-WEST-1" },
+  { region: "" },
+])("refuses %j, which could change the address", (location) => {
+  expect(() => repositoryUrl({ name: "my-stack", ...location }, {})).toThrow(UsageError);
+});
+
 it("refuses a URL together with its shorthand", () => {
   expect(() => repositoryUrl({ repository: "memory:", region: "eu-west-1" }, {})).toThrow(
     /not both/,

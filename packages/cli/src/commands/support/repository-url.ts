@@ -10,7 +10,10 @@ export interface RepositoryLocation {
   readonly endpointUrl?: string;
 }
 
-/** The URL of the repository that the command line or the environment names. */
+/**
+ * The URL of the repository that the command line or the environment names. Names are checked
+ * before they become part of it: one with a "?" could send signed requests to another address.
+ */
 export function repositoryUrl(
   { repository, name, region, endpointUrl }: RepositoryLocation,
   env: Environment["env"],
@@ -22,6 +25,12 @@ export function repositoryUrl(
         "Pass them or --repository, not both.",
     );
   if (isDynamo) {
+    if (name !== undefined && !/^[A-Za-z0-9_.-]+$/.test(name))
+      throw new UsageError("--name must be a stack: letters, digits, _ . and - only.");
+    if (region !== undefined && !/^[a-z0-9-]+$/.test(region))
+      throw new UsageError(
+        "--region must be a region such as eu-west-1: small letters, digits and - only.",
+      );
     const query = endpointUrl === undefined ? "" : `?endpoint=${encodeURIComponent(endpointUrl)}`;
     return `dynamodb://${region ?? ""}/${name ?? ""}${query}`;
   }

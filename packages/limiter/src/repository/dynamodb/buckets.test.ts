@@ -5,7 +5,7 @@ import { RateLimiterUnavailable } from "../../core/errors.ts";
 import { Limit } from "../../core/limit.ts";
 import { policyOf } from "../../core/bucket/policy.ts";
 import { shardPolicy } from "../../core/bucket/shares.ts";
-import { mostRequests } from "./buckets.ts";
+import { mostRequests } from "./acquire/bounds.ts";
 import { bucketAttributes } from "./items/bucket-item.ts";
 import { bucketKey, keyAttributes } from "./items/bucket-key.ts";
 import { marshalItem, type AttributeMap } from "./transport/attribute-values.ts";

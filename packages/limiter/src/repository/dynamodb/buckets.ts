@@ -13,11 +13,12 @@
  * The end of a lease is in lease-end.ts.
  *
  * The bound of one acquire: at most MAX_DECISIONS decisions and, for each of its buckets,
- * MAX_TAKE_ROUNDS rounds of takes over all of them, and so no more than `mostRequests` requests,
- * each attempted at most `maxAttempts` times and ended after `requestTimeoutMs`.
+ * MAX_TAKE_ROUNDS rounds of takes over all of them, and so no more than `mostRequests` requests
+ * (bounds.ts), each attempted at most `maxAttempts` times and ended after `requestTimeoutMs`.
+ * Waiting for a write, a gather or a read of other calls of this process is no round, and sends
+ * nothing.
  */
 import type { LimitStatus } from "../../core/bucket/decision.ts";
-import { RateLimiterUnavailable } from "../../core/errors.ts";
 import type {
   ConsumeOutcome,
   ConsumeRequest,
@@ -27,14 +28,15 @@ import type {
 } from "../port.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import type { Clock } from "../system-clock.ts";
+import { BucketWriter } from "./write/bucket-writer.ts";
 import type { BucketKey } from "./items/bucket-key.ts";
-import { BucketWriter, MAX_OVERTAKEN } from "./write/bucket-writer.ts";
 import type { WriteCounts, WriteObserver } from "./write/write-observer.ts";
+import { contended, MAX_DECISIONS, MAX_TAKE_ROUNDS, overloaded } from "./acquire/bounds.ts";
 import { ChargePreparation, mayFit, takeFromShard, type KnownEntity } from "./acquire/charges.ts";
 import type { Connection } from "./table/connection.ts";
 import { CurrentPolicies } from "./acquire/current-policy.ts";
 import type { Expiring } from "./cache/expiring.ts";
-import { KnownBuckets, MAX_READS } from "./cache/known-buckets.ts";
+import { KnownBuckets, type RequestStamp } from "./cache/known-buckets.ts";
 import type { ItemReader } from "./table/item-reader.ts";
 import { LeaseEnds, type DynamoReceipt } from "./acquire/lease-end.ts";
 import { BucketList } from "./acquire/list-buckets.ts";
@@ -43,17 +45,12 @@ import { CalmWatch } from "./shards/calm.ts";
 import { Merger } from "./shards/merger.ts";
 import { PressureWatch } from "./shards/pressure.ts";
 import type { Refused, Taken, Undecided } from "./acquire/receipt.ts";
+import type { TakeAttempt } from "./acquire/gather-queue.ts";
 import { Refusals, unlessUnavailable } from "./acquire/refusal.ts";
 import { Splitter } from "./shards/splitter.ts";
-import { MAX_TRIES, ShardTaker, type TakeAttempt } from "./acquire/take-from-shards.ts";
+import { ShardTaker } from "./acquire/take-from-shards.ts";
 import { takeFromSeveral, type SeveralRefused } from "./acquire/take-from-several.ts";
 import type { WantedCharge } from "./acquire/wanted-charge.ts";
-
-/** The most decisions of one acquire: it is decided again when the images change meanwhile. */
-const MAX_DECISIONS = 5;
-
-/** The most rounds of takes from one bucket: each follows a take by another process. */
-const MAX_TAKE_ROUNDS = 12;
 
 /** What the buckets of one repository have done; see `RepositoryStatistics`. */
 export interface BucketCounts extends WriteCounts {
@@ -95,6 +92,7 @@ interface Call {
   readonly extending: Receipt | undefined;
   /** Its place in the order of requests: higher ones were sent after the call began. */
   readonly begun: number;
+  readonly begunMs: number;
   /** Decisions, this one included. */
   readonly decisions: number;
   readonly rounds: TakeRounds;
@@ -133,7 +131,7 @@ export class DynamoBuckets implements BucketStore {
         pressure.noteWrite(key, image, sentAtMs);
         calm.noteWrite(key, image, sentAtMs);
       },
-      noteThrottled: (key) => pressure.noteThrottled(key),
+      noteThrottled: (key, isOfKeys) => pressure.noteThrottled(key, isOfKeys),
     };
     this.#writer = new BucketWriter({ ...options, observer });
     const writer = this.#writer;
@@ -145,6 +143,7 @@ export class DynamoBuckets implements BucketStore {
       splitter: this.#splitter,
       policies: this.#policies,
       homeNumber,
+      largestTickMs: options.largestTickMs,
     });
     this.#refusals = new Refusals({ ...options, writer, chooser, clock });
     this.#leaseEnds = new LeaseEnds({ known, writer, clock });
@@ -153,7 +152,7 @@ export class DynamoBuckets implements BucketStore {
 
   consume(request: ConsumeRequest, extending?: Receipt): MaybePromise<ConsumeOutcome> {
     return this.#admission.admit(() => {
-      const { order: begun } = this.#known.stampRequest();
+      const begun = this.#known.stampRequest();
       const charges = this.#preparation.of(request);
       return charges instanceof Promise
         ? charges.then((read) => this.#decide(newCall(request, read, extending, begun)))
@@ -202,14 +201,18 @@ export class DynamoBuckets implements BucketStore {
   #decide(call: Call): MaybePromise<ConsumeOutcome> {
     const nowMs = this.#nowMs();
     if (this.#mayFit(call, nowMs)) return this.#take(call);
-    return this.#refusals.mayRefuse(call) ? this.#refuse(call, nowMs) : this.#decideFromTable(call);
+    return this.#refusals.mayRefuse(call)
+      ? this.#refuse(call, nowMs, nowMs)
+      : this.#decideFromTable(call);
   }
 
   async #decideFromTable(remembered: Call): Promise<ConsumeOutcome> {
     const call = { ...remembered, charges: await this.#readAll(remembered.charges) };
     const nowMs = this.#nowMs();
     if (this.#mayFit(call, nowMs)) return this.#take(call);
-    return this.#refusals.mayRefuse(call) ? this.#refuse(call, nowMs) : this.#decideAgain(call);
+    return this.#refusals.mayRefuse(call)
+      ? this.#refuse(call, nowMs, nowMs)
+      : this.#decideAgain(call);
   }
 
   #decideAgain(call: Call): MaybePromise<ConsumeOutcome> {
@@ -223,10 +226,9 @@ export class DynamoBuckets implements BucketStore {
   }
 
   async #take(call: Call): Promise<ConsumeOutcome> {
-    const { charges, extending, rounds } = call;
-    const requests = extending === undefined ? 1 : 0;
+    const { charges } = call;
     const take = (charge: WantedCharge): Promise<Taken | Refused> =>
-      this.#takeFromBucket(charge, requests, rounds);
+      this.#takeFromBucket(charge, call);
     const outcome =
       charges.length === 1
         ? asSeveral(await take(charges[0]!))
@@ -239,19 +241,21 @@ export class DynamoBuckets implements BucketStore {
     const refused = { ...call, charges: outcome.charges };
     // The refusal may come from the answer to a write that was sent before this call began.
     return this.#refusals.mayRefuse(refused)
-      ? this.#refuse(refused, outcome.atMs)
+      ? this.#refuse(refused, outcome.atMs, this.#nowMs())
       : this.#decideAgain(refused);
   }
 
-  async #takeFromBucket(
-    wanted: WantedCharge,
-    requests: number,
-    rounds: TakeRounds,
-  ): Promise<Taken | Refused> {
-    const { order: begun } = this.#known.stampRequest();
-    const attempt: TakeAttempt = { requests, begun, throttled: new Map(), wantsHome: true };
+  async #takeFromBucket(wanted: WantedCharge, call: Call): Promise<Taken | Refused> {
+    const attempt: TakeAttempt = {
+      requests: call.extending === undefined ? 1 : 0,
+      begun: call.begun,
+      begunMs: call.begunMs,
+      throttled: new Map(),
+      wantsHome: true,
+      isLate: call.decisions > 1,
+    };
     for (let charge = wanted; ;) {
-      rounds.begin(charge.key);
+      call.rounds.begin(charge.key);
       const { count } = this.#known.known(charge.key);
       const outcome =
         count === 1
@@ -283,8 +287,8 @@ export class DynamoBuckets implements BucketStore {
     return { kind: "refused", atMs: outcome.refusedAtMs ?? this.#nowMs(), charge };
   }
 
-  #refuse(call: Call, atMs: number): MaybePromise<ConsumeOutcome> {
-    return this.#refusals.refuse(call, atMs) ?? this.#decideAgain(call);
+  #refuse(call: Call, atMs: number, nowMs: number): MaybePromise<ConsumeOutcome> {
+    return this.#refusals.refuse(call, atMs, nowMs) ?? this.#decideAgain(call);
   }
 
   /** Reads all shards of all buckets; returns the charges with the policies that they show. */
@@ -364,25 +368,15 @@ export function newCounts(): BucketCounts {
   };
 }
 
-/**
- * The most requests that one acquire sends for a bucket with this many shards; retries of a request
- * are not counted. Configuration is read once more for each shard that shows other limits.
- */
-export function mostRequests(shards: number): number {
-  const readAll = MAX_READS;
-  const home = readAll + 3 * Math.log2(shards);
-  const round = MAX_TRIES * MAX_OVERTAKEN + 2 * readAll + 1;
-  return 1 + MAX_DECISIONS * readAll + home + MAX_TAKE_ROUNDS * round + shards;
-}
-
 function newCall(
   request: ConsumeRequest,
   charges: readonly WantedCharge[],
   extending: Receipt | undefined,
-  begun: number,
+  { order: begun, ms }: RequestStamp,
 ): Call {
   const rounds = new TakeRounds(charges.length);
-  return { request, charges, extending, begun, decisions: 1, rounds };
+  const begunMs = Math.floor(ms);
+  return { request, charges, extending, begun, begunMs, decisions: 1, rounds };
 }
 
 function granted({ request, extending }: Call, { parts }: Taken): ConsumeOutcome {
@@ -398,19 +392,4 @@ function granted({ request, extending }: Call, { parts }: Taken): ConsumeOutcome
 function asSeveral(outcome: Taken | Refused): Taken | SeveralRefused {
   if (outcome.kind === "taken") return outcome;
   return { kind: "refused", atMs: outcome.atMs, charges: [outcome.charge] };
-}
-
-/** The error of a call that lost every race with other processes. */
-function contended({ entityId, resource }: BucketKey): RateLimiterUnavailable {
-  return new RateLimiterUnavailable("Too much contention on this bucket. Try again.", {
-    entityId,
-    resource,
-  });
-}
-
-function overloaded(underWay: number): RateLimiterUnavailable {
-  return new RateLimiterUnavailable(
-    `This process is overloaded: ${underWay} acquires are waiting for DynamoDB. ` +
-      "Try again later, or make fewer calls at once.",
-  );
 }

@@ -129,8 +129,6 @@ export class DynamoRepository extends StoreRepository {
         namespaceName: resolved.namespace,
         namespaceId: namespaceId ?? NO_NAMESPACE,
         options: { ...options, clock },
-        owner: true,
-        contexts: new Map(),
       };
       return new DynamoRepository(scope, { store, connection, region, resolved });
     } catch (error) {

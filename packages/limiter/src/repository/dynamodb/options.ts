@@ -3,6 +3,7 @@ import { namespaceName } from "../../core/identifiers.ts";
 import type { RepositoryOptions } from "../repository.ts";
 import { DEFAULT_NAMESPACE } from "../../core/namespace.ts";
 import { LOCAL_REGION } from "./transport/local-engine.ts";
+import { regionName } from "./transport/region.ts";
 import type { DynamoClient } from "./transport/sdk-transport.ts";
 import type { DynamoTransport } from "./transport/transport.ts";
 
@@ -82,16 +83,17 @@ export function resolveOptions(
   environment: NodeJS.ProcessEnv,
 ): ResolvedOptions {
   const endpointUrl = options.endpointUrl === undefined ? undefined : checkUrl(options.endpointUrl);
+  const region =
+    options.region ??
+    (environment["AWS_REGION"] ||
+      environment["AWS_DEFAULT_REGION"] ||
+      (endpointUrl === undefined ? undefined : LOCAL_REGION));
   return {
     stackName: stackName(options.stack ?? (environment["ZAEL_STACK"] || DEFAULT_STACK)),
     namespace: namespaceName(
       namespace ?? options.namespace ?? (environment["ZAEL_NAMESPACE"] || DEFAULT_NAMESPACE),
     ),
-    region:
-      options.region ??
-      (environment["AWS_REGION"] ||
-        environment["AWS_DEFAULT_REGION"] ||
-        (endpointUrl === undefined ? undefined : LOCAL_REGION)),
+    region: region === undefined ? undefined : regionName(region),
     endpointUrl,
     provisioning: provisioningOf(options, endpointUrl),
     stream: options.stream ?? true,

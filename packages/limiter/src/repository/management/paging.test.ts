@@ -35,6 +35,15 @@ describe("pages", () => {
       );
   });
 
+  it("refuse a cursor with a letter too many", () => {
+    // With twelve bytes, no further letter is the beginning of another byte.
+    const { cursor } = pageOf("q", { items: [], next: "key-123" }, (item) => item);
+    for (const more of ["A", "=", "\n", " "])
+      expect(() => keyPage("q", { cursor: cursor + more })).toThrow(
+        expect.objectContaining({ field: "cursor" }),
+      );
+  });
+
   it("refuse the cursor of another query", () => {
     const { cursor } = pageOf("limits of gpt-4", { items: [], next: "key-1" }, (item) => item);
     for (const query of ["limits of gpt", "limits of gpt-40", "entities"])

@@ -47,7 +47,8 @@ export async function allOf<T>(
 
 function openCursor(query: string, cursor: unknown): string {
   const text = typeof cursor === "string" ? Buffer.from(cursor, "base64url").toString() : "";
-  if (!text.startsWith(prefixOf(query)))
+  // Decoding ignores what does not belong there, such as a letter too many.
+  if (!text.startsWith(prefixOf(query)) || Buffer.from(text).toString("base64url") !== cursor)
     throw new ValidationError(
       "cursor",
       cursor,

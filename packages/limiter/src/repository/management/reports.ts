@@ -12,19 +12,14 @@ import {
   limitName as checkLimitName,
   resourceName,
 } from "../../core/identifiers.ts";
-import {
-  snapshotOf,
-  summaryOf,
-  USAGE_WINDOWS,
-  type UsageSnapshot,
-  type UsageSummary,
-} from "../../core/usage.ts";
+import { snapshotOf, summaryOf, USAGE_WINDOWS, type UsageSummary } from "../../core/usage.ts";
 import type {
   BucketState,
   EntityCapacity,
   Page,
   Paging,
   ResourceCapacity,
+  UsagePage,
   UsageQuery,
 } from "../repository.ts";
 import type { StoredBucket, UsageRange } from "../store.ts";
@@ -89,14 +84,17 @@ export async function getResourceCapacity(
 export async function getUsageSnapshots(
   context: Context,
   query: UsageQuery & Paging,
-): Promise<Page<UsageSnapshot>> {
+): Promise<UsagePage> {
   const range = usageRange(query);
   // The cursor does not depend on start and end, because a caller may compute them from the current
   // time for every page. The keys hold the time of their window anyway.
   const listed = `usage of ${range.entityId} on ${range.resource}, ${range.window}`;
   const page = await context.data.usage.rows(range, keyPage(listed, query));
   const timeMs = wholeMs(context.clock);
-  return pageOf(listed, page, (row) => snapshotOf(row, timeMs));
+  return {
+    ...pageOf(listed, page, (row) => snapshotOf(row, timeMs)),
+    ...completeness(context, range),
+  };
 }
 
 /** Reads all windows of a query and adds them up. */
@@ -104,7 +102,18 @@ export async function getUsageSummary(context: Context, query: UsageQuery): Prom
   const range = usageRange(query);
   const rows = await allOf(async (page) => context.data.usage.rows(range, page));
   const timeMs = wholeMs(context.clock);
-  return summaryOf(rows.map((row) => snapshotOf(row, timeMs)));
+  return {
+    ...summaryOf(rows.map((row) => snapshotOf(row, timeMs))),
+    ...completeness(context, range),
+  };
+}
+
+function completeness(
+  { data }: Context,
+  { window }: UsageRange,
+): { readonly completeSince?: Date } {
+  const sinceMs = data.usage.completeSinceMs?.(window);
+  return sinceMs === undefined ? {} : { completeSince: new Date(sinceMs) };
 }
 
 /** Reads one page of audit events. */

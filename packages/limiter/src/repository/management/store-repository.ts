@@ -1,7 +1,7 @@
 import type { AuditEvent } from "../../core/audit.ts";
 import type { LimitStatus } from "../../core/bucket/decision.ts";
 import type { Entity } from "../../core/entity.ts";
-import { NamespaceNotFoundError } from "../../core/errors.ts";
+import { NamespaceNotFoundError, RateLimiterUnavailable } from "../../core/errors.ts";
 import {
   namespaceName as checkNamespaceName,
   principal as checkPrincipal,
@@ -9,7 +9,7 @@ import {
 import type { Limit } from "../../core/limit.ts";
 import { NO_NAMESPACE, type NamespaceInfo } from "../../core/namespace.ts";
 import type { OnUnavailable } from "../../core/bucket/policy.ts";
-import type { UsageSnapshot, UsageSummary } from "../../core/usage.ts";
+import type { UsageSummary } from "../../core/usage.ts";
 import { PolicyCache } from "../policy-cache.ts";
 import type {
   ConsumeOutcome,
@@ -34,6 +34,7 @@ import type {
   ResourceCapacity,
   SystemDefaults,
   SystemDefaultsOptions,
+  UsagePage,
   UsageQuery,
   VersionRecord,
 } from "../repository.ts";
@@ -54,13 +55,17 @@ export interface Scope {
   readonly namespaceName: string;
   readonly namespaceId: string;
   readonly options: RepositoryOptions;
-  /** Whether `close` closes the store. Repositories made with `namespace()` leave it open. */
-  readonly owner: boolean;
+}
+
+/** What a repository shares with those that are made from it with `namespace()`. */
+class Shared {
   /**
    * The contexts by namespace. Repositories of one namespace share theirs, so that each sees what
    * the others evict from the cache.
    */
-  readonly contexts: Map<string, Context>;
+  readonly contexts = new Map<string, Context>();
+  /** Aborted by `close`. */
+  readonly closing = new AbortController();
 }
 
 /**
@@ -71,15 +76,22 @@ export class StoreRepository implements Repository {
   readonly namespaceName: string;
   readonly namespaceId: string;
   readonly clock: Clock;
+  readonly closed: AbortSignal;
   readonly splitBucket?: NonNullable<Repository["splitBucket"]>;
   readonly mergeBucket?: NonNullable<Repository["mergeBucket"]>;
   readonly #scope: Scope;
+  readonly #shared: Shared;
+  /** Whether `close` closes the store. Repositories made with `namespace()` leave it open. */
+  readonly #isOwner: boolean;
   readonly #context: Context;
 
-  constructor(scope: Scope) {
+  constructor(scope: Scope, shared?: Shared) {
     this.#scope = scope;
-    this.#context = contextOf(scope);
+    this.#shared = shared ?? new Shared();
+    this.#isOwner = shared === undefined;
+    this.#context = contextOf(scope, this.#shared);
     this.clock = this.#context.clock;
+    this.closed = this.#shared.closing.signal;
     this.namespaceName = scope.namespaceName;
     this.namespaceId = scope.namespaceId;
     const { buckets } = this.#context.data;
@@ -96,19 +108,19 @@ export class StoreRepository implements Repository {
   }
 
   consume(request: ConsumeRequest, extending?: Receipt): MaybePromise<ConsumeOutcome> {
-    return this.#context.data.buckets.consume(request, extending);
+    return this.#open().data.buckets.consume(request, extending);
   }
 
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): MaybePromise<void> {
-    return this.#context.data.buckets.settle(receipt, deltas);
+    return this.#open().data.buckets.settle(receipt, deltas);
   }
 
   giveBack(receipt: Receipt): MaybePromise<void> {
-    return this.#context.data.buckets.giveBack(receipt);
+    return this.#open().data.buckets.giveBack(receipt);
   }
 
   read(request: ConsumeRequest): MaybePromise<readonly LimitStatus[]> {
-    return this.#context.data.buckets.read(request);
+    return this.#open().data.buckets.read(request);
   }
 
   async createEntity(entityId: string, options: CreateEntityOptions = {}): Promise<Entity> {
@@ -230,7 +242,7 @@ export class StoreRepository implements Repository {
     return reports.getResourceCapacity(await this.#active(), resource, limitName, options);
   }
 
-  async getUsageSnapshots(query: UsageQuery & Paging): Promise<Page<UsageSnapshot>> {
+  async getUsageSnapshots(query: UsageQuery & Paging): Promise<UsagePage> {
     return reports.getUsageSnapshots(await this.#active(), query);
   }
 
@@ -248,12 +260,11 @@ export class StoreRepository implements Repository {
   ): Promise<Repository> {
     const info = await this.getNamespace(name);
     if (info?.status !== "active") throw new NamespaceNotFoundError(name);
-    const scoped = new StoreRepository({
-      ...this.#scope,
-      namespaceName: info.name,
-      namespaceId: info.namespaceId,
-      owner: false,
-    });
+    const { store, options: opened } = this.#scope;
+    const scoped = new StoreRepository(
+      { store, namespaceName: info.name, namespaceId: info.namespaceId, options: opened },
+      this.#shared,
+    );
     if (options.onUnavailable !== undefined)
       await limits.setOnUnavailable(scoped.#context, options.onUnavailable);
     return scoped;
@@ -268,23 +279,23 @@ export class StoreRepository implements Repository {
   }
 
   async getNamespace(name: string): Promise<NamespaceInfo | undefined> {
-    return this.#scope.store.namespaces.byName(checkNamespaceName(name));
+    return this.#open().store.namespaces.byName(checkNamespaceName(name));
   }
 
   async listNamespaces(): Promise<readonly NamespaceInfo[]> {
-    return (await this.#scope.store.namespaces.list()).filter(({ status }) => status === "active");
+    return (await this.#open().store.namespaces.list()).filter(({ status }) => status === "active");
   }
 
   async deleteNamespace(name: string): Promise<void> {
-    return namespaces.deleteNamespace(this.#context, name);
+    return namespaces.deleteNamespace(this.#open(), name);
   }
 
   async recoverNamespace(namespaceId: string): Promise<string> {
-    return namespaces.recoverNamespace(this.#context, namespaceId);
+    return namespaces.recoverNamespace(this.#open(), namespaceId);
   }
 
   async listOrphanNamespaces(): Promise<readonly NamespaceInfo[]> {
-    return namespaces.listOrphanNamespaces(this.#scope.store);
+    return namespaces.listOrphanNamespaces(this.#open().store);
   }
 
   async purgeNamespace(
@@ -294,7 +305,7 @@ export class StoreRepository implements Repository {
       readonly signal?: AbortSignal;
     } = {},
   ): Promise<void> {
-    return namespaces.purgeNamespace(this.#context, namespaceId, options);
+    return namespaces.purgeNamespace(this.#open(), namespaceId, options);
   }
 
   async getProvisionerState(): Promise<ProvisionerState> {
@@ -306,7 +317,7 @@ export class StoreRepository implements Repository {
   }
 
   async getVersionRecord(): Promise<VersionRecord | undefined> {
-    return this.#scope.store.versions.get();
+    return this.#open().store.versions.get();
   }
 
   async setVersionRecord(record: {
@@ -315,11 +326,11 @@ export class StoreRepository implements Repository {
     readonly clientMinVersion?: string;
     readonly updatedBy?: string;
   }): Promise<void> {
-    return records.setVersionRecord(this.#context, record);
+    return records.setVersionRecord(this.#open(), record);
   }
 
   async ping(): Promise<boolean> {
-    return this.#scope.store.ping();
+    return !this.closed.aborted && this.#scope.store.ping();
   }
 
   get capabilities(): BackendCapabilities {
@@ -327,7 +338,11 @@ export class StoreRepository implements Repository {
   }
 
   async close(): Promise<void> {
-    if (this.#scope.owner) await this.#scope.store.close();
+    if (!this.#isOwner) return;
+    this.#shared.closing.abort(
+      new RateLimiterUnavailable("The repository was closed. Open it again."),
+    );
+    await this.#scope.store.close();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -339,18 +354,25 @@ export class StoreRepository implements Repository {
    * but throws if the repository's namespace was deleted.
    */
   async #administrative(): Promise<Context> {
-    return this.namespaceId === NO_NAMESPACE ? this.#context : this.#active();
+    return this.namespaceId === NO_NAMESPACE ? this.#open() : this.#active();
   }
 
   /** The context of an active namespace. Operations on a deleted one throw. */
   async #active(): Promise<Context> {
-    const info = await this.#scope.store.namespaces.byId(this.namespaceId);
+    const context = this.#open();
+    const info = await context.store.namespaces.byId(this.namespaceId);
     if (info?.status !== "active") throw new NamespaceNotFoundError(this.namespaceName);
+    return context;
+  }
+
+  /** The context, unless the repository was closed: then every operation throws the same error. */
+  #open(): Context {
+    this.closed.throwIfAborted();
     return this.#context;
   }
 }
 
-function contextOf({ store, namespaceId, options, contexts }: Scope): Context {
+function contextOf({ store, namespaceId, options }: Scope, { contexts }: Shared): Context {
   const shared = contexts.get(namespaceId);
   if (shared !== undefined) return shared;
   const clock = options.clock ?? systemClock;

@@ -20,8 +20,6 @@ beforeEach(() => {
     namespaceName: "default",
     namespaceId,
     options: { clock },
-    owner: true,
-    contexts: new Map(),
   });
   limiter = new RateLimiter({ repository });
 });

@@ -27,6 +27,6 @@ export class MemoryRepository extends StoreRepository {
       () => newNamespaceId(random),
       wholeMs(clock),
     );
-    super({ store, namespaceName: name, namespaceId, options, owner: true, contexts: new Map() });
+    super({ store, namespaceName: name, namespaceId, options });
   }
 }

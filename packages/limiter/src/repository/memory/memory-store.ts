@@ -25,15 +25,19 @@ export class MemoryStore implements Store {
   readonly #nowMs: () => number;
   readonly #recordUsage: boolean;
   readonly #forgetAbove: number;
+  readonly #maxUsageCounts: number | undefined;
+  #hasWarned = false;
 
   constructor(options: {
     readonly nowMs: () => number;
     readonly recordUsage: boolean;
     readonly forgetAbove?: number;
+    readonly maxUsageCounts?: number;
   }) {
     this.#nowMs = options.nowMs;
     this.#recordUsage = options.recordUsage;
     this.#forgetAbove = options.forgetAbove ?? FORGET_ABOVE;
+    this.#maxUsageCounts = options.maxUsageCounts;
     this.capabilities = {
       auditLogging: true,
       usageSnapshots: options.recordUsage,
@@ -81,10 +85,12 @@ export class MemoryStore implements Store {
       nowMs,
       () => limits.settings?.auditRetentionDays ?? DEFAULT_RETENTION_DAYS,
     );
-    const usage = new MemoryUsage(
+    const usage = new MemoryUsage({
       nowMs,
-      () => limits.settings?.usageRetentionDays ?? DEFAULT_RETENTION_DAYS,
-    );
+      retentionDays: () => limits.settings?.usageRetentionDays ?? DEFAULT_RETENTION_DAYS,
+      onDropped: (maxCounts) => this.#warnOnce(maxCounts),
+      ...(this.#maxUsageCounts !== undefined && { maxCounts: this.#maxUsageCounts }),
+    });
     const assertActive = (): void => {
       const info = this.namespaces.byId(namespaceId);
       if (info?.status !== "active") throw new NamespaceNotFoundError(info?.name ?? namespaceId);
@@ -109,6 +115,17 @@ export class MemoryStore implements Store {
       provisioner,
       clear: () => parts.reduce((sum, part) => sum + part.clear(), 0),
     };
+  }
+
+  #warnOnce(maxCounts: number): void {
+    if (this.#hasWarned) return;
+    this.#hasWarned = true;
+    process.emitWarning(
+      `The memory backend keeps at most ${maxCounts} counts of usage in a namespace, so the oldest ` +
+        "windows were dropped. Read completeSince with the usage, keep it in SQLite, or pass " +
+        "recordUsage: false.",
+      { code: "WARN_LIMITER_USAGE_DROPPED" },
+    );
   }
 
   #empty(namespaceId: string): number {

@@ -2,17 +2,27 @@ import { Limit, RateLimiter } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";
 import { ManualClock } from "zae-limiter/testing";
 import { expect, it } from "vitest";
+import { USAGE_WINDOWS } from "../../core/usage.ts";
+import type { UsageRange } from "../store.ts";
 import { MemoryUsage } from "./usage.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
+function rangeOf(range: Partial<UsageRange>): UsageRange {
+  return {
+    entityId: undefined,
+    resource: undefined,
+    window: "hourly",
+    startMs: undefined,
+    endMs: undefined,
+    ...range,
+  };
+}
+
 it("keeps no meter of an entity whose windows have all expired", () => {
   const clock = new ManualClock();
-  const usage = new MemoryUsage(
-    () => clock.now(),
-    () => 3,
-  );
+  const usage = new MemoryUsage({ nowMs: () => clock.now(), retentionDays: () => 3 });
   for (let index = 0; index < 50; index += 1)
     usage.record(usage.meter(`key-${index}`, "gpt-4"), { rpm: 1 }, 1, clock.now());
   expect(usage.size).toBe(50);
@@ -22,7 +32,11 @@ it("keeps no meter of an entity whose windows have all expired", () => {
     clock.set(clock.now() + HOUR_MS);
     usage.record(busy, { rpm: 1 }, 1, clock.now());
   }
-  expect(usage.size).toBe(1);
+  // The open meter, four days of hours, five days and two months at most.
+  expect(usage.size).toBeLessThanOrEqual(1 + 4 * 24 + 5 + 2);
+  const page = { limit: 10, after: undefined };
+  for (const window of USAGE_WINDOWS)
+    expect(usage.rows(rangeOf({ entityId: "key-7", window }), page).items).toEqual([]);
 });
 
 it("keeps counting for a bucket whose meter was dropped while it was idle", async () => {

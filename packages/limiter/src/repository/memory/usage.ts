@@ -1,3 +1,15 @@
+/*
+ * Usage in the memory of the process: counted by meters, kept by windows.
+ *
+ *            first record of an hour            the hour is over, or somebody reads
+ *   closed ───────────────────────────▶ open ────────────────────────────────────▶ closed
+ *     ▲                                  │     its count is added to hour, day and month
+ *     └──────────────────────────────────┘
+ *        there are too many counts, and no window is left to drop
+ *
+ * A bucket keeps a reference to its meter, so that counting needs no lookup. A closed meter holds
+ * nothing and is known to nobody else.
+ */
 import type { Amounts } from "../../core/amounts.ts";
 import {
   DAY_MS,
@@ -9,72 +21,73 @@ import {
 } from "../../core/usage.ts";
 import type { Keyed, KeyPage, UsageRange, UsageStore } from "../store.ts";
 import { sortedPage } from "./sorted-page.ts";
+import { UsageWindows, type HourCount } from "./usage-windows.ts";
 
-/** How many meters each closed hour checks for expired windows. */
-const SWEPT_PER_FLUSH = 2;
-
-/** One window of one meter. */
-interface Row {
-  readonly window: UsageWindow;
-  readonly startMs: number;
-  requests: number;
-  readonly counters: Map<string, number>;
+/** Counts what one entity uses of one resource in the current hour, in place. */
+export interface Meter extends HourCount {
+  hourStartMs: number;
 }
 
 /**
- * Counts what one entity uses of one resource. The current hour is counted in place, and added to
- * the windows when it ends or when usage is queried.
+ * How many counts a namespace keeps: one for each open meter, and one for each entity and resource
+ * in each window. They take about 60 MB, at 190 bytes each. Two million identifiers that nobody
+ * bounded took 420 MB.
  */
-export interface Meter {
-  readonly entityId: string;
-  readonly resource: string;
-  hourStartMs: number;
-  requests: number;
-  /**
-   * The limits that were named in this hour, with the total of each in `totals`. Meters with the
-   * same names share one list.
-   */
-  names: readonly string[];
-  totals: number[];
-  rows: Map<string, Row> | undefined;
-}
+const MAX_COUNTS = 300_000;
 
+/** An eighth is dropped at a time, because finding the oldest windows takes a while. */
+const KEPT_SHARE = 7 / 8;
+
+/** How many open meters each meter that opens checks for hours that are over. */
+const SWEPT_PER_METER = 2;
+
+const CLOSED_MS = -Infinity;
 const NO_NAMES: readonly string[] = [];
+/** Shared, because a meter with names gets totals of its own. */
+const NO_TOTALS: number[] = [];
+
+/** What the usage of a namespace depends on. */
+export interface UsageOptions {
+  readonly nowMs: () => number;
+  readonly retentionDays: () => number;
+  /** Called whenever counts are dropped because there are too many. */
+  readonly onDropped?: (maxCounts: number) => void;
+  readonly maxCounts?: number;
+}
 
 /** Usage summed into hourly, daily and monthly windows. */
 export class MemoryUsage implements UsageStore {
-  /** By resource, then by entity. */
-  readonly #meters = new Map<string, Map<string, Meter>>();
-  readonly #nowMs: () => number;
-  readonly #retentionDays: () => number;
+  readonly #options: UsageOptions;
+  readonly #maxCounts: number;
+  readonly #windows = new UsageWindows();
+  /** The open meters, by resource, then by entity. */
+  readonly #open = new Map<string, Map<string, Meter>>();
+  #openCount = 0;
   #sweep: Iterator<Meter> = [].values();
   #lastNames = NO_NAMES;
 
-  constructor(nowMs: () => number, retentionDays: () => number) {
-    this.#nowMs = nowMs;
-    this.#retentionDays = retentionDays;
+  constructor(options: UsageOptions) {
+    this.#options = options;
+    this.#maxCounts = options.maxCounts ?? MAX_COUNTS;
   }
 
   /** The meter of an entity and a resource. Buckets keep a reference to theirs. */
   meter(entityId: string, resource: string): Meter {
-    const held = this.#meters.get(resource)?.get(entityId);
-    if (held !== undefined) return held;
-    const meter: Meter = {
-      entityId,
-      resource,
-      hourStartMs: -Infinity,
-      requests: 0,
-      names: NO_NAMES,
-      totals: [],
-      rows: undefined,
-    };
-    this.#keep(meter);
-    return meter;
+    return (
+      this.#open.get(resource)?.get(entityId) ?? {
+        entityId,
+        resource,
+        hourStartMs: CLOSED_MS,
+        requests: 0,
+        names: NO_NAMES,
+        totals: NO_TOTALS,
+      }
+    );
   }
 
-  /** The number of meters. */
+  /** The number of counts that are kept. */
   get size(): number {
-    return [...this.#meters.values()].reduce((sum, meters) => sum + meters.size, 0);
+    return this.#openCount + this.#windows.size;
   }
 
   /** Counts a change in the hour in which it is written. A give-back counts negative. */
@@ -91,50 +104,49 @@ export class MemoryUsage implements UsageStore {
     }
   }
 
-  rows(
-    { entityId, resource, window, startMs = -Infinity, endMs = Infinity }: UsageRange,
-    page: KeyPage,
-  ): Keyed<UsageRow> {
-    const found: UsageRow[] = [];
-    for (const meter of this.#all()) {
-      if (
-        (entityId !== undefined && meter.entityId !== entityId) ||
-        (resource !== undefined && meter.resource !== resource)
-      )
-        continue;
-      this.#flush(meter);
-      this.#dropOld(meter);
-      for (const row of meter.rows?.values() ?? []) {
-        if (row.window === window && row.startMs >= startMs && row.startMs < endMs)
-          found.push(usageRow(meter, row));
-      }
-    }
+  rows(range: UsageRange, page: KeyPage): Keyed<UsageRow> {
+    const nowMs = this.#options.nowMs();
+    for (const meter of this.#openMeters(range)) this.#close(meter);
+    this.#dropExpired();
+    if (this.size > this.#maxCounts) this.#makeRoom(nowMs);
     return sortedPage(
-      found,
+      [...this.#windows.rows(range)],
       (row) => `${String(row.windowStartMs).padStart(16, "0")}#${row.entityId}#${row.resource}`,
       page,
     );
   }
 
+  completeSinceMs(window: UsageWindow): number | undefined {
+    return this.#windows.completeSinceMs(window);
+  }
+
   clear(): number {
-    const count = [...this.#all()].reduce((sum, meter) => sum + (meter.rows?.size ?? 0), 0);
-    this.#meters.clear();
+    const count = this.#windows.size;
+    this.#emptyAll();
+    this.#windows.clear();
     return count;
   }
 
-  *#all(): Generator<Meter> {
-    for (const meters of this.#meters.values()) yield* meters.values();
+  *#openMeters({
+    entityId,
+    resource,
+  }: Partial<Pick<UsageRange, "entityId" | "resource">> = {}): Generator<Meter> {
+    for (const [name, meters] of this.#open) {
+      if (resource !== undefined && name !== resource) continue;
+      if (entityId === undefined) yield* meters.values();
+      else if (meters.has(entityId)) yield meters.get(entityId)!;
+    }
   }
 
   #turnHour(meter: Meter, nowMs: number): void {
-    this.#flush(meter);
-    this.#keep(meter);
-    meter.hourStartMs = windowStartMs("hourly", nowMs);
-    for (let count = 0; count < SWEPT_PER_FLUSH; count += 1) {
+    if (meter.hourStartMs !== CLOSED_MS) this.#close(meter);
+    for (let count = 0; count < SWEPT_PER_METER; count += 1) {
       const { value, done } = this.#sweep.next();
-      if (done) this.#sweep = this.#all();
-      else this.#dropOld(value);
+      if (done) this.#sweep = this.#openMeters();
+      else if (nowMs >= windowEndMs("hourly", value.hourStartMs)) this.#close(value);
     }
+    if (this.size >= this.#maxCounts) this.#makeRoom(nowMs);
+    this.#openFor(meter, nowMs);
   }
 
   /** The index of a limit's total. All new names of the call are added to the list at once. */
@@ -151,78 +163,60 @@ export class MemoryUsage implements UsageStore {
     return meter.names.indexOf(name);
   }
 
-  #flush(meter: Meter): void {
-    if (meter.requests === 0 && meter.names.length === 0) return;
-    const rows = (meter.rows ??= new Map<string, Row>());
-    for (const window of USAGE_WINDOWS) {
-      const startMs = windowStartMs(window, meter.hourStartMs);
-      const key = `${window}#${startMs}`;
-      const row = rows.get(key) ?? {
-        window,
-        startMs,
-        requests: 0,
-        counters: new Map<string, number>(),
-      };
-      row.requests += meter.requests;
-      meter.names.forEach((name, index) =>
-        row.counters.set(name, (row.counters.get(name) ?? 0) + meter.totals[index]!),
-      );
-      rows.set(key, row);
-    }
-    meter.requests = 0;
-    meter.names = NO_NAMES;
-    meter.totals = [];
-  }
-
-  /**
-   * Adds the meter, unless it is there. A bucket may refer to a meter that was dropped because all
-   * of its windows had expired; the meter comes back with its next hour.
-   */
-  #keep(meter: Meter): void {
-    const meters = this.#meters.get(meter.resource) ?? new Map<string, Meter>();
-    this.#meters.set(meter.resource, meters);
+  #openFor(meter: Meter, nowMs: number): void {
+    const meters = this.#open.get(meter.resource) ?? new Map<string, Meter>();
+    this.#open.set(meter.resource, meters);
     meters.set(meter.entityId, meter);
+    this.#openCount += 1;
+    meter.hourStartMs = windowStartMs("hourly", nowMs);
   }
 
-  #dropOld(meter: Meter): void {
-    const nowMs = this.#nowMs();
-    const isOver = nowMs >= windowEndMs("hourly", meter.hourStartMs);
-    if (isOver) this.#flush(meter);
-    const oldestMs = nowMs - this.#retentionDays() * DAY_MS;
-    for (const [key, row] of meter.rows ?? [])
-      if (windowEndMs(row.window, row.startMs) <= oldestMs) meter.rows?.delete(key);
-    const isEmpty =
-      (meter.rows?.size ?? 0) === 0 && meter.names.length === 0 && meter.requests === 0;
-    // A meter of the current hour stays, because its bucket counts in it without a lookup.
-    if (isEmpty && isOver) this.#forget(meter);
+  #close(meter: Meter): void {
+    const meters = this.#open.get(meter.resource);
+    meters?.delete(meter.entityId);
+    if (meters?.size === 0) this.#open.delete(meter.resource);
+    this.#openCount -= 1;
+    // Expired windows are dropped when others begin, which is once an hour.
+    const isUsed = meter.requests !== 0 || meter.names.length > 0;
+    if (isUsed && this.#windows.add(meter)) this.#dropExpired();
+    empty(meter);
+  }
+
+  #dropExpired(): void {
+    const { nowMs, retentionDays } = this.#options;
+    this.#windows.dropEndedBy(nowMs() - retentionDays() * DAY_MS);
   }
 
   /**
-   * Drops a meter. A bucket may still refer to it: its next record then starts a new hour, which
-   * brings the meter back, even if the clock was set back.
+   * Drops the oldest windows. If that is not enough, so many meters have opened within an hour that
+   * even their counts have to go.
    */
-  #forget(meter: Meter): void {
-    const meters = this.#meters.get(meter.resource);
-    meters?.delete(meter.entityId);
-    if (meters?.size === 0) this.#meters.delete(meter.resource);
-    meter.hourStartMs = -Infinity;
+  #makeRoom(nowMs: number): void {
+    const most = Math.floor(this.#maxCounts * KEPT_SHARE);
+    this.#windows.dropOldest(nowMs, most - this.#openCount);
+    if (this.#openCount > most) {
+      this.#emptyAll();
+      for (const window of USAGE_WINDOWS) this.#windows.noteDropped(window, nowMs + 1);
+    }
+    this.#options.onDropped?.(this.#maxCounts);
   }
+
+  /** Closes all meters without adding their counts. The sweep must not meet one of them again. */
+  #emptyAll(): void {
+    for (const meter of this.#openMeters()) empty(meter);
+    this.#open.clear();
+    this.#openCount = 0;
+    this.#sweep = [].values();
+  }
+}
+
+function empty(meter: Meter): void {
+  meter.hourStartMs = CLOSED_MS;
+  meter.requests = 0;
+  meter.names = NO_NAMES;
+  meter.totals = NO_TOTALS;
 }
 
 function isSameList(left: readonly string[], right: readonly string[]): boolean {
   return left.length === right.length && left.every((name, index) => name === right[index]);
-}
-
-function usageRow(
-  { entityId, resource }: Meter,
-  { window, startMs, requests, counters }: Row,
-): UsageRow {
-  return {
-    entityId,
-    resource,
-    window,
-    windowStartMs: startMs,
-    counters: Object.fromEntries(counters),
-    requests,
-  };
 }

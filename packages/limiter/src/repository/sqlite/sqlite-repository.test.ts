@@ -322,10 +322,11 @@ it("opens relative and absolute URLs, and lists the known schemes for an unknown
   const slashed = temporaryFile("third.db");
   closeLater(await openRepository(`sqlite://${slashed}`));
   expect(existsSync(slashed)).toBe(true);
-  await expect(openRepository("sqlite:")).rejects.toMatchObject({
-    code: "ERR_LIMITER_VALIDATION",
-    field: "url",
-  });
+  for (const nameless of ["sqlite:", "sqlite: ", "sqlite:\n"])
+    await expect(openRepository(nameless)).rejects.toMatchObject({
+      code: "ERR_LIMITER_VALIDATION",
+      field: "url",
+    });
   await expect(openRepository("sqlite://host/limits.db")).rejects.toMatchObject({
     code: "ERR_LIMITER_VALIDATION",
     field: "url",

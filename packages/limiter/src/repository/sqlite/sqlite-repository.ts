@@ -82,8 +82,6 @@ export class SqliteRepository extends StoreRepository {
         namespaceName: name,
         namespaceId,
         options,
-        owner: true,
-        contexts: new Map(),
       });
     } catch (error) {
       release();

@@ -7,7 +7,7 @@ import { delayedOutcomes } from "./delayed-outcomes.ts";
 import { watch } from "./watch.ts";
 import type { Topic, World } from "./world.ts";
 
-/** How a call is ended from outside: by its signal, or by closing the limiter. */
+/** How a call is ended from outside: by its signal, or by closing the limiter or the repository. */
 export const cancellationTopic: Topic = (test) => {
   test("an abort ends the wait with its reason, charges nothing, and lets the next call proceed", async (world) => {
     await exhausted(world);
@@ -84,6 +84,37 @@ export const cancellationTopic: Topic = (test) => {
     const [bucket] = await world.repository.getBuckets(KEY);
     assert.equal(bucket?.tokensMilli, 0);
     await world.limiter.close();
+  });
+
+  test("closing the repository ends waiting calls as closing the limiter does, and all later calls fail", async (world) => {
+    await exhausted(world);
+    const open = await world.limiter.acquire(call({ rps: 1 }, { entityId: "other" }));
+    const waiting = watch(world.limiter.acquire(call({ rps: 10 }, { waitUpToMs: 5000 })));
+    const behind = watch(
+      world.limiter.acquire(call({ rps: 1 }, { waitUpToMs: 5000, onUnavailable: "allow" })),
+    );
+    await world.pass(0);
+    await world.repository.close();
+    await world.pass(0);
+    const { reason } = world.repository.closed;
+    assert.ok(reason instanceof RateLimiterUnavailable);
+    assert.equal(waiting.reason, reason);
+    assert.equal(behind.reason, reason);
+    const { limiter, repository } = world;
+    for (const operation of [
+      () => limiter.acquire(call({ rps: 1 }, { entityId: "fresh" })),
+      () => limiter.acquire(call({ rps: 10 }, { waitUpToMs: 5000 })),
+      () => limiter.check(call({ rps: 1 })),
+      () => open.rollback(),
+      () => repository.getEntity(KEY),
+      () => repository.getNamespace("default"),
+      () => repository.setSystemDefaults([RPM]),
+    ]) {
+      const error = await failsWith(RateLimiterUnavailable, operation);
+      assert.ok(error.message.startsWith(reason.message), error.message);
+    }
+    assert.equal(await repository.ping(), false);
+    await repository.close();
   });
 };
 

@@ -3,6 +3,7 @@ import { ValidationError } from "../../core/errors.ts";
 import { Limit } from "../../core/limit.ts";
 import { RateLimitExceeded } from "../../core/bucket/refusal.ts";
 import { RateLimiter } from "../../limiter/rate-limiter.ts";
+import type { Repository } from "../../repository/repository.ts";
 import { call, failsWith, fits, KEY, left, RPM, take } from "./calls.ts";
 import { delayedOutcomes } from "./delayed-outcomes.ts";
 import { watch } from "./watch.ts";
@@ -128,6 +129,28 @@ export const waitingTopic: Topic = (test) => {
     assert.deepEqual(await left(world), { rph: 2 });
   });
 
+  test("tokens that go back to a parent wake the calls that it refused, and no others", async (world) => {
+    await world.repository.setSystemDefaults([Limit.perHour("rph", 10)]);
+    await world.repository.createEntity("parent");
+    for (const id of ["child-1", "child-2"])
+      await world.repository.createEntity(id, { parentId: "parent", cascade: true });
+    const decided: string[] = [];
+    const limiter = new RateLimiter({ repository: listing(world.repository, decided) });
+    const lease = await limiter.acquire(call({ rph: 10 }, { entityId: "child-1" }));
+    await take(world, { rph: 10 }, { entityId: "stranger" });
+    const [child, stranger] = ["child-2", "stranger"].map((entityId) =>
+      watch(limiter.acquire(call({ rph: 10 }, { entityId, waitUpToMs: 10_000_000 }))),
+    );
+    await world.pass(0);
+    decided.length = 0;
+    lease.release({ rph: 10 });
+    await lease.commit();
+    await world.pass(0);
+    assert.equal(child?.state, "fulfilled");
+    assert.equal(stranger?.state, "pending");
+    assert.deepEqual(decided, ["child-2"]);
+  });
+
   test("tokens that go back during an attempt of a waiting call wake it too", async (world) => {
     await world.repository.setSystemDefaults([Limit.perHour("rph", 10)]);
     const late = delayedOutcomes(world.repository);
@@ -163,6 +186,19 @@ export const waitingTopic: Topic = (test) => {
     assert.deepEqual(await world.repository.getBuckets(KEY), []);
   });
 };
+
+/** The repository, with the entity of every decision in a list. */
+function listing(repository: Repository, decided: string[]): Repository {
+  return new Proxy(repository, {
+    get(target, property) {
+      if (property !== "consume") return Reflect.get(target, property, target) as unknown;
+      return (...values: Parameters<Repository["consume"]>) => {
+        decided.push(values[0].entityId);
+        return target.consume(...values);
+      };
+    },
+  });
+}
 
 /** Ten a second, all taken. */
 async function exhausted(world: World): Promise<void> {

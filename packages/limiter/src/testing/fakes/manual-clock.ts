@@ -23,7 +23,8 @@ const TURNS_AFTER_WAKE = 3;
 export class ManualClock implements Clock {
   #nowMs: number;
   #order = 0;
-  #sleepers: Sleeper[] = [];
+  /** A set, so that many sleepers can be woken together in linear time. */
+  readonly #sleepers = new Set<Sleeper>();
 
   constructor(startMs = START_MS) {
     this.#nowMs = startMs;
@@ -37,7 +38,7 @@ export class ManualClock implements Clock {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
       const onAbort = (): void => {
-        this.#sleepers = this.#sleepers.filter((other) => other !== sleeper);
+        this.#sleepers.delete(sleeper);
         reject(signal?.reason);
       };
       const wake = (): void => {
@@ -50,7 +51,7 @@ export class ManualClock implements Clock {
         wake,
       };
       signal?.addEventListener("abort", onAbort, { once: true });
-      this.#sleepers.push(sleeper);
+      this.#sleepers.add(sleeper);
     });
   }
 
@@ -61,7 +62,7 @@ export class ManualClock implements Clock {
     for (;;) {
       const next = this.#earliest();
       if (next === undefined || next.atMs > untilMs) break;
-      this.#sleepers = this.#sleepers.filter((other) => other !== next);
+      this.#sleepers.delete(next);
       this.#nowMs = Math.max(this.#nowMs, next.atMs);
       next.wake();
       await settled();
@@ -76,7 +77,7 @@ export class ManualClock implements Clock {
   }
 
   #earliest(): Sleeper | undefined {
-    return this.#sleepers.toSorted(
+    return [...this.#sleepers].sort(
       (left, right) => left.atMs - right.atMs || left.order - right.order,
     )[0];
   }

@@ -61,6 +61,25 @@ describeWithEngine("processes on one bucket", (engine) => {
       expect(ticking.failedShare).toBeLessThan(exact.failedShare / 2);
     },
   );
+
+  it("an exhausted bucket with shards refuses, and costs about as much for each grant as a whole one", async () => {
+    const limit = Limit.perSecond("rps", 200, { burst: 50 });
+    const load = { processes: 3, calls: 16, limit, refusalMemoryMs: 1000 };
+    const [whole, sharded] = [1, 4].map(
+      (shards) => new Crowd({ ...table, ...load, shards, largestTickMs: LARGEST_TICK_MS }),
+    ) as [Crowd, Crowd];
+    for (const crowd of [whole, sharded]) {
+      await crowd.run();
+      expect(crowd.contended).toBe(0);
+      expect(crowd.grants).toBeGreaterThan(200);
+      expect(crowd.refusals).toBeGreaterThan(crowd.grants);
+      expect(await crowd.consumed()).toBe(crowd.grants);
+    }
+    // Tokens that come to four shards make smaller batches; all else costs hardly more.
+    expect(sharded.perGrant("requests")).toBeLessThan(2.5 * whole.perGrant("requests"));
+    expect(sharded.perGrant("writeUnits")).toBeLessThan(2.5 * whole.perGrant("writeUnits"));
+    expect(sharded.perGrant("readUnits")).toBeLessThan(3);
+  });
 });
 
 /** Who asks for what. */
@@ -69,10 +88,20 @@ interface Load {
   /** Of each process, at once. */
   readonly calls: number;
   readonly limit: Limit;
+  /** @default 1 */
+  readonly shards?: number;
+  /** @default 0 */
+  readonly refusalMemoryMs?: number;
 }
 
 interface CrowdOptions extends Load, Pick<ConnectedTable, "transport" | "tableName"> {
   readonly largestTickMs: number;
+}
+
+interface Bill {
+  requests: number;
+  writeUnits: number;
+  readUnits: number;
 }
 
 let crowds = 0;
@@ -90,11 +119,16 @@ class Crowd {
   readonly #entityId = `crowd-${(crowds += 1)}`;
   /** Requests that the table has not answered yet: no time passes until it has. */
   readonly #asked = new Set<Promise<unknown>>();
+  readonly #bill: Bill = { requests: 0, writeUnits: 0, readUnits: 0 };
+  readonly #shards: number;
   grants = 0;
+  refusals = 0;
   contended = 0;
 
-  constructor({ transport, tableName, processes, calls, limit, largestTickMs }: CrowdOptions) {
+  constructor(options: CrowdOptions) {
+    const { transport, tableName, processes, calls, limit, largestTickMs, shards = 1 } = options;
     this.#calls = calls;
+    this.#shards = shards;
     this.#processes = Array.from({ length: processes }, (_, index) =>
       bucketProcess({
         transport: this.#distant(transport),
@@ -103,7 +137,9 @@ class Crowd {
         clock: new ProcessClock(this.#time, Math.round((this.#random() * 2 - 1) * LARGEST_SKEW_MS)),
         seed: index,
         config: (key) => ({ limits: key.level === "system" ? [limit] : undefined }),
-        maxShards: 1,
+        maxShards: shards,
+        homeNumber: shards === 1 ? undefined : index,
+        refusalMemoryMs: options.refusalMemoryMs ?? 0,
         requestTimeoutMs: 600_000,
       }),
     );
@@ -111,6 +147,7 @@ class Crowd {
 
   /** Returns how long it took, by simulated time. */
   async run(): Promise<number> {
+    if (this.#shards > 1) await this.#passTimeDuring(this.#split());
     const startMs = this.#time.nowMs;
     const endMs = startMs + RUN_MS;
     const callers = this.#processes.flatMap((process) =>
@@ -118,6 +155,11 @@ class Crowd {
     );
     await this.#passTimeDuring(Promise.all(callers));
     return this.#time.nowMs - startMs;
+  }
+
+  /** What was sent for each grant, as AWS bills small items. */
+  perGrant(unit: keyof Bill): number {
+    return this.#bill[unit] / this.grants;
   }
 
   get failedWritesPerGrant(): number {
@@ -130,10 +172,10 @@ class Crowd {
 
   /** What the table says was taken. */
   async consumed(): Promise<number> {
-    const [bucket] = await this.#passTimeDuring(
+    const buckets = await this.#passTimeDuring(
       this.#processes[0]!.buckets.ofEntity(this.#entityId, "r"),
     );
-    return bucket!.bucket.balances[2]! / 1000;
+    return buckets.reduce((sum, { bucket }) => sum + bucket.balances[2]!, 0) / 1000;
   }
 
   async #call({ buckets }: BucketProcess, endMs: number): Promise<void> {
@@ -142,12 +184,21 @@ class Crowd {
       try {
         const { granted } = await buckets.consume(requestFor(this.#entityId, { rps: 1 }));
         if (granted) this.grants += 1;
-        else await this.#clock.sleep(AFTER_REFUSAL_MS);
+        else {
+          this.refusals += 1;
+          await this.#clock.sleep(AFTER_REFUSAL_MS);
+        }
       } catch (error) {
         if (!(error instanceof RateLimiterUnavailable)) throw error;
         this.contended += 1;
       }
     }
+  }
+
+  async #split(): Promise<void> {
+    const { buckets } = this.#processes[0]!;
+    await buckets.consume(requestFor(this.#entityId, { rps: 0 }));
+    await buckets.split(this.#entityId, "r", this.#shards);
   }
 
   async #passTimeDuring<T>(work: Promise<T>): Promise<T> {
@@ -174,6 +225,7 @@ class Crowd {
     return {
       close: () => {},
       call: async (operation, input, options) => {
+        addTo(this.#bill, operation, input);
         await halfWay();
         const answer = table.call(operation, input, options);
         this.#asked.add(answer);
@@ -184,4 +236,16 @@ class Crowd {
       },
     };
   }
+}
+
+/** Adds a request as AWS bills it: failed conditions too, and writes of a transaction twice. */
+function addTo(bill: Bill, operation: string, input: object): void {
+  const { TransactItems = [], RequestItems = {} } = input as {
+    readonly TransactItems?: readonly unknown[];
+    readonly RequestItems?: Readonly<Record<string, { readonly Keys: readonly unknown[] }>>;
+  };
+  bill.requests += 1;
+  if (operation === "UpdateItem" || operation === "PutItem") bill.writeUnits += 1;
+  bill.writeUnits += 2 * TransactItems.length;
+  for (const { Keys } of Object.values(RequestItems)) bill.readUnits += Keys.length;
 }

@@ -1,11 +1,43 @@
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
+import { Limit } from "zae-limiter";
+import { policyOf } from "../../../src/core/bucket/policy.ts";
+import type { AttributeMap } from "../../../src/repository/dynamodb/transport/attribute-values.ts";
+import type { ConsumeOutcome, Receipt } from "../../../src/repository/port.ts";
 import { imageOf } from "../../../src/repository/dynamodb/items/bucket-item.ts";
 import { granted } from "../../support/bucket-process.ts";
 import { describeWithEngine } from "../../support/engine.ts";
-import { CAPACITY, keyOf, request, useShardBuckets } from "../../support/shard-buckets.ts";
+import {
+  CAPACITY,
+  keyOf,
+  request,
+  useShardBuckets,
+  type RecordedProcess,
+} from "../../support/shard-buckets.ts";
 
 describeWithEngine("what a bucket with shards costs", (engine) => {
   const { clock, open, items, split, splitOnly } = useShardBuckets(engine);
+
+  /** A process whose first write is overtaken by one that takes the rest; then time passes. */
+  async function overtaken(): Promise<{
+    readonly process: RecordedProcess;
+    readonly entityId: string;
+    readonly giveBack: () => Promise<void>;
+  }> {
+    const { entityId, maker } = await split(2);
+    const process = open(1);
+    await granted(process, request(entityId, 0));
+    await granted(maker, request(entityId, CAPACITY / 2));
+    await process.buckets.read(request(entityId, 0));
+    let receipt: Receipt | undefined;
+    process.recorder.meanwhile = async (operation) => {
+      if (operation !== "UpdateItem" || receipt !== undefined) return;
+      await clock.advance(1);
+      receipt = await granted(maker, request(entityId, CAPACITY / 2));
+      // The shards earn a token in 63 ms.
+      await clock.advance(500);
+    };
+    return { process, entityId, giveBack: async () => maker.buckets.giveBack(receipt!) };
+  }
 
   it("a warm call is one write, whichever shard is home", async () => {
     const { entityId } = await split(32);
@@ -107,6 +139,100 @@ describeWithEngine("what a bucket with shards costs", (engine) => {
     ]);
   });
 
+  it("calls that no shard holds alone go together, and each gives back what it took", async () => {
+    const { entityId } = await split(8);
+    const process = open(3);
+    await granted(process, request(entityId, 0));
+    const before = await items(entityId, 8);
+    const outcomes: ConsumeOutcome[] = [];
+    const requests = await process.requestsOf(async () => {
+      // A shard holds 120 of them, and all hold 960.
+      const calls = Array.from({ length: 16 }, () =>
+        process.buckets.consume(request(entityId, 130)),
+      );
+      outcomes.push(...(await Promise.all(calls)));
+    });
+    const receipts = outcomes.flatMap((outcome) => (outcome.granted ? [outcome.receipt] : []));
+    expect(receipts).toHaveLength(7);
+    // The first goes at once, and alone; nobody's transaction is cancelled.
+    expect(requests.filter((operation) => operation === "TransactWriteItems")).toHaveLength(2);
+    expect(requests.filter((operation) => operation === "BatchGetItem").length).toBeLessThan(6);
+    expect((await process.buckets.read(request(entityId, 0)))[0]).toMatchObject({
+      available: CAPACITY - 7 * 130,
+    });
+    await Promise.all(receipts.map(async (receipt) => process.buckets.giveBack(receipt)));
+    expect(balancesOf(await items(entityId, 8))).toEqual(balancesOf(before));
+  });
+
+  it("sixteen refusals at once read all shards twice at most", async () => {
+    const { entityId, maker } = await split(8);
+    const process = open(5);
+    await granted(process, request(entityId, 1));
+    await granted(maker, request(entityId, CAPACITY - 1));
+    const requests = await process.requestsOf(async () => {
+      const calls = Array.from({ length: 16 }, () => process.buckets.consume(request(entityId, 1)));
+      for (const outcome of await Promise.all(calls)) expect(outcome.granted).toBe(false);
+    });
+    expect(requests.filter((operation) => operation === "BatchGetItem").length).toBeLessThan(3);
+    expect(requests.filter((operation) => operation === "UpdateItem").length).toBeLessThan(5);
+  });
+
+  it("calls with limits of their own gather apart", async () => {
+    const { entityId } = await split(8);
+    const process = open(3);
+    await granted(process, request(entityId, 0));
+    const own = policyOf([Limit.perMinute("rpm", 8 * CAPACITY)], "override");
+    const requests = await process.requestsOf(async () => {
+      const calls = [undefined, undefined, own, undefined].map(async (override) =>
+        process.buckets.consume({ ...request(entityId, 130), override }),
+      );
+      for (const outcome of await Promise.all(calls)) expect(outcome.granted).toBe(true);
+    });
+    expect(requests.filter((operation) => operation === "TransactWriteItems")).toHaveLength(4);
+  });
+
+  it("a call that lost a race tries no other shard for what that may have earned", async () => {
+    const { entityId, maker } = await split(2);
+    const process = open(1);
+    await granted(maker, request(entityId, CAPACITY));
+    await process.buckets.read(request(entityId, 0));
+    // Each shard earns two tokens, and another process takes them all.
+    await clock.advance(250);
+    await granted(maker, request(entityId, 4));
+    const refused = async (): Promise<void> =>
+      expect(await process.buckets.consume(request(entityId, 1))).toMatchObject({ granted: false });
+    expect(await process.requestsOf(refused)).toEqual(["UpdateItem", "BatchGetItem"]);
+  });
+
+  describe("a call that another process overtook", () => {
+    it("is refused by what was left, although the next token has been earned on the way", async () => {
+      const { process, entityId } = await overtaken();
+      const outcome = await process.buckets.consume(request(entityId, 1));
+      expect(outcome).toMatchObject({
+        granted: false,
+        statuses: [{ limitName: "rpm", available: 0, exceeded: true, retryAfterSeconds: 0.001 }],
+      });
+      expect(process.recorder.operations.slice(-2)).toEqual(["UpdateItem", "BatchGetItem"]);
+      await granted(process, request(entityId, 1));
+    });
+
+    it("waits only for what is left of its wait", async () => {
+      const { process, entityId } = await overtaken();
+      // 40 are earned within 2.5 s, of which half a second has passed.
+      expect(await process.buckets.consume(request(entityId, 40))).toMatchObject({
+        statuses: [{ exceeded: true, deficit: 40, retryAfterSeconds: 2 }],
+      });
+    });
+
+    it("is granted what was given back since it began", async () => {
+      const { process, entityId, giveBack } = await overtaken();
+      const { meanwhile } = process.recorder;
+      process.recorder.meanwhile = async (operation) =>
+        operation === "BatchGetItem" ? giveBack() : meanwhile(operation);
+      await granted(process, request(entityId, 1));
+    });
+  });
+
   it("a shard that is throttled is tried no more for the rest of the call", async () => {
     const { entityId } = await split(2);
     const [process, other] = [open(0), open(1)];
@@ -124,3 +250,8 @@ describeWithEngine("what a bucket with shards costs", (engine) => {
     ]);
   });
 });
+
+/** Tokens and requests of each shard. */
+function balancesOf(shards: readonly AttributeMap[]): readonly unknown[] {
+  return shards.map(({ b_rpm_tk, gr }) => [b_rpm_tk, gr]);
+}

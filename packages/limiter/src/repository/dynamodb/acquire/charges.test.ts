@@ -114,6 +114,9 @@ describe("a bucket may serve a call", () => {
     const shards = [{ tpm: 10_000 }, { tpm: 0 }];
     expect(mayFit(wanting(10), bucketOf(shards), NOW_MS)).toBe(true);
     expect(mayFit(wanting(10), bucketOf(shards, { isWhole: false }), NOW_MS)).toBe(true);
+    const only = { ...bucketOf(shards.slice(0, 1), { isWhole: false }), count: 2 };
+    expect(mayFit(wanting(10), only, NOW_MS)).toBe(true);
+    expect(mayFit(wanting(11), only, NOW_MS)).toBe(false);
   });
 
   it("when its shards hold it together, if all of them are known", () => {

@@ -192,11 +192,10 @@ export function showsOtherLimits(
  */
 export function mayFit(
   charge: WantedCharge,
-  { shards, isWhole }: KnownBucket,
+  { count, shards, isWhole }: KnownBucket,
   nowMs: number,
 ): boolean {
-  const mayDecideAlone =
-    shards.length > 1 && !(isWhole && shards.some(({ image }) => isInDebt(image)));
+  const mayDecideAlone = count > 1 && !(isWhole && shards.some(({ image }) => isInDebt(image)));
   if (mayDecideAlone && shards.some(({ image }) => fitsShard(charge, image, nowMs))) return true;
   return (isWhole || shards.length === 0) && fitsTogether(charge, shards, nowMs);
 }

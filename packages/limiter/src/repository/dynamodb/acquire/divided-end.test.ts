@@ -86,6 +86,15 @@ describe("the end of a lease that is divided", () => {
     expect(ends[0]!.part.incarnation.creation).toBe("other.0000");
   });
 
+  it("writes to no shard that has nothing to do", () => {
+    const shards = [shardOf(0, 2, 10_000), shardOf(1, 2, 10_000)];
+    const part = partOf({ shard: 1, divisor: 2 });
+    const ends = dividedEnd({ part, costs: { tpm: 1000 }, requests: 0 }, shards, NOW_MS);
+    expect(ends.map(({ part: { key }, costs }) => [key.shard, costs])).toEqual([
+      [1, { tpm: 1000 }],
+    ]);
+  });
+
   it("gives back one limit and charges another", () => {
     const ends = dividedEnd(
       { part: partOf({ shard: 0, divisor: 1 }), costs: { tpm: -1000, rpm: 10 }, requests: 0 },

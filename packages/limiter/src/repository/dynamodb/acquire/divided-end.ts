@@ -36,7 +36,7 @@ export function dividedEnd(
     ...givenToOwners(given, taken, images, nowMs),
     ...paidByAll(positiveCosts(costs), taken.shard, images, nowMs),
   ];
-  return parts.map(({ shard, amounts }, index) => {
+  const ends = parts.map(({ shard, amounts }, index) => {
     const { key, image } = shards.find((known) => known.image.shard === shard)!;
     const { divisor, splitAtMs } = image;
     const incarnation = { ...part.incarnation, divisor, splitAtMs };
@@ -46,6 +46,7 @@ export function dividedEnd(
       requests: index === 0 ? requests : 0,
     };
   });
+  return ends.filter((end) => end.requests !== 0 || Object.keys(end.costs).length > 0);
 }
 
 /**

@@ -1,23 +1,22 @@
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
+import { inMilli } from "../../../core/amounts.ts";
 import { Limit } from "../../../core/limit.ts";
 import { policyOf } from "../../../core/bucket/policy.ts";
 import { marshalItem } from "../transport/attribute-values.ts";
 import { imageOf } from "../items/bucket-item.ts";
 import { bucketKey } from "../items/bucket-key.ts";
 import type { KnownShard } from "../cache/known-buckets.ts";
-import { gather } from "./gather.ts";
+import { Gathering, type GatherWish } from "./gather.ts";
+import type { TransactItem } from "../table/connection.ts";
 import type { WantedCharge } from "./wanted-charge.ts";
 
 const NOW_MS = 1_800_000_000_000;
 
 it("takes parts with writes that have only the fields of a transaction's update", () => {
-  const parts = gather(CHARGE, [shardOf(0, 3000), shardOf(1, 5000)], {
-    nowMs: NOW_MS,
-    requests: 1,
-  });
-  expect(parts.map(({ costs }) => costs)).toEqual([{ tpm: 3000 }, { tpm: 4000 }]);
+  const gathering = new Gathering(CHARGE, [shardOf(0, 3000), shardOf(1, 5000)], NOW_MS);
+  expect(partsOf(gathering, wish())).toEqual([{ tpm: 3000 }, { tpm: 4000 }]);
   // Transports other than the SDK's do not check their input.
-  for (const { write } of parts)
+  for (const write of gathering.writes())
     expect(Object.keys((write as { readonly Update: object }).Update).toSorted()).toEqual([
       "ConditionExpression",
       "ExpressionAttributeNames",
@@ -27,13 +26,104 @@ it("takes parts with writes that have only the fields of a transaction's update"
     ]);
 });
 
+describe("several calls in one gather", () => {
+  it("are decided one after another, each with a receipt of what its own tokens came from", () => {
+    const shards = [shardOf(0, 3000), shardOf(1, 2500), shardOf(2, 500)];
+    const gathering = new Gathering(CHARGE, shards, NOW_MS);
+    const verdicts = [4, 4, 2].map((tpm) => gathering.decide(wish({ tpm })));
+    expect(verdicts.map(({ kind }) => kind)).toEqual(["gathered", "left", "alone"]);
+    expect(
+      partsOf(gathering, wish({ tpm: 2 }, { isBarred: ({ key }) => key.shard === 0 })),
+    ).toEqual([]);
+    const [first] = verdicts;
+    expect(first?.kind === "gathered" && first.parts).toMatchObject([
+      { key: { shard: 0 }, amounts: { tpm: 3000 }, requests: 1, incarnation: { divisor: 4 } },
+      { key: { shard: 1 }, amounts: { tpm: 1000 }, requests: 0 },
+    ]);
+    expect(gathering.givingShards().map(({ key }) => key.shard)).toEqual([0, 1]);
+  });
+
+  it("take together what was there, and never more", () => {
+    const gathering = new Gathering(
+      CHARGE,
+      [shardOf(0, 900), shardOf(1, 900), shardOf(2, 900)],
+      NOW_MS,
+    );
+    const kinds = [1, 1, 1].map((tpm) => gathering.decide(wish({ tpm })).kind);
+    expect(kinds).toEqual(["gathered", "gathered", "left"]);
+    expect(takenBy(gathering)).toEqual([-900, -900, -200]);
+  });
+
+  it("are refused by what the shards held as of their time, and take what they hold now", () => {
+    // Each earns a token in 6 s.
+    const shards = [shardOf(0, 800), shardOf(1, 100)];
+    const decided = (asOfMs: number): string =>
+      new Gathering(CHARGE, shards, NOW_MS + 600).decide(wish({ tpm: 1 }, { asOfMs })).kind;
+    expect(decided(NOW_MS)).toBe("refused");
+    expect(decided(NOW_MS + 299)).toBe("refused");
+    expect(decided(NOW_MS + 300)).toBe("gathered");
+  });
+
+  it("leave to those after them what was there as of their time, and not what was earned since", () => {
+    const shards = [0, 1, 2, 3].map((shard) => shardOf(shard, 6000));
+    const gathering = new Gathering(CHARGE, shards, NOW_MS + 23_940);
+    expect(partsOf(gathering, wish({ tpm: 20 }))).toEqual([
+      { tpm: 9990 },
+      { tpm: 9990 },
+      { tpm: 20 },
+    ]);
+    expect(gathering.decide(wish({ tpm: 13 })).kind).toBe("left");
+    expect(gathering.decide(wish({ tpm: 12 })).kind).toBe("gathered");
+  });
+
+  it("hold back on all shards what one owes", () => {
+    const shards = [shardOf(0, 3000), shardOf(1, 3000), shardOf(2, -2000)];
+    const gathering = new Gathering(CHARGE, shards, NOW_MS);
+    expect(gathering.decide(wish({ tpm: 4 })).kind).toBe("gathered");
+    expect(gathering.decide(wish({ tpm: 1 }, { isBarred: () => true })).kind).toBe("barred");
+    expect(gathering.decide(wish({ tpm: 0 })).kind).toBe("alone");
+    expect(gathering.decide(wish({ tpm: 4 })).kind).toBe("left");
+    expect(gathering.decide(wish({ tpm: 5 })).kind).toBe("refused");
+    for (const [index, write] of gathering.writes().entries())
+      expect(valuesOf(write), `shard ${index}`).toContain("3000");
+  });
+
+  it("are refused where there is no shard", () => {
+    expect(new Gathering(CHARGE, [], NOW_MS).decide(wish()).kind).toBe("refused");
+  });
+});
+
+function wish(amounts = CHARGE.amounts, further: Partial<GatherWish> = {}): GatherWish {
+  const charge = { ...CHARGE, amounts, costs: inMilli(amounts) };
+  return { charge, requests: 1, asOfMs: NOW_MS, isBarred: () => false, ...further };
+}
+
+function partsOf(gathering: Gathering, wanted: GatherWish): readonly unknown[] {
+  const verdict = gathering.decide(wanted);
+  return verdict.kind === "gathered" ? verdict.parts.map(({ amounts }) => amounts) : [];
+}
+
+function valuesOf(write: TransactItem): readonly string[] {
+  const { Update } = write as {
+    readonly Update: {
+      readonly ExpressionAttributeValues: Record<string, { readonly N?: string }>;
+    };
+  };
+  return Object.values(Update.ExpressionAttributeValues).flatMap(({ N }) => N ?? []);
+}
+
+/** What each write adds to the tokens of its shard. */
+function takenBy(gathering: Gathering): readonly number[] {
+  return gathering.writes().map((write) => Math.min(...valuesOf(write).map(Number)));
+}
+
 const CHARGE: WantedCharge = {
   key: keyOf(0),
   amounts: { tpm: 7 },
   costs: { tpm: 7000 },
   isOverride: false,
   parentId: undefined,
-  policy: policyOf([Limit.perMinute("tpm", 10)], "system"),
+  policy: policyOf([Limit.perMinute("tpm", 40)], "system"),
 };
 
 function keyOf(shard: number): KnownShard["key"] {
@@ -45,8 +135,8 @@ function shardOf(shard: number, milli: number): KnownShard {
   const limit = {
     b_tpm_tk: milli,
     b_tpm_tc: 0,
-    b_tpm_cp: 10_000,
-    b_tpm_ra: 10_000,
+    b_tpm_cp: 40_000,
+    b_tpm_ra: 40_000,
     b_tpm_rp: 60_000,
   };
   const item = marshalItem({
@@ -56,7 +146,7 @@ function shardOf(shard: number, milli: number): KnownShard {
     sv: 1,
     cr: "c",
     b_wcu_tc: 1,
-    shard_count: 2,
+    shard_count: 4,
   });
   return { key, image: imageOf(item), seenAt: { ms: NOW_MS, order: 1 } };
 }

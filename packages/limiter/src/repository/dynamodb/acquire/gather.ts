@@ -1,69 +1,193 @@
 /*
- * A call that fits into no single shard, but into all of them together, takes a part from each of
- * several shards in one transaction. Parts are counted in millitokens, so that two shards with half
- * a token each can serve a call for one token. The writes are those of an ordinary take, with its
+ * Takes what no shard holds alone from several shards, in one transaction, for as many calls as
+ * there are. Calls are decided one after another, in order of arrival, against what those before
+ * them have left on each shard. Each part of the transaction is an ordinary take, with its
  * conditions; what a shard in debt owes is held back on the others.
  */
+import { amountOf, MILLI } from "../../../core/amounts.ts";
+import type { Bucket } from "../../../core/bucket/bucket.ts";
 import { shardSumMilli } from "../../../core/bucket/shard-sums.ts";
 import { LimitFold, type Costs } from "../write/batch-decision.ts";
 import { updateOf } from "../write/bucket-update.ts";
-import { bucketUnder } from "./charges.ts";
+import { bucketUnder, fitsShard, fitsTogether } from "./charges.ts";
 import { TRANSACTION_WRITE_UNITS, type TransactItem } from "../table/connection.ts";
 import type { KnownShard } from "../cache/known-buckets.ts";
+import type { ReceiptPart } from "./receipt.ts";
 import type { WantedCharge } from "./wanted-charge.ts";
 
-/** What one shard gives to a call. */
-export interface GatheredPart {
+/** What one call wants of a gather. */
+export interface GatherWish {
+  readonly charge: WantedCharge;
+  /** Granted acquires to count. */
+  readonly requests: number;
+  /** When it must have fitted: now, or earlier. */
+  readonly asOfMs: number;
+  /** Whether this call must not take from a shard. */
+  readonly isBarred: (shard: KnownShard) => boolean;
+}
+
+/** What becomes of one call. */
+export type GatherVerdict =
+  /** It is part of the transaction, with these parts. */
+  | { readonly kind: "gathered"; readonly parts: readonly ReceiptPart[] }
+  /**
+   * `refused`: the shards do not hold it. `alone`: one shard does, so no transaction is needed.
+   * `barred`: only shards that it must not take from do. `left`: no more after those before it.
+   */
+  | { readonly kind: "refused" | "alone" | "barred" | "left" };
+
+/** What one shard gives, to all calls together. */
+interface Giver {
   readonly shard: KnownShard;
-  readonly costs: Costs;
-  readonly write: TransactItem;
+  /** Under the policy of the calls. */
+  readonly bucket: Bucket;
+  /** What it holds of each limit before any call. */
+  readonly heldMilli: ReadonlyMap<string, number>;
+  /** What is left of each limit after the calls so far. */
+  readonly leftMilli: Map<string, number>;
+  readonly folds: Map<string, LimitFold>;
+  requests: number;
+  isGiving: boolean;
+}
+
+/** One transaction in the making, for calls under one policy. */
+export class Gathering {
+  readonly #shards: readonly KnownShard[];
+  readonly #givers: readonly Giver[];
+  readonly #nowMs: number;
+  readonly #overridden: boolean;
+
+  /** From all shards of the bucket; those that come first are preferred. */
+  constructor({ policy, isOverride }: WantedCharge, shards: readonly KnownShard[], nowMs: number) {
+    this.#shards = shards;
+    this.#nowMs = nowMs;
+    this.#overridden = policy.source === "override";
+    this.#givers = shards.map((shard) => {
+      const bucket = bucketUnder({ policy, isOverride }, shard.image, nowMs);
+      const heldMilli = new Map(
+        bucket.limits.map(({ limit: { name } }) => [name, shardSumMilli([bucket], name, nowMs)]),
+      );
+      return {
+        shard,
+        bucket,
+        heldMilli,
+        leftMilli: new Map(heldMilli),
+        folds: new Map(),
+        requests: 0,
+        isGiving: false,
+      };
+    });
+  }
+
+  /** Decides one call, after those before it. */
+  decide(wish: GatherWish): GatherVerdict {
+    const { charge, asOfMs, isBarred } = wish;
+    if (this.#shards.length === 0 || !fitsTogether(charge, this.#shards, asOfMs))
+      return { kind: "refused" };
+    const free = this.#givers.filter(({ shard }) => !isBarred(shard));
+    if (free.some(({ shard }) => fitsShard(charge, shard.image, this.#nowMs)))
+      return { kind: "alone" };
+    const images = free.map(({ shard }) => shard);
+    if (images.length === 0 || !fitsTogether(charge, images, asOfMs)) return { kind: "barred" };
+    const isLeft = [this.#givers, free].every((givers) => holdTogether(givers, wish));
+    return isLeft ? { kind: "gathered", parts: this.#take(wish, free) } : { kind: "left" };
+  }
+
+  /** The writes of the transaction; none when no call is part of it. */
+  writes(): readonly TransactItem[] {
+    return this.#giving().map(({ shard, bucket, folds, requests }) => {
+      const change = {
+        folds,
+        limits: bucket.limits,
+        overridden: this.#overridden,
+        requests,
+        writeUnits: TRANSACTION_WRITE_UNITS,
+        mark: undefined,
+        afterUnanswered: false,
+        ttlMultiplier: 0,
+      };
+      // A transaction returns no items, and its updates have no field that asks for them.
+      const { ReturnValues: _, ...update } = updateOf(shard.image, change, this.#nowMs);
+      return { Update: { Key: shard.key.marshalled, ...update } };
+    });
+  }
+
+  /** The shards that the transaction writes to. */
+  givingShards(): readonly KnownShard[] {
+    return this.#giving().map(({ shard }) => shard);
+  }
+
+  #giving(): readonly Giver[] {
+    return this.#givers.filter(({ isGiving }) => isGiving);
+  }
+
+  /** Divides a call that fits into parts of shards. */
+  #take({ charge, requests }: GatherWish, free: readonly Giver[]): readonly ReceiptPart[] {
+    const parts = new Map<Giver, Record<string, number>>();
+    for (const [name, cost] of Object.entries(charge.costs)) {
+      let missing = cost;
+      for (const giver of free) {
+        const part = Math.min(missing, Math.max(0, giver.leftMilli.get(name) ?? 0));
+        if (part === 0) continue;
+        this.#takePart(giver, name, part);
+        parts.set(giver, { ...parts.get(giver), [name]: part });
+        missing -= part;
+      }
+    }
+    // A call that costs nothing is still counted as a request.
+    if (parts.size === 0) parts.set(free[0]!, {});
+    return [...parts].map(([giver, costs], index) => {
+      const counted = index === 0 ? requests : 0;
+      giver.requests += counted;
+      giver.isGiving = true;
+      return receiptPart(giver.shard, charge, costs, counted);
+    });
+  }
+
+  #takePart(giver: Giver, name: string, part: number): void {
+    const { heldMilli, leftMilli, folds } = giver;
+    const fold = folds.get(name) ?? new LimitFold();
+    folds.set(name, fold);
+    fold.take(part);
+    const isIndebted = this.#givers.some((other) => (other.heldMilli.get(name) ?? 0) < 0);
+    if (isIndebted) fold.needMilli = heldMilli.get(name);
+    leftMilli.set(name, leftMilli.get(name)! - part);
+  }
 }
 
 /**
- * Divides a call that fits all shards together into parts; shards that come first are preferred.
+ * Whether shards hold what a call wants after those before it: of what they held as of its time,
+ * what is left now.
  */
-export function gather(
-  charge: WantedCharge,
-  shards: readonly KnownShard[],
-  { nowMs, requests }: { readonly nowMs: number; readonly requests: number },
-): readonly GatheredPart[] {
-  const buckets = shards.map(({ image }) => bucketUnder(charge, image, nowMs));
-  const folds = shards.map(() => new Map<string, LimitFold>());
-  for (const [name, cost] of Object.entries(charge.costs)) {
-    if (cost === 0) continue;
-    const held = buckets.map((bucket) => shardSumMilli([bucket], name, nowMs));
-    const isIndebted = held.some((milli) => milli < 0);
-    let missing = cost;
-    held.forEach((milli, index) => {
-      const part = Math.min(missing, Math.max(0, milli));
-      if (part === 0) return;
-      const fold = new LimitFold();
-      fold.take(part);
-      if (isIndebted) fold.needMilli = milli;
-      folds[index]!.set(name, fold);
-      missing -= part;
-    });
-  }
-  const holders = shards.filter((_, index) => folds[index]!.size > 0);
-  // A call that costs nothing is still counted as a request.
-  const giving = holders.length === 0 ? shards.slice(0, 1) : holders;
-  return giving.map((shard, position) => {
-    const index = shards.indexOf(shard);
-    const change = {
-      folds: folds[index]!,
-      limits: buckets[index]!.limits,
-      overridden: charge.policy.source === "override",
-      requests: position === 0 ? requests : 0,
-      writeUnits: TRANSACTION_WRITE_UNITS,
-      mark: undefined,
-      afterUnanswered: false,
-      ttlMultiplier: 0,
-    };
-    const costs = Object.fromEntries(
-      [...folds[index]!].map(([name, { netMilli }]) => [name, netMilli]),
-    );
-    // A transaction returns no items, and its updates have no field that asks for them.
-    const { ReturnValues: _, ...update } = updateOf(shard.image, change, nowMs);
-    return { shard, costs, write: { Update: { Key: shard.key.marshalled, ...update } } };
+function holdTogether(givers: readonly Giver[], { charge, asOfMs }: GatherWish): boolean {
+  return charge.policy.limits.every(({ name }) => {
+    let held = 0;
+    for (const { shard, leftMilli } of givers) {
+      const thenMilli = shardSumMilli([bucketUnder(charge, shard.image, asOfMs)], name, asOfMs);
+      held += Math.min(thenMilli, leftMilli.get(name) ?? 0);
+    }
+    return held >= amountOf(charge.amounts, name) * MILLI;
   });
+}
+
+function receiptPart(
+  { key, image }: KnownShard,
+  { policy }: WantedCharge,
+  costs: Costs,
+  requests: number,
+): ReceiptPart {
+  return {
+    key,
+    entityId: key.entityId,
+    resource: key.resource,
+    amounts: costs,
+    policy,
+    requests,
+    incarnation: {
+      creation: image.creation,
+      divisor: image.divisor,
+      splitAtMs: image.splitAtMs,
+      expiredBySeconds: image.expiresAtSeconds,
+    },
+  };
 }

@@ -55,21 +55,43 @@ describe("what is remembered of a bucket", () => {
 });
 
 describe("a refusal", () => {
+  it("names what was short then, and what is left of the wait, a millisecond at least", () => {
+    const { refusals } = remembering([EMPTY]);
+    const call = { charges: [wanting(2)], begun: 2 };
+    // A token is earned in a second, so the second one is there in 1.5 s.
+    for (const [lateMs, retryAfterSeconds] of [
+      [0, 1.5],
+      [1, 1.499],
+      [1499, 0.001],
+      [1500, 0.001],
+      [9000, 0.001],
+    ] as const)
+      expect(refusals.refuse(call, NOW_MS, NOW_MS + lateMs)).toMatchObject({
+        granted: false,
+        statuses: [{ limitName: "tpm", exceeded: true, available: 0, retryAfterSeconds }],
+      });
+    const never = { charges: [wanting(61)], begun: 2 };
+    expect(refusals.refuse(never, NOW_MS, NOW_MS + 10)).toMatchObject({
+      statuses: [{ retryAfterSeconds: Infinity }],
+    });
+  });
+
   it("shows every limit, at once, and counts when it was asked for before the call", async () => {
     const { refusals, counts } = remembering([EMPTY]);
-    const outcome = refusals.refuse({ charges: [wanting(1)], begun: 2 }, NOW_MS);
+    const outcome = refusals.refuse({ charges: [wanting(1)], begun: 2 }, NOW_MS, NOW_MS);
     expect(outcome).toMatchObject({
       granted: false,
       statuses: [{ available: 0, requested: 1, exceeded: true, retryAfterSeconds: 0.5 }],
     });
     expect(counts.refusalsFromMemory).toBe(1);
-    await refusals.refuse({ charges: [wanting(1)], begun: 1 }, NOW_MS);
+    await refusals.refuse({ charges: [wanting(1)], begun: 1 }, NOW_MS, NOW_MS);
     expect(counts.refusalsFromMemory).toBe(1);
   });
 
   it("is none when the bucket holds the call by now", () => {
     const { refusals, counts } = remembering([EMPTY]);
-    expect(refusals.refuse({ charges: [wanting(1)], begun: 2 }, NOW_MS + 500)).toBeUndefined();
+    const laterMs = NOW_MS + 500;
+    expect(refusals.refuse({ charges: [wanting(1)], begun: 2 }, laterMs, laterMs)).toBeUndefined();
     expect(counts.refusalsFromMemory).toBe(0);
   });
 
@@ -87,7 +109,7 @@ describe("a refusal", () => {
       { ...EMPTY, divisor: 2, limits: RAISED.limits },
       { ...EMPTY, divisor: 2, shard: 1 },
     ]);
-    const outcome = refusals.refuse({ charges: [wanting(9, RAISED)], begun: 2 }, NOW_MS);
+    const outcome = refusals.refuse({ charges: [wanting(9, RAISED)], begun: 2 }, NOW_MS, NOW_MS);
     expect(await outcome).toMatchObject({ granted: false });
     expect(table.operations).toEqual(["UpdateItem"]);
     expect(known.imageOf(shardKey(1))?.bucket.limits[0]!.limit).toEqual(RAISED.limits[0]);
@@ -97,10 +119,12 @@ describe("a refusal", () => {
     const call = { charges: [wanting(1, RAISED)], begun: 2 };
     const away = remembering([EMPTY]);
     away.table.faults.push({ instead: named("ThrottlingException") });
-    expect(await away.refusals.refuse(call, NOW_MS)).toMatchObject({ granted: false });
+    expect(await away.refusals.refuse(call, NOW_MS, NOW_MS)).toMatchObject({ granted: false });
     const denied = remembering([EMPTY]);
     denied.table.faults.push({ instead: named("AccessDeniedException") });
-    await expect(denied.refusals.refuse(call, NOW_MS)).rejects.toThrow("AccessDeniedException");
+    await expect(denied.refusals.refuse(call, NOW_MS, NOW_MS)).rejects.toThrow(
+      "AccessDeniedException",
+    );
   });
 });
 

@@ -60,11 +60,12 @@ export class Refusals {
   /**
    * Refuses as of a time, and writes limits that have changed (see `afterRefusal`). Returns
    * undefined when the images no longer refuse the call, because another call of this process has
-   * given something back since.
+   * given something back since. The waits are what is left of them now.
    */
-  refuse(call: RefusedCall, atMs: number): MaybePromise<ConsumeOutcome> | undefined {
-    const statuses = this.statuses(call.charges, atMs);
-    if (!statuses.some(({ exceeded }) => exceeded)) return undefined;
+  refuse(call: RefusedCall, atMs: number, nowMs: number): MaybePromise<ConsumeOutcome> | undefined {
+    const asOf = this.statuses(call.charges, atMs);
+    if (!asOf.some(({ exceeded }) => exceeded)) return undefined;
+    const statuses = nowMs > atMs ? asOf.map((status) => leftAfter(status, nowMs - atMs)) : asOf;
     let isFromMemory = false;
     const writes: Promise<void>[] = [];
     for (const charge of call.charges) {
@@ -95,6 +96,16 @@ export class Refusals {
       this.#writer.write(key, { kind: "applyLimits", costs: {}, requests: 0, policy }),
     );
   }
+}
+
+/**
+ * A status with what is left of its wait some time later: at least a millisecond, because a limit
+ * that would hold enough by now was short all the same.
+ */
+function leftAfter(status: LimitStatus, ms: number): LimitStatus {
+  if (!status.exceeded) return status;
+  const leftMs = Math.max(1, Math.round(status.retryAfterSeconds * 1000) - ms);
+  return { ...status, retryAfterSeconds: leftMs / 1000 };
 }
 
 /** Waits for a write, and does not report that the store is unavailable. */

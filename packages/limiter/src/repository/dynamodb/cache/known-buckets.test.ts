@@ -1,9 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { shardImage, shardItem, shardKey } from "../../../../test/support/shard-images.ts";
-import { stringOf, type AttributeMap } from "../transport/attribute-values.ts";
+import { stringOf } from "../transport/attribute-values.ts";
 import { imageOf, type BucketImage } from "../items/bucket-item.ts";
 import { bucketKey } from "../items/bucket-key.ts";
 import type { ItemReader } from "../table/item-reader.ts";
+import type { AttributeMap } from "../transport/attribute-values.ts";
 import { KnownBuckets } from "./known-buckets.ts";
 
 const KEY = bucketKey({ namespaceId: "ns", entityId: "a", resource: "r", shard: 0 }, undefined);
@@ -93,8 +94,78 @@ function reading(items: readonly AttributeMap[]): KnownBuckets {
   });
 }
 
+describe("reads of all shards", () => {
+  it("are shared by all who come while one is under way, and not with that one", async () => {
+    const { known, answer, sent } = heldKnown();
+    const first = known.readAll(KEY);
+    const later = [known.readAll(KEY), known.readAll(KEY)];
+    const cameAt = known.stampRequest().order;
+    expect(sent()).toBe(1);
+    answer("a.1");
+    expect((await first).shards[0]?.image.creation).toBe("a.1");
+    await Promise.resolve();
+    expect(sent()).toBe(2);
+    const last = known.readAll(KEY);
+    answer("a.2");
+    for (const each of await Promise.all(later)) {
+      expect(each.shards[0]?.image.creation).toBe("a.2");
+      expect(each.seenAt!.order).toBeGreaterThan(cameAt);
+    }
+    answer("a.3");
+    expect((await last).shards[0]?.image.creation).toBe("a.3");
+    const next = known.readAll(KEY);
+    expect(sent()).toBe(4);
+    answer("a.4");
+    expect((await next).shards[0]?.image.creation).toBe("a.4");
+  });
+
+  it("fail for those who share them, and for nobody else", async () => {
+    const { known, answer } = heldKnown();
+    const [first, later] = [known.readAll(KEY), known.readAll(KEY)];
+    answer(new Error("away"));
+    await expect(first).rejects.toThrow("away");
+    answer("a.1");
+    expect((await later).shards[0]?.image.creation).toBe("a.1");
+  });
+
+  it("of two buckets go side by side", () => {
+    const { known, sent } = heldKnown();
+    const other = bucketKey(
+      { namespaceId: "ns", entityId: "b", resource: "r", shard: 0 },
+      undefined,
+    );
+    void known.readAll(KEY);
+    void known.readAll(other);
+    expect(sent()).toBe(2);
+  });
+});
+
+/** Buckets whose reads are answered one after another, when the test says so. */
+function heldKnown(): {
+  readonly known: KnownBuckets;
+  readonly answer: (answer: string | Error) => void;
+  readonly sent: () => number;
+} {
+  const waiting: ((answer: string | Error) => void)[] = [];
+  let sent = 0;
+  const reader = {
+    get: async () => {
+      sent += 1;
+      const answer = await new Promise<string | Error>((resolve) => waiting.push(resolve));
+      if (answer instanceof Error) throw answer;
+      return itemOf(answer);
+    },
+  } as unknown as ItemReader;
+  const known = new KnownBuckets(reader, { now: () => 0, sleep: async () => {} });
+  return { known, sent: () => sent, answer: (answer) => waiting.shift()!(answer) };
+}
+
 function image(creation: string): BucketImage {
-  return imageOf({ PK: { S: KEY.text }, cr: { S: creation }, sv: { N: "1" } });
+  return imageOf(itemOf(creation));
+}
+
+function itemOf(creation: string): AttributeMap {
+  return { PK: { S: KEY.text }, cr: { S: creation }, sv: { N: "1" } };
 }
 
 function newKnown(): KnownBuckets {

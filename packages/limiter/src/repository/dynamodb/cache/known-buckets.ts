@@ -78,9 +78,17 @@ export interface KnownBucket {
   readonly seenAt: RequestStamp | undefined;
 }
 
+/** A read of all shards of a bucket, and the one that follows it for those who came later. */
+interface SharedRead {
+  readonly underWay: Promise<KnownBucket>;
+  next: Promise<KnownBucket> | undefined;
+}
+
 /** The buckets of one namespace, as remembered and as stored. */
 export class KnownBuckets {
   readonly #entries = new Map<string, OwnedEntry>();
+  /** The reads of all shards that are under way, by the key of shard 0. */
+  readonly #readings = new Map<string, SharedRead>();
   readonly #reader: ItemReader;
   readonly #clock: Clock;
   #requests = 0;
@@ -172,8 +180,30 @@ export class KnownBuckets {
     };
   }
 
+  /**
+   * Reads every shard of a bucket. While one such read is under way, all who come share the next:
+   * what they get was requested after they came.
+   */
+  readAll(key: BucketKey): Promise<KnownBucket> {
+    const reading = this.#readings.get(key.text);
+    if (reading === undefined) return this.#shareReadOf(key);
+    const begin = (): Promise<KnownBucket> => this.#shareReadOf(key);
+    return (reading.next ??= reading.underWay.then(begin, begin));
+  }
+
+  #shareReadOf(key: BucketKey): Promise<KnownBucket> {
+    const underWay = this.#readAllShards(key);
+    const reading: SharedRead = { underWay, next: undefined };
+    this.#readings.set(key.text, reading);
+    const end = (): void => {
+      if (reading.next === undefined) this.#readings.delete(key.text);
+    };
+    underWay.then(end, end);
+    return underWay;
+  }
+
   /** Reads every shard of a bucket, in one batch unless there turn out to be more. */
-  async readAll(key: BucketKey): Promise<KnownBucket> {
+  async #readAllShards(key: BucketKey): Promise<KnownBucket> {
     for (let reads = 1; ; reads += 1) {
       const { shards } = this.known(key);
       const classes = Math.max(1, ...shards.map(({ image }) => image.divisor));

@@ -43,6 +43,8 @@ export interface BucketImage {
   readonly version: number;
   /** `b_wcu_tc`: grows with every write, so it shows which of two images is newer. */
   readonly writes: number;
+  /** `gr`: granted acquires less those that were rolled back. */
+  readonly requests: number;
   /** The last operation id of each slot. */
   readonly slots: readonly (string | undefined)[];
   /**
@@ -127,6 +129,7 @@ export function imageOf(item: AttributeMap, known?: BucketImage): BucketImage {
     splitAtMs: numberOf(item["sd"]),
     version: number(item, "sv"),
     writes: number(item, "b_wcu_tc"),
+    requests: number(item, "gr"),
     slots: SLOTS.map((slot) => stringOf(item[slot])),
     mergedIds: readMergedIds(item),
     overridden: item["po"] !== undefined,
@@ -145,6 +148,7 @@ export function changedImage(known: BucketImage, item: AttributeMap): BucketImag
     ...known,
     bucket: bucketOf(item, known.bucket.limits),
     writes: number(item, "b_wcu_tc"),
+    requests: numberOf(item["gr"]) ?? known.requests,
     slots: known.slots.map((held, slot) => stringOf(item[SLOTS[slot]!]) ?? held),
     expiresAtSeconds: numberOf(item["ttl"]),
   };

@@ -77,11 +77,54 @@ describe("the pressure on a bucket", () => {
     expect(pressure.mayDouble(undefined, NOW_MS + 2000)).toBe(true);
   });
 
-  it("is high when writes are throttled again within a second, and not when one is", () => {
+  it("is high when writes of a busy shard are throttled again within a second, and not when one is", () => {
+    const pressure = busyAt(400);
+    expect(pressure.noteThrottled(0, { isOfKeys: false, nowMs: NOW_MS })).toBe(false);
+    expect(pressure.noteThrottled(0, { isOfKeys: false, nowMs: NOW_MS + 1001 })).toBe(false);
+    expect(pressure.noteThrottled(0, { isOfKeys: false, nowMs: NOW_MS + 2001 })).toBe(true);
+  });
+
+  it("is not raised by throttling below half of what is hot, on another shard, or long after", () => {
+    for (const [pressure, shard, atMs] of [
+      [busyAt(399), 0, 0],
+      [busyAt(700), 1, 0],
+      [busyAt(700), 0, 3001],
+    ] as const)
+      for (let times = 0; times < 30; times += 1) {
+        const nowMs = NOW_MS + atMs;
+        expect(pressure.noteThrottled(shard, { isOfKeys: true, nowMs })).toBe(false);
+      }
+    const pressure = busyAt(700);
+    pressure.noteWrite(image(5000, { version: 2 }), NOW_MS);
+    for (let times = 0; times < 30; times += 1)
+      expect(pressure.noteThrottled(0, { isOfKeys: false, nowMs: NOW_MS })).toBe(false);
+  });
+
+  it("is high when most of 50 attempts within a second were throttled, if keys are the reason", () => {
+    expect(isHighAfter(true, 25, 50)).toBe(true);
+    expect(isHighAfter(true, 50, 50)).toBe(true);
+    expect(isHighAfter(true, 25, 51)).toBe(false);
+    expect(isHighAfter(true, 49, 49)).toBe(false);
+    expect(isHighAfter(false, 100, 100)).toBe(false);
+  });
+
+  it("counts attempts within a second, and from the start when it doubles", () => {
     const pressure = new Pressure();
-    expect(pressure.noteThrottled(NOW_MS)).toBe(false);
-    expect(pressure.noteThrottled(NOW_MS + 1001)).toBe(false);
-    expect(pressure.noteThrottled(NOW_MS + 2001)).toBe(true);
+    for (let times = 0; times < 49; times += 1)
+      pressure.noteThrottled(0, { isOfKeys: true, nowMs: NOW_MS });
+    expect(pressure.noteThrottled(0, { isOfKeys: true, nowMs: NOW_MS + 1000 })).toBe(false);
+    for (let times = 0; times < 48; times += 1)
+      pressure.noteThrottled(0, { isOfKeys: true, nowMs: NOW_MS + 1000 });
+    pressure.noteDoubling(NOW_MS + 1000);
+    expect(pressure.noteThrottled(0, { isOfKeys: true, nowMs: NOW_MS + 1000 })).toBe(false);
+  });
+
+  it("is never high at 11 calls a second that are throttled at every attempt, for a minute", () => {
+    const pressure = new Pressure();
+    for (let attempt = 0; attempt < 60 * 11 * 3; attempt += 1) {
+      const nowMs = NOW_MS + Math.floor(attempt / 3) * (1000 / 11);
+      expect(pressure.noteThrottled(0, { isOfKeys: true, nowMs })).toBe(false);
+    }
   });
 
   it("starts measuring again when it doubles", () => {
@@ -98,13 +141,32 @@ describe("the pressure on a bucket", () => {
   });
 });
 
+/** The pressure on a bucket whose shard 0 was written so often in the last second. */
+function busyAt(unitsPerSecond: number): Pressure {
+  const pressure = new Pressure();
+  pressure.noteWrite(image(1000), NOW_MS - 1000);
+  pressure.noteWrite(image(1000 + unitsPerSecond), NOW_MS);
+  return pressure;
+}
+
+/** Whether the pressure is high after so many attempts within a second, the throttled ones last. */
+function isHighAfter(isOfKeys: boolean, throttled: number, made: number): boolean {
+  const pressure = new Pressure();
+  for (let written = throttled; written < made; written += 1)
+    pressure.noteWrite(image(written), NOW_MS);
+  let isHigh = false;
+  for (let times = 0; times < throttled; times += 1)
+    isHigh = pressure.noteThrottled(0, { isOfKeys, nowMs: NOW_MS + 999 });
+  return isHigh;
+}
+
 describe("a watch over writes", () => {
   it("doubles a bucket once, however many writes notice that it is hot", async () => {
     const { watch, clock, splits } = watching();
     for (const atMs of [0, 1000, 1001, 1500]) {
       clock.set(START_MS + atMs);
       watch.noteWrite(shardKey(), shardImage({ writes: 5000 + atMs }), START_MS + atMs);
-      watch.noteThrottled(shardKey());
+      watch.noteThrottled(shardKey(), true);
     }
     await clock.advance(0);
     expect(splits()).toBe(1);
@@ -112,11 +174,11 @@ describe("a watch over writes", () => {
 
   it("measures the pressure on all shards of a bucket together, and on no other bucket", async () => {
     const { watch, clock, splits } = watching();
-    watch.noteThrottled(shardKey(0, "other"));
-    watch.noteThrottled(shardKey(0));
+    watch.noteThrottled(shardKey(0, "other"), true);
+    for (let times = 1; times < MANY; times += 1) watch.noteThrottled(shardKey(1), true);
     await clock.advance(0);
     expect(splits()).toBe(0);
-    watch.noteThrottled(shardKey(1));
+    watch.noteThrottled(shardKey(1), true);
     await clock.advance(0);
     expect(splits()).toBe(1);
   });
@@ -134,7 +196,7 @@ describe("a watch over writes", () => {
 
   it("doubles nothing when buckets may have one shard only", async () => {
     const { watch, clock, splits } = watching({ maxShards: 1 });
-    for (let times = 0; times < 3; times += 1) watch.noteThrottled(shardKey());
+    throttleMany(watch);
     await clock.advance(0);
     expect(splits()).toBe(0);
   });
@@ -143,13 +205,27 @@ describe("a watch over writes", () => {
     for (const held of [
       undefined,
       shardImage({ limits: [Limit.perMinute("tpm", 1)] }),
+      shardImage({ consumed: { tpm: 75_001 }, requests: 10 }),
       { ...shardImage(), splitAtMs: START_MS - 1999 },
     ]) {
       const { watch, clock, splits, known } = watching();
       known.remember(shardKey(), held, known.stampRequest());
-      for (let times = 0; times < 3; times += 1) watch.noteThrottled(shardKey());
+      throttleMany(watch);
       await clock.advance(0);
       expect(splits()).toBe(0);
+    }
+  });
+
+  it("doubles a bucket whose shards would still hold four calls of the usual size", async () => {
+    for (const held of [
+      shardImage({ consumed: { tpm: 75_000 }, requests: 10 }),
+      shardImage({ consumed: { tpm: 75_000 }, requests: 0 }),
+    ]) {
+      const { watch, clock, splits, known } = watching();
+      known.remember(shardKey(), held, known.stampRequest());
+      throttleMany(watch);
+      await clock.advance(0);
+      expect(splits()).toBe(1);
     }
   });
 
@@ -158,12 +234,20 @@ describe("a watch over writes", () => {
     table.faults.push({ instead: named("AccessDeniedException") });
     for (const atMs of [0, 1, 1000, 2000, 2001]) {
       clock.set(START_MS + atMs);
-      watch.noteThrottled(shardKey());
+      throttleMany(watch);
       await clock.advance(0);
     }
     expect(splits()).toBe(2);
   });
 });
+
+/** Attempts within a second that are many. */
+const MANY = 50;
+
+/** Throttles as many attempts on shard 0 as show that it is hot. */
+function throttleMany(watch: PressureWatch): void {
+  for (let times = 0; times < MANY; times += 1) watch.noteThrottled(shardKey(), true);
+}
 
 /** A watch over a process that knows a bucket; the transactions that it has sent are splits. */
 function watching({ maxShards = 32 }: { readonly maxShards?: number } = {}): ScriptedProcess & {
@@ -232,7 +316,9 @@ function settledShards(perSecond: number, seed: number, seconds = 30): number {
           { shard: home, version: item.version, creation: "me.1", writes: item.writes },
           nowMs,
         );
-      const throttled = accepted < sent && pressure.noteThrottled(nowMs);
+      let throttled = false;
+      for (let attempt = accepted; attempt < sent; attempt += 1)
+        throttled = pressure.noteThrottled(home, { isOfKeys: true, nowMs });
       if (!(hot || throttled) || items.length >= 32 || !pressure.mayDouble(splitAtMs, nowMs))
         continue;
       pressure.noteDoubling(nowMs);

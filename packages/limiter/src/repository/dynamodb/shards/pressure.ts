@@ -1,23 +1,43 @@
 /*
  * When a bucket should have more shards. DynamoDB accepts about a thousand writes a second to one
- * item, so a bucket whose shard is near that is doubled. The signals are the rate of write units,
- * from two images of one version of a shard, and being throttled: refused writes are not counted on
- * the item, and an item may share its partition. Throttling that DynamoDB explains by the table or
- * the account does not count, because shards do not help there (`tableWide` in table-errors.ts).
- * Throttling goes on for a while after a doubling, so at most one is made in two seconds, by shard
- * 0's own stamp, which all processes see, and by this process's memory, for attempts that others
- * overtook. Without that pause there were 16 shards within 0.4 s where 2 were needed (a model of 24
- * processes).
+ * item, so a bucket is doubled (ADR 027) when one of its shards
+ *
+ *   is hot          by the rate of write units, from two images of one version of it
+ *   is throttled    twice within a second, at a rate near that; or, where DynamoDB names the keys
+ *                   as the reason, at most of many attempts: refused writes are not counted on the
+ *                   item, and an item may share its partition
+ *
+ * All other throttling is the table's or the account's, and shards do not help there. Neither do
+ * shards that hold only a few calls each (`leavesRoomForCalls`). Throttling goes on for a while
+ * after a doubling, so at most one is made in two seconds, by shard 0's own stamp, which all
+ * processes see, and by this process's memory, for attempts that others overtook. Without that
+ * pause there were 16 shards within 0.4 s where 2 were needed (a model of 24 processes).
  */
 import type { Clock } from "../../system-clock.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
 import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
 import type { WriteObserver } from "../write/write-observer.ts";
 import type { BucketEntry, KnownBuckets } from "../cache/known-buckets.ts";
+import { leavesRoomForCalls } from "./split.ts";
 import type { Splitter } from "./splitter.ts";
 
 /** Four fifths of what DynamoDB accepts for one item. */
 const HOT_UNITS_PER_SECOND = 800;
+
+/**
+ * Half of what is hot. Throttling below that is not this item's doing: a bucket that earns 200
+ * tokens a second is written about 230 times a second when it is exhausted.
+ */
+const NEARLY_HOT_UNITS_PER_SECOND = 400;
+
+/** How long a measured rate counts when writes are throttled, which bring no images. */
+const RATE_COUNTS_FOR_MS = 3000;
+
+/**
+ * So many attempts within a second are many: 11 calls a second that are tried three times each
+ * never reach it, and a process that does nothing but try does.
+ */
+const MANY_ATTEMPTS = 50;
 
 /** A shorter time says little about a rate: group commits come in bursts. */
 const SHORTEST_MEASURE_MS = 1000;
@@ -36,6 +56,20 @@ interface Measure {
   readonly creation: string | undefined;
   readonly writes: number;
   readonly sentAtMs: number;
+}
+
+/** What was attempted on one shard within a second. */
+interface Attempts {
+  readonly sinceMs: number;
+  made: number;
+  throttled: number;
+}
+
+/** What is measured of one shard. */
+interface ShardMeasure {
+  from: Measure;
+  /** Undefined until two images were far enough apart. */
+  rate: { readonly unitsPerSecond: number; readonly atMs: number } | undefined;
 }
 
 /** Watches the writes of one process, and doubles buckets that are under pressure. */
@@ -63,8 +97,10 @@ export class PressureWatch implements WriteObserver {
     if (this.#isOn && this.#pressureOn(key).noteWrite(image, sentAtMs)) this.#relieve(key);
   }
 
-  noteThrottled(key: BucketKey): void {
-    if (this.#isOn && this.#pressureOn(key).noteThrottled(this.#clock.now())) this.#relieve(key);
+  noteThrottled(key: BucketKey, isOfKeys: boolean): void {
+    if (!this.#isOn) return;
+    const nowMs = this.#clock.now();
+    if (this.#pressureOn(key).noteThrottled(key.shard, { isOfKeys, nowMs })) this.#relieve(key);
   }
 
   #pressureOn(key: BucketKey): Pressure {
@@ -83,7 +119,7 @@ export class PressureWatch implements WriteObserver {
     const pressure = this.#pressureOn(first);
     const nowMs = this.#clock.now();
     if (image === undefined || !pressure.mayDouble(image.splitAtMs, nowMs)) return;
-    if (!this.#splitter.canSplit(image)) return;
+    if (!this.#splitter.canSplit(image) || !leavesRoomForCalls(image)) return;
     pressure.noteDoubling(nowMs);
     // It has no caller to report an error to: the next write that notices the pressure tries again.
     this.#splitter.double(first).catch(() => {});
@@ -96,7 +132,8 @@ function firstKey(key: BucketKey): BucketKey {
 
 /** What one process knows of the pressure on one bucket, over all of its shards. */
 export class Pressure {
-  readonly #measures = new Map<number, Measure>();
+  readonly #measures = new Map<number, ShardMeasure>();
+  readonly #attempts = new Map<number, Attempts>();
   #triedAtMs = -Infinity;
   #throttledAtMs = -Infinity;
 
@@ -105,25 +142,53 @@ export class Pressure {
    * this process. Returns whether the shard is hot, at most once for each measured period.
    */
   noteWrite({ shard, version, creation, writes }: MeasuredImage, sentAtMs: number): boolean {
-    const from = this.#measures.get(shard);
+    this.#attemptsOn(shard, sentAtMs).made += 1;
+    const held = this.#measures.get(shard);
     const next: Measure = { version, creation, writes, sentAtMs };
-    if (from === undefined || from.version !== version || from.creation !== creation) {
+    if (held === undefined || held.from.version !== version || held.from.creation !== creation) {
       // Another version: limits or divisor have changed, and what was measured before says nothing
       // about what is now.
-      this.#measures.set(shard, next);
+      this.#measures.set(shard, { from: next, rate: undefined });
       return false;
     }
-    const elapsedMs = sentAtMs - from.sentAtMs;
+    const elapsedMs = sentAtMs - held.from.sentAtMs;
     if (elapsedMs < SHORTEST_MEASURE_MS) return false;
-    this.#measures.set(shard, next);
-    return ((writes - from.writes) * 1000) / elapsedMs >= HOT_UNITS_PER_SECOND;
+    const unitsPerSecond = ((writes - held.from.writes) * 1000) / elapsedMs;
+    held.from = next;
+    held.rate = { unitsPerSecond, atMs: sentAtMs };
+    return unitsPerSecond >= HOT_UNITS_PER_SECOND;
   }
 
-  /** Notes that a write was throttled. Returns whether that shows that the bucket is hot. */
-  noteThrottled(nowMs: number): boolean {
-    const sinceMs = nowMs - this.#throttledAtMs;
+  /**
+   * Notes that a write to a shard was throttled; `isOfKeys` when DynamoDB named the keys as the
+   * reason. Returns whether that shows that the bucket is hot.
+   */
+  noteThrottled(
+    shard: number,
+    { isOfKeys, nowMs }: { readonly isOfKeys: boolean; readonly nowMs: number },
+  ): boolean {
+    const isAgain = nowMs - this.#throttledAtMs <= THROTTLED_AGAIN_MS;
     this.#throttledAtMs = nowMs;
-    return sinceMs <= THROTTLED_AGAIN_MS;
+    const attempts = this.#attemptsOn(shard, nowMs);
+    attempts.made += 1;
+    attempts.throttled += 1;
+    const isMost = attempts.made >= MANY_ATTEMPTS && attempts.throttled * 2 >= attempts.made;
+    return isAgain && (this.#isNearlyHot(shard, nowMs) || (isOfKeys && isMost));
+  }
+
+  #isNearlyHot(shard: number, nowMs: number): boolean {
+    const rate = this.#measures.get(shard)?.rate;
+    if (rate === undefined || nowMs - rate.atMs > RATE_COUNTS_FOR_MS) return false;
+    return rate.unitsPerSecond >= NEARLY_HOT_UNITS_PER_SECOND;
+  }
+
+  /** The attempts of the second that began with the first of them. */
+  #attemptsOn(shard: number, nowMs: number): Attempts {
+    const held = this.#attempts.get(shard);
+    if (held !== undefined && Math.abs(nowMs - held.sinceMs) < 1000) return held;
+    const attempts: Attempts = { sinceMs: nowMs, made: 0, throttled: 0 };
+    this.#attempts.set(shard, attempts);
+    return attempts;
   }
 
   /**
@@ -137,6 +202,7 @@ export class Pressure {
   noteDoubling(nowMs: number): void {
     this.#triedAtMs = nowMs;
     this.#measures.clear();
+    this.#attempts.clear();
   }
 }
 

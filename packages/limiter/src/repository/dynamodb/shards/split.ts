@@ -20,6 +20,7 @@ import { MILLI } from "../../../core/amounts.ts";
 import {
   bucketLimit,
   ceilingMilli,
+  consumedMilli,
   earned,
   roundedUp,
   scaledRemainder,
@@ -67,6 +68,23 @@ export function splitObstacle(
   );
   return isExact ? undefined : "balance not exact";
 }
+
+/**
+ * Whether every shard of the next level would hold several calls of the usual size. Smaller shards
+ * would serve hardly any call alone, and a call that takes from several of them costs more than
+ * being throttled. The usual size is what the bucket's acquires have cost so far, on average.
+ */
+export function leavesRoomForCalls({ bucket, divisor, requests }: BucketImage): boolean {
+  if (requests <= 0) return true;
+  return bucket.limits.every(({ limit, hidden }, index) => {
+    const usualMilli = consumedMilli(bucket, index) / requests;
+    const shareMilli = shareOf(limit.capacity * MILLI, divisor * 2 - 1, divisor * 2);
+    return hidden || shareMilli >= CALLS_IN_A_SHARE * usualMilli;
+  });
+}
+
+/** How many calls of the usual size the smallest share must hold. */
+const CALLS_IN_A_SHARE = 4;
 
 /**
  * The writes of a split, from the image of the shard and the clock. When they are cancelled, the

@@ -18,6 +18,15 @@ const translate = (error: unknown): Error =>
   translated(error, { tableName: "limits", operation: "UpdateItem" });
 
 describe("errors of the client", () => {
+  it("are repeated in a length that fits a log, whatever a server sent as name, message and reasons", () => {
+    const long = "x".repeat(100_000);
+    const error = translate(Object.assign(new Error(long), { name: long }));
+    expect(error.message.length).toBeLessThan(1200);
+    const CancellationReasons = [{ Code: long }];
+    const cancelled = translate(named("TransactionCanceledException", { CancellationReasons }));
+    expect(cancelled.message.length).toBeLessThan(200);
+  });
+
   it.each([
     "ProvisionedThroughputExceededException",
     "ThrottlingException",
@@ -82,9 +91,9 @@ describe("errors of the client", () => {
   });
 
   it.each([
-    [{ ThrottlingReasons: [{ reason: "TableWriteKeyRangeThroughputExceeded" }] }, false],
-    [{ ThrottlingReasons: [{ reason: "TableWriteProvisionedThroughputExceeded" }] }, true],
-    [{ throttlingReasons: [{ reason: "TableWriteAccountLimitExceeded" }] }, true],
+    [{ ThrottlingReasons: [{ reason: "TableWriteKeyRangeThroughputExceeded" }] }, "keys"],
+    [{ ThrottlingReasons: [{ reason: "TableWriteProvisionedThroughputExceeded" }] }, "table"],
+    [{ throttlingReasons: [{ reason: "TableWriteAccountLimitExceeded" }] }, "table"],
     [
       {
         ThrottlingReasons: [
@@ -92,14 +101,17 @@ describe("errors of the client", () => {
           { reason: "TableWriteKeyRangeThroughputExceeded" },
         ],
       },
-      false,
+      "keys",
     ],
-    [{}, false],
-  ])("distinguishes throttling of the whole table from that of a key: %j", (details, tableWide) => {
-    expect(translate(named("ThrottlingException", details))).toMatchObject({
-      throttled: true,
-      tableWide,
-    });
+    [{}, "unknown"],
+  ])("distinguishes throttling of the whole table from that of a key: %j", (details, reason) => {
+    const error = translate(named("ThrottlingException", details)) as TableUnavailable;
+    for (const each of [error, error.withAmbiguity(true)])
+      expect(each).toMatchObject({
+        throttled: true,
+        tableWide: reason === "table",
+        keysThrottled: reason === "keys",
+      });
   });
 
   it("reports a missing table", () => {

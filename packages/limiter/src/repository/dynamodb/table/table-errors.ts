@@ -19,6 +19,7 @@ export class TableUnavailable extends RateLimiterUnavailable implements Unavaila
   readonly ambiguous: boolean;
   readonly throttled: boolean;
   readonly tableWide: boolean;
+  readonly keysThrottled: boolean;
   readonly timedOut: boolean;
 
   constructor(
@@ -26,21 +27,23 @@ export class TableUnavailable extends RateLimiterUnavailable implements Unavaila
     options: ErrorOptions & Partial<UnavailableFacts> & { readonly stackName?: string },
   ) {
     super(message, options);
-    const { ambiguous, throttled, tableWide, timedOut } = { ...NO_FACTS, ...options };
+    const facts = { ...NO_FACTS, ...options };
     this.name = "RateLimiterUnavailable";
-    this.ambiguous = ambiguous;
-    this.throttled = throttled;
-    this.tableWide = tableWide;
-    this.timedOut = timedOut;
+    this.ambiguous = facts.ambiguous;
+    this.throttled = facts.throttled;
+    this.tableWide = facts.tableWide;
+    this.keysThrottled = facts.keysThrottled;
+    this.timedOut = facts.timedOut;
   }
 
   /** The same error of work whose earlier attempts may have been applied, or not. */
   withAmbiguity(ambiguous: boolean): TableUnavailable {
     if (this.ambiguous === ambiguous) return this;
-    const { message, throttled, tableWide, timedOut } = this;
+    const { message, throttled, tableWide, keysThrottled, timedOut } = this;
     return new TableUnavailable(message, {
       throttled,
       tableWide,
+      keysThrottled,
       timedOut,
       ambiguous,
       cause: this,

@@ -24,6 +24,8 @@ export interface UnavailableFacts {
   readonly throttled: boolean;
   /** DynamoDB reports that the table or the account is throttled, not the key. */
   readonly tableWide: boolean;
+  /** DynamoDB reports that a range of keys is throttled; false also when it gives no reason. */
+  readonly keysThrottled: boolean;
   /** The whole request time-out has passed. */
   readonly timedOut: boolean;
 }
@@ -33,6 +35,7 @@ export const NO_FACTS: UnavailableFacts = {
   ambiguous: false,
   throttled: false,
   tableWide: false,
+  keysThrottled: false,
   timedOut: false,
 };
 
@@ -45,6 +48,7 @@ export function failureOf(error: unknown): Failure {
     return unavailable({
       throttled: true,
       tableWide: throttling.length > 0 && !throttling.some(isOfKeys),
+      keysThrottled: throttling.some(isOfKeys),
     });
   if (CONTENDED.has(name)) return unavailable({});
   // The transaction with this token may yet be applied.
@@ -189,6 +193,30 @@ export interface ErrorParts {
   readonly throttling: readonly string[];
 }
 
+/** DynamoDB's longest name of an error has 40 letters. */
+const MAX_NAME_LENGTH = 100;
+
+/** DynamoDB's longest messages, about policies and expressions, have some hundred letters. */
+const MAX_MESSAGE_LENGTH = 1000;
+
+/**
+ * What a server sent as the name of an error and as its message, in lengths that fit a log: what
+ * answers may not be DynamoDB.
+ */
+export function saidBy(
+  name: string,
+  message: string,
+): { readonly name: string; readonly message: string } {
+  return {
+    name: shortened(name, MAX_NAME_LENGTH),
+    message: shortened(message, MAX_MESSAGE_LENGTH),
+  };
+}
+
+function shortened(text: string, length: number): string {
+  return text.length > length ? `${text.slice(0, length)}…` : text;
+}
+
 /** Reads an error, which may come from the SDK, from another transport, or from Node itself. */
 export function partsOf(error: unknown): ErrorParts {
   const raw = (typeof error === "object" && error !== null ? error : {}) as {
@@ -207,15 +235,14 @@ export function partsOf(error: unknown): ErrorParts {
     readonly throttlingReasons?: readonly ThrottlingReason[];
   };
   return {
-    name: raw.name ?? "Error",
+    ...saidBy(raw.name ?? "Error", raw.message ?? String(error)),
     // The code of a DOMException is a number.
     code: typeof raw.code === "string" ? raw.code : (raw.cause?.code ?? ""),
     syscall: raw.syscall ?? "",
     status: raw.$metadata?.httpStatusCode ?? 0,
-    message: raw.message ?? String(error),
     item: raw.Item,
     reasons: (raw.CancellationReasons ?? []).map(({ Code, Item }) => ({
-      code: Code ?? "None",
+      code: shortened(Code ?? "None", MAX_NAME_LENGTH),
       item: Item,
     })),
     // One kind of exception spells it with a small letter.

@@ -294,7 +294,8 @@ export class BucketWriter {
       } catch (error) {
         if (!(error instanceof TableUnavailable)) throw error;
         ambiguous ||= error.ambiguous;
-        if (error.throttled && !error.tableWide) this.#observer.noteThrottled(key);
+        if (error.throttled && !error.tableWide)
+          this.#observer.noteThrottled(key, error.keysThrottled);
         const mayRepeat = !ambiguous || write.mark !== undefined;
         if (attempt >= this.#connection.maxAttempts || !mayRepeat) {
           if (ambiguous) leaveUnanswered(lane, write, members);

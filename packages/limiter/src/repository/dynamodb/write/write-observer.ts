@@ -13,6 +13,9 @@ export interface WriteCounts {
 export interface WriteObserver {
   /** A write brought back the image of a shard; it was sent at `sentAtMs`. */
   noteWrite(key: BucketKey, image: BucketImage, sentAtMs: number): void;
-  /** DynamoDB throttled a write to a shard, and not because of the table or the account. */
-  noteThrottled(key: BucketKey): void;
+  /**
+   * DynamoDB throttled a write to a shard, and did not say that it was because of the table or the
+   * account; `isOfKeys` when it said that it was because of the keys.
+   */
+  noteThrottled(key: BucketKey, isOfKeys: boolean): void;
 }

@@ -62,6 +62,18 @@ describe("an answer", () => {
     expect((await lean.failure(transport)).name).toBe("AccessDeniedException");
   });
 
+  it("of an error with a name or a message of any length is cut, so that no log has to carry it", async () => {
+    const transport = await lean.open();
+    const long = "x".repeat(100_000);
+    lean.server.answer = (outgoing) =>
+      reply(outgoing, { __type: `a#${long}`, message: long }, { status: 400 });
+    const error = await lean.failure(transport);
+    expect(error.name).toBe(`${"x".repeat(100)}…`);
+    expect(error.message).toBe(`${"x".repeat(1000)}…`);
+    lean.server.answer = (outgoing) => reply(outgoing, { __type: long }, { status: 400 });
+    expect((await lean.failure(transport)).message).toHaveLength(1001);
+  });
+
   it.each([
     [502, "<html>Bad gateway</html>", { kind: "unavailable", ambiguous: true }],
     [504, "", { kind: "unavailable", ambiguous: true }],

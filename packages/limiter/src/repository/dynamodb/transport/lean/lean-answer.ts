@@ -1,5 +1,6 @@
 import { crc32 } from "node:zlib";
 import { withoutStack } from "../../../../core/errors.ts";
+import { saidBy } from "../failure.ts";
 import { unreadable, type HttpAnswer } from "./lean-http.ts";
 
 /** An error that DynamoDB returned, in the shape that the SDK gives it. */
@@ -60,11 +61,9 @@ function errorOf(answer: HttpAnswer): Error {
         status,
         details: {},
       });
-    const message = body["message"] ?? body["Message"];
-    return new ServiceError(shortName(type), typeof message === "string" ? message : type, {
-      status,
-      details: body,
-    });
+    const text = body["message"] ?? body["Message"];
+    const { name, message } = saidBy(shortName(type), typeof text === "string" ? text : type);
+    return new ServiceError(name, message, { status, details: body });
   });
 }
 

@@ -144,6 +144,12 @@ describe("where credentials come from", () => {
     });
   });
 
+  it("ignores blanks around a session token, as the SDK does", async () => {
+    const provide = async (): Promise<AwsCredentials> => ({ ...mine, sessionToken: " token\n" });
+    const cache = new CredentialCache(provide, () => 0);
+    expect(await cache.get()).toEqual({ ...mine, sessionToken: "token" });
+  });
+
   it("skips the environment while a profile is chosen, or one half is missing", () => {
     expect(environmentCredentials({ ...environment, AWS_PROFILE: "work" })).toBeUndefined();
     expect(environmentCredentials({ AWS_ACCESS_KEY_ID: "key" })).toBeUndefined();

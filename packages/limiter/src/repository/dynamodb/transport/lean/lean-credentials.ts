@@ -186,7 +186,13 @@ function expiryMs({ expiration }: AwsCredentials): number {
   return expiration?.getTime() ?? Infinity;
 }
 
+/**
+ * A session token from a file may end in a line break, which no header can carry. As in the SDK,
+ * blanks at its ends do not count.
+ */
 function checked(credentials: AwsCredentials): AwsCredentials {
-  if (credentials?.accessKeyId && credentials.secretAccessKey) return credentials;
-  throw missing(`No AWS credentials were found. ${ADVICE}`);
+  if (!credentials?.accessKeyId || !credentials.secretAccessKey)
+    throw missing(`No AWS credentials were found. ${ADVICE}`);
+  const sessionToken = credentials.sessionToken?.trim();
+  return sessionToken === credentials.sessionToken ? credentials : { ...credentials, sessionToken };
 }

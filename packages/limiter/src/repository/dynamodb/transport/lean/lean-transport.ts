@@ -8,6 +8,7 @@ import { outputOf } from "./lean-answer.ts";
 import { CredentialCache, providerOf, type CredentialProvider } from "./lean-credentials.ts";
 import { HttpClient, type HttpAnswer } from "./lean-http.ts";
 import { isLoopback, LOCAL_REGION, type AwsCredentials } from "../local-engine.ts";
+import { regionName } from "../region.ts";
 import { settingsFromSdk } from "./sdk-settings.ts";
 import { CONTENT_TYPE, Signer } from "./signature.ts";
 import type { ObservedTransport } from "../transport.ts";
@@ -189,10 +190,10 @@ async function regionOf(
   environment: NodeJS.ProcessEnv,
 ): Promise<string> {
   const named = region ?? (environment["AWS_REGION"] || environment["AWS_DEFAULT_REGION"]);
-  if (named) return named;
+  if (named) return regionName(named);
   if (isLoopback(endpointUrl)) return LOCAL_REGION;
   try {
-    return await (await settingsFromSdk({ endpointUrl })).region();
+    return regionName(await (await settingsFromSdk({ endpointUrl })).region());
   } catch (error) {
     if (error instanceof ValidationError) throw error;
     throw new ValidationError("region", region, "is needed: pass it, or set AWS_REGION");

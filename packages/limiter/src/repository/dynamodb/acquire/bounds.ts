@@ -1,0 +1,39 @@
+/* The bound of one acquire, and what a call is told that meets it. */
+import { RateLimiterUnavailable } from "../../../core/errors.ts";
+import { MAX_READS } from "../cache/known-buckets.ts";
+import type { BucketKey } from "../items/bucket-key.ts";
+import { MAX_OVERTAKEN } from "../write/bucket-writer.ts";
+import { MAX_TRIES } from "./take-from-shards.ts";
+
+/** The most decisions of one acquire: it is decided again when the images change meanwhile. */
+export const MAX_DECISIONS = 5;
+
+/** The most rounds of takes from one bucket: each follows a take by another process. */
+export const MAX_TAKE_ROUNDS = 12;
+
+/**
+ * The most requests that one acquire sends for a bucket with this many shards; retries of a request
+ * are not counted. Configuration is read once more for each shard that shows other limits.
+ */
+export function mostRequests(shards: number): number {
+  const readAll = MAX_READS;
+  const home = readAll + 3 * Math.log2(shards);
+  const round = MAX_TRIES * MAX_OVERTAKEN + 2 * readAll + 1;
+  return 1 + MAX_DECISIONS * readAll + home + MAX_TAKE_ROUNDS * round + shards;
+}
+
+/** The error of a call that lost every race with other processes. */
+export function contended({ entityId, resource }: BucketKey): RateLimiterUnavailable {
+  return new RateLimiterUnavailable("Too much contention on this bucket. Try again.", {
+    entityId,
+    resource,
+  });
+}
+
+/** The error of a call that there is no room for. */
+export function overloaded(underWay: number): RateLimiterUnavailable {
+  return new RateLimiterUnavailable(
+    `This process is overloaded: ${underWay} acquires are waiting for DynamoDB. ` +
+      "Try again later, or make fewer calls at once.",
+  );
+}

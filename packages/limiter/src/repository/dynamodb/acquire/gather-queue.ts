@@ -1,0 +1,212 @@
+/*
+ * Gathers of one process, one at a time for each bucket: two would be decided by the same images,
+ * and one of them would be cancelled, twice as dear as an ordinary write for each shard.
+ *
+ *   call ──▶ waits while a gather is under way ──▶ the next gather carries all that wait
+ *
+ *   read all shards, unless that was done since all of them came ──▶ decide one after another
+ *                      ├──▶ refused, by what the shards held as of the call's time
+ *                      ├──▶ one shard holds it alone: another round
+ *                      └──▶ one transaction for all that fit ──▶ taken, each with its own receipt
+ *                               └──▶ another process was faster: read all, and another round;
+ *                                    also for those that did not fit after the others
+ */
+import { GroupCommit, type Member } from "../../group-commit.ts";
+import { wholeMs } from "../../system-clock.ts";
+import type { BucketEntry, KnownBucket, KnownBuckets } from "../cache/known-buckets.ts";
+import type { BucketKey } from "../items/bucket-key.ts";
+import type { Connection } from "../table/connection.ts";
+import type { TableUnavailable } from "../table/table-errors.ts";
+import { boundedTickMs, nextTickMs } from "../write/tick.ts";
+import { countCarried } from "../write/write-plan.ts";
+import type { CurrentPolicies } from "./current-policy.ts";
+import { fitsTogether } from "./charges.ts";
+import { Gathering, type GatherVerdict } from "./gather.ts";
+import type { Refused, Taken, Undecided } from "./receipt.ts";
+import type { WantedCharge } from "./wanted-charge.ts";
+
+/** What one call learns while it takes from one bucket, over all its rounds. */
+export interface TakeAttempt {
+  /** Granted acquires to count. */
+  readonly requests: number;
+  /** The order of the last request before the call began: older images are older than the call. */
+  readonly begun: number;
+  /** When the call began. */
+  readonly begunMs: number;
+  /** The shards that were throttled: this call does not try them again. */
+  readonly throttled: Map<string, TableUnavailable>;
+  /** Whether the home shard has yet to be ensured, which only the first round does. */
+  wantsHome: boolean;
+  /**
+   * Whether the call has lost a race. From then on it is decided as of its begin: what was credited
+   * or given back since counts, what was merely earned since does not. Otherwise every call that
+   * loses the race for the last token earns the next one on the way, and loses that race too.
+   */
+  isLate: boolean;
+}
+
+/** The time as of which an attempt is decided. */
+export function asOfMs({ isLate, begunMs }: TakeAttempt, nowMs: number): number {
+  return isLate ? Math.min(begunMs, nowMs) : nowMs;
+}
+
+interface Work {
+  readonly charge: WantedCharge;
+  readonly attempt: TakeAttempt;
+}
+
+type GatherOutcome = Taken | Refused | Undecided;
+type GatherMember = Member<Work, GatherOutcome>;
+
+/** A member of a gather, under the policy that all of its members have. */
+interface Carried {
+  readonly member: GatherMember;
+  readonly charge: WantedCharge;
+}
+
+/** What is kept for the gathers from one bucket. */
+interface GatherLane {
+  readonly queue: GroupCommit<Work, GatherOutcome>;
+  /**
+   * The least time between two transactions: it doubles when another process was faster, and
+   * shrinks with every one that succeeds (see tick.ts).
+   */
+  tickMs: number;
+  sentAtMs: number;
+}
+
+/** Gathers what no shard holds alone. */
+export class GatherQueue {
+  readonly #connection: Connection;
+  readonly #known: KnownBuckets;
+  readonly #policies: CurrentPolicies;
+  readonly #largestTickMs: number;
+  /** Keyed by the entry of shard 0. */
+  readonly #lanes = new WeakMap<BucketEntry, GatherLane>();
+
+  constructor(options: {
+    readonly connection: Connection;
+    readonly known: KnownBuckets;
+    readonly policies: CurrentPolicies;
+    readonly largestTickMs: number;
+  }) {
+    this.#connection = options.connection;
+    this.#known = options.known;
+    this.#policies = options.policies;
+    this.#largestTickMs = options.largestTickMs;
+  }
+
+  /** Decides a call with all shards of its bucket, as they were read since it began. */
+  take(charge: WantedCharge, attempt: TakeAttempt): Promise<GatherOutcome> {
+    const { key } = charge;
+    const entry = this.#known.entry(key);
+    const lane = this.#lanes.get(entry) ?? { queue: new GroupCommit(), tickMs: 1, sentAtMs: 0 };
+    this.#lanes.set(entry, lane);
+    return lane.queue.submit({ charge, attempt }, (members) => this.#gather(key, lane, members));
+  }
+
+  async #gather(key: BucketKey, lane: GatherLane, members: readonly GatherMember[]): Promise<void> {
+    await this.#pause(key, lane);
+    const known = await this.#knownSince(key, members);
+    const carried = await this.#carried(members, known);
+    if (carried.length === 0) return;
+    if (!known.isWhole) return leaveUndecided(carried);
+    const nowMs = wholeMs(this.#connection.clock);
+    const gathering = new Gathering(carried[0]!.charge, known.shards, nowMs);
+    const [gathered, left] = [new Map<Carried, Taken>(), [] as Carried[]];
+    for (const each of carried) {
+      const { charge, member } = each;
+      const { requests, throttled } = member.work.attempt;
+      const atMs = asOfMs(member.work.attempt, nowMs);
+      const isBarred = ({ key: { text } }: { readonly key: BucketKey }): boolean =>
+        throttled.has(text);
+      const verdict = gathering.decide({ charge, requests, asOfMs: atMs, isBarred });
+      if (verdict.kind === "gathered") gathered.set(each, { kind: "taken", parts: verdict.parts });
+      else if (verdict.kind === "left") left.push(each);
+      else conclude(each, verdict.kind, atMs);
+    }
+    if (gathered.size === 0) return;
+    const writes = gathering.writes();
+    lane.sentAtMs = nowMs;
+    const { applied } = await this.#connection.transact(writes);
+    const isDear = left.length > 0 && gathered.size < writes.length;
+    const largestMs = this.#largestTickMs;
+    lane.tickMs = nextTickMs(lane.tickMs, { applied: applied && !isDear, largestMs });
+    if (applied) {
+      for (const { key: written } of gathering.givingShards()) this.#known.outdate(written);
+      for (const [{ member }, taken] of gathered) member.resolve(taken);
+    }
+    await this.#decideAgain(key, applied ? left : [...gathered.keys(), ...left]);
+  }
+
+  /** Decides those again who were not served, as of their begin: refused, or another round. */
+  async #decideAgain(key: BucketKey, rest: readonly Carried[]): Promise<void> {
+    if (rest.length === 0) return;
+    const { shards, isWhole } = await this.#known.readAll(key);
+    for (const each of rest) {
+      const { attempt } = each.member.work;
+      attempt.isLate = true;
+      const atMs = asOfMs(attempt, wholeMs(this.#connection.clock));
+      const isRefused = isWhole && shards.length > 0 && !fitsTogether(each.charge, shards, atMs);
+      conclude(each, isRefused ? "refused" : "alone", atMs);
+    }
+  }
+
+  /** Waits until a tick has passed since the last transaction. */
+  async #pause(key: BucketKey, { tickMs, sentAtMs }: GatherLane): Promise<void> {
+    const limits = this.#known.imageOf(key)?.bucket.limits;
+    if (tickMs === 1 || limits === undefined) return;
+    const sinceMs = wholeMs(this.#connection.clock) - sentAtMs;
+    const leftMs = boundedTickMs(tickMs, limits) - sinceMs;
+    if (sinceMs >= 0 && leftMs > 0) await this.#connection.clock.sleep(leftMs);
+  }
+
+  /** All shards, as they were requested since the last of these calls began. */
+  async #knownSince(key: BucketKey, members: readonly GatherMember[]): Promise<KnownBucket> {
+    const known = this.#known.known(key);
+    const begun = Math.max(...members.map(({ work }) => work.attempt.begun));
+    const isRead = known.isWhole && (known.seenAt?.order ?? 0) >= begun;
+    return isRead ? known : this.#known.readAll(key);
+  }
+
+  /**
+   * The members that one transaction can carry, under the policy that the shards show to be
+   * current. The others stay open, and go first into the next. A policy that cannot be read rejects
+   * its member, and no other.
+   */
+  async #carried(
+    members: readonly GatherMember[],
+    { shards }: KnownBucket,
+  ): Promise<readonly Carried[]> {
+    const current: Carried[] = [];
+    for (const member of members) {
+      const { charge } = member.work;
+      try {
+        const policy = await this.#policies.onAll(charge, shards);
+        current.push({ member, charge: { ...charge, policy } });
+      } catch (error) {
+        member.reject(error);
+      }
+    }
+    const chosen = current.map(({ charge: { costs, policy } }) => ({
+      intent: { kind: "take" as const, costs, requests: 0, policy },
+      policy,
+    }));
+    return current.slice(0, countCarried(chosen));
+  }
+}
+
+/** Gives a member that is not part of the transaction its outcome. */
+function conclude(
+  { member, charge }: Carried,
+  verdict: Exclude<GatherVerdict["kind"], "gathered" | "left">,
+  atMs: number,
+): void {
+  if (verdict === "refused") member.resolve({ kind: "refused", atMs, charge });
+  else if (verdict === "alone") member.resolve({ kind: "undecided", charge });
+  else member.reject([...member.work.attempt.throttled.values()][0]);
+}
+
+function leaveUndecided(carried: readonly Carried[]): void {
+  for (const { member, charge } of carried) member.resolve({ kind: "undecided", charge });
+}

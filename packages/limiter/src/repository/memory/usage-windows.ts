@@ -1,0 +1,166 @@
+import {
+  USAGE_WINDOWS,
+  windowEndMs,
+  windowStartMs,
+  type UsageRow,
+  type UsageWindow,
+} from "../../core/usage.ts";
+import type { UsageRange } from "../store.ts";
+
+/** What was counted: requests, and a total for each name. Counts with the same names share them. */
+interface UsageCount {
+  requests: number;
+  names: readonly string[];
+  totals: number[];
+}
+
+/** A count of one hour. */
+export interface HourCount extends UsageCount {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly hourStartMs: number;
+}
+
+/** The counts of one window. */
+interface KeptWindow {
+  readonly window: UsageWindow;
+  readonly startMs: number;
+  readonly endMs: number;
+  /** By resource, then by entity. */
+  readonly counts: Map<string, Map<string, UsageCount>>;
+  size: number;
+}
+
+/**
+ * The windows of a namespace with what was counted in them. They are kept by window and not by
+ * entity, so that a whole window is dropped in one step, and what is left is complete.
+ */
+export class UsageWindows {
+  readonly #windows = new Map<string, KeptWindow>();
+  readonly #completeSinceMs = new Map<UsageWindow, number>();
+  #size = 0;
+
+  /** The number of counts in all windows. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Since when nothing was dropped; undefined if nothing ever was. */
+  completeSinceMs(window: UsageWindow): number | undefined {
+    return this.#completeSinceMs.get(window);
+  }
+
+  /** Adds a count to the windows of its hour. Returns whether one of them is new. */
+  add(count: HourCount): boolean {
+    let isNew = false;
+    for (const window of USAGE_WINDOWS) {
+      const startMs = windowStartMs(window, count.hourStartMs);
+      const key = keyOf(window, startMs);
+      let kept = this.#windows.get(key);
+      if (kept === undefined) {
+        const endMs = windowEndMs(window, startMs);
+        // What is late for a window that was dropped would look like all of it.
+        if (endMs <= (this.completeSinceMs(window) ?? -Infinity)) continue;
+        kept = { window, startMs, endMs, counts: new Map(), size: 0 };
+        this.#windows.set(key, kept);
+        isNew = true;
+      }
+      this.#addTo(kept, count);
+    }
+    return isNew;
+  }
+
+  *rows({
+    entityId,
+    resource,
+    window,
+    startMs = -Infinity,
+    endMs = Infinity,
+  }: UsageRange): Generator<UsageRow> {
+    for (const kept of this.#windows.values()) {
+      if (kept.window !== window || kept.startMs < startMs || kept.startMs >= endMs) continue;
+      for (const [keptResource, counts] of picked(kept.counts, resource))
+        for (const [keptEntity, count] of picked(counts, entityId))
+          yield {
+            entityId: keptEntity,
+            resource: keptResource,
+            window,
+            windowStartMs: kept.startMs,
+            counters: Object.fromEntries(count.names.map((name, at) => [name, count.totals[at]!])),
+            requests: count.requests,
+          };
+    }
+  }
+
+  /** Drops the windows that ended by that time, because their retention is over. */
+  dropEndedBy(timeMs: number): void {
+    for (const kept of this.#windows.values()) if (kept.endMs <= timeMs) this.#drop(kept);
+  }
+
+  /**
+   * Drops windows until at most so many counts are left: complete ones first, those that ended
+   * earliest, then those that still run, the longest first.
+   */
+  dropOldest(nowMs: number, size: number): void {
+    const all = [...this.#windows.values()];
+    const complete = all.filter(({ endMs }) => endMs <= nowMs);
+    const running = all.filter(({ endMs }) => endMs > nowMs);
+    complete.sort((left, right) => left.endMs - right.endMs || right.startMs - left.startMs);
+    running.sort((left, right) => left.startMs - right.startMs || right.endMs - left.endMs);
+    for (const kept of [...complete, ...running]) {
+      if (this.#size <= size) return;
+      this.#drop(kept);
+      // What was used at this very moment has gone too.
+      this.noteDropped(kept.window, Math.min(kept.endMs, nowMs + 1));
+    }
+  }
+
+  /** Notes that windows of this length may lack something that was used before that time. */
+  noteDropped(window: UsageWindow, timeMs: number): void {
+    this.#completeSinceMs.set(window, Math.max(this.completeSinceMs(window) ?? -Infinity, timeMs));
+  }
+
+  clear(): void {
+    this.#windows.clear();
+    this.#completeSinceMs.clear();
+    this.#size = 0;
+  }
+
+  #addTo(kept: KeptWindow, { entityId, resource, requests, names, totals }: HourCount): void {
+    const counts = kept.counts.get(resource) ?? new Map<string, UsageCount>();
+    kept.counts.set(resource, counts);
+    const held = counts.get(entityId);
+    if (held === undefined) {
+      counts.set(entityId, { requests, names, totals: totals.slice() });
+      kept.size += 1;
+      this.#size += 1;
+      return;
+    }
+    held.requests += requests;
+    const missing = names.filter((name) => !held.names.includes(name));
+    if (missing.length > 0) held.names = [...held.names, ...missing];
+    names.forEach((name, at) => {
+      const index = held.names.indexOf(name);
+      held.totals[index] = (held.totals[index] ?? 0) + totals[at]!;
+    });
+  }
+
+  #drop(kept: KeptWindow): void {
+    this.#windows.delete(keyOf(kept.window, kept.startMs));
+    this.#size -= kept.size;
+  }
+}
+
+function keyOf(window: UsageWindow, startMs: number): string {
+  return `${window}#${startMs}`;
+}
+
+/** The entry of one key, or all entries. */
+function picked<T>(
+  entries: ReadonlyMap<string, T>,
+  key: string | undefined,
+): Iterable<readonly [string, T]> {
+  if (key === undefined) return entries;
+  const value = entries.get(key);
+  return value === undefined ? [] : [[key, value]];
+}
