@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
+import type { DynamoTransport } from "zae-limiter/dynamodb";
 import { connectToNewTable } from "../../support/connect.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { startFaultProxy, type FaultProxy } from "../../support/fault-proxy.ts";
@@ -21,6 +22,7 @@ const PLAN: FaultPlan = { share: 0.05, kinds: THROTTLES, sparesLastAttempt: true
 describeWithEngine("an exhausted bucket, 5 % of whose writes are throttled", (engine) => {
   let crowd: SimulatedCrowd;
   const proxies: FaultProxy[] = [];
+  let transports: readonly DynamoTransport[] = [];
   const faults = Array.from({ length: PROCESSES }, (_, index) => new ProxyFaults(index));
   const phases = new Map<string, ProxyCounts & { readonly grants: number }>();
 
@@ -32,9 +34,10 @@ describeWithEngine("an exhausted bucket, 5 % of whose writes are throttled", (en
       proxy.observe = (request, answer) => each.observe(request, answer);
       proxies.push(proxy);
     }
+    transports = await Promise.all(proxies.map(async (proxy) => openTransport("lean", proxy)));
     crowd = new SimulatedCrowd({
       tableName,
-      transports: await Promise.all(proxies.map(async (proxy) => openTransport("lean", proxy))),
+      transports,
       calls: CALLERS,
       limit: LIMIT,
       maxShards: 32,
@@ -49,6 +52,7 @@ describeWithEngine("an exhausted bucket, 5 % of whose writes are throttled", (en
     }
   }, 120_000);
   afterAll(async () => {
+    for (const transport of transports) transport.close();
     for (const proxy of proxies) await proxy.stop();
   });
 
