@@ -15,7 +15,7 @@ import {
 import { CALLERS, THROTTLES } from "../../processes/faults/scenarios.ts";
 
 const PROCESSES = 3;
-const PHASES_MS = { warmUp: 1000, before: 1500, during: 2000, after: 1500 };
+const PHASES_MS = { warmUp: 1000, before: 2000, during: 3000, after: 2000 };
 const PLAN: FaultPlan = { share: 0.05, kinds: THROTTLES, sparesLastAttempt: true };
 
 // Time is simulated, so that a busy machine makes nothing cheaper; what is sent is real.
