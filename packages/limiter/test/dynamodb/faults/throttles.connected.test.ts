@@ -5,6 +5,7 @@ import { describeWithEngine } from "../../support/engine.ts";
 import { startFaultProxy, type FaultProxy } from "../../support/fault-proxy.ts";
 import { SimulatedCrowd } from "../../support/simulated-crowd.ts";
 import { openTransport } from "../../support/transports.ts";
+import { mostPerGrant, perGrant, type Cost } from "../../processes/faults/cost-per-grant.ts";
 import { LIMIT } from "../../processes/faults/hot-bucket.ts";
 import {
   ProxyFaults,
@@ -60,4 +61,17 @@ describeWithEngine("an exhausted bucket, 5 % of whose writes are throttled", (en
     expect(phases.get("during")!.faults).toBeGreaterThan(10);
     expect(await crowd.consumed()).toBe(crowd.grants);
   });
+
+  it("no call gives up, and calls are refused as before", () => {
+    expect(crowd.contended).toBe(0);
+    expect(crowd.refusals).toBeGreaterThan(crowd.grants);
+  });
+
+  it.each<Cost>(["requests", "writeUnits", "readUnits"])(
+    "a grant costs as many %s afterwards as before",
+    (cost) => {
+      const [before, after] = [phases.get("before")!, phases.get("after")!];
+      expect(perGrant(after, cost)).toBeLessThanOrEqual(mostPerGrant(before, cost));
+    },
+  );
 });

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Fault } from "../../support/fault-proxy.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { startEngine, type StartedEngine } from "../../support/engine-process.ts";
+import { mostPerGrant, perGrant, type Cost } from "./cost-per-grant.ts";
 import {
   disturbed,
   faulty,
@@ -26,6 +27,17 @@ describeWithEngine("processes on one bucket while requests fail", () => {
       expect(run.during.faults).toBeGreaterThan(0);
       expect(stuckAndMinted(run.ledger)).toEqual([0, 0]);
     });
+
+    it("no call gives up", () => {
+      expect([gaveUp(run.during), gaveUp(run.after)]).toEqual([0, 0]);
+    });
+
+    it.each<Cost>(["requests", "writeUnits", "readUnits"])(
+      "a grant costs as many %s afterwards as before",
+      (cost) => {
+        expect(perGrant(run.after, cost)).toBeLessThanOrEqual(mostPerGrant(run.before, cost));
+      },
+    );
   });
 
   describe("10 % lost replies, lost requests and internal errors", () => {
@@ -40,6 +52,10 @@ describeWithEngine("processes on one bucket while requests fail", () => {
     it("nothing is granted for free", () => {
       expect(phase.faults).toBeGreaterThan(0);
       expect(mintedIn(ledger)).toBe(0);
+    });
+
+    it("every call learns its outcome", () => {
+      expect(phase.unknown).toBe(0);
     });
   });
 
@@ -56,6 +72,11 @@ describeWithEngine("processes on one bucket while requests fail", () => {
       expect(phase.faults).toBeGreaterThan(0);
       expect(mintedIn(ledger)).toBe(0);
     });
+
+    it("every call is granted, and charged once", () => {
+      expect(phase.grants).toBe(processes * calls);
+      expect(stuckAndMinted(ledger)).toEqual([0, 0]);
+    });
   });
 });
 
@@ -71,6 +92,10 @@ function useFreshEngine(run: (engineUrl: string) => Promise<void>): void {
 
 function planOf(share: number, kinds: readonly Fault[]): FaultPlan {
   return { share, kinds, sparesLastAttempt: true };
+}
+
+function gaveUp({ contended, unavailable, unknown }: Phase): number {
+  return contended + unavailable + unknown;
 }
 
 /** Tokens that stay charged though nobody got them, and tokens that nobody was charged for. */
