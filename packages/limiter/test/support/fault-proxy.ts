@@ -26,7 +26,8 @@ export interface ProxiedRequest {
  * - `silence`: it never reaches the engine, and no answer ever comes (a time-out);
  * - `late-silence`: the engine does it, and no answer ever comes;
  * - `throttle`, `throughput`, `internal`, `unavailable`, `denied`: the engine never sees it, and
- *   that error is the answer;
+ *   that error is the answer; `hot-key` is `throughput` with the key's range as the reason;
+ * - `late-internal`: the engine does it, and an internal error is the answer;
  * - `unprocessed`: a batch is not done at all, and all its keys or items come back unprocessed;
  * - `half-unprocessed`: the second half of a batch comes back unprocessed, the first half is done;
  * - `conflict`: a transaction is cancelled, or a single write refused, because another transaction
@@ -41,7 +42,9 @@ export type Fault =
   | "late-silence"
   | "throttle"
   | "throughput"
+  | "hot-key"
   | "internal"
+  | "late-internal"
   | "unavailable"
   | "denied"
   | "unprocessed"
@@ -50,6 +53,13 @@ export type Fault =
   | "in-progress"
   | { readonly delayMs: number };
 
+/** What the engine answered, whether or not the client gets to see it. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: string;
+}
+
 /** A proxy between clients and an engine that lets requests fail as a test decides. */
 export interface FaultProxy {
   readonly endpointUrl: string;
@@ -57,6 +67,8 @@ export interface FaultProxy {
   readonly seen: readonly ProxiedRequest[];
   /** Asked for each request; `undefined` lets it pass. */
   decide: (request: ProxiedRequest) => Fault | undefined;
+  /** Told what the engine answered to a request that reached it. */
+  observe: (request: ProxiedRequest, answer: Answer) => void;
   /**
    * Waits until every request that arrived has come to its end, also the late ones that nobody
    * waits for any more.
@@ -74,6 +86,7 @@ export async function startFaultProxy(engineUrl: string): Promise<FaultProxy> {
     endpointUrl: "",
     seen,
     decide: (): Fault | undefined => undefined,
+    observe: () => {},
     idle: async () => void (await Promise.all(underWay)),
     stop: async () => stop(server, agent),
   };
@@ -91,7 +104,11 @@ export async function startFaultProxy(engineUrl: string): Promise<FaultProxy> {
     const fault = (proxy as FaultProxy).decide(proxied);
     await suffer(fault, proxied, {
       outgoing,
-      forward: async (changed = body) => passOn(engineUrl, agent, incoming, changed),
+      forward: async (changed = body) => {
+        const answer = await passOn(engineUrl, agent, incoming, changed);
+        (proxy as FaultProxy).observe(proxied, answer);
+        return answer;
+      },
     });
   };
   server.listen(0, "127.0.0.1");
@@ -107,12 +124,6 @@ export function script(
 ): (request: ProxiedRequest) => Fault | undefined {
   let position = 0;
   return (proxied) => (proxied.operation === operation ? faults[position++] : undefined);
-}
-
-interface Answer {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  readonly body: string;
 }
 
 interface Course {
@@ -143,6 +154,9 @@ async function suffer(
     case "late-silence":
       await forward();
       return;
+    case "late-internal":
+      await forward();
+      return reply(outgoing, errorAnswer("internal", proxied));
     case "unprocessed":
       return reply(outgoing, ok(unprocessed(proxied.input)));
     case "half-unprocessed":
@@ -202,6 +216,15 @@ function errorAnswer(fault: string, { operation, input }: ProxiedRequest): Answe
         "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException",
         {
           message: "Level of configured throughput exceeded.",
+        },
+      );
+    case "hot-key":
+      return failed(
+        400,
+        "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException",
+        {
+          message: "Level of configured throughput exceeded.",
+          ThrottlingReasons: [{ reason: "TableWriteKeyRangeThroughputExceeded" }],
         },
       );
     case "internal":

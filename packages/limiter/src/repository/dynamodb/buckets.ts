@@ -129,7 +129,7 @@ export class DynamoBuckets implements BucketStore {
     const observer: WriteObserver = {
       noteWrite: (key, image, sentAtMs) => {
         pressure.noteWrite(key, image, sentAtMs);
-        calm.noteWrite(key, image, sentAtMs);
+        if (image.divisor > 1) calm.noteWrite(key, image, sentAtMs);
       },
       noteThrottled: (key, isOfKeys) => pressure.noteThrottled(key, isOfKeys),
     };

@@ -128,7 +128,7 @@ export class BucketHistory {
    * Whether the bucket can have looked as if it did not hold what was asked, by the clock of the
    * process that asked. Shards are seen one by one, not all at the same moment. A write of the same
    * process acts as of its decision: a call that did not fit beside those that it carries is
-   * refused as of then.
+   * refused as of then. A call on shards that has lost a race is refused as of its begin.
    */
   couldNotHold(asked: Asked, window: Window): boolean {
     const states = this.states.slice(window.firstState);
@@ -229,6 +229,9 @@ function seenAtMs(
   number: number,
   window: Window,
 ): number {
+  // On shards, a call that has lost a race is decided as of its begin: what is stored since counts,
+  // what was merely earned since does not.
+  if (bucket.size > 1) return window.fromMs + window.skewMs;
   const sinceMs = Math.max(fromMs, window.fromMs) + window.skewMs;
   const { stampMs } = bucket.get(number)!;
   if (stampMs >= window.fromMs + window.skewMs) return Math.min(sinceMs, stampMs);

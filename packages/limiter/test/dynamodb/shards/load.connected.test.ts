@@ -160,16 +160,17 @@ describeWithEngine("a bucket under load", (engine) => {
   it(
     "3000 writes a second settle at 8 shards or fewer, and a lone client finds all tokens that are left",
     async () => {
-      const stage = await load({ processes: 60, perSecond: 3000, seconds: 4 });
+      const stage = await load({ processes: 60, perSecond: 3000, seconds: 5 });
       // 3000 writes need 4 shards, at 750 a second each; failed conditions and homes that are not
       // spread evenly may make one of them hot.
       expect([4, 8]).toContain(await shardCount(stage));
       expect(stage.throttled[0]).toBeGreaterThan(0);
-      expect(stage.throttled.slice(3)).toEqual([0]);
+      // Its rate shows after a second, and it is doubled every two seconds.
+      expect(stage.throttled.slice(4)).toEqual([0]);
       // A call that found nobody to take it was not charged. They are few, and all before the
       // bucket had its shards.
       expect(stage.unavailable).toBeLessThan(stage.granted / 20);
-      expect(stage.granted + stage.unavailable).toBe(12_000);
+      expect(stage.granted + stage.unavailable).toBe(15_000);
       expect(stage.granted + (await stage.takenByLoneClient())).toBe(PLENTY.capacity);
       // No shard was left behind with tokens that nobody comes for.
       for (const { bucket } of await stage.shards()) expect(bucket.balances[0]).toBeLessThan(1000);

@@ -1,8 +1,8 @@
 /*
  * When a bucket needs its shards no longer. A process that writes to a bucket with several shards
- * looks at all of them once a minute. When five looks in a row show that the whole bucket is written
- * far less often than one item could be, its shards are merged. A shard is split at 800 units a
- * second, and a bucket is merged below 200 in all, so that neither causes the other.
+ * looks at all of them once a minute. When five looks in a row show that the whole bucket is
+ * written far less often than one item could be, its shards are merged. A shard is split at 800
+ * units a second, and a bucket is merged below 200 in all, so that neither causes the other.
  */
 import type { Clock } from "../../system-clock.ts";
 import type { BucketEntry, KnownBuckets } from "../cache/known-buckets.ts";
@@ -37,9 +37,8 @@ export class CalmWatch {
     this.#clock = options.clock;
   }
 
-  /** Notes the image of a shard that came back for a request sent at `sentAtMs`. */
+  /** Notes the image of one of several shards that came back for a request sent at `sentAtMs`. */
   noteWrite(key: BucketKey, image: BucketImage, sentAtMs: number): void {
-    if (image.divisor === 1) return;
     const entry = this.#known.entry(key);
     const calm = this.#calms.get(entry);
     if (calm === undefined) this.#calms.set(entry, new Calm(image, sentAtMs));

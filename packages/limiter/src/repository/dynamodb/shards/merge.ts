@@ -32,6 +32,7 @@ import { shardLimit } from "../../../core/bucket/shares.ts";
 import { sameLimits, type Limit } from "../../../core/limit.ts";
 import { readNumber, type AttributeMap } from "../transport/attribute-values.ts";
 import {
+  expiry,
   limitAttribute,
   mergedIdsOf,
   parameterAttributes,
@@ -40,7 +41,6 @@ import {
 import type { BucketKey } from "../items/bucket-key.ts";
 import { TRANSACTION_WRITE_UNITS, type TransactItem } from "../table/connection.ts";
 import { ExpressionBuilder } from "../table/update-expression.ts";
-import { expiry } from "../items/bucket-expiry.ts";
 
 /** One half of a merge, as it was read. */
 export interface Half {

@@ -27,9 +27,9 @@ import {
   storedRemainder,
   type BucketLimit,
 } from "../../../core/bucket/bucket.ts";
-import { expiry } from "../items/bucket-expiry.ts";
 import { LimitFold } from "./batch-decision.ts";
 import {
+  expiry,
   hasOldMergedIds,
   limitAttribute,
   slotAttribute,

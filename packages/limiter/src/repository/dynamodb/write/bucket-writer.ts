@@ -33,7 +33,6 @@ import type { Conditional, Connection } from "../table/connection.ts";
 import type { BucketEntry, KnownBuckets } from "../cache/known-buckets.ts";
 import { fenceOf } from "./fence.ts";
 import {
-  choosePolicies,
   concludeIfKnown,
   givenBack,
   isPending,
@@ -211,7 +210,9 @@ export class BucketWriter {
     const decisive = members.find(isTake) ?? members.at(-1)!;
     const plan = planWrite({
       key,
-      intents: members.map(({ work }) => writtenPart(work)),
+      intents: members.map(({ work }) =>
+        work.operation.history === undefined ? work.intent : writtenPart(work),
+      ),
       policy: decisive.work.policy!,
       image,
       nowMs,
@@ -370,4 +371,32 @@ function leaveUnanswered(
 function resumeUnanswered(lane: Lane, members: readonly BatchMember[]): void {
   const pending = members.flatMap(({ work }) => work.operation.history?.pending ?? []);
   if (pending.length > 0) (lane.unanswered ??= new UnansweredWrites()).resume(pending);
+}
+
+/**
+ * Chooses the policy of each open member, given the image; returns what to wait for, if anything. A
+ * policy that cannot be read rejects its member, and no other.
+ */
+function choosePolicies(
+  members: readonly BatchMember[],
+  image: BucketImage | undefined,
+): Promise<unknown> | undefined {
+  const readings: Promise<unknown>[] = [];
+  for (const member of members) {
+    if (!member.isOpen) continue;
+    const { work } = member;
+    const { policy: choice } = work.intent;
+    const policy = typeof choice === "function" ? choice(image, work.policy) : choice;
+    if (!(policy instanceof Promise)) work.policy = policy;
+    else
+      readings.push(
+        policy.then(
+          (read) => {
+            work.policy = read;
+          },
+          (error: unknown) => member.reject(error),
+        ),
+      );
+  }
+  return readings.length === 0 ? undefined : Promise.all(readings);
 }

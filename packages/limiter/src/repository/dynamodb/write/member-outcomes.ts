@@ -98,40 +98,12 @@ export function unavailable(
 }
 
 /**
- * Chooses the policy of each open member, given the image; returns what to wait for, if anything. A
- * policy that cannot be read rejects its member, and no other.
- */
-export function choosePolicies(
-  members: readonly BatchMember[],
-  image: BucketImage | undefined,
-): Promise<unknown> | undefined {
-  const readings: Promise<unknown>[] = [];
-  for (const member of members) {
-    if (!member.isOpen) continue;
-    const { work } = member;
-    const { policy: choice } = work.intent;
-    const policy = typeof choice === "function" ? choice(image, work.policy) : choice;
-    if (!(policy instanceof Promise)) work.policy = policy;
-    else
-      readings.push(
-        policy.then(
-          (read) => {
-            work.policy = read;
-          },
-          (error: unknown) => member.reject(error),
-        ),
-      );
-  }
-  return readings.length === 0 ? undefined : Promise.all(readings);
-}
-
-/**
  * What is left to write of an operation whose give-back may have been applied. One that was sent
  * before goes to the same shard again, even if that puts it into debt: only that shard can show
  * whether the first attempt was applied.
  */
 export function writtenPart({ intent, operation: { history } }: Work): WriteIntent {
-  if (history === undefined) return intent;
-  if (history.onlyCharges) return { ...intent, costs: positiveCosts(intent.costs), mayOwe: true };
-  return history.isUnanswered ? { ...intent, mayOwe: true } : intent;
+  if (history?.onlyCharges === true)
+    return { ...intent, costs: positiveCosts(intent.costs), mayOwe: true };
+  return history?.isUnanswered === true ? { ...intent, mayOwe: true } : intent;
 }
