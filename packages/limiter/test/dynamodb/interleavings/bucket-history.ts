@@ -132,6 +132,7 @@ export class BucketHistory {
    */
   couldNotHold(asked: Asked, window: Window): boolean {
     const states = this.states.slice(window.firstState);
+    const isSplit = states.some(({ bucket }) => bucket.size > 1);
     const names = new Set([
       ...states.flatMap(({ bucket }) => limitNames(bucket)),
       ...asked.amounts.keys(),
@@ -151,7 +152,7 @@ export class BucketHistory {
                 name,
                 number,
                 capacity,
-                atMs: seenAtMs(state, number, window),
+                atMs: seenAtMs(state, number, { ...window, isSplit }),
               }),
             );
         const sum = lowest.total();
@@ -227,11 +228,11 @@ const MOST_SHARDS = 8;
 function seenAtMs(
   { fromMs, process, decidedAtMs, touched, bucket }: BucketState,
   number: number,
-  window: Window,
+  { isSplit, ...window }: Window & { readonly isSplit: boolean },
 ): number {
-  // On shards, a call that has lost a race is decided as of its begin: what is stored since counts,
-  // what was merely earned since does not.
-  if (bucket.size > 1) return window.fromMs + window.skewMs;
+  // On shards, also on those that were merged since, a call that has lost a race is decided as of
+  // its begin: what is stored since counts, what was merely earned since does not.
+  if (isSplit) return window.fromMs + window.skewMs;
   const sinceMs = Math.max(fromMs, window.fromMs) + window.skewMs;
   const { stampMs } = bucket.get(number)!;
   if (stampMs >= window.fromMs + window.skewMs) return Math.min(sinceMs, stampMs);

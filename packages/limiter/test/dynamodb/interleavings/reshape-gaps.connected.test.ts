@@ -12,8 +12,8 @@ const NOWHERE = Infinity;
  * same ones. Strides are odd: requests and replies take turns.
  */
 const IS_THOROUGH = process.env["ZAEL_THOROUGH"] === "1";
-const STRIDES = { split: 9, merge: 7, "merge and split": 11 } as const;
-const PLAIN_STRIDES = { split: 3, merge: 3, "merge and split": 11 } as const;
+const STRIDES = { split: 11, merge: 9, "merge and split": 13 } as const;
+const PLAIN_STRIDES = { split: 5, merge: 3, "merge and split": 13 } as const;
 
 describeWithEngine("a split or a merge in every gap of a story", (engine) => {
   let transport: DynamoTransport;
