@@ -168,6 +168,14 @@ describe("a plan for a shard, or for what a lease gives back or owes", () => {
     expect(verdicts).toEqual(["split", "written"]);
   });
 
+  it("gives nothing back to a shard that was merged and split off again since", () => {
+    const taken = { ...TAKEN, divisor: 2, splitAtMs: NOW_MS };
+    const image = { ...shardImage(SHARD), splitAtMs: NOW_MS };
+    expect(plan(SHARD, [giveBack(1000, taken)], { image }).verdicts).toEqual(["written"]);
+    const later = { image: { ...image, splitAtMs: NOW_MS + 1 } };
+    expect(plan(SHARD, [giveBack(1000, taken)], later).verdicts).toEqual(["split"]);
+  });
+
   it("charges one shard of several only what it can pay, unless it is to bear it alone", () => {
     const [paid, unpaid] = [overrun(10_000), overrun(10_001)];
     expect(plan(SHARD, [unpaid]).verdicts).toEqual(["split"]);
