@@ -3,7 +3,7 @@ import type { Receipt } from "../../../src/repository/port.ts";
 import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
 import { bucketProcess, type BucketProcess } from "../../support/bucket-process.ts";
 import { Gate, type DecisionSurroundings } from "./gate.ts";
-import { GRANTS, type Effect } from "./ledger.ts";
+import { GRANTS, reversed, type Effect } from "./ledger.ts";
 import type { Scenario } from "./scenario.ts";
 import { ProcessClock, type SimulatedTime } from "../../support/simulated-time.ts";
 
@@ -45,6 +45,11 @@ export class Client {
   readonly process: BucketProcess;
   readonly leases: Lease[] = [];
   readonly underWay = new Set<Operation>();
+  /**
+   * Takes that were rejected, the other way round: one that turns out to have been applied is given
+   * back by a later write. The oldest are dropped: explaining a write tries every choice of them.
+   */
+  rejected: readonly Operation[] = [];
   isAlive = true;
 
   constructor(options: {
@@ -89,10 +94,16 @@ export class Client {
     });
   }
 
+  /** Notes that a take was rejected. */
+  reject(take: Operation): void {
+    const back: Operation = { ...take, kind: "give back", effect: reversed(take.effect) };
+    this.rejected = [...this.rejected, back].slice(-MOST_REJECTED);
+  }
+
   #surroundings(splits: number): DecisionSurroundings {
     const operations = [...this.underWay];
     const mayGive = new Map<string, number>();
-    for (const { kind, effect } of operations)
+    for (const { kind, effect } of [...operations, ...this.rejected])
       for (const [name, amount] of effect) {
         // What a call took may be given back when another bucket refuses it.
         const given = kind === "take" ? amount : Math.max(0, -amount);
@@ -101,9 +112,13 @@ export class Client {
     const mayCharge = operations.some(
       ({ kind, effect }) => kind === "settle" && [...effect.values()].some((amount) => amount > 0),
     );
-    return { process: this.number, mayCharge, mayGive, operations, splits };
+    const { number: process, rejected } = this;
+    return { process, mayCharge, mayGive, operations, rejected, splits };
   }
 }
+
+/** The most rejected takes that a process may give back later. */
+const MOST_REJECTED = 10;
 
 /** The resource of all calls. */
 export const RESOURCE = "gpt-4";

@@ -46,6 +46,8 @@ export interface DecisionSurroundings {
   readonly mayGive: ReadonlyMap<string, number>;
   /** Calls under way, oldest first. */
   readonly operations: readonly Operation[];
+  /** Give-backs of takes that were rejected, and may have been applied. */
+  readonly rejected: readonly Operation[];
   /** Splits so far. */
   readonly splits: number;
 }

@@ -99,7 +99,10 @@ export function startTake(
       });
     else lease.taken = together(lease.taken, effect);
   };
-  const failed = (): void => world.perhaps(operation);
+  const failed = (): void => {
+    client.reject(operation);
+    world.perhaps(operation);
+  };
   run(
     world,
     client,

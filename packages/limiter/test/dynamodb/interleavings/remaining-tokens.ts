@@ -142,6 +142,7 @@ function directly(world: World): DynamoTransport {
     mayCharge: false,
     mayGive: new Map(),
     operations: [],
+    rejected: [],
     splits: 0,
   };
   return {

@@ -1,6 +1,7 @@
 import type { AttributeMap } from "../../../src/repository/dynamodb/transport/attribute-values.ts";
 import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
 import { BucketHistory } from "./bucket-history.ts";
+import type { Operation } from "./client.ts";
 import { unexplained, unexplainedShards } from "./explanation.ts";
 import { fraction, isLess } from "../../oracle/fraction.ts";
 import { WRITES, type EngineReply, type HeldCall } from "./gate.ts";
@@ -174,13 +175,15 @@ export class WatchedTable {
 
   /** The lone client of the end has no calls that anybody else has to know of. */
   #unexplained(entityId: string, write: AppliedWrite): string | undefined {
-    const { operations, process } = write.call.surroundings;
+    const { operations, rejected, process } = write.call.surroundings;
     if (process === 0 || isSplit(write)) return undefined;
     const explain = this.history(entityId).now.size > 1 ? unexplainedShards : unexplained;
-    return explain(
-      write,
-      operations.filter((operation) => this.#charged(operation.entityId).includes(entityId)),
-    );
+    const concerning = (all: readonly Operation[]): readonly Operation[] =>
+      all.filter((operation) => this.#charged(operation.entityId).includes(entityId));
+    const wrong = explain(write, concerning(operations));
+    return wrong === undefined || rejected.length === 0
+      ? wrong
+      : explain(write, concerning([...operations, ...rejected]));
   }
 
   #call(operation: string, input: object): Promise<object> {
