@@ -6,7 +6,10 @@
  *   as required, or an older id of the writer
  *     the version or the stamp has moved on      ──▶ not applied, and never will be
  *     neither has                                ──▶ pending: it may still arrive
- *   another writer's id                          ──▶ unknown for good
+ *   another writer's id, which took it over
+ *     from its own id                            ──▶ applied
+ *     from what was required                     ──▶ not applied, and never will be
+ *     from anything else                         ──▶ unknown for good
  *   nothing, though the version has moved on     ──▶ unknown: the shard may have been merged, and
  *                                                    split off again with empty slots
  *
@@ -21,7 +24,7 @@
 import type { Policy } from "../../../core/bucket/policy.ts";
 import type { Costs } from "./batch-decision.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
-import type { OperationMark } from "./operation-ids.ts";
+import { predecessorOf, withoutPredecessor, type OperationMark } from "./operation-ids.ts";
 
 /** Identifies one of the shards that ever existed at one key. */
 export interface ShardIncarnation {
@@ -100,40 +103,55 @@ export class UnansweredWrite {
   /** Notes what an image shows about it. */
   learnFrom(image: BucketImage): void {
     if (this.mark === undefined) return;
-    if (!this.creates) this.#fate = fateIn(image.slots, this.mark, this.#movedOn(image));
+    if (!this.creates) this.#fate = fateIn(image.slots, this.mark, this.#sinceOf(image));
     else if (image.creation === this.mark.id) this.#fate = "applied";
   }
 
-  /** What keeps the write from being applied to the shard that an image shows, or later. */
-  #movedOn({ creation, version, bucket }: BucketImage): MovedOn | undefined {
-    // Of a bucket that was created in its place, nothing follows for the one before.
-    if (creation !== this.incarnation.creation) return undefined;
+  #sinceOf({ creation, version, bucket }: BucketImage): Since {
     const { version: required, refilledAtMs = Infinity } = this.#requires!;
-    if (version > required) return "version";
-    return version === required && bucket.refilledAtMs > refilledAtMs ? "stamp" : undefined;
+    if (creation !== this.incarnation.creation || version < required) return "unrelated";
+    if (version > required) return "version moved";
+    return bucket.refilledAtMs > refilledAtMs ? "stamp moved" : "unmoved";
   }
 }
 
-/** What has grown beyond what a write required. */
-export type MovedOn = "version" | "stamp";
+/**
+ * How a shard compares with what a write required: whether its version or its stamp has grown
+ * beyond that. Of an older answer, or of a bucket that was created in its place, nothing follows.
+ */
+export type Since = "unmoved" | "stamp moved" | "version moved" | "unrelated";
 
 /**
- * What slots show about a write, given whether the shard has moved on since: those of its shard, or
- * those that another shard keeps of it.
+ * What slots show about a write: those of its shard, or those that another shard keeps of it, whose
+ * version has moved then.
  */
 export function fateIn(
   slots: readonly (string | undefined)[],
-  { writer, slot, id, seenId }: OperationMark,
-  movedOn: MovedOn | undefined,
+  mark: OperationMark,
+  since: Since,
 ): WriteFate {
+  const { slot, id, seenId } = mark;
   const held = slots[slot];
+  const canArrive = since === "unmoved" || since === "unrelated";
   if (held === id) return "applied";
   if (held === undefined) {
-    if (movedOn === "version") return "unknown";
-    return movedOn === "stamp" && seenId === undefined ? "not applied" : "pending";
+    if (since === "version moved") return "unknown";
+    return canArrive || seenId !== undefined ? "pending" : "not applied";
   }
-  if (held !== seenId && !(held.startsWith(`${writer}.`) && held < id)) return "unknown";
-  return movedOn === undefined ? "pending" : "not applied";
+  if (held === seenId || isEarlier(held, mark)) return canArrive ? "pending" : "not applied";
+  const taken = predecessorOf(held);
+  if (taken === withoutPredecessor(id)) return "applied";
+  if (taken === undefined || since === "unrelated") return "unknown";
+  const wasRequired =
+    taken === ""
+      ? seenId === undefined && since !== "version moved"
+      : taken === withoutPredecessor(seenId ?? "") || isEarlier(taken, mark);
+  return wasRequired ? "not applied" : "unknown";
+}
+
+/** Whether an id is an earlier one of the same writer. */
+function isEarlier(held: string, { writer, id }: OperationMark): boolean {
+  return held.startsWith(`${writer}.`) && held < id;
 }
 
 /**
