@@ -6,6 +6,8 @@ import { call } from "../../support/calls.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import type { Fault, FaultProxy, ProxiedRequest } from "../../support/fault-proxy.ts";
 import { useProxiedTable } from "../../support/proxied-table.ts";
+import { SkippingClock } from "../../support/scripted-table.ts";
+import { NOW_MS } from "../../support/shard-images.ts";
 
 /** One of three attempts always gets through. */
 const MOST_HITS = 2;
@@ -47,13 +49,15 @@ describeWithEngine("the outcome of a call", (engine) => {
 
   it("is known to processes that end after five calls, four at a time", async () => {
     const outcomes = newOutcomes();
-    const first = await table.open("app", { maxShards: 1 });
+    const first = await table.open("app", { maxShards: 1, clock: new SkippingClock(NOW_MS) });
     await first.setSystemDefaults([Limit.perDay("rps", 1000)]);
     const hits = hitting(table.proxy, "lost-reply");
-    const processes = Array.from({ length: 40 }, (_, index) => index);
+    let started = 0;
     const live = Array.from({ length: 4 }, async () => {
-      while (processes.pop() !== undefined) {
-        const repository = await table.open("app", { maxShards: 1 });
+      while (started < 40) {
+        // One starts every second by its clock, however fast the machine is.
+        const clock = new SkippingClock(NOW_MS + 1000 * started++);
+        const repository = await table.open("app", { maxShards: 1, clock });
         await callAgain(new RateLimiter({ repository }), 5, outcomes);
       }
     });

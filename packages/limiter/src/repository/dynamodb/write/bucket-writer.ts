@@ -203,8 +203,8 @@ export class BucketWriter {
   }
 
   /**
-   * What to send when no member fits, and writes of some are pending: only that it is ruled out
-   * keeps these from being refused. Undefined when none is pending, or there is nothing to write to.
+   * What to send when no member fits, and writes of some are pending, which must be ruled out
+   * before these are refused. Undefined when none is pending, or there is nothing to write to.
    */
   #fence(
     { key, lane }: Batch,

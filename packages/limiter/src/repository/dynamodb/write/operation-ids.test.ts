@@ -100,7 +100,7 @@ describe("a writer without a slot", () => {
   });
 
   it("writes without an id while all are being written to, so that they fail nobody's writes", () => {
-    const hot = others(Array.from({ length: SLOT_COUNT }, () => NOW_MS - 99));
+    const hot = others(Array.from({ length: SLOT_COUNT }, () => NOW_MS - 49));
     const ids = new OperationIds(seededRandom(8));
     expect(ids.next(hot, NOW)).toBeUndefined();
     expect(ids.next(hot, { nowMs: NOW_MS + 1 })).toBeDefined();

@@ -17,27 +17,27 @@ const SHARD = { creation: "other.0000", divisor: 1 };
 const TAKE: RequiredState = { version: 5, refilledAtMs: undefined };
 const REFILL: RequiredState = { version: 5, refilledAtMs: NOW_MS };
 
+type Fates = readonly [WriteFate, WriteFate, WriteFate, WriteFate];
+
 describe("the slot of a write without an answer", () => {
-  type Fates = readonly [WriteFate, WriteFate, WriteFate, WriteFate];
-  const ALL = (fate: WriteFate): Fates => [fate, fate, fate, fate];
   const OVER: Fates = ["pending", "not applied", "not applied", "pending"];
   const TAKEN: Fates = ["not applied", "not applied", "not applied", "unknown"];
 
   // What the slot holds, and the fate when nothing, the stamp or the version has moved on, and when
   // nothing follows from the image.
   it.each<[string, string | undefined, Fates]>([
-    ["its own id", ID, ALL("applied")],
+    ["its own id", ID, always("applied")],
     ["what it required", SEEN, OVER],
     ["an older id of its writer", OLDER, OVER],
     ["an id before the one that it required", OLDEST, OVER],
-    ["a later id of its writer", LATER, ALL("unknown")],
-    ["another writer's id", OTHER, ALL("unknown")],
-    ["another writer's id that took its own over", `${OTHER}<${ID}`, ALL("applied")],
+    ["a later id of its writer", LATER, always("unknown")],
+    ["another writer's id", OTHER, always("unknown")],
+    ["another writer's id that took its own over", `${OTHER}<${ID}`, always("applied")],
     ["another writer's id that took over what it required", `${OTHER}<${SEEN}`, TAKEN],
     ["another writer's id that took over an older one", `${OTHER}<${OLDER}`, TAKEN],
-    ["another writer's id that took over a later one", `${OTHER}<${LATER}`, ALL("unknown")],
-    ["another writer's id that took over a third's", `${OTHER}<third.000000001`, ALL("unknown")],
-    ["another writer's id that found it free", `${OTHER}<`, ALL("unknown")],
+    ["another writer's id that took over a later one", `${OTHER}<${LATER}`, always("unknown")],
+    ["another writer's id that took over a third's", `${OTHER}<third.000000001`, always("unknown")],
+    ["another writer's id that found it free", `${OTHER}<`, always("unknown")],
     ["nothing", undefined, ["pending", "pending", "unknown", "pending"]],
   ])("shows what became of it: %s", (_, held, fates) => {
     expect(fatesOf(held, SEEN)).toEqual(fates);
@@ -47,13 +47,13 @@ describe("the slot of a write without an answer", () => {
     expect(fatesOf(undefined, undefined)).toEqual(["pending", "not applied", "unknown", "pending"]);
     const found = ["not applied", "not applied", "unknown", "unknown"];
     expect(fatesOf(`${OTHER}<`, undefined)).toEqual(found);
-    expect(fatesOf(OTHER, undefined)).toEqual(ALL("unknown"));
+    expect(fatesOf(OTHER, undefined)).toEqual(always("unknown"));
   });
 
   it("that was another's proves what it does while that id is there, or directly before", () => {
     expect(fatesOf(`${OTHER}<${SEEN}`, `${OTHER}<${SEEN}`)).toEqual(OVER);
     expect(fatesOf(`third.000000001<${OTHER}`, `${OTHER}<${SEEN}`)).toEqual(TAKEN);
-    expect(fatesOf("third.000000001", OTHER)).toEqual(ALL("unknown"));
+    expect(fatesOf("third.000000001", OTHER)).toEqual(always("unknown"));
   });
 
   function fatesOf(held: string | undefined, seenId: string | undefined): readonly WriteFate[] {
@@ -220,6 +220,10 @@ describe("the history of an operation", () => {
     expect(history).toMatchObject({ isUnanswered: false, onlyCharges: true, fate: "not applied" });
   });
 });
+
+function always(fate: WriteFate): Fates {
+  return [fate, fate, fate, fate];
+}
 
 function markOf({ id = ID!, slot = 1 }: { readonly id?: string; readonly slot?: number } = {}): {
   readonly id: string;

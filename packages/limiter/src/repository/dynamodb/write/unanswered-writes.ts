@@ -15,8 +15,8 @@
  *
  * Versions and stamps only grow, and a slot never holds an earlier id again. The next write of the
  * same process to the shard requires the slot exactly as the image shows it. If it is applied, the
- * pending ones were not and cannot be: the slot holds a later id. Where there is nothing to write, a
- * fence does that (fence.ts). A write that creates the bucket leaves its id in `cr` for good.
+ * pending ones were not and cannot be: the slot holds a later id. Where there is nothing to write,
+ * a fence does that (fence.ts). A write that creates the bucket leaves its id in `cr` for good.
  *
  * The lane of a shard owns its list of pending writes (`UnansweredWrites`); each operation owns its
  * history, which shares these writes and so learns what became of them (ADR 026).
