@@ -107,6 +107,12 @@ describe("an image", () => {
     expect(writes.oldestMark).toBe(fate === "pending" ? write.mark : undefined);
   });
 
+  it("of an earlier version, from an old answer, does not tell who took the slot over", () => {
+    const write = newWrite();
+    listOf(write).learnFrom(imageWith(OTHER, { version: 4 }));
+    expect(write.fate).toBe("pending");
+  });
+
   it("that does not exist proves nothing", () => {
     const write = newWrite();
     expect(listOf(write).learnFrom(undefined)).toEqual([]);

@@ -103,21 +103,24 @@ export class UnansweredWrite {
   /** Notes what an image shows about it. */
   learnFrom(image: BucketImage): void {
     if (this.mark === undefined) return;
-    if (!this.creates) this.#fate = fateIn(image.slots, this.mark, this.#sinceOf(image));
-    else if (image.creation === this.mark.id) this.#fate = "applied";
-  }
-
-  #sinceOf({ creation, version, bucket }: BucketImage): Since {
-    const { version: required, refilledAtMs = Infinity } = this.#requires!;
-    if (creation !== this.incarnation.creation || version < required) return "unrelated";
-    if (version > required) return "version moved";
-    return bucket.refilledAtMs > refilledAtMs ? "stamp moved" : "unmoved";
+    const { creation, version, bucket, slots } = image;
+    if (this.#requires === undefined) {
+      if (creation === this.mark.id) this.#fate = "applied";
+      return;
+    }
+    const { version: required, refilledAtMs = Infinity } = this.#requires;
+    const isSame = creation === this.incarnation.creation;
+    // An answer from before the write was planned: answers overtake each other.
+    if (isSame && version < required) return;
+    const isRefilled = bucket.refilledAtMs > refilledAtMs;
+    const moved = version > required ? "version moved" : isRefilled ? "stamp moved" : "unmoved";
+    this.#fate = fateIn(slots, this.mark, isSame ? moved : "unrelated");
   }
 }
 
 /**
  * How a shard compares with what a write required: whether its version or its stamp has grown
- * beyond that. Of an older answer, or of a bucket that was created in its place, nothing follows.
+ * beyond that. Little follows from a bucket that was created in its place.
  */
 export type Since = "unmoved" | "stamp moved" | "version moved" | "unrelated";
 
