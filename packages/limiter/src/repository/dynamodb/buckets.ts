@@ -30,7 +30,7 @@ import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import type { Clock } from "../system-clock.ts";
 import { BucketWriter } from "./write/bucket-writer.ts";
 import type { BucketKey } from "./items/bucket-key.ts";
-import type { WriteCounts, WriteObserver } from "./write/write-observer.ts";
+import type { WriteCounts } from "./write/write-observer.ts";
 import { contended, MAX_DECISIONS, MAX_TAKE_ROUNDS, overloaded } from "./acquire/bounds.ts";
 import { ChargePreparation, mayFit, takeFromShard, type KnownEntity } from "./acquire/charges.ts";
 import type { Connection } from "./table/connection.ts";
@@ -124,15 +124,8 @@ export class DynamoBuckets implements BucketStore {
     this.#preparation = new ChargePreparation({ ...options, chooser });
     this.#splitter = new Splitter(options);
     this.#merger = new Merger(options);
-    const pressure = new PressureWatch({ ...options, clock, splitter: this.#splitter });
     const calm = new CalmWatch({ known, clock, merger: this.#merger });
-    const observer: WriteObserver = {
-      noteWrite: (key, image, sentAtMs) => {
-        pressure.noteWrite(key, image, sentAtMs);
-        if (image.divisor > 1) calm.noteWrite(key, image, sentAtMs);
-      },
-      noteThrottled: (key, isOfKeys) => pressure.noteThrottled(key, isOfKeys),
-    };
+    const observer = new PressureWatch({ ...options, clock, calm, splitter: this.#splitter });
     this.#writer = new BucketWriter({ ...options, observer });
     const writer = this.#writer;
     const homeNumber = options.homeNumber ?? Math.floor(connection.random() * 2 ** 16);

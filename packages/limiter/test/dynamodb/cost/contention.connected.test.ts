@@ -78,7 +78,8 @@ describeWithEngine("processes on one bucket", (engine) => {
     // Tokens that come to four shards make smaller batches; all else costs hardly more.
     expect(sharded.perGrant("requests")).toBeLessThan(2.5 * whole.perGrant("requests"));
     expect(sharded.perGrant("writeUnits")).toBeLessThan(2.5 * whole.perGrant("writeUnits"));
-    // A look at all four shards for each grant: who took their last tokens must look again to refuse.
+    // A look at all four shards for each grant: who took their last tokens must look again to
+    // refuse.
     expect(sharded.perGrant("readUnits")).toBeLessThan(4);
   });
 });

@@ -83,7 +83,9 @@ export class WatchedTable {
     return this.entityIds.filter((entityId) => this.history(entityId).now.size > 1);
   }
 
-  /** Whether a write names a shard that was merged into another one; a merge itself does not count. */
+  /**
+   * Whether a write names a shard that was merged into another one; a merge itself does not count.
+   */
   isGone(call: HeldCall): boolean {
     if (isMergeRequest(call)) return false;
     return touchedBy(call.input).some(({ entityId, shard }) => {

@@ -9,7 +9,9 @@ const PROCESSES = 8;
 const MOST_SHARDS = 32;
 const ITEM_UNITS_PER_SECOND = 1000;
 
-/** How often a bucket was split and merged in a day, and how many shards it had at most and last. */
+/**
+ * How often a bucket was split and merged in a day, and how many shards it had at most and last.
+ */
 interface Day {
   doublings: number;
   merges: number;
@@ -72,7 +74,7 @@ function dayOf(
         break;
       }
       if (items.length === 1 || accepted === 0) continue;
-      const images = items.map((each) => ({ ...each }));
+      const images = structuredClone(items);
       if (process.calm === undefined) process.calm = new Calm({ ...item }, nowMs);
       else if (process.calm.mayLook({ ...item }, nowMs) && process.calm.noteLook(images, nowMs)) {
         day.merges += 1;

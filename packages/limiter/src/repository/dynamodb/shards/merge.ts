@@ -32,7 +32,6 @@ import { shardLimit } from "../../../core/bucket/shares.ts";
 import { sameLimits, type Limit } from "../../../core/limit.ts";
 import { readNumber, type AttributeMap } from "../transport/attribute-values.ts";
 import {
-  expiry,
   limitAttribute,
   mergedIdsOf,
   parameterAttributes,
@@ -41,6 +40,7 @@ import {
 import type { BucketKey } from "../items/bucket-key.ts";
 import { TRANSACTION_WRITE_UNITS, type TransactItem } from "../table/connection.ts";
 import { ExpressionBuilder } from "../table/update-expression.ts";
+import { expiry } from "../write/bucket-update.ts";
 
 /** One half of a merge, as it was read. */
 export interface Half {

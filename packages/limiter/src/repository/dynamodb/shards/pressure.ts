@@ -18,6 +18,7 @@ import type { BucketImage } from "../items/bucket-item.ts";
 import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
 import type { WriteObserver } from "../write/write-observer.ts";
 import type { BucketEntry, KnownBuckets } from "../cache/known-buckets.ts";
+import type { CalmWatch } from "./calm.ts";
 import { leavesRoomForCalls } from "./split.ts";
 import type { Splitter } from "./splitter.ts";
 
@@ -76,6 +77,7 @@ interface ShardMeasure {
 export class PressureWatch implements WriteObserver {
   readonly #known: KnownBuckets;
   readonly #splitter: Splitter;
+  readonly #calm: CalmWatch;
   readonly #clock: Clock;
   readonly #isOn: boolean;
   /** Keyed by the entry of shard 0, for all shards of a bucket. */
@@ -84,16 +86,20 @@ export class PressureWatch implements WriteObserver {
   constructor(options: {
     readonly known: KnownBuckets;
     readonly splitter: Splitter;
+    /** Is notified too, of writes to buckets with several shards. */
+    readonly calm: CalmWatch;
     readonly clock: Clock;
     readonly maxShards: number;
   }) {
     this.#known = options.known;
     this.#splitter = options.splitter;
+    this.#calm = options.calm;
     this.#clock = options.clock;
     this.#isOn = options.maxShards > 1;
   }
 
   noteWrite(key: BucketKey, image: BucketImage, sentAtMs: number): void {
+    if (image.divisor > 1) this.#calm.noteWrite(key, image, sentAtMs);
     if (this.#isOn && this.#pressureOn(key).noteWrite(image, sentAtMs)) this.#relieve(key);
   }
 

@@ -1,8 +1,8 @@
 import { ceilingMilli, storedMilli, type Bucket } from "../../../core/bucket/bucket.ts";
 import { marshalItem, type AttributeMap } from "../transport/attribute-values.ts";
-import { bucketAttributes, expiry, slotAttribute } from "../items/bucket-item.ts";
+import { bucketAttributes, slotAttribute } from "../items/bucket-item.ts";
 import { keyAttributes, type BucketKey } from "../items/bucket-key.ts";
-import type { BucketChange } from "./bucket-update.ts";
+import { expiry, type BucketChange } from "./bucket-update.ts";
 import { absent, Aliases } from "../table/update-expression.ts";
 
 /** The put that creates a bucket already charged, unless it exists. */

@@ -29,7 +29,6 @@ import {
 } from "../../../core/bucket/bucket.ts";
 import { LimitFold } from "./batch-decision.ts";
 import {
-  expiry,
   hasOldMergedIds,
   limitAttribute,
   slotAttribute,
@@ -130,6 +129,39 @@ function writesAllBalances(
     ({ limit: { name } }) =>
       builder.changes(limitAttribute(name, "tk")) && builder.changes(limitAttribute(name, "tc")),
   );
+}
+
+/**
+ * When the item may expire, and for each limit the lowest balance after the write that will have
+ * refilled by then. `afterMilli` are the balances that the image predicts; a whole capacity is left
+ * for what others take meanwhile.
+ */
+export function expiry(
+  limits: readonly BucketLimit[],
+  {
+    nowMs,
+    multiplier,
+    afterMilli,
+  }: {
+    readonly nowMs: number;
+    readonly multiplier: number;
+    readonly afterMilli: readonly number[];
+  },
+): { readonly ttlSeconds: number; readonly floorsMilli: readonly number[] } {
+  const horizonsMs = limits.map((limit, index) => {
+    const capacity = ceilingMilli(limit);
+    return (
+      fillMs(limit, 2 * capacity - Math.min(0, afterMilli[index]!)) +
+      fillMs(limit, capacity) * Math.max(0, multiplier - 2)
+    );
+  });
+  const ttlSeconds = Math.ceil((nowMs + Math.max(...horizonsMs)) / 1000);
+  const leftMs = ttlSeconds * 1000 - nowMs;
+  // The last digits of a debt beyond the safe range are lost: a capacity is left for them too.
+  const floorsMilli = limits.map(
+    (limit) => ceilingMilli(limit) + 1 - Math.floor((leftMs / limit.period) * limit.amount),
+  );
+  return { ttlSeconds, floorsMilli };
 }
 
 function isGiveBack({ folds, limits }: BucketChange, { bucket }: BucketImage): boolean {
@@ -361,4 +393,8 @@ const UNTOUCHED = new LimitFold();
 function largest(left: number | undefined, right: number | undefined): number | undefined {
   if (left === undefined || right === undefined) return left ?? right;
   return Math.max(left, right);
+}
+
+function fillMs({ amount, period }: BucketLimit, milli: number): number {
+  return Math.ceil((milli / amount) * period);
 }
