@@ -107,6 +107,25 @@ describe("a writer without a slot", () => {
   });
 });
 
+describe("a writer that finds all slots written lately", () => {
+  const lately = others(Array.from({ length: SLOT_COUNT }, () => NOW_MS - 1999));
+
+  it("takes over four in ten seconds, so that many processes soon leave each other alone", () => {
+    const ids = new OperationIds(seededRandom(10));
+    const marks = Array.from({ length: 20 }, () => ids.next(lately, NOW));
+    expect(marks.filter((mark) => mark !== undefined)).toHaveLength(4);
+    const later = others(Array.from({ length: SLOT_COUNT }, () => NOW_MS + 9000));
+    expect(ids.next(later, { nowMs: NOW_MS + 9999 })).toBeUndefined();
+    expect(ids.next(later, { nowMs: NOW_MS + 10_000 })).toBeDefined();
+  });
+
+  it("takes over as many as it likes that were not written for two seconds", () => {
+    const ids = new OperationIds(seededRandom(10));
+    for (let turn = 0; turn < 20; turn += 1)
+      expect(ids.next(lately, { nowMs: NOW_MS + 1 })).toBeDefined();
+  });
+});
+
 describe("what a slot held before", () => {
   it("is kept behind the id, for as long as anybody waits for an answer", () => {
     const ids = new OperationIds(seededRandom(5));

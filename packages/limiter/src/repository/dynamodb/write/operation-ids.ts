@@ -13,8 +13,8 @@
  *
  * Whoever loses its slot learns what became of a write without an answer from the predecessor, as
  * long as that is kept. The time tells which slot its owner needs least: processes that have ended
- * leave theirs behind, and are the first to lose it. Only while every slot is being written to does
- * a writer without one write without an id, which it must not repeat.
+ * leave theirs behind, and are the first to lose it. While every slot is in use, a writer without
+ * one writes without an id, which it must not repeat.
  */
 import type { Random } from "../../system-clock.ts";
 import { SLOT_COUNT } from "../items/bucket-item.ts";
@@ -48,6 +48,16 @@ const ID_LENGTH = TIME_END + COUNT_LENGTH;
  */
 const IN_USE_MS = 50;
 
+/** A slot that was not written for this long is taken over without hesitation. */
+const IDLE_MS = 2000;
+
+/**
+ * How many slots between the two a process takes over within ten seconds: enough for one that has
+ * just begun, and few enough that 30 processes on one bucket soon leave each other alone.
+ */
+const MAX_HASTY = 4;
+const HASTY_WINDOW_MS = 10_000;
+
 /** Between an id and its predecessor. Ids are equally long, so it does not change their order. */
 const TOOK = "<";
 
@@ -76,6 +86,7 @@ export class OperationIds {
   #count = 0;
   /** When slots were taken over, by their predecessors. */
   readonly #takenAtMs = new Map<string, number>();
+  #hasty = { sinceMs: -Infinity, count: 0 };
 
   constructor(random: Random) {
     this.#random = random;
@@ -144,7 +155,16 @@ export class OperationIds {
       const writtenMs = writtenAtMs(slots[slot], nowMs);
       if (writtenMs < oldestMs) [oldest, oldestMs] = [slot, writtenMs];
     }
-    return oldestMs <= nowMs - IN_USE_MS ? oldest : undefined;
+    return this.#claim(nowMs - oldestMs, nowMs) ? oldest : undefined;
+  }
+
+  /** Whether a slot may be taken over that was written so long ago; counts hasty takeovers. */
+  #claim(ageMs: number, nowMs: number): boolean {
+    if (ageMs >= IDLE_MS) return true;
+    if (ageMs < IN_USE_MS) return false;
+    if (nowMs - this.#hasty.sinceMs >= HASTY_WINDOW_MS) this.#hasty = { sinceMs: nowMs, count: 0 };
+    this.#hasty.count += 1;
+    return this.#hasty.count <= MAX_HASTY;
   }
 }
 
