@@ -17,8 +17,8 @@ interface SplitBucket {
 
 /**
  * The end of a history, where the backend has shards: every bucket is split, and half of the leases
- * that are still open go back to the shards that now own what they had taken from. Then every bucket
- * gets half its shards, the other leases go back, and at last every bucket is whole. No time
+ * that are still open go back to the shards that now own what they had taken from. Then every
+ * bucket gets half its shards, the other leases go back, and at last every bucket is whole. No time
  * passes, so all shards together must hold what the bucket held. (Later a shard may be full, and
  * earn nothing, while others are not; what must hold then is for `test/dynamodb/interleavings` to
  * judge.)
