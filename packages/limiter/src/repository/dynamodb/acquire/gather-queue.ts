@@ -8,8 +8,13 @@
  *                      ├──▶ refused, by what the shards held as of the call's time
  *                      ├──▶ one shard holds it alone: another round
  *                      └──▶ one transaction for all that fit ──▶ taken, each with its own receipt
- *                               └──▶ another process was faster: read all, and another round;
- *                                    also for those that did not fit after the others
+ *                               └──▶ another process was faster: read all, and decide again as of
+ *                                    the call's begin: refused, or another round; also those that
+ *                                    did not fit after the others
+ *
+ * Every member gets an outcome or, if it has other limits, is among the first of the next gather.
+ * A transaction that was cancelled, or served few of those that wait, delays the next (`#pause`):
+ * meanwhile the shards earn whole tokens, which need no transaction.
  */
 import { GroupCommit, type Member } from "../../group-commit.ts";
 import { wholeMs } from "../../system-clock.ts";
@@ -125,7 +130,7 @@ export class GatherQueue {
       else if (verdict.kind === "left") left.push(each);
       else conclude(each, verdict.kind, atMs);
     }
-    if (gathered.size === 0) return;
+    if (gathered.size === 0) return this.#decideAgain(key, left);
     const writes = gathering.writes();
     lane.sentAtMs = nowMs;
     const { applied } = await this.#connection.transact(writes);

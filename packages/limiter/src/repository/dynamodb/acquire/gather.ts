@@ -85,8 +85,7 @@ export class Gathering {
     if (this.#shards.length === 0 || !fitsTogether(charge, this.#shards, asOfMs))
       return { kind: "refused" };
     const free = this.#givers.filter(({ shard }) => !isBarred(shard));
-    if (free.some(({ shard }) => fitsShard(charge, shard.image, this.#nowMs)))
-      return { kind: "alone" };
+    if (free.some(({ shard }) => fitsShard(charge, shard.image, asOfMs))) return { kind: "alone" };
     const images = free.map(({ shard }) => shard);
     if (images.length === 0 || !fitsTogether(charge, images, asOfMs)) return { kind: "barred" };
     const isLeft = [this.#givers, free].every((givers) => holdTogether(givers, wish));

@@ -133,7 +133,7 @@ export class ShardTaker {
    */
   #holds(charge: WantedCharge, { image, seenAt }: KnownShard, attempt: TakeAttempt): boolean {
     const isOld = attempt.isLate && seenAt.order < attempt.begun;
-    const atMs = isOld ? image.bucket.refilledAtMs : wholeMs(this.#clock);
-    return fitsShard(charge, image, atMs);
+    const atMs = asOfMs(attempt, wholeMs(this.#clock));
+    return fitsShard(charge, image, isOld ? image.bucket.refilledAtMs : atMs);
   }
 }

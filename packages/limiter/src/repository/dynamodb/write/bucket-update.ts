@@ -346,10 +346,9 @@ export function markOperation(
       : `${slot} = ${builder.value(mark.seenId)}`;
   const older = (): string =>
     `begins_with(${slot}, ${builder.value(`${mark.writer}.`)}) AND ${slot} < ${builder.value(mark.id)}`;
-  // As a rule, the slot holds an older id of the same writer, and one condition suffices.
+  // A slot that is taken over must be as seen, because the id that it held is kept.
   const isOwn = mark.seenId?.startsWith(`${mark.writer}.`) === true;
-  const either = isOwn ? older : (): string => `(${asSeen()} OR (${older()}))`;
-  builder.require(afterUnanswered ? asSeen() : either());
+  builder.require(isOwn && !afterUnanswered ? older() : asSeen());
   builder.set(slotAttribute(mark.slot), mark.id);
 }
 

@@ -25,11 +25,10 @@
  */
 import { GroupCommit } from "../../group-commit.ts";
 import { wholeMs } from "../../system-clock.ts";
-import type { AttributeMap } from "../transport/attribute-values.ts";
-import { changedImage, imageOf, type BucketImage } from "../items/bucket-item.ts";
+import type { BucketImage } from "../items/bucket-item.ts";
 import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
 import { TableUnavailable } from "../table/table-errors.ts";
-import type { Conditional, Connection } from "../table/connection.ts";
+import type { Connection } from "../table/connection.ts";
 import type { BucketEntry, KnownBuckets } from "../cache/known-buckets.ts";
 import { fenceOf } from "./fence.ts";
 import {
@@ -51,9 +50,11 @@ import type { WriteCounts, WriteObserver } from "./write-observer.ts";
 import {
   appliedOutcome,
   countCarried,
+  imageAfter,
   planWrite,
   type Plan,
   type PlannedWrite,
+  type WriteOutput,
 } from "./write-plan.ts";
 
 /** Failed conditions after which an acquire ends as contended; the end of a lease goes on. */
@@ -227,8 +228,8 @@ export class BucketWriter {
   }
 
   /**
-   * What to send when no member fits, and writes of some are pending: only that it is ruled out
-   * keeps these from being refused. Undefined when none is pending, or there is nothing to write to.
+   * What to send when no member fits, and writes of some are pending, which must be ruled out
+   * before these are refused. Undefined when none is pending, or there is nothing to write to.
    */
   #fence(
     { key, lane }: Batch,
@@ -286,7 +287,7 @@ export class BucketWriter {
       const sent = this.#known.stampRequest();
       try {
         const reply = await this.#connection.conditional<WriteOutput>(write.operation, write.input);
-        const image = imageAfter(reply, write, entry);
+        const image = imageAfter(reply, write, entry.image);
         this.#known.remember(key, image, sent);
         this.#count(lane, write, reply.applied);
         if (image !== undefined) this.#observer.noteWrite(key, image, sent.ms);
@@ -326,23 +327,6 @@ export class BucketWriter {
       largestMs: this.#largestTickMs,
     });
   }
-}
-
-interface WriteOutput {
-  readonly Attributes?: AttributeMap;
-}
-
-/** The shard as the reply to a write shows it. */
-function imageAfter(
-  reply: Conditional<WriteOutput>,
-  write: PlannedWrite,
-  { image: known }: BucketEntry,
-): BucketImage | undefined {
-  const item = reply.applied ? (reply.output.Attributes ?? write.item) : reply.item;
-  if (item === undefined) return undefined;
-  return reply.applied && write.changed !== undefined
-    ? changedImage(write.changed, item)
-    : imageOf(item, known);
 }
 
 function isTake({ work }: BatchMember): boolean {

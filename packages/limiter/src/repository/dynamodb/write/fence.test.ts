@@ -2,7 +2,9 @@
  * Takes whose writes got no answer and that no longer fit. Each test scripts what becomes of one
  * request after the other.
  */
+import { seededRandom } from "zae-limiter/testing";
 import { describe, expect, it } from "vitest";
+import { updated } from "../../../../test/support/expression-evaluator.ts";
 import {
   named,
   scriptedProcess,
@@ -22,6 +24,8 @@ import { storedMilli } from "../../../core/bucket/bucket.ts";
 import { policyOf } from "../../../core/bucket/policy.ts";
 import { imageOf, SLOT_COUNT, slotAttribute, type BucketImage } from "../items/bucket-item.ts";
 import { numberOf, stringOf, type AttributeMap } from "../transport/attribute-values.ts";
+import { fenceOf } from "./fence.ts";
+import { OperationIds } from "./operation-ids.ts";
 import type { WriteIntent } from "./write-intent.ts";
 
 const KEY = shardKey();
@@ -146,23 +150,22 @@ describe("a fence", () => {
     expect(numberOf(after["b_wcu_tc"])! - numberOf(before["b_wcu_tc"])!).toBe(2);
   });
 
-  it.each<[string, AttributeMap]>([
-    ["version", { sv: { N: "6" } }],
-    ["creation", { cr: { S: "third.0000" } }],
-  ])("is for the %s that it was decided with", async (_, changed) => {
-    const { writer, table } = process(STORED);
-    await writer.write(KEY, take(1));
-    overtaken(table);
-    const slots: unknown[] = [];
-    const before = (): void => {
-      table.rewrite(changed);
-      slots.push(slotsOf(table));
-    };
-    table.faults.push({ before }, { before: () => void slots.push(slotsOf(table)) });
-    expect(await writer.write(KEY, take(1000))).toMatchObject({ kind: "refused" });
-    if (slots.length > 1) expect(slots[1]).toEqual(slots[0]);
-    expect(table.operations.length).toBe(slots.length + 3);
-    expect(slotsOf(table)).not.toEqual(changed["sv"] === undefined ? slots[0] : undefined);
+  it.each<[string, StoredShard]>([
+    ["version", { version: 6 }],
+    ["creation", { creation: "third.0000" }],
+    ["slot", { slots: ["other.0002"] }],
+  ])("is for the %s that it was decided with", (_, changed) => {
+    const seen = { ...STORED, slots: ["other.0001"] };
+    const fence = fenceOf(shardImage(seen), {
+      key: KEY,
+      ids: new OperationIds(seededRandom(1)),
+      nowMs: NOW_MS,
+      pending: { slot: 0, writer: "me000", id: "me000.000000001", seenId: "other.0001" },
+      writeUnits: 1,
+    })!;
+    expect(updated(shardItem(seen), fence.input)).toMatchObject({ o0: { S: fence.mark!.id } });
+    expect(updated(shardItem({ ...seen, ...changed }), fence.input)).toBeUndefined();
+    expect(updated({}, fence.input)).toBeUndefined();
   });
 
   it("creates no item", async () => {

@@ -12,6 +12,7 @@ import {
   type ScriptedProcess,
 } from "../../../../test/support/scripted-table.ts";
 import {
+  NOW_MS,
   shardImage,
   shardItem,
   shardKey,
@@ -170,20 +171,22 @@ interface Run {
 }
 
 /**
- * Three processes that take and give back, a fourth that changes versions and takes slots over, and
- * requests that get lost, before they arrive or afterwards, and that arrive late, at any time.
+ * Few processes or more than there are slots, which take and give back, another one that changes
+ * versions and takes slots over, and requests that get lost, before they arrive or afterwards, and
+ * that arrive late, at any time.
  */
 async function runOf(seed: number): Promise<Run> {
   const random = seededRandom(seed);
   const table = new ScriptedTable();
   const late: (() => boolean)[] = [];
   table.put(shardItem({ limits: [SLOW], tokens: { tpm: 20_000 } }));
-  const processes = [1, 2, 3].map((offset) =>
-    scriptedProcess({ table, seed: seed * 10 + offset, maxAttempts: 2 }),
+  const processes = Array.from({ length: seed % 2 === 0 ? 3 : SLOT_COUNT + 4 }, (_, offset) =>
+    scriptedProcess({ table, seed: seed * 100 + offset, maxAttempts: 2 }),
   );
   let [keptMilli, rejectedMilli, returnedMilli] = [20_000, 0, 0];
   for (let turn = 0; turn < 60; turn += 1) {
-    const { writer } = processes[Math.floor(random() * 3)]!;
+    const { writer, clock } = processes[Math.floor(random() * processes.length)]!;
+    clock.set(NOW_MS + 100 * turn);
     table.faults.splice(
       0,
       Infinity,

@@ -1,7 +1,12 @@
 import { seededRandom } from "zae-limiter/testing";
 import { describe, expect, it } from "vitest";
 import { SLOT_COUNT } from "../items/bucket-item.ts";
-import { OperationIds, type OperationMark } from "./operation-ids.ts";
+import {
+  OperationIds,
+  predecessorOf,
+  withoutPredecessor,
+  type OperationMark,
+} from "./operation-ids.ts";
 
 const NOW_MS = 1_800_000_000_000;
 const NOW = { nowMs: NOW_MS };
@@ -29,8 +34,12 @@ describe("operation ids", () => {
     expect(all.toSorted()).toEqual(all);
   });
 
-  it("have fifteen bytes", () =>
-    expect(new OperationIds(seededRandom(2)).next(EMPTY, NOW)!.id).toMatch(/^\w{5}\.\w{9}$/));
+  it("have sixteen bytes, and fifteen more after a takeover", () => {
+    const ids = new OperationIds(seededRandom(2));
+    expect(ids.next(EMPTY, NOW)!.id).toMatch(/^\w{5}\.\w{9}<$/);
+    const old = others(Array.from({ length: SLOT_COUNT }, () => NOW_MS - 1000));
+    expect(ids.next(old, NOW)!.id).toMatch(/^\w{5}\.\w{9}<\w{5}\.\w{9}$/);
+  });
 
   it("reuse the slot of a write without an answer, though it looks free", () => {
     const ids = new OperationIds(seededRandom(3));
@@ -91,10 +100,41 @@ describe("a writer without a slot", () => {
   });
 
   it("writes without an id while all are being written to, so that they fail nobody's writes", () => {
-    const hot = others(Array.from({ length: SLOT_COUNT }, () => NOW_MS - 249));
+    const hot = others(Array.from({ length: SLOT_COUNT }, () => NOW_MS - 49));
     const ids = new OperationIds(seededRandom(8));
     expect(ids.next(hot, NOW)).toBeUndefined();
     expect(ids.next(hot, { nowMs: NOW_MS + 1 })).toBeDefined();
+  });
+});
+
+describe("what a slot held before", () => {
+  it("is kept behind the id, for as long as anybody waits for an answer", () => {
+    const ids = new OperationIds(seededRandom(5));
+    const slots = others(Array.from({ length: SLOT_COUNT }, () => NOW_MS - 1000));
+    const first = ids.next(slots, NOW)!;
+    expect(predecessorOf(first.id)).toBe(withoutPredecessor(first.seenId!));
+    const later = (after: OperationMark, ms: number): OperationMark =>
+      ids.next(slots.with(after.slot, after.id), { nowMs: NOW_MS + ms })!;
+    const second = later(first, 29_999);
+    expect(predecessorOf(second.id)).toBe(predecessorOf(first.id));
+    expect(predecessorOf(later(second, 30_000).id)).toBeUndefined();
+  });
+
+  it("is known to be nothing when it was free", () => {
+    const ids = new OperationIds(seededRandom(5));
+    const first = ids.next(EMPTY, NOW)!;
+    expect(predecessorOf(first.id)).toBe("");
+    const much = { nowMs: NOW_MS + 3_600_000 };
+    expect(predecessorOf(ids.next(withIds([first]), much)!.id)).toBe("");
+  });
+
+  it("is an id without the one before it", () => {
+    const [one, two] = [6, 7].map((seed) => new OperationIds(seededRandom(seed)));
+    const all = others(Array.from({ length: SLOT_COUNT }, () => NOW_MS - 1000));
+    const first = one!.next(all, NOW)!;
+    const pending = { ...first, writer: "none" };
+    const second = two!.next(all.with(first.slot, first.id), { ...NOW, pending })!;
+    expect(predecessorOf(second.id)).toBe(withoutPredecessor(first.id));
   });
 });
 

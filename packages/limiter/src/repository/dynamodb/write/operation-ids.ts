@@ -4,22 +4,24 @@
  *
  *   id = writer.time count: 5 random letters, 7 for the millisecond and 2 that count within it; the
  *        order of the letters is the order of the writes of one process
+ *   id<predecessor  what the slot held when its writer took it over; id< when it was free
  *
  *   own slot, else a free one, ──▶ write with id ──▶ reply: the outcome is known
  *   else the oldest one                 │
  *                                       └──▶ no reply: repeat with the same id, then see
  *                                            unanswered-writes.ts
  *
- * Whoever loses its slot can no longer learn what became of a write without an answer. The time
- * tells which slot its owner needs least: processes that have ended leave theirs behind, and are
- * the first to lose it. Only while every slot is being written to does a writer without one write
- * without an id, which it must not repeat.
+ * Whoever loses its slot learns what became of a write without an answer from the predecessor, as
+ * long as that is kept. The time tells which slot its owner needs least: processes that have ended
+ * leave theirs behind, and are the first to lose it. Only while every slot is being written to does
+ * a writer without one write without an id, which it must not repeat.
  */
 import type { Random } from "../../system-clock.ts";
 import { SLOT_COUNT } from "../items/bucket-item.ts";
 
 /** An operation id and the slot that it is written to. */
 export interface OperationMark {
+  /** With the predecessor, as it is stored. */
   readonly id: string;
   readonly writer: string;
   readonly slot: number;
@@ -40,12 +42,20 @@ const TIME_END = TIME_START + TIME_LENGTH;
 const ID_LENGTH = TIME_END + COUNT_LENGTH;
 
 /**
- * A slot that was written within this time is in use, so that taking it over would fail its owner's
- * next write, which would take over another, and so on. With more writers than slots that was tried:
- * 16 processes on one bucket failed 59 % of their writes instead of 25 %, and every eighth call
- * was contended.
+ * A slot that was written within this time is in use: taking it over would fail its owner's next
+ * write, which would take over another, and so on. That was tried: of 16 processes on one bucket,
+ * 59 % of the writes failed instead of 25 %, and calls ended as contended.
  */
-const IN_USE_MS = 250;
+const IN_USE_MS = 50;
+
+/** Between an id and its predecessor. Ids are equally long, so it does not change their order. */
+const TOOK = "<";
+
+/** How long a predecessor is kept: longer than a call waits for its answers. */
+const KEPT_MS = 30_000;
+
+/** The most takeovers that are remembered; the predecessors of older ones are dropped. */
+const MAX_TAKEOVERS = 1000;
 
 /**
  * The most names of a process that are remembered: it takes a new one only when another process has
@@ -64,6 +74,8 @@ export class OperationIds {
   /** The time of the last id; it does not go back with the clock. */
   #timeMs = 0;
   #count = 0;
+  /** When slots were taken over, by their predecessors. */
+  readonly #takenAtMs = new Map<string, number>();
 
   constructor(random: Random) {
     this.#random = random;
@@ -87,7 +99,27 @@ export class OperationIds {
     if (seenId?.startsWith(`${name}.`) === true && seenId >= `${name}.${suffix}`)
       this.#names = [...this.#names, newName(this.#random)].slice(-MAX_NAMES);
     const writer = this.#names.at(-1)!;
-    return { writer, slot, id: `${writer}.${suffix}`, seenId };
+    return { writer, slot, id: `${writer}.${suffix}${this.#taken(seenId, nowMs)}`, seenId };
+  }
+
+  /** What follows the id in a slot: what it was taken over from, for a while. */
+  #taken(seenId: string | undefined, nowMs: number): string {
+    if (seenId === undefined) return TOOK;
+    if (this.#isOwn(seenId)) {
+      const kept = seenId.slice(ID_LENGTH);
+      const takenMs = kept === TOOK ? nowMs : this.#takenAtMs.get(kept);
+      return takenMs !== undefined && nowMs - takenMs < KEPT_MS ? kept : "";
+    }
+    const taken = TOOK + withoutPredecessor(seenId);
+    this.#takenAtMs.delete(taken);
+    this.#takenAtMs.set(taken, nowMs);
+    if (this.#takenAtMs.size > MAX_TAKEOVERS)
+      this.#takenAtMs.delete(this.#takenAtMs.keys().next().value!);
+    return taken;
+  }
+
+  #isOwn(id: string | undefined): boolean {
+    return this.#names.some((name) => id?.startsWith(`${name}.`));
   }
 
   #nextSuffix(nowMs: number): string {
@@ -99,7 +131,7 @@ export class OperationIds {
   }
 
   #ownSlot(slots: readonly (string | undefined)[]): number | undefined {
-    const own = slots.findIndex((id) => this.#names.some((name) => id?.startsWith(`${name}.`)));
+    const own = slots.findIndex((id) => this.#isOwn(id));
     return own < 0 ? undefined : own;
   }
 
@@ -116,13 +148,26 @@ export class OperationIds {
   }
 }
 
+/** An id without what it was taken over from. */
+export function withoutPredecessor(id: string): string {
+  return id.split(TOOK)[0]!;
+}
+
+/**
+ * The id that a slot held when the writer of this one took it over; empty when it was free,
+ * undefined when that is no longer known.
+ */
+export function predecessorOf(id: string): string | undefined {
+  return id.split(TOOK)[1];
+}
+
 /**
  * When an id was made, by the clock of its writer; never for a free slot. An id from before ids had
  * a time is older than any other. One from the future counts as new: its writer's clock is ahead.
  */
 function writtenAtMs(id: string | undefined, nowMs: number): number {
   if (id === undefined) return -Infinity;
-  if (id.length !== ID_LENGTH) return Number.MIN_SAFE_INTEGER;
+  if (id.length < ID_LENGTH) return Number.MIN_SAFE_INTEGER;
   return Math.min(nowMs, numberOf(id.slice(TIME_START, TIME_END)));
 }
 

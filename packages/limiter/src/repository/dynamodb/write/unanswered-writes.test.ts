@@ -6,8 +6,8 @@ import {
   OperationHistory,
   UnansweredWrite,
   UnansweredWrites,
-  type MovedOn,
   type RequiredState,
+  type Since,
   type WriteFate,
 } from "./unanswered-writes.ts";
 
@@ -17,34 +17,50 @@ const SHARD = { creation: "other.0000", divisor: 1, splitAtMs: undefined };
 const TAKE: RequiredState = { version: 5, refilledAtMs: undefined };
 const REFILL: RequiredState = { version: 5, refilledAtMs: NOW_MS };
 
+type Fates = readonly [WriteFate, WriteFate, WriteFate, WriteFate];
+
 describe("the slot of a write without an answer", () => {
-  const cases: readonly [string, string | undefined, WriteFate, WriteFate, WriteFate][] = [
-    // what the slot holds, then the fate when nothing, the stamp or the version has moved on
-    ["its own id", ID, "applied", "applied", "applied"],
-    ["what it required", SEEN, "pending", "not applied", "not applied"],
-    ["an older id of its writer", OLDER, "pending", "not applied", "not applied"],
-    ["an id before the one that it required", OLDEST, "pending", "not applied", "not applied"],
-    ["a later id of its writer", LATER, "unknown", "unknown", "unknown"],
-    ["another writer's id", OTHER, "unknown", "unknown", "unknown"],
-    ["nothing", undefined, "pending", "pending", "unknown"],
-  ];
+  const OVER: Fates = ["pending", "not applied", "not applied", "pending"];
+  const TAKEN: Fates = ["not applied", "not applied", "not applied", "unknown"];
 
-  it.each(cases)("shows what became of it: %s", (_, held, still, byStamp, byVersion) => {
-    expect(fate(held, SEEN)).toEqual([still, byStamp, byVersion]);
+  // What the slot holds, and the fate when nothing, the stamp or the version has moved on, and when
+  // nothing follows from the image.
+  it.each<[string, string | undefined, Fates]>([
+    ["its own id", ID, always("applied")],
+    ["what it required", SEEN, OVER],
+    ["an older id of its writer", OLDER, OVER],
+    ["an id before the one that it required", OLDEST, OVER],
+    ["a later id of its writer", LATER, always("unknown")],
+    ["another writer's id", OTHER, always("unknown")],
+    ["another writer's id that took its own over", `${OTHER}<${ID}`, always("applied")],
+    ["another writer's id that took over what it required", `${OTHER}<${SEEN}`, TAKEN],
+    ["another writer's id that took over an older one", `${OTHER}<${OLDER}`, TAKEN],
+    ["another writer's id that took over a later one", `${OTHER}<${LATER}`, always("unknown")],
+    ["another writer's id that took over a third's", `${OTHER}<third.000000001`, always("unknown")],
+    ["another writer's id that found it free", `${OTHER}<`, always("unknown")],
+    ["nothing", undefined, ["pending", "pending", "unknown", "pending"]],
+  ])("shows what became of it: %s", (_, held, fates) => {
+    expect(fatesOf(held, SEEN)).toEqual(fates);
   });
 
-  it("that was free proves nothing once the version has moved on, but does before", () =>
-    expect(fate(undefined, undefined)).toEqual(["pending", "not applied", "unknown"]));
-
-  it("that was another's proves what it does while that id is there", () => {
-    expect(fate(OTHER, OTHER)).toEqual(["pending", "not applied", "not applied"]);
-    expect(fate("third.000000001", OTHER)).toEqual(["unknown", "unknown", "unknown"]);
+  it("that was free proves nothing once the version has moved on, but does before", () => {
+    expect(fatesOf(undefined, undefined)).toEqual(["pending", "not applied", "unknown", "pending"]);
+    const found = ["not applied", "not applied", "unknown", "unknown"];
+    expect(fatesOf(`${OTHER}<`, undefined)).toEqual(found);
+    expect(fatesOf(OTHER, undefined)).toEqual(always("unknown"));
   });
 
-  function fate(held: string | undefined, seenId: string | undefined): readonly WriteFate[] {
-    const mark = { id: ID!, writer: "me000", slot: 1, seenId };
-    const moves: readonly (MovedOn | undefined)[] = [undefined, "stamp", "version"];
-    return moves.map((movedOn) => fateIn([undefined, held], mark, movedOn));
+  it("that was another's proves what it does while that id is there, or directly before", () => {
+    expect(fatesOf(`${OTHER}<${SEEN}`, `${OTHER}<${SEEN}`)).toEqual(OVER);
+    expect(fatesOf(`third.000000001<${OTHER}`, `${OTHER}<${SEEN}`)).toEqual(TAKEN);
+    expect(fatesOf("third.000000001", OTHER)).toEqual(always("unknown"));
+  });
+
+  function fatesOf(held: string | undefined, seenId: string | undefined): readonly WriteFate[] {
+    const mark = { id: `${ID}<${OTHER}`, writer: "me000", slot: 1, seenId };
+    const all: readonly Since[] = ["unmoved", "stamp moved", "version moved", "unrelated"];
+    const slots = [undefined, held === ID ? mark.id : held];
+    return all.map((since) => fateIn(slots, mark, since));
   }
 });
 
@@ -89,6 +105,12 @@ describe("an image", () => {
     writes.learnFrom(imageWith(SEEN, stored));
     expect(write.fate).toBe(fate);
     expect(writes.oldestMark).toBe(fate === "pending" ? write.mark : undefined);
+  });
+
+  it("of an earlier version, from an old answer, does not tell who took the slot over", () => {
+    const write = newWrite();
+    listOf(write).learnFrom(imageWith(OTHER, { version: 4 }));
+    expect(write.fate).toBe("pending");
   });
 
   it("that does not exist proves nothing", () => {
@@ -204,6 +226,10 @@ describe("the history of an operation", () => {
     expect(history).toMatchObject({ isUnanswered: false, onlyCharges: true, fate: "not applied" });
   });
 });
+
+function always(fate: WriteFate): Fates {
+  return [fate, fate, fate, fate];
+}
 
 function markOf({ id = ID!, slot = 1 }: { readonly id?: string; readonly slot?: number } = {}): {
   readonly id: string;

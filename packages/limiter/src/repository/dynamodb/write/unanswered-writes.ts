@@ -6,7 +6,10 @@
  *   as required, or an older id of the writer
  *     the version or the stamp has moved on      ──▶ not applied, and never will be
  *     neither has                                ──▶ pending: it may still arrive
- *   another writer's id                          ──▶ unknown for good
+ *   another writer's id, which took it over
+ *     from its own id                            ──▶ applied
+ *     from what was required                     ──▶ not applied, and never will be
+ *     from anything else                         ──▶ unknown for good
  *   nothing, though the version has moved on     ──▶ unknown: the shard may have been merged, and
  *                                                    split off again with empty slots
  *
@@ -14,8 +17,8 @@
  *
  * Versions and stamps only grow, and a slot never holds an earlier id again. The next write of the
  * same process to the shard requires the slot exactly as the image shows it. If it is applied, the
- * pending ones were not and cannot be: the slot holds a later id. Where there is nothing to write, a
- * fence does that (fence.ts). A write that creates the bucket leaves its id in `cr` for good.
+ * pending ones were not and cannot be: the slot holds a later id. Where there is nothing to write,
+ * a fence does that (fence.ts). A write that creates the bucket leaves its id in `cr` for good.
  *
  * The lane of a shard owns its list of pending writes (`UnansweredWrites`); each operation owns its
  * history, which shares these writes and so learns what became of them (ADR 026).
@@ -23,7 +26,7 @@
 import type { Policy } from "../../../core/bucket/policy.ts";
 import type { Costs } from "./batch-decision.ts";
 import type { BucketImage, MergedIds } from "../items/bucket-item.ts";
-import type { OperationMark } from "./operation-ids.ts";
+import { predecessorOf, withoutPredecessor, type OperationMark } from "./operation-ids.ts";
 
 /** Identifies one of the shards that ever existed at one key. */
 export interface ShardIncarnation {
@@ -107,8 +110,18 @@ export class UnansweredWrite {
   /** Notes what an image shows about it. */
   learnFrom(image: BucketImage): void {
     if (this.mark === undefined) return;
-    if (!this.creates) this.#fate = fateIn(image.slots, this.mark, this.#movedOn(image));
-    else if (image.creation === this.mark.id) this.#fate = "applied";
+    const { creation, version, bucket, slots } = image;
+    if (this.#requires === undefined) {
+      if (creation === this.mark.id) this.#fate = "applied";
+      return;
+    }
+    const { version: required, refilledAtMs = Infinity } = this.#requires;
+    const isSame = creation === this.incarnation.creation;
+    // An answer from before the write was planned: answers overtake each other.
+    if (isSame && version < required) return;
+    const isRefilled = bucket.refilledAtMs > refilledAtMs;
+    const moved = version > required ? "version moved" : isRefilled ? "stamp moved" : "unmoved";
+    this.#fate = fateIn(slots, this.mark, isSame ? moved : "unrelated");
   }
 
   /**
@@ -117,40 +130,49 @@ export class UnansweredWrite {
    */
   learnFromMerged(kept: MergedIds | undefined): void {
     const isSameVersion = kept?.version === this.#requires?.version;
-    const fate = fateIn(kept?.slots ?? [], this.mark!, isSameVersion ? "stamp" : "version");
+    const since = isSameVersion ? "stamp moved" : "version moved";
+    const fate = fateIn(kept?.slots ?? [], this.mark!, since);
     this.#fate = fate === "pending" ? "unknown" : fate;
-  }
-
-  /** What keeps the write from being applied to the shard that an image shows, or later. */
-  #movedOn({ creation, version, bucket }: BucketImage): MovedOn | undefined {
-    // Of a bucket that was created in its place, nothing follows for the one before.
-    if (creation !== this.incarnation.creation) return undefined;
-    const { version: required, refilledAtMs = Infinity } = this.#requires!;
-    if (version > required) return "version";
-    return version === required && bucket.refilledAtMs > refilledAtMs ? "stamp" : undefined;
   }
 }
 
-/** What has grown beyond what a write required. */
-export type MovedOn = "version" | "stamp";
+/**
+ * How a shard compares with what a write required: whether its version or its stamp has grown
+ * beyond that. Little follows from a bucket that was created in its place.
+ */
+export type Since = "unmoved" | "stamp moved" | "version moved" | "unrelated";
 
 /**
- * What slots show about a write, given whether the shard has moved on since: those of its shard, or
- * those that another shard keeps of it.
+ * What slots show about a write: those of its shard, or those that another shard keeps of it, whose
+ * version has moved then.
  */
 export function fateIn(
   slots: readonly (string | undefined)[],
-  { writer, slot, id, seenId }: OperationMark,
-  movedOn: MovedOn | undefined,
+  mark: OperationMark,
+  since: Since,
 ): WriteFate {
+  const { slot, id, seenId } = mark;
   const held = slots[slot];
+  const canArrive = since === "unmoved" || since === "unrelated";
   if (held === id) return "applied";
   if (held === undefined) {
-    if (movedOn === "version") return "unknown";
-    return movedOn === "stamp" && seenId === undefined ? "not applied" : "pending";
+    if (since === "version moved") return "unknown";
+    return canArrive || seenId !== undefined ? "pending" : "not applied";
   }
-  if (held !== seenId && !(held.startsWith(`${writer}.`) && held < id)) return "unknown";
-  return movedOn === undefined ? "pending" : "not applied";
+  if (held === seenId || isEarlier(held, mark)) return canArrive ? "pending" : "not applied";
+  const taken = predecessorOf(held);
+  if (taken === withoutPredecessor(id)) return "applied";
+  if (taken === undefined || since === "unrelated") return "unknown";
+  const wasRequired =
+    taken === ""
+      ? seenId === undefined && since !== "version moved"
+      : taken === withoutPredecessor(seenId ?? "") || isEarlier(taken, mark);
+  return wasRequired ? "not applied" : "unknown";
+}
+
+/** Whether an id is an earlier one of the same writer. */
+function isEarlier(held: string, { writer, id }: OperationMark): boolean {
+  return held.startsWith(`${writer}.`) && held < id;
 }
 
 /**

@@ -4,9 +4,15 @@ import { sameLimits, type Limit } from "../../../core/limit.ts";
 import type { Policy } from "../../../core/bucket/policy.ts";
 import { shardPolicy } from "../../../core/bucket/shares.ts";
 import type { AttributeMap } from "../transport/attribute-values.ts";
+import type { Conditional } from "../table/connection.ts";
 import { decideBatch } from "./batch-decision.ts";
 import { putOf } from "./bucket-creation.ts";
-import { withoutOldMergedIds, type BucketImage } from "../items/bucket-item.ts";
+import {
+  changedImage,
+  imageOf,
+  withoutOldMergedIds,
+  type BucketImage,
+} from "../items/bucket-item.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
 import { requiresStamp, updateOf, type BucketChange } from "./bucket-update.ts";
 import type { OperationIds, OperationMark } from "./operation-ids.ts";
@@ -35,6 +41,24 @@ export interface PlannedWrite {
    * requires that there is no item.
    */
   readonly requires: () => RequiredState | undefined;
+}
+
+/** What a write returns. */
+export interface WriteOutput {
+  readonly Attributes?: AttributeMap;
+}
+
+/** The shard as the reply to a write shows it. */
+export function imageAfter(
+  reply: Conditional<WriteOutput>,
+  write: PlannedWrite,
+  known: BucketImage | undefined,
+): BucketImage | undefined {
+  const item = reply.applied ? (reply.output.Attributes ?? write.item) : reply.item;
+  if (item === undefined) return undefined;
+  return reply.applied && write.changed !== undefined
+    ? changedImage(write.changed, item)
+    : imageOf(item, known);
 }
 
 /** What becomes of a member: it is part of the write, or not. */

@@ -1,0 +1,103 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, it } from "vitest";
+import { Limit, RateLimiter, RateLimitExceeded } from "zae-limiter";
+import { seededRandom } from "zae-limiter/testing";
+import { call } from "../../support/calls.ts";
+import { describeWithEngine } from "../../support/engine.ts";
+import type { Fault, FaultProxy, ProxiedRequest } from "../../support/fault-proxy.ts";
+import { useProxiedTable } from "../../support/proxied-table.ts";
+import { SkippingClock } from "../../support/scripted-table.ts";
+import { NOW_MS } from "../../support/shard-images.ts";
+
+/** One of three attempts always gets through. */
+const MOST_HITS = 2;
+
+/** What became of calls. */
+interface Outcomes {
+  granted: number;
+  refused: number;
+  readonly failed: string[];
+}
+
+describeWithEngine("the outcome of a call", (engine) => {
+  const table = useProxiedTable(engine);
+
+  it.each<Fault>(["lost-reply", "lost-request", "internal"])(
+    "is known to callers who want more than there is, though one write in ten suffers %s",
+    async (fault) => {
+      const outcomes = newOutcomes();
+      const limits = [Limit.perSecond("rps", 200, { burst: 100 })];
+      const options = { maxShards: 1, requestTimeoutMs: 2000, refusalMemoryMs: 20 };
+      const first = await table.open("app", options);
+      await first.setSystemDefaults(limits);
+      const others = [await table.open("app", options), await table.open("app", options)];
+      const hits = hitting(table.proxy, fault);
+      await Promise.all(
+        [first, ...others].flatMap((repository) => {
+          const limiter = new RateLimiter({ repository });
+          return Array.from({ length: 8 }, async () => callAgain(limiter, 40, outcomes));
+        }),
+      );
+      expect(outcomes.failed).toEqual([]);
+      expect([hits.count, outcomes.granted, outcomes.refused].every((count) => count > 0)).toBe(
+        true,
+      );
+      expect(await table.consumed(first)).toBe(outcomes.granted);
+    },
+    60_000,
+  );
+
+  it("is known to processes that end after five calls, four at a time", async () => {
+    const outcomes = newOutcomes();
+    const first = await table.open("app", { maxShards: 1, clock: new SkippingClock(NOW_MS) });
+    await first.setSystemDefaults([Limit.perDay("rps", 1000)]);
+    const hits = hitting(table.proxy, "lost-reply");
+    let started = 0;
+    const live = Array.from({ length: 4 }, async () => {
+      while (started < 40) {
+        // One starts every second by its clock, however fast the machine is.
+        const clock = new SkippingClock(NOW_MS + 1000 * started++);
+        const repository = await table.open("app", { maxShards: 1, clock });
+        await callAgain(new RateLimiter({ repository }), 5, outcomes);
+      }
+    });
+    await Promise.all(live);
+    expect(hits.count).toBeGreaterThan(0);
+    expect(outcomes).toEqual({ granted: 200, refused: 0, failed: [] });
+    expect(await table.consumed(first)).toBe(200);
+  }, 60_000);
+});
+
+function newOutcomes(): Outcomes {
+  return { granted: 0, refused: 0, failed: [] };
+}
+
+/** Hits one write of a bucket in ten, no request more than twice. */
+function hitting(proxy: FaultProxy, fault: Fault): { readonly count: number } {
+  const random = seededRandom(11);
+  const hits = { count: 0 };
+  const byInput = new Map<string, number>();
+  proxy.decide = ({ operation, input }: ProxiedRequest) => {
+    if (operation !== "UpdateItem" && operation !== "PutItem") return undefined;
+    const text = JSON.stringify(input);
+    const before = byInput.get(text) ?? 0;
+    if (before === MOST_HITS || random() >= 0.1) return undefined;
+    byInput.set(text, before + 1);
+    hits.count += 1;
+    return fault;
+  };
+  return hits;
+}
+
+async function callAgain(limiter: RateLimiter, times: number, outcomes: Outcomes): Promise<void> {
+  for (let time = 0; time < times; time += 1) {
+    try {
+      await (await limiter.acquire(call({ rps: 1 }))).commit();
+      outcomes.granted += 1;
+    } catch (error) {
+      if (!(error instanceof RateLimitExceeded)) outcomes.failed.push(String(error));
+      else outcomes.refused += 1;
+      await sleep(5);
+    }
+  }
+}
