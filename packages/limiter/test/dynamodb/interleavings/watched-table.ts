@@ -84,6 +84,11 @@ export class WatchedTable {
     return this.entityIds.filter((entityId) => this.history(entityId).now.size > 1);
   }
 
+  /** Whether a write names another shard than the first. */
+  isOfFurtherShard({ input }: HeldCall): boolean {
+    return touchedBy(input).some(({ shard }) => shard > 0);
+  }
+
   /** Whether a write names a shard that was merged into another one. A merge does not count. */
   isGone(call: HeldCall): boolean {
     if (isMergeRequest(call)) return false;
@@ -219,9 +224,11 @@ export class WatchedTable {
       those.filter((operation) => this.#charged(operation.entityId).includes(entityId));
     const [own, back] = [concerned(operations), concerned(owed)];
     // Parts that were meant for shards may reach a bucket that is whole again.
-    return this.history(entityId).wasSplit || back.length > 0
-      ? unexplainedShards(write, [...own, ...back])
-      : unexplained(write, own);
+    const explain = this.history(entityId).wasSplit ? unexplainedShards : unexplained;
+    const wrong = explain(write, own);
+    return wrong === undefined || back.length === 0
+      ? wrong
+      : unexplainedShards(write, [...own, ...back]);
   }
 
   #call(operation: string, input: object): Promise<object> {
