@@ -46,7 +46,7 @@ export class Client {
   readonly leases: Lease[] = [];
   readonly underWay = new Set<Operation>();
   /** What goes back once it turns out that a take was applied whose caller was told otherwise. */
-  owed: readonly Operation[] = [];
+  readonly owed: Operation[] = [];
   isAlive = true;
 
   constructor(options: {
@@ -91,16 +91,15 @@ export class Client {
     });
   }
 
-  /** A take has failed, and nobody knows whether it was applied. */
+  /** A take has not been granted, and nobody knows whether it was applied. */
   owe(take: Operation): void {
-    const owed: Operation = { ...take, kind: "give back", effect: reversed(take.effect) };
-    this.owed = [...this.owed, owed].slice(-MOST_OWED);
+    this.owed.push({ ...take, kind: "give back", effect: reversed(take.effect) });
   }
 
   #surroundings(reshapes: Reshapes): DecisionSurroundings {
-    const operations = [...this.underWay, ...this.owed];
+    const [operations, owed] = [[...this.underWay], [...this.owed]];
     const mayGive = new Map<string, number>();
-    for (const { kind, effect } of operations)
+    for (const { kind, effect } of [...operations, ...owed])
       for (const [name, amount] of effect) {
         // What a call took may be given back when another bucket refuses it.
         const given = kind === "take" ? amount : Math.max(0, -amount);
@@ -109,15 +108,12 @@ export class Client {
     const mayCharge = operations.some(
       ({ kind, effect }) => kind === "settle" && [...effect.values()].some((amount) => amount > 0),
     );
-    return { process: this.number, mayCharge, mayGive, operations, reshapes };
+    return { process: this.number, mayCharge, mayGive, operations, owed, reshapes };
   }
 }
 
 /** The resource of all calls. */
 export const RESOURCE = "gpt-4";
-
-/** More are hardly ever found to have been applied at once. */
-const MOST_OWED = 6;
 
 /** Time-outs are the schedule's: real time must not matter. */
 const NEVER_MS = 600_000;

@@ -52,6 +52,8 @@ export interface DecisionSurroundings {
   readonly mayGive: ReadonlyMap<string, number>;
   /** Calls under way, oldest first. */
   readonly operations: readonly Operation[];
+  /** What may have to go back for calls that ended before. */
+  readonly owed: readonly Operation[];
   readonly reshapes: Reshapes;
 }
 

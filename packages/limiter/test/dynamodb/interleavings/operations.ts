@@ -102,7 +102,10 @@ export function startTake(
     world.coverage.count(
       outcome.granted ? (lease === undefined ? "grant" : "further take") : "refusal",
     );
-    if (!outcome.granted) return world.refused(client, operation);
+    if (!outcome.granted) {
+      if (operation.unknowns > 0) client.owe(operation);
+      return world.refused(client, operation);
+    }
     world.ledger.exactly(world.charged(entityId), effect);
     // What one bucket gave before another refused goes back, unless every attempt fails; then the
     // call is decided again.

@@ -142,6 +142,7 @@ export function directly(world: World): DynamoTransport {
     mayCharge: false,
     mayGive: new Map(),
     operations: [],
+    owed: [],
     reshapes: world.reshapes,
   };
   return {

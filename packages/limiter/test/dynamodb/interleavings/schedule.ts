@@ -11,6 +11,9 @@ import type { World } from "./world.ts";
 /** Far more than any seed takes: something goes round in circles otherwise. */
 const MOST_EVENTS = 20_000;
 
+/** How often a reply stays on its way for longer, where merges are late. */
+const HELD_BACK = 0.8;
+
 /** Calls that a process has under way at most. */
 const MOST_UNDER_WAY = 6;
 
@@ -65,6 +68,7 @@ function possibleEvents(world: World, left: Left): readonly Event[] {
     }),
     some(8, held.length > 0, () => {
       const { client, call } = pick(random, held);
+      if (isHeldBack(world, call)) return undefined;
       return call.reply === undefined
         ? answer(world, client, call)
         : deliverOrLose(world, client, call);
@@ -138,6 +142,20 @@ function deliverOrLose(world: World, client: Client, call: HeldCall): void {
     return fail(world, client, call, fault === "time-out" ? fault : "connection reset");
   }
   deliver(world, client, call);
+}
+
+/**
+ * Where merges are late, replies to writes that only merges can concern are too, mostly: then the
+ * shard is gone by the time at which its writer would have heard of it.
+ */
+function isHeldBack(world: World, call: HeldCall): boolean {
+  const mayBeGone =
+    world.lateMerges > 0 &&
+    call.reply?.ok === true &&
+    call.operation === "UpdateItem" &&
+    world.table.isOfFurtherShard(call) &&
+    !world.table.isGone(call);
+  return mayBeGone && world.random() < HELD_BACK;
 }
 
 /** Tells a process what the engine said. */

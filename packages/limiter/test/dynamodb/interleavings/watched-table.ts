@@ -1,6 +1,7 @@
 import type { AttributeMap } from "../../../src/repository/dynamodb/transport/attribute-values.ts";
 import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
 import { BucketHistory } from "./bucket-history.ts";
+import type { Operation } from "./client.ts";
 import { unexplained, unexplainedShards } from "./explanation.ts";
 import { fraction, isLess } from "../../oracle/fraction.ts";
 import { WRITES, type EngineReply, type HeldCall } from "./gate.ts";
@@ -83,9 +84,12 @@ export class WatchedTable {
     return this.entityIds.filter((entityId) => this.history(entityId).now.size > 1);
   }
 
-  /**
-   * Whether a write names a shard that was merged into another one; a merge itself does not count.
-   */
+  /** Whether a write names another shard than the first. */
+  isOfFurtherShard({ input }: HeldCall): boolean {
+    return touchedBy(input).some(({ shard }) => shard > 0);
+  }
+
+  /** Whether a write names a shard that was merged into another one. A merge does not count. */
   isGone(call: HeldCall): boolean {
     if (isMergeRequest(call)) return false;
     return touchedBy(call.input).some(({ entityId, shard }) => {
@@ -214,14 +218,17 @@ export class WatchedTable {
 
   /** The lone client of the end has no calls that anybody else has to know of. */
   #unexplained(entityId: string, write: AppliedWrite): string | undefined {
-    const { operations, process } = write.call.surroundings;
+    const { operations, owed, process } = write.call.surroundings;
     if (process === 0 || isSplit(write) || isMerge(write)) return undefined;
+    const concerned = (those: readonly Operation[]): readonly Operation[] =>
+      those.filter((operation) => this.#charged(operation.entityId).includes(entityId));
+    const [own, back] = [concerned(operations), concerned(owed)];
     // Parts that were meant for shards may reach a bucket that is whole again.
     const explain = this.history(entityId).wasSplit ? unexplainedShards : unexplained;
-    return explain(
-      write,
-      operations.filter((operation) => this.#charged(operation.entityId).includes(entityId)),
-    );
+    const wrong = explain(write, own);
+    return wrong === undefined || back.length === 0
+      ? wrong
+      : unexplainedShards(write, [...own, ...back]);
   }
 
   #call(operation: string, input: object): Promise<object> {
