@@ -24,27 +24,32 @@ interface SplitBucket {
  * judge.)
  */
 export async function splitAndMergeAll(world: World, client: Client): Promise<void> {
+  if (client.repository.splitBucket === undefined) return;
   const split = await splitAll(world, client);
-  await endLeases(world, client, Math.floor(world.leases.length / 2));
-  for (const bucket of split) await merge(world, client, bucket, bucket.shards / 2);
-  await endLeases(world, client, 0);
-  for (const bucket of split) await merge(world, client, bucket, 1);
+  const compare = (): Promise<void> => compareShards(world, client, split);
+  await endLeases(world, { left: Math.floor(world.leases.length / 2), compare });
+  for (const { shards, ...bucket } of split) await merge(world, client, bucket, shards / 2);
+  await compare();
+  await endLeases(world, { left: 0, compare });
+  for (const bucket of split) {
+    await merge(world, client, bucket, 1);
+    await compare();
+  }
 }
 
 async function splitAll(world: World, client: Client): Promise<readonly SplitBucket[]> {
   const { repository } = client;
   const split: SplitBucket[] = [];
-  if (repository.splitBucket === undefined) return split;
   let shards = 2;
   for (const entityId of ENTITIES)
     for (const resource of RESOURCES) {
       if (world.oracle.bucket(entityId, resource) === undefined) continue;
       shards = shards === 8 ? 2 : 2 * shards;
-      if (!(await isSplit(repository.splitBucket(entityId, resource, { shards })))) continue;
+      if (!(await isSplit(repository.splitBucket!(entityId, resource, { shards })))) continue;
       split.push({ entityId, resource, shards });
       world.say(() => `the bucket of ${entityId} on ${resource} is split into ${shards}`);
       world.count("bucket split");
-      await compareShards(world, client);
+      await compareShards(world, client, split);
     }
   return split;
 }
@@ -52,7 +57,7 @@ async function splitAll(world: World, client: Client): Promise<readonly SplitBuc
 async function merge(
   world: World,
   client: Client,
-  { entityId, resource }: SplitBucket,
+  { entityId, resource }: Pick<SplitBucket, "entityId" | "resource">,
   shards: number,
 ): Promise<void> {
   const count = await client.repository.mergeBucket!(entityId, resource, { shards });
@@ -60,15 +65,16 @@ async function merge(
   world.count("bucket merged");
   if (count > shards)
     throw new BrokenPromise(`${entityId} on ${resource} was merged into ${count} shards`);
-  await compareShards(world, client);
 }
 
 /** Gives leases back until so many are left. */
-async function endLeases(world: World, client: Client, left: number): Promise<void> {
-  if (client.repository.splitBucket === undefined) return;
+async function endLeases(
+  world: World,
+  { left, compare }: { readonly left: number; readonly compare: () => Promise<void> },
+): Promise<void> {
   while (world.leases.length > left) {
     await endLease(world, { kind: "end", lease: 0, how: "rollback", faults: [] });
-    await compareShards(world, client);
+    await compare();
   }
 }
 
@@ -83,20 +89,23 @@ async function isSplit(splitting: Promise<number>): Promise<boolean> {
   }
 }
 
-async function compareShards({ oracle }: World, client: Client): Promise<void> {
+async function compareShards(
+  { oracle }: World,
+  client: Client,
+  split: readonly SplitBucket[],
+): Promise<void> {
   const nowMs = client.now();
   for (const entityId of ENTITIES) {
     const states = await client.repository.getBuckets(entityId);
     for (const resource of RESOURCES) {
       const bucket = oracle.bucket(entityId, resource);
-      const wrong =
-        bucket === undefined
-          ? undefined
-          : wrongTogether(
-              states.filter((state) => state.resource === resource),
-              bucket,
-              nowMs,
-            );
+      if (bucket === undefined) continue;
+      const most = split.find((each) => each.entityId === entityId && each.resource === resource);
+      const wrong = wrongTogether(
+        states.filter((state) => state.resource === resource),
+        bucket,
+        { nowMs, mostShards: most?.shards ?? 1 },
+      );
       if (wrong !== undefined) throw new BrokenPromise(`${entityId} on ${resource}: ${wrong}`);
     }
   }
@@ -105,12 +114,12 @@ async function compareShards({ oracle }: World, client: Client): Promise<void> {
 function wrongTogether(
   states: ShardStates,
   { balances, stampMs }: OracleBucket,
-  nowMs: number,
+  options: { readonly nowMs: number; readonly mostShards: number },
 ): string | undefined {
   for (const balance of balances.filter(({ hidden }) => !hidden)) {
     const { name } = balance.terms;
     const shards = states.filter(({ limitName }) => limitName === name);
-    const wrong = wrongLimit(shards, { balance, stampMs, nowMs });
+    const wrong = wrongLimit(shards, { balance, stampMs, ...options });
     if (wrong !== undefined) return `${name} ${wrong} in ${shards.length} shards`;
   }
   return undefined;
@@ -122,7 +131,13 @@ function wrongLimit(
     balance,
     stampMs,
     nowMs,
-  }: { readonly balance: LimitBalance; readonly stampMs: number; readonly nowMs: number },
+    mostShards,
+  }: {
+    readonly balance: LimitBalance;
+    readonly stampMs: number;
+    readonly nowMs: number;
+    readonly mostShards: number;
+  },
 ): string | undefined {
   const capacity = shards.reduce((sum, { capacityMilli }) => sum + capacityMilli, 0);
   if (capacity !== Number(balance.terms.capacityMilli)) return `has a capacity of ${capacity}`;
@@ -131,8 +146,8 @@ function wrongLimit(
     return `counts ${consumed} millitokens consumed, and must count ${balance.consumedMilli}`;
   const held = shards.reduce((sum, shard) => sum + heldMilli(shard, nowMs), 0n);
   const expected = milliAt(balance, stampMs, nowMs);
-  // Each shard keeps a fraction of a millitoken, and its remainder is not shown.
-  const isRight = held <= expected + 1n && held + 2n * BigInt(shards.length) >= expected;
+  // Each split and each merge loses a fraction of a millitoken, and remainders are not shown.
+  const isRight = held <= expected + 1n && held + 2n * BigInt(mostShards) >= expected;
   return isRight ? undefined : `holds ${held} millitokens, and must hold ${expected}`;
 }
 
