@@ -54,30 +54,24 @@ describe("a take that got no answer and no longer fits", () => {
     expect(tokens(table)).toBe(1500);
   });
 
-  it("is granted when it arrives before the fence, which shows it", async () => {
-    const { writer, table } = process(STORED);
-    const late = overtaken(table);
-    const before = (): void => {
-      table.rewrite({ b_tpm_tk: { N: "1500" } });
-      expect(late.arrive()).toBe(true);
-    };
-    table.faults.push({ before });
-    expect(await writer.write(KEY, take(1000))).toMatchObject({ kind: "applied" });
-    expect(tokens(table)).toBe(500);
-  });
-
-  it("is granted when it arrives before the fence, also where the slot was its own already", async () => {
-    const { writer, table } = process({ tokens: { tpm: 2500 } });
-    expect(await writer.write(KEY, take(1000))).toMatchObject({ kind: "applied" });
-    const late = overtaken(table);
-    const before = (): void => {
-      table.rewrite({ b_tpm_tk: { N: "1500" } });
-      expect(late.arrive()).toBe(true);
-    };
-    table.faults.push({ before });
-    expect(await writer.write(KEY, take(1000))).toMatchObject({ kind: "applied" });
-    expect(tokens(table)).toBe(500);
-  });
+  it.each([
+    ["free", STORED, 0],
+    ["its own already", { tokens: { tpm: 2500 } }, 1],
+  ] as const)(
+    "is granted when it arrives before the fence, which shows it, where the slot was %s",
+    async (_, stored, earlierTakes) => {
+      const { writer, table } = process(stored);
+      for (let takes = 0; takes < earlierTakes; takes += 1) await writer.write(KEY, take(1000));
+      const late = overtaken(table);
+      const before = (): void => {
+        table.rewrite({ b_tpm_tk: { N: "1500" } });
+        expect(late.arrive()).toBe(true);
+      };
+      table.faults.push({ before });
+      expect(await writer.write(KEY, take(1000))).toMatchObject({ kind: "applied" });
+      expect(tokens(table)).toBe(500);
+    },
+  );
 
   it("is rejected as unknown when another writer takes its slot over before the fence", async () => {
     const { writer, table } = process(STORED);
