@@ -76,6 +76,27 @@ describeWithEngine("a bucket whose shards are merged", (engine) => {
       await expect(take(limiter, { tpm: 19 })).rejects.toThrow(RateLimitExceeded);
   });
 
+  it("is not split again by calls that come while their process learns of the merge", async () => {
+    const transport = new HeldTransport(await openTransport("lean", table.proxy));
+    const late = await open(1, { transport });
+    const merging = await openSplit(slow(64), { shards: 2, home: 0 });
+    await take(late.limiter, { tpm: 1 });
+    await merge(merging);
+    let [updates, second] = [0, Promise.resolve()];
+    // Its home is gone by now, and it still takes shard 0 for one of two.
+    transport.before = async (operation) => {
+      if (operation !== "UpdateItem" || ++updates !== 2) return;
+      second = take(late.limiter, { tpm: 1 });
+      await settle();
+    };
+    await take(late.limiter, { tpm: 1 });
+    await second;
+    expect(updates).toBeGreaterThan(1);
+    expect(numbersIn(await items(), "shard_count")).toEqual([1]);
+    expect(late.repository.getStatistics().splits).toBe(0);
+    transport.close();
+  });
+
   it("can be split again, and a write to a shard of its earlier life is not applied to the later one", async () => {
     const transport = new HeldTransport(await openTransport("lean", table.proxy));
     const late = await open(1, { transport });
