@@ -227,6 +227,31 @@ describeWithEngine("a bucket whose shards are merged", (engine) => {
     expect(numbersIn(await items(), "shard_count")).toEqual([1]);
   });
 
+  it("is merged too when every call takes from several shards", async () => {
+    const process = await openSplit(Limit.perMinute("tpm", 64), { shards: 4, home: 2 });
+    for (let minute = 0; minute < 8; minute += 1) {
+      advance(MINUTE_MS);
+      await take(process.limiter, { tpm: 40 });
+      await settle();
+    }
+    expect(process.repository.getStatistics().merges).toBe(3);
+    expect(numbersIn(await items(), "shard_count")).toEqual([1]);
+  });
+
+  it("is looked at once a minute, however many of its shards a process writes to", async () => {
+    const process = await openSplit(Limit.perMinute("tpm", 64), { shards: 4, home: 2 });
+    const sent = await sentBy(async () => {
+      for (let minute = 0; minute < 4; minute += 1) {
+        advance(MINUTE_MS);
+        for (let calls = 0; calls < 4; calls += 1) await take(process.limiter, { tpm: 12 });
+        await settle();
+      }
+    });
+    expect(new Set(sent.filter((each) => each.startsWith("UpdateItem"))).size).toBe(4);
+    // The configuration is read again as often.
+    expect(sent.filter((operation) => operation === "BatchGetItem").length).toBeLessThanOrEqual(9);
+  });
+
   it("keeps the ids of merged shards for a minute, and then removes them", async () => {
     const process = await openSplit(slow(64), { shards: 2, home: 1 });
     await merge(process);
