@@ -252,6 +252,15 @@ describeWithEngine("a bucket whose shards are merged", (engine) => {
     expect(sent.filter((operation) => operation === "BatchGetItem").length).toBeLessThanOrEqual(9);
   });
 
+  it("gets the limits of the configuration, not those that the merging process remembers", async () => {
+    const merging = await openSplit(slow(64), { shards: 2, home: 0 });
+    const other = await open(1);
+    await other.repository.setSystemDefaults([slow(32)]);
+    await take(other.limiter, { tpm: 1 });
+    await merge(merging);
+    expect(numbersIn(await items(), "b_tpm_cp")).toEqual([32_000]);
+  });
+
   it("keeps the ids of merged shards for a minute, and then removes them", async () => {
     const process = await openSplit(slow(64), { shards: 2, home: 1 });
     await merge(process);
