@@ -75,6 +75,30 @@ async function family(
   }
 }
 
+describe("a call that waits", () => {
+  it("ends at its deadline, even if tokens go back during every attempt", async () => {
+    const world = await scene(100);
+    const { clock, limiter } = world;
+    const taking = Array.from({ length: 30 }, () => world.drain("e", { consume: { tpd: 1 } }));
+    await clock.advance(100);
+    const leases = await Promise.all(taking);
+    const begunMs = clock.now();
+    let endedMs = Infinity;
+    const request = call("e", { consume: { tpd: 1000 }, waitUpToMs: 1000 });
+    const waiting = limiter.tryAcquire(request).then(({ granted }) => {
+      endedMs = clock.now();
+      return granted;
+    });
+    for (const lease of leases.slice(1)) {
+      await clock.advance(50);
+      await lease.rollback();
+      await clock.advance(50);
+    }
+    expect(await waiting).toBe(false);
+    expect(endedMs - begunMs).toBeLessThanOrEqual(1100);
+  });
+});
+
 describe("what goes back wakes", () => {
   it("only those whom it can help, however many entities wait", { timeout: 60_000 }, async () => {
     const world = await scene();

@@ -142,6 +142,8 @@ export class WaitingRoom {
         if (result.granted) return result;
         waiter.statuses = result.statuses;
         this.#file(waiter, result.statuses.filter(({ exceeded }) => exceeded).map(keyOf));
+        // Even if tokens go back during every attempt.
+        if (deadlineMs <= this.#clock.now()) return result;
         // Tokens that went back during the attempt are not in its result.
         if (this.#returns.isAnySince(begun, bucketsOf(waiter))) continue;
         if (!fitsWithin(result.statuses, deadlineMs - this.#clock.now())) return result;

@@ -135,6 +135,7 @@ export class DynamoBuckets implements BucketStore {
       writer,
       splitter: this.#splitter,
       policies: this.#policies,
+      calm,
       homeNumber,
       largestTickMs: options.largestTickMs,
     });

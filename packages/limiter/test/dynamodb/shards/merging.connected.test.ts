@@ -76,6 +76,27 @@ describeWithEngine("a bucket whose shards are merged", (engine) => {
       await expect(take(limiter, { tpm: 19 })).rejects.toThrow(RateLimitExceeded);
   });
 
+  it("is not split again by calls that come while their process learns of the merge", async () => {
+    const transport = new HeldTransport(await openTransport("lean", table.proxy));
+    const late = await open(1, { transport });
+    const merging = await openSplit(slow(64), { shards: 2, home: 0 });
+    await take(late.limiter, { tpm: 1 });
+    await merge(merging);
+    let [updates, second] = [0, Promise.resolve()];
+    // Its home is gone by now, and it still takes shard 0 for one of two.
+    transport.before = async (operation) => {
+      if (operation !== "UpdateItem" || ++updates !== 2) return;
+      second = take(late.limiter, { tpm: 1 });
+      await settle();
+    };
+    await take(late.limiter, { tpm: 1 });
+    await second;
+    expect(updates).toBeGreaterThan(1);
+    expect(numbersIn(await items(), "shard_count")).toEqual([1]);
+    expect(late.repository.getStatistics().splits).toBe(0);
+    transport.close();
+  });
+
   it("can be split again, and a write to a shard of its earlier life is not applied to the later one", async () => {
     const transport = new HeldTransport(await openTransport("lean", table.proxy));
     const late = await open(1, { transport });
@@ -204,6 +225,40 @@ describeWithEngine("a bucket whose shards are merged", (engine) => {
       interval: 5,
     });
     expect(numbersIn(await items(), "shard_count")).toEqual([1]);
+  });
+
+  it("is merged too when every call takes from several shards", async () => {
+    const process = await openSplit(Limit.perMinute("tpm", 64), { shards: 4, home: 2 });
+    for (let minute = 0; minute < 8; minute += 1) {
+      advance(MINUTE_MS);
+      await take(process.limiter, { tpm: 40 });
+      await settle();
+    }
+    expect(process.repository.getStatistics().merges).toBe(3);
+    expect(numbersIn(await items(), "shard_count")).toEqual([1]);
+  });
+
+  it("is looked at once a minute, however many of its shards a process writes to", async () => {
+    const process = await openSplit(Limit.perMinute("tpm", 64), { shards: 4, home: 2 });
+    const sent = await sentBy(async () => {
+      for (let minute = 0; minute < 4; minute += 1) {
+        advance(MINUTE_MS);
+        for (let calls = 0; calls < 4; calls += 1) await take(process.limiter, { tpm: 12 });
+        await settle();
+      }
+    });
+    expect(new Set(sent.filter((each) => each.startsWith("UpdateItem"))).size).toBe(4);
+    // The configuration is read again as often.
+    expect(sent.filter((operation) => operation === "BatchGetItem").length).toBeLessThanOrEqual(9);
+  });
+
+  it("gets the limits of the configuration, not those that the merging process remembers", async () => {
+    const merging = await openSplit(slow(64), { shards: 2, home: 0 });
+    const other = await open(1);
+    await other.repository.setSystemDefaults([slow(32)]);
+    await take(other.limiter, { tpm: 1 });
+    await merge(merging);
+    expect(numbersIn(await items(), "b_tpm_cp")).toEqual([32_000]);
   });
 
   it("keeps the ids of merged shards for a minute, and then removes them", async () => {

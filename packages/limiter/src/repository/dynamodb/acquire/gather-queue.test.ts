@@ -177,7 +177,8 @@ function gathering(
     cached: () => undefined,
   } as unknown as PolicySource;
   const policies = new CurrentPolicies(source, process.known);
-  return { ...process, queue: new GatherQueue({ ...process, policies, largestTickMs }) };
+  const calm = { noteWrite: () => {} };
+  return { ...process, queue: new GatherQueue({ ...process, policies, calm, largestTickMs }) };
 }
 
 function store(table: ScriptedProcess["table"], tokens: readonly number[]): void {

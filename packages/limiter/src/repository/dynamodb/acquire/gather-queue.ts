@@ -21,6 +21,7 @@ import { wholeMs } from "../../system-clock.ts";
 import type { BucketEntry, KnownBucket, KnownBuckets } from "../cache/known-buckets.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
 import type { Connection } from "../table/connection.ts";
+import type { CalmWatch } from "../shards/calm.ts";
 import type { TableUnavailable } from "../table/table-errors.ts";
 import { boundedTickMs, nextTickMs } from "../write/tick.ts";
 import { countCarried } from "../write/write-plan.ts";
@@ -85,6 +86,7 @@ export class GatherQueue {
   readonly #connection: Connection;
   readonly #known: KnownBuckets;
   readonly #policies: CurrentPolicies;
+  readonly #calm: Pick<CalmWatch, "noteWrite">;
   readonly #largestTickMs: number;
   /** Keyed by the entry of shard 0. */
   readonly #lanes = new WeakMap<BucketEntry, GatherLane>();
@@ -93,11 +95,13 @@ export class GatherQueue {
     readonly connection: Connection;
     readonly known: KnownBuckets;
     readonly policies: CurrentPolicies;
+    readonly calm: Pick<CalmWatch, "noteWrite">;
     readonly largestTickMs: number;
   }) {
     this.#connection = options.connection;
     this.#known = options.known;
     this.#policies = options.policies;
+    this.#calm = options.calm;
     this.#largestTickMs = options.largestTickMs;
   }
 
@@ -138,6 +142,9 @@ export class GatherQueue {
     const largestMs = this.#largestTickMs;
     lane.tickMs = nextTickMs(lane.tickMs, { applied: applied && !isDear, largestMs });
     if (applied) {
+      // Where shards are small, nothing else may ever be written to them.
+      const { image, seenAt } = known.shards[0]!;
+      this.#calm.noteWrite(key, image, seenAt.ms);
       for (const { key: written } of gathering.givingShards()) this.#known.outdate(written);
       for (const [{ member }, taken] of gathered) member.resolve(taken);
     }

@@ -7,7 +7,7 @@
 import type { Clock } from "../../system-clock.ts";
 import type { BucketEntry, KnownBuckets } from "../cache/known-buckets.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
-import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
+import type { BucketKey } from "../items/bucket-key.ts";
 import type { Merger } from "./merger.ts";
 
 /** A fifth of what DynamoDB accepts for one item. */
@@ -24,7 +24,7 @@ export class CalmWatch {
   readonly #known: KnownBuckets;
   readonly #merger: Merger;
   readonly #clock: Clock;
-  /** Keyed by the entry of the shard that is written, as a rule the home shard. */
+  /** Keyed by the entry of shard 0, for all shards of a bucket. */
   readonly #calms = new WeakMap<BucketEntry, Calm>();
 
   constructor(options: {
@@ -37,13 +37,16 @@ export class CalmWatch {
     this.#clock = options.clock;
   }
 
-  /** Notes the image of one of several shards that came back for a request sent at `sentAtMs`. */
-  noteWrite(key: BucketKey, image: BucketImage, sentAtMs: number): void {
-    const entry = this.#known.entry(key);
+  /**
+   * Notes the image of one of several shards that came back for a request sent at `sentAtMs`;
+   * `first` is the key of shard 0. A gather notes an image that it was decided with.
+   */
+  noteWrite(first: BucketKey, image: BucketImage, sentAtMs: number): void {
+    const entry = this.#known.entry(first);
     const calm = this.#calms.get(entry);
     if (calm === undefined) this.#calms.set(entry, new Calm(image, sentAtMs));
     // It has no caller to report an error to: the next look tries again.
-    else if (calm.mayLook(image, sentAtMs)) this.#look(siblingKey(key, 0), calm).catch(() => {});
+    else if (calm.mayLook(image, sentAtMs)) this.#look(first, calm).catch(() => {});
   }
 
   async #look(first: BucketKey, calm: Calm): Promise<void> {

@@ -88,7 +88,7 @@ function dayOf(
   return day;
 }
 
-describe("a day of a bucket", () => {
+describe("a day of a bucket", { timeout: 60_000 }, () => {
   it("whose load comes and goes each hour has two doublings and one merge an hour", () => {
     for (const seed of [1, 2])
       expect(

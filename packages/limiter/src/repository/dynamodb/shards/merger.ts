@@ -83,7 +83,8 @@ export class Merger {
     const [left, right] = await Promise.all([this.#read(kept), this.#read(gone)]);
     const nowMs = wholeMs(this.#connection.clock);
     if (left === undefined || right === undefined || !arePair(left, right)) return;
-    const policy = await this.#policies.resolve(kept.entityId, kept.resource);
+    // Read again: what this process remembers must not replace limits that one half has newer.
+    const policy = await this.#policies.refresh(kept.entityId, kept.resource);
     const writes = mergeOf({
       kept: left,
       gone: right,

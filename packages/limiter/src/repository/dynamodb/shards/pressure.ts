@@ -99,8 +99,9 @@ export class PressureWatch implements WriteObserver {
   }
 
   noteWrite(key: BucketKey, image: BucketImage, sentAtMs: number): void {
-    if (image.divisor > 1) this.#calm.noteWrite(key, image, sentAtMs);
-    if (this.#isOn && this.#pressureOn(key).noteWrite(image, sentAtMs)) this.#relieve(key);
+    const first = firstKey(key);
+    if (image.divisor > 1) this.#calm.noteWrite(first, image, sentAtMs);
+    if (this.#isOn && this.#pressureOn(first).noteWrite(image, sentAtMs)) this.#relieve(first);
   }
 
   noteThrottled(key: BucketKey, isOfKeys: boolean): void {

@@ -58,11 +58,13 @@ export class Splitter {
 
   /**
    * Makes sure that a shard exists, by splitting the owner of its class, once for each level; `key`
-   * is that of shard 0.
+   * is that of shard 0. A bucket that has fewer shards by now, because it was merged, is left as it
+   * is: coming home must not undo that.
    */
   async create(key: BucketKey, wanted: number): Promise<void> {
     for (;;) {
       const { count, shards } = this.#known.known(key);
+      if (wanted >= count) return;
       const owner = ownerOf(wanted, count, (shard) =>
         shards.some(({ image }) => image.shard === shard),
       );

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
+import { RateLimiterUnavailable } from "../../../core/errors.ts";
 import {
   monotonicMs,
   startTimeout,
@@ -8,13 +9,7 @@ import {
   type Timeout,
 } from "../../system-clock.ts";
 import type { AttributeMap } from "../transport/attribute-values.ts";
-import {
-  ConditionFailed,
-  contention,
-  TableUnavailable,
-  TransactionCancelled,
-  translated,
-} from "./table-errors.ts";
+import { ConditionFailed, contention, TransactionCancelled, translated } from "./table-errors.ts";
 import { type CancellationReason } from "../transport/failure.ts";
 import { isTransient, retrying, type RetryOptions } from "./retry.ts";
 import type { DynamoTransport } from "../transport/transport.ts";
@@ -106,9 +101,10 @@ export class Connection {
     { signal }: CallOptions = {},
   ): Promise<Output> {
     signal?.throwIfAborted();
-    // A transport of the caller's stays open, and the SDK's client would simply connect again.
+    // A transport of the caller's stays open, and the SDK's client would simply connect again. It
+    // is no `TableUnavailable`, which would be retried: the pauses would keep the process alive.
     if (this.#isClosed)
-      throw new TableUnavailable(`The repository on table ${this.tableName} is closed.`, {});
+      throw new RateLimiterUnavailable(`The repository on table ${this.tableName} is closed.`);
     this.#requests += 1;
     const timeout = this.#timeouts.begin();
     const either =
