@@ -286,6 +286,16 @@ describeWithEngine("a bucket whose shards are merged", (engine) => {
     expect(storedMilli(await first.repository.getBuckets("e"), "tpm")).toEqual([63_000]);
   });
 
+  it("keeps the ids of all shards that one merge of 16 has removed", async () => {
+    const process = await openSplit(slow(640), { shards: 16, home: 2 });
+    await merge(process);
+    const [{ mi }] = (await items()) as [{ readonly mi: { readonly L: readonly { S: string }[] } }];
+    const shards = mi.L.map(({ S }) => Number(S.split(":")[0]));
+    expect(shards.toSorted((left, right) => left - right)).toEqual(
+      Array.from({ length: 15 }, (_, index) => index + 1),
+    );
+  });
+
   it("is not merged while something is written to its halves, and the writer tries again", async () => {
     const process = await openSplit(slow(64), { shards: 2, home: 0 });
     const other = await open(1);

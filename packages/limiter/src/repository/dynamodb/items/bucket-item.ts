@@ -156,8 +156,8 @@ export function changedImage(known: BucketImage, item: AttributeMap): BucketImag
 
 const NO_IDS: readonly MergedIds[] = [];
 
-/** How many merged shards an item remembers the ids of: all that a merge of 16 shards adds. */
-const MAX_MERGED = 8;
+/** How many merged shards an item remembers the ids of: all that 64 shards can leave. */
+const MAX_MERGED = 63;
 
 /** How long ids of merged shards are kept: no call waits for an outcome for that long. */
 const MERGED_IDS_KEPT_MS = 60_000;
