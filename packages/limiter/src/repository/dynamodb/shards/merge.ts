@@ -41,6 +41,7 @@ import type { BucketKey } from "../items/bucket-key.ts";
 import { TRANSACTION_WRITE_UNITS, type TransactItem } from "../table/connection.ts";
 import { ExpressionBuilder } from "../table/update-expression.ts";
 import { expiry } from "../write/bucket-update.ts";
+import { requireVersion } from "./split.ts";
 
 /** One half of a merge, as it was read. */
 export interface Half {
@@ -211,14 +212,9 @@ function conditionOn(image: BucketImage): object {
 }
 
 /** Requires that nothing was written to a half since it was read. */
-function requireAsRead(
-  builder: ExpressionBuilder,
-  { version, creation, writes }: BucketImage,
-): void {
-  builder.requireEqual("sv", version);
-  if (creation === undefined) builder.require(`attribute_not_exists(${builder.name("cr")})`);
-  else builder.requireEqual("cr", creation);
-  builder.requireEqual("b_wcu_tc", writes);
+function requireAsRead(builder: ExpressionBuilder, image: BucketImage): void {
+  requireVersion(builder, image);
+  builder.requireEqual("b_wcu_tc", image.writes);
 }
 
 /** A number as stored, exactly; totals may have left the safe range. */

@@ -19,6 +19,7 @@ import type { ItemReader } from "../table/item-reader.ts";
 import { contention } from "../table/table-errors.ts";
 import { mergeOf, type Half } from "./merge.ts";
 import { largestDivisor } from "./shard-tree.ts";
+import { noBucketYet } from "./splitter.ts";
 
 /** The most attempts to merge, for each shard that a bucket has, before it counts as contended. */
 const MAX_TRIES = 12;
@@ -56,12 +57,7 @@ export class Merger {
     let triesLeft = Infinity;
     for (;;) {
       const { count, shards, isWhole } = await this.#known.readAll(key);
-      if (shards.length === 0)
-        throw new ValidationError(
-          "entityId",
-          key.entityId,
-          `has no bucket for ${key.resource} yet; the first acquire creates it`,
-        );
+      if (shards.length === 0) throw noBucketYet(key);
       const level = largestDivisor(shards.map(({ image }) => image));
       if (isWhole && level <= wanted) return count;
       triesLeft = Math.min(triesLeft, MAX_TRIES * level);

@@ -264,9 +264,7 @@ function requireSeen(
   { bucket, version, creation, divisor }: BucketImage,
 ): void {
   builder.requireEqual("rf", bucket.refilledAtMs);
-  builder.requireEqual("sv", version);
-  if (creation === undefined) builder.require(`attribute_not_exists(${builder.name("cr")})`);
-  else builder.requireEqual("cr", creation);
+  requireVersion(builder, { version, creation });
   const count = builder.name("shard_count");
   const isSeen = `${count} = ${builder.value(divisor)}`;
   builder.require(divisor === 1 ? `(${isSeen} OR attribute_not_exists(${count}))` : isSeen);
@@ -289,6 +287,16 @@ function keepPart(
   builder.requireEqual(limitAttribute(name, "rm"), remainder);
   if (part.keptRemainder > 0) builder.set(limitAttribute(name, "rm"), part.keptRemainder);
   else builder.remove(limitAttribute(name, "rm"));
+}
+
+/** Requires that a shard has the version that was seen, in the bucket that was seen. */
+export function requireVersion(
+  builder: ExpressionBuilder,
+  { version, creation }: Pick<BucketImage, "version" | "creation">,
+): void {
+  builder.requireEqual("sv", version);
+  if (creation === undefined) builder.require(`attribute_not_exists(${builder.name("cr")})`);
+  else builder.requireEqual("cr", creation);
 }
 
 function earnedOf(

@@ -85,12 +85,7 @@ export class Splitter {
   async splitInto(key: BucketKey, wanted: number): Promise<number> {
     for (let tries = 1; tries <= MAX_TRIES * wanted; tries += 1) {
       const { count, shards, isWhole } = await this.#known.readAll(key);
-      if (shards.length === 0)
-        throw new ValidationError(
-          "entityId",
-          key.entityId,
-          `has no bucket for ${key.resource} yet; the first acquire creates it`,
-        );
+      if (shards.length === 0) throw noBucketYet(key);
       const coarse = shards.filter(({ image }) => image.divisor < wanted);
       if (isWhole && coarse.length === 0) return count;
       // Checked for the last level that is wanted, so that a bucket is not split halfway to a count
@@ -125,4 +120,10 @@ export class Splitter {
       if (image === undefined || image.divisor !== from || (await this.split(key, image))) return;
     }
   }
+}
+
+/** The error of a bucket that cannot be split or merged, because it does not exist. */
+export function noBucketYet({ entityId, resource }: BucketKey): ValidationError {
+  const reason = `has no bucket for ${resource} yet; the first acquire creates it`;
+  return new ValidationError("entityId", entityId, reason);
 }

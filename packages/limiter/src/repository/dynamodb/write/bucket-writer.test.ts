@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { heldAnswer } from "../../../../test/support/held-answer.ts";
+import { KEY, LOST, newWriter, POLICY, take } from "../../../../test/support/scripted-writes.ts";
 import {
   named,
-  scriptedProcess,
   type Fault,
   type ScriptedProcess,
   type ScriptedTable,
@@ -11,7 +11,6 @@ import {
   NOW_MS,
   shardImage,
   shardItem,
-  shardKey,
   TPM,
   type StoredShard,
 } from "../../../../test/support/shard-images.ts";
@@ -22,12 +21,9 @@ import { imageOf, type BucketImage } from "../items/bucket-item.ts";
 import { MAX_OVERTAKEN } from "./bucket-writer.ts";
 import type { RepeatableOperation, WriteIntent } from "./write-intent.ts";
 
-const KEY = shardKey();
-const POLICY = policyOf([TPM], "resource");
 const RAISED = policyOf([Limit.perMinute("tpm", 120)], "resource");
 const STORED = { tokens: { tpm: 50_000 } };
 
-const LOST = named("Error", { code: "ECONNRESET" });
 const THROTTLED = named("ThrottlingException");
 const TABLE_WIDE = named("ThrottlingException", {
   ThrottlingReasons: [{ reason: "TableWriteMaxOnDemandThroughputExceeded" }],
@@ -212,21 +208,7 @@ describe("a write that got no answer", () => {
       30_000, 49_000,
     ]);
   });
-
-  /** The first attempt never arrives, and another process uses its slot before the second one. */
-  function lostForGood(further: StoredShard = {}): ScriptedProcess {
-    const image = { ...STORED, tokens: { tpm: 50_000, rpm: 30_000 }, ...further };
-    const made = newWriter(image);
-    const slots = ["other.0001", "other.0001", "other.0001", "other.0001"];
-    const before = (): void => made.table.put(shardItem({ ...image, slots }));
-    made.table.faults.push({ instead: LOST }, { before });
-    return made;
-  }
 });
-
-function take(tpm: number): WriteIntent {
-  return { kind: "take", costs: { tpm }, requests: 1, policy: () => POLICY };
-}
 
 function giveBack(tpm: number): WriteIntent {
   return { kind: "giveBack", costs: { tpm: -tpm }, requests: 0, policy: () => POLICY };
@@ -236,14 +218,12 @@ function stored({ items }: ScriptedTable): BucketImage {
   return imageOf([...items.values()][0]!);
 }
 
-/** The writer of a process that knows a shard as it is stored. */
-function newWriter(
-  image: StoredShard | undefined,
-  options: { readonly maxAttempts?: number } = {},
-): ScriptedProcess {
-  const made = scriptedProcess(options);
-  if (image === undefined) return made;
-  made.table.put(shardItem(image));
-  made.known.remember(KEY, shardImage(image), made.known.stampRequest());
+/** The first attempt never arrives, and another process uses its slot before the second one. */
+function lostForGood(further: StoredShard = {}): ScriptedProcess {
+  const image = { ...STORED, tokens: { tpm: 50_000, rpm: 30_000 }, ...further };
+  const made = newWriter(image);
+  const slots = ["other.0001", "other.0001", "other.0001", "other.0001"];
+  const before = (): void => made.table.put(shardItem({ ...image, slots }));
+  made.table.faults.push({ instead: LOST }, { before });
   return made;
 }

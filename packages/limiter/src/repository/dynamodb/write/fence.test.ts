@@ -6,31 +6,25 @@ import { seededRandom } from "zae-limiter/testing";
 import { describe, expect, it } from "vitest";
 import { updated } from "../../../../test/support/expression-evaluator.ts";
 import {
-  named,
-  scriptedProcess,
-  type ScriptedTable,
-  type Fault,
-  type ScriptedProcess,
-} from "../../../../test/support/scripted-table.ts";
+  KEY,
+  LOST,
+  newWriter,
+  slotAttributes,
+  take,
+} from "../../../../test/support/scripted-writes.ts";
+import { named, type ScriptedTable, type Fault } from "../../../../test/support/scripted-table.ts";
 import {
   NOW_MS,
   shardImage,
   shardItem,
-  shardKey,
-  TPM,
   type StoredShard,
 } from "../../../../test/support/shard-images.ts";
 import { storedMilli } from "../../../core/bucket/bucket.ts";
-import { policyOf } from "../../../core/bucket/policy.ts";
 import { imageOf, SLOT_COUNT, slotAttribute, type BucketImage } from "../items/bucket-item.ts";
 import { numberOf, stringOf, type AttributeMap } from "../transport/attribute-values.ts";
 import { fenceOf } from "./fence.ts";
 import { OperationIds } from "./operation-ids.ts";
-import type { WriteIntent } from "./write-intent.ts";
 
-const KEY = shardKey();
-const POLICY = policyOf([TPM], "resource");
-const LOST = named("Error", { code: "ECONNRESET" });
 /** A take of 1000 fits, and does not once another process has taken as much. */
 const STORED = { tokens: { tpm: 1500 } };
 const TAKEN = { tokens: { tpm: 400 } };
@@ -38,7 +32,7 @@ const OTHERS = Array.from({ length: SLOT_COUNT }, () => "other.0001");
 
 describe("a take that got no answer and no longer fits", () => {
   it("is refused when a fence shows that it was not applied", async () => {
-    const { writer, table } = process(STORED);
+    const { writer, table } = newWriter(STORED);
     overtaken(table);
     expect(await writer.write(KEY, take(1000))).toMatchObject({ kind: "refused" });
     expect(table.operations).toHaveLength(3);
@@ -46,7 +40,7 @@ describe("a take that got no answer and no longer fits", () => {
   });
 
   it("changes nothing when it arrives after the fence", async () => {
-    const { writer, table } = process(STORED);
+    const { writer, table } = newWriter(STORED);
     const late = overtaken(table);
     await writer.write(KEY, take(1000));
     table.rewrite({ b_tpm_tk: { N: "1500" } });
@@ -60,7 +54,7 @@ describe("a take that got no answer and no longer fits", () => {
   ] as const)(
     "is granted when it arrives before the fence, which shows it, where the slot was %s",
     async (_, stored, earlierTakes) => {
-      const { writer, table } = process(stored);
+      const { writer, table } = newWriter(stored);
       for (let takes = 0; takes < earlierTakes; takes += 1) await writer.write(KEY, take(1000));
       const late = overtaken(table);
       const before = (): void => {
@@ -74,7 +68,7 @@ describe("a take that got no answer and no longer fits", () => {
   );
 
   it("is rejected as unknown when another writer takes its slot over before the fence", async () => {
-    const { writer, table } = process(STORED);
+    const { writer, table } = newWriter(STORED);
     overtaken(table);
     table.faults.push({ before: () => table.rewrite(slotAttributes(OTHERS)) });
     await expect(writer.write(KEY, take(1000))).rejects.toThrow("outcome is unknown");
@@ -85,7 +79,7 @@ describe("a take that got no answer and no longer fits", () => {
     ["after it was applied", { afterwards: LOST }],
     ["before it arrived", { instead: LOST }],
   ])("is refused when the fence's own answer is lost %s", async (_, fault) => {
-    const { writer, table } = process(STORED);
+    const { writer, table } = newWriter(STORED);
     overtaken(table);
     table.faults.push(fault);
     expect(await writer.write(KEY, take(1000))).toMatchObject({ kind: "refused" });
@@ -94,7 +88,7 @@ describe("a take that got no answer and no longer fits", () => {
   });
 
   it("is rejected when every attempt at the fence is lost, and fences no more than it may", async () => {
-    const { writer, table } = process(STORED);
+    const { writer, table } = newWriter(STORED);
     overtaken(table);
     table.faults.push({ instead: LOST }, { instead: LOST }, { instead: LOST });
     await expect(writer.write(KEY, take(1000))).rejects.toMatchObject({ ambiguous: true });
@@ -102,7 +96,7 @@ describe("a take that got no answer and no longer fits", () => {
   });
 
   it("is refused without a fence when the version has moved on and its slot has not", async () => {
-    const { writer, table } = process(STORED);
+    const { writer, table } = newWriter(STORED);
     await writer.write(KEY, take(1));
     overtaken(table, { sv: { N: "6" } });
     expect(await writer.write(KEY, take(1000))).toMatchObject({ kind: "refused" });
@@ -110,7 +104,7 @@ describe("a take that got no answer and no longer fits", () => {
   });
 
   it("is refused without a fence when it had to refill and another has", async () => {
-    const { writer, table, clock } = process(TAKEN);
+    const { writer, table, clock } = newWriter(TAKEN);
     clock.set(NOW_MS + 1000);
     overtaken(table, { rf: { N: String(NOW_MS + 999) }, b_tpm_tk: { N: "300" } });
     expect(await writer.write(KEY, take(1000))).toMatchObject({ kind: "refused" });
@@ -118,14 +112,14 @@ describe("a take that got no answer and no longer fits", () => {
   });
 
   it("is rejected as unknown when the version has moved on and its slot is empty", async () => {
-    const { writer, table } = process(STORED);
+    const { writer, table } = newWriter(STORED);
     overtaken(table, { sv: { N: "6" } });
     await expect(writer.write(KEY, take(1000))).rejects.toThrow("outcome is unknown");
     expect(table.operations).toHaveLength(2);
   });
 
   it("needs no fence when something else is written", async () => {
-    const { writer, table } = process(STORED);
+    const { writer, table } = newWriter(STORED);
     table.faults.push({});
     overtaken(table);
     const [, refused, granted] = await Promise.all([
@@ -141,7 +135,7 @@ describe("a take that got no answer and no longer fits", () => {
 
 describe("a fence", () => {
   it("writes an id and the counter of write units, and nothing else", async () => {
-    const { writer, table } = process(STORED);
+    const { writer, table } = newWriter(STORED);
     overtaken(table);
     let before: AttributeMap = {};
     table.faults.push({ before: () => void (before = table.item) });
@@ -176,7 +170,7 @@ describe("a fence", () => {
   });
 
   it("creates no item", async () => {
-    const { writer, table } = process(STORED);
+    const { writer, table } = newWriter(STORED);
     overtaken(table);
     table.faults.push({ before: () => table.items.clear() }, { instead: named("Denied") });
     await expect(writer.write(KEY, take(1000))).rejects.toThrow("Denied");
@@ -186,7 +180,7 @@ describe("a fence", () => {
 
 describe("a creation that got no answer", () => {
   it("was applied when the bucket is its own, whoever has its slot by now", async () => {
-    const { writer, table } = process(undefined);
+    const { writer, table } = newWriter(undefined);
     const before = (): void => {
       const slot = slotsOf(table).findIndex((id) => id !== undefined);
       table.rewrite({ [slotAttribute(slot)]: { S: "other.0001" } });
@@ -197,7 +191,7 @@ describe("a creation that got no answer", () => {
   });
 
   it("was not applied when another process has created the bucket, which is decided with then", async () => {
-    const { writer, table } = process(undefined);
+    const { writer, table } = newWriter(undefined);
     const before = (): void => table.put(shardItem({ ...STORED, slots: OTHERS }));
     table.faults.push({ instead: LOST }, { before });
     expect(await writer.write(KEY, take(1000))).toMatchObject({ kind: "applied" });
@@ -205,7 +199,7 @@ describe("a creation that got no answer", () => {
   });
 
   it("and no longer fits into the bucket of another process is refused after a fence", async () => {
-    const { writer, table } = process(undefined);
+    const { writer, table } = newWriter(undefined);
     const before = (): void => table.put(shardItem({ ...TAKEN, slots: OTHERS }));
     table.faults.push({ instead: LOST }, { before });
     expect(await writer.write(KEY, take(1000))).toMatchObject({ kind: "refused" });
@@ -228,30 +222,10 @@ function overtaken(
   return late;
 }
 
-function take(tpm: number): WriteIntent {
-  return { kind: "take", costs: { tpm }, requests: 1, policy: () => POLICY };
-}
-
 function tokens(table: ScriptedTable): number {
   return storedMilli(imageOf(table.item).bucket, 0);
 }
 
 function slotsOf(table: ScriptedTable): BucketImage["slots"] {
   return Array.from({ length: SLOT_COUNT }, (_, slot) => stringOf(table.item[slotAttribute(slot)]));
-}
-
-function slotAttributes(ids: readonly string[]): AttributeMap {
-  return Object.fromEntries(ids.map((id, slot) => [slotAttribute(slot), { S: id }]));
-}
-
-/** A process that knows a shard as it is stored. */
-function process(
-  image: StoredShard | undefined,
-  options: { readonly maxAttempts?: number } = {},
-): ScriptedProcess {
-  const made = scriptedProcess(options);
-  if (image === undefined) return made;
-  made.table.put(shardItem(image));
-  made.known.remember(KEY, shardImage(image), made.known.stampRequest());
-  return made;
 }

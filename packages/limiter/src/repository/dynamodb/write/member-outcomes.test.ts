@@ -5,31 +5,28 @@
 import { seededRandom } from "zae-limiter/testing";
 import { describe, expect, it } from "vitest";
 import {
-  named,
+  KEY,
+  LOST,
+  newWriter,
+  POLICY,
+  slotAttributes,
+  take,
+} from "../../../../test/support/scripted-writes.ts";
+import {
   scriptedProcess,
   ScriptedTable,
   type Fault,
   type ScriptedProcess,
 } from "../../../../test/support/scripted-table.ts";
-import {
-  NOW_MS,
-  shardImage,
-  shardItem,
-  shardKey,
-  TPM,
-  type StoredShard,
-} from "../../../../test/support/shard-images.ts";
+import { NOW_MS, shardImage, shardItem } from "../../../../test/support/shard-images.ts";
 import { storedMilli } from "../../../core/bucket/bucket.ts";
 import { Limit } from "../../../core/limit.ts";
 import { policyOf } from "../../../core/bucket/policy.ts";
 import type { Random } from "../../system-clock.ts";
 import { imageOf, SLOT_COUNT, slotAttribute } from "../items/bucket-item.ts";
-import { numberOf, type AttributeMap } from "../transport/attribute-values.ts";
+import { numberOf } from "../transport/attribute-values.ts";
 import type { WriteIntent } from "./write-intent.ts";
 
-const KEY = shardKey();
-const POLICY = policyOf([TPM], "resource");
-const LOST = named("Error", { code: "ECONNRESET" });
 /** A take of 1000 fits, and does not once another process has taken as much. */
 const STORED = { tokens: { tpm: 1500 } };
 /** So slow that only what is taken and given back moves. */
@@ -113,7 +110,7 @@ describe("a take that was rejected, and turns out to have been applied", () => {
   });
 
   it("is not given back when it was granted after all", async () => {
-    const { writer, table } = process(STORED);
+    const { writer, table } = newWriter(STORED);
     table.faults.push({ afterwards: LOST });
     expect(await writer.write(KEY, take(1000))).toMatchObject({ kind: "applied" });
     await writer.write(KEY, take(1));
@@ -229,32 +226,12 @@ function drawn(random: Random, table: ScriptedTable, late: (() => boolean)[]): F
 
 /** A call whose only attempt was applied, and got no answer. */
 async function rejected(): Promise<ScriptedProcess> {
-  const made = process(STORED, { maxAttempts: 1 });
+  const made = newWriter(STORED, { maxAttempts: 1 });
   made.table.faults.push({ afterwards: LOST });
   await expect(made.writer.write(KEY, take(1000))).rejects.toMatchObject({ ambiguous: true });
   return made;
 }
 
-function take(tpm: number): WriteIntent {
-  return { kind: "take", costs: { tpm }, requests: 1, policy: () => POLICY };
-}
-
 function tokens(table: ScriptedTable): number {
   return storedMilli(imageOf(table.item).bucket, 0);
-}
-
-function slotAttributes(ids: readonly string[]): AttributeMap {
-  return Object.fromEntries(ids.map((id, slot) => [slotAttribute(slot), { S: id }]));
-}
-
-/** A process that knows a shard as it is stored. */
-function process(
-  image: StoredShard | undefined,
-  options: { readonly maxAttempts?: number } = {},
-): ScriptedProcess {
-  const made = scriptedProcess(options);
-  if (image === undefined) return made;
-  made.table.put(shardItem(image));
-  made.known.remember(KEY, shardImage(image), made.known.stampRequest());
-  return made;
 }

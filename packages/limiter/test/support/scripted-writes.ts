@@ -1,0 +1,37 @@
+import { policyOf } from "../../src/core/bucket/policy.ts";
+import { slotAttribute } from "../../src/repository/dynamodb/items/bucket-item.ts";
+import type { AttributeMap } from "../../src/repository/dynamodb/transport/attribute-values.ts";
+import type { WriteIntent } from "../../src/repository/dynamodb/write/write-intent.ts";
+import { named, scriptedProcess, type ScriptedProcess } from "./scripted-table.ts";
+import { shardImage, shardItem, shardKey, TPM, type StoredShard } from "./shard-images.ts";
+
+/** The shard that these writes are for. */
+export const KEY = shardKey();
+
+/** The policy that they are decided with. */
+export const POLICY = policyOf([TPM], "resource");
+
+/** A connection that died: nobody knows whether the write was applied. */
+export const LOST = named("Error", { code: "ECONNRESET" });
+
+/** A take of so many millitokens. */
+export function take(tpm: number): WriteIntent {
+  return { kind: "take", costs: { tpm }, requests: 1, policy: () => POLICY };
+}
+
+/** The attributes of operation ids, in the order of the slots. */
+export function slotAttributes(ids: readonly string[]): AttributeMap {
+  return Object.fromEntries(ids.map((id, slot) => [slotAttribute(slot), { S: id }]));
+}
+
+/** The writer of a process that knows a shard as it is stored. */
+export function newWriter(
+  image: StoredShard | undefined,
+  options: { readonly maxAttempts?: number } = {},
+): ScriptedProcess {
+  const made = scriptedProcess(options);
+  if (image === undefined) return made;
+  made.table.put(shardItem(image));
+  made.known.remember(KEY, shardImage(image), made.known.stampRequest());
+  return made;
+}
