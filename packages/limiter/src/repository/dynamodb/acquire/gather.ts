@@ -9,6 +9,7 @@ import type { Bucket } from "../../../core/bucket/bucket.ts";
 import { shardSumMilli } from "../../../core/bucket/shard-sums.ts";
 import { LimitFold, type Costs } from "../write/batch-decision.ts";
 import { updateOf } from "../write/bucket-update.ts";
+import { incarnationOf } from "../write/write-plan.ts";
 import { bucketUnder, fitsShard, fitsTogether } from "./charges.ts";
 import { TRANSACTION_WRITE_UNITS, type TransactItem } from "../table/connection.ts";
 import type { KnownShard } from "../cache/known-buckets.ts";
@@ -182,11 +183,6 @@ function receiptPart(
     amounts: costs,
     policy,
     requests,
-    incarnation: {
-      creation: image.creation,
-      divisor: image.divisor,
-      splitAtMs: image.splitAtMs,
-      expiredBySeconds: image.expiresAtSeconds,
-    },
+    incarnation: { ...incarnationOf(image), expiredBySeconds: image.expiresAtSeconds },
   };
 }
