@@ -86,18 +86,17 @@ function mergedLimits({ kept, gone, configured }: MergeRequest): {
   readonly overridden: boolean;
 } {
   const [left, right] = [kept.image, gone.image];
-  if (sameLimits(visibleLimits(left), visibleLimits(right)))
-    return {
-      limits: unionOf([left, right], new Set(visibleLimits(left).map(({ name }) => name))),
-      overridden: left.overridden && right.overridden,
-    };
+  const isSame = sameLimits(visibleLimits(left), visibleLimits(right));
   const newer = left.version >= right.version ? left : right;
-  const visible = configured ?? visibleLimits(newer);
-  const names = new Set(visible.map(({ name }) => name));
-  const hidden = unionOf([left, right], names).filter(({ limit }) => !names.has(limit.name));
+  const visible = isSame ? visibleLimits(left) : (configured ?? visibleLimits(newer));
   return {
-    limits: [...visible.map((limit) => bucketLimit(limit, false)), ...hidden],
-    overridden: configured === undefined && newer.overridden,
+    limits: [
+      ...visible.map((limit) => bucketLimit(limit, false)),
+      ...hiddenBeside(visible, kept, gone),
+    ],
+    overridden: isSame
+      ? left.overridden && right.overridden
+      : configured === undefined && newer.overridden,
   };
 }
 
@@ -105,17 +104,17 @@ function visibleLimits({ bucket }: BucketImage): readonly Limit[] {
   return bucket.limits.filter(({ hidden }) => !hidden).map(({ limit }) => limit);
 }
 
-/** Each limit once, as the first of the shards has it, and hidden unless it is named. */
-function unionOf(
-  images: readonly BucketImage[],
-  visible: ReadonlySet<string>,
+/** Every other limit once, as the first of the halves has it. */
+function hiddenBeside(
+  visible: readonly Limit[],
+  ...halves: readonly Half[]
 ): readonly BucketLimit[] {
-  const union = new Map<string, BucketLimit>();
-  for (const { bucket } of images)
-    for (const { limit } of bucket.limits)
-      if (!union.has(limit.name))
-        union.set(limit.name, bucketLimit(limit, !visible.has(limit.name)));
-  return [...union.values()];
+  const hidden = new Map<string, BucketLimit>();
+  for (const { image } of halves)
+    for (const { limit } of image.bucket.limits)
+      if (!hidden.has(limit.name) && !visible.some(({ name }) => name === limit.name))
+        hidden.set(limit.name, bucketLimit(limit, true));
+  return [...hidden.values()];
 }
 
 /** The bucket of the merged shard as of a time; undefined when a balance is not exact. */
