@@ -249,7 +249,11 @@ declare module "declared/zae-limiter" {
     close(): Promise<void>;                          // ends waiting calls and all later ones with RateLimiterUnavailable (ADR 028)
     [Symbol.asyncDispose](): Promise<void>;
   }
-  export function openRepository(url: string, options?: RepositoryOptions): Promise<Repository>;
+}
+
+declare module "declared/zae-limiter/open" {
+  import type { Repository, RepositoryOptions } from "declared/zae-limiter";
+  export function openRepository(url: string, options?: RepositoryOptions): Promise<Repository>;                            // ADR 035
   //   "memory:" · "sqlite:./limits.db" · "redis://host:6379" · "dynamodb://eu-west-1/my-stack" (?endpoint=http://127.0.0.1:8000&provisioning=never)
 }
 
