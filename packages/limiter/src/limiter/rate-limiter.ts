@@ -6,6 +6,7 @@ import { checkOnUnavailable, type OnUnavailable } from "../core/bucket/policy.ts
 import { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import type { ConsumeOutcome, ConsumeRequest, MaybePromise } from "../repository/port.ts";
 import type { Repository } from "../repository/repository.ts";
+import { emitWarning } from "../repository/warning.ts";
 import { checkCallOptions, consumeRequest, type AcquireRequest } from "./call.ts";
 import { Lease, type LeaseHost } from "./lease.ts";
 import { WaitingRoom, type TakeResult } from "./waiting.ts";
@@ -326,7 +327,7 @@ function closedError(): RateLimiterUnavailable {
 }
 
 function warn(error: RateLimiterUnavailable, lease: Lease): void {
-  process.emitWarning(
+  emitWarning(
     `The end of a lease of ${lease.entityId} on ${lease.resource} could not be written; nothing was refunded. ${error.message}`,
     { code: error.code },
   );
