@@ -285,8 +285,9 @@ declare module "declared/zae-limiter/dynamodb" {
   }
   export interface AwsCredentials { readonly accessKeyId: string; readonly secretAccessKey: string; readonly sessionToken?: string | undefined; readonly expiration?: Date | undefined }
   export type CredentialProvider = (options?: { readonly forceRefresh?: boolean }) => Promise<AwsCredentials>;
+  export interface HttpAgent { readonly maxSockets: number; readonly maxFreeSockets: number; destroy(): void }               // node:http's Agent has it (ADR 035)
   export interface LeanTransportOptions {
-    readonly region?: string; readonly endpointUrl?: string; readonly credentials?: AwsCredentials | CredentialProvider; readonly agent?: import("node:http").Agent;
+    readonly region?: string; readonly endpointUrl?: string; readonly credentials?: AwsCredentials | CredentialProvider; readonly agent?: HttpAgent;
   }
   export function leanTransport(options?: LeanTransportOptions): Promise<ObservedTransport>;                                 // ADR 022
   export interface DynamoOptions extends RepositoryOptions {

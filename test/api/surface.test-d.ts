@@ -92,6 +92,7 @@ interface Models extends Record<string, readonly [unknown, unknown]> {
   StackOptions: [declaredDynamo.StackOptions, builtDynamo.StackOptions];
   ObservedTransport: [declaredDynamo.ObservedTransport, builtDynamo.ObservedTransport];
   AwsCredentials: [declaredDynamo.AwsCredentials, builtDynamo.AwsCredentials];
+  HttpAgent: [declaredDynamo.HttpAgent, builtDynamo.HttpAgent];
   LeanTransportOptions: [declaredDynamo.LeanTransportOptions, builtDynamo.LeanTransportOptions];
   Fault: [declaredTesting.Fault, builtTesting.Fault];
 }
