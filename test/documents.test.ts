@@ -9,6 +9,7 @@ const documents = [
   "",
   "docs/",
   "docs/guide/",
+  "docs/guide/recipes/",
   "docs/adr/",
   "packages/limiter/",
   "packages/limiter/src/repository/dynamodb/transport/lean/",
