@@ -5,7 +5,7 @@ import {
   RateLimiterUnavailable,
   ValidationError,
 } from "../core/errors.ts";
-import type { AsyncDisposable } from "../core/platform-types.ts";
+import type { AsyncDisposable } from "../repository/platform-types.ts";
 import { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import type { TakenPart } from "../core/bucket/settlement.ts";
 import type {

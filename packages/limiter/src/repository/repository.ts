@@ -2,7 +2,7 @@ import type { AuditEvent } from "../core/audit.ts";
 import type { Entity } from "../core/entity.ts";
 import type { Limit } from "../core/limit.ts";
 import type { NamespaceInfo } from "../core/namespace.ts";
-import type { AsyncDisposable } from "../core/platform-types.ts";
+import type { AsyncDisposable } from "./platform-types.ts";
 import type { ConfigSource, OnUnavailable } from "../core/bucket/policy.ts";
 import type { UsageSnapshot, UsageSummary, UsageWindow } from "../core/usage.ts";
 import type { RepositoryPort } from "./port.ts";

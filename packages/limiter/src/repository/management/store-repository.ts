@@ -64,11 +64,7 @@ class Shared {
    * the others evict from the cache.
    */
   readonly contexts = new Map<string, Context>();
-  /**
-   * Aborted by `close`. Its type is not everybody's, and nobody else's concern.
-   *
-   * @internal
-   */
+  /** Aborted by `close`. Not every user's compiler knows its type. @internal */
   readonly closing = new AbortController();
 }
 
