@@ -30,58 +30,123 @@ export type * from "./models.ts";
 export interface Repository extends RepositoryPort, AsyncDisposable {
   /**
    * Creates an entity. Throws `EntityExistsError`, or `EntityNotFoundError` for an unknown parent.
+   * @example await repository.createEntity("key-1", { parentId: "project-1", cascade: true });
    */
   createEntity(entityId: string, options?: CreateEntityOptions): Promise<Entity>;
-  /** The entity, or undefined if there is none with this id. */
+  /**
+   * The entity, or undefined if there is none with this id.
+   * @example const entity = await repository.getEntity("key-1");
+   */
   getEntity(entityId: string): Promise<Entity | undefined>;
-  /** The entities with this parent. */
+  /**
+   * The entities with this parent.
+   * @example const keys = await repository.getChildren("project-1");
+   */
   getChildren(parentId: string): Promise<readonly Entity[]>;
-  /** All entities, page by page. */
+  /**
+   * All entities, page by page.
+   * @example const { items, cursor } = await repository.listEntities({ limit: 50 });
+   */
   listEntities(options?: Paging): Promise<Page<Entity>>;
   /**
    * Deletes the entity, its limits and its buckets; usage and audit stay until their retention
    * ends.
+   * @example await repository.deleteEntity("key-1", { principal: "admin" });
    */
   deleteEntity(entityId: string, options?: By): Promise<void>;
 
-  /** Stores limits of an entity, for one resource or by default for all of its resources. */
+  /**
+   * Stores limits of an entity, for one resource or by default for all of its resources. They
+   * replace what was stored there. Other processes see them within `configCacheTtlMs`.
+   * @example
+   * await repository.setLimits("key-1", [Limit.perMinute("rpm", 600)], { resource: "gpt-4" });
+   */
   setLimits(
     entityId: string,
     limits: readonly Limit[],
     options?: { readonly resource?: string } & By,
   ): Promise<void>;
-  /** The limits stored for an entity; empty if there are none at this level. */
+  /**
+   * The limits stored for an entity; empty if there are none at this level.
+   * @example const limits = await repository.getLimits("key-1", { resource: "gpt-4" });
+   */
   getLimits(entityId: string, options?: { readonly resource?: string }): Promise<readonly Limit[]>;
-  /** Deletes limits of an entity. Does nothing if there are none. */
+  /**
+   * Deletes limits of an entity. Does nothing if there are none.
+   * @example await repository.deleteLimits("key-1", { resource: "gpt-4" });
+   */
   deleteLimits(entityId: string, options?: { readonly resource?: string } & By): Promise<void>;
-  /** Stores the limits of all entities on a resource. */
+  /**
+   * Stores the limits of all entities on a resource.
+   * @example await repository.setResourceDefaults("gpt-4", [Limit.perMinute("tpm", 40_000)]);
+   */
   setResourceDefaults(resource: string, limits: readonly Limit[], options?: By): Promise<void>;
-  /** The limits stored for a resource; empty if there are none. */
+  /**
+   * The limits stored for a resource; empty if there are none.
+   * @example const limits = await repository.getResourceDefaults("gpt-4");
+   */
   getResourceDefaults(resource: string): Promise<readonly Limit[]>;
-  /** Deletes the limits of a resource. Does nothing if there are none. */
+  /**
+   * Deletes the limits of a resource. Does nothing if there are none.
+   * @example await repository.deleteResourceDefaults("gpt-4");
+   */
   deleteResourceDefaults(resource: string, options?: By): Promise<void>;
-  /** Stores the limits of all entities on all resources, and settings of the system level. */
+  /**
+   * Stores the limits of all entities on all resources, and settings of the system level.
+   * @example
+   * await repository.setSystemDefaults([Limit.perMinute("rpm", 60)], { onUnavailable: "allow" });
+   */
   setSystemDefaults(limits: readonly Limit[], options?: SystemDefaultsOptions): Promise<void>;
-  /** The limits and settings of the system level. */
+  /**
+   * The limits and settings of the system level.
+   * @example const { limits, usageRetentionDays } = await repository.getSystemDefaults();
+   */
   getSystemDefaults(): Promise<SystemDefaults>;
-  /** Deletes the limits and settings of the system level. */
+  /**
+   * Deletes the limits and settings of the system level.
+   * @example await repository.deleteSystemDefaults();
+   */
   deleteSystemDefaults(options?: By): Promise<void>;
-  /** The resources that have limits of their own. */
+  /**
+   * The resources that have limits of their own.
+   * @example const resources = await repository.listResourcesWithDefaults();
+   */
   listResourcesWithDefaults(): Promise<readonly string[]>;
-  /** The entities that have limits of their own on a resource, page by page. */
+  /**
+   * The entities that have limits of their own on a resource, page by page.
+   * @example const { items } = await repository.listEntitiesWithCustomLimits("gpt-4");
+   */
   listEntitiesWithCustomLimits(resource: string, options?: Paging): Promise<Page<string>>;
-  /** The resources on which some entity has limits of its own. */
+  /**
+   * The resources on which some entity has limits of its own.
+   * @example const resources = await repository.listResourcesWithEntityConfigs();
+   */
   listResourcesWithEntityConfigs(): Promise<readonly string[]>;
-  /** The limits that apply to an entity on a resource; undefined if no level has any. */
+  /**
+   * The limits that apply to an entity on a resource; undefined if no level has any.
+   * @example const { limits, source } = (await repository.resolveLimits("key-1", "gpt-4")) ?? {};
+   */
   resolveLimits(entityId: string, resource: string): Promise<ResolvedLimits | undefined>;
-  /** Empties the cache of stored limits. */
+  /**
+   * Empties the cache of stored limits.
+   * @example await repository.invalidateConfigCache(); // after another process has changed limits
+   */
   invalidateConfigCache(): Promise<void>;
-  /** Counters of the cache of stored limits. */
+  /**
+   * Counters of the cache of stored limits.
+   * @example const { hits, misses } = repository.getCacheStats();
+   */
   getCacheStats(): CacheStats;
-  /** Counters of the requests to the store. */
+  /**
+   * Counters of the requests to the store.
+   * @example const { writes, refusalsFromMemory } = repository.getStatistics();
+   */
   getStatistics(): RepositoryStatistics;
 
-  /** The stored buckets of an entity, one entry for each limit. */
+  /**
+   * The stored buckets of an entity, one entry for each limit.
+   * @example const states = await repository.getBuckets("key-1", { resource: "gpt-4" });
+   */
   getBuckets(
     entityId: string,
     options?: { readonly resource?: string },
@@ -89,6 +154,7 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
   /**
    * Splits a bucket into at least `shards` shards, ahead of an expected load; returns the actual
    * count. Only on backends whose buckets have shards.
+   * @example await repository.splitBucket?.("key-1", "gpt-4", { shards: 4 });
    */
   splitBucket?(
     entityId: string,
@@ -99,47 +165,90 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
    * Merges a bucket into at most `shards` shards, when it needs them no longer; returns the actual
    * count. Buckets that are calm for some minutes are merged without it. Only on backends whose
    * buckets have shards.
+   * @example await repository.mergeBucket?.("key-1", "gpt-4", { shards: 1 });
    */
   mergeBucket?(
     entityId: string,
     resource: string,
     options: { readonly shards: number },
   ): Promise<number>;
-  /** How much of one limit is left on a resource, in total and for each entity. */
+  /**
+   * How much of one limit is left on a resource, in total and for each entity.
+   * @example const { totalAvailable } = await repository.getResourceCapacity("gpt-4", "tpm");
+   */
   getResourceCapacity(
     resource: string,
     limitName: string,
     options?: { readonly parentsOnly?: boolean },
   ): Promise<ResourceCapacity>;
-  /** Usage by window, oldest first. */
+  /**
+   * Usage by window, oldest first.
+   * @example
+   * const { items } = await repository.getUsageSnapshots({ entityId: "key-1", window: "daily" });
+   */
   getUsageSnapshots(query: UsageQuery & Paging): Promise<UsagePage>;
-  /** The sum of the usage in several windows. */
+  /**
+   * The sum of the usage in several windows.
+   * @example const { total } = await repository.getUsageSummary({ entityId: "key-1", start });
+   */
   getUsageSummary(query: UsageQuery): Promise<UsageSummary>;
-  /** The audit events of an entity, or of a pseudo entity such as `$SYSTEM`, newest first. */
+  /**
+   * The audit events of an entity, or of a pseudo entity such as `$SYSTEM`, newest first.
+   * @example const { items } = await repository.getAuditEvents("key-1", { limit: 20 });
+   */
   getAuditEvents(entityId: string, options?: Paging): Promise<Page<AuditEvent>>;
 
+  /** The name of the namespace that this repository works in. */
   readonly namespaceName: string;
+  /** The id of that namespace; empty while it is not registered. */
   readonly namespaceId: string;
-  /** A repository for another namespace of the same store. Closing it has no effect. */
+  /**
+   * A repository for another namespace of the same store. Closing it has no effect.
+   * @example const tenant = await repository.namespace("tenant-b", { onUnavailable: "allow" });
+   */
   namespace(
     name: string,
     options?: { readonly onUnavailable?: OnUnavailable; readonly bucketTtlMultiplier?: number },
   ): Promise<Repository>;
-  /** Creates a namespace if there is none with this name. Returns its id. */
+  /**
+   * Creates a namespace if there is none with this name. Returns its id.
+   * @example const namespaceId = await repository.registerNamespace("tenant-b");
+   */
   registerNamespace(name: string): Promise<string>;
-  /** Creates several namespaces. Returns their ids by name. */
+  /**
+   * Creates several namespaces. Returns their ids by name.
+   * @example const ids = await repository.registerNamespaces(["tenant-a", "tenant-b"]);
+   */
   registerNamespaces(names: readonly string[]): Promise<Readonly<Record<string, string>>>;
-  /** The active namespace with this name; undefined if there is none. */
+  /**
+   * The active namespace with this name; undefined if there is none.
+   * @example const info = await repository.getNamespace("tenant-b");
+   */
   getNamespace(name: string): Promise<NamespaceInfo | undefined>;
-  /** All active namespaces. */
+  /**
+   * All active namespaces.
+   * @example const names = (await repository.listNamespaces()).map(({ name }) => name);
+   */
   listNamespaces(): Promise<readonly NamespaceInfo[]>;
-  /** Deletes a namespace and frees its name. Its data is kept until it is purged. */
+  /**
+   * Deletes a namespace and frees its name. Its data is kept until it is purged.
+   * @example await repository.deleteNamespace("tenant-b");
+   */
   deleteNamespace(name: string): Promise<void>;
-  /** Makes a deleted namespace active again. Returns its name. */
+  /**
+   * Makes a deleted namespace active again. Returns its name.
+   * @example const name = await repository.recoverNamespace(namespaceId);
+   */
   recoverNamespace(namespaceId: string): Promise<string>;
-  /** Namespaces that were deleted, or whose purge was interrupted. */
+  /**
+   * Namespaces that were deleted, or whose purge was interrupted.
+   * @example const [orphan] = await repository.listOrphanNamespaces();
+   */
   listOrphanNamespaces(): Promise<readonly NamespaceInfo[]>;
-  /** Removes all data of a deleted namespace. An interrupted purge can be resumed. */
+  /**
+   * Removes all data of a deleted namespace. An interrupted purge can be resumed.
+   * @example await repository.purgeNamespace(namespaceId, { signal: AbortSignal.timeout(60_000) });
+   */
   purgeNamespace(
     namespaceId: string,
     options?: {
@@ -148,13 +257,25 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
     },
   ): Promise<void>;
 
-  /** What declared limits manage in this namespace. */
+  /**
+   * What declared limits manage in this namespace.
+   * @example const { revision } = await repository.getProvisionerState();
+   */
   getProvisionerState(): Promise<ProvisionerState>;
-  /** Stores `revision + 1`. Throws if the stored revision is not `state.revision`. */
+  /**
+   * Stores `revision + 1`. Throws if the stored revision is not `state.revision`.
+   * @example await repository.putProvisionerState({ ...state, managedSystem: true });
+   */
   putProvisionerState(state: ProvisionerState): Promise<void>;
-  /** The versions that wrote the stored data; undefined if none were recorded. */
+  /**
+   * The versions that wrote the stored data; undefined if none were recorded.
+   * @example const { schemaVersion } = (await repository.getVersionRecord()) ?? {};
+   */
   getVersionRecord(): Promise<VersionRecord | undefined>;
-  /** Records the versions that write the stored data. */
+  /**
+   * Records the versions that write the stored data.
+   * @example await repository.setVersionRecord({ schemaVersion: "1.0.0", updatedBy: "deploy" });
+   */
   setVersionRecord(record: {
     readonly schemaVersion: string;
     readonly lambdaVersion?: string;
@@ -162,14 +283,22 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
     readonly updatedBy?: string;
   }): Promise<void>;
 
-  /** Whether the store responds. */
+  /**
+   * Whether the store responds.
+   * @example if (!(await repository.ping())) respond(503);
+   */
   ping(): Promise<boolean>;
   /** What this backend can do. */
   readonly capabilities: BackendCapabilities;
   /**
    * Closes the repository and ends waiting calls; every later operation throws
    * `RateLimiterUnavailable`. A repository made with `namespace()` leaves the store open.
+   * @example await repository.close();
    */
   close(): Promise<void>;
+  /**
+   * The same as `close`.
+   * @example await using repository = await SqliteRepository.open("limits.db");
+   */
   [Symbol.asyncDispose](): Promise<void>;
 }
