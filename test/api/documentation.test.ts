@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { publicMembers } from "./public-members.ts";
+import { publicMembers, type PublicMember } from "./public-members.ts";
 
 const LIBRARY = join(import.meta.dirname, "../../packages/limiter");
 
@@ -24,7 +24,9 @@ describe("what an editor shows", () => {
 
   it("every public member has a doc comment", () => {
     expect(members.length).toBeGreaterThan(500);
-    expect(listed(members.filter(({ comment }) => !/\w/.test(comment)))).toEqual([]);
+    expect(listed(members.filter(({ comment }) => !/\w/.test(comment.split(/@\w/)[0]!)))).toEqual(
+      [],
+    );
   });
 
   it("the comment of every method and function has an example", () => {
@@ -56,8 +58,6 @@ describe("what an editor shows", () => {
   });
 });
 
-function listed(
-  members: readonly { readonly name: string; readonly place: string }[],
-): readonly string[] {
+function listed(members: readonly PublicMember[]): readonly string[] {
   return members.map(({ name, place }) => `${name} (${place})`);
 }

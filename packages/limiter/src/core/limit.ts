@@ -17,11 +17,15 @@ export interface Limit {
   readonly kind?: "rate";
 }
 
-/**
- * Makes a limit of `rate` whole tokens per period, refilled continuously, not at the turn of the
- * period. `burst` is the capacity, the most that can be taken at once. @default the rate
- */
-type LimitOf = (name: string, rate: number, options?: { readonly burst?: number }) => Limit;
+/** Makes a limit of `rate` whole tokens per period, refilled continuously within it. */
+type LimitOf = (
+  name: string,
+  rate: number,
+  options?: {
+    /** The capacity, in whole tokens: the most that can be taken at once. @default the rate */
+    readonly burst?: number;
+  },
+) => Limit;
 
 /**
  * Makes limits.

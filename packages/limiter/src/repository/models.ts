@@ -184,7 +184,7 @@ export interface RepositoryStatistics {
 
 /** Options that every backend has. */
 export interface RepositoryOptions {
-  /** @default "default" */
+  /** The tenant whose data is used; registered if it is new. @default "default" */
   readonly namespace?: string;
   /** How long stored limits are cached; 0 reads them for every decision. @default 60000 */
   readonly configCacheTtlMs?: number;
@@ -215,7 +215,7 @@ export interface By {
 
 /** Which page of a list to return. */
 export interface Paging {
-  /** @default 100 */
+  /** The most entries of the page. @default 100 */
   readonly limit?: number;
   /** The `cursor` of the page before. @default the first page */
   readonly cursor?: string;
@@ -227,9 +227,9 @@ export interface UsageQuery {
   readonly entityId?: string;
   /** Only the usage of this resource. */
   readonly resource?: string;
-  /** @default "hourly" */
+  /** The length of the windows. @default "hourly" */
   readonly window?: UsageWindow;
-  /** Windows with `start ≤ windowStart < end`. */
+  /** Windows with `start ≤ windowStart < end`. @default no beginning */
   readonly start?: Date;
   /** The end of the time, exclusive. @default no end */
   readonly end?: Date;
@@ -237,7 +237,7 @@ export interface UsageQuery {
 
 /** How a new entity is described. */
 export interface CreateEntityOptions extends By {
-  /** @default the id */
+  /** For people to read. @default the id */
   readonly name?: string;
   /** The entity that it belongs to, which must exist. */
   readonly parentId?: string;
