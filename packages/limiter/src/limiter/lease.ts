@@ -48,7 +48,9 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
     return new Lease(host, request, taken);
   }
 
+  /** The entity that the tokens were taken from. */
   readonly entityId: string;
+  /** The call's own resource; `resources` lists the others too. */
   readonly resource: string;
   /** True if granted without the store: nothing was taken, and nothing will be written. */
   readonly degraded: boolean;
@@ -85,7 +87,10 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
     return this.#request.resources.map(({ resource }) => resource);
   }
 
-  /** The part of the lease that belongs to one resource. */
+  /**
+   * The part of the lease that belongs to one resource.
+   * @example lease.resourceLease("search").settle({ queries: 3 });
+   */
   resourceLease(resource: string): LeaseOfResource {
     this.#assertOpen();
     const part = this.#allParts().find((candidate) => candidate.resource === resource);
@@ -117,6 +122,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   /**
    * Writes the differences. Rejects with `RateLimiterUnavailable` if they cannot be written; then
    * nothing is refunded.
+   * @example await lease.commit(); // the lease of an `acquire` without a callback
    */
   async commit(): Promise<void> {
     this.#end("committed");
@@ -129,7 +135,10 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
     this.#host.onGivenBack(settledPartsOf(receipt, deltas));
   }
 
-  /** Gives everything back. */
+  /**
+   * Gives everything back.
+   * @example await lease.rollback(); // the work was not done
+   */
   async rollback(): Promise<void> {
     this.#end("rolled back");
     if (this.#pendingTakes !== undefined) await Promise.allSettled(this.#pendingTakes);
@@ -142,6 +151,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   /**
    * Rolls back, unless the lease has already ended. A failure is reported instead of thrown,
    * because throwing would hide the error that ended the block.
+   * @example await using lease = await limiter.acquire(request);
    */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.finish("rollback");

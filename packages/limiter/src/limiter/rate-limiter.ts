@@ -1,43 +1,43 @@
 import type { Amounts } from "../core/amounts.ts";
-import type { LimitStatus } from "../core/bucket/decision.ts";
 import { RateLimiterUnavailable, ValidationError } from "../core/errors.ts";
 import type { Limit } from "../core/limit.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../core/bucket/policy.ts";
 import { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import type { ConsumeOutcome, ConsumeRequest, MaybePromise } from "../repository/port.ts";
 import type { Repository } from "../repository/repository.ts";
+import { availabilityOf, type Availability } from "./availability.ts";
 import { checkCallOptions, consumeRequest, type AcquireRequest } from "./call.ts";
 import { Lease, type LeaseHost } from "./lease.ts";
 import { WaitingRoom, type TakeResult } from "./waiting.ts";
 
 /** What a limiter needs. */
 export interface RateLimiterOptions {
+  /** Where limits and balances are. The caller closes it. */
   readonly repository: Repository;
   /** What to do when the store is unavailable. @default the stored value last seen, else "block" */
   readonly onUnavailable?: OnUnavailable;
   /**
    * Called when the end of a lease could not be written, even after retries. @default emits a
    * process warning
+   * @example new RateLimiter({ repository, onSettlementFailed: (error) => log.warn(error) });
    */
   readonly onSettlementFailed?: (error: RateLimiterUnavailable, lease: Lease) => void;
 }
 
 /** Granted with a lease, or refused with the reason. */
 export type AcquireResult =
-  | { readonly granted: true; readonly lease: Lease }
-  | { readonly granted: false; readonly refusal: RateLimitExceeded };
-
-/** The result that an acquire would have, without making it. */
-export interface Availability {
-  readonly allowed: boolean;
-  /**
-   * Whole tokens of the call's own resource by limit: the lower of the entity's balance and, if it
-   * cascades, its parent's.
-   */
-  readonly available: Amounts;
-  readonly retryAfterSeconds: number;
-  readonly statuses: readonly LimitStatus[];
-}
+  | {
+      /** The call was granted. */
+      readonly granted: true;
+      /** What was taken. Commit it, or roll it back. */
+      readonly lease: Lease;
+    }
+  | {
+      /** The call was refused, and nothing was charged. */
+      readonly granted: false;
+      /** Which limits refused, and when to retry. It is not thrown. */
+      readonly refusal: RateLimitExceeded;
+    };
 
 const PING_TIMEOUT_MS = 1000;
 
@@ -48,7 +48,7 @@ const PING_TIMEOUT_MS = 1000;
  * const request = { entityId: "key-1", resource: "gpt-4", consume: { rpm: 1, tpm: 500 } };
  * await limiter.acquire(request, async (lease) => {
  *   const answer = await callModel();
- *   lease.settle({ tpm: answer.usage.totalTokens });
+ *   lease.settle({ tpm: answer.usage.total_tokens });
  *   return answer;
  * });
  */
@@ -88,12 +88,18 @@ export class RateLimiter implements AsyncDisposable {
 
   /**
    * Takes, runs the work, and settles. If the work returns, the lease is committed; if it throws,
-   * everything is given back and the error is rethrown.
+   * everything is given back and the error is rethrown. Rejects with `RateLimitExceeded` if a limit
+   * refuses.
+   * @example const answer = await limiter.acquire(request, (lease) => callModel(lease));
    */
   acquire<T>(request: AcquireRequest, work: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
   /**
    * Takes and returns the lease, for `await using`: the end of the block gives everything back
    * unless the lease was committed.
+   * @example
+   * await using lease = await limiter.acquire(request);
+   * lease.settle({ tpm: await streamAnswer() });
+   * await lease.commit();
    */
   acquire(request: AcquireRequest): Promise<Lease>;
   acquire<T>(
@@ -108,7 +114,13 @@ export class RateLimiter implements AsyncDisposable {
     return this.#runWithLease(request, work);
   }
 
-  /** Takes, and returns a refusal instead of throwing it. */
+  /**
+   * Takes, and returns a refusal instead of throwing it.
+   * @example
+   * const verdict = await limiter.tryAcquire(request);
+   * if (!verdict.granted) return respond(429, verdict.refusal.toJSON());
+   * await verdict.lease.commit();
+   */
   async tryAcquire(request: AcquireRequest): Promise<AcquireResult> {
     const result = await this.#takeOrWait(request);
     return result.granted
@@ -116,7 +128,10 @@ export class RateLimiter implements AsyncDisposable {
       : { granted: false, refusal: new RateLimitExceeded(result.statuses) };
   }
 
-  /** Whether an acquire would be granted now. Nothing is written. */
+  /**
+   * Whether an acquire would be granted now. Nothing is written.
+   * @example const { allowed, retryAfterSeconds } = await limiter.check(request);
+   */
   async check(request: AcquireRequest): Promise<Availability> {
     checkCallOptions(request);
     return availabilityOf(request, await this.#repository.read(consumeRequest(request)));
@@ -125,6 +140,7 @@ export class RateLimiter implements AsyncDisposable {
   /**
    * Whole tokens left of every limit, refill included; negative in debt. If the entity cascades,
    * the lower of its own balance and its parent's.
+   * @example const { rpm, tpm } = await limiter.available("key-1", "gpt-4");
    */
   async available(
     entityId: string,
@@ -135,7 +151,10 @@ export class RateLimiter implements AsyncDisposable {
     return { ...available };
   }
 
-  /** Seconds until the amounts fit if nothing else is taken; `Infinity` if they never can. */
+  /**
+   * Seconds until the amounts fit if nothing else is taken; `Infinity` if they never can.
+   * @example const seconds = await limiter.timeUntilAvailable("key-1", "gpt-4", { tpm: 2_000 });
+   */
   async timeUntilAvailable(
     entityId: string,
     resource: string,
@@ -151,7 +170,10 @@ export class RateLimiter implements AsyncDisposable {
     return retryAfterSeconds;
   }
 
-  /** Whether the store responds in time. Never throws. */
+  /**
+   * Whether the store responds in time. Never throws.
+   * @example if (!(await limiter.isAvailable({ timeoutMs: 500 }))) respond(503);
+   */
   async isAvailable({
     timeoutMs = PING_TIMEOUT_MS,
   }: { readonly timeoutMs?: number } = {}): Promise<boolean> {
@@ -166,12 +188,19 @@ export class RateLimiter implements AsyncDisposable {
     return available;
   }
 
-  /** Rejects waiting calls with `RateLimiterUnavailable`. The repository stays open. */
+  /**
+   * Rejects waiting calls with `RateLimiterUnavailable`. The repository stays open.
+   * @example await limiter.close();
+   */
   async close(): Promise<void> {
     this.#closed = true;
     this.#waiting.close(closedError());
   }
 
+  /**
+   * The same as `close`.
+   * @example await using limiter = new RateLimiter({ repository });
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
@@ -285,26 +314,6 @@ export class RateLimiter implements AsyncDisposable {
     if (action === "block") throw located(error, request);
     return { granted: true, value: Lease.create(this.#host, wanted, undefined) };
   }
-}
-
-function availabilityOf(
-  { entityId, resource }: AcquireRequest,
-  statuses: readonly LimitStatus[],
-): Availability {
-  const own = statuses.filter((status) => status.resource === resource);
-  const names = own
-    .filter((status) => status.entityId === entityId)
-    .map(({ limitName }) => limitName);
-  const least = (name: string): number =>
-    Math.min(
-      ...own.filter(({ limitName }) => limitName === name).map(({ available }) => available),
-    );
-  return {
-    allowed: statuses.every(({ exceeded }) => !exceeded),
-    available: Object.fromEntries(names.map((name) => [name, least(name)])),
-    retryAfterSeconds: Math.max(...statuses.map(({ retryAfterSeconds }) => retryAfterSeconds)),
-    statuses,
-  };
 }
 
 /** Adds the call to an error of the store, unless the backend has done so. */

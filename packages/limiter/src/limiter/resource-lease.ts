@@ -14,16 +14,29 @@ import type { ResourceAmounts } from "../repository/port.ts";
 
 /** The part of a lease that belongs to one resource. */
 export interface LeaseOfResource {
+  /** The resource that this part was taken from. */
   readonly resource: string;
   /** What the entity consumed of every limit, pending differences included. */
   readonly consumed: Amounts;
-  /** Takes more now, within the limits; rejects with `RateLimitExceeded`. */
+  /**
+   * Takes more now, within the limits; rejects with `RateLimitExceeded`.
+   * @example await lease.consume({ tpm: 200 }); // the answer is longer than estimated
+   */
   consume(amounts: Amounts): Promise<void>;
-  /** Adds signed differences, which commit writes. They may cause debt. */
+  /**
+   * Adds signed differences, which commit writes. They may cause debt.
+   * @example lease.adjust({ tpm: -120 }); // 120 fewer than estimated
+   */
   adjust(deltas: Amounts): void;
-  /** Gives back a part at commit. Throws for more than was consumed. */
+  /**
+   * Gives back a part at commit. Throws for more than was consumed.
+   * @example lease.release({ tpm: 300 });
+   */
   release(amounts: Amounts): void;
-  /** Sets the real totals of the named limits. The last call counts. */
+  /**
+   * Sets the real totals of the named limits. The last call counts.
+   * @example lease.settle({ tpm: response.usage.total_tokens });
+   */
   settle(totals: Amounts): void;
 }
 

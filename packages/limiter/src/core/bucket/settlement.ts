@@ -6,9 +6,13 @@ import type { Policy } from "./policy.ts";
  * possibly of the same bucket.
  */
 export interface TakenPart {
+  /** Whose bucket it is. */
   readonly entityId: string;
+  /** The resource of the bucket. */
   readonly resource: string;
+  /** The limits that the take was decided with. */
   readonly policy: Policy;
+  /** What was taken, by limit. */
   readonly amounts: Amounts;
 }
 

@@ -28,7 +28,15 @@ import { worldOf, type Topic } from "./world.ts";
 
 /** The part of a test runner that the contract uses. Vitest, Jest, Mocha and node:test have it. */
 export interface TestRunner {
+  /**
+   * Groups tests under a name.
+   * @example runner.describe("acquires", () => runner.it("grants what fits", async () => {}));
+   */
   describe(name: string, body: () => void): void;
+  /**
+   * Defines one test.
+   * @example runner.it("grants what fits", async () => {});
+   */
   it(name: string, body: () => Promise<void>): void;
 }
 
