@@ -6,8 +6,10 @@ import { checkOnUnavailable, type OnUnavailable } from "../core/bucket/policy.ts
 import { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import type { ConsumeOutcome, ConsumeRequest, MaybePromise } from "../repository/port.ts";
 import type { Repository } from "../repository/repository.ts";
+import { emitWarning } from "../repository/warning.ts";
 import { checkCallOptions, consumeRequest, type AcquireRequest } from "./call.ts";
 import { Lease, type LeaseHost } from "./lease.ts";
+import { LeaseWarnings, type LeaseWatch } from "./lease-warnings.ts";
 import { WaitingRoom, type TakeResult } from "./waiting.ts";
 
 /** What a limiter needs. */
@@ -56,6 +58,7 @@ export class RateLimiter implements AsyncDisposable {
   readonly #repository: Repository;
   readonly #onUnavailable: OnUnavailable | undefined;
   readonly #waiting: WaitingRoom;
+  readonly #warnings = new LeaseWarnings();
   readonly #host: LeaseHost;
   #closed = false;
 
@@ -83,12 +86,15 @@ export class RateLimiter implements AsyncDisposable {
       repository: options.repository,
       onGivenBack: (buckets) => this.#waiting.wake(buckets),
       onEndFailed: options.onSettlementFailed ?? warn,
+      warnings: this.#warnings,
     };
   }
 
   /**
    * Takes, runs the work, and settles. If the work returns, the lease is committed; if it throws,
-   * everything is given back and the error is rethrown.
+   * everything is given back and the error is rethrown. An error of the lease's own `settle`,
+   * `adjust` or `release` is rethrown too, but the work was done: the lease is committed with what
+   * was valid.
    */
   acquire<T>(request: AcquireRequest, work: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
   /**
@@ -100,7 +106,7 @@ export class RateLimiter implements AsyncDisposable {
     request: AcquireRequest,
     work?: (lease: Lease) => T | PromiseLike<T>,
   ): Promise<T | Lease> {
-    if (work === undefined) return this.#acquireLease(request);
+    if (work === undefined) return this.#acquireLease(request, this.#warnings.begin());
     if (typeof work !== "function")
       return Promise.reject(
         new ValidationError("work", work, "must be a function that takes the lease"),
@@ -110,10 +116,13 @@ export class RateLimiter implements AsyncDisposable {
 
   /** Takes, and returns a refusal instead of throwing it. */
   async tryAcquire(request: AcquireRequest): Promise<AcquireResult> {
+    const watch = this.#warnings.begin();
     const result = await this.#takeOrWait(request);
-    return result.granted
-      ? { granted: true, lease: result.value }
-      : { granted: false, refusal: new RateLimitExceeded(result.statuses) };
+    if (!result.granted)
+      return { granted: false, refusal: new RateLimitExceeded(result.statuses) };
+    const lease = result.value;
+    if (watch !== undefined) this.#warnings.watch(lease, watch);
+    return { granted: true, lease };
   }
 
   /** Whether an acquire would be granted now. Nothing is written. */
@@ -151,8 +160,13 @@ export class RateLimiter implements AsyncDisposable {
     return retryAfterSeconds;
   }
 
-  /** Whether the store responds in time. Never throws. */
-  async isAvailable({
+  /**
+   * Whether the store responds in time. Never throws. It says nothing about limits: `check` does.
+   *
+   * @example
+   * if (!(await limiter.isReachable({ timeoutMs: 500 }))) response.statusCode = 503;
+   */
+  async isReachable({
     timeoutMs = PING_TIMEOUT_MS,
   }: { readonly timeoutMs?: number } = {}): Promise<boolean> {
     const answered = new AbortController();
@@ -161,9 +175,9 @@ export class RateLimiter implements AsyncDisposable {
       () => false,
     );
     const ping = this.#repository.ping().catch(() => false);
-    const available = await Promise.race([ping, tooLate]);
+    const isReached = await Promise.race([ping, tooLate]);
     answered.abort();
-    return available;
+    return isReached;
   }
 
   /** Rejects waiting calls with `RateLimiterUnavailable`. The repository stays open. */
@@ -176,10 +190,14 @@ export class RateLimiter implements AsyncDisposable {
     await this.close();
   }
 
-  async #acquireLease(request: AcquireRequest): Promise<Lease> {
+  /** With a watch if the caller has to end the lease. */
+  async #acquireLease(request: AcquireRequest, watch?: LeaseWatch): Promise<Lease> {
     const taking = this.#takeOrWait(request);
     const result = taking instanceof Promise ? await taking : taking;
-    if (result.granted) return result.value;
+    if (result.granted) {
+      if (watch !== undefined) this.#warnings.watch(result.value, watch);
+      return result.value;
+    }
     const refusal = new RateLimitExceeded(result.statuses);
     // Wait one turn, so that the caller can attach a handler first: Node tracks unhandled
     // rejections, and the bookkeeping costs as much as the decision.
@@ -196,7 +214,7 @@ export class RateLimiter implements AsyncDisposable {
     try {
       result = await work(lease);
     } catch (error) {
-      await lease.finish("rollback");
+      await lease.finishAfter(error);
       throw error;
     }
     await lease.finish("commit");
@@ -326,7 +344,7 @@ function closedError(): RateLimiterUnavailable {
 }
 
 function warn(error: RateLimiterUnavailable, lease: Lease): void {
-  process.emitWarning(
+  emitWarning(
     `The end of a lease of ${lease.entityId} on ${lease.resource} could not be written; nothing was refunded. ${error.message}`,
     { code: error.code },
   );
