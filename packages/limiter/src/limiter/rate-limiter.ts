@@ -118,8 +118,7 @@ export class RateLimiter implements AsyncDisposable {
   async tryAcquire(request: AcquireRequest): Promise<AcquireResult> {
     const watch = this.#warnings.begin();
     const result = await this.#takeOrWait(request);
-    if (!result.granted)
-      return { granted: false, refusal: new RateLimitExceeded(result.statuses) };
+    if (!result.granted) return { granted: false, refusal: new RateLimitExceeded(result.statuses) };
     const lease = result.value;
     if (watch !== undefined) this.#warnings.watch(lease, watch);
     return { granted: true, lease };

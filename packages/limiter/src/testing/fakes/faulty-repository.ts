@@ -8,11 +8,7 @@ import type { Repository } from "../../repository/repository.ts";
 export type Fault = "error-before" | "error-after" | { readonly delayMs: number };
 
 /** Methods that say what this process knows, and send nothing that could fail. */
-const LOCAL: ReadonlySet<PropertyKey> = new Set([
-  "getCacheStats",
-  "getStatistics",
-  "remembered",
-]);
+const LOCAL: ReadonlySet<PropertyKey> = new Set(["getCacheStats", "getStatistics", "remembered"]);
 
 /**
  * Wraps a repository so that its operations fail as `next` decides, including those of repositories
