@@ -5,6 +5,7 @@ import {
   RateLimiterUnavailable,
   ValidationError,
 } from "../core/errors.ts";
+import type { LimitStatus } from "../core/bucket/decision.ts";
 import { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import type { TakenPart } from "../core/bucket/settlement.ts";
 import type {
@@ -13,6 +14,7 @@ import type {
   RepositoryPort,
   ResourceAmounts,
 } from "../repository/port.ts";
+import type { LeaseRecord, LeaseWarnings } from "./lease-warnings.ts";
 import { ResourceLease, type LeaseOfResource } from "./resource-lease.ts";
 
 /**
@@ -21,6 +23,9 @@ import { ResourceLease, type LeaseOfResource } from "./resource-lease.ts";
  */
 const END_ATTEMPTS = 3;
 
+/** The most errors that are followed by their `cause`; a chain may be a circle. */
+const MAX_CAUSES = 10;
+
 /** What all leases of one limiter share. */
 export interface LeaseHost {
   readonly repository: RepositoryPort;
@@ -28,6 +33,7 @@ export interface LeaseHost {
   readonly onGivenBack: (buckets: Iterable<TakenPart>) => void;
   /** Called when the end of a lease could not be written and there is no caller to throw to. */
   readonly onEndFailed: (error: RateLimiterUnavailable, lease: Lease) => void;
+  readonly warnings: LeaseWarnings;
 }
 
 /** What a call took; undefined if it was let through without the store. */
@@ -67,6 +73,10 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
    * use, because most leases have none.
    */
   #pendingTakes: Set<Promise<void>> | undefined;
+  /** What `settle`, `adjust` and `release` have thrown. Made on first use. */
+  #invalidChanges: WeakSet<ValidationError> | undefined;
+  /** Where the end is noted if the lease is watched. */
+  #record: LeaseRecord | undefined;
 
   private constructor(host: LeaseHost, request: ConsumeRequest, taken: Taken) {
     this.entityId = request.entityId;
@@ -115,8 +125,24 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
     this.#ownPart().release(amounts);
   }
 
-  settle(totals: Amounts): void {
+  settle(totals: Readonly<Record<string, number | undefined>>): void {
     this.#ownPart().settle(totals);
+  }
+
+  /**
+   * The state of every limit after the take: the entity's, then its parent's, then those of further
+   * resources. It is what this process knows, refill included, and costs no request, so what other
+   * processes took may be missing. Differences count once they are committed. `requested` is 0, and
+   * `exceeded` means debt. Empty if the lease is degraded.
+   *
+   * @example
+   * const statuses = await lease.statuses();
+   * const rpm = statuses.find(({ limitName }) => limitName === "rpm");
+   * response.setHeader("x-ratelimit-remaining-requests", Math.max(0, rpm?.available ?? 0));
+   */
+  async statuses(): Promise<readonly LimitStatus[]> {
+    this.#assertOpen();
+    return this.#taken === undefined ? [] : this.#host.repository.remembered(this.#taken.receipt);
   }
 
   /**
@@ -157,16 +183,31 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
     await this.finish("rollback");
   }
 
+  /**
+   * Ends the lease after its work threw. If an invalid `settle`, `adjust` or `release` threw, the
+   * work was done: what is valid is committed. Otherwise everything is given back. @internal
+   */
+  async finishAfter(error: unknown): Promise<void> {
+    if (this.#state !== "open" || !this.#isInvalidChange(error)) return this.finish("rollback");
+    for (const part of this.#parts ?? []) part.keepValidPart();
+    await this.finish("commit", true);
+  }
+
+  /** Notes the end of the lease in a record. @internal */
+  recordEndIn(record: LeaseRecord): void {
+    this.#record = record;
+  }
+
   /** Ends the lease. Reports a failure of the store instead of throwing it. @internal */
-  async finish(how: "commit" | "rollback"): Promise<void> {
+  async finish(how: "commit" | "rollback", isAfterError = how === "rollback"): Promise<void> {
     if (this.#state !== "open") return;
     try {
       await (how === "commit" ? this.commit() : this.rollback());
     } catch (error) {
       if (error instanceof RateLimiterUnavailable) return this.#host.onEndFailed(error, this);
-      // A rollback follows an error of the work, which this one must not hide. A commit follows a
-      // result, which must not be lost because the store denies the write.
-      if (how === "commit" && !(error instanceof InfrastructureError)) throw error;
+      // An error of the work must not be hidden by this one, and a result of the work must not be
+      // lost because the store denies the write.
+      if (!isAfterError && !(error instanceof InfrastructureError)) throw error;
       this.#host.onEndFailed(this.#unwrittenEnd(error), this);
     }
   }
@@ -178,6 +219,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   #end(state: "committed" | "rolled back"): void {
     this.#assertOpen();
     this.#state = state;
+    if (this.#record !== undefined) this.#record.isOpen = false;
   }
 
   #ownPart(): ResourceLease {
@@ -188,11 +230,24 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
     const owner = {
       assertOpen: () => this.#assertOpen(),
       take: (amounts: ResourceAmounts, onTaken: () => void) => this.#trackTake(amounts, onTaken),
+      onInvalid: (error: ValidationError) => (this.#invalidChanges ??= new WeakSet()).add(error),
+      onUsageMissing: (resource: string, limitNames: readonly string[]) =>
+        this.#host.warnings.usageMissing(this.entityId, resource, limitNames),
     };
     this.#parts ??= this.#request.resources.map(
       (amounts, index) => new ResourceLease(owner, amounts, this.#taken?.limitNames[index]),
     );
     return this.#parts;
+  }
+
+  /** Whether an error was thrown by `settle`, `adjust` or `release`, or was caused by one. */
+  #isInvalidChange(error: unknown): boolean {
+    let cause = error;
+    for (let causes = 0; causes <= MAX_CAUSES && cause instanceof Error; causes += 1) {
+      if (cause instanceof ValidationError && this.#invalidChanges?.has(cause)) return true;
+      ({ cause } = cause);
+    }
+    return false;
   }
 
   #unwrittenEnd(cause: unknown): RateLimiterUnavailable {

@@ -6,8 +6,10 @@ import { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import type { ConsumeOutcome, ConsumeRequest, MaybePromise } from "../repository/port.ts";
 import type { Repository } from "../repository/repository.ts";
 import { availabilityOf, type Availability } from "./availability.ts";
+import { emitWarning } from "../repository/warning.ts";
 import { checkCallOptions, consumeRequest, type AcquireRequest } from "./call.ts";
 import { Lease, type LeaseHost } from "./lease.ts";
+import { LeaseWarnings, type LeaseWatch } from "./lease-warnings.ts";
 import { WaitingRoom, type TakeResult } from "./waiting.ts";
 
 /** What a limiter needs. */
@@ -56,6 +58,7 @@ export class RateLimiter implements AsyncDisposable {
   readonly #repository: Repository;
   readonly #onUnavailable: OnUnavailable | undefined;
   readonly #waiting: WaitingRoom;
+  readonly #warnings = new LeaseWarnings();
   readonly #host: LeaseHost;
   #closed = false;
 
@@ -83,13 +86,15 @@ export class RateLimiter implements AsyncDisposable {
       repository: options.repository,
       onGivenBack: (buckets) => this.#waiting.wake(buckets),
       onEndFailed: options.onSettlementFailed ?? warn,
+      warnings: this.#warnings,
     };
   }
 
   /**
    * Takes, runs the work, and settles. If the work returns, the lease is committed; if it throws,
-   * everything is given back and the error is rethrown. Rejects with `RateLimitExceeded` if a limit
-   * refuses.
+   * everything is given back and the error is rethrown. An error of the lease's own `settle`,
+   * `adjust` or `release` is rethrown too, but the work was done: the lease is committed with what
+   * was valid. Rejects with `RateLimitExceeded` if a limit refuses.
    * @example const answer = await limiter.acquire(request, (lease) => callModel(lease));
    */
   acquire<T>(request: AcquireRequest, work: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
@@ -106,7 +111,7 @@ export class RateLimiter implements AsyncDisposable {
     request: AcquireRequest,
     work?: (lease: Lease) => T | PromiseLike<T>,
   ): Promise<T | Lease> {
-    if (work === undefined) return this.#acquireLease(request);
+    if (work === undefined) return this.#acquireLease(request, this.#warnings.begin());
     if (typeof work !== "function")
       return Promise.reject(
         new ValidationError("work", work, "must be a function that takes the lease"),
@@ -122,10 +127,12 @@ export class RateLimiter implements AsyncDisposable {
    * await verdict.lease.commit();
    */
   async tryAcquire(request: AcquireRequest): Promise<AcquireResult> {
+    const watch = this.#warnings.begin();
     const result = await this.#takeOrWait(request);
-    return result.granted
-      ? { granted: true, lease: result.value }
-      : { granted: false, refusal: new RateLimitExceeded(result.statuses) };
+    if (!result.granted) return { granted: false, refusal: new RateLimitExceeded(result.statuses) };
+    const lease = result.value;
+    if (watch !== undefined) this.#warnings.watch(lease, watch);
+    return { granted: true, lease };
   }
 
   /**
@@ -171,10 +178,12 @@ export class RateLimiter implements AsyncDisposable {
   }
 
   /**
-   * Whether the store responds in time. Never throws.
-   * @example if (!(await limiter.isAvailable({ timeoutMs: 500 }))) respond(503);
+   * Whether the store responds in time. Never throws. It says nothing about limits: `check` does.
+   *
+   * @example
+   * if (!(await limiter.isReachable({ timeoutMs: 500 }))) response.statusCode = 503;
    */
-  async isAvailable({
+  async isReachable({
     timeoutMs = PING_TIMEOUT_MS,
   }: { readonly timeoutMs?: number } = {}): Promise<boolean> {
     const answered = new AbortController();
@@ -183,9 +192,9 @@ export class RateLimiter implements AsyncDisposable {
       () => false,
     );
     const ping = this.#repository.ping().catch(() => false);
-    const available = await Promise.race([ping, tooLate]);
+    const isReached = await Promise.race([ping, tooLate]);
     answered.abort();
-    return available;
+    return isReached;
   }
 
   /**
@@ -205,10 +214,14 @@ export class RateLimiter implements AsyncDisposable {
     await this.close();
   }
 
-  async #acquireLease(request: AcquireRequest): Promise<Lease> {
+  /** With a watch if the caller has to end the lease. */
+  async #acquireLease(request: AcquireRequest, watch?: LeaseWatch): Promise<Lease> {
     const taking = this.#takeOrWait(request);
     const result = taking instanceof Promise ? await taking : taking;
-    if (result.granted) return result.value;
+    if (result.granted) {
+      if (watch !== undefined) this.#warnings.watch(result.value, watch);
+      return result.value;
+    }
     const refusal = new RateLimitExceeded(result.statuses);
     // Wait one turn, so that the caller can attach a handler first: Node tracks unhandled
     // rejections, and the bookkeeping costs as much as the decision.
@@ -225,7 +238,7 @@ export class RateLimiter implements AsyncDisposable {
     try {
       result = await work(lease);
     } catch (error) {
-      await lease.finish("rollback");
+      await lease.finishAfter(error);
       throw error;
     }
     await lease.finish("commit");
@@ -335,7 +348,7 @@ function closedError(): RateLimiterUnavailable {
 }
 
 function warn(error: RateLimiterUnavailable, lease: Lease): void {
-  process.emitWarning(
+  emitWarning(
     `The end of a lease of ${lease.entityId} on ${lease.resource} could not be written; nothing was refunded. ${error.message}`,
     { code: error.code },
   );

@@ -101,4 +101,11 @@ export interface RepositoryPort {
    * @example const statuses = await repository.read({ entityId, resources, override: undefined });
    */
   read(request: ConsumeRequest): MaybePromise<readonly LimitStatus[]>;
+  /**
+   * The state of every limit that a receipt took from, under the limits that it was decided with:
+   * for each resource the entity's, then its parent's. Nothing is requested of them. It says what
+   * this process knows, without a request to a store that is not on this machine, so what other
+   * processes did may be missing.
+   */
+  remembered(receipt: Receipt): MaybePromise<readonly LimitStatus[]>;
 }

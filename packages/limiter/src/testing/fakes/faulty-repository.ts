@@ -13,8 +13,8 @@ export type Fault =
       readonly delayMs: number;
     };
 
-/** Methods that need no store and cannot fail. */
-const LOCAL: ReadonlySet<PropertyKey> = new Set(["getCacheStats", "getStatistics"]);
+/** Methods that say what this process knows, and send nothing that could fail. */
+const LOCAL: ReadonlySet<PropertyKey> = new Set(["getCacheStats", "getStatistics", "remembered"]);
 
 /**
  * Wraps a repository so that its operations fail as `next` decides, including those of repositories
