@@ -11,6 +11,7 @@ export default defineConfig({
       { find: /^zae-limiter\/memory$/, replacement: source("repository/memory/index.ts") },
       { find: /^zae-limiter\/sqlite$/, replacement: source("repository/sqlite/index.ts") },
       { find: /^zae-limiter\/dynamodb$/, replacement: source("repository/dynamodb/index.ts") },
+      { find: /^zae-limiter\/open$/, replacement: source("open/index.ts") },
       { find: /^zae-limiter\/testing$/, replacement: source("testing/index.ts") },
     ],
   },

@@ -37,8 +37,8 @@ const runnable = pages.filter((page) => missingEngine === undefined || !needsEng
 const SURROUNDINGS = `
 export {};
 declare global {
-  /** Stands for the work that is limited. */
-  function callModel(): Promise<{ readonly text: string; readonly usage: { readonly totalTokens: number } }>;
+  /** Stands for the work that is limited; its usage has the field of OpenAI's client. */
+  function callModel(): Promise<{ readonly text: string; readonly usage: { readonly total_tokens: number } }>;
   function startsBlock(line: number): void;
 }
 `;
@@ -48,7 +48,7 @@ declare global {
  * on the way out.
  */
 const RUNNER = `
-globalThis.callModel = async () => ({ text: "Hello!", usage: { totalTokens: 1234 } });
+globalThis.callModel = async () => ({ text: "Hello!", usage: { total_tokens: 1234 } });
 let running;
 const tell = (fault) => console.log(JSON.stringify({ page: running.page, fault: fault && "example at " + running.page + ":" + running.line + " " + fault }));
 globalThis.startsBlock = (line) => { running.line = line; };
@@ -129,6 +129,10 @@ describe("the examples of", () => {
 it("compiles and runs them without any other complaint", () => {
   expect(compilerOutput).toBe("");
   expect(runOutput).not.toContain(FAILED);
+});
+
+it("both README files show a refusal that a retry can satisfy", () => {
+  expect(runOutput.match(/^Retry-After: [1-9]\d*$/gm)).toHaveLength(2);
 });
 
 it("turns a page into a program whose lines are the page's lines", () => {

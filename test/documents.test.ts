@@ -9,6 +9,7 @@ const documents = [
   "",
   "docs/",
   "docs/guide/",
+  "docs/guide/recipes/",
   "docs/adr/",
   "packages/limiter/",
   "packages/limiter/src/repository/dynamodb/transport/lean/",
@@ -26,7 +27,20 @@ it.each(documents)("%s links only to what exists", (path) => {
   const links = [...read(path).matchAll(/\]\((?!https?:|#)([^)#]+)[^)]*\)/g)].map(
     ([, target = ""]) => target,
   );
-  expect(links.filter((target) => !existsSync(join(root, dirname(path), target)))).toEqual([]);
+  // The package contains the guide, where the repository has it.
+  const base = path === "packages/limiter/README.md" ? "" : dirname(path);
+  expect(links.filter((target) => !existsSync(join(root, base, target)))).toEqual([]);
+});
+
+it("the README of the package is that of the repository, without what concerns a clone", () => {
+  const unpublished = /^> Not on npm yet(?:.*\n)+?\n/m;
+  expect(read("README.md")).toMatch(unpublished);
+  const [shared] = read("README.md").replace(unpublished, "").split("\n## In a clone\n");
+  expect(shared).toBe(read("packages/limiter/README.md"));
+});
+
+it("no page sends a client away for ever", () => {
+  expect(documents.filter((path) => /Retry-After:? Infinity/i.test(read(path)))).toEqual([]);
 });
 
 it.each(documents)("%s names only files of the repository that exist", (path) => {

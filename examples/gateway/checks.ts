@@ -100,8 +100,8 @@ function belowZero({ calls, lowest, stored }: Evidence): Check {
     promise: "Only settlements go below zero, and by no more than they took",
     ok: debts.every((debt) => debt.least >= -debt.overrun),
     detail:
-      `lowest balances seen: ${tokens} tokens, which are settled afterwards, ` +
-      `and ${requests} requests, which are not`,
+      `lowest balances seen: ${tokens} tpm, because tokens are settled after the call, ` +
+      `and ${requests} rpm, because requests are not`,
   };
 }
 

@@ -1,5 +1,6 @@
 // The built demo as `npm start` runs it: two processes on a real file.
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -42,7 +43,8 @@ it(
     expect(stdout).not.toContain("FAILED");
     expect(code).toBe(0);
     const repository = /^ {2}export ZAEL_REPOSITORY=(.*)$/m.exec(stdout)![1]!;
-    const suggested = [...stdout.matchAll(/^ {2}npx zae-limiter (.*)$/gm)].map(([, line]) =>
+    const commands = stdout.replaceAll(/ \\\n +/g, " "); // as a shell reads them
+    const suggested = [...commands.matchAll(/^ {2}npx zae-limiter (.*)$/gm)].map(([, line]) =>
       line!.split(" "),
     );
     expect(suggested.length).toBeGreaterThan(4);
@@ -55,6 +57,17 @@ it(
     expect(readdirSync(folder)).toEqual(["zae-limiter-demo.db"]);
   },
 );
+
+it("says where the file is when it is stopped early", { timeout: TIMEOUT_MS }, async () => {
+  const child = spawn(process.execPath, [DEMO, "--seconds", "60"], { cwd: folder });
+  const ended = once(child, "exit");
+  let stderr = "";
+  child.stderr.on("data", (text) => (stderr += String(text)));
+  await once(child.stdout, "data");
+  child.kill("SIGINT");
+  expect(await ended).toEqual([130, null]);
+  expect(stderr).toContain("What was done so far is in ./zae-limiter-demo.db.");
+});
 
 it("exits 1 with a limiter that refills twice as fast", { timeout: TIMEOUT_MS }, async () => {
   const { code, stdout } = await run(DEMO, "--seconds", "3", "--fault", "double-refill", "--json");

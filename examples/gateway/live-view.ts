@@ -3,9 +3,9 @@ import { countKey, type Counts } from "./call-log.ts";
 import { limitKey } from "./checks.ts";
 import { availableOf } from "./read-back.ts";
 import { BUCKETS } from "./scenario.ts";
-import type { Paint } from "./text.ts";
+import { DEFAULT_COLUMNS, type Paint } from "./text.ts";
 import { nowMs, pause } from "./time-and-random.ts";
-import { viewText } from "./view.ts";
+import { introText, viewText } from "./view.ts";
 
 /** What the live view works with. */
 export interface LiveOptions {
@@ -27,6 +27,7 @@ const PRINTS = 4;
 /** Shows the live view until the work is done, and returns the lowest balances that it saw. */
 export async function showLiveView(options: LiveOptions): Promise<ReadonlyMap<string, number>> {
   const { repository, startMs, endMs, counts, output, paint } = options;
+  output?.write(introText(output.columns || DEFAULT_COLUMNS, paint));
   const lowest = new Map<string, number>();
   const everyMs = output?.isTTY === true ? REDRAW_MS : (endMs - startMs) / PRINTS;
   let [over, drawnLines, nextMs] = [false, 0, startMs];

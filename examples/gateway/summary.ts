@@ -3,6 +3,8 @@ import { numberText, wrapped, type Paint } from "./text.ts";
 
 /** The width of the word at the start of a check, with the space after it. */
 const VERDICT_CELLS = 7;
+/** What makes a shell read the next line too. */
+const CONTINUATION = " \\";
 
 /** What the demo did, and for each promise whether it was kept. */
 export function summaryText(result: DemoResult, columns: number, paint: Paint): string {
@@ -23,12 +25,15 @@ export function summaryText(result: DemoResult, columns: number, paint: Paint): 
     );
     return `${verdict}\n${wrapped(" ".repeat(VERDICT_CELLS) + detail, columns, VERDICT_CELLS)}\n`;
   });
-  const heading = "Read back from the file by a fresh repository:";
+  const heading = wrapped("Read back from the file by a fresh repository:", columns);
   return `\n${wrapped(counts, columns)}\n\n${heading}\n${lines.join("")}`;
 }
 
-/** What to try next on the same file. A test runs these lines exactly as they are printed. */
-export function nextText(file: string): string {
+/**
+ * What to try next on the same file. A line that is too long goes on in the next one, with a
+ * backslash for the shell. A test runs these lines exactly as they are printed.
+ */
+export function nextText(file: string, columns: number): string {
   const url = /^[\w./-]+$/.test(file)
     ? `sqlite:${file}`
     : `'sqlite:${file.replaceAll("'", String.raw`'\''`)}'`;
@@ -45,5 +50,8 @@ export function nextText(file: string): string {
     `export ZAEL_REPOSITORY=${url}`,
     ...verbs.map((verb) => `npx zae-limiter ${verb}`),
   ];
-  return `\nTry next, on the same file:\n${lines.map((line) => `  ${line}\n`).join("")}`;
+  const commands = lines.map((line) =>
+    wrapped(`  ${line}`, columns - CONTINUATION.length, 4).replaceAll("\n", `${CONTINUATION}\n`),
+  );
+  return `\nTry next, on the same file:\n${commands.join("\n")}\n`;
 }

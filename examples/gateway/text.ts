@@ -1,5 +1,8 @@
 import { styleText, stripVTControlCharacters } from "node:util";
 
+/** The width of a terminal that does not tell its own. */
+export const DEFAULT_COLUMNS = 80;
+
 /** Makes text stand out, or leaves it as it is where colours do not belong. */
 export type Paint = (format: "bold" | "green" | "red", text: string) => string;
 

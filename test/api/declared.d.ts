@@ -250,7 +250,11 @@ declare module "declared/zae-limiter" {
     close(): Promise<void>;                          // ends waiting calls and all later ones with RateLimiterUnavailable (ADR 028)
     [Symbol.asyncDispose](): Promise<void>;
   }
-  export function openRepository(url: string, options?: RepositoryOptions): Promise<Repository>;
+}
+
+declare module "declared/zae-limiter/open" {
+  import type { Repository, RepositoryOptions } from "declared/zae-limiter";
+  export function openRepository(url: string, options?: RepositoryOptions): Promise<Repository>;                            // ADR 035
   //   "memory:" · "sqlite:./limits.db" · "redis://host:6379" · "dynamodb://eu-west-1/my-stack" (?endpoint=http://127.0.0.1:8000&provisioning=never)
 }
 
@@ -282,8 +286,9 @@ declare module "declared/zae-limiter/dynamodb" {
   }
   export interface AwsCredentials { readonly accessKeyId: string; readonly secretAccessKey: string; readonly sessionToken?: string | undefined; readonly expiration?: Date | undefined }
   export type CredentialProvider = (options?: { readonly forceRefresh?: boolean }) => Promise<AwsCredentials>;
+  export interface HttpAgent { readonly maxSockets: number; readonly maxFreeSockets: number; destroy(): void }               // node:http's Agent has it (ADR 035)
   export interface LeanTransportOptions {
-    readonly region?: string; readonly endpointUrl?: string; readonly credentials?: AwsCredentials | CredentialProvider; readonly agent?: import("node:http").Agent;
+    readonly region?: string; readonly endpointUrl?: string; readonly credentials?: AwsCredentials | CredentialProvider; readonly agent?: HttpAgent;
   }
   export function leanTransport(options?: LeanTransportOptions): Promise<ObservedTransport>;                                 // ADR 022
   export interface DynamoOptions extends RepositoryOptions {

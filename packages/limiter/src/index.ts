@@ -38,7 +38,6 @@ export {
   type RateLimiterOptions,
 } from "./limiter/rate-limiter.ts";
 export type { LeaseOfResource } from "./limiter/resource-lease.ts";
-export { openRepository } from "./open-repository.ts";
 export type { RepositoryPort } from "./repository/port.ts";
 export type {
   BackendCapabilities,

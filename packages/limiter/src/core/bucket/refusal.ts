@@ -2,8 +2,8 @@ import type { LimitStatus } from "./decision.ts";
 import { RateLimitError, ValidationError } from "../errors.ts";
 
 /**
- * The JSON form of a refusal, with the field names of the original. `null` means that the call can
- * never fit.
+ * The JSON form of a refusal, with the field names of the Python zae-limiter. `null` means that the
+ * call can never fit.
  */
 export interface RateLimitExceededJson {
   /** Always the same word, so that clients can recognize a refusal. */

@@ -2,7 +2,7 @@ import { ValidationError } from "../../core/errors.ts";
 import { namespaceName } from "../../core/identifiers.ts";
 import type { RepositoryOptions } from "../repository.ts";
 import { DEFAULT_NAMESPACE } from "../../core/namespace.ts";
-import { LOCAL_REGION } from "./transport/local-engine.ts";
+import { LOCAL_REGION, type Environment } from "./transport/local-engine.ts";
 import { regionName } from "./transport/region.ts";
 import type { DynamoClient } from "./transport/sdk-transport.ts";
 import type { DynamoTransport } from "./transport/transport.ts";
@@ -80,7 +80,7 @@ const MAX_STACK_LENGTH = 55;
 export function resolveOptions(
   namespace: string | undefined,
   options: DynamoOptions,
-  environment: NodeJS.ProcessEnv,
+  environment: Environment,
 ): ResolvedOptions {
   const endpointUrl = options.endpointUrl === undefined ? undefined : checkUrl(options.endpointUrl);
   const region =

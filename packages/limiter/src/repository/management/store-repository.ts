@@ -64,7 +64,11 @@ class Shared {
    * the others evict from the cache.
    */
   readonly contexts = new Map<string, Context>();
-  /** Aborted by `close`. */
+  /**
+   * Aborted by `close`. Its type is not everybody's, and nobody else's concern.
+   *
+   * @internal
+   */
   readonly closing = new AbortController();
 }
 

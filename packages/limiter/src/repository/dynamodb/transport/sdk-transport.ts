@@ -1,5 +1,5 @@
 import { InfrastructureError } from "../../../core/errors.ts";
-import { localCredentials } from "./local-engine.ts";
+import { localCredentials, type Environment } from "./local-engine.ts";
 import { MAX_SOCKETS, type DynamoTransport } from "./transport.ts";
 
 /** The part of the SDK's DynamoDBClient that is used. */
@@ -77,7 +77,7 @@ export async function wrappedClient(
 /** What the client is configured with. */
 export function clientConfiguration(
   { region, endpointUrl }: SdkOptions,
-  environment: NodeJS.ProcessEnv,
+  environment: Environment,
 ): object {
   const credentials = localCredentials(endpointUrl, environment);
   return {

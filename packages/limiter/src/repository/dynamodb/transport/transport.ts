@@ -43,6 +43,16 @@ export interface ObservedTransport extends DynamoTransport {
   watchServerDate(listener: (date: string | undefined) => void): () => void;
 }
 
+/**
+ * An `Agent` of `node:http` or `node:https`, by what tells it from other things: a project without
+ * the types of Node can use this one.
+ */
+export interface HttpAgent {
+  readonly maxSockets: number;
+  readonly maxFreeSockets: number;
+  destroy(): void;
+}
+
 /** Whether a transport is an `ObservedTransport`. */
 export function isObserved(transport: DynamoTransport): transport is ObservedTransport {
   return "watchServerDate" in transport;

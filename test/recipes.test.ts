@@ -1,0 +1,267 @@
+/*
+ * Runs every recipe as it was built, each in a process of its own: the providers' real clients,
+ * against a server on this machine that speaks their protocols. The guide's pages show the same
+ * text.
+ */
+import { execFile, spawn, type ChildProcess } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface, type Interface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { Limit, RateLimiter } from "zae-limiter";
+import { SqliteRepository } from "zae-limiter/sqlite";
+import { ManualClock } from "zae-limiter/testing";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { ANSWER, startProvider, type Provider } from "./support/provider.ts";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const DAY_MS = 24 * 60 * 60 * 1000;
+const TIMEOUT_MS = 30_000;
+
+const recipes = readdirSync(`${root}examples/recipes`)
+  .filter((name) => name.endsWith(".ts"))
+  .map((name) => name.slice(0, -".ts".length));
+
+describe("the guide", () => {
+  it.each(recipes)("shows the recipe %s as it is run", (name) => {
+    const page = readFileSync(`${root}docs/guide/recipes/${name}.md`, "utf8");
+    const shown = [...page.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code]) => code);
+    const program = readFileSync(`${root}examples/recipes/${name}.ts`, "utf8");
+    expect(shown).toEqual([program]);
+  });
+
+  it("has a page for every recipe, and no other", () => {
+    const pages = readdirSync(`${root}docs/guide/recipes`);
+    expect(pages.toSorted()).toEqual(recipes.map((name) => `${name}.md`).toSorted());
+  });
+});
+
+describe("a recipe", { timeout: TIMEOUT_MS }, () => {
+  let provider: Provider;
+  let folder: string;
+
+  beforeAll(async () => {
+    provider = await startProvider();
+  });
+  afterAll(() => provider.stop());
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "zae-limiter-recipes-"));
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  it("charges OpenAI's tokens to the key and to its team", async () => {
+    expect(await run("openai-per-team")).toEqual([
+      ANSWER,
+      ANSWER,
+      "key-ann  requests: 1  tokens: 16",
+      "key-bob  requests: 1  tokens: 14",
+      "team-blue  requests: 2  tokens: 30",
+    ]);
+  });
+
+  it("charges Anthropic's input and output tokens to the key and to its team", async () => {
+    expect(await run("anthropic-per-team")).toEqual([
+      ANSWER,
+      ANSWER,
+      "key-ann  requests: 1  input: 8  output: 8",
+      "key-bob  requests: 1  input: 6  output: 8",
+      "team-blue  requests: 2  input: 14  output: 16",
+    ]);
+  });
+
+  it("settles the provider's count, or what was read when the reader goes away", async () => {
+    const hungUp = provider.nextHangUp();
+    expect(await run("streaming")).toEqual([
+      ANSWER,
+      "Estimated 206 tokens, settled 16.",
+      "A bucket holds ",
+      "Estimated 207 tokens, settled 11.", // 7 of the question, and 4 of 15 bytes
+    ]);
+    await hungUp;
+  });
+
+  it("estimates, and gives back what was not used", async () => {
+    expect(await run("estimating")).toEqual([
+      "estimated 70, used 24: 46 given back",
+      "estimated 69, used 22: 47 given back",
+      "estimated 1008, used 14: 994 given back",
+    ]);
+  });
+
+  it("shows the last seven whole days of one entity", async () => {
+    const file = join(folder, "limits.db");
+    const today = Math.floor(Date.now() / DAY_MS) * DAY_MS;
+    const clock = new ManualClock(today - 8 * DAY_MS);
+    const repository = await SqliteRepository.open(file, { clock });
+    await repository.setSystemDefaults([Limit.perMinute("rpm", 60), Limit.perMinute("tpm", 6000)]);
+    const limiter = new RateLimiter({ repository });
+    for (let day = 0; day <= 8; day += 1) {
+      const consume = { rpm: 1, tpm: 10 ** Math.floor(day / 3) };
+      for (const entityId of ["team-blue", "team-red"])
+        await limiter.acquire({ entityId, resource: "gpt-4", consume }, () => {});
+      await clock.advance(DAY_MS);
+    }
+    await repository.close();
+
+    const lines = await run("last-week", "team-blue", file);
+    const date = new Date(today - 7 * DAY_MS).toISOString().slice(0, 10);
+    expect(lines).toHaveLength(8);
+    expect(lines[0]).toBe(`${date}  gpt-4  requests: 1  tokens: 1`);
+    expect(lines[7]).toBe("team-blue in 7 days  requests: 7  tokens: 232");
+  });
+
+  it("tests code that uses a limiter, under node:test and under vitest", async () => {
+    expect((await run("test-your-code")).join("\n")).toMatch(/^# pass 3$/m);
+
+    const text = readFileSync(`${root}examples/recipes/test-your-code.ts`, "utf8");
+    const forVitest = text.replace(/^.*node:test.*$/m, 'import { test } from "vitest";');
+    expect(forVitest).not.toBe(text);
+    const copy = `${root}.cache/recipes`;
+    mkdirSync(copy, { recursive: true });
+    writeFileSync(`${copy}/vitest.config.mjs`, "export default {};");
+    writeFileSync(`${copy}/test-your-code.test.ts`, forVitest);
+    const vitest = `${root}node_modules/vitest/vitest.mjs`;
+    const { code, stdout } = await outcomeOf([vitest, "run", "--root", copy]);
+    expect(stdout).toMatch(/3 passed/);
+    expect(code).toBe(0);
+  });
+
+  describe.each(["express-gateway", "hono-gateway"])("%s", (name) => {
+    let gateway: Gateway;
+
+    beforeEach(async () => {
+      gateway = await startGateway(name);
+    });
+    afterEach(() => gateway.stop());
+
+    it("answers until the limit is reached, then says when to retry", async () => {
+      const first = await gateway.ask("key-ann", "What is a token bucket?");
+      expect(first.status).toBe(200);
+      expect(await first.text()).toContain(ANSWER);
+
+      const refused = await untilRefused(gateway);
+      expect(refused.status).toBe(429);
+      expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+      const body = (await refused.json()) as { readonly error: string };
+      expect(body.error).toBe("rate_limit_exceeded");
+      expect((await gateway.ask("key-bob", "What is a lease?")).status).toBe(200);
+    });
+
+    it("sends no time to retry for a call that can never fit", async () => {
+      const refused = await gateway.ask("key-ann", "long ".repeat(17_000));
+      expect(refused.status).toBe(429);
+      expect(refused.headers.has("retry-after")).toBe(false);
+    });
+  });
+
+  describe("hono-gateway", () => {
+    let gateway: Gateway;
+
+    beforeEach(async () => {
+      gateway = await startGateway("hono-gateway");
+    });
+    afterEach(() => gateway.stop());
+
+    it("settles the provider's count, also for keys without a team", async () => {
+      for (const key of ["key-ann", "key-new"]) {
+        await (await gateway.ask(key, "What is a token bucket?")).text();
+        expect(await gateway.nextLine()).toBe(`${key}: estimated 206 tokens, settled 16`);
+      }
+    });
+
+    it("stops the provider when the client hangs up, and settles what was sent", async () => {
+      const hungUp = provider.nextHangUp();
+      const client = new AbortController();
+      const response = await gateway.ask("key-ann", "Write slowly.", client.signal);
+      const reader = response.body!.getReader();
+      let seen = "";
+      while (!seen.endsWith("holds "))
+        seen += new TextDecoder().decode((await reader.read()).value);
+      client.abort();
+      expect(await gateway.nextLine()).toBe("key-ann: estimated 204 tokens, settled 8");
+      await hungUp;
+    });
+
+    it("gives everything back when the provider refuses the call", async () => {
+      for (let calls = 0; calls < 100; calls += 1)
+        expect((await gateway.ask("key-ann", "Answer badly.")).status).toBe(502);
+    });
+  });
+
+  interface Gateway {
+    ask(key: string, question: string, signal?: AbortSignal): Promise<Response>;
+    /** The next line that it prints. */
+    nextLine(): Promise<string>;
+    stop(): Promise<void>;
+  }
+
+  async function startGateway(name: string): Promise<Gateway> {
+    const child = spawn(process.execPath, [programOf(name)], {
+      cwd: folder,
+      env: { ...process.env, ...provider.environment, PORT: "0" },
+      stdio: ["ignore", "pipe", "ignore"],
+    });
+    const lines = linesOf(child);
+    const [url] = /http:\S+/.exec(await lines())!;
+    return {
+      ask: (key, question, signal) =>
+        fetch(`${url}/chat`, {
+          method: "POST",
+          headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+          body: JSON.stringify({ question }),
+          ...(signal && { signal }),
+        }),
+      nextLine: lines,
+      stop: () =>
+        new Promise((resolve) => {
+          child.on("exit", () => resolve());
+          child.kill();
+        }),
+    };
+  }
+
+  /** Asks again and again. A slow machine earns a few calls meanwhile, but never so many. */
+  async function untilRefused(gateway: Gateway): Promise<Response> {
+    for (let calls = 0; calls < 500; calls += 1) {
+      const response = await gateway.ask("key-ann", "What is a token bucket?");
+      if (response.status !== 200) return response;
+      await response.text();
+    }
+    throw new Error("The gateway refused none of 500 calls.");
+  }
+
+  /** What a recipe prints, without empty lines; it must end well and complain about nothing. */
+  async function run(name: string, ...args: readonly string[]): Promise<readonly string[]> {
+    const { code, stdout, stderr } = await outcomeOf([programOf(name), ...args]);
+    expect(stderr).toBe("");
+    expect(code).toBe(0);
+    return stdout.split("\n").filter((line) => line !== "");
+  }
+
+  function outcomeOf(
+    args: readonly string[],
+  ): Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }> {
+    const env = { ...process.env, ...provider.environment };
+    return new Promise((resolve) => {
+      execFile(process.execPath, args, { cwd: root, env }, (error, stdout, stderr) =>
+        resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
+      );
+    });
+  }
+});
+
+function programOf(name: string): string {
+  return `${root}examples/recipes/dist/${name}.js`;
+}
+
+/** Returns one line after another. */
+function linesOf(child: ChildProcess): () => Promise<string> {
+  const lines: Interface = createInterface({ input: child.stdout! });
+  const iterator = lines[Symbol.asyncIterator]();
+  return async () => {
+    const { value, done } = await iterator.next();
+    if (done === true) throw new Error("The process ended, and prints no more lines.");
+    return value;
+  };
+}
