@@ -122,7 +122,7 @@ declare module "declared/zae-limiter" {
     check(request: AcquireRequest): Promise<Availability>;   // the verdict of an acquire, nothing written
     available(entityId: string, resource: string, options?: { readonly limits?: readonly Limit[] }): Promise<Record<string, number>>;
     timeUntilAvailable(entityId: string, resource: string, needed: Amounts, options?: { readonly limits?: readonly Limit[] }): Promise<number>;
-    isAvailable(options?: { readonly timeoutMs?: number }): Promise<boolean>;
+    isReachable(options?: { readonly timeoutMs?: number }): Promise<boolean>;
     close(): Promise<void>;                          // ends waiting calls with RateLimiterUnavailable; leaves the repository open
     [Symbol.asyncDispose](): Promise<void>;
   }
@@ -133,7 +133,7 @@ declare module "declared/zae-limiter" {
     consume(amounts: Amounts): Promise<void>;        // takes more now, strictly; throws RateLimitExceeded
     adjust(deltas: Amounts): void;                   // signed; may cause debt; written at commit
     release(amounts: Amounts): void;                 // adjust by the negative; more than was consumed is a ValidationError
-    settle(totals: Amounts): void;                   // the real totals of the named limits; the last call counts
+    settle(totals: Readonly<Record<string, number | undefined>>): void;   // the real totals of the named limits; the last call counts; undefined keeps the estimate
   }
   export class Lease implements LeaseOfResource, AsyncDisposable {
     private constructor();
@@ -141,7 +141,8 @@ declare module "declared/zae-limiter" {
     readonly degraded: boolean;                      // granted without the store
     readonly resources: readonly string[];
     resourceLease(resource: string): LeaseOfResource;
-    consume(amounts: Amounts): Promise<void>; adjust(deltas: Amounts): void; release(amounts: Amounts): void; settle(totals: Amounts): void;
+    consume(amounts: Amounts): Promise<void>; adjust(deltas: Amounts): void; release(amounts: Amounts): void; settle(totals: Readonly<Record<string, number | undefined>>): void;
+    statuses(): Promise<readonly LimitStatus[]>;     // after the take, from what the process knows: no request; empty when degraded
     commit(): Promise<void>; rollback(): Promise<void>;      // afterwards every member throws LeaseExpiredError
     [Symbol.asyncDispose](): Promise<void>;          // rolls back unless committed; does nothing after commit or rollback
   }

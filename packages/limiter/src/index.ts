@@ -29,12 +29,12 @@ export type { NamespaceInfo, NamespaceStatus } from "./core/namespace.ts";
 export type { ConfigSource, OnUnavailable } from "./core/bucket/policy.ts";
 export { RateLimitExceeded, type RateLimitExceededJson } from "./core/bucket/refusal.ts";
 export type { UsageSnapshot, UsageSummary, UsageWindow } from "./core/usage.ts";
+export type { Availability } from "./limiter/availability.ts";
 export type { AcquireRequest } from "./limiter/call.ts";
 export { Lease } from "./limiter/lease.ts";
 export {
   RateLimiter,
   type AcquireResult,
-  type Availability,
   type RateLimiterOptions,
 } from "./limiter/rate-limiter.ts";
 export type { LeaseOfResource } from "./limiter/resource-lease.ts";

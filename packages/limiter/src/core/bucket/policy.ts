@@ -11,9 +11,13 @@ export type ConfigSource = "entity" | "entity_default" | "resource" | "system" |
 
 /** The limits that apply to an entity and a resource, prepared for deciding. */
 export interface Policy {
+  /** The level that the limits came from. */
   readonly source: ConfigSource;
+  /** The limits, in the order in which they were set. */
   readonly limits: readonly Limit[];
+  /** The same limits, as buckets count them. */
   readonly bucketLimits: readonly BucketLimit[];
+  /** The names of the limits. */
   readonly names: ReadonlySet<string>;
 }
 

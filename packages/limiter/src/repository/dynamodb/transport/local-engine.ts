@@ -33,7 +33,9 @@ export function localCredentials(
 
 /** What requests are signed with. */
 export interface AwsCredentials {
+  /** The public half of the key. */
   readonly accessKeyId: string;
+  /** The secret half; it signs, and is never sent. */
   readonly secretAccessKey: string;
   /** Present in temporary credentials. */
   readonly sessionToken?: string | undefined;

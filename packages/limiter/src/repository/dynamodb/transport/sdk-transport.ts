@@ -4,7 +4,15 @@ import { MAX_SOCKETS, type DynamoTransport } from "./transport.ts";
 
 /** The part of the SDK's DynamoDBClient that is used. */
 export interface DynamoClient {
+  /**
+   * Sends one command of the SDK.
+   * @example await client.send(new GetItemCommand(input), { abortSignal });
+   */
   send(command: never, options?: { abortSignal?: AbortSignal }): Promise<unknown>;
+  /**
+   * Closes its connections. The library calls it only on clients that it made.
+   * @example client.destroy();
+   */
   destroy?(): void;
 }
 

@@ -19,7 +19,7 @@ import type { HttpAgent, ObservedTransport } from "../transport.ts";
 
 /** How a lean transport is made. */
 export interface LeanTransportOptions {
-  /** @default `AWS_REGION`, or what the SDK finds */
+  /** The region to sign for. @default `AWS_REGION`, or what the SDK finds */
   readonly region?: string;
   /** An address other than AWS's. @default `AWS_ENDPOINT_URL_DYNAMODB`, or the region's */
   readonly endpointUrl?: string;
