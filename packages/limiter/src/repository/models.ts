@@ -1,5 +1,5 @@
 import type { Limit } from "../core/limit.ts";
-import type { ConfigSource, OnUnavailable } from "../core/bucket/policy.ts";
+import type { OnUnavailable } from "../core/bucket/policy.ts";
 import type { UsageSnapshot, UsageWindow } from "../core/usage.ts";
 import type { Clock, Random } from "./system-clock.ts";
 
@@ -77,16 +77,6 @@ export interface ResourceCapacity {
   readonly utilizationPct: number;
   /** One entry for each entity that has a bucket. */
   readonly entities: readonly EntityCapacity[];
-}
-
-/** The limits that apply to an entity and a resource, and the level they came from. */
-export interface ResolvedLimits {
-  /** The limits that calls are decided with. */
-  readonly limits: readonly Limit[];
-  /** The stored choice of the system level; undefined if nothing is stored. */
-  readonly onUnavailable: OnUnavailable | undefined;
-  /** The strongest level that has limits. */
-  readonly source: ConfigSource;
 }
 
 /** What is stored at the system level. */

@@ -2,7 +2,7 @@ import type { AuditEvent } from "../core/audit.ts";
 import type { Entity } from "../core/entity.ts";
 import type { Limit } from "../core/limit.ts";
 import type { NamespaceInfo } from "../core/namespace.ts";
-import type { OnUnavailable } from "../core/bucket/policy.ts";
+import type { OnUnavailable, ResolvedLimits } from "../core/bucket/policy.ts";
 import type { AsyncDisposable } from "./platform-types.ts";
 import type { UsageSummary } from "../core/usage.ts";
 import type {
@@ -15,7 +15,6 @@ import type {
   Paging,
   ProvisionerState,
   RepositoryStatistics,
-  ResolvedLimits,
   ResourceCapacity,
   SystemDefaults,
   SystemDefaultsOptions,
@@ -57,15 +56,17 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
   deleteEntity(entityId: string, options?: By): Promise<void>;
 
   /**
-   * Stores limits of an entity, for one resource or by default for all of its resources. They
-   * replace what was stored there. Other processes see them within `configCacheTtlMs`.
+   * Stores limits of an entity, for one resource or by default for all of its resources. They hide
+   * the levels below, unless they inherit.
+   *
    * @example
-   * await repository.setLimits("key-1", [Limit.perMinute("rpm", 600)], { resource: "gpt-4" });
+   * // Raises one limit; the others stay as the levels below say.
+   * await repository.setLimits("key-1", [Limit.perMinute("rpm", 600)], { inherit: true });
    */
   setLimits(
     entityId: string,
     limits: readonly Limit[],
-    options?: { readonly resource?: string } & By,
+    options?: { readonly resource?: string; readonly inherit?: boolean } & By,
   ): Promise<void>;
   /**
    * The limits stored for an entity; empty if there are none at this level.
@@ -78,10 +79,16 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
    */
   deleteLimits(entityId: string, options?: { readonly resource?: string } & By): Promise<void>;
   /**
-   * Stores the limits of all entities on a resource.
-   * @example await repository.setResourceDefaults("gpt-4", [Limit.perMinute("tpm", 40_000)]);
+   * Stores the limits of all entities on a resource. They hide the system's, unless they inherit.
+   *
+   * @example
+   * await repository.setResourceDefaults("gpt-4", [Limit.perMinute("rpm", 60)], { inherit: true });
    */
-  setResourceDefaults(resource: string, limits: readonly Limit[], options?: By): Promise<void>;
+  setResourceDefaults(
+    resource: string,
+    limits: readonly Limit[],
+    options?: { readonly inherit?: boolean } & By,
+  ): Promise<void>;
   /**
    * The limits stored for a resource; empty if there are none.
    * @example const limits = await repository.getResourceDefaults("gpt-4");
@@ -124,8 +131,12 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
    */
   listResourcesWithEntityConfigs(): Promise<readonly string[]>;
   /**
-   * The limits that apply to an entity on a resource; undefined if no level has any.
-   * @example const { limits, source } = (await repository.resolveLimits("key-1", "gpt-4")) ?? {};
+   * The limits that apply to an entity on a resource, with their levels; undefined if no level has
+   * any.
+   *
+   * @example
+   * const resolved = await repository.resolveLimits("key-1", "gpt-4");
+   * resolved?.sources["tpm"]; // "system"
    */
   resolveLimits(entityId: string, resource: string): Promise<ResolvedLimits | undefined>;
   /**

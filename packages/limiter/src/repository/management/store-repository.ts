@@ -8,7 +8,7 @@ import {
 } from "../../core/identifiers.ts";
 import type { Limit } from "../../core/limit.ts";
 import { NO_NAMESPACE, type NamespaceInfo } from "../../core/namespace.ts";
-import type { OnUnavailable } from "../../core/bucket/policy.ts";
+import type { OnUnavailable, ResolvedLimits } from "../../core/bucket/policy.ts";
 import type { UsageSummary } from "../../core/usage.ts";
 import { PolicyCache } from "../policy-cache.ts";
 import type {
@@ -30,7 +30,6 @@ import type {
   Repository,
   RepositoryOptions,
   RepositoryStatistics,
-  ResolvedLimits,
   ResourceCapacity,
   SystemDefaults,
   SystemDefaultsOptions,
@@ -150,7 +149,7 @@ export class StoreRepository implements Repository {
   async setLimits(
     entityId: string,
     list: readonly Limit[],
-    options: { readonly resource?: string } & By = {},
+    options: { readonly resource?: string; readonly inherit?: boolean } & By = {},
   ): Promise<void> {
     return limits.setLimits(await this.#active(), entityId, list, options);
   }
@@ -172,7 +171,7 @@ export class StoreRepository implements Repository {
   async setResourceDefaults(
     resource: string,
     list: readonly Limit[],
-    options: By = {},
+    options: { readonly inherit?: boolean } & By = {},
   ): Promise<void> {
     return limits.setResourceDefaults(await this.#active(), resource, list, options);
   }

@@ -11,6 +11,7 @@ import { configurationTopic } from "./configuration.ts";
 import { debtTopic } from "./debt.ts";
 import { doneWorkTopic } from "./done-work.ts";
 import { entitiesTopic } from "./entities.ts";
+import { inheritanceTopic } from "./inheritance.ts";
 import { leaseEndsTopic } from "./lease-ends.ts";
 import { leasesTopic } from "./leases.ts";
 import { listingsTopic } from "./listings.ts";
@@ -56,6 +57,7 @@ const TOPICS: Readonly<Record<string, Topic>> = {
   overrides: overridesTopic,
   "levels of configuration": configurationTopic,
   "changes of configuration": policyChangesTopic,
+  "levels that inherit": inheritanceTopic,
   refill: refillTopic,
   entities: entitiesTopic,
   namespaces: namespacesTopic,
