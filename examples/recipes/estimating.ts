@@ -1,5 +1,5 @@
-// Compares estimates with what was really used. A byte is about a quarter of a token in English; the
-// answer has at most `max_completion_tokens`.
+// Compares estimates with what was really used. In English, a byte is about a quarter of a token.
+// The answer has at most `max_completion_tokens`.
 import OpenAI from "openai";
 import { Limit, RateLimiter } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";
