@@ -9,6 +9,7 @@ import { MemoryRepository } from "zae-limiter/memory";
 
 const MODEL = "gpt-4.1-mini";
 const MAX_TOKENS = 200;
+const KEYS = ["key-ann", "key-bob"];
 
 const openai = new OpenAI();
 const repository = new MemoryRepository(); // or: await SqliteRepository.open("limits.db")
@@ -18,15 +19,16 @@ await repository.setLimits("team-blue", [
   Limit.perMinute("rpm", 30),
   Limit.perMinute("tpm", 30_000),
 ]);
-await repository.createEntity("key-ann", { parentId: "team-blue", cascade: true });
-await repository.createEntity("key-bob", { parentId: "team-blue", cascade: true });
+for (const key of KEYS)
+  await repository.createEntity(key, { parentId: "team-blue", cascade: true });
 const limiter = new RateLimiter({ repository });
 
 const tokensIn = (text: string): number => Math.ceil(Buffer.byteLength(text) / 4);
 const app = new Hono();
 
 app.post("/chat", async (context) => {
-  const entityId = context.req.header("authorization")?.replace("Bearer ", "") ?? "anonymous";
+  const entityId = context.req.header("authorization")?.replace("Bearer ", "") ?? "";
+  if (!KEYS.includes(entityId)) return context.json({ error: "Unknown key." }, 401);
   const { question } = await context.req.json<{ question: string }>();
   const consume = { rpm: 1, tpm: tokensIn(question) + MAX_TOKENS };
   const lease = await limiter.acquire({ entityId, resource: MODEL, consume });

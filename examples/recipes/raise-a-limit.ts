@@ -1,4 +1,4 @@
-// Raises one limit of an entity while everything runs, and prints the limits that hold from then on.
+// Raises one limit of an entity while everything runs, and prints the limits that now hold.
 // Usage: node raise-a-limit.js team-blue gpt-4.1-mini rpm:600 limits.db
 import { Limit } from "zae-limiter";
 import { SqliteRepository } from "zae-limiter/sqlite";
