@@ -250,6 +250,7 @@ describe("a recipe", { timeout: TIMEOUT_MS }, () => {
       nextLine: lines,
       stop: () =>
         new Promise((resolve) => {
+          if (child.exitCode !== null) resolve();
           child.on("exit", () => resolve());
           child.kill();
         }),
