@@ -11,6 +11,7 @@ export default defineConfig({
       { find: /^zae-limiter\/memory$/, replacement: source("repository/memory/index.ts") },
       { find: /^zae-limiter\/sqlite$/, replacement: source("repository/sqlite/index.ts") },
       { find: /^zae-limiter\/dynamodb$/, replacement: source("repository/dynamodb/index.ts") },
+      { find: /^zae-limiter\/open$/, replacement: source("open/index.ts") },
       { find: /^zae-limiter\/testing$/, replacement: source("testing/index.ts") },
     ],
   },
@@ -25,6 +26,8 @@ export default defineConfig({
     // The SDK says in every worker that it will want a newer Node.
     env: { AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: "true" },
     globalSetup: ["packages/limiter/test/support/shared-engine.ts"],
+    // The default of 5 s is short for a machine that is busy with other things.
+    testTimeout: 20_000,
     // One fewer than there are cores would be one on a machine with two, where half of the time
     // goes by waiting for an engine.
     maxWorkers: Math.max(2, availableParallelism() - 1),

@@ -8,6 +8,7 @@ results=.cache/vitest-results.json
 passed=0
 failed=0
 summary=()
+failures=()
 
 # Leaves out the steps whose names do not contain a word; without a word, none.
 only() {
@@ -41,10 +42,12 @@ tests() {
   read -r test_passed test_failed < <(node -p 'const r = JSON.parse(fs.readFileSync(process.argv[1])); `${r.numPassedTests} ${r.numFailedTests}`' "$results")
   passed=$((passed + test_passed))
   failed=$((failed + test_failed))
+  mapfile -t -O "${#failures[@]}" failures < <(node tools/failed-tests.mjs "$results")
 }
 
-# Prints how long each step took and what came of it all, and ends the script.
+# Prints which tests failed, how long each step took and what came of it all, and ends the script.
 finish() {
+  [ "${#failures[@]}" -eq 0 ] || printf '%s\n' "── failed tests" "${failures[@]}"
   printf '%s\n' "── steps" "${summary[@]}" "── $((SECONDS / 60)) min $((SECONDS % 60)) s"
   echo "$passed passed, $failed failed"
   [ "$failed" -eq 0 ]

@@ -57,6 +57,11 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "acquire",
   ]),
   limiter: SHARED,
+  open: [
+    "core",
+    "repository",
+    ...["memory", "sqlite", "dynamodb"].map((name) => `repository/${name}`),
+  ],
   "testing/fakes": SHARED,
   "testing/contract": [...SHARED, "limiter", "testing/fakes"],
   testing: ["testing/fakes", "testing/contract"],

@@ -94,8 +94,8 @@ describe("the guide tells of every", () => {
     .join("\n");
 
   it.each([
-    ["repository/repository.ts", "RepositoryOptions"],
-    ["repository/repository.ts", "RepositoryStatistics"],
+    ["repository/models.ts", "RepositoryOptions"],
+    ["repository/models.ts", "RepositoryStatistics"],
     ["repository/dynamodb/options.ts", "DynamoOptions"],
     ["repository/dynamodb/transport/lean/lean-transport.ts", "LeanTransportOptions"],
     ["repository/sqlite/sqlite-repository.ts", "SqliteOptions"],

@@ -1,5 +1,5 @@
 import { rmSync } from "node:fs";
-import { openRepository } from "zae-limiter";
+import { openRepository } from "zae-limiter/open";
 import { addCounts, type CallLog } from "./call-log.ts";
 import { checksOf, type Check } from "./checks.ts";
 import { Gateway } from "./gateway.ts";

@@ -1,7 +1,7 @@
 // The demo's second process. It is forked with the repository's URL and the time at which the run
 // ends. It sends its counts while it works and its call log at the end, and exits when the first
 // process is gone.
-import { openRepository } from "zae-limiter";
+import { openRepository } from "zae-limiter/open";
 import type { Message } from "./call-log.ts";
 import { Gateway } from "./gateway.ts";
 import { doubledClock } from "./time-and-random.ts";

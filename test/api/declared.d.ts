@@ -128,7 +128,7 @@ declare module "declared/zae-limiter" {
     check(request: AcquireRequest): Promise<Availability>;   // the verdict of an acquire, nothing written
     available(entityId: string, resource: string, options?: { readonly limits?: readonly Limit[] }): Promise<Record<string, number>>;
     timeUntilAvailable(entityId: string, resource: string, needed: Amounts, options?: { readonly limits?: readonly Limit[] }): Promise<number>;
-    isAvailable(options?: { readonly timeoutMs?: number }): Promise<boolean>;
+    isReachable(options?: { readonly timeoutMs?: number }): Promise<boolean>;
     close(): Promise<void>;                          // ends waiting calls with RateLimiterUnavailable; leaves the repository open
     [Symbol.asyncDispose](): Promise<void>;
   }
@@ -139,7 +139,7 @@ declare module "declared/zae-limiter" {
     consume(amounts: Amounts): Promise<void>;        // takes more now, strictly; throws RateLimitExceeded
     adjust(deltas: Amounts): void;                   // signed; may cause debt; written at commit
     release(amounts: Amounts): void;                 // adjust by the negative; more than was consumed is a ValidationError
-    settle(totals: Amounts): void;                   // the real totals of the named limits; the last call counts
+    settle(totals: Readonly<Record<string, number | undefined>>): void;   // the real totals of the named limits; the last call counts; undefined keeps the estimate
   }
   export class Lease implements LeaseOfResource, AsyncDisposable {
     private constructor();
@@ -147,7 +147,8 @@ declare module "declared/zae-limiter" {
     readonly degraded: boolean;                      // granted without the store
     readonly resources: readonly string[];
     resourceLease(resource: string): LeaseOfResource;
-    consume(amounts: Amounts): Promise<void>; adjust(deltas: Amounts): void; release(amounts: Amounts): void; settle(totals: Amounts): void;
+    consume(amounts: Amounts): Promise<void>; adjust(deltas: Amounts): void; release(amounts: Amounts): void; settle(totals: Readonly<Record<string, number | undefined>>): void;
+    statuses(): Promise<readonly LimitStatus[]>;     // after the take, from what the process knows: no request; empty when degraded
     commit(): Promise<void>; rollback(): Promise<void>;      // afterwards every member throws LeaseExpiredError
     [Symbol.asyncDispose](): Promise<void>;          // rolls back unless committed; does nothing after commit or rollback
   }
@@ -255,7 +256,11 @@ declare module "declared/zae-limiter" {
     close(): Promise<void>;                          // ends waiting calls and all later ones with RateLimiterUnavailable (ADR 028)
     [Symbol.asyncDispose](): Promise<void>;
   }
-  export function openRepository(url: string, options?: RepositoryOptions): Promise<Repository>;
+}
+
+declare module "declared/zae-limiter/open" {
+  import type { Repository, RepositoryOptions } from "declared/zae-limiter";
+  export function openRepository(url: string, options?: RepositoryOptions): Promise<Repository>;                            // ADR 035
   //   "memory:" · "sqlite:./limits.db" · "redis://host:6379" · "dynamodb://eu-west-1/my-stack" (?endpoint=http://127.0.0.1:8000&provisioning=never)
 }
 
@@ -287,8 +292,9 @@ declare module "declared/zae-limiter/dynamodb" {
   }
   export interface AwsCredentials { readonly accessKeyId: string; readonly secretAccessKey: string; readonly sessionToken?: string | undefined; readonly expiration?: Date | undefined }
   export type CredentialProvider = (options?: { readonly forceRefresh?: boolean }) => Promise<AwsCredentials>;
+  export interface HttpAgent { readonly maxSockets: number; readonly maxFreeSockets: number; destroy(): void }               // node:http's Agent has it (ADR 035)
   export interface LeanTransportOptions {
-    readonly region?: string; readonly endpointUrl?: string; readonly credentials?: AwsCredentials | CredentialProvider; readonly agent?: import("node:http").Agent;
+    readonly region?: string; readonly endpointUrl?: string; readonly credentials?: AwsCredentials | CredentialProvider; readonly agent?: HttpAgent;
   }
   export function leanTransport(options?: LeanTransportOptions): Promise<ObservedTransport>;                                 // ADR 022
   export interface DynamoOptions extends RepositoryOptions {

@@ -9,11 +9,13 @@ import { expectTypeOf } from "vitest";
 import type * as declared from "declared/zae-limiter";
 import type * as declaredDynamo from "declared/zae-limiter/dynamodb";
 import type * as declaredMemory from "declared/zae-limiter/memory";
+import type * as declaredOpen from "declared/zae-limiter/open";
 import type * as declaredSqlite from "declared/zae-limiter/sqlite";
 import type * as declaredTesting from "declared/zae-limiter/testing";
 import type * as built from "zae-limiter";
 import type * as builtDynamo from "zae-limiter/dynamodb";
 import type * as builtMemory from "zae-limiter/memory";
+import type * as builtOpen from "zae-limiter/open";
 import type * as builtSqlite from "zae-limiter/sqlite";
 import type * as builtTesting from "zae-limiter/testing";
 
@@ -91,6 +93,7 @@ interface Models extends Record<string, readonly [unknown, unknown]> {
   StackOptions: [declaredDynamo.StackOptions, builtDynamo.StackOptions];
   ObservedTransport: [declaredDynamo.ObservedTransport, builtDynamo.ObservedTransport];
   AwsCredentials: [declaredDynamo.AwsCredentials, builtDynamo.AwsCredentials];
+  HttpAgent: [declaredDynamo.HttpAgent, builtDynamo.HttpAgent];
   LeanTransportOptions: [declaredDynamo.LeanTransportOptions, builtDynamo.LeanTransportOptions];
   Fault: [declaredTesting.Fault, builtTesting.Fault];
 }
@@ -130,6 +133,7 @@ export type Surface = [
   None<Broken<typeof declared, typeof built>>,
   None<Broken<typeof declaredDynamo, typeof builtDynamo>>,
   None<Broken<typeof declaredMemory, typeof builtMemory>>,
+  None<Broken<typeof declaredOpen, typeof builtOpen>>,
   None<Broken<typeof declaredSqlite, typeof builtSqlite>>,
   None<Exclude<Broken<typeof declaredTesting, typeof builtTesting>, NotYet>>,
 ];

@@ -2,7 +2,6 @@
 // types. It imports packages, never files.
 import {
   Limit,
-  openRepository,
   RateLimiter,
   RateLimitExceeded,
   ValidationError,
@@ -11,6 +10,7 @@ import {
   type Repository,
 } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";
+import { openRepository } from "zae-limiter/open";
 import { faultyRepository, ManualClock } from "zae-limiter/testing";
 
 /** What a language model answers. */

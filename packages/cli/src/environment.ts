@@ -1,5 +1,5 @@
 import type { Readable } from "node:stream";
-import type { openRepository } from "zae-limiter";
+import type { openRepository } from "zae-limiter/open";
 
 /** A stream that text is written to. */
 export interface TextOutput {

@@ -1,4 +1,4 @@
-import { openRepository } from "zae-limiter";
+import { openRepository } from "zae-limiter/open";
 import { run } from "./program.ts";
 
 // A reader that has seen enough (`… | head`) closes the pipe; that is not a failure.

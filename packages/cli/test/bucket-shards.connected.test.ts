@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { MemoryRepository } from "zae-limiter/memory";
 import { beforeEach, describe, expect, it } from "vitest";
-import { openRepository } from "zae-limiter";
+import { openRepository } from "zae-limiter/open";
 import { describeWithEngine, freshTableName } from "../../limiter/test/support/engine.ts";
 import { jsonOf, zaeLimiter, type Outcome, type Setup } from "./command-line.ts";
 

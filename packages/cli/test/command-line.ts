@@ -1,6 +1,7 @@
 import { Readable } from "node:stream";
 import type { Command } from "commander";
-import { openRepository, type Repository } from "zae-limiter";
+import type { Repository } from "zae-limiter";
+import { openRepository } from "zae-limiter/open";
 import type { Environment } from "../src/environment.ts";
 import { createProgram, run } from "../src/program.ts";
 

@@ -1,7 +1,7 @@
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openRepository } from "zae-limiter";
+import { openRepository } from "zae-limiter/open";
 import { MemoryRepository } from "zae-limiter/memory";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { zaeLimiter, type Outcome, type Setup } from "./command-line.ts";

@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { openRepository } from "zae-limiter";
+import { openRepository } from "zae-limiter/open";
 import { ManualClock } from "zae-limiter/testing";
 import { afterAll, expect, it } from "vitest";
 import { verbNames, zaeLimiter } from "./command-line.ts";

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { openRepository } from "zae-limiter";
+import { openRepository } from "zae-limiter/open";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Outcome } from "./command-line.ts";
 

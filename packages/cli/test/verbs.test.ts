@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openRepository, type Repository } from "zae-limiter";
+import type { Repository } from "zae-limiter";
+import { openRepository } from "zae-limiter/open";
 import { ManualClock } from "zae-limiter/testing";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { jsonOf, zaeLimiter, type Outcome, type Setup } from "./command-line.ts";

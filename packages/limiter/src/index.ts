@@ -34,16 +34,15 @@ export type {
 } from "./core/bucket/policy.ts";
 export { RateLimitExceeded, type RateLimitExceededJson } from "./core/bucket/refusal.ts";
 export type { UsageSnapshot, UsageSummary, UsageWindow } from "./core/usage.ts";
+export type { Availability } from "./limiter/availability.ts";
 export type { AcquireRequest } from "./limiter/call.ts";
 export { Lease } from "./limiter/lease.ts";
 export {
   RateLimiter,
   type AcquireResult,
-  type Availability,
   type RateLimiterOptions,
 } from "./limiter/rate-limiter.ts";
 export type { LeaseOfResource } from "./limiter/resource-lease.ts";
-export { openRepository } from "./open-repository.ts";
 export type { RepositoryPort } from "./repository/port.ts";
 export type {
   BackendCapabilities,

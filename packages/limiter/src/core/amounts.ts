@@ -26,6 +26,23 @@ export function copiedDeltas(deltas: unknown, field: string): Amounts {
   return copy;
 }
 
+/**
+ * Splits totals into a checked copy of those that are known, and the names of those that are
+ * undefined or null: what the caller could not find out.
+ */
+export function copiedTotals(
+  totals: unknown,
+  field: string,
+): { readonly known: Amounts; readonly unknown: readonly string[] } {
+  const copy = copied(totals);
+  const unknown = isRecord(copy)
+    ? Object.keys(copy).filter((name) => (copy[name] ?? undefined) === undefined)
+    : [];
+  for (const name of unknown) delete (copy as Record<string, unknown>)[name];
+  checkAmounts(copy, field);
+  return { known: copy, unknown };
+}
+
 /** Checks amounts that must not be negative; `field` names the argument in the error. */
 export function checkAmounts(amounts: unknown, field: string): asserts amounts is Amounts {
   checkNumbers(amounts, field, 0);
@@ -72,15 +89,19 @@ export function inMilli(amounts: Amounts): Amounts {
 
 /** Copies before the check: a getter could give the check and the charge different values. */
 function copied(amounts: unknown): unknown {
-  return typeof amounts === "object" && amounts !== null && !(Symbol.iterator in amounts)
-    ? { ...amounts }
-    : amounts;
+  return isRecord(amounts) ? { ...amounts } : amounts;
+}
+
+/**
+ * Whether a value may hold amounts by limit name. Arrays, maps and sets have no properties named after limits, so they would pass for a call that
+ * costs nothing.
+ */
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !(Symbol.iterator in value);
 }
 
 function checkNumbers(amounts: unknown, field: string, least: number): void {
-  // Arrays, maps and sets have no properties named after limits, so they would pass for a call that
-  // costs nothing.
-  if (typeof amounts !== "object" || amounts === null || Symbol.iterator in amounts) {
+  if (!isRecord(amounts)) {
     throw new ValidationError(
       field,
       amounts,
@@ -88,7 +109,7 @@ function checkNumbers(amounts: unknown, field: string, least: number): void {
     );
   }
   for (const name in amounts) {
-    const amount: unknown = (amounts as Record<string, unknown>)[name];
+    const amount = amounts[name];
     if (
       typeof amount === "number" &&
       Number.isInteger(amount) &&

@@ -13,12 +13,17 @@ export type AuditAction =
 export interface AuditEvent {
   /** A ULID, so events sort by time. */
   readonly eventId: string;
+  /** When the change was made. */
   readonly timestamp: Date;
   /** The entity that changed, or `$SYSTEM` or `$RESOURCE:{resource}` for the other levels. */
   readonly entityId: string;
+  /** What was done. Data of a later version may have actions that this one does not know. */
   readonly action: AuditAction | (string & {});
+  /** Who did it: the call's principal, else that of the repository's options. */
   readonly principal: string | undefined;
+  /** The resource that the change was about; undefined if it was not about one. */
   readonly resource: string | undefined;
+  /** What else was recorded, such as the limits that were set. */
   readonly details: Readonly<Record<string, unknown>>;
 }
 

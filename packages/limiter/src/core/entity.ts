@@ -2,12 +2,17 @@ import { ValidationError } from "./errors.ts";
 
 /** The unit that limits apply to: an API key, a project, a tenant's user. */
 export interface Entity {
+  /** What calls name it by. Unique in its namespace, and never changed. */
   readonly id: string;
+  /** For people to read; the id if none was given. */
   readonly name: string;
+  /** The entity that it belongs to; undefined if it has no parent. */
   readonly parentId: string | undefined;
   /** Whether calls of this entity also take from its parent. */
   readonly cascade: boolean;
+  /** Your own data; the limiter does not read it. */
   readonly metadata: Readonly<Record<string, string>>;
+  /** When it was created, by the repository's clock. */
   readonly createdAt: Date;
 }
 

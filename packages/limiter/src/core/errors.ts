@@ -5,6 +5,7 @@ import type { NamespaceStatus } from "./namespace.ts";
  * change.
  */
 export class ZaeLimiterError extends Error {
+  /** Stable, such as `ERR_LIMITER_VALIDATION`; the guide's page on errors lists them all. */
   readonly code: string;
 
   constructor(code: string, message: string, options?: ErrorOptions) {
@@ -20,7 +21,11 @@ export class RateLimitError extends ZaeLimiterError {}
 /** A lease was used after it was committed or rolled back. */
 export class LeaseExpiredError extends RateLimitError {
   constructor(state: "committed" | "rolled back") {
-    super("ERR_LIMITER_LEASE_EXPIRED", `This lease was already ${state}. Acquire a new one.`);
+    const advice =
+      state === "committed"
+        ? "Did the function return before its work was done? Await all of it there, or acquire a new lease."
+        : "Acquire a new one.";
+    super("ERR_LIMITER_LEASE_EXPIRED", `This lease was already ${state}. ${advice}`);
   }
 }
 
@@ -32,8 +37,11 @@ export class InfrastructureError extends ZaeLimiterError {}
  * error and on no other.
  */
 export class RateLimiterUnavailable extends InfrastructureError {
+  /** The entity of the call; undefined outside of calls on one entity. */
   readonly entityId: string | undefined;
+  /** The resource of the call; undefined outside of calls on one resource. */
   readonly resource: string | undefined;
+  /** The stack that could not be reached; undefined on other backends. */
   readonly stackName: string | undefined;
 
   constructor(
@@ -68,8 +76,11 @@ export class PermissionDenied extends InfrastructureError {
 
 /** A CloudFormation stack operation failed. */
 export class StackOperationError extends InfrastructureError {
+  /** The stack that the operation was about. */
   readonly stackName: string;
+  /** Why it failed, in the words of CloudFormation. */
   readonly reason: string;
+  /** The failed events of the operation, oldest first; may be empty. */
   readonly events: readonly string[];
 
   constructor(stackName: string, reason: string, events: readonly string[] = []) {
@@ -82,6 +93,7 @@ export class StackOperationError extends InfrastructureError {
 
 /** A stack with that name already exists. */
 export class StackAlreadyExistsError extends InfrastructureError {
+  /** The name that is taken. */
   readonly stackName: string;
 
   constructor(stackName: string) {
@@ -102,6 +114,7 @@ export class InfrastructureNotFoundError extends InfrastructureError {
 
 /** No active namespace has that name or id. */
 export class NamespaceNotFoundError extends InfrastructureError {
+  /** The name or id that was not found. */
   readonly namespaceName: string;
 
   constructor(namespaceName: string) {
@@ -115,7 +128,9 @@ export class NamespaceNotFoundError extends InfrastructureError {
 
 /** The namespace is in a state that does not allow the operation. */
 export class NamespaceStateError extends InfrastructureError {
+  /** The name of the namespace. */
   readonly namespaceName: string;
+  /** The state that it is in. */
   readonly state: NamespaceStatus;
 
   constructor(namespaceName: string, state: NamespaceStatus, reason: string) {
@@ -127,6 +142,7 @@ export class NamespaceStateError extends InfrastructureError {
 
 /** The base of errors about one entity. */
 export class EntityError extends ZaeLimiterError {
+  /** The entity that the error is about. */
   readonly entityId: string;
 
   constructor(code: string, entityId: string, message: string) {
@@ -165,8 +181,11 @@ interface Versions {
 
 /** The base of errors about incompatible versions. */
 export class VersionError extends ZaeLimiterError {
+  /** The version of this library. */
   readonly clientVersion: string;
+  /** The version of the stored data. */
   readonly schemaVersion: string;
+  /** The version of the deployed Lambda; undefined if there is none. */
   readonly lambdaVersion: string | undefined;
 
   constructor(code: string, message: string, versions: Versions) {
@@ -179,6 +198,7 @@ export class VersionError extends ZaeLimiterError {
 
 /** The versions of client, schema and Lambda do not match, but can be brought in line. */
 export class VersionMismatchError extends VersionError {
+  /** Whether the deployed parts can be updated without losing data. */
   readonly canAutoUpdate: boolean;
 
   constructor(message: string, versions: Versions & { readonly canAutoUpdate: boolean }) {
@@ -189,6 +209,7 @@ export class VersionMismatchError extends VersionError {
 
 /** The stored data is in a format that this version does not support. */
 export class IncompatibleSchemaError extends VersionError {
+  /** Where the migration is described, if anywhere. */
   readonly migrationGuideUrl: string | undefined;
 
   constructor(message: string, versions: Versions & { readonly migrationGuideUrl?: string }) {
@@ -202,8 +223,11 @@ const VALUE_LENGTH = 50;
 
 /** Input was invalid; nothing was written. */
 export class ValidationError extends ZaeLimiterError {
+  /** What was invalid: an argument or an option, such as `consume.rpm`. */
   readonly field: string;
+  /** The invalid value as text, cut to 50 characters. */
   readonly value: string;
+  /** What is wrong with it, without the field's name: "must not be negative". */
   readonly reason: string;
 
   constructor(field: string, value: unknown, reason: string, code = "ERR_LIMITER_VALIDATION") {

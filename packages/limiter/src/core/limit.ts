@@ -5,16 +5,27 @@ import { formatLimit, parseLimit } from "./limit-text.ts";
 
 /** A token bucket's parameters, in whole tokens and seconds. */
 export interface Limit {
+  /** What amounts refer to, such as `rpm`: a letter, then letters, digits and `_ . -`. */
   readonly name: string;
   /** The most the bucket can hold: the burst. */
   readonly capacity: number;
+  /** Whole tokens that flow back in every `refillPeriodSeconds`, continuously. */
   readonly refillAmount: number;
+  /** The period of the refill, in whole seconds: 60 for a limit per minute. */
   readonly refillPeriodSeconds: number;
   /** Defaults to `rate`, the only kind so far. */
   readonly kind?: "rate";
 }
 
-type LimitOf = (name: string, rate: number, options?: { readonly burst?: number }) => Limit;
+/** Makes a limit of `rate` whole tokens per period, refilled continuously within it. */
+type LimitOf = (
+  name: string,
+  rate: number,
+  options?: {
+    /** The capacity, in whole tokens: the most that can be taken at once. @default the rate */
+    readonly burst?: number;
+  },
+) => Limit;
 
 /**
  * Makes limits.
@@ -24,15 +35,43 @@ type LimitOf = (name: string, rate: number, options?: { readonly burst?: number 
  * Limit.parse("tpm:10000/min:15000");
  */
 export const Limit: {
+  /**
+   * Makes a limit of `rate` tokens a second. It refills continuously; `burst` is its capacity.
+   * @example Limit.perSecond("rps", 10, { burst: 50 });
+   */
   readonly perSecond: LimitOf;
+  /**
+   * Makes a limit of `rate` tokens a minute, refilled continuously: after 6 s, a tenth is back.
+   * `burst` is its capacity, by default the rate, so an idle bucket holds one minute's worth.
+   * @example Limit.perMinute("tpm", 10_000, { burst: 15_000 });
+   */
   readonly perMinute: LimitOf;
+  /**
+   * Makes a limit of `rate` tokens an hour. It refills continuously; `burst` is its capacity.
+   * @example Limit.perHour("images", 100);
+   */
   readonly perHour: LimitOf;
+  /**
+   * Makes a limit of `rate` tokens in 24 hours. It refills continuously, not at midnight.
+   * @example Limit.perDay("tpd", 1_000_000);
+   */
   readonly perDay: LimitOf;
-  /** Returns a frozen copy of a valid limit, or throws. */
+  /**
+   * Returns a frozen copy of a valid limit, or throws.
+   * @example
+   * Limit.custom({ name: "rpm", capacity: 20, refillAmount: 10, refillPeriodSeconds: 30 });
+   */
   custom(limit: Limit): Limit;
-  /** Parses `name:rate[/period][:burst]`, as the command line does. */
+  /**
+   * Parses `name:rate[/period][:burst]`, as the command line does.
+   * @example
+   * Limit.parse("tpm:10000/min:15000"); // the same as perMinute("tpm", 10_000, { burst: 15_000 })
+   */
   parse(text: string): Limit;
-  /** Returns the text that `parse` reads. */
+  /**
+   * Returns the text that `parse` reads.
+   * @example Limit.format(Limit.perMinute("rpm", 60)); // "rpm:60/min"
+   */
   format(limit: Limit): string;
 } = Object.freeze({
   perSecond: limitPer(1),

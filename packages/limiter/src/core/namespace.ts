@@ -6,10 +6,15 @@ export type NamespaceStatus = "active" | "deleted" | "purging";
 
 /** One tenant: its name, and the opaque id under which its data is stored. */
 export interface NamespaceInfo {
+  /** The name that it is opened by. Another namespace may have it after a deletion. */
   readonly name: string;
+  /** Unique, and never used again; data is stored under it. */
   readonly namespaceId: string;
+  /** Whether it serves calls, can be recovered, or is being purged. */
   readonly status: NamespaceStatus;
+  /** When it was registered. */
   readonly createdAt: Date;
+  /** When it was deleted; undefined while it is active. */
   readonly deletedAt: Date | undefined;
 }
 

@@ -8,9 +8,13 @@ export const USAGE_WINDOWS: readonly UsageWindow[] = ["hourly", "daily", "monthl
 
 /** What an entity consumed of a resource in one window. */
 export interface UsageSnapshot {
+  /** Whose usage it is. */
   readonly entityId: string;
+  /** The resource that was used. */
   readonly resource: string;
+  /** The length of the window. */
   readonly window: UsageWindow;
+  /** The first moment of the window, in UTC. */
   readonly windowStart: Date;
   /** Exclusive: the start of the next window. */
   readonly windowEnd: Date;
@@ -24,11 +28,17 @@ export interface UsageSnapshot {
 
 /** The sum of several snapshots. */
 export interface UsageSummary {
+  /** How many snapshots were added up. */
   readonly snapshotCount: number;
+  /** Whole tokens by limit over all windows, net of what was given back. */
   readonly total: Amounts;
+  /** `total`, divided by the number of windows. */
   readonly average: Amounts;
+  /** Granted acquires over all windows. */
   readonly requests: number;
+  /** The start of the earliest window; undefined if there is no usage. */
   readonly minWindowStart: Date | undefined;
+  /** The start of the latest window; undefined if there is no usage. */
   readonly maxWindowStart: Date | undefined;
   /**
    * Only if the memory backend had to drop usage: windows that begin earlier are missing, or lack

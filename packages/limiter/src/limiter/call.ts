@@ -7,7 +7,9 @@ import type { ConsumeRequest, ResourceAmounts } from "../repository/port.ts";
 
 /** What a caller takes before its work starts, and how it waits. */
 export interface AcquireRequest {
+  /** Who makes the call. The entity need not have been created. */
   readonly entityId: string;
+  /** What is used, such as a model. Resources need no registration. */
   readonly resource: string;
   /**
    * Whole tokens by limit, not negative. A limit that is not named is not charged, but it can be
@@ -18,6 +20,7 @@ export interface AcquireRequest {
   readonly also?: Readonly<Record<string, Amounts>>;
   /** Limits for this call, instead of the stored ones. Cannot be combined with `also`. */
   readonly limits?: readonly Limit[];
+  /** What to do if the store cannot be reached. @default the limiter's choice */
   readonly onUnavailable?: OnUnavailable;
   /** How long the call may wait for tokens. @default 0 */
   readonly waitUpToMs?: number;

@@ -5,6 +5,8 @@ import {
   RateLimiterUnavailable,
   ValidationError,
 } from "../core/errors.ts";
+import type { LimitStatus } from "../core/bucket/decision.ts";
+import type { AsyncDisposable } from "../core/platform-types.ts";
 import { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import type { TakenPart } from "../core/bucket/settlement.ts";
 import type {
@@ -13,6 +15,7 @@ import type {
   RepositoryPort,
   ResourceAmounts,
 } from "../repository/port.ts";
+import type { LeaseRecord, LeaseWarnings } from "./lease-warnings.ts";
 import { ResourceLease, type LeaseOfResource } from "./resource-lease.ts";
 
 /**
@@ -21,6 +24,9 @@ import { ResourceLease, type LeaseOfResource } from "./resource-lease.ts";
  */
 const END_ATTEMPTS = 3;
 
+/** The most errors that are followed by their `cause`; a chain may be a circle. */
+const MAX_CAUSES = 10;
+
 /** What all leases of one limiter share. */
 export interface LeaseHost {
   readonly repository: RepositoryPort;
@@ -28,6 +34,7 @@ export interface LeaseHost {
   readonly onGivenBack: (buckets: Iterable<TakenPart>) => void;
   /** Called when the end of a lease could not be written and there is no caller to throw to. */
   readonly onEndFailed: (error: RateLimiterUnavailable, lease: Lease) => void;
+  readonly warnings: LeaseWarnings;
 }
 
 /** What a call took; undefined if it was let through without the store. */
@@ -48,7 +55,9 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
     return new Lease(host, request, taken);
   }
 
+  /** The entity that the tokens were taken from. */
   readonly entityId: string;
+  /** The call's own resource; `resources` lists the others too. */
   readonly resource: string;
   /** True if granted without the store: nothing was taken, and nothing will be written. */
   readonly degraded: boolean;
@@ -65,6 +74,10 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
    * use, because most leases have none.
    */
   #pendingTakes: Set<Promise<void>> | undefined;
+  /** What `settle`, `adjust` and `release` have thrown. Made on first use. */
+  #invalidChanges: WeakSet<ValidationError> | undefined;
+  /** Where the end is noted if the lease is watched. */
+  #record: LeaseRecord | undefined;
 
   private constructor(host: LeaseHost, request: ConsumeRequest, taken: Taken) {
     this.entityId = request.entityId;
@@ -85,7 +98,10 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
     return this.#request.resources.map(({ resource }) => resource);
   }
 
-  /** The part of the lease that belongs to one resource. */
+  /**
+   * The part of the lease that belongs to one resource.
+   * @example lease.resourceLease("search").settle({ queries: 3 });
+   */
   resourceLease(resource: string): LeaseOfResource {
     this.#assertOpen();
     const part = this.#allParts().find((candidate) => candidate.resource === resource);
@@ -110,13 +126,30 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
     this.#ownPart().release(amounts);
   }
 
-  settle(totals: Amounts): void {
+  settle(totals: Readonly<Record<string, number | undefined>>): void {
     this.#ownPart().settle(totals);
+  }
+
+  /**
+   * The state of every limit after the take: the entity's, then its parent's, then those of further
+   * resources. It is what this process knows, refill included, and costs no request, so what other
+   * processes took may be missing. Differences count once they are committed. `requested` is 0, and
+   * `exceeded` means debt. Empty if the lease is degraded.
+   *
+   * @example
+   * const statuses = await lease.statuses();
+   * const rpm = statuses.find(({ limitName }) => limitName === "rpm");
+   * response.setHeader("x-ratelimit-remaining-requests", Math.max(0, rpm?.available ?? 0));
+   */
+  async statuses(): Promise<readonly LimitStatus[]> {
+    this.#assertOpen();
+    return this.#taken === undefined ? [] : this.#host.repository.remembered(this.#taken.receipt);
   }
 
   /**
    * Writes the differences. Rejects with `RateLimiterUnavailable` if they cannot be written; then
    * nothing is refunded.
+   * @example await lease.commit(); // the lease of an `acquire` without a callback
    */
   async commit(): Promise<void> {
     this.#end("committed");
@@ -129,7 +162,10 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
     this.#host.onGivenBack(settledPartsOf(receipt, deltas));
   }
 
-  /** Gives everything back. */
+  /**
+   * Gives everything back.
+   * @example await lease.rollback(); // the work was not done
+   */
   async rollback(): Promise<void> {
     this.#end("rolled back");
     if (this.#pendingTakes !== undefined) await Promise.allSettled(this.#pendingTakes);
@@ -142,21 +178,37 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   /**
    * Rolls back, unless the lease has already ended. A failure is reported instead of thrown,
    * because throwing would hide the error that ended the block.
+   * @example await using lease = await limiter.acquire(request);
    */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.finish("rollback");
   }
 
+  /**
+   * Ends the lease after its work threw. If an invalid `settle`, `adjust` or `release` threw, the
+   * work was done: what is valid is committed. Otherwise everything is given back. @internal
+   */
+  async finishAfter(error: unknown): Promise<void> {
+    if (this.#state !== "open" || !this.#isInvalidChange(error)) return this.finish("rollback");
+    for (const part of this.#parts ?? []) part.keepValidPart();
+    await this.finish("commit", true);
+  }
+
+  /** Notes the end of the lease in a record. @internal */
+  recordEndIn(record: LeaseRecord): void {
+    this.#record = record;
+  }
+
   /** Ends the lease. Reports a failure of the store instead of throwing it. @internal */
-  async finish(how: "commit" | "rollback"): Promise<void> {
+  async finish(how: "commit" | "rollback", isAfterError = how === "rollback"): Promise<void> {
     if (this.#state !== "open") return;
     try {
       await (how === "commit" ? this.commit() : this.rollback());
     } catch (error) {
       if (error instanceof RateLimiterUnavailable) return this.#host.onEndFailed(error, this);
-      // A rollback follows an error of the work, which this one must not hide. A commit follows a
-      // result, which must not be lost because the store denies the write.
-      if (how === "commit" && !(error instanceof InfrastructureError)) throw error;
+      // An error of the work must not be hidden by this one, and a result of the work must not be
+      // lost because the store denies the write.
+      if (!isAfterError && !(error instanceof InfrastructureError)) throw error;
       this.#host.onEndFailed(this.#unwrittenEnd(error), this);
     }
   }
@@ -168,6 +220,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   #end(state: "committed" | "rolled back"): void {
     this.#assertOpen();
     this.#state = state;
+    if (this.#record !== undefined) this.#record.isOpen = false;
   }
 
   #ownPart(): ResourceLease {
@@ -178,11 +231,24 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
     const owner = {
       assertOpen: () => this.#assertOpen(),
       take: (amounts: ResourceAmounts, onTaken: () => void) => this.#trackTake(amounts, onTaken),
+      onInvalid: (error: ValidationError) => (this.#invalidChanges ??= new WeakSet()).add(error),
+      onUsageMissing: (resource: string, limitNames: readonly string[]) =>
+        this.#host.warnings.usageMissing(this.entityId, resource, limitNames),
     };
     this.#parts ??= this.#request.resources.map(
       (amounts, index) => new ResourceLease(owner, amounts, this.#taken?.limitNames[index]),
     );
     return this.#parts;
+  }
+
+  /** Whether an error was thrown by `settle`, `adjust` or `release`, or was caused by one. */
+  #isInvalidChange(error: unknown): boolean {
+    let cause = error;
+    for (let causes = 0; causes <= MAX_CAUSES && cause instanceof Error; causes += 1) {
+      if (cause instanceof ValidationError && this.#invalidChanges?.has(cause)) return true;
+      ({ cause } = cause);
+    }
+    return false;
   }
 
   #unwrittenEnd(cause: unknown): RateLimiterUnavailable {

@@ -1,43 +1,46 @@
 import type { Amounts } from "../core/amounts.ts";
-import type { LimitStatus } from "../core/bucket/decision.ts";
 import { RateLimiterUnavailable, ValidationError } from "../core/errors.ts";
 import type { Limit } from "../core/limit.ts";
+import type { AsyncDisposable } from "../core/platform-types.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../core/bucket/policy.ts";
 import { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import type { ConsumeOutcome, ConsumeRequest, MaybePromise } from "../repository/port.ts";
 import type { Repository } from "../repository/repository.ts";
+import { availabilityOf, type Availability } from "./availability.ts";
+import { emitWarning } from "../repository/warning.ts";
 import { checkCallOptions, consumeRequest, type AcquireRequest } from "./call.ts";
 import { Lease, type LeaseHost } from "./lease.ts";
+import { LeaseWarnings, type LeaseWatch } from "./lease-warnings.ts";
 import { WaitingRoom, type TakeResult } from "./waiting.ts";
 
 /** What a limiter needs. */
 export interface RateLimiterOptions {
+  /** Where limits and balances are. The caller closes it. */
   readonly repository: Repository;
   /** What to do when the store is unavailable. @default the stored value last seen, else "block" */
   readonly onUnavailable?: OnUnavailable;
   /**
    * Called when the end of a lease could not be written, even after retries. @default emits a
    * process warning
+   * @example new RateLimiter({ repository, onSettlementFailed: (error) => log.warn(error) });
    */
   readonly onSettlementFailed?: (error: RateLimiterUnavailable, lease: Lease) => void;
 }
 
 /** Granted with a lease, or refused with the reason. */
 export type AcquireResult =
-  | { readonly granted: true; readonly lease: Lease }
-  | { readonly granted: false; readonly refusal: RateLimitExceeded };
-
-/** The result that an acquire would have, without making it. */
-export interface Availability {
-  readonly allowed: boolean;
-  /**
-   * Whole tokens of the call's own resource by limit: the lower of the entity's balance and, if it
-   * cascades, its parent's.
-   */
-  readonly available: Amounts;
-  readonly retryAfterSeconds: number;
-  readonly statuses: readonly LimitStatus[];
-}
+  | {
+      /** The call was granted. */
+      readonly granted: true;
+      /** What was taken. Commit it, or roll it back. */
+      readonly lease: Lease;
+    }
+  | {
+      /** The call was refused, and nothing was charged. */
+      readonly granted: false;
+      /** Which limits refused, and when to retry. It is not thrown. */
+      readonly refusal: RateLimitExceeded;
+    };
 
 const PING_TIMEOUT_MS = 1000;
 
@@ -48,7 +51,7 @@ const PING_TIMEOUT_MS = 1000;
  * const request = { entityId: "key-1", resource: "gpt-4", consume: { rpm: 1, tpm: 500 } };
  * await limiter.acquire(request, async (lease) => {
  *   const answer = await callModel();
- *   lease.settle({ tpm: answer.usage.totalTokens });
+ *   lease.settle({ tpm: answer.usage.total_tokens });
  *   return answer;
  * });
  */
@@ -56,6 +59,7 @@ export class RateLimiter implements AsyncDisposable {
   readonly #repository: Repository;
   readonly #onUnavailable: OnUnavailable | undefined;
   readonly #waiting: WaitingRoom;
+  readonly #warnings = new LeaseWarnings();
   readonly #host: LeaseHost;
   #closed = false;
 
@@ -83,24 +87,32 @@ export class RateLimiter implements AsyncDisposable {
       repository: options.repository,
       onGivenBack: (buckets) => this.#waiting.wake(buckets),
       onEndFailed: options.onSettlementFailed ?? warn,
+      warnings: this.#warnings,
     };
   }
 
   /**
    * Takes, runs the work, and settles. If the work returns, the lease is committed; if it throws,
-   * everything is given back and the error is rethrown.
+   * everything is given back and the error is rethrown. An error of the lease's own `settle`,
+   * `adjust` or `release` is rethrown too, but the work was done: the lease is committed with what
+   * was valid. Rejects with `RateLimitExceeded` if a limit refuses.
+   * @example const answer = await limiter.acquire(request, (lease) => callModel(lease));
    */
   acquire<T>(request: AcquireRequest, work: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
   /**
    * Takes and returns the lease, for `await using`: the end of the block gives everything back
    * unless the lease was committed.
+   * @example
+   * await using lease = await limiter.acquire(request);
+   * lease.settle({ tpm: await streamAnswer() });
+   * await lease.commit();
    */
   acquire(request: AcquireRequest): Promise<Lease>;
   acquire<T>(
     request: AcquireRequest,
     work?: (lease: Lease) => T | PromiseLike<T>,
   ): Promise<T | Lease> {
-    if (work === undefined) return this.#acquireLease(request);
+    if (work === undefined) return this.#acquireLease(request, this.#warnings.begin());
     if (typeof work !== "function")
       return Promise.reject(
         new ValidationError("work", work, "must be a function that takes the lease"),
@@ -108,15 +120,26 @@ export class RateLimiter implements AsyncDisposable {
     return this.#runWithLease(request, work);
   }
 
-  /** Takes, and returns a refusal instead of throwing it. */
+  /**
+   * Takes, and returns a refusal instead of throwing it.
+   * @example
+   * const verdict = await limiter.tryAcquire(request);
+   * if (!verdict.granted) return respond(429, verdict.refusal.toJSON());
+   * await verdict.lease.commit();
+   */
   async tryAcquire(request: AcquireRequest): Promise<AcquireResult> {
+    const watch = this.#warnings.begin();
     const result = await this.#takeOrWait(request);
-    return result.granted
-      ? { granted: true, lease: result.value }
-      : { granted: false, refusal: new RateLimitExceeded(result.statuses) };
+    if (!result.granted) return { granted: false, refusal: new RateLimitExceeded(result.statuses) };
+    const lease = result.value;
+    if (watch !== undefined) this.#warnings.watch(lease, watch);
+    return { granted: true, lease };
   }
 
-  /** Whether an acquire would be granted now. Nothing is written. */
+  /**
+   * Whether an acquire would be granted now. Nothing is written.
+   * @example const { allowed, retryAfterSeconds } = await limiter.check(request);
+   */
   async check(request: AcquireRequest): Promise<Availability> {
     checkCallOptions(request);
     return availabilityOf(request, await this.#repository.read(consumeRequest(request)));
@@ -125,6 +148,7 @@ export class RateLimiter implements AsyncDisposable {
   /**
    * Whole tokens left of every limit, refill included; negative in debt. If the entity cascades,
    * the lower of its own balance and its parent's.
+   * @example const { rpm, tpm } = await limiter.available("key-1", "gpt-4");
    */
   async available(
     entityId: string,
@@ -135,7 +159,10 @@ export class RateLimiter implements AsyncDisposable {
     return { ...available };
   }
 
-  /** Seconds until the amounts fit if nothing else is taken; `Infinity` if they never can. */
+  /**
+   * Seconds until the amounts fit if nothing else is taken; `Infinity` if they never can.
+   * @example const seconds = await limiter.timeUntilAvailable("key-1", "gpt-4", { tpm: 2_000 });
+   */
   async timeUntilAvailable(
     entityId: string,
     resource: string,
@@ -151,8 +178,13 @@ export class RateLimiter implements AsyncDisposable {
     return retryAfterSeconds;
   }
 
-  /** Whether the store responds in time. Never throws. */
-  async isAvailable({
+  /**
+   * Whether the store responds in time. Never throws. It says nothing about limits: `check` does.
+   *
+   * @example
+   * if (!(await limiter.isReachable({ timeoutMs: 500 }))) response.statusCode = 503;
+   */
+  async isReachable({
     timeoutMs = PING_TIMEOUT_MS,
   }: { readonly timeoutMs?: number } = {}): Promise<boolean> {
     const answered = new AbortController();
@@ -161,25 +193,36 @@ export class RateLimiter implements AsyncDisposable {
       () => false,
     );
     const ping = this.#repository.ping().catch(() => false);
-    const available = await Promise.race([ping, tooLate]);
+    const isReached = await Promise.race([ping, tooLate]);
     answered.abort();
-    return available;
+    return isReached;
   }
 
-  /** Rejects waiting calls with `RateLimiterUnavailable`. The repository stays open. */
+  /**
+   * Rejects waiting calls with `RateLimiterUnavailable`. The repository stays open.
+   * @example await limiter.close();
+   */
   async close(): Promise<void> {
     this.#closed = true;
     this.#waiting.close(closedError());
   }
 
+  /**
+   * The same as `close`.
+   * @example await using limiter = new RateLimiter({ repository });
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
 
-  async #acquireLease(request: AcquireRequest): Promise<Lease> {
+  /** With a watch if the caller has to end the lease. */
+  async #acquireLease(request: AcquireRequest, watch?: LeaseWatch): Promise<Lease> {
     const taking = this.#takeOrWait(request);
     const result = taking instanceof Promise ? await taking : taking;
-    if (result.granted) return result.value;
+    if (result.granted) {
+      if (watch !== undefined) this.#warnings.watch(result.value, watch);
+      return result.value;
+    }
     const refusal = new RateLimitExceeded(result.statuses);
     // Wait one turn, so that the caller can attach a handler first: Node tracks unhandled
     // rejections, and the bookkeeping costs as much as the decision.
@@ -196,7 +239,7 @@ export class RateLimiter implements AsyncDisposable {
     try {
       result = await work(lease);
     } catch (error) {
-      await lease.finish("rollback");
+      await lease.finishAfter(error);
       throw error;
     }
     await lease.finish("commit");
@@ -287,26 +330,6 @@ export class RateLimiter implements AsyncDisposable {
   }
 }
 
-function availabilityOf(
-  { entityId, resource }: AcquireRequest,
-  statuses: readonly LimitStatus[],
-): Availability {
-  const own = statuses.filter((status) => status.resource === resource);
-  const names = own
-    .filter((status) => status.entityId === entityId)
-    .map(({ limitName }) => limitName);
-  const least = (name: string): number =>
-    Math.min(
-      ...own.filter(({ limitName }) => limitName === name).map(({ available }) => available),
-    );
-  return {
-    allowed: statuses.every(({ exceeded }) => !exceeded),
-    available: Object.fromEntries(names.map((name) => [name, least(name)])),
-    retryAfterSeconds: Math.max(...statuses.map(({ retryAfterSeconds }) => retryAfterSeconds)),
-    statuses,
-  };
-}
-
 /** Adds the call to an error of the store, unless the backend has done so. */
 function located(
   error: RateLimiterUnavailable,
@@ -326,7 +349,7 @@ function closedError(): RateLimiterUnavailable {
 }
 
 function warn(error: RateLimiterUnavailable, lease: Lease): void {
-  process.emitWarning(
+  emitWarning(
     `The end of a lease of ${lease.entityId} on ${lease.resource} could not be written; nothing was refunded. ${error.message}`,
     { code: error.code },
   );

@@ -4,6 +4,8 @@ import {
   checkNames,
   copiedAmounts,
   copiedDeltas,
+  copiedTotals,
+  isRecord,
   MAX_AMOUNT,
   NO_AMOUNTS,
   type Amounts,
@@ -14,23 +16,43 @@ import type { ResourceAmounts } from "../repository/port.ts";
 
 /** The part of a lease that belongs to one resource. */
 export interface LeaseOfResource {
+  /** The resource that this part was taken from. */
   readonly resource: string;
   /** What the entity consumed of every limit, pending differences included. */
   readonly consumed: Amounts;
-  /** Takes more now, within the limits; rejects with `RateLimitExceeded`. */
+  /**
+   * Takes more now, within the limits; rejects with `RateLimitExceeded`.
+   * @example await lease.consume({ tpm: 200 }); // the answer is longer than estimated
+   */
   consume(amounts: Amounts): Promise<void>;
-  /** Adds signed differences, which commit writes. They may cause debt. */
+  /**
+   * Adds signed differences, which commit writes. They may cause debt.
+   * @example lease.adjust({ tpm: -120 }); // 120 fewer than estimated
+   */
   adjust(deltas: Amounts): void;
-  /** Gives back a part at commit. Throws for more than was consumed. */
+  /**
+   * Gives back a part at commit. Throws for more than was consumed.
+   * @example lease.release({ tpm: 300 });
+   */
   release(amounts: Amounts): void;
-  /** Sets the real totals of the named limits. The last call counts. */
-  settle(totals: Amounts): void;
+  /**
+   * Sets the real totals of the named limits. The last call counts. A total that is `undefined`,
+   * such as the usage that a stream did not report, leaves its limit as it is, and the limiter
+   * warns once.
+   *
+   * @example
+   * lease.settle({ tpm: answer.usage?.total_tokens });
+   */
+  settle(totals: Readonly<Record<string, number | undefined>>): void;
 }
 
 interface Owner {
   assertOpen(): void;
   /** Calls `onTaken` as soon as the store has granted the take, before the promise resolves. */
   take(amounts: ResourceAmounts, onTaken: () => void): Promise<void>;
+  /** Called before a method throws because its argument is invalid. */
+  onInvalid(error: ValidationError): void;
+  onUsageMissing(resource: string, limitNames: readonly string[]): void;
 }
 
 /** A `consume` that the store has not decided yet. */
@@ -38,6 +60,15 @@ interface PendingTake {
   readonly amounts: Amounts;
   /** Limits whose total was settled meanwhile: that total includes what this take takes. */
   readonly settled: Set<string>;
+}
+
+/** A method that only notes a difference, to be written at commit. */
+type Change = "adjust" | "release" | "settle";
+
+/** A change that was invalid, as it was asked for. */
+interface InvalidChange {
+  readonly change: Change;
+  readonly amounts: Readonly<Record<string, unknown>>;
 }
 
 const NONE: readonly never[] = [];
@@ -51,6 +82,8 @@ export class ResourceLease implements LeaseOfResource {
   #taken: Amounts;
   #pendingDeltas: Amounts = NO_AMOUNTS;
   #pendingTakes: readonly PendingTake[] = NONE;
+  /** The last change, if it was invalid. */
+  #invalid: InvalidChange | undefined;
 
   constructor(
     owner: Owner,
@@ -85,19 +118,63 @@ export class ResourceLease implements LeaseOfResource {
   }
 
   adjust(deltas: Amounts): void {
-    this.#owner.assertOpen();
-    this.#add(copiedDeltas(deltas, "adjust"), "adjust");
+    this.#change("adjust", deltas);
   }
 
   release(amounts: Amounts): void {
-    this.#owner.assertOpen();
-    this.#add(negated(copiedAmounts(amounts, "release")), "release");
+    this.#change("release", amounts);
   }
 
-  settle(totals: Amounts): void {
+  settle(totals: Readonly<Record<string, number | undefined>>): void {
+    this.#change("settle", totals);
+  }
+
+  /** Makes the valid part of the last change, which threw: the work ended with that error. */
+  keepValidPart(): void {
+    if (this.#invalid === undefined) return;
+    const { change, amounts } = this.#invalid;
+    for (const [name, amount] of Object.entries(amounts)) {
+      try {
+        this.#apply(change, { [name]: amount });
+      } catch (error) {
+        if (!(error instanceof ValidationError)) throw error;
+      }
+    }
+  }
+
+  /** What commit has to write: nothing if the estimate was right. */
+  differences(): readonly ResourceAmounts[] {
+    const changed = Object.entries(this.#pendingDeltas).filter(([, delta]) => delta !== 0);
+    return changed.length === 0
+      ? []
+      : [{ resource: this.resource, amounts: Object.fromEntries(changed) }];
+  }
+
+  /** Makes a change for all of its limits or, if it is invalid, for none. */
+  #change(change: Change, amounts: unknown): void {
     this.#owner.assertOpen();
-    const wanted = copiedAmounts(totals, "settle");
+    try {
+      this.#apply(change, amounts);
+      this.#invalid = undefined;
+    } catch (error) {
+      if (error instanceof ValidationError) {
+        this.#invalid = { change, amounts: isRecord(amounts) ? { ...amounts } : NO_AMOUNTS };
+        this.#owner.onInvalid(error);
+      }
+      throw error;
+    }
+  }
+
+  #apply(change: Change, amounts: unknown): void {
+    if (change === "settle") this.#setTotals(amounts);
+    else if (change === "adjust") this.#add(copiedDeltas(amounts, change), change);
+    else this.#add(negated(copiedAmounts(amounts, change)), change);
+  }
+
+  #setTotals(totals: unknown): void {
+    const { known: wanted, unknown } = copiedTotals(totals, "settle");
     this.#checkNames(wanted, "settle");
+    if (unknown.length > 0) this.#noteUsageMissing(unknown);
     const differences = Object.entries(wanted).map(([name, total]) => [
       name,
       total - amountOf(this.#taken, name),
@@ -107,12 +184,9 @@ export class ResourceLease implements LeaseOfResource {
       for (const name of Object.keys(wanted)) settled.add(name);
   }
 
-  /** What commit has to write: nothing if the estimate was right. */
-  differences(): readonly ResourceAmounts[] {
-    const changed = Object.entries(this.#pendingDeltas).filter(([, delta]) => delta !== 0);
-    return changed.length === 0
-      ? []
-      : [{ resource: this.resource, amounts: Object.fromEntries(changed) }];
+  #noteUsageMissing(names: readonly string[]): void {
+    this.#checkNames(Object.fromEntries(names.map((name) => [name, 0])), "settle");
+    this.#owner.onUsageMissing(this.resource, names);
   }
 
   #addTaken({ amounts, settled }: PendingTake): void {

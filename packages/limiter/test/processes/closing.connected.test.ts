@@ -5,13 +5,14 @@ import { describe, expect, it } from "vitest";
 import { describeWithEngine, freshTableName } from "../support/engine.ts";
 import { temporaryFile } from "../support/temporary-file.ts";
 
-const library = fileURLToPath(new URL("../../dist/index.js", import.meta.url));
+const library = fileURLToPath(new URL("../../dist/", import.meta.url));
 
 /** A process that is still alive then has not ended by itself, and is killed. */
 const DEADLINE_MS = 30_000;
 
 const BEGIN = `
-  const { Limit, openRepository, RateLimiter } = await import(process.argv[1]);
+  const { Limit, RateLimiter } = await import(process.argv[1] + "index.js");
+  const { openRepository } = await import(process.argv[1] + "open/index.js");
   const repository = await openRepository(process.argv[2]);
   const limiter = new RateLimiter({ repository });
   const request = (index) => ({ entityId: "e-" + index, resource: "r", consume: { tokens: 1 } });`;

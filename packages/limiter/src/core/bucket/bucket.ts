@@ -6,12 +6,17 @@ import { reducedRate, type Limit } from "../limit.ts";
  * terms.
  */
 export interface BucketLimit {
+  /** The limit that it was made from. */
   readonly limit: Limit;
+  /** The most that the bucket can hold, in millitokens. */
   readonly capacityMilli: number;
+  /** Millitokens that flow back in every period. */
   readonly refillAmountMilli: number;
+  /** The period of the refill. */
   readonly refillPeriodMs: number;
   /** The rate in lowest terms: `amount` millitokens every `period` milliseconds. */
   readonly amount: number;
+  /** The milliseconds of the reduced rate. */
   readonly period: number;
   /**
    * True after the limit has left the policy. It still refills with the others, but is neither

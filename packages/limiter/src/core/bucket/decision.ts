@@ -31,14 +31,21 @@ export interface Charge {
 
 /** The state of one limit in a decision, whether it was charged or not. */
 export interface LimitStatus {
+  /** Whose bucket it is: the call's entity or, where it cascades, its parent. */
   readonly entityId: string;
+  /** The resource of the bucket. */
   readonly resource: string;
+  /** The name of the limit, as in `limit.name`. */
   readonly limitName: string;
+  /** The limit that the decision was made with. */
   readonly limit: Limit;
+  /** The level that the limit came from. */
   readonly source: ConfigSource;
   /** Whole tokens, rounded down; negative in debt. */
   readonly available: number;
+  /** Whole tokens that the call wanted; 0 if it did not name the limit. */
   readonly requested: number;
+  /** Whether this limit refused the call. */
   readonly exceeded: boolean;
   /** Whole tokens that are missing; 0 if the amount fits. */
   readonly deficit: number;

@@ -17,8 +17,11 @@ export interface Policy {
   readonly inherited: ReadonlyMap<string, ConfigSource> | undefined;
   /** Whether this is one stored level that wants the limits of the weaker levels too. */
   readonly inherits: boolean;
+  /** The limits, in the order in which they were set. */
   readonly limits: readonly Limit[];
+  /** The same limits, as buckets count them. */
   readonly bucketLimits: readonly BucketLimit[];
+  /** The names of the limits. */
   readonly names: ReadonlySet<string>;
 }
 

@@ -6,20 +6,35 @@ import { RateLimitError, ValidationError } from "../errors.ts";
  * call can never fit.
  */
 export interface RateLimitExceededJson {
+  /** Always the same word, so that clients can recognize a refusal. */
   readonly error: "rate_limit_exceeded";
+  /** The sentence of the error, for people. */
   readonly message: string;
+  /** Seconds until the call fits if nothing else is taken. */
   readonly retry_after_seconds: number | null;
+  /** The same in whole milliseconds. */
   readonly retry_after_ms: number | null;
+  /** Every limit of the decision, whether it refused or not. */
   readonly limits: readonly {
+    /** Whose bucket it is: the call's entity, or its parent. */
     readonly entity_id: string;
+    /** The resource of the bucket. */
     readonly resource: string;
+    /** The name of the limit. */
     readonly limit_name: string;
+    /** The most tokens that the bucket can hold. */
     readonly capacity: number;
+    /** Tokens that flow back in every period. */
     readonly refill_amount: number;
+    /** The period of the refill. */
     readonly refill_period_seconds: number;
+    /** Whole tokens left, rounded down; negative in debt. */
     readonly available: number;
+    /** Whole tokens that the call wanted. */
     readonly requested: number;
+    /** Whether this limit refused the call. */
     readonly exceeded: boolean;
+    /** 0 if the amount fits. */
     readonly retry_after_seconds: number | null;
   }[];
 }
@@ -33,7 +48,9 @@ export class RateLimitExceeded extends RateLimitError {
    * Every limit of the decision: for each resource the entity's limits, then its parent's.
    */
   readonly statuses: readonly LimitStatus[];
+  /** The limits that refused, in the order of `statuses`. There is at least one. */
   readonly violations: readonly LimitStatus[];
+  /** The limits that would have let the call through. */
   readonly passed: readonly LimitStatus[];
   /** The violation with the longest wait. */
   readonly primaryViolation: LimitStatus;
@@ -69,6 +86,10 @@ export class RateLimitExceeded extends RateLimitError {
       : undefined;
   }
 
+  /**
+   * The body of a 429 response; also what `JSON.stringify` uses.
+   * @example response.status(429).json(refusal.toJSON());
+   */
   toJSON(): RateLimitExceededJson {
     const seconds = finiteOrNull(this.retryAfterSeconds);
     return {

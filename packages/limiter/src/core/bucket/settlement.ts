@@ -1,4 +1,6 @@
-import { amountOf, type Amounts } from "../amounts.ts";
+import { amountOf, NO_AMOUNTS, type Amounts } from "../amounts.ts";
+import type { Bucket } from "./bucket.ts";
+import { statusesOf, underPolicy, type LimitStatus } from "./decision.ts";
 import type { Policy } from "./policy.ts";
 
 /**
@@ -6,9 +8,13 @@ import type { Policy } from "./policy.ts";
  * possibly of the same bucket.
  */
 export interface TakenPart {
+  /** Whose bucket it is. */
   readonly entityId: string;
+  /** The resource of the bucket. */
   readonly resource: string;
+  /** The limits that the take was decided with. */
   readonly policy: Policy;
+  /** What was taken, by limit. */
   readonly amounts: Amounts;
 }
 
@@ -35,6 +41,36 @@ export function settlementOf<Part extends TakenPart>(
   return [...spread(own, deltas), ...spread(parents, deltas)].filter(
     ({ amounts }) => Object.keys(amounts).length > 0,
   );
+}
+
+/**
+ * The last part of each bucket that a lease took from: for each resource the entity's, then its
+ * parent's.
+ */
+export function lastParts<Part extends TakenPart>(parts: readonly Part[]): readonly Part[] {
+  const resources = new Set(parts.map(({ resource }) => resource));
+  return [...resources].flatMap((resource) => {
+    const last = new Map<string, Part>();
+    for (const part of parts) if (part.resource === resource) last.set(part.entityId, part);
+    return [...last.values()];
+  });
+}
+
+/**
+ * The state of every limit that a lease took from, given the stored bucket of each part. A bucket
+ * that is no longer stored is full, as for the next call.
+ */
+export function statusesOfTaken<Part extends TakenPart>(
+  parts: readonly Part[],
+  storedOf: (part: Part) => Bucket | undefined,
+  nowMs: number,
+): readonly LimitStatus[] {
+  const charges = lastParts(parts).map((part) => {
+    const { entityId, resource, policy } = part;
+    const bucket = underPolicy(storedOf(part), policy, nowMs);
+    return { entityId, resource, policy, bucket, amounts: NO_AMOUNTS };
+  });
+  return statusesOf(charges, nowMs);
 }
 
 function spread<Part extends TakenPart>(

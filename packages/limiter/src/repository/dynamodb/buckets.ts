@@ -173,6 +173,10 @@ export class DynamoBuckets implements BucketStore {
     return this.#refusals.statuses(current, this.#nowMs());
   }
 
+  remembered(receipt: Receipt): readonly LimitStatus[] {
+    return this.#refusals.remembered((receipt as DynamoReceipt).parts, this.#nowMs());
+  }
+
   /** Splits a bucket into at least `shards` shards; returns the actual count. */
   split(entityId: string, resource: string, shards: number): Promise<number> {
     return this.#splitter.splitInto(this.#preparation.keyOf(entityId, resource), shards);

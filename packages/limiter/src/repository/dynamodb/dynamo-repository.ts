@@ -46,9 +46,13 @@ interface Place {
  * });
  */
 export class DynamoRepository extends StoreRepository {
+  /** The name of the stack. */
   readonly stackName: string;
+  /** The name of its table, which is the same. */
   readonly tableName: string;
+  /** The region of the table; empty if a transport of your own does not expose it. */
   readonly region: string;
+  /** The address, if it is not AWS's own. */
   readonly endpointUrl: string | undefined;
   readonly #place: Place;
 
@@ -61,7 +65,11 @@ export class DynamoRepository extends StoreRepository {
     this.endpointUrl = place.resolved.endpointUrl;
   }
 
-  /** Opens a namespace of a stack; `provisioning` says what is created when it is missing. */
+  /**
+   * Opens a namespace of a stack; `provisioning` says what is created when it is missing.
+   * `namespace` is the tenant; the options name stack and region.
+   * @example const repository = await DynamoRepository.open("my-app", { region: "eu-west-1" });
+   */
   static async open(namespace?: string, options: DynamoOptions = {}): Promise<DynamoRepository> {
     return DynamoRepository.#open(namespace, options, () => true);
   }
@@ -69,6 +77,9 @@ export class DynamoRepository extends StoreRepository {
   /**
    * Opens step by step, with options of the stack that it may create. Registers no namespace but
    * the default one.
+   * @example
+   * const builder = DynamoRepository.builder().namespace("my-app").options({ stack: "limits" });
+   * const repository = await builder.build();
    */
   static builder(): RepositoryBuilder {
     return new Builder((namespace, options) =>
@@ -149,17 +160,26 @@ export class DynamoRepository extends StoreRepository {
     return super.namespace(name, options);
   }
 
-  /** Creates the table unless it exists, and waits until it can be used. */
+  /**
+   * Creates the table unless it exists, and waits until it can be used.
+   * @example await repository.createTable();
+   */
   async createTable(): Promise<void> {
     await createTable(this.#place.connection, { stream: this.#place.resolved.stream });
   }
 
-  /** Deletes the table with everything that is in it, in all namespaces. */
+  /**
+   * Deletes the table with everything that is in it, in all namespaces.
+   * @example await repository.deleteTable(); // at the end of a test
+   */
   async deleteTable(): Promise<void> {
     await deleteTable(this.#place.connection);
   }
 
-  /** Deletes the stack with its table. */
+  /**
+   * Deletes the stack with its table.
+   * @example await repository.deleteStack();
+   */
   async deleteStack(): Promise<void> {
     throw noStacksYet();
   }

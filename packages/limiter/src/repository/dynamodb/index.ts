@@ -7,4 +7,4 @@ export type { DynamoOptions } from "./options.ts";
 export type { StackOptions } from "./repository-builder.ts";
 export type { DynamoClient } from "./transport/sdk-transport.ts";
 export type { AwsCredentials } from "./transport/local-engine.ts";
-export type { DynamoTransport, ObservedTransport } from "./transport/transport.ts";
+export type { DynamoTransport, HttpAgent, ObservedTransport } from "./transport/transport.ts";

@@ -2,7 +2,7 @@ import { ValidationError } from "../../core/errors.ts";
 import { namespaceName } from "../../core/identifiers.ts";
 import type { RepositoryOptions } from "../repository.ts";
 import { DEFAULT_NAMESPACE } from "../../core/namespace.ts";
-import { LOCAL_REGION } from "./transport/local-engine.ts";
+import { LOCAL_REGION, type Environment } from "./transport/local-engine.ts";
 import { regionName } from "./transport/region.ts";
 import type { DynamoClient } from "./transport/sdk-transport.ts";
 import type { DynamoTransport } from "./transport/transport.ts";
@@ -11,7 +11,7 @@ import type { DynamoTransport } from "./transport/transport.ts";
 export interface DynamoOptions extends RepositoryOptions {
   /** The name of the stack, which is that of its table. @default `ZAEL_STACK`, or "zae-limiter" */
   readonly stack?: string;
-  /** @default `AWS_REGION`, or what the SDK finds */
+  /** The region of the table. @default `AWS_REGION`, or what the SDK finds */
   readonly region?: string;
   /** An address other than AWS's, such as that of a local engine. */
   readonly endpointUrl?: string;
@@ -29,7 +29,7 @@ export interface DynamoOptions extends RepositoryOptions {
   readonly provisioning?: "stack" | "table" | "never";
   /** "table" only: whether a created table has a stream. @default true */
   readonly stream?: boolean;
-  /** @default false: a running application never redeploys Lambda */
+  /** Whether opening redeploys the Lambda. @default false */
   readonly updateLambda?: boolean;
   /**
    * How long an unused bucket is kept, as a multiple of the time that it needs to fill; 0 keeps it
@@ -80,7 +80,7 @@ const MAX_STACK_LENGTH = 55;
 export function resolveOptions(
   namespace: string | undefined,
   options: DynamoOptions,
-  environment: NodeJS.ProcessEnv,
+  environment: Environment,
 ): ResolvedOptions {
   const endpointUrl = options.endpointUrl === undefined ? undefined : checkUrl(options.endpointUrl);
   const region =

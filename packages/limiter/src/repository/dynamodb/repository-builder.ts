@@ -6,39 +6,80 @@ import type { DynamoOptions } from "./options.ts";
 
 /** Options of the stack that a repository may create. */
 export interface StackOptions {
+  /** The windows that usage is summed over. */
   readonly snapshotWindows?: readonly UsageWindow[];
+  /** How many days usage is kept. @default 90 */
   readonly usageRetentionDays?: number;
+  /** How many days audit events are kept. @default 90 */
   readonly auditRetentionDays?: number;
+  /** Whether a Lambda sums up usage from the table's stream. */
   readonly enableAggregator?: boolean;
+  /** Whether a Lambda applies limits that are declared in templates. */
   readonly enableProvisioner?: boolean;
+  /** How many days back the table can be restored, from 1 to 35. */
   readonly pitrRecoveryDays?: number;
+  /** How many days the logs of the Lambdas are kept. */
   readonly logRetentionDays?: number;
+  /** The most seconds that a Lambda may run. */
   readonly lambdaTimeoutSeconds?: number;
+  /** The memory of a Lambda, in megabytes. */
   readonly lambdaMemoryMb?: number;
+  /** Whether CloudWatch alarms are created. */
   readonly enableAlarms?: boolean;
+  /** The ARN of the topic that alarms are sent to. */
   readonly alarmSnsTopic?: string;
+  /** The part of its time-out at which a Lambda's alarm goes off. @default 80 */
   readonly lambdaDurationThresholdPct?: number;
+  /** The policy that bounds the roles that are created. */
   readonly permissionBoundary?: string;
+  /** The names of roles, with one `{}` for the part that differs. */
   readonly roleNameFormat?: string;
+  /** The names of policies, with one `{}` for the part that differs. */
   readonly policyNameFormat?: string;
+  /** Whether audit events are archived to S3 when their retention ends. */
   readonly enableAuditArchival?: boolean;
+  /** After how many days archived events move to Glacier. */
   readonly auditArchiveGlacierDays?: number;
+  /** Whether the Lambdas are traced with X-Ray. */
   readonly enableTracing?: boolean;
+  /** Whether roles for applications are created. @default false */
   readonly createIamRoles?: boolean;
+  /** Whether anything of IAM is created. @default true */
   readonly createIam?: boolean;
+  /** The ARN of an existing role for the Lambda, if none may be created. */
   readonly aggregatorRoleArn?: string;
+  /** Whether the table is protected against deletion. */
   readonly enableDeletionProtection?: boolean;
+  /** Tags of everything in the stack: at most 45, none beginning with `aws:`. */
   readonly tags?: Readonly<Record<string, string>>;
 }
 
 /** Opens a repository step by step. */
 export interface BuilderOf<Built> {
+  /**
+   * The namespace to open. @default "default"
+   * @example builder.namespace("my-app");
+   */
   namespace(name: string): this;
+  /**
+   * Adds options; a later call wins where both name the same one.
+   * @example builder.options({ region: "eu-west-1", stack: "limits" });
+   */
   options(options: DynamoOptions): this;
+  /**
+   * Options of the stack. Not supported yet: anything but `{}` throws.
+   * @example builder.stackOptions({});
+   */
   stackOptions(options: StackOptions): this;
-  /** Stored through `setSystemDefaults`. */
+  /**
+   * Stored through `setSystemDefaults`. Applies when a call does not say what to do.
+   * @example builder.onUnavailable("allow");
+   */
   onUnavailable(action: OnUnavailable): this;
-  /** Throws `NamespaceNotFoundError` for a namespace that was not registered. */
+  /**
+   * Throws `NamespaceNotFoundError` for a namespace that was not registered.
+   * @example const repository = await builder.build();
+   */
   build(): Promise<Built>;
 }
 

@@ -24,10 +24,7 @@ export function keyPage(query: string, { limit = DEFAULT_PAGE, cursor }: Paging)
 export function pageOf<T, U>(query: string, page: Keyed<T>, convert: (item: T) => U): Page<U> {
   return {
     items: page.items.map(convert),
-    cursor:
-      page.next === undefined
-        ? undefined
-        : Buffer.from(prefixOf(query) + page.next).toString("base64url"),
+    cursor: page.next === undefined ? undefined : encoded(prefixOf(query) + page.next),
   };
 }
 
@@ -46,13 +43,26 @@ export async function allOf<T>(
 }
 
 function openCursor(query: string, cursor: unknown): string {
-  const text = typeof cursor === "string" ? Buffer.from(cursor, "base64url").toString() : "";
-  // Decoding ignores what does not belong there, such as a letter too many.
-  if (!text.startsWith(prefixOf(query)) || Buffer.from(text).toString("base64url") !== cursor)
+  const text = typeof cursor === "string" ? decoded(cursor) : "";
+  // Decoding ignores bits at the end that belong to no byte.
+  if (!text.startsWith(prefixOf(query)) || encoded(text) !== cursor)
     throw new ValidationError(
       "cursor",
       cursor,
       "must be the cursor of an earlier page of the same query",
     );
   return text.slice(prefixOf(query).length);
+}
+
+/** Base64url of the text's UTF-8, by what browsers have too. */
+function encoded(text: string): string {
+  const bytes = Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte));
+  return btoa(bytes.join("")).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+}
+
+/** The reverse, or nothing where this is not base64url. */
+function decoded(cursor: string): string {
+  if (!/^(?:[\w-]{4})*(?:[\w-]{2,3})?$/.test(cursor)) return "";
+  const bytes = atob(cursor.replaceAll("-", "+").replaceAll("_", "/"));
+  return new TextDecoder().decode(Uint8Array.from(bytes, (byte) => byte.charCodeAt(0)));
 }

@@ -38,7 +38,7 @@ import type {
   VersionRecord,
 } from "../repository.ts";
 import { cacheTtlMs } from "../repository-options.ts";
-import type { Store } from "../store.ts";
+import type { PurgeOptions, Store } from "../store.ts";
 import { systemClock, systemRandom, type Clock } from "../system-clock.ts";
 import { eventOrderOf, type Context } from "./context.ts";
 import * as entities from "./entities.ts";
@@ -63,7 +63,11 @@ class Shared {
    * the others evict from the cache.
    */
   readonly contexts = new Map<string, Context>();
-  /** Aborted by `close`. */
+  /**
+   * Aborted by `close`. Its type is not everybody's, and nobody else's concern.
+   *
+   * @internal
+   */
   readonly closing = new AbortController();
 }
 
@@ -120,6 +124,10 @@ export class StoreRepository implements Repository {
 
   read(request: ConsumeRequest): MaybePromise<readonly LimitStatus[]> {
     return this.#open().data.buckets.read(request);
+  }
+
+  remembered(receipt: Receipt): MaybePromise<readonly LimitStatus[]> {
+    return this.#open().data.buckets.remembered(receipt);
   }
 
   async createEntity(entityId: string, options: CreateEntityOptions = {}): Promise<Entity> {
@@ -297,13 +305,7 @@ export class StoreRepository implements Repository {
     return namespaces.listOrphanNamespaces(this.#open().store);
   }
 
-  async purgeNamespace(
-    namespaceId: string,
-    options: {
-      readonly onProgress?: (deletedItems: number) => void;
-      readonly signal?: AbortSignal;
-    } = {},
-  ): Promise<void> {
+  async purgeNamespace(namespaceId: string, options: PurgeOptions = {}): Promise<void> {
     return namespaces.purgeNamespace(this.#open(), namespaceId, options);
   }
 

@@ -23,7 +23,7 @@ import {
 } from "../../core/bucket/decision.ts";
 import type { Entity } from "../../core/entity.ts";
 import type { Policy } from "../../core/bucket/policy.ts";
-import { settlementOf } from "../../core/bucket/settlement.ts";
+import { settlementOf, statusesOfTaken } from "../../core/bucket/settlement.ts";
 import type { ConsumeOutcome, ConsumeRequest, Receipt, ResourceAmounts } from "../port.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import { Cell, MeteredCell, type Terms } from "./cell.ts";
@@ -134,6 +134,13 @@ export class MemoryBuckets implements BucketStore {
     this.#dependencies.assertActive();
     const nowMs = this.#dependencies.nowMs();
     return statusesOf(this.#charges(request, nowMs), nowMs);
+  }
+
+  remembered(receipt: Receipt): readonly LimitStatus[] {
+    const { parts } = receipt as MemoryReceipt;
+    const cellOf = ({ entityId, resource }: CellCharge): Cell | undefined =>
+      this.#cells.get(resource)?.get(entityId);
+    return statusesOfTaken(parts, cellOf, this.#dependencies.nowMs());
   }
 
   ofEntity(entityId: string, resource: string | undefined): readonly StoredBucket[] {

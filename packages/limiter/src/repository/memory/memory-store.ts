@@ -2,6 +2,7 @@ import { NamespaceNotFoundError } from "../../core/errors.ts";
 import { DEFAULT_RETENTION_DAYS } from "../../core/usage.ts";
 import type { BackendCapabilities, RepositoryStatistics } from "../repository.ts";
 import type { NamespaceData, PolicySource, Store } from "../store.ts";
+import { emitWarning } from "../warning.ts";
 import { MemoryAudit } from "./audit.ts";
 import { FORGET_ABOVE, MemoryBuckets } from "./buckets.ts";
 import { MemoryEntities } from "./entities.ts";
@@ -120,7 +121,7 @@ export class MemoryStore implements Store {
   #warnOnce(maxCounts: number): void {
     if (this.#hasWarned) return;
     this.#hasWarned = true;
-    process.emitWarning(
+    emitWarning(
       `The memory backend keeps at most ${maxCounts} counts of usage in a namespace, so the oldest ` +
         "windows were dropped. Read completeSince with the usage, keep it in SQLite, or pass " +
         "recordUsage: false.",

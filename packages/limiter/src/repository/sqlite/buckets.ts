@@ -14,7 +14,7 @@ import {
   type OwnedCharge,
 } from "../../core/bucket/decision.ts";
 import { levelAt, resolvedPolicy, type Policy } from "../../core/bucket/policy.ts";
-import { settlementOf, type TakenPart } from "../../core/bucket/settlement.ts";
+import { settlementOf, statusesOfTaken, type TakenPart } from "../../core/bucket/settlement.ts";
 import type {
   ConsumeOutcome,
   ConsumeRequest,
@@ -111,6 +111,18 @@ export class SqliteBuckets implements BucketStore {
       const nowMs = this.#namespace.nowMs();
       return statusesOf(this.#charges(set, request, nowMs), nowMs);
     });
+  }
+
+  remembered(receipt: Receipt): MaybePromise<readonly LimitStatus[]> {
+    const { transactions, namespaceId } = this.#namespace;
+    const { parts } = receipt as SqliteReceipt;
+    return transactions.readTogether((set) =>
+      statusesOfTaken(
+        parts,
+        ({ entityId, resource }) => set.find(namespaceId, entityId, resource).loaded?.bucket,
+        this.#namespace.nowMs(),
+      ),
+    );
   }
 
   ofEntity(entityId: string, resource: string | undefined): MaybePromise<readonly StoredBucket[]> {

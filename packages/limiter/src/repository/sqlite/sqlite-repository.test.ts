@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { relative } from "node:path";
-import { Limit, openRepository, RateLimiter, RateLimitExceeded } from "zae-limiter";
+import { Limit, RateLimiter, RateLimitExceeded } from "zae-limiter";
+import { openRepository } from "zae-limiter/open";
 import { SqliteRepository, type SqliteOptions } from "zae-limiter/sqlite";
 import { faultyRepository, ManualClock, seededRandom } from "zae-limiter/testing";
 import { expect, it } from "vitest";

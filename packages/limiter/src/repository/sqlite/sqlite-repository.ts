@@ -50,7 +50,12 @@ export class SqliteRepository extends StoreRepository {
     super(scope);
   }
 
-  /** Opens the file, and creates it if it does not exist. Its folder must exist. */
+  /**
+   * Opens the file, and creates it if it does not exist. Its folder must exist. `:memory:` opens a
+   * private database without a file.
+   * @example
+   * const repository = await SqliteRepository.open("limits.db", { namespace: "tenant-a" });
+   */
   static async open(path: string, options: SqliteOptions = {}): Promise<SqliteRepository> {
     const name = namespaceName(options.namespace ?? DEFAULT_NAMESPACE);
     const clock = options.clock ?? systemClock;

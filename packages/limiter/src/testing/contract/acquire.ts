@@ -195,10 +195,10 @@ export const acquireTopic: Topic = (test) => {
     assert.deepEqual(await footprint(world.repository), charged);
   });
 
-  test("a store that responds is available, and counts its writes", async (world) => {
+  test("a store that responds is reachable, and counts its writes", async (world) => {
     assert.equal(await world.repository.ping(), true);
     for (const [name, count] of Object.entries(world.repository.getStatistics()))
       assert.ok(Number.isInteger(count) && count >= 0, name);
-    assert.equal(await world.limiter.isAvailable(), true);
+    assert.equal(await world.limiter.isReachable(), true);
   });
 };

@@ -9,6 +9,7 @@ import { capacityTopic } from "./capacity.ts";
 import { cascadeTopic } from "./cascade.ts";
 import { configurationTopic } from "./configuration.ts";
 import { debtTopic } from "./debt.ts";
+import { doneWorkTopic } from "./done-work.ts";
 import { entitiesTopic } from "./entities.ts";
 import { inheritanceTopic } from "./inheritance.ts";
 import { leaseEndsTopic } from "./lease-ends.ts";
@@ -22,6 +23,7 @@ import { recordsTopic } from "./records.ts";
 import { refillTopic } from "./refill.ts";
 import { settlementFaultsTopic } from "./settlement-faults.ts";
 import { severalResourcesTopic } from "./several-resources.ts";
+import { statusesTopic } from "./statuses.ts";
 import { unavailabilityTopic } from "./unavailability.ts";
 import { usageTopic } from "./usage.ts";
 import { waitingTopic } from "./waiting.ts";
@@ -29,7 +31,15 @@ import { worldOf, type Topic } from "./world.ts";
 
 /** The part of a test runner that the contract uses. Vitest, Jest, Mocha and node:test have it. */
 export interface TestRunner {
+  /**
+   * Groups tests under a name.
+   * @example runner.describe("acquires", () => runner.it("grants what fits", async () => {}));
+   */
   describe(name: string, body: () => void): void;
+  /**
+   * Defines one test.
+   * @example runner.it("grants what fits", async () => {});
+   */
   it(name: string, body: () => Promise<void>): void;
 }
 
@@ -37,6 +47,8 @@ const TOPICS: Readonly<Record<string, Topic>> = {
   "acquires and refusals": acquireTopic,
   leases: leasesTopic,
   "ends of leases": leaseEndsTopic,
+  "work that was done": doneWorkTopic,
+  "what is left after a grant": statusesTopic,
   debt: debtTopic,
   cascade: cascadeTopic,
   "several resources": severalResourcesTopic,

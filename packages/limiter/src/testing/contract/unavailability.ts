@@ -20,7 +20,7 @@ export const unavailabilityTopic: Topic = (test) => {
     );
     await failsWith(RateLimiterUnavailable, () => limiter.tryAcquire(call({ rpm: 1 })));
     await failsWith(RateLimiterUnavailable, () => limiter.check(call({ rpm: 1 })));
-    assert.equal(await limiter.isAvailable(), false);
+    assert.equal(await limiter.isReachable(), false);
   });
 
   test("the option of the call wins over the limiter's, and that over the stored one", async (world) => {
@@ -173,11 +173,11 @@ export const unavailabilityTopic: Topic = (test) => {
     assert.deepEqual(await left(world), { rpm: 99 });
   });
 
-  test("a slow store is not available, but a late response still counts", async (world) => {
+  test("a slow store is not reachable, but a late response still counts", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
     const slow = faultyRepository(world.repository, () => ({ delayMs: 700 }));
     const limiter = new RateLimiter({ repository: slow });
-    const [inTime, tooLate] = [limiter.isAvailable(), limiter.isAvailable({ timeoutMs: 500 })];
+    const [inTime, tooLate] = [limiter.isReachable(), limiter.isReachable({ timeoutMs: 500 })];
     const lease = limiter.acquire(call({ rpm: 1 }));
     await world.pass(700);
     assert.deepEqual([await inTime, await tooLate], [true, false]);

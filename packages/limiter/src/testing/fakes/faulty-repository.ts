@@ -5,10 +5,16 @@ import type { Repository } from "../../repository/repository.ts";
  * What goes wrong with an operation: it never reaches the store, its response is lost, or it is
  * delayed.
  */
-export type Fault = "error-before" | "error-after" | { readonly delayMs: number };
+export type Fault =
+  | "error-before"
+  | "error-after"
+  | {
+      /** How long it is delayed, by the repository's clock. */
+      readonly delayMs: number;
+    };
 
-/** Methods that need no store and cannot fail. */
-const LOCAL: ReadonlySet<PropertyKey> = new Set(["getCacheStats", "getStatistics"]);
+/** Methods that say what this process knows, and send nothing that could fail. */
+const LOCAL: ReadonlySet<PropertyKey> = new Set(["getCacheStats", "getStatistics", "remembered"]);
 
 /**
  * Wraps a repository so that its operations fail as `next` decides, including those of repositories

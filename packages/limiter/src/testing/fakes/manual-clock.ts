@@ -55,7 +55,10 @@ export class ManualClock implements Clock {
     });
   }
 
-  /** Moves time forward, wakes sleepers in order, and lets what they started run. */
+  /**
+   * Moves time forward, wakes sleepers in order, and lets what they started run.
+   * @example await clock.advance(60_000); // a minute later, everything has refilled
+   */
   async advance(ms: number): Promise<void> {
     const untilMs = this.#nowMs + ms;
     await settled();
@@ -71,7 +74,10 @@ export class ManualClock implements Clock {
     await settled();
   }
 
-  /** Sets the time, forwards or backwards. Sleepers are woken by the next `advance`. */
+  /**
+   * Sets the time, forwards or backwards. Sleepers are woken by the next `advance`.
+   * @example clock.set(clock.now() - 5_000); // five seconds back
+   */
   set(ms: number): void {
     this.#nowMs = ms;
   }

@@ -1,6 +1,9 @@
 import type { Random } from "../../repository/system-clock.ts";
 
-/** A random source that returns the same numbers for the same seed (mulberry32). */
+/**
+ * A random source that returns the same numbers for the same seed (mulberry32).
+ * @example const repository = new MemoryRepository({ random: seededRandom(42) });
+ */
 export function seededRandom(seed: number): Random {
   let state = seed >>> 0;
   return () => {

@@ -3,12 +3,12 @@ import {
   IncompatibleSchemaError,
   InfrastructureNotFoundError,
   NamespaceNotFoundError,
-  openRepository,
   RateLimiterUnavailable,
   ValidationError,
   VersionMismatchError,
 } from "zae-limiter";
 import { DynamoRepository } from "zae-limiter/dynamodb";
+import { openRepository } from "zae-limiter/open";
 import { describeWithEngine, freshTableName } from "../../support/engine.ts";
 import { startFaultProxy } from "../../support/fault-proxy.ts";
 

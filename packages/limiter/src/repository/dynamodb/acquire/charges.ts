@@ -217,8 +217,8 @@ export function fitsTogether(
 
 /** A charge with all shards of its bucket; a bucket that does not exist yet is full. */
 export function decidedCharge(
-  charge: WantedCharge,
-  shards: readonly KnownShard[],
+  charge: Pick<WantedCharge, "key" | "policy" | "amounts">,
+  shards: readonly Pick<KnownShard, "image">[],
   nowMs: number,
 ): Charge {
   const { key, policy, amounts } = charge;
@@ -230,7 +230,7 @@ export function decidedCharge(
 
 /** The bucket of one shard under the policy of a charge. */
 export function bucketUnder(
-  { policy }: PolicyHolder,
+  { policy }: Pick<PolicyHolder, "policy">,
   { bucket, shard, divisor }: BucketImage,
   nowMs: number,
 ): Bucket {
@@ -262,7 +262,7 @@ export async function takeFromShard(
         charge: { ...charge, policy: current },
         refusedAtMs: outcome.atMs,
       };
-    const { incarnation } = outcome;
+    const { incarnation, image } = outcome;
     const { entityId, resource } = key;
     const part = {
       key,
@@ -272,6 +272,7 @@ export async function takeFromShard(
       policy: current,
       requests,
       incarnation,
+      seen: image === undefined ? undefined : { image },
     };
     return { kind: "taken", parts: [part] };
   } catch (error) {

@@ -145,8 +145,10 @@ export class GatherQueue {
       // Where shards are small, nothing else may ever be written to them.
       const { image, seenAt } = known.shards[0]!;
       this.#calm.noteWrite(key, image, seenAt.ms);
-      for (const { key: written } of gathering.givingShards()) this.#known.outdate(written);
-      for (const [{ member }, taken] of gathered) member.resolve(taken);
+      for (const [{ member }, taken] of gathered) {
+        for (const { key: written, amounts } of taken.parts) this.#known.outdate(written, amounts);
+        member.resolve(taken);
+      }
     }
     await this.#decideAgain(key, applied ? left : [...gathered.keys(), ...left]);
   }

@@ -59,12 +59,12 @@ export class Gathering {
   readonly #overridden: boolean;
 
   /** From all shards of the bucket; those that come first are preferred. */
-  constructor({ policy, isOverride }: WantedCharge, shards: readonly KnownShard[], nowMs: number) {
+  constructor({ policy }: WantedCharge, shards: readonly KnownShard[], nowMs: number) {
     this.#shards = shards;
     this.#nowMs = nowMs;
     this.#overridden = policy.source === "override";
     this.#givers = shards.map((shard) => {
-      const bucket = bucketUnder({ policy, isOverride }, shard.image, nowMs);
+      const bucket = bucketUnder({ policy }, shard.image, nowMs);
       const heldMilli = new Map(
         bucket.limits.map(({ limit: { name } }) => [name, shardSumMilli([bucket], name, nowMs)]),
       );
@@ -95,7 +95,8 @@ export class Gathering {
 
   /** The writes of the transaction; none when no call is part of it. */
   writes(): readonly TransactItem[] {
-    return this.#giving().map(({ shard, bucket, folds, requests }) => {
+    const giving = this.#givers.filter(({ isGiving }) => isGiving);
+    return giving.map(({ shard, bucket, folds, requests }) => {
       const change = {
         folds,
         limits: bucket.limits,
@@ -110,15 +111,6 @@ export class Gathering {
       const { ReturnValues: _, ...update } = updateOf(shard.image, change, this.#nowMs);
       return { Update: { Key: shard.key.marshalled, ...update } };
     });
-  }
-
-  /** The shards that the transaction writes to. */
-  givingShards(): readonly KnownShard[] {
-    return this.#giving().map(({ shard }) => shard);
-  }
-
-  #giving(): readonly Giver[] {
-    return this.#givers.filter(({ isGiving }) => isGiving);
   }
 
   /** Divides a call that fits into parts of shards. */
@@ -184,5 +176,6 @@ function receiptPart(
     policy,
     requests,
     incarnation: { ...incarnationOf(image), expiredBySeconds: image.expiresAtSeconds },
+    seen: { image, unseenMilli: costs },
   };
 }

@@ -1,4 +1,5 @@
 import type { TakenPart } from "../../../core/bucket/settlement.ts";
+import type { SeenShard } from "../cache/known-buckets.ts";
 import type { TableUnavailable } from "../table/table-errors.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
 import type { WantedCharge } from "./wanted-charge.ts";
@@ -9,6 +10,8 @@ export interface ReceiptPart extends TakenPart {
   readonly key: BucketKey;
   readonly requests: number;
   readonly incarnation: BucketIncarnation;
+  /** The shard as the take left it; undefined if its reply was lost, and the shard with it. */
+  readonly seen?: SeenShard | undefined;
 }
 
 /** What a call got. */

@@ -1,11 +1,18 @@
+import { NO_AMOUNTS } from "../../../core/amounts.ts";
+import { apply } from "../../../core/bucket/bucket.ts";
 import { isUnder, statusesOf, type LimitStatus } from "../../../core/bucket/decision.ts";
+import type { Policy } from "../../../core/bucket/policy.ts";
+import { lastParts } from "../../../core/bucket/settlement.ts";
 import { RateLimiterUnavailable } from "../../../core/errors.ts";
 import type { ConsumeOutcome, MaybePromise } from "../../port.ts";
 import type { Clock } from "../../system-clock.ts";
-import type { BucketKey } from "../items/bucket-key.ts";
+import type { BucketImage } from "../items/bucket-item.ts";
+import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
+import { costsOf } from "../write/batch-decision.ts";
 import type { BucketWriter } from "../write/bucket-writer.ts";
-import { decidedCharge, policyChoice } from "./charges.ts";
-import type { KnownBuckets } from "../cache/known-buckets.ts";
+import { bucketUnder, decidedCharge, policyChoice } from "./charges.ts";
+import type { KnownBuckets, SeenShard } from "../cache/known-buckets.ts";
+import type { ReceiptPart } from "./receipt.ts";
 import type { PolicyChooser, WantedCharge } from "./wanted-charge.ts";
 
 /** A call that may be refused. */
@@ -15,7 +22,7 @@ interface RefusedCall {
   readonly begun: number;
 }
 
-/** Refuses calls by what is known of their buckets. */
+/** Refuses calls by what is known of their buckets, and says what is known of those of a lease. */
 export class Refusals {
   readonly #known: KnownBuckets;
   readonly #writer: BucketWriter;
@@ -88,6 +95,35 @@ export class Refusals {
   }
 
   /**
+   * The state of every limit that a lease took from, without a request. A bucket with several
+   * shards shows the sum of those that are known.
+   */
+  remembered(parts: readonly ReceiptPart[], nowMs: number): readonly LimitStatus[] {
+    const charges = lastParts(parts).map((part) => {
+      const { key, policy } = part;
+      const shards = this.#seenShards(part, parts).map((shard) => ({
+        image: afterUnseen(shard, policy, nowMs),
+      }));
+      return decidedCharge({ key, policy, amounts: NO_AMOUNTS }, shards, nowMs);
+    });
+    return statusesOf(charges, nowMs);
+  }
+
+  /** The shards of a part's bucket; if they were forgotten since, as the takes left them. */
+  #seenShards(
+    { key, entityId, resource }: ReceiptPart,
+    parts: readonly ReceiptPart[],
+  ): readonly SeenShard[] {
+    const { shards, seenAt } = this.#known.known(siblingKey(key, 0));
+    if (seenAt !== undefined) return shards;
+    const left = new Map<string, SeenShard>();
+    for (const part of parts)
+      if (part.entityId === entityId && part.resource === resource && part.seen !== undefined)
+        left.set(part.key.text, part.seen);
+    return [...left.values()];
+  }
+
+  /**
    * The refusal is already decided: failing to write its limits does not make it an unavailability.
    */
   async #applyLimits(charge: WantedCharge, key: BucketKey): Promise<void> {
@@ -106,6 +142,17 @@ function leftAfter(status: LimitStatus, ms: number): LimitStatus {
   if (!status.exceeded) return status;
   const leftMs = Math.max(1, Math.round(status.retryAfterSeconds * 1000) - ms);
   return { ...status, retryAfterSeconds: leftMs / 1000 };
+}
+
+/** A shard after what its image does not show. */
+function afterUnseen(
+  { image, unseenMilli }: SeenShard,
+  policy: Policy,
+  nowMs: number,
+): BucketImage {
+  if (unseenMilli === undefined) return image;
+  const bucket = bucketUnder({ policy }, image, nowMs);
+  return { ...image, bucket: apply(bucket, costsOf(bucket, unseenMilli), nowMs) };
 }
 
 /** Waits for a write, and does not report that the store is unavailable. */

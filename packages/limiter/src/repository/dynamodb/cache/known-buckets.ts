@@ -5,6 +5,7 @@
  * the policy comparison, the pressure) key it by the entry, so that it is forgotten together with
  * it.
  */
+import { addAmounts, NO_AMOUNTS, type Amounts } from "../../../core/amounts.ts";
 import type { Clock } from "../../system-clock.ts";
 import { imageOf, type BucketImage } from "../items/bucket-item.ts";
 import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
@@ -47,6 +48,8 @@ interface OwnedEntry extends BucketEntry {
    * carried out before or after.
    */
   sentBeforeAnswer: number;
+  /** What the image does not show yet, and the last request that may not show it either. */
+  unseen: { readonly milli: Amounts; readonly order: number } | undefined;
   /** Whether work is under way that needs the image: then the entry is not forgotten. */
   isPinned: boolean;
   /**
@@ -56,10 +59,16 @@ interface OwnedEntry extends BucketEntry {
   siblings: BucketKey[] | undefined;
 }
 
-/** One shard that exists, as far as this process knows. */
-export interface KnownShard {
-  readonly key: BucketKey;
+/** What a shard holds, as far as this process knows. */
+export interface SeenShard {
   readonly image: BucketImage;
+  /** What transactions of this process have taken since, in millitokens: they return no image. */
+  readonly unseenMilli?: Amounts | undefined;
+}
+
+/** One shard that exists, as far as this process knows. */
+export interface KnownShard extends SeenShard {
+  readonly key: BucketKey;
   readonly seenAt: RequestStamp;
 }
 
@@ -131,14 +140,18 @@ export class KnownBuckets {
     entry.image = image;
     entry.seenAt = sent;
     entry.sentBeforeAnswer = this.#requests;
+    if (entry.unseen !== undefined && sent.order > entry.unseen.order) entry.unseen = undefined;
   }
 
   /**
-   * Notes that a write changed a shard without returning what it is now: the image can still be
+   * Notes that a write took from a shard without returning what it is now: the image can still be
    * used to write with, but it no longer says what the shard holds.
    */
-  outdate({ text }: BucketKey): void {
-    this.#touch(text).seenAt = LONG_AGO;
+  outdate({ text }: BucketKey, takenMilli: Amounts): void {
+    const entry = this.#touch(text);
+    const milli = addAmounts(entry.unseen?.milli ?? NO_AMOUNTS, takenMilli);
+    entry.unseen = { milli, order: this.#requests };
+    entry.seenAt = LONG_AGO;
   }
 
   /**
@@ -158,9 +171,9 @@ export class KnownBuckets {
     const first = this.#entries.get(key.text);
     if (first === undefined || first.seenAt.order === 0)
       return { count: 1, shards: [], isWhole: false, seenAt: undefined };
-    const { image, seenAt } = first;
+    const { image, seenAt, unseen } = first;
     if (image === undefined) return { count: 1, shards: [], isWhole: true, seenAt };
-    const shards: KnownShard[] = [{ key, image, seenAt }];
+    const shards: KnownShard[] = [{ key, image, seenAt, unseenMilli: unseen?.milli }];
     if (image.divisor === 1) return { count: 1, shards, isWhole: true, seenAt };
     // While shards are merged, some have a larger divisor than shard 0, and so has the other half.
     let classes = image.divisor;
@@ -169,7 +182,8 @@ export class KnownBuckets {
       const held = this.#entries.get(sibling.text);
       // What is left of a bucket that was deleted and created again is no part of it.
       if (held?.image === undefined || held.image.creation !== image.creation) continue;
-      shards.push({ key: sibling, image: held.image, seenAt: held.seenAt });
+      const { image: seen, seenAt: at, unseen: later } = held;
+      shards.push({ key: sibling, image: seen, seenAt: at, unseenMilli: later?.milli });
       classes = Math.max(classes, held.image.divisor);
     }
     return {
@@ -230,6 +244,7 @@ export class KnownBuckets {
       image: undefined,
       seenAt: NEVER_SEEN,
       sentBeforeAnswer: 0,
+      unseen: undefined,
       isPinned: false,
       siblings: undefined,
     };

@@ -9,6 +9,9 @@ const CREDENTIAL_VARIABLES = [
   "AWS_WEB_IDENTITY_TOKEN_FILE",
 ];
 
+/** The variables of a process. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
 /** Whether an address is on this machine. */
 export function isLoopback(endpointUrl: string | undefined): boolean {
   return endpointUrl !== undefined && LOOPBACK.has(new URL(endpointUrl).hostname);
@@ -20,7 +23,7 @@ export function isLoopback(endpointUrl: string | undefined): boolean {
  */
 export function localCredentials(
   endpointUrl: string | undefined,
-  environment: NodeJS.ProcessEnv,
+  environment: Environment,
 ): AwsCredentials | undefined {
   const hasCredentials = CREDENTIAL_VARIABLES.some((name) => environment[name]);
   return isLoopback(endpointUrl) && !hasCredentials
@@ -30,7 +33,9 @@ export function localCredentials(
 
 /** What requests are signed with. */
 export interface AwsCredentials {
+  /** The public half of the key. */
   readonly accessKeyId: string;
+  /** The secret half; it signs, and is never sent. */
   readonly secretAccessKey: string;
   /** Present in temporary credentials. */
   readonly sessionToken?: string | undefined;

@@ -1,10 +1,18 @@
 import { InfrastructureError } from "../../../core/errors.ts";
-import { localCredentials } from "./local-engine.ts";
+import { localCredentials, type Environment } from "./local-engine.ts";
 import { MAX_SOCKETS, type DynamoTransport } from "./transport.ts";
 
 /** The part of the SDK's DynamoDBClient that is used. */
 export interface DynamoClient {
+  /**
+   * Sends one command of the SDK.
+   * @example await client.send(new GetItemCommand(input), { abortSignal });
+   */
   send(command: never, options?: { abortSignal?: AbortSignal }): Promise<unknown>;
+  /**
+   * Closes its connections. The library calls it only on clients that it made.
+   * @example client.destroy();
+   */
   destroy?(): void;
 }
 
@@ -69,7 +77,7 @@ export async function wrappedClient(
 /** What the client is configured with. */
 export function clientConfiguration(
   { region, endpointUrl }: SdkOptions,
-  environment: NodeJS.ProcessEnv,
+  environment: Environment,
 ): object {
   const credentials = localCredentials(endpointUrl, environment);
   return {

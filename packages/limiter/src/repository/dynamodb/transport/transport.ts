@@ -10,11 +10,19 @@ export const MAX_SOCKETS = 128;
  * connection carry Node's `code`. Nothing is retried, and a call ends when its signal aborts.
  */
 export interface DynamoTransport {
+  /**
+   * Sends one signed call: `operation` is DynamoDB's name, such as `UpdateItem`.
+   * @example const { Item } = await transport.call("GetItem", { TableName, Key }, { signal });
+   */
   call(
     operation: string,
     input: object,
     options: { readonly signal: AbortSignal },
   ): Promise<object>;
+  /**
+   * Closes its connections. The creator of a transport calls it.
+   * @example transport.close();
+   */
   close(): void;
 }
 
@@ -23,14 +31,26 @@ export interface DynamoTransport {
  * any `DynamoTransport` will do.
  */
 export interface ObservedTransport extends DynamoTransport {
+  /** The region that calls are signed for. */
   readonly region: string;
   /** Absent when the address is AWS's own. */
   readonly endpointUrl: string | undefined;
   /**
    * Calls the listener with the `Date` header of every reply, errors included, until the function
    * that it returns is called.
+   * @example const stop = transport.watchServerDate((date) => clock.learn(date));
    */
   watchServerDate(listener: (date: string | undefined) => void): () => void;
+}
+
+/**
+ * An `Agent` of `node:http` or `node:https`, by what tells it from other things: a project without
+ * the types of Node can use this one.
+ */
+export interface HttpAgent {
+  readonly maxSockets: number;
+  readonly maxFreeSockets: number;
+  destroy(): void;
 }
 
 /** Whether a transport is an `ObservedTransport`. */

@@ -50,6 +50,8 @@ export type WriteOutcome =
       readonly kind: "applied";
       readonly incarnation: BucketIncarnation;
       readonly policy: Policy;
+      /** The shard as it is remembered now. */
+      readonly image: BucketImage | undefined;
     }
   | { readonly kind: "refused"; readonly atMs: number; readonly policy: Policy }
   | { readonly kind: "gone" }

@@ -176,6 +176,7 @@ export function appliedOutcome(
     kind: "applied",
     incarnation: { creation, divisor, splitAtMs, expiredBySeconds: image?.expiresAtSeconds },
     policy,
+    image,
   };
 }
 

@@ -6,15 +6,39 @@ import { InfrastructureNotFoundError } from "../../../core/errors.ts";
  * `Database` of better-sqlite3 and libsql.
  */
 export interface SqliteDatabase {
+  /**
+   * Runs statements that return nothing.
+   * @example database.exec("PRAGMA busy_timeout = 0");
+   */
   exec(sql: string): unknown;
+  /**
+   * Compiles a statement that is run many times.
+   * @example const statement = database.prepare("SELECT name FROM namespaces WHERE id = ?");
+   */
   prepare(sql: string): SqliteStatement;
+  /**
+   * Closes the file.
+   * @example database.close();
+   */
   close(): unknown;
 }
 
 /** The part of a prepared statement that this library uses. */
 export interface SqliteStatement {
+  /**
+   * Runs it, and returns what the driver counts.
+   * @example statement.run();
+   */
   run(...values: never[]): unknown;
+  /**
+   * Returns the first row; undefined if there is none.
+   * @example const row = statement.get();
+   */
   get(...values: never[]): unknown;
+  /**
+   * Returns all rows.
+   * @example const rows = statement.all();
+   */
   all(...values: never[]): unknown[];
 }
 

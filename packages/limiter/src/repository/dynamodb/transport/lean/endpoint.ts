@@ -1,4 +1,5 @@
 import { ValidationError } from "../../../../core/errors.ts";
+import type { Environment } from "../local-engine.ts";
 
 /** Where requests go. */
 export interface Endpoint {
@@ -37,7 +38,7 @@ const OTHER_ADDRESSES = [
  * The address of DynamoDB in a region. Regions of partitions that are newer than this library need
  * an `endpointUrl`.
  */
-export function awsAddress(region: string, environment: NodeJS.ProcessEnv): string {
+export function awsAddress(region: string, environment: Environment): string {
   const setting = OTHER_ADDRESSES.map((text) => text.split("=") as [string, string]).find(
     ([name, value]) => environment[name]?.toLowerCase() === value,
   )?.[0];
@@ -54,7 +55,7 @@ export function awsAddress(region: string, environment: NodeJS.ProcessEnv): stri
 }
 
 /** An address that the environment names, in the variables that the SDK reads too. */
-export function configuredAddress(environment: NodeJS.ProcessEnv): string | undefined {
+export function configuredAddress(environment: Environment): string | undefined {
   if (environment["AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"] === "true") return undefined;
   return environment["AWS_ENDPOINT_URL_DYNAMODB"] || environment["AWS_ENDPOINT_URL"] || undefined;
 }

@@ -2,7 +2,7 @@ import { InfrastructureError, PermissionDenied } from "../../../../core/errors.t
 import { failureOf } from "../failure.ts";
 import { unsent } from "./lean-http.ts";
 import { settingsFromSdk, type SdkSettings } from "./sdk-settings.ts";
-import { localCredentials, type AwsCredentials } from "../local-engine.ts";
+import { localCredentials, type AwsCredentials, type Environment } from "../local-engine.ts";
 
 /** Something that finds credentials; `forceRefresh` asks it not to use its cache. */
 export type CredentialProvider = (options?: {
@@ -107,7 +107,7 @@ export class CredentialCache {
  * The credentials of the environment, if it has any. As in the SDK, a chosen profile takes
  * precedence.
  */
-export function environmentCredentials(environment: NodeJS.ProcessEnv): AwsCredentials | undefined {
+export function environmentCredentials(environment: Environment): AwsCredentials | undefined {
   const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey } = environment;
   if (!accessKeyId || !secretAccessKey || environment["AWS_PROFILE"]) return undefined;
   const { AWS_SESSION_TOKEN: sessionToken, AWS_CREDENTIAL_EXPIRATION: expiration } = environment;
@@ -123,7 +123,7 @@ export function environmentCredentials(environment: NodeJS.ProcessEnv): AwsCrede
 export interface CredentialPlace {
   readonly region: string;
   readonly endpointUrl: string | undefined;
-  readonly environment: NodeJS.ProcessEnv;
+  readonly environment: Environment;
 }
 
 /**

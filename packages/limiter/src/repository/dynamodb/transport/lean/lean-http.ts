@@ -6,7 +6,7 @@ import {
   type IncomingMessage,
 } from "node:http";
 import { Agent as SecureAgent, request as httpsRequest } from "node:https";
-import { MAX_SOCKETS } from "../transport.ts";
+import { MAX_SOCKETS, type HttpAgent } from "../transport.ts";
 import type { Endpoint } from "./endpoint.ts";
 
 /** A complete reply. */
@@ -54,9 +54,9 @@ export class HttpClient {
   readonly #underWay = new Set<ClientRequest>();
   #closed = false;
 
-  constructor(endpoint: Endpoint, agent?: Agent) {
+  constructor(endpoint: Endpoint, agent?: HttpAgent) {
     this.#endpoint = endpoint;
-    this.#agent = agent ?? newAgent(endpoint);
+    this.#agent = (agent as Agent | undefined) ?? newAgent(endpoint);
     this.#ownsAgent = agent === undefined;
   }
 

@@ -1,4 +1,3 @@
-import type { Agent } from "node:http";
 import { ValidationError } from "../../../../core/errors.ts";
 import { systemClock, type Clock } from "../../../system-clock.ts";
 import { VERSION } from "../../../../core/version.ts";
@@ -7,15 +6,20 @@ import { awsAddress, configuredAddress, endpointAt, type Endpoint } from "./endp
 import { outputOf } from "./lean-answer.ts";
 import { CredentialCache, providerOf, type CredentialProvider } from "./lean-credentials.ts";
 import { HttpClient, type HttpAnswer } from "./lean-http.ts";
-import { isLoopback, LOCAL_REGION, type AwsCredentials } from "../local-engine.ts";
+import {
+  isLoopback,
+  LOCAL_REGION,
+  type AwsCredentials,
+  type Environment,
+} from "../local-engine.ts";
 import { regionName } from "../region.ts";
 import { settingsFromSdk } from "./sdk-settings.ts";
 import { CONTENT_TYPE, Signer } from "./signature.ts";
-import type { ObservedTransport } from "../transport.ts";
+import type { HttpAgent, ObservedTransport } from "../transport.ts";
 
 /** How a lean transport is made. */
 export interface LeanTransportOptions {
-  /** @default `AWS_REGION`, or what the SDK finds */
+  /** The region to sign for. @default `AWS_REGION`, or what the SDK finds */
   readonly region?: string;
   /** An address other than AWS's. @default `AWS_ENDPOINT_URL_DYNAMODB`, or the region's */
   readonly endpointUrl?: string;
@@ -28,7 +32,7 @@ export interface LeanTransportOptions {
    * Makes the connections, for a proxy or your own certificates; the caller closes it. @default one
    * that keeps up to 128 connections
    */
-  readonly agent?: Agent;
+  readonly agent?: HttpAgent;
 }
 
 /**
@@ -48,7 +52,7 @@ export async function leanTransport(
 /** The same, with an environment and a clock that tests choose. */
 export async function openLeanTransport(
   options: LeanTransportOptions,
-  { environment, clock }: { readonly environment: NodeJS.ProcessEnv; readonly clock: Clock },
+  { environment, clock }: { readonly environment: Environment; readonly clock: Clock },
 ): Promise<ObservedTransport> {
   const address = options.endpointUrl ?? configuredAddress(environment);
   const given = address === undefined ? undefined : endpointAt(address);
@@ -75,7 +79,7 @@ interface LeanParts {
   readonly endpoint: Endpoint;
   readonly clock: Clock;
   readonly provide: CredentialProvider;
-  readonly agent: Agent | undefined;
+  readonly agent: HttpAgent | undefined;
 }
 
 /** Errors that mean that credentials have expired. */
@@ -187,7 +191,7 @@ class LeanTransport implements ObservedTransport {
 async function regionOf(
   region: string | undefined,
   endpointUrl: string | undefined,
-  environment: NodeJS.ProcessEnv,
+  environment: Environment,
 ): Promise<string> {
   const named = region ?? (environment["AWS_REGION"] || environment["AWS_DEFAULT_REGION"]);
   if (named) return regionName(named);

@@ -1,5 +1,5 @@
-import { ValidationError } from "./core/errors.ts";
-import type { Repository, RepositoryOptions } from "./repository/repository.ts";
+import { ValidationError } from "../core/errors.ts";
+import type { Repository, RepositoryOptions } from "../repository/repository.ts";
 
 type Open = (rest: string, options: RepositoryOptions) => Promise<Repository>;
 
@@ -37,7 +37,7 @@ export async function openRepository(
 async function openMemory(rest: string, options: RepositoryOptions): Promise<Repository> {
   if (rest !== "" && rest !== "//")
     throw new ValidationError("url", `memory:${rest}`, "memory: must not be followed by anything");
-  const { MemoryRepository } = await import("./repository/memory/memory-repository.ts");
+  const { MemoryRepository } = await import("../repository/memory/memory-repository.ts");
   return new MemoryRepository(options);
 }
 
@@ -53,13 +53,13 @@ async function openSqlite(rest: string, options: RepositoryOptions): Promise<Rep
       `sqlite:${rest}`,
       "must name the file after the colon, such as sqlite:./limits.db",
     );
-  const { SqliteRepository } = await import("./repository/sqlite/sqlite-repository.ts");
+  const { SqliteRepository } = await import("../repository/sqlite/sqlite-repository.ts");
   return SqliteRepository.open(path, options);
 }
 
 async function openDynamo(rest: string, options: RepositoryOptions): Promise<Repository> {
-  const { DynamoRepository } = await import("./repository/dynamodb/dynamo-repository.ts");
-  const { dynamoOptions } = await import("./repository/dynamodb/url.ts");
+  const { DynamoRepository } = await import("../repository/dynamodb/dynamo-repository.ts");
+  const { dynamoOptions } = await import("../repository/dynamodb/url.ts");
   return DynamoRepository.open(options.namespace, {
     ...options,
     ...dynamoOptions(`dynamodb:${rest}`),

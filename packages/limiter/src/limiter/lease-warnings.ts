@@ -1,0 +1,121 @@
+/*
+ * What a limiter tells its user once about leases that are used wrongly, because an error would
+ * come too late or reach nobody:
+ *
+ *   settled without usage   the total of a limit was undefined: the estimate stays
+ *   never ended             a lease of `acquire(request)` or `tryAcquire` was garbage collected open
+ *
+ * The second is found with a FinalizationRegistry. Registering a lease takes about as long as
+ * acquiring it in memory, so the first leases are watched, and then a sample of them, until one was
+ * found. The lease and its record:
+ *
+ *   limiter ──▶ registry ──▶ record ◀── lease        nothing refers to the lease, so that it can
+ *                                                    be collected; its end is noted in the record
+ */
+import { emitWarning } from "../repository/warning.ts";
+
+/** A forgotten `commit` is found in a program's first minutes, and in its tests. */
+const WATCHED_AT_FIRST = 100;
+
+/** Afterwards one of so many is watched: 2 % of a memory acquire. */
+const WATCHED_ONE_IN = 64;
+
+/** What is known of a lease that is watched. It must not refer to the lease. */
+export interface LeaseRecord {
+  readonly entityId: string;
+  readonly resource: string;
+  /** The caller, if NODE_DEBUG asks for it. */
+  readonly acquiredAt: string | undefined;
+  isOpen: boolean;
+}
+
+/** A lease, as far as it is watched. */
+interface WatchedLease {
+  readonly entityId: string;
+  readonly resource: string;
+  recordEndIn(record: LeaseRecord): void;
+}
+
+/** A lease that will be watched once it was granted. */
+export interface LeaseWatch {
+  readonly acquiredAt: string | undefined;
+}
+
+const WATCH: LeaseWatch = { acquiredAt: undefined };
+
+/** The warnings of one limiter. Each is emitted once. */
+export class LeaseWarnings {
+  readonly #isDebugging = asksForDebugging();
+  /** Undefined where the runtime has none, and after the warning. */
+  #registry: FinalizationRegistry<LeaseRecord> | undefined;
+  #acquires = 0;
+  #hasWarnedOfUsage = false;
+
+  constructor() {
+    if (typeof FinalizationRegistry === "function")
+      this.#registry = new FinalizationRegistry((record) => this.#collected(record));
+  }
+
+  /**
+   * Called by an acquire whose caller has to end the lease. Returns a watch if the lease should be
+   * watched.
+   */
+  begin(): LeaseWatch | undefined {
+    if (this.#registry === undefined) return undefined;
+    if (this.#isDebugging) return { acquiredAt: callerOfLibrary() };
+    this.#acquires += 1;
+    return this.#acquires <= WATCHED_AT_FIRST || this.#acquires % WATCHED_ONE_IN === 0
+      ? WATCH
+      : undefined;
+  }
+
+  /** Watches a lease. */
+  watch(lease: WatchedLease, { acquiredAt }: LeaseWatch): void {
+    const { entityId, resource } = lease;
+    const record = { entityId, resource, acquiredAt, isOpen: true };
+    lease.recordEndIn(record);
+    this.#registry?.register(lease, record);
+  }
+
+  /** Some totals of a settlement were undefined. */
+  usageMissing(entityId: string, resource: string, limitNames: readonly string[]): void {
+    if (this.#hasWarnedOfUsage) return;
+    this.#hasWarnedOfUsage = true;
+    emitWarning(
+      `lease.settle got no total of ${limitNames.join(" and ")} for a call of ${entityId} on ${resource}, so what was taken before ` +
+        "counts as the cost. Did the response report no usage? Streams often do so only on request. " +
+        "This limiter does not warn again.",
+      { code: "WARN_LIMITER_USAGE_MISSING" },
+    );
+  }
+
+  #collected({ entityId, resource, acquiredAt, isOpen }: LeaseRecord): void {
+    if (!isOpen || this.#registry === undefined) return;
+    this.#registry = undefined;
+    emitWarning(
+      `A lease of ${entityId} on ${resource} was garbage collected before it was committed or rolled back: its ` +
+        "differences were not written, and what it took stays charged. Commit every lease, bind it " +
+        "with await using, or pass a function to acquire. This limiter does not warn again. " +
+        (acquiredAt === undefined
+          ? "Set NODE_DEBUG=zae-limiter to see where the lease was acquired."
+          : `The lease was acquired here:\n${acquiredAt}`),
+      { code: "WARN_LIMITER_LEASE_NOT_ENDED" },
+    );
+  }
+}
+
+/** Whether NODE_DEBUG names this library. Browsers and edge runtimes have no such variable. */
+function asksForDebugging(): boolean {
+  const { process } = globalThis as {
+    readonly process?: { readonly env?: Readonly<Record<string, string | undefined>> };
+  };
+  const names = process?.env?.["NODE_DEBUG"] ?? "";
+  return names.split(",").some((name) => name.trim().toLowerCase() === "zae-limiter");
+}
+
+/** The stack above the method of the limiter that was called. */
+function callerOfLibrary(): string {
+  // The first lines are the message, this function, `begin` and the method.
+  const lines = new Error("The lease was acquired here.").stack?.split("\n").slice(4) ?? [];
+  return lines.join("\n");
+}

@@ -1,0 +1,1 @@
+export { openRepository } from "./open-repository.ts";

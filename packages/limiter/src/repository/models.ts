@@ -1,0 +1,248 @@
+import type { Limit } from "../core/limit.ts";
+import type { OnUnavailable } from "../core/bucket/policy.ts";
+import type { UsageSnapshot, UsageWindow } from "../core/usage.ts";
+import type { Clock, Random } from "./system-clock.ts";
+
+/** One page of a list; `cursor` is undefined on the last page. */
+export interface Page<T> {
+  /** At most `limit` entries. */
+  readonly items: readonly T[];
+  /** Pass it on to get the next page; undefined on the last one. */
+  readonly cursor: string | undefined;
+}
+
+/** One page of usage. */
+export interface UsagePage extends Page<UsageSnapshot> {
+  /**
+   * Only if the memory backend had to drop usage: windows that begin earlier are missing, or lack
+   * something.
+   */
+  readonly completeSince?: Date;
+}
+
+/**
+ * One limit of one stored bucket (or shard), as stored. Only `available` includes the refill up to
+ * now.
+ */
+export interface BucketState {
+  /** Whose bucket it is. */
+  readonly entityId: string;
+  /** The resource of the bucket. */
+  readonly resource: string;
+  /** The limit of this entry. */
+  readonly limitName: string;
+  /** Which shard it is, from 0. Always 0 on memory and SQLite. */
+  readonly shard: number;
+  /** How many shards the bucket has; 1 unless it was split. */
+  readonly shardCount: number;
+  /** The stored balance, in thousandths of a token; negative in debt. */
+  readonly tokensMilli: number;
+  /** When the stored balance was computed, in milliseconds since 1970. */
+  readonly lastRefillMs: number;
+  /** The most that this shard can hold, in thousandths of a token. */
+  readonly capacityMilli: number;
+  /** Thousandths of a token that flow back to this shard in every period. */
+  readonly refillAmountMilli: number;
+  /** The period of the refill, in milliseconds. */
+  readonly refillPeriodMs: number;
+  /** Everything that was ever consumed, net of what was given back. */
+  readonly totalConsumedMilli: number;
+  /** Whole tokens now, refill included, rounded down; negative in debt. */
+  readonly available: number;
+}
+
+/** How much of one limit one entity has left. */
+export interface EntityCapacity {
+  /** Whose bucket it is. */
+  readonly entityId: string;
+  /** The most that the bucket can hold, in whole tokens. */
+  readonly capacity: number;
+  /** What it holds now, refill included; negative in debt. */
+  readonly available: number;
+  /** The part of the capacity that is in use, in percent; above 100 in debt. */
+  readonly utilizationPct: number;
+}
+
+/** How much of one limit all entities of a resource have left together. */
+export interface ResourceCapacity {
+  /** The resource of the buckets. */
+  readonly resource: string;
+  /** The limit that was asked for. */
+  readonly limitName: string;
+  /** The most that the buckets can hold together, in whole tokens. */
+  readonly totalCapacity: number;
+  /** What they hold now, refill included; negative in debt. */
+  readonly totalAvailable: number;
+  /** The part of the capacity that is in use, in percent; above 100 in debt. */
+  readonly utilizationPct: number;
+  /** One entry for each entity that has a bucket. */
+  readonly entities: readonly EntityCapacity[];
+}
+
+/** What is stored at the system level. */
+export interface SystemDefaults {
+  /** The limits of the system level; empty if there are none. */
+  readonly limits: readonly Limit[];
+  /** What calls do when the store cannot be reached; undefined if nothing is stored. */
+  readonly onUnavailable: OnUnavailable | undefined;
+  /** How many days audit events are kept; 90 if nothing is stored. */
+  readonly auditRetentionDays: number;
+  /** How many days usage is kept; 90 if nothing is stored. */
+  readonly usageRetentionDays: number;
+}
+
+/** Counters of the configuration cache since the repository was opened. */
+export interface CacheStats {
+  /** Lookups that the cache could answer. */
+  readonly hits: number;
+  /** Lookups that had to read the store. */
+  readonly misses: number;
+  /** Entries in the cache now. */
+  readonly size: number;
+  /** How long an entry is used: `configCacheTtlMs` of the options. */
+  readonly ttlMs: number;
+}
+
+/** What declared limits manage; `revision` is 0 when nothing is stored. */
+export interface ProvisionerState {
+  /** Whether the system level is managed. */
+  readonly managedSystem: boolean;
+  /** The resources whose defaults are managed. */
+  readonly managedResources: readonly string[];
+  /** The resources whose limits are managed, by entity. */
+  readonly managedEntities: Readonly<Record<string, readonly string[]>>;
+  /** When declared limits were last applied; undefined if they never were. */
+  readonly lastApplied: Date | undefined;
+  /** A hash of what was applied, to find changes; undefined if nothing was. */
+  readonly appliedHash: string | undefined;
+  /** Goes up by one with every write; `putProvisionerState` compares it. */
+  readonly revision: number;
+}
+
+/** The versions that wrote the stored data. */
+export interface VersionRecord {
+  /** The version of the stored format. */
+  readonly schemaVersion: string;
+  /** The version of the deployed Lambda; undefined if there is none. */
+  readonly lambdaVersion: string | undefined;
+  /** The oldest client that may use the data. */
+  readonly clientMinVersion: string;
+  /** When the record was written. */
+  readonly updatedAt: Date;
+  /** Who wrote it, such as `client:0.1.0`; undefined if it did not say. */
+  readonly updatedBy: string | undefined;
+}
+
+/** What a backend can do. */
+export interface BackendCapabilities {
+  /** Whether changes are recorded as audit events. */
+  readonly auditLogging: boolean;
+  /** Whether usage is recorded. */
+  readonly usageSnapshots: boolean;
+  /** Whether it can create and delete what it is stored in. */
+  readonly infrastructureManagement: boolean;
+  /** Whether the store reports its changes as a stream. */
+  readonly changeStreams: boolean;
+  /** Whether calls on one bucket share a write. */
+  readonly batchOperations: boolean;
+}
+
+/** Counters since the repository was opened; 0 for what a backend does not have. */
+export interface RepositoryStatistics {
+  /** Requests sent to the store, reads and retries included. */
+  readonly requests: number;
+  /** Writes to buckets that were applied. */
+  readonly writes: number;
+  /**
+   * Writes that found their bucket changed and had to be decided again. Stores bill them like other
+   * writes.
+   */
+  readonly failedConditions: number;
+  /** Requests that were sent again because the store did not respond, or was throttling. */
+  readonly retries: number;
+  /** Writes that carried acquires or ends of leases. */
+  readonly batches: number;
+  /** The acquires and ends in those writes; divided by `batches`, the mean size of a batch. */
+  readonly batchedOperations: number;
+  /** Calls that were refused without a request to the store. */
+  readonly refusalsFromMemory: number;
+  /** Shards that were split in two. */
+  readonly splits: number;
+  /** Pairs of shards that were merged into one. */
+  readonly merges: number;
+}
+
+/** Options that every backend has. */
+export interface RepositoryOptions {
+  /** The tenant whose data is used; registered if it is new. @default "default" */
+  readonly namespace?: string;
+  /** How long stored limits are cached; 0 reads them for every decision. @default 60000 */
+  readonly configCacheTtlMs?: number;
+  /** The source of time, for tests. @default the system's clock */
+  readonly clock?: Clock;
+  /**
+   * The source of random numbers, for tests. @default the system's
+   * @example new MemoryRepository({ random: seededRandom(1) });
+   */
+  readonly random?: Random;
+  /**
+   * If false, only what exists is opened: a missing file throws `InfrastructureNotFoundError`, and
+   * a namespace that is not registered is not created, so its operations throw
+   * `NamespaceNotFoundError`. The memory backend always creates its namespace. @default true
+   */
+  readonly create?: boolean;
+  /** Recorded in audit events if the call does not name a principal. */
+  readonly principal?: string;
+  /** Whether usage is recorded; memory and SQLite only. @default true */
+  readonly recordUsage?: boolean;
+}
+
+/** Who makes a change, for the audit trail. */
+export interface By {
+  /** Who makes the change. @default the `principal` of the repository's options */
+  readonly principal?: string;
+}
+
+/** Which page of a list to return. */
+export interface Paging {
+  /** The most entries of the page. @default 100 */
+  readonly limit?: number;
+  /** The `cursor` of the page before. @default the first page */
+  readonly cursor?: string;
+}
+
+/** Which windows to return; `entityId` or `resource` is required. */
+export interface UsageQuery {
+  /** Only the usage of this entity. */
+  readonly entityId?: string;
+  /** Only the usage of this resource. */
+  readonly resource?: string;
+  /** The length of the windows. @default "hourly" */
+  readonly window?: UsageWindow;
+  /** Windows with `start ≤ windowStart < end`. @default no beginning */
+  readonly start?: Date;
+  /** The end of the time, exclusive. @default no end */
+  readonly end?: Date;
+}
+
+/** How a new entity is described. */
+export interface CreateEntityOptions extends By {
+  /** For people to read. @default the id */
+  readonly name?: string;
+  /** The entity that it belongs to, which must exist. */
+  readonly parentId?: string;
+  /** Whether calls of the entity also take from its parent. @default false */
+  readonly cascade?: boolean;
+  /** Your own data: at most 50 entries of text. @default none */
+  readonly metadata?: Readonly<Record<string, string>>;
+}
+
+/** What is stored besides the system limits. An omitted option keeps its stored value. */
+export interface SystemDefaultsOptions extends By {
+  /** What calls do when the store cannot be reached, if they do not say it themselves. */
+  readonly onUnavailable?: OnUnavailable;
+  /** How many days audit events are kept. */
+  readonly auditRetentionDays?: number;
+  /** How many days usage is kept. */
+  readonly usageRetentionDays?: number;
+}

@@ -1,0 +1,63 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { publicMembers, type PublicMember } from "./public-members.ts";
+
+const LIBRARY = join(import.meta.dirname, "../../packages/limiter");
+
+/** The sources of what package.json exports. */
+const entries = Object.values(
+  (
+    JSON.parse(readFileSync(join(LIBRARY, "package.json"), "utf8")) as {
+      readonly exports: Readonly<Record<string, string | { readonly types: string }>>;
+    }
+  ).exports,
+).flatMap((target) =>
+  typeof target === "string"
+    ? []
+    : [target.types.replace("./dist/", "").replace(/\.d\.ts$/, ".ts")],
+);
+
+describe("what an editor shows", () => {
+  const members = publicMembers(join(LIBRARY, "src"), entries);
+  const names = new Set(members.map(({ name }) => name));
+
+  it("every public member has a doc comment", () => {
+    expect(members.length).toBeGreaterThan(500);
+    expect(listed(members.filter(({ comment }) => !/\w/.test(comment.split(/@\w/)[0]!)))).toEqual(
+      [],
+    );
+  });
+
+  it("the comment of every method and function has an example", () => {
+    const methods = members.filter(({ isCallable }) => isCallable);
+    expect(listed(methods.filter(({ comment }) => !/@example\s[\s*]*\S/.test(comment)))).toEqual(
+      [],
+    );
+    expect(methods.length).toBeGreaterThan(150);
+  });
+
+  it.each([
+    "Limit.capacity",
+    "Limit.perMinute",
+    "Repository.setLimits",
+    "RepositoryPort.consume",
+    "DynamoRepository.open",
+    "DynamoOptions.endpointUrl",
+    "StoreRepository.resolveLimits",
+    "AcquireResult.granted",
+    "RateLimiterUnavailable.stackName",
+    "By.principal",
+    "ManualClock.advance",
+  ])("finds %s", (name) => {
+    expect(names).toContain(name);
+  });
+
+  it("leaves out what is private or internal", () => {
+    expect([...names].filter((name) => /#|Lease\.(create|finish)$/.test(name))).toEqual([]);
+  });
+});
+
+function listed(members: readonly PublicMember[]): readonly string[] {
+  return members.map(({ name, place }) => `${name} (${place})`);
+}

@@ -1,0 +1,156 @@
+/*
+ * The declarations compile, with `skipLibCheck` off, in the project of a user with any compiler
+ * from TypeScript 5.0 on, with and without the types of Node, and without those of the DOM.
+ */
+import { execFile } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { compilers } from "../../tools/fetched.mjs";
+import { availableOrSkipped } from "./available.ts";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const library = join(root, "packages/limiter");
+const ownCompiler = join(root, "node_modules/typescript");
+
+/** Outside of the workspace, where the compiler would find the types of Node by itself. */
+const folder = mkdtempSync(join(tmpdir(), "declarations-"));
+
+const versionOf = (path: string): string =>
+  (JSON.parse(readFileSync(join(path, "package.json"), "utf8")) as { version: string }).version;
+
+const all = [
+  ...(availableOrSkipped("older compilers", compilers) ?? []),
+  [versionOf(ownCompiler), join(ownCompiler, "bin/tsc")] as const,
+];
+
+const entries = Object.keys(
+  (JSON.parse(readFileSync(join(library, "package.json"), "utf8")) as { exports: object }).exports,
+)
+  .filter((entry) => entry !== "./package.json")
+  .map((entry) => entry.replace(".", "zae-limiter"));
+
+/** Uses every type that a compiler may lack. */
+const PROGRAM = `
+${entries.map((entry, index) => `export * as entry${index} from "${entry}";`).join("\n")}
+import { RateLimiter, type Repository } from "zae-limiter";
+import { leanTransport, type HttpAgent } from "zae-limiter/dynamodb";
+
+export async function use(repository: Repository, signal: AbortSignal, agent: HttpAgent): Promise<void> {
+  const limiter = new RateLimiter({ repository });
+  const lease = await limiter.acquire({ entityId: "key-1", resource: "gpt-4", consume: { rpm: 1 }, signal });
+  await lease[Symbol.asyncDispose]();
+  await limiter[Symbol.asyncDispose]();
+  await repository[Symbol.asyncDispose]();
+  await leanTransport({ agent });
+}
+`;
+
+const WITH_NODE = `
+import { Agent } from "node:http";
+import { Agent as SecureAgent } from "node:https";
+import { use } from "./program.js";
+
+declare const repository: import("zae-limiter").Repository;
+export const used = use(repository, AbortSignal.timeout(1000), new Agent());
+export const usedAgain = use(repository, new AbortController().signal, new SecureAgent());
+`;
+
+/** Names of the compiler's newest libraries are the same as ours. */
+const WITH_DISPOSABLE = `
+export const resources: AsyncDisposable[] = [];
+declare const repository: import("zae-limiter").Repository;
+resources.push(repository);
+`;
+
+beforeAll(() => {
+  for (const project of ["bare", "node"]) {
+    const installed = join(folder, project, "node_modules/zae-limiter");
+    cpSync(library, installed, {
+      recursive: true,
+      filter: (path) => !/\/(?:src|test|node_modules)$|\.js(?:\.map)?$/.test(path),
+    });
+    writeFileSync(join(folder, project, "package.json"), '{ "type": "module" }');
+    writeFileSync(join(folder, project, "program.ts"), PROGRAM);
+  }
+  const types = join(folder, "node/node_modules/@types/node");
+  mkdirSync(types, { recursive: true });
+  cpSync(join(root, "node_modules/@types/node"), types, { recursive: true });
+  cpSync(join(root, "node_modules/undici-types"), join(types, "../../undici-types"), {
+    recursive: true,
+  });
+  writeFileSync(join(folder, "node/with-node.ts"), WITH_NODE);
+  writeFileSync(join(folder, "bare/with-disposable.ts"), WITH_DISPOSABLE);
+});
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const TIMEOUT_MS = 120_000;
+
+for (const [version, tsc] of all) {
+  it(
+    `TypeScript ${version} takes them with the types of Node`,
+    { timeout: TIMEOUT_MS },
+    async () => {
+      const flags = ["--lib", "es2022", "--types", "node", "with-node.ts"];
+      expect(await complaints(tsc, "node", flags)).toBe("");
+    },
+  );
+
+  it(
+    `TypeScript ${version} takes them without the types of Node`,
+    { timeout: TIMEOUT_MS },
+    async () => {
+      expect(await complaints(tsc, "bare", ["program.ts"])).toBe("");
+    },
+  );
+
+  it(
+    `TypeScript ${version} takes them without those of the DOM too`,
+    { timeout: TIMEOUT_MS },
+    async () => {
+      expect(await complaints(tsc, "bare", ["--lib", "es2022", "program.ts"])).toBe("");
+    },
+  );
+}
+
+it("they agree with the compiler's own types", { timeout: TIMEOUT_MS }, async () => {
+  const flags = ["--lib", "esnext", "program.ts", "with-disposable.ts"];
+  expect(await complaints(join(ownCompiler, "bin/tsc"), "bare", flags)).toBe("");
+});
+
+it.each(entries)(
+  "%s needs no other entry to be compiled",
+  { timeout: TIMEOUT_MS },
+  async (entry) => {
+    const file = join(folder, "bare", `${basename(entry)}-alone.ts`);
+    writeFileSync(file, `export * from "${entry}";`);
+    const flags = ["--lib", "es2022", file];
+    expect(await complaints(join(ownCompiler, "bin/tsc"), "bare", flags)).toBe("");
+  },
+);
+
+/** What a compiler says about files of a project. */
+async function complaints(tsc: string, project: string, flags: readonly string[]): Promise<string> {
+  const strict = [
+    "--noEmit",
+    "--strict",
+    "--exactOptionalPropertyTypes",
+    "--skipLibCheck",
+    "false",
+  ];
+  const modules = ["--target", "es2022", "--module", "nodenext", "--moduleResolution", "nodenext"];
+  try {
+    await promisify(execFile)(process.execPath, [tsc, ...strict, ...modules, ...flags], {
+      cwd: join(folder, project),
+      env: { ...process.env, NO_COLOR: "1" },
+    });
+    return "";
+  } catch (error) {
+    const { stdout, stderr } = error as { readonly stdout?: string; readonly stderr?: string };
+    return `${stdout}${stderr}`;
+  }
+}

@@ -1,0 +1,237 @@
+/*
+ * A new user's path, from an empty folder: both packages are packed and installed by npm, from a
+ * registry on this machine, and used as their README says.
+ */
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, normalize } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { node24 } from "../../tools/fetched.mjs";
+import { availableOrSkipped } from "./available.ts";
+import { outcomeOf, Project } from "./project.ts";
+import { startRegistry, type Registry } from "./registry.ts";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const TIMEOUT_MS = 120_000;
+
+const newerNode = availableOrSkipped("Node 24", node24);
+const nodes: readonly (readonly [string, string])[] = [
+  ["this Node", process.execPath],
+  ...(newerNode === undefined ? [] : [["Node 24", newerNode] as const]),
+];
+
+const { exports, version } = JSON.parse(
+  readFileSync(join(root, "packages/limiter/package.json"), "utf8"),
+) as { readonly exports: object; readonly version: string };
+const entries = Object.keys(exports).map((entry) => entry.replace(".", "zae-limiter"));
+
+let folder: string;
+let registry: Registry;
+/** Has the library alone. */
+let library: Project;
+/** The library was installed first, then the command line and what recipes need. */
+let libraryFirst: Project;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "new-user-"));
+  registry = await startRegistry(await packed(), {
+    modules: join(root, "node_modules"),
+    folder: join(folder, "registry"),
+  });
+  library = await projectWith("library", ["zae-limiter"]);
+  libraryFirst = await projectWith(
+    "library-first",
+    ["zae-limiter"],
+    ["@zae-limiter/cli", "@types/node", "hono", "@hono/node-server", "openai"],
+  );
+}, TIMEOUT_MS);
+
+afterAll(async () => {
+  await registry?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+describe("the library, installed alone", { timeout: TIMEOUT_MS }, () => {
+  it("brings no other package", () => {
+    expect(packagesOf(library)).toEqual(["zae-limiter"]);
+  });
+
+  it.each(nodes)("loads every entry by import and by require on %s", async (_, node) => {
+    const names = JSON.stringify(entries.filter((entry) => !entry.endsWith(".json")));
+    const program = `const { createRequire } = await import("node:module");
+      const require = createRequire(process.cwd() + "/program.js");
+      for (const name of ${names}) {
+        const [one, other] = [Object.keys(require(name)), Object.keys(await import(name))];
+        if (one.length === 0 || String(one) !== String(other)) throw new Error(name);
+      }
+      console.log(require("zae-limiter/package.json").version);`;
+    expect(await library.run(node, "--input-type=module", "-e", program)).toEqual({
+      code: 0,
+      stdout: `${version}\n`,
+      stderr: "",
+    });
+  });
+
+  it("has a command that says what to install", async () => {
+    const { code, stdout, stderr } = await library.run("npx", "zae-limiter", "--version");
+    expect(stderr).toMatch(/^The command line is .*: npm install @zae-limiter\/cli\n$/);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  });
+});
+
+describe("what is in the packages", () => {
+  it("maps every script to a source that the map contains", () => {
+    const installed = join(libraryFirst.folder, "node_modules");
+    for (const name of ["zae-limiter", "@zae-limiter/cli"]) {
+      const files = filesUnder(join(installed, name, "dist"));
+      const scripts = files.filter((path) => path.endsWith(".js"));
+      expect(scripts.length).toBeGreaterThan(20);
+      for (const script of scripts) {
+        const path = join(installed, name, "dist", script);
+        expect(readFileSync(path, "utf8")).toMatch(/\n\/\/# sourceMappingURL=\S+\.js\.map\s*$/);
+        const map = JSON.parse(readFileSync(`${path}.map`, "utf8")) as {
+          readonly sources: readonly string[];
+          readonly sourcesContent?: readonly string[];
+        };
+        expect(map.sources, script).toHaveLength(1);
+        const source = join(root, "packages", name === "zae-limiter" ? "limiter" : "cli", "src");
+        expect(map.sourcesContent, script).toEqual([
+          readFileSync(join(source, script.replace(/\.js$/, ".ts")), "utf8"),
+        ]);
+      }
+      expect(files.filter((path) => /\.d\.ts\.map$|\.tsbuildinfo$/.test(path))).toEqual([]);
+      expect(files.some((path) => path.endsWith(".d.ts"))).toBe(name === "zae-limiter");
+    }
+  });
+
+  it("has the whole guide, and no page leads to what is not in the package", () => {
+    const installed = join(libraryFirst.folder, "node_modules/zae-limiter");
+    const files = filesUnder(installed);
+    const guide = filesUnder(join(root, "docs/guide")).filter((path) => path.endsWith(".md"));
+    expect(files).toEqual(expect.arrayContaining(guide.map((path) => `docs/guide/${path}`)));
+    const pages = files.filter((path) => path.endsWith(".md"));
+    const links = pages.flatMap((page) =>
+      [...readFileSync(join(installed, page), "utf8").matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map(
+        ([, target]) => normalize(join(dirname(page), target!)),
+      ),
+    );
+    expect(links.length).toBeGreaterThan(50);
+    expect(links.filter((target) => !files.includes(target))).toEqual([]);
+    expect(links).toContain("docs/guide/index.md");
+  });
+
+  it("names no address that does not exist yet", () => {
+    for (const name of ["zae-limiter", "@zae-limiter/cli"]) {
+      const path = join(libraryFirst.folder, "node_modules", name, "package.json");
+      const manifest = JSON.parse(readFileSync(path, "utf8")) as { readonly keywords: string[] };
+      expect(manifest).not.toHaveProperty("repository");
+      expect(manifest).not.toHaveProperty("homepage");
+      expect(manifest.keywords.length).toBeGreaterThan(5);
+    }
+  });
+});
+
+describe("the README of the package", { timeout: TIMEOUT_MS }, () => {
+  beforeAll(async () => {
+    const readme = readFileSync(
+      join(libraryFirst.folder, "node_modules/zae-limiter/README.md"),
+      "utf8",
+    );
+    const program = [...readme.matchAll(/^```ts\n(.*?)^```$/gms)]
+      .map(([, code]) => code)
+      .join("\n");
+    const imports = program.match(/^import [^;]+;$/gm)?.join("\n") ?? "";
+    const rest = program.replaceAll(/^import [^;]+;$/gm, "");
+    expect(imports).toContain('from "zae-limiter"');
+    writeFileSync(join(libraryFirst.folder, "readme.mts"), program);
+    // A CommonJS module cannot await at its top.
+    writeFileSync(
+      join(libraryFirst.folder, "readme-by-require.cts"),
+      `${imports}\nasync function main() {\n${rest}\n}\nvoid main();\n`,
+    );
+    const options = ["--strict", "--target", "es2022", "--module", "nodenext", "--types", "node"];
+    const compiled = await libraryFirst.run(
+      process.execPath,
+      join(root, "node_modules/typescript/bin/tsc"),
+      ...options,
+      "readme.mts",
+      "readme-by-require.cts",
+    );
+    expect(compiled).toEqual({ code: 0, stdout: "", stderr: "" });
+    expect(readFileSync(join(libraryFirst.folder, "readme-by-require.cjs"), "utf8")).toContain(
+      'require("zae-limiter")',
+    );
+  }, TIMEOUT_MS);
+
+  it.each(nodes)("runs as an ES module and by require on %s", async (_, node) => {
+    for (const program of ["readme.mjs", "readme-by-require.cjs"]) {
+      const { code, stdout, stderr } = await libraryFirst.run(node, program);
+      expect({ program, code, stderr }).toEqual({ program, code: 0, stderr: "" });
+      expect(stdout).toMatch(/^Retry-After: [1-9]\d*$/m);
+    }
+  });
+});
+
+describe("the command", { timeout: TIMEOUT_MS }, () => {
+  it.each([
+    ["the library was installed first", undefined],
+    ["the command line was installed first", [["@zae-limiter/cli"], ["zae-limiter"]]],
+    ["both were installed at once", [["zae-limiter", "@zae-limiter/cli"]]],
+  ] as const)("starts the command line when %s", async (title, steps) => {
+    const name = title.replaceAll(" ", "-");
+    const project = steps === undefined ? libraryFirst : await projectWith(name, ...steps);
+    expect(await project.run("npx", "zae-limiter", "--version")).toEqual({
+      code: 0,
+      stdout: `${version}\n`,
+      stderr: "",
+    });
+  });
+
+  it("passes arguments and the exit code on, whichever package it was started from", async () => {
+    for (const name of ["zae-limiter", "@zae-limiter/cli"]) {
+      const bin = join(libraryFirst.folder, "node_modules", name, "bin/zae-limiter.js");
+      const { code, stderr } = await libraryFirst.run(
+        process.execPath,
+        bin,
+        "entity",
+        "frobnicate",
+      );
+      expect({ name, code }).toEqual({ name, code: 2 });
+      expect(stderr).toContain("frobnicate");
+    }
+  });
+});
+
+/** Packs both packages as they are published; returns their files by name. */
+async function packed(): Promise<Record<string, string>> {
+  const workspaces = ["--workspace=zae-limiter", "--workspace=@zae-limiter/cli"];
+  const options = ["--json", "--loglevel=error", "--pack-destination", folder];
+  const { code, stdout, stderr } = await outcomeOf("npm", ["pack", ...workspaces, ...options], {
+    cwd: root,
+  });
+  if (code !== 0) throw new Error(stderr);
+  const packages = Object.values(JSON.parse(stdout)) as { name: string; filename: string }[];
+  return Object.fromEntries(packages.map(({ name, filename }) => [name, join(folder, filename)]));
+}
+
+/** An empty folder in which npm installs packages, step by step. */
+async function projectWith(
+  name: string,
+  ...steps: readonly (readonly string[])[]
+): Promise<Project> {
+  const project = new Project(join(folder, name), registry.url);
+  await project.run("npm", "init", "-y");
+  for (const packages of steps) await project.npm("install", ...packages);
+  return project;
+}
+
+function packagesOf({ folder: path }: Project): readonly string[] {
+  return readdirSync(join(path, "node_modules")).filter((name) => !name.startsWith("."));
+}
+
+function filesUnder(path: string): readonly string[] {
+  return readdirSync(path, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(path.length + 1));
+}

