@@ -196,8 +196,13 @@ describe("a recipe", { timeout: TIMEOUT_MS }, () => {
     });
     afterEach(() => gateway.stop());
 
-    it("settles the provider's count", async () => {
-      await (await gateway.ask("key-ann", "What is a token bucket?")).text();
+    it("says what is left of the key, and settles the provider's count", async () => {
+      const response = await gateway.ask("key-ann", "What is a token bucket?");
+      const left = response.headers.get("x-ratelimit-remaining-requests");
+      expect(left).toMatch(/^\d+$/);
+      expect(Number(left)).toBeLessThanOrEqual(20); // the team has 30
+      expect(response.headers.get("x-ratelimit-remaining-tokens")).toMatch(/^\d+$/);
+      await response.text();
       expect(await gateway.nextLine()).toBe("key-ann: estimated 206 tokens, settled 16");
     });
 

@@ -34,7 +34,7 @@ async function ask(entityId: string, messages: Messages, maxTokens: number): Pro
       max_completion_tokens: maxTokens,
       messages,
     });
-    lease.settle({ tpm: usage?.total_tokens ?? estimate });
+    lease.settle({ tpm: usage?.total_tokens });
     const real = lease.consumed.tpm ?? 0;
     const rest =
       real > estimate ? `${real - estimate} more taken` : `${estimate - real} given back`;

@@ -1,5 +1,5 @@
-// A Hono server that streams answers from OpenAI, with limits by key and by team, 429 with
-// Retry-After, and a settlement of what was used also for clients that hang up.
+// A Hono server that streams answers from OpenAI: limits by key and by team, 429 with Retry-After,
+// what is left in the headers, and clients that hang up pay for what they got.
 import { serve } from "@hono/node-server";
 import { Hono } from "hono";
 import { streamText } from "hono/streaming";
@@ -44,6 +44,13 @@ app.post("/chat", async (context) => {
       await lease.rollback();
       throw error;
     });
+
+  // What is left, of the key or of its team, whichever is less. Costs no request.
+  const left: Record<string, number> = {};
+  for (const { limitName, available } of await lease.statuses())
+    left[limitName] = Math.min(left[limitName] ?? available, available);
+  context.header("x-ratelimit-remaining-requests", `${left.rpm}`);
+  context.header("x-ratelimit-remaining-tokens", `${left.tpm}`);
 
   return streamText(context, async (output) => {
     output.onAbort(() => chunks.controller.abort()); // the client hung up: stop the provider too
