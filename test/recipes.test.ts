@@ -198,10 +198,10 @@ describe("a recipe", { timeout: TIMEOUT_MS }, () => {
 
     it("says what is left of the key, and settles the provider's count", async () => {
       const response = await gateway.ask("key-ann", "What is a token bucket?");
-      const left = response.headers.get("x-ratelimit-remaining-requests");
+      const left = response.headers.get("x-ratelimit-remaining-rpm");
       expect(left).toMatch(/^\d+$/);
       expect(Number(left)).toBeLessThanOrEqual(20); // the team has 30
-      expect(response.headers.get("x-ratelimit-remaining-tokens")).toMatch(/^\d+$/);
+      expect(response.headers.get("x-ratelimit-remaining-tpm")).toMatch(/^\d+$/);
       await response.text();
       expect(await gateway.nextLine()).toBe("key-ann: estimated 206 tokens, settled 16");
     });

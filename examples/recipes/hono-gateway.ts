@@ -49,8 +49,8 @@ app.post("/chat", async (context) => {
   const left: Record<string, number> = {};
   for (const { limitName, available } of await lease.statuses())
     left[limitName] = Math.min(left[limitName] ?? available, available);
-  context.header("x-ratelimit-remaining-requests", `${left.rpm}`);
-  context.header("x-ratelimit-remaining-tokens", `${left.tpm}`);
+  for (const [limitName, available] of Object.entries(left))
+    context.header(`x-ratelimit-remaining-${limitName}`, String(available));
 
   return streamText(context, async (output) => {
     output.onAbort(() => chunks.controller.abort()); // the client hung up: stop the provider too
