@@ -32,6 +32,7 @@ export async function startGateway(
     nextLine,
     stop: () =>
       new Promise((resolve) => {
+        if (child.exitCode !== null) resolve();
         child.on("exit", () => resolve());
         child.kill();
       }),
