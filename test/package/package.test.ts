@@ -59,7 +59,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await registry?.stop();
   rmSync(folder, { recursive: true, force: true });
-});
+}, TIMEOUT_MS);
 
 describe("the library, installed alone", { timeout: TIMEOUT_MS }, () => {
   it("brings no other package", () => {
