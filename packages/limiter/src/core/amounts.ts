@@ -12,6 +12,8 @@ export const MAX_AMOUNT = Math.floor(Number.MAX_SAFE_INTEGER / MILLI);
 /** Takes nothing from any limit. */
 export const NO_AMOUNTS: Amounts = Object.freeze({});
 
+const NO_NAMES: readonly string[] = [];
+
 /** Returns a checked copy, so that the caller may change its own object afterwards. */
 export function copiedAmounts(amounts: unknown, field: string): Amounts {
   const copy = copied(amounts);
@@ -27,20 +29,23 @@ export function copiedDeltas(deltas: unknown, field: string): Amounts {
 }
 
 /**
- * Splits totals into a checked copy of those that are known, and the names of those that are
+ * Splits totals into a checked copy of those that are given, and the names of those that are
  * undefined or null: what the caller could not find out.
  */
 export function copiedTotals(
   totals: unknown,
   field: string,
-): { readonly known: Amounts; readonly unknown: readonly string[] } {
-  const copy = copied(totals);
-  const unknown = isRecord(copy)
-    ? Object.keys(copy).filter((name) => (copy[name] ?? undefined) === undefined)
-    : [];
-  for (const name of unknown) delete (copy as Record<string, unknown>)[name];
-  checkAmounts(copy, field);
-  return { known: copy, unknown };
+): { readonly given: Amounts; readonly missing: readonly string[] } {
+  if (!isRecord(totals)) return { given: copiedAmounts(totals, field), missing: NO_NAMES };
+  const given: Record<string, unknown> = { ...totals };
+  let missing = NO_NAMES;
+  for (const name in given) {
+    if ((given[name] ?? undefined) !== undefined) continue;
+    missing = [...missing, name];
+    delete given[name];
+  }
+  checkAmounts(given, field);
+  return { given, missing };
 }
 
 /** Checks amounts that must not be negative; `field` names the argument in the error. */
@@ -93,8 +98,8 @@ function copied(amounts: unknown): unknown {
 }
 
 /**
- * Whether a value may hold amounts by limit name. Arrays, maps and sets have no properties named after limits, so they would pass for a call that
- * costs nothing.
+ * Whether a value may hold amounts by limit name. Arrays, maps and sets have no properties named
+ * after limits, so they would pass for a call that costs nothing.
  */
 export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !(Symbol.iterator in value);

@@ -158,6 +158,15 @@ export const doneWorkTopic: Topic = (test) => {
       }),
     );
     assert.deepEqual(await left(world), { rpm: 98, tpm: 300 }, "a later valid call replaces it");
+    await failsWith(ValidationError, () =>
+      world.limiter.acquire(call({ rpm: 1 }, { also: { search: { rpm: 1 } } }), (lease) => {
+        const search = lease.resourceLease("search");
+        assert.throws(() => search.settle({ rpm: 50, pages: 1 }), ValidationError);
+        lease.settle({ rpm: 8, tokens: 1 });
+      }),
+    );
+    assert.deepEqual(await left(world), { rpm: 90, tpm: 300 });
+    assert.deepEqual(await left(world, KEY, "search"), { rpm: 99, tpm: 1000 }, "it was handled");
   });
 
   test("if what was valid cannot be written, that is reported, and the error of the work is thrown", async (world) => {
