@@ -12,8 +12,6 @@ export const MAX_AMOUNT = Math.floor(Number.MAX_SAFE_INTEGER / MILLI);
 /** Takes nothing from any limit. */
 export const NO_AMOUNTS: Amounts = Object.freeze({});
 
-const NO_NAMES: readonly string[] = [];
-
 /** Returns a checked copy, so that the caller may change its own object afterwards. */
 export function copiedAmounts(amounts: unknown, field: string): Amounts {
   const copy = copied(amounts);
@@ -36,12 +34,12 @@ export function copiedTotals(
   totals: unknown,
   field: string,
 ): { readonly given: Amounts; readonly missing: readonly string[] } {
-  if (!isRecord(totals)) return { given: copiedAmounts(totals, field), missing: NO_NAMES };
+  if (!isRecord(totals)) return { given: copiedAmounts(totals, field), missing: [] };
   const given: Record<string, unknown> = { ...totals };
-  let missing = NO_NAMES;
+  const missing: string[] = [];
   for (const name in given) {
     if ((given[name] ?? undefined) !== undefined) continue;
-    missing = [...missing, name];
+    missing.push(name);
     delete given[name];
   }
   checkAmounts(given, field);

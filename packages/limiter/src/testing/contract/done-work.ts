@@ -46,6 +46,8 @@ const INVALID: readonly {
   },
 ];
 
+const misspelt = (lease: Lease): void => lease.settle({ tokens: 300, tpm: 300 });
+
 /** Promise 4: work that was done is never refunded, and what it cost is not lost. */
 export const doneWorkTopic: Topic = (test) => {
   for (const missing of [undefined, null]) {
@@ -108,7 +110,6 @@ export const doneWorkTopic: Topic = (test) => {
 
   test("an error that an invalid call caused commits as well, and any other error gives back", async (world) => {
     await world.repository.setSystemDefaults([RPM, TPM]);
-    const misspelt = (lease: Lease): void => lease.settle({ tokens: 300, tpm: 300 });
     const run = (work: (lease: Lease) => unknown): Promise<unknown> =>
       world.limiter.acquire(call({ rpm: 1, tpm: 500 }), work);
     await failsWith(SyntaxError, () =>
