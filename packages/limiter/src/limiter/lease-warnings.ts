@@ -8,8 +8,9 @@
  * The second is found with a FinalizationRegistry. Watching a lease takes longer than acquiring it
  * in memory, so only the first ones are watched, and then a sample, until one was found.
  *
- *   limiter ──▶ registry ──▶ record ◀── lease    Nothing here refers to the lease, so that it can be
- *                                                collected; the lease notes its end in the record.
+ *   limiter ──▶ registry ──▶ record ◀── lease
+ *
+ * Nothing here refers to the lease, so that it can be collected. It notes its end in the record.
  */
 import { emitWarning } from "../repository/warning.ts";
 

@@ -339,44 +339,6 @@ describe("a store that fails", () => {
     expect(faults.size).toBe(0);
   });
 
-  it("never hides that a change was invalid, whatever happens to the commit", async () => {
-    const bug = new TypeError("a bug of the backend");
-    const { limiter, failures, available } = await scene(
-      {},
-      (repository) =>
-        new Proxy(repository, {
-          get: (target, property) =>
-            property === "settle"
-              ? () => Promise.reject(bug)
-              : Reflect.get(target, property, target),
-        }),
-    );
-    const settling = limiter.acquire(CALL, (lease) => lease.settle({ tpm: 50, tokens: 50 }));
-    await expect(settling).rejects.toThrow("no such limit; the limits are rpm, tpm");
-    expect(failures).toMatchObject([[{ code: "ERR_LIMITER_UNAVAILABLE", cause: bug }, {}]]);
-    expect(await available()).toEqual({ rpm: 9, tpm: 900 });
-  });
-
-  it("recognises an invalid change behind several errors, but not in an endless chain of causes", async () => {
-    const { limiter, available } = await scene();
-    const wrapped = limiter.acquire(CALL, (lease) => {
-      try {
-        lease.settle({ tokens: 1 });
-      } catch (cause) {
-        throw Array.from({ length: 5 }).reduce(
-          (inner) => new Error("wrapped", { cause: inner }),
-          cause,
-        );
-      }
-    });
-    await expect(wrapped).rejects.toThrow("wrapped");
-    expect(await available()).toEqual({ rpm: 9, tpm: 900 });
-    const endless = new Error("its own cause");
-    endless.cause = endless;
-    await expect(limiter.acquire(CALL, () => Promise.reject(endless))).rejects.toBe(endless);
-    expect(await available()).toEqual({ rpm: 9, tpm: 900 });
-  });
-
   it("blocks by default, unless the stored option, the limiter's or the call's says otherwise", async () => {
     const { limiter, repository, faults } = await scene();
     const acquire = (options = {}): Promise<boolean> => {

@@ -91,13 +91,12 @@ it("gives back to a former parent no more than was taken from it", () => {
 
 it("shows each bucket once, for each resource the entity's before its parents', under the last limits", () => {
   const raised = policyOf([Limit.perMinute("rpm", 20)], "resource");
-  const on = (resource: string, taken: TakenPart): TakenPart => ({ ...taken, resource });
   const parts = [
-    on("r", part("e", { rpm: 1 })),
-    on("r", part("p", { rpm: 1 }, rpmOnly)),
-    on("s", part("e", { rpm: 1 }, rpmOnly)),
-    on("r", part("e", { rpm: 1 }, raised)),
-    on("r", part("q", { rpm: 1 }, rpmOnly)),
+    part("e", { rpm: 1 }),
+    part("p", { rpm: 1 }, rpmOnly),
+    { ...part("e", { rpm: 1 }, rpmOnly), resource: "s" },
+    part("e", { rpm: 1 }, raised),
+    part("q", { rpm: 1 }, rpmOnly),
   ];
   const statuses = statusesOfTaken(parts, () => undefined, 0);
   expect(
