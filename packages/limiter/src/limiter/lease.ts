@@ -189,8 +189,9 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
    * work was done: what is valid is committed. Otherwise everything is given back. @internal
    */
   async finishAfter(error: unknown): Promise<void> {
-    if (this.#state !== "open" || !this.#isInvalidChange(error)) return this.finish("rollback");
-    for (const part of this.#parts ?? []) part.keepValidPart();
+    const invalid = this.#invalidChangeIn(error);
+    if (invalid === undefined) return this.finish("rollback");
+    if (this.#state === "open") for (const part of this.#allParts()) part.keepValidPart(invalid);
     await this.finish("commit", true);
   }
 
@@ -228,6 +229,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   }
 
   #allParts(): readonly ResourceLease[] {
+    if (this.#parts !== undefined) return this.#parts;
     const owner = {
       assertOpen: () => this.#assertOpen(),
       take: (amounts: ResourceAmounts, onTaken: () => void) => this.#trackTake(amounts, onTaken),
@@ -235,20 +237,20 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
       onUsageMissing: (resource: string, limitNames: readonly string[]) =>
         this.#host.warnings.usageMissing(this.entityId, resource, limitNames),
     };
-    this.#parts ??= this.#request.resources.map(
+    this.#parts = this.#request.resources.map(
       (amounts, index) => new ResourceLease(owner, amounts, this.#taken?.limitNames[index]),
     );
     return this.#parts;
   }
 
-  /** Whether an error was thrown by `settle`, `adjust` or `release`, or was caused by one. */
-  #isInvalidChange(error: unknown): boolean {
+  /** What `settle`, `adjust` or `release` threw: the error itself, or one of its causes. */
+  #invalidChangeIn(error: unknown): ValidationError | undefined {
     let cause = error;
     for (let causes = 0; causes <= MAX_CAUSES && cause instanceof Error; causes += 1) {
-      if (cause instanceof ValidationError && this.#invalidChanges?.has(cause)) return true;
+      if (cause instanceof ValidationError && this.#invalidChanges?.has(cause)) return cause;
       ({ cause } = cause);
     }
-    return false;
+    return undefined;
   }
 
   #unwrittenEnd(cause: unknown): RateLimiterUnavailable {

@@ -65,8 +65,9 @@ interface PendingTake {
 /** A method that only notes a difference, to be written at commit. */
 type Change = "adjust" | "release" | "settle";
 
-/** A change that was invalid, as it was asked for. */
+/** A change that threw, as it was asked for. */
 interface InvalidChange {
+  readonly error: ValidationError;
   readonly change: Change;
   readonly amounts: Readonly<Record<string, unknown>>;
 }
@@ -129,9 +130,9 @@ export class ResourceLease implements LeaseOfResource {
     this.#change("settle", totals);
   }
 
-  /** Makes the valid part of the last change, which threw: the work ended with that error. */
-  keepValidPart(): void {
-    if (this.#invalid === undefined) return;
+  /** Makes the valid part of the last change, if that threw the error that ended the work. */
+  keepValidPart(ended: ValidationError): void {
+    if (this.#invalid?.error !== ended) return;
     const { change, amounts } = this.#invalid;
     for (const [name, amount] of Object.entries(amounts)) {
       try {
@@ -158,7 +159,8 @@ export class ResourceLease implements LeaseOfResource {
       this.#invalid = undefined;
     } catch (error) {
       if (error instanceof ValidationError) {
-        this.#invalid = { change, amounts: isRecord(amounts) ? { ...amounts } : NO_AMOUNTS };
+        const asked = isRecord(amounts) ? { ...amounts } : NO_AMOUNTS;
+        this.#invalid = { error, change, amounts: asked };
         this.#owner.onInvalid(error);
       }
       throw error;
@@ -172,9 +174,9 @@ export class ResourceLease implements LeaseOfResource {
   }
 
   #setTotals(totals: unknown): void {
-    const { known: wanted, unknown } = copiedTotals(totals, "settle");
+    const { given: wanted, missing } = copiedTotals(totals, "settle");
     this.#checkNames(wanted, "settle");
-    if (unknown.length > 0) this.#noteUsageMissing(unknown);
+    if (missing.length > 0) this.#noteUsageMissing(missing);
     const differences = Object.entries(wanted).map(([name, total]) => [
       name,
       total - amountOf(this.#taken, name),

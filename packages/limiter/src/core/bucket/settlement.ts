@@ -48,12 +48,12 @@ export function settlementOf<Part extends TakenPart>(
  * parent's.
  */
 export function lastParts<Part extends TakenPart>(parts: readonly Part[]): readonly Part[] {
-  const resources = new Set(parts.map(({ resource }) => resource));
-  return [...resources].flatMap((resource) => {
-    const last = new Map<string, Part>();
-    for (const part of parts) if (part.resource === resource) last.set(part.entityId, part);
-    return [...last.values()];
-  });
+  const byResource = new Map<string, Map<string, Part>>();
+  for (const part of parts) {
+    const last = byResource.get(part.resource) ?? new Map<string, Part>();
+    byResource.set(part.resource, last.set(part.entityId, part));
+  }
+  return [...byResource.values()].flatMap((last) => Array.from(last.values()));
 }
 
 /**
