@@ -13,7 +13,7 @@ import type {
   RepositoryPort,
   ResourceAmounts,
 } from "../repository/port.ts";
-import { ResourceLease, type LeaseOfResource } from "./resource-lease.ts";
+import { ResourceLease, type LeaseOfResource, type OnTaken } from "./resource-lease.ts";
 
 /**
  * How often writing the end of a lease is tried. The backend retries with back-off itself; these
@@ -77,6 +77,10 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
 
   get consumed(): Amounts {
     return this.#ownPart().consumed;
+  }
+
+  get unlimited(): readonly string[] {
+    return this.#ownPart().unlimited;
   }
 
   /** The resources of the call, its own first. */
@@ -177,7 +181,11 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   #allParts(): readonly ResourceLease[] {
     const owner = {
       assertOpen: () => this.#assertOpen(),
-      take: (amounts: ResourceAmounts, onTaken: () => void) => this.#trackTake(amounts, onTaken),
+      take: (amounts: ResourceAmounts, onTaken: OnTaken) => this.#trackTake(amounts, onTaken),
+      // A call's own limits are the only ones that it may name.
+      knows: (resource: string, name: string) =>
+        this.#request.override === undefined &&
+        this.#host.repository.knowsLimit(this.entityId, resource, name),
     };
     this.#parts ??= this.#request.resources.map(
       (amounts, index) => new ResourceLease(owner, amounts, this.#taken?.limitNames[index]),
@@ -200,7 +208,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   /**
    * The end of the lease also waits for `onTaken`, so that the differences it writes are complete.
    */
-  async #trackTake(amounts: ResourceAmounts, onTaken: () => void): Promise<void> {
+  async #trackTake(amounts: ResourceAmounts, onTaken: OnTaken): Promise<void> {
     const taking = this.#takeMore(amounts).then(onTaken);
     const pendingTakes = (this.#pendingTakes ??= new Set());
     pendingTakes.add(taking);
@@ -211,14 +219,15 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
     }
   }
 
-  async #takeMore(amounts: ResourceAmounts): Promise<void> {
-    if (this.#taken === undefined) return;
+  async #takeMore(amounts: ResourceAmounts): Promise<ReadonlySet<string> | undefined> {
+    if (this.#taken === undefined) return undefined;
     // Later takes are decided by the call's own limits too, if it brought any.
     const outcome = await this.#host.repository.consume(
       { ...this.#request, resources: [amounts] },
       this.#taken.receipt,
     );
     if (!outcome.granted) throw new RateLimitExceeded(outcome.statuses);
+    return outcome.limitNames[0];
   }
 }
 

@@ -39,8 +39,8 @@ export interface Receipt {
 }
 
 /**
- * Granted, with the names of the limits of each resource; or refused, with the state of every
- * limit.
+ * Granted, with the names of the limits of each resource: what else was named is not limited. Or
+ * refused, with the state of every limit.
  */
 export type ConsumeOutcome =
   | {
@@ -72,12 +72,17 @@ export interface RepositoryPort {
    */
   consume(request: ConsumeRequest, extending?: Receipt): MaybePromise<ConsumeOutcome>;
   /**
-   * Writes the differences between what was taken and the real cost, which may cause debt. They may
-   * only name limits of the receipt.
+   * Writes the differences between what was taken and the real cost, which may cause debt. What
+   * they name beside the limits of the receipt is only counted.
    */
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): MaybePromise<void>;
   /** Returns everything to where it came from. The call then does not count as a request. */
   giveBack(receipt: Receipt): MaybePromise<void>;
+  /**
+   * Whether some level of an entity and a resource has a limit of this name, whether it applies or
+   * not. It answers at once, and says yes if it cannot tell: the work of the lease is done.
+   */
+  knowsLimit(entityId: string, resource: string, limitName: string): boolean;
   /** The state of every limit that `consume` would check. Writes nothing. */
   read(request: ConsumeRequest): MaybePromise<readonly LimitStatus[]>;
 }

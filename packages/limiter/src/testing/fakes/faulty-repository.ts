@@ -8,7 +8,7 @@ import type { Repository } from "../../repository/repository.ts";
 export type Fault = "error-before" | "error-after" | { readonly delayMs: number };
 
 /** Methods that need no store and cannot fail. */
-const LOCAL: ReadonlySet<PropertyKey> = new Set(["getCacheStats", "getStatistics"]);
+const LOCAL: ReadonlySet<PropertyKey> = new Set(["getCacheStats", "getStatistics", "knowsLimit"]);
 
 /**
  * Wraps a repository so that its operations fail as `next` decides, including those of repositories

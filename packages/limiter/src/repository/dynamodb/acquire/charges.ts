@@ -5,10 +5,12 @@
 import { inMilli } from "../../../core/amounts.ts";
 import { fullBucket, holds, storedMilli, type Bucket } from "../../../core/bucket/bucket.ts";
 import {
-  amountsOf,
   chargesOf,
+  dividedAmounts,
   fits,
+  hasAll,
   isUnder,
+  knownAmounts,
   underPolicy,
   type Charge,
   type WantedBucket,
@@ -147,11 +149,21 @@ export class ChargePreparation {
     const costs = inMilli(amounts);
     const charge: WantedCharge = { key, amounts, costs, policy, isOverride, parentId };
     const image = this.#known.imageOf(key);
-    if (!showsOtherLimits(charge, image)) return charge;
+    if (!showsOtherLimits(charge, image)) return this.#withLevels(charge);
     const chosen = this.#chooser.on(charge, key, image);
     return chosen instanceof Promise
-      ? chosen.then((current) => ({ ...charge, policy: current }))
-      : { ...charge, policy: chosen };
+      ? chosen.then((current) => this.#withLevels({ ...charge, policy: current }))
+      : this.#withLevels({ ...charge, policy: chosen });
+  }
+
+  /** The charge with the other levels, when its policy lacks a limit that the call names. */
+  #withLevels(charge: WantedCharge): MaybePromise<WantedCharge> {
+    const { key, amounts, policy, isOverride } = charge;
+    if (isOverride || hasAll(policy, amounts)) return charge;
+    const levels = this.#policies.levels(key.entityId, key.resource);
+    return levels instanceof Promise
+      ? levels.then((read) => ({ ...charge, levels: read }))
+      : { ...charge, levels };
   }
 }
 
@@ -169,7 +181,11 @@ function assembled(
     const index = resources.length === 1 ? 0 : resources.findIndex(isWanted);
     const found = (wanted.isParent ? parents : own)[index];
     if (found === undefined) return undefined;
-    const amounts = amountsOf(wanted, found.policy);
+    const { policy, levels } = found;
+    const amounts =
+      levels === undefined && hasAll(policy, wanted.amounts)
+        ? wanted.amounts
+        : knownAmounts(wanted, policy, levels ?? []);
     if (amounts !== found.amounts) return { ...found, amounts, costs: inMilli(amounts) };
     if (wanted.isParent || found.parentId === parentId) return found;
     // The parent of an entity that this process had not met came with the same read as its bucket.
@@ -264,16 +280,8 @@ export async function takeFromShard(
       };
     const { incarnation } = outcome;
     const { entityId, resource } = key;
-    const part = {
-      key,
-      entityId,
-      resource,
-      amounts: costs,
-      policy: current,
-      requests,
-      incarnation,
-    };
-    return { kind: "taken", parts: [part] };
+    const part = { key, entityId, resource, policy: current, requests, incarnation };
+    return { kind: "taken", parts: [{ ...part, ...dividedAmounts(current, costs) }] };
   } catch (error) {
     if (!(error instanceof TableUnavailable && error.throttled && !error.ambiguous)) throw error;
     return { kind: "throttled", error };
