@@ -29,8 +29,8 @@ export interface BorneShare<Part extends TakenPart> {
  * - If the call cost more than was taken, the last bucket that has the limit is charged.
  * - If it cost less, the rest goes back to where it came from, last taken first. No bucket gets
  *   back more than was taken from it.
- * - What was taken of a limit that the policy lacked was only counted, and so is its difference. The
- *   entity's last bucket also counts a name that no take has named, and its parent's does if
+ * - What was taken of a limit that the policy lacked was only counted, and so is its difference.
+ *   The entity's last bucket also counts a name that no take has named, and its parent's does if
  *   `parentKnows` it.
  *
  * The entity and its parent are settled separately, each by these rules.

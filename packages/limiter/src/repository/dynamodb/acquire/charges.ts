@@ -182,8 +182,9 @@ function assembled(
     const found = (wanted.isParent ? parents : own)[index];
     if (found === undefined) return undefined;
     const { policy, levels } = found;
+    // Without other levels, the policy has every name; a call's own limits are still to be checked.
     const amounts =
-      levels === undefined && hasAll(policy, wanted.amounts)
+      levels === undefined && wanted.override === undefined
         ? wanted.amounts
         : knownAmounts(wanted, policy, levels ?? []);
     if (amounts !== found.amounts) return { ...found, amounts, costs: inMilli(amounts) };
@@ -281,7 +282,9 @@ export async function takeFromShard(
     const { incarnation } = outcome;
     const { entityId, resource } = key;
     const part = { key, entityId, resource, policy: current, requests, incarnation };
-    return { kind: "taken", parts: [{ ...part, ...dividedAmounts(current, costs) }] };
+    const isSame = current === charge.policy && charge.levels === undefined;
+    const taken = isSame ? { amounts: costs } : dividedAmounts(current, costs);
+    return { kind: "taken", parts: [{ ...part, ...taken }] };
   } catch (error) {
     if (!(error instanceof TableUnavailable && error.throttled && !error.ambiguous)) throw error;
     return { kind: "throttled", error };

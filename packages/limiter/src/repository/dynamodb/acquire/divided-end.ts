@@ -48,9 +48,11 @@ export function dividedEnd(
       requests: index === 0 ? requests : 0,
     };
   });
-  return ends.filter(
-    (end) => end.requests !== 0 || end.unlimited !== undefined || Object.keys(end.costs).length > 0,
-  );
+  return ends.filter(writesSomething);
+}
+
+function writesSomething({ costs, unlimited, requests }: EndPart): boolean {
+  return requests !== 0 || unlimited !== undefined || Object.keys(costs).length > 0;
 }
 
 /**

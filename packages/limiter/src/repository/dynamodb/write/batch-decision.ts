@@ -141,12 +141,6 @@ export class LimitFold {
   isCharged = false;
   readonly #costs: number[] = [];
 
-  /** What the total consumed grows by. */
-  get consumedMilli(): number | bigint {
-    const sum = this.netMilli + this.countedMilli;
-    return Number.isSafeInteger(sum) ? sum : BigInt(this.netMilli) + BigInt(this.countedMilli);
-  }
-
   /**
    * A member that is granted only if the balance holds its cost, or, when it costs nothing, is not
    * in debt.

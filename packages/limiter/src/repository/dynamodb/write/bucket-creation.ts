@@ -55,7 +55,7 @@ function chargedBucket(bucket: Bucket, folds: BucketChange["folds"]): Bucket {
   const balances = bucket.limits.flatMap((limit) => {
     const fold = folds.get(limit.limit.name)!;
     const { milli } = fold.after(ceilingMilli(limit), ceilingMilli(limit));
-    return [milli, 0, Number(fold.consumedMilli)];
+    return [milli, 0, fold.netMilli + fold.countedMilli];
   });
   return { ...bucket, balances };
 }

@@ -288,7 +288,7 @@ function refillLimit(
     builder.add(tokens, credit.milli - netMilli);
     writeRemainder(builder, bucket, index, remainder);
   }
-  builder.add(limitAttribute(name, "tc"), fold.consumedMilli);
+  builder.add(limitAttribute(name, "tc"), netMilli + fold.countedMilli);
   if (wanted !== limit) writeParameters(builder, limit, wanted);
 }
 
@@ -305,7 +305,7 @@ function writeRemainder(
 
 function moveTokens(builder: ExpressionBuilder, name: string, fold: LimitFold): void {
   builder.add(limitAttribute(name, "tk"), -fold.netMilli);
-  builder.add(limitAttribute(name, "tc"), fold.consumedMilli);
+  builder.add(limitAttribute(name, "tc"), fold.netMilli + fold.countedMilli);
 }
 
 /** The balance that the image predicts for one limit after a refill and a take. */
