@@ -136,6 +136,7 @@ declare module "declared/zae-limiter" {
   export interface LeaseOfResource {
     readonly resource: string;
     readonly consumed: Amounts;                      // of the entity, every limit of the bucket; pending differences included
+    readonly unlimited: readonly string[];           // named, known to another level, and limited by none that holds: counted, not charged
     consume(amounts: Amounts): Promise<void>;        // takes more now, strictly; throws RateLimitExceeded
     adjust(deltas: Amounts): void;                   // signed; may cause debt; written at commit
     release(amounts: Amounts): void;                 // adjust by the negative; more than was consumed is a ValidationError
@@ -143,7 +144,7 @@ declare module "declared/zae-limiter" {
   }
   export class Lease implements LeaseOfResource, AsyncDisposable {
     private constructor();
-    readonly entityId: string; readonly resource: string; readonly consumed: Amounts;
+    readonly entityId: string; readonly resource: string; readonly consumed: Amounts; readonly unlimited: readonly string[];
     readonly degraded: boolean;                      // granted without the store
     readonly resources: readonly string[];
     resourceLease(resource: string): LeaseOfResource;

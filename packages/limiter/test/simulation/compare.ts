@@ -54,7 +54,7 @@ export async function compareBuckets(
 /** How stored limits of one bucket differ from what they must be. */
 export function differenceOf(
   states: BucketStates,
-  { stampMs, balances }: OracleBucket,
+  { stampMs, balances, countedMilli }: OracleBucket,
   { nowMs, loose }: { readonly nowMs: number; readonly loose: boolean },
 ): string | undefined {
   let visible = 0;
@@ -68,8 +68,10 @@ export function differenceOf(
       ? wrongNow(state, balance, stampMs, nowMs)
       : wrongStored(state, balance, stampMs);
     if (wrong !== undefined) return `${terms.name} ${wrong}`;
-    if (state.totalConsumedMilli !== Number(consumedMilli))
-      return `${terms.name} counts ${state.totalConsumedMilli} millitokens consumed, and must count ${consumedMilli}`;
+    // Only items of a table also add up what was consumed while no limit held.
+    const counted = loose ? (countedMilli?.get(terms.name) ?? 0n) : 0n;
+    if (state.totalConsumedMilli !== Number(consumedMilli + counted))
+      return `${terms.name} counts ${state.totalConsumedMilli} millitokens consumed, and must count ${consumedMilli + counted}`;
     if (state.capacityMilli !== Number(terms.capacityMilli))
       return `${terms.name} has a capacity of ${state.capacityMilli}`;
     if (
@@ -166,7 +168,7 @@ export function compareRefusal(
   nowMs: number,
 ): void {
   let count = 0;
-  for (const { entityId, resource, source, view, tokens } of verdict.charges) {
+  for (const { entityId, resource, sources, view, tokens } of verdict.charges) {
     for (const balance of view.balances) {
       if (balance.hidden) continue;
       count += 1;
@@ -180,7 +182,7 @@ export function compareRefusal(
           `the refusal does not tell about ${name} of ${entityId} on ${resource}`,
         );
       const wrong =
-        source === status.source
+        sources.get(name) === status.source
           ? wrongStatus(status, balance, view.stampMs, tokensOf(tokens, name), nowMs)
           : "source";
       if (wrong !== undefined)

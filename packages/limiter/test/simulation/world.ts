@@ -170,9 +170,11 @@ export class World {
     const { repository } = this.#anyone();
     const limits =
       step.kind === "set limits" ? LIMIT_SETS[step.limits % LIMIT_SETS.length] : undefined;
+    const inherit = step.kind === "set limits" && step.inherit;
+    if (inherit && level < 3) this.count("level that inherits");
     this.say(
       () =>
-        `${step.kind} at ${LEVELS[level]} (${entityId}, ${resource})${limits === undefined ? "" : `: ${JSON.stringify(limits)}`}`,
+        `${step.kind}${inherit ? " that inherit" : ""} at ${LEVELS[level]} (${entityId}, ${resource})${limits === undefined ? "" : `: ${JSON.stringify(limits)}`}`,
     );
     this.count("configuration change");
     if (this.leases.length > 0) this.count("configuration change under a lease");
@@ -180,13 +182,13 @@ export class World {
       const of = level === 0 ? { resource } : {};
       await (limits === undefined
         ? repository.deleteLimits(entityId, of)
-        : repository.setLimits(entityId, limits, of));
-      this.oracle.config.set({ entityId, ...of }, limits);
+        : repository.setLimits(entityId, limits, { ...of, inherit }));
+      this.oracle.config.set({ entityId, ...of }, limits, inherit);
     } else if (level === 2) {
       await (limits === undefined
         ? repository.deleteResourceDefaults(resource)
-        : repository.setResourceDefaults(resource, limits));
-      this.oracle.config.set({ resource }, limits);
+        : repository.setResourceDefaults(resource, limits, { inherit }));
+      this.oracle.config.set({ resource }, limits, inherit);
     } else {
       await (limits === undefined
         ? repository.deleteSystemDefaults()

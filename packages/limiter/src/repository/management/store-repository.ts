@@ -97,11 +97,10 @@ export class StoreRepository implements Repository {
     this.closed = this.#shared.closing.signal;
     this.namespaceName = scope.namespaceName;
     this.namespaceId = scope.namespaceId;
-    const { buckets } = this.#context.data;
-    if (buckets.split !== undefined)
+    if (this.#context.data.buckets.split !== undefined)
       this.splitBucket = async (entityId, resource, options) =>
         splitBucket(await this.#active(), entityId, resource, options);
-    if (buckets.merge !== undefined)
+    if (this.#context.data.buckets.merge !== undefined)
       this.mergeBucket = async (entityId, resource, options) =>
         mergeBucket(await this.#active(), entityId, resource, options);
   }
@@ -116,6 +115,10 @@ export class StoreRepository implements Repository {
 
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): MaybePromise<void> {
     return this.#open().data.buckets.settle(receipt, deltas);
+  }
+
+  knowsLimit(entityId: string, resource: string, limitName: string): boolean {
+    return this.#context.policies.knows(entityId, resource, limitName);
   }
 
   giveBack(receipt: Receipt): MaybePromise<void> {

@@ -25,6 +25,7 @@ import { settlementFaultsTopic } from "./settlement-faults.ts";
 import { severalResourcesTopic } from "./several-resources.ts";
 import { statusesTopic } from "./statuses.ts";
 import { unavailabilityTopic } from "./unavailability.ts";
+import { unlimitedNamesTopic } from "./unlimited-names.ts";
 import { usageTopic } from "./usage.ts";
 import { waitingTopic } from "./waiting.ts";
 import { worldOf, type Topic } from "./world.ts";
@@ -58,6 +59,7 @@ const TOPICS: Readonly<Record<string, Topic>> = {
   "levels of configuration": configurationTopic,
   "changes of configuration": policyChangesTopic,
   "levels that inherit": inheritanceTopic,
+  "limits that no level in force has": unlimitedNamesTopic,
   refill: refillTopic,
   entities: entitiesTopic,
   namespaces: namespacesTopic,
