@@ -266,7 +266,10 @@ declare module "declared/zae-limiter/sqlite" {
   export interface SqliteStatement { run(...values: never[]): unknown; get(...values: never[]): unknown; all(...values: never[]): unknown[] }
   export interface SqliteOptions extends RepositoryOptions { readonly database?: SqliteDatabase; readonly lockTimeoutMs?: number; readonly durability?: "process" | "power" }
   export interface SqliteRepository extends Repository {}
-  export class SqliteRepository { private constructor(); static open(path: string, options?: SqliteOptions): Promise<SqliteRepository> }
+  export class SqliteRepository {
+    private constructor(); static open(path: string, options?: SqliteOptions): Promise<SqliteRepository>;
+    readonly driver: string; readonly schemaVersion: number;   // for `zae-limiter status` (ADR 034)
+  }
 }
 
 declare module "declared/zae-limiter/dynamodb" {

@@ -93,6 +93,9 @@ const MIGRATIONS: readonly string[] = [
   `,
 ];
 
+/** The version of the newest schema. */
+export const SCHEMA_VERSION = MIGRATIONS.length;
+
 /** Whether the file has the newest schema. Throws if its schema is newer, or of another program. */
 export function isCurrent(connection: Connection, path: string): boolean {
   const version = pragma(connection, "user_version");
@@ -106,13 +109,13 @@ export function isCurrent(connection: Connection, path: string): boolean {
       );
     return false;
   }
-  if (version > MIGRATIONS.length) {
+  if (version > SCHEMA_VERSION) {
     throw new IncompatibleSchemaError(
-      `The database ${path} has schema ${version}, but this version of zae-limiter supports only schemas up to ${MIGRATIONS.length}. Update zae-limiter.`,
+      `The database ${path} has schema ${version}, but this version of zae-limiter supports only schemas up to ${SCHEMA_VERSION}. Update zae-limiter.`,
       { clientVersion: VERSION, schemaVersion: String(version) },
     );
   }
-  return version === MIGRATIONS.length;
+  return version === SCHEMA_VERSION;
 }
 
 /**
@@ -124,7 +127,7 @@ export function migrate(connection: Connection, path: string): void {
   for (const migration of MIGRATIONS.slice(pragma(connection, "user_version")))
     connection.exec(migration);
   connection.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
-  connection.exec(`PRAGMA user_version = ${MIGRATIONS.length}`);
+  connection.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`);
 }
 
 function pragma(connection: Connection, name: "user_version" | "application_id"): number {
