@@ -28,6 +28,7 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
       backend === "memory"
         ? { repository }
         : { open: (_url, options) => openRepository(url, { ...options, clock }) };
+    here = { ...here, nowMs: () => clock.now() };
   });
 
   afterEach(async () => {
@@ -96,7 +97,7 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
       };
       expect(rest.items.map(({ id }) => id)).toEqual(["key-1002", "key-1003", "key-1004"]);
       expect(rest.cursor).toBeUndefined();
-      expect((await run("entity list -l 1")).stdout).toContain(
+      expect((await run("entity list --limit 1")).stdout).toContain(
         "1 shown, and there are more. To continue, add --cursor ",
       );
     });

@@ -12,7 +12,7 @@ export function addCapacityCommand(program: Command, session: Session): void {
     summary: "Shows how much of one limit of a resource all entities together have left.",
     examples: ["capacity gpt-4 tpm", "capacity gpt-4 tpm --parents-only"],
   })
-    .option("--parents-only", "count only entities without a parent")
+    .option("--parents-only", "Count only entities without a parent.")
     .action(
       async (
         resource: string,

@@ -3,28 +3,33 @@ import type { Limit } from "zae-limiter";
 import { limitsText } from "../output/limits.ts";
 import { tableText } from "../output/table.ts";
 import type { Session } from "./support/session.ts";
-import { addVerb, limitsOption, yesOption } from "./support/verb.ts";
+import { addVerb, givenLimits, takeLimits, yesOption } from "./support/verb.ts";
 
 /** Adds the verbs of `entity` for limits that one entity has of its own. */
 export function addEntityLimitCommands(entity: Command, session: Session): void {
-  addVerb(entity, {
-    usage: "set-limits <entity>",
-    summary:
-      "Sets an entity's own limits, for one resource or for all resources where it has none.",
-    examples: [
-      "entity set-limits key-1 -l rpm:200 -l tpm:20000/min:30000",
-      "entity set-limits key-1 --resource gpt-4 -l rpm:50",
-    ],
-  })
+  takeLimits(
+    addVerb(entity, {
+      usage: "set-limits <entity>",
+      summary:
+        "Sets an entity's own limits, for one resource or for all resources where it has none.",
+      examples: [
+        "entity set-limits key-1 rpm:200 tpm:20000/min:30000",
+        "entity set-limits key-1 --resource gpt-4 rpm:50",
+      ],
+    }),
+  )
     .addOption(resourceOption())
-    .addOption(limitsOption())
-    .action(async (id: string, { resource, limit }: LimitOptions, command: Command) =>
-      session.inNamespace(command, "create", async ({ repository, screen }) => {
-        await repository.setLimits(id, limit, { resource });
-        const stored = await repository.getLimits(id, { resource });
-        const done = `Set the limits of ${id} for ${scopeText(resource)}.\n`;
-        screen.show(stored, () => done + limitsText(stored, "", screen.colours));
-      }),
+    .action(
+      async (id: string, listed: readonly Limit[], options: LimitOptions, command: Command) => {
+        const { resource } = options;
+        const limits = givenLimits(listed, options);
+        await session.inNamespace(command, "create", async ({ repository, screen }) => {
+          await repository.setLimits(id, limits, { resource });
+          const stored = await repository.getLimits(id, { resource });
+          const done = `Set the limits of ${id} for ${scopeText(resource)}.\n`;
+          screen.show(stored, () => done + limitsText(stored, "", screen.colours));
+        });
+      },
     );
 
   addVerb(entity, {
@@ -88,7 +93,7 @@ export function addEntityLimitCommands(entity: Command, session: Session): void 
 
 interface LimitOptions {
   readonly resource: string;
-  readonly limit: readonly Limit[];
+  readonly limit?: readonly Limit[];
   readonly yes?: boolean;
 }
 
@@ -96,7 +101,7 @@ interface LimitOptions {
 const ALL_RESOURCES = "_default_";
 
 function resourceOption(): Option {
-  return new Option("-r, --resource <resource>", "the resource, or _default_ for all").default(
+  return new Option("-r, --resource <resource>", "The resource, or _default_ for all.").default(
     ALL_RESOURCES,
   );
 }

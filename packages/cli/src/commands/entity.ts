@@ -1,4 +1,4 @@
-import type { Command } from "commander";
+import { Option, type Command } from "commander";
 import { EntityNotFoundError, type Entity, type Page, type Repository } from "zae-limiter";
 import type { Colours } from "../output/colours.ts";
 import { fieldsText, tableText } from "../output/table.ts";
@@ -11,31 +11,32 @@ import { addNoun, addVerb, cursorOption, listLimitOption, yesOption } from "./su
 
 /** Adds the verbs of `entity`: who is limited. */
 export function addEntityCommands(program: Command, session: Session): Command {
-  const entity = addNoun(program, "entity", "who is limited: keys, users, projects");
+  const entity = addNoun(program, "entity", "Manages who is limited: keys, users and projects.");
 
   addVerb(entity, {
     usage: "create <entity>",
     summary: "Creates an entity.",
     examples: [
-      "entity create project-1 --display-name 'Project One'",
+      "entity create project-1 --name 'Project One'",
       "entity create key-1 --parent project-1 --cascade",
     ],
   })
-    .option("--display-name <name>", "a name for people (default: the id)")
-    .option("--parent <entity>", "the entity to which it belongs")
-    .option("--cascade", "calls by the entity also take from its parent")
-    .option("--no-cascade", "calls by the entity take only from itself (default)")
+    .option("--name <name>", "A name for people. By default, the id.")
+    .addOption(new Option("--display-name <name>", "The same.").hideHelp().conflicts("name"))
+    .option("--parent <entity>", "The entity to which it belongs.")
+    .option("--cascade", "Calls by the entity also take from its parent.")
+    .option("--no-cascade", "Calls by the entity take only from itself. This is the default.")
     .option(
       "--metadata <key=value>",
-      "metadata, such as team=search; repeat for more",
+      "Metadata, such as team=search. Repeat it for more.",
       metadataArgument,
     )
     .action(async (id: string, options: CreateOptions, command: Command) =>
       session.inNamespace(command, "create", async ({ repository, screen }) => {
-        const { displayName, parent, cascade = false, metadata } = options;
+        const { displayName, name = displayName, parent, cascade = false, metadata } = options;
         const created = await repository.createEntity(id, {
           cascade,
-          ...(displayName !== undefined && { name: displayName }),
+          ...(name !== undefined && { name }),
           ...(parent !== undefined && { parentId: parent }),
           ...(metadata !== undefined && { metadata }),
         });
@@ -65,7 +66,10 @@ export function addEntityCommands(program: Command, session: Session): Command {
     .action(async (id: string, options: { readonly yes?: boolean }, command: Command) =>
       session.inNamespace(command, "existing", async ({ repository, screen }) => {
         await session.confirm(`Delete entity ${id} with its limits and balances?`, options);
-        await repository.deleteEntity(id);
+        await repository.deleteEntity(id).catch(async (error: unknown) => {
+          if (!(error instanceof EntityNotFoundError)) throw error;
+          throw await unknownEntity(repository, id, "so there is nothing to delete");
+        });
         screen.show({ deleted: id }, () => `Deleted entity ${id}.\n`);
       }),
     );
@@ -95,7 +99,7 @@ export function addEntityCommands(program: Command, session: Session): Command {
   })
     .option(
       "--with-custom-limits <resource>",
-      "only entities with limits of their own for this resource",
+      "Only entities with limits of their own for this resource.",
     )
     .addOption(listLimitOption())
     .addOption(cursorOption())
@@ -131,6 +135,7 @@ function idsText(ids: Page<string>, none: string, colours: Colours): string {
 }
 
 interface CreateOptions {
+  readonly name?: string;
   readonly displayName?: string;
   readonly parent?: string;
   readonly cascade?: boolean;
@@ -143,14 +148,24 @@ const MAX_CANDIDATES = 1000;
 async function existingEntity(repository: Repository, id: string): Promise<Entity> {
   const found = await repository.getEntity(id);
   if (found !== undefined) return found;
+  throw await unknownEntity(repository, id);
+}
+
+/** The error for an id that nothing is known of. It names the id that was probably meant. */
+async function unknownEntity(
+  repository: Repository,
+  id: string,
+  consequence?: string,
+): Promise<EntityNotFoundError> {
   const error = new EntityNotFoundError(id);
+  if (consequence !== undefined) error.message = `Entity ${id} does not exist, ${consequence}.`;
   const { items } = await repository.listEntities({ limit: MAX_CANDIDATES });
   const similar = nearest(
     id,
     items.map((entity) => entity.id),
   );
   if (similar !== undefined) error.message += ` Did you mean ${similar}?`;
-  throw error;
+  return error;
 }
 
 function entityText(

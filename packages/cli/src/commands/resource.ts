@@ -3,33 +3,40 @@ import type { Limit } from "zae-limiter";
 import { limitsText } from "../output/limits.ts";
 import { tableText } from "../output/table.ts";
 import type { Session } from "./support/session.ts";
-import { addNoun, addVerb, limitsOption, yesOption } from "./support/verb.ts";
+import { addNoun, addVerb, givenLimits, takeLimits, yesOption } from "./support/verb.ts";
 
 /** Adds the verbs of `resource`: what is limited, and its defaults. */
 export function addResourceCommands(program: Command, session: Session): void {
   const resource = addNoun(
     program,
     "resource",
-    "what is limited (models, endpoints), and its default limits",
+    "Manages what is limited, such as models and endpoints, and its default limits.",
   );
 
-  addVerb(resource, {
-    usage: "set-defaults <resource>",
-    summary: "Sets the default limits of a resource, for entities that have none of their own.",
-    examples: ["resource set-defaults gpt-4 -l rpm:60 -l tpm:6000/min:9000"],
-  })
-    .addOption(limitsOption())
-    .action(
-      async (name: string, { limit }: { readonly limit: readonly Limit[] }, command: Command) =>
-        session.inNamespace(command, "create", async ({ repository, screen }) => {
-          await repository.setResourceDefaults(name, limit);
-          const stored = await repository.getResourceDefaults(name);
-          screen.show(
-            stored,
-            () => `Set the defaults of ${name}.\n${limitsText(stored, "", screen.colours)}`,
-          );
-        }),
-    );
+  takeLimits(
+    addVerb(resource, {
+      usage: "set-defaults <resource>",
+      summary: "Sets the default limits of a resource, for entities that have none of their own.",
+      examples: ["resource set-defaults gpt-4 rpm:60 tpm:6000/min:9000"],
+    }),
+  ).action(
+    async (
+      name: string,
+      listed: readonly Limit[],
+      options: { readonly limit?: readonly Limit[] },
+      command: Command,
+    ) => {
+      const limits = givenLimits(listed, options);
+      await session.inNamespace(command, "create", async ({ repository, screen }) => {
+        await repository.setResourceDefaults(name, limits);
+        const stored = await repository.getResourceDefaults(name);
+        screen.show(
+          stored,
+          () => `Set the defaults of ${name}.\n${limitsText(stored, "", screen.colours)}`,
+        );
+      });
+    },
+  );
 
   addVerb(resource, {
     usage: "get-defaults <resource>",
