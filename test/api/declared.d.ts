@@ -60,7 +60,7 @@ declare module "declared/zae-limiter" {
     readonly resource: string; readonly limitName: string; readonly totalCapacity: number; readonly totalAvailable: number;
     readonly utilizationPct: number; readonly entities: readonly EntityCapacity[];
   }
-  export type AuditAction = "entity_created" | "entity_deleted" | "limits_set" | "limits_deleted"
+  export type AuditAction = "entity_created" | "entity_updated" | "entity_deleted" | "limits_set" | "limits_deleted"
     | "namespace_registered" | "namespace_deleted" | "namespace_recovered" | "namespace_purged";
   export interface AuditEvent {
     readonly eventId: string;                        // ULID
@@ -203,6 +203,8 @@ declare module "declared/zae-limiter" {
   export interface RepositoryPort {}
   export interface Repository extends RepositoryPort, AsyncDisposable {
     createEntity(entityId: string, options?: { readonly name?: string; readonly parentId?: string; readonly cascade?: boolean; readonly metadata?: Readonly<Record<string, string>> } & By): Promise<Entity>;
+    ensureEntity(entityId: string, options?: { readonly name?: string; readonly parentId?: string; readonly cascade?: boolean; readonly metadata?: Readonly<Record<string, string>> } & By): Promise<Entity>;   // what exists is returned unchanged (ADR 033)
+    updateEntity(entityId: string, options: { readonly name?: string; readonly metadata?: Readonly<Record<string, string>>; readonly cascade?: boolean } & By): Promise<Entity>;   // at least one field; metadata is replaced whole (ADR 033)
     getEntity(entityId: string): Promise<Entity | undefined>;
     getChildren(parentId: string): Promise<readonly Entity[]>;
     listEntities(options?: Paging): Promise<Page<Entity>>;

@@ -1,5 +1,5 @@
 import type { AuditEvent } from "../core/audit.ts";
-import type { Entity } from "../core/entity.ts";
+import type { Entity, EntityChange } from "../core/entity.ts";
 import type { Limit } from "../core/limit.ts";
 import type { NamespaceInfo } from "../core/namespace.ts";
 import type { ConfigSource, OnUnavailable } from "../core/bucket/policy.ts";
@@ -188,6 +188,9 @@ export interface CreateEntityOptions extends By {
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
+/** What changes of an entity: at least one field. What is left out stays as it is. */
+export interface UpdateEntityOptions extends EntityChange, By {}
+
 /** What is stored besides the system limits. An omitted option keeps its stored value. */
 export interface SystemDefaultsOptions extends By {
   readonly onUnavailable?: OnUnavailable;
@@ -201,6 +204,24 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
    * Creates an entity. Throws `EntityExistsError`, or `EntityNotFoundError` for an unknown parent.
    */
   createEntity(entityId: string, options?: CreateEntityOptions): Promise<Entity>;
+  /**
+   * Creates an entity unless it exists, and returns it. One that exists is returned as it is
+   * stored, even if `options` describe it differently; `updateEntity` changes it.
+   *
+   * @example
+   * await repository.ensureEntity("project-1");
+   * await repository.ensureEntity("key-1", { parentId: "project-1", cascade: true });
+   */
+  ensureEntity(entityId: string, options?: CreateEntityOptions): Promise<Entity>;
+  /**
+   * Changes the name, the metadata or the cascade of an entity, and returns it. What is left out
+   * stays as it is, also if somebody else changes it at the same time. `metadata` replaces all
+   * metadata. Throws `EntityNotFoundError`.
+   *
+   * @example
+   * const { name } = await repository.updateEntity("key-1", { name: "Ada's key" });
+   */
+  updateEntity(entityId: string, options: UpdateEntityOptions): Promise<Entity>;
   /** The entity, or undefined if there is none with this id. */
   getEntity(entityId: string): Promise<Entity | undefined>;
   /** The entities with this parent. */

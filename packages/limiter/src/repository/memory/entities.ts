@@ -1,5 +1,5 @@
 import type { AuditEvent } from "../../core/audit.ts";
-import type { Entity } from "../../core/entity.ts";
+import type { Entity, EntityChange } from "../../core/entity.ts";
 import { EntityExistsError, EntityNotFoundError, ValidationError } from "../../core/errors.ts";
 import type { EntityStore, Keyed, KeyPage } from "../store.ts";
 import type { MemoryAudit } from "./audit.ts";
@@ -31,6 +31,15 @@ export class MemoryEntities implements EntityStore {
     if (parentId !== undefined)
       this.#children.set(parentId, (this.#children.get(parentId) ?? new Set()).add(id));
     this.#audit.add(event);
+  }
+
+  update(entityId: string, change: EntityChange, eventOf: (before: Entity) => AuditEvent): Entity {
+    const before = this.#entities.get(entityId);
+    if (before === undefined) throw new EntityNotFoundError(entityId);
+    const event = eventOf(before);
+    this.#entities.set(entityId, copyOf({ ...before, ...change }));
+    this.#audit.add(event);
+    return this.get(entityId)!;
   }
 
   get(entityId: string): Entity | undefined {

@@ -1,5 +1,5 @@
 import type { AuditEvent } from "../../core/audit.ts";
-import type { Entity } from "../../core/entity.ts";
+import type { Entity, EntityChange } from "../../core/entity.ts";
 import { EntityExistsError, EntityNotFoundError, ValidationError } from "../../core/errors.ts";
 import type { MaybePromise } from "../port.ts";
 import type { EntityStore, Keyed, KeyPage } from "../store.ts";
@@ -32,6 +32,25 @@ export class SqliteEntities implements EntityStore {
       ];
       connection.run(INSERT, namespaceId, id, ...values);
       insertEvent(connection, namespaceId, event);
+    });
+  }
+
+  update(
+    entityId: string,
+    change: EntityChange,
+    eventOf: (before: Entity) => AuditEvent,
+  ): Promise<Entity> {
+    const { connection, transactions, namespaceId } = this.#namespace;
+    return transactions.alone(() => {
+      const row = connection.row(GET, namespaceId, entityId);
+      if (row === undefined) throw new EntityNotFoundError(entityId);
+      const before = entityOf(row);
+      const event = eventOf(before);
+      const after = { ...before, ...change };
+      const values = [after.name, after.cascade ? 1 : 0, JSON.stringify(after.metadata)];
+      connection.run(UPDATE, ...values, namespaceId, entityId);
+      insertEvent(connection, namespaceId, event);
+      return after;
     });
   }
 
@@ -92,6 +111,8 @@ const LIST =
   "SELECT * FROM entities WHERE namespace_id = ? AND entity_id > ? ORDER BY entity_id LIMIT ?";
 const INSERT = `
   INSERT INTO entities (namespace_id, entity_id, name, parent_id, cascades, metadata, created_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)`;
+const UPDATE =
+  "UPDATE entities SET name = ?, cascades = ?, metadata = ? WHERE namespace_id = ? AND entity_id = ?";
 const DELETE = "DELETE FROM entities WHERE namespace_id = ? AND entity_id = ?";
 const DELETE_LIMITS = "DELETE FROM limits WHERE namespace_id = ? AND entity_id = ?";
 

@@ -10,6 +10,7 @@ import { cascadeTopic } from "./cascade.ts";
 import { configurationTopic } from "./configuration.ts";
 import { debtTopic } from "./debt.ts";
 import { entitiesTopic } from "./entities.ts";
+import { entityChangesTopic } from "./entity-changes.ts";
 import { leaseEndsTopic } from "./lease-ends.ts";
 import { leasesTopic } from "./leases.ts";
 import { listingsTopic } from "./listings.ts";
@@ -46,6 +47,7 @@ const TOPICS: Readonly<Record<string, Topic>> = {
   "changes of configuration": policyChangesTopic,
   refill: refillTopic,
   entities: entitiesTopic,
+  "changes of entities": entityChangesTopic,
   namespaces: namespacesTopic,
   audit: auditTopic,
   usage: usageTopic,
