@@ -72,7 +72,13 @@ declare module "declared/zae-limiter" {
   export interface NamespaceInfo {
     readonly name: string; readonly namespaceId: string; readonly status: NamespaceStatus; readonly createdAt: Date; readonly deletedAt: Date | undefined;
   }
-  export interface ResolvedLimits { readonly limits: readonly Limit[]; readonly onUnavailable: OnUnavailable | undefined; readonly source: ConfigSource }
+  export interface StoredLevel { readonly source: Exclude<ConfigSource, "override">; readonly limits: readonly Limit[]; readonly inherit: boolean }
+  export interface ResolvedLimits {
+    readonly limits: readonly Limit[]; readonly onUnavailable: OnUnavailable | undefined;
+    readonly source: ConfigSource;                   // of the strongest level
+    readonly sources: Readonly<Record<string, ConfigSource>>;    // the level of each limit, by name
+    readonly levels: readonly StoredLevel[];         // every stored level of this entity and resource, strongest first, also the hidden ones
+  }
   export interface SystemDefaults {
     readonly limits: readonly Limit[]; readonly onUnavailable: OnUnavailable | undefined;
     readonly auditRetentionDays: number; readonly usageRetentionDays: number;    // 90 and 90 when nothing is stored
@@ -209,10 +215,10 @@ declare module "declared/zae-limiter" {
     getChildren(parentId: string): Promise<readonly Entity[]>;
     listEntities(options?: Paging): Promise<Page<Entity>>;
     deleteEntity(entityId: string, options?: By): Promise<void>;
-    setLimits(entityId: string, limits: readonly Limit[], options?: { readonly resource?: string } & By): Promise<void>;     // "_default_" when omitted
+    setLimits(entityId: string, limits: readonly Limit[], options?: { readonly resource?: string; readonly inherit?: boolean } & By): Promise<void>;     // "_default_" when omitted
     getLimits(entityId: string, options?: { readonly resource?: string }): Promise<readonly Limit[]>;                       // empty when none
     deleteLimits(entityId: string, options?: { readonly resource?: string } & By): Promise<void>;
-    setResourceDefaults(resource: string, limits: readonly Limit[], options?: By): Promise<void>;
+    setResourceDefaults(resource: string, limits: readonly Limit[], options?: { readonly inherit?: boolean } & By): Promise<void>;
     getResourceDefaults(resource: string): Promise<readonly Limit[]>;
     deleteResourceDefaults(resource: string, options?: By): Promise<void>;
     setSystemDefaults(limits: readonly Limit[], options?: { readonly onUnavailable?: OnUnavailable; readonly auditRetentionDays?: number; readonly usageRetentionDays?: number } & By): Promise<void>;   // an omitted option keeps its stored value

@@ -66,6 +66,7 @@ interface Models extends Record<string, readonly [unknown, unknown]> {
   NamespaceStatus: [declared.NamespaceStatus, built.NamespaceStatus];
   NamespaceInfo: [declared.NamespaceInfo, built.NamespaceInfo];
   ResolvedLimits: [declared.ResolvedLimits, built.ResolvedLimits];
+  StoredLevel: [declared.StoredLevel, built.StoredLevel];
   SystemDefaults: [declared.SystemDefaults, built.SystemDefaults];
   CacheStats: [declared.CacheStats, built.CacheStats];
   ProvisionerState: [declared.ProvisionerState, built.ProvisionerState];

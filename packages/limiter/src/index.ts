@@ -26,7 +26,12 @@ export {
   ZaeLimiterError,
 } from "./core/errors.ts";
 export type { NamespaceInfo, NamespaceStatus } from "./core/namespace.ts";
-export type { ConfigSource, OnUnavailable } from "./core/bucket/policy.ts";
+export type {
+  ConfigSource,
+  OnUnavailable,
+  ResolvedLimits,
+  StoredLevel,
+} from "./core/bucket/policy.ts";
 export { RateLimitExceeded, type RateLimitExceededJson } from "./core/bucket/refusal.ts";
 export type { UsageSnapshot, UsageSummary, UsageWindow } from "./core/usage.ts";
 export type { AcquireRequest } from "./limiter/call.ts";
@@ -50,7 +55,6 @@ export type {
   Repository,
   RepositoryOptions,
   RepositoryStatistics,
-  ResolvedLimits,
   ResourceCapacity,
   SystemDefaults,
   UsagePage,

@@ -120,7 +120,7 @@ export function reducedRate(
 }
 
 /** Most limits on one resource: a stored bucket has to fit the item size of every backend. */
-const MAX_LIMITS = 32;
+export const MAX_LIMITS = 32;
 
 function sameLimit(left: Limit, right: Limit): boolean {
   return (

@@ -1,22 +1,22 @@
 import { DEFAULT_RESOURCE } from "../core/identifiers.ts";
 import {
-  policyAt,
-  strongest,
+  levelAt,
+  resolvedPolicy,
   type ConfigKey,
   type OnUnavailable,
   type Policy,
 } from "../core/bucket/policy.ts";
 import type { MaybePromise } from "./port.ts";
 import type { CacheStats } from "./repository.ts";
-import type { CachedPolicy, PolicySource, StoredConfig } from "./store.ts";
+import { NO_SETTINGS, type CachedPolicy, type PolicySource, type StoredConfig } from "./store.ts";
 import type { Clock } from "./system-clock.ts";
 
 /** Most slots: 10 000 take a few megabytes, and what is dropped is read again. */
 const MAX_SLOTS = 10_000;
 
 interface Slot {
-  /** `undefined` means that the level has no limits. */
-  readonly policy: Policy | undefined;
+  /** The limits of this level alone; `undefined` means that it has none. */
+  readonly level: Policy | undefined;
   readonly readAtMs: number;
   /** At the system level only. */
   readonly onUnavailable: OnUnavailable | undefined;
@@ -68,33 +68,32 @@ export class PolicyCache implements PolicySource {
 
   cached(entityId: string, resource: string): CachedPolicy | undefined {
     const nowMs = this.#clock.now();
+    let inheriting: Policy[] | undefined;
     for (const key of configKeys(entityId, resource)) {
       const slot = this.#fresh(keyText(key), nowMs);
       if (slot === undefined) return undefined;
-      if (slot.policy !== undefined) return this.#hit(slot.policy);
+      const { level } = slot;
+      if (level === undefined) continue;
+      if (!level.inherits && inheriting === undefined) return this.#hit(level);
+      (inheriting ??= []).push(level);
+      if (!level.inherits) break;
     }
-    return this.#hit(undefined);
+    return this.#hit(inheriting === undefined ? undefined : resolvedPolicy(inheriting));
   }
 
   resolve(entityId: string, resource: string): MaybePromise<Policy | undefined> {
     const known = this.cached(entityId, resource);
     if (known !== undefined) return known.policy;
-    this.#misses += 1;
+    const levels = this.#readLevels(entityId, resource);
+    return levels instanceof Promise ? levels.then(resolvedPolicy) : resolvedPolicy(levels);
+  }
+
+  levels(entityId: string, resource: string): MaybePromise<readonly (Policy | undefined)[]> {
     const nowMs = this.#clock.now();
-    const keys = configKeys(entityId, resource);
-    const missing = keys.filter(
-      (key) => this.#fresh(keyText(key), nowMs) === undefined && !this.#reads.has(keyText(key)),
-    );
-    const shared = keys.map(
-      (key) => this.#reads.get(keyText(key)) ?? this.#slots.get(keyText(key)),
-    );
-    const read = missing.length === 0 ? [] : this.#readSlots(missing);
-    if (!(read instanceof Promise) && !shared.some((slot) => slot instanceof Promise)) {
-      return winner(keys, missing, shared as readonly (Slot | undefined)[], read);
-    }
-    return Promise.all([Promise.all(shared), read]).then(([found, fresh]) =>
-      winner(keys, missing, found, fresh),
-    );
+    const slots = configKeys(entityId, resource).map((key) => this.#fresh(keyText(key), nowMs));
+    if (slots.includes(undefined)) return this.#readLevels(entityId, resource);
+    this.#hits += 1;
+    return slots.map((slot) => slot!.level);
   }
 
   refresh(entityId: string, resource: string): MaybePromise<Policy | undefined> {
@@ -140,6 +139,25 @@ export class PolicyCache implements PolicySource {
     return slot !== undefined && slot.readAtMs <= nowMs && nowMs < slot.readAtMs + this.#ttlMs
       ? slot
       : undefined;
+  }
+
+  #readLevels(entityId: string, resource: string): MaybePromise<readonly (Policy | undefined)[]> {
+    this.#misses += 1;
+    const nowMs = this.#clock.now();
+    const keys = configKeys(entityId, resource);
+    const missing = keys.filter(
+      (key) => this.#fresh(keyText(key), nowMs) === undefined && !this.#reads.has(keyText(key)),
+    );
+    const shared = keys.map(
+      (key) => this.#reads.get(keyText(key)) ?? this.#slots.get(keyText(key)),
+    );
+    const read = missing.length === 0 ? [] : this.#readSlots(missing);
+    if (!(read instanceof Promise) && !shared.some((slot) => slot instanceof Promise)) {
+      return levelsOf(keys, missing, shared as readonly (Slot | undefined)[], read);
+    }
+    return Promise.all([Promise.all(shared), read]).then(([found, fresh]) =>
+      levelsOf(keys, missing, found, fresh),
+    );
   }
 
   #forget(text: string): void {
@@ -219,19 +237,20 @@ function slotsOf(
   readAtMs: number,
 ): readonly Slot[] {
   return keys.map((key, index) => {
-    const { limits, settings } = configs[index]!;
-    return { policy: policyAt(key, limits), readAtMs, onUnavailable: settings?.onUnavailable };
+    const config = configs[index]!;
+    const { onUnavailable } = config.settings ?? NO_SETTINGS;
+    return { level: levelAt(key, config), readAtMs, onUnavailable };
   });
 }
 
-function winner(
+function levelsOf(
   keys: readonly ConfigKey[],
   missing: readonly ConfigKey[],
   shared: readonly (Slot | undefined)[],
   read: readonly Slot[],
-): Policy | undefined {
+): readonly (Policy | undefined)[] {
   const slots = keys.map((key, index) =>
     missing.includes(key) ? read[missing.indexOf(key)] : shared[index],
   );
-  return strongest(slots.map((slot) => slot?.policy));
+  return slots.map((slot) => slot?.level);
 }

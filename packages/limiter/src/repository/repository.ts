@@ -2,7 +2,7 @@ import type { AuditEvent } from "../core/audit.ts";
 import type { Entity, EntityChange } from "../core/entity.ts";
 import type { Limit } from "../core/limit.ts";
 import type { NamespaceInfo } from "../core/namespace.ts";
-import type { ConfigSource, OnUnavailable } from "../core/bucket/policy.ts";
+import type { OnUnavailable, ResolvedLimits } from "../core/bucket/policy.ts";
 import type { UsageSnapshot, UsageSummary, UsageWindow } from "../core/usage.ts";
 import type { RepositoryPort } from "./port.ts";
 import type { Clock, Random } from "./system-clock.ts";
@@ -57,13 +57,6 @@ export interface ResourceCapacity {
   readonly totalAvailable: number;
   readonly utilizationPct: number;
   readonly entities: readonly EntityCapacity[];
-}
-
-/** The limits that apply to an entity and a resource, and the level they came from. */
-export interface ResolvedLimits {
-  readonly limits: readonly Limit[];
-  readonly onUnavailable: OnUnavailable | undefined;
-  readonly source: ConfigSource;
 }
 
 /** What is stored at the system level. */
@@ -234,18 +227,34 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
    */
   deleteEntity(entityId: string, options?: By): Promise<void>;
 
-  /** Stores limits of an entity, for one resource or by default for all of its resources. */
+  /**
+   * Stores limits of an entity, for one resource or by default for all of its resources. They hide
+   * the levels below, unless they inherit.
+   *
+   * @example
+   * // Raises one limit; the others stay as the levels below say.
+   * await repository.setLimits("key-1", [Limit.perMinute("rpm", 600)], { inherit: true });
+   */
   setLimits(
     entityId: string,
     limits: readonly Limit[],
-    options?: { readonly resource?: string } & By,
+    options?: { readonly resource?: string; readonly inherit?: boolean } & By,
   ): Promise<void>;
   /** The limits stored for an entity; empty if there are none at this level. */
   getLimits(entityId: string, options?: { readonly resource?: string }): Promise<readonly Limit[]>;
   /** Deletes limits of an entity. Does nothing if there are none. */
   deleteLimits(entityId: string, options?: { readonly resource?: string } & By): Promise<void>;
-  /** Stores the limits of all entities on a resource. */
-  setResourceDefaults(resource: string, limits: readonly Limit[], options?: By): Promise<void>;
+  /**
+   * Stores the limits of all entities on a resource. They hide the system's, unless they inherit.
+   *
+   * @example
+   * await repository.setResourceDefaults("gpt-4", [Limit.perMinute("rpm", 60)], { inherit: true });
+   */
+  setResourceDefaults(
+    resource: string,
+    limits: readonly Limit[],
+    options?: { readonly inherit?: boolean } & By,
+  ): Promise<void>;
   /** The limits stored for a resource; empty if there are none. */
   getResourceDefaults(resource: string): Promise<readonly Limit[]>;
   /** Deletes the limits of a resource. Does nothing if there are none. */
@@ -262,7 +271,14 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
   listEntitiesWithCustomLimits(resource: string, options?: Paging): Promise<Page<string>>;
   /** The resources on which some entity has limits of its own. */
   listResourcesWithEntityConfigs(): Promise<readonly string[]>;
-  /** The limits that apply to an entity on a resource; undefined if no level has any. */
+  /**
+   * The limits that apply to an entity on a resource, with their levels; undefined if no level has
+   * any.
+   *
+   * @example
+   * const resolved = await repository.resolveLimits("key-1", "gpt-4");
+   * resolved?.sources["tpm"]; // "system"
+   */
   resolveLimits(entityId: string, resource: string): Promise<ResolvedLimits | undefined>;
   /** Empties the cache of stored limits. */
   invalidateConfigCache(): Promise<void>;

@@ -51,6 +51,8 @@ export interface PolicySource {
   /** The cached policy; `undefined` means that the cache has none, and `resolve` must read. */
   cached(entityId: string, resource: string): CachedPolicy | undefined;
   resolve(entityId: string, resource: string): MaybePromise<Policy | undefined>;
+  /** What each of the four levels stores, strongest first, also those that do not apply. */
+  levels(entityId: string, resource: string): MaybePromise<readonly (Policy | undefined)[]>;
   /** Reads the stored limits again, because a bucket shows that the cache may be stale. */
   refresh(entityId: string, resource: string): MaybePromise<Policy | undefined>;
   /** Empties the cache, because another process has changed the configuration. */
@@ -141,9 +143,11 @@ export interface SystemSettings {
   readonly usageRetentionDays: number | undefined;
 }
 
-/** What is stored under one key; `settings` at the system level only. */
+/** What is stored under one key; `settings` at the system level only, `inherit` at the others. */
 export interface StoredConfig {
   readonly limits: readonly Limit[] | undefined;
+  /** Whether limits of weaker levels apply too, unless this level has one of the same name. */
+  readonly inherit?: boolean;
   readonly settings?: SystemSettings;
 }
 

@@ -10,7 +10,7 @@ import {
 import { ValidationError } from "../errors.ts";
 import { withLimits } from "./limit-change.ts";
 import { sameLimits, type Limit } from "../limit.ts";
-import type { ConfigSource, Policy } from "./policy.ts";
+import { sourceOfLimit, type ConfigSource, type Policy } from "./policy.ts";
 import { shardSumMilli, waitForShardSumMs } from "./shard-sums.ts";
 
 /** One bucket of a decision, and what the call takes from it: 0 of each limit it does not name. */
@@ -182,7 +182,7 @@ function statusOf(
     resource,
     limitName: limit.name,
     limit,
-    source: policy.source,
+    source: sourceOfLimit(policy, limit.name),
     available,
     requested,
     exceeded,

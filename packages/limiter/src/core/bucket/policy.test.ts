@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { Limit } from "../limit.ts";
-import { policyOf, sourceOf, strongest, type ConfigKey } from "./policy.ts";
+import { policyOf, resolvedPolicy, sourceOf, type ConfigKey } from "./policy.ts";
 
 it("names the source of each level", () => {
   const keys: readonly ConfigKey[] = [
@@ -17,9 +17,9 @@ it("picks the first level that has limits, without merging levels", () => {
     policyOf([Limit.perMinute("rpm", 1)], "resource"),
     policyOf([Limit.perMinute("tpm", 1)], "system"),
   ];
-  expect(strongest([undefined, undefined, resource, system])).toBe(resource);
-  expect(strongest([undefined, undefined, undefined, system])).toBe(system);
-  expect(strongest([undefined, undefined, undefined, undefined])).toBeUndefined();
+  expect(resolvedPolicy([undefined, undefined, resource, system])).toBe(resource);
+  expect(resolvedPolicy([undefined, undefined, undefined, system])).toBe(system);
+  expect(resolvedPolicy([undefined, undefined, undefined, undefined])).toBeUndefined();
 });
 
 it("keeps the order of limits in a policy", () => {

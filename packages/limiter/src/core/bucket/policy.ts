@@ -1,7 +1,7 @@
 import { bucketLimits, type BucketLimit } from "./bucket.ts";
 import { ValidationError } from "../errors.ts";
 import { DEFAULT_RESOURCE } from "../identifiers.ts";
-import type { Limit } from "../limit.ts";
+import { MAX_LIMITS, type Limit } from "../limit.ts";
 
 /** What to do when the store cannot be reached. */
 export type OnUnavailable = "allow" | "block";
@@ -11,10 +11,36 @@ export type ConfigSource = "entity" | "entity_default" | "resource" | "system" |
 
 /** The limits that apply to an entity and a resource, prepared for deciding. */
 export interface Policy {
+  /** The strongest level that the limits came from. */
   readonly source: ConfigSource;
+  /** The levels of the limits that came from weaker levels, by name; usually there are none. */
+  readonly inherited: ReadonlyMap<string, ConfigSource> | undefined;
+  /** Whether this is one stored level that wants the limits of the weaker levels too. */
+  readonly inherits: boolean;
   readonly limits: readonly Limit[];
   readonly bucketLimits: readonly BucketLimit[];
   readonly names: ReadonlySet<string>;
+}
+
+/** What one level stores for an entity and a resource. */
+export interface StoredLevel {
+  readonly source: Exclude<ConfigSource, "override">;
+  readonly limits: readonly Limit[];
+  /** Whether limits of the levels below apply too, unless this level has one of the same name. */
+  readonly inherit: boolean;
+}
+
+/** The limits that apply to an entity and a resource, and the levels they came from. */
+export interface ResolvedLimits {
+  /** The strongest level's own limits first, then those that it inherits. */
+  readonly limits: readonly Limit[];
+  readonly onUnavailable: OnUnavailable | undefined;
+  /** The strongest level that has limits. */
+  readonly source: ConfigSource;
+  /** The level of each limit, by name. */
+  readonly sources: Readonly<Record<string, ConfigSource>>;
+  /** Every stored level of the entity and resource, strongest first, also those that are hidden. */
+  readonly levels: readonly StoredLevel[];
 }
 
 /** Names one place where limits are stored. */
@@ -30,26 +56,80 @@ export function sourceOf(key: ConfigKey): ConfigSource {
 }
 
 /** Makes a policy from checked limits. */
-export function policyOf(limits: readonly Limit[], source: ConfigSource): Policy {
+export function policyOf(
+  limits: readonly Limit[],
+  source: ConfigSource,
+  { inherits = false, inherited }: Partial<Pick<Policy, "inherits" | "inherited">> = {},
+): Policy {
   return {
     source,
+    inherited,
+    inherits,
     limits,
     bucketLimits: bucketLimits(limits),
     names: new Set(limits.map((limit) => limit.name)),
   };
 }
 
-/** The policy for the limits stored under a key, or `undefined` if there are none. */
-export function policyAt(key: ConfigKey, limits: readonly Limit[] | undefined): Policy | undefined {
-  return limits === undefined ? undefined : policyOf(limits, sourceOf(key));
+/** The level for the limits stored under a key, or `undefined` if there are none. */
+export function levelAt(
+  key: ConfigKey,
+  {
+    limits,
+    inherit = false,
+  }: { readonly limits: readonly Limit[] | undefined; readonly inherit?: boolean },
+): Policy | undefined {
+  return limits === undefined ? undefined : policyOf(limits, sourceOf(key), { inherits: inherit });
 }
 
 /**
- * The policy of the strongest level that has limits, given the levels strongest first. Levels are
- * not merged limit by limit.
+ * The policy that stored levels make, given the levels strongest first. It ends at the first level
+ * that does not inherit.
  */
-export function strongest(levels: readonly (Policy | undefined)[]): Policy | undefined {
-  return levels.find((policy) => policy !== undefined);
+export function resolvedPolicy(levels: readonly (Policy | undefined)[]): Policy | undefined {
+  const index = levels.findIndex((level) => level !== undefined);
+  const level = levels[index];
+  if (level?.inherits !== true) return level;
+  const below = resolvedPolicy(levels.slice(index + 1));
+  return below === undefined ? level : mergedPolicy(level, below);
+}
+
+/**
+ * A level over the policy of the levels below it: the level's own limits first, then those that it
+ * has not replaced, in their order. The same two give the same policy, so that a warm acquire
+ * merges nothing, and that comparing its limits with those of a bucket stays cheap.
+ */
+function mergedPolicy(level: Policy, below: Policy): Policy {
+  const memo = MERGE_MEMO.get(level) ?? new WeakMap<Policy, Policy>();
+  MERGE_MEMO.set(level, memo);
+  const held = memo.get(below) ?? merged(level, below);
+  memo.set(below, held);
+  return held;
+}
+
+/** The level that one limit of a policy came from. */
+export function sourceOfLimit({ inherited, source }: Policy, limitName: string): ConfigSource {
+  return inherited?.get(limitName) ?? source;
+}
+
+/**
+ * What each level gave with each policy below it. A level of an entity for all its resources meets
+ * several of these; none is kept longer than the levels that it was made of.
+ */
+const MERGE_MEMO = new WeakMap<Policy, WeakMap<Policy, Policy>>();
+
+function merged(level: Policy, below: Policy): Policy {
+  const inherited = below.limits.filter(({ name }) => !level.names.has(name));
+  const limits = [...level.limits, ...inherited];
+  if (limits.length > MAX_LIMITS)
+    throw new ValidationError(
+      "limits",
+      limits.length,
+      `must hold at most ${MAX_LIMITS} limits, those that the ${level.source} level inherits included; set fewer, or set that level without inherit`,
+    );
+  return policyOf(limits, level.source, {
+    inherited: new Map(inherited.map(({ name }) => [name, sourceOfLimit(below, name)])),
+  });
 }
 
 /** Returns a valid choice of what to do when the store cannot be reached, or throws. */

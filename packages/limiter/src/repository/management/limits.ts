@@ -4,18 +4,16 @@ import { configResource, entityId as checkEntityId, resourceName } from "../../c
 import { checkLimits, type Limit } from "../../core/limit.ts";
 import {
   checkOnUnavailable,
+  resolvedPolicy,
+  sourceOfLimit,
   type ConfigKey,
   type OnUnavailable,
+  type Policy,
+  type ResolvedLimits,
+  type StoredLevel,
 } from "../../core/bucket/policy.ts";
 import { DEFAULT_RETENTION_DAYS } from "../../core/usage.ts";
-import type {
-  By,
-  Page,
-  Paging,
-  ResolvedLimits,
-  SystemDefaults,
-  SystemDefaultsOptions,
-} from "../repository.ts";
+import type { By, Page, Paging, SystemDefaults, SystemDefaultsOptions } from "../repository.ts";
 import { NO_SETTINGS, type StoredConfig, type SystemSettings } from "../store.ts";
 import { auditEvent, type Context } from "./context.ts";
 import { keyPage, pageOf } from "./paging.ts";
@@ -27,10 +25,9 @@ export async function setLimits(
   context: Context,
   entityId: string,
   limits: readonly Limit[],
-  options: { readonly resource?: string } & By,
+  options: { readonly resource?: string; readonly inherit?: boolean } & By,
 ): Promise<void> {
-  const key = entityKey(entityId, options.resource);
-  await put(context, key, { limits: checkLimits(limits) }, { principal: options.principal });
+  await put(context, entityKey(entityId, options.resource), levelOf(limits, options), options);
 }
 
 /** Reads the limits stored for an entity. */
@@ -56,9 +53,9 @@ export async function setResourceDefaults(
   context: Context,
   resource: string,
   limits: readonly Limit[],
-  options: By,
+  options: { readonly inherit?: boolean } & By,
 ): Promise<void> {
-  await put(context, resourceKey(resource), { limits: checkLimits(limits) }, options);
+  await put(context, resourceKey(resource), levelOf(limits, options), options);
 }
 
 /** Reads the limits stored for a resource. */
@@ -145,13 +142,31 @@ export async function resolveLimits(
   entityId: string,
   resource: string,
 ): Promise<ResolvedLimits | undefined> {
-  const policy = await context.policies.resolve(checkEntityId(entityId), resourceName(resource));
+  const levels = await context.policies.levels(checkEntityId(entityId), resourceName(resource));
+  const policy = resolvedPolicy(levels);
   if (policy === undefined) return undefined;
+  const sources = policy.limits.map(({ name }) => [name, sourceOfLimit(policy, name)] as const);
   return {
     limits: policy.limits,
     onUnavailable: context.policies.lastOnUnavailable,
     source: policy.source,
+    sources: Object.fromEntries(sources),
+    levels: levels.flatMap((level) => (level === undefined ? [] : storedLevel(level))),
   };
+}
+
+function storedLevel({ source, limits, inherits }: Policy): StoredLevel {
+  return { source: source as StoredLevel["source"], limits, inherit: inherits };
+}
+
+/** What a level stores: `inherit` belongs to the list that it comes with. */
+function levelOf(
+  limits: readonly Limit[],
+  { inherit = false }: { readonly inherit?: boolean },
+): StoredConfig {
+  if (typeof inherit !== "boolean")
+    throw new ValidationError("inherit", inherit, "must be true or false");
+  return { limits: checkLimits(limits), inherit };
 }
 
 function entityKey(entityId: string, resource: string | undefined): ConfigKey {
@@ -176,6 +191,7 @@ async function put(
   const onUnavailable = config.settings?.onUnavailable;
   const details = {
     ...(config.limits !== undefined && { limits: config.limits }),
+    ...(config.inherit === true && { inherit: true }),
     ...(onUnavailable !== undefined && { onUnavailable }),
   };
   await context.data.limits.put(

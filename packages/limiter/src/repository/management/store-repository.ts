@@ -5,7 +5,7 @@ import { NamespaceNotFoundError, RateLimiterUnavailable } from "../../core/error
 import { namespaceName as checkNamespaceName } from "../../core/identifiers.ts";
 import type { Limit } from "../../core/limit.ts";
 import { NO_NAMESPACE, type NamespaceInfo } from "../../core/namespace.ts";
-import type { OnUnavailable } from "../../core/bucket/policy.ts";
+import type { OnUnavailable, ResolvedLimits } from "../../core/bucket/policy.ts";
 import type { UsageSummary } from "../../core/usage.ts";
 import type {
   ConsumeOutcome,
@@ -25,7 +25,6 @@ import type {
   ProvisionerState,
   Repository,
   RepositoryStatistics,
-  ResolvedLimits,
   ResourceCapacity,
   SystemDefaults,
   SystemDefaultsOptions,
@@ -131,7 +130,7 @@ export class StoreRepository implements Repository {
   async setLimits(
     entityId: string,
     list: readonly Limit[],
-    options: { readonly resource?: string } & By = {},
+    options: { readonly resource?: string; readonly inherit?: boolean } & By = {},
   ): Promise<void> {
     return limits.setLimits(await this.#active(), entityId, list, options);
   }
@@ -153,7 +152,7 @@ export class StoreRepository implements Repository {
   async setResourceDefaults(
     resource: string,
     list: readonly Limit[],
-    options: By = {},
+    options: { readonly inherit?: boolean } & By = {},
   ): Promise<void> {
     return limits.setResourceDefaults(await this.#active(), resource, list, options);
   }

@@ -1,5 +1,4 @@
 import type { AuditEvent } from "../../core/audit.ts";
-import type { Limit } from "../../core/limit.ts";
 import type { ConfigKey } from "../../core/bucket/policy.ts";
 import {
   mergedConfig,
@@ -17,9 +16,9 @@ const NO_CONFIG: StoredConfig = { limits: undefined };
 /** The limits of all four levels. */
 export class MemoryLimits implements LimitStore {
   #system: StoredConfig = NO_CONFIG;
-  readonly #resources = new Map<string, readonly Limit[]>();
+  readonly #resources = new Map<string, StoredConfig>();
   /** By resource, then by entity. */
-  readonly #entities = new Map<string, Map<string, readonly Limit[]>>();
+  readonly #entities = new Map<string, Map<string, StoredConfig>>();
   readonly #audit: () => MemoryAudit;
 
   constructor(audit: () => MemoryAudit) {
@@ -37,8 +36,8 @@ export class MemoryLimits implements LimitStore {
   put(key: ConfigKey, config: StoredConfig, event: AuditEvent): void {
     if (key.level === "system") this.#system = mergedConfig(this.#system, config);
     else if (config.limits === undefined) return;
-    else if (key.level === "resource") this.#resources.set(key.resource, config.limits);
-    else this.#ofResource(key.resource).set(key.entityId, config.limits);
+    else if (key.level === "resource") this.#resources.set(key.resource, config);
+    else this.#ofResource(key.resource).set(key.entityId, config);
     this.#audit().add(event);
   }
 
@@ -85,12 +84,12 @@ export class MemoryLimits implements LimitStore {
 
   #get(key: ConfigKey): StoredConfig {
     if (key.level === "system") return this.#system;
-    if (key.level === "resource") return { limits: this.#resources.get(key.resource) };
-    return { limits: this.#entities.get(key.resource)?.get(key.entityId) };
+    if (key.level === "resource") return this.#resources.get(key.resource) ?? NO_CONFIG;
+    return this.#entities.get(key.resource)?.get(key.entityId) ?? NO_CONFIG;
   }
 
-  #ofResource(resource: string): Map<string, readonly Limit[]> {
-    const entities = this.#entities.get(resource) ?? new Map<string, readonly Limit[]>();
+  #ofResource(resource: string): Map<string, StoredConfig> {
+    const entities = this.#entities.get(resource) ?? new Map<string, StoredConfig>();
     this.#entities.set(resource, entities);
     return entities;
   }

@@ -13,7 +13,7 @@ import {
   limitNamesOf,
   type OwnedCharge,
 } from "../../core/bucket/decision.ts";
-import { policyAt, strongest, type Policy } from "../../core/bucket/policy.ts";
+import { levelAt, resolvedPolicy, type Policy } from "../../core/bucket/policy.ts";
 import { settlementOf, type TakenPart } from "../../core/bucket/settlement.ts";
 import type {
   ConsumeOutcome,
@@ -179,7 +179,7 @@ export class SqliteBuckets implements BucketStore {
     policy.catch(() => {});
     const keys = configKeys(entityId, resource);
     const stored = this.#limits.readNow(keys);
-    return strongest(keys.map((key, index) => policyAt(key, stored[index]!.limits)));
+    return resolvedPolicy(keys.map((key, index) => levelAt(key, stored[index]!)));
   }
 
   #write(

@@ -12,7 +12,7 @@ import {
 } from "../store.ts";
 import { insertEvent } from "./audit.ts";
 import type { Row } from "./database/connection.ts";
-import { limitsText, parseLimits } from "./transactions/limit-texts.ts";
+import { levelText, parseLevel } from "./transactions/limit-texts.ts";
 import type { SqliteNamespace } from "./sqlite-namespace.ts";
 
 /** The limits of all four levels. Every change increments the configuration version. */
@@ -41,10 +41,11 @@ export class SqliteLimits implements LimitStore {
     if (wanted.limits === undefined && key.level !== "system") return;
     const { connection, transactions, namespaceId, config } = this.#namespace;
     const version = await transactions.alone(() => {
-      const { limits, settings } =
+      const stored =
         key.level === "system" ? mergedConfig(this.readNow([key])[0]!, wanted) : wanted;
+      const { settings } = stored;
       const values = [
-        limits === undefined ? null : limitsText(limits),
+        stored.limits === undefined ? null : levelText(stored.limits, stored.inherit),
         settings === undefined ? null : JSON.stringify(settings),
       ];
       connection.run(PUT, namespaceId, ...placeOf(key), ...values);
@@ -117,11 +118,11 @@ function placeOf(key: ConfigKey): readonly [string, string] {
 
 function configOf(key: ConfigKey, row: Row | undefined): StoredConfig {
   const text = row?.["limits"];
-  const limits = typeof text === "string" ? parseLimits(text) : undefined;
+  const level = typeof text === "string" ? parseLevel(text) : { limits: undefined };
   const settings = row?.["settings"];
-  if (key.level !== "system" || typeof settings !== "string") return { limits };
+  if (key.level !== "system" || typeof settings !== "string") return level;
   return {
-    limits,
+    ...level,
     settings: { ...NO_SETTINGS, ...(JSON.parse(settings) as Partial<SystemSettings>) },
   };
 }

@@ -11,6 +11,7 @@ import { configurationTopic } from "./configuration.ts";
 import { debtTopic } from "./debt.ts";
 import { entitiesTopic } from "./entities.ts";
 import { entityChangesTopic } from "./entity-changes.ts";
+import { inheritanceTopic } from "./inheritance.ts";
 import { leaseEndsTopic } from "./lease-ends.ts";
 import { leasesTopic } from "./leases.ts";
 import { listingsTopic } from "./listings.ts";
@@ -45,6 +46,7 @@ const TOPICS: Readonly<Record<string, Topic>> = {
   overrides: overridesTopic,
   "levels of configuration": configurationTopic,
   "changes of configuration": policyChangesTopic,
+  "levels that inherit": inheritanceTopic,
   refill: refillTopic,
   entities: entitiesTopic,
   "changes of entities": entityChangesTopic,

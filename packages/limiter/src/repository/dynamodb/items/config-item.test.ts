@@ -33,6 +33,16 @@ describe("the item of a level's limits", () => {
     expect(configOf(key, configItem("ns", key, { limits: list }))).toEqual({ limits: list });
   });
 
+  it("keeps whether the level inherits, whatever the limits are named", () => {
+    fc.assert(
+      fc.property(limits, (list) => {
+        const key = { level: "resource", resource: "r" } as const;
+        const config = { limits: list, inherit: true };
+        expect(configOf(key, configItem("ns", key, config))).toEqual(config);
+      }),
+    );
+  });
+
   it("keeps settings without limits", () => {
     const settings = {
       onUnavailable: "block",
@@ -67,5 +77,9 @@ describe("the item of a level's limits", () => {
       l_a_kd: { S: "quota" },
     };
     expect(() => configOf({ level: "system" }, item)).toThrow(IncompatibleSchemaError);
+    const mark = { "l_*_cp": { N: "0" }, "l_*_kd": { S: "another mark" } };
+    expect(() => configOf({ level: "resource", resource: "r" }, mark)).toThrow(
+      IncompatibleSchemaError,
+    );
   });
 });

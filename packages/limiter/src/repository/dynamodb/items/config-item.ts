@@ -19,11 +19,25 @@ function configAttribute(limitName: string, field: LimitField): string {
   return `l_${limitName}_${field}`;
 }
 
+/** Stands where names of limits stand, and is none. */
+const NO_LIMIT = "*";
+
+const INHERIT_KIND = "inherit";
+
+/**
+ * Says that a level inherits. Releases that do not know it read it as a limit of a kind that they
+ * do not support, and refuse the level (ADR 030).
+ */
+const INHERIT_MARK = {
+  [configAttribute(NO_LIMIT, "cp")]: 0,
+  [configAttribute(NO_LIMIT, "kd")]: INHERIT_KIND,
+};
+
 /** The item of what one level stores. */
 export function configItem(
   namespaceId: string,
   key: ConfigKey,
-  { limits, settings }: StoredConfig,
+  { limits, inherit, settings }: StoredConfig,
 ): AttributeMap {
   const primary = configKey(namespaceId, key);
   const index =
@@ -36,6 +50,7 @@ export function configItem(
     ...(key.level === "entity" && { entity_id: key.entityId }),
     ...(key.level !== "system" && { resource: key.resource }),
     ...(limits !== undefined && limitAttributes(limits)),
+    ...(inherit === true && INHERIT_MARK),
     on_unavailable: settings?.onUnavailable,
     audit_retention_days: settings?.auditRetentionDays,
     usage_retention_days: settings?.usageRetentionDays,
@@ -45,8 +60,12 @@ export function configItem(
 /** What the item of a level says; nothing is stored where there is no item. */
 export function configOf(key: ConfigKey, item: AttributeMap | undefined): StoredConfig {
   if (item === undefined) return { limits: undefined };
-  const limits = limitsOf(item);
-  const stored = { limits: limits.length === 0 ? undefined : limits };
+  const inherit = stringOf(item[configAttribute(NO_LIMIT, "kd")]) === INHERIT_KIND;
+  const limits = limitsOf(item, inherit);
+  const stored = {
+    limits: limits.length === 0 ? undefined : limits,
+    ...(inherit && { inherit }),
+  };
   if (key.level !== "system") return stored;
   return {
     ...stored,
@@ -79,8 +98,10 @@ function limitAttributes(limits: readonly Limit[]): { readonly [attribute: strin
   return { ...Object.fromEntries(attributes), limit_names: limits.map(({ name }) => name) };
 }
 
-function limitsOf(item: AttributeMap): readonly Limit[] {
-  const names = Object.keys(item).flatMap((attribute) => /^l_(.+)_cp$/.exec(attribute)?.[1] ?? []);
+function limitsOf(item: AttributeMap, inherit: boolean): readonly Limit[] {
+  const names = Object.keys(item)
+    .flatMap((attribute) => /^l_(.+)_cp$/.exec(attribute)?.[1] ?? [])
+    .filter((name) => !(inherit && name === NO_LIMIT));
   const order = orderOf(item);
   names.sort(
     (left, right) =>

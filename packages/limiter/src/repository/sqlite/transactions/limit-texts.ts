@@ -10,14 +10,26 @@ const MAX_MEMOIZED = 1000;
 const LIMITS_MEMO = new Map<string, readonly BucketLimit[]>();
 const TEXT_MEMO = new WeakMap<readonly BucketLimit[], string>();
 
-/** Formats limits as the command line does: `rpm:100/min tpm:10000/min:15000`. */
-export function limitsText(limits: readonly Limit[]): string {
-  return limits.map((limit) => Limit.format(limit)).join(" ");
+/**
+ * Begins the text of a level that inherits. Releases that do not know it read it as a limit, which
+ * it cannot be, and refuse the level (ADR 030).
+ */
+const INHERIT = "inherit ";
+
+/** Formats a level's limits as the command line does: `rpm:100/min tpm:10000/min:15000`. */
+export function levelText(limits: readonly Limit[], inherit = false): string {
+  return (inherit ? INHERIT : "") + limits.map((limit) => Limit.format(limit)).join(" ");
 }
 
-/** Parses the result of `limitsText`. */
-export function parseLimits(text: string): readonly Limit[] {
-  return text.split(" ").map((part) => Limit.parse(part));
+/** Parses the result of `levelText`. */
+export function parseLevel(text: string): {
+  readonly limits: readonly Limit[];
+  readonly inherit?: boolean;
+} {
+  const inherit = text.startsWith(INHERIT);
+  const list = inherit ? text.slice(INHERIT.length) : text;
+  const limits = list.split(" ").map((part) => Limit.parse(part));
+  return { limits, ...(inherit && { inherit }) };
 }
 
 /** Formats the limits of a bucket. */
