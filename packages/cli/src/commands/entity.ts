@@ -46,12 +46,13 @@ export function addEntityCommands(program: Command, session: Session): Command {
       session.inNamespace(command, "create", async ({ repository, screen }) => {
         const before = await repository.getEntity(id);
         const ensured = await repository.ensureEntity(id, descriptionOf(options));
-        const note = screen.json ? "" : await parentNote(repository, ensured);
-        const done =
-          before === undefined
-            ? `Created entity ${id}.\n`
-            : `Entity ${id} exists already, and stays as it is:\n${entityText(ensured, screen.colours)}`;
-        screen.show(ensured, () => done + note);
+        const isNew = before === undefined;
+        const note = isNew && !screen.json ? await parentNote(repository, ensured) : "";
+        screen.show(ensured, () =>
+          isNew
+            ? `Created entity ${id}.\n${note}`
+            : `Entity ${id} exists already, and stays as it is:\n${entityText(ensured, screen.colours)}`,
+        );
       }),
     );
 
@@ -69,7 +70,8 @@ export function addEntityCommands(program: Command, session: Session): Command {
       throw new UsageError("Pass at least one of --name, --metadata, --cascade and --no-cascade.");
     await session.inNamespace(command, "existing", async ({ repository, screen }) => {
       const updated = await orSuggestion(repository, id, repository.updateEntity(id, change));
-      const note = screen.json ? "" : await parentNote(repository, updated);
+      const cascades = change.cascade === true && !screen.json;
+      const note = cascades ? await parentNote(repository, updated) : "";
       const done = `Updated entity ${id}:\n${entityText(updated, screen.colours)}`;
       screen.show(updated, () => done + note);
     });
