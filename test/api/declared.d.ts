@@ -45,12 +45,14 @@ declare module "declared/zae-limiter" {
   export interface UsageSnapshot {
     readonly entityId: string; readonly resource: string; readonly window: UsageWindow;
     readonly windowStart: Date; readonly windowEnd: Date;    // half open: windowEnd is the start of the next window
-    readonly counters: Amounts;                              // whole tokens per limit, net of what was given back
-    readonly requests: number;                               // granted acquires
+    readonly counters: Amounts;                              // whole tokens per limit, net of what was given back: of its own calls, or all that was charged if the query names the entity
+    readonly requests: number;                               // granted acquires, counted like counters
+    readonly cascaded: Amounts; readonly cascadedRequests: number;   // what came by cascade: beside counters, or part of them if the query names the entity (ADR 032)
     readonly complete: boolean;                              // false while the window may still grow
   }
   export interface UsageSummary {
-    readonly snapshotCount: number; readonly total: Amounts; readonly average: Amounts; readonly requests: number;
+    readonly snapshotCount: number; readonly total: Amounts; readonly average: Amounts; readonly requests: number;   // average: per window
+    readonly cascaded: Amounts; readonly cascadedRequests: number;   // beside total, or part of it if the query names an entity (ADR 032)
     readonly minWindowStart: Date | undefined; readonly maxWindowStart: Date | undefined;
     readonly completeSince?: Date;                           // memory only, when it had to drop usage (ADR 028): windows that begin earlier lack some
   }
@@ -58,7 +60,8 @@ declare module "declared/zae-limiter" {
   export interface EntityCapacity { readonly entityId: string; readonly capacity: number; readonly available: number; readonly utilizationPct: number }
   export interface ResourceCapacity {
     readonly resource: string; readonly limitName: string; readonly totalCapacity: number; readonly totalAvailable: number;
-    readonly utilizationPct: number; readonly entities: readonly EntityCapacity[];
+    readonly utilizationPct: number; readonly cascadedCapacity: number; readonly cascadedAvailable: number;   // how much of the totals belongs to entities that others cascade into
+    readonly entities: readonly EntityCapacity[];
   }
   export type AuditAction = "entity_created" | "entity_updated" | "entity_deleted" | "limits_set" | "limits_deleted"
     | "namespace_registered" | "namespace_deleted" | "namespace_recovered" | "namespace_purged";

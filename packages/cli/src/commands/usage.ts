@@ -121,17 +121,31 @@ function snapshotsText(
   { colours }: { readonly colours: Colours },
 ): string {
   const names = limitNames(snapshots);
-  const rows = snapshots.map(
-    ({ windowStart, entityId, resource, counters, requests, complete }) => [
-      timeText(windowStart) + (complete ? "" : " *"),
-      entityId,
-      resource,
-      requests,
-      ...names.map((name) => counters[name] ?? 0),
-    ],
-  );
+  const rows = snapshots.map((snapshot) => [
+    timeText(snapshot.windowStart) + (snapshot.complete ? "" : " *"),
+    snapshot.entityId,
+    snapshot.resource,
+    snapshot.requests,
+    ...names.map((name) => snapshot.counters[name] ?? 0),
+    cascadedText(snapshot),
+  ]);
+  const headers = ["Window", "Entity", "Resource", "Requests", ...names];
+  // Most tables need no such column: only parents get something by cascade.
+  if (snapshots.some(isCascaded)) headers.push(BY_CASCADE);
   const note = snapshots.every(({ complete }) => complete) ? "" : "* may still grow\n";
-  return tableText(["Window", "Entity", "Resource", "Requests", ...names], rows, colours) + note;
+  return tableText(headers, rows, colours) + note;
+}
+
+/** What came to parents from the calls of their children. */
+const BY_CASCADE = "By cascade";
+
+function isCascaded({ cascaded, cascadedRequests }: UsageSnapshot | UsageSummary): boolean {
+  return cascadedRequests !== 0 || Object.values(cascaded).some((amount) => amount !== 0);
+}
+
+function cascadedText(snapshot: UsageSnapshot): string {
+  const { cascaded, cascadedRequests: requests } = snapshot;
+  return isCascaded(snapshot) ? amountsText({ requests, ...cascaded }) : "";
 }
 
 /** One chart for each limit. Entities and resources of the same window are added up. */
@@ -168,16 +182,19 @@ function summaryText(summary: UsageSummary, { colours }: { readonly colours: Col
     name,
     total,
     summary.average[name] ?? 0,
+    summary.cascaded[name] ?? 0,
   ]);
+  const headers = ["Limit", "Total", "Average", ...(isCascaded(summary) ? [BY_CASCADE] : [])];
   const range = `${timeText(summary.minWindowStart)} to ${timeText(summary.maxWindowStart)}`;
   const fields = fieldsText(
     [
-      ["Windows", `${summary.snapshotCount}, starting ${range}`],
+      ["Snapshots", `${summary.snapshotCount}, of windows starting ${range}`],
       ["Requests", summary.requests],
+      [BY_CASCADE, isCascaded(summary) ? summary.cascadedRequests : undefined],
     ],
     colours,
   );
-  return `${tableText(["Limit", "Total", "Average"], rows, colours)}\n${fields}`;
+  return `${tableText(headers, rows, colours)}\n${fields}`;
 }
 
 function summaryPlotText(
@@ -185,7 +202,7 @@ function summaryPlotText(
   { colours, columns }: Screen,
 ): string {
   const bars = Object.entries({ requests, ...total }).map(([label, value]) => ({ label, value }));
-  return chartText(`total of ${snapshotCount} windows: ${amountsText({ requests })}`, bars, {
+  return chartText(`total of ${snapshotCount} snapshots: ${amountsText({ requests })}`, bars, {
     columns,
     colours,
   });

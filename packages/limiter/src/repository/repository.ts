@@ -56,6 +56,13 @@ export interface ResourceCapacity {
   readonly totalCapacity: number;
   readonly totalAvailable: number;
   readonly utilizationPct: number;
+  /**
+   * How much of `totalCapacity` belongs to entities that others cascade into. Calls of their
+   * children need it too, so it is no capacity on top of theirs.
+   */
+  readonly cascadedCapacity: number;
+  /** How much of `totalAvailable` belongs to entities that others cascade into. */
+  readonly cascadedAvailable: number;
   readonly entities: readonly EntityCapacity[];
 }
 

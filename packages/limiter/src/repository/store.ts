@@ -128,6 +128,8 @@ export interface EntityStore {
   ): MaybePromise<Entity>;
   get(entityId: string): MaybePromise<Entity | undefined>;
   children(parentId: string): MaybePromise<readonly Entity[]>;
+  /** Those of the entities that have a child which cascades into them. */
+  cascadedInto(entityIds: readonly string[]): MaybePromise<ReadonlySet<string>>;
   list(page: KeyPage): MaybePromise<Keyed<Entity>>;
   /**
    * Deletes the record, the limits and the buckets. Throws `EntityNotFoundError` if there is

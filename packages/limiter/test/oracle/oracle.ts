@@ -58,6 +58,8 @@ export class BrokenPromise extends Error {}
 export class Oracle {
   readonly config = new OracleConfig();
   readonly usage = new OracleUsage();
+  /** The part of the usage that came to a parent from the calls of its children. */
+  readonly cascaded = new OracleUsage();
   readonly #buckets = new Map<string, OracleBucket>();
   readonly #strictness = new Map<string, Strictness>();
   #lives = 0;
@@ -115,7 +117,7 @@ export class Oracle {
         continue;
       }
       this.#put(key, bucket, tokens, true);
-      this.usage.record(key, nowMs, tokens, requests);
+      this.#record(lease, charge, nowMs, tokens, requests);
       const names = charge.wanted.map(({ name }) => name);
       lease.add({
         key,
@@ -132,7 +134,8 @@ export class Oracle {
 
   /** Writes the differences of a lease. */
   settle(lease: OracleLease, nowMs: number): void {
-    for (const { part, tokens } of lease.settlement()) this.#writeLater(part, tokens, 0, nowMs);
+    for (const { part, tokens } of lease.settlement())
+      this.#writeLater(lease, part, tokens, 0, nowMs);
   }
 
   /** Puts everything back where it came from. */
@@ -141,7 +144,7 @@ export class Oracle {
       const tokens = Object.fromEntries(
         Object.entries(part.tokens).map(([name, amount]) => [name, -amount]),
       );
-      this.#writeLater(part, tokens, -part.requests, nowMs);
+      this.#writeLater(lease, part, tokens, -part.requests, nowMs);
     }
   }
 
@@ -177,11 +180,28 @@ export class Oracle {
    * A lease pays to the life of the bucket that it took from; what it owes to a deleted one is owed
    * to nobody.
    */
-  #writeLater(part: Part, tokens: Tokens, requests: number, nowMs: number): void {
+  #writeLater(
+    lease: OracleLease,
+    part: Part,
+    tokens: Tokens,
+    requests: number,
+    nowMs: number,
+  ): void {
     const bucket = this.#buckets.get(part.key);
     if (bucket?.life !== part.life) return;
     this.#put(part.key, charged(bucket, tokens, nowMs), tokens, false);
-    this.usage.record(part.key, nowMs, tokens, requests);
+    this.#record(lease, part, nowMs, tokens, requests);
+  }
+
+  #record(
+    { entityId: ownId }: OracleLease,
+    { key, entityId }: Pick<Part, "key" | "entityId">,
+    nowMs: number,
+    tokens: Tokens,
+    requests: number,
+  ): void {
+    this.usage.record(key, nowMs, tokens, requests);
+    if (entityId !== ownId) this.cascaded.record(key, nowMs, tokens, requests);
   }
 
   #put(key: string, bucket: OracleBucket, tokens: Tokens, isGrant: boolean): void {

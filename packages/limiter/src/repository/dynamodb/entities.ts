@@ -33,6 +33,12 @@ import { queryInput } from "./table/key-query.ts";
 /** The most attempts at a change of an entity that others change at the same time. */
 const MAX_UPDATES = 8;
 
+/** How many queries of one report are under way at a time. */
+const CONCURRENT_QUERIES = 16;
+
+/** Children that are read at a time when one that cascades is enough. */
+const CHILDREN_PER_QUERY = 25;
+
 /** Entities of one namespace. */
 export class DynamoEntities implements EntityStore {
   readonly #connection: Connection;
@@ -102,6 +108,24 @@ export class DynamoEntities implements EntityStore {
     for await (const item of queryAll(this.#connection, childrenQuery(this.#namespaceId, parentId)))
       children.push(entityOf(item));
     return children;
+  }
+
+  /** One query for each entity, because the index of children knows no other way. */
+  async cascadedInto(entityIds: readonly string[]): Promise<ReadonlySet<string>> {
+    const found = new Set<string>();
+    const left = entityIds.values();
+    const look = async (): Promise<void> => {
+      for (const id of left) if (await this.#isCascaded(id)) found.add(id);
+    };
+    await Promise.all(Array.from({ length: CONCURRENT_QUERIES }, look));
+    return found;
+  }
+
+  async #isCascaded(entityId: string): Promise<boolean> {
+    const query = childrenQuery(this.#namespaceId, entityId, CHILDREN_PER_QUERY);
+    for await (const item of queryAll(this.#connection, query))
+      if (booleanOf(item["cascade"]) === true) return true;
+    return false;
   }
 
   async list({ limit, after }: KeyPage): Promise<Keyed<Entity>> {
@@ -241,8 +265,9 @@ function deleteEntity(namespaceId: string, entityId: string): object {
 }
 
 /** The children of an entity, in order. */
-function childrenQuery(namespaceId: string, parentId: string): object {
+function childrenQuery(namespaceId: string, parentId: string, limit?: number): object {
   return queryInput({
+    ...(limit !== undefined && { limit }),
     index: "GSI1",
     partition: childrenPartition(namespaceId, parentId),
     range: { beginsWith: "CHILD#" },

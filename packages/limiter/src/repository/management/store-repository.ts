@@ -200,7 +200,7 @@ export class StoreRepository implements Repository {
   }
 
   async invalidateConfigCache(): Promise<void> {
-    this.#context.policies.clear();
+    this.#open().policies.clear();
   }
 
   getCacheStats(): CacheStats {

@@ -27,7 +27,7 @@ import { settlementOf } from "../../core/bucket/settlement.ts";
 import type { ConsumeOutcome, ConsumeRequest, Receipt, ResourceAmounts } from "../port.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import { Cell, MeteredCell, type Terms } from "./cell.ts";
-import type { MemoryUsage } from "./usage.ts";
+import type { Counted, MemoryUsage } from "./usage.ts";
 
 /** Up to this many buckets none is dropped: they take about 2 MB. */
 export const FORGET_ABOVE = 10_000;
@@ -45,6 +45,8 @@ const UNRESOLVED = -1;
 interface CellCharge extends OwnedCharge {
   readonly costs: readonly number[];
   cell: Cell | undefined;
+  /** Whether this is the parent of the entity that makes the call. */
+  readonly isCascaded: boolean;
   /** 1 if it counts as a request: the acquire does, later takes by `lease.consume` do not. */
   requests: 0 | 1;
 }
@@ -106,7 +108,7 @@ export class MemoryBuckets implements BucketStore {
         );
       else if (charge.bucket !== charge.cell) this.#replace(charge.cell, charge.bucket);
       charge.requests = extending === undefined ? 1 : 0;
-      this.#write(charge.cell, charge, charge.requests, nowMs);
+      this.#write(charge.cell, charge, charge, nowMs);
     }
     return {
       granted: true,
@@ -120,14 +122,17 @@ export class MemoryBuckets implements BucketStore {
     const nowMs = this.#dependencies.nowMs();
     for (const { resource, amounts } of deltas) {
       for (const { part, amounts: share } of settlementOf(parts, resource, amounts))
-        this.#writeEnd(part, share, 0, nowMs);
+        this.#writeEnd(part, share, { requests: 0, isCascaded: part.isCascaded }, nowMs);
     }
   }
 
   giveBack(receipt: Receipt): void {
     const { parts } = end(receipt as MemoryReceipt);
     const nowMs = this.#dependencies.nowMs();
-    for (const part of parts) this.#writeEnd(part, negated(part.amounts), -part.requests, nowMs);
+    for (const part of parts) {
+      const { amounts, requests, isCascaded } = part;
+      this.#writeEnd(part, negated(amounts), { requests: -requests, isCascaded }, nowMs);
+    }
   }
 
   read(request: ConsumeRequest): readonly LimitStatus[] {
@@ -189,6 +194,7 @@ export class MemoryBuckets implements BucketStore {
       amounts,
       costs: costsMilli(bucket, amounts),
       cell,
+      isCascaded: wanted.isParent,
       requests: 0,
       parentId: entity?.cascade === true ? entity.parentId : undefined,
     };
@@ -224,10 +230,10 @@ export class MemoryBuckets implements BucketStore {
     return { granted: false, statuses: statusesOf(charges, nowMs) };
   }
 
-  #write(cell: Cell, { amounts, costs }: Cost, requests: number, nowMs: number): void {
+  #write(cell: Cell, { amounts, costs }: Cost, counted: Counted, nowMs: number): void {
     applyInPlace(cell, costs, nowMs);
     if (cell instanceof MeteredCell)
-      this.#dependencies.usage?.record(cell.meter, amounts, requests, nowMs);
+      this.#dependencies.usage?.record(cell.meter, amounts, counted, nowMs);
     this.writes += 1;
   }
 
@@ -241,13 +247,13 @@ export class MemoryBuckets implements BucketStore {
    * Writes the end of a lease to a bucket. If it was dropped meanwhile, it was full and comes back
    * full; if it was deleted, nothing is written.
    */
-  #writeEnd(part: CellCharge, amounts: Amounts, requests: number, nowMs: number): void {
+  #writeEnd(part: CellCharge, amounts: Amounts, counted: Counted, nowMs: number): void {
     const { entityId, resource, policy } = part;
     if (part.cell !== undefined && this.#deleted.has(part.cell)) return;
     const cell =
       this.#cells.get(resource)?.get(entityId) ??
       this.#create({ ...part, bucket: fullBucket(policy.bucketLimits, nowMs) }, UNRESOLVED);
-    this.#write(cell, { amounts, costs: costsMilli(cell, amounts) }, requests, nowMs);
+    this.#write(cell, { amounts, costs: costsMilli(cell, amounts) }, counted, nowMs);
   }
 
   #create({ entityId, resource, policy, bucket }: CellCharge, version: number): Cell {

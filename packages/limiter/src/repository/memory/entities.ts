@@ -60,6 +60,12 @@ export class MemoryEntities implements EntityStore {
       .map((id) => copyOf(this.#entities.get(id)!));
   }
 
+  cascadedInto(entityIds: readonly string[]): ReadonlySet<string> {
+    const isCascaded = (id: string): boolean =>
+      [...(this.#children.get(id) ?? [])].some((child) => this.#entities.get(child)!.cascade);
+    return new Set(entityIds.filter(isCascaded));
+  }
+
   list(page: KeyPage): Keyed<Entity> {
     const { items, next } = sortedPage([...this.#entities.values()], (entity) => entity.id, page);
     return { items: items.map(copyOf), next };

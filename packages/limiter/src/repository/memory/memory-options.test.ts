@@ -1,7 +1,7 @@
 import { Limit, RateLimiter, ValidationError } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";
-import { ManualClock, seededRandom } from "zae-limiter/testing";
-import { expect, it } from "vitest";
+import { ManualClock, repositoryContract, seededRandom } from "zae-limiter/testing";
+import { describe, expect, it } from "vitest";
 
 const rpm = [Limit.perMinute("rpm", 10)];
 
@@ -21,11 +21,19 @@ it("records no usage if it is switched off, and reports that", async () => {
     () => {},
   );
   expect(repository.capabilities.usageSnapshots).toBe(false);
-  expect((await repository.getUsageSummary({ entityId: "key-1" })).snapshotCount).toBe(0);
+  await expect(repository.getUsageSummary({ entityId: "key-1" })).rejects.toMatchObject({
+    code: "ERR_LIMITER_USAGE_NOT_RECORDED",
+  });
   expect(() => new MemoryRepository({ recordUsage: "false" as unknown as boolean })).toThrow(
     ValidationError,
   );
 });
+
+repositoryContract(
+  "MemoryRepository that records no usage",
+  async (clock) => new MemoryRepository({ clock, recordUsage: false }),
+  { describe, it },
+);
 
 it("opens the given namespace, with a random id", () => {
   expect(open(1).namespaceName).toBe("tenant-a");

@@ -27,7 +27,7 @@ import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import type { Connection } from "./database/connection.ts";
 import type { SqliteLimits } from "./limits.ts";
 import type { SqliteNamespace } from "./sqlite-namespace.ts";
-import { addUsage } from "./transactions/usage-hours.ts";
+import { addUsage, type Counted } from "./transactions/usage-hours.ts";
 import {
   loadedBucket,
   type LoadedBucket,
@@ -38,6 +38,14 @@ import {
 /** One bucket of a call. */
 interface FoundCharge extends OwnedCharge {
   readonly found: BucketLookup;
+  /** Whether this is the parent of the entity that makes the call. */
+  readonly isCascaded: boolean;
+}
+
+/** What a bucket is charged, and when. */
+interface Change {
+  readonly amounts: Amounts;
+  readonly nowMs: number;
 }
 
 /** What was taken from one bucket. */
@@ -45,6 +53,7 @@ interface ReceiptPart extends TakenPart {
   readonly bucketId: number;
   /** 1 if it counts as a request: the acquire does, later takes by `lease.consume` do not. */
   readonly requests: 0 | 1;
+  readonly isCascaded: boolean;
 }
 
 interface SqliteReceipt extends Receipt {
@@ -84,8 +93,9 @@ export class SqliteBuckets implements BucketStore {
     const receipt = (extending ?? { parts: [], ending: undefined }) as SqliteReceipt;
     // New buckets have ids by now: their rows were written at the end of the transaction.
     for (const { loaded, charge } of decision.taken) {
-      const { entityId, resource, policy, amounts } = charge;
-      receipt.parts.push({ bucketId: loaded.id!, entityId, resource, policy, amounts, requests });
+      const { entityId, resource, policy, amounts, isCascaded } = charge;
+      const part = { bucketId: loaded.id!, entityId, resource, policy, amounts };
+      receipt.parts.push({ ...part, requests, isCascaded });
     }
     return { granted: true, receipt, limitNames: decision.limitNames };
   }
@@ -94,15 +104,17 @@ export class SqliteBuckets implements BucketStore {
     return this.#end(receipt as SqliteReceipt, (set, parts, nowMs) => {
       for (const { resource, amounts } of deltas) {
         for (const { part, amounts: share } of settlementOf(parts, resource, amounts))
-          this.#writeEnd(set, part, share, 0, nowMs);
+          this.#writeEnd(set, part, { amounts: share, requests: 0, nowMs });
       }
     });
   }
 
   giveBack(receipt: Receipt): Promise<void> {
     return this.#end(receipt as SqliteReceipt, (set, parts, nowMs) => {
-      for (const part of parts)
-        this.#writeEnd(set, part, negated(part.amounts), -part.requests, nowMs);
+      for (const part of parts) {
+        const { amounts, requests } = part;
+        this.#writeEnd(set, part, { amounts: negated(amounts), requests: -requests, nowMs });
+      }
     });
   }
 
@@ -138,9 +150,9 @@ export class SqliteBuckets implements BucketStore {
     if (!fits(charges, nowMs)) return this.#refuse(set, charges, nowMs);
     const { namespaceId } = this.#namespace;
     const taken = charges.map((charge) => {
-      const { entityId, resource, amounts, bucket, found } = charge;
+      const { entityId, resource, amounts, bucket, found, isCascaded } = charge;
       const loaded = found.loaded ?? set.create(found, { namespaceId, entityId, resource }, bucket);
-      this.#write(set, loaded, bucket, { amounts, requests, nowMs });
+      this.#write(set, loaded, bucket, { amounts, requests, isCascaded, nowMs });
       return { loaded, charge };
     });
     return { granted: true, taken, limitNames: limitNamesOf(request, charges) };
@@ -164,7 +176,9 @@ export class SqliteBuckets implements BucketStore {
       if (policy === undefined) return undefined;
       const amounts = amountsOf(wanted, policy);
       const bucket = underPolicy(found.loaded?.bucket, policy, nowMs);
-      return { entityId, resource, policy, amounts, bucket, found, parentId: found.parentId };
+      const isCascaded = wanted.isParent;
+      const charge = { entityId, resource, policy, amounts, bucket, found, isCascaded };
+      return { ...charge, parentId: found.parentId };
     });
   }
 
@@ -182,27 +196,20 @@ export class SqliteBuckets implements BucketStore {
     return resolvedPolicy(keys.map((key, index) => levelAt(key, stored[index]!)));
   }
 
-  #write(
-    set: WorkingSet,
-    loaded: LoadedBucket,
-    bucket: Bucket,
-    change: { readonly amounts: Amounts; readonly requests: number; readonly nowMs: number },
-  ): void {
-    const { amounts, requests, nowMs } = change;
+  #write(set: WorkingSet, loaded: LoadedBucket, bucket: Bucket, change: Change & Counted): void {
+    const { amounts, nowMs } = change;
     set.put(loaded, apply(bucket, costsMilli(bucket, amounts), nowMs));
-    if (this.#recordUsage) set.record(loaded, amounts, requests, nowMs);
+    if (this.#recordUsage) set.record(loaded, amounts, change, nowMs);
   }
 
   /** Writes the end of a lease to a bucket, unless the bucket was deleted meanwhile. */
   #writeEnd(
     set: WorkingSet,
-    part: ReceiptPart,
-    amounts: Amounts,
-    requests: number,
-    nowMs: number,
+    { bucketId, isCascaded }: ReceiptPart,
+    change: Change & Pick<Counted, "requests">,
   ): void {
-    const loaded = set.findById(part.bucketId);
-    if (loaded !== undefined) this.#write(set, loaded, loaded.bucket, { amounts, requests, nowMs });
+    const loaded = set.findById(bucketId);
+    if (loaded !== undefined) this.#write(set, loaded, loaded.bucket, { ...change, isCascaded });
   }
 
   #end(

@@ -7,6 +7,7 @@ import { cacheTopic } from "./cache.ts";
 import { cancellationTopic } from "./cancellation.ts";
 import { capacityTopic } from "./capacity.ts";
 import { cascadeTopic } from "./cascade.ts";
+import { closingTopic } from "./closing.ts";
 import { configurationTopic } from "./configuration.ts";
 import { debtTopic } from "./debt.ts";
 import { entitiesTopic } from "./entities.ts";
@@ -25,6 +26,7 @@ import { settlementFaultsTopic } from "./settlement-faults.ts";
 import { severalResourcesTopic } from "./several-resources.ts";
 import { unavailabilityTopic } from "./unavailability.ts";
 import { usageTopic } from "./usage.ts";
+import { usageCascadeTopic } from "./usage-cascade.ts";
 import { waitingTopic } from "./waiting.ts";
 import { worldOf, type Topic } from "./world.ts";
 
@@ -53,6 +55,7 @@ const TOPICS: Readonly<Record<string, Topic>> = {
   namespaces: namespacesTopic,
   audit: auditTopic,
   usage: usageTopic,
+  "usage with parents": usageCascadeTopic,
   capacity: capacityTopic,
   listings: listingsTopic,
   cache: cacheTopic,
@@ -61,6 +64,7 @@ const TOPICS: Readonly<Record<string, Topic>> = {
   "unusual identifiers": unusualIdentifiersTopic,
   unavailability: unavailabilityTopic,
   "faults at the end of a lease": settlementFaultsTopic,
+  closing: closingTopic,
 };
 
 /**
