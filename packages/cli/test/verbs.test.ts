@@ -348,9 +348,8 @@ onEveryBackend((world) => {
     });
 
     it("fails when usage is not recorded, instead of showing none", async () => {
-      const open = (): Promise<Repository> => openRepository("memory:", { recordUsage: false });
       for (const verb of ["list -e key-1", "summary -r gpt-4"]) {
-        const outcome = await run(`usage ${verb}`, { open });
+        const outcome = await run(`usage ${verb}`, { open: openWithoutUsage });
         expect(outcome).toMatchObject({ code: 1, stdout: "" });
         expect(outcome.stderr).toContain("This repository does not record usage.");
       }
@@ -370,3 +369,7 @@ onEveryBackend((world) => {
     });
   });
 });
+
+function openWithoutUsage(): Promise<Repository> {
+  return openRepository("memory:", { recordUsage: false });
+}
