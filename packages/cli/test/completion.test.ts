@@ -1,5 +1,5 @@
-// The scripts of `completion`, executed by the shells that they are for. Each test asks a real shell
-// what it would offer after some words, and compares with the commands of the program.
+// The scripts of `completion`, executed by the shells that they are for. Each test asks a real
+// shell what it would offer after some words, and compares with the commands of the program.
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -25,9 +25,9 @@ beforeAll(async () => {
 afterAll(() => rmSync(folder, { recursive: true }));
 
 /**
- * How each shell is started, and a function `offer` that prints what it offers after some words. The
- * functions of zsh's completion system work only while a line is edited; two stand in for them and
- * print what they are given.
+ * How each shell is started, and a function `offer` that prints what it offers after some words.
+ * The functions of zsh's completion system work only while a line is edited; two stand in for them
+ * and print what they are given.
  */
 const SHELLS: Readonly<
   Record<Shell, { readonly args: readonly string[]; readonly offer: string }>

@@ -241,7 +241,7 @@ async function existingEntity(repository: Repository, id: string): Promise<Entit
   );
 }
 
-/** Passes work on. If the entity does not exist, the error names the one that was probably meant. */
+/** Passes work on; if the entity does not exist, the error says which one was probably meant. */
 async function orSuggestion<T>(repository: Repository, id: string, work: Promise<T>): Promise<T> {
   return work.catch(async (error: unknown) => {
     if (!(error instanceof EntityNotFoundError) || error.entityId !== id) throw error;

@@ -114,13 +114,13 @@ export function isCurrent(connection: Connection, path: string): boolean {
       );
     return false;
   }
-  if (version > SCHEMA_VERSION) {
+  if (version > MIGRATIONS.length) {
     throw new IncompatibleSchemaError(
-      `The database ${path} has schema ${version}, but this version of zae-limiter supports only schemas up to ${SCHEMA_VERSION}. Update zae-limiter.`,
+      `The database ${path} has schema ${version}, but this version of zae-limiter supports only schemas up to ${MIGRATIONS.length}. Update zae-limiter.`,
       { clientVersion: VERSION, schemaVersion: String(version) },
     );
   }
-  return version === SCHEMA_VERSION;
+  return version === MIGRATIONS.length;
 }
 
 /**
@@ -132,7 +132,7 @@ export function migrate(connection: Connection, path: string): void {
   for (const migration of MIGRATIONS.slice(pragma(connection, "user_version")))
     connection.exec(migration);
   connection.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
-  connection.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`);
+  connection.exec(`PRAGMA user_version = ${MIGRATIONS.length}`);
 }
 
 function pragma(connection: Connection, name: "user_version" | "application_id"): number {
