@@ -1,4 +1,3 @@
-import { openRepository, type Repository } from "zae-limiter";
 import { beforeEach, describe, expect, it } from "vitest";
 import { onEveryBackend } from "./backends.ts";
 
@@ -325,36 +324,6 @@ onEveryBackend((world) => {
       expect((await run("usage summary -r gpt-4 --plot")).stdout).toContain("tpm       700  ");
     });
 
-    it("shows beside usage and capacity what came to parents by cascade", async () => {
-      await run("entity create project");
-      await run("entity create child --parent project --cascade");
-      await world.clock.advance(3_600_000);
-      await run("acquire child gpt-4 tpm=50");
-      await run("acquire project gpt-4 tpm=3");
-      expect((await run("usage list -r gpt-4 --start 2026-11-15T09:00")).stdout).toBe(
-        "Window                  Entity   Resource  Requests  tpm  By cascade\n" +
-          "2026-11-15 09:00:00Z *  child    gpt-4            1   50\n" +
-          "2026-11-15 09:00:00Z *  project  gpt-4            1    3  requests 1, tpm 50\n" +
-          "* may still grow\n",
-      );
-      expect((await run("usage summary -e project")).stdout).toBe(
-        "Limit  Total  Average  By cascade\ntpm       53       53          50\n\n" +
-          "Snapshots   1, of windows starting 2026-11-15 09:00:00Z to 2026-11-15 09:00:00Z\n" +
-          "Requests    2\nBy cascade  1\n",
-      );
-      expect((await run("capacity gpt-4 tpm")).stdout).toContain(
-        "total              4,000      3,897    2.57\nof it, parents     1,000        947     5.3\n",
-      );
-    });
-
-    it("fails when usage is not recorded, instead of showing none", async () => {
-      for (const verb of ["list -e key-1", "summary -r gpt-4"]) {
-        const outcome = await run(`usage ${verb}`, { open: openWithoutUsage });
-        expect(outcome).toMatchObject({ code: 1, stdout: "" });
-        expect(outcome.stderr).toContain("This repository does not record usage.");
-      }
-    });
-
     it("lists changes, newest first", async () => {
       await run("entity create key-1");
       await run("entity set-limits key-1 -l tpm:5");
@@ -369,7 +338,3 @@ onEveryBackend((world) => {
     });
   });
 });
-
-function openWithoutUsage(): Promise<Repository> {
-  return openRepository("memory:", { recordUsage: false });
-}

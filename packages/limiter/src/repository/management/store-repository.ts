@@ -33,6 +33,7 @@ import type {
   UsageQuery,
   VersionRecord,
 } from "../repository.ts";
+import type { BucketStore } from "../store.ts";
 import type { Clock } from "../system-clock.ts";
 import { contextOf, Shared, type Context, type Scope } from "./context.ts";
 import * as entities from "./entities.ts";
@@ -84,19 +85,19 @@ export class StoreRepository implements Repository {
   }
 
   consume(request: ConsumeRequest, extending?: Receipt): MaybePromise<ConsumeOutcome> {
-    return this.#open().data.buckets.consume(request, extending);
+    return this.#buckets().consume(request, extending);
   }
 
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): MaybePromise<void> {
-    return this.#open().data.buckets.settle(receipt, deltas);
+    return this.#buckets().settle(receipt, deltas);
   }
 
   giveBack(receipt: Receipt): MaybePromise<void> {
-    return this.#open().data.buckets.giveBack(receipt);
+    return this.#buckets().giveBack(receipt);
   }
 
   read(request: ConsumeRequest): MaybePromise<readonly LimitStatus[]> {
-    return this.#open().data.buckets.read(request);
+    return this.#buckets().read(request);
   }
 
   async createEntity(entityId: string, options: CreateEntityOptions = {}): Promise<Entity> {
@@ -347,6 +348,13 @@ export class StoreRepository implements Repository {
     const info = await context.store.namespaces.byId(this.namespaceId);
     if (info?.status !== "active") throw new NamespaceNotFoundError(this.namespaceName);
     return context;
+  }
+
+  /** The buckets, which find out themselves whether the namespace is active, if it has an id. */
+  #buckets(): BucketStore {
+    const { buckets } = this.#open().data;
+    if (this.namespaceId === NO_NAMESPACE) throw new NamespaceNotFoundError(this.namespaceName);
+    return buckets;
   }
 
   /** The context, unless the repository was closed: then every operation throws the same error. */

@@ -42,6 +42,18 @@ it("opens the given namespace, with a random id", () => {
   expect(open(3).namespaceId).toMatch(/^[A-Za-z0-9_][A-Za-z0-9_-]{10}$/);
 });
 
+it("names the namespace that does not exist", async () => {
+  const repository = open(1);
+  await expect(repository.namespace("acme")).rejects.toThrow("Namespace acme does not exist.");
+  await repository.registerNamespace("acme");
+  const acme = await repository.namespace("acme");
+  await repository.deleteNamespace("acme");
+  const call = { entityId: "key-1", resource: "gpt-4", consume: { rpm: 1 } };
+  await expect(new RateLimiter({ repository: acme }).acquire(call)).rejects.toThrow(
+    "Namespace acme does not exist.",
+  );
+});
+
 it("refuses invalid options", () => {
   expect(() => new MemoryRepository({ namespace: "a#b" })).toThrow(ValidationError);
   expect(() => new MemoryRepository({ configCacheTtlMs: -1 })).toThrow(ValidationError);
