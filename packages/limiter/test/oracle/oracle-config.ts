@@ -74,6 +74,11 @@ export class OracleConfig {
     return undefined;
   }
 
+  /** Changes whether calls of an entity that exists also take from its parent. */
+  setCascade(entityId: string, cascade: boolean): void {
+    this.#entities.set(entityId, { ...this.#entities.get(entityId)!, cascade });
+  }
+
   hasChildren(entityId: string): boolean {
     return [...this.#entities.values()].some(({ parentId }) => parentId === entityId);
   }

@@ -63,6 +63,8 @@ export class BrokenPromise extends Error {}
 export class Oracle {
   readonly config = new OracleConfig();
   readonly usage = new OracleUsage();
+  /** The part of the usage that came to a parent from the calls of its children. */
+  readonly cascaded = new OracleUsage();
   readonly #buckets = new Map<string, OracleBucket>();
   readonly #strictness = new Map<string, Strictness>();
   #lives = 0;
@@ -119,7 +121,7 @@ export class Oracle {
         continue;
       }
       this.#put(key, bucket, tokens, true);
-      this.usage.record(key, nowMs, { ...tokens, ...charge.counted }, requests);
+      this.#record(lease, charge, nowMs, { ...tokens, ...charge.counted }, requests);
       const names = charge.wanted.map(({ name }) => name);
       lease.add({
         key,
@@ -138,7 +140,7 @@ export class Oracle {
   /** Writes the differences of a lease. */
   settle(lease: OracleLease, nowMs: number): void {
     for (const { part, tokens, counted } of this.settlementOf(lease))
-      this.#writeLater(part, { tokens, counted }, 0, nowMs);
+      this.#writeLater(lease, part, { tokens, counted }, 0, nowMs);
   }
 
   /** What the commit of a lease writes. */
@@ -152,7 +154,7 @@ export class Oracle {
   giveBack(lease: OracleLease, nowMs: number): void {
     for (const part of lease.parts) {
       const back = { tokens: negative(part.tokens), counted: negative(part.counted) };
-      this.#writeLater(part, back, -part.requests, nowMs);
+      this.#writeLater(lease, part, back, -part.requests, nowMs);
     }
   }
 
@@ -193,6 +195,7 @@ export class Oracle {
    * to nobody.
    */
   #writeLater(
+    lease: OracleLease,
     part: Part,
     { tokens, counted }: Pick<Part, "tokens" | "counted">,
     requests: number,
@@ -202,7 +205,18 @@ export class Oracle {
     if (bucket?.life !== part.life) return;
     const after = counting(charged(bucket, tokens, nowMs), counted);
     this.#put(part.key, after, tokens, false);
-    this.usage.record(part.key, nowMs, { ...tokens, ...counted }, requests);
+    this.#record(lease, part, nowMs, { ...tokens, ...counted }, requests);
+  }
+
+  #record(
+    { entityId: ownId }: OracleLease,
+    { key, entityId }: Pick<Part, "key" | "entityId">,
+    nowMs: number,
+    tokens: Tokens,
+    requests: number,
+  ): void {
+    this.usage.record(key, nowMs, tokens, requests);
+    if (entityId !== ownId) this.cascaded.record(key, nowMs, tokens, requests);
   }
 
   #put(key: string, bucket: OracleBucket, tokens: Tokens, isGrant: boolean): void {

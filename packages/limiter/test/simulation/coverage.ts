@@ -47,6 +47,7 @@ const SITUATIONS = [
   "capacity lowered below the balance",
   "entity deleted under a lease",
   "other parent under a lease",
+  "other cascade under a lease",
   "clock step forward",
   "clock step backward",
   "clock step of more than a day",

@@ -208,8 +208,20 @@ export class World {
       .then(() => undefined, nameOfError);
     if (real !== expected)
       throw new BrokenPromise(`creating ${entityId} gave ${real}, and must give ${expected}`);
+    if (expected === "EntityExistsError") await this.#setCascade(entityId, cascade);
     if (expected === undefined && this.leases.some(({ lease }) => lease.entityId === entityId))
       this.count("other parent under a lease");
+  }
+
+  async #setCascade(entityId: string, cascade: boolean): Promise<void> {
+    const before = this.oracle.config.cascadesTo(entityId);
+    this.oracle.config.setCascade(entityId, cascade);
+    const { parentId } = await this.#anyone().repository.updateEntity(entityId, { cascade });
+    const after = this.oracle.config.cascadesTo(entityId);
+    if ((cascade ? parentId : undefined) !== after)
+      throw new BrokenPromise(`${entityId} cascades to ${parentId}, and must cascade to ${after}`);
+    if (before !== after && this.leases.some(({ lease }) => lease.entityId === entityId))
+      this.count("other cascade under a lease");
   }
 
   async #delete(entityId: string): Promise<void> {

@@ -38,7 +38,7 @@ import type {
 } from "../port.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import { Cell, MeteredCell, type Terms } from "./cell.ts";
-import type { MemoryUsage } from "./usage.ts";
+import type { Counted, MemoryUsage } from "./usage.ts";
 
 /** Up to this many buckets none is dropped: they take about 2 MB. */
 export const FORGET_ABOVE = 10_000;
@@ -56,6 +56,8 @@ const UNRESOLVED = -1;
 interface CellCharge extends OwnedCharge {
   readonly costs: readonly number[];
   cell: Cell | undefined;
+  /** Whether this is the parent of the entity that makes the call. */
+  readonly isCascaded: boolean;
   /** 1 if it counts as a request: the acquire does, later takes by `lease.consume` do not. */
   requests: 0 | 1;
 }
@@ -117,7 +119,7 @@ export class MemoryBuckets implements BucketStore {
         );
       else if (charge.bucket !== charge.cell) this.#replace(charge.cell, charge.bucket);
       charge.requests = extending === undefined ? 1 : 0;
-      this.#write(charge.cell, charge, charge.requests, nowMs);
+      this.#write(charge.cell, charge, charge, nowMs);
     }
     return {
       granted: true,
@@ -216,6 +218,7 @@ export class MemoryBuckets implements BucketStore {
       unlimited,
       costs: costsMilli(bucket, amounts),
       cell,
+      isCascaded: wanted.isParent,
       requests: 0,
       parentId: entity?.cascade === true ? entity.parentId : undefined,
     };
@@ -253,11 +256,11 @@ export class MemoryBuckets implements BucketStore {
     return { granted: false, statuses: statusesOf(charges, nowMs) };
   }
 
-  #write(cell: Cell, { amounts, costs, unlimited }: Cost, requests: number, nowMs: number): void {
+  #write(cell: Cell, { amounts, costs, unlimited }: Cost, counted: Counted, nowMs: number): void {
     applyInPlace(cell, costs, nowMs);
     const used = unlimited === undefined ? amounts : addAmounts(amounts, unlimited);
     if (cell instanceof MeteredCell)
-      this.#dependencies.usage?.record(cell.meter, used, requests, nowMs);
+      this.#dependencies.usage?.record(cell.meter, used, counted, nowMs);
     this.writes += 1;
   }
 
@@ -277,7 +280,8 @@ export class MemoryBuckets implements BucketStore {
     const cell =
       this.#cells.get(resource)?.get(entityId) ??
       this.#create({ ...part, bucket: fullBucket(policy.bucketLimits, nowMs) }, UNRESOLVED);
-    this.#write(cell, { ...share, costs: costsMilli(cell, share.amounts) }, requests, nowMs);
+    const counted = { requests, isCascaded: part.isCascaded };
+    this.#write(cell, { ...share, costs: costsMilli(cell, share.amounts) }, counted, nowMs);
   }
 
   #create({ entityId, resource, policy, bucket }: CellCharge, version: number): Cell {

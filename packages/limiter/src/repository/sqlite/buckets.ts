@@ -32,7 +32,7 @@ import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import type { Connection } from "./database/connection.ts";
 import type { SqliteLimits } from "./limits.ts";
 import type { SqliteNamespace } from "./sqlite-namespace.ts";
-import { addUsage } from "./transactions/usage-hours.ts";
+import { addUsage, type Counted } from "./transactions/usage-hours.ts";
 import {
   loadedBucket,
   type LoadedBucket,
@@ -43,6 +43,14 @@ import {
 /** One bucket of a call. */
 interface FoundCharge extends OwnedCharge {
   readonly found: BucketLookup;
+  /** Whether this is the parent of the entity that makes the call. */
+  readonly isCascaded: boolean;
+}
+
+/** What a bucket is charged, and when. */
+interface Change {
+  readonly amounts: Amounts;
+  readonly nowMs: number;
 }
 
 /** What was taken from one bucket. */
@@ -50,6 +58,7 @@ interface ReceiptPart extends TakenPart {
   readonly bucketId: number;
   /** 1 if it counts as a request: the acquire does, later takes by `lease.consume` do not. */
   readonly requests: 0 | 1;
+  readonly isCascaded: boolean;
 }
 
 interface SqliteReceipt extends Receipt {
@@ -89,9 +98,9 @@ export class SqliteBuckets implements BucketStore {
     const receipt = (extending ?? { parts: [], ending: undefined }) as SqliteReceipt;
     // New buckets have ids by now: their rows were written at the end of the transaction.
     for (const { loaded, charge } of decision.taken) {
-      const { entityId, resource, policy, amounts, unlimited } = charge;
+      const { entityId, resource, policy, amounts, unlimited, isCascaded } = charge;
       const taken = { entityId, resource, policy, amounts, unlimited };
-      receipt.parts.push({ ...taken, bucketId: loaded.id!, requests });
+      receipt.parts.push({ ...taken, bucketId: loaded.id!, requests, isCascaded });
     }
     return { granted: true, receipt, limitNames: decision.limitNames };
   }
@@ -162,9 +171,9 @@ export class SqliteBuckets implements BucketStore {
     if (!fits(charges, nowMs)) return this.#refuse(set, charges, nowMs);
     const { namespaceId } = this.#namespace;
     const taken = charges.map((charge) => {
-      const { entityId, resource, amounts, unlimited, bucket, found } = charge;
+      const { entityId, resource, amounts, unlimited, bucket, found, isCascaded } = charge;
       const loaded = found.loaded ?? set.create(found, { namespaceId, entityId, resource }, bucket);
-      this.#write(set, loaded, bucket, { amounts, unlimited, requests, nowMs });
+      this.#write(set, loaded, bucket, { amounts, unlimited, requests, isCascaded, nowMs });
       return { loaded, charge };
     });
     return { granted: true, taken, limitNames: limitNamesOf(request, charges) };
@@ -190,8 +199,9 @@ export class SqliteBuckets implements BucketStore {
         ? wanted
         : dividedAmounts(policy, knownAmounts(wanted, policy, this.#levels(entityId, resource)));
       const bucket = underPolicy(found.loaded?.bucket, policy, nowMs);
-      const { parentId } = found;
-      return { entityId, resource, policy, amounts, unlimited, bucket, found, parentId };
+      const isCascaded = wanted.isParent;
+      const charge = { entityId, resource, policy, amounts, unlimited, bucket, found, isCascaded };
+      return { ...charge, parentId: found.parentId };
     });
   }
 
@@ -220,21 +230,21 @@ export class SqliteBuckets implements BucketStore {
     return keys.map((key, index) => levelAt(key, stored[index]!));
   }
 
-  #write(
-    set: WorkingSet,
-    loaded: LoadedBucket,
-    bucket: Bucket,
-    { amounts, unlimited, requests, nowMs }: Change,
-  ): void {
+  #write(set: WorkingSet, loaded: LoadedBucket, bucket: Bucket, change: Change & Counted): void {
+    const { amounts, unlimited, nowMs } = change;
     set.put(loaded, apply(bucket, costsMilli(bucket, amounts), nowMs));
     const used = unlimited === undefined ? amounts : addAmounts(amounts, unlimited);
-    if (this.#recordUsage) set.record(loaded, used, requests, nowMs);
+    if (this.#recordUsage) set.record(loaded, used, change, nowMs);
   }
 
   /** Writes the end of a lease to a bucket, unless the bucket was deleted meanwhile. */
-  #writeEnd(set: WorkingSet, part: ReceiptPart, change: Change): void {
-    const loaded = set.findById(part.bucketId);
-    if (loaded !== undefined) this.#write(set, loaded, loaded.bucket, change);
+  #writeEnd(
+    set: WorkingSet,
+    { bucketId, isCascaded }: ReceiptPart,
+    change: Change & Pick<Counted, "requests">,
+  ): void {
+    const loaded = set.findById(bucketId);
+    if (loaded !== undefined) this.#write(set, loaded, loaded.bucket, { ...change, isCascaded });
   }
 
   #end(
