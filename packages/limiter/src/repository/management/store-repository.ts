@@ -104,7 +104,7 @@ export class StoreRepository implements Repository {
   }
 
   remembered(receipt: Receipt): MaybePromise<readonly LimitStatus[]> {
-    return this.#open().data.buckets.remembered(receipt);
+    return this.#buckets().remembered(receipt);
   }
 
   async createEntity(entityId: string, options: CreateEntityOptions = {}): Promise<Entity> {
