@@ -1,4 +1,4 @@
-// The providers' real clients understand the server, so the recipes are tried against the protocols.
+// The real clients understand the server, so the recipes are tried against the protocols.
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { afterAll, beforeAll, expect, it } from "vitest";
