@@ -1,12 +1,13 @@
 // Draws the pictures of the documents from what the library does, and writes them to docs/pictures.
 //
 //   npm run pictures              the drawings
-//   npm run pictures -- --record  the drawings, and a recording of `npm start`, which takes 20 seconds
+//   npm run pictures -- --record  the drawings, and a recording of `npm start` (20 seconds)
 //   npm run pictures -- --check   writes nothing; fails when a drawing is not what would be drawn
 //
 // A recording shows what one run did, so no two are alike, and it is not checked.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cascade } from "./pictures/cascade.mjs";
+import { levels } from "./pictures/levels.mjs";
 import { oneCall } from "./pictures/one-call.mjs";
 import { recording } from "./pictures/recording.mjs";
 import { sharedWrite } from "./pictures/shared-write.mjs";
@@ -14,6 +15,7 @@ import { sharedWrite } from "./pictures/shared-write.mjs";
 const folder = new URL("../docs/pictures/", import.meta.url);
 const drawings = {
   "one-call.svg": oneCall,
+  "levels.svg": levels,
   "cascade.svg": cascade,
   "shared-write.svg": sharedWrite,
 };

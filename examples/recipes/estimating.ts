@@ -1,5 +1,5 @@
-// Compares estimates with what was really used. A byte is about a quarter of a token in English; the
-// answer has at most `max_completion_tokens`.
+// Compares estimates with what was really used. In English, a byte is about a quarter of a token.
+// The answer has at most `max_completion_tokens`.
 import OpenAI from "openai";
 import { Limit, RateLimiter } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";
@@ -34,7 +34,7 @@ async function ask(entityId: string, messages: Messages, maxTokens: number): Pro
       max_completion_tokens: maxTokens,
       messages,
     });
-    lease.settle({ tpm: usage?.total_tokens ?? estimate });
+    lease.settle({ tpm: usage?.total_tokens });
     const real = lease.consumed.tpm ?? 0;
     const rest =
       real > estimate ? `${real - estimate} more taken` : `${estimate - real} given back`;

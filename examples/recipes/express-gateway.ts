@@ -29,7 +29,7 @@ app.post("/chat", async (request, response) => {
         max_completion_tokens: MAX_TOKENS,
         messages: [{ role: "user", content: question }],
       });
-      lease.settle({ tpm: completion.usage?.total_tokens ?? estimate });
+      lease.settle({ tpm: completion.usage?.total_tokens });
       return completion.choices[0]?.message.content;
     },
   );

@@ -1,5 +1,5 @@
-// A Hono server that streams answers from OpenAI, with limits by key and by team, 429 with
-// Retry-After, and a settlement of what was used also for clients that hang up.
+// A Hono server that streams answers from OpenAI: limits by key and by team, 429 with Retry-After,
+// what is left in the headers, and clients that hang up pay for what they got.
 import { serve } from "@hono/node-server";
 import { Hono } from "hono";
 import { streamText } from "hono/streaming";
@@ -9,6 +9,7 @@ import { MemoryRepository } from "zae-limiter/memory";
 
 const MODEL = "gpt-4.1-mini";
 const MAX_TOKENS = 200;
+const KEYS = ["key-ann", "key-bob"];
 
 const openai = new OpenAI();
 const repository = new MemoryRepository(); // or: await SqliteRepository.open("limits.db")
@@ -18,15 +19,16 @@ await repository.setLimits("team-blue", [
   Limit.perMinute("rpm", 30),
   Limit.perMinute("tpm", 30_000),
 ]);
-await repository.createEntity("key-ann", { parentId: "team-blue", cascade: true });
-await repository.createEntity("key-bob", { parentId: "team-blue", cascade: true });
+for (const key of KEYS)
+  await repository.createEntity(key, { parentId: "team-blue", cascade: true });
 const limiter = new RateLimiter({ repository });
 
 const tokensIn = (text: string): number => Math.ceil(Buffer.byteLength(text) / 4);
 const app = new Hono();
 
 app.post("/chat", async (context) => {
-  const entityId = context.req.header("authorization")?.replace("Bearer ", "") ?? "anonymous";
+  const entityId = context.req.header("authorization")?.replace("Bearer ", "") ?? "";
+  if (!KEYS.includes(entityId)) return context.json({ error: "Unknown key." }, 401);
   const { question } = await context.req.json<{ question: string }>();
   const consume = { rpm: 1, tpm: tokensIn(question) + MAX_TOKENS };
   const lease = await limiter.acquire({ entityId, resource: MODEL, consume });
@@ -42,6 +44,13 @@ app.post("/chat", async (context) => {
       await lease.rollback();
       throw error;
     });
+
+  // What is left, of the key or of its team, whichever is less. Costs no request.
+  const left: Record<string, number> = {};
+  for (const { limitName, available } of await lease.statuses())
+    left[limitName] = Math.min(left[limitName] ?? available, available);
+  for (const [limitName, available] of Object.entries(left))
+    context.header(`x-ratelimit-remaining-${limitName}`, String(available));
 
   return streamText(context, async (output) => {
     output.onAbort(() => chunks.controller.abort()); // the client hung up: stop the provider too

@@ -1,5 +1,5 @@
-// A recording of `npm start`: the demo runs for real, on a terminal that keeps what it is given. The
-// picture plays some of its frames, and ends with what the demo found.
+// A recording of `npm start`: the demo runs for real, on a terminal that keeps what it is given.
+// The picture plays some of its frames, and ends with what the demo found.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -31,7 +31,7 @@ export async function recording() {
   const shown = frames.filter((_, index) => index % EVERY === 0 || index === frames.length - 1);
   const seconds = shown.length * FRAME_SECONDS + LAST_SECONDS;
   const shapes = [
-    rect(0, 0, width, BAR - 8, { fill: "var(--box)", rx: 8 }),
+    rect(1, 1, width - 2, BAR - 9, { fill: "var(--box)", rx: 8 }),
     [0, 1, 2].map((index) => rect(14 + index * 18, 8, 10, 10, { fill: "var(--line)", rx: 5 })),
     text(width / 2, 18, "npm start", "small soft middle mono"),
     group("live", screen(intro, 0)),

@@ -24,7 +24,11 @@ export function picture({ width, height, title, style = "" }, shapes) {
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img">`,
     `<title>${escaped(title)}</title>`,
     `<style>${THEME}${style}</style>`,
-    rect(0, 0, width, height, { fill: "var(--paper)", rx: 8 }),
+    rect(0.5, 0.5, width - 1, height - 1, {
+      fill: "var(--paper)",
+      stroke: "var(--line)",
+      rx: 8,
+    }),
     ...shapes.flat(Infinity),
     "</svg>",
     "",
