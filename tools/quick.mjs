@@ -17,6 +17,7 @@ const TOO_LONG = [
   "packages/cli/test/program.test.ts",
   "test/contract-under-node-test/**",
   "test/docs-examples.test.ts",
+  "test/package/{declarations,package}.test.ts",
   "test/recipes.test.ts",
   "test/walk.test.ts",
   "examples/*/demo.test.ts",

@@ -91,31 +91,24 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const TIMEOUT_MS = 120_000;
 
 for (const [version, tsc] of all) {
-  it(
-    `TypeScript ${version} takes them with the types of Node`,
-    { timeout: TIMEOUT_MS },
-    async () => {
-      const flags = ["--lib", "es2022", "--types", "node", "with-node.ts"];
-      expect(await complaints(tsc, "node", flags)).toBe("");
-    },
-  );
+  it(`TypeScript ${version} takes them with Node's types`, { timeout: TIMEOUT_MS }, async () => {
+    const flags = ["--lib", "es2022", "--types", "node", "with-node.ts"];
+    expect(await complaints(tsc, "node", flags)).toBe("");
+  });
 
-  it(
-    `TypeScript ${version} takes them without the types of Node`,
-    { timeout: TIMEOUT_MS },
-    async () => {
-      expect(await complaints(tsc, "bare", ["program.ts"])).toBe("");
-    },
-  );
-
-  it(
-    `TypeScript ${version} takes them without those of the DOM too`,
-    { timeout: TIMEOUT_MS },
-    async () => {
-      expect(await complaints(tsc, "bare", ["--lib", "es2022", "program.ts"])).toBe("");
-    },
-  );
+  it(`TypeScript ${version} takes them with no others`, { timeout: TIMEOUT_MS }, async () => {
+    expect(await complaints(tsc, "bare", ["--lib", "es2022", "program.ts"])).toBe("");
+  });
 }
+
+// The types of the DOM take longest to compile, so the oldest and the newest compiler do.
+it.each([all[0]!, all.at(-1)!])(
+  "TypeScript %s takes them with the DOM's types",
+  { timeout: TIMEOUT_MS },
+  async (_, tsc) => {
+    expect(await complaints(tsc, "bare", ["program.ts"])).toBe("");
+  },
+);
 
 it("they agree with the compiler's own types", { timeout: TIMEOUT_MS }, async () => {
   const flags = ["--lib", "esnext", "program.ts", "with-disposable.ts"];

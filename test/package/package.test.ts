@@ -2,12 +2,21 @@
  * A new user's path, from an empty folder: both packages are packed and installed by npm, from a
  * registry on this machine, and used as their README says.
  */
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { node24 } from "../../tools/fetched.mjs";
+import { startGateway, untilRefused } from "../support/gateway-process.ts";
+import { startProvider } from "../support/provider.ts";
 import { availableOrSkipped } from "./available.ts";
 import { outcomeOf, Project } from "./project.ts";
 import { startRegistry, type Registry } from "./registry.ts";
@@ -150,15 +159,7 @@ describe("the README of the package", { timeout: TIMEOUT_MS }, () => {
       join(libraryFirst.folder, "readme-by-require.cts"),
       `${imports}\nasync function main() {\n${rest}\n}\nvoid main();\n`,
     );
-    const options = ["--strict", "--target", "es2022", "--module", "nodenext", "--types", "node"];
-    const compiled = await libraryFirst.run(
-      process.execPath,
-      join(root, "node_modules/typescript/bin/tsc"),
-      ...options,
-      "readme.mts",
-      "readme-by-require.cts",
-    );
-    expect(compiled).toEqual({ code: 0, stdout: "", stderr: "" });
+    await compile("readme.mts", "readme-by-require.cts");
     expect(readFileSync(join(libraryFirst.folder, "readme-by-require.cjs"), "utf8")).toContain(
       'require("zae-limiter")',
     );
@@ -169,6 +170,37 @@ describe("the README of the package", { timeout: TIMEOUT_MS }, () => {
       const { code, stdout, stderr } = await libraryFirst.run(node, program);
       expect({ program, code, stderr }).toEqual({ program, code: 0, stderr: "" });
       expect(stdout).toMatch(/^Retry-After: [1-9]\d*$/m);
+    }
+  });
+});
+
+describe("the gateway of the recipes", { timeout: TIMEOUT_MS }, () => {
+  it("streams an answer, settles it, and refuses with 429 and a time to retry", async () => {
+    copyFileSync(
+      join(root, "examples/recipes/hono-gateway.ts"),
+      join(libraryFirst.folder, "gateway.mts"),
+    );
+    // The types of the provider's client do not compile by themselves.
+    await compile("gateway.mts", "--skipLibCheck");
+    const provider = await startProvider();
+    const gateway = await startGateway("gateway.mjs", {
+      cwd: libraryFirst.folder,
+      env: provider.environment,
+    });
+    try {
+      const client = new AbortController();
+      const answer = await gateway.ask("key-ann", "Write slowly.", client.signal);
+      // The provider never sends the rest, so these words were not held back for it.
+      expect(await textUntil("holds ", answer)).toBe("A bucket holds ");
+      client.abort();
+      expect(await gateway.nextLine()).toMatch(/^key-ann: estimated \d+ tokens, settled \d+$/);
+      const refused = await untilRefused(gateway);
+      expect(refused.status).toBe(429);
+      expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+      expect(await refused.json()).toMatchObject({ error: "rate_limit_exceeded" });
+    } finally {
+      await gateway.stop();
+      await provider.stop();
     }
   });
 });
@@ -203,6 +235,27 @@ describe("the command", { timeout: TIMEOUT_MS }, () => {
   });
 });
 
+/** Compiles files of the project as strictly as its author may want. */
+async function compile(...files: readonly string[]): Promise<void> {
+  const tsc = join(root, "node_modules/typescript/bin/tsc");
+  const options = ["--strict", "--target", "es2022", "--module", "nodenext", "--types", "node"];
+  const outcome = await libraryFirst.run(process.execPath, tsc, ...options, ...files);
+  expect(outcome).toEqual({ code: 0, stdout: "", stderr: "" });
+}
+
+/** The beginning of an answer that is still being written. */
+async function textUntil(end: string, response: Response): Promise<string> {
+  const reader = response.body!.getReader();
+  const decoder = new TextDecoder();
+  let text = "";
+  while (!text.endsWith(end)) {
+    const { value, done } = await reader.read();
+    if (done) throw new Error(`It ended with ${text}`);
+    text += decoder.decode(value, { stream: true });
+  }
+  return text;
+}
+
 /** Packs both packages as they are published; returns their files by name. */
 async function packed(): Promise<Record<string, string>> {
   const workspaces = ["--workspace=zae-limiter", "--workspace=@zae-limiter/cli"];
@@ -221,7 +274,6 @@ async function projectWith(
   ...steps: readonly (readonly string[])[]
 ): Promise<Project> {
   const project = new Project(join(folder, name), registry.url);
-  await project.run("npm", "init", "-y");
   for (const packages of steps) await project.npm("install", ...packages);
   return project;
 }

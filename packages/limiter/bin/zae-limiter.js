@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Starts the command line, which is a package of its own, from beside this one or from the project
-// that this is called in: some package managers keep packages apart that do not depend on each other.
+// that this is called in: some package managers let a package see only what it depends on.
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 

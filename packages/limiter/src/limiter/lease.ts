@@ -6,7 +6,7 @@ import {
   ValidationError,
 } from "../core/errors.ts";
 import type { LimitStatus } from "../core/bucket/decision.ts";
-import type { AsyncDisposable } from "../core/platform-types.ts";
+import type { AsyncDisposable } from "../repository/platform-types.ts";
 import { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import type { TakenPart } from "../core/bucket/settlement.ts";
 import type {

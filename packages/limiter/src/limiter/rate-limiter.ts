@@ -1,7 +1,7 @@
 import type { Amounts } from "../core/amounts.ts";
 import { RateLimiterUnavailable, ValidationError } from "../core/errors.ts";
 import type { Limit } from "../core/limit.ts";
-import type { AsyncDisposable } from "../core/platform-types.ts";
+import type { AsyncDisposable } from "../repository/platform-types.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../core/bucket/policy.ts";
 import { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import type { ConsumeOutcome, ConsumeRequest, MaybePromise } from "../repository/port.ts";

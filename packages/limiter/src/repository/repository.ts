@@ -3,7 +3,7 @@ import type { Entity } from "../core/entity.ts";
 import type { Limit } from "../core/limit.ts";
 import type { NamespaceInfo } from "../core/namespace.ts";
 import type { OnUnavailable, ResolvedLimits } from "../core/bucket/policy.ts";
-import type { AsyncDisposable } from "../core/platform-types.ts";
+import type { AsyncDisposable } from "./platform-types.ts";
 import type { UsageSummary } from "../core/usage.ts";
 import type {
   BackendCapabilities,
