@@ -38,13 +38,13 @@ export function nextText(file: string, columns: number): string {
     ? `sqlite:${file}`
     : `'sqlite:${file.replaceAll("'", String.raw`'\''`)}'`;
   const verbs = [
-    "usage summary --entity-id project-apollo",
-    "usage list --entity-id project-apollo --plot",
+    "usage summary project-apollo",
+    "usage list project-apollo --plot",
     "entity children project-apollo",
     "bucket show key-web",
     "available key-web model-large rpm=1 tpm=500",
     "acquire key-web model-small rpm=1 tpm=100 --wait 5",
-    "audit list --entity-id project-apollo",
+    "audit list project-apollo",
   ];
   const lines = [
     `export ZAEL_REPOSITORY=${url}`,

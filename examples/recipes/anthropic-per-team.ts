@@ -1,4 +1,4 @@
-// Limits Anthropic calls by key and by team, with input and output tokens counted apart.
+// Limits Anthropic calls by key and by team, with separate limits for input and output tokens.
 import Anthropic from "@anthropic-ai/sdk";
 import { Limit, RateLimiter, RateLimitExceeded } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";

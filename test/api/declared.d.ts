@@ -45,12 +45,14 @@ declare module "declared/zae-limiter" {
   export interface UsageSnapshot {
     readonly entityId: string; readonly resource: string; readonly window: UsageWindow;
     readonly windowStart: Date; readonly windowEnd: Date;    // half open: windowEnd is the start of the next window
-    readonly counters: Amounts;                              // whole tokens per limit, net of what was given back
-    readonly requests: number;                               // granted acquires
+    readonly counters: Amounts;                              // whole tokens per limit, net of what was given back: of its own calls, or all that was charged if the query names the entity
+    readonly requests: number;                               // granted acquires, counted like counters
+    readonly cascaded: Amounts; readonly cascadedRequests: number;   // what came by cascade: beside counters, or part of them if the query names the entity (ADR 032)
     readonly complete: boolean;                              // false while the window may still grow
   }
   export interface UsageSummary {
-    readonly snapshotCount: number; readonly total: Amounts; readonly average: Amounts; readonly requests: number;
+    readonly snapshotCount: number; readonly total: Amounts; readonly average: Amounts; readonly requests: number;   // average: per window
+    readonly cascaded: Amounts; readonly cascadedRequests: number;   // beside total, or part of it if the query names an entity (ADR 032)
     readonly minWindowStart: Date | undefined; readonly maxWindowStart: Date | undefined;
     readonly completeSince?: Date;                           // memory only, when it had to drop usage (ADR 028): windows that begin earlier lack some
   }
@@ -58,9 +60,10 @@ declare module "declared/zae-limiter" {
   export interface EntityCapacity { readonly entityId: string; readonly capacity: number; readonly available: number; readonly utilizationPct: number }
   export interface ResourceCapacity {
     readonly resource: string; readonly limitName: string; readonly totalCapacity: number; readonly totalAvailable: number;
-    readonly utilizationPct: number; readonly entities: readonly EntityCapacity[];
+    readonly utilizationPct: number; readonly cascadedCapacity: number; readonly cascadedAvailable: number;   // how much of the totals belongs to entities that others cascade into
+    readonly entities: readonly EntityCapacity[];
   }
-  export type AuditAction = "entity_created" | "entity_deleted" | "limits_set" | "limits_deleted"
+  export type AuditAction = "entity_created" | "entity_updated" | "entity_deleted" | "limits_set" | "limits_deleted"
     | "namespace_registered" | "namespace_deleted" | "namespace_recovered" | "namespace_purged";
   export interface AuditEvent {
     readonly eventId: string;                        // ULID
@@ -136,6 +139,7 @@ declare module "declared/zae-limiter" {
   export interface LeaseOfResource {
     readonly resource: string;
     readonly consumed: Amounts;                      // of the entity, every limit of the bucket; pending differences included
+    readonly unlimited: readonly string[];           // named, known to another level, and limited by none that holds: counted, not charged
     consume(amounts: Amounts): Promise<void>;        // takes more now, strictly; throws RateLimitExceeded
     adjust(deltas: Amounts): void;                   // signed; may cause debt; written at commit
     release(amounts: Amounts): void;                 // adjust by the negative; more than was consumed is a ValidationError
@@ -143,7 +147,7 @@ declare module "declared/zae-limiter" {
   }
   export class Lease implements LeaseOfResource, AsyncDisposable {
     private constructor();
-    readonly entityId: string; readonly resource: string; readonly consumed: Amounts;
+    readonly entityId: string; readonly resource: string; readonly consumed: Amounts; readonly unlimited: readonly string[];
     readonly degraded: boolean;                      // granted without the store
     readonly resources: readonly string[];
     resourceLease(resource: string): LeaseOfResource;
@@ -210,6 +214,8 @@ declare module "declared/zae-limiter" {
   export interface RepositoryPort {}
   export interface Repository extends RepositoryPort, AsyncDisposable {
     createEntity(entityId: string, options?: { readonly name?: string; readonly parentId?: string; readonly cascade?: boolean; readonly metadata?: Readonly<Record<string, string>> } & By): Promise<Entity>;
+    ensureEntity(entityId: string, options?: { readonly name?: string; readonly parentId?: string; readonly cascade?: boolean; readonly metadata?: Readonly<Record<string, string>> } & By): Promise<Entity>;   // what exists is returned unchanged (ADR 033)
+    updateEntity(entityId: string, options: { readonly name?: string; readonly metadata?: Readonly<Record<string, string>>; readonly cascade?: boolean } & By): Promise<Entity>;   // at least one field; metadata is replaced whole (ADR 033)
     getEntity(entityId: string): Promise<Entity | undefined>;
     getChildren(parentId: string): Promise<readonly Entity[]>;
     listEntities(options?: Paging): Promise<Page<Entity>>;
@@ -277,7 +283,10 @@ declare module "declared/zae-limiter/sqlite" {
   export interface SqliteStatement { run(...values: never[]): unknown; get(...values: never[]): unknown; all(...values: never[]): unknown[] }
   export interface SqliteOptions extends RepositoryOptions { readonly database?: SqliteDatabase; readonly lockTimeoutMs?: number; readonly durability?: "process" | "power" }
   export interface SqliteRepository extends Repository {}
-  export class SqliteRepository { private constructor(); static open(path: string, options?: SqliteOptions): Promise<SqliteRepository> }
+  export class SqliteRepository {
+    private constructor(); static open(path: string, options?: SqliteOptions): Promise<SqliteRepository>;
+    readonly driver: string; readonly schemaVersion: number;   // for `zae-limiter status` (ADR 034)
+  }
 }
 
 declare module "declared/zae-limiter/dynamodb" {

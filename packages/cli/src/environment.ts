@@ -16,5 +16,10 @@ export interface Environment {
   readonly stderr: TextOutput;
   readonly stdin: Readable & { readonly isTTY?: boolean };
   readonly env: Readonly<Record<string, string | undefined>>;
+  readonly nodeVersion: string;
   readonly openRepository: typeof openRepository;
+  /** The time now, which relative times are counted from. */
+  readonly nowMs: () => number;
+  /** The SDK's notice about this version of Node, if it has given one. */
+  readonly nodeNotice: () => string | undefined;
 }

@@ -61,7 +61,8 @@ const SYNTAX_FIELDS: ReadonlySet<string> = new Set([
   "metadata",
 ]);
 
-function exitCodeOf(error: unknown): ExitCode {
+/** The exit code that an error stands for. */
+export function exitCodeOf(error: unknown): ExitCode {
   if (
     error instanceof UsageError ||
     error instanceof InvalidIdentifierError ||

@@ -1,4 +1,5 @@
 import { openRepository } from "zae-limiter/open";
+import { holdNodeNotice } from "./node-notice.ts";
 import { run } from "./program.ts";
 
 // A reader that has seen enough (`… | head`) closes the pipe; that is not a failure.
@@ -7,6 +8,15 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   process.exit(0);
 });
 
-const { stdout, stderr, stdin, env } = process;
+const { stdout, stderr, stdin, env, version: nodeVersion } = process;
 // The code is set instead of calling exit(), so that output to a pipe is still flushed.
-process.exitCode = await run(process.argv.slice(2), { stdout, stderr, stdin, env, openRepository });
+process.exitCode = await run(process.argv.slice(2), {
+  stdout,
+  stderr,
+  stdin,
+  env,
+  nodeVersion,
+  openRepository,
+  nowMs: () => Date.now(),
+  nodeNotice: holdNodeNotice(process),
+});

@@ -5,10 +5,12 @@ import { addAuditCommands } from "./commands/audit.ts";
 import { addAvailableCommand } from "./commands/available.ts";
 import { addBucketCommands } from "./commands/bucket.ts";
 import { addCapacityCommand } from "./commands/capacity.ts";
+import { addCompletionCommand } from "./commands/completion.ts";
 import { addEntityLimitCommands } from "./commands/entity-limits.ts";
 import { addEntityCommands } from "./commands/entity.ts";
 import { addNamespaceCommands } from "./commands/namespace.ts";
 import { addResourceCommands } from "./commands/resource.ts";
+import { addStatusCommand } from "./commands/status.ts";
 import { Session } from "./commands/support/session.ts";
 import { addSystemCommands } from "./commands/system.ts";
 import { addUsageCommands } from "./commands/usage.ts";
@@ -22,7 +24,8 @@ export async function run(argv: readonly string[], environment: Environment): Pr
   let exitCode: ExitCode = EXIT.done;
   try {
     const program = createProgram(environment, { json, exitWith: (code) => (exitCode = code) });
-    await program.parseAsync(argv, { from: "user" });
+    // The program alone asks for nothing wrong, so it shows its help and exits 0.
+    await program.parseAsync(argv.length === 0 ? ["--help"] : argv, { from: "user" });
     return exitCode;
   } catch (error) {
     return reportError(error, json, environment);
@@ -49,29 +52,28 @@ export function createProgram(environment: Environment, { json, exitWith }: RunO
   program.configureHelp({ showGlobalOptions: true });
   program
     .description("Manages the limits, entities, usage and audit of a zae-limiter repository.")
-    .version(VERSION)
+    .version(VERSION, "-V, --version", "Print the version.")
+    .helpOption("-h, --help", "Show the help of a command.")
+    .helpCommand("help [command]", "Shows the help of a command.")
     .option(
       "--repository <url>",
-      "where the data is, such as sqlite:./limits.db (default: $ZAEL_REPOSITORY)",
+      "Where the data is, such as sqlite:./limits.db. By default, what ZAEL_REPOSITORY says.",
     )
-    .option("-n, --name <stack>", "shorthand for a DynamoDB URL: the name of its stack")
-    .option("--region <region>", "shorthand for a DynamoDB URL: its region")
-    .option(
-      "--endpoint-url <url>",
-      "shorthand for a DynamoDB URL: an endpoint other than that of AWS",
-    )
+    .option("-n, --stack <stack>", "The stack of a DynamoDB table, instead of --repository.")
+    .option("--region <region>", "The region of a DynamoDB table, instead of --repository.")
+    .option("--endpoint-url <url>", "An endpoint of DynamoDB other than that of AWS.")
     .option(
       "-N, --namespace <name>",
-      "the namespace to work in (default: $ZAEL_NAMESPACE, or 'default')",
+      "The namespace to work in. By default, what ZAEL_NAMESPACE says, or 'default'.",
     )
-    .option("--json", "print JSON for programs instead of tables for people")
+    .option("--json", "Print JSON for programs instead of tables for people.")
     .addHelpText(
       "after",
       `
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused (acquire).
 
 Example:
-  $ zae-limiter --repository sqlite:./limits.db system set-defaults -l rpm:100 -l tpm:10000/min:15000`,
+  $ zae-limiter --repository sqlite:./limits.db system set-defaults rpm:100 tpm:10000/min:15000`,
     );
   const session = new Session(environment, exitWith);
   addEntityLimitCommands(addEntityCommands(program, session), session);
@@ -84,5 +86,7 @@ Example:
   addCapacityCommand(program, session);
   addAvailableCommand(program, session);
   addAcquireCommand(program, session);
+  addStatusCommand(program, session);
+  addCompletionCommand(program, session);
   return program;
 }

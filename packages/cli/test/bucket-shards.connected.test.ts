@@ -13,7 +13,7 @@ describeWithEngine("bucket split and merge on DynamoDB", (engine) => {
     const url = `dynamodb://eu-west-1/${freshTableName()}?endpoint=${encodeURIComponent(engine().endpointUrl)}`;
     here = { open: openRepository, env: { ZAEL_REPOSITORY: url } };
     await run("namespace register default");
-    await run("system set-defaults -l rpd:40/day -l tpd:100001/day");
+    await run("system set-defaults rpd:40/day tpd:100001/day");
     await run("acquire key-1 gpt-4 rpd=10");
   });
 
@@ -102,7 +102,7 @@ describeWithEngine("bucket split and merge on DynamoDB", (engine) => {
     ],
     ["bucket split key-1 -r gpt-4 --shards 2 -N other", "Namespace other does not exist."],
   ])("fails for %s, splits nothing, and says why", async (line, reason) => {
-    await run("resource set-defaults small -l rpd:3/day");
+    await run("resource set-defaults small rpd:3/day --replace");
     await run("acquire key-1 small rpd=1");
     const { code, stdout, stderr } = await run(line);
     expect(stderr).toContain(reason);

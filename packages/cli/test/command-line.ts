@@ -20,6 +20,8 @@ export interface Setup {
   /** What a person types; undefined when standard input is not a terminal. */
   readonly typed?: string;
   readonly terminal?: boolean;
+  readonly nowMs?: () => number;
+  readonly nodeNotice?: string;
 }
 
 /** Runs a command line in this process. A given repository stays open from one call to the next. */
@@ -35,6 +37,9 @@ export async function zaeLimiter(
   const open = setup.open ?? (async () => repository!.namespace("default"));
   const argv = typeof line === "string" ? line.split(" ") : line;
   const code = await run(argv, {
+    nodeVersion: process.version,
+    nowMs: setup.nowMs ?? (() => Date.now()),
+    nodeNotice: () => setup.nodeNotice,
     stdout: { write: (text) => (stdout += text), isTTY: terminal },
     stderr: { write: (text) => (stderr += text), isTTY: terminal },
     stdin,
@@ -51,14 +56,35 @@ export async function jsonOf(line: string, setup: Setup): Promise<unknown> {
   return JSON.parse(stdout);
 }
 
-/** The names of all verbs, with their nouns: `entity create`. */
-export function verbNames(): readonly string[] {
-  const { stdout, stderr, stdin } = process;
-  const environment = { stdout, stderr, stdin, env: {}, openRepository };
-  return namesOf(createProgram(environment, { json: false, exitWith: () => undefined }));
+/** The whole command line, not run. */
+export function program(): Command {
+  const { stdout, stderr, stdin, version: nodeVersion } = process;
+  const unused = { nowMs: () => 0, nodeNotice: () => undefined };
+  return createProgram(
+    { stdout, stderr, stdin, env: {}, nodeVersion, openRepository, ...unused },
+    { json: false, exitWith: () => undefined },
+  );
 }
 
-function namesOf(command: Command, path: readonly string[] = []): readonly string[] {
-  if (command.commands.length === 0) return [path.join(" ")];
-  return command.commands.flatMap((child) => namesOf(child, [...path, child.name()]));
+/** The names of all verbs, with their nouns: `entity create`. */
+export function verbNames(): readonly string[] {
+  return commandsUnder(program())
+    .filter(({ commands }) => commands.length === 0)
+    .map(({ path }) => path);
+}
+
+/** A command and its path, such as `entity create`; the program itself has an empty one. */
+export interface PlacedCommand {
+  readonly path: string;
+  readonly commands: readonly Command[];
+  readonly command: Command;
+}
+
+/** A command and all those under it. */
+export function commandsUnder(command: Command, path = ""): readonly PlacedCommand[] {
+  const { commands } = command;
+  return [
+    { path, command, commands },
+    ...commands.flatMap((child) => commandsUnder(child, `${path} ${child.name()}`.trim())),
+  ];
 }

@@ -35,16 +35,30 @@ describe("wrong usage", () => {
     ["acquire key-1 gpt-4 rpm=-1", "name=number"],
     ["acquire key-1 gpt-4 rpm=1 rpm=2", "given twice"],
     ["acquire key-1 gpt-4 rpm=1 --wait soon", "seconds"],
-    ["usage list", "--entity-id"],
+    ["usage list", "Pass an entity, --resource, or both."],
+    ["usage list key-1 -e key-2", "Two entities were given, key-1 and key-2."],
+    ["audit list key-1 --system", "exactly one of an entity, --resource and --system"],
+    ["audit list", "exactly one of an entity"],
+    ["entity create key-1 --name A --display-name B", "cannot be used with"],
+    ["entity set-limits key-1 rpm:1 -l rpm:2", "given twice"],
+    ["system set-defaults", "No limit was given."],
+    ["resource set-defaults gpt-4", "No limit was given."],
+    ["completion tcsh", "bash, zsh, fish"],
+    ["entity list -l 5", "unknown option '-l'"],
+    ["entity list --stack my-stack", "--stack can only name a DynamoDB table"],
     ["usage list -e key-1 --window weekly", "hourly, daily, monthly"],
     ["usage list -e key-1 --start yesterday", "ISO 8601"],
     ["entity list --limit 0", "whole number"],
     ["entity list --cursor stray", "cursor"],
-    ["entity list --name x?endpoint=http://127.0.0.1:1", "--name must be a stack: letters, digits"],
+    ["entity list --stack x?endpoint=http://127.0.0.1:1", "--stack must contain only letters"],
     ["entity list --region eu/x?endpoint=http://127.0.0.1:1", "small letters, digits and - only"],
     ["entity", "Usage: zae-limiter entity"],
   ])("exits 2 for %s and says %s", async (line, hint) => {
-    const { code, stdout, stderr } = await run(line);
+    const address = /--(stack|region) .*endpoint/.test(line);
+    const { code, stdout, stderr } = await run(
+      line,
+      address ? { env: { ZAEL_REPOSITORY: "" } } : {},
+    );
     expect(stderr).toContain(hint);
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
   });
@@ -117,4 +131,25 @@ describe("verbs that need an existing repository", () => {
     expect(stderr).toContain(`The database ${folder}/limits.db does not exist`);
     expect(readdirSync(folder)).toEqual([]);
   });
+
+  it.each(["system set-defaults", "entity set-limits key-1", "resource set-defaults gpt-4"])(
+    "are checked before the repository is opened: %s",
+    async (verb) => {
+      const { code } = await run(`${verb} --repository sqlite:${folder}/limits.db`, {
+        open: openRepository,
+      });
+      expect(code).toBe(2);
+      expect(readdirSync(folder)).toEqual([]);
+    },
+  );
+
+  it.each(["usage list", "usage summary", "audit list"])(
+    "are wrong before the repository is missing: %s",
+    async (verb) => {
+      const { code } = await run(`${verb} --repository sqlite:${folder}/limits.db`, {
+        open: openRepository,
+      });
+      expect(code).toBe(2);
+    },
+  );
 });

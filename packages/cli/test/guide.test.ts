@@ -43,9 +43,13 @@ it(
       const words = [...text.matchAll(/"([^"]*)"|(\S+)/g)].map(
         ([, quoted, bare]) => quoted ?? ids.get(bare!) ?? bare!,
       );
-      const outcome = await zaeLimiter(words, { open });
+      const outcome = await zaeLimiter(words, {
+        open,
+        env: { ZAEL_REPOSITORY: "sqlite:./limits.db" },
+        nowMs: () => clock.now(),
+      });
       expect({ line, code: outcome.code }).toEqual({ line, code: Number(code) });
-      const printed = (outcome.stdout + outcome.stderr).replaceAll(folder, ".").trimEnd();
+      const printed = ofNoMachine(outcome.stdout + outcome.stderr).trimEnd();
       const repository = await open("", { create: false });
       for (const { name, namespaceId } of await repository.listNamespaces())
         ids.set(NAMES_OF_IDS[name]!, namespaceId);
@@ -64,6 +68,14 @@ it("the page shows every verb", () => {
     verbs.filter((verb) => !new RegExp(`zae-limiter (--\\S+ \\S+ )?${verb}\\b`).test(page)),
   ).toEqual([]);
 });
+
+/** Output without what differs from one machine to the next. */
+function ofNoMachine(output: string): string {
+  return output
+    .replaceAll(folder, ".")
+    .replace(/^(Driver +)\S+$/m, "$1node:sqlite")
+    .replace(/^(Node +)v\S+$/m, "$1v24.11.0");
+}
 
 /** The lines of a page, and whether each is the output of a command above it. */
 function* linesOf(text: string): Generator<readonly [line: string, shown: boolean]> {

@@ -17,11 +17,17 @@ it.each(verbNames())("the help of %s has an example that parses", async (verb) =
   expect(stdout).toContain("--repository <url>");
   expect(stdout).toMatch(new RegExp(`Examples?:\\n {2}\\$ zae-limiter ${verb}`));
   for (const [, example] of stdout.matchAll(/^ {2}\$ zae-limiter (.*)$/gm)) {
-    const words = [...example!.replace(/ && .*/, "").matchAll(/'([^']*)'|(\S+)/g)].map(
+    const words = [...example!.replace(/ (?:&&|>) .*/, "").matchAll(/'([^']*)'|(\S+)/g)].map(
       ([, quoted, bare]) => quoted ?? bare!,
     );
     expect((await run(words)).code, example).not.toBe(2);
   }
+});
+
+it("shows its help and exits 0 without arguments, as with --help", async () => {
+  const alone = await run([]);
+  expect(alone).toEqual(await run("--help"));
+  expect(alone).toMatchObject({ code: 0, stderr: "", stdout: expect.stringMatching(/^Usage: /) });
 });
 
 it("shows the version", async () => {

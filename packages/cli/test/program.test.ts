@@ -1,5 +1,5 @@
 // The built program as a user starts it: a process of its own, on real files.
-import { execFile, spawn, type ChildProcess } from "node:child_process";
+import { execFile, spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -91,6 +91,27 @@ describe("the program", { timeout: 60_000 }, () => {
     expect(JSON.parse(stderr)).toMatchObject({
       error: { code: expect.stringMatching(/^ERR_LIMITER_/) },
     });
+  });
+
+  const noTerminal = spawnSync("script", ["--version"]).status !== 0;
+  if (noTerminal) console.warn("script is not installed: questions are NOT tested in a terminal.");
+
+  it.skipIf(noTerminal)("asks in a terminal which limits to keep, and ends", async () => {
+    await zaeLimiter("system", "set-defaults", "rpm:60", "tpm:1000");
+    const line = `${process.execPath} ${PROGRAM} entity set-limits team-a rpm:600`;
+    const child = spawn("script", ["--quiet", "--return", "--command", line, "/dev/null"], {
+      env: { ...process.env, ZAEL_REPOSITORY: url },
+      stdio: ["pipe", "pipe", "pipe"],
+    });
+    let shown = "";
+    child.stdout.on("data", (chunk) => {
+      shown += String(chunk);
+      // The terminal stays open: the program ends because it has its answer.
+      if (shown.endsWith("[i/r/N] ")) child.stdin.write("i\n");
+    });
+    expect((await endOf(child)).code).toBe(0);
+    expect(shown).toContain("tpm 1,000/min (system)");
+    expect(shown).toMatch(/tpm +1,000\/min +1,000 +system/);
   });
 
   it("exits quietly when its reader closes the pipe", async () => {

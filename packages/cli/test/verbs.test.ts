@@ -1,40 +1,8 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import type { Repository } from "zae-limiter";
-import { openRepository } from "zae-limiter/open";
-import { ManualClock } from "zae-limiter/testing";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { jsonOf, zaeLimiter, type Outcome, type Setup } from "./command-line.ts";
+import { beforeEach, describe, expect, it } from "vitest";
+import { onEveryBackend } from "./backends.ts";
 
-let folder: string;
-let repository: Repository;
-let clock: ManualClock;
-let here: Setup;
-
-const run = (line: string, more: Setup = {}): Promise<Outcome> =>
-  zaeLimiter(line, { ...here, ...more });
-
-/**
- * Every verb works on any repository: on one that all calls share, and on a file that each call
- * opens and closes.
- */
-describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
-  beforeEach(async () => {
-    folder = mkdtempSync(join(tmpdir(), "zae-limiter-cli-"));
-    clock = new ManualClock(Date.parse("2026-11-15T06:30:00Z"));
-    const url = backend === "memory" ? "memory:" : `sqlite:${folder}/limits.db`;
-    repository = await openRepository(url, { clock, configCacheTtlMs: 0 });
-    here =
-      backend === "memory"
-        ? { repository }
-        : { open: (_url, options) => openRepository(url, { ...options, clock }) };
-  });
-
-  afterEach(async () => {
-    await repository.close();
-    rmSync(folder, { recursive: true });
-  });
+onEveryBackend((world) => {
+  const { run, json } = world;
 
   describe("entity", () => {
     it("creates, shows, lists and deletes", async () => {
@@ -43,9 +11,8 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
         stdout: "Created entity project-1.\n",
         stderr: "",
       });
-      const created = await jsonOf(
+      const created = await json(
         "entity create key-1 --parent project-1 --cascade --display-name Key --metadata team=search",
-        here,
       );
       expect(created).toEqual({
         id: "key-1",
@@ -58,16 +25,16 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
       expect((await run("entity show key-1")).stdout).toBe(
         "Entity    key-1\nName      Key\nParent    project-1\nCascade   yes\nMetadata  team=search\nCreated   2026-11-15 06:30:00Z\n",
       );
-      expect(await jsonOf("entity children project-1", here)).toEqual([created]);
-      expect(await jsonOf("entity list", here)).toMatchObject({
+      expect(await json("entity children project-1")).toEqual([created]);
+      expect(await json("entity list")).toMatchObject({
         items: [{ id: "key-1" }, { id: "project-1" }],
       });
       expect((await run("entity delete key-1 --yes")).stdout).toBe("Deleted entity key-1.\n");
-      expect(await repository.getEntity("key-1")).toBeUndefined();
+      expect(await world.repository.getEntity("key-1")).toBeUndefined();
     });
 
     it("fails for an entity that does not exist and suggests the nearest", async () => {
-      await repository.createEntity("key-1");
+      await world.repository.createEntity("key-1");
       const { code, stderr } = await run("entity show kye-1");
       expect(code).toBe(1);
       expect(stderr).toContain("Did you mean key-1?");
@@ -75,8 +42,8 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
     });
 
     it("exits 1, not 2, when an entity that has children is to be deleted", async () => {
-      await repository.createEntity("project-1");
-      await repository.createEntity("key-1", { parentId: "project-1" });
+      await world.repository.createEntity("project-1");
+      await world.repository.createEntity("key-1", { parentId: "project-1" });
       const { code, stderr } = await run("entity delete project-1 --yes --json");
       expect(code).toBe(1);
       expect(JSON.parse(stderr)).toMatchObject({ error: { code: "ERR_LIMITER_VALIDATION" } });
@@ -84,20 +51,20 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
 
     it("shows as many as requested over several pages, and continues from a cursor", async () => {
       for (let index = 0; index < 1005; index += 1)
-        await repository.createEntity(`key-${String(index).padStart(4, "0")}`);
-      const first = (await jsonOf("entity list --limit 1002", here)) as {
+        await world.repository.createEntity(`key-${String(index).padStart(4, "0")}`);
+      const first = (await json("entity list --limit 1002")) as {
         items: { id: string }[];
         cursor: string;
       };
       expect(first.items).toHaveLength(1002);
       expect(first.items.at(-1)?.id).toBe("key-1001");
-      const rest = (await jsonOf(`entity list --cursor ${first.cursor}`, here)) as {
+      const rest = (await json(`entity list --cursor ${first.cursor}`)) as {
         items: { id: string }[];
         cursor?: string;
       };
       expect(rest.items.map(({ id }) => id)).toEqual(["key-1002", "key-1003", "key-1004"]);
       expect(rest.cursor).toBeUndefined();
-      expect((await run("entity list -l 1")).stdout).toContain(
+      expect((await run("entity list --limit 1")).stdout).toContain(
         "1 shown, and there are more. To continue, add --cursor ",
       );
     });
@@ -105,30 +72,30 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
     it("sets, gets and deletes limits for one resource and for all", async () => {
       const set = await run("entity set-limits key-1 -l rpm:1000 -l tpm:10000/5min:15000");
       expect(set.stdout).toBe(
-        "Set the limits of key-1 for all resources.\nLimit  Rate          Burst\nrpm    1,000/min     1,000\ntpm    10,000/5min  15,000\n",
+        "Set the limits of key-1 for all resources.\nIn force for key-1 on a resource without limits of its own:\nLimit  Rate          Burst  Set by\nrpm    1,000/min     1,000  entity_default\ntpm    10,000/5min  15,000  entity_default\n",
       );
-      await run("entity set-limits key-1 --resource gpt-4 -l rpm:5");
-      expect(await jsonOf("entity get-limits key-1 -r gpt-4", here)).toEqual([
+      await run("entity set-limits key-1 --resource gpt-4 -l rpm:5 --replace");
+      expect(await json("entity get-limits key-1 -r gpt-4")).toEqual([
         { name: "rpm", capacity: 5, refillAmount: 5, refillPeriodSeconds: 60 },
       ]);
-      expect(await jsonOf("entity list-resources", here)).toContain("gpt-4");
-      expect(await jsonOf("entity list --with-custom-limits gpt-4", here)).toEqual({
+      expect(await json("entity list-resources")).toContain("gpt-4");
+      expect(await json("entity list --with-custom-limits gpt-4")).toEqual({
         items: ["key-1"],
       });
       expect((await run("entity list --with-custom-limits gpt-5")).stdout).toBe(
         "No entity has limits of its own for gpt-5.\n",
       );
       await run("entity delete-limits key-1 -r gpt-4 -y");
-      expect(await repository.getLimits("key-1", { resource: "gpt-4" })).toEqual([]);
-      expect(await repository.getLimits("key-1")).toHaveLength(2);
+      expect(await world.repository.getLimits("key-1", { resource: "gpt-4" })).toEqual([]);
+      expect(await world.repository.getLimits("key-1")).toHaveLength(2);
     });
   });
 
   describe("resource and system", () => {
     it("sets, gets, lists and deletes a resource's defaults", async () => {
       await run("resource set-defaults gpt-4 -l rpm:60");
-      expect(await jsonOf("resource list", here)).toEqual(["gpt-4"]);
-      expect(await jsonOf("resource get-defaults gpt-4", here)).toMatchObject([
+      expect(await json("resource list")).toEqual(["gpt-4"]);
+      expect(await json("resource get-defaults gpt-4")).toMatchObject([
         { name: "rpm", capacity: 60 },
       ]);
       await run("resource delete-defaults gpt-4 --yes");
@@ -137,7 +104,7 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
 
     it("keeps a stored setting that a later call leaves out", async () => {
       await run("system set-defaults -l rpm:60 --on-unavailable allow --usage-retention-days 30");
-      const stored = await jsonOf("system set-defaults -l rpm:70", here);
+      const stored = await json("system set-defaults -l rpm:70");
       expect(stored).toEqual({
         limits: [{ name: "rpm", capacity: 70, refillAmount: 70, refillPeriodSeconds: 60 }],
         onUnavailable: "allow",
@@ -146,7 +113,7 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
       });
       expect((await run("system get-defaults")).stdout).toContain("Usage kept      30 days\n");
       await run("system delete-defaults -y");
-      expect((await repository.getSystemDefaults()).limits).toEqual([]);
+      expect((await world.repository.getSystemDefaults()).limits).toEqual([]);
     });
   });
 
@@ -162,15 +129,15 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
     });
 
     it("registers, deletes, recovers and purges", async () => {
-      const ids = (await jsonOf("namespace register alpha beta", here)) as Record<string, string>;
+      const ids = (await json("namespace register alpha beta")) as Record<string, string>;
       expect(Object.keys(ids)).toEqual(["alpha", "beta"]);
       await run("entity create key-1 --namespace alpha");
-      expect(await jsonOf("namespace list", here)).toMatchObject([
+      expect(await json("namespace list")).toMatchObject([
         { name: "alpha" },
         { name: "beta" },
         { name: "default" },
       ]);
-      expect(await jsonOf("namespace show alpha", here)).toMatchObject({
+      expect(await json("namespace show alpha")).toMatchObject({
         name: "alpha",
         namespaceId: ids["alpha"],
         status: "active",
@@ -178,9 +145,7 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
       expect((await run("namespace delete alpha --yes")).stdout).toContain(
         `namespace recover ${ids["alpha"]}`,
       );
-      expect(await jsonOf("namespace orphans", here)).toMatchObject([
-        { name: "alpha", status: "deleted" },
-      ]);
+      expect(await json("namespace orphans")).toMatchObject([{ name: "alpha", status: "deleted" }]);
       expect((await run(`namespace recover ${ids["alpha"]}`)).stdout).toBe(
         "Recovered namespace alpha.\n",
       );
@@ -194,7 +159,7 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
     });
 
     it("says how to register a namespace that does not exist, and registers none", async () => {
-      await repository.registerNamespace("tenant-alpha");
+      await world.repository.registerNamespace("tenant-alpha");
       for (const verb of [
         "entity list",
         "entity create key-1",
@@ -206,7 +171,7 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
         expect(stderr).toContain("Did you mean tenant-alpha?");
         expect(stderr).toContain("zae-limiter namespace register tenant-alhpa");
       }
-      expect((await repository.listNamespaces()).map(({ name }) => name)).toEqual([
+      expect((await world.repository.listNamespaces()).map(({ name }) => name)).toEqual([
         "default",
         "tenant-alpha",
       ]);
@@ -215,18 +180,18 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
     });
 
     it("takes the namespace from the option, or else from the environment", async () => {
-      await repository.registerNamespaces(["alpha", "beta"]);
+      await world.repository.registerNamespaces(["alpha", "beta"]);
       const env = { ZAEL_NAMESPACE: "alpha" };
       await run("entity create key-a", { env });
       await run("entity create key-b --namespace beta", { env });
-      expect(await (await repository.namespace("alpha")).getEntity("key-a")).toBeDefined();
-      expect(await (await repository.namespace("beta")).getEntity("key-b")).toBeDefined();
+      expect(await (await world.repository.namespace("alpha")).getEntity("key-a")).toBeDefined();
+      expect(await (await world.repository.namespace("beta")).getEntity("key-b")).toBeDefined();
     });
   });
 
   describe("acquire, available, bucket and capacity", () => {
     beforeEach(() =>
-      repository.setSystemDefaults([
+      world.repository.setSystemDefaults([
         { name: "rpm", capacity: 2, refillAmount: 2, refillPeriodSeconds: 60 },
       ]),
     );
@@ -260,12 +225,12 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
       expect((await run("acquire key-1 gpt-4 rpm=1 --wait 29.9")).code).toBe(3);
       const waiting = run("acquire key-1 gpt-4 rpm=1 --wait 30");
       for (let turn = 0; turn < 20; turn += 1) await new Promise(setImmediate);
-      await clock.advance(30_000);
+      await world.clock.advance(30_000);
       expect((await waiting).code).toBe(0);
     });
 
     it("shows what is left without taking", async () => {
-      expect(await jsonOf("available key-1 gpt-4", here)).toMatchObject({
+      expect(await json("available key-1 gpt-4")).toMatchObject({
         allowed: true,
         available: { rpm: 2 },
         retryAfterSeconds: 0,
@@ -276,18 +241,18 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
       expect((await run("available key-2 gpt-4 rpm=1")).stdout).toContain(
         "The call does not fit now; it will in 30 s.",
       );
-      expect(await repository.getBuckets("key-1")).toEqual([]);
+      expect(await world.repository.getBuckets("key-1")).toEqual([]);
     });
 
     it("shows buckets and capacity", async () => {
       await run("acquire key-1 gpt-4 rpm=1");
-      expect(await jsonOf("bucket show key-1", here)).toMatchObject([
+      expect(await json("bucket show key-1")).toMatchObject([
         { resource: "gpt-4", limitName: "rpm", available: 1, tokensMilli: 1000 },
       ]);
       expect((await run("bucket show key-1 -r gpt-4")).stdout).toContain(
         "gpt-4     rpm    1/1            1         2  2 every 60 s",
       );
-      expect(await jsonOf("capacity gpt-4 rpm", here)).toMatchObject({
+      expect(await json("capacity gpt-4 rpm")).toMatchObject({
         totalCapacity: 2,
         totalAvailable: 1,
         utilizationPct: 50,
@@ -305,17 +270,17 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
 
   describe("usage and audit", () => {
     beforeEach(async () => {
-      await repository.setSystemDefaults([
+      await world.repository.setSystemDefaults([
         { name: "tpm", capacity: 1000, refillAmount: 1000, refillPeriodSeconds: 60 },
       ]);
       await run("acquire key-1 gpt-4 tpm=400");
-      await clock.advance(2 * 3_600_000);
+      await world.clock.advance(2 * 3_600_000);
       await run("acquire key-1 gpt-4 tpm=200");
       await run("acquire key-2 gpt-4 tpm=100");
     });
 
     it("lists usage windows", async () => {
-      expect(await jsonOf("usage list -e key-1", here)).toMatchObject({
+      expect(await json("usage list -e key-1")).toMatchObject({
         items: [
           {
             entityId: "key-1",
@@ -347,14 +312,14 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
     });
 
     it("adds up windows", async () => {
-      expect(await jsonOf("usage summary -e key-1", here)).toMatchObject({
+      expect(await json("usage summary -e key-1")).toMatchObject({
         snapshotCount: 2,
         total: { tpm: 600 },
         average: { tpm: 300 },
         requests: 2,
       });
       expect((await run("usage summary -r gpt-4 -w daily")).stdout).toContain(
-        "Limit  Total  Average\ntpm      700      350\n",
+        "Limit  Total  Average\ntpm      700      700\n",
       );
       expect((await run("usage summary -r gpt-4 --plot")).stdout).toContain("tpm       700  ");
     });
@@ -362,7 +327,7 @@ describe.each(["memory", "sqlite"])("on %s", { timeout: 30_000 }, (backend) => {
     it("lists changes, newest first", async () => {
       await run("entity create key-1");
       await run("entity set-limits key-1 -l tpm:5");
-      expect(await jsonOf("audit list -e key-1", here)).toMatchObject({
+      expect(await json("audit list -e key-1")).toMatchObject({
         items: [{ action: "limits_set" }, { action: "entity_created" }],
       });
       expect((await run("audit list --system")).stdout).toContain("limits_set");

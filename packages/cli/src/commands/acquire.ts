@@ -19,12 +19,12 @@ export function addAcquireCommand(program: Command, session: Session): void {
       "acquire nightly-job api rpm=1 --wait 30 && ./job.sh",
     ],
   })
-    .argument("<amounts...>", "what to take, such as rpm=1 tpm=500", amountArgument)
-    .option("--wait <seconds>", "wait up to this long for the call to fit", durationMsArgument)
+    .argument("<amounts...>", "What to take, such as rpm=1 tpm=500.", amountArgument)
+    .option("--wait <seconds>", "Wait up to this long for the call to fit.", durationMsArgument)
     .addOption(
       new Option(
         "--on-unavailable <action>",
-        "whether to allow or block the call while the store is unavailable",
+        "Whether to allow or block the call while the store is unavailable.",
       ).choices(["allow", "block"]),
     )
     .action(

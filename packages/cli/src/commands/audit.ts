@@ -5,42 +5,57 @@ import { tableText } from "../output/table.ts";
 import { timeText } from "../output/text.ts";
 import { collectPages, moreText, type ListOptions } from "./support/pages.ts";
 import type { Session } from "./support/session.ts";
-import { addNoun, addVerb, cursorOption, listLimitOption } from "./support/verb.ts";
+import {
+  addNoun,
+  addVerb,
+  cursorOption,
+  givenEntity,
+  listLimitOption,
+  takeEntity,
+} from "./support/verb.ts";
 
 /** Adds the verbs of `audit`: who changed what. */
 export function addAuditCommands(program: Command, session: Session): void {
-  const audit = addNoun(program, "audit", "who changed what, and when");
+  const audit = addNoun(program, "audit", "Shows who changed what, and when.");
 
-  addVerb(audit, {
-    usage: "list",
-    summary:
-      "Lists the changes to an entity, to a resource's defaults, " +
-      "or to the system level and the namespaces; newest first.",
-    examples: [
-      "audit list --entity-id key-1 --limit 20",
-      "audit list --resource gpt-4",
-      "audit list --system",
-    ],
-  })
-    .option("-e, --entity-id <entity>", "changes to this entity")
-    .option("-r, --resource <resource>", "changes to the defaults of this resource")
-    .option("--system", "changes to the system level and to namespaces")
+  takeEntity(
+    addVerb(audit, {
+      usage: "list",
+      summary:
+        "Lists the changes to an entity, to a resource's defaults, " +
+        "or to the system level and the namespaces; newest first.",
+      examples: [
+        "audit list key-1 --limit 20",
+        "audit list --resource gpt-4",
+        "audit list --system",
+      ],
+    }),
+    "The entity whose changes are listed.",
+  )
+    .option("-r, --resource <resource>", "The changes to the defaults of this resource.")
+    .option("--system", "The changes to the system level and to namespaces.")
     .addOption(listLimitOption())
     .addOption(cursorOption())
-    .action(async (options: SubjectOptions & ListOptions, command: Command) =>
-      session.inNamespace(command, "existing", async ({ repository, screen }) => {
-        const subject = subjectOf(options);
-        const page = await collectPages(options, (paging) =>
-          repository.getAuditEvents(subject, paging),
-        );
-        const rows = page.items.map(eventCells);
-        const table = (): string =>
-          tableText(["Time", "Action", "Resource", "By", "Details"], rows, screen.colours) +
-          moreText(page);
-        screen.show(page, () =>
-          page.items.length === 0 ? `No changes to ${subject} are recorded.\n` : table(),
-        );
-      }),
+    .action(
+      async (
+        named: string | undefined,
+        options: SubjectOptions & ListOptions,
+        command: Command,
+      ) => {
+        const subject = subjectOf(givenEntity(named, options), options);
+        await session.inNamespace(command, "existing", async ({ repository, screen }) => {
+          const page = await collectPages(options, (paging) =>
+            repository.getAuditEvents(subject, paging),
+          );
+          const rows = page.items.map(eventCells);
+          const table = (): string =>
+            tableText(["Time", "Action", "Resource", "By", "Details"], rows, screen.colours) +
+            moreText(page);
+          screen.show(page, () =>
+            page.items.length === 0 ? `No changes to ${subject} are recorded.\n` : table(),
+          );
+        });
+      },
     );
 }
 
@@ -51,7 +66,7 @@ interface SubjectOptions {
 }
 
 /** The name under which the changes are recorded. */
-function subjectOf({ entityId, resource, system }: SubjectOptions): string {
+function subjectOf(entityId: string | undefined, { resource, system }: SubjectOptions): string {
   const subjects = [
     entityId,
     resource === undefined ? undefined : `$RESOURCE:${resource}`,
@@ -59,7 +74,7 @@ function subjectOf({ entityId, resource, system }: SubjectOptions): string {
   ];
   const named = subjects.filter((subject) => subject !== undefined);
   if (named.length !== 1)
-    throw new UsageError("Pass exactly one of --entity-id, --resource and --system.");
+    throw new UsageError("Pass exactly one of an entity, --resource and --system.");
   return named[0]!;
 }
 

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { RateLimiter, type Amounts, type Availability } from "zae-limiter";
+import { RateLimiter, type Amounts, type Availability, type LimitStatus } from "zae-limiter";
 import type { Colours } from "../output/colours.ts";
 import { tableText } from "../output/table.ts";
 import { rateText, waitText } from "../output/text.ts";
@@ -16,7 +16,7 @@ export function addAvailableCommand(program: Command, session: Session): void {
       "with amounts, also whether a call would fit. Takes nothing.",
     examples: ["available key-1 gpt-4", "available key-1 gpt-4 rpm=1 tpm=500"],
   })
-    .argument("[amounts...]", "what a call would take, such as rpm=1 tpm=500", amountArgument, {})
+    .argument("[amounts...]", "What a call would take, such as rpm=1 tpm=500.", amountArgument, {})
     .action(
       async (
         entityId: string,
@@ -31,38 +31,43 @@ export function addAvailableCommand(program: Command, session: Session): void {
             resource,
             consume,
           });
-          screen.show(availability, () => availabilityText(availability, screen.colours));
+          screen.show(availability, () =>
+            Object.keys(consume).length === 0
+              ? balancesText(availability, screen.colours)
+              : availabilityText(availability, screen.colours),
+          );
         }),
     );
 }
 
-const HEADERS = [
-  "Entity",
-  "Limit",
-  "Available",
-  "Capacity",
-  "Rate",
-  "Set by",
-  "Wanted",
-  "Fits",
-] as const;
+const HEADERS = ["Entity", "Limit", "Available", "Capacity", "Rate", "Set by"] as const;
+
+/** Without amounts no call was described, so nothing is said about whether it fits. */
+function balancesText({ statuses }: Availability, colours: Colours): string {
+  return tableText(HEADERS, statuses.map(balanceCells), colours);
+}
 
 function availabilityText(
   { allowed, retryAfterSeconds, statuses }: Availability,
   colours: Colours,
 ): string {
   const rows = statuses.map((status) => [
-    status.entityId,
-    status.limitName,
-    status.available,
-    status.limit.capacity,
-    rateText(status.limit),
-    status.source,
+    ...balanceCells(status),
     status.requested,
     waitText(status.retryAfterSeconds),
   ]);
   const verdict = verdictText(allowed, retryAfterSeconds, colours);
-  return `${tableText(HEADERS, rows, colours)}${verdict}\n`;
+  return `${tableText([...HEADERS, "Wanted", "Fits"], rows, colours)}${verdict}\n`;
+}
+
+function balanceCells({
+  entityId,
+  limitName,
+  available,
+  limit,
+  source,
+}: LimitStatus): readonly (string | number)[] {
+  return [entityId, limitName, available, limit.capacity, rateText(limit), source];
 }
 
 function verdictText(allowed: boolean, retryAfterSeconds: number, colours: Colours): string {

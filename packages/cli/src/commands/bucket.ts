@@ -8,7 +8,7 @@ import { addNoun, addVerb, type Verb } from "./support/verb.ts";
 
 /** Adds the verbs of `bucket`: the stored balances. */
 export function addBucketCommands(program: Command, session: Session): void {
-  const bucket = addNoun(program, "bucket", "the stored balances");
+  const bucket = addNoun(program, "bucket", "Shows, splits and merges the stored balances.");
 
   addVerb(bucket, {
     usage: "show <entity>",
@@ -16,7 +16,7 @@ export function addBucketCommands(program: Command, session: Session): void {
       "Shows the stored buckets of an entity: every resource, limit and shard, with its balance.",
     examples: ["bucket show key-1", "bucket show key-1 --resource gpt-4"],
   })
-    .option("-r, --resource <resource>", "only this resource")
+    .option("-r, --resource <resource>", "Only this resource.")
     .action(
       async (entityId: string, { resource }: { readonly resource?: string }, command: Command) =>
         session.inNamespace(command, "existing", async ({ repository, screen }) => {
@@ -60,10 +60,10 @@ function addShardVerb(
   }: Verb & { readonly change: (repository: Repository) => Repository["splitBucket"] },
 ): void {
   addVerb(bucket, help)
-    .requiredOption("-r, --resource <resource>", "the resource of the bucket")
+    .requiredOption("-r, --resource <resource>", "The resource of the bucket.")
     .requiredOption(
       "--shards <number>",
-      "how many shards the bucket should have: a power of two, such as 8",
+      "How many shards the bucket should have: a power of two, such as 8.",
       shardsArgument,
     )
     .action(async (entityId: string, { resource, shards }: ShardOptions, command: Command) =>

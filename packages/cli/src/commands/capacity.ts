@@ -12,7 +12,7 @@ export function addCapacityCommand(program: Command, session: Session): void {
     summary: "Shows how much of one limit of a resource all entities together have left.",
     examples: ["capacity gpt-4 tpm", "capacity gpt-4 tpm --parents-only"],
   })
-    .option("--parents-only", "count only entities without a parent")
+    .option("--parents-only", "Count only entities without a parent.")
     .action(
       async (
         resource: string,
@@ -32,10 +32,12 @@ export function addCapacityCommand(program: Command, session: Session): void {
     );
 }
 
-function capacityText(
-  { totalCapacity, totalAvailable, utilizationPct, entities }: ResourceCapacity,
-  colours: Colours,
-): string {
+const PARENTS = "of it, parents";
+const NOTE = "Parents share theirs with the entities that cascade into them.\n";
+
+function capacityText(capacity: ResourceCapacity, colours: Colours): string {
+  const { totalCapacity, totalAvailable, utilizationPct, entities } = capacity;
+  const { cascadedCapacity, cascadedAvailable } = capacity;
   const rows = entities.map((entity) => [
     entity.entityId,
     entity.capacity,
@@ -43,5 +45,9 @@ function capacityText(
     entity.utilizationPct,
   ]);
   const total = ["total", totalCapacity, totalAvailable, utilizationPct];
-  return tableText(["Entity", "Capacity", "Available", "Used %"], [...rows, total], colours);
+  const headers = ["Entity", "Capacity", "Available", "Used %"];
+  if (cascadedCapacity === 0) return tableText(headers, [...rows, total], colours);
+  const used = ((cascadedCapacity - cascadedAvailable) / cascadedCapacity) * 100;
+  const ofParents = [PARENTS, cascadedCapacity, cascadedAvailable, used];
+  return tableText(headers, [...rows, total, ofParents], colours) + NOTE;
 }

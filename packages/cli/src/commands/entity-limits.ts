@@ -1,48 +1,65 @@
 import { Option, type Command } from "commander";
 import type { Limit } from "zae-limiter";
-import { limitsText } from "../output/limits.ts";
+import { policyText } from "../output/limits.ts";
 import { tableText } from "../output/table.ts";
+import { inheritance, takeInheritance, type InheritOptions } from "./support/inherit.ts";
+import { ALL_RESOURCES, policyInForce } from "./support/policy.ts";
 import type { Session } from "./support/session.ts";
-import { addVerb, limitsOption, yesOption } from "./support/verb.ts";
+import { addVerb, givenLimits, takeLimits, yesOption } from "./support/verb.ts";
 
 /** Adds the verbs of `entity` for limits that one entity has of its own. */
 export function addEntityLimitCommands(entity: Command, session: Session): void {
-  addVerb(entity, {
-    usage: "set-limits <entity>",
-    summary:
-      "Sets an entity's own limits, for one resource or for all resources where it has none.",
-    examples: [
-      "entity set-limits key-1 -l rpm:200 -l tpm:20000/min:30000",
-      "entity set-limits key-1 --resource gpt-4 -l rpm:50",
-    ],
-  })
-    .addOption(resourceOption())
-    .addOption(limitsOption())
-    .action(async (id: string, { resource, limit }: LimitOptions, command: Command) =>
-      session.inNamespace(command, "create", async ({ repository, screen }) => {
-        await repository.setLimits(id, limit, { resource });
-        const stored = await repository.getLimits(id, { resource });
-        const done = `Set the limits of ${id} for ${scopeText(resource)}.\n`;
-        screen.show(stored, () => done + limitsText(stored, "", screen.colours));
+  takeInheritance(
+    takeLimits(
+      addVerb(entity, {
+        usage: "set-limits <entity>",
+        summary:
+          "Sets an entity's own limits, for one resource or for all resources where it has none. " +
+          "Where that would hide limits of the levels below, it asks.",
+        examples: [
+          "entity set-limits key-1 rpm:200 tpm:20000/min:30000",
+          "entity set-limits key-1 --resource gpt-4 rpm:50 --inherit",
+        ],
       }),
-    );
+    ).addOption(resourceOption()),
+  ).action(
+    async (
+      entityId: string,
+      listed: readonly Limit[],
+      options: LimitOptions & InheritOptions,
+      command: Command,
+    ) => {
+      const { resource } = options;
+      const limits = givenLimits(listed, options);
+      await session.inNamespace(command, "create", async ({ repository, screen }) => {
+        const scope = { entityId, resource };
+        const inherit = await inheritance(session, options, { repository, limits, ...scope });
+        await repository.setLimits(entityId, limits, { resource, inherit });
+        const stored = await repository.getLimits(entityId, { resource });
+        const policy = screen.json ? [] : await policyInForce(repository, scope);
+        const done = `Set the limits of ${entityId} for ${scopeText(resource)}.\n`;
+        const title = inForceText(entityId, resource);
+        screen.show(stored, () => `${done}${title}:\n${policyText(policy, screen.colours)}`);
+      });
+    },
+  );
 
   addVerb(entity, {
     usage: "get-limits <entity>",
-    summary: "Shows an entity's own limits.",
+    summary: "Shows an entity's own limits, and for people also those of other levels in force.",
     examples: ["entity get-limits key-1", "entity get-limits key-1 --resource gpt-4"],
   })
     .addOption(resourceOption())
-    .action(async (id: string, { resource }: LimitOptions, command: Command) =>
+    .action(async (entityId: string, { resource }: LimitOptions, command: Command) =>
       session.inNamespace(command, "existing", async ({ repository, screen }) => {
-        const limits = await repository.getLimits(id, { resource });
-        screen.show(limits, () =>
-          limitsText(
-            limits,
-            `${id} has no limits of its own for ${scopeText(resource)}.`,
-            screen.colours,
-          ),
-        );
+        const limits = await repository.getLimits(entityId, { resource });
+        const policy = screen.json ? [] : await policyInForce(repository, { entityId, resource });
+        const none = `${entityId} has no limits of its own for ${scopeText(resource)}`;
+        screen.show(limits, () => {
+          if (policy.length === 0) return `${none}, and no other level sets any.\n`;
+          const own = limits.length === 0 ? `${none}.\n` : "";
+          return `${own}${inForceText(entityId, resource)}:\n${policyText(policy, screen.colours)}`;
+        });
       }),
     );
 
@@ -88,19 +105,22 @@ export function addEntityLimitCommands(entity: Command, session: Session): void 
 
 interface LimitOptions {
   readonly resource: string;
-  readonly limit: readonly Limit[];
+  readonly limit?: readonly Limit[];
   readonly yes?: boolean;
 }
 
-/** The resource under which limits for all resources are stored. */
-const ALL_RESOURCES = "_default_";
-
 function resourceOption(): Option {
-  return new Option("-r, --resource <resource>", "the resource, or _default_ for all").default(
+  return new Option("-r, --resource <resource>", "The resource, or _default_ for all.").default(
     ALL_RESOURCES,
   );
 }
 
 function scopeText(resource: string): string {
   return resource === ALL_RESOURCES ? "all resources" : resource;
+}
+
+/** Limits for all resources are in force where nothing more specific is set, so this says so. */
+function inForceText(entityId: string, resource: string): string {
+  const where = resource === ALL_RESOURCES ? "a resource without limits of its own" : resource;
+  return `In force for ${entityId} on ${where}`;
 }

@@ -1,47 +1,81 @@
-import type { Command } from "commander";
+import { Option, type Command } from "commander";
 import { EntityNotFoundError, type Entity, type Page, type Repository } from "zae-limiter";
+import { UsageError } from "../exit.ts";
 import type { Colours } from "../output/colours.ts";
-import { fieldsText, tableText } from "../output/table.ts";
-import { timeText } from "../output/text.ts";
+import { entitiesText, entityText } from "../output/entities.ts";
+import { tableText } from "../output/table.ts";
 import { metadataArgument } from "./support/arguments.ts";
 import { nearest } from "./support/nearest.ts";
 import { collectPages, moreText, type ListOptions } from "./support/pages.ts";
+import { ALL_RESOURCES } from "./support/policy.ts";
 import type { Session } from "./support/session.ts";
 import { addNoun, addVerb, cursorOption, listLimitOption, yesOption } from "./support/verb.ts";
 
 /** Adds the verbs of `entity`: who is limited. */
 export function addEntityCommands(program: Command, session: Session): Command {
-  const entity = addNoun(program, "entity", "who is limited: keys, users, projects");
+  const entity = addNoun(program, "entity", "Manages who is limited: keys, users and projects.");
 
-  addVerb(entity, {
-    usage: "create <entity>",
-    summary: "Creates an entity.",
-    examples: [
-      "entity create project-1 --display-name 'Project One'",
-      "entity create key-1 --parent project-1 --cascade",
-    ],
-  })
-    .option("--display-name <name>", "a name for people (default: the id)")
-    .option("--parent <entity>", "the entity to which it belongs")
-    .option("--cascade", "calls by the entity also take from its parent")
-    .option("--no-cascade", "calls by the entity take only from itself (default)")
-    .option(
-      "--metadata <key=value>",
-      "metadata, such as team=search; repeat for more",
-      metadataArgument,
-    )
-    .action(async (id: string, options: CreateOptions, command: Command) =>
+  takeDescription(
+    addVerb(entity, {
+      usage: "create <entity>",
+      summary: "Creates an entity.",
+      examples: [
+        "entity create project-1 --name 'Project One'",
+        "entity create key-1 --parent project-1 --cascade",
+      ],
+    }),
+  )
+    .option("--parent <entity>", "The entity to which it belongs.")
+    .action(async (id: string, options: DescriptionOptions, command: Command) =>
       session.inNamespace(command, "create", async ({ repository, screen }) => {
-        const { displayName, parent, cascade = false, metadata } = options;
-        const created = await repository.createEntity(id, {
-          cascade,
-          ...(displayName !== undefined && { name: displayName }),
-          ...(parent !== undefined && { parentId: parent }),
-          ...(metadata !== undefined && { metadata }),
-        });
-        screen.show(created, () => `Created entity ${created.id}.\n`);
+        const created = await repository.createEntity(id, descriptionOf(options));
+        const note = screen.json ? "" : await parentNote(repository, created);
+        screen.show(created, () => `Created entity ${created.id}.\n${note}`);
       }),
     );
+
+  takeDescription(
+    addVerb(entity, {
+      usage: "ensure <entity>",
+      summary: "Creates an entity unless it exists. One that exists stays as it is.",
+      examples: ["entity ensure key-1 --parent project-1 --cascade"],
+    }),
+  )
+    .option("--parent <entity>", "The entity to which it belongs.")
+    .action(async (id: string, options: DescriptionOptions, command: Command) =>
+      session.inNamespace(command, "create", async ({ repository, screen }) => {
+        const before = await repository.getEntity(id);
+        const ensured = await repository.ensureEntity(id, descriptionOf(options));
+        const isNew = before === undefined;
+        const note = isNew && !screen.json ? await parentNote(repository, ensured) : "";
+        screen.show(ensured, () =>
+          isNew
+            ? `Created entity ${id}.\n${note}`
+            : `Entity ${id} exists already, and stays as it is:\n${entityText(ensured, screen.colours)}`,
+        );
+      }),
+    );
+
+  takeDescription(
+    addVerb(entity, {
+      usage: "update <entity>",
+      summary:
+        "Changes the name, the metadata or the cascade of an entity. What is left out stays as it " +
+        "is; metadata is replaced as a whole.",
+      examples: ["entity update key-1 --name 'Key of Ada'", "entity update key-1 --no-cascade"],
+    }),
+  ).action(async (id: string, options: DescriptionOptions, command: Command) => {
+    const change = descriptionOf(options);
+    if (Object.keys(change).length === 0)
+      throw new UsageError("Pass at least one of --name, --metadata, --cascade and --no-cascade.");
+    await session.inNamespace(command, "existing", async ({ repository, screen }) => {
+      const updated = await orSuggestion(repository, id, repository.updateEntity(id, change));
+      const cascades = change.cascade === true && !screen.json;
+      const note = cascades ? await parentNote(repository, updated) : "";
+      const done = `Updated entity ${id}:\n${entityText(updated, screen.colours)}`;
+      screen.show(updated, () => done + note);
+    });
+  });
 
   addVerb(entity, {
     usage: "show <entity>",
@@ -65,7 +99,7 @@ export function addEntityCommands(program: Command, session: Session): Command {
     .action(async (id: string, options: { readonly yes?: boolean }, command: Command) =>
       session.inNamespace(command, "existing", async ({ repository, screen }) => {
         await session.confirm(`Delete entity ${id} with its limits and balances?`, options);
-        await repository.deleteEntity(id);
+        await orSuggestion(repository, id, repository.deleteEntity(id));
         screen.show({ deleted: id }, () => `Deleted entity ${id}.\n`);
       }),
     );
@@ -95,7 +129,7 @@ export function addEntityCommands(program: Command, session: Session): Command {
   })
     .option(
       "--with-custom-limits <resource>",
-      "only entities with limits of their own for this resource",
+      "Only entities with limits of their own for this resource.",
     )
     .addOption(listLimitOption())
     .addOption(cursorOption())
@@ -130,54 +164,97 @@ function idsText(ids: Page<string>, none: string, colours: Colours): string {
   return tableText(["Entity"], rows, colours) + moreText(ids);
 }
 
-interface CreateOptions {
+interface DescriptionOptions {
+  readonly name?: string;
   readonly displayName?: string;
   readonly parent?: string;
   readonly cascade?: boolean;
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
+type Description = NonNullable<Parameters<Repository["createEntity"]>[1]>;
+
+/** The options that describe an entity. `--display-name` is another spelling of `--name`. */
+function takeDescription(command: Command): Command {
+  return command
+    .option("--name <name>", "A name for people, instead of the id.")
+    .addOption(new Option("--display-name <name>", "The same.").hideHelp().conflicts("name"))
+    .option("--cascade", "Calls by the entity also take from its parent.")
+    .option("--no-cascade", "Calls by the entity take only from itself.")
+    .option(
+      "--metadata <key=value>",
+      "Metadata, such as team=search. Repeat it for more.",
+      metadataArgument,
+    );
+}
+
+/** What the command line says about an entity, in the words of the library. */
+function descriptionOf({
+  displayName,
+  name = displayName,
+  parent,
+  cascade,
+  metadata,
+}: DescriptionOptions): Description {
+  return {
+    ...(name !== undefined && { name }),
+    ...(parent !== undefined && { parentId: parent }),
+    ...(cascade !== undefined && { cascade }),
+    ...(metadata !== undefined && { metadata }),
+  };
+}
+
+/**
+ * Defaults are meant for one entity each. A parent without limits of its own has them too, and all
+ * calls that cascade into it share them; that surprises, so it is said where it comes to be.
+ */
+async function parentNote(repository: Repository, { parentId, cascade }: Entity): Promise<string> {
+  if (parentId === undefined || !cascade || (await hasOwnLimits(repository, parentId))) return "";
+  const { limits } = await repository.getSystemDefaults();
+  const isLimited = limits.length > 0 || (await repository.listResourcesWithDefaults()).length > 0;
+  if (!isLimited) return "";
+  return (
+    `Note: ${parentId} has no limits of its own. The defaults apply to it as to one key, and all ` +
+    "its keys together share that allowance. To give it its own: " +
+    `zae-limiter entity set-limits ${parentId} rpm:1000\n`
+  );
+}
+
+async function hasOwnLimits(repository: Repository, entityId: string): Promise<boolean> {
+  const resources = [ALL_RESOURCES, ...(await repository.listResourcesWithEntityConfigs())];
+  for (const resource of resources)
+    if ((await repository.getLimits(entityId, { resource })).length > 0) return true;
+  return false;
+}
+
 /** The most ids among which a similar one is looked for: one page. */
 const MAX_CANDIDATES = 1000;
 
 async function existingEntity(repository: Repository, id: string): Promise<Entity> {
-  const found = await repository.getEntity(id);
-  if (found !== undefined) return found;
-  const error = new EntityNotFoundError(id);
-  const { items } = await repository.listEntities({ limit: MAX_CANDIDATES });
-  const similar = nearest(
+  return orSuggestion(
+    repository,
     id,
-    items.map((entity) => entity.id),
-  );
-  if (similar !== undefined) error.message += ` Did you mean ${similar}?`;
-  throw error;
-}
-
-function entityText(
-  { id, name, parentId, cascade, metadata, createdAt }: Entity,
-  colours: Colours,
-): string {
-  const notes = Object.entries(metadata).map(([key, value]) => `${key}=${value}`);
-  return fieldsText(
-    [
-      ["Entity", id],
-      ["Name", name],
-      ["Parent", parentId],
-      ["Cascade", cascade],
-      ["Metadata", notes.join(", ")],
-      ["Created", timeText(createdAt)],
-    ],
-    colours,
+    repository.getEntity(id).then((found) => {
+      if (found === undefined) throw new EntityNotFoundError(id);
+      return found;
+    }),
   );
 }
 
-function entitiesText(entities: readonly Entity[], colours: Colours): string {
-  const rows = entities.map(({ id, name, parentId, cascade, createdAt }) => [
-    id,
-    name,
-    parentId,
-    cascade,
-    timeText(createdAt),
-  ]);
-  return tableText(["Entity", "Name", "Parent", "Cascade", "Created"], rows, colours);
+/** Passes work on; if the entity does not exist, the error says which one was probably meant. */
+async function orSuggestion<T>(repository: Repository, id: string, work: Promise<T>): Promise<T> {
+  return work.catch(async (error: unknown) => {
+    if (!(error instanceof EntityNotFoundError) || error.entityId !== id) throw error;
+    const { items } = await repository.listEntities({ limit: MAX_CANDIDATES });
+    const similar = nearest(
+      id,
+      items.map((entity) => entity.id),
+    );
+    const advice =
+      similar === undefined
+        ? "To list entities: zae-limiter entity list"
+        : `Did you mean ${similar}?`;
+    error.message = `Entity ${id} does not exist. ${advice}`;
+    throw error;
+  });
 }

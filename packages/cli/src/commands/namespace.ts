@@ -11,7 +11,7 @@ export function addNamespaceCommands(program: Command, session: Session): void {
   const namespace = addNoun(
     program,
     "namespace",
-    "tenants that share a repository and nothing else",
+    "Manages tenants that share a repository and nothing else.",
   );
 
   addVerb(namespace, {

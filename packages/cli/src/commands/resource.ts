@@ -1,35 +1,52 @@
 import type { Command } from "commander";
 import type { Limit } from "zae-limiter";
-import { limitsText } from "../output/limits.ts";
+import { limitsText, policyText } from "../output/limits.ts";
 import { tableText } from "../output/table.ts";
+import { inheritance, takeInheritance, type InheritOptions } from "./support/inherit.ts";
+import { policyInForce } from "./support/policy.ts";
 import type { Session } from "./support/session.ts";
-import { addNoun, addVerb, limitsOption, yesOption } from "./support/verb.ts";
+import { addNoun, addVerb, givenLimits, takeLimits, yesOption } from "./support/verb.ts";
 
 /** Adds the verbs of `resource`: what is limited, and its defaults. */
 export function addResourceCommands(program: Command, session: Session): void {
   const resource = addNoun(
     program,
     "resource",
-    "what is limited (models, endpoints), and its default limits",
+    "Manages what is limited, such as models and endpoints, and its default limits.",
   );
 
-  addVerb(resource, {
-    usage: "set-defaults <resource>",
-    summary: "Sets the default limits of a resource, for entities that have none of their own.",
-    examples: ["resource set-defaults gpt-4 -l rpm:60 -l tpm:6000/min:9000"],
-  })
-    .addOption(limitsOption())
-    .action(
-      async (name: string, { limit }: { readonly limit: readonly Limit[] }, command: Command) =>
-        session.inNamespace(command, "create", async ({ repository, screen }) => {
-          await repository.setResourceDefaults(name, limit);
-          const stored = await repository.getResourceDefaults(name);
-          screen.show(
-            stored,
-            () => `Set the defaults of ${name}.\n${limitsText(stored, "", screen.colours)}`,
-          );
-        }),
-    );
+  takeInheritance(
+    takeLimits(
+      addVerb(resource, {
+        usage: "set-defaults <resource>",
+        summary:
+          "Sets the default limits of a resource, for entities that have none of their own. " +
+          "Where that would hide limits of the system, it asks.",
+        examples: [
+          "resource set-defaults gpt-4 rpm:60 tpm:6000/min:9000",
+          "resource set-defaults gpt-4 rpm:60 --inherit",
+        ],
+      }),
+    ),
+  ).action(
+    async (
+      name: string,
+      listed: readonly Limit[],
+      options: InheritOptions & { readonly limit?: readonly Limit[] },
+      command: Command,
+    ) => {
+      const limits = givenLimits(listed, options);
+      await session.inNamespace(command, "create", async ({ repository, screen }) => {
+        const scope = { resource: name };
+        const inherit = await inheritance(session, options, { repository, limits, ...scope });
+        await repository.setResourceDefaults(name, limits, { inherit });
+        const stored = await repository.getResourceDefaults(name);
+        const policy = screen.json ? [] : await policyInForce(repository, scope);
+        const done = `Set the defaults of ${name}.\nIn force for an entity without limits of its own:\n`;
+        screen.show(stored, () => done + policyText(policy, screen.colours));
+      });
+    },
+  );
 
   addVerb(resource, {
     usage: "get-defaults <resource>",

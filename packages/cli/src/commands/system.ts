@@ -5,43 +5,48 @@ import { limitsText } from "../output/limits.ts";
 import { fieldsText } from "../output/table.ts";
 import { countArgument } from "./support/arguments.ts";
 import type { Session } from "./support/session.ts";
-import { addNoun, addVerb, limitsOption, yesOption } from "./support/verb.ts";
+import { addNoun, addVerb, givenLimits, takeLimits, yesOption } from "./support/verb.ts";
 
 /** Adds the verbs of `system`: what applies where nothing more specific is set. */
 export function addSystemCommands(program: Command, session: Session): void {
   const system = addNoun(
     program,
     "system",
-    "limits and settings that apply where nothing more specific is set",
+    "Manages the limits and settings that apply where nothing more specific is set.",
   );
 
-  addVerb(system, {
-    usage: "set-defaults",
-    summary: "Sets the system's default limits. A setting that is left out keeps its stored value.",
-    examples: ["system set-defaults -l rpm:100 -l tpm:10000/min:15000 --on-unavailable block"],
-  })
-    .addOption(limitsOption())
+  takeLimits(
+    addVerb(system, {
+      usage: "set-defaults",
+      summary:
+        "Sets the system's default limits. A setting that is left out keeps its stored value.",
+      examples: ["system set-defaults rpm:100 tpm:10000/min:15000 --on-unavailable block"],
+    }),
+  )
     .addOption(
       new Option(
         "--on-unavailable <action>",
-        "whether to allow or block calls while the store is unavailable",
+        "Whether to allow or block calls while the store is unavailable.",
       ).choices(["allow", "block"]),
     )
-    .option("--audit-retention-days <days>", "how long audit events are kept", countArgument)
-    .option("--usage-retention-days <days>", "how long usage is kept", countArgument)
+    .option("--audit-retention-days <days>", "How long audit events are kept.", countArgument)
+    .option("--usage-retention-days <days>", "How long usage is kept.", countArgument)
     .action(
       async (
-        { limit, ...settings }: Settings & { readonly limit: readonly Limit[] },
+        listed: readonly Limit[],
+        { limit, ...settings }: Settings & { readonly limit?: readonly Limit[] },
         command: Command,
-      ) =>
-        session.inNamespace(command, "create", async ({ repository, screen }) => {
-          await repository.setSystemDefaults(limit, settings);
+      ) => {
+        const limits = givenLimits(listed, { limit });
+        await session.inNamespace(command, "create", async ({ repository, screen }) => {
+          await repository.setSystemDefaults(limits, settings);
           const stored = await repository.getSystemDefaults();
           screen.show(
             stored,
             () => `Set the system defaults.\n${defaultsText(stored, screen.colours)}`,
           );
-        }),
+        });
+      },
     );
 
   addVerb(system, {

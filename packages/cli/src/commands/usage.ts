@@ -9,11 +9,18 @@ import { amountsText, timeText } from "../output/text.ts";
 import { timeArgument } from "./support/arguments.ts";
 import { collectPages, moreText, type ListOptions } from "./support/pages.ts";
 import type { Session } from "./support/session.ts";
-import { addNoun, addVerb, cursorOption, listLimitOption } from "./support/verb.ts";
+import {
+  addNoun,
+  addVerb,
+  cursorOption,
+  givenEntity,
+  listLimitOption,
+  takeEntity,
+} from "./support/verb.ts";
 
 /** Adds the verbs of `usage`: what was consumed, window by window. */
 export function addUsageCommands(program: Command, session: Session): void {
-  const usage = addNoun(program, "usage", "what was consumed, by hour, day or month");
+  const usage = addNoun(program, "usage", "Shows what was consumed, by hour, day or month.");
 
   queryOptions(
     addVerb(usage, {
@@ -21,25 +28,28 @@ export function addUsageCommands(program: Command, session: Session): void {
       summary:
         "Lists the usage windows of an entity, of a resource, or of an entity on a resource.",
       examples: [
-        "usage list --entity-id key-1 --window daily",
+        "usage list key-1 --window daily --start 7d",
         "usage list --resource gpt-4 --start 2026-11-01 --end 2026-12-01 --plot",
       ],
     }),
+    session,
   )
-    .option("-p, --plot", "draw a chart instead of a table")
+    .option("-p, --plot", "Draw a chart instead of a table.")
     .addOption(listLimitOption())
     .addOption(cursorOption())
-    .action(async (options: QueryOptions & ListOptions, command: Command) =>
-      session.inNamespace(command, "existing", async ({ repository, screen }) => {
-        const query = queryOf(options);
-        const page = await collectPages(options, (paging) =>
-          repository.getUsageSnapshots({ ...query, ...paging }),
-        );
-        const text = options.plot ? plotText : snapshotsText;
-        screen.show(page, () =>
-          page.items.length === 0 ? NONE : text(page.items, screen) + moreText(page),
-        );
-      }),
+    .action(
+      async (named: string | undefined, options: QueryOptions & ListOptions, command: Command) => {
+        const query = queryOf(named, options);
+        await session.inNamespace(command, "existing", async ({ repository, screen }) => {
+          const page = await collectPages(options, (paging) =>
+            repository.getUsageSnapshots({ ...query, ...paging }),
+          );
+          const text = options.plot ? plotText : snapshotsText;
+          screen.show(page, () =>
+            page.items.length === 0 ? NONE : text(page.items, screen) + moreText(page),
+          );
+        });
+      },
     );
 
   queryOptions(
@@ -47,19 +57,21 @@ export function addUsageCommands(program: Command, session: Session): void {
       usage: "summary",
       summary: "Adds up usage windows: total and average for each limit.",
       examples: [
-        "usage summary --entity-id key-1 --resource gpt-4",
+        "usage summary key-1 --resource gpt-4 --start 24h",
         "usage summary --resource gpt-4 --window daily --plot",
       ],
     }),
+    session,
   )
-    .option("-p, --plot", "draw the totals as a chart instead of a table")
-    .action(async (options: QueryOptions, command: Command) =>
-      session.inNamespace(command, "existing", async ({ repository, screen }) => {
-        const summary = await repository.getUsageSummary(queryOf(options));
+    .option("-p, --plot", "Draw a chart instead of a table.")
+    .action(async (named: string | undefined, options: QueryOptions, command: Command) => {
+      const query = queryOf(named, options);
+      await session.inNamespace(command, "existing", async ({ repository, screen }) => {
+        const summary = await repository.getUsageSummary(query);
         const text = options.plot ? summaryPlotText : summaryText;
         screen.show(summary, () => (summary.snapshotCount === 0 ? NONE : text(summary, screen)));
-      }),
-    );
+      });
+    });
 }
 
 interface QueryOptions {
@@ -73,28 +85,28 @@ interface QueryOptions {
 
 const NONE = "No usage in these windows.\n";
 
-function queryOptions(command: Command): Command {
-  return command
-    .option("-e, --entity-id <entity>", "usage of this entity")
-    .option("-r, --resource <resource>", "usage of this resource")
+function queryOptions(command: Command, { environment }: Session): Command {
+  const time = timeArgument(environment.nowMs);
+  return takeEntity(command, "The entity whose usage is shown.")
+    .option("-r, --resource <resource>", "The usage of this resource.")
     .addOption(
-      new Option("-w, --window <window>", "the length of the windows")
+      new Option("-w, --window <window>", "The length of the windows.")
         .choices(["hourly", "daily", "monthly"])
         .default("hourly"),
     )
-    .option("--start <time>", "windows that start at this time or later", timeArgument)
-    .option("--end <time>", "windows that start before this time", timeArgument);
+    .option(
+      "--start <time>",
+      "Windows that start at this time or later, such as 2026-11-15, or 7d for a week ago.",
+      time,
+    )
+    .option("--end <time>", "Windows that start before this time.", time);
 }
 
-function queryOf({
-  entityId,
-  resource,
-  window,
-  start,
-  end,
-}: QueryOptions): Omit<QueryOptions, "plot"> {
+function queryOf(named: string | undefined, options: QueryOptions): Omit<QueryOptions, "plot"> {
+  const { resource, window, start, end } = options;
+  const entityId = givenEntity(named, options);
   if (entityId === undefined && resource === undefined)
-    throw new UsageError("Pass --entity-id, --resource, or both.");
+    throw new UsageError("Pass an entity, --resource, or both.");
   return {
     window,
     ...(entityId !== undefined && { entityId }),
@@ -109,17 +121,31 @@ function snapshotsText(
   { colours }: { readonly colours: Colours },
 ): string {
   const names = limitNames(snapshots);
-  const rows = snapshots.map(
-    ({ windowStart, entityId, resource, counters, requests, complete }) => [
-      timeText(windowStart) + (complete ? "" : " *"),
-      entityId,
-      resource,
-      requests,
-      ...names.map((name) => counters[name] ?? 0),
-    ],
-  );
+  const rows = snapshots.map((snapshot) => [
+    timeText(snapshot.windowStart) + (snapshot.complete ? "" : " *"),
+    snapshot.entityId,
+    snapshot.resource,
+    snapshot.requests,
+    ...names.map((name) => snapshot.counters[name] ?? 0),
+    cascadedText(snapshot),
+  ]);
+  const headers = ["Window", "Entity", "Resource", "Requests", ...names];
+  // Most tables need no such column: only parents get something by cascade.
+  if (snapshots.some(isCascaded)) headers.push(BY_CASCADE);
   const note = snapshots.every(({ complete }) => complete) ? "" : "* may still grow\n";
-  return tableText(["Window", "Entity", "Resource", "Requests", ...names], rows, colours) + note;
+  return tableText(headers, rows, colours) + note;
+}
+
+/** What came to parents from the calls of their children. */
+const BY_CASCADE = "By cascade";
+
+function isCascaded({ cascaded, cascadedRequests }: UsageSnapshot | UsageSummary): boolean {
+  return cascadedRequests !== 0 || Object.values(cascaded).some((amount) => amount !== 0);
+}
+
+function cascadedText(snapshot: UsageSnapshot): string {
+  const { cascaded, cascadedRequests: requests } = snapshot;
+  return isCascaded(snapshot) ? amountsText({ requests, ...cascaded }) : "";
 }
 
 /** One chart for each limit. Entities and resources of the same window are added up. */
@@ -156,16 +182,19 @@ function summaryText(summary: UsageSummary, { colours }: { readonly colours: Col
     name,
     total,
     summary.average[name] ?? 0,
+    summary.cascaded[name] ?? 0,
   ]);
+  const headers = ["Limit", "Total", "Average", ...(isCascaded(summary) ? [BY_CASCADE] : [])];
   const range = `${timeText(summary.minWindowStart)} to ${timeText(summary.maxWindowStart)}`;
   const fields = fieldsText(
     [
-      ["Windows", `${summary.snapshotCount}, starting ${range}`],
+      ["Snapshots", `${summary.snapshotCount}, of windows starting ${range}`],
       ["Requests", summary.requests],
+      [BY_CASCADE, isCascaded(summary) ? summary.cascadedRequests : undefined],
     ],
     colours,
   );
-  return `${tableText(["Limit", "Total", "Average"], rows, colours)}\n${fields}`;
+  return `${tableText(headers, rows, colours)}\n${fields}`;
 }
 
 function summaryPlotText(
@@ -173,7 +202,7 @@ function summaryPlotText(
   { colours, columns }: Screen,
 ): string {
   const bars = Object.entries({ requests, ...total }).map(([label, value]) => ({ label, value }));
-  return chartText(`total of ${snapshotCount} windows: ${amountsText({ requests })}`, bars, {
+  return chartText(`total of ${snapshotCount} snapshots: ${amountsText({ requests })}`, bars, {
     columns,
     colours,
   });

@@ -1,4 +1,4 @@
-import type { Limit } from "zae-limiter";
+import type { ConfigSource, Limit } from "zae-limiter";
 import type { Colours } from "./colours.ts";
 import { tableText } from "./table.ts";
 import { rateText } from "./text.ts";
@@ -9,6 +9,21 @@ export function limitsText(limits: readonly Limit[], none: string, colours: Colo
   return tableText(
     ["Limit", "Rate", "Burst"],
     limits.map((limit) => [limit.name, rateText(limit), limit.capacity]),
+    colours,
+  );
+}
+
+/** A limit and the level that sets it. */
+export interface LimitInForce {
+  readonly limit: Limit;
+  readonly source: ConfigSource;
+}
+
+/** The limits in force as a table, one line each, with their levels. */
+export function policyText(policy: readonly LimitInForce[], colours: Colours): string {
+  return tableText(
+    ["Limit", "Rate", "Burst", "Set by"],
+    policy.map(({ limit, source }) => [limit.name, rateText(limit), limit.capacity, source]),
     colours,
   );
 }

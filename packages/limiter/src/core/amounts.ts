@@ -27,20 +27,23 @@ export function copiedDeltas(deltas: unknown, field: string): Amounts {
 }
 
 /**
- * Splits totals into a checked copy of those that are known, and the names of those that are
+ * Splits totals into a checked copy of those that are given, and the names of those that are
  * undefined or null: what the caller could not find out.
  */
 export function copiedTotals(
   totals: unknown,
   field: string,
-): { readonly known: Amounts; readonly unknown: readonly string[] } {
-  const copy = copied(totals);
-  const unknown = isRecord(copy)
-    ? Object.keys(copy).filter((name) => (copy[name] ?? undefined) === undefined)
-    : [];
-  for (const name of unknown) delete (copy as Record<string, unknown>)[name];
-  checkAmounts(copy, field);
-  return { known: copy, unknown };
+): { readonly given: Amounts; readonly missing: readonly string[] } {
+  if (!isRecord(totals)) return { given: copiedAmounts(totals, field), missing: [] };
+  const given: Record<string, unknown> = { ...totals };
+  const missing: string[] = [];
+  for (const name in given) {
+    if ((given[name] ?? undefined) !== undefined) continue;
+    missing.push(name);
+    delete given[name];
+  }
+  checkAmounts(given, field);
+  return { given, missing };
 }
 
 /** Checks amounts that must not be negative; `field` names the argument in the error. */
@@ -93,8 +96,8 @@ function copied(amounts: unknown): unknown {
 }
 
 /**
- * Whether a value may hold amounts by limit name. Arrays, maps and sets have no properties named after limits, so they would pass for a call that
- * costs nothing.
+ * Whether a value may hold amounts by limit name. Arrays, maps and sets have no properties named
+ * after limits, so they would pass for a call that costs nothing.
  */
 export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !(Symbol.iterator in value);

@@ -1,6 +1,7 @@
 /** The actions this version records. Other versions may have stored further ones. */
 export type AuditAction =
   | "entity_created"
+  | "entity_updated"
   | "entity_deleted"
   | "limits_set"
   | "limits_deleted"

@@ -16,6 +16,27 @@ export interface Entity {
   readonly createdAt: Date;
 }
 
+/** What can be changed of an entity. What is left out stays as it is. */
+export interface EntityChange {
+  readonly name?: string;
+  /** Replaces all metadata. */
+  readonly metadata?: Readonly<Record<string, string>>;
+  readonly cascade?: boolean;
+}
+
+/** The fields that a change can name. */
+export const CHANGEABLE = ["name", "metadata", "cascade"] as const;
+
+/** The values that an entity has of the fields of a change, for the audit trail. */
+export function fieldsOf(entity: Entity, change: EntityChange): EntityChange {
+  return Object.fromEntries(
+    CHANGEABLE.filter((field) => change[field] !== undefined).map((field) => [
+      field,
+      entity[field],
+    ]),
+  );
+}
+
 /** Longest display name and metadata value: ample for users, and well within any store's limits. */
 const MAX_TEXT_LENGTH = 1024;
 const MAX_METADATA_ENTRIES = 50;
@@ -41,6 +62,12 @@ export function entityMetadata(value: unknown): Readonly<Record<string, string>>
       entries.map(([key, entry]) => [text(key, "metadata"), text(entry, `metadata.${key}`, 0)]),
     ),
   );
+}
+
+/** Returns whether calls also take from the parent, or throws. */
+export function entityCascade(value: unknown): boolean {
+  if (typeof value === "boolean") return value;
+  throw new ValidationError("cascade", value, "must be true or false");
 }
 
 function text(value: unknown, field: string, least = 1): string {

@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
+  ownUsage,
   snapshotOf,
   summaryOf,
   USAGE_WINDOWS,
@@ -51,6 +52,8 @@ describe("snapshots", () => {
     windowStartMs: startMs,
     counters: { rpm: 3 },
     requests: 2,
+    cascaded: { rpm: 1 },
+    cascadedRequests: 1,
   };
 
   const at = (month: number, counters: Record<string, number>): UsageSnapshot =>
@@ -66,12 +69,39 @@ describe("snapshots", () => {
       windowEnd: new Date(endMs),
       counters: { rpm: 3 },
       requests: 2,
+      cascaded: { rpm: 1 },
+      cascadedRequests: 1,
       complete: false,
     });
     expect(snapshotOf(row, endMs).complete).toBe(true);
   });
 
-  it("add up, with averages over all snapshots and the first and last start", () => {
+  it("of an entity's own calls lack what came by cascade, which stays beside", () => {
+    const own = ownUsage({
+      ...row,
+      counters: { rpm: 3, constructor: 9 },
+      cascaded: { rpm: 4, constructor: 9 },
+    });
+    expect(own).toEqual({
+      ...row,
+      counters: { rpm: -1, constructor: 0 },
+      requests: 1,
+      cascaded: { rpm: 4, constructor: 9 },
+    });
+  });
+
+  it("add up, with averages by window, which several of them may share", () => {
+    const snapshots = [at(4, { rpm: 1 }), at(4, { rpm: 5 }), at(2, { rpm: 3 }), at(2, {})];
+    expect(summaryOf(snapshots)).toMatchObject({
+      snapshotCount: 4,
+      total: { rpm: 9 },
+      average: { rpm: 4.5 },
+      minWindowStart: new Date(Date.UTC(2026, 2, 1)),
+      maxWindowStart: new Date(Date.UTC(2026, 4, 1)),
+    });
+  });
+
+  it("add up, with averages over all windows and the first and last start", () => {
     expect(
       summaryOf([
         at(4, { rpm: 1 }),
@@ -84,6 +114,8 @@ describe("snapshots", () => {
       total: { rpm: 6, tpm: -4, constructor: 8 },
       average: { rpm: 1.5, tpm: -1, constructor: 2 },
       requests: 8,
+      cascaded: { rpm: 4 },
+      cascadedRequests: 4,
       minWindowStart: new Date(Date.UTC(2026, 2, 1)),
       maxWindowStart: new Date(Date.UTC(2026, 5, 1)),
     });
@@ -95,6 +127,8 @@ describe("snapshots", () => {
       total: {},
       average: {},
       requests: 0,
+      cascaded: {},
+      cascadedRequests: 0,
       minWindowStart: undefined,
       maxWindowStart: undefined,
     });

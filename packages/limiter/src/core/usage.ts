@@ -18,24 +18,44 @@ export interface UsageSnapshot {
   readonly windowStart: Date;
   /** Exclusive: the start of the next window. */
   readonly windowEnd: Date;
-  /** Whole tokens by limit, net of what was given back. */
+  /**
+   * Whole tokens by limit, net of what was given back. A query that names an entity counts all that
+   * was charged to it, a query by resource alone only what the entity's own calls took.
+   */
   readonly counters: Amounts;
-  /** Granted acquires. */
+  /** Granted acquires; counted as `counters` are. */
   readonly requests: number;
+  /**
+   * What came to the entity by cascade, from the calls of its children. It is part of `counters` if
+   * the query names the entity, and stands beside them otherwise.
+   */
+  readonly cascaded: Amounts;
+  /** Granted acquires of its children that were charged to the entity. */
+  readonly cascadedRequests: number;
   /** False until the window has ended. */
   readonly complete: boolean;
 }
 
-/** The sum of several snapshots. */
+/**
+ * The sum of several snapshots. A query by resource counts each call once, with the entity that
+ * made it; a query that names an entity counts all that was charged to it.
+ */
 export interface UsageSummary {
   /** How many snapshots were added up. */
   readonly snapshotCount: number;
   /** Whole tokens by limit over all windows, net of what was given back. */
   readonly total: Amounts;
-  /** `total`, divided by the number of windows. */
+  /** `total` divided by the number of windows in which something was used. */
   readonly average: Amounts;
   /** Granted acquires over all windows. */
   readonly requests: number;
+  /**
+   * What came to parents by cascade. It is part of `total` if the query names an entity, and stands
+   * beside it otherwise.
+   */
+  readonly cascaded: Amounts;
+  /** The requests that came to parents by cascade. */
+  readonly cascadedRequests: number;
   /** The start of the earliest window; undefined if there is no usage. */
   readonly minWindowStart: Date | undefined;
   /** The start of the latest window; undefined if there is no usage. */
@@ -70,7 +90,7 @@ export function windowEndMs(window: UsageWindow, startMs: number): number {
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1);
 }
 
-/** What a backend keeps of one window. */
+/** What a backend keeps of one window: all that was charged, and how much of it by cascade. */
 export interface UsageRow {
   readonly entityId: string;
   readonly resource: string;
@@ -78,6 +98,18 @@ export interface UsageRow {
   readonly windowStartMs: number;
   readonly counters: Amounts;
   readonly requests: number;
+  readonly cascaded: Amounts;
+  readonly cascadedRequests: number;
+}
+
+/** The row without what came by cascade, for sums over entities: each call counts once. */
+export function ownUsage(row: UsageRow): UsageRow {
+  const cascaded = Object.entries(row.cascaded).map(([name, amount]) => [name, -amount] as const);
+  return {
+    ...row,
+    counters: addAmounts(row.counters, Object.fromEntries(cascaded)),
+    requests: row.requests - row.cascadedRequests,
+  };
 }
 
 /** Converts a stored window to its public form. */
@@ -96,23 +128,30 @@ export function snapshotOf(
 
 /** Adds snapshots up. */
 export function summaryOf(snapshots: readonly UsageSnapshot[]): UsageSummary {
-  const total = snapshots.reduce(
-    (sum, snapshot) => addAmounts(sum, snapshot.counters),
-    {} as Amounts,
+  const total = sumOf(snapshots, ({ counters }) => counters);
+  // Several entities or resources may share a window.
+  const starts = [...new Set(snapshots.map(({ windowStart }) => windowStart.getTime()))].sort(
+    (left, right) => left - right,
   );
   const average = Object.fromEntries(
-    Object.entries(total).map(([name, amount]) => [name, amount / snapshots.length]),
+    Object.entries(total).map(([name, amount]) => [name, amount / starts.length]),
   );
-  const starts = snapshots
-    .map((snapshot) => snapshot.windowStart.getTime())
-    .sort((left, right) => left - right);
   const [first, last] = [starts.at(0), starts.at(-1)];
   return {
     snapshotCount: snapshots.length,
     total,
     average,
-    requests: snapshots.reduce((sum, snapshot) => sum + snapshot.requests, 0),
+    requests: snapshots.reduce((sum, { requests }) => sum + requests, 0),
+    cascaded: sumOf(snapshots, ({ cascaded }) => cascaded),
+    cascadedRequests: snapshots.reduce((sum, { cascadedRequests }) => sum + cascadedRequests, 0),
     minWindowStart: first === undefined ? undefined : new Date(first),
     maxWindowStart: last === undefined ? undefined : new Date(last),
   };
+}
+
+function sumOf(
+  snapshots: readonly UsageSnapshot[],
+  amountsOf: (snapshot: UsageSnapshot) => Amounts,
+): Amounts {
+  return snapshots.map(amountsOf).reduce(addAmounts, {});
 }

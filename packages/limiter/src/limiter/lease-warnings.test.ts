@@ -85,15 +85,15 @@ describe("a lease that nobody ended", () => {
   it("is found by a sample after the first ones", async () => {
     const limiter = await newLimiter();
     for (let count = 0; count < 100; count += 1) await (await limiter.acquire(request)).commit();
-    for (let count = 0; count < 64; count += 1) await limiter.acquire(request);
+    for (let count = 0; count < 128; count += 1) await limiter.acquire(request);
     await collect();
     expect(codes()).toEqual(["WARN_LIMITER_LEASE_NOT_ENDED"]);
     const registered = vi.spyOn(FinalizationRegistry.prototype, "register");
-    for (let count = 0; count < 64; count += 1) await limiter.acquire(request);
+    for (let count = 0; count < 128; count += 1) await limiter.acquire(request);
     expect(registered, "none is watched after the warning").not.toHaveBeenCalled();
   });
 
-  it("is watched for each of the first hundred, and then for one of 64", async () => {
+  it("is watched for each of the first hundred, and then for one of 128", async () => {
     const registered = vi.spyOn(FinalizationRegistry.prototype, "register");
     const limiter = await newLimiter();
     const acquire = async (count: number): Promise<number> => {
@@ -101,7 +101,7 @@ describe("a lease that nobody ended", () => {
       for (let index = 0; index < count; index += 1) await limiter.acquire(request);
       return registered.mock.calls.length;
     };
-    expect([await acquire(100), await acquire(640)]).toEqual([100, 10]);
+    expect([await acquire(100), await acquire(1280)]).toEqual([100, 10]);
   });
 
   it("says where it was acquired, if NODE_DEBUG names the library", async () => {

@@ -16,7 +16,7 @@ import type {
   ResourceAmounts,
 } from "../repository/port.ts";
 import type { LeaseRecord, LeaseWarnings } from "./lease-warnings.ts";
-import { ResourceLease, type LeaseOfResource } from "./resource-lease.ts";
+import { ResourceLease, type LeaseOfResource, type OnTaken } from "./resource-lease.ts";
 
 /**
  * How often writing the end of a lease is tried. The backend retries with back-off itself; these
@@ -90,6 +90,10 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
 
   get consumed(): Amounts {
     return this.#ownPart().consumed;
+  }
+
+  get unlimited(): readonly string[] {
+    return this.#ownPart().unlimited;
   }
 
   /** The resources of the call, its own first. */
@@ -189,8 +193,9 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
    * work was done: what is valid is committed. Otherwise everything is given back. @internal
    */
   async finishAfter(error: unknown): Promise<void> {
-    if (this.#state !== "open" || !this.#isInvalidChange(error)) return this.finish("rollback");
-    for (const part of this.#parts ?? []) part.keepValidPart();
+    const invalid = this.#invalidChangeIn(error);
+    if (invalid === undefined) return this.finish("rollback");
+    if (this.#state === "open") for (const part of this.#allParts()) part.keepValidPart(invalid);
     await this.finish("commit", true);
   }
 
@@ -228,27 +233,32 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   }
 
   #allParts(): readonly ResourceLease[] {
+    if (this.#parts !== undefined) return this.#parts;
     const owner = {
       assertOpen: () => this.#assertOpen(),
-      take: (amounts: ResourceAmounts, onTaken: () => void) => this.#trackTake(amounts, onTaken),
       onInvalid: (error: ValidationError) => (this.#invalidChanges ??= new WeakSet()).add(error),
       onUsageMissing: (resource: string, limitNames: readonly string[]) =>
         this.#host.warnings.usageMissing(this.entityId, resource, limitNames),
+      take: (amounts: ResourceAmounts, onTaken: OnTaken) => this.#trackTake(amounts, onTaken),
+      // A call's own limits are the only ones that it may name.
+      knows: (resource: string, name: string) =>
+        this.#request.override === undefined &&
+        this.#host.repository.knowsLimit(this.entityId, resource, name),
     };
-    this.#parts ??= this.#request.resources.map(
+    this.#parts = this.#request.resources.map(
       (amounts, index) => new ResourceLease(owner, amounts, this.#taken?.limitNames[index]),
     );
     return this.#parts;
   }
 
-  /** Whether an error was thrown by `settle`, `adjust` or `release`, or was caused by one. */
-  #isInvalidChange(error: unknown): boolean {
+  /** What `settle`, `adjust` or `release` threw: the error itself, or one of its causes. */
+  #invalidChangeIn(error: unknown): ValidationError | undefined {
     let cause = error;
     for (let causes = 0; causes <= MAX_CAUSES && cause instanceof Error; causes += 1) {
-      if (cause instanceof ValidationError && this.#invalidChanges?.has(cause)) return true;
+      if (cause instanceof ValidationError && this.#invalidChanges?.has(cause)) return cause;
       ({ cause } = cause);
     }
-    return false;
+    return undefined;
   }
 
   #unwrittenEnd(cause: unknown): RateLimiterUnavailable {
@@ -266,7 +276,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   /**
    * The end of the lease also waits for `onTaken`, so that the differences it writes are complete.
    */
-  async #trackTake(amounts: ResourceAmounts, onTaken: () => void): Promise<void> {
+  async #trackTake(amounts: ResourceAmounts, onTaken: OnTaken): Promise<void> {
     const taking = this.#takeMore(amounts).then(onTaken);
     const pendingTakes = (this.#pendingTakes ??= new Set());
     pendingTakes.add(taking);
@@ -277,14 +287,15 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
     }
   }
 
-  async #takeMore(amounts: ResourceAmounts): Promise<void> {
-    if (this.#taken === undefined) return;
+  async #takeMore(amounts: ResourceAmounts): Promise<ReadonlySet<string> | undefined> {
+    if (this.#taken === undefined) return undefined;
     // Later takes are decided by the call's own limits too, if it brought any.
     const outcome = await this.#host.repository.consume(
       { ...this.#request, resources: [amounts] },
       this.#taken.receipt,
     );
     if (!outcome.granted) throw new RateLimitExceeded(outcome.statuses);
+    return outcome.limitNames[0];
   }
 }
 

@@ -21,6 +21,14 @@ export interface LeaseOfResource {
   /** What the entity consumed of every limit, pending differences included. */
   readonly consumed: Amounts;
   /**
+   * What the call named, and no limit holds: the level that decides lacks it, and another level has
+   * it. It is counted as usage, and nothing is charged.
+   *
+   * @example
+   * if (lease.unlimited.includes("tpm")) console.warn("no token limit holds for this key");
+   */
+  readonly unlimited: readonly string[];
+  /**
    * Takes more now, within the limits; rejects with `RateLimitExceeded`.
    * @example await lease.consume({ tpm: 200 }); // the answer is longer than estimated
    */
@@ -49,11 +57,16 @@ export interface LeaseOfResource {
 interface Owner {
   assertOpen(): void;
   /** Calls `onTaken` as soon as the store has granted the take, before the promise resolves. */
-  take(amounts: ResourceAmounts, onTaken: () => void): Promise<void>;
   /** Called before a method throws because its argument is invalid. */
   onInvalid(error: ValidationError): void;
   onUsageMissing(resource: string, limitNames: readonly string[]): void;
+  take(amounts: ResourceAmounts, onTaken: OnTaken): Promise<void>;
+  /** Whether some level has a limit of this name. */
+  knows(resource: string, limitName: string): boolean;
 }
+
+/** Called with the names of the limits that a later take was decided with. */
+export type OnTaken = (names: ReadonlySet<string> | undefined) => void;
 
 /** A `consume` that the store has not decided yet. */
 interface PendingTake {
@@ -65,8 +78,9 @@ interface PendingTake {
 /** A method that only notes a difference, to be written at commit. */
 type Change = "adjust" | "release" | "settle";
 
-/** A change that was invalid, as it was asked for. */
+/** A change that threw, as it was asked for. */
 interface InvalidChange {
+  readonly error: ValidationError;
   readonly change: Change;
   readonly amounts: Readonly<Record<string, unknown>>;
 }
@@ -79,6 +93,7 @@ export class ResourceLease implements LeaseOfResource {
   readonly #owner: Owner;
   /** Undefined if the lease was granted without the store, which alone knows the names. */
   readonly #names: ReadonlySet<string> | undefined;
+  readonly #unlimited = new Set<string>();
   #taken: Amounts;
   #pendingDeltas: Amounts = NO_AMOUNTS;
   #pendingTakes: readonly PendingTake[] = NONE;
@@ -94,13 +109,21 @@ export class ResourceLease implements LeaseOfResource {
     this.#owner = owner;
     this.#taken = amounts;
     this.#names = names;
+    this.#noteUnlimited(amounts, names);
   }
 
   get consumed(): Amounts {
     this.#owner.assertOpen();
-    const names =
-      this.#names ?? new Set([...Object.keys(this.#taken), ...Object.keys(this.#pendingDeltas)]);
+    const names = new Set([
+      ...(this.#names ?? [...Object.keys(this.#taken), ...Object.keys(this.#pendingDeltas)]),
+      ...this.#unlimited,
+    ]);
     return Object.fromEntries([...names].map((name) => [name, this.#total(name)]));
+  }
+
+  get unlimited(): readonly string[] {
+    this.#owner.assertOpen();
+    return [...this.#unlimited];
   }
 
   async consume(amounts: Amounts): Promise<void> {
@@ -109,9 +132,10 @@ export class ResourceLease implements LeaseOfResource {
     this.#checkNames(take.amounts, "consume");
     this.#pendingTakes = [...this.#pendingTakes, take];
     try {
-      await this.#owner.take({ resource: this.resource, amounts: take.amounts }, () =>
-        this.#addTaken(take),
-      );
+      await this.#owner.take({ resource: this.resource, amounts: take.amounts }, (names) => {
+        this.#addTaken(take);
+        this.#noteUnlimited(take.amounts, names);
+      });
     } finally {
       this.#pendingTakes = this.#pendingTakes.filter((other) => other !== take);
     }
@@ -129,9 +153,9 @@ export class ResourceLease implements LeaseOfResource {
     this.#change("settle", totals);
   }
 
-  /** Makes the valid part of the last change, which threw: the work ended with that error. */
-  keepValidPart(): void {
-    if (this.#invalid === undefined) return;
+  /** Makes the valid part of the last change, if that threw the error that ended the work. */
+  keepValidPart(ended: ValidationError): void {
+    if (this.#invalid?.error !== ended) return;
     const { change, amounts } = this.#invalid;
     for (const [name, amount] of Object.entries(amounts)) {
       try {
@@ -158,7 +182,8 @@ export class ResourceLease implements LeaseOfResource {
       this.#invalid = undefined;
     } catch (error) {
       if (error instanceof ValidationError) {
-        this.#invalid = { change, amounts: isRecord(amounts) ? { ...amounts } : NO_AMOUNTS };
+        const asked = isRecord(amounts) ? { ...amounts } : NO_AMOUNTS;
+        this.#invalid = { error, change, amounts: asked };
         this.#owner.onInvalid(error);
       }
       throw error;
@@ -172,9 +197,10 @@ export class ResourceLease implements LeaseOfResource {
   }
 
   #setTotals(totals: unknown): void {
-    const { known: wanted, unknown } = copiedTotals(totals, "settle");
+    const { given: wanted, missing } = copiedTotals(totals, "settle");
     this.#checkNames(wanted, "settle");
-    if (unknown.length > 0) this.#noteUsageMissing(unknown);
+    if (missing.length > 0) this.#noteUsageMissing(missing);
+    this.#noteUnlimited(wanted, this.#names);
     const differences = Object.entries(wanted).map(([name, total]) => [
       name,
       total - amountOf(this.#taken, name),
@@ -211,10 +237,19 @@ export class ResourceLease implements LeaseOfResource {
           : `must not bring the total above ${MAX_AMOUNT}`;
       throw new ValidationError(`${field}.${name}`, Math.abs(delta), reason);
     }
+    this.#noteUnlimited(deltas, this.#names);
     this.#pendingDeltas = addAmounts(this.#pendingDeltas, deltas);
   }
 
+  #noteUnlimited(amounts: Amounts, names: ReadonlySet<string> | undefined): void {
+    if (names === undefined) return;
+    for (const name in amounts) if (!names.has(name)) this.#unlimited.add(name);
+  }
+
   #checkNames(amounts: Amounts, field: string): void {
-    if (this.#names !== undefined) checkNames(amounts, this.#names, field);
+    if (this.#names === undefined) return;
+    for (const name in amounts)
+      if (!this.#names.has(name) && !this.#unlimited.has(name))
+        if (!this.#owner.knows(this.resource, name)) checkNames({ [name]: 0 }, this.#names, field);
   }
 }

@@ -1,3 +1,4 @@
+import type { EntityChange } from "../core/entity.ts";
 import type { Limit } from "../core/limit.ts";
 import type { OnUnavailable } from "../core/bucket/policy.ts";
 import type { UsageSnapshot, UsageWindow } from "../core/usage.ts";
@@ -75,6 +76,13 @@ export interface ResourceCapacity {
   readonly totalAvailable: number;
   /** The part of the capacity that is in use, in percent; above 100 in debt. */
   readonly utilizationPct: number;
+  /**
+   * How much of `totalCapacity` belongs to entities that others cascade into. Calls of their
+   * children need it too, so it is no capacity on top of theirs.
+   */
+  readonly cascadedCapacity: number;
+  /** How much of `totalAvailable` belongs to entities that others cascade into. */
+  readonly cascadedAvailable: number;
   /** One entry for each entity that has a bucket. */
   readonly entities: readonly EntityCapacity[];
 }
@@ -236,6 +244,9 @@ export interface CreateEntityOptions extends By {
   /** Your own data: at most 50 entries of text. @default none */
   readonly metadata?: Readonly<Record<string, string>>;
 }
+
+/** What changes of an entity: at least one field. What is left out stays as it is. */
+export interface UpdateEntityOptions extends EntityChange, By {}
 
 /** What is stored besides the system limits. An omitted option keeps its stored value. */
 export interface SystemDefaultsOptions extends By {

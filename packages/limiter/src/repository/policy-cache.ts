@@ -96,6 +96,19 @@ export class PolicyCache implements PolicySource {
     return slots.map((slot) => slot!.level);
   }
 
+  /**
+   * Whether some level has a limit of this name, as far as this process knows: also by what has
+   * expired, and also if it cannot tell without waiting.
+   */
+  knows(entityId: string, resource: string, limitName: string): boolean {
+    const slots = configKeys(entityId, resource).map((key) => this.#slots.get(keyText(key)));
+    if (!slots.includes(undefined)) return slots.some((slot) => slot!.level?.names.has(limitName));
+    const levels = this.levels(entityId, resource);
+    if (!(levels instanceof Promise)) return levels.some((level) => level?.names.has(limitName));
+    levels.catch(() => {});
+    return true;
+  }
+
   refresh(entityId: string, resource: string): MaybePromise<Policy | undefined> {
     for (const key of configKeys(entityId, resource)) this.#forget(keyText(key));
     return this.resolve(entityId, resource);

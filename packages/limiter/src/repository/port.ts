@@ -42,8 +42,8 @@ export interface Receipt {
 }
 
 /**
- * Granted, with the names of the limits of each resource; or refused, with the state of every
- * limit.
+ * Granted, with the names of the limits of each resource: what else was named is not limited. Or
+ * refused, with the state of every limit.
  */
 export type ConsumeOutcome =
   | {
@@ -86,8 +86,8 @@ export interface RepositoryPort {
    */
   consume(request: ConsumeRequest, extending?: Receipt): MaybePromise<ConsumeOutcome>;
   /**
-   * Writes the differences between what was taken and the real cost, which may cause debt. They may
-   * only name limits of the receipt.
+   * Writes the differences between what was taken and the real cost, which may cause debt. What
+   * they name beside the limits of the receipt is only counted.
    * @example await repository.settle(receipt, [{ resource: "gpt-4", amounts: { tpm: -120 } }]);
    */
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): MaybePromise<void>;
@@ -96,6 +96,12 @@ export interface RepositoryPort {
    * @example await repository.giveBack(receipt);
    */
   giveBack(receipt: Receipt): MaybePromise<void>;
+  /**
+   * Whether some level of an entity and a resource has a limit of this name, whether it applies or
+   * not. It returns at once, and says yes if it cannot tell: the work of the lease is done.
+   * @example const isKnown = repository.knowsLimit("key-1", "gpt-4", "tpm");
+   */
+  knowsLimit(entityId: string, resource: string, limitName: string): boolean;
   /**
    * The state of every limit that `consume` would check. Writes nothing.
    * @example const statuses = await repository.read({ entityId, resources, override: undefined });

@@ -18,6 +18,7 @@ import type {
   ResourceCapacity,
   SystemDefaults,
   SystemDefaultsOptions,
+  UpdateEntityOptions,
   UsagePage,
   UsageQuery,
   VersionRecord,
@@ -33,6 +34,24 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
    * @example await repository.createEntity("key-1", { parentId: "project-1", cascade: true });
    */
   createEntity(entityId: string, options?: CreateEntityOptions): Promise<Entity>;
+  /**
+   * Creates an entity unless it exists, and returns it. One that exists is returned as it is
+   * stored, even if `options` describe it differently; `updateEntity` changes it.
+   *
+   * @example
+   * await repository.ensureEntity("project-1");
+   * await repository.ensureEntity("key-1", { parentId: "project-1", cascade: true });
+   */
+  ensureEntity(entityId: string, options?: CreateEntityOptions): Promise<Entity>;
+  /**
+   * Changes the name, the metadata or the cascade of an entity, and returns it. What is left out
+   * stays as it is, also if somebody else changes it at the same time. `metadata` replaces all
+   * metadata. Throws `EntityNotFoundError`.
+   *
+   * @example
+   * const { name } = await repository.updateEntity("key-1", { name: "Ada's key" });
+   */
+  updateEntity(entityId: string, options: UpdateEntityOptions): Promise<Entity>;
   /**
    * The entity, or undefined if there is none with this id.
    * @example const entity = await repository.getEntity("key-1");

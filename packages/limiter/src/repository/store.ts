@@ -1,7 +1,7 @@
 import type { AuditEvent } from "../core/audit.ts";
 import type { Bucket } from "../core/bucket/bucket.ts";
 import type { LimitStatus } from "../core/bucket/decision.ts";
-import type { Entity } from "../core/entity.ts";
+import type { Entity, EntityChange } from "../core/entity.ts";
 import type { Limit } from "../core/limit.ts";
 import type { NamespaceInfo } from "../core/namespace.ts";
 import type { ConfigKey, OnUnavailable, Policy } from "../core/bucket/policy.ts";
@@ -117,8 +117,20 @@ export interface BucketStore {
 export interface EntityStore {
   /** Throws `EntityExistsError`, or `EntityNotFoundError` for an unknown parent. */
   create(entity: Entity, event: AuditEvent): MaybePromise<void>;
+  /**
+   * Changes the fields that are given, in one atomic step, so that concurrent changes of other
+   * fields stay. `eventOf` makes the event from the entity before the change. Returns the changed
+   * entity, or throws `EntityNotFoundError`.
+   */
+  update(
+    entityId: string,
+    change: EntityChange,
+    eventOf: (before: Entity) => AuditEvent,
+  ): MaybePromise<Entity>;
   get(entityId: string): MaybePromise<Entity | undefined>;
   children(parentId: string): MaybePromise<readonly Entity[]>;
+  /** Those of the entities that have a child which cascades into them. */
+  cascadedInto(entityIds: readonly string[]): MaybePromise<ReadonlySet<string>>;
   list(page: KeyPage): MaybePromise<Keyed<Entity>>;
   /**
    * Deletes the record, the limits and the buckets. Throws `EntityNotFoundError` if there is

@@ -29,6 +29,8 @@ export interface OracleBucket {
   readonly life: number;
   readonly stampMs: number;
   readonly balances: readonly LimitBalance[];
+  /** By name, what was consumed while no limit of that name held. */
+  readonly countedMilli?: ReadonlyMap<string, bigint>;
 }
 
 /** The deepest debt in millitokens: a store could not count further down exactly. */
@@ -106,7 +108,16 @@ export function chargedMilli(
       consumedMilli: balance.consumedMilli + costMilli,
     };
   });
-  return { life: bucket.life, stampMs: Math.max(bucket.stampMs, nowMs), balances };
+  return { ...bucket, stampMs: Math.max(bucket.stampMs, nowMs), balances };
+}
+
+/** The bucket after so much was consumed that no limit holds: no balance changes. */
+export function counting(bucket: OracleBucket, tokens: Tokens): OracleBucket {
+  if (Object.keys(tokens).length === 0) return bucket;
+  const countedMilli = new Map(bucket.countedMilli);
+  for (const name in tokens)
+    countedMilli.set(name, (countedMilli.get(name) ?? 0n) + BigInt(tokens[name]!) * 1000n);
+  return { ...bucket, countedMilli };
 }
 
 /**
@@ -166,7 +177,8 @@ export function under(
   keepCut: boolean,
 ): OracleBucket {
   if (isUnder(bucket, wanted)) return bucket;
-  const { balances, stampMs, life } = charged(bucket, {}, nowMs);
+  const current = charged(bucket, {}, nowMs);
+  const { balances, stampMs } = current;
   const kept = wanted.map((terms) => {
     const old = balances.find((balance) => balance.terms.name === terms.name);
     if (old === undefined) return fullBalance(terms);
@@ -178,7 +190,7 @@ export function under(
     if (!wanted.some(({ name }) => name === balance.terms.name))
       kept.push(balance.hidden ? balance : { ...balance, hidden: true });
   }
-  return { life, stampMs, balances: kept };
+  return { ...current, balances: kept };
 }
 
 function fullBalance(terms: Terms): LimitBalance {

@@ -6,35 +6,64 @@ export interface Level {
   readonly resource?: string;
 }
 
+/** What one level stores. */
+interface StoredTerms {
+  readonly terms: readonly Terms[];
+  readonly inherit: boolean;
+}
+
+/** The limits that hold, with the level that each came from. */
+export interface ResolvedTerms {
+  readonly wanted: readonly Terms[];
+  readonly sources: ReadonlyMap<string, string>;
+}
+
 /** Stored limits of the four levels, and entity records. */
 export class OracleConfig {
-  readonly #limits = new Map<string, readonly Terms[]>();
+  readonly #limits = new Map<string, StoredTerms>();
+  /** By entity and resource, since the last change. */
+  readonly #resolved = new Map<string, ResolvedTerms | undefined>();
   readonly #entities = new Map<
     string,
     { readonly parentId: string | undefined; readonly cascade: boolean }
   >();
 
-  set(level: Level, limits: readonly LimitSpec[] | undefined): void {
+  set(level: Level, limits: readonly LimitSpec[] | undefined, inherit = false): void {
+    this.#resolved.clear();
     if (limits === undefined) this.#limits.delete(levelKey(level));
-    else this.#limits.set(levelKey(level), limits.map(termsOf));
+    else this.#limits.set(levelKey(level), { terms: limits.map(termsOf), inherit });
   }
 
-  /** The first level that has limits wins whole. */
-  resolve(
-    entityId: string,
-    resource: string,
-  ): { readonly wanted: readonly Terms[]; readonly source: string } | undefined {
-    const levels: readonly (readonly [string, Level])[] = [
-      ["entity", { entityId, resource }],
-      ["entity_default", { entityId }],
-      ["resource", { resource }],
-      ["system", {}],
-    ];
-    for (const [source, level] of levels) {
-      const wanted = this.#limits.get(levelKey(level));
-      if (wanted !== undefined) return { wanted, source };
+  /**
+   * Each limit comes from the first level that has it, and no level counts below the first that
+   * has limits and does not inherit.
+   */
+  resolve(entityId: string, resource: string): ResolvedTerms | undefined {
+    const key = `${entityId} ${resource}`;
+    if (!this.#resolved.has(key)) this.#resolved.set(key, this.#resolve(entityId, resource));
+    return this.#resolved.get(key);
+  }
+
+  #resolve(entityId: string, resource: string): ResolvedTerms | undefined {
+    const wanted: Terms[] = [];
+    const sources = new Map<string, string>();
+    for (const [source, level] of levelsOf(entityId, resource)) {
+      const stored = this.#limits.get(levelKey(level));
+      for (const terms of stored?.terms ?? []) {
+        if (sources.has(terms.name)) continue;
+        wanted.push(terms);
+        sources.set(terms.name, source);
+      }
+      if (stored?.inherit === false) break;
     }
-    return undefined;
+    return wanted.length === 0 ? undefined : { wanted, sources };
+  }
+
+  /** Whether any level has a limit of this name, whether it holds or not. */
+  knows(entityId: string, resource: string, limitName: string): boolean {
+    return levelsOf(entityId, resource).some(([, level]) =>
+      this.#limits.get(levelKey(level))?.terms.some(({ name }) => name === limitName),
+    );
   }
 
   /** Why an entity cannot be created; undefined when it was. */
@@ -45,6 +74,11 @@ export class OracleConfig {
     return undefined;
   }
 
+  /** Changes whether calls of an entity that exists also take from its parent. */
+  setCascade(entityId: string, cascade: boolean): void {
+    this.#entities.set(entityId, { ...this.#entities.get(entityId)!, cascade });
+  }
+
   hasChildren(entityId: string): boolean {
     return [...this.#entities.values()].some(({ parentId }) => parentId === entityId);
   }
@@ -53,6 +87,7 @@ export class OracleConfig {
   delete(entityId: string): number {
     const levels = [...this.#limits.keys()].filter((key) => key.startsWith(`entity ${entityId} `));
     for (const key of levels) this.#limits.delete(key);
+    this.#resolved.clear();
     return levels.length + (this.#entities.delete(entityId) ? 1 : 0);
   }
 
@@ -61,6 +96,16 @@ export class OracleConfig {
     const entity = this.#entities.get(entityId);
     return entity?.cascade === true ? entity.parentId : undefined;
   }
+}
+
+/** The levels of an entity and a resource, strongest first. */
+function levelsOf(entityId: string, resource: string): readonly (readonly [string, Level])[] {
+  return [
+    ["entity", { entityId, resource }],
+    ["entity_default", { entityId }],
+    ["resource", { resource }],
+    ["system", {}],
+  ];
 }
 
 function levelKey({ entityId, resource }: Level): string {

@@ -9,6 +9,8 @@ export interface Part {
   /** The limits that the bucket showed to the call. */
   readonly names: readonly string[];
   readonly tokens: Tokens;
+  /** What no limit of the bucket held: it was counted, and not charged. */
+  readonly counted: Tokens;
   /** 1 when this part counted as a request. */
   readonly requests: number;
 }
@@ -23,6 +25,8 @@ export class OracleLease {
    */
   readonly #taken = new Map<string, Map<string, number>>();
   readonly #pending = new Map<string, Map<string, number>>();
+  /** By resource: what the caller named, and no limit held. */
+  readonly #unlimited = new Map<string, Set<string>>();
 
   constructor(entityId: string) {
     this.entityId = entityId;
@@ -35,14 +39,33 @@ export class OracleLease {
   /** The caller was told that this was taken. */
   told(resource: string, tokens: Tokens): void {
     addTo(this.#taken, resource, tokens);
+    const last = this.parts.findLast(
+      (part) => part.resource === resource && part.entityId === this.entityId,
+    );
+    this.#named(resource, tokens, last?.names ?? []);
   }
 
-  /** The limits that can be adjusted. */
+  /** What the lease shows as consumed. */
   names(resource: string): readonly string[] {
+    return [...new Set([...this.#limited(resource), ...this.unlimited(resource)])];
+  }
+
+  /** What the caller has named, and no limit held. */
+  unlimited(resource: string): readonly string[] {
+    return [...(this.#unlimited.get(resource) ?? [])];
+  }
+
+  #limited(resource: string): readonly string[] {
     return (
       this.parts.find((part) => part.resource === resource && part.entityId === this.entityId)
         ?.names ?? []
     );
+  }
+
+  #named(resource: string, tokens: Tokens, limited: readonly string[]): void {
+    const unlimited = this.#unlimited.get(resource) ?? new Set<string>();
+    this.#unlimited.set(resource, unlimited);
+    for (const name in tokens) if (!limited.includes(name)) unlimited.add(name);
   }
 
   total(resource: string, name: string): number {
@@ -52,10 +75,12 @@ export class OracleLease {
   }
 
   adjust(resource: string, deltas: Tokens): void {
+    this.#named(resource, deltas, this.#limited(resource));
     addTo(this.#pending, resource, deltas);
   }
 
   settleTo(resource: string, totals: Tokens): void {
+    this.#named(resource, totals, this.#limited(resource));
     const pending = this.#pending.get(resource) ?? new Map<string, number>();
     this.#pending.set(resource, pending);
     for (const name in totals)
@@ -71,10 +96,13 @@ export class OracleLease {
   /**
    * What commit writes where. More than estimated is charged to the bucket that the lease took from
    * last, of the entity and of its parent. Less goes back to where it came from, last taken first,
-   * and never more to a bucket than was taken from it.
+   * and never more to a bucket than was taken from it. What was only counted is only counted; a
+   * name that no take has named is counted by the last bucket, and of a parent if it is known.
    */
-  settlement(): readonly { readonly part: Part; readonly tokens: Tokens }[] {
-    const writes: { part: Part; tokens: Tokens }[] = [];
+  settlement(
+    isKnown: (entityId: string, resource: string, name: string) => boolean,
+  ): readonly Write[] {
+    const writes: Write[] = [];
     for (const [resource, pending] of this.#pending) {
       const changed = [...pending].filter(([, delta]) => delta !== 0);
       if (changed.length === 0) continue;
@@ -84,29 +112,48 @@ export class OracleLease {
       const parents = this.parts.filter(
         (part) => part.resource === resource && part.entityId !== this.entityId,
       );
-      for (const parts of [own, parents]) writes.push(...spread(parts, changed));
+      writes.push(...spread(own, changed, () => true));
+      writes.push(
+        ...spread(parents, changed, (part, name) => isKnown(part.entityId, resource, name)),
+      );
     }
     return writes;
   }
 }
 
+/** What the end of a lease writes to one bucket. */
+interface Write {
+  readonly part: Part;
+  readonly tokens: Tokens;
+  readonly counted: Tokens;
+}
+
 function spread(
   parts: readonly Part[],
   changed: readonly (readonly [string, number])[],
-): readonly { part: Part; tokens: Tokens }[] {
+  isKnown: (part: Part, name: string) => boolean,
+): readonly Write[] {
   return parts.toReversed().flatMap((part, fromLast, reversed) => {
     const tokens: Record<string, number> = {};
+    const counted: Record<string, number> = {};
     for (const [name, delta] of changed) {
-      const isLastWithName = reversed.findIndex(({ names }) => names.includes(name)) === fromLast;
-      if (delta > 0 && isLastWithName) tokens[name] = delta;
-      if (delta > 0) continue;
-      const later = reversed
-        .slice(0, fromLast)
-        .reduce((sum, other) => sum + tokensOf(other.tokens, name), 0);
-      const back = Math.min(tokensOf(part.tokens, name), Math.max(0, -delta - later));
-      if (back > 0) tokens[name] = -back;
+      const kind = part.names.includes(name) ? tokens : counted;
+      const takenBy = (other: Part): number =>
+        tokensOf(other.tokens, name) + tokensOf(other.counted, name);
+      if (delta > 0) {
+        const lastWithName = reversed.findIndex(
+          (other) => other.names.includes(name) || Object.hasOwn(other.counted, name),
+        );
+        const isNew = lastWithName < 0 && fromLast === 0 && isKnown(part, name);
+        if (lastWithName === fromLast || isNew) kind[name] = delta;
+        continue;
+      }
+      const later = reversed.slice(0, fromLast).reduce((sum, other) => sum + takenBy(other), 0);
+      const back = Math.min(takenBy(part), Math.max(0, -delta - later));
+      if (back > 0) kind[name] = -back;
     }
-    return Object.keys(tokens).length === 0 ? [] : [{ part, tokens }];
+    const isEmpty = [tokens, counted].every((amounts) => Object.keys(amounts).length === 0);
+    return isEmpty ? [] : [{ part, tokens, counted }];
   });
 }
 

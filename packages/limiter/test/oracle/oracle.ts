@@ -1,5 +1,6 @@
 import {
   charged,
+  counting,
   holdsAll,
   newBucket,
   tokensOf,
@@ -7,7 +8,7 @@ import {
   type OracleBucket,
   type Tokens,
 } from "./oracle-bucket.ts";
-import { OracleConfig } from "./oracle-config.ts";
+import { OracleConfig, type ResolvedTerms } from "./oracle-config.ts";
 import { OracleLease, type Part } from "./oracle-lease.ts";
 import { OracleUsage } from "./oracle-usage.ts";
 import { Strictness } from "./strictness.ts";
@@ -31,9 +32,13 @@ export interface Charge {
   readonly key: string;
   readonly entityId: string;
   readonly resource: string;
-  readonly source: string;
+  /** The level of each limit, by its name. */
+  readonly sources: ReadonlyMap<string, string>;
   readonly wanted: readonly Terms[];
+  /** What it is charged. */
   readonly tokens: Tokens;
+  /** What it only counts, because no limit of that name holds. */
+  readonly counted: Tokens;
   /** Undefined when the bucket does not exist yet. */
   readonly stored: OracleBucket | undefined;
   readonly view: OracleBucket;
@@ -58,6 +63,8 @@ export class BrokenPromise extends Error {}
 export class Oracle {
   readonly config = new OracleConfig();
   readonly usage = new OracleUsage();
+  /** The part of the usage that came to a parent from the calls of its children. */
+  readonly cascaded = new OracleUsage();
   readonly #buckets = new Map<string, OracleBucket>();
   readonly #strictness = new Map<string, Strictness>();
   #lives = 0;
@@ -76,15 +83,14 @@ export class Oracle {
       if (own === undefined)
         return { kind: "invalid", why: `no limits for ${call.entityId} on ${resource}` };
       for (const name in tokens)
-        if (!own.wanted.some((terms) => terms.name === name))
+        if (!Object.hasOwn(own.tokens, name) && !Object.hasOwn(own.counted, name))
           return { kind: "invalid", why: `no limit ${name}` };
       charges.push(own);
       const parents =
         parentId === undefined
           ? undefined
           : this.#charge(parentId, resource, tokens, undefined, nowMs);
-      if (parents !== undefined)
-        charges.push({ ...parents, tokens: among(parents.wanted, tokens) });
+      if (parents !== undefined) charges.push(parents);
     }
     return { kind: fitsAt(charges, nowMs) ? "granted" : "refused", charges };
   }
@@ -115,7 +121,7 @@ export class Oracle {
         continue;
       }
       this.#put(key, bucket, tokens, true);
-      this.usage.record(key, nowMs, tokens, requests);
+      this.#record(lease, charge, nowMs, { ...tokens, ...charge.counted }, requests);
       const names = charge.wanted.map(({ name }) => name);
       lease.add({
         key,
@@ -124,6 +130,7 @@ export class Oracle {
         life: bucket.life,
         names,
         tokens,
+        counted: charge.counted,
         requests,
       });
     }
@@ -132,16 +139,22 @@ export class Oracle {
 
   /** Writes the differences of a lease. */
   settle(lease: OracleLease, nowMs: number): void {
-    for (const { part, tokens } of lease.settlement()) this.#writeLater(part, tokens, 0, nowMs);
+    for (const { part, tokens, counted } of this.settlementOf(lease))
+      this.#writeLater(lease, part, { tokens, counted }, 0, nowMs);
+  }
+
+  /** What the commit of a lease writes. */
+  settlementOf(lease: OracleLease): ReturnType<OracleLease["settlement"]> {
+    return lease.settlement((entityId, resource, name) =>
+      this.config.knows(entityId, resource, name),
+    );
   }
 
   /** Puts everything back where it came from. */
   giveBack(lease: OracleLease, nowMs: number): void {
     for (const part of lease.parts) {
-      const tokens = Object.fromEntries(
-        Object.entries(part.tokens).map(([name, amount]) => [name, -amount]),
-      );
-      this.#writeLater(part, tokens, -part.requests, nowMs);
+      const back = { tokens: negative(part.tokens), counted: negative(part.counted) };
+      this.#writeLater(lease, part, back, -part.requests, nowMs);
     }
   }
 
@@ -162,26 +175,48 @@ export class Oracle {
     const policy =
       override === undefined
         ? this.config.resolve(entityId, resource)
-        : { wanted: override.map(termsOf), source: "override" };
+        : overriding(override.map(termsOf));
     if (policy === undefined) return undefined;
+    const isLimited = (name: string): boolean => policy.sources.has(name);
+    const isCounted = (name: string): boolean =>
+      !isLimited(name) && override === undefined && this.config.knows(entityId, resource, name);
     const key = keyOf(entityId, resource);
     const stored = this.#buckets.get(key);
     const view =
       stored === undefined
         ? newBucket(policy.wanted, (this.#lives += 1), nowMs)
         : under(stored, policy.wanted, nowMs, false);
-    return { key, entityId, resource, tokens, stored, view, ...policy };
+    const divided = { tokens: among(tokens, isLimited), counted: among(tokens, isCounted) };
+    return { key, entityId, resource, stored, view, ...divided, ...policy };
   }
 
   /**
    * A lease pays to the life of the bucket that it took from; what it owes to a deleted one is owed
    * to nobody.
    */
-  #writeLater(part: Part, tokens: Tokens, requests: number, nowMs: number): void {
+  #writeLater(
+    lease: OracleLease,
+    part: Part,
+    { tokens, counted }: Pick<Part, "tokens" | "counted">,
+    requests: number,
+    nowMs: number,
+  ): void {
     const bucket = this.#buckets.get(part.key);
     if (bucket?.life !== part.life) return;
-    this.#put(part.key, charged(bucket, tokens, nowMs), tokens, false);
-    this.usage.record(part.key, nowMs, tokens, requests);
+    const after = counting(charged(bucket, tokens, nowMs), counted);
+    this.#put(part.key, after, tokens, false);
+    this.#record(lease, part, nowMs, { ...tokens, ...counted }, requests);
+  }
+
+  #record(
+    { entityId: ownId }: OracleLease,
+    { key, entityId }: Pick<Part, "key" | "entityId">,
+    nowMs: number,
+    tokens: Tokens,
+    requests: number,
+  ): void {
+    this.usage.record(key, nowMs, tokens, requests);
+    if (entityId !== ownId) this.cascaded.record(key, nowMs, tokens, requests);
   }
 
   #put(key: string, bucket: OracleBucket, tokens: Tokens, isGrant: boolean): void {
@@ -207,10 +242,10 @@ export function fitsAt(charges: readonly Charge[], nowMs: number): boolean {
  */
 export function bucketAfter(
   kind: Decision["kind"],
-  { stored, view, wanted, tokens }: Charge,
+  { stored, view, wanted, tokens, counted }: Charge,
   nowMs: number,
 ): OracleBucket | undefined {
-  if (kind === "granted") return charged(view, tokens, nowMs);
+  if (kind === "granted") return counting(charged(view, tokens, nowMs), counted);
   return stored === undefined ? undefined : under(stored, wanted, nowMs, true);
 }
 
@@ -219,9 +254,14 @@ function keyOf(entityId: string, resource: string): string {
   return `${entityId} ${resource}`;
 }
 
-/** A name that a parent has no limit for is not charged there. */
-function among(wanted: readonly Terms[], tokens: Tokens): Tokens {
-  return Object.fromEntries(
-    Object.entries(tokens).filter(([name]) => wanted.some((terms) => terms.name === name)),
-  );
+function overriding(wanted: readonly Terms[]): ResolvedTerms {
+  return { wanted, sources: new Map(wanted.map(({ name }) => [name, "override"])) };
+}
+
+function among(tokens: Tokens, isWanted: (name: string) => boolean): Tokens {
+  return Object.fromEntries(Object.entries(tokens).filter(([name]) => isWanted(name)));
+}
+
+function negative(tokens: Tokens): Tokens {
+  return Object.fromEntries(Object.entries(tokens).map(([name, amount]) => [name, -amount]));
 }

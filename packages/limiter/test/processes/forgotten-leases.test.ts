@@ -67,7 +67,7 @@ describe("a process that forgets a lease", { timeout: 2 * DEADLINE_MS }, () => {
     const warnings = await warningsOf(`
       for (let count = 0; count < 1000; count += 1) await (await limiter.acquire(request)).commit();
       await collect();
-      for (let count = 0; count < 64; count += 1) await limiter.acquire(request);
+      for (let count = 0; count < 128; count += 1) await limiter.acquire(request);
       await collect();`);
     expect(warnings).toHaveLength(1);
   });

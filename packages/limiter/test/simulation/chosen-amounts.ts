@@ -5,7 +5,8 @@ import type { AmountChoice } from "./steps.ts";
 import type { World } from "./world.ts";
 
 /**
- * Amounts for a call, in proportion to what is there. Names without a limit are mostly left out.
+ * Amounts for a call, in proportion to what is there. Names that no level knows are mostly left
+ * out.
  */
 export function chosenAmounts(
   world: World,
@@ -27,7 +28,8 @@ export function chosenAmounts(
   for (const { name, mode, tokens } of choices) {
     const terms = charges[0]?.wanted.find((candidate) => candidate.name === name);
     if (terms === undefined) {
-      if (mode === "more than capacity") amounts[name] = tokens;
+      const isKnown = world.oracle.config.knows(entityId, resource, name);
+      if (isKnown || mode === "more than capacity") amounts[name] = tokens;
       continue;
     }
     const all = Math.max(0, leastAvailable(charges, name, nowMs));

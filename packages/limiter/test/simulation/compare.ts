@@ -14,8 +14,9 @@ import {
   tokensOf,
   type Balance,
   type OracleBucket,
+  type Tokens,
 } from "../oracle/oracle-bucket.ts";
-import { windowAround, type WindowLength } from "../oracle/oracle-usage.ts";
+import { windowAround, type WindowLength, type WindowSum } from "../oracle/oracle-usage.ts";
 
 type BucketStates = Awaited<ReturnType<Repository["getBuckets"]>>;
 
@@ -54,7 +55,7 @@ export async function compareBuckets(
 /** How stored limits of one bucket differ from what they must be. */
 export function differenceOf(
   states: BucketStates,
-  { stampMs, balances }: OracleBucket,
+  { stampMs, balances, countedMilli }: OracleBucket,
   { nowMs, loose }: { readonly nowMs: number; readonly loose: boolean },
 ): string | undefined {
   let visible = 0;
@@ -68,8 +69,10 @@ export function differenceOf(
       ? wrongNow(state, balance, stampMs, nowMs)
       : wrongStored(state, balance, stampMs);
     if (wrong !== undefined) return `${terms.name} ${wrong}`;
-    if (state.totalConsumedMilli !== Number(consumedMilli))
-      return `${terms.name} counts ${state.totalConsumedMilli} millitokens consumed, and must count ${consumedMilli}`;
+    // Only items of a table also add up what was consumed while no limit held.
+    const counted = loose ? (countedMilli?.get(terms.name) ?? 0n) : 0n;
+    if (state.totalConsumedMilli !== Number(consumedMilli + counted))
+      return `${terms.name} counts ${state.totalConsumedMilli} millitokens consumed, and must count ${consumedMilli + counted}`;
     if (state.capacityMilli !== Number(terms.capacityMilli))
       return `${terms.name} has a capacity of ${state.capacityMilli}`;
     if (
@@ -166,7 +169,7 @@ export function compareRefusal(
   nowMs: number,
 ): void {
   let count = 0;
-  for (const { entityId, resource, source, view, tokens } of verdict.charges) {
+  for (const { entityId, resource, sources, view, tokens } of verdict.charges) {
     for (const balance of view.balances) {
       if (balance.hidden) continue;
       count += 1;
@@ -180,7 +183,7 @@ export function compareRefusal(
           `the refusal does not tell about ${name} of ${entityId} on ${resource}`,
         );
       const wrong =
-        source === status.source
+        sources.get(name) === status.source
           ? wrongStatus(status, balance, view.stampMs, tokensOf(tokens, name), nowMs)
           : "source";
       if (wrong !== undefined)
@@ -261,26 +264,21 @@ export async function compareUsage(
     ...range,
   });
   const expected = oracle.usage.windows(`${entityId} ${resource}`, window);
+  const cascades = oracle.cascaded.windows(`${entityId} ${resource}`, window);
   const oldestMs = latestMs - KEPT_MS;
-  for (const { windowStart, windowEnd, counters, requests } of items) {
+  for (const { windowStart, windowEnd, counters, requests, ...item } of items) {
     if (windowEnd.getTime() <= oldestMs) continue;
     const sum = expected.get(windowStart.getTime());
     const where = (): string =>
       `the ${window} usage of ${entityId} on ${resource} from ${windowStart.toISOString()}`;
     if (sum === undefined || windowEnd.getTime() !== sum.endMs)
       throw new BrokenPromise(`${where()} is of no such window`);
-    if (requests !== sum.requests)
-      throw new BrokenPromise(
-        `${where()} counts ${requests} requests, and must count ${sum.requests}`,
-      );
-    for (const name in counters)
-      if (!sum.counters.has(name))
-        throw new BrokenPromise(`${where()} counts ${name}, which nobody took`);
-    for (const [name, tokens] of sum.counters) {
-      const counted = tokensOf(counters, name);
-      if (counted !== tokens)
-        throw new BrokenPromise(`${where()} counts ${counted} ${name}, and must count ${tokens}`);
-    }
+    compareSums(where, { counters, requests }, sum);
+    compareSums(
+      () => `${where()}, by cascade,`,
+      { counters: item.cascaded, requests: item.cascadedRequests },
+      cascades.get(windowStart.getTime()) ?? { counters: new Map(), requests: 0 },
+    );
   }
   for (const { startMs, endMs, requests, counters } of expected.values()) {
     if (
@@ -290,12 +288,32 @@ export async function compareUsage(
       items.some(({ windowStart }) => windowStart.getTime() === startMs)
     )
       continue;
-    if (requests === 0 && [...counters.values()].every((tokens) => tokens === 0)) continue;
+    const isZero = requests === 0 && [...counters.values()].every((tokens) => tokens === 0);
+    if (isZero && (cascades.get(startMs)?.requests ?? 0) === 0) continue;
     throw new BrokenPromise(
       `the ${window} usage of ${entityId} on ${resource} from ${new Date(startMs).toISOString()} is missing`,
     );
   }
   return items.length;
+}
+
+function compareSums(
+  where: () => string,
+  { counters, requests }: { readonly counters: Tokens; readonly requests: number },
+  sum: Pick<WindowSum, "counters" | "requests">,
+): void {
+  if (requests !== sum.requests)
+    throw new BrokenPromise(
+      `${where()} counts ${requests} requests, and must count ${sum.requests}`,
+    );
+  for (const name in counters)
+    if (!sum.counters.has(name))
+      throw new BrokenPromise(`${where()} counts ${name}, which nobody took`);
+  for (const [name, tokens] of sum.counters) {
+    const counted = tokensOf(counters, name);
+    if (counted !== tokens)
+      throw new BrokenPromise(`${where()} counts ${counted} ${name}, and must count ${tokens}`);
+  }
 }
 
 function wholeTokens(balance: Balance, stampMs: number, nowMs: number): number {

@@ -15,6 +15,10 @@ export function countDecision(
     if (call.wants.length > 1) world.count("call with several resources granted");
     if (own.length < charges.length) world.count("call with a parent granted");
     if (call.override !== undefined) world.count("call with its own limits granted");
+    if (charges.some(({ sources }) => new Set(sources.values()).size > 1))
+      world.count("grant under several levels");
+    if (own.some(({ counted }) => Object.keys(counted).length > 0))
+      world.count("grant with a name that no limit holds");
   } else {
     world.count("refusal");
     if (fitsAt(own, nowMs)) world.count("refusal by the parent alone");

@@ -26,7 +26,12 @@ export interface RefusedCall {
 /** Compares what a lease says that was consumed. */
 export function compareConsumed({ lease, oracleLease, resources }: HeldLease): void {
   for (const resource of resources) {
-    const { consumed } = lease.resourceLease(resource);
+    const { consumed, unlimited } = lease.resourceLease(resource);
+    const expected = oracleLease.unlimited(resource);
+    if (unlimited.toSorted().join() !== expected.toSorted().join())
+      throw new BrokenPromise(
+        `the lease shows ${unlimited.join(", ")} without limit, and must show ${expected.join(", ")}`,
+      );
     for (const name of oracleLease.names(resource)) {
       if (consumed[name] !== oracleLease.total(resource, name))
         throw new BrokenPromise(

@@ -1,4 +1,5 @@
 import { RateLimiterUnavailable, ValidationError } from "zae-limiter";
+import { LIMIT_NAMES } from "./fixtures.ts";
 import { chosenAmounts } from "./chosen-amounts.ts";
 import { compareRefusal } from "./compare.ts";
 import { compareConsumed, type HeldLease } from "./held-lease.ts";
@@ -51,7 +52,11 @@ export async function act(world: World, held: HeldLease, action: LeaseAction): P
   const nowMs = client.now();
   const resource = held.resources[action.resource % held.resources.length]!;
   const part = lease.resourceLease(resource);
-  const names = oracleLease.names(resource);
+  const isKnown = (name: string): boolean =>
+    held.override === undefined && world.oracle.config.knows(lease.entityId, resource, name);
+  const names = LIMIT_NAMES.filter(
+    (name) => oracleLease.names(resource).includes(name) || isKnown(name),
+  );
   const view = { entityId: lease.entityId, resource, override: held.override };
   const choices = action.amounts.filter(({ name }) => names.includes(name));
   if (action.kind === "consume")
@@ -102,8 +107,7 @@ async function consumeMore(
     { entityId: lease.entityId, wants: [{ resource, tokens }], override: held.override },
     nowMs,
   );
-  const unknown = Object.keys(tokens).some((name) => !oracleLease.names(resource).includes(name));
-  const expected = unknown ? "invalid" : verdict.kind;
+  const expected = verdict.kind;
   world.say(
     () =>
       `client ${client.index} takes more of ${resource} on its lease of ${lease.entityId}: ${JSON.stringify(tokens)}${faultText([fault])}, which must be ${expected}`,
@@ -116,7 +120,7 @@ async function consumeMore(
     outcome = outcomeOf(error);
   }
   client.faults = [];
-  if (unknown || (verdict.kind === "invalid" && fault !== "error-before")) {
+  if (verdict.kind === "invalid" && fault !== "error-before") {
     if (outcome.kind !== "invalid")
       throw new BrokenPromise(`a further take was ${outcome.kind}, and must be invalid`);
     return;
@@ -190,7 +194,10 @@ export function ended(
   if (!reached) return failed;
   if (how === "rollback") world.oracle.giveBack(oracleLease, nowMs);
   else {
-    const amounts = oracleLease.settlement().flatMap(({ tokens }) => Object.values(tokens));
+    const writes = world.oracle.settlementOf(oracleLease);
+    const amounts = writes.flatMap(({ tokens }) => Object.values(tokens));
+    if (writes.some(({ counted }) => Object.keys(counted).length > 0))
+      world.count("commit that only counts");
     if (amounts.some((tokens) => tokens > 0)) world.count("commit that charges more");
     if (amounts.some((tokens) => tokens < 0)) world.count("commit that gives back");
     world.oracle.settle(oracleLease, nowMs);

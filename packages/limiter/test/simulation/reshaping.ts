@@ -113,13 +113,18 @@ async function compareShards(
 
 function wrongTogether(
   states: ShardStates,
-  { balances, stampMs }: OracleBucket,
+  { balances, stampMs, countedMilli }: OracleBucket,
   options: { readonly nowMs: number; readonly mostShards: number },
 ): string | undefined {
   for (const balance of balances.filter(({ hidden }) => !hidden)) {
     const { name } = balance.terms;
     const shards = states.filter(({ limitName }) => limitName === name);
-    const wrong = wrongLimit(shards, { balance, stampMs, ...options });
+    const consumedMilli = balance.consumedMilli + (countedMilli?.get(name) ?? 0n);
+    const wrong = wrongLimit(shards, {
+      balance: { ...balance, consumedMilli },
+      stampMs,
+      ...options,
+    });
     if (wrong !== undefined) return `${name} ${wrong} in ${shards.length} shards`;
   }
   return undefined;

@@ -65,6 +65,8 @@ export type Step =
       readonly entityId: string;
       readonly resource: string;
       readonly limits: number;
+      /** Not of the system level. */
+      readonly inherit: boolean;
     }
   | {
       readonly kind: "delete limits";
@@ -130,6 +132,7 @@ function opening(random: Random): Step[] {
       entityId: "p",
       resource: "r",
       limits: between(random, 0, LIMIT_SETS.length - 1),
+      inherit: false,
     },
   ];
   if (random() < 0.8)
@@ -242,7 +245,8 @@ function makeConfiguration(random: Random): Step {
     resource: pick(random, RESOURCES),
   };
   if (random() < 0.3) return { kind: "delete limits", ...place };
-  return { kind: "set limits", ...place, limits: between(random, 0, LIMIT_SETS.length - 1) };
+  const limits = between(random, 0, LIMIT_SETS.length - 1);
+  return { kind: "set limits", ...place, limits, inherit: random() < 0.5 };
 }
 
 function makeCreation(random: Random): Step {

@@ -170,9 +170,11 @@ export class World {
     const { repository } = this.#anyone();
     const limits =
       step.kind === "set limits" ? LIMIT_SETS[step.limits % LIMIT_SETS.length] : undefined;
+    const inherit = step.kind === "set limits" && step.inherit;
+    if (inherit && level < 3) this.count("level that inherits");
     this.say(
       () =>
-        `${step.kind} at ${LEVELS[level]} (${entityId}, ${resource})${limits === undefined ? "" : `: ${JSON.stringify(limits)}`}`,
+        `${step.kind}${inherit ? " that inherit" : ""} at ${LEVELS[level]} (${entityId}, ${resource})${limits === undefined ? "" : `: ${JSON.stringify(limits)}`}`,
     );
     this.count("configuration change");
     if (this.leases.length > 0) this.count("configuration change under a lease");
@@ -180,13 +182,13 @@ export class World {
       const of = level === 0 ? { resource } : {};
       await (limits === undefined
         ? repository.deleteLimits(entityId, of)
-        : repository.setLimits(entityId, limits, of));
-      this.oracle.config.set({ entityId, ...of }, limits);
+        : repository.setLimits(entityId, limits, { ...of, inherit }));
+      this.oracle.config.set({ entityId, ...of }, limits, inherit);
     } else if (level === 2) {
       await (limits === undefined
         ? repository.deleteResourceDefaults(resource)
-        : repository.setResourceDefaults(resource, limits));
-      this.oracle.config.set({ resource }, limits);
+        : repository.setResourceDefaults(resource, limits, { inherit }));
+      this.oracle.config.set({ resource }, limits, inherit);
     } else {
       await (limits === undefined
         ? repository.deleteSystemDefaults()
@@ -206,8 +208,20 @@ export class World {
       .then(() => undefined, nameOfError);
     if (real !== expected)
       throw new BrokenPromise(`creating ${entityId} gave ${real}, and must give ${expected}`);
+    if (expected === "EntityExistsError") await this.#setCascade(entityId, cascade);
     if (expected === undefined && this.leases.some(({ lease }) => lease.entityId === entityId))
       this.count("other parent under a lease");
+  }
+
+  async #setCascade(entityId: string, cascade: boolean): Promise<void> {
+    const before = this.oracle.config.cascadesTo(entityId);
+    this.oracle.config.setCascade(entityId, cascade);
+    const { parentId } = await this.#anyone().repository.updateEntity(entityId, { cascade });
+    const after = this.oracle.config.cascadesTo(entityId);
+    if ((cascade ? parentId : undefined) !== after)
+      throw new BrokenPromise(`${entityId} cascades to ${parentId}, and must cascade to ${after}`);
+    if (before !== after && this.leases.some(({ lease }) => lease.entityId === entityId))
+      this.count("other cascade under a lease");
   }
 
   async #delete(entityId: string): Promise<void> {

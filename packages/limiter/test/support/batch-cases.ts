@@ -1,4 +1,5 @@
 import * as fc from "fast-check";
+import type { Bucket } from "../../src/core/bucket/bucket.ts";
 import type { Limit } from "../../src/core/limit.ts";
 
 /** The limits that situations are about. */
@@ -10,7 +11,12 @@ type Kind = "take" | "overrun" | "giveBack";
 export interface Wanted {
   readonly kind: Kind;
   readonly costs: Readonly<Record<string, number>>;
+  /** What an end only counts. */
+  readonly unlimited?: Readonly<Record<string, number>>;
 }
+
+/** A name that no bucket of these has a limit for. */
+const UNLIMITED = "ipd";
 
 /** What others did between the image and the write: moved balances, or refilled. */
 export type Meanwhile =
@@ -80,13 +86,47 @@ export function limitsOf(names: readonly string[]): fc.Arbitrary<readonly Limit[
 export function members(names: readonly string[]): fc.Arbitrary<readonly Wanted[]> {
   return fc.array(
     fc.oneof(
-      member("take", names, { min: 0, max: 12_000 }),
+      member("take", [...names, UNLIMITED], { min: 0, max: 12_000 }),
       member("take", names, { min: 0, max: 4000 }),
-      member("giveBack", names, { min: -12_000, max: 0 }),
-      member("overrun", names, { min: -12_000, max: 12_000 }),
+      ending("giveBack", names, { min: -12_000, max: 0 }),
+      ending("overrun", names, { min: -12_000, max: 12_000 }),
     ),
     { minLength: 1, maxLength: 6 },
   );
+}
+
+/** A member that ends a lease: it may also count what its take has only counted. */
+function ending(kind: Kind, ...given: Amounts): fc.Arbitrary<Wanted> {
+  const [names, range] = given;
+  const unlimited = byName([...names, UNLIMITED], range);
+  return fc
+    .tuple(member(kind, names, range), fc.option(unlimited, { nil: {} }))
+    .map(([wanted, counted]) => ({ ...wanted, unlimited: counted }));
+}
+
+type Amounts = readonly [
+  names: readonly string[],
+  range: { readonly min: number; readonly max: number },
+];
+
+/** What a member only counts on a bucket with these limits. */
+export function countedBy(
+  { kind, costs, unlimited = {} }: Wanted,
+  { limits }: Bucket,
+): Readonly<Record<string, number>> {
+  if (kind !== "take") return unlimited;
+  const visible = limits.flatMap(({ limit: { name }, hidden }) => (hidden ? [] : [name]));
+  return Object.fromEntries(Object.entries(costs).filter(([name]) => !visible.includes(name)));
+}
+
+/** The bucket after a member has counted: totals of its limits grow, and no balance changes. */
+export function afterCounting(bucket: Bucket, member: Wanted): Bucket {
+  const counted = countedBy(member, bucket);
+  const balances = bucket.balances.slice();
+  bucket.limits.forEach(({ limit }, index) => {
+    balances[3 * index + 2] = balances[3 * index + 2]! + (counted[limit.name] ?? 0);
+  });
+  return { ...bucket, balances };
 }
 
 function member(

@@ -23,7 +23,7 @@ export function closeLater<T extends { close(): unknown }>(opened: T): T {
  */
 export async function otherConnection(path: string): Promise<SqliteDatabase> {
   const { openDatabase } = await import("../../src/repository/sqlite/database/driver.ts");
-  const database = closeLater(openDatabase(path));
+  const database = closeLater(openDatabase(path).database);
   database.exec("PRAGMA busy_timeout = 0");
   return database;
 }

@@ -6,7 +6,11 @@ import {
 } from "../../src/repository/dynamodb/transport/attribute-values.ts";
 
 /** The item of a usage snapshot, as the aggregator writes it; `ttl` is in seconds since 1970. */
-export function usageItem(namespaceId: string, row: UsageRow, ttl: number): AttributeMap {
+export function usageItem(
+  namespaceId: string,
+  row: Omit<UsageRow, "cascaded" | "cascadedRequests">,
+  ttl: number,
+): AttributeMap {
   const { entityId, resource, window, windowStartMs: startMs } = row;
   const name = { entityId, resource, window, startMs };
   const counters = Object.entries(row.counters).map(([limitName, tokens]) => [

@@ -6,13 +6,21 @@ export const LIMIT_GRAMMAR =
   "name:rate[/period][:burst], for example rpm:100 or tpm:10000/min:15000 " +
   "(periods: sec, min, hour, day, or 5min)";
 
-/** Parses one `--limit` and adds it to those before it. */
+/** Parses limits separated by commas, and adds them to those before them. */
 export function limitArgument(text: string, before: readonly Limit[] = []): readonly Limit[] {
+  return text.split(",").map(parsedLimit).reduce(withLimit, before);
+}
+
+function withLimit(before: readonly Limit[], limit: Limit): readonly Limit[] {
+  if (before.some(({ name }) => name === limit.name))
+    throw new InvalidArgumentError(`${limit.name} is given twice.`);
+  return [...before, limit];
+}
+
+/** No name contains a colon or an equals sign, so `rpm=100` can only mean `rpm:100`. */
+function parsedLimit(text: string): Limit {
   try {
-    const limit = Limit.parse(text);
-    if (before.some(({ name }) => name === limit.name))
-      throw new InvalidArgumentError(`${limit.name} is given twice.`);
-    return [...before, limit];
+    return Limit.parse(text.replace(/^([^:=]+)=/, "$1:"));
   } catch (error) {
     if (!(error instanceof ValidationError)) throw error;
     const grammar = error.field === "limit" ? "" : `${error.message}. `;
@@ -20,18 +28,22 @@ export function limitArgument(text: string, before: readonly Limit[] = []): read
   }
 }
 
-/** Parses one `name=amount` and adds it to those before it. */
+/** Parses amounts separated by commas, and adds them to those before them. */
 export function amountArgument(
   text: string,
   before: Readonly<Record<string, number>> = {},
 ): Readonly<Record<string, number>> {
-  const [, name, amount] = /^([^=]+)=(\d{1,15})$/.exec(text) ?? [];
-  if (name === undefined)
-    throw new InvalidArgumentError(
-      "An amount is written name=number, for example rpm=1 or tpm=500.",
-    );
-  if (Object.hasOwn(before, name)) throw new InvalidArgumentError(`${name} is given twice.`);
-  return { ...before, [name]: Number(amount) };
+  const amounts = { ...before };
+  for (const part of text.split(",")) {
+    const [, name, amount] = /^([^:=]+)[:=](\d{1,15})$/.exec(part) ?? [];
+    if (name === undefined)
+      throw new InvalidArgumentError(
+        "An amount is written name=number, for example rpm=1 or tpm=500.",
+      );
+    if (Object.hasOwn(amounts, name)) throw new InvalidArgumentError(`${name} is given twice.`);
+    amounts[name] = Number(amount);
+  }
+  return amounts;
 }
 
 /** Parses one `key=value` of metadata and adds it to those before it. */
@@ -73,15 +85,25 @@ export function durationMsArgument(text: string): number {
 /** A day: no command needs to wait longer. */
 const MAX_SECONDS = 86_400;
 
+const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const;
+
 /**
- * Parses a time. A date means its midnight in UTC, and a time without a zone is in UTC too, because
- * usage windows are in UTC.
+ * Parses a time: an absolute one, or an age such as `7d`, with or without a minus sign. A date
+ * means its midnight in UTC, and a time without a zone is in UTC too, because usage windows are in
+ * UTC.
  */
-export function timeArgument(text: string): Date {
-  const zoned = /T.*(Z|[+-]\d\d:?\d\d)$/.test(text) || !text.includes("T") ? text : `${text}Z`;
-  const time = new Date(zoned);
-  if (/^\d{4}-\d\d-\d\d/.test(text) && !Number.isNaN(time.getTime())) return time;
-  throw new InvalidArgumentError(
-    "A time is written in ISO 8601, for example 2026-11-15 or 2026-11-15T06:00:00Z.",
-  );
+export function timeArgument(nowMs: () => number): (text: string) => Date {
+  return (text) => {
+    const [, count, unit] = /^-?(\d{1,5})([mhdw])$/.exec(text) ?? [];
+    if (unit !== undefined)
+      return new Date(nowMs() - Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS]);
+    const iso = text.replace(/^(\d{4}-\d\d-\d\d) /, "$1T");
+    const zoned = /T.*(Z|[+-]\d\d:?\d\d)$/.test(iso) || !iso.includes("T") ? iso : `${iso}Z`;
+    const time = new Date(zoned);
+    if (/^\d{4}-\d\d-\d\d/.test(text) && !Number.isNaN(time.getTime())) return time;
+    throw new InvalidArgumentError(
+      "A time is written in ISO 8601, for example 2026-11-15 or 2026-11-15T06:00:00Z, " +
+        "or as an age: 30m, 24h, 7d or 2w.",
+    );
+  };
 }

@@ -14,6 +14,9 @@ function terminal(typed: string): Environment {
     stdout: nowhere,
     stderr: nowhere,
     env: {},
+    nodeVersion: process.version,
+    nowMs: () => 0,
+    nodeNotice: () => undefined,
     openRepository: () => Promise.reject(new Error("not here")),
   };
 }

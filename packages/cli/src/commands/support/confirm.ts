@@ -6,16 +6,34 @@ import { Cancelled, UsageError } from "../../exit.ts";
 export async function confirm(
   question: string,
   yes: boolean,
-  { stdin, stderr }: Environment,
+  environment: Environment,
 ): Promise<void> {
   if (yes) return;
+  const answer = await ask(
+    { question, choices: "[y/N]", otherwise: "Pass --yes to confirm." },
+    environment,
+  );
+  if (!/^y(es)?$/i.test(answer)) throw new Cancelled("Nothing was changed.");
+}
+
+/** A question, the answers that it offers, and what to do where it cannot be asked. */
+export interface Question {
+  readonly question: string;
+  readonly choices: string;
+  readonly otherwise: string;
+}
+
+/** Asks a person and returns what was typed. Throws without a terminal. */
+export async function ask(
+  { question, choices, otherwise }: Question,
+  { stdin, stderr }: Environment,
+): Promise<string> {
   if (stdin.isTTY !== true)
     throw new UsageError(
-      `${question} Standard input is not a terminal, so this cannot be confirmed here. ` +
-        "Pass --yes to go ahead.",
+      `${question} This is not running in a terminal, so it cannot ask. ${otherwise}`,
     );
-  stderr.write(`${question} [y/N] `);
-  if (!/^\s*y(es)?\s*$/i.test(await nextLine(stdin))) throw new Cancelled("Nothing was changed.");
+  stderr.write(`${question} ${choices} `);
+  return (await nextLine(stdin)).trim();
 }
 
 /**

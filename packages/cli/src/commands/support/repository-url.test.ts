@@ -9,35 +9,50 @@ it("prefers the option to the environment", () => {
   expect(() => repositoryUrl({}, {})).toThrow(UsageError);
 });
 
-it("makes a DynamoDB URL from name, region and endpoint, whichever are given", () => {
-  const env = { ZAEL_REPOSITORY: "memory:" };
-  expect(repositoryUrl({ name: "my-stack", region: "eu-west-1" }, env)).toBe(
-    "dynamodb://eu-west-1/my-stack",
-  );
-  expect(repositoryUrl({ name: "my-stack" }, env)).toBe("dynamodb:///my-stack");
-  expect(repositoryUrl({ endpointUrl: "http://127.0.0.1:8000/?a=b&c" }, env)).toBe(
-    "dynamodb:///?endpoint=http%3A%2F%2F127.0.0.1%3A8000%2F%3Fa%3Db%26c",
-  );
-});
+it.each([{}, { ZAEL_REPOSITORY: "" }, { ZAEL_REPOSITORY: "dynamodb://us-east-1/other" }])(
+  "makes a DynamoDB URL from stack, region and endpoint, whichever are given, with %j",
+  (env) => {
+    expect(repositoryUrl({ stack: "my-stack", region: "eu-west-1" }, env)).toBe(
+      "dynamodb://eu-west-1/my-stack",
+    );
+    expect(repositoryUrl({ stack: "my-stack" }, env)).toBe("dynamodb:///my-stack");
+    expect(repositoryUrl({ endpointUrl: "http://127.0.0.1:8000/?a=b&c" }, env)).toBe(
+      "dynamodb:///?endpoint=http%3A%2F%2F127.0.0.1%3A8000%2F%3Fa%3Db%26c",
+    );
+  },
+);
 
 it.each([
-  { name: "x?endpoint=http://127.0.0.1:18650" },
-  { name: "x/y" },
-  { name: "x#y" },
-  { name: "x y" },
-  { name: "x%3Fy" },
-  { name: "x\n" },
-  { name: "" },
+  { stack: "x?endpoint=http://127.0.0.1:18650" },
+  { stack: "x/y" },
+  { stack: "x#y" },
+  { stack: "x y" },
+  { stack: "x%3Fy" },
+  { stack: "x\n" },
+  { stack: "" },
   { region: "eu-west-1/other?provisioning=table#" },
   { region: "eu-west-1.example.com" },
   { region: "EU-WEST-1" },
   { region: "" },
 ])("refuses %j, which could change the address", (location) => {
-  expect(() => repositoryUrl({ name: "my-stack", ...location }, {})).toThrow(UsageError);
+  expect(() => repositoryUrl({ stack: "my-stack", ...location }, {})).toThrow(UsageError);
 });
 
-it("refuses a URL together with its shorthand", () => {
-  expect(() => repositoryUrl({ repository: "memory:", region: "eu-west-1" }, {})).toThrow(
-    /not both/,
-  );
+const STACK_OPTIONS = [
+  ["--stack", { stack: "my-stack" }],
+  ["--region", { region: "eu-west-1" }],
+  ["--endpoint-url", { endpointUrl: "http://127.0.0.1:8000" }],
+] as const;
+
+it.each(STACK_OPTIONS)("refuses %s beside another repository, and says which", (option, given) => {
+  for (const url of ["sqlite:./limits.db", "memory:"])
+    expect(() => repositoryUrl(given, { ZAEL_REPOSITORY: url })).toThrow(
+      `${option} can only name a DynamoDB table, but ZAEL_REPOSITORY is ${url}. ` +
+        `Leave ${option} out, or unset ZAEL_REPOSITORY.`,
+    );
+  for (const repository of ["sqlite:./limits.db", "dynamodb://eu-west-1/my-stack"])
+    expect(() => repositoryUrl({ repository, ...given }, {})).toThrow(
+      `${option} can only name a DynamoDB table, but --repository already names ${repository}. ` +
+        "Pass one or the other.",
+    );
 });

@@ -5,7 +5,7 @@ import { UsageError } from "../../exit.ts";
 export interface RepositoryLocation {
   readonly repository?: string;
   /** These three are shorthand for a DynamoDB URL. */
-  readonly name?: string;
+  readonly stack?: string;
   readonly region?: string;
   readonly endpointUrl?: string;
 }
@@ -14,30 +14,41 @@ export interface RepositoryLocation {
  * The URL of the repository that the command line or the environment names. Names are checked
  * before they become part of it: one with a "?" could send signed requests to another address.
  */
-export function repositoryUrl(
-  { repository, name, region, endpointUrl }: RepositoryLocation,
-  env: Environment["env"],
-): string {
-  const isDynamo = [name, region, endpointUrl].some((value) => value !== undefined);
-  if (isDynamo && repository !== undefined)
-    throw new UsageError(
-      "--name, --region and --endpoint-url are shorthand for a DynamoDB URL. " +
-        "Pass them or --repository, not both.",
-    );
-  if (isDynamo) {
-    if (name !== undefined && !/^[A-Za-z0-9_.-]+$/.test(name))
-      throw new UsageError("--name must be a stack: letters, digits, _ . and - only.");
+export function repositoryUrl(location: RepositoryLocation, env: Environment["env"]): string {
+  const { repository, stack, region, endpointUrl } = location;
+  const url = repository ?? env["ZAEL_REPOSITORY"];
+  const shorthand = shorthandOf(location);
+  if (shorthand !== "") {
+    if (repository !== undefined || (url && !url.startsWith("dynamodb:")))
+      throw new UsageError(conflictText(shorthand, url ?? "", repository !== undefined));
+    if (stack !== undefined && !/^[A-Za-z0-9_.-]+$/.test(stack))
+      throw new UsageError("--stack must contain only letters, digits and _ . -");
     if (region !== undefined && !/^[a-z0-9-]+$/.test(region))
       throw new UsageError(
         "--region must be a region such as eu-west-1: small letters, digits and - only.",
       );
     const query = endpointUrl === undefined ? "" : `?endpoint=${encodeURIComponent(endpointUrl)}`;
-    return `dynamodb://${region ?? ""}/${name ?? ""}${query}`;
+    return `dynamodb://${region ?? ""}/${stack ?? ""}${query}`;
   }
-  const url = repository ?? env["ZAEL_REPOSITORY"];
   if (!url)
     throw new UsageError(
       "No repository was given. Pass --repository sqlite:./limits.db, or set ZAEL_REPOSITORY.",
     );
   return url;
+}
+
+/** The options given that are shorthand for a DynamoDB URL, as they are written. */
+function shorthandOf({ stack, region, endpointUrl }: RepositoryLocation): string {
+  const given = { "--stack": stack, "--region": region, "--endpoint-url": endpointUrl };
+  return Object.entries(given)
+    .filter(([, value]) => value !== undefined)
+    .map(([option]) => option)
+    .join(", ");
+}
+
+function conflictText(shorthand: string, url: string, byOption: boolean): string {
+  const where = `${shorthand} can only name a DynamoDB table, but`;
+  return byOption
+    ? `${where} --repository already names ${url}. Pass one or the other.`
+    : `${where} ZAEL_REPOSITORY is ${url}. Leave ${shorthand} out, or unset ZAEL_REPOSITORY.`;
 }

@@ -3,7 +3,7 @@ import { InfrastructureNotFoundError, NamespaceNotFoundError, type Repository } 
 import type { Environment } from "../../environment.ts";
 import type { ExitCode } from "../../exit.ts";
 import { Screen } from "../../output/screen.ts";
-import { confirm } from "./confirm.ts";
+import { ask, confirm, type Question } from "./confirm.ts";
 import { nearest } from "./nearest.ts";
 import { repositoryUrl, type RepositoryLocation } from "./repository-url.ts";
 
@@ -28,12 +28,14 @@ const DEFAULT_NAMESPACE = "default";
 
 /** Opens the repository for a verb, closes it afterwards, and passes on the verb's exit code. */
 export class Session {
-  readonly #environment: Environment;
-  readonly #exitWith: (code: ExitCode) => void;
+  /** What a verb reads of the world outside. */
+  readonly environment: Environment;
+  /** Sets the exit code of the run. */
+  readonly exitWith: (code: ExitCode) => void;
 
   constructor(environment: Environment, exitWith: (code: ExitCode) => void) {
-    this.#environment = environment;
-    this.#exitWith = exitWith;
+    this.environment = environment;
+    this.exitWith = exitWith;
   }
 
   /** Runs a verb in the namespace that the command line names, which must exist. */
@@ -43,9 +45,7 @@ export class Session {
     work: (context: VerbContext) => Promise<ExitCode | void>,
   ): Promise<void> {
     await this.inRepository(command, access, async ({ repository, screen }) => {
-      const { namespace } = command.optsWithGlobals<GlobalOptions>();
-      const name = namespace ?? (this.#environment.env["ZAEL_NAMESPACE"] || DEFAULT_NAMESPACE);
-      const scoped = await namespaceOf(repository, name);
+      const scoped = await namespaceOf(repository, this.namespaceNameOf(command));
       return work({ repository: scoped, screen });
     });
   }
@@ -56,23 +56,39 @@ export class Session {
     access: Access,
     work: (context: VerbContext) => Promise<ExitCode | void>,
   ): Promise<void> {
-    const url = repositoryUrl(command.optsWithGlobals<GlobalOptions>(), this.#environment.env);
-    const repository = await this.#open(url, access);
+    const repository = await this.#open(this.urlOf(command), access);
     try {
-      const code = await work({ repository, screen: this.#screen(command) });
-      if (code !== undefined) this.#exitWith(code);
+      const code = await work({ repository, screen: this.screen(command) });
+      if (code !== undefined) this.exitWith(code);
     } finally {
       await repository.close();
     }
   }
 
-  /** Asks before something is destroyed, unless `--yes` was given. */
-  async confirm(question: string, { yes = false }: { readonly yes?: boolean }): Promise<void> {
-    await confirm(question, yes, this.#environment);
+  /** The URL of the repository that a verb works on. */
+  urlOf(command: Command): string {
+    return repositoryUrl(command.optsWithGlobals<GlobalOptions>(), this.environment.env);
   }
 
-  #screen(command: Command): Screen {
-    return new Screen(this.#environment, command.optsWithGlobals<GlobalOptions>().json === true);
+  /** The name of the namespace that a verb works in. */
+  namespaceNameOf(command: Command): string {
+    const { namespace } = command.optsWithGlobals<GlobalOptions>();
+    return namespace ?? (this.environment.env["ZAEL_NAMESPACE"] || DEFAULT_NAMESPACE);
+  }
+
+  /** Asks before something is destroyed, unless `--yes` was given. */
+  async confirm(question: string, { yes = false }: { readonly yes?: boolean }): Promise<void> {
+    await confirm(question, yes, this.environment);
+  }
+
+  /** Asks a question that has more answers than yes and no. */
+  async ask(question: Question): Promise<string> {
+    return ask(question, this.environment);
+  }
+
+  /** What a verb prints with. */
+  screen(command: Command): Screen {
+    return new Screen(this.environment, command.optsWithGlobals<GlobalOptions>().json === true);
   }
 
   /**
@@ -80,7 +96,7 @@ export class Session {
    * may create it. Otherwise nothing is created, not even a namespace.
    */
   async #open(url: string, access: Access): Promise<Repository> {
-    const { openRepository } = this.#environment;
+    const { openRepository } = this.environment;
     try {
       return await openRepository(url, { create: false });
     } catch (error) {

@@ -5,10 +5,11 @@ import { MILLI, type Amounts } from "../amounts.ts";
 import { apply, balanceMilli, fullBucket, storedMilli, type Bucket } from "./bucket.ts";
 import {
   afterRefusal,
-  amountsUnder,
   costsMilli,
+  dividedAmounts,
   fits,
   isUnder,
+  knownAmounts,
   negated,
   statusesOf,
   underPolicy,
@@ -184,10 +185,32 @@ describe("amounts and policies", () => {
     expect(costsMilli(bucket, {})).toEqual([0, 0]);
   });
 
-  it("drops names that a parent has no limits for, and keeps the object if it has all of them", () => {
+  it("drops names that no level of a parent knows, and refuses them of an entity", () => {
+    const levels = [undefined, policyOf([Limit.perDay("images", 5)], "resource"), POLICY];
+    const wanted = { entityId: "e", resource: "r", override: undefined, isParent: true };
+    const amounts = { rpm: 1, images: 2, other: 3 };
+    const parents = knownAmounts({ ...wanted, amounts }, POLICY, levels);
+    expect(parents).toEqual({ rpm: 1, images: 2 });
+    const own = { ...wanted, isParent: false };
+    expect(() => knownAmounts({ ...own, amounts }, POLICY, levels)).toThrow(/consume.other/);
+    const known = { rpm: 1, images: 2 };
+    expect(knownAmounts({ ...own, amounts: known }, POLICY, levels)).toBe(known);
+  });
+
+  it("lets a call with limits of its own name no others, whatever the levels know", () => {
+    const override = policyOf([Limit.perMinute("rpm", 1)], "override");
+    const wanted = { entityId: "e", resource: "r", override, isParent: false };
+    const amounts = { rpm: 1, tpm: 1 };
+    expect(() => knownAmounts({ ...wanted, amounts }, override, [POLICY])).toThrow(/consume.tpm/);
+  });
+
+  it("divides amounts into those that the policy limits and the others", () => {
     const all = { rpm: 1, tpm: 2 };
-    expect(amountsUnder(POLICY, all)).toBe(all);
-    expect(amountsUnder(POLICY, { rpm: 1, other: 2 })).toEqual({ rpm: 1 });
+    expect(dividedAmounts(POLICY, all).amounts).toBe(all);
+    expect(dividedAmounts(POLICY, { rpm: 1, images: 2 })).toEqual({
+      amounts: { rpm: 1 },
+      unlimited: { images: 2 },
+    });
   });
 
   it("reverses every sign for a give-back", () => {

@@ -20,6 +20,8 @@ export interface Charge {
   readonly policy: Policy;
   readonly bucket: Bucket;
   readonly amounts: Amounts;
+  /** What is only counted, because the policy has no limit of that name; usually nothing. */
+  readonly unlimited?: Amounts | undefined;
   /** The result of `costsMilli`, if the caller has computed it already. */
   readonly costs?: readonly number[];
   /**
@@ -118,18 +120,6 @@ export function afterRefusal(
 ): Bucket | undefined {
   if (stored === undefined || isUnder(stored, policy)) return undefined;
   return withLimits(stored, policy.bucketLimits, nowMs, { keepCut: true });
-}
-
-/**
- * The amounts that a policy has limits for. A parent is not charged for limits that it does not
- * have.
- */
-export function amountsUnder(policy: Policy, amounts: Amounts): Amounts {
-  const names = Object.keys(amounts);
-  if (names.every((name) => policy.names.has(name))) return amounts;
-  return Object.fromEntries(
-    names.filter((name) => policy.names.has(name)).map((name) => [name, amountOf(amounts, name)]),
-  );
 }
 
 /** Whether a bucket was last decided with the limits of this policy. */
@@ -242,14 +232,52 @@ export function chargesOf<C extends Owned>(
   return all;
 }
 
+/** Whether a policy has every limit that is named. */
+export function hasAll({ names }: Policy, amounts: Amounts): boolean {
+  for (const name in amounts) if (!names.has(name)) return false;
+  return true;
+}
+
 /**
- * The amounts that a call takes from a bucket under its policy. The entity's own bucket must have
- * every limit that the call names; its parent is only charged for limits that it has.
+ * The amounts of a call that its policy or another level knows. Limits that only other levels have
+ * are not charged (ADR 030). A name that no level knows is an error; of a parent it is left out. A
+ * call with limits of its own may name no others.
  */
-export function amountsOf({ amounts, isParent }: WantedBucket, policy: Policy): Amounts {
-  if (isParent) return amountsUnder(policy, amounts);
-  checkNames(amounts, policy.names, "consume");
+export function knownAmounts(
+  { amounts, override, isParent }: WantedBucket,
+  policy: Policy,
+  levels: Levels,
+): Amounts {
+  const isKnown = (name: string): boolean =>
+    policy.names.has(name) || (override === undefined && knows(levels, name));
+  if (isParent) return onlyNames(amounts, isKnown);
+  for (const name in amounts)
+    if (!isKnown(name)) checkNames({ [name]: 0 }, policy.names, "consume");
   return amounts;
+}
+
+/** The stored levels of an entity and a resource. */
+export type Levels = readonly (Policy | undefined)[];
+
+/** Whether some level has a limit of this name. */
+export function knows(levels: Levels, name: string): boolean {
+  return levels.some((level) => level?.names.has(name));
+}
+
+/** What a policy limits of an amount, and what it does not. */
+export type DividedAmounts = Pick<Charge, "amounts" | "unlimited">;
+
+/** Divides amounts into those that a policy limits and, if there are any, the others. */
+export function dividedAmounts(policy: Policy, amounts: Amounts): DividedAmounts {
+  if (hasAll(policy, amounts)) return { amounts };
+  return {
+    amounts: onlyNames(amounts, (name) => policy.names.has(name)),
+    unlimited: onlyNames(amounts, (name) => !policy.names.has(name)),
+  };
+}
+
+function onlyNames(amounts: Amounts, isWanted: (name: string) => boolean): Amounts {
+  return Object.fromEntries(Object.entries(amounts).filter(([name]) => isWanted(name)));
 }
 
 /** The error for an entity and a resource that no level has limits for. */

@@ -48,7 +48,7 @@ describe("a refusal", () => {
     expect(new RateLimitExceeded([status("rpm", seconds)]).retryAfterHeader).toBe(header);
   });
 
-  it("has the JSON form of the original", () => {
+  it("has the JSON form of the Python zae-limiter", () => {
     const refusal = new RateLimitExceeded([status("rpm", 0.07), status("tpm", 0)]);
     const limit = {
       entity_id: "key-1",

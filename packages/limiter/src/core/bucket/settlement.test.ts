@@ -1,7 +1,7 @@
 import { Limit } from "zae-limiter";
 import { expect, it } from "vitest";
 import { policyOf } from "./policy.ts";
-import { settlementOf, type TakenPart } from "./settlement.ts";
+import { settlementOf, statusesOfTaken, type TakenPart } from "./settlement.ts";
 
 const both = policyOf([Limit.perMinute("rpm", 10), Limit.perMinute("tpm", 100)], "system");
 const rpmOnly = policyOf([Limit.perMinute("rpm", 10)], "system");
@@ -86,5 +86,25 @@ it("gives back to a former parent no more than was taken from it", () => {
     ["e", { tpm: -5 }],
     ["e", { tpm: -2 }],
     ["p", { tpm: -2 }],
+  ]);
+});
+
+it("shows each bucket once, for each resource the entity's before its parents', under the last limits", () => {
+  const raised = policyOf([Limit.perMinute("rpm", 20)], "resource");
+  const parts = [
+    part("e", { rpm: 1 }),
+    part("p", { rpm: 1 }, rpmOnly),
+    { ...part("e", { rpm: 1 }, rpmOnly), resource: "s" },
+    part("e", { rpm: 1 }, raised),
+    part("q", { rpm: 1 }, rpmOnly),
+  ];
+  const statuses = statusesOfTaken(parts, () => undefined, 0);
+  expect(
+    statuses.map((status) => [status.entityId, status.resource, status.available, status.source]),
+  ).toEqual([
+    ["e", "r", 20, "resource"],
+    ["p", "r", 10, "system"],
+    ["q", "r", 10, "system"],
+    ["e", "s", 10, "system"],
   ]);
 });

@@ -16,6 +16,15 @@ export interface TakenPart {
   readonly policy: Policy;
   /** What was taken, by limit. */
   readonly amounts: Amounts;
+  /** What was only counted, because the policy had no limit of that name. */
+  readonly unlimited?: Amounts | undefined;
+}
+
+/** What one bucket bears of a difference: what it is charged, and what it only counts. */
+export interface BorneShare<Part extends TakenPart> {
+  readonly part: Part;
+  readonly amounts: Amounts;
+  readonly unlimited: Amounts;
 }
 
 /**
@@ -26,6 +35,9 @@ export interface TakenPart {
  * - If the call cost more than was taken, the last bucket that has the limit is charged.
  * - If it cost less, the rest goes back to where it came from, last taken first. No bucket gets
  *   back more than was taken from it.
+ * - What was taken of a limit that the policy lacked was only counted, and so is its difference.
+ *   The entity's last bucket also counts a name that no take has named, and its parent's does if
+ *   `parentKnows` it.
  *
  * The entity and its parent are settled separately, each by these rules.
  */
@@ -33,13 +45,15 @@ export function settlementOf<Part extends TakenPart>(
   parts: readonly Part[],
   resource: string,
   deltas: Amounts,
-): readonly { readonly part: Part; readonly amounts: Amounts }[] {
+  parentKnows: (parent: Part, name: string) => boolean = () => false,
+): readonly BorneShare<Part>[] {
   const ownId = parts[0]?.entityId;
   const ofResource = parts.filter((part) => part.resource === resource);
   const own = ofResource.filter((part) => part.entityId === ownId);
   const parents = ofResource.filter((part) => part.entityId !== ownId);
-  return [...spread(own, deltas), ...spread(parents, deltas)].filter(
-    ({ amounts }) => Object.keys(amounts).length > 0,
+  return [...spread(own, deltas, () => true), ...spread(parents, deltas, parentKnows)].filter(
+    ({ amounts, unlimited }) =>
+      Object.keys(amounts).length > 0 || Object.keys(unlimited).length > 0,
   );
 }
 
@@ -48,12 +62,12 @@ export function settlementOf<Part extends TakenPart>(
  * parent's.
  */
 export function lastParts<Part extends TakenPart>(parts: readonly Part[]): readonly Part[] {
-  const resources = new Set(parts.map(({ resource }) => resource));
-  return [...resources].flatMap((resource) => {
-    const last = new Map<string, Part>();
-    for (const part of parts) if (part.resource === resource) last.set(part.entityId, part);
-    return [...last.values()];
-  });
+  const byResource = new Map<string, Map<string, Part>>();
+  for (const part of parts) {
+    const last = byResource.get(part.resource) ?? new Map<string, Part>();
+    byResource.set(part.resource, last.set(part.entityId, part));
+  }
+  return [...byResource.values()].flatMap((last) => Array.from(last.values()));
 }
 
 /**
@@ -76,16 +90,31 @@ export function statusesOfTaken<Part extends TakenPart>(
 function spread<Part extends TakenPart>(
   parts: readonly Part[],
   deltas: Amounts,
-): { part: Part; amounts: Amounts }[] {
+  isKnown: (part: Part, name: string) => boolean,
+): readonly BorneShare<Part>[] {
   const left = new Map(Object.entries(deltas));
+  const last = parts.at(-1);
   return parts.toReversed().map((part) => {
-    const borne = Object.keys(deltas).flatMap((name) => {
-      const delta = left.get(name)!;
-      if (!part.policy.names.has(name) || delta === 0) return [];
-      const share = delta > 0 ? delta : Math.max(delta, -amountOf(part.amounts, name));
+    const amounts: [string, number][] = [];
+    const unlimited: [string, number][] = [];
+    for (const [name, delta] of left) {
+      const isNew = (): boolean => part === last && !parts.some((other) => bears(other, name));
+      if (delta === 0 || !(bears(part, name) || (isNew() && isKnown(part, name)))) continue;
+      const isCharged = part.policy.names.has(name);
+      const taken = isCharged ? part.amounts : (part.unlimited ?? NO_AMOUNTS);
+      const share = delta > 0 ? delta : Math.max(delta, -amountOf(taken, name));
       left.set(name, delta - share);
-      return share === 0 ? [] : [[name, share] as const];
-    });
-    return { part, amounts: Object.fromEntries(borne) };
+      if (share !== 0) (isCharged ? amounts : unlimited).push([name, share]);
+    }
+    return {
+      part,
+      amounts: Object.fromEntries(amounts),
+      unlimited: Object.fromEntries(unlimited),
+    };
   });
+}
+
+/** Whether a bucket limits a name, or has counted it. */
+function bears({ policy, unlimited = NO_AMOUNTS }: TakenPart, name: string): boolean {
+  return policy.names.has(name) || Object.hasOwn(unlimited, name);
 }

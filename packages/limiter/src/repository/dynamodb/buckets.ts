@@ -140,7 +140,7 @@ export class DynamoBuckets implements BucketStore {
       largestTickMs: options.largestTickMs,
     });
     this.#refusals = new Refusals({ ...options, writer, chooser, clock });
-    this.#leaseEnds = new LeaseEnds({ known, writer, clock });
+    this.#leaseEnds = new LeaseEnds({ ...options, writer, clock });
     this.#list = new BucketList(connection, namespaceId);
   }
 

@@ -1,4 +1,8 @@
-import { NamespaceNotFoundError, ValidationError } from "../../core/errors.ts";
+import {
+  InfrastructureNotFoundError,
+  NamespaceNotFoundError,
+  ValidationError,
+} from "../../core/errors.ts";
 import type { OnUnavailable } from "../../core/bucket/policy.ts";
 import { DEFAULT_NAMESPACE, newNamespaceId, NO_NAMESPACE } from "../../core/namespace.ts";
 import { VERSION } from "../../core/version.ts";
@@ -8,6 +12,7 @@ import { StoreRepository, type Scope } from "../management/store-repository.ts";
 import { CorrectedClock, systemClock, systemRandom, wholeMs } from "../system-clock.ts";
 import { Connection } from "./table/connection.ts";
 import { DynamoStore } from "./dynamo-store.ts";
+import { howToCreate } from "./url.ts";
 import {
   resolveOptions,
   ttlMultiplier,
@@ -66,9 +71,11 @@ export class DynamoRepository extends StoreRepository {
   }
 
   /**
-   * Opens a namespace of a stack; `provisioning` says what is created when it is missing.
-   * `namespace` is the tenant; the options name stack and region.
-   * @example const repository = await DynamoRepository.open("my-app", { region: "eu-west-1" });
+   * Opens a namespace of a stack or table, and registers it if it is missing. What else is created
+   * depends on `provisioning`.
+   *
+   * @example
+   * const repository = await DynamoRepository.open("tenant-alpha", { provisioning: "table" });
    */
   static async open(namespace?: string, options: DynamoOptions = {}): Promise<DynamoRepository> {
     return DynamoRepository.#open(namespace, options, () => true);
@@ -98,7 +105,6 @@ export class DynamoRepository extends StoreRepository {
       process.env,
     );
     const configTtlMs = cacheTtlMs(options);
-    if (resolved.provisioning === "stack") throw noStacksYet();
     const correctedClock = new CorrectedClock(systemClock);
     const { transport, region } = await transportOf(options, {
       ...resolved,
@@ -126,8 +132,8 @@ export class DynamoRepository extends StoreRepository {
     });
     try {
       const nowMs = wholeMs(clock);
-      if (resolved.provisioning === "table") await prepareTable(connection, store, resolved, nowMs);
-      else assertCompatible(await store.versions.get());
+      if (resolved.provisioning === "table") await createTable(connection, resolved);
+      await checkVersion(store, { ...resolved, region, nowMs });
       const namespaceId = await namespaceIdOf(store, resolved.namespace, {
         register: registers(resolved.namespace) && resolved.provisioning !== "never",
         newId: () => newNamespaceId(random),
@@ -233,16 +239,21 @@ function placeOf(
   return endpointUrl === undefined ? { region } : { region, endpointUrl };
 }
 
-async function prepareTable(
-  connection: Connection,
+/**
+ * Checks that this library can use the table, and records its own version in a table that has none,
+ * unless it must write nothing.
+ */
+async function checkVersion(
   store: DynamoStore,
-  { stream }: ResolvedOptions,
-  nowMs: number,
+  options: ResolvedOptions & { readonly nowMs: number },
 ): Promise<void> {
-  await createTable(connection, { stream });
-  const record = await store.versions.get();
+  const record = await store.versions.get().catch((error: unknown) => {
+    if (error instanceof InfrastructureNotFoundError)
+      throw new InfrastructureNotFoundError(howToCreate(options), { cause: error });
+    throw error;
+  });
   assertCompatible(record);
-  if (record !== undefined) return;
+  if (record !== undefined || options.provisioning === "never") return;
   const version = {
     schemaVersion: SCHEMA_VERSION,
     lambdaVersion: undefined,
@@ -250,7 +261,7 @@ async function prepareTable(
   };
   await store.versions.put({
     ...version,
-    updatedAt: new Date(nowMs),
+    updatedAt: new Date(options.nowMs),
     updatedBy: `client:${VERSION}`,
   });
 }

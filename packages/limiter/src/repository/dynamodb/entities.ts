@@ -1,12 +1,14 @@
 import type { AuditEvent } from "../../core/audit.ts";
-import type { Entity } from "../../core/entity.ts";
+import type { Entity, EntityChange } from "../../core/entity.ts";
 import { EntityExistsError, EntityNotFoundError, ValidationError } from "../../core/errors.ts";
 import type { EntityStore, Keyed, KeyPage } from "../store.ts";
-import { absent, Aliases, exists } from "./table/update-expression.ts";
+import { absent, Aliases, exists, ExpressionBuilder } from "./table/update-expression.ts";
+import { contention } from "./table/table-errors.ts";
 import {
   booleanOf,
   marshalItem,
   stringOf,
+  unmarshal,
   unmarshalItem,
   type AttributeMap,
 } from "./transport/attribute-values.ts";
@@ -28,6 +30,15 @@ import {
 import type { ItemKey } from "./table/batch.ts";
 import { queryInput } from "./table/key-query.ts";
 
+/** The most attempts at a change of an entity that others change at the same time. */
+const MAX_UPDATES = 8;
+
+/** How many queries of one report are under way at a time. */
+const CONCURRENT_QUERIES = 16;
+
+/** Children that are read at a time when one that cascades is enough. */
+const CHILDREN_PER_QUERY = 25;
+
 /** Entities of one namespace. */
 export class DynamoEntities implements EntityStore {
   readonly #connection: Connection;
@@ -42,8 +53,8 @@ export class DynamoEntities implements EntityStore {
     readonly reader: ItemReader;
     readonly audit: DynamoAudit;
     /**
-     * Called for every entity that this process has created or deleted, so that caches can forget
-     * it.
+     * Called for every entity that this process has created, changed or deleted, so that caches can
+     * forget it.
      */
     readonly onChange: (entityId: string) => void;
   }) {
@@ -63,6 +74,30 @@ export class DynamoEntities implements EntityStore {
     throw new EntityNotFoundError(parentId ?? id);
   }
 
+  /**
+   * Writes only the fields that change, over the values that the event names as the old ones: the
+   * event is true, and nothing that others write meanwhile is lost.
+   */
+  async update(
+    entityId: string,
+    change: EntityChange,
+    eventOf: (before: Entity) => AuditEvent,
+  ): Promise<Entity> {
+    for (let attempt = 0; attempt < MAX_UPDATES; attempt += 1) {
+      const item = await this.#reader.get(entityKey(this.#namespaceId, entityId));
+      if (item === undefined) throw new EntityNotFoundError(entityId);
+      const before = entityOf(item);
+      const { applied } = await this.#connection.transact([
+        { Update: updateEntity(this.#namespaceId, item, change) },
+        await this.#audit.write(eventOf(before)),
+      ]);
+      if (!applied) continue;
+      this.#onChange(entityId);
+      return { ...before, ...change };
+    }
+    throw contention(`an update of entity ${entityId}`, this.#connection.tableName);
+  }
+
   async get(entityId: string): Promise<Entity | undefined> {
     const item = await this.#reader.get(entityKey(this.#namespaceId, entityId));
     return item === undefined ? undefined : entityOf(item);
@@ -73,6 +108,24 @@ export class DynamoEntities implements EntityStore {
     for await (const item of queryAll(this.#connection, childrenQuery(this.#namespaceId, parentId)))
       children.push(entityOf(item));
     return children;
+  }
+
+  /** One query for each entity, because the index of children knows no other way. */
+  async cascadedInto(entityIds: readonly string[]): Promise<ReadonlySet<string>> {
+    const found = new Set<string>();
+    const left = entityIds.values();
+    const look = async (): Promise<void> => {
+      for (const id of left) if (await this.#isCascaded(id)) found.add(id);
+    };
+    await Promise.all(Array.from({ length: CONCURRENT_QUERIES }, look));
+    return found;
+  }
+
+  async #isCascaded(entityId: string): Promise<boolean> {
+    const query = childrenQuery(this.#namespaceId, entityId, CHILDREN_PER_QUERY);
+    for await (const item of queryAll(this.#connection, query))
+      if (booleanOf(item["cascade"]) === true) return true;
+    return false;
   }
 
   async list({ limit, after }: KeyPage): Promise<Keyed<Entity>> {
@@ -187,6 +240,20 @@ export function createEntity(
   ];
 }
 
+/** Changes attributes of an entity's record, if they still have the values that were read. */
+function updateEntity(namespaceId: string, read: AttributeMap, change: EntityChange): object {
+  const update = new ExpressionBuilder();
+  const key = entityKey(namespaceId, entityOf(read).id);
+  update.require(`attribute_exists(${update.name("PK")})`);
+  for (const [attribute, value] of Object.entries(change)) {
+    const seen = read[attribute];
+    if (seen === undefined) update.require(`attribute_not_exists(${update.name(attribute)})`);
+    else update.requireEqual(attribute, unmarshal(seen));
+    update.set(attribute, value);
+  }
+  return { Key: marshalKey(key), ...update.build() };
+}
+
 /** Deletes an entity's record, if it is still there. */
 function deleteEntity(namespaceId: string, entityId: string): object {
   const alias = new Aliases();
@@ -198,8 +265,9 @@ function deleteEntity(namespaceId: string, entityId: string): object {
 }
 
 /** The children of an entity, in order. */
-function childrenQuery(namespaceId: string, parentId: string): object {
+function childrenQuery(namespaceId: string, parentId: string, limit?: number): object {
   return queryInput({
+    ...(limit !== undefined && { limit }),
     index: "GSI1",
     partition: childrenPartition(namespaceId, parentId),
     range: { beginsWith: "CHILD#" },

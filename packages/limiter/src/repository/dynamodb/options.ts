@@ -23,8 +23,9 @@ export interface DynamoOptions extends RepositoryOptions {
    */
   readonly transport?: DynamoTransport;
   /**
-   * What is created when it is missing. "never" also registers no namespace. @default "table" with
-   * an endpointUrl, else "stack"
+   * What is created when it is missing: the table ("table"), or nothing ("never", which also
+   * registers no namespace). "stack" opens a stack or table that exists; stacks cannot be created
+   * yet. @default "table" with an endpointUrl, else "stack"
    */
   readonly provisioning?: "stack" | "table" | "never";
   /** "table" only: whether a created table has a stream. @default true */

@@ -129,11 +129,11 @@ export class Builder<Built extends Repository> implements BuilderOf<Built> {
   }
 }
 
-/** The error of every operation on CloudFormation stacks, until they are supported. */
+/** The error of operations that create or delete a stack, until they are supported. */
 export function noStacksYet(): InfrastructureError {
   return new InfrastructureError(
     "ERR_LIMITER_STACK_UNSUPPORTED",
-    'CloudFormation stacks are not supported yet. Use provisioning "table" to create only the ' +
-      'table, or "never" to use a table that exists.',
+    "CloudFormation stacks can be neither created nor deleted yet. Create only the table, with " +
+      'provisioning "table", and delete it with deleteTable().',
   );
 }

@@ -1,5 +1,5 @@
 import { ValidationError } from "../../core/errors.ts";
-import type { DynamoOptions } from "./options.ts";
+import type { DynamoOptions, ResolvedOptions } from "./options.ts";
 
 const PARAMETERS: ReadonlySet<string> = new Set(["endpoint", "provisioning"]);
 
@@ -33,4 +33,22 @@ export function dynamoOptions(text: string): DynamoOptions {
     // Any other value is rejected where options are checked.
     ...(provisioning && { provisioning: provisioning as "stack" | "table" | "never" }),
   };
+}
+
+/** Says how to create a table that is missing: as URL, on the command line and in code. */
+export function howToCreate({
+  stackName,
+  region,
+  endpointUrl,
+  namespace,
+}: Pick<ResolvedOptions, "stackName" | "region" | "endpointUrl" | "namespace">): string {
+  const endpoint = endpointUrl === undefined ? "" : `endpoint=${encodeURIComponent(endpointUrl)}&`;
+  const url = `dynamodb://${region ?? ""}/${stackName}?${endpoint}provisioning=table`;
+  // A transport that the caller passed in need not say where it leads.
+  const where = region ? ` in ${region}` : "";
+  return (
+    `Neither a stack nor a table ${stackName} exists${where} (or it is not ready); create the table with the URL ${url}, ` +
+    `on the command line with zae-limiter --repository "${url}" namespace register ${namespace}, ` +
+    `or in code with DynamoRepository.open("${namespace}", { stack: "${stackName}", provisioning: "table" }).`
+  );
 }

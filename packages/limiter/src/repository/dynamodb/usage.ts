@@ -118,6 +118,9 @@ function rowOf(item: AttributeMap): readonly UsageRow[] {
       windowStartMs: name.startMs,
       counters: Object.fromEntries(counters),
       requests: numberOf(item[REQUESTS_ATTRIBUTE]) ?? 0,
+      // Nothing counts what came by cascade yet; ADR 032 says what that takes.
+      cascaded: {},
+      cascadedRequests: 0,
     },
   ];
 }

@@ -1,8 +1,29 @@
 import { ulid, type AuditAction, type AuditEvent } from "../../core/audit.ts";
 import { principal as checkPrincipal } from "../../core/identifiers.ts";
-import type { PolicyCache } from "../policy-cache.ts";
+import { PolicyCache } from "../policy-cache.ts";
+import type { RepositoryOptions } from "../repository.ts";
+import { cacheTtlMs } from "../repository-options.ts";
 import type { NamespaceData, Store } from "../store.ts";
-import { wholeMs, type Clock, type Random } from "../system-clock.ts";
+import { systemClock, systemRandom, wholeMs, type Clock, type Random } from "../system-clock.ts";
+
+/** One namespace of a store, and the options its repository was opened with. */
+export interface Scope {
+  readonly store: Store;
+  readonly namespaceName: string;
+  readonly namespaceId: string;
+  readonly options: RepositoryOptions;
+}
+
+/** What a repository shares with those that are made from it with `namespace()`. */
+export class Shared {
+  /**
+   * The contexts by namespace. Repositories of one namespace share theirs, so that each sees what
+   * the others evict from the cache.
+   */
+  readonly contexts = new Map<string, Context>();
+  /** Aborted by `close`. */
+  readonly closing = new AbortController();
+}
 
 /** What the management functions of one namespace work with. */
 export interface Context {
@@ -16,13 +37,39 @@ export interface Context {
   readonly eventOrder: EventOrder;
 }
 
+/** The context of a namespace, which repositories of that namespace share. */
+export function contextOf({ store, namespaceId, options }: Scope, { contexts }: Shared): Context {
+  const shared = contexts.get(namespaceId);
+  if (shared !== undefined) return shared;
+  const clock = options.clock ?? systemClock;
+  const policies: PolicyCache = new PolicyCache({
+    read: (keys) => data.limits.read(keys),
+    clock,
+    ttlMs: cacheTtlMs(options),
+  });
+  const data = store.open(namespaceId, policies);
+  const principal = options.principal === undefined ? undefined : checkPrincipal(options.principal);
+  const context = {
+    store,
+    namespaceId,
+    data,
+    policies,
+    clock,
+    random: options.random ?? systemRandom,
+    principal,
+    eventOrder: eventOrderOf(clock),
+  };
+  contexts.set(namespaceId, context);
+  return context;
+}
+
 /**
  * The order of audit events within the milliseconds of one clock. Repositories that share a clock
  * share the order too: a process may open several on one store, and their events are listed in the
  * order in which they were made. Events of other processes that fall into the same millisecond are
  * ordered at random.
  */
-export function eventOrderOf(clock: Clock): EventOrder {
+function eventOrderOf(clock: Clock): EventOrder {
   const held = EVENT_ORDER_MEMO.get(clock) ?? new EventOrder();
   EVENT_ORDER_MEMO.set(clock, held);
   return held;

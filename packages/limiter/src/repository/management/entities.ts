@@ -1,7 +1,15 @@
-import { entityMetadata, entityName, type Entity } from "../../core/entity.ts";
-import { ValidationError } from "../../core/errors.ts";
-import { entityId as checkEntityId } from "../../core/identifiers.ts";
-import type { By, CreateEntityOptions, Page, Paging } from "../repository.ts";
+import {
+  CHANGEABLE,
+  entityCascade,
+  entityMetadata,
+  entityName,
+  fieldsOf,
+  type Entity,
+  type EntityChange,
+} from "../../core/entity.ts";
+import { EntityExistsError, ValidationError } from "../../core/errors.ts";
+import { entityId as checkEntityId, principal as checkPrincipal } from "../../core/identifiers.ts";
+import type { By, CreateEntityOptions, Page, Paging, UpdateEntityOptions } from "../repository.ts";
 import { wholeMs } from "../system-clock.ts";
 import { auditEvent, type Context } from "./context.ts";
 import { keyPage, pageOf } from "./paging.ts";
@@ -12,30 +20,48 @@ export async function createEntity(
   entityId: string,
   options: CreateEntityOptions,
 ): Promise<Entity> {
-  const { principal, cascade = false } = options;
-  const id = checkEntityId(entityId);
-  const parentId =
-    options.parentId === undefined ? undefined : checkEntityId(options.parentId, "parentId");
-  if (parentId === id)
-    throw new ValidationError("parentId", id, "an entity cannot be its own parent");
-  if (typeof cascade !== "boolean")
-    throw new ValidationError("cascade", cascade, "must be true or false");
-  const name = options.name === undefined ? id : entityName(options.name);
-  const metadata = entityMetadata(options.metadata === undefined ? {} : options.metadata);
-  const entity: Entity = Object.freeze({
-    id,
-    name,
-    parentId,
-    cascade,
-    metadata,
-    createdAt: new Date(wholeMs(context.clock)),
-  });
-  const details = { name, ...(parentId !== undefined && { parentId }), cascade, metadata };
-  await context.data.entities.create(
-    entity,
-    auditEvent(context, { entityId: id, action: "entity_created", principal, details }),
-  );
+  const entity = describedEntity(context, entityId, options);
+  await create(context, entity, options);
   return entity;
+}
+
+/** Checks a description, and creates the entity unless it exists. Returns the stored entity. */
+export async function ensureEntity(
+  context: Context,
+  entityId: string,
+  options: CreateEntityOptions,
+): Promise<Entity> {
+  const entity = describedEntity(context, entityId, options);
+  const { entities } = context.data;
+  // After a lost race the entity exists, unless it was deleted again in that very moment.
+  for (let attempt = 1; ; attempt += 1) {
+    const found = await entities.get(entity.id);
+    if (found !== undefined) return found;
+    try {
+      await create(context, entity, options);
+      return entity;
+    } catch (error) {
+      if (!(error instanceof EntityExistsError) || attempt === MAX_ENSURES) throw error;
+    }
+  }
+}
+
+/** Checks a change and applies it. Returns the changed entity. */
+export async function updateEntity(
+  context: Context,
+  entityId: string,
+  options: UpdateEntityOptions,
+): Promise<Entity> {
+  const id = checkEntityId(entityId);
+  const change = checkedChange(options);
+  return context.data.entities.update(id, change, (before) =>
+    auditEvent(context, {
+      entityId: id,
+      action: "entity_updated",
+      principal: options.principal,
+      details: { before: fieldsOf(before, change), after: change },
+    }),
+  );
 }
 
 /** Reads one entity. */
@@ -69,4 +95,57 @@ export async function deleteEntity(
     auditEvent(context, { entityId: id, action: "entity_deleted", principal }),
   );
   context.policies.evictEntity(id);
+}
+
+/** Losing more races than this takes somebody who creates and deletes the entity in a loop. */
+const MAX_ENSURES = 3;
+
+function describedEntity(context: Context, entityId: string, options: CreateEntityOptions): Entity {
+  const { principal } = options;
+  if (principal !== undefined) checkPrincipal(principal);
+  const id = checkEntityId(entityId);
+  const parentId =
+    options.parentId === undefined ? undefined : checkEntityId(options.parentId, "parentId");
+  if (parentId === id)
+    throw new ValidationError("parentId", id, "an entity cannot be its own parent");
+  return Object.freeze({
+    id,
+    name: options.name === undefined ? id : entityName(options.name),
+    parentId,
+    cascade: entityCascade(options.cascade === undefined ? false : options.cascade),
+    metadata: entityMetadata(options.metadata === undefined ? {} : options.metadata),
+    createdAt: new Date(wholeMs(context.clock)),
+  });
+}
+
+async function create(context: Context, entity: Entity, { principal }: By): Promise<void> {
+  const { id, name, parentId, cascade, metadata } = entity;
+  const details = { name, ...(parentId !== undefined && { parentId }), cascade, metadata };
+  await context.data.entities.create(
+    entity,
+    auditEvent(context, { entityId: id, action: "entity_created", principal, details }),
+  );
+}
+
+function checkedChange(options: UpdateEntityOptions): EntityChange {
+  const { name, metadata, cascade, principal } = options;
+  if (principal !== undefined) checkPrincipal(principal);
+  const { parentId } = options as { readonly parentId?: unknown };
+  if (parentId !== undefined)
+    throw new ValidationError(
+      "parentId",
+      parentId,
+      "cannot be changed yet; delete the entity and create it under the other parent",
+    );
+  const change = {
+    ...(name !== undefined && { name: entityName(name) }),
+    ...(metadata !== undefined && { metadata: entityMetadata(metadata) }),
+    ...(cascade !== undefined && { cascade: entityCascade(cascade) }),
+  };
+  if (Object.keys(change).length > 0) return change;
+  throw new ValidationError(
+    "options",
+    undefined,
+    `must name at least one of ${CHANGEABLE.join(", ")}`,
+  );
 }

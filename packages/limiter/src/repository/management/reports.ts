@@ -6,13 +6,21 @@ import {
   consumedMilli,
   storedMilli,
 } from "../../core/bucket/bucket.ts";
-import { ValidationError } from "../../core/errors.ts";
+import { InfrastructureError, ValidationError } from "../../core/errors.ts";
 import {
   entityId as checkEntityId,
   limitName as checkLimitName,
   resourceName,
 } from "../../core/identifiers.ts";
-import { snapshotOf, summaryOf, USAGE_WINDOWS, type UsageSummary } from "../../core/usage.ts";
+import {
+  ownUsage,
+  snapshotOf,
+  summaryOf,
+  USAGE_WINDOWS,
+  type UsageRow,
+  type UsageSnapshot,
+  type UsageSummary,
+} from "../../core/usage.ts";
 import type {
   BucketState,
   EntityCapacity,
@@ -68,14 +76,19 @@ export async function getResourceCapacity(
       capacityOf(entityId, sum.capacityMilli / MILLI, Math.floor(sum.availableMilli / MILLI)),
     )
     .sort((left, right) => (left.entityId < right.entityId ? -1 : 1));
-  const totalCapacity = entities.reduce((sum, entity) => sum + entity.capacity, 0);
-  const totalAvailable = entities.reduce((sum, entity) => sum + entity.available, 0);
+  const parents = await context.data.entities.cascadedInto(
+    entities.map(({ entityId }) => entityId),
+  );
+  const total = sumOf(entities);
+  const cascaded = sumOf(entities.filter(({ entityId }) => parents.has(entityId)));
   return {
     resource,
     limitName,
-    totalCapacity,
-    totalAvailable,
-    utilizationPct: utilization(totalCapacity, totalAvailable),
+    totalCapacity: total.capacity,
+    totalAvailable: total.available,
+    utilizationPct: utilization(total.capacity, total.available),
+    cascadedCapacity: cascaded.capacity,
+    cascadedAvailable: cascaded.available,
     entities,
   };
 }
@@ -89,10 +102,11 @@ export async function getUsageSnapshots(
   // The cursor does not depend on start and end, because a caller may compute them from the current
   // time for every page. The keys hold the time of their window anyway.
   const listed = `usage of ${range.entityId} on ${range.resource}, ${range.window}`;
-  const page = await context.data.usage.rows(range, keyPage(listed, query));
-  const timeMs = wholeMs(context.clock);
+  const wanted = keyPage(listed, query);
+  assertRecorded(context);
+  const page = await context.data.usage.rows(range, wanted);
   return {
-    ...pageOf(listed, page, (row) => snapshotOf(row, timeMs)),
+    ...pageOf(listed, page, shown(context, range)),
     ...completeness(context, range),
   };
 }
@@ -100,12 +114,18 @@ export async function getUsageSnapshots(
 /** Reads all windows of a query and adds them up. */
 export async function getUsageSummary(context: Context, query: UsageQuery): Promise<UsageSummary> {
   const range = usageRange(query);
+  assertRecorded(context);
   const rows = await allOf(async (page) => context.data.usage.rows(range, page));
-  const timeMs = wholeMs(context.clock);
   return {
-    ...summaryOf(rows.map((row) => snapshotOf(row, timeMs))),
+    ...summaryOf(rows.map(shown(context, range))),
     ...completeness(context, range),
   };
+}
+
+/** How the rows of a query are shown: over several entities, each call counts once. */
+function shown({ clock }: Context, { entityId }: UsageRange): (row: UsageRow) => UsageSnapshot {
+  const timeMs = wholeMs(clock);
+  return (row) => snapshotOf(entityId === undefined ? ownUsage(row) : row, timeMs);
 }
 
 function completeness(
@@ -174,12 +194,32 @@ async function withoutParents(
   return new Set(entityIds.filter((_, index) => entities[index]?.parentId === undefined));
 }
 
+function sumOf(entities: readonly EntityCapacity[]): {
+  readonly capacity: number;
+  readonly available: number;
+} {
+  return {
+    capacity: entities.reduce((sum, { capacity }) => sum + capacity, 0),
+    available: entities.reduce((sum, { available }) => sum + available, 0),
+  };
+}
+
 function capacityOf(entityId: string, capacity: number, available: number): EntityCapacity {
   return { entityId, capacity, available, utilizationPct: utilization(capacity, available) };
 }
 
 function utilization(capacity: number, available: number): number {
   return capacity === 0 ? 0 : ((capacity - available) / capacity) * 100;
+}
+
+/** Throws if usage is not recorded: a zero would look like a count. */
+function assertRecorded({ store }: Context): void {
+  if (store.capabilities.usageSnapshots) return;
+  throw new InfrastructureError(
+    "ERR_LIMITER_USAGE_NOT_RECORDED",
+    "This repository does not record usage. Use memory or SQLite without recordUsage: false; " +
+      "DynamoDB does not record usage yet.",
+  );
 }
 
 function usageRange({ entityId, resource, window = "hourly", start, end }: UsageQuery): UsageRange {

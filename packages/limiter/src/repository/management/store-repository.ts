@@ -2,15 +2,11 @@ import type { AuditEvent } from "../../core/audit.ts";
 import type { LimitStatus } from "../../core/bucket/decision.ts";
 import type { Entity } from "../../core/entity.ts";
 import { NamespaceNotFoundError, RateLimiterUnavailable } from "../../core/errors.ts";
-import {
-  namespaceName as checkNamespaceName,
-  principal as checkPrincipal,
-} from "../../core/identifiers.ts";
+import { namespaceName as checkNamespaceName } from "../../core/identifiers.ts";
 import type { Limit } from "../../core/limit.ts";
 import { NO_NAMESPACE, type NamespaceInfo } from "../../core/namespace.ts";
 import type { OnUnavailable, ResolvedLimits } from "../../core/bucket/policy.ts";
 import type { UsageSummary } from "../../core/usage.ts";
-import { PolicyCache } from "../policy-cache.ts";
 import type {
   ConsumeOutcome,
   ConsumeRequest,
@@ -28,19 +24,18 @@ import type {
   Paging,
   ProvisionerState,
   Repository,
-  RepositoryOptions,
   RepositoryStatistics,
   ResourceCapacity,
   SystemDefaults,
   SystemDefaultsOptions,
+  UpdateEntityOptions,
   UsagePage,
   UsageQuery,
   VersionRecord,
 } from "../repository.ts";
-import { cacheTtlMs } from "../repository-options.ts";
-import type { PurgeOptions, Store } from "../store.ts";
-import { systemClock, systemRandom, type Clock } from "../system-clock.ts";
-import { eventOrderOf, type Context } from "./context.ts";
+import type { BucketStore, PurgeOptions } from "../store.ts";
+import type { Clock } from "../system-clock.ts";
+import { contextOf, Shared, type Context, type Scope } from "./context.ts";
 import * as entities from "./entities.ts";
 import * as limits from "./limits.ts";
 import * as namespaces from "./namespaces.ts";
@@ -48,24 +43,7 @@ import * as records from "./records.ts";
 import * as reports from "./reports.ts";
 import { mergeBucket, splitBucket } from "./shards.ts";
 
-/** One namespace of a store, and the options its repository was opened with. */
-export interface Scope {
-  readonly store: Store;
-  readonly namespaceName: string;
-  readonly namespaceId: string;
-  readonly options: RepositoryOptions;
-}
-
-/** What a repository shares with those that are made from it with `namespace()`. */
-class Shared {
-  /**
-   * The contexts by namespace. Repositories of one namespace share theirs, so that each sees what
-   * the others evict from the cache.
-   */
-  readonly contexts = new Map<string, Context>();
-  /** Aborted by `close`. Not every user's compiler knows its type. @internal */
-  readonly closing = new AbortController();
-}
+export type { Scope } from "./context.ts";
 
 /**
  * The public surface on top of any store. It decides nothing: each method checks its input and
@@ -93,11 +71,10 @@ export class StoreRepository implements Repository {
     this.closed = this.#shared.closing.signal;
     this.namespaceName = scope.namespaceName;
     this.namespaceId = scope.namespaceId;
-    const { buckets } = this.#context.data;
-    if (buckets.split !== undefined)
+    if (this.#context.data.buckets.split !== undefined)
       this.splitBucket = async (entityId, resource, options) =>
         splitBucket(await this.#active(), entityId, resource, options);
-    if (buckets.merge !== undefined)
+    if (this.#context.data.buckets.merge !== undefined)
       this.mergeBucket = async (entityId, resource, options) =>
         mergeBucket(await this.#active(), entityId, resource, options);
   }
@@ -107,27 +84,39 @@ export class StoreRepository implements Repository {
   }
 
   consume(request: ConsumeRequest, extending?: Receipt): MaybePromise<ConsumeOutcome> {
-    return this.#open().data.buckets.consume(request, extending);
+    return this.#buckets().consume(request, extending);
   }
 
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): MaybePromise<void> {
-    return this.#open().data.buckets.settle(receipt, deltas);
+    return this.#buckets().settle(receipt, deltas);
+  }
+
+  knowsLimit(entityId: string, resource: string, limitName: string): boolean {
+    return this.#context.policies.knows(entityId, resource, limitName);
   }
 
   giveBack(receipt: Receipt): MaybePromise<void> {
-    return this.#open().data.buckets.giveBack(receipt);
+    return this.#buckets().giveBack(receipt);
   }
 
   read(request: ConsumeRequest): MaybePromise<readonly LimitStatus[]> {
-    return this.#open().data.buckets.read(request);
+    return this.#buckets().read(request);
   }
 
   remembered(receipt: Receipt): MaybePromise<readonly LimitStatus[]> {
-    return this.#open().data.buckets.remembered(receipt);
+    return this.#buckets().remembered(receipt);
   }
 
   async createEntity(entityId: string, options: CreateEntityOptions = {}): Promise<Entity> {
     return entities.createEntity(await this.#active(), entityId, options);
+  }
+
+  async ensureEntity(entityId: string, options: CreateEntityOptions = {}): Promise<Entity> {
+    return entities.ensureEntity(await this.#active(), entityId, options);
+  }
+
+  async updateEntity(entityId: string, options: UpdateEntityOptions = {}): Promise<Entity> {
+    return entities.updateEntity(await this.#active(), entityId, options);
   }
 
   async getEntity(entityId: string): Promise<Entity | undefined> {
@@ -219,7 +208,7 @@ export class StoreRepository implements Repository {
   }
 
   async invalidateConfigCache(): Promise<void> {
-    this.#context.policies.clear();
+    this.#open().policies.clear();
   }
 
   getCacheStats(): CacheStats {
@@ -362,34 +351,16 @@ export class StoreRepository implements Repository {
     return context;
   }
 
+  /** The buckets, which find out themselves whether the namespace is active, if it has an id. */
+  #buckets(): BucketStore {
+    const { buckets } = this.#open().data;
+    if (this.namespaceId === NO_NAMESPACE) throw new NamespaceNotFoundError(this.namespaceName);
+    return buckets;
+  }
+
   /** The context, unless the repository was closed: then every operation throws the same error. */
   #open(): Context {
     this.closed.throwIfAborted();
     return this.#context;
   }
-}
-
-function contextOf({ store, namespaceId, options }: Scope, { contexts }: Shared): Context {
-  const shared = contexts.get(namespaceId);
-  if (shared !== undefined) return shared;
-  const clock = options.clock ?? systemClock;
-  const policies: PolicyCache = new PolicyCache({
-    read: (keys) => data.limits.read(keys),
-    clock,
-    ttlMs: cacheTtlMs(options),
-  });
-  const data = store.open(namespaceId, policies);
-  const principal = options.principal === undefined ? undefined : checkPrincipal(options.principal);
-  const context = {
-    store,
-    namespaceId,
-    data,
-    policies,
-    clock,
-    random: options.random ?? systemRandom,
-    principal,
-    eventOrder: eventOrderOf(clock),
-  };
-  contexts.set(namespaceId, context);
-  return context;
 }

@@ -1,4 +1,4 @@
-import type { Amounts } from "../../core/amounts.ts";
+import { addAmounts } from "../../core/amounts.ts";
 import {
   applyInPlace,
   fullBucket,
@@ -15,19 +15,30 @@ import {
   statusesOf,
   underPolicy,
   type LimitStatus,
-  amountsOf,
   chargesOf,
+  dividedAmounts,
+  hasAll,
+  knownAmounts,
+  knows,
   limitNamesOf,
+  type DividedAmounts,
+  type Levels,
   type OwnedCharge,
   type WantedBucket,
 } from "../../core/bucket/decision.ts";
 import type { Entity } from "../../core/entity.ts";
 import type { Policy } from "../../core/bucket/policy.ts";
 import { settlementOf, statusesOfTaken } from "../../core/bucket/settlement.ts";
-import type { ConsumeOutcome, ConsumeRequest, Receipt, ResourceAmounts } from "../port.ts";
+import type {
+  ConsumeOutcome,
+  ConsumeRequest,
+  MaybePromise,
+  Receipt,
+  ResourceAmounts,
+} from "../port.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import { Cell, MeteredCell, type Terms } from "./cell.ts";
-import type { MemoryUsage } from "./usage.ts";
+import type { Counted, MemoryUsage } from "./usage.ts";
 
 /** Up to this many buckets none is dropped: they take about 2 MB. */
 export const FORGET_ABOVE = 10_000;
@@ -45,12 +56,14 @@ const UNRESOLVED = -1;
 interface CellCharge extends OwnedCharge {
   readonly costs: readonly number[];
   cell: Cell | undefined;
+  /** Whether this is the parent of the entity that makes the call. */
+  readonly isCascaded: boolean;
   /** 1 if it counts as a request: the acquire does, later takes by `lease.consume` do not. */
   requests: 0 | 1;
 }
 
 /** What a bucket is charged: whole tokens by name, and the same in millitokens by index. */
-type Cost = Pick<CellCharge, "amounts" | "costs">;
+type Cost = Pick<CellCharge, "amounts" | "costs" | "unlimited">;
 
 interface MemoryReceipt extends Receipt {
   parts: readonly CellCharge[];
@@ -106,7 +119,7 @@ export class MemoryBuckets implements BucketStore {
         );
       else if (charge.bucket !== charge.cell) this.#replace(charge.cell, charge.bucket);
       charge.requests = extending === undefined ? 1 : 0;
-      this.#write(charge.cell, charge, charge.requests, nowMs);
+      this.#write(charge.cell, charge, charge, nowMs);
     }
     return {
       granted: true,
@@ -119,15 +132,21 @@ export class MemoryBuckets implements BucketStore {
     const { parts } = end(receipt as MemoryReceipt);
     const nowMs = this.#dependencies.nowMs();
     for (const { resource, amounts } of deltas) {
-      for (const { part, amounts: share } of settlementOf(parts, resource, amounts))
-        this.#writeEnd(part, share, 0, nowMs);
+      const shares = settlementOf(parts, resource, amounts, (parent, name) =>
+        knows(this.#levels(parent.entityId, resource), name),
+      );
+      for (const share of shares) this.#writeEnd(share.part, share, 0, nowMs);
     }
   }
 
   giveBack(receipt: Receipt): void {
     const { parts } = end(receipt as MemoryReceipt);
     const nowMs = this.#dependencies.nowMs();
-    for (const part of parts) this.#writeEnd(part, negated(part.amounts), -part.requests, nowMs);
+    for (const part of parts) {
+      const { amounts, unlimited } = part;
+      const back = { amounts: negated(amounts), unlimited: unlimited && negated(unlimited) };
+      this.#writeEnd(part, back, -part.requests, nowMs);
+    }
   }
 
   read(request: ConsumeRequest): readonly LimitStatus[] {
@@ -185,7 +204,9 @@ export class MemoryBuckets implements BucketStore {
     const cell = this.#cells.get(resource)?.get(entityId);
     const policy = override ?? this.#policy(entityId, resource, cell);
     if (policy === undefined) return undefined;
-    const amounts = amountsOf(wanted, policy);
+    const { amounts, unlimited }: DividedAmounts = hasAll(policy, wanted.amounts)
+      ? wanted
+      : dividedAmounts(policy, knownAmounts(wanted, policy, this.#levels(entityId, resource)));
     const bucket = underPolicy(cell, policy, nowMs);
     const entity = this.#dependencies.entities.get(entityId);
     return {
@@ -194,8 +215,10 @@ export class MemoryBuckets implements BucketStore {
       policy,
       bucket,
       amounts,
+      unlimited,
       costs: costsMilli(bucket, amounts),
       cell,
+      isCascaded: wanted.isParent,
       requests: 0,
       parentId: entity?.cascade === true ? entity.parentId : undefined,
     };
@@ -205,12 +228,14 @@ export class MemoryBuckets implements BucketStore {
     const { policies } = this.#dependencies;
     if (cell !== undefined && policies.unchangedSince(cell.terms.version)) return cell.terms.policy;
     const { version } = policies;
-    const policy = policies.resolve(entityId, resource);
-    if (policy instanceof Promise)
-      throw new TypeError("The policy source of the memory backend must be synchronous.");
+    const policy = synchronous(policies.resolve(entityId, resource));
     if (cell !== undefined && policy !== undefined)
       cell.terms = this.#termsOf(policy, version, cell.limits);
     return policy;
+  }
+
+  #levels(entityId: string, resource: string): Levels {
+    return synchronous(this.#dependencies.policies.levels(entityId, resource));
   }
 
   /** All buckets that have exactly the limits of their policy share its terms: nearly all do. */
@@ -231,10 +256,11 @@ export class MemoryBuckets implements BucketStore {
     return { granted: false, statuses: statusesOf(charges, nowMs) };
   }
 
-  #write(cell: Cell, { amounts, costs }: Cost, requests: number, nowMs: number): void {
+  #write(cell: Cell, { amounts, costs, unlimited }: Cost, counted: Counted, nowMs: number): void {
     applyInPlace(cell, costs, nowMs);
+    const used = unlimited === undefined ? amounts : addAmounts(amounts, unlimited);
     if (cell instanceof MeteredCell)
-      this.#dependencies.usage?.record(cell.meter, amounts, requests, nowMs);
+      this.#dependencies.usage?.record(cell.meter, used, counted, nowMs);
     this.writes += 1;
   }
 
@@ -248,13 +274,14 @@ export class MemoryBuckets implements BucketStore {
    * Writes the end of a lease to a bucket. If it was dropped meanwhile, it was full and comes back
    * full; if it was deleted, nothing is written.
    */
-  #writeEnd(part: CellCharge, amounts: Amounts, requests: number, nowMs: number): void {
+  #writeEnd(part: CellCharge, share: Omit<Cost, "costs">, requests: number, nowMs: number): void {
     const { entityId, resource, policy } = part;
     if (part.cell !== undefined && this.#deleted.has(part.cell)) return;
     const cell =
       this.#cells.get(resource)?.get(entityId) ??
       this.#create({ ...part, bucket: fullBucket(policy.bucketLimits, nowMs) }, UNRESOLVED);
-    this.#write(cell, { amounts, costs: costsMilli(cell, amounts) }, requests, nowMs);
+    const counted = { requests, isCascaded: part.isCascaded };
+    this.#write(cell, { ...share, costs: costsMilli(cell, share.amounts) }, counted, nowMs);
   }
 
   #create({ entityId, resource, policy, bucket }: CellCharge, version: number): Cell {
@@ -326,6 +353,12 @@ export class MemoryBuckets implements BucketStore {
       ? []
       : [{ entityId, resource, shard: 0, shardCount: 1, bucket: cell.snapshot() }];
   }
+}
+
+function synchronous<T>(value: MaybePromise<T>): T {
+  if (value instanceof Promise)
+    throw new TypeError("The policy source of the memory backend must be synchronous.");
+  return value;
 }
 
 /** A new receipt, or the lease's receipt with the new charges added. */

@@ -1,5 +1,5 @@
 import type { AuditEvent } from "../../core/audit.ts";
-import type { Entity } from "../../core/entity.ts";
+import type { Entity, EntityChange } from "../../core/entity.ts";
 import { EntityExistsError, EntityNotFoundError, ValidationError } from "../../core/errors.ts";
 import type { EntityStore, Keyed, KeyPage } from "../store.ts";
 import type { MemoryAudit } from "./audit.ts";
@@ -33,6 +33,15 @@ export class MemoryEntities implements EntityStore {
     this.#audit.add(event);
   }
 
+  update(entityId: string, change: EntityChange, eventOf: (before: Entity) => AuditEvent): Entity {
+    const before = this.#entities.get(entityId);
+    if (before === undefined) throw new EntityNotFoundError(entityId);
+    const event = eventOf(before);
+    this.#entities.set(entityId, copyOf({ ...before, ...change }));
+    this.#audit.add(event);
+    return this.get(entityId)!;
+  }
+
   get(entityId: string): Entity | undefined {
     const entity = this.#entities.get(entityId);
     return entity === undefined ? undefined : copyOf(entity);
@@ -49,6 +58,12 @@ export class MemoryEntities implements EntityStore {
     return [...(this.#children.get(parentId) ?? [])]
       .sort()
       .map((id) => copyOf(this.#entities.get(id)!));
+  }
+
+  cascadedInto(entityIds: readonly string[]): ReadonlySet<string> {
+    const isCascaded = (id: string): boolean =>
+      [...(this.#children.get(id) ?? [])].some((child) => this.#entities.get(child)!.cascade);
+    return new Set(entityIds.filter(isCascaded));
   }
 
   list(page: KeyPage): Keyed<Entity> {

@@ -1,7 +1,7 @@
 import { Limit, RateLimiter, ValidationError } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";
-import { ManualClock, seededRandom } from "zae-limiter/testing";
-import { expect, it } from "vitest";
+import { ManualClock, repositoryContract, seededRandom } from "zae-limiter/testing";
+import { describe, expect, it } from "vitest";
 
 const rpm = [Limit.perMinute("rpm", 10)];
 
@@ -21,17 +21,37 @@ it("records no usage if it is switched off, and reports that", async () => {
     () => {},
   );
   expect(repository.capabilities.usageSnapshots).toBe(false);
-  expect((await repository.getUsageSummary({ entityId: "key-1" })).snapshotCount).toBe(0);
+  await expect(repository.getUsageSummary({ entityId: "key-1" })).rejects.toMatchObject({
+    code: "ERR_LIMITER_USAGE_NOT_RECORDED",
+  });
   expect(() => new MemoryRepository({ recordUsage: "false" as unknown as boolean })).toThrow(
     ValidationError,
   );
 });
+
+repositoryContract(
+  "MemoryRepository that records no usage",
+  async (clock) => new MemoryRepository({ clock, recordUsage: false }),
+  { describe, it },
+);
 
 it("opens the given namespace, with a random id", () => {
   expect(open(1).namespaceName).toBe("tenant-a");
   expect(open(1).namespaceId).toBe(open(1).namespaceId);
   expect(open(1).namespaceId).not.toBe(open(2).namespaceId);
   expect(open(3).namespaceId).toMatch(/^[A-Za-z0-9_][A-Za-z0-9_-]{10}$/);
+});
+
+it("names the namespace that does not exist", async () => {
+  const repository = open(1);
+  await expect(repository.namespace("acme")).rejects.toThrow("Namespace acme does not exist.");
+  await repository.registerNamespace("acme");
+  const acme = await repository.namespace("acme");
+  await repository.deleteNamespace("acme");
+  const call = { entityId: "key-1", resource: "gpt-4", consume: { rpm: 1 } };
+  await expect(new RateLimiter({ repository: acme }).acquire(call)).rejects.toThrow(
+    "Namespace acme does not exist.",
+  );
 });
 
 it("refuses invalid options", () => {

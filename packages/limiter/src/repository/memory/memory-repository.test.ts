@@ -21,7 +21,7 @@ repositoryContract(
   runner,
 );
 
-const LOCAL: ReadonlySet<PropertyKey> = new Set(["getCacheStats", "getStatistics"]);
+const LOCAL: ReadonlySet<PropertyKey> = new Set(["getCacheStats", "getStatistics", "knowsLimit"]);
 
 function distant(repository: Repository): Repository {
   return new Proxy(repository, {

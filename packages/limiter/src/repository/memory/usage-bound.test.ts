@@ -15,6 +15,7 @@ import { MemoryStore } from "./memory-store.ts";
 import { UsageWindows } from "./usage-windows.ts";
 import { MemoryUsage } from "./usage.ts";
 
+const ONE_CALL = { requests: 1, isCascaded: false };
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const START_MS = Date.UTC(2026, 0, 30, 22, 30);
@@ -44,7 +45,7 @@ function meteredUsage(maxCounts: number): {
     usage,
     clock,
     use: (entityId, tokens = 1) =>
-      usage.record(usage.meter(entityId, "r"), { tokens }, 1, clock.nowMs),
+      usage.record(usage.meter(entityId, "r"), { tokens }, ONE_CALL, clock.nowMs),
     rows: (window) =>
       usage.rows({ ...EVERYTHING, window }, { limit: 10_000, after: undefined }).items,
     drops: () => drops,
@@ -105,7 +106,8 @@ describe("when there are too many counts", () => {
   it("what is late for a window that was dropped does not bring it back", () => {
     const windows = new UsageWindows();
     const hourStartMs = windowStartMs("hourly", START_MS);
-    const count = { resource: "r", hourStartMs, requests: 1, names: ["rpm"], totals: [1] };
+    const tally = { requests: 1, names: ["rpm"], totals: [1] };
+    const count = { resource: "r", hourStartMs, ...tally, cascaded: undefined };
     expect(windows.add({ ...count, entityId: "a" })).toBe(true);
     windows.dropOldest(START_MS + HOUR_MS, 2);
     expect(windows.add({ ...count, entityId: "late" })).toBe(false);
@@ -146,7 +148,7 @@ it(
             const key = `${id} ${resource}`;
             const meter = meters.get(key) ?? usage.meter(id, resource);
             meters.set(key, meter);
-            usage.record(meter, { [name]: amount }, 1, clock.nowMs);
+            usage.record(meter, { [name]: amount }, ONE_CALL, clock.nowMs);
             for (const window of USAGE_WINDOWS) {
               const count = `${window} ${windowStartMs(window, clock.nowMs)} ${key} ${name}`;
               model.set(count, (model.get(count) ?? 0) + amount);

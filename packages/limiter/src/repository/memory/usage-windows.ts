@@ -1,3 +1,4 @@
+import type { Amounts } from "../../core/amounts.ts";
 import {
   USAGE_WINDOWS,
   windowEndMs,
@@ -7,11 +8,17 @@ import {
 } from "../../core/usage.ts";
 import type { UsageRange } from "../store.ts";
 
-/** What was counted: requests, and a total for each name. Counts with the same names share them. */
-interface UsageCount {
+/** Requests, and a total for each name. Counts with the same names share them. */
+export interface Tally {
   requests: number;
   names: readonly string[];
   totals: number[];
+}
+
+/** What was counted: all that was charged, and how much of it came by cascade. */
+interface UsageCount extends Tally {
+  /** Undefined if nothing did, so that only parents pay for it. */
+  cascaded: Tally | undefined;
 }
 
 /** A count of one hour. */
@@ -86,8 +93,10 @@ export class UsageWindows {
             resource: keptResource,
             window,
             windowStartMs: kept.startMs,
-            counters: Object.fromEntries(count.names.map((name, at) => [name, count.totals[at]!])),
+            counters: amountsOf(count),
             requests: count.requests,
+            cascaded: count.cascaded === undefined ? {} : amountsOf(count.cascaded),
+            cascadedRequests: count.cascaded?.requests ?? 0,
           };
     }
   }
@@ -126,29 +135,45 @@ export class UsageWindows {
     this.#size = 0;
   }
 
-  #addTo(kept: KeptWindow, { entityId, resource, requests, names, totals }: HourCount): void {
+  #addTo(kept: KeptWindow, count: HourCount): void {
+    const { entityId, resource, cascaded } = count;
     const counts = kept.counts.get(resource) ?? new Map<string, UsageCount>();
     kept.counts.set(resource, counts);
     const held = counts.get(entityId);
     if (held === undefined) {
-      counts.set(entityId, { requests, names, totals: totals.slice() });
+      counts.set(entityId, { ...copyOf(count), cascaded: cascaded && copyOf(cascaded) });
       kept.size += 1;
       this.#size += 1;
       return;
     }
-    held.requests += requests;
-    const missing = names.filter((name) => !held.names.includes(name));
-    if (missing.length > 0) held.names = [...held.names, ...missing];
-    names.forEach((name, at) => {
-      const index = held.names.indexOf(name);
-      held.totals[index] = (held.totals[index] ?? 0) + totals[at]!;
-    });
+    addTally(held, count);
+    if (cascaded === undefined) return;
+    if (held.cascaded === undefined) held.cascaded = copyOf(cascaded);
+    else addTally(held.cascaded, cascaded);
   }
 
   #drop(kept: KeptWindow): void {
     this.#windows.delete(keyOf(kept.window, kept.startMs));
     this.#size -= kept.size;
   }
+}
+
+function copyOf({ requests, names, totals }: Tally): Tally {
+  return { requests, names, totals: totals.slice() };
+}
+
+function addTally(held: Tally, { requests, names, totals }: Tally): void {
+  held.requests += requests;
+  const missing = names.filter((name) => !held.names.includes(name));
+  if (missing.length > 0) held.names = [...held.names, ...missing];
+  names.forEach((name, at) => {
+    const index = held.names.indexOf(name);
+    held.totals[index] = (held.totals[index] ?? 0) + totals[at]!;
+  });
+}
+
+function amountsOf({ names, totals }: Tally): Amounts {
+  return Object.fromEntries(names.map((name, at) => [name, totals[at]!]));
 }
 
 function keyOf(window: UsageWindow, startMs: number): string {

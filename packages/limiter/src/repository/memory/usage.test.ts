@@ -6,6 +6,7 @@ import { USAGE_WINDOWS } from "../../core/usage.ts";
 import type { UsageRange } from "../store.ts";
 import { MemoryUsage } from "./usage.ts";
 
+const ONE_CALL = { requests: 1, isCascaded: false };
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
@@ -24,13 +25,13 @@ it("keeps no meter of an entity whose windows have all expired", () => {
   const clock = new ManualClock();
   const usage = new MemoryUsage({ nowMs: () => clock.now(), retentionDays: () => 3 });
   for (let index = 0; index < 50; index += 1)
-    usage.record(usage.meter(`key-${index}`, "gpt-4"), { rpm: 1 }, 1, clock.now());
+    usage.record(usage.meter(`key-${index}`, "gpt-4"), { rpm: 1 }, ONE_CALL, clock.now());
   expect(usage.size).toBe(50);
   clock.set(clock.now() + 40 * DAY_MS);
   const busy = usage.meter("busy", "gpt-4");
   for (let hour = 0; hour < 200; hour += 1) {
     clock.set(clock.now() + HOUR_MS);
-    usage.record(busy, { rpm: 1 }, 1, clock.now());
+    usage.record(busy, { rpm: 1 }, ONE_CALL, clock.now());
   }
   // The open meter, four days of hours, five days and two months at most.
   expect(usage.size).toBeLessThanOrEqual(1 + 4 * 24 + 5 + 2);
@@ -53,4 +54,38 @@ it("keeps counting for a bucket whose meter was dropped while it was idle", asyn
   for (let count = 0; count < 3; count += 1) await limiter.acquire(call, () => {});
   const summary = await repository.getUsageSummary({ entityId: "key-1", window: "monthly" });
   expect([summary.total, summary.requests]).toEqual([{ rpd: 15 }, 3]);
+});
+
+const BY_CASCADE = { requests: 1, isCascaded: true };
+
+it("adds what came by cascade hour by hour", () => {
+  const clock = new ManualClock(Date.UTC(2026, 2, 1));
+  const usage = new MemoryUsage({ nowMs: () => clock.now(), retentionDays: () => 3 });
+  const meter = usage.meter("project", "gpt-4");
+  for (const counted of [ONE_CALL, BY_CASCADE, BY_CASCADE, ONE_CALL]) {
+    usage.record(meter, { rpm: 2 }, counted, clock.now());
+    clock.set(clock.now() + HOUR_MS);
+  }
+  expect(usage.rows(rangeOf({ window: "daily" }), { limit: 10, after: undefined }).items).toEqual([
+    {
+      entityId: "project",
+      resource: "gpt-4",
+      window: "daily",
+      windowStartMs: Date.UTC(2026, 2, 1),
+      counters: { rpm: 8 },
+      requests: 4,
+      cascaded: { rpm: 4 },
+      cascadedRequests: 2,
+    },
+  ]);
+});
+
+it("keeps an hour whose own calls and give-backs by cascade add up to nothing", () => {
+  const clock = new ManualClock(Date.UTC(2026, 2, 1));
+  const usage = new MemoryUsage({ nowMs: () => clock.now(), retentionDays: () => 3 });
+  const meter = usage.meter("project", "gpt-4");
+  usage.record(meter, {}, ONE_CALL, clock.now());
+  usage.record(meter, {}, { requests: -1, isCascaded: true }, clock.now());
+  const { items } = usage.rows(rangeOf({ window: "hourly" }), { limit: 10, after: undefined });
+  expect(items).toMatchObject([{ requests: 0, cascadedRequests: -1 }]);
 });

@@ -21,17 +21,24 @@ import {
 } from "../../core/usage.ts";
 import type { Keyed, KeyPage, UsageRange, UsageStore } from "../store.ts";
 import { sortedPage } from "./sorted-page.ts";
-import { UsageWindows, type HourCount } from "./usage-windows.ts";
+import { UsageWindows, type HourCount, type Tally } from "./usage-windows.ts";
 
 /** Counts what one entity uses of one resource in the current hour, in place. */
 export interface Meter extends HourCount {
   hourStartMs: number;
 }
 
+/** How a change is counted. */
+export interface Counted {
+  readonly requests: number;
+  /** Whether it came to a parent by cascade. */
+  readonly isCascaded: boolean;
+}
+
 /**
  * How many counts a namespace keeps: one for each open meter, and one for each entity and resource
- * in each window. They take about 60 MB, at 190 bytes each. Two million identifiers that nobody
- * bounded took 420 MB.
+ * in each window. They take about 60 MB, at 190 bytes each; a parent's takes twice as much. Two
+ * million identifiers that nobody bounded took 420 MB.
  */
 const MAX_COUNTS = 300_000;
 
@@ -81,6 +88,7 @@ export class MemoryUsage implements UsageStore {
         requests: 0,
         names: NO_NAMES,
         totals: NO_TOTALS,
+        cascaded: undefined,
       }
     );
   }
@@ -90,18 +98,17 @@ export class MemoryUsage implements UsageStore {
     return this.#openCount + this.#windows.size;
   }
 
-  /** Counts a change in the hour in which it is written. A give-back counts negative. */
-  record(meter: Meter, amounts: Amounts, requests: number, nowMs: number): void {
+  /**
+   * Counts a change in the hour in which it is written. A give-back counts negative. What came by
+   * cascade is counted once more, by itself.
+   */
+  record(meter: Meter, amounts: Amounts, { requests, isCascaded }: Counted, nowMs: number): void {
     if (nowMs < meter.hourStartMs || nowMs >= windowEndMs("hourly", meter.hourStartMs))
       this.#turnHour(meter, nowMs);
-    meter.requests += requests;
-    let position = 0;
-    for (const name in amounts) {
-      // Calls usually name their limits in the same order.
-      const index = meter.names[position] === name ? position : this.#indexOf(meter, name, amounts);
-      meter.totals[index] = meter.totals[index]! + amounts[name]!;
-      position += 1;
-    }
+    this.#add(meter, amounts, requests);
+    if (!isCascaded) return;
+    meter.cascaded ??= { requests: 0, names: NO_NAMES, totals: NO_TOTALS };
+    this.#add(meter.cascaded, amounts, requests);
   }
 
   rows(range: UsageRange, page: KeyPage): Keyed<UsageRow> {
@@ -149,18 +156,29 @@ export class MemoryUsage implements UsageStore {
     this.#openFor(meter, nowMs);
   }
 
+  #add(tally: Tally, amounts: Amounts, requests: number): void {
+    tally.requests += requests;
+    let position = 0;
+    for (const name in amounts) {
+      // Calls usually name their limits in the same order.
+      const index = tally.names[position] === name ? position : this.#indexOf(tally, name, amounts);
+      tally.totals[index] = tally.totals[index]! + amounts[name]!;
+      position += 1;
+    }
+  }
+
   /** The index of a limit's total. All new names of the call are added to the list at once. */
-  #indexOf(meter: Meter, name: string, amounts: Amounts): number {
-    const index = meter.names.indexOf(name);
+  #indexOf(tally: Tally, name: string, amounts: Amounts): number {
+    const index = tally.names.indexOf(name);
     if (index >= 0) return index;
     const names = [
-      ...meter.names,
-      ...Object.keys(amounts).filter((key) => !meter.names.includes(key)),
+      ...tally.names,
+      ...Object.keys(amounts).filter((key) => !tally.names.includes(key)),
     ];
     if (!isSameList(names, this.#lastNames)) this.#lastNames = names;
-    meter.names = this.#lastNames;
-    meter.totals = names.map((_, position) => meter.totals[position] ?? 0);
-    return meter.names.indexOf(name);
+    tally.names = this.#lastNames;
+    tally.totals = names.map((_, position) => tally.totals[position] ?? 0);
+    return tally.names.indexOf(name);
   }
 
   #openFor(meter: Meter, nowMs: number): void {
@@ -177,8 +195,7 @@ export class MemoryUsage implements UsageStore {
     if (meters?.size === 0) this.#open.delete(meter.resource);
     this.#openCount -= 1;
     // Expired windows are dropped when others begin, which is once an hour.
-    const isUsed = meter.requests !== 0 || meter.names.length > 0;
-    if (isUsed && this.#windows.add(meter)) this.#dropExpired();
+    if (isUsed(meter) && this.#windows.add(meter)) this.#dropExpired();
     empty(meter);
   }
 
@@ -215,6 +232,12 @@ function empty(meter: Meter): void {
   meter.requests = 0;
   meter.names = NO_NAMES;
   meter.totals = NO_TOTALS;
+  meter.cascaded = undefined;
+}
+
+/** A parent's own calls and a give-back by cascade may add up to nothing, and still count. */
+function isUsed({ requests, names, cascaded }: Meter): boolean {
+  return requests !== 0 || names.length > 0 || (cascaded !== undefined && cascaded.requests !== 0);
 }
 
 function isSameList(left: readonly string[], right: readonly string[]): boolean {

@@ -1,4 +1,4 @@
-import type { Amounts } from "../../core/amounts.ts";
+import { addAmounts, type Amounts } from "../../core/amounts.ts";
 import { apply, type Bucket } from "../../core/bucket/bucket.ts";
 import {
   afterRefusal,
@@ -8,9 +8,14 @@ import {
   statusesOf,
   underPolicy,
   type LimitStatus,
-  amountsOf,
   chargesOf,
+  dividedAmounts,
+  hasAll,
+  knownAmounts,
+  knows,
   limitNamesOf,
+  type DividedAmounts,
+  type Levels,
   type OwnedCharge,
 } from "../../core/bucket/decision.ts";
 import { levelAt, resolvedPolicy, type Policy } from "../../core/bucket/policy.ts";
@@ -27,7 +32,7 @@ import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import type { Connection } from "./database/connection.ts";
 import type { SqliteLimits } from "./limits.ts";
 import type { SqliteNamespace } from "./sqlite-namespace.ts";
-import { addUsage } from "./transactions/usage-hours.ts";
+import { addUsage, type Counted } from "./transactions/usage-hours.ts";
 import {
   loadedBucket,
   type LoadedBucket,
@@ -38,6 +43,14 @@ import {
 /** One bucket of a call. */
 interface FoundCharge extends OwnedCharge {
   readonly found: BucketLookup;
+  /** Whether this is the parent of the entity that makes the call. */
+  readonly isCascaded: boolean;
+}
+
+/** What a bucket is charged, and when. */
+interface Change {
+  readonly amounts: Amounts;
+  readonly nowMs: number;
 }
 
 /** What was taken from one bucket. */
@@ -45,6 +58,7 @@ interface ReceiptPart extends TakenPart {
   readonly bucketId: number;
   /** 1 if it counts as a request: the acquire does, later takes by `lease.consume` do not. */
   readonly requests: 0 | 1;
+  readonly isCascaded: boolean;
 }
 
 interface SqliteReceipt extends Receipt {
@@ -84,8 +98,9 @@ export class SqliteBuckets implements BucketStore {
     const receipt = (extending ?? { parts: [], ending: undefined }) as SqliteReceipt;
     // New buckets have ids by now: their rows were written at the end of the transaction.
     for (const { loaded, charge } of decision.taken) {
-      const { entityId, resource, policy, amounts } = charge;
-      receipt.parts.push({ bucketId: loaded.id!, entityId, resource, policy, amounts, requests });
+      const { entityId, resource, policy, amounts, unlimited, isCascaded } = charge;
+      const taken = { entityId, resource, policy, amounts, unlimited };
+      receipt.parts.push({ ...taken, bucketId: loaded.id!, requests, isCascaded });
     }
     return { granted: true, receipt, limitNames: decision.limitNames };
   }
@@ -93,16 +108,22 @@ export class SqliteBuckets implements BucketStore {
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): Promise<void> {
     return this.#end(receipt as SqliteReceipt, (set, parts, nowMs) => {
       for (const { resource, amounts } of deltas) {
-        for (const { part, amounts: share } of settlementOf(parts, resource, amounts))
-          this.#writeEnd(set, part, share, 0, nowMs);
+        const shares = settlementOf(parts, resource, amounts, (parent, name) =>
+          knows(this.#levels(parent.entityId, resource), name),
+        );
+        for (const { part, ...share } of shares)
+          this.#writeEnd(set, part, { ...share, requests: 0, nowMs });
       }
     });
   }
 
   giveBack(receipt: Receipt): Promise<void> {
     return this.#end(receipt as SqliteReceipt, (set, parts, nowMs) => {
-      for (const part of parts)
-        this.#writeEnd(set, part, negated(part.amounts), -part.requests, nowMs);
+      for (const part of parts) {
+        const { amounts, unlimited, requests } = part;
+        const back = { amounts: negated(amounts), unlimited: unlimited && negated(unlimited) };
+        this.#writeEnd(set, part, { ...back, requests: -requests, nowMs });
+      }
     });
   }
 
@@ -150,9 +171,9 @@ export class SqliteBuckets implements BucketStore {
     if (!fits(charges, nowMs)) return this.#refuse(set, charges, nowMs);
     const { namespaceId } = this.#namespace;
     const taken = charges.map((charge) => {
-      const { entityId, resource, amounts, bucket, found } = charge;
+      const { entityId, resource, amounts, unlimited, bucket, found, isCascaded } = charge;
       const loaded = found.loaded ?? set.create(found, { namespaceId, entityId, resource }, bucket);
-      this.#write(set, loaded, bucket, { amounts, requests, nowMs });
+      this.#write(set, loaded, bucket, { amounts, unlimited, requests, isCascaded, nowMs });
       return { loaded, charge };
     });
     return { granted: true, taken, limitNames: limitNamesOf(request, charges) };
@@ -174,9 +195,13 @@ export class SqliteBuckets implements BucketStore {
       config.noteRead(found.configVersion);
       const policy = override ?? this.#policy(entityId, resource);
       if (policy === undefined) return undefined;
-      const amounts = amountsOf(wanted, policy);
+      const { amounts, unlimited }: DividedAmounts = hasAll(policy, wanted.amounts)
+        ? wanted
+        : dividedAmounts(policy, knownAmounts(wanted, policy, this.#levels(entityId, resource)));
       const bucket = underPolicy(found.loaded?.bucket, policy, nowMs);
-      return { entityId, resource, policy, amounts, bucket, found, parentId: found.parentId };
+      const isCascaded = wanted.isParent;
+      const charge = { entityId, resource, policy, amounts, unlimited, bucket, found, isCascaded };
+      return { ...charge, parentId: found.parentId };
     });
   }
 
@@ -189,32 +214,37 @@ export class SqliteBuckets implements BucketStore {
     if (!(policy instanceof Promise)) return policy;
     // The caller that started that read handles its failure; this decision reads by itself.
     policy.catch(() => {});
-    const keys = configKeys(entityId, resource);
-    const stored = this.#limits.readNow(keys);
-    return resolvedPolicy(keys.map((key, index) => levelAt(key, stored[index]!)));
+    return resolvedPolicy(this.#levelsNow(entityId, resource));
   }
 
-  #write(
-    set: WorkingSet,
-    loaded: LoadedBucket,
-    bucket: Bucket,
-    change: { readonly amounts: Amounts; readonly requests: number; readonly nowMs: number },
-  ): void {
-    const { amounts, requests, nowMs } = change;
+  #levels(entityId: string, resource: string): Levels {
+    const levels = this.#policies.levels(entityId, resource);
+    if (!(levels instanceof Promise)) return levels;
+    levels.catch(() => {});
+    return this.#levelsNow(entityId, resource);
+  }
+
+  #levelsNow(entityId: string, resource: string): Levels {
+    const keys = configKeys(entityId, resource);
+    const stored = this.#limits.readNow(keys);
+    return keys.map((key, index) => levelAt(key, stored[index]!));
+  }
+
+  #write(set: WorkingSet, loaded: LoadedBucket, bucket: Bucket, change: Change & Counted): void {
+    const { amounts, unlimited, nowMs } = change;
     set.put(loaded, apply(bucket, costsMilli(bucket, amounts), nowMs));
-    if (this.#recordUsage) set.record(loaded, amounts, requests, nowMs);
+    const used = unlimited === undefined ? amounts : addAmounts(amounts, unlimited);
+    if (this.#recordUsage) set.record(loaded, used, change, nowMs);
   }
 
   /** Writes the end of a lease to a bucket, unless the bucket was deleted meanwhile. */
   #writeEnd(
     set: WorkingSet,
-    part: ReceiptPart,
-    amounts: Amounts,
-    requests: number,
-    nowMs: number,
+    { bucketId, isCascaded }: ReceiptPart,
+    change: Change & Pick<Counted, "requests">,
   ): void {
-    const loaded = set.findById(part.bucketId);
-    if (loaded !== undefined) this.#write(set, loaded, loaded.bucket, { amounts, requests, nowMs });
+    const loaded = set.findById(bucketId);
+    if (loaded !== undefined) this.#write(set, loaded, loaded.bucket, { ...change, isCascaded });
   }
 
   #end(
@@ -230,6 +260,14 @@ export class SqliteBuckets implements BucketStore {
       });
     return receipt.ending;
   }
+}
+
+/** What a bucket is charged, and what it only counts, in whole tokens. */
+interface Change {
+  readonly amounts: Amounts;
+  readonly unlimited: Amounts | undefined;
+  readonly requests: number;
+  readonly nowMs: number;
 }
 
 type Decision =

@@ -1,5 +1,5 @@
 import type { AuditEvent } from "../../core/audit.ts";
-import type { Entity } from "../../core/entity.ts";
+import type { Entity, EntityChange } from "../../core/entity.ts";
 import { EntityExistsError, EntityNotFoundError, ValidationError } from "../../core/errors.ts";
 import type { MaybePromise } from "../port.ts";
 import type { EntityStore, Keyed, KeyPage } from "../store.ts";
@@ -35,6 +35,25 @@ export class SqliteEntities implements EntityStore {
     });
   }
 
+  update(
+    entityId: string,
+    change: EntityChange,
+    eventOf: (before: Entity) => AuditEvent,
+  ): Promise<Entity> {
+    const { connection, transactions, namespaceId } = this.#namespace;
+    return transactions.alone(() => {
+      const row = connection.row(GET, namespaceId, entityId);
+      if (row === undefined) throw new EntityNotFoundError(entityId);
+      const before = entityOf(row);
+      const event = eventOf(before);
+      const after = { ...before, ...change };
+      const values = [after.name, after.cascade ? 1 : 0, JSON.stringify(after.metadata)];
+      connection.run(UPDATE, ...values, namespaceId, entityId);
+      insertEvent(connection, namespaceId, event);
+      return after;
+    });
+  }
+
   get(entityId: string): MaybePromise<Entity | undefined> {
     const { connection, transactions, namespaceId } = this.#namespace;
     return transactions.read(() => {
@@ -46,6 +65,14 @@ export class SqliteEntities implements EntityStore {
   children(parentId: string): MaybePromise<readonly Entity[]> {
     const { connection, transactions, namespaceId } = this.#namespace;
     return transactions.read(() => connection.rows(CHILDREN, namespaceId, parentId).map(entityOf));
+  }
+
+  cascadedInto(entityIds: readonly string[]): MaybePromise<ReadonlySet<string>> {
+    const { connection, transactions, namespaceId } = this.#namespace;
+    return transactions.read(
+      () =>
+        new Set(entityIds.filter((id) => connection.row(CASCADED, namespaceId, id) !== undefined)),
+    );
   }
 
   list({ limit, after }: KeyPage): MaybePromise<Keyed<Entity>> {
@@ -88,10 +115,14 @@ export class SqliteEntities implements EntityStore {
 const GET = "SELECT * FROM entities WHERE namespace_id = ? AND entity_id = ?";
 const CHILDREN =
   "SELECT * FROM entities WHERE namespace_id = ? AND parent_id = ? ORDER BY entity_id";
+const CASCADED =
+  "SELECT 1 FROM entities WHERE namespace_id = ? AND parent_id = ? AND cascades = 1 LIMIT 1";
 const LIST =
   "SELECT * FROM entities WHERE namespace_id = ? AND entity_id > ? ORDER BY entity_id LIMIT ?";
 const INSERT = `
   INSERT INTO entities (namespace_id, entity_id, name, parent_id, cascades, metadata, created_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)`;
+const UPDATE =
+  "UPDATE entities SET name = ?, cascades = ?, metadata = ? WHERE namespace_id = ? AND entity_id = ?";
 const DELETE = "DELETE FROM entities WHERE namespace_id = ? AND entity_id = ?";
 const DELETE_LIMITS = "DELETE FROM limits WHERE namespace_id = ? AND entity_id = ?";
 

@@ -30,7 +30,7 @@ it("opens a registered namespace as usual", async () => {
 it("registers no namespace, throws NamespaceNotFoundError for it, and still administers the others", async () => {
   const path = temporaryFile();
   await open(path, { namespace: "tenant" });
-  const repository = await open(path, { create: false });
+  const repository = await open(path, { create: false, namespace: "acme" });
   const request = {
     entityId: "key-1",
     resource: "gpt-4",
@@ -38,9 +38,13 @@ it("registers no namespace, throws NamespaceNotFoundError for it, and still admi
     limits: [Limit.perMinute("rpm", 5)],
   };
   await expect(repository.createEntity("key-1")).rejects.toThrow(NamespaceNotFoundError);
-  await expect(new RateLimiter({ repository }).acquire(request)).rejects.toThrow(
-    NamespaceNotFoundError,
-  );
+  const limiter = new RateLimiter({ repository });
+  for (const call of [
+    () => repository.getEntity("key-1"),
+    () => limiter.acquire(request),
+    () => limiter.available("key-1", "gpt-4"),
+  ])
+    await expect(call()).rejects.toThrow("Namespace acme does not exist.");
   expect((await repository.listNamespaces()).map(({ name }) => name)).toEqual(["tenant"]);
   const tenantId = (await repository.getNamespace("tenant"))!.namespaceId;
   await repository.deleteNamespace("tenant");

@@ -5,6 +5,7 @@ import { openRepository } from "zae-limiter/open";
 import { SqliteRepository, type SqliteOptions } from "zae-limiter/sqlite";
 import { faultyRepository, ManualClock, seededRandom } from "zae-limiter/testing";
 import { expect, it } from "vitest";
+import { openDatabase } from "./database/driver.ts";
 import {
   closeLater,
   otherConnection,
@@ -353,4 +354,13 @@ it("works in memory, for tests of applications", async () => {
   await expect(
     limiter.acquire({ entityId: "e", resource: "r", consume: { rpm: 1 } }),
   ).rejects.toThrow(RateLimitExceeded);
+});
+
+it("says what opened the file, and the version of its schema", async () => {
+  const repository = await open(temporaryFile());
+  expect(repository.driver).toMatch(/^(node:sqlite|better-sqlite3|libsql)$/);
+  expect(repository.schemaVersion).toBeGreaterThan(0);
+  const { database } = openDatabase(":memory:");
+  expect((await open(":memory:", { database })).driver).toBe("options.database");
+  closeLater(database);
 });

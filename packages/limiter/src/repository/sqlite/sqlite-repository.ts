@@ -12,9 +12,9 @@ import type { RepositoryOptions } from "../repository.ts";
 import { recordsUsage } from "../repository-options.ts";
 import { monotonicMs, systemClock, systemRandom, wholeMs } from "../system-clock.ts";
 import { Connection } from "./database/connection.ts";
-import { openDatabase, type SqliteDatabase } from "./database/driver.ts";
+import { openDatabase, type OpenedDatabase, type SqliteDatabase } from "./database/driver.ts";
 import { translated } from "./database/driver-errors.ts";
-import { isCurrent, migrate } from "./database/schema.ts";
+import { isCurrent, migrate, SCHEMA_VERSION } from "./database/schema.ts";
 import { SqliteStore } from "./sqlite-store.ts";
 import { Transactions } from "./transactions/transactions.ts";
 
@@ -46,8 +46,15 @@ export interface SqliteOptions extends RepositoryOptions {
  * const limiter = new RateLimiter({ repository });
  */
 export class SqliteRepository extends StoreRepository {
-  private constructor(scope: Scope) {
+  /** What opened the file: "node:sqlite", the name of a package, or "options.database". */
+  readonly driver: string;
+  /** The version of the file's schema, which this release has brought up to date. */
+  readonly schemaVersion: number;
+
+  private constructor(scope: Scope, driver: string) {
     super(scope);
+    this.driver = driver;
+    this.schemaVersion = SCHEMA_VERSION;
   }
 
   /**
@@ -64,7 +71,10 @@ export class SqliteRepository extends StoreRepository {
     if (options.create === false && options.database === undefined) assertExists(checkPath(path));
     const { durability, lockTimeoutMs } = checkOptions(options);
     const recordUsage = recordsUsage(options);
-    const database = options.database ?? openFile(checkPath(path));
+    const { database, driver } =
+      options.database === undefined
+        ? openFile(checkPath(path))
+        : { database: options.database, driver: "options.database" };
     const connection = new Connection(database);
     const release = (): void => (options.database === undefined ? connection.close() : undefined);
     try {
@@ -82,12 +92,7 @@ export class SqliteRepository extends StoreRepository {
       const found =
         options.create === false ? await store.namespaces.byName(name) : await register();
       const namespaceId = found?.namespaceId ?? NO_NAMESPACE;
-      return new SqliteRepository({
-        store,
-        namespaceName: name,
-        namespaceId,
-        options,
-      });
+      return new SqliteRepository({ store, namespaceName: name, namespaceId, options }, driver);
     } catch (error) {
       release();
       throw error;
@@ -177,7 +182,8 @@ function statAt(path: string): Stats | undefined {
 function assertExists(file: string): void {
   if (file === IN_MEMORY || (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0) return;
   throw new InfrastructureNotFoundError(
-    `The database ${file} does not exist. Check the path, or create it by storing something.`,
+    `The database ${file} does not exist. Check the path, or create it: open it without ` +
+      "create: false, or run zae-limiter system set-defaults rpm:100",
   );
 }
 
@@ -237,7 +243,7 @@ function fileOf(connection: Connection): string {
   );
 }
 
-function openFile(path: string): SqliteDatabase {
+function openFile(path: string): OpenedDatabase {
   try {
     return openDatabase(path);
   } catch (error) {

@@ -50,11 +50,13 @@ const SUM = { hourly: sumBy("hourly"), daily: sumBy("daily"), monthly: sumBy("mo
 
 function sumBy(window: UsageWindow): string {
   return `
-    SELECT ${START[window]} AS start_ms, entity_id, resource, SUM(requests) AS requests, json_group_array(counters) AS counters
+    SELECT ${START[window]} AS start_ms, entity_id, resource, SUM(requests) AS requests, json_group_array(counters) AS counters,
+      SUM(cascaded_requests) AS cascaded_requests, json_group_array(cascaded_counters) AS cascaded_counters
     FROM (
-      SELECT namespace_id, entity_id, resource, hour_ms, requests, counters FROM usage
+      SELECT namespace_id, entity_id, resource, hour_ms, requests, counters, cascaded_requests, cascaded_counters FROM usage
       UNION ALL
-      SELECT namespace_id, entity_id, resource, hour ->> '$.hourMs', hour ->> '$.requests', hour -> '$.counters' FROM buckets
+      SELECT namespace_id, entity_id, resource, hour ->> '$.hourMs', hour ->> '$.requests', hour -> '$.counters',
+        COALESCE(hour ->> '$.cascaded.requests', 0), COALESCE(hour -> '$.cascaded.counters', '{}') FROM buckets
       WHERE hour IS NOT NULL
     )
     WHERE namespace_id = ? AND (entity_id = ? OR ? IS NULL) AND (resource = ? OR ? IS NULL) AND hour_ms >= ?
@@ -64,15 +66,22 @@ function sumBy(window: UsageWindow): string {
 }
 
 function usageRow(window: UsageWindow, row: Row): UsageRow {
-  const hours = JSON.parse(row["counters"] as string) as readonly string[];
   return {
     entityId: row["entity_id"] as string,
     resource: row["resource"] as string,
     window,
     windowStartMs: row["start_ms"] as number,
-    counters: hours.map((text) => JSON.parse(text) as Amounts).reduce(addAmounts),
+    counters: sumOf(row["counters"] as string),
     requests: row["requests"] as number,
+    cascaded: sumOf(row["cascaded_counters"] as string),
+    cascadedRequests: row["cascaded_requests"] as number,
   };
+}
+
+/** Adds up the counters of several hours: a JSON array of JSON texts. */
+function sumOf(hours: string): Amounts {
+  const texts = JSON.parse(hours) as readonly string[];
+  return texts.map((text) => JSON.parse(text) as Amounts).reduce(addAmounts);
 }
 
 function keyOf({ windowStartMs: startMs, entityId, resource }: UsageRow): string {

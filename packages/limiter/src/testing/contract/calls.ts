@@ -124,7 +124,9 @@ export async function footprint(repository: Repository): Promise<unknown> {
       await repository.getLimits(KEY, { resource: MODEL }),
     ],
     configured: await repository.listResourcesWithEntityConfigs(),
-    usage: (await repository.getUsageSnapshots({ entityId: KEY })).items,
+    usage: repository.capabilities.usageSnapshots
+      ? (await repository.getUsageSnapshots({ entityId: KEY })).items
+      : undefined,
     audit: await Promise.all(
       audited.map(async (id) => (await repository.getAuditEvents(id)).items),
     ),

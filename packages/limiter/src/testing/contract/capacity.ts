@@ -18,6 +18,8 @@ export const capacityTopic: Topic = (test) => {
       totalCapacity: 400,
       totalAvailable: 300,
       utilizationPct: 25,
+      cascadedCapacity: 0,
+      cascadedAvailable: 0,
       entities: [
         { entityId: KEY, capacity: 100, available: 75, utilizationPct: 25 },
         { entityId: "key-2", capacity: 300, available: 225, utilizationPct: 25 },
@@ -61,6 +63,27 @@ export const capacityTopic: Topic = (test) => {
     assert.deepEqual(await ids(true), ["alone", "project"]);
   });
 
+  test("says how much of the totals belongs to entities that others cascade into", async (world) => {
+    const { repository } = world;
+    await repository.setSystemDefaults([RPM]);
+    await repository.setLimits("project", [Limit.perMinute("rpm", 300)]);
+    for (const id of ["project", "group", "quiet"]) await repository.createEntity(id);
+    await repository.createEntity(KEY, { parentId: "project", cascade: true });
+    await repository.createEntity("member", { parentId: "group" });
+    await repository.createEntity("silent", { parentId: "quiet", cascade: true });
+    await take(world, { rpm: 10 });
+    for (const entityId of ["project", "member", "group", "quiet"])
+      await take(world, { rpm: 1 }, { entityId });
+    const capacity = async (): Promise<readonly number[]> => {
+      const all = await repository.getResourceCapacity(MODEL, "rpm");
+      return [all.totalCapacity, all.totalAvailable, all.cascadedCapacity, all.cascadedAvailable];
+    };
+    assert.deepEqual(await capacity(), [700, 676, 400, 388], "of project and quiet");
+    await repository.updateEntity("member", { cascade: true });
+    await repository.updateEntity(KEY, { cascade: false });
+    assert.deepEqual(await capacity(), [700, 676, 200, 198], "of group and quiet");
+  });
+
   test("a resource that was never used has no capacity", async ({ repository }) => {
     assert.deepEqual(await repository.getResourceCapacity(MODEL, "rpm"), {
       resource: MODEL,
@@ -68,6 +91,8 @@ export const capacityTopic: Topic = (test) => {
       totalCapacity: 0,
       totalAvailable: 0,
       utilizationPct: 0,
+      cascadedCapacity: 0,
+      cascadedAvailable: 0,
       entities: [],
     });
     await failsWith(ValidationError, () => repository.getResourceCapacity("a#b", "rpm"));

@@ -7,10 +7,12 @@ import { cacheTopic } from "./cache.ts";
 import { cancellationTopic } from "./cancellation.ts";
 import { capacityTopic } from "./capacity.ts";
 import { cascadeTopic } from "./cascade.ts";
+import { closingTopic } from "./closing.ts";
 import { configurationTopic } from "./configuration.ts";
 import { debtTopic } from "./debt.ts";
 import { doneWorkTopic } from "./done-work.ts";
 import { entitiesTopic } from "./entities.ts";
+import { entityChangesTopic } from "./entity-changes.ts";
 import { inheritanceTopic } from "./inheritance.ts";
 import { leaseEndsTopic } from "./lease-ends.ts";
 import { leasesTopic } from "./leases.ts";
@@ -25,7 +27,9 @@ import { settlementFaultsTopic } from "./settlement-faults.ts";
 import { severalResourcesTopic } from "./several-resources.ts";
 import { statusesTopic } from "./statuses.ts";
 import { unavailabilityTopic } from "./unavailability.ts";
+import { unlimitedNamesTopic } from "./unlimited-names.ts";
 import { usageTopic } from "./usage.ts";
+import { usageCascadeTopic } from "./usage-cascade.ts";
 import { waitingTopic } from "./waiting.ts";
 import { worldOf, type Topic } from "./world.ts";
 
@@ -58,11 +62,14 @@ const TOPICS: Readonly<Record<string, Topic>> = {
   "levels of configuration": configurationTopic,
   "changes of configuration": policyChangesTopic,
   "levels that inherit": inheritanceTopic,
+  "limits that no level in force has": unlimitedNamesTopic,
   refill: refillTopic,
   entities: entitiesTopic,
+  "changes of entities": entityChangesTopic,
   namespaces: namespacesTopic,
   audit: auditTopic,
   usage: usageTopic,
+  "usage with parents": usageCascadeTopic,
   capacity: capacityTopic,
   listings: listingsTopic,
   cache: cacheTopic,
@@ -71,6 +78,7 @@ const TOPICS: Readonly<Record<string, Topic>> = {
   "unusual identifiers": unusualIdentifiersTopic,
   unavailability: unavailabilityTopic,
   "faults at the end of a lease": settlementFaultsTopic,
+  closing: closingTopic,
 };
 
 /**

@@ -46,6 +46,8 @@ const INVALID: readonly {
   },
 ];
 
+const misspelt = (lease: Lease): void => lease.settle({ tokens: 300, tpm: 300 });
+
 /** Promise 4: work that was done is never refunded, and what it cost is not lost. */
 export const doneWorkTopic: Topic = (test) => {
   for (const missing of [undefined, null]) {
@@ -108,7 +110,6 @@ export const doneWorkTopic: Topic = (test) => {
 
   test("an error that an invalid call caused commits as well, and any other error gives back", async (world) => {
     await world.repository.setSystemDefaults([RPM, TPM]);
-    const misspelt = (lease: Lease): void => lease.settle({ tokens: 300, tpm: 300 });
     const run = (work: (lease: Lease) => unknown): Promise<unknown> =>
       world.limiter.acquire(call({ rpm: 1, tpm: 500 }), work);
     await failsWith(SyntaxError, () =>
@@ -158,6 +159,15 @@ export const doneWorkTopic: Topic = (test) => {
       }),
     );
     assert.deepEqual(await left(world), { rpm: 98, tpm: 300 }, "a later valid call replaces it");
+    await failsWith(ValidationError, () =>
+      world.limiter.acquire(call({ rpm: 1 }, { also: { search: { rpm: 1 } } }), (lease) => {
+        const search = lease.resourceLease("search");
+        assert.throws(() => search.settle({ rpm: 50, pages: 1 }), ValidationError);
+        lease.settle({ rpm: 8, tokens: 1 });
+      }),
+    );
+    assert.deepEqual(await left(world), { rpm: 90, tpm: 300 });
+    assert.deepEqual(await left(world, KEY, "search"), { rpm: 99, tpm: 1000 }, "it was handled");
   });
 
   test("if what was valid cannot be written, that is reported, and the error of the work is thrown", async (world) => {

@@ -14,7 +14,12 @@ export type Fault =
     };
 
 /** Methods that say what this process knows, and send nothing that could fail. */
-const LOCAL: ReadonlySet<PropertyKey> = new Set(["getCacheStats", "getStatistics", "remembered"]);
+const LOCAL: ReadonlySet<PropertyKey> = new Set([
+  "getCacheStats",
+  "getStatistics",
+  "knowsLimit",
+  "remembered",
+]);
 
 /**
  * Wraps a repository so that its operations fail as `next` decides, including those of repositories

@@ -22,9 +22,9 @@ const NAMES = ["rpm", "tpm", "rpd"];
 
 /**
  * The same calls, one after another, by two processes on one table and by the memory backend: every
- * answer and every balance is equal. The simulation compares more, changing limits too, but looks
- * at the table after every step, which keeps images fresh. Here a process only knows what its own
- * writes brought.
+ * answer, every balance, and what is left after a grant are equal. The simulation compares more,
+ * changing limits too, but looks at the table after every step, which keeps images fresh. Here a
+ * process only knows what its own writes brought.
  */
 describeWithEngine("processes that take turns", (engine) => {
   let transport: DynamoTransport;
@@ -127,8 +127,12 @@ describeWithEngine("processes that take turns", (engine) => {
         const ours = await by.consume(request);
         const theirs = memory.consume(request);
         expect(answerOf(ours), `seed ${seed}, step ${step}`).toEqual(answerOf(theirs));
-        if (ours.granted && theirs.granted)
+        if (ours.granted && theirs.granted) {
+          expect(await by.remembered(ours.receipt), `seed ${seed}, step ${step}`).toEqual(
+            memory.remembered(theirs.receipt),
+          );
           leases.push({ ours: ours.receipt, by, theirs: theirs.receipt, amounts, resource });
+        }
       }
       for (const id of [child, parent]) {
         const stored = await by.ofEntity(id, undefined);

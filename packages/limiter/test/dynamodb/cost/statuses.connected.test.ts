@@ -17,16 +17,6 @@ const KEPT = 10_000;
 describeWithEngine("what is left after a grant", (engine) => {
   const { clock, open, newEntity, split } = useShardBuckets(engine);
 
-  async function remembered(
-    { buckets, requestsOf }: RecordedProcess,
-    receipt: Receipt,
-  ): Promise<readonly number[]> {
-    let statuses: readonly LimitStatus[] = [];
-    const requests = await requestsOf(async () => (statuses = buckets.remembered(receipt)));
-    expect(requests).toEqual([]);
-    return statuses.map(({ available }) => available);
-  }
-
   it("costs no request: the reply to the take has brought it", async () => {
     const process = open(0);
     const entityId = newEntity();
@@ -94,3 +84,13 @@ describeWithEngine("what is left after a grant", (engine) => {
     expect(left).toBeLessThanOrEqual(CAPACITY / 2);
   });
 });
+
+/** What is left of each limit, which no request may be sent for. */
+async function remembered(process: RecordedProcess, receipt: Receipt): Promise<readonly number[]> {
+  let statuses: readonly LimitStatus[] = [];
+  const requests = await process.requestsOf(async () => {
+    statuses = process.buckets.remembered(receipt);
+  });
+  expect(requests).toEqual([]);
+  return statuses.map(({ available }) => available);
+}

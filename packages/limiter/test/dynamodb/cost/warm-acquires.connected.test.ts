@@ -3,6 +3,7 @@ import { ManualClock } from "zae-limiter/testing";
 import { beforeAll, expect, it } from "vitest";
 import { storedMilli } from "../../../src/core/bucket/bucket.ts";
 import type { ConfigKey } from "../../../src/core/bucket/policy.ts";
+import type { Receipt } from "../../../src/repository/port.ts";
 import {
   bucketProcess,
   granted,
@@ -88,6 +89,41 @@ describeWithEngine("what a warm acquire costs", (engine) => {
         batchedOperations: 5,
         failedConditions: 0,
       });
+    });
+  }
+
+  for (const inherit of [true, false]) {
+    const what = inherit ? "whose policy comes from two levels" : "with a name that is not limited";
+    it(`a warm acquire ${what} is one request and one write unit, and so is its end`, async () => {
+      const process = bucketProcess({
+        transport: trips,
+        tableName,
+        clock,
+        seed: 3,
+        config: ({ level }: ConfigKey) => {
+          if (level === "system") return { limits: [rpm, tpm] };
+          return level === "entity" ? { limits: [rpm], inherit } : { limits: undefined };
+        },
+      });
+      const id = `entity-${inherit}-0123456789a`;
+      const request = requestFor(id, { rpm: 1, tpm: 10 }, { resource: RESOURCE });
+      const settled = [{ resource: RESOURCE, amounts: { tpm: 5 } }];
+      await process.buckets.settle(await granted(process, request), settled);
+      const once = { requests: 1, roundTrips: 1, writeUnits: 1, indexUnits: 0, readUnits: 0 };
+      for (const pauseMs of [0, 7, 13, 100_000]) {
+        await clock.advance(pauseMs);
+        let receipt: Receipt | undefined;
+        const taken = await costOf(process, async () => {
+          receipt = await granted(process, request);
+        });
+        expect(taken).toEqual(once);
+        expect(
+          await costOf(process, async () => process.buckets.settle(receipt!, settled)),
+        ).toEqual(once);
+      }
+      const [stored] = await process.buckets.ofEntity(id, RESOURCE);
+      const names = stored!.bucket.limits.map(({ limit }) => limit.name);
+      expect(names).toEqual(inherit ? ["rpm", "tpm"] : ["rpm"]);
     });
   }
 

@@ -7,6 +7,7 @@ import {
   RateLimiterUnavailable,
   ValidationError,
 } from "zae-limiter";
+import { ManualClock } from "zae-limiter/testing";
 import { usageItem } from "../../support/usage-item.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { script } from "../../support/fault-proxy.ts";
@@ -51,6 +52,65 @@ describeWithEngine("entities on DynamoDB", (engine) => {
     await repository.createEntity("e");
     expect((await repository.getAuditEvents("e")).items).toHaveLength(1);
     await expect(repository.createEntity("e")).rejects.toThrow(EntityExistsError);
+  });
+
+  it("an update sends only the fields that it changes, together with its event, once", async () => {
+    const repository = await table.open();
+    await repository.createEntity("e", { name: "Ada", metadata: { plan: "gold" } });
+    table.proxy.decide = script("TransactWriteItems", ["lost-reply"]);
+    const all = await table.sentDuring(async () => repository.updateEntity("e", { name: "Bob" }));
+    const sent = all.find(({ operation }) => operation === "TransactWriteItems");
+    const [change, event, ...others] = (
+      sent!.input as { TransactItems: Record<"Update" | "Put", Record<string, unknown>>[] }
+    ).TransactItems;
+    expect(others).toEqual([]);
+    expect(change!.Update["UpdateExpression"]).toBe("SET #n1=:v1");
+    expect(change!.Update["ExpressionAttributeNames"]).toEqual({ "#n0": "PK", "#n1": "name" });
+    expect(event!.Put).toMatchObject({ Item: { action: { S: "entity_updated" } } });
+    expect(await repository.getEntity("e")).toMatchObject({
+      name: "Bob",
+      metadata: { plan: "gold" },
+    });
+    expect((await repository.getAuditEvents("e")).items).toHaveLength(2);
+  });
+
+  it("an entity that another client stored without metadata or cascade can be updated", async () => {
+    const repository = await table.open();
+    await repository.createEntity("e");
+    await table.raw("UpdateItem", {
+      Key: { PK: { S: `${repository.namespaceId}/ENTITY#e` }, SK: { S: "#META" } },
+      UpdateExpression: "REMOVE metadata, #cascade",
+      ExpressionAttributeNames: { "#cascade": "cascade" },
+    });
+    const change = { metadata: { plan: "gold" }, cascade: true };
+    expect(await repository.updateEntity("e", change)).toMatchObject(change);
+    expect(await repository.getEntity("e")).toMatchObject(change);
+  });
+
+  it("a changed cascade reaches other processes within the cache time", async () => {
+    const clock = new ManualClock();
+    const configCacheTtlMs = 60_000;
+    const [here, there] = [
+      await table.open("app", { clock, configCacheTtlMs }),
+      await table.open("app", { clock, configCacheTtlMs }),
+    ];
+    await here.setSystemDefaults([Limit.perDay("rpm", 10)]);
+    await here.createEntity("project");
+    await here.createEntity("e", { parentId: "project" });
+    const limiter = new RateLimiter({ repository: there });
+    const take = (): Promise<unknown> =>
+      limiter.acquire({ entityId: "e", resource: "r", consume: { rpm: 1 } }, () => {});
+    const takenFromProject = async (): Promise<number | undefined> =>
+      (await here.getBuckets("project"))[0]?.totalConsumedMilli;
+    await take();
+    await here.updateEntity("e", { cascade: true });
+    await clock.advance(configCacheTtlMs);
+    await take();
+    expect(await takenFromProject()).toBe(1000);
+    await here.updateEntity("e", { cascade: false });
+    await clock.advance(configCacheTtlMs);
+    await take();
+    expect(await takenFromProject()).toBe(1000);
   });
 
   it("an entity with an unknown parent is not created at all", async () => {

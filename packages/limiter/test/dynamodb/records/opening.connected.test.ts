@@ -3,14 +3,18 @@ import {
   IncompatibleSchemaError,
   InfrastructureNotFoundError,
   NamespaceNotFoundError,
+  RateLimiter,
   RateLimiterUnavailable,
   ValidationError,
   VersionMismatchError,
 } from "zae-limiter";
 import { DynamoRepository } from "zae-limiter/dynamodb";
+import { createTable } from "../../../src/repository/dynamodb/table/create-table.ts";
+import { connect } from "../../support/connect.ts";
 import { openRepository } from "zae-limiter/open";
 import { describeWithEngine, freshTableName } from "../../support/engine.ts";
 import { startFaultProxy } from "../../support/fault-proxy.ts";
+import { openTransport } from "../../support/transports.ts";
 
 describeWithEngine("opening a DynamoDB repository", (engine) => {
   afterEach(() => vi.unstubAllEnvs());
@@ -20,6 +24,7 @@ describeWithEngine("opening a DynamoDB repository", (engine) => {
     const { endpointUrl } = engine();
     const never = { stack, endpointUrl, provisioning: "never" } as const;
     await expect(DynamoRepository.open("app", never)).rejects.toThrow(InfrastructureNotFoundError);
+    await expect(DynamoRepository.open("app", never)).rejects.toThrow("provisioning=table");
     await expect(
       DynamoRepository.open("app", { stack, endpointUrl, create: false }),
     ).rejects.toThrow(InfrastructureNotFoundError);
@@ -42,6 +47,10 @@ describeWithEngine("opening a DynamoDB repository", (engine) => {
     await using created = await DynamoRepository.open("app", options);
     await using looking = await DynamoRepository.open("other", { ...options, create: false });
     await expect(looking.getEntity("e")).rejects.toThrow(NamespaceNotFoundError);
+    const acquire = { entityId: "e", resource: "r", consume: { rpm: 1 } };
+    await expect(new RateLimiter({ repository: looking }).acquire(acquire)).rejects.toThrow(
+      "Namespace other does not exist.",
+    );
     expect((await looking.listNamespaces()).map(({ name }) => name)).toEqual(["app"]);
     await looking.registerNamespace("third");
     expect((await created.listNamespaces()).map(({ name }) => name)).toEqual(["app", "third"]);
@@ -112,10 +121,78 @@ describeWithEngine("opening a DynamoDB repository", (engine) => {
     ]);
   });
 
-  it("the error for stacks says that they come later", async () => {
-    await expect(DynamoRepository.open("app", { region: "eu-west-1" })).rejects.toThrow(
-      "not supported yet",
+  it("by default, without an address, opens a stack or table that exists, and registers the namespace", async () => {
+    const stack = freshTableName();
+    const { endpointUrl } = engine();
+    await using created = await DynamoRepository.open("app", { stack, endpointUrl });
+    // A transport keeps the address from the options, as there is none on AWS.
+    const transport = await openTransport("SDK's", engine());
+    try {
+      await using opened = await DynamoRepository.open("app", { stack, transport });
+      expect(opened.namespaceId).toBe(created.namespaceId);
+      await using other = await DynamoRepository.open("other", { stack, transport });
+      expect((await created.listNamespaces()).map(({ name }) => name)).toEqual(["app", "other"]);
+      expect(await other.getEntity("e")).toBeUndefined();
+      await using built = await DynamoRepository.builder()
+        .namespace("other")
+        .options({ stack, transport })
+        .build();
+      expect(built.namespaceId).toBe(other.namespaceId);
+    } finally {
+      transport.close();
+    }
+  });
+
+  it("a table that somebody else created gets the version record of its first user", async () => {
+    const stack = freshTableName();
+    const { endpointUrl } = engine();
+    const { connection } = await connect(endpointUrl, { tableName: stack });
+    await createTable(connection, { stream: false });
+    const stackOptions = { stack, endpointUrl, provisioning: "stack" } as const;
+    await using opened = await DynamoRepository.open("app", stackOptions);
+    expect(await opened.getVersionRecord()).toMatchObject({ schemaVersion: "1.0.0" });
+    await opened.setVersionRecord({ schemaVersion: "2.0.0" });
+    await expect(DynamoRepository.open("app", stackOptions)).rejects.toThrow(
+      IncompatibleSchemaError,
     );
+  });
+
+  it("says how to create what is missing, as URL, on the command line and in code", async () => {
+    const stack = freshTableName();
+    const { endpointUrl } = engine();
+    const region = "eu-west-1";
+    const opening = DynamoRepository.open("app", {
+      stack,
+      region,
+      endpointUrl,
+      provisioning: "stack",
+    });
+    const url = `dynamodb://eu-west-1/${stack}?endpoint=${encodeURIComponent(endpointUrl)}&provisioning=table`;
+    await expect(opening).rejects.toThrow(InfrastructureNotFoundError);
+    await expect(opening).rejects.toThrow(
+      `Neither a stack nor a table ${stack} exists in eu-west-1 (or it is not ready); create the table with the URL ${url}, ` +
+        `on the command line with zae-limiter --repository "${url}" namespace register app, ` +
+        `or in code with DynamoRepository.open("app", { stack: "${stack}", provisioning: "table" }).`,
+    );
+    await using created = await openRepository(url, { namespace: "app" });
+    await using opened = await DynamoRepository.open("app", {
+      stack,
+      region,
+      endpointUrl,
+      provisioning: "stack",
+    });
+    expect(opened.namespaceId).toBe(created.namespaceId);
+  });
+
+  it("stacks cannot be created or deleted yet", async () => {
+    const options = { stack: freshTableName(), endpointUrl: engine().endpointUrl };
+    expect(() => DynamoRepository.builder().stackOptions({ enableAlarms: true })).toThrow(
+      expect.objectContaining({ code: "ERR_LIMITER_STACK_UNSUPPORTED" }),
+    );
+    await using repository = await DynamoRepository.open("app", options);
+    await expect(repository.deleteStack()).rejects.toMatchObject({
+      code: "ERR_LIMITER_STACK_UNSUPPORTED",
+    });
   });
 
   it.each([

@@ -1,7 +1,16 @@
 import { expect, it } from "vitest";
 import { Limit } from "zae-limiter";
 import { ManualClock } from "zae-limiter/testing";
+import type { DynamoRepository } from "zae-limiter/dynamodb";
 import type { UsageRow, UsageWindow } from "../../../src/core/usage.ts";
+import { Expiring } from "../../../src/repository/dynamodb/cache/expiring.ts";
+import {
+  retentionOf,
+  type RetentionDays,
+} from "../../../src/repository/dynamodb/cache/retention.ts";
+import { DynamoUsage } from "../../../src/repository/dynamodb/usage.ts";
+import type { Keyed, KeyPage, UsageRange } from "../../../src/repository/store.ts";
+import { connect } from "../../support/connect.ts";
 import { usageItem } from "../../support/usage-item.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { script } from "../../support/fault-proxy.ts";
@@ -10,6 +19,15 @@ import { useProxiedTable } from "../../support/proxied-table.ts";
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 const START_MS = Date.UTC(2026, 2, 1);
+const EVERYTHING: UsageRange = {
+  entityId: undefined,
+  resource: undefined,
+  window: "hourly",
+  startMs: undefined,
+  endMs: undefined,
+};
+
+const defaultRetention = async (): Promise<RetentionDays> => retentionOf(undefined);
 
 describeWithEngine("usage, audit and records on DynamoDB", (engine) => {
   const table = useProxiedTable(engine);
@@ -29,40 +47,55 @@ describeWithEngine("usage, audit and records on DynamoDB", (engine) => {
     }
   };
 
+  /** Nothing records usage yet, so repositories do not show it; a store reads what is there. */
+  const usageOf = async (
+    repository: DynamoRepository,
+    nowMs: number,
+  ): Promise<(range: Partial<UsageRange>, page?: KeyPage) => Promise<Keyed<UsageRow>>> => {
+    const clock = new ManualClock(nowMs);
+    const { connection } = await connect(engine().endpointUrl, {
+      tableName: repository.tableName,
+      clock,
+    });
+    const retention = new Expiring({ read: defaultRetention, clock, ttlMs: 1000 });
+    const usage = new DynamoUsage(connection, repository.namespaceId, retention);
+    return async (range, page = { limit: 100, after: undefined }) =>
+      usage.rows({ ...EVERYTHING, ...range }, page);
+  };
+
   it("usage of windows that begin together is read apart, for limits of any name", async () => {
-    const clock = new ManualClock(START_MS + HOUR_MS);
-    const repository = await table.open("app", { clock });
+    const repository = await table.open();
+    const rows = await usageOf(repository, START_MS + HOUR_MS);
     await store(repository.namespaceId, [
       { counters: { ttl: 5, window: 6, requests: 7, "a-b.c": 8 }, requests: 2 },
       { window: "daily", counters: { rpm: 17 } },
       { window: "monthly", counters: { rpm: 170 } },
     ]);
-    const { items } = await repository.getUsageSnapshots({ entityId: "e" });
-    expect(items).toEqual([
+    expect((await rows({ entityId: "e" })).items).toEqual([
       {
         entityId: "e",
         resource: "r",
         window: "hourly",
-        windowStart: new Date(START_MS),
-        windowEnd: new Date(START_MS + HOUR_MS),
+        windowStartMs: START_MS,
         counters: { ttl: 5, window: 6, requests: 7, "a-b.c": 8 },
         requests: 2,
-        complete: true,
+        cascaded: {},
+        cascadedRequests: 0,
       },
     ]);
-    expect((await repository.getUsageSummary({ resource: "r", window: "daily" })).total).toEqual({
-      rpm: 17,
-    });
-    expect(
-      (await repository.getUsageSummary({ entityId: "e", resource: "r", window: "monthly" })).total,
-    ).toEqual({ rpm: 170 });
+    expect((await rows({ resource: "r", window: "daily" })).items).toMatchObject([
+      { counters: { rpm: 17 } },
+    ]);
+    expect((await rows({ entityId: "e", resource: "r", window: "monthly" })).items).toMatchObject([
+      { counters: { rpm: 170 } },
+    ]);
   });
 
   it.each([{ entityId: "e" }, { resource: "r" }, { entityId: "e", resource: "r" }])(
     "usage by %o is read page by page, half open",
     async (query) => {
-      const clock = new ManualClock(START_MS + DAY_MS);
-      const repository = await table.open("app", { clock });
+      const repository = await table.open();
+      const rows = await usageOf(repository, START_MS + DAY_MS);
       const hours = [0, 1, 2, 3, 4, 5];
       await store(repository.namespaceId, [
         ...hours.map((hour) => ({ windowStartMs: START_MS + hour * HOUR_MS })),
@@ -72,33 +105,15 @@ describeWithEngine("usage, audit and records on DynamoDB", (engine) => {
           resource: "elsewhere",
         })),
       ]);
-      const range = { start: new Date(START_MS + HOUR_MS), end: new Date(START_MS + 5 * HOUR_MS) };
-      const seen: number[] = [];
-      let cursor: string | undefined;
-      let pages = 0;
-      do {
-        const page = await repository.getUsageSnapshots({
-          ...query,
-          ...range,
-          limit: 3,
-          ...(cursor !== undefined && { cursor }),
-        });
-        seen.push(
-          ...page.items.map(({ windowStart }) => (windowStart.getTime() - START_MS) / HOUR_MS),
-        );
-        cursor = page.cursor;
-        pages += 1;
-      } while (cursor !== undefined);
-      expect(seen).toEqual([1, 2, 3, 4]);
-      expect(pages).toBe(2);
-      const betweenWindows = {
-        start: new Date(START_MS + 1),
-        end: new Date(START_MS + 2 * HOUR_MS + 1),
-      };
-      const { items } = await repository.getUsageSnapshots({ ...query, ...betweenWindows });
-      expect(items.map(({ windowStart }) => (windowStart.getTime() - START_MS) / HOUR_MS)).toEqual([
-        1, 2,
-      ]);
+      const hoursOf = ({ items }: Keyed<UsageRow>): readonly number[] =>
+        items.map(({ windowStartMs }) => (windowStartMs - START_MS) / HOUR_MS);
+      const range = { ...query, startMs: START_MS + HOUR_MS, endMs: START_MS + 5 * HOUR_MS };
+      const first = await rows(range, { limit: 3, after: undefined });
+      expect(hoursOf(first)).toEqual([1, 2, 3]);
+      const second = await rows(range, { limit: 3, after: first.next });
+      expect([hoursOf(second), second.next]).toEqual([[4], undefined]);
+      const between = { startMs: START_MS + 1, endMs: START_MS + 2 * HOUR_MS + 1 };
+      expect(hoursOf(await rows({ ...query, ...between }))).toEqual([1, 2]);
     },
   );
 

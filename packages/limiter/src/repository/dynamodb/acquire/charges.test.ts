@@ -70,6 +70,16 @@ describe("the charges of a call", () => {
     expect(await unlimited.preparation.of(CALL)).toHaveLength(1);
   });
 
+  it("keep names that only another level knows, of the entity and of its parent", async () => {
+    const made = await prepared({ e: TPM_ONLY, p: TPM_ONLY }, { e: "p" });
+    made.hidden = POLICY;
+    const charges = await made.preparation.of(CALL);
+    expect(charges.map(({ amounts }) => amounts)).toEqual([
+      CALL.resources[0]!.amounts,
+      CALL.resources[0]!.amounts,
+    ]);
+  });
+
   it("fail when there are no limits, and for a name that is none of them", async () => {
     const { preparation } = await prepared({ e: TPM_ONLY });
     expect(() => preparation.of(CALL)).toThrow("no such limit; the limits are tpm");
@@ -255,10 +265,13 @@ function newPreparation(policies: Policies, parents: Readonly<Record<string, str
     active,
     entities,
     isDeleted: false,
+    /** What a weaker level stores. */
+    hidden: undefined as Policy | undefined,
     cached: undefined as Policies | undefined,
     stored: { ...policies } as Record<string, Policy>,
   };
-  const source: Pick<PolicySource, "cached" | "resolve" | "refresh"> = {
+  const source: Pick<PolicySource, "cached" | "resolve" | "levels" | "refresh"> = {
+    levels: (id) => [made.cached?.[id], made.hidden],
     cached: (id) => made.cached && { policy: made.cached[id] },
     resolve: async (id) => made.stored[id],
     refresh: async (id) => made.stored[id],

@@ -5,10 +5,12 @@
 import { inMilli } from "../../../core/amounts.ts";
 import { fullBucket, holds, storedMilli, type Bucket } from "../../../core/bucket/bucket.ts";
 import {
-  amountsOf,
   chargesOf,
+  dividedAmounts,
   fits,
+  hasAll,
   isUnder,
+  knownAmounts,
   underPolicy,
   type Charge,
   type WantedBucket,
@@ -147,11 +149,21 @@ export class ChargePreparation {
     const costs = inMilli(amounts);
     const charge: WantedCharge = { key, amounts, costs, policy, isOverride, parentId };
     const image = this.#known.imageOf(key);
-    if (!showsOtherLimits(charge, image)) return charge;
+    if (!showsOtherLimits(charge, image)) return this.#withLevels(charge);
     const chosen = this.#chooser.on(charge, key, image);
     return chosen instanceof Promise
-      ? chosen.then((current) => ({ ...charge, policy: current }))
-      : { ...charge, policy: chosen };
+      ? chosen.then((current) => this.#withLevels({ ...charge, policy: current }))
+      : this.#withLevels({ ...charge, policy: chosen });
+  }
+
+  /** The charge with the other levels, when its policy lacks a limit that the call names. */
+  #withLevels(charge: WantedCharge): MaybePromise<WantedCharge> {
+    const { key, amounts, policy, isOverride } = charge;
+    if (isOverride || hasAll(policy, amounts)) return charge;
+    const levels = this.#policies.levels(key.entityId, key.resource);
+    return levels instanceof Promise
+      ? levels.then((read) => ({ ...charge, levels: read }))
+      : { ...charge, levels };
   }
 }
 
@@ -169,7 +181,12 @@ function assembled(
     const index = resources.length === 1 ? 0 : resources.findIndex(isWanted);
     const found = (wanted.isParent ? parents : own)[index];
     if (found === undefined) return undefined;
-    const amounts = amountsOf(wanted, found.policy);
+    const { policy, levels } = found;
+    // Without other levels, the policy has every name; a call's own limits are still to be checked.
+    const amounts =
+      levels === undefined && wanted.override === undefined
+        ? wanted.amounts
+        : knownAmounts(wanted, policy, levels ?? []);
     if (amounts !== found.amounts) return { ...found, amounts, costs: inMilli(amounts) };
     if (wanted.isParent || found.parentId === parentId) return found;
     // The parent of an entity that this process had not met came with the same read as its bucket.
@@ -268,13 +285,14 @@ export async function takeFromShard(
       key,
       entityId,
       resource,
-      amounts: costs,
       policy: current,
       requests,
       incarnation,
       seen: image === undefined ? undefined : { image },
     };
-    return { kind: "taken", parts: [part] };
+    const isSame = current === charge.policy && charge.levels === undefined;
+    const taken = isSame ? { amounts: costs } : dividedAmounts(current, costs);
+    return { kind: "taken", parts: [{ ...part, ...taken }] };
   } catch (error) {
     if (!(error instanceof TableUnavailable && error.throttled && !error.ambiguous)) throw error;
     return { kind: "throttled", error };

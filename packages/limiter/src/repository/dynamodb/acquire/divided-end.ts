@@ -20,12 +20,13 @@ import {
 interface EndPart {
   readonly part: ReceiptPart;
   readonly costs: Costs;
+  readonly unlimited?: Costs | undefined;
   readonly requests: number;
 }
 
 /** The writes to the shards of a bucket that an end is divided into. */
 export function dividedEnd(
-  { part, costs, requests }: EndPart,
+  { part, costs, unlimited, requests }: EndPart,
   shards: readonly KnownShard[],
   nowMs: number,
 ): readonly EndPart[] {
@@ -43,10 +44,15 @@ export function dividedEnd(
     return {
       part: { ...part, key, incarnation },
       costs: amounts,
+      unlimited: index === 0 ? unlimited : undefined,
       requests: index === 0 ? requests : 0,
     };
   });
-  return ends.filter((end) => end.requests !== 0 || Object.keys(end.costs).length > 0);
+  return ends.filter(writesSomething);
+}
+
+function writesSomething({ costs, unlimited, requests }: EndPart): boolean {
+  return requests !== 0 || unlimited !== undefined || Object.keys(costs).length > 0;
 }
 
 /**

@@ -6,8 +6,9 @@
  */
 import { amountOf, MILLI } from "../../../core/amounts.ts";
 import type { Bucket } from "../../../core/bucket/bucket.ts";
+import { dividedAmounts } from "../../../core/bucket/decision.ts";
 import { shardSumMilli } from "../../../core/bucket/shard-sums.ts";
-import { LimitFold, type Costs } from "../write/batch-decision.ts";
+import { countIn, LimitFold, type Costs } from "../write/batch-decision.ts";
 import { updateOf } from "../write/bucket-update.ts";
 import { incarnationOf } from "../write/write-plan.ts";
 import { bucketUnder, fitsShard, fitsTogether } from "./charges.ts";
@@ -116,7 +117,8 @@ export class Gathering {
   /** Divides a call that fits into parts of shards. */
   #take({ charge, requests }: GatherWish, free: readonly Giver[]): readonly ReceiptPart[] {
     const parts = new Map<Giver, Record<string, number>>();
-    for (const [name, cost] of Object.entries(charge.costs)) {
+    const { amounts, unlimited } = dividedAmounts(charge.policy, charge.costs);
+    for (const [name, cost] of Object.entries(amounts)) {
       let missing = cost;
       for (const giver of free) {
         const part = Math.min(missing, Math.max(0, giver.leftMilli.get(name) ?? 0));
@@ -132,7 +134,10 @@ export class Gathering {
       const counted = index === 0 ? requests : 0;
       giver.requests += counted;
       giver.isGiving = true;
-      return receiptPart(giver.shard, charge, costs, counted);
+      const part = receiptPart(giver.shard, charge, costs, counted);
+      if (index > 0 || unlimited === undefined) return part;
+      countIn(giver.folds, unlimited);
+      return { ...part, unlimited };
     });
   }
 

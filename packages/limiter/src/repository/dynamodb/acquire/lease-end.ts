@@ -11,11 +11,18 @@
  * and the history of each write keeps it from happening twice.
  */
 import { addAmounts, inMilli, NO_AMOUNTS } from "../../../core/amounts.ts";
-import { negated } from "../../../core/bucket/decision.ts";
+import {
+  hasAll,
+  knows,
+  negated,
+  type DividedAmounts,
+  type Levels,
+} from "../../../core/bucket/decision.ts";
 import { settlementOf } from "../../../core/bucket/settlement.ts";
 import type { Receipt, ResourceAmounts } from "../../port.ts";
+import type { PolicySource } from "../../store.ts";
 import { wholeMs, type Clock } from "../../system-clock.ts";
-import { positiveCosts, type Costs } from "../write/batch-decision.ts";
+import { onlyCharged, type Costs } from "../write/batch-decision.ts";
 import { siblingKey } from "../items/bucket-key.ts";
 import type { BucketWriter } from "../write/bucket-writer.ts";
 import { dividedEnd } from "./divided-end.ts";
@@ -34,6 +41,8 @@ export interface DynamoReceipt extends Receipt {
 export interface EndWrite {
   readonly part: ReceiptPart;
   readonly costs: Costs;
+  /** What is only counted. */
+  readonly unlimited: Costs | undefined;
   readonly requests: number;
   /** Whether this is the shard's part of an overrun that one shard could not pay alone. */
   readonly mayOwe: boolean;
@@ -52,23 +61,30 @@ type EndState =
 export class LeaseEnds {
   readonly #known: KnownBuckets;
   readonly #writer: BucketWriter;
+  readonly #policies: Pick<PolicySource, "levels">;
   readonly #clock: Clock;
 
   constructor(options: {
     readonly known: KnownBuckets;
     readonly writer: BucketWriter;
+    readonly policies: Pick<PolicySource, "levels">;
     readonly clock: Clock;
   }) {
     this.#known = options.known;
+    this.#policies = options.policies;
     this.#writer = options.writer;
     this.#clock = options.clock;
   }
 
   /** Writes the differences between what was taken and what it really cost. */
   async settle(receipt: DynamoReceipt, deltas: readonly ResourceAmounts[]): Promise<void> {
+    const lacking = parentsLacking(receipt.parts, deltas);
+    const levels = lacking.length === 0 ? NO_LEVELS : await this.#levelsOf(lacking);
     receipt.ends ??= endsOf(
       deltas.flatMap(({ resource, amounts }) =>
-        settlementOf(receipt.parts, resource, inMilli(amounts)),
+        settlementOf(receipt.parts, resource, inMilli(amounts), (parent, name) =>
+          knows(levels.get(parent) ?? [], name),
+        ),
       ),
     );
     await this.#writeAll(receipt.ends);
@@ -79,7 +95,7 @@ export class LeaseEnds {
     receipt.ends ??= endsOf(
       receipt.parts.toReversed().map((part) => ({
         part,
-        amounts: negated(part.amounts),
+        ...negatedPart(part),
         requests: -part.requests,
       })),
     );
@@ -88,7 +104,14 @@ export class LeaseEnds {
 
   /** Puts back what one take took for a call that is not granted. */
   async undo(part: ReceiptPart): Promise<void> {
-    await this.#write(newEnd(part, negated(part.amounts), { requests: -part.requests }));
+    const { amounts, unlimited } = negatedPart(part);
+    await this.#write(newEnd(part, amounts, { unlimited, requests: -part.requests }));
+  }
+
+  async #levelsOf(parts: readonly ReceiptPart[]): Promise<ReadonlyMap<ReceiptPart, Levels>> {
+    const levels = parts.map(({ entityId, resource }) => this.#policies.levels(entityId, resource));
+    const read = await Promise.all(levels);
+    return new Map(parts.map((part, index) => [part, read[index]!]));
   }
 
   /** Waits for all writes, so that none is left running, then fails with the first error. */
@@ -103,8 +126,8 @@ export class LeaseEnds {
       const { shards } = await this.#known.readAll(siblingKey(end.part.key, 0));
       const isSame = shards[0]?.image.creation === end.part.incarnation.creation;
       const parts = isSame ? dividedEnd(leftOf(end), shards, wholeMs(this.#clock)) : [];
-      const into = parts.map(({ part, costs, requests }) =>
-        newEnd(part, costs, { requests, mayOwe: true }),
+      const into = parts.map(({ part, costs, unlimited, requests }) =>
+        newEnd(part, costs, { unlimited, requests, mayOwe: true }),
       );
       end.state = { kind: "divided", into };
     }
@@ -118,13 +141,16 @@ export class LeaseEnds {
    * concern other shards too. A shard that is gone may have been merged into another; only shard 0
    * exists for as long as the bucket.
    */
-  async #writeToShard({ part, costs, requests, mayOwe, operation }: EndWrite): Promise<boolean> {
+  async #writeToShard(end: EndWrite): Promise<boolean> {
+    const { part, costs, unlimited, requests, mayOwe, operation } = end;
     const { key, policy, incarnation } = part;
-    const kind = Object.values(costs).some((cost) => cost > 0) ? "overrun" : "giveBack";
+    const isOverrun = [costs, unlimited ?? NO_AMOUNTS].some(hasPositive);
+    const kind = isOverrun ? "overrun" : "giveBack";
     if (this.#known.imageOf(key) === undefined) await this.#known.read(key);
     const outcome = await this.#writer.write(key, {
       kind,
       costs,
+      unlimited,
       requests,
       policy,
       incarnation,
@@ -135,10 +161,31 @@ export class LeaseEnds {
   }
 }
 
+const NO_LEVELS: ReadonlyMap<ReceiptPart, Levels> = new Map();
+
+/** What was taken from parents whose policies lack a name that is settled. */
+function parentsLacking(
+  parts: readonly ReceiptPart[],
+  deltas: readonly ResourceAmounts[],
+): readonly ReceiptPart[] {
+  return parts.filter(
+    ({ entityId, resource, policy }) =>
+      entityId !== parts[0]!.entityId &&
+      deltas.some((delta) => delta.resource === resource && !hasAll(policy, delta.amounts)),
+  );
+}
+
 /** What is left of an end whose give-back may have been written to a shard that is gone. */
 function leftOf(end: EndWrite): EndWrite {
-  const { operation, costs } = end;
-  return operation.history?.onlyCharges === true ? { ...end, costs: positiveCosts(costs) } : end;
+  return end.operation.history?.onlyCharges === true ? onlyCharged(end) : end;
+}
+
+function hasPositive(costs: Costs): boolean {
+  return Object.values(costs).some((cost) => cost > 0);
+}
+
+function negatedPart({ amounts, unlimited }: ReceiptPart): DividedAmounts {
+  return { amounts: negated(amounts), unlimited: unlimited && negated(unlimited) };
 }
 
 const OPEN: EndState = { kind: "open" };
@@ -152,22 +199,27 @@ export function endsOf(
   shares: readonly {
     readonly part: ReceiptPart;
     readonly amounts: Costs;
+    readonly unlimited?: Costs | undefined;
     readonly requests?: number;
   }[],
 ): readonly EndWrite[] {
   const byShard = new Map<string, EndWrite>();
   const complete: EndWrite[] = [];
-  for (const { part, amounts, requests = 0 } of shares) {
+  for (const { part, amounts, unlimited = NO_AMOUNTS, requests = 0 } of shares) {
     // Takes before and after a split belong to different classes under one key; takes before and
     // after a deletion belong to two buckets.
     const { creation, divisor, splitAtMs } = part.incarnation;
     const id = `${part.key.text}/${creation}/${divisor}/${splitAtMs}`;
     const held = byShard.get(id);
     const costs = addAmounts(held?.costs ?? NO_AMOUNTS, amounts);
-    if (held === undefined || !isExact(costs)) {
+    const counted = addAmounts(held?.unlimited ?? NO_AMOUNTS, unlimited);
+    if (held === undefined || !isExact(costs) || !isExact(counted)) {
       if (held !== undefined) complete.push(held);
-      byShard.set(id, newEnd(part, amounts, { requests }));
-    } else byShard.set(id, newEnd(held.part, costs, { requests: held.requests + requests }));
+      byShard.set(id, newEnd(part, amounts, { unlimited, requests }));
+    } else {
+      const sum = { unlimited: counted, requests: held.requests + requests };
+      byShard.set(id, newEnd(held.part, costs, sum));
+    }
   }
   return [...complete, ...byShard.values()];
 }
@@ -175,9 +227,26 @@ export function endsOf(
 function newEnd(
   part: ReceiptPart,
   costs: Costs,
-  { requests, mayOwe = false }: { readonly requests: number; readonly mayOwe?: boolean },
+  {
+    unlimited,
+    requests,
+    mayOwe = false,
+  }: {
+    readonly unlimited: Costs | undefined;
+    readonly requests: number;
+    readonly mayOwe?: boolean;
+  },
 ): EndWrite {
-  return { part, costs, requests, mayOwe, operation: { history: undefined }, state: OPEN };
+  const isCounting = unlimited !== undefined && Object.keys(unlimited).length > 0;
+  return {
+    part,
+    costs,
+    unlimited: isCounting ? unlimited : undefined,
+    requests,
+    mayOwe,
+    operation: { history: undefined },
+    state: OPEN,
+  };
 }
 
 /**

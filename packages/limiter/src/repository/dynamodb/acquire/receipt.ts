@@ -10,7 +10,7 @@ export interface ReceiptPart extends TakenPart {
   readonly key: BucketKey;
   readonly requests: number;
   readonly incarnation: BucketIncarnation;
-  /** The shard as the take left it; undefined if its reply was lost, and the shard with it. */
+  /** The shard as the take left it, as far as this process knew. */
   readonly seen?: SeenShard | undefined;
 }
 

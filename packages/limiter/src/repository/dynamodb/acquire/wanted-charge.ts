@@ -1,4 +1,5 @@
 import type { Amounts } from "../../../core/amounts.ts";
+import type { Levels } from "../../../core/bucket/decision.ts";
 import type { Policy } from "../../../core/bucket/policy.ts";
 import type { MaybePromise } from "../../port.ts";
 import type { Costs } from "../write/batch-decision.ts";
@@ -9,9 +10,12 @@ import type { BucketKey } from "../items/bucket-key.ts";
 export interface WantedCharge extends PolicyHolder {
   /** The key of shard 0, whose divisor is the number of shards. */
   readonly key: BucketKey;
+  /** Also of limits that only other levels have: the policy that decides may have them again. */
   readonly amounts: Amounts;
   /** The same in millitokens. */
   readonly costs: Costs;
+  /** What the other levels store; only when the policy lacks a name of the call. */
+  readonly levels?: Levels;
   /** The parent that the call also takes from; undefined in the parent's own charge. */
   readonly parentId: string | undefined;
 }

@@ -34,6 +34,21 @@ describe("what is known of a bucket", () => {
     expect(known.imageOf(KEY)).toBeUndefined();
   });
 
+  it("counts what a transaction took, until a reply that was requested later shows it", () => {
+    const known = newKnown();
+    const unseen = (): unknown => known.known(KEY).shards.map(({ unseenMilli }) => unseenMilli);
+    known.remember(KEY, image("a.1"), known.stampRequest());
+    expect(unseen()).toEqual([undefined]);
+    const earlier = known.stampRequest();
+    known.outdate(KEY, { tpm: 2000 });
+    known.outdate(KEY, { tpm: 500, rpm: 1000 });
+    expect(unseen()).toEqual([{ tpm: 2500, rpm: 1000 }]);
+    known.remember(KEY, image("a.1"), earlier);
+    expect(unseen()).toEqual([{ tpm: 2500, rpm: 1000 }]);
+    known.remember(KEY, image("a.1"), known.stampRequest());
+    expect(unseen()).toEqual([undefined]);
+  });
+
   it("keeps the image of a bucket that is forgotten while work on it is under way, but refuses nobody with it", () => {
     const known = newKnown();
     known.remember(KEY, image("a.1"), known.stampRequest());

@@ -175,8 +175,6 @@ function updateOfKept(
       if (numberIn(item, attribute) !== value) builder.set(attribute, value);
     if (!limit.hidden) removeIfPresent(limitAttribute(name, "hd"));
     builder.set(limitAttribute(name, "tk"), storedMilli(merged, index));
-    const total = limitAttribute(name, "tc");
-    builder.add(total, numberIn(gone.item, total) ?? 0);
     const remainder = storedRemainder(merged, index);
     if (remainder > 0) builder.set(limitAttribute(name, "rm"), remainder);
     else removeIfPresent(limitAttribute(name, "rm"));
@@ -191,9 +189,15 @@ function updateOfKept(
   else removeIfPresent("po");
   builder.add("gr", numberIn(gone.item, "gr") ?? 0);
   builder.add("b_wcu_tc", gone.image.writes + 2 * TRANSACTION_WRITE_UNITS);
+  for (const total of totalsOf(gone.item)) builder.add(total, numberIn(gone.item, total) ?? 0);
   if (divisor === 1 && ttlMultiplier > 0)
     builder.set("ttl", expiryOf(merged, nowMs, ttlMultiplier));
   return { ...builder.build(), ReturnValuesOnConditionCheckFailure: "ALL_OLD" };
+}
+
+/** The totals consumed, also of names that the bucket has no limit for. */
+function totalsOf(item: AttributeMap): readonly string[] {
+  return Object.keys(item).filter((name) => /^b_.+_tc$/.test(name) && name !== "b_wcu_tc");
 }
 
 /** A bucket that is whole again may expire, once all that it owes has been earned back. */

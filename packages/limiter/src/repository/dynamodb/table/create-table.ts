@@ -18,7 +18,7 @@ export type IndexName = "GSI1" | "GSI2" | "GSI3" | "GSI4";
 
 /**
  * Buckets change with every call, so no index that they are in copies more than keys: KEYS_ONLY
- * costs a bucket's write nothing, ALL one more write unit each. Only entities, which never change,
+ * costs a bucket's write nothing, ALL one more write unit each. Only entities, which rarely change,
  * are in GSI1.
  */
 const INDEXES: Readonly<Record<IndexName, Projection>> = {

@@ -9,6 +9,8 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { updated, type ExpressionInput } from "../../../../test/support/expression-evaluator.ts";
 import {
+  afterCounting,
+  countedBy,
   limitsOf,
   members,
   NAMES,
@@ -264,6 +266,11 @@ function carryOut(options: {
     oneAfterAnother(start, drawn.wanted, plan.verdicts, nowMs),
     nowMs,
   );
+  expect(numberOf(next["b_ipd_tc"]) ?? 0).toBe(
+    drawn.wanted
+      .filter((_, index) => plan.verdicts[index] === "written")
+      .reduce((sum, member) => sum + amountOf(countedBy(member, start), "ipd"), 0),
+  );
   expect(numberOf(next["gr"])).toBe(
     intents.filter(({ kind }, index) => kind === "take" && plan.verdicts[index] === "written")
       .length,
@@ -293,15 +300,18 @@ function oneAfterAnother(
   verdicts: Plan["verdicts"],
   nowMs: number,
 ): Bucket {
-  return wanted.reduce((bucket, { kind, costs }, index) => {
+  return wanted.reduce((bucket, member, index) => {
     if (verdicts[index] !== "written") return bucket;
-    const costsMilli = bucket.limits.map(({ limit }) => amountOf(costs, limit.name));
+    const { kind, costs } = member;
+    const costsMilli = bucket.limits.map(({ limit, hidden }) =>
+      kind === "take" && hidden ? 0 : amountOf(costs, limit.name),
+    );
     if (kind === "take")
       expect(
         holds(bucket, costsMilli, nowMs),
         `member ${index} was granted what was not there`,
       ).toBe(true);
-    return apply(bucket, costsMilli, nowMs);
+    return afterCounting(apply(bucket, costsMilli, nowMs), member);
   }, start);
 }
 
@@ -367,8 +377,8 @@ function itemOf(bucket: Bucket): AttributeMap {
   return marshalItem({ ...bucketAttributes(bucket), sv: 5, cr: "other.0000", b_wcu_tc: 3, gr: 0 });
 }
 
-function intentOf({ kind, costs }: Wanted, policy: Policy): WriteIntent {
-  return { kind, costs, requests: kind === "take" ? 1 : 0, policy: () => policy };
+function intentOf({ kind, costs, unlimited }: Wanted, policy: Policy): WriteIntent {
+  return { kind, costs, unlimited, requests: kind === "take" ? 1 : 0, policy: () => policy };
 }
 
 function requestOf(

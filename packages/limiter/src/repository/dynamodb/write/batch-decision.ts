@@ -22,6 +22,11 @@ export interface BatchStep {
    */
   readonly kind: "take" | "overrun" | "giveBack" | "applyLimits";
   readonly costs: Costs;
+  /**
+   * What the end of a lease only counts, because its take did. What a take only counts is decided
+   * with it: the costs that its policy has no limit for.
+   */
+  readonly unlimited?: Costs | undefined;
 }
 
 /** The members of a batch, decided one after another. */
@@ -31,6 +36,7 @@ export interface DecidedBatch {
    * the sums would leave the safe range.
    */
   readonly accepted: readonly boolean[];
+  /** By name: of every limit of the bucket, and of what is only counted. */
   readonly folds: ReadonlyMap<string, LimitFold>;
 }
 
@@ -46,11 +52,15 @@ export function decideBatch(
 ): DecidedBatch {
   const running: OwnedBucket = { ...bucket, balances: bucket.balances.slice() };
   const folds = bucket.limits.map(() => new LimitFold());
+  const byName = new Map(bucket.limits.map(({ limit }, index) => [limit.name, folds[index]!]));
   const accepted: boolean[] = [];
-  for (const { kind, costs } of steps) {
-    const costsMilli = costsOf(bucket, costs);
+  for (const step of steps) {
+    const { kind, costs } = step;
+    const costsMilli = kind === "take" ? takenOf(bucket, costs) : costsOf(bucket, costs);
+    const unlimited = kind === "take" ? unlimitedOf(bucket, costs) : step.unlimited;
     if (!folds.every(({ netMilli }, index) => Number.isSafeInteger(netMilli + costsMilli[index]!)))
       break;
+    if (unlimited !== undefined && !isCountable(byName, unlimited)) break;
     const fits = kind !== "take" || holds(running, costsMilli, nowMs);
     accepted.push(fits);
     if (!fits) continue;
@@ -59,11 +69,38 @@ export function decideBatch(
       if (kind === "take" && !bucket.limits[index]!.hidden) fold.take(costsMilli[index]!);
       else fold.settle(costsMilli[index]!);
     });
+    if (unlimited !== undefined) countIn(byName, unlimited);
   }
-  return {
-    accepted,
-    folds: new Map(bucket.limits.map(({ limit }, index) => [limit.name, folds[index]!])),
-  };
+  return { accepted, folds: byName };
+}
+
+/** Adds what is only counted. */
+export function countIn(folds: Map<string, LimitFold>, unlimited: Costs): void {
+  for (const [name, milli] of Object.entries(unlimited)) {
+    const fold = folds.get(name) ?? new LimitFold();
+    folds.set(name, fold);
+    fold.countedMilli += milli;
+  }
+}
+
+function isCountable(folds: ReadonlyMap<string, LimitFold>, unlimited: Costs): boolean {
+  return Object.entries(unlimited).every(([name, milli]) =>
+    Number.isSafeInteger((folds.get(name)?.countedMilli ?? 0) + milli),
+  );
+}
+
+/** What a take charges to each limit of a bucket: nothing to those that have left the policy. */
+function takenOf({ limits }: Bucket, costs: Costs): number[] {
+  return limits.map(({ limit, hidden }) => (hidden ? 0 : amountOf(costs, limit.name)));
+}
+
+/** What a take only counts; undefined when the bucket limits all of it. */
+function unlimitedOf({ limits }: Bucket, costs: Costs): Costs | undefined {
+  let unlimited: Record<string, number> | undefined;
+  for (const name in costs)
+    if (!limits.some(({ limit, hidden }) => !hidden && limit.name === name))
+      (unlimited ??= {})[name] = costs[name]!;
+  return unlimited;
 }
 
 /** The costs of one kind. */
@@ -74,6 +111,16 @@ export function costsThat(costs: Costs, isWanted: (cost: number) => boolean): Co
 /** What is charged, without what is given back. */
 export function positiveCosts(costs: Costs): Costs {
   return costsThat(costs, (cost) => cost > 0);
+}
+
+/** A step without what it gives back. */
+export function onlyCharged<Step extends Pick<BatchStep, "costs" | "unlimited">>(step: Step): Step {
+  const { costs, unlimited } = step;
+  return {
+    ...step,
+    costs: positiveCosts(costs),
+    unlimited: unlimited && positiveCosts(unlimited),
+  };
 }
 
 /** What each limit of a bucket is charged, in its order. */
@@ -88,6 +135,8 @@ export class LimitFold {
   /** Undefined when no member requires anything of the balance. */
   needMilli: number | undefined;
   riseMilli = 0;
+  /** What is added to the total consumed, and to no balance. */
+  countedMilli = 0;
   /** Whether any member takes, so that it matters where the ceiling cuts off. */
   isCharged = false;
   readonly #costs: number[] = [];

@@ -1,6 +1,6 @@
 import { ceilingMilli, storedMilli, type Bucket } from "../../../core/bucket/bucket.ts";
 import { marshalItem, type AttributeMap } from "../transport/attribute-values.ts";
-import { bucketAttributes, slotAttribute } from "../items/bucket-item.ts";
+import { bucketAttributes, limitAttribute, slotAttribute } from "../items/bucket-item.ts";
 import { keyAttributes, type BucketKey } from "../items/bucket-key.ts";
 import { expiry, type BucketChange } from "./bucket-update.ts";
 import { absent, Aliases } from "../table/update-expression.ts";
@@ -17,6 +17,7 @@ export function putOf(
   const afterMilli = bucket.limits.map((_, index) => storedMilli(bucket, index));
   const item = marshalItem({
     ...keyAttributes(key),
+    ...unlimitedAttributes(folds),
     ...bucketAttributes(bucket),
     sv: nowMs,
     gr: requests,
@@ -38,6 +39,14 @@ export function putOf(
   return input;
 }
 
+/** What is only counted; the totals of limits are written over it. */
+function unlimitedAttributes(folds: BucketChange["folds"]): Record<string, number> {
+  const totals: Record<string, number> = {};
+  for (const [name, { countedMilli }] of folds)
+    if (countedMilli !== 0) totals[limitAttribute(name, "tc")] = countedMilli;
+  return totals;
+}
+
 /**
  * A full bucket after a batch. What a member gives back to a full limit is cut off, whatever others
  * take afterwards.
@@ -45,7 +54,8 @@ export function putOf(
 function chargedBucket(bucket: Bucket, folds: BucketChange["folds"]): Bucket {
   const balances = bucket.limits.flatMap((limit) => {
     const fold = folds.get(limit.limit.name)!;
-    return [fold.after(ceilingMilli(limit), ceilingMilli(limit)).milli, 0, fold.netMilli];
+    const { milli } = fold.after(ceilingMilli(limit), ceilingMilli(limit));
+    return [milli, 0, fold.netMilli + fold.countedMilli];
   });
   return { ...bucket, balances };
 }

@@ -35,7 +35,7 @@ import {
   type BucketImage,
 } from "../items/bucket-item.ts";
 import type { OperationMark } from "./operation-ids.ts";
-import { addLimit, dropLimit, writeParameters } from "./parameter-update.ts";
+import { addLimit, countUnlimited, dropLimit, writeParameters } from "./parameter-update.ts";
 import { ExpressionBuilder, type UpdateExpression } from "../table/update-expression.ts";
 
 /** A change to a bucket. */
@@ -100,6 +100,8 @@ export function updateOf(image: BucketImage, change: BucketChange, nowMs: number
   else refillAndTake(builder, image, change, nowMs);
   builder.add("b_wcu_tc", change.writeUnits);
   builder.add("gr", change.requests);
+  for (const [name, fold] of change.folds)
+    if (fold.countedMilli !== 0) countUnlimited(builder, name, fold);
   if (hasOldMergedIds(image, nowMs)) builder.remove("mi");
   markOperation(builder, change);
   return {
@@ -172,8 +174,7 @@ function isGiveBack({ folds, limits }: BucketChange, { bucket }: BucketImage): b
 }
 
 function addTokens(builder: ExpressionBuilder, change: BucketChange): void {
-  for (const limit of change.limits)
-    moveTokens(builder, limit.limit.name, 0, foldOf(change, limit).netMilli);
+  for (const limit of change.limits) moveTokens(builder, limit.limit.name, foldOf(change, limit));
 }
 
 function take(
@@ -189,7 +190,8 @@ function take(
   );
   const floors = renewExpiry(builder, image, change, { nowMs, afterMilli: after });
   bucket.limits.forEach((limit, index) => {
-    const { needMilli, netMilli, riseMilli, isCharged } = foldOf(change, limit);
+    const fold = foldOf(change, limit);
+    const { needMilli, netMilli, riseMilli, isCharged } = fold;
     const least = largest(
       needMilli,
       floors?.[index] === undefined ? undefined : floors[index] + netMilli,
@@ -198,7 +200,7 @@ function take(
       ? ceilingMilli(limit) - roundedUp(earned(bucket, index, nowMs)) - riseMilli
       : undefined;
     builder.requireWithin(limitAttribute(limit.limit.name, "tk"), { least, most });
-    moveTokens(builder, limit.limit.name, 0, netMilli);
+    moveTokens(builder, limit.limit.name, fold);
   });
 }
 
@@ -219,7 +221,7 @@ function refillAndTake(
   });
   bucket.limits.forEach((limit, index) => {
     const wanted = change.limits.findIndex((other) => other.limit.name === limit.limit.name);
-    if (wanted < 0) dropLimit(builder, image.bucket, index, nowMs);
+    if (wanted < 0) dropLimit(builder, image.bucket, index, { fold: foldOf(change, limit), nowMs });
     else
       refillLimit(builder, image, index, {
         change,
@@ -267,14 +269,14 @@ function refillLimit(
     builder.requireWithin(tokens, {
       least: Math.max(ceiling - credit.milli, Number.MIN_SAFE_INTEGER),
     });
-    setTokens(builder, name, fold.after(ceiling, ceilingMilli(wanted)).milli, netMilli);
+    builder.set(tokens, fold.after(ceiling, ceilingMilli(wanted)).milli);
     writeRemainder(builder, bucket, index, 0);
   } else if (stored + roundedUp(credit) + rise > ceiling) {
     // What a member gives back is cut off before another takes: how much of it depends on the
     // balance, so it must be the seen one.
     const { milli, wasFull } = fold.after(stored + credit.milli, ceilingMilli(wanted));
     builder.requireEqual(tokens, stored);
-    setTokens(builder, name, milli, netMilli);
+    builder.set(tokens, milli);
     writeRemainder(builder, bucket, index, wasFull ? 0 : remainder);
   } else {
     const needed = needMilli === undefined ? undefined : needMilli - credit.milli;
@@ -283,9 +285,10 @@ function refillLimit(
       least: largest(needed, covered),
       most: ceiling - roundedUp(credit) - rise,
     });
-    moveTokens(builder, name, credit.milli, netMilli);
+    builder.add(tokens, credit.milli - netMilli);
     writeRemainder(builder, bucket, index, remainder);
   }
+  builder.add(limitAttribute(name, "tc"), netMilli + fold.countedMilli);
   if (wanted !== limit) writeParameters(builder, limit, wanted);
 }
 
@@ -300,24 +303,9 @@ function writeRemainder(
   else if (storedRemainder(bucket, index) > 0) builder.remove(attribute);
 }
 
-function moveTokens(
-  builder: ExpressionBuilder,
-  name: string,
-  creditMilli: number,
-  costMilli: number,
-): void {
-  builder.add(limitAttribute(name, "tk"), creditMilli - costMilli);
-  builder.add(limitAttribute(name, "tc"), costMilli);
-}
-
-function setTokens(
-  builder: ExpressionBuilder,
-  name: string,
-  milli: number,
-  costMilli: number,
-): void {
-  builder.set(limitAttribute(name, "tk"), milli);
-  builder.add(limitAttribute(name, "tc"), costMilli);
+function moveTokens(builder: ExpressionBuilder, name: string, fold: LimitFold): void {
+  builder.add(limitAttribute(name, "tk"), -fold.netMilli);
+  builder.add(limitAttribute(name, "tc"), fold.netMilli + fold.countedMilli);
 }
 
 /** The balance that the image predicts for one limit after a refill and a take. */

@@ -9,11 +9,11 @@
  *                    not repeated, and of an overrun only what it charges is
  */
 import { addAmounts, NO_AMOUNTS } from "../../../core/amounts.ts";
-import { negated } from "../../../core/bucket/decision.ts";
+import { dividedAmounts, negated } from "../../../core/bucket/decision.ts";
 import { RateLimiterUnavailable } from "../../../core/errors.ts";
 import type { Policy } from "../../../core/bucket/policy.ts";
 import { Member } from "../../group-commit.ts";
-import { positiveCosts } from "./batch-decision.ts";
+import { onlyCharged, positiveCosts } from "./batch-decision.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
 import type { UnansweredWrite } from "./unanswered-writes.ts";
@@ -69,10 +69,13 @@ export function givenBack(applied: readonly UnansweredWrite[]): readonly BatchMe
     // No batch carries more than a number holds exactly: such calls stay charged.
     const isExact = Object.values(costs).every((cost) => Number.isSafeInteger(cost));
     if (first === undefined || !isExact) return [];
+    // All of them were decided with one policy.
     const policy = first.work.policy!;
+    const { amounts, unlimited } = dividedAmounts(policy, costs);
     const intent: WriteIntent = {
       kind: "giveBack",
-      costs: negated(costs),
+      costs: negated(amounts),
+      unlimited: unlimited && negated(unlimited),
       requests: -rejectedTakes.reduce((sum, { work }) => sum + work.intent.requests, 0),
       policy,
       incarnation: { ...incarnation, expiredBySeconds: undefined },
@@ -103,7 +106,6 @@ export function unavailable(
  * whether the first attempt was applied.
  */
 export function writtenPart({ intent, operation: { history } }: Work): WriteIntent {
-  if (history?.onlyCharges === true)
-    return { ...intent, costs: positiveCosts(intent.costs), mayOwe: true };
+  if (history?.onlyCharges === true) return { ...onlyCharged(intent), mayOwe: true };
   return history?.isUnanswered === true ? { ...intent, mayOwe: true } : intent;
 }

@@ -13,18 +13,23 @@ export function dropLimit(
   builder: ExpressionBuilder,
   bucket: Bucket,
   index: number,
-  nowMs: number,
+  { fold, nowMs }: { readonly fold: LimitFold; readonly nowMs: number },
 ): void {
   const limit = bucket.limits[index]!;
   const credit = earned(bucket, index, nowMs).milli;
   builder.requireWithin(limitAttribute(limit.limit.name, "tk"), {
     least: Math.max(ceilingMilli(limit) - credit, Number.MIN_SAFE_INTEGER),
   });
-  for (const field of ["tk", "cp", "ra", "rp", "tc", "rm", "hd"] as const)
+  for (const field of ["tk", "cp", "ra", "rp", "rm", "hd"] as const)
     builder.remove(limitAttribute(limit.limit.name, field));
+  // No attribute can be removed and added to in one update.
+  if (fold.countedMilli === 0) builder.remove(limitAttribute(limit.limit.name, "tc"));
 }
 
-/** Adds a limit that joins the policy: it starts full, less what the batch takes. */
+/**
+ * Adds a limit that joins the policy: it starts full, less what the batch takes. Its total may have
+ * begun earlier, when another level's limit of that name was counted and not charged.
+ */
 export function addLimit(builder: ExpressionBuilder, limit: BucketLimit, fold: LimitFold): void {
   for (const [attribute, value] of Object.entries(parameterAttributes(limit)))
     builder.set(attribute, value);
@@ -32,7 +37,7 @@ export function addLimit(builder: ExpressionBuilder, limit: BucketLimit, fold: L
     limitAttribute(limit.limit.name, "tk"),
     fold.after(ceilingMilli(limit), ceilingMilli(limit)).milli,
   );
-  builder.set(limitAttribute(limit.limit.name, "tc"), fold.netMilli);
+  builder.add(limitAttribute(limit.limit.name, "tc"), fold.netMilli + fold.countedMilli);
 }
 
 /**
@@ -48,4 +53,10 @@ export function writeParameters(
   for (const [attribute, value] of Object.entries(parameterAttributes(wanted)))
     if (held[attribute] !== value) builder.set(attribute, value);
   if (before.hidden && !wanted.hidden) builder.remove(limitAttribute(wanted.limit.name, "hd"));
+}
+
+/** Counts what the bucket has no limit for, or whose limit it drops. */
+export function countUnlimited(builder: ExpressionBuilder, name: string, fold: LimitFold): void {
+  const total = limitAttribute(name, "tc");
+  if (!builder.changes(total)) builder.add(total, fold.countedMilli);
 }

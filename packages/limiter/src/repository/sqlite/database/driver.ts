@@ -42,34 +42,46 @@ export interface SqliteStatement {
   all(...values: never[]): unknown[];
 }
 
-type Open = (path: string) => SqliteDatabase;
+/** A way to open files: the driver built into Node, or an installed package. */
+interface Driver {
+  readonly name: string;
+  readonly open: (path: string) => SqliteDatabase;
+}
 
+/** An open connection, and the name of the driver that opened it. */
+export interface OpenedDatabase {
+  readonly database: SqliteDatabase;
+  readonly driver: string;
+}
+
+const BUILT_IN = "node:sqlite";
 /** Packages with the interface of better-sqlite3, in order of preference. */
 const PACKAGES = ["better-sqlite3", "libsql"];
 
 /** Opens a file with the driver built into Node, or else with an installed package. */
-export function openDatabase(path: string): SqliteDatabase {
-  const open = builtIn() ?? installed();
-  if (open !== undefined) return open(path);
+export function openDatabase(path: string): OpenedDatabase {
+  const driver = builtIn() ?? installed();
+  if (driver !== undefined) return { database: driver.open(path), driver: driver.name };
   throw new InfrastructureNotFoundError(
     `No SQLite driver was found. Use Node 22.13 or newer, which has one built in, or install one: npm install ${PACKAGES.join(
       " (or ",
-    )}). A database can also be passed in as options.database.`,
+    )}).`,
   );
 }
 
 /** Node's own driver; undefined in versions of Node that do not have one. */
-function builtIn(): Open | undefined {
-  const loaded = withoutExperimentalWarning(() => process.getBuiltinModule("node:sqlite")) as
+function builtIn(): Driver | undefined {
+  const loaded = withoutExperimentalWarning(() => process.getBuiltinModule(BUILT_IN)) as
     | NodeSqlite
     | undefined;
-  return loaded === undefined ? undefined : (path) => new loaded.DatabaseSync(path);
+  if (loaded === undefined) return undefined;
+  return { name: BUILT_IN, open: (path) => new loaded.DatabaseSync(path) };
 }
 
-function installed(): Open | undefined {
+function installed(): Driver | undefined {
   for (const name of PACKAGES) {
     const Database = requireIfInstalled(name);
-    if (Database !== undefined) return (path) => new Database(path);
+    if (Database !== undefined) return { name, open: (path) => new Database(path) };
   }
   return undefined;
 }

@@ -91,7 +91,15 @@ const MIGRATIONS: readonly string[] = [
   CREATE TABLE provisioner (namespace_id TEXT PRIMARY KEY, revision INTEGER NOT NULL, state TEXT NOT NULL) WITHOUT ROWID;
   CREATE TABLE versions (only_one INTEGER PRIMARY KEY CHECK (only_one = 1), record TEXT NOT NULL);
   `,
+  // How much of the usage came by cascade. What was counted before counts as the entity's own.
+  `
+  ALTER TABLE usage ADD COLUMN cascaded_requests INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE usage ADD COLUMN cascaded_counters TEXT NOT NULL DEFAULT '{}';
+  `,
 ];
+
+/** The version of the newest schema. */
+export const SCHEMA_VERSION = MIGRATIONS.length;
 
 /** Whether the file has the newest schema. Throws if its schema is newer, or of another program. */
 export function isCurrent(connection: Connection, path: string): boolean {

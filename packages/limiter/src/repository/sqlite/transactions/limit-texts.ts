@@ -12,9 +12,9 @@ const TEXT_MEMO = new WeakMap<readonly BucketLimit[], string>();
 
 /**
  * Begins the text of a level that inherits. Releases that do not know it read it as a limit, which
- * it cannot be, and refuse the level (ADR 030).
+ * no rate of 0 can be, and refuse the level with an error that shows this name (ADR 030).
  */
-const INHERIT = "inherit ";
+const INHERIT = "inherit-needs-a-newer-zae-limiter:0 ";
 
 /** Formats a level's limits as the command line does: `rpm:100/min tpm:10000/min:15000`. */
 export function levelText(limits: readonly Limit[], inherit = false): string {

@@ -1,13 +1,40 @@
 import { amountOf, type Amounts } from "../../../core/amounts.ts";
 import { DAY_MS, DEFAULT_RETENTION_DAYS, windowStartMs } from "../../../core/usage.ts";
-import type { Connection } from "../database/connection.ts";
+import type { Connection, SqlValue } from "../database/connection.ts";
 
-/** What one entity used of one resource in one hour. */
-export interface HourOfUsage {
-  readonly hourMs: number;
+/** Requests, and whole tokens by limit. */
+interface Tally {
   requests: number;
-  /** Whole tokens by limit. */
   readonly counters: Record<string, number>;
+}
+
+/** What one entity used of one resource in one hour: all that was charged to it. */
+export interface HourOfUsage extends Tally {
+  readonly hourMs: number;
+  /** How much of it came by cascade. Only parents have it, as earlier releases did not. */
+  cascaded?: Tally;
+}
+
+/** How a change is counted. */
+export interface Counted {
+  readonly requests: number;
+  /** Whether it came to a parent by cascade. */
+  readonly isCascaded: boolean;
+}
+
+/**
+ * Adds a change to an hour, in place, because every call adds to its hour, and an hour has one
+ * owner. What came by cascade is counted once more, by itself.
+ */
+export function addToHour(
+  hour: HourOfUsage,
+  amounts: Amounts,
+  { requests, isCascaded }: Counted,
+): void {
+  addTally(hour, { requests, counters: amounts });
+  if (!isCascaded) return;
+  hour.cascaded ??= { requests: 0, counters: {} };
+  addTally(hour.cascaded, { requests, counters: amounts });
 }
 
 /** The entity and resource that usage belongs to. */
@@ -28,23 +55,23 @@ export function addUsage(
   hour: HourOfUsage,
   nowMs: number,
 ): void {
-  if (hour.requests === 0 && Object.keys(hour.counters).length === 0) return;
+  if (!isUsed(hour)) return;
   const { namespaceId, entityId, resource } = owner;
   const stored = connection.row(READ_HOUR, namespaceId, entityId, resource, hour.hourMs);
-  const counters = JSON.parse((stored?.["counters"] as string | undefined) ?? "{}") as Record<
-    string,
-    number
-  >;
-  addAmountsTo(counters, hour.counters);
-  const requests = Number(stored?.["requests"] ?? 0) + hour.requests;
+  const all = storedTally(stored?.["requests"], stored?.["counters"]);
+  const cascaded = storedTally(stored?.["cascaded_requests"], stored?.["cascaded_counters"]);
+  addTally(all, hour);
+  if (hour.cascaded !== undefined) addTally(cascaded, hour.cascaded);
   connection.run(
     WRITE_HOUR,
     namespaceId,
     entityId,
     resource,
     hour.hourMs,
-    requests,
-    JSON.stringify(counters),
+    all.requests,
+    JSON.stringify(all.counters),
+    cascaded.requests,
+    JSON.stringify(cascaded.counters),
   );
   dropOldUsage(connection, namespaceId, nowMs);
 }
@@ -63,9 +90,25 @@ export function retentionDays(
   return settings[kind] ?? DEFAULT_RETENTION_DAYS;
 }
 
-/** Adds in place, because every call adds to its hour, and an hour has one owner. */
-export function addAmountsTo(counters: Record<string, number>, amounts: Amounts): void {
-  for (const name in amounts) counters[name] = amountOf(counters, name) + amounts[name]!;
+/** A parent's own calls and a give-back by cascade may add up to nothing, and still count. */
+function isUsed({ requests, counters, cascaded }: HourOfUsage): boolean {
+  return requests !== 0 || Object.keys(counters).length > 0 || (cascaded?.requests ?? 0) !== 0;
+}
+
+function storedTally(requests: SqlValue = 0, counters: SqlValue = "{}"): Tally {
+  return {
+    requests: Number(requests),
+    counters: JSON.parse(String(counters)) as Record<string, number>,
+  };
+}
+
+function addTally(
+  held: Tally,
+  { requests, counters }: { readonly requests: number; readonly counters: Amounts },
+): void {
+  held.requests += requests;
+  for (const name in counters)
+    held.counters[name] = amountOf(held.counters, name) + counters[name]!;
 }
 
 /**
@@ -86,11 +129,14 @@ function dropOldUsage(connection: Connection, namespaceId: string, nowMs: number
 }
 
 const READ_HOUR =
-  "SELECT requests, counters FROM usage WHERE namespace_id = ? AND entity_id = ? AND resource = ? AND hour_ms = ?";
+  "SELECT requests, counters, cascaded_requests, cascaded_counters FROM usage WHERE namespace_id = ? AND entity_id = ? AND resource = ? AND hour_ms = ?";
 
 const WRITE_HOUR = `
-  INSERT INTO usage (namespace_id, entity_id, resource, hour_ms, requests, counters) VALUES (?, ?, ?, ?, ?, ?)
-  ON CONFLICT DO UPDATE SET requests = excluded.requests, counters = excluded.counters`;
+  INSERT INTO usage
+    (namespace_id, entity_id, resource, hour_ms, requests, counters, cascaded_requests, cascaded_counters)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+  ON CONFLICT DO UPDATE SET requests = excluded.requests, counters = excluded.counters,
+    cascaded_requests = excluded.cascaded_requests, cascaded_counters = excluded.cascaded_counters`;
 
 const READ_SETTINGS =
   "SELECT settings FROM limits WHERE namespace_id = ? AND resource = '' AND entity_id = ''";

@@ -4,7 +4,13 @@ import { NamespaceNotFoundError } from "../../../core/errors.ts";
 import { windowStartMs } from "../../../core/usage.ts";
 import type { Connection, Row } from "../database/connection.ts";
 import { bucketLimitsText, parseBucketLimits } from "./limit-texts.ts";
-import { addAmountsTo, addUsage, type HourOfUsage, type UsageOwner } from "./usage-hours.ts";
+import {
+  addToHour,
+  addUsage,
+  type Counted,
+  type HourOfUsage,
+  type UsageOwner,
+} from "./usage-hours.ts";
 
 /** A bucket as it is loaded in one transaction. All members of the transaction share it. */
 export interface LoadedBucket {
@@ -108,13 +114,12 @@ export class WorkingSet {
   }
 
   /** Counts a change in the hour in which it is written. A give-back counts negative. */
-  record(loaded: LoadedBucket, amounts: Amounts, requests: number, nowMs: number): void {
+  record(loaded: LoadedBucket, amounts: Amounts, counted: Counted, nowMs: number): void {
     const hourMs = windowStartMs("hourly", nowMs);
     if (loaded.hour !== undefined && loaded.hour.hourMs !== hourMs)
       this.#closedHours.push({ loaded, hour: loaded.hour, nowMs });
     if (loaded.hour?.hourMs !== hourMs) loaded.hour = { hourMs, requests: 0, counters: {} };
-    loaded.hour.requests += requests;
-    addAmountsTo(loaded.hour.counters, amounts);
+    addToHour(loaded.hour, amounts, counted);
   }
 
   /** Writes the changes, and returns the number of changed buckets. */

@@ -1,0 +1,51 @@
+import type { Option } from "commander";
+import { describe, expect, it } from "vitest";
+import { commandsUnder, program } from "./command-line.ts";
+
+const commands = commandsUnder(program());
+const options = commands.flatMap(({ command }) => command.options);
+
+describe("options", () => {
+  it("one letter has one meaning in all commands", () => {
+    expect(options.length).toBeGreaterThan(50);
+    const meanings = new Map<string, Set<string>>();
+    for (const { short, flags } of options)
+      if (short !== undefined) meanings.set(short, (meanings.get(short) ?? new Set()).add(flags));
+    expect([...meanings].filter(([, flags]) => flags.size > 1)).toEqual([]);
+    expect(meanings.get("-l")).toEqual(new Set(["-l, --limit <limit>"]));
+    expect(meanings.get("-n")).toEqual(new Set(["-n, --stack <stack>"]));
+  });
+
+  it("no command hides an option of the program behind one of its own", () => {
+    const [root, ...others] = commands;
+    const reserved = new Set(root!.command.options.flatMap(spellings).filter(Boolean));
+    expect(
+      others.filter(({ command }) =>
+        command.options.flatMap(spellings).some((spelling) => reserved.has(spelling)),
+      ),
+    ).toEqual([]);
+  });
+
+  it("an option takes a value in every command or in none, as completion assumes", () => {
+    const kinds = new Map<string, Set<boolean>>();
+    for (const { long, required } of options)
+      kinds.set(long!, (kinds.get(long!) ?? new Set()).add(required));
+    expect([...kinds].filter(([, kind]) => kind.size > 1)).toEqual([]);
+  });
+});
+
+it("every command, argument and option is described by a sentence", () => {
+  const described = commands.flatMap(({ path, command }) => {
+    const visible = command.createHelp().visibleOptions(command);
+    const lines = [command.description()];
+    for (const { description } of visible) lines.push(description);
+    for (const { description } of command.registeredArguments) lines.push(description);
+    return lines.map((line) => `${path}: ${line}`);
+  });
+  expect(described.length).toBeGreaterThan(100);
+  expect(described.filter((line) => !/^[^:]*: [A-Z][^]*\.$/.test(line))).toEqual([]);
+});
+
+function spellings({ short, long }: Option): readonly unknown[] {
+  return [short, long];
+}
