@@ -5,7 +5,7 @@ import {
   RateLimiterUnavailable,
   ValidationError,
 } from "../core/errors.ts";
-import { RateLimitExceeded } from "../core/bucket/refusal.ts";
+import { thrownRefusal } from "../core/bucket/refusal.ts";
 import type { TakenPart } from "../core/bucket/settlement.ts";
 import type {
   ConsumeRequest,
@@ -228,7 +228,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
       { ...this.#request, resources: [amounts] },
       this.#taken.receipt,
     );
-    if (!outcome.granted) throw new RateLimitExceeded(outcome.statuses);
+    if (!outcome.granted) throw thrownRefusal(outcome.statuses);
   }
 }
 

@@ -4,6 +4,7 @@ import { entityId as checkEntityId } from "../../core/identifiers.ts";
 import type { By, CreateEntityOptions, Page, Paging } from "../repository.ts";
 import { wholeMs } from "../system-clock.ts";
 import { auditEvent, type Context } from "./context.ts";
+import { checkOptionsOf } from "./option-names.ts";
 import { keyPage, pageOf } from "./paging.ts";
 
 /** Checks a description and creates the entity. */
@@ -12,6 +13,7 @@ export async function createEntity(
   entityId: string,
   options: CreateEntityOptions,
 ): Promise<Entity> {
+  checkOptionsOf("createEntity", options);
   const { principal, cascade = false } = options;
   const id = checkEntityId(entityId);
   const parentId =
@@ -50,6 +52,7 @@ export async function getChildren(context: Context, parentId: string): Promise<r
 
 /** Reads one page of entities. */
 export async function listEntities(context: Context, paging: Paging): Promise<Page<Entity>> {
+  checkOptionsOf("listEntities", paging);
   return pageOf(
     "entities",
     await context.data.entities.list(keyPage("entities", paging)),
@@ -58,11 +61,9 @@ export async function listEntities(context: Context, paging: Paging): Promise<Pa
 }
 
 /** Deletes an entity with its limits and buckets. */
-export async function deleteEntity(
-  context: Context,
-  entityId: string,
-  { principal }: By,
-): Promise<void> {
+export async function deleteEntity(context: Context, entityId: string, options: By): Promise<void> {
+  checkOptionsOf("deleteEntity", options);
+  const { principal } = options;
   const id = checkEntityId(entityId);
   await context.data.entities.delete(
     id,

@@ -18,6 +18,7 @@ import type {
 } from "../repository.ts";
 import { NO_SETTINGS, type StoredConfig, type SystemSettings } from "../store.ts";
 import { auditEvent, type Context } from "./context.ts";
+import { checkOptionsOf } from "./option-names.ts";
 import { keyPage, pageOf } from "./paging.ts";
 
 const LONGEST_RETENTION_DAYS = 3650;
@@ -29,6 +30,7 @@ export async function setLimits(
   limits: readonly Limit[],
   options: { readonly resource?: string } & By,
 ): Promise<void> {
+  checkOptionsOf("setLimits", options);
   const key = entityKey(entityId, options.resource);
   await put(context, key, { limits: checkLimits(limits) }, { principal: options.principal });
 }
@@ -39,6 +41,7 @@ export async function getLimits(
   entityId: string,
   options: { readonly resource?: string },
 ): Promise<readonly Limit[]> {
+  checkOptionsOf("getLimits", options);
   return limitsAt(context, entityKey(entityId, options.resource));
 }
 
@@ -48,6 +51,7 @@ export async function deleteLimits(
   entityId: string,
   options: { readonly resource?: string } & By,
 ): Promise<void> {
+  checkOptionsOf("deleteLimits", options);
   await remove(context, entityKey(entityId, options.resource), options);
 }
 
@@ -58,6 +62,7 @@ export async function setResourceDefaults(
   limits: readonly Limit[],
   options: By,
 ): Promise<void> {
+  checkOptionsOf("setResourceDefaults", options);
   await put(context, resourceKey(resource), { limits: checkLimits(limits) }, options);
 }
 
@@ -75,6 +80,7 @@ export async function deleteResourceDefaults(
   resource: string,
   options: By,
 ): Promise<void> {
+  checkOptionsOf("deleteResourceDefaults", options);
   await remove(context, resourceKey(resource), options);
 }
 
@@ -84,6 +90,7 @@ export async function setSystemDefaults(
   limits: readonly Limit[],
   options: SystemDefaultsOptions,
 ): Promise<void> {
+  checkOptionsOf("setSystemDefaults", options);
   const checked = checkLimits(limits);
   const settings: SystemSettings = {
     onUnavailable:
@@ -120,6 +127,7 @@ export async function getSystemDefaults(context: Context): Promise<SystemDefault
 
 /** Deletes the limits and settings of the system level. */
 export async function deleteSystemDefaults(context: Context, options: By): Promise<void> {
+  checkOptionsOf("deleteSystemDefaults", options);
   await remove(context, { level: "system" }, options);
   context.policies.lastOnUnavailable = undefined;
 }
@@ -130,6 +138,7 @@ export async function listEntitiesWithCustomLimits(
   resource: string,
   paging: Paging,
 ): Promise<Page<string>> {
+  checkOptionsOf("listEntitiesWithCustomLimits", paging);
   const checked = configResource(resource);
   const query = `limits of ${checked}`;
   return pageOf(

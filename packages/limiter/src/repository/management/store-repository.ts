@@ -45,6 +45,7 @@ import { eventOrderOf, type Context } from "./context.ts";
 import * as entities from "./entities.ts";
 import * as limits from "./limits.ts";
 import * as namespaces from "./namespaces.ts";
+import { checkOptionsOf } from "./option-names.ts";
 import * as records from "./records.ts";
 import * as reports from "./reports.ts";
 import { mergeBucket, splitBucket } from "./shards.ts";
@@ -258,6 +259,7 @@ export class StoreRepository implements Repository {
     name: string,
     options: { readonly onUnavailable?: OnUnavailable; readonly bucketTtlMultiplier?: number } = {},
   ): Promise<Repository> {
+    checkOptionsOf("namespace", options);
     const info = await this.getNamespace(name);
     if (info?.status !== "active") throw new NamespaceNotFoundError(name);
     const { store, options: opened } = this.#scope;

@@ -9,7 +9,8 @@ import { namespaceName } from "../../core/identifiers.ts";
 import { DEFAULT_NAMESPACE, newNamespaceId, NO_NAMESPACE } from "../../core/namespace.ts";
 import { StoreRepository, type Scope } from "../management/store-repository.ts";
 import type { RepositoryOptions } from "../repository.ts";
-import { recordsUsage } from "../repository-options.ts";
+import { checkOptions, optionNames } from "../../core/options.ts";
+import { notConstructed, recordsUsage, REPOSITORY_OPTIONS } from "../repository-options.ts";
 import { monotonicMs, systemClock, systemRandom, wholeMs } from "../system-clock.ts";
 import { Connection } from "./database/connection.ts";
 import { openDatabase, type SqliteDatabase } from "./database/driver.ts";
@@ -47,6 +48,8 @@ export interface SqliteOptions extends RepositoryOptions {
  */
 export class SqliteRepository extends StoreRepository {
   private constructor(scope: Scope) {
+    if (scope?.store === undefined)
+      throw notConstructed("SqliteRepository", "await SqliteRepository.open(path)");
     super(scope);
   }
 
@@ -57,12 +60,13 @@ export class SqliteRepository extends StoreRepository {
    * const repository = await SqliteRepository.open("limits.db", { namespace: "tenant-a" });
    */
   static async open(path: string, options: SqliteOptions = {}): Promise<SqliteRepository> {
+    checkOptions(options, OPTION_NAMES, "SqliteRepository.open");
     const name = namespaceName(options.namespace ?? DEFAULT_NAMESPACE);
     const clock = options.clock ?? systemClock;
     const random = options.random ?? systemRandom;
     const nowMs = (): number => wholeMs(clock);
     if (options.create === false && options.database === undefined) assertExists(checkPath(path));
-    const { durability, lockTimeoutMs } = checkOptions(options);
+    const { durability, lockTimeoutMs } = settingsOf(options);
     const recordUsage = recordsUsage(options);
     const database = options.database ?? openFile(checkPath(path));
     const connection = new Connection(database);
@@ -94,6 +98,13 @@ export class SqliteRepository extends StoreRepository {
     }
   }
 }
+
+const OPTION_NAMES = optionNames<SqliteOptions>({
+  ...REPOSITORY_OPTIONS,
+  database: true,
+  lockTimeoutMs: true,
+  durability: true,
+});
 
 const DEFAULT_LOCK_TIMEOUT_MS = 5000;
 
@@ -177,7 +188,7 @@ function statAt(path: string): Stats | undefined {
 function assertExists(file: string): void {
   if (file === IN_MEMORY || (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0) return;
   throw new InfrastructureNotFoundError(
-    `The database ${file} does not exist. Check the path, or create it by storing something.`,
+    `The database ${file} does not exist. Check the path. The first write creates it.`,
   );
 }
 
@@ -192,7 +203,7 @@ function checkWritable(place: string): void {
   }
 }
 
-function checkOptions({
+function settingsOf({
   durability = "process",
   lockTimeoutMs = DEFAULT_LOCK_TIMEOUT_MS,
 }: SqliteOptions): {

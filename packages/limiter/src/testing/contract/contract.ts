@@ -22,6 +22,7 @@ import { refillTopic } from "./refill.ts";
 import { settlementFaultsTopic } from "./settlement-faults.ts";
 import { severalResourcesTopic } from "./several-resources.ts";
 import { unavailabilityTopic } from "./unavailability.ts";
+import { unknownOptionsTopic } from "./unknown-options.ts";
 import { usageTopic } from "./usage.ts";
 import { waitingTopic } from "./waiting.ts";
 import { worldOf, type Topic } from "./world.ts";
@@ -62,6 +63,7 @@ const TOPICS: Readonly<Record<string, Topic>> = {
   cache: cacheTopic,
   records: recordsTopic,
   "bad input": badInputTopic,
+  "unknown options": unknownOptionsTopic,
   "unusual identifiers": unusualIdentifiersTopic,
   unavailability: unavailabilityTopic,
   "faults at the end of a lease": settlementFaultsTopic,

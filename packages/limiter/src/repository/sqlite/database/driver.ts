@@ -1,5 +1,5 @@
 import { createRequire } from "node:module";
-import { InfrastructureNotFoundError } from "../../../core/errors.ts";
+import { InfrastructureError } from "../../../core/errors.ts";
 
 /**
  * The part of a connection that this library uses. `DatabaseSync` of node:sqlite has it, and so has
@@ -51,10 +51,11 @@ const PACKAGES = ["better-sqlite3", "libsql"];
 export function openDatabase(path: string): SqliteDatabase {
   const open = builtIn() ?? installed();
   if (open !== undefined) return open(path);
-  throw new InfrastructureNotFoundError(
+  throw new InfrastructureError(
+    "ERR_LIMITER_DRIVER_MISSING",
     `No SQLite driver was found. Use Node 22.13 or newer, which has one built in, or install one: npm install ${PACKAGES.join(
       " (or ",
-    )}). A database can also be passed in as options.database.`,
+    )}).`,
   );
 }
 

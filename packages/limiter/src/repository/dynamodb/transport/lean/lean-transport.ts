@@ -1,5 +1,6 @@
 import type { Agent } from "node:http";
 import { ValidationError } from "../../../../core/errors.ts";
+import { checkOptions, optionNames } from "../../../../core/options.ts";
 import { systemClock, type Clock } from "../../../system-clock.ts";
 import { VERSION } from "../../../../core/version.ts";
 import { isClockSkew } from "../failure.ts";
@@ -8,7 +9,7 @@ import { outputOf } from "./lean-answer.ts";
 import { CredentialCache, providerOf, type CredentialProvider } from "./lean-credentials.ts";
 import { HttpClient, type HttpAnswer } from "./lean-http.ts";
 import { isLoopback, LOCAL_REGION, type AwsCredentials } from "../local-engine.ts";
-import { regionName } from "../region.ts";
+import { noRegion, regionName } from "../region.ts";
 import { settingsFromSdk } from "./sdk-settings.ts";
 import { CONTENT_TYPE, Signer } from "./signature.ts";
 import type { ObservedTransport } from "../transport.ts";
@@ -50,6 +51,7 @@ export async function openLeanTransport(
   options: LeanTransportOptions,
   { environment, clock }: { readonly environment: NodeJS.ProcessEnv; readonly clock: Clock },
 ): Promise<ObservedTransport> {
+  checkOptions(options, OPTION_NAMES, "leanTransport");
   const address = options.endpointUrl ?? configuredAddress(environment);
   const given = address === undefined ? undefined : endpointAt(address);
   const region = await regionOf(options.region, address, environment);
@@ -68,6 +70,13 @@ export async function openLeanTransport(
     agent: options.agent,
   });
 }
+
+const OPTION_NAMES = optionNames<LeanTransportOptions>({
+  region: true,
+  endpointUrl: true,
+  credentials: true,
+  agent: true,
+});
 
 interface LeanParts {
   readonly region: string;
@@ -196,7 +205,7 @@ async function regionOf(
     return regionName(await (await settingsFromSdk({ endpointUrl })).region());
   } catch (error) {
     if (error instanceof ValidationError) throw error;
-    throw new ValidationError("region", region, "is needed: pass it, or set AWS_REGION");
+    throw noRegion(error);
   }
 }
 
