@@ -23,7 +23,7 @@ export class LeaseExpiredError extends RateLimitError {
   constructor(state: "committed" | "rolled back") {
     super(
       "ERR_LIMITER_LEASE_EXPIRED",
-      `This lease was already ${state}. Did the callback end before its work was done? Then await that work; otherwise acquire a new lease.`,
+      `This lease was already ${state}. Did the callback return before its work was done? Otherwise acquire a new lease.`,
     );
   }
 }

@@ -139,7 +139,7 @@ function longestWait(statuses: readonly LimitStatus[]): LimitStatus {
   throw new ValidationError("statuses", statuses.length, "must hold a limit that was exceeded");
 }
 
-/** The wait, exact to the millisecond, is rounded up to tenths of a second: earlier is too early. */
+/** The wait is exact to the millisecond, and rounded up to tenths of a second: never too early. */
 function messageOf({
   entityId,
   resource,

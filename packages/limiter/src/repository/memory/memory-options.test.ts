@@ -34,6 +34,15 @@ it("opens the given namespace, with a random id", () => {
   expect(open(3).namespaceId).toMatch(/^[A-Za-z0-9_][A-Za-z0-9_-]{10}$/);
 });
 
+it("refuses an option that nobody knows, and names the nearest", () => {
+  expect(() => new MemoryRepository({ recordsUsage: false } as never)).toThrow(
+    "Invalid recordsUsage: is not an option of MemoryRepository; did you mean recordUsage?",
+  );
+  expect(() => new MemoryRepository("tenant-a" as never)).toThrow(
+    "Invalid options: must be an object of options of MemoryRepository (got 'tenant-a')",
+  );
+});
+
 it("refuses invalid options", () => {
   expect(() => new MemoryRepository({ namespace: "a#b" })).toThrow(ValidationError);
   expect(() => new MemoryRepository({ configCacheTtlMs: -1 })).toThrow(ValidationError);
