@@ -149,6 +149,8 @@ class Walk {
 
   /** The comments on members of the same name of what a declaration extends and implements. */
   #inheritedComments(declaration: Declaration, name: string): readonly string[] {
+    // TypeScript does not find the comments of inherited members with computed names.
+    if (name.startsWith("[")) return [];
     return childrenOf(declaration.node)
       .filter((node) => isHeritage(node, declaration.node))
       .flatMap((node) => this.#resolve(declaration.file, referredName(node) ?? ""))

@@ -262,11 +262,8 @@ export class StoreRepository implements Repository {
     checkOptionsOf("namespace", options);
     const info = await this.getNamespace(name);
     if (info?.status !== "active") throw new NamespaceNotFoundError(name);
-    const { store, options: opened } = this.#scope;
-    const scoped = new StoreRepository(
-      { store, namespaceName: info.name, namespaceId: info.namespaceId, options: opened },
-      this.#shared,
-    );
+    const scope = { ...this.#scope, namespaceName: info.name, namespaceId: info.namespaceId };
+    const scoped = new StoreRepository(scope, this.#shared);
     if (options.onUnavailable !== undefined)
       await limits.setOnUnavailable(scoped.#context, options.onUnavailable);
     return scoped;
@@ -347,6 +344,7 @@ export class StoreRepository implements Repository {
     await this.#scope.store.close();
   }
 
+  /** The same as `close`. @example await using repository = new MemoryRepository(); */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
