@@ -194,7 +194,7 @@ describe("what errors carry", () => {
 
   it("an expired lease says how that happens", () => {
     expect(new errors.LeaseExpiredError("committed").message).toBe(
-      "This lease was already committed. Did the callback return before its work was done? Otherwise acquire a new lease.",
+      "This lease was already committed. Did the function return before its work was done? Await all of it there, or acquire a new lease.",
     );
   });
 });

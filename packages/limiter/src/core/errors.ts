@@ -21,10 +21,11 @@ export class RateLimitError extends ZaeLimiterError {}
 /** A lease was used after it was committed or rolled back. */
 export class LeaseExpiredError extends RateLimitError {
   constructor(state: "committed" | "rolled back") {
-    super(
-      "ERR_LIMITER_LEASE_EXPIRED",
-      `This lease was already ${state}. Did the callback return before its work was done? Otherwise acquire a new lease.`,
-    );
+    const advice =
+      state === "committed"
+        ? "Did the function return before its work was done? Await all of it there, or acquire a new lease."
+        : "Acquire a new one.";
+    super("ERR_LIMITER_LEASE_EXPIRED", `This lease was already ${state}. ${advice}`);
   }
 }
 
