@@ -12,7 +12,7 @@ export const MAX_SOCKETS = 128;
 export interface DynamoTransport {
   /**
    * Sends one signed call: `operation` is DynamoDB's name, such as `UpdateItem`.
-   * @example const { Item } = await transport.call("GetItem", { TableName, Key }, { signal });
+   * @example const output = await transport.call("GetItem", { TableName, Key }, { signal });
    */
   call(
     operation: string,
