@@ -232,7 +232,7 @@ async function checkVersion(
   options: ResolvedOptions & { readonly nowMs: number },
 ): Promise<void> {
   const record = await store.versions.get().catch((error: unknown) => {
-    if (options.provisioning === "stack" && error instanceof InfrastructureNotFoundError)
+    if (error instanceof InfrastructureNotFoundError)
       throw new InfrastructureNotFoundError(howToCreate(options), { cause: error });
     throw error;
   });

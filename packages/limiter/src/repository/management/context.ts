@@ -69,7 +69,7 @@ export function contextOf({ store, namespaceId, options }: Scope, { contexts }: 
  * order in which they were made. Events of other processes that fall into the same millisecond are
  * ordered at random.
  */
-export function eventOrderOf(clock: Clock): EventOrder {
+function eventOrderOf(clock: Clock): EventOrder {
   const held = EVENT_ORDER_MEMO.get(clock) ?? new EventOrder();
   EVENT_ORDER_MEMO.set(clock, held);
   return held;

@@ -37,8 +37,8 @@ export interface Counted {
 
 /**
  * How many counts a namespace keeps: one for each open meter, and one for each entity and resource
- * in each window. They take about 60 MB, at 190 bytes each. Two million identifiers that nobody
- * bounded took 420 MB.
+ * in each window. They take about 60 MB, at 190 bytes each; a parent's takes twice as much. Two
+ * million identifiers that nobody bounded took 420 MB.
  */
 const MAX_COUNTS = 300_000;
 

@@ -101,6 +101,26 @@ export const cascadeTopic: Topic = (test) => {
     assert.equal(await stored(world, KEY, "rpm"), 98_000);
   });
 
+  test("a parent without limits of its own has the defaults, the allowance of one key", async (world) => {
+    const { repository } = world;
+    await repository.setSystemDefaults([Limit.perMinute("rpm", 10)]);
+    await repository.createEntity("project");
+    for (const id of [KEY, "key-2"])
+      await repository.createEntity(id, { parentId: "project", cascade: true });
+    const granted = async (entityId: string): Promise<number> => {
+      let count = 0;
+      while (count < 20 && (await fits(world, { rpm: 1 }, { entityId }))) count += 1;
+      return count;
+    };
+    assert.deepEqual([await granted(KEY), await granted("key-2")], [10, 0]);
+    const refusal = await refusalOf(world.limiter, call({ rpm: 1 }, { entityId: "key-2" }));
+    assert.equal(refusal.primaryViolation.entityId, "project");
+    await repository.setLimits("project", [Limit.perMinute("rpm", 20)]);
+    assert.equal(await granted("key-2"), 0, "nothing is minted");
+    await world.pass(60_000);
+    assert.deepEqual([await granted(KEY), await granted("key-2")], [10, 10]);
+  });
+
   test("a parent without limits is not charged", async (world) => {
     await world.repository.createEntity("project");
     await world.repository.createEntity(KEY, { parentId: "project", cascade: true });

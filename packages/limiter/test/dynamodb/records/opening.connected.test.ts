@@ -24,6 +24,7 @@ describeWithEngine("opening a DynamoDB repository", (engine) => {
     const { endpointUrl } = engine();
     const never = { stack, endpointUrl, provisioning: "never" } as const;
     await expect(DynamoRepository.open("app", never)).rejects.toThrow(InfrastructureNotFoundError);
+    await expect(DynamoRepository.open("app", never)).rejects.toThrow("provisioning=table");
     await expect(
       DynamoRepository.open("app", { stack, endpointUrl, create: false }),
     ).rejects.toThrow(InfrastructureNotFoundError);
