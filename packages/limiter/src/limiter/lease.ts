@@ -139,11 +139,9 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
    * resources. It is what this process knows, refill included, and costs no request, so what other
    * processes took may be missing. Differences count once they are committed. `requested` is 0, and
    * `exceeded` means debt. Empty if the lease is degraded.
-   *
    * @example
    * const statuses = await lease.statuses();
-   * const rpm = statuses.find(({ limitName }) => limitName === "rpm");
-   * response.setHeader("x-ratelimit-remaining-requests", Math.max(0, rpm?.available ?? 0));
+   * const left = statuses.find(({ limitName }) => limitName === "rpm")?.available;
    */
   async statuses(): Promise<readonly LimitStatus[]> {
     this.#assertOpen();

@@ -184,9 +184,7 @@ export class RateLimiter implements AsyncDisposable {
 
   /**
    * Whether the store responds in time. Never throws. It says nothing about limits: `check` does.
-   *
-   * @example
-   * if (!(await limiter.isReachable({ timeoutMs: 500 }))) response.statusCode = 503;
+   * @example if (!(await limiter.isReachable({ timeoutMs: 500 }))) respond(503);
    */
   async isReachable({
     timeoutMs = PING_TIMEOUT_MS,

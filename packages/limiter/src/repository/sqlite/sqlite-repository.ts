@@ -193,8 +193,8 @@ function statAt(path: string): Stats | undefined {
 function assertExists(file: string): void {
   if (file === IN_MEMORY || (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0) return;
   throw new InfrastructureNotFoundError(
-    `The database ${file} does not exist. Check the path, or create it: open it without ` +
-      "create: false, or run zae-limiter system set-defaults rpm:100",
+    `The database ${file} does not exist. Check the path. To create it: ` +
+      "zae-limiter system set-defaults rpm:100",
   );
 }
 

@@ -48,8 +48,14 @@ export interface ObservedTransport extends DynamoTransport {
  * the types of Node can use this one.
  */
 export interface HttpAgent {
+  /** The most connections to one host. */
   readonly maxSockets: number;
+  /** The most idle connections that are kept open. */
   readonly maxFreeSockets: number;
+  /**
+   * Closes all connections.
+   * @example agent.destroy();
+   */
   destroy(): void;
 }
 
