@@ -21,7 +21,7 @@ export class Shared {
    * the others evict from the cache.
    */
   readonly contexts = new Map<string, Context>();
-  /** Aborted by `close`. */
+  /** Aborted by `close`. Not every compiler knows its type. @internal */
   readonly closing = new AbortController();
 }
 
