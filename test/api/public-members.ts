@@ -44,8 +44,11 @@ interface SourceFile {
   readonly passedOn: readonly string[];
 }
 
-/** All public declarations and members that the entries lead to. */
-export function publicMembers(folder: string, entries: readonly string[]): readonly PublicMember[] {
+const LIBRARY = join(import.meta.dirname, "../../packages/limiter");
+
+/** All public declarations and members of the library. */
+export function publicApi(): readonly PublicMember[] {
+  const folder = join(LIBRARY, "src");
   const files = new Map<string, SourceFile>();
   const fileAt = (path: string): SourceFile => {
     const known = files.get(path) ?? parsed(folder, path);
@@ -53,9 +56,21 @@ export function publicMembers(folder: string, entries: readonly string[]): reado
     return known;
   };
   const walk = new Walk(fileAt);
-  for (const entry of entries)
+  for (const entry of entries())
     for (const { from, name } of fileAt(entry).exported.values()) walk.visit(fileAt(from), name);
   return walk.members;
+}
+
+/** The sources of what package.json exports. */
+function entries(): readonly string[] {
+  const { exports } = JSON.parse(readFileSync(join(LIBRARY, "package.json"), "utf8")) as {
+    readonly exports: Readonly<Record<string, string | { readonly types: string }>>;
+  };
+  return Object.values(exports).flatMap((target) =>
+    typeof target === "string"
+      ? []
+      : [target.types.replace("./dist/", "").replace(/\.d\.ts$/, ".ts")],
+  );
 }
 
 class Walk {
@@ -134,6 +149,8 @@ class Walk {
 
   /** The comments on members of the same name of what a declaration extends and implements. */
   #inheritedComments(declaration: Declaration, name: string): readonly string[] {
+    // TypeScript does not find the comments of inherited members with computed names.
+    if (name.startsWith("[")) return [];
     return childrenOf(declaration.node)
       .filter((node) => isHeritage(node, declaration.node))
       .flatMap((node) => this.#resolve(declaration.file, referredName(node) ?? ""))

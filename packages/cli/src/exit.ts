@@ -83,7 +83,5 @@ function messageOf(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   if (error instanceof NamespaceNotFoundError && !message.includes("zae-limiter namespace"))
     return `${message} To register it: zae-limiter namespace register ${error.namespaceName}`;
-  if (error instanceof ValidationError && error.value !== "")
-    return `${message} (got '${error.value}')`;
   return message;
 }

@@ -94,11 +94,11 @@ describeWithEngine("bucket split and merge on DynamoDB", (engine) => {
     ],
     [
       "bucket split key-1 -r gpt-4 --shards 64",
-      "the bucket cannot have that many shards: more than maxShards allows (got '64')",
+      "the bucket cannot have that many shards: more than maxShards allows (got 64)",
     ],
     [
       "bucket split key-1 -r small --shards 4",
-      "the bucket cannot have that many shards: shares below one token (got '4')",
+      "the bucket cannot have that many shards: shares below one token (got 4)",
     ],
     ["bucket split key-1 -r gpt-4 --shards 2 -N other", "Namespace other does not exist."],
   ])("fails for %s, splits nothing, and says why", async (line, reason) => {
@@ -122,7 +122,7 @@ describe("bucket split and merge", () => {
         code: 1,
         stdout: "",
         stderr:
-          "error: Invalid shards: this repository has none. Only buckets in a DynamoDB table have shards; embedded backends need none (got '4')\n",
+          "error: Invalid shards: this repository has none. Only buckets in a DynamoDB table have shards; embedded backends need none (got 4)\n",
       });
   });
 

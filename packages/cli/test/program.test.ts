@@ -1,7 +1,7 @@
 // The built program as a user starts it: a process of its own, on real files.
 import { execFile, spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -9,6 +9,7 @@ import { openRepository } from "zae-limiter/open";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Outcome } from "./command-line.ts";
 
+const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 const PROGRAM = fileURLToPath(new URL("../bin/zae-limiter.js", import.meta.url));
 
 let folder: string;
@@ -22,12 +23,21 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }));
 
 function zaeLimiter(...args: readonly string[]): Promise<Outcome> {
+  return started(PROGRAM, args);
+}
+
+function started(program: string, args: readonly string[]): Promise<Outcome> {
   const env = { ...process.env, ZAEL_REPOSITORY: url };
   return new Promise((resolve) => {
-    execFile(process.execPath, [PROGRAM, ...args], { env, cwd: folder }, (error, stdout, stderr) =>
+    execFile(process.execPath, [program, ...args], { env, cwd: folder }, (error, stdout, stderr) =>
       resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
     );
   });
+}
+
+/** Whether a file is part of a package, and not of the clone around it. */
+function isPublished(path: string): boolean {
+  return !/\/(?:src|test|node_modules\/.*\/node_modules)(?:\/|$)/.test(path.slice(ROOT.length));
 }
 
 describe("the program", { timeout: 60_000 }, () => {
@@ -91,6 +101,26 @@ describe("the program", { timeout: 60_000 }, () => {
     expect(JSON.parse(stderr)).toMatchObject({
       error: { code: expect.stringMatching(/^ERR_LIMITER_/) },
     });
+  });
+
+  const hasDriver = process.getBuiltinModule("node:sqlite") !== undefined;
+
+  it.skipIf(hasDriver)("says how to get a driver, and names no option of the library", async () => {
+    const installed = join(folder, "node_modules/@zae-limiter/cli");
+    for (const [name, target] of [
+      ["packages/cli", installed],
+      ["packages/limiter", join(folder, "node_modules/zae-limiter")],
+      ["node_modules/commander", join(folder, "node_modules/commander")],
+    ] as const)
+      cpSync(join(ROOT, name), target, { recursive: true, filter: isPublished });
+    const { code, stderr } = await started(join(installed, "bin/zae-limiter.js"), [
+      "entity",
+      "create",
+      "key-1",
+    ]);
+    expect(code).toBe(1);
+    expect(stderr).toContain("No SQLite driver was found. Use Node 22.13 or newer");
+    expect(stderr).not.toContain("options");
   });
 
   const noTerminal = spawnSync("script", ["--version"]).status !== 0;

@@ -28,13 +28,15 @@ describeWithEngine("the program on DynamoDB", (engine) => {
     { timeout: 60_000 },
     async () => {
       const endpoint = encodeURIComponent(engine().endpointUrl);
-      const url = `dynamodb://eu-west-1/${freshTableName()}?endpoint=${endpoint}`;
+      const table = freshTableName();
+      const url = `dynamodb://eu-west-1/${table}?endpoint=${endpoint}`;
       for (const verb of ["namespace register default", "entity list"])
         expect(await zaeLimiter(url, ...verb.split(" "))).toMatchObject({ code: 0, stderr: "" });
       const { code, stdout, stderr } = await zaeLimiter(url, "status");
       expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
       expect(stdout).toContain(`Repository    ${url}\n`);
       expect(stdout).toContain("Driver        @aws-sdk/client-dynamodb\n");
+      expect(stdout).toContain(`Table         ${table}\nRegion        eu-west-1\n`);
       expect(stdout).toContain(`zae-limiter   ${VERSION}\n`);
       expect(stdout).toMatch(/^Data version {2}\d+\.\d+\.\d+$/m);
       const isOld = Number(process.versions.node.split(".")[0]) < 22;

@@ -205,7 +205,7 @@ onEveryBackend((world) => {
       const refused = await run("acquire key-1 gpt-4 rpm=1");
       expect(refused.code).toBe(3);
       expect(refused.stdout).toContain(
-        "Refused: Limit rpm of key-1 on gpt-4 has 0 of 2, and 1 were requested.",
+        "Refused: rpm of key-1 on gpt-4: 0 of 2 left, 1 requested. Retry in ",
       );
       expect(refused.stdout).toContain("Wait: 30 s\n");
       const { code, stdout } = await run("acquire key-1 gpt-4 rpm=1 --json");

@@ -1,4 +1,4 @@
-import type { Command } from "commander";
+import { Argument, type Command } from "commander";
 import { RateLimiter, type Amounts, type Availability, type LimitStatus } from "zae-limiter";
 import type { Colours } from "../output/colours.ts";
 import { tableText } from "../output/table.ts";
@@ -16,7 +16,11 @@ export function addAvailableCommand(program: Command, session: Session): void {
       "with amounts, also whether a call would fit. Takes nothing.",
     examples: ["available key-1 gpt-4", "available key-1 gpt-4 rpm=1 tpm=500"],
   })
-    .argument("[amounts...]", "What a call would take, such as rpm=1 tpm=500.", amountArgument, {})
+    .addArgument(
+      new Argument("[amounts...]", "What a call would take, such as rpm=1 tpm=500.")
+        .argParser(amountArgument)
+        .default({}, "none"),
+    )
     .action(
       async (
         entityId: string,

@@ -44,6 +44,9 @@ interface Found {
   /** Why it could not be reached. */
   readonly reason?: string;
   readonly driver?: string;
+  /** Where the table is, if the repository is one: the URL may leave that to the environment. */
+  readonly table?: string;
+  readonly region?: string;
   /** Absent when the namespace does not exist. */
   readonly namespaceId?: string;
   readonly dataVersion?: string;
@@ -75,12 +78,10 @@ async function foundOf(session: Session, command: Command): Promise<Found> {
 async function inspected(repository: Repository, namespace: string): Promise<Found> {
   if (!(await repository.ping())) return { reachable: false, reason: "It does not answer." };
   const namespaceId = await namespaceIdOf(repository, namespace);
-  const { driver, dataVersion } = await storeOf(repository);
   return {
     reachable: true,
-    driver,
+    ...(await storeOf(repository)),
     ...(namespaceId !== undefined && { namespaceId }),
-    ...(dataVersion !== undefined && { dataVersion }),
     capabilities: repository.capabilities,
   };
 }
@@ -94,18 +95,23 @@ async function namespaceIdOf(repository: Repository, name: string): Promise<stri
   }
 }
 
-/** What reads and writes the data, and the version of their format. */
+/** What reads and writes the data, where they are, and the version of their format. */
 async function storeOf(
   repository: Repository,
-): Promise<{ readonly driver: string; readonly dataVersion?: string | undefined }> {
+): Promise<Pick<Found, "driver" | "table" | "region" | "dataVersion">> {
   const { SqliteRepository } = await import("zae-limiter/sqlite");
   if (repository instanceof SqliteRepository)
     return { driver: repository.driver, dataVersion: String(repository.schemaVersion) };
-  const dataVersion = (await repository.getVersionRecord())?.schemaVersion;
   const { DynamoRepository } = await import("zae-limiter/dynamodb");
-  return repository instanceof DynamoRepository
-    ? { driver: "@aws-sdk/client-dynamodb", dataVersion }
-    : { driver: "none (in this process)", dataVersion };
+  if (!(repository instanceof DynamoRepository)) return { driver: "none (in this process)" };
+  const { tableName: table, region } = repository;
+  const version = await repository.getVersionRecord();
+  return {
+    driver: "@aws-sdk/client-dynamodb",
+    table,
+    region,
+    ...(version !== undefined && { dataVersion: version.schemaVersion }),
+  };
 }
 
 /** What each capability is for, in the words of the command line. */
@@ -125,6 +131,8 @@ function statusText(status: Status, colours: Colours): string {
       ["Repository", status.repository],
       ["Reachable", reachable ? "yes" : `no: ${reason}`],
       ["Driver", status.driver],
+      ["Table", status.table],
+      ["Region", status.region],
       ["Namespace", namespace + missing],
       ["Data version", status.dataVersion],
       ["Can do", capabilities && abilities(capabilities, true)],

@@ -18,9 +18,11 @@ export interface Entity {
 
 /** What can be changed of an entity. What is left out stays as it is. */
 export interface EntityChange {
+  /** Another name for people. */
   readonly name?: string;
   /** Replaces all metadata. */
   readonly metadata?: Readonly<Record<string, string>>;
+  /** Whether calls of the entity also take from its parent. */
   readonly cascade?: boolean;
 }
 

@@ -156,7 +156,45 @@ describe("what errors carry", () => {
 
   it("a validation error names the field and what is wrong with it", () => {
     expect(new errors.ValidationError("consume.rpm", -1, "must not be negative").message).toBe(
-      "Invalid consume.rpm: must not be negative",
+      "Invalid consume.rpm: must not be negative (got -1)",
+    );
+  });
+
+  it.each([
+    ["a text in quotes", "auth0|abc", " (got 'auth0|abc')"],
+    ["an empty text", "", " (got '')"],
+    ["a boolean", true, " (got true)"],
+    ["a list", [1, 2], " (got [1,2])"],
+    ["a plain object", { rpm: 1 }, ' (got {"rpm":1})'],
+    ["50 characters of a long text", "x".repeat(60), ` (got '${"x".repeat(50)}')`],
+    ["no control characters", "a\u001B[31m\n\u202Eb", " (got 'a\\u{1b}[31m\\u{a}\\u{202e}b')"],
+    ["no password", "http://me:secret@host/x?y", " (got 'http://***@host/x?y')"],
+    ["no password with signs in it", "db://a?u=http://me:s/e@c:r@host", " (got 'db://***@host')"],
+    ["nothing for what is missing", undefined, ""],
+    ["nothing for null", null, ""],
+    ["nothing for an object of a class", Promise.resolve(1), ""],
+    ["nothing for a function", () => 1, ""],
+  ])("a validation error repeats %s", (_, value, repeated) => {
+    expect(new errors.ValidationError("f", value, "why").message).toBe(`Invalid f: why${repeated}`);
+  });
+
+  it("a value that the message has already is not repeated", () => {
+    const { ValidationError } = errors;
+    expect(new ValidationError("consume.rmp", "rmp", "no such limit").message).toBe(
+      "Invalid consume.rmp: no such limit",
+    );
+    expect(new ValidationError("limits", "rpm", "the name 'rpm' appears twice").message).toBe(
+      "Invalid limits: the name 'rpm' appears twice",
+    );
+  });
+
+  it("no field of a validation error has a password", () => {
+    expect(valueOf("https://me:secret@host")).toBe("https://***@host");
+  });
+
+  it("an expired lease says how that happens", () => {
+    expect(new errors.LeaseExpiredError("committed").message).toBe(
+      "This lease was already committed. Did the function return before its work was done? Await all of it there, or acquire a new lease.",
     );
   });
 });

@@ -221,7 +221,7 @@ export class IncompatibleSchemaError extends VersionError {
 /** Most characters of an invalid value that an error repeats. */
 const VALUE_LENGTH = 50;
 
-/** Input was invalid; nothing was written. */
+/** Input was invalid; nothing was written. The message ends with the value, if that helps. */
 export class ValidationError extends ZaeLimiterError {
   /** What was invalid: an argument or an option, such as `consume.rpm`. */
   readonly field: string;
@@ -231,9 +231,11 @@ export class ValidationError extends ZaeLimiterError {
   readonly reason: string;
 
   constructor(field: string, value: unknown, reason: string, code = "ERR_LIMITER_VALIDATION") {
-    super(code, `Invalid ${field}: ${reason}`);
+    const text = withoutSecrets(describe(value)).slice(0, VALUE_LENGTH);
+    const says = field.split(".").at(-1) === text || reason.includes(`'${text}'`);
+    super(code, `Invalid ${field}: ${reason}${says ? "" : repeated(value, text)}`);
     this.field = field;
-    this.value = describe(value).slice(0, VALUE_LENGTH);
+    this.value = text;
     this.reason = reason;
   }
 }
@@ -254,6 +256,30 @@ export class InvalidNameError extends ValidationError {
 
 function causeOf(options: ErrorOptions): ErrorOptions | undefined {
   return "cause" in options ? { cause: options.cause } : undefined;
+}
+
+/** What a message says about a value; nothing where its text would tell nobody anything. */
+function repeated(value: unknown, text: string): string {
+  if (typeof value === "string") return ` (got '${escaped(text)}')`;
+  const isPlain =
+    typeof value === "object"
+      ? value !== null &&
+        (Array.isArray(value) || Object.getPrototypeOf(value) === Object.prototype)
+      : typeof value === "number" || typeof value === "boolean" || typeof value === "bigint";
+  return isPlain ? ` (got ${escaped(text)})` : "";
+}
+
+/** Control and format characters could hide or forge what a terminal or a log shows. */
+function escaped(text: string): string {
+  return text.replaceAll(
+    /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu,
+    (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`,
+  );
+}
+
+/** Hides what a URL says before its host: it may be a user and a password. */
+function withoutSecrets(text: string): string {
+  return text.replaceAll(/:\/\/\S*@/g, "://***@");
 }
 
 function describe(value: unknown): string {

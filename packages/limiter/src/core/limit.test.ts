@@ -18,6 +18,18 @@ function faultOf(work: () => unknown): ValidationError {
 }
 
 describe("making limits", () => {
+  it("refuses an option that nobody knows, and names the nearest", () => {
+    const misspelt = { bust: 150 } as unknown as { burst: number };
+    expect(faultOf(() => Limit.perMinute("rpm", 100, misspelt)).message).toBe(
+      "Invalid bust: is not an option of a limit; did you mean burst?",
+    );
+    const { refillPeriodSeconds, ...rest } = VALID;
+    expect(
+      faultOf(() => Limit.custom({ ...rest, refill_period: refillPeriodSeconds } as never)).message,
+    ).toBe("Invalid refill_period: is not an option of a limit; did you mean refillPeriodSeconds?");
+    expect(faultOf(() => Limit.perMinute("rpm", 100, 150 as never)).field).toBe("options");
+  });
+
   it.each([
     ["perSecond", 1],
     ["perMinute", 60],

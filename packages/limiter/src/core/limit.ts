@@ -2,6 +2,7 @@ import { MAX_AMOUNT, MILLI } from "./amounts.ts";
 import { ValidationError } from "./errors.ts";
 import { limitName } from "./identifiers.ts";
 import { formatLimit, parseLimit } from "./limit-text.ts";
+import { checkOptions, optionNames } from "./options.ts";
 
 /** A token bucket's parameters, in whole tokens and seconds. */
 export interface Limit {
@@ -91,6 +92,7 @@ export function checkLimit(limit: Limit): Limit {
       limit,
       "must be an object with name, capacity, refillAmount and refillPeriodSeconds",
     );
+  checkOptions(limit, LIMIT_NAMES, "a limit");
   const name = limitName(limit.name);
   const capacity = positive(limit.capacity, `${name}.capacity`, MAX_AMOUNT);
   const refillAmount = positive(limit.refillAmount, `${name}.refillAmount`, MAX_AMOUNT);
@@ -126,7 +128,7 @@ export function checkLimits(limits: readonly Limit[], field = "limits"): readonl
   if (limits.length === 0)
     throw new ValidationError(
       field,
-      "[]",
+      limits,
       "must name at least one limit; to remove limits, delete them",
     );
   if (limits.length > MAX_LIMITS)
@@ -158,6 +160,16 @@ export function reducedRate(
   return { amount: refillAmountMilli / divisor, period: refillPeriodMs / divisor };
 }
 
+const LIMIT_NAMES = optionNames<Limit>({
+  name: true,
+  capacity: true,
+  refillAmount: true,
+  refillPeriodSeconds: true,
+  kind: true,
+});
+
+const RATE_NAMES = optionNames<NonNullable<Parameters<LimitOf>[2]>>({ burst: true });
+
 /** Most limits on one resource: a stored bucket has to fit the item size of every backend. */
 export const MAX_LIMITS = 32;
 
@@ -171,8 +183,11 @@ function sameLimit(left: Limit, right: Limit): boolean {
 }
 
 function limitPer(refillPeriodSeconds: number): LimitOf {
-  return (name, rate, options) =>
-    checkLimit({ name, capacity: options?.burst ?? rate, refillAmount: rate, refillPeriodSeconds });
+  return (name, rate, options = {}) => {
+    checkOptions(options, RATE_NAMES, "a limit");
+    const capacity = options.burst ?? rate;
+    return checkLimit({ name, capacity, refillAmount: rate, refillPeriodSeconds });
+  };
 }
 
 function positive(value: unknown, field: string, most: number): number {

@@ -7,7 +7,7 @@ import {
 } from "../core/errors.ts";
 import type { LimitStatus } from "../core/bucket/decision.ts";
 import type { AsyncDisposable } from "../repository/platform-types.ts";
-import { RateLimitExceeded } from "../core/bucket/refusal.ts";
+import { thrownRefusal } from "../core/bucket/refusal.ts";
 import type { TakenPart } from "../core/bucket/settlement.ts";
 import type {
   ConsumeRequest,
@@ -139,11 +139,9 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
    * resources. It is what this process knows, refill included, and costs no request, so what other
    * processes took may be missing. Differences count once they are committed. `requested` is 0, and
    * `exceeded` means debt. Empty if the lease is degraded.
-   *
    * @example
    * const statuses = await lease.statuses();
-   * const rpm = statuses.find(({ limitName }) => limitName === "rpm");
-   * response.setHeader("x-ratelimit-remaining-requests", Math.max(0, rpm?.available ?? 0));
+   * const left = statuses.find(({ limitName }) => limitName === "rpm")?.available;
    */
   async statuses(): Promise<readonly LimitStatus[]> {
     this.#assertOpen();
@@ -294,7 +292,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
       { ...this.#request, resources: [amounts] },
       this.#taken.receipt,
     );
-    if (!outcome.granted) throw new RateLimitExceeded(outcome.statuses);
+    if (!outcome.granted) throw thrownRefusal(outcome.statuses);
     return outcome.limitNames[0];
   }
 }

@@ -3,7 +3,8 @@ import { RateLimiterUnavailable, ValidationError } from "../core/errors.ts";
 import type { Limit } from "../core/limit.ts";
 import type { AsyncDisposable } from "../repository/platform-types.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../core/bucket/policy.ts";
-import { RateLimitExceeded } from "../core/bucket/refusal.ts";
+import { RateLimitExceeded, thrownRefusal } from "../core/bucket/refusal.ts";
+import { checkOptions, optionNames } from "../core/options.ts";
 import type { ConsumeOutcome, ConsumeRequest, MaybePromise } from "../repository/port.ts";
 import type { Repository } from "../repository/repository.ts";
 import { availabilityOf, type Availability } from "./availability.ts";
@@ -42,6 +43,12 @@ export type AcquireResult =
       readonly refusal: RateLimitExceeded;
     };
 
+const LIMITER_NAMES = optionNames<RateLimiterOptions>({
+  repository: true,
+  onUnavailable: true,
+  onSettlementFailed: true,
+});
+
 const PING_TIMEOUT_MS = 1000;
 
 /**
@@ -64,12 +71,8 @@ export class RateLimiter implements AsyncDisposable {
   #closed = false;
 
   constructor(options: RateLimiterOptions) {
-    if (typeof options?.repository?.consume !== "function")
-      throw new ValidationError(
-        "repository",
-        options?.repository,
-        "must be a repository, such as new MemoryRepository()",
-      );
+    checkRepository(options);
+    checkOptions(options, LIMITER_NAMES, "RateLimiter");
     if (
       options.onSettlementFailed !== undefined &&
       typeof options.onSettlementFailed !== "function"
@@ -112,7 +115,8 @@ export class RateLimiter implements AsyncDisposable {
     request: AcquireRequest,
     work?: (lease: Lease) => T | PromiseLike<T>,
   ): Promise<T | Lease> {
-    if (work === undefined) return this.#acquireLease(request, this.#warnings.begin());
+    if (work === undefined || typeof request !== "object")
+      return this.#acquireLease(request, this.#warnings.begin());
     if (typeof work !== "function")
       return Promise.reject(
         new ValidationError("work", work, "must be a function that takes the lease"),
@@ -180,9 +184,7 @@ export class RateLimiter implements AsyncDisposable {
 
   /**
    * Whether the store responds in time. Never throws. It says nothing about limits: `check` does.
-   *
-   * @example
-   * if (!(await limiter.isReachable({ timeoutMs: 500 }))) response.statusCode = 503;
+   * @example if (!(await limiter.isReachable({ timeoutMs: 500 }))) respond(503);
    */
   async isReachable({
     timeoutMs = PING_TIMEOUT_MS,
@@ -223,7 +225,7 @@ export class RateLimiter implements AsyncDisposable {
       if (watch !== undefined) this.#warnings.watch(result.value, watch);
       return result.value;
     }
-    const refusal = new RateLimitExceeded(result.statuses);
+    const refusal = thrownRefusal(result.statuses);
     // Wait one turn, so that the caller can attach a handler first: Node tracks unhandled
     // rejections, and the bookkeeping costs as much as the decision.
     await undefined;
@@ -328,6 +330,22 @@ export class RateLimiter implements AsyncDisposable {
     if (action === "block") throw located(error, request);
     return { granted: true, value: Lease.create(this.#host, wanted, undefined) };
   }
+}
+
+/** Throws if this is no repository, and says which mistake it looks like. */
+function checkRepository(options: RateLimiterOptions): void {
+  const repository: unknown = options?.repository;
+  if (hasMethod(repository, "consume")) return;
+  let reason = "must be a repository, such as new MemoryRepository()";
+  if (hasMethod(repository, "then"))
+    reason = "is a Promise: await it, as in repository: await SqliteRepository.open(path)";
+  else if (hasMethod(options, "consume") || hasMethod(options, "then"))
+    reason = "must be passed in an object: new RateLimiter({ repository })";
+  throw new ValidationError("repository", repository, reason);
+}
+
+function hasMethod(value: unknown, name: string): boolean {
+  return typeof (value as Readonly<Record<string, unknown>> | undefined)?.[name] === "function";
 }
 
 /** Adds the call to an error of the store, unless the backend has done so. */

@@ -47,9 +47,7 @@ export interface LeaseOfResource {
    * Sets the real totals of the named limits. The last call counts. A total that is `undefined`,
    * such as the usage that a stream did not report, leaves its limit as it is, and the limiter
    * warns once.
-   *
-   * @example
-   * lease.settle({ tpm: answer.usage?.total_tokens });
+   * @example lease.settle({ tpm: response.usage?.total_tokens });
    */
   settle(totals: Readonly<Record<string, number | undefined>>): void;
 }
@@ -57,10 +55,10 @@ export interface LeaseOfResource {
 interface Owner {
   assertOpen(): void;
   /** Calls `onTaken` as soon as the store has granted the take, before the promise resolves. */
+  take(amounts: ResourceAmounts, onTaken: OnTaken): Promise<void>;
   /** Called before a method throws because its argument is invalid. */
   onInvalid(error: ValidationError): void;
   onUsageMissing(resource: string, limitNames: readonly string[]): void;
-  take(amounts: ResourceAmounts, onTaken: OnTaken): Promise<void>;
   /** Whether some level has a limit of this name. */
   knows(resource: string, limitName: string): boolean;
 }

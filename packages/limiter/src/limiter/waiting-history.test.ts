@@ -39,7 +39,8 @@ it("ends every waiting call in time and loses no token, whatever arrives, waits,
           const { signal } = abort;
           const also = Object.fromEntries(further.map((name) => [name, { rps: one.rps }]));
           const lease = await limiter.acquire({
-            ...one,
+            entityId: one.entityId,
+            waitUpToMs: one.waitUpToMs,
             resource,
             consume: { rps: one.rps },
             also,

@@ -13,5 +13,9 @@ declare global {
 
 /** What `await using` ends. The same as the compiler's own type, which not all of them have. */
 export interface AsyncDisposable {
+  /**
+   * Called by `await using` at the end of its block.
+   * @example await using repository = await SqliteRepository.open("limits.db");
+   */
   [Symbol.asyncDispose](): Promise<void>;
 }

@@ -112,6 +112,7 @@ export interface RepositoryPort {
    * for each resource the entity's, then its parent's. Nothing is requested of them. It says what
    * this process knows, without a request to a store that is not on this machine, so what other
    * processes did may be missing.
+   * @example const statuses = await repository.remembered(receipt);
    */
   remembered(receipt: Receipt): MaybePromise<readonly LimitStatus[]>;
 }

@@ -1,7 +1,27 @@
 import { ValidationError } from "../core/errors.ts";
+import { optionNames } from "../core/options.ts";
 import type { RepositoryOptions } from "./repository.ts";
 
 const DEFAULT_CACHE_TTL_MS = 60_000;
+
+/** The options that every backend has. */
+export const REPOSITORY_OPTIONS: Readonly<Record<keyof RepositoryOptions, true>> = {
+  namespace: true,
+  configCacheTtlMs: true,
+  clock: true,
+  random: true,
+  create: true,
+  principal: true,
+  recordUsage: true,
+};
+
+/** Their names. */
+export const REPOSITORY_NAMES = optionNames<RepositoryOptions>(REPOSITORY_OPTIONS);
+
+/** The error of a constructor that only `open` may call; `open` is how to call that. */
+export function notConstructed(name: string, open: string): ValidationError {
+  return new ValidationError("call", undefined, `new ${name}(…) opens nothing; use ${open}`);
+}
 
 /** How long stored limits are remembered. Throws when the option is not a duration. */
 export function cacheTtlMs({ configCacheTtlMs: value }: RepositoryOptions): number {

@@ -240,7 +240,12 @@ export interface NamespaceNote {
 
 /** How to watch and stop a purge. */
 export interface PurgeOptions {
+  /**
+   * Called now and then with the number of items that are gone.
+   * @example await repository.purgeNamespace(id, { onProgress: (count) => console.log(count) });
+   */
   readonly onProgress?: (deletedItems: number) => void;
+  /** Stops the purge, which rejects with the signal's reason and can be started again. */
   readonly signal?: AbortSignal;
 }
 

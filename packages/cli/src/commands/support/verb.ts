@@ -42,7 +42,7 @@ const ARGUMENTS: Readonly<Record<string, string>> = {
 /** The limits of the verbs that set them: plain arguments, `--limit`, or both. */
 export function takeLimits(command: Command): Command {
   return command
-    .argument("[limits...]", `The limits, each written ${LIMIT_GRAMMAR}.`, limitArgument, [])
+    .argument("[limits...]", `The limits, each written ${LIMIT_GRAMMAR}.`, limitArgument)
     .addOption(
       new Option("-l, --limit <limit>", "A limit, as an option. Repeat it for more.").argParser(
         limitArgument,

@@ -282,8 +282,8 @@ function onlyNames(amounts: Amounts, isWanted: (name: string) => boolean): Amoun
 
 /** The error for an entity and a resource that no level has limits for. */
 function noLimits(entityId: string, resource: string): ValidationError {
-  const reason = `no limits are configured for ${entityId} on ${resource}; set some at any level, or pass limits`;
-  return new ValidationError("limits", entityId, reason);
+  const reason = `no limits are configured for ${entityId} on ${resource}; set some with setSystemDefaults, setResourceDefaults or setLimits, or pass limits`;
+  return new ValidationError("limits", undefined, reason);
 }
 
 /** The names of the entity's limits on each resource of a call, in the call's order. */

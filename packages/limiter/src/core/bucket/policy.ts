@@ -27,7 +27,9 @@ export interface Policy {
 
 /** What one level stores for an entity and a resource. */
 export interface StoredLevel {
+  /** Which of the four levels it is. */
   readonly source: Exclude<ConfigSource, "override">;
+  /** The limits stored there, in the order in which they were set. */
   readonly limits: readonly Limit[];
   /** Whether limits of the levels below apply too, unless this level has one of the same name. */
   readonly inherit: boolean;
@@ -37,6 +39,7 @@ export interface StoredLevel {
 export interface ResolvedLimits {
   /** The strongest level's own limits first, then those that it inherits. */
   readonly limits: readonly Limit[];
+  /** The stored choice of the system level; undefined if nothing is stored. */
   readonly onUnavailable: OnUnavailable | undefined;
   /** The strongest level that has limits. */
   readonly source: ConfigSource;

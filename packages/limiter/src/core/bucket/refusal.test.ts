@@ -1,8 +1,9 @@
+import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
 import type { LimitStatus } from "./decision.ts";
 import { RateLimitError, ValidationError } from "../errors.ts";
 import { Limit } from "../limit.ts";
-import { RateLimitExceeded } from "./refusal.ts";
+import { RateLimitExceeded, thrownRefusal } from "./refusal.ts";
 
 function status(limitName: string, retryAfterSeconds: number): LimitStatus {
   const exceeded = retryAfterSeconds > 0;
@@ -31,8 +32,8 @@ describe("a refusal", () => {
     expect(refusal.primaryViolation).toBe(day);
     expect(refusal.retryAfterSeconds).toBe(3.2);
     expect(refusal.code).toBe("ERR_LIMITER_RATE_LIMIT_EXCEEDED");
-    expect(refusal.message).toMatch(
-      /day of key-1 on gpt-4 has 7 of 200, and 10 were requested.*3\.2 s/,
+    expect(refusal.message).toBe(
+      "day of key-1 on gpt-4: 7 of 200 left, 10 requested. Retry in 3.2 s.",
     );
   });
 
@@ -74,7 +75,38 @@ describe("a refusal", () => {
     const json = new RateLimitExceeded([status("rpm", Infinity), status("tpm", 2)]).toJSON();
     expect(json).toMatchObject({ retry_after_seconds: null, retry_after_ms: null });
     expect(json.limits.map(({ retry_after_seconds }) => retry_after_seconds)).toEqual([null, 2]);
-    expect(json.message).toMatch(/can never fit/);
+    expect(json.message).toBe(
+      "rpm of key-1 on gpt-4: 7 of 200 left, 10 requested. This can never fit: request less, or raise the limit.",
+    );
+  });
+
+  it.each([
+    [0.001, 0.1],
+    [0.3, 0.3],
+    [1.1, 1.1],
+    [11.372, 11.4],
+    [59.999, 60],
+  ])("of %f s says that %f s are to be waited: never too few", (seconds, said) => {
+    expect(new RateLimitExceeded([status("rpm", seconds)]).message).toMatch(
+      new RegExp(` Retry in ${said} s\\.$`),
+    );
+  });
+
+  it("is printed in a few lines, also by Node when nobody catches it", () => {
+    const refusal = thrownRefusal([status("rpm", 1), status("tpm", 0)]);
+    // What Node does with an error that nobody catches.
+    const uncaught = inspect(refusal, { customInspect: false, depth: 5 });
+    for (const text of [uncaught, inspect(refusal)]) {
+      expect(text.replace(refusal.stack!, "")).toBe(
+        " {\n  code: 'ERR_LIMITER_RATE_LIMIT_EXCEEDED'\n}",
+      );
+      expect(text).toContain(refusal.message);
+    }
+  });
+
+  it("says where it is thrown, if it is", () => {
+    const refusal = thrownRefusal([status("rpm", 1)]);
+    expect(refusal.stack).toMatch(/^RateLimitExceeded: rpm of key-1.*\n\s+at .*refusal\.test\.ts/);
   });
 
   it("captures no stack trace, and leaves the traces of other errors alone", () => {

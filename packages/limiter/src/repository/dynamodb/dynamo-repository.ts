@@ -7,7 +7,7 @@ import type { OnUnavailable } from "../../core/bucket/policy.ts";
 import { DEFAULT_NAMESPACE, newNamespaceId, NO_NAMESPACE } from "../../core/namespace.ts";
 import { VERSION } from "../../core/version.ts";
 import type { Repository } from "../repository.ts";
-import { cacheTtlMs } from "../repository-options.ts";
+import { cacheTtlMs, notConstructed } from "../repository-options.ts";
 import { StoreRepository, type Scope } from "../management/store-repository.ts";
 import { CorrectedClock, systemClock, systemRandom, wholeMs } from "../system-clock.ts";
 import { Connection } from "./table/connection.ts";
@@ -62,6 +62,8 @@ export class DynamoRepository extends StoreRepository {
   readonly #place: Place;
 
   private constructor(scope: Scope, place: Place) {
+    if (scope?.store === undefined)
+      throw notConstructed("DynamoRepository", "await DynamoRepository.open(namespace)");
     super(scope);
     this.#place = place;
     this.stackName = place.resolved.stackName;
@@ -193,7 +195,7 @@ export class DynamoRepository extends StoreRepository {
 
 async function transportOf(options: DynamoOptions, resolved: SdkOptions): Promise<SdkConnection> {
   if (options.transport !== undefined && options.client !== undefined)
-    throw new ValidationError("transport", "client", "give a client or a transport, not both");
+    throw new ValidationError("transport", undefined, "give a client or a transport, not both");
   if (options.transport !== undefined)
     return { transport: borrowed(options.transport, resolved), region: resolved.region ?? "" };
   return options.client === undefined

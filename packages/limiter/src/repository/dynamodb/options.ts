@@ -1,5 +1,7 @@
 import { ValidationError } from "../../core/errors.ts";
 import { namespaceName } from "../../core/identifiers.ts";
+import { checkOptions, optionNames } from "../../core/options.ts";
+import { REPOSITORY_OPTIONS } from "../repository-options.ts";
 import type { RepositoryOptions } from "../repository.ts";
 import { DEFAULT_NAMESPACE } from "../../core/namespace.ts";
 import { LOCAL_REGION, type Environment } from "./transport/local-engine.ts";
@@ -54,6 +56,23 @@ export interface DynamoOptions extends RepositoryOptions {
   readonly maxShards?: number;
 }
 
+const OPTION_NAMES = optionNames<DynamoOptions>({
+  ...REPOSITORY_OPTIONS,
+  stack: true,
+  region: true,
+  endpointUrl: true,
+  client: true,
+  transport: true,
+  provisioning: true,
+  stream: true,
+  updateLambda: true,
+  bucketTtlMultiplier: true,
+  refusalMemoryMs: true,
+  requestTimeoutMs: true,
+  maxAttempts: true,
+  maxShards: true,
+});
+
 /** Options with every default filled in that needs no network. */
 export interface ResolvedOptions {
   readonly stackName: string;
@@ -83,6 +102,7 @@ export function resolveOptions(
   options: DynamoOptions,
   environment: Environment,
 ): ResolvedOptions {
+  checkOptions(options, OPTION_NAMES, "DynamoRepository.open");
   const endpointUrl = options.endpointUrl === undefined ? undefined : checkUrl(options.endpointUrl);
   const region =
     options.region ??

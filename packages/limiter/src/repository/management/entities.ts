@@ -12,6 +12,7 @@ import { entityId as checkEntityId, principal as checkPrincipal } from "../../co
 import type { By, CreateEntityOptions, Page, Paging, UpdateEntityOptions } from "../repository.ts";
 import { wholeMs } from "../system-clock.ts";
 import { auditEvent, type Context } from "./context.ts";
+import { checkOptionsOf } from "./option-names.ts";
 import { keyPage, pageOf } from "./paging.ts";
 
 /** Checks a description and creates the entity. */
@@ -20,6 +21,7 @@ export async function createEntity(
   entityId: string,
   options: CreateEntityOptions,
 ): Promise<Entity> {
+  checkOptionsOf("createEntity", options);
   const entity = describedEntity(context, entityId, options);
   await create(context, entity, options);
   return entity;
@@ -31,6 +33,7 @@ export async function ensureEntity(
   entityId: string,
   options: CreateEntityOptions,
 ): Promise<Entity> {
+  checkOptionsOf("ensureEntity", options);
   const entity = describedEntity(context, entityId, options);
   const { entities } = context.data;
   // After a lost race the entity exists, unless it was deleted again in that very moment.
@@ -52,6 +55,7 @@ export async function updateEntity(
   entityId: string,
   options: UpdateEntityOptions,
 ): Promise<Entity> {
+  checkOptionsOf("updateEntity", options);
   const id = checkEntityId(entityId);
   const change = checkedChange(options);
   return context.data.entities.update(id, change, (before) =>
@@ -76,6 +80,7 @@ export async function getChildren(context: Context, parentId: string): Promise<r
 
 /** Reads one page of entities. */
 export async function listEntities(context: Context, paging: Paging): Promise<Page<Entity>> {
+  checkOptionsOf("listEntities", paging);
   return pageOf(
     "entities",
     await context.data.entities.list(keyPage("entities", paging)),
@@ -84,11 +89,9 @@ export async function listEntities(context: Context, paging: Paging): Promise<Pa
 }
 
 /** Deletes an entity with its limits and buckets. */
-export async function deleteEntity(
-  context: Context,
-  entityId: string,
-  { principal }: By,
-): Promise<void> {
+export async function deleteEntity(context: Context, entityId: string, options: By): Promise<void> {
+  checkOptionsOf("deleteEntity", options);
+  const { principal } = options;
   const id = checkEntityId(entityId);
   await context.data.entities.delete(
     id,

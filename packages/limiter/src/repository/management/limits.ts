@@ -16,6 +16,7 @@ import { DEFAULT_RETENTION_DAYS } from "../../core/usage.ts";
 import type { By, Page, Paging, SystemDefaults, SystemDefaultsOptions } from "../repository.ts";
 import { NO_SETTINGS, type StoredConfig, type SystemSettings } from "../store.ts";
 import { auditEvent, type Context } from "./context.ts";
+import { checkOptionsOf } from "./option-names.ts";
 import { keyPage, pageOf } from "./paging.ts";
 
 const LONGEST_RETENTION_DAYS = 3650;
@@ -27,6 +28,7 @@ export async function setLimits(
   limits: readonly Limit[],
   options: { readonly resource?: string; readonly inherit?: boolean } & By,
 ): Promise<void> {
+  checkOptionsOf("setLimits", options);
   await put(context, entityKey(entityId, options.resource), levelOf(limits, options), options);
 }
 
@@ -36,6 +38,7 @@ export async function getLimits(
   entityId: string,
   options: { readonly resource?: string },
 ): Promise<readonly Limit[]> {
+  checkOptionsOf("getLimits", options);
   return limitsAt(context, entityKey(entityId, options.resource));
 }
 
@@ -45,6 +48,7 @@ export async function deleteLimits(
   entityId: string,
   options: { readonly resource?: string } & By,
 ): Promise<void> {
+  checkOptionsOf("deleteLimits", options);
   await remove(context, entityKey(entityId, options.resource), options);
 }
 
@@ -55,6 +59,7 @@ export async function setResourceDefaults(
   limits: readonly Limit[],
   options: { readonly inherit?: boolean } & By,
 ): Promise<void> {
+  checkOptionsOf("setResourceDefaults", options);
   await put(context, resourceKey(resource), levelOf(limits, options), options);
 }
 
@@ -72,6 +77,7 @@ export async function deleteResourceDefaults(
   resource: string,
   options: By,
 ): Promise<void> {
+  checkOptionsOf("deleteResourceDefaults", options);
   await remove(context, resourceKey(resource), options);
 }
 
@@ -81,6 +87,7 @@ export async function setSystemDefaults(
   limits: readonly Limit[],
   options: SystemDefaultsOptions,
 ): Promise<void> {
+  checkOptionsOf("setSystemDefaults", options);
   const checked = checkLimits(limits);
   const settings: SystemSettings = {
     onUnavailable:
@@ -117,6 +124,7 @@ export async function getSystemDefaults(context: Context): Promise<SystemDefault
 
 /** Deletes the limits and settings of the system level. */
 export async function deleteSystemDefaults(context: Context, options: By): Promise<void> {
+  checkOptionsOf("deleteSystemDefaults", options);
   await remove(context, { level: "system" }, options);
   context.policies.lastOnUnavailable = undefined;
 }
@@ -127,6 +135,7 @@ export async function listEntitiesWithCustomLimits(
   resource: string,
   paging: Paging,
 ): Promise<Page<string>> {
+  checkOptionsOf("listEntitiesWithCustomLimits", paging);
   const checked = configResource(resource);
   const query = `limits of ${checked}`;
   return pageOf(

@@ -5,6 +5,7 @@ import { newNamespaceId, NO_NAMESPACE, type NamespaceInfo } from "../../core/nam
 import type { NamespaceNote, NamespaceStore, PurgeOptions } from "../store.ts";
 import { wholeMs } from "../system-clock.ts";
 import { auditEvent, type Context } from "./context.ts";
+import { checkOptionsOf } from "./option-names.ts";
 
 /** Creates a namespace if there is none with this name, and returns its id. */
 export async function registerNamespace(context: Context, name: string): Promise<string> {
@@ -67,6 +68,7 @@ export async function purgeNamespace(
   namespaceId: string,
   options: PurgeOptions,
 ): Promise<void> {
+  checkOptionsOf("purgeNamespace", options);
   const note = noteOf(context, "namespace_purged");
   const info = await context.store.namespaces.byId(namespaceIdOf(namespaceId));
   const purged = await context.store.namespaces.purge(namespaceId, options, note);

@@ -3,6 +3,7 @@ import { configResource, entityId, resourceName } from "../../core/identifiers.t
 import type { ProvisionerState, VersionRecord } from "../repository.ts";
 import { wholeMs } from "../system-clock.ts";
 import type { Context } from "./context.ts";
+import { checkOptionsOf } from "./option-names.ts";
 
 /** The state before anything was stored. */
 export function noProvisionerState(): ProvisionerState {
@@ -45,6 +46,7 @@ export async function setVersionRecord(
   },
 ): Promise<void> {
   checkObject(record, "record");
+  checkOptionsOf("setVersionRecord", record);
   const version: VersionRecord = {
     schemaVersion: versionText(record.schemaVersion, "schemaVersion"),
     lambdaVersion:

@@ -1,6 +1,7 @@
 import { ValidationError } from "../../core/errors.ts";
 import { entityId as checkEntityId, resourceName } from "../../core/identifiers.ts";
 import type { Context } from "./context.ts";
+import { checkOptionsOf } from "./option-names.ts";
 
 /** How many shards a bucket should have. */
 interface ShardOptions {
@@ -14,6 +15,7 @@ export async function splitBucket(
   resource: string,
   options: ShardOptions,
 ): Promise<number> {
+  checkOptionsOf("splitBucket", options);
   const { buckets } = context.data;
   const shards = checkedCount(options, buckets.split !== undefined);
   return buckets.split!(checkEntityId(entityId), resourceName(resource), shards);
@@ -26,6 +28,7 @@ export async function mergeBucket(
   resource: string,
   options: ShardOptions,
 ): Promise<number> {
+  checkOptionsOf("mergeBucket", options);
   const { buckets } = context.data;
   const shards = checkedCount(options, buckets.merge !== undefined);
   return buckets.merge!(checkEntityId(entityId), resourceName(resource), shards);

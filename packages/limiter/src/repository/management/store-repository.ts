@@ -39,6 +39,7 @@ import { contextOf, Shared, type Context, type Scope } from "./context.ts";
 import * as entities from "./entities.ts";
 import * as limits from "./limits.ts";
 import * as namespaces from "./namespaces.ts";
+import { checkOptionsOf } from "./option-names.ts";
 import * as records from "./records.ts";
 import * as reports from "./reports.ts";
 import { mergeBucket, splitBucket } from "./shards.ts";
@@ -250,13 +251,11 @@ export class StoreRepository implements Repository {
     name: string,
     options: { readonly onUnavailable?: OnUnavailable; readonly bucketTtlMultiplier?: number } = {},
   ): Promise<Repository> {
+    checkOptionsOf("namespace", options);
     const info = await this.getNamespace(name);
     if (info?.status !== "active") throw new NamespaceNotFoundError(name);
-    const { store, options: opened } = this.#scope;
-    const scoped = new StoreRepository(
-      { store, namespaceName: info.name, namespaceId: info.namespaceId, options: opened },
-      this.#shared,
-    );
+    const scope = { ...this.#scope, namespaceName: info.name, namespaceId: info.namespaceId };
+    const scoped = new StoreRepository(scope, this.#shared);
     if (options.onUnavailable !== undefined)
       await limits.setOnUnavailable(scoped.#context, options.onUnavailable);
     return scoped;
@@ -331,6 +330,7 @@ export class StoreRepository implements Repository {
     await this.#scope.store.close();
   }
 
+  /** The same as `close`. @example await using repository = new MemoryRepository(); */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }

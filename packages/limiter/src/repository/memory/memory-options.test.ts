@@ -54,6 +54,15 @@ it("names the namespace that does not exist", async () => {
   );
 });
 
+it("refuses an option that nobody knows, and names the nearest", () => {
+  expect(() => new MemoryRepository({ recordsUsage: false } as never)).toThrow(
+    "Invalid recordsUsage: is not an option of MemoryRepository; did you mean recordUsage?",
+  );
+  expect(() => new MemoryRepository("tenant-a" as never)).toThrow(
+    "Invalid options: must be an object of options of MemoryRepository (got 'tenant-a')",
+  );
+});
+
 it("refuses invalid options", () => {
   expect(() => new MemoryRepository({ namespace: "a#b" })).toThrow(ValidationError);
   expect(() => new MemoryRepository({ configCacheTtlMs: -1 })).toThrow(ValidationError);

@@ -2,7 +2,8 @@ import { namespaceName } from "../../core/identifiers.ts";
 import { DEFAULT_NAMESPACE, newNamespaceId } from "../../core/namespace.ts";
 import { StoreRepository } from "../management/store-repository.ts";
 import type { RepositoryOptions } from "../repository.ts";
-import { recordsUsage } from "../repository-options.ts";
+import { checkOptions } from "../../core/options.ts";
+import { recordsUsage, REPOSITORY_NAMES } from "../repository-options.ts";
 import { systemClock, systemRandom, wholeMs } from "../system-clock.ts";
 import { MemoryStore } from "./memory-store.ts";
 
@@ -15,6 +16,7 @@ import { MemoryStore } from "./memory-store.ts";
  */
 export class MemoryRepository extends StoreRepository {
   constructor(options: RepositoryOptions = {}) {
+    checkOptions(options, REPOSITORY_NAMES, "MemoryRepository");
     const clock = options.clock ?? systemClock;
     const random = options.random ?? systemRandom;
     const name = namespaceName(options.namespace ?? DEFAULT_NAMESPACE);

@@ -333,7 +333,27 @@ it("opens relative and absolute URLs, and lists the known schemes for an unknown
     code: "ERR_LIMITER_VALIDATION",
     field: "url",
   });
-  await expect(openRepository("mysql://host")).rejects.toThrow(/memory:, sqlite:/);
+  await expect(openRepository("mysql://me:secret@host/limits")).rejects.toThrow(
+    "Invalid url: must begin with one of memory:, sqlite:, dynamodb: (got 'mysql://***@host/limits')",
+  );
+});
+
+it("is opened, not constructed", () => {
+  const Constructed = SqliteRepository as unknown as new (path: string) => unknown;
+  expect(() => new Constructed("limits.db")).toThrow(
+    "Invalid call: new SqliteRepository(…) opens nothing; use await SqliteRepository.open(path)",
+  );
+});
+
+it("refuses an option that nobody knows, names the nearest, and creates no file", async () => {
+  const path = temporaryFile();
+  await expect(open(path, { lockTimeout: 100 } as SqliteOptions)).rejects.toThrow(
+    "Invalid lockTimeout: is not an option of SqliteRepository.open; did you mean lockTimeoutMs?",
+  );
+  await expect(openRepository(`sqlite:${path}`, { namspace: "a" } as never)).rejects.toThrow(
+    "did you mean namespace?",
+  );
+  expect(existsSync(path)).toBe(false);
 });
 
 it("knows the stored onUnavailable when a scope passes the same value again", async () => {

@@ -9,7 +9,8 @@ import { namespaceName } from "../../core/identifiers.ts";
 import { DEFAULT_NAMESPACE, newNamespaceId, NO_NAMESPACE } from "../../core/namespace.ts";
 import { StoreRepository, type Scope } from "../management/store-repository.ts";
 import type { RepositoryOptions } from "../repository.ts";
-import { recordsUsage } from "../repository-options.ts";
+import { checkOptions, optionNames } from "../../core/options.ts";
+import { notConstructed, recordsUsage, REPOSITORY_OPTIONS } from "../repository-options.ts";
 import { monotonicMs, systemClock, systemRandom, wholeMs } from "../system-clock.ts";
 import { Connection } from "./database/connection.ts";
 import { openDatabase, type OpenedDatabase, type SqliteDatabase } from "./database/driver.ts";
@@ -52,6 +53,8 @@ export class SqliteRepository extends StoreRepository {
   readonly schemaVersion: number;
 
   private constructor(scope: Scope, driver: string) {
+    if (scope?.store === undefined)
+      throw notConstructed("SqliteRepository", "await SqliteRepository.open(path)");
     super(scope);
     this.driver = driver;
     this.schemaVersion = SCHEMA_VERSION;
@@ -64,12 +67,13 @@ export class SqliteRepository extends StoreRepository {
    * const repository = await SqliteRepository.open("limits.db", { namespace: "tenant-a" });
    */
   static async open(path: string, options: SqliteOptions = {}): Promise<SqliteRepository> {
+    checkOptions(options, OPTION_NAMES, "SqliteRepository.open");
     const name = namespaceName(options.namespace ?? DEFAULT_NAMESPACE);
     const clock = options.clock ?? systemClock;
     const random = options.random ?? systemRandom;
     const nowMs = (): number => wholeMs(clock);
     if (options.create === false && options.database === undefined) assertExists(checkPath(path));
-    const { durability, lockTimeoutMs } = checkOptions(options);
+    const { durability, lockTimeoutMs } = settingsOf(options);
     const recordUsage = recordsUsage(options);
     const { database, driver } =
       options.database === undefined
@@ -99,6 +103,13 @@ export class SqliteRepository extends StoreRepository {
     }
   }
 }
+
+const OPTION_NAMES = optionNames<SqliteOptions>({
+  ...REPOSITORY_OPTIONS,
+  database: true,
+  lockTimeoutMs: true,
+  durability: true,
+});
 
 const DEFAULT_LOCK_TIMEOUT_MS = 5000;
 
@@ -182,8 +193,8 @@ function statAt(path: string): Stats | undefined {
 function assertExists(file: string): void {
   if (file === IN_MEMORY || (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0) return;
   throw new InfrastructureNotFoundError(
-    `The database ${file} does not exist. Check the path, or create it: open it without ` +
-      "create: false, or run zae-limiter system set-defaults rpm:100",
+    `The database ${file} does not exist. Check the path. To create it: ` +
+      "zae-limiter system set-defaults rpm:100",
   );
 }
 
@@ -198,7 +209,7 @@ function checkWritable(place: string): void {
   }
 }
 
-function checkOptions({
+function settingsOf({
   durability = "process",
   lockTimeoutMs = DEFAULT_LOCK_TIMEOUT_MS,
 }: SqliteOptions): {

@@ -27,6 +27,7 @@ import { settlementFaultsTopic } from "./settlement-faults.ts";
 import { severalResourcesTopic } from "./several-resources.ts";
 import { statusesTopic } from "./statuses.ts";
 import { unavailabilityTopic } from "./unavailability.ts";
+import { unknownOptionsTopic } from "./unknown-options.ts";
 import { unlimitedNamesTopic } from "./unlimited-names.ts";
 import { usageTopic } from "./usage.ts";
 import { usageCascadeTopic } from "./usage-cascade.ts";
@@ -75,6 +76,7 @@ const TOPICS: Readonly<Record<string, Topic>> = {
   cache: cacheTopic,
   records: recordsTopic,
   "bad input": badInputTopic,
+  "unknown options": unknownOptionsTopic,
   "unusual identifiers": unusualIdentifiersTopic,
   unavailability: unavailabilityTopic,
   "faults at the end of a lease": settlementFaultsTopic,

@@ -154,7 +154,7 @@ it.skipIf(process.getBuiltinModule("node:sqlite") !== undefined)(
       { encoding: "utf8" },
     );
     expect(stdout).toMatch(
-      /^ERR_LIMITER_INFRASTRUCTURE_NOT_FOUND No SQLite driver.*npm install better-sqlite3.*libsql/,
+      /^ERR_LIMITER_DRIVER_MISSING No SQLite driver.*npm install better-sqlite3.*libsql/,
     );
     expect(existsSync(path)).toBe(false);
   },

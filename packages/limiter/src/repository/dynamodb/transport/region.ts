@@ -12,3 +12,14 @@ export function regionName(value: unknown): string {
     "must contain only small letters, digits and -, such as eu-west-1",
   );
 }
+
+/** The error when nothing names a region. `cause` is what was thrown by whoever looked for it. */
+export function noRegion(cause: unknown): ValidationError {
+  const found = cause instanceof Error ? cause.message : String(cause);
+  const why = /^region is missing$/i.test(found) ? "" : ` (${found})`;
+  return new ValidationError(
+    "region",
+    undefined,
+    `none was found${why}: set AWS_REGION, pass the option region, name it in the URL, as in dynamodb://eu-west-1/my-stack, or pass --region to the command line`,
+  );
+}

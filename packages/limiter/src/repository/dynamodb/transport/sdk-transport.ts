@@ -1,5 +1,6 @@
 import { InfrastructureError } from "../../../core/errors.ts";
 import { localCredentials, type Environment } from "./local-engine.ts";
+import { noRegion } from "./region.ts";
 import { MAX_SOCKETS, type DynamoTransport } from "./transport.ts";
 
 /** The part of the SDK's DynamoDBClient that is used. */
@@ -131,7 +132,12 @@ function watchDates(client: SdkClient, { dates }: SdkOptions): void {
 }
 
 async function regionOf(client: SdkClient, { region }: SdkOptions): Promise<string> {
-  return region ?? (await client.config?.region?.()) ?? "";
+  if (region !== undefined) return region;
+  try {
+    return (await client.config?.region?.()) ?? "";
+  } catch (error) {
+    throw noRegion(error);
+  }
 }
 
 /** Loads the optional peer, or throws an error that says how to install it. */

@@ -12,7 +12,7 @@ export const MAX_SOCKETS = 128;
 export interface DynamoTransport {
   /**
    * Sends one signed call: `operation` is DynamoDB's name, such as `UpdateItem`.
-   * @example const { Item } = await transport.call("GetItem", { TableName, Key }, { signal });
+   * @example const output = await transport.call("GetItem", { TableName, Key }, { signal });
    */
   call(
     operation: string,
@@ -48,8 +48,14 @@ export interface ObservedTransport extends DynamoTransport {
  * the types of Node can use this one.
  */
 export interface HttpAgent {
+  /** The most connections to one host. */
   readonly maxSockets: number;
+  /** The most idle connections that are kept open. */
   readonly maxFreeSockets: number;
+  /**
+   * Closes all connections.
+   * @example agent.destroy();
+   */
   destroy(): void;
 }
 

@@ -1,5 +1,5 @@
 import { createRequire } from "node:module";
-import { InfrastructureNotFoundError } from "../../../core/errors.ts";
+import { InfrastructureError } from "../../../core/errors.ts";
 
 /**
  * The part of a connection that this library uses. `DatabaseSync` of node:sqlite has it, and so has
@@ -62,7 +62,8 @@ const PACKAGES = ["better-sqlite3", "libsql"];
 export function openDatabase(path: string): OpenedDatabase {
   const driver = builtIn() ?? installed();
   if (driver !== undefined) return { database: driver.open(path), driver: driver.name };
-  throw new InfrastructureNotFoundError(
+  throw new InfrastructureError(
+    "ERR_LIMITER_DRIVER_MISSING",
     `No SQLite driver was found. Use Node 22.13 or newer, which has one built in, or install one: npm install ${PACKAGES.join(
       " (or ",
     )}).`,

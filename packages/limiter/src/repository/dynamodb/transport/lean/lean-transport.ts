@@ -1,4 +1,5 @@
 import { ValidationError } from "../../../../core/errors.ts";
+import { checkOptions, optionNames } from "../../../../core/options.ts";
 import { systemClock, type Clock } from "../../../system-clock.ts";
 import { VERSION } from "../../../../core/version.ts";
 import { isClockSkew } from "../failure.ts";
@@ -12,7 +13,7 @@ import {
   type AwsCredentials,
   type Environment,
 } from "../local-engine.ts";
-import { regionName } from "../region.ts";
+import { noRegion, regionName } from "../region.ts";
 import { settingsFromSdk } from "./sdk-settings.ts";
 import { CONTENT_TYPE, Signer } from "./signature.ts";
 import type { HttpAgent, ObservedTransport } from "../transport.ts";
@@ -54,6 +55,7 @@ export async function openLeanTransport(
   options: LeanTransportOptions,
   { environment, clock }: { readonly environment: Environment; readonly clock: Clock },
 ): Promise<ObservedTransport> {
+  checkOptions(options, OPTION_NAMES, "leanTransport");
   const address = options.endpointUrl ?? configuredAddress(environment);
   const given = address === undefined ? undefined : endpointAt(address);
   const region = await regionOf(options.region, address, environment);
@@ -72,6 +74,13 @@ export async function openLeanTransport(
     agent: options.agent,
   });
 }
+
+const OPTION_NAMES = optionNames<LeanTransportOptions>({
+  region: true,
+  endpointUrl: true,
+  credentials: true,
+  agent: true,
+});
 
 interface LeanParts {
   readonly region: string;
@@ -200,7 +209,7 @@ async function regionOf(
     return regionName(await (await settingsFromSdk({ endpointUrl })).region());
   } catch (error) {
     if (error instanceof ValidationError) throw error;
-    throw new ValidationError("region", region, "is needed: pass it, or set AWS_REGION");
+    throw noRegion(error);
   }
 }
 

@@ -1,0 +1,70 @@
+import { ValidationError } from "./errors.ts";
+
+/**
+ * The names of the options of a type. The compiler sees to it that none is missing, also when the
+ * type gets another one.
+ */
+export function optionNames<Options>(
+  names: Readonly<Record<keyof Options & string, true>>,
+): ReadonlySet<string> {
+  return new Set(Object.keys(names));
+}
+
+/**
+ * Throws for options that are not an object, and for an option that nobody knows: it is a typing
+ * mistake, and what it asks for would silently not happen. `owner` is what has the options.
+ */
+export function checkOptions(options: unknown, known: ReadonlySet<string>, owner: string): void {
+  if (typeof options !== "object" || options === null || Symbol.iterator in options)
+    throw new ValidationError("options", options, `must be an object of options of ${owner}`);
+  for (const name in options) if (!known.has(name)) throw unknownOption(name, known, owner);
+}
+
+/** The error about an option that nobody knows. It names the nearest one, or all of them. */
+export function unknownOption(
+  name: string,
+  known: ReadonlySet<string>,
+  owner: string,
+): ValidationError {
+  const meant = nearest(name, known);
+  const hint =
+    meant === undefined ? `known are ${[...known].join(", ")}` : `did you mean ${meant}?`;
+  return new ValidationError(name, name, `is not an option of ${owner}; ${hint}`);
+}
+
+/** Shorter words are the beginning of too many names. */
+const SHORTEST_BEGINNING = 3;
+
+/**
+ * The name that a word most likely stands for: at most a third of the word differs, or one begins
+ * with the other, as `endpoint` and `endpointUrl`. Upper and lower case count as equal, and so do
+ * `entity_id` and `entityId`. The command line has a function of its own for words that are data:
+ * sharing this one would make it public.
+ */
+function nearest(word: string, names: Iterable<string>): string | undefined {
+  const wanted = plain(word);
+  const most = Math.max(1, Math.floor(wanted.length / 3));
+  const ranked = [...names].map((name) => ({ name, distance: distanceOf(wanted, plain(name)) }));
+  const [best] = ranked.sort((left, right) => left.distance - right.distance);
+  if (best !== undefined && best.distance <= most) return best.name;
+  if (wanted.length < SHORTEST_BEGINNING) return undefined;
+  return ranked.find(({ name }) => plain(name).startsWith(wanted))?.name;
+}
+
+function plain(name: string): string {
+  return name.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
+}
+
+/** How many letters have to be inserted, deleted or replaced to make one word the other. */
+function distanceOf(left: string, right: string): number {
+  let last = Array.from({ length: right.length + 1 }, (_, index) => index);
+  for (const [row, letter] of [...left].entries()) {
+    const current = [row + 1];
+    for (let column = 0; column < right.length; column += 1) {
+      const replaced = last[column]! + (letter === right[column] ? 0 : 1);
+      current.push(Math.min(replaced, last[column + 1]! + 1, current[column]! + 1));
+    }
+    last = current;
+  }
+  return last.at(-1)!;
+}

@@ -1,0 +1,123 @@
+/*
+ * Compiles the example of every doc comment against the built package, as a user's strict project
+ * would. Each example is the body of a function, with what usually surrounds it declared.
+ */
+import { execFile } from "node:child_process";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect, it } from "vitest";
+import { publicApi, type PublicMember } from "./public-members.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+const WORKSHOP = join(ROOT, ".cache/tsdoc-examples");
+
+/** What examples use without saying where it comes from. */
+const SURROUNDINGS = `
+import { GetItemCommand } from "@aws-sdk/client-dynamodb";
+import { Limit, RateLimiter } from "zae-limiter";
+import type * as api from "zae-limiter";
+import { DynamoRepository, leanTransport } from "zae-limiter/dynamodb";
+import type { DynamoTransport, HttpAgent, ObservedTransport, RepositoryBuilder } from "zae-limiter/dynamodb";
+import { MemoryRepository } from "zae-limiter/memory";
+import { SqliteRepository } from "zae-limiter/sqlite";
+import type { SqliteDatabase, SqliteStatement } from "zae-limiter/sqlite";
+import { faultyRepository, ManualClock, repositoryContract, seededRandom } from "zae-limiter/testing";
+import type { TestRunner } from "zae-limiter/testing";
+import { describe, it } from "vitest";
+
+type Receipt = Parameters<api.RepositoryPort["giveBack"]>[0];
+type ConsumeRequest = Parameters<api.RepositoryPort["consume"]>[0];
+declare const limiter: RateLimiter;
+declare const repository: api.Repository & DynamoRepository;
+declare const lease: api.Lease;
+declare const request: api.AcquireRequest;
+declare const refusal: api.RateLimitExceeded;
+declare const state: api.ProvisionerState;
+declare const receipt: Receipt;
+declare const entityId: string;
+declare const namespaceId: string;
+declare const resources: ConsumeRequest["resources"];
+declare const start: Date;
+declare const clock: ManualClock & { learn(date: string | undefined): void };
+declare const runner: TestRunner;
+declare const builder: RepositoryBuilder;
+declare const database: SqliteDatabase;
+declare const statement: SqliteStatement;
+declare const transport: DynamoTransport & ObservedTransport;
+declare const client: import("@aws-sdk/client-dynamodb").DynamoDBClient;
+declare const input: import("@aws-sdk/client-dynamodb").GetItemCommandInput;
+declare const agent: HttpAgent;
+declare const id: string;
+declare const abortSignal: AbortSignal;
+declare const signal: AbortSignal;
+declare const TableName: string;
+declare const Key: object;
+declare const log: { warn(error: unknown): void };
+declare const response: { status(code: number): { json(body: object): void }; usage: { total_tokens: number } };
+declare function respond(code: number, body?: object): void;
+declare function callModel(lease?: api.Lease): Promise<{ usage: { total_tokens: number } }>;
+declare function openRepository(url: string): Promise<api.Repository>;
+declare function streamAnswer(): Promise<number>;
+`;
+
+it("every example compiles", async () => {
+  const examples = publicApi().flatMap((member) =>
+    examplesOf(member).map((code) => ({ member, code })),
+  );
+  expect(examples.length).toBeGreaterThan(100);
+  const program = [SURROUNDINGS];
+  const owners = new Map<number, PublicMember>();
+  for (const { member, code } of examples) {
+    const line = program.join("\n").split("\n").length + 1;
+    const body = `export async function example${owners.size}() {\n${code}\n}`;
+    for (const [index] of body.split("\n").entries()) owners.set(line + index, member);
+    program.push(body);
+  }
+  rmSync(WORKSHOP, { recursive: true, force: true });
+  mkdirSync(WORKSHOP, { recursive: true });
+  writeFileSync(join(WORKSHOP, "examples.ts"), program.join("\n"));
+  writeFileSync(
+    join(WORKSHOP, "tsconfig.json"),
+    JSON.stringify({
+      extends: "../../tsconfig.base.json",
+      compilerOptions: { composite: false, noEmit: true, noUnusedLocals: false },
+      files: ["examples.ts"],
+    }),
+  );
+  expect((await faults()).map((line) => where(line, owners))).toEqual([]);
+}, 60_000);
+
+/** The examples of a comment, without the comment's own signs. */
+function examplesOf({ comment }: PublicMember): readonly string[] {
+  const text = comment.replace(/^\/\*\*/, "").replace(/\*\/$/, "");
+  const plain = text
+    .split("\n")
+    .map((line) => line.replace(/^\s*\* ?/, ""))
+    .join("\n");
+  return plain
+    .split("@example")
+    .slice(1)
+    .map((example) => example.split(/^@\w+/m)[0]!.trim());
+}
+
+async function faults(): Promise<readonly string[]> {
+  const compiler = join(ROOT, "node_modules/typescript/bin/tsc");
+  const lines = await promisify(execFile)(process.execPath, [
+    compiler,
+    "-p",
+    WORKSHOP,
+    "--pretty",
+    "false",
+  ])
+    .then(({ stdout }) => stdout)
+    .catch((error: Error & { readonly stdout?: string }) => error.stdout || error.message);
+  return lines.split("\n").filter((line) => line.trim() !== "");
+}
+
+/** An error of the compiler with the name of the member whose example it is about. */
+function where(line: string, owners: ReadonlyMap<number, PublicMember>): string {
+  const [, at = "0", what = line] = /examples\.ts\((\d+),\d+\): (.*)$/.exec(line) ?? [];
+  const owner = owners.get(Number(at));
+  return owner === undefined ? line : `${owner.name} (${owner.place}): ${what}`;
+}
