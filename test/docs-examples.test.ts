@@ -133,6 +133,12 @@ it("compiles and runs them without any other complaint", () => {
 
 it("both README files show a refusal that a retry can satisfy", () => {
   expect(runOutput.match(/^Retry-After: [1-9]\d*$/gm)).toHaveLength(2);
+  const [, shown = ""] =
+    /^```text\n(.*?)^```$/ms.exec(readFileSync(`${root}README.md`, "utf8")) ?? [];
+  // The numbers depend on how much was refilled meanwhile.
+  const withoutNumbers = (text: string): string => text.replaceAll(/\d+(?:\.\d+)?/g, "0");
+  expect(shown).toContain("Retry-After");
+  expect(withoutNumbers(runOutput)).toContain(withoutNumbers(shown));
 });
 
 it("turns a page into a program whose lines are the page's lines", () => {
