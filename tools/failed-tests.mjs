@@ -1,4 +1,5 @@
-// Prints the tests that failed, from the results that vitest wrote as JSON: a line each, with the first line of its error.
+// Prints the tests that failed, from the results that vitest wrote as JSON: a line each, with the
+// first line of its error.
 import { readFileSync } from "node:fs";
 import { relative } from "node:path";
 
