@@ -35,7 +35,8 @@ function fetched(name, specifiers) {
     const draft = `${folder}.${process.pid}`;
     mkdirSync(draft, { recursive: true });
     // Without a network, whoever waits wants to know that soon.
-    const options = ["--no-save", "--prefix", draft, "--loglevel=error", "--fetch-retries=1"];
+    const patience = ["--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=3000"];
+    const options = ["--no-save", "--prefix", draft, "--loglevel=error", ...patience];
     try {
       execFileSync("npm", ["install", ...options, ...specifiers], {
         stdio: ["ignore", "ignore", "inherit"],

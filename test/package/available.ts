@@ -8,7 +8,7 @@ export function availableOrSkipped<T>(what: string, fetch: () => T): T | undefin
   try {
     return fetch();
   } catch (error) {
-    const reason = `${what}: not there, and not fetched: ${String(error)}`;
+    const reason = `${what} could not be fetched: ${String(error).split("\n")[0]}`;
     if (process.env["ZAEL_REQUIRE_ENGINES"] === "1") it(what, () => expect.fail(reason));
     else {
       console.warn(`SKIPPED ${reason}`);

@@ -3,7 +3,15 @@
  * from TypeScript 5.0 on, with and without the types of Node, and without those of the DOM.
  */
 import { execFile } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -66,6 +74,8 @@ declare const repository: import("zae-limiter").Repository;
 resources.push(repository);
 `;
 
+const TIMEOUT_MS = 120_000;
+
 beforeAll(() => {
   for (const project of ["bare", "node"]) {
     const installed = join(folder, project, "node_modules/zae-limiter");
@@ -76,19 +86,16 @@ beforeAll(() => {
     writeFileSync(join(folder, project, "package.json"), '{ "type": "module" }');
     writeFileSync(join(folder, project, "program.ts"), PROGRAM);
   }
-  const types = join(folder, "node/node_modules/@types/node");
-  mkdirSync(types, { recursive: true });
-  cpSync(join(root, "node_modules/@types/node"), types, { recursive: true });
-  cpSync(join(root, "node_modules/undici-types"), join(types, "../../undici-types"), {
-    recursive: true,
-  });
+  mkdirSync(join(folder, "node/node_modules/@types"));
+  symlinkSync(
+    join(root, "node_modules/@types/node"),
+    join(folder, "node/node_modules/@types/node"),
+  );
   writeFileSync(join(folder, "node/with-node.ts"), WITH_NODE);
   writeFileSync(join(folder, "bare/with-disposable.ts"), WITH_DISPOSABLE);
-});
+}, TIMEOUT_MS);
 
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
-const TIMEOUT_MS = 120_000;
+afterAll(() => rmSync(folder, { recursive: true, force: true }), TIMEOUT_MS);
 
 for (const [version, tsc] of all) {
   it(`TypeScript ${version} takes them with Node's types`, { timeout: TIMEOUT_MS }, async () => {

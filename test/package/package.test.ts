@@ -18,7 +18,7 @@ import { node24 } from "../../tools/fetched.mjs";
 import { startGateway, untilRefused } from "../support/gateway-process.ts";
 import { startProvider } from "../support/provider.ts";
 import { availableOrSkipped } from "./available.ts";
-import { outcomeOf, Project } from "./project.ts";
+import { outcomeOf, Project, type Outcome } from "./project.ts";
 import { startRegistry, type Registry } from "./registry.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -59,7 +59,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await registry?.stop();
   rmSync(folder, { recursive: true, force: true });
-});
+}, TIMEOUT_MS);
 
 describe("the library, installed alone", { timeout: TIMEOUT_MS }, () => {
   it("brings no other package", () => {
@@ -218,6 +218,27 @@ describe("the command", { timeout: TIMEOUT_MS }, () => {
       stdout: `${version}\n`,
       stderr: "",
     });
+  });
+
+  it("shows the status of a repository", async () => {
+    const args = ["--repository", "memory:", "status"];
+    const { code, stdout, stderr } = await libraryFirst.run("npx", "zae-limiter", ...args);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(stdout).toMatch(/^Repository +memory:$/m);
+    expect(stdout).toMatch(/^Reachable +yes$/m);
+    expect(stdout).toMatch(new RegExp(`^zae-limiter +${version}$`, "m"));
+  });
+
+  it.skipIf(newerNode === undefined)("works on a file with nothing but Node 24", async () => {
+    const bin = join(libraryFirst.folder, "node_modules/.bin/zae-limiter");
+    const run = (...args: readonly string[]): Promise<Outcome> =>
+      libraryFirst.run(newerNode!, bin, "--repository", "sqlite:./limits.db", ...args);
+    expect((await run("system", "set-defaults", "-l", "rpm:1/day")).code).toBe(0);
+    expect((await run("acquire", "key-1", "gpt-4", "rpm=1")).code).toBe(0);
+    expect((await run("acquire", "key-1", "gpt-4", "rpm=1")).code).toBe(3);
+    const { code, stdout, stderr } = await run("status");
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(stdout).toMatch(/^Driver +node:sqlite$/m);
   });
 
   it("passes arguments and the exit code on, whichever package it was started from", async () => {

@@ -56,7 +56,9 @@ export async function startRegistry(
     if (!existsSync(archive)) {
       mkdirSync(draft, { recursive: true });
       symlinkSync(join(modules, name), join(draft, "package"));
-      await promisify(execFile)("tar", ["-czhf", archive, "-C", draft, "package"]);
+      // Thousands of files that nobody needs who runs it.
+      const without = ["--exclude=*.map", "--exclude=src"];
+      await promisify(execFile)("tar", ["-czhf", archive, ...without, "-C", draft, "package"]);
     }
     return readFileSync(archive);
   }
