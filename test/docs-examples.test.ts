@@ -133,6 +133,10 @@ it("compiles and runs them without any other complaint", () => {
 
 it("both README files show a refusal that a retry can satisfy", () => {
   expect(runOutput.match(/^Retry-After: [1-9]\d*$/gm)).toHaveLength(2);
+  const [, shown = ""] =
+    /^```text\n(.*?)^```$/ms.exec(readFileSync(`${root}README.md`, "utf8")) ?? [];
+  expect(shown).toContain("Retry-After");
+  expect(withoutNumbers(runOutput)).toContain(withoutNumbers(shown));
 });
 
 it("turns a page into a program whose lines are the page's lines", () => {
@@ -158,6 +162,11 @@ it("turns a page into a program whose lines are the page's lines", () => {
     "export {};",
   ]);
 });
+
+/** Balances and waits depend on how much was refilled meanwhile. */
+function withoutNumbers(text: string): string {
+  return text.replaceAll(/\d+(?:\.\d+)?/g, "0");
+}
 
 /** The program of a page: its `ts` blocks where they stand, and nothing else. */
 function programOf(markdown: string): string {

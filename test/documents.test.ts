@@ -32,6 +32,16 @@ it.each(documents)("%s links only to what exists", (path) => {
   expect(links.filter((target) => !existsSync(join(root, base, target)))).toEqual([]);
 });
 
+it.each(documents)("%s links only to headings that exist", (path) => {
+  const base = path === "packages/limiter/README.md" ? "" : dirname(path);
+  const links = [...read(path).matchAll(/\]\((?!https?:)([^)#]*)#([^)]+)\)/g)];
+  const wrong = links.filter(([, target = "", anchor = ""]) => {
+    const page = target === "" ? path : join(base, target);
+    return !anchorsOf(read(page)).includes(anchor);
+  });
+  expect(wrong.map(([link]) => link)).toEqual([]);
+});
+
 it("the README of the package is that of the repository, without what concerns a clone", () => {
   const unpublished = /^> Not on npm yet(?:.*\n)+?\n/m;
   expect(read("README.md")).toMatch(unpublished);
@@ -110,6 +120,16 @@ describe("the guide tells of every", () => {
     ).toEqual([]);
   });
 });
+
+/** The anchors of a page's headings: in small letters, without punctuation, spaces as hyphens. */
+function anchorsOf(page: string): readonly string[] {
+  return [...page.matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N} _-]/gu, "")
+      .replaceAll(" ", "-"),
+  );
+}
 
 function read(path: string): string {
   return readFileSync(root + path, "utf8");

@@ -16,6 +16,8 @@ import { startGateway, untilRefused, type Gateway } from "./support/gateway-proc
 import { ANSWER, startProvider, type Provider } from "./support/provider.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
+/** Where recipes are changed and run; within the project, so that they find its packages. */
+const WORKSHOP = `${root}.cache/recipes`;
 const DAY_MS = 24 * 60 * 60 * 1000;
 const TIMEOUT_MS = 30_000;
 
@@ -58,6 +60,20 @@ describe("a recipe", { timeout: TIMEOUT_MS }, () => {
       "key-bob  requests: 1  tokens: 14",
       "team-blue  requests: 2  tokens: 30",
     ]);
+  });
+
+  it("starts again on limits that are stored, as its comment says", async () => {
+    const program = readFileSync(programOf("openai-per-team"), "utf8")
+      .replace("zae-limiter/memory", "zae-limiter/sqlite")
+      .replace("{ MemoryRepository }", "{ SqliteRepository }")
+      .replace("new MemoryRepository()", `await SqliteRepository.open("${folder}/limits.db")`);
+    mkdirSync(WORKSHOP, { recursive: true });
+    writeFileSync(`${WORKSHOP}/stored.js`, program);
+    for (const tokens of [30, 60]) {
+      const { code, stdout } = await outcomeOf([`${WORKSHOP}/stored.js`]);
+      expect(stdout).toContain(`team-blue  requests: ${tokens / 15}  tokens: ${tokens}`);
+      expect(code).toBe(0);
+    }
   });
 
   it("charges Anthropic's input and output tokens to the key and to its team", async () => {
@@ -150,12 +166,11 @@ describe("a recipe", { timeout: TIMEOUT_MS }, () => {
     const text = readFileSync(`${root}examples/recipes/test-your-code.ts`, "utf8");
     const forVitest = text.replace(/^.*node:test.*$/m, 'import { test } from "vitest";');
     expect(forVitest).not.toBe(text);
-    const copy = `${root}.cache/recipes`;
-    mkdirSync(copy, { recursive: true });
-    writeFileSync(`${copy}/vitest.config.mjs`, "export default {};");
-    writeFileSync(`${copy}/test-your-code.test.ts`, forVitest);
+    mkdirSync(WORKSHOP, { recursive: true });
+    writeFileSync(`${WORKSHOP}/vitest.config.mjs`, "export default {};");
+    writeFileSync(`${WORKSHOP}/test-your-code.test.ts`, forVitest);
     const vitest = `${root}node_modules/vitest/vitest.mjs`;
-    const { code, stdout } = await outcomeOf([vitest, "run", "--root", copy]);
+    const { code, stdout } = await outcomeOf([vitest, "run", "--root", WORKSHOP]);
     expect(stdout).toMatch(/3 passed/);
     expect(code).toBe(0);
   });

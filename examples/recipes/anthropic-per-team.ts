@@ -17,10 +17,10 @@ const limits = (rpm: number, itpm: number, otpm: number): Limit[] => [
   Limit.perMinute("otpm", otpm),
 ];
 await repository.setSystemDefaults(limits(50, 20_000, 4_000));
-await repository.createEntity("team-blue");
+await repository.ensureEntity("team-blue");
 await repository.setLimits("team-blue", limits(100, 50_000, 10_000));
-await repository.createEntity("key-ann", { parentId: "team-blue", cascade: true });
-await repository.createEntity("key-bob", { parentId: "team-blue", cascade: true });
+await repository.ensureEntity("key-ann", { parentId: "team-blue", cascade: true });
+await repository.ensureEntity("key-bob", { parentId: "team-blue", cascade: true });
 
 async function ask(key: string, question: string): Promise<string> {
   const estimate = { itpm: Math.ceil(Buffer.byteLength(question) / 4), otpm: MAX_TOKENS };

@@ -14,13 +14,13 @@ const KEYS = ["key-ann", "key-bob"];
 const openai = new OpenAI();
 const repository = new MemoryRepository(); // or: await SqliteRepository.open("limits.db")
 await repository.setSystemDefaults([Limit.perMinute("rpm", 20), Limit.perMinute("tpm", 20_000)]);
-await repository.createEntity("team-blue");
+await repository.ensureEntity("team-blue");
 await repository.setLimits("team-blue", [
   Limit.perMinute("rpm", 30),
   Limit.perMinute("tpm", 30_000),
 ]);
 for (const key of KEYS)
-  await repository.createEntity(key, { parentId: "team-blue", cascade: true });
+  await repository.ensureEntity(key, { parentId: "team-blue", cascade: true });
 const limiter = new RateLimiter({ repository });
 
 const tokensIn = (text: string): number => Math.ceil(Buffer.byteLength(text) / 4);

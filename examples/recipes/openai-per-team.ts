@@ -12,13 +12,13 @@ const limiter = new RateLimiter({ repository });
 
 // What every key may use in a minute, and what the team may use with all of its keys.
 await repository.setSystemDefaults([Limit.perMinute("rpm", 60), Limit.perMinute("tpm", 20_000)]);
-await repository.createEntity("team-blue");
+await repository.ensureEntity("team-blue");
 await repository.setLimits("team-blue", [
   Limit.perMinute("rpm", 100),
   Limit.perMinute("tpm", 50_000),
 ]);
-await repository.createEntity("key-ann", { parentId: "team-blue", cascade: true });
-await repository.createEntity("key-bob", { parentId: "team-blue", cascade: true });
+await repository.ensureEntity("key-ann", { parentId: "team-blue", cascade: true });
+await repository.ensureEntity("key-bob", { parentId: "team-blue", cascade: true });
 
 async function ask(key: string, question: string): Promise<string> {
   const estimate = Math.ceil(Buffer.byteLength(question) / 4) + MAX_TOKENS;

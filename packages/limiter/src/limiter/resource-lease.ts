@@ -91,7 +91,8 @@ export class ResourceLease implements LeaseOfResource {
   readonly #owner: Owner;
   /** Undefined if the lease was granted without the store, which alone knows the names. */
   readonly #names: ReadonlySet<string> | undefined;
-  readonly #unlimited = new Set<string>();
+  /** Made on first use, because most leases have none. */
+  #unlimited: Set<string> | undefined;
   #taken: Amounts;
   #pendingDeltas: Amounts = NO_AMOUNTS;
   #pendingTakes: readonly PendingTake[] = NONE;
@@ -114,14 +115,14 @@ export class ResourceLease implements LeaseOfResource {
     this.#owner.assertOpen();
     const names = new Set([
       ...(this.#names ?? [...Object.keys(this.#taken), ...Object.keys(this.#pendingDeltas)]),
-      ...this.#unlimited,
+      ...(this.#unlimited ?? NONE),
     ]);
     return Object.fromEntries([...names].map((name) => [name, this.#total(name)]));
   }
 
   get unlimited(): readonly string[] {
     this.#owner.assertOpen();
-    return [...this.#unlimited];
+    return [...(this.#unlimited ?? NONE)];
   }
 
   async consume(amounts: Amounts): Promise<void> {
@@ -241,13 +242,18 @@ export class ResourceLease implements LeaseOfResource {
 
   #noteUnlimited(amounts: Amounts, names: ReadonlySet<string> | undefined): void {
     if (names === undefined) return;
-    for (const name in amounts) if (!names.has(name)) this.#unlimited.add(name);
+    for (const name in amounts) if (!names.has(name)) (this.#unlimited ??= new Set()).add(name);
   }
 
   #checkNames(amounts: Amounts, field: string): void {
     if (this.#names === undefined) return;
     for (const name in amounts)
-      if (!this.#names.has(name) && !this.#unlimited.has(name))
-        if (!this.#owner.knows(this.resource, name)) checkNames({ [name]: 0 }, this.#names, field);
+      if (!this.#names.has(name) && !this.#accepts(name))
+        checkNames({ [name]: 0 }, this.#names, field);
+  }
+
+  /** Whether a name may be used that the policy lacks. */
+  #accepts(name: string): boolean {
+    return this.#unlimited?.has(name) === true || this.#owner.knows(this.resource, name);
   }
 }

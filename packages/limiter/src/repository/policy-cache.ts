@@ -97,12 +97,13 @@ export class PolicyCache implements PolicySource {
   }
 
   /**
-   * Whether some level has a limit of this name, as far as this process knows: also by what has
-   * expired, and also if it cannot tell without waiting.
+   * Whether some level has a limit of this name. It answers at once: yes also by what has expired,
+   * and if only a read could tell; no only by what has not.
    */
   knows(entityId: string, resource: string, limitName: string): boolean {
-    const slots = configKeys(entityId, resource).map((key) => this.#slots.get(keyText(key)));
-    if (!slots.includes(undefined)) return slots.some((slot) => slot!.level?.names.has(limitName));
+    const keys = configKeys(entityId, resource);
+    const isHeld = keys.some((key) => this.#slots.get(keyText(key))?.level?.names.has(limitName));
+    if (isHeld) return true;
     const levels = this.levels(entityId, resource);
     if (!(levels instanceof Promise)) return levels.some((level) => level?.names.has(limitName));
     levels.catch(() => {});

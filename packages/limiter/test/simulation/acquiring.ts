@@ -1,5 +1,5 @@
 import { type AcquireRequest, type Lease } from "zae-limiter";
-import { LIMIT_SETS, RESOURCES } from "./fixtures.ts";
+import { LIMIT_NAMES, LIMIT_SETS, RESOURCES } from "./fixtures.ts";
 import { chosenAmounts } from "./chosen-amounts.ts";
 import type { Client } from "./client.ts";
 import { compareRefusal } from "./compare.ts";
@@ -253,6 +253,12 @@ async function arrived(
     oracleLease,
     resources: call.wants.map(({ resource }) => resource),
     override: call.override,
+    known: new Map(
+      call.wants.map(({ resource }) => [
+        resource,
+        LIMIT_NAMES.filter((name) => oracle.config.knows(call.entityId, resource, name)),
+      ]),
+    ),
     tookMore: false,
   };
   compareConsumed(held);

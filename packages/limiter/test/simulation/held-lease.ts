@@ -11,6 +11,8 @@ export interface HeldLease {
   readonly resources: readonly string[];
   /** The limits that the call brought along; what the lease takes later is decided by them too. */
   readonly override: Call["override"];
+  /** By resource: the limits that any level had when the lease was granted. */
+  readonly known: ReadonlyMap<string, readonly string[]>;
   tookMore: boolean;
 }
 

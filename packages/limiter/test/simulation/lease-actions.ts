@@ -52,8 +52,11 @@ export async function act(world: World, held: HeldLease, action: LeaseAction): P
   const nowMs = client.now();
   const resource = held.resources[action.resource % held.resources.length]!;
   const part = lease.resourceLease(resource);
+  // A process may remember that a level had no limit of a name, or had one.
   const isKnown = (name: string): boolean =>
-    held.override === undefined && world.oracle.config.knows(lease.entityId, resource, name);
+    held.override === undefined &&
+    held.known.get(resource)!.includes(name) &&
+    world.oracle.config.knows(lease.entityId, resource, name);
   const names = LIMIT_NAMES.filter(
     (name) => oracleLease.names(resource).includes(name) || isKnown(name),
   );

@@ -1,5 +1,5 @@
 import { Limit } from "zae-limiter";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { policyOf } from "./policy.ts";
 import { settlementOf, statusesOfTaken, type TakenPart } from "./settlement.ts";
 
@@ -50,6 +50,44 @@ it("gives back what was taken last first, and never more to a parent than was ta
     ["new", { tpm: -2 }],
     ["old", { tpm: -3 }],
   ]);
+});
+
+describe("a name that the policy lacks", () => {
+  const counted = (
+    parts: readonly TakenPart[],
+    deltas: Readonly<Record<string, number>>,
+    parentKnows?: () => boolean,
+  ): unknown =>
+    settlementOf(parts, "r", deltas, parentKnows).map(({ part: { entityId }, ...share }) => [
+      entityId,
+      share,
+    ]);
+
+  it("is only counted where it was, and never beyond what was", () => {
+    const parts = [
+      { ...part("e", { rpm: 1 }, rpmOnly), unlimited: { tpm: 8 } },
+      part("e", { tpm: 5 }),
+    ];
+    expect(counted(parts, { tpm: -10 })).toEqual([
+      ["e", { amounts: { tpm: -5 }, unlimited: {} }],
+      ["e", { amounts: {}, unlimited: { tpm: -5 } }],
+    ]);
+    expect(counted(parts, { tpm: 3 })).toEqual([["e", { amounts: { tpm: 3 }, unlimited: {} }]]);
+    expect(counted(parts.toReversed(), { tpm: 3 })).toEqual([
+      ["e", { amounts: {}, unlimited: { tpm: 3 } }],
+    ]);
+  });
+
+  it("is counted by the last bucket when no take has named it, and by a parent that knows it", () => {
+    const parts = [
+      part("e", { rpm: 1 }, rpmOnly),
+      part("p", { rpm: 1 }, rpmOnly),
+      part("e", { rpm: 2 }, rpmOnly),
+    ];
+    const own = ["e", { amounts: {}, unlimited: { tpm: 4 } }];
+    expect(counted(parts, { tpm: 4 })).toEqual([own]);
+    expect(counted(parts, { tpm: 4 }, () => true)).toEqual([own, ["p", own[1]]]);
+  });
 });
 
 it("charges more to the parent that was taken from last", () => {

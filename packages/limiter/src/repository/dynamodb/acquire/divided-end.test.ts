@@ -86,6 +86,15 @@ describe("the end of a lease that is divided", () => {
     expect(ends[0]!.part.incarnation.creation).toBe("other.0000");
   });
 
+  it("counts once what no limit holds, also when nothing else is to be written", () => {
+    const part = partOf({ shard: 0, divisor: 1 });
+    const end = { part, costs: { tpm: -1000 }, unlimited: { ipd: -5 }, requests: 0 };
+    const ends = dividedEnd(end, [first, second], NOW_MS);
+    expect(ends.map(({ unlimited }) => unlimited)).toEqual([{ ipd: -5 }, undefined]);
+    const only = dividedEnd({ ...end, costs: {} }, [first, second], NOW_MS);
+    expect(only.map(({ unlimited }) => unlimited)).toEqual([{ ipd: -5 }]);
+  });
+
   it("writes to no shard that has nothing to do", () => {
     const shards = [shardOf(0, 2, 10_000), shardOf(1, 2, 10_000)];
     const part = partOf({ shard: 1, divisor: 2 });

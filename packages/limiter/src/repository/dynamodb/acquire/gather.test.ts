@@ -26,6 +26,26 @@ it("takes parts with writes that have only the fields of a transaction's update"
     ]);
 });
 
+it("counts what no limit holds once, on the first shard, and takes it from none", () => {
+  const shards = [shardOf(0, 3000), shardOf(1, 5000)];
+  const gathering = new Gathering(CHARGE, shards, NOW_MS);
+  const amounts = { tpm: 7, ipd: 4 };
+  const verdict = gathering.decide(wish(amounts));
+  expect(verdict.kind === "gathered" && verdict.parts).toMatchObject([
+    { amounts: { tpm: 3000 }, unlimited: { ipd: 4000 } },
+    { amounts: { tpm: 4000 } },
+  ]);
+  const names = gathering
+    .writes()
+    .map((write) =>
+      Object.values(
+        (write as { Update: { ExpressionAttributeNames: object } }).Update.ExpressionAttributeNames,
+      ),
+    );
+  expect(names.map((list) => list.includes("b_ipd_tc"))).toEqual([true, false]);
+  expect(names.flat()).not.toContain("b_ipd_tk");
+});
+
 describe("several calls in one gather", () => {
   it("are decided one after another, each with a receipt of what its own tokens came from", () => {
     const shards = [shardOf(0, 3000), shardOf(1, 2500), shardOf(2, 500)];

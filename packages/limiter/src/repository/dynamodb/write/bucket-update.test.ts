@@ -128,6 +128,33 @@ describe("a change of limits", () => {
   });
 });
 
+describe("what is only counted", () => {
+  const counts = (name: string, milli: number): ReadonlyMap<string, LimitFold> => {
+    const fold = new LimitFold();
+    fold.countedMilli = milli;
+    return new Map([[name, fold]]);
+  };
+
+  it("is added to the total, and to no balance", () => {
+    expect(readable({}, { folds: counts("ipd", 7) }).does).toBe("ADD b_wcu_tc 1,gr 1,b_ipd_tc 7");
+    expect(readable({}, { folds: counts("tpm", 7) }).does).toBe("ADD b_tpm_tc 7,b_wcu_tc 1,gr 1");
+  });
+
+  it("keeps the total of a limit that the same write drops", () => {
+    const limits = [bucketLimit(RPM, false)];
+    const { does } = readable({}, { folds: counts("tpm", 7), limits });
+    expect(does).toContain("b_tpm_tc 7");
+    expect(does).not.toMatch(/REMOVE.*b_tpm_tc/);
+    expect(readable({}, { folds: new Map(), limits }).does).toMatch(/REMOVE.*b_tpm_tc/);
+  });
+
+  it("is added to by a limit that joins later", () => {
+    const folds = new Map([["rpm", takes(1000).get("tpm")!]]);
+    const limits = bucketLimits([TPM, RPM]);
+    expect(readable({}, { folds, limits }).does).toMatch(/ADD .*b_rpm_tc 1000/);
+  });
+});
+
 describe("the slot of an operation", () => {
   const mark = { id: "me000.0005", writer: "me000", slot: 0 };
   const older = "begins_with(o0, me000.) AND o0 < me000.0005";

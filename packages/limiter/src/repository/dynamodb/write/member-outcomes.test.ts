@@ -18,7 +18,7 @@ import {
   type Fault,
   type ScriptedProcess,
 } from "../../../../test/support/scripted-table.ts";
-import { NOW_MS, shardImage, shardItem } from "../../../../test/support/shard-images.ts";
+import { NOW_MS, shardImage, shardItem, TPM } from "../../../../test/support/shard-images.ts";
 import { storedMilli } from "../../../core/bucket/bucket.ts";
 import { Limit } from "../../../core/limit.ts";
 import { policyOf } from "../../../core/bucket/policy.ts";
@@ -36,6 +36,7 @@ const SLOW = Limit.custom({
   refillAmount: 1,
   refillPeriodSeconds: 86_400_000,
 });
+const OTHER = Limit.perDay("ipd", 9);
 const OTHERS = Array.from({ length: SLOT_COUNT }, () => "other.0001");
 
 describe("a take that was rejected, and turns out to have been applied", () => {
@@ -49,6 +50,21 @@ describe("a take that was rejected, and turns out to have been applied", () => {
     expect(table.item["gr"]).toEqual({ N: "1" });
     await writer.write(KEY, take(1));
     expect(tokens(table)).toBe(1498);
+  });
+
+  it("is given back without a balance that it had not taken from", async () => {
+    const shown = { tokens: { tpm: 1500, ipd: 5 }, limits: [TPM, OTHER] };
+    const { writer, table, known } = newWriter(shown, { maxAttempts: 1 });
+    table.rewrite({ b_ipd_hd: { N: "1" } });
+    known.remember(KEY, imageOf(table.item), known.stampRequest());
+    table.faults.push({ afterwards: LOST });
+    const counting = { ...take(1000), costs: { tpm: 1000, ipd: 2000 } };
+    await expect(writer.write(KEY, counting)).rejects.toMatchObject({ ambiguous: true });
+    expect(numberOf(table.item["b_ipd_tc"])).toBe(2000);
+    await writer.write(KEY, take(1));
+    expect(numberOf(table.item["b_tpm_tk"])).toBe(1499);
+    expect(numberOf(table.item["b_ipd_tk"])).toBe(5);
+    expect(numberOf(table.item["b_ipd_tc"])).toBe(0);
   });
 
   it("serves the batch that gives it back", async () => {
