@@ -115,8 +115,7 @@ class Walk {
       if (isPrivate(child) || isInternal(commentBefore(declaration.file.text, child.start)))
         continue;
       if (name !== undefined && isImplementationOf(child, childrenOf(node), declaration)) continue;
-      if (isParameter(child, node)) this.#references(declaration, child);
-      else if (name !== undefined) this.#member(declaration, child, [...path, name]);
+      if (name !== undefined) this.#member(declaration, child, [...path, name]);
       else if (child.type === "TSTypeReference" || isHeritage(child, node))
         this.#reference(declaration, child, path);
       else this.#members(declaration, child, path);
@@ -139,12 +138,6 @@ class Walk {
     const name = referredName(node);
     if (name !== undefined) this.visit(declaration.file, name);
     for (const child of childrenOf(node)) this.#members(declaration, child, path);
-  }
-
-  /** Visits the types that are named in a parameter; the method's comment is about the rest. */
-  #references(declaration: Declaration, node: Node): void {
-    if (node.type === "TSTypeReference") this.visit(declaration.file, referredName(node) ?? "");
-    for (const child of childrenOf(node)) this.#references(declaration, child);
   }
 
   /** The comments on members of the same name of what a declaration extends and implements. */
@@ -191,11 +184,6 @@ class Walk {
     const line = file.text.slice(0, start).split("\n").length;
     this.members.push({ name: path.join("."), place: `${file.path}:${line}`, ...found });
   }
-}
-
-function isParameter(part: Node, owner: Node): boolean {
-  const parameters = owner["params"];
-  return Array.isArray(parameters) && parameters.includes(part);
 }
 
 /** Whether a part of a class or an interface names what it extends or implements. */

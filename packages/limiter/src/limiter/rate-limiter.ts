@@ -1,6 +1,5 @@
 import type { Amounts } from "../core/amounts.ts";
 import { RateLimiterUnavailable, ValidationError } from "../core/errors.ts";
-import type { Limit } from "../core/limit.ts";
 import type { AsyncDisposable } from "../repository/platform-types.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../core/bucket/policy.ts";
 import { RateLimitExceeded, thrownRefusal } from "../core/bucket/refusal.ts";
@@ -157,7 +156,7 @@ export class RateLimiter implements AsyncDisposable {
   async available(
     entityId: string,
     resource: string,
-    options: { readonly limits?: readonly Limit[] } = {},
+    options: Pick<AcquireRequest, "limits"> = {},
   ): Promise<Record<string, number>> {
     const { available } = await this.check({ ...options, entityId, resource, consume: {} });
     return { ...available };
@@ -171,7 +170,7 @@ export class RateLimiter implements AsyncDisposable {
     entityId: string,
     resource: string,
     needed: Amounts,
-    options: { readonly limits?: readonly Limit[] } = {},
+    options: Pick<AcquireRequest, "limits"> = {},
   ): Promise<number> {
     const { retryAfterSeconds } = await this.check({
       ...options,
@@ -188,7 +187,10 @@ export class RateLimiter implements AsyncDisposable {
    */
   async isReachable({
     timeoutMs = PING_TIMEOUT_MS,
-  }: { readonly timeoutMs?: number } = {}): Promise<boolean> {
+  }: {
+    /** How long to wait for a response. @default 1000 */
+    readonly timeoutMs?: number;
+  } = {}): Promise<boolean> {
     const answered = new AbortController();
     const tooLate = this.#repository.clock.sleep(timeoutMs, answered.signal).then(
       () => false,

@@ -257,3 +257,70 @@ export interface SystemDefaultsOptions extends By {
   /** How many days usage is kept. */
   readonly usageRetentionDays?: number;
 }
+
+/** Which limits of an entity are meant. */
+export interface LimitsOptions {
+  /** Those for this resource alone. @default those for all of the entity's resources */
+  readonly resource?: string;
+}
+
+/** How limits of a resource are stored. */
+export interface SetDefaultsOptions extends By {
+  /**
+   * Whether limits of other names still come from the levels below. Belongs to this list: a later
+   * call without it hides them. @default false
+   */
+  readonly inherit?: boolean;
+}
+
+/** How limits of an entity are stored. */
+export interface SetLimitsOptions extends LimitsOptions, SetDefaultsOptions {}
+
+/** Which buckets of an entity are meant. */
+export interface BucketsOptions {
+  /** That of this resource alone. @default those of all resources */
+  readonly resource?: string;
+}
+
+/** How many shards a bucket should have. */
+export interface ShardsOptions {
+  /** A power of two, such as 8. */
+  readonly shards: number;
+}
+
+/** Whose capacity is added up. */
+export interface CapacityOptions {
+  /** Only that of entities without a parent. Reads each entity once more. @default false */
+  readonly parentsOnly?: boolean;
+}
+
+/** How another namespace is used. */
+export interface NamespaceOptions {
+  /** Stored for its calls, like that of `setSystemDefaults`. @default what is stored */
+  readonly onUnavailable?: OnUnavailable;
+  /** DynamoDB only: how long its unused buckets are kept, as in `DynamoOptions`. */
+  readonly bucketTtlMultiplier?: number;
+}
+
+/** The versions that write the stored data. */
+export interface NewVersionRecord {
+  /** The version of the stored format. */
+  readonly schemaVersion: string;
+  /** The version of the deployed Lambda. @default none */
+  readonly lambdaVersion?: string;
+  /** The oldest client that may use the data. @default "0.0.0" */
+  readonly clientMinVersion?: string;
+  /** Who writes the record. @default nobody */
+  readonly updatedBy?: string;
+}
+
+/** How to watch and stop a purge. */
+export interface PurgeOptions {
+  /**
+   * Called now and then with the number of items that are gone.
+   * @example await repository.purgeNamespace(id, { onProgress: (count) => console.log(count) });
+   */
+  readonly onProgress?: (deletedItems: number) => void;
+  /** Stops the purge, which rejects with the signal's reason and can be started again. */
+  readonly signal?: AbortSignal;
+}

@@ -2,20 +2,29 @@ import type { AuditEvent } from "../core/audit.ts";
 import type { Entity } from "../core/entity.ts";
 import type { Limit } from "../core/limit.ts";
 import type { NamespaceInfo } from "../core/namespace.ts";
-import type { OnUnavailable, ResolvedLimits } from "../core/bucket/policy.ts";
+import type { ResolvedLimits } from "../core/bucket/policy.ts";
 import type { AsyncDisposable } from "./platform-types.ts";
 import type { UsageSummary } from "../core/usage.ts";
 import type {
   BackendCapabilities,
+  BucketsOptions,
   BucketState,
   By,
   CacheStats,
+  CapacityOptions,
   CreateEntityOptions,
+  LimitsOptions,
+  NamespaceOptions,
+  NewVersionRecord,
   Page,
   Paging,
   ProvisionerState,
+  PurgeOptions,
   RepositoryStatistics,
   ResourceCapacity,
+  SetDefaultsOptions,
+  SetLimitsOptions,
+  ShardsOptions,
   SystemDefaults,
   SystemDefaultsOptions,
   UpdateEntityOptions,
@@ -82,21 +91,17 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
    * // Raises one limit; the others stay as the levels below say.
    * await repository.setLimits("key-1", [Limit.perMinute("rpm", 600)], { inherit: true });
    */
-  setLimits(
-    entityId: string,
-    limits: readonly Limit[],
-    options?: { readonly resource?: string; readonly inherit?: boolean } & By,
-  ): Promise<void>;
+  setLimits(entityId: string, limits: readonly Limit[], options?: SetLimitsOptions): Promise<void>;
   /**
    * The limits stored for an entity; empty if there are none at this level.
    * @example const limits = await repository.getLimits("key-1", { resource: "gpt-4" });
    */
-  getLimits(entityId: string, options?: { readonly resource?: string }): Promise<readonly Limit[]>;
+  getLimits(entityId: string, options?: LimitsOptions): Promise<readonly Limit[]>;
   /**
    * Deletes limits of an entity. Does nothing if there are none.
    * @example await repository.deleteLimits("key-1", { resource: "gpt-4" });
    */
-  deleteLimits(entityId: string, options?: { readonly resource?: string } & By): Promise<void>;
+  deleteLimits(entityId: string, options?: LimitsOptions & By): Promise<void>;
   /**
    * Stores the limits of all entities on a resource. They hide the system's, unless they inherit.
    *
@@ -106,7 +111,7 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
   setResourceDefaults(
     resource: string,
     limits: readonly Limit[],
-    options?: { readonly inherit?: boolean } & By,
+    options?: SetDefaultsOptions,
   ): Promise<void>;
   /**
    * The limits stored for a resource; empty if there are none.
@@ -178,31 +183,20 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
    * The stored buckets of an entity, one entry for each limit.
    * @example const states = await repository.getBuckets("key-1", { resource: "gpt-4" });
    */
-  getBuckets(
-    entityId: string,
-    options?: { readonly resource?: string },
-  ): Promise<readonly BucketState[]>;
+  getBuckets(entityId: string, options?: BucketsOptions): Promise<readonly BucketState[]>;
   /**
    * Splits a bucket into at least `shards` shards, ahead of an expected load; returns the actual
    * count. Only on backends whose buckets have shards.
    * @example await repository.splitBucket?.("key-1", "gpt-4", { shards: 4 });
    */
-  splitBucket?(
-    entityId: string,
-    resource: string,
-    options: { readonly shards: number },
-  ): Promise<number>;
+  splitBucket?(entityId: string, resource: string, options: ShardsOptions): Promise<number>;
   /**
    * Merges a bucket into at most `shards` shards, when it needs them no longer; returns the actual
    * count. Buckets that are calm for some minutes are merged without it. Only on backends whose
    * buckets have shards.
    * @example await repository.mergeBucket?.("key-1", "gpt-4", { shards: 1 });
    */
-  mergeBucket?(
-    entityId: string,
-    resource: string,
-    options: { readonly shards: number },
-  ): Promise<number>;
+  mergeBucket?(entityId: string, resource: string, options: ShardsOptions): Promise<number>;
   /**
    * How much of one limit is left on a resource, in total and for each entity.
    * @example const { totalAvailable } = await repository.getResourceCapacity("gpt-4", "tpm");
@@ -210,7 +204,7 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
   getResourceCapacity(
     resource: string,
     limitName: string,
-    options?: { readonly parentsOnly?: boolean },
+    options?: CapacityOptions,
   ): Promise<ResourceCapacity>;
   /**
    * Usage by window, oldest first.
@@ -237,10 +231,7 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
    * A repository for another namespace of the same store. Closing it has no effect.
    * @example const tenant = await repository.namespace("tenant-b", { onUnavailable: "allow" });
    */
-  namespace(
-    name: string,
-    options?: { readonly onUnavailable?: OnUnavailable; readonly bucketTtlMultiplier?: number },
-  ): Promise<Repository>;
+  namespace(name: string, options?: NamespaceOptions): Promise<Repository>;
   /**
    * Creates a namespace if there is none with this name. Returns its id.
    * @example const namespaceId = await repository.registerNamespace("tenant-b");
@@ -280,13 +271,7 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
    * Removes all data of a deleted namespace. An interrupted purge can be resumed.
    * @example await repository.purgeNamespace(namespaceId, { signal: AbortSignal.timeout(60_000) });
    */
-  purgeNamespace(
-    namespaceId: string,
-    options?: {
-      readonly onProgress?: (deletedItems: number) => void;
-      readonly signal?: AbortSignal;
-    },
-  ): Promise<void>;
+  purgeNamespace(namespaceId: string, options?: PurgeOptions): Promise<void>;
 
   /**
    * What declared limits manage in this namespace.
@@ -307,12 +292,7 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
    * Records the versions that write the stored data.
    * @example await repository.setVersionRecord({ schemaVersion: "1.0.0", updatedBy: "deploy" });
    */
-  setVersionRecord(record: {
-    readonly schemaVersion: string;
-    readonly lambdaVersion?: string;
-    readonly clientMinVersion?: string;
-    readonly updatedBy?: string;
-  }): Promise<void>;
+  setVersionRecord(record: NewVersionRecord): Promise<void>;
 
   /**
    * Whether the store responds.

@@ -16,6 +16,7 @@ import type {
 import type {
   BackendCapabilities,
   ProvisionerState,
+  PurgeOptions,
   RepositoryStatistics,
   VersionRecord,
 } from "./repository.ts";
@@ -236,17 +237,6 @@ export interface ProvisionerStore {
 export interface NamespaceNote {
   readonly filedIn: string;
   event(details: { readonly name: string | undefined; readonly namespaceId: string }): AuditEvent;
-}
-
-/** How to watch and stop a purge. */
-export interface PurgeOptions {
-  /**
-   * Called now and then with the number of items that are gone.
-   * @example await repository.purgeNamespace(id, { onProgress: (count) => console.log(count) });
-   */
-  readonly onProgress?: (deletedItems: number) => void;
-  /** Stops the purge, which rejects with the signal's reason and can be started again. */
-  readonly signal?: AbortSignal;
 }
 
 /** The namespaces of a store. */

@@ -3,10 +3,9 @@ import {
   NamespaceNotFoundError,
   ValidationError,
 } from "../../core/errors.ts";
-import type { OnUnavailable } from "../../core/bucket/policy.ts";
 import { DEFAULT_NAMESPACE, newNamespaceId, NO_NAMESPACE } from "../../core/namespace.ts";
 import { VERSION } from "../../core/version.ts";
-import type { Repository } from "../repository.ts";
+import type { NamespaceOptions, Repository } from "../repository.ts";
 import { cacheTtlMs, notConstructed } from "../repository-options.ts";
 import { StoreRepository, type Scope } from "../management/store-repository.ts";
 import { CorrectedClock, systemClock, systemRandom, wholeMs } from "../system-clock.ts";
@@ -156,10 +155,7 @@ export class DynamoRepository extends StoreRepository {
     }
   }
 
-  override async namespace(
-    name: string,
-    options: { readonly onUnavailable?: OnUnavailable; readonly bucketTtlMultiplier?: number } = {},
-  ): Promise<Repository> {
+  override async namespace(name: string, options: NamespaceOptions = {}): Promise<Repository> {
     if (options.bucketTtlMultiplier !== undefined) {
       const multiplier = ttlMultiplier(options.bucketTtlMultiplier);
       const info = await this.getNamespace(name);

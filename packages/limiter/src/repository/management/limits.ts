@@ -13,7 +13,16 @@ import {
   type StoredLevel,
 } from "../../core/bucket/policy.ts";
 import { DEFAULT_RETENTION_DAYS } from "../../core/usage.ts";
-import type { By, Page, Paging, SystemDefaults, SystemDefaultsOptions } from "../repository.ts";
+import type {
+  By,
+  LimitsOptions,
+  Page,
+  Paging,
+  SetDefaultsOptions,
+  SetLimitsOptions,
+  SystemDefaults,
+  SystemDefaultsOptions,
+} from "../repository.ts";
 import { NO_SETTINGS, type StoredConfig, type SystemSettings } from "../store.ts";
 import { auditEvent, type Context } from "./context.ts";
 import { checkOptionsOf } from "./option-names.ts";
@@ -26,7 +35,7 @@ export async function setLimits(
   context: Context,
   entityId: string,
   limits: readonly Limit[],
-  options: { readonly resource?: string; readonly inherit?: boolean } & By,
+  options: SetLimitsOptions,
 ): Promise<void> {
   checkOptionsOf("setLimits", options);
   await put(context, entityKey(entityId, options.resource), levelOf(limits, options), options);
@@ -36,7 +45,7 @@ export async function setLimits(
 export async function getLimits(
   context: Context,
   entityId: string,
-  options: { readonly resource?: string },
+  options: LimitsOptions,
 ): Promise<readonly Limit[]> {
   checkOptionsOf("getLimits", options);
   return limitsAt(context, entityKey(entityId, options.resource));
@@ -46,7 +55,7 @@ export async function getLimits(
 export async function deleteLimits(
   context: Context,
   entityId: string,
-  options: { readonly resource?: string } & By,
+  options: LimitsOptions & By,
 ): Promise<void> {
   checkOptionsOf("deleteLimits", options);
   await remove(context, entityKey(entityId, options.resource), options);
@@ -57,7 +66,7 @@ export async function setResourceDefaults(
   context: Context,
   resource: string,
   limits: readonly Limit[],
-  options: { readonly inherit?: boolean } & By,
+  options: SetDefaultsOptions,
 ): Promise<void> {
   checkOptionsOf("setResourceDefaults", options);
   await put(context, resourceKey(resource), levelOf(limits, options), options);

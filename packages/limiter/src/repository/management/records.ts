@@ -1,6 +1,6 @@
 import { ValidationError } from "../../core/errors.ts";
 import { configResource, entityId, resourceName } from "../../core/identifiers.ts";
-import type { ProvisionerState, VersionRecord } from "../repository.ts";
+import type { NewVersionRecord, ProvisionerState, VersionRecord } from "../repository.ts";
 import { wholeMs } from "../system-clock.ts";
 import type { Context } from "./context.ts";
 import { checkOptionsOf } from "./option-names.ts";
@@ -36,15 +36,7 @@ export async function putProvisionerState(
 }
 
 /** Checks and stores the versions that write the data. */
-export async function setVersionRecord(
-  context: Context,
-  record: {
-    readonly schemaVersion: string;
-    readonly lambdaVersion?: string;
-    readonly clientMinVersion?: string;
-    readonly updatedBy?: string;
-  },
-): Promise<void> {
+export async function setVersionRecord(context: Context, record: NewVersionRecord): Promise<void> {
   checkObject(record, "record");
   checkOptionsOf("setVersionRecord", record);
   const version: VersionRecord = {

@@ -22,7 +22,9 @@ import {
   type UsageSummary,
 } from "../../core/usage.ts";
 import type {
+  BucketsOptions,
   BucketState,
+  CapacityOptions,
   EntityCapacity,
   Page,
   Paging,
@@ -40,7 +42,7 @@ import { allOf, keyPage, pageOf } from "./paging.ts";
 export async function getBuckets(
   context: Context,
   entityId: string,
-  options: { readonly resource?: string },
+  options: BucketsOptions,
 ): Promise<readonly BucketState[]> {
   checkOptionsOf("getBuckets", options);
   const resource = options.resource === undefined ? undefined : resourceName(options.resource);
@@ -54,7 +56,7 @@ export async function getResourceCapacity(
   context: Context,
   resource: string,
   limitName: string,
-  options: { readonly parentsOnly?: boolean },
+  options: CapacityOptions,
 ): Promise<ResourceCapacity> {
   checkOptionsOf("getResourceCapacity", options);
   checkLimitName(limitName, "limitName");

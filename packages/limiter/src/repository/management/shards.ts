@@ -1,19 +1,15 @@
 import { ValidationError } from "../../core/errors.ts";
 import { entityId as checkEntityId, resourceName } from "../../core/identifiers.ts";
+import type { ShardsOptions } from "../repository.ts";
 import type { Context } from "./context.ts";
 import { checkOptionsOf } from "./option-names.ts";
-
-/** How many shards a bucket should have. */
-interface ShardOptions {
-  readonly shards: number;
-}
 
 /** Splits a bucket into at least `shards` shards; returns the actual count. */
 export async function splitBucket(
   context: Context,
   entityId: string,
   resource: string,
-  options: ShardOptions,
+  options: ShardsOptions,
 ): Promise<number> {
   checkOptionsOf("splitBucket", options);
   const { buckets } = context.data;
@@ -26,7 +22,7 @@ export async function mergeBucket(
   context: Context,
   entityId: string,
   resource: string,
-  options: ShardOptions,
+  options: ShardsOptions,
 ): Promise<number> {
   checkOptionsOf("mergeBucket", options);
   const { buckets } = context.data;
@@ -34,7 +30,7 @@ export async function mergeBucket(
   return buckets.merge!(checkEntityId(entityId), resourceName(resource), shards);
 }
 
-function checkedCount({ shards }: ShardOptions, hasShards: boolean): number {
+function checkedCount({ shards }: ShardsOptions, hasShards: boolean): number {
   if (!hasShards)
     throw new ValidationError(
       "shards",

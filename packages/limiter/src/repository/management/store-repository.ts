@@ -16,16 +16,24 @@ import type {
 } from "../port.ts";
 import type {
   BackendCapabilities,
+  BucketsOptions,
   BucketState,
   By,
   CacheStats,
+  CapacityOptions,
   CreateEntityOptions,
+  LimitsOptions,
+  NamespaceOptions,
+  NewVersionRecord,
   Page,
   Paging,
   ProvisionerState,
+  PurgeOptions,
   Repository,
   RepositoryStatistics,
   ResourceCapacity,
+  SetDefaultsOptions,
+  SetLimitsOptions,
   SystemDefaults,
   SystemDefaultsOptions,
   UpdateEntityOptions,
@@ -33,7 +41,7 @@ import type {
   UsageQuery,
   VersionRecord,
 } from "../repository.ts";
-import type { BucketStore, PurgeOptions } from "../store.ts";
+import type { BucketStore } from "../store.ts";
 import type { Clock } from "../system-clock.ts";
 import { contextOf, Shared, type Context, type Scope } from "./context.ts";
 import * as entities from "./entities.ts";
@@ -139,29 +147,23 @@ export class StoreRepository implements Repository {
   async setLimits(
     entityId: string,
     list: readonly Limit[],
-    options: { readonly resource?: string; readonly inherit?: boolean } & By = {},
+    options: SetLimitsOptions = {},
   ): Promise<void> {
     return limits.setLimits(await this.#active(), entityId, list, options);
   }
 
-  async getLimits(
-    entityId: string,
-    options: { readonly resource?: string } = {},
-  ): Promise<readonly Limit[]> {
+  async getLimits(entityId: string, options: LimitsOptions = {}): Promise<readonly Limit[]> {
     return limits.getLimits(await this.#active(), entityId, options);
   }
 
-  async deleteLimits(
-    entityId: string,
-    options: { readonly resource?: string } & By = {},
-  ): Promise<void> {
+  async deleteLimits(entityId: string, options: LimitsOptions & By = {}): Promise<void> {
     return limits.deleteLimits(await this.#active(), entityId, options);
   }
 
   async setResourceDefaults(
     resource: string,
     list: readonly Limit[],
-    options: { readonly inherit?: boolean } & By = {},
+    options: SetDefaultsOptions = {},
   ): Promise<void> {
     return limits.setResourceDefaults(await this.#active(), resource, list, options);
   }
@@ -222,7 +224,7 @@ export class StoreRepository implements Repository {
 
   async getBuckets(
     entityId: string,
-    options: { readonly resource?: string } = {},
+    options: BucketsOptions = {},
   ): Promise<readonly BucketState[]> {
     return reports.getBuckets(await this.#active(), entityId, options);
   }
@@ -230,7 +232,7 @@ export class StoreRepository implements Repository {
   async getResourceCapacity(
     resource: string,
     limitName: string,
-    options: { readonly parentsOnly?: boolean } = {},
+    options: CapacityOptions = {},
   ): Promise<ResourceCapacity> {
     return reports.getResourceCapacity(await this.#active(), resource, limitName, options);
   }
@@ -247,10 +249,7 @@ export class StoreRepository implements Repository {
     return reports.getAuditEvents(await this.#active(), entityId, options);
   }
 
-  async namespace(
-    name: string,
-    options: { readonly onUnavailable?: OnUnavailable; readonly bucketTtlMultiplier?: number } = {},
-  ): Promise<Repository> {
+  async namespace(name: string, options: NamespaceOptions = {}): Promise<Repository> {
     checkOptionsOf("namespace", options);
     const info = await this.getNamespace(name);
     if (info?.status !== "active") throw new NamespaceNotFoundError(name);
@@ -305,12 +304,7 @@ export class StoreRepository implements Repository {
     return this.#open().store.versions.get();
   }
 
-  async setVersionRecord(record: {
-    readonly schemaVersion: string;
-    readonly lambdaVersion?: string;
-    readonly clientMinVersion?: string;
-    readonly updatedBy?: string;
-  }): Promise<void> {
+  async setVersionRecord(record: NewVersionRecord): Promise<void> {
     return records.setVersionRecord(this.#open(), record);
   }
 

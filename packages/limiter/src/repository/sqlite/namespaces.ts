@@ -1,7 +1,8 @@
 import { NamespaceNotFoundError, NamespaceStateError } from "../../core/errors.ts";
 import type { NamespaceInfo, NamespaceStatus } from "../../core/namespace.ts";
 import type { MaybePromise } from "../port.ts";
-import type { NamespaceNote, NamespaceStore, PurgeOptions } from "../store.ts";
+import type { PurgeOptions } from "../repository.ts";
+import type { NamespaceNote, NamespaceStore } from "../store.ts";
 import { insertEvent } from "./audit.ts";
 import type { Connection, Row } from "./database/connection.ts";
 import type { Transactions } from "./transactions/transactions.ts";

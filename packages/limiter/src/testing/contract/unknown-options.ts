@@ -8,6 +8,8 @@ import type { Topic } from "./world.ts";
 const CALLS: Readonly<Record<string, (repository: Repository, wrong: never) => Promise<unknown>>> =
   {
     createEntity: (repository, wrong) => repository.createEntity(KEY, wrong),
+    ensureEntity: (repository, wrong) => repository.ensureEntity(KEY, wrong),
+    updateEntity: (repository, wrong) => repository.updateEntity(KEY, wrong),
     listEntities: (repository, wrong) => repository.listEntities(wrong),
     deleteEntity: (repository, wrong) => repository.deleteEntity(KEY, wrong),
     setLimits: (repository, wrong) => repository.setLimits(KEY, [RPM], wrong),

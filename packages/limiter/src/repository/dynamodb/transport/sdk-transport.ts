@@ -9,7 +9,13 @@ export interface DynamoClient {
    * Sends one command of the SDK.
    * @example await client.send(new GetItemCommand(input), { abortSignal });
    */
-  send(command: never, options?: { abortSignal?: AbortSignal }): Promise<unknown>;
+  send(
+    command: never,
+    options?: {
+      /** Ends the request, which then rejects. */
+      abortSignal?: AbortSignal;
+    },
+  ): Promise<unknown>;
   /**
    * Closes its connections. The library calls it only on clients that it made.
    * @example client.destroy();

@@ -17,7 +17,10 @@ export interface DynamoTransport {
   call(
     operation: string,
     input: object,
-    options: { readonly signal: AbortSignal },
+    options: {
+      /** Ends the call, which then rejects with the signal's reason. */
+      readonly signal: AbortSignal;
+    },
   ): Promise<object>;
   /**
    * Closes its connections. The creator of a transport calls it.

@@ -6,6 +6,7 @@ import { localCredentials, type AwsCredentials, type Environment } from "../loca
 
 /** Something that finds credentials; `forceRefresh` asks it not to use its cache. */
 export type CredentialProvider = (options?: {
+  /** Whether credentials that it has cached must not be used: the service refused them. */
   readonly forceRefresh?: boolean;
 }) => Promise<AwsCredentials>;
 
