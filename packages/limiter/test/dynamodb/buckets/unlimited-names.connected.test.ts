@@ -50,6 +50,22 @@ describeWithEngine("what no limit holds, on the items of a table", (engine) => {
     expect(parents!["b_ipd_tc"], "of which no level of the parent knows").toBeUndefined();
   });
 
+  it("costs a warm call no request, and neither do levels that inherit", async () => {
+    const repository = await table.open(undefined, { clock });
+    const limiter = new RateLimiter({ repository });
+    await repository.setSystemDefaults([RPM, TPM]);
+    for (const inherit of [false, true]) {
+      await repository.setLimits("e", [RPM], { inherit });
+      await limiter.acquire(CALL, () => {});
+      const sent = await table.operationsOf(async () => {
+        const lease = await limiter.acquire(CALL);
+        lease.settle({ tpm: 90 });
+        await lease.commit();
+      });
+      expect(sent).toEqual(["UpdateItem", "UpdateItem"]);
+    }
+  });
+
   it("is kept by splits, gathers and merges, and touches no hidden balance", async () => {
     const repository = await table.open(undefined, { clock });
     const limiter = new RateLimiter({ repository });
