@@ -25,8 +25,13 @@ interface Place {
 }
 
 type Change =
-  | (Place & { readonly kind: "set"; readonly limits: readonly Limit[]; readonly inherit: boolean })
-  | (Place & { readonly kind: "delete" })
+  | {
+      readonly kind: "set";
+      readonly at: Place;
+      readonly limits: readonly Limit[];
+      readonly inherit: boolean;
+    }
+  | { readonly kind: "delete"; readonly at: Place }
   | { readonly kind: "pass"; readonly ms: number };
 
 interface Stored {
@@ -92,14 +97,20 @@ const limits = fc
 const change: fc.Arbitrary<Change> = fc.oneof(
   {
     weight: 5,
-    arbitrary: fc
-      .tuple(place, limits, fc.boolean())
-      .map(([at, list, inherit]): Change => ({ kind: "set", ...at, limits: list, inherit })),
+    arbitrary: fc.record({
+      kind: fc.constant("set"),
+      at: place,
+      limits,
+      inherit: fc.boolean(),
+    }),
   },
-  { weight: 2, arbitrary: place.map((at): Change => ({ kind: "delete", ...at })) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant("delete"), at: place }) },
   {
     weight: 1,
-    arbitrary: fc.integer({ min: 1, max: 90_000 }).map((ms): Change => ({ kind: "pass", ms })),
+    arbitrary: fc.record({
+      kind: fc.constant("pass"),
+      ms: fc.integer({ min: 1, max: 90_000 }),
+    }),
   },
 );
 
@@ -245,20 +256,20 @@ async function carryOut(
 ): Promise<void> {
   const { clock, repository, model } = world;
   if (step.kind === "pass") return clock.advance(step.ms);
-  const { level, entityId, resource } = step;
+  const { level, entityId, resource } = step.at;
   const of = level === "entity" ? { resource } : {};
   if (step.kind === "delete") {
     if (level === "system") await repository.deleteSystemDefaults();
     else if (level === "resource") await repository.deleteResourceDefaults(resource);
     else await repository.deleteLimits(entityId, of);
-    return model.set(step, undefined);
+    return model.set(step.at, undefined);
   }
   const inherit = step.inherit && level !== "system";
   if (level === "system") await repository.setSystemDefaults(step.limits);
   else if (level === "resource")
     await repository.setResourceDefaults(resource, step.limits, { inherit });
   else await repository.setLimits(entityId, step.limits, { ...of, inherit });
-  model.set(step, { limits: step.limits, inherit });
+  model.set(step.at, { limits: step.limits, inherit });
 }
 
 async function compare(

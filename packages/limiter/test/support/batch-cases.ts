@@ -96,18 +96,17 @@ export function members(names: readonly string[]): fc.Arbitrary<readonly Wanted[
 }
 
 /** A member that ends a lease: it may also count what its take has only counted. */
-function ending(kind: Kind, ...given: Amounts): fc.Arbitrary<Wanted> {
-  const [names, range] = given;
-  const unlimited = byName([...names, UNLIMITED], range);
-  return fc
-    .tuple(member(kind, names, range), fc.option(unlimited, { nil: {} }))
-    .map(([wanted, counted]) => ({ ...wanted, unlimited: counted }));
-}
-
-type Amounts = readonly [
+function ending(
+  kind: Kind,
   names: readonly string[],
   range: { readonly min: number; readonly max: number },
-];
+): fc.Arbitrary<Wanted> {
+  return fc.record({
+    kind: fc.constant(kind),
+    costs: byName(names, range),
+    unlimited: fc.option(byName([...names, UNLIMITED], range), { nil: {} }),
+  });
+}
 
 /** What a member only counts on a bucket with these limits. */
 export function countedBy(
@@ -115,17 +114,17 @@ export function countedBy(
   { limits }: Bucket,
 ): Readonly<Record<string, number>> {
   if (kind !== "take") return unlimited;
-  const visible = limits.flatMap(({ limit: { name }, hidden }) => (hidden ? [] : [name]));
-  return Object.fromEntries(Object.entries(costs).filter(([name]) => !visible.includes(name)));
+  const isVisible = (name: string): boolean =>
+    limits.some((held) => held.limit.name === name && !held.hidden);
+  return Object.fromEntries(Object.entries(costs).filter(([name]) => !isVisible(name)));
 }
 
 /** The bucket after a member has counted: totals of its limits grow, and no balance changes. */
-export function afterCounting(bucket: Bucket, member: Wanted): Bucket {
-  const counted = countedBy(member, bucket);
+export function afterCounting(bucket: Bucket, wanted: Wanted): Bucket {
+  const counted = countedBy(wanted, bucket);
   const balances = bucket.balances.slice();
-  bucket.limits.forEach(({ limit }, index) => {
-    balances[3 * index + 2] = balances[3 * index + 2]! + (counted[limit.name] ?? 0);
-  });
+  for (const [index, held] of bucket.limits.entries())
+    balances[3 * index + 2] = balances[3 * index + 2]! + (counted[held.limit.name] ?? 0);
   return { ...bucket, balances };
 }
 

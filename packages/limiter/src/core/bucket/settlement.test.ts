@@ -24,6 +24,17 @@ function shares(
   ]);
 }
 
+function counted(
+  parts: readonly TakenPart[],
+  deltas: Readonly<Record<string, number>>,
+  parentKnows?: () => boolean,
+): unknown {
+  return settlementOf(parts, "r", deltas, parentKnows).map(({ part: { entityId }, ...share }) => [
+    entityId,
+    share,
+  ]);
+}
+
 it("charges the entity and its parent alike if the lease took once", () => {
   expect(shares([part("e", { tpm: 8 }), part("p", { tpm: 8 })], { tpm: 5 })).toEqual([
     ["e", { tpm: 5 }],
@@ -53,16 +64,6 @@ it("gives back what was taken last first, and never more to a parent than was ta
 });
 
 describe("a name that the policy lacks", () => {
-  const counted = (
-    parts: readonly TakenPart[],
-    deltas: Readonly<Record<string, number>>,
-    parentKnows?: () => boolean,
-  ): unknown =>
-    settlementOf(parts, "r", deltas, parentKnows).map(({ part: { entityId }, ...share }) => [
-      entityId,
-      share,
-    ]);
-
   it("is only counted where it was, and never beyond what was", () => {
     const parts = [
       { ...part("e", { rpm: 1 }, rpmOnly), unlimited: { tpm: 8 } },

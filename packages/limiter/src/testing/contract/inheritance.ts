@@ -13,6 +13,11 @@ async function policyText(repository: Repository, entityId = KEY): Promise<strin
     .join(", ");
 }
 
+/** More than half of what one policy may hold. */
+function many(letter: string): readonly Limit[] {
+  return Array.from({ length: 17 }, (_, index) => Limit.perMinute(`${letter}${index}`, 1));
+}
+
 const SYSTEM = [Limit.perMinute("rpm", 60), Limit.perMinute("tpm", 10_000)];
 
 /** Levels that add to those below them. */
@@ -110,8 +115,6 @@ export const inheritanceTopic: Topic = (test) => {
   });
 
   test("levels that come to more limits together than one policy may hold are refused", async (world) => {
-    const many = (letter: string): readonly Limit[] =>
-      Array.from({ length: 17 }, (_, index) => Limit.perMinute(`${letter}${index}`, 1));
     await world.repository.setSystemDefaults(many("a"));
     await world.repository.setLimits(KEY, many("b"), { inherit: true });
     const error = await failsWith(ValidationError, () => take(world, { b0: 1 }));

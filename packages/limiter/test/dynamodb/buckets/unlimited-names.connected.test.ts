@@ -23,6 +23,11 @@ describeWithEngine("what no limit holds, on the items of a table", (engine) => {
     };
   };
 
+  const counted = async (expected: number): Promise<void> => {
+    for (const entityId of ["e", "p"])
+      expect(await totals(entityId)).toEqual({ counted: expected * 1000, tokens: [undefined] });
+  };
+
   it("is counted for the entity and its parent, however a lease takes and ends", async () => {
     const repository = await table.open(undefined, { clock });
     const limiter = new RateLimiter({ repository });
@@ -31,10 +36,6 @@ describeWithEngine("what no limit holds, on the items of a table", (engine) => {
     await repository.createEntity("e", { parentId: "p", cascade: true });
     await repository.setLimits("e", [RPM, Limit.perDay("ipd", 9)]);
     await repository.setLimits("p", [RPM]);
-    const counted = async (expected: number): Promise<void> => {
-      for (const entityId of ["e", "p"])
-        expect(await totals(entityId)).toEqual({ counted: expected * 1000, tokens: [undefined] });
-    };
     await limiter.acquire(CALL, (lease) => lease.settle({ tpm: 70, ipd: 1 }));
     await counted(70);
     await limiter.acquire({ ...CALL, consume: { rpm: 1 } }, async (lease) => {
@@ -48,6 +49,22 @@ describeWithEngine("what no limit holds, on the items of a table", (engine) => {
     await counted(100);
     const [parents] = await table.bucketItems("p");
     expect(parents!["b_ipd_tc"], "of which no level of the parent knows").toBeUndefined();
+  });
+
+  it("costs a warm call no request, and neither do levels that inherit", async () => {
+    const repository = await table.open(undefined, { clock });
+    const limiter = new RateLimiter({ repository });
+    await repository.setSystemDefaults([RPM, TPM]);
+    for (const inherit of [false, true]) {
+      await repository.setLimits("e", [RPM], { inherit });
+      await limiter.acquire(CALL, () => {});
+      const sent = await table.operationsOf(async () => {
+        const lease = await limiter.acquire(CALL);
+        lease.settle({ tpm: 90 });
+        await lease.commit();
+      });
+      expect(sent).toEqual(["UpdateItem", "UpdateItem"]);
+    }
   });
 
   it("is kept by splits, gathers and merges, and touches no hidden balance", async () => {

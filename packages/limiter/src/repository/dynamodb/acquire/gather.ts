@@ -6,9 +6,9 @@
  */
 import { amountOf, MILLI } from "../../../core/amounts.ts";
 import type { Bucket } from "../../../core/bucket/bucket.ts";
-import { dividedAmounts } from "../../../core/bucket/decision.ts";
+import { dividedAmounts, type DividedAmounts } from "../../../core/bucket/decision.ts";
 import { shardSumMilli } from "../../../core/bucket/shard-sums.ts";
-import { countIn, LimitFold, type Costs } from "../write/batch-decision.ts";
+import { countIn, LimitFold } from "../write/batch-decision.ts";
 import { updateOf } from "../write/bucket-update.ts";
 import { incarnationOf } from "../write/write-plan.ts";
 import { bucketUnder, fitsShard, fitsTogether } from "./charges.ts";
@@ -134,10 +134,10 @@ export class Gathering {
       const counted = index === 0 ? requests : 0;
       giver.requests += counted;
       giver.isGiving = true;
-      const part = receiptPart(giver.shard, charge, costs, counted);
-      if (index > 0 || unlimited === undefined) return part;
-      countIn(giver.folds, unlimited);
-      return { ...part, unlimited };
+      const isCounting = index === 0 && unlimited !== undefined;
+      if (isCounting) countIn(giver.folds, unlimited);
+      const taken = { amounts: costs, unlimited: isCounting ? unlimited : undefined };
+      return receiptPart(giver.shard, charge, taken, counted);
     });
   }
 
@@ -170,14 +170,15 @@ function holdTogether(givers: readonly Giver[], { charge, asOfMs }: GatherWish):
 function receiptPart(
   { key, image }: KnownShard,
   { policy }: WantedCharge,
-  costs: Costs,
+  { amounts, unlimited }: DividedAmounts,
   requests: number,
 ): ReceiptPart {
   return {
     key,
     entityId: key.entityId,
     resource: key.resource,
-    amounts: costs,
+    amounts,
+    unlimited,
     policy,
     requests,
     incarnation: { ...incarnationOf(image), expiredBySeconds: image.expiresAtSeconds },

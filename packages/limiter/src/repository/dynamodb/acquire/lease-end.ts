@@ -93,11 +93,10 @@ export class LeaseEnds {
   /** Puts everything back. */
   async giveBack(receipt: DynamoReceipt): Promise<void> {
     receipt.ends ??= endsOf(
-      receipt.parts.toReversed().map((part) => ({
-        part,
-        ...negatedPart(part),
-        requests: -part.requests,
-      })),
+      receipt.parts.toReversed().map((part) => {
+        const { amounts, unlimited } = negatedPart(part);
+        return { part, amounts, unlimited, requests: -part.requests };
+      }),
     );
     await this.#writeAll(receipt.ends);
   }

@@ -129,12 +129,6 @@ describe("a change of limits", () => {
 });
 
 describe("what is only counted", () => {
-  const counts = (name: string, milli: number): ReadonlyMap<string, LimitFold> => {
-    const fold = new LimitFold();
-    fold.countedMilli = milli;
-    return new Map([[name, fold]]);
-  };
-
   it("is added to the total, and to no balance", () => {
     expect(readable({}, { folds: counts("ipd", 7) }).does).toBe("ADD b_wcu_tc 1,gr 1,b_ipd_tc 7");
     expect(readable({}, { folds: counts("tpm", 7) }).does).toBe("ADD b_tpm_tc 7,b_wcu_tc 1,gr 1");
@@ -195,6 +189,12 @@ function takes(...costs: readonly number[]): ReadonlyMap<string, LimitFold> {
   const fold = new LimitFold();
   for (const cost of costs) fold.take(cost);
   return new Map([["tpm", fold]]);
+}
+
+function counts(name: string, milli: number): ReadonlyMap<string, LimitFold> {
+  const fold = new LimitFold();
+  fold.countedMilli = milli;
+  return new Map([[name, fold]]);
 }
 
 function settles(...costs: readonly number[]): ReadonlyMap<string, LimitFold> {

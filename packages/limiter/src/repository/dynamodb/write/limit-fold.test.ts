@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { LimitFold } from "./batch-decision.ts";
+import { bucketLimits, fullBucket } from "../../../core/bucket/bucket.ts";
+import { Limit } from "../../../core/limit.ts";
+import { decideBatch, LimitFold } from "./batch-decision.ts";
 
 describe("what a batch does to one limit", () => {
   it("needs the most that any acquire requires of the start, whatever goes back after it", () => {
@@ -43,4 +45,13 @@ describe("what a batch does to one limit", () => {
     expect(fold.after(8000, 10_000)).toEqual({ milli: 9000, wasFull: true });
     expect(fold.after(4000, 10_000)).toEqual({ milli: 8000, wasFull: false });
   });
+});
+
+it("leaves a member to the next write when a sum that is only counted would lose digits", () => {
+  const bucket = fullBucket(bucketLimits([Limit.perMinute("rpm", 5)]), 0);
+  const most = Number.MAX_SAFE_INTEGER;
+  const steps = [1, 2].map(() => ({ kind: "take" as const, costs: { rpm: 1, tpm: most } }));
+  const { accepted, folds } = decideBatch(bucket, steps, 0);
+  expect(accepted).toEqual([true]);
+  expect(folds.get("tpm")?.countedMilli).toBe(most);
 });
