@@ -182,6 +182,6 @@ function receiptPart(
     policy,
     requests,
     incarnation: { ...incarnationOf(image), expiredBySeconds: image.expiresAtSeconds },
-    seen: { image, unseenMilli: costs },
+    seen: { image, unseenMilli: amounts },
   };
 }
