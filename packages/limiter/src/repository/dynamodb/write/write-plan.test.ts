@@ -233,6 +233,9 @@ describe("one write", () => {
   it("carries acquires up to the first that is decided with other limits", () => {
     expect(carried([take(1), POLICY], [take(1), POLICY], [take(1), RAISED])).toBe(2);
     expect(carried([take(1), POLICY], [take(1), policyOf([TPM], "entity")])).toBe(1);
+    const inherited = new Map([["tpm", "system" as const]]);
+    const other = policyOf([TPM], "resource", { inherited });
+    expect(carried([take(1), POLICY], [take(1), other])).toBe(1);
   });
 
   it("carries nothing else beside limits that a call brought along", () => {

@@ -1,7 +1,7 @@
 import { balanceMilli, fullBucket, type Bucket } from "../../../core/bucket/bucket.ts";
 import { afterRefusal, isUnder, underPolicy } from "../../../core/bucket/decision.ts";
 import { sameLimits, type Limit } from "../../../core/limit.ts";
-import type { Policy } from "../../../core/bucket/policy.ts";
+import { sourceOfLimit, type Policy } from "../../../core/bucket/policy.ts";
 import { shardPolicy } from "../../../core/bucket/shares.ts";
 import type { AttributeMap } from "../transport/attribute-values.ts";
 import type { Conditional } from "../table/connection.ts";
@@ -120,7 +120,10 @@ function goesAlone({ intent: { kind }, policy }: ChosenIntent): boolean {
 }
 
 function isSamePolicy(left: Policy, right: Policy): boolean {
-  return left === right || (left.source === right.source && sameLimits(left.limits, right.limits));
+  if (left === right) return true;
+  const isSameLevel = ({ name }: Limit): boolean =>
+    sourceOfLimit(left, name) === sourceOfLimit(right, name);
+  return sameLimits(left.limits, right.limits) && left.limits.every(isSameLevel);
 }
 
 /** Decides what to send for a batch, from the image and the clock alone. */
