@@ -63,16 +63,21 @@ function windowsAround(atMs: number): Around {
   const hour = Math.floor(atMs / 3_600_000);
   const held = known.get(hour);
   if (held !== undefined) return held;
+  // Cut from the end: years of more than four digits are written longer.
   const iso = new Date(atMs).toISOString();
-  const hourMs = Date.parse(`${iso.slice(0, 13)}:00:00.000Z`);
-  const dayMs = Date.parse(`${iso.slice(0, 10)}T00:00:00.000Z`);
-  const monthMs = Date.parse(`${iso.slice(0, 7)}-01T00:00:00.000Z`);
+  const hourMs = Date.parse(iso.slice(0, -":00:00.000Z".length) + ":00:00.000Z");
+  const dayMs = Date.parse(iso.slice(0, -"T00:00:00.000Z".length) + "T00:00:00.000Z");
+  const monthMs = Date.parse(firstOfMonth(iso));
   const inNextMonth = new Date(monthMs + 32 * 86_400_000).toISOString();
   const around: Around = [
     ["hourly", hourMs, hourMs + 3_600_000],
     ["daily", dayMs, dayMs + 86_400_000],
-    ["monthly", monthMs, Date.parse(`${inNextMonth.slice(0, 7)}-01T00:00:00.000Z`)],
+    ["monthly", monthMs, Date.parse(firstOfMonth(inNextMonth))],
   ];
   known.set(hour, around);
   return around;
+}
+
+function firstOfMonth(iso: string): string {
+  return iso.slice(0, -"-01T00:00:00.000Z".length) + "-01T00:00:00.000Z";
 }
