@@ -145,7 +145,8 @@ export class KnownBuckets {
 
   /**
    * Notes that a write took from a shard without returning what it is now: the image can still be
-   * used to write with, but it no longer says what the shard holds.
+   * used to write with, but it no longer says what the shard holds. A read under way may show the
+   * write already. Nobody can tell, so it counts as not shown, until the next request returns.
    */
   outdate({ text }: BucketKey, takenMilli: Amounts): void {
     const entry = this.#touch(text);
