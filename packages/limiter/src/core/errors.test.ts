@@ -170,6 +170,10 @@ describe("what errors carry", () => {
     ["no control characters", "a\u001B[31m\n\u202Eb", " (got 'a\\u{1b}[31m\\u{a}\\u{202e}b')"],
     ["no password", "http://me:secret@host/x?y", " (got 'http://***@host/x?y')"],
     ["no password with signs in it", "db://a?u=http://me:s/e@c:r@host", " (got 'db://***@host')"],
+    ["no password with a space in it", "db://me:s e@host", " (got 'db://***@host')"],
+    ["no secret of an object", { secretAccessKey: "abc" }, ' (got {"secretAccessKey":"***"})'],
+    ["no secret deep inside", { a: { sessionToken: "x" } }, ' (got {"a":{"sessionToken":"***"}})'],
+    ["an amount, whatever its name", { tokens: 5 }, ' (got {"tokens":5})'],
     ["nothing for what is missing", undefined, ""],
     ["nothing for null", null, ""],
     ["nothing for an object of a class", Promise.resolve(1), ""],
@@ -190,6 +194,17 @@ describe("what errors carry", () => {
 
   it("no field of a validation error has a password", () => {
     expect(valueOf("https://me:secret@host")).toBe("https://***@host");
+  });
+
+  it("a value that throws whatever it is asked breaks no error", () => {
+    const { proxy, revoke } = Proxy.revocable({}, {});
+    revoke();
+    const unnamed = Object.assign(() => 1, { toString: () => expect.fail() });
+    expect([proxy, unnamed].map(valueOf)).toEqual(["object", "function"]);
+  });
+
+  it("a text of many addresses is read once, not once for each", () => {
+    expect(valueOf("://".repeat(1_000_000))).toHaveLength(50);
   });
 
   it("an expired lease says how that happens", () => {

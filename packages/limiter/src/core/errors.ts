@@ -231,7 +231,7 @@ export class ValidationError extends ZaeLimiterError {
   readonly reason: string;
 
   constructor(field: string, value: unknown, reason: string, code = "ERR_LIMITER_VALIDATION") {
-    const text = withoutSecrets(describe(value)).slice(0, VALUE_LENGTH);
+    const text = described(value);
     const says = field.split(".").at(-1) === text || reason.includes(`'${text}'`);
     super(code, `Invalid ${field}: ${reason}${says ? "" : repeated(value, text)}`);
     this.field = field;
@@ -263,10 +263,18 @@ function repeated(value: unknown, text: string): string {
   if (typeof value === "string") return ` (got '${escaped(text)}')`;
   const isPlain =
     typeof value === "object"
-      ? value !== null &&
-        (Array.isArray(value) || Object.getPrototypeOf(value) === Object.prototype)
+      ? value !== null && isPlainObject(value)
       : typeof value === "number" || typeof value === "boolean" || typeof value === "bigint";
   return isPlain ? ` (got ${escaped(text)})` : "";
+}
+
+/** A proxy may refuse even this question. */
+function isPlainObject(value: object): boolean {
+  try {
+    return Array.isArray(value) || Object.getPrototypeOf(value) === Object.prototype;
+  } catch {
+    return false;
+  }
 }
 
 /** Control and format characters could hide or forge what a terminal or a log shows. */
@@ -277,21 +285,37 @@ function escaped(text: string): string {
   );
 }
 
-/** Hides what a URL says before its host: it may be a user and a password. */
+/**
+ * Hides what a URL says before its host: it may be a user and a password. No pattern does it in one
+ * pass, and the text may be as long as a caller of the caller likes.
+ */
 function withoutSecrets(text: string): string {
-  return text.replaceAll(/:\/\/\S*@/g, "://***@");
+  const begin = text.indexOf("://") + "://".length;
+  const host = text.lastIndexOf("@");
+  return begin < "://".length || host < begin
+    ? text
+    : `${text.slice(0, begin)}***${text.slice(host)}`;
 }
 
-function describe(value: unknown): string {
-  if (typeof value === "string") return value;
-  if (typeof value === "object" && value !== null) {
-    try {
-      return JSON.stringify(value) ?? "object";
-    } catch {
-      return "object";
-    }
+/** Names under which secrets are passed, such as `secretAccessKey` or `sessionToken`. */
+const SECRET_NAME = /secret|password|token|key$/i;
+
+/** Numbers are amounts: a limit may well be called `tokens`. */
+function withoutSecret(name: string, value: unknown): unknown {
+  return typeof value === "string" && SECRET_NAME.test(name) ? "***" : value;
+}
+
+/** The beginning of a value's text, without secrets. Never throws, whatever the value is. */
+function described(value: unknown): string {
+  try {
+    const text =
+      typeof value === "object" && value !== null
+        ? (JSON.stringify(value, withoutSecret) ?? "object")
+        : String(value);
+    return withoutSecrets(text).slice(0, VALUE_LENGTH);
+  } catch {
+    return typeof value;
   }
-  return String(value);
 }
 
 /**

@@ -326,7 +326,13 @@ export class MemoryBuckets implements BucketStore {
   ): boolean {
     if (!isFull(cell, nowMs)) return false;
     const { policy: before } = cell.terms;
-    const policy = this.#policy(entityId, resource, cell);
+    let policy: Policy | undefined;
+    try {
+      policy = this.#policy(entityId, resource, cell);
+    } catch {
+      // Its levels are too many limits together. Its own calls say so, and this is another's.
+      return false;
+    }
     if (policy === undefined) return true;
     if (policy !== before && isUnder(cell, before))
       this.#replace(cell, underPolicy(cell, policy, nowMs));

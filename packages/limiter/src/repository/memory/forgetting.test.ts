@@ -166,6 +166,17 @@ it("idle buckets that became full under older limits are forgotten when they are
   expect(await held()).toBe(0);
 });
 
+it("an entity whose levels have too many limits together breaks no other entity's calls", async () => {
+  const rate = Limit.perSecond("rps", 10);
+  await repository.setSystemDefaults([rate]);
+  await take("misconfigured", { rps: 1 });
+  const many = Array.from({ length: 31 }, (_, index) => Limit.perDay(`daily-${index}`, 5));
+  await repository.setLimits("misconfigured", many, { inherit: true });
+  await repository.setSystemDefaults([rate, Limit.perDay("tpd", 1000)]);
+  await crowd();
+  await expect(take("misconfigured", { rps: 1 })).rejects.toThrow("at most 32 limits");
+});
+
 async function take(
   entityId: string,
   consume: Record<string, number>,
