@@ -21,6 +21,13 @@ it("creates no file if only an existing one may be opened", async () => {
   await expect(open(path, { create: false })).rejects.toThrow(InfrastructureNotFoundError);
 });
 
+it("says how to create a missing file, as a command that names it", async () => {
+  const path = temporaryFile();
+  await expect(open(path, { create: false })).rejects.toThrow(
+    `To create it: zae-limiter --repository sqlite:${path} system set-defaults rpm:100`,
+  );
+});
+
 it("opens a registered namespace as usual", async () => {
   const path = temporaryFile();
   const { namespaceId } = await open(path);
