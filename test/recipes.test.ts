@@ -196,6 +196,10 @@ describe("a recipe", { timeout: TIMEOUT_MS }, () => {
       expect((await gateway.ask("key-bob", "What is a lease?")).status).toBe(200);
     });
 
+    it("refuses a request without a question", async () => {
+      expect((await gateway.ask("key-ann", "")).status).toBe(400);
+    });
+
     it("sends no time to retry for a call that can never fit", async () => {
       const refused = await gateway.ask("key-ann", "long ".repeat(17_000));
       expect(refused.status).toBe(429);

@@ -29,7 +29,8 @@ const app = new Hono();
 app.post("/chat", async (context) => {
   const entityId = context.req.header("authorization")?.replace("Bearer ", "") ?? "";
   if (!KEYS.includes(entityId)) return context.json({ error: "Unknown key." }, 401);
-  const { question } = await context.req.json<{ question: string }>();
+  const { question } = await context.req.json<{ question?: string }>();
+  if (!question) return context.json({ error: "Send JSON with a question." }, 400);
   const consume = { rpm: 1, tpm: tokensIn(question) + MAX_TOKENS };
   const lease = await limiter.acquire({ entityId, resource: MODEL, consume });
   const chunks = await openai.chat.completions

@@ -2,7 +2,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { Limit, RateLimiter, type AcquireRequest } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";
-import { ManualClock } from "zae-limiter/testing";
+import { faultyRepository, ManualClock } from "zae-limiter/testing";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
 setFlagsFromString("--expose-gc");
@@ -80,6 +80,16 @@ describe("a lease that nobody ended", () => {
       expect(codes()).toEqual(["WARN_LIMITER_LEASE_NOT_ENDED"]);
       expect(warnings[0]![1]).not.toContain("acquired here");
     }
+  });
+
+  it("does not warn if it was granted without the store, and so took nothing", async () => {
+    const broken = faultyRepository(new MemoryRepository(), (operation) =>
+      operation === "consume" ? "error-before" : undefined,
+    );
+    const limiter = new RateLimiter({ repository: broken, onUnavailable: "allow" });
+    await (async () => expect((await limiter.acquire(request)).degraded).toBe(true))();
+    await collect();
+    expect(codes()).toEqual([]);
   });
 
   it("is found by a sample after the first ones", async () => {

@@ -33,6 +33,7 @@ export interface LeaseRecord {
 interface WatchedLease {
   readonly entityId: string;
   readonly resource: string;
+  readonly degraded: boolean;
   recordEndIn(record: LeaseRecord): void;
 }
 
@@ -69,9 +70,10 @@ export class LeaseWarnings {
       : undefined;
   }
 
-  /** Watches a lease. */
+  /** Watches a lease. One that was granted without the store has nothing to end. */
   watch(lease: WatchedLease, { acquiredAt }: LeaseWatch): void {
-    const { entityId, resource } = lease;
+    const { entityId, resource, degraded } = lease;
+    if (degraded) return;
     const record = { entityId, resource, acquiredAt, isOpen: true };
     lease.recordEndIn(record);
     this.#registry?.register(lease, record);

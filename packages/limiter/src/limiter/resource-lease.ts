@@ -128,7 +128,6 @@ export class ResourceLease implements LeaseOfResource {
   async consume(amounts: Amounts): Promise<void> {
     this.#owner.assertOpen();
     const take: PendingTake = { amounts: copiedAmounts(amounts, "consume"), settled: new Set() };
-    this.#checkNames(take.amounts, "consume");
     this.#pendingTakes = [...this.#pendingTakes, take];
     try {
       await this.#owner.take({ resource: this.resource, amounts: take.amounts }, (names) => {
