@@ -19,7 +19,10 @@ app.use(express.json());
 
 app.post("/chat", async (request, response) => {
   const { question } = (request.body ?? {}) as { question?: string };
-  if (!question) return void response.status(400).json({ error: "Send JSON with a question." });
+  if (!question) {
+    response.status(400).json({ error: "Send JSON with a question." });
+    return;
+  }
   const estimate = Math.ceil(Buffer.byteLength(question) / 4) + MAX_TOKENS;
   const entityId = entityOf(request.get("authorization") ?? request.ip ?? "");
   const answer = await limiter.acquire(
