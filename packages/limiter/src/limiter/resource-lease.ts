@@ -21,11 +21,9 @@ export interface LeaseOfResource {
   /** What the entity consumed of every limit, pending differences included. */
   readonly consumed: Amounts;
   /**
-   * What the call named, and no limit holds: the level that decides lacks it, and another level has
-   * it. It is counted as usage, and nothing is charged.
-   *
-   * @example
-   * if (lease.unlimited.includes("tpm")) console.warn("no token limit holds for this key");
+   * The names of the call that have no limit: the policy lacks them, and another level has them.
+   * They count as usage and are not charged.
+   * @example if (lease.unlimited.includes("tpm")) console.warn("this key has no token limit");
    */
   readonly unlimited: readonly string[];
   /**
