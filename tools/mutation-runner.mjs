@@ -7,6 +7,8 @@ import { createVitest } from "vitest/node";
 const vitest = await createVitest("test", {
   watch: false,
   bail: 1,
+  // A change that makes a test wait for ever shows after this long.
+  testTimeout: 5000,
   maxWorkers: 1,
   silent: true,
   reporters: [{}],

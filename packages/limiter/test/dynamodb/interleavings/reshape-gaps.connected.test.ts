@@ -8,12 +8,12 @@ import { FATES, RESHAPES, tellWith, type GapReshape } from "./reshape-gaps.ts";
 const NOWHERE = Infinity;
 
 /**
- * Every gap in a thorough run, and every third one where both happen; otherwise more of the plain
+ * Every gap in a thorough run, and every fifth one where both happen; otherwise more of the plain
  * stories than of the others, and not the same ones. Strides are odd: requests and replies take
  * turns.
  */
 const IS_THOROUGH = process.env["ZAEL_THOROUGH"] === "1";
-const THOROUGH_STRIDES = { split: 1, merge: 1, "merge and split": 3 } as const;
+const THOROUGH_STRIDES = { split: 1, merge: 1, "merge and split": 5 } as const;
 const STRIDES = { split: 11, merge: 9, "merge and split": 13 } as const;
 const PLAIN_STRIDES = { split: 5, merge: 3, "merge and split": 13 } as const;
 
