@@ -24,7 +24,7 @@ it("creates no file if only an existing one may be opened", async () => {
 it("says how to create a missing file, as a command that names it", async () => {
   const path = temporaryFile();
   await expect(open(path, { create: false })).rejects.toThrow(
-    `To create it: zae-limiter --repository sqlite:${path} system set-defaults rpm:100`,
+    `To create it: zae-limiter --repository "sqlite:${path}" system set-defaults rpm:100`,
   );
 });
 

@@ -194,7 +194,7 @@ function assertExists(file: string): void {
   if (file === IN_MEMORY || (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0) return;
   throw new InfrastructureNotFoundError(
     `The database ${file} does not exist. Check the path. To create it: ` +
-      `zae-limiter --repository sqlite:${file} system set-defaults rpm:100`,
+      `zae-limiter --repository "sqlite:${file}" system set-defaults rpm:100`,
   );
 }
 
