@@ -35,6 +35,9 @@ export function unknownOption(
 /** Shorter words are the beginning of too many names. */
 const SHORTEST_BEGINNING = 3;
 
+/** Longer words are no typing mistakes, and comparing them takes long. */
+const LONGEST_WORD = 100;
+
 /**
  * The name that a word most likely stands for: at most a third of the word differs, or one begins
  * with the other, as `endpoint` and `endpointUrl`. Upper and lower case count as equal, and so do
@@ -42,6 +45,7 @@ const SHORTEST_BEGINNING = 3;
  * sharing this one would make it public.
  */
 function nearest(word: string, names: Iterable<string>): string | undefined {
+  if (word.length > LONGEST_WORD) return undefined;
   const wanted = plain(word);
   const most = Math.max(1, Math.floor(wanted.length / 3));
   const ranked = [...names].map((name) => ({ name, distance: distanceOf(wanted, plain(name)) }));
