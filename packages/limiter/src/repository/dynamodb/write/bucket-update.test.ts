@@ -134,6 +134,13 @@ describe("what is only counted", () => {
     expect(readable({}, { folds: counts("tpm", 7) }).does).toBe("ADD b_tpm_tc 7,b_wcu_tc 1,gr 1");
   });
 
+  it("is counted once, also if it cancels out what is charged", () => {
+    const folds = takes(1000);
+    folds.get("tpm")!.countedMilli = -1000;
+    const { does } = readable({ tokens: { tpm: 50_000 } }, { folds });
+    expect(does).toBe("ADD b_tpm_tk -1000,b_wcu_tc 1,gr 1");
+  });
+
   it("keeps the total of a limit that the same write drops", () => {
     const limits = [bucketLimit(RPM, false)];
     const { does } = readable({}, { folds: counts("tpm", 7), limits });

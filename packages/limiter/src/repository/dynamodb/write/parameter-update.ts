@@ -55,8 +55,15 @@ export function writeParameters(
   if (before.hidden && !wanted.hidden) builder.remove(limitAttribute(wanted.limit.name, "hd"));
 }
 
-/** Counts what the bucket has no limit for, or whose limit it drops. */
-export function countUnlimited(builder: ExpressionBuilder, name: string, fold: LimitFold): void {
+/**
+ * Counts what the bucket has no limit for, or whose limit it drops. The total of any other limit
+ * has been changed already, by what was charged and counted together, unless that is nothing.
+ */
+export function countUnlimited(
+  builder: ExpressionBuilder,
+  name: string,
+  { netMilli, countedMilli }: LimitFold,
+): void {
   const total = limitAttribute(name, "tc");
-  if (!builder.changes(total)) builder.add(total, fold.countedMilli);
+  if (netMilli + countedMilli !== 0 && !builder.changes(total)) builder.add(total, countedMilli);
 }
