@@ -1,4 +1,5 @@
 import { DEFAULT_RESOURCE } from "../core/identifiers.ts";
+import { knows } from "../core/bucket/decision.ts";
 import {
   levelAt,
   resolvedPolicy,
@@ -102,10 +103,10 @@ export class PolicyCache implements PolicySource {
    */
   knows(entityId: string, resource: string, limitName: string): boolean {
     const keys = configKeys(entityId, resource);
-    const isHeld = keys.some((key) => this.#slots.get(keyText(key))?.level?.names.has(limitName));
-    if (isHeld) return true;
+    const held = keys.map((key) => this.#slots.get(keyText(key))?.level);
+    if (knows(held, limitName)) return true;
     const levels = this.levels(entityId, resource);
-    if (!(levels instanceof Promise)) return levels.some((level) => level?.names.has(limitName));
+    if (!(levels instanceof Promise)) return knows(levels, limitName);
     levels.catch(() => {});
     return true;
   }
