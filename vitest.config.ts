@@ -11,6 +11,10 @@ export default defineConfig({
       { find: /^zae-limiter\/memory$/, replacement: source("repository/memory/index.ts") },
       { find: /^zae-limiter\/sqlite$/, replacement: source("repository/sqlite/index.ts") },
       { find: /^zae-limiter\/dynamodb$/, replacement: source("repository/dynamodb/index.ts") },
+      {
+        find: /^zae-limiter\/aggregator$/,
+        replacement: source("repository/dynamodb/aggregator/index.ts"),
+      },
       { find: /^zae-limiter\/open$/, replacement: source("open/index.ts") },
       { find: /^zae-limiter\/testing$/, replacement: source("testing/index.ts") },
     ],
@@ -19,6 +23,7 @@ export default defineConfig({
     include: [
       "packages/*/src/**/*.test.ts",
       "packages/*/test/**/*.test.ts",
+      "packages/lambda/aggregator/**/*.test.ts",
       "examples/*/*.test.ts",
       "test/**/*.test.ts",
     ],

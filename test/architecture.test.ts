@@ -4,6 +4,7 @@ import { dirname, join, relative } from "node:path";
 import { pathToFileURL } from "node:url";
 import { VERSION } from "zae-limiter";
 import { describe, expect, it } from "vitest";
+import { MAY_IMPORT, SURFACE } from "./support/may-import.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const LIBRARY = join(ROOT, "packages/limiter");
@@ -19,60 +20,6 @@ const sources = filesUnder(SOURCE).filter(
   (path) => path.endsWith(".ts") && !/\.test(-d)?\.ts$/.test(path),
 );
 const imports = sources.flatMap(importsOf);
-
-/** What every backend may import: the core, and what all repositories share. */
-const SHARED = ["core", "core/bucket", "repository"];
-/**
- * The class that puts the public surface on top of a backend's store; nothing else of management.
- */
-const SURFACE = "repository/management";
-
-/**
- * Which folders each folder may import from, besides itself, from the inside out. Adapters do not
- * know each other; within DynamoDB, imports point down the list of its rooms. Files directly under
- * `src` put everything together and may import anything.
- */
-const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
-  core: [],
-  "core/bucket": ["core"],
-  repository: ["core", "core/bucket"],
-  "repository/management": SHARED,
-  "repository/memory": [...SHARED, SURFACE],
-  "repository/sqlite/database": SHARED,
-  "repository/sqlite/transactions": [...SHARED, "repository/sqlite/database"],
-  "repository/sqlite": [
-    ...SHARED,
-    SURFACE,
-    "repository/sqlite/database",
-    "repository/sqlite/transactions",
-  ],
-  ...rooms("repository/dynamodb", [
-    "transport",
-    "transport/lean",
-    "table",
-    "items",
-    "cache",
-    "write",
-    "shards",
-    "acquire",
-  ]),
-  limiter: SHARED,
-  open: [
-    "core",
-    "repository",
-    ...["memory", "sqlite", "dynamodb"].map((name) => `repository/${name}`),
-  ],
-  "testing/fakes": SHARED,
-  "testing/contract": [...SHARED, "limiter", "testing/fakes"],
-  testing: ["testing/fakes", "testing/contract"],
-};
-
-/** Rooms of one backend, each of which may import those before it; its ground floor all of them. */
-function rooms(backend: string, names: readonly string[]): Record<string, readonly string[]> {
-  const paths = names.map((name) => `${backend}/${name}`);
-  const below = paths.map((path, index) => [path, [...SHARED, ...paths.slice(0, index)]] as const);
-  return { ...Object.fromEntries(below), [backend]: [...SHARED, SURFACE, ...paths] };
-}
 
 /** A dozen, and a little: a folder is one mechanism. The contract is a list of topics. */
 const MAX_FILES_IN_A_FOLDER = 13;

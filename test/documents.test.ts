@@ -106,7 +106,7 @@ describe("the guide tells of every", () => {
   it.each([
     ["repository/models.ts", "RepositoryOptions"],
     ["repository/models.ts", "RepositoryStatistics"],
-    ["repository/dynamodb/options.ts", "DynamoOptions"],
+    ["repository/dynamodb/opening/options.ts", "DynamoOptions"],
     ["repository/dynamodb/transport/lean/lean-transport.ts", "LeanTransportOptions"],
     ["repository/sqlite/sqlite-repository.ts", "SqliteOptions"],
   ])("field, in %s, of %s", (file, name) => {

@@ -59,7 +59,7 @@ async function openSqlite(rest: string, options: RepositoryOptions): Promise<Rep
 
 async function openDynamo(rest: string, options: RepositoryOptions): Promise<Repository> {
   const { DynamoRepository } = await import("../repository/dynamodb/dynamo-repository.ts");
-  const { dynamoOptions } = await import("../repository/dynamodb/url.ts");
+  const { dynamoOptions } = await import("../repository/dynamodb/opening/url.ts");
   return DynamoRepository.open(options.namespace, {
     ...options,
     ...dynamoOptions(`dynamodb:${rest}`),

@@ -1,34 +1,19 @@
-import {
-  InfrastructureNotFoundError,
-  NamespaceNotFoundError,
-  ValidationError,
-} from "../../core/errors.ts";
+import { InfrastructureNotFoundError, NamespaceNotFoundError } from "../../core/errors.ts";
 import { DEFAULT_NAMESPACE, newNamespaceId, NO_NAMESPACE } from "../../core/namespace.ts";
 import { VERSION } from "../../core/version.ts";
 import type { NamespaceOptions, Repository } from "../repository.ts";
 import { cacheTtlMs, notConstructed } from "../repository-options.ts";
 import { StoreRepository, type Scope } from "../management/store-repository.ts";
-import { CorrectedClock, systemClock, systemRandom, wholeMs } from "../system-clock.ts";
-import { Connection } from "./table/connection.ts";
+import { wholeMs } from "../system-clock.ts";
+import type { Connection } from "./table/connection.ts";
 import { DynamoStore } from "./dynamo-store.ts";
-import { howToCreate } from "./url.ts";
-import {
-  resolveOptions,
-  ttlMultiplier,
-  type DynamoOptions,
-  type ResolvedOptions,
-} from "./options.ts";
+import { howToCreate } from "./opening/url.ts";
+import { openConnection } from "./opening/open-connection.ts";
+import { ttlMultiplier, type DynamoOptions, type ResolvedOptions } from "./opening/options.ts";
 import { Builder, noStacksYet, type BuilderOf } from "./repository-builder.ts";
 import { assertCompatible, SCHEMA_VERSION } from "./items/schema-version.ts";
-import {
-  sdkTransport,
-  wrappedClient,
-  type SdkConnection,
-  type SdkOptions,
-} from "./transport/sdk-transport.ts";
 import { createTable, deleteTable } from "./table/create-table.ts";
 import { LARGEST_TICK_MS } from "./write/tick.ts";
-import { isObserved, type DynamoTransport } from "./transport/transport.ts";
 
 /** Opens a repository step by step. */
 export type RepositoryBuilder = BuilderOf<DynamoRepository>;
@@ -100,30 +85,11 @@ export class DynamoRepository extends StoreRepository {
     options: DynamoOptions,
     registers: (name: string) => boolean,
   ): Promise<DynamoRepository> {
-    const resolved = resolveOptions(
-      namespace,
-      { ...placeOf(options.transport), ...options },
-      process.env,
-    );
     const configTtlMs = cacheTtlMs(options);
-    const correctedClock = new CorrectedClock(systemClock);
-    const { transport, region } = await transportOf(options, {
-      ...resolved,
-      dates: correctedClock,
-    });
-    // A clock that the caller passed in is trusted, and not corrected.
-    const clock = options.clock ?? correctedClock;
-    const random = options.random ?? systemRandom;
-    const { requestTimeoutMs, maxAttempts } = resolved;
-    const connection = new Connection({
-      transport,
-      tableName: resolved.stackName,
-      clock,
-      random,
-      requestTimeoutMs,
-      maxAttempts,
-    });
-    // Nor is it rounded: with a clock that is moved by hand, every millisecond counts.
+    const { connection, region, resolved } = await openConnection(namespace, options);
+    const { clock, random } = connection;
+    // A clock that the caller passed in is not rounded: when it is moved by hand, every
+    // millisecond counts.
     const largestTickMs = options.clock === undefined ? LARGEST_TICK_MS : 1;
     const store = new DynamoStore({
       ...resolved,
@@ -189,16 +155,6 @@ export class DynamoRepository extends StoreRepository {
   }
 }
 
-async function transportOf(options: DynamoOptions, resolved: SdkOptions): Promise<SdkConnection> {
-  if (options.transport !== undefined && options.client !== undefined)
-    throw new ValidationError("transport", undefined, "give a client or a transport, not both");
-  if (options.transport !== undefined)
-    return { transport: borrowed(options.transport, resolved), region: resolved.region ?? "" };
-  return options.client === undefined
-    ? sdkTransport(resolved)
-    : wrappedClient(options.client, resolved);
-}
-
 async function namespaceIdOf(
   { namespaces }: DynamoStore,
   name: string,
@@ -212,29 +168,6 @@ async function namespaceIdOf(
     ? await namespaces.register(name, newId, nowMs)
     : await namespaces.byName(name);
   return found?.namespaceId;
-}
-
-/** The caller closes a transport that it passed in: several repositories may share it. */
-function borrowed(transport: DynamoTransport, { dates }: SdkOptions): DynamoTransport {
-  const stopWatching =
-    isObserved(transport) && dates !== undefined
-      ? transport.watchServerDate((date) => dates.learn(date))
-      : () => {};
-  return {
-    call: (operation, input, options) => transport.call(operation, input, options),
-    close: stopWatching,
-  };
-}
-
-/**
- * The region and address of a transport that exposes them, so that options need not repeat them.
- */
-function placeOf(
-  transport: DynamoTransport | undefined,
-): Pick<DynamoOptions, "region" | "endpointUrl"> {
-  if (transport === undefined || !isObserved(transport)) return {};
-  const { region, endpointUrl } = transport;
-  return endpointUrl === undefined ? { region } : { region, endpointUrl };
 }
 
 /**

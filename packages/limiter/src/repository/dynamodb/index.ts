@@ -3,7 +3,7 @@ export type { RepositoryBuilder } from "./dynamo-repository.ts";
 export { leanTransport } from "./transport/lean/lean-transport.ts";
 export type { CredentialProvider } from "./transport/lean/lean-credentials.ts";
 export type { LeanTransportOptions } from "./transport/lean/lean-transport.ts";
-export type { DynamoOptions } from "./options.ts";
+export type { DynamoOptions } from "./opening/options.ts";
 export type { StackOptions } from "./repository-builder.ts";
 export type { DynamoClient } from "./transport/sdk-transport.ts";
 export type { AwsCredentials } from "./transport/local-engine.ts";

@@ -2,7 +2,7 @@ import { InfrastructureError } from "../../core/errors.ts";
 import type { OnUnavailable } from "../../core/bucket/policy.ts";
 import type { UsageWindow } from "../../core/usage.ts";
 import type { Repository } from "../repository.ts";
-import type { DynamoOptions } from "./options.ts";
+import type { DynamoOptions } from "./opening/options.ts";
 
 /** Options of the stack that a repository may create. */
 export interface StackOptions {

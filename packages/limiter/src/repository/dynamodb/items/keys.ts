@@ -18,6 +18,9 @@ import type { ItemKey } from "../table/batch.ts";
  *   namespace by name   _/SYSTEM#                                #NAMESPACE#{name}
  *   namespace by id     _/SYSTEM#                                #NSID#{id}
  *   version             _/SYSTEM#                                #VERSION
+ *   pulse               _/SYSTEM#                                #PULSE
+ *   heartbeat           _/SYSTEM#                                #AGGREGATOR
+ *   stream shard        _/SYSTEM#                                #STREAM#{shard of the stream}
  *
  *   index  partition                       sort key                           what it finds
  *   GSI1   {ns}/PARENT#{parent}            CHILD#{entity}                     children of a parent
@@ -140,6 +143,24 @@ export function namespaceIdKey(namespaceId: string): ItemKey {
 export function versionKey(): ItemKey {
   return { PK: systemPartition(TABLE_NAMESPACE), SK: "#VERSION" };
 }
+
+/** The key of what an aggregator writes now and then, to see it come back through the stream. */
+export function pulseKey(): ItemKey {
+  return { PK: systemPartition(TABLE_NAMESPACE), SK: "#PULSE" };
+}
+
+/** The key of the record that says until when consumption has been counted. */
+export function heartbeatKey(): ItemKey {
+  return { PK: systemPartition(TABLE_NAMESPACE), SK: "#AGGREGATOR" };
+}
+
+/** The key of what runners know of one shard of the stream: who reads it, and how far. */
+export function streamShardKey(shardId: string): ItemKey {
+  return { PK: systemPartition(TABLE_NAMESPACE), SK: streamShardPrefix + shardId };
+}
+
+/** How the sort keys of shards of the stream begin. */
+export const streamShardPrefix = "#STREAM#";
 
 /** The partition of an entity, its limits and its usage; in GSI3, of its buckets. */
 export function entityPartition(namespaceId: string, entityId: string): string {

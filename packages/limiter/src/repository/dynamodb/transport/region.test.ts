@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { ValidationError } from "../../../core/errors.ts";
-import { resolveOptions } from "../options.ts";
+import { resolveOptions } from "../opening/options.ts";
 import { openLeanTransport } from "./lean/lean-transport.ts";
 import { systemClock } from "../../system-clock.ts";
 import { regionName } from "./region.ts";

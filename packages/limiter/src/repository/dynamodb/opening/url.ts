@@ -1,4 +1,4 @@
-import { ValidationError } from "../../core/errors.ts";
+import { ValidationError } from "../../../core/errors.ts";
 import type { DynamoOptions, ResolvedOptions } from "./options.ts";
 
 const PARAMETERS: ReadonlySet<string> = new Set(["endpoint", "provisioning"]);

@@ -1,13 +1,13 @@
-import { ValidationError } from "../../core/errors.ts";
-import { namespaceName } from "../../core/identifiers.ts";
-import { checkOptions, optionNames } from "../../core/options.ts";
-import { REPOSITORY_OPTIONS } from "../repository-options.ts";
-import type { RepositoryOptions } from "../repository.ts";
-import { DEFAULT_NAMESPACE } from "../../core/namespace.ts";
-import { LOCAL_REGION, type Environment } from "./transport/local-engine.ts";
-import { regionName } from "./transport/region.ts";
-import type { DynamoClient } from "./transport/sdk-transport.ts";
-import type { DynamoTransport } from "./transport/transport.ts";
+import { ValidationError } from "../../../core/errors.ts";
+import { namespaceName } from "../../../core/identifiers.ts";
+import { checkOptions, optionNames } from "../../../core/options.ts";
+import { REPOSITORY_OPTIONS } from "../../repository-options.ts";
+import type { RepositoryOptions } from "../../repository.ts";
+import { DEFAULT_NAMESPACE } from "../../../core/namespace.ts";
+import { LOCAL_REGION, type Environment } from "../transport/local-engine.ts";
+import { regionName } from "../transport/region.ts";
+import type { DynamoClient } from "../transport/sdk-transport.ts";
+import type { DynamoTransport } from "../transport/transport.ts";
 
 /** How a DynamoDB repository is opened. */
 export interface DynamoOptions extends RepositoryOptions {

@@ -1,0 +1,180 @@
+import type { ConfigKey } from "../../../core/bucket/policy.ts";
+import { USAGE_WINDOWS, type UsageWindow } from "../../../core/usage.ts";
+import { Expiring } from "../cache/expiring.ts";
+import { retentionOf, type RetentionDays } from "../cache/retention.ts";
+import { configOf } from "../items/config-item.ts";
+import { configKey } from "../items/keys.ts";
+import { openConnection } from "../opening/open-connection.ts";
+import type { DynamoOptions } from "../opening/options.ts";
+import type { Connection } from "../table/connection.ts";
+import { ItemReader } from "../table/item-reader.ts";
+import type { AuditArchive } from "./archive/archive.ts";
+import { AuditArchiver } from "./archive/audit-archiver.ts";
+import { Heartbeat } from "./heartbeat.ts";
+import type { RecordFailure } from "./part.ts";
+import { ShardCare } from "./shards/shard-care.ts";
+import type { StreamRecord } from "./stream-record.ts";
+import { UsageCounter } from "./usage/usage-counter.ts";
+
+/** How an aggregator is opened. */
+export interface AggregatorOptions extends Pick<
+  DynamoOptions,
+  | "stack"
+  | "region"
+  | "endpointUrl"
+  | "client"
+  | "transport"
+  | "clock"
+  | "random"
+  | "requestTimeoutMs"
+  | "maxAttempts"
+  | "maxShards"
+> {
+  /** The windows that usage is summed into. @default all three */
+  readonly windows?: readonly UsageWindow[];
+  /**
+   * Where audit events go when they expire. @default nowhere: they are gone
+   */
+  readonly archive?: AuditArchive;
+}
+
+/** What became of a batch of stream records. */
+export interface BatchReport {
+  /** Records in the batch. */
+  readonly records: number;
+  /** Records that changed what a bucket has consumed. */
+  readonly counted: number;
+  /** Successful writes of usage snapshots. */
+  readonly snapshotWrites: number;
+  /** Expired audit events that are in the archive now. */
+  readonly archived: number;
+  /** Audit events that expired while there was no archive. */
+  readonly dropped: number;
+  /** Splits that were made. */
+  readonly splits: number;
+  /** Merges that were made. */
+  readonly merges: number;
+  /** The largest number of shards that a bucket of this batch has; 0 when it has no bucket. */
+  readonly shards: number;
+  /** How long ago the oldest record of the batch was written; 0 when it is empty. */
+  readonly lagMs: number;
+  /** Records that must be delivered again, in the order of the batch. */
+  readonly failures: readonly RecordFailure[];
+}
+
+/** Processes the records of a table's stream. */
+export interface Aggregator {
+  /**
+   * Processes a batch, whose records are in the order of the stream. Records that failed must be
+   * delivered again, with all that came after them or without: what was counted is not counted
+   * twice.
+   * @example const { failures } = await aggregator.process(records);
+   */
+  process(records: readonly StreamRecord[]): Promise<BatchReport>;
+  /**
+   * Writes a pulse, which comes back through the stream and shows that all before it was counted.
+   * @example setInterval(() => void aggregator.pulse(), 60_000);
+   */
+  pulse(): Promise<void>;
+  /**
+   * Closes its connections.
+   * @example aggregator.close();
+   */
+  close(): void;
+}
+
+/**
+ * Opens an aggregator for the table of a stack.
+ *
+ * @example
+ * const aggregator = await openAggregator({ stack: "limits", region: "eu-west-1" });
+ */
+export async function openAggregator(options: AggregatorOptions = {}): Promise<Aggregator> {
+  const { windows = USAGE_WINDOWS, archive, ...place } = options;
+  const { connection, resolved } = await openConnection(undefined, {
+    ...place,
+    provisioning: "never",
+  });
+  return new StreamAggregator({ connection, windows, archive, maxShards: resolved.maxShards });
+}
+
+/** How long the retention of a namespace is remembered. */
+const RETENTION_TTL_MS = 60_000;
+
+/** The parts of an aggregator, over one connection. */
+export class StreamAggregator implements Aggregator {
+  readonly #connection: Connection;
+  readonly #usage: UsageCounter;
+  readonly #shards: ShardCare;
+  readonly #archiver: AuditArchiver;
+  readonly heartbeat: Heartbeat;
+
+  constructor(options: {
+    readonly connection: Connection;
+    readonly windows: readonly UsageWindow[];
+    readonly archive: AuditArchive | undefined;
+    readonly maxShards: number;
+  }) {
+    const { connection } = options;
+    this.#connection = connection;
+    this.#usage = new UsageCounter({ ...options, retention: retentions(connection) });
+    this.#shards = new ShardCare(options);
+    this.#archiver = new AuditArchiver(options);
+    this.heartbeat = new Heartbeat(connection);
+  }
+
+  async process(records: readonly StreamRecord[]): Promise<BatchReport> {
+    const [usage, shards, archive] = await Promise.all([
+      this.#usage.count(records),
+      this.#shards.care(records),
+      this.#archiver.archive(records),
+    ]);
+    const failures = inOrder(records, [...usage.failures, ...shards.failures, ...archive.failures]);
+    if (failures.length === 0) await this.heartbeat.note(records);
+    const oldestMs = Math.min(...records.map(({ atMs }) => atMs));
+    return {
+      records: records.length,
+      counted: usage.counted,
+      snapshotWrites: usage.snapshotWrites,
+      archived: archive.archived,
+      dropped: archive.dropped,
+      splits: shards.splits,
+      merges: shards.merges,
+      shards: shards.shards,
+      lagMs: records.length === 0 ? 0 : Math.max(0, this.#connection.clock.now() - oldestMs),
+      failures,
+    };
+  }
+
+  pulse(): Promise<void> {
+    return this.heartbeat.pulse();
+  }
+
+  close(): void {
+    this.#connection.close();
+  }
+}
+
+/** One failure for each record that has any, in the order of the batch. */
+function inOrder(
+  records: readonly StreamRecord[],
+  failures: readonly RecordFailure[],
+): readonly RecordFailure[] {
+  if (failures.length === 0) return failures;
+  const byNumber = new Map(failures.map((failure) => [failure.sequenceNumber, failure]));
+  return records.flatMap(({ sequenceNumber }) => byNumber.get(sequenceNumber) ?? []);
+}
+
+/** The retention of each namespace, by its id. */
+function retentions(connection: Connection): Expiring<RetentionDays> {
+  const reader = new ItemReader(connection);
+  return new Expiring({
+    read: async (namespaceId) => {
+      const system: ConfigKey = { level: "system" };
+      const item = await reader.get(configKey(namespaceId, system));
+      return retentionOf(configOf(system, item).settings);
+    },
+    clock: connection.clock,
+    ttlMs: RETENTION_TTL_MS,
+  });
+}

@@ -1,0 +1,81 @@
+import type { AttributeMap } from "../transport/attribute-values.ts";
+
+/** One change of an item, as the table's stream reports it. */
+export interface StreamRecord {
+  /** Whether the item was created, changed or deleted. */
+  readonly kind: "insert" | "modify" | "remove";
+  /** When it was changed: `ApproximateCreationDateTime`, to the second. */
+  readonly atMs: number;
+  /** The number that the stream gave it; failures name it. */
+  readonly sequenceNumber: string;
+  /**
+   * Sorts the changes of one item, also over several streams of a table: the stream's label, `#`,
+   * and the sequence number padded to 40 digits.
+   */
+  readonly position: string;
+  /** The item before the change; undefined when it was created. */
+  readonly before: AttributeMap | undefined;
+  /** The item after the change; undefined when it was deleted. */
+  readonly after: AttributeMap | undefined;
+  /** Whether DynamoDB deleted it because its time to live was over. */
+  readonly isExpiry: boolean;
+}
+
+/** A record as `GetRecords` returns it, or as Lambda passes it in; only what is used. */
+export interface RawStreamRecord {
+  readonly eventName?: string | undefined;
+  /** Lambda only. */
+  readonly eventSourceARN?: string | undefined;
+  readonly userIdentity?: object | undefined;
+  readonly dynamodb?:
+    | {
+        readonly ApproximateCreationDateTime?: number | Date | undefined;
+        readonly SequenceNumber?: string | undefined;
+        readonly OldImage?: object | undefined;
+        readonly NewImage?: object | undefined;
+      }
+    | undefined;
+}
+
+const KINDS: Readonly<Record<string, StreamRecord["kind"]>> = {
+  INSERT: "insert",
+  MODIFY: "modify",
+  REMOVE: "remove",
+};
+
+/** Sequence numbers have up to 40 digits. */
+const SEQUENCE_LENGTH = 40;
+
+/**
+ * Reads a record; `streamArn` is that of the stream, which Lambda's records carry themselves.
+ * Undefined when it is no record of a change.
+ */
+export function streamRecordOf(raw: RawStreamRecord, streamArn?: string): StreamRecord | undefined {
+  const kind = KINDS[raw.eventName ?? ""];
+  const sequenceNumber = raw.dynamodb?.SequenceNumber;
+  if (kind === undefined || sequenceNumber === undefined || raw.dynamodb === undefined)
+    return undefined;
+  const { ApproximateCreationDateTime: time, OldImage, NewImage } = raw.dynamodb;
+  return {
+    kind,
+    atMs: time instanceof Date ? time.getTime() : Math.floor((time ?? 0) * 1000),
+    sequenceNumber,
+    position: positionOf(streamArn ?? raw.eventSourceARN ?? "", sequenceNumber),
+    before: OldImage as AttributeMap | undefined,
+    after: NewImage as AttributeMap | undefined,
+    isExpiry: kind === "remove" && isTimeToLive(raw.userIdentity),
+  };
+}
+
+/** The position of a record in a stream, whose ARN ends in the time at which it was enabled. */
+export function positionOf(streamArn: string, sequenceNumber: string): string {
+  const label = streamArn.slice(streamArn.lastIndexOf("/") + 1);
+  return `${label}#${sequenceNumber.padStart(SEQUENCE_LENGTH, "0")}`;
+}
+
+/** Lambda writes the fields in lower case, `GetRecords` does not. */
+function isTimeToLive(identity: object | undefined): boolean {
+  const fields = Object.entries(identity ?? {}).map(([name, value]) => [name.toLowerCase(), value]);
+  const { type, principalid } = Object.fromEntries(fields) as Record<string, unknown>;
+  return type === "Service" && principalid === "dynamodb.amazonaws.com";
+}

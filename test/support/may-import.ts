@@ -1,0 +1,80 @@
+/** What every backend may import: the core, and what all repositories share. */
+const SHARED = ["core", "core/bucket", "repository"];
+/**
+ * The class that puts the public surface on top of a backend's store; nothing else of management.
+ */
+export const SURFACE = "repository/management";
+
+/**
+ * Which folders each folder may import from, besides itself, from the inside out. Adapters do not
+ * know each other; within DynamoDB, imports point down the list of its rooms. Files directly under
+ * `src` put everything together and may import anything.
+ */
+export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  core: [],
+  "core/bucket": ["core"],
+  repository: ["core", "core/bucket"],
+  "repository/management": SHARED,
+  "repository/memory": [...SHARED, SURFACE],
+  "repository/sqlite/database": SHARED,
+  "repository/sqlite/transactions": [...SHARED, "repository/sqlite/database"],
+  "repository/sqlite": [
+    ...SHARED,
+    SURFACE,
+    "repository/sqlite/database",
+    "repository/sqlite/transactions",
+  ],
+  ...rooms("repository/dynamodb", [
+    "transport",
+    "transport/lean",
+    "table",
+    "opening",
+    "items",
+    "cache",
+    "write",
+    "shards",
+    "acquire",
+  ]),
+  ...aggregatorRooms("repository/dynamodb", ["usage", "shards", "archive"], "runner"),
+  limiter: SHARED,
+  open: [
+    "core",
+    "repository",
+    ...["memory", "sqlite", "dynamodb", "dynamodb/opening"].map((name) => `repository/${name}`),
+  ],
+  "testing/fakes": SHARED,
+  "testing/contract": [...SHARED, "limiter", "testing/fakes"],
+  testing: ["testing/fakes", "testing/contract"],
+};
+
+/** Rooms of one backend, each of which may import those before it; its ground floor all of them. */
+function rooms(backend: string, names: readonly string[]): Record<string, readonly string[]> {
+  const paths = names.map((name) => `${backend}/${name}`);
+  const below = paths.map((path, index) => [path, [...SHARED, ...paths.slice(0, index)]] as const);
+  return { ...Object.fromEntries(below), [backend]: [...SHARED, SURFACE, ...paths] };
+}
+
+/**
+ * The aggregator stands on top of a backend. Its parts know nothing of each other: each sees only
+ * the records, which lie beside the class that puts the parts together.
+ */
+function aggregatorRooms(
+  backend: string,
+  parts: readonly string[],
+  runner: string,
+): Record<string, readonly string[]> {
+  const beneath = [
+    ...SHARED,
+    backend,
+    ...["opening", "transport", "table", "items", "cache", "write", "shards"].map(
+      (name) => `${backend}/${name}`,
+    ),
+  ];
+  const top = `${backend}/aggregator`;
+  const rooms = parts.map((part) => `${top}/${part}`);
+  return {
+    ...Object.fromEntries(rooms.map((room) => [room, [...beneath, top]])),
+    [top]: [...beneath, ...rooms, `${top}/${runner}`],
+    [`${top}/${runner}`]: [...beneath, ...rooms, top],
+  };
+}
