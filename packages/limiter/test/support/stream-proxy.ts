@@ -49,6 +49,8 @@ export interface StreamProxy {
   decide: (request: ProxiedRequest) => StreamFault | undefined;
   /** The shards of a table's stream, also closed ones. */
   shards(tableName: string): Promise<readonly VirtualShard[]>;
+  /** The number of the last record that the engine's stream holds now; "0" when it is empty. */
+  lastSequenceNumber(tableName: string): Promise<string>;
   /** Splits a shard at what the engine's stream holds now. */
   split(tableName: string, shardId: string): Promise<void>;
   /** Lets everything that the stream holds now be too old to be read. */
@@ -84,6 +86,11 @@ export async function startStreamProxy(
     seen,
     decide: (): StreamFault | undefined => undefined,
     shards: async (tableName: string) => (await streamOfTable(tableName)).virtual.shards,
+    lastSequenceNumber: async (tableName: string) => {
+      const stream = await streamOfTable(tableName);
+      await stream.follow();
+      return stream.virtual.lastSequenceNumber;
+    },
     split: async (tableName: string, shardId: string) => {
       const stream = await streamOfTable(tableName);
       await stream.follow();

@@ -70,6 +70,10 @@ export class VirtualStream {
     return this.#records.length;
   }
 
+  get lastSequenceNumber(): string {
+    return this.#records.at(-1)?.dynamodb.SequenceNumber ?? "0";
+  }
+
   append(records: readonly EngineRecord[]): void {
     this.#records.push(...records);
   }
