@@ -1,6 +1,7 @@
 import type { Random } from "zae-limiter";
 import { openAggregator, type Aggregator, type StreamRecord } from "zae-limiter/aggregator";
 import type { DynamoTransport } from "zae-limiter/dynamodb";
+import { seededRandom } from "zae-limiter/testing";
 import { between, pick } from "../../support/seeded/random-choice.ts";
 import { MortalTransport, type Lifetime } from "./mortal-transport.ts";
 import type { ShardRecords } from "./stream-reader.ts";
@@ -13,9 +14,12 @@ export interface DeliveryOptions {
   readonly stack: string;
   readonly mostRecords: number;
   /** How long the next aggregator lives. */
-  readonly lifetime: () => Omit<Lifetime, "random">;
-  /** Whether records are delivered only as often as failures make it necessary. */
-  readonly isCalm?: boolean;
+  readonly lifetime: (random: Random) => Omit<Lifetime, "random">;
+  /**
+   * How batches follow each other: "any" in any way; "one by one" without several shards at a time,
+   * so that a seed replays it; "once" only as often as failures make it necessary.
+   */
+  readonly order: "any" | "one by one" | "once";
 }
 
 /** An aggregator in a process of its own. */
@@ -34,9 +38,11 @@ const MOST_BATCHES = 20_000;
  * Returns how many died.
  */
 export async function deliverAll(options: DeliveryOptions): Promise<number> {
-  const { shards, random, isCalm = false } = options;
+  const { shards, random, order } = options;
+  // What happens when is known only then, so it must not decide what the others draw.
+  const fates = seededRandom(Math.floor(random() * 2 ** 32));
   const positions = new Map(shards.map(({ id }) => [id, 0]));
-  const processes = [await start(options), await start(options)];
+  const processes = [await start(options, fates), await start(options, fates)];
   let deaths = 0;
 
   const process = async (batch: readonly StreamRecord[], index: number): Promise<number> => {
@@ -44,7 +50,7 @@ export async function deliverAll(options: DeliveryOptions): Promise<number> {
     const report = await aggregator.process(batch).catch(() => undefined);
     if (transport.isDead && processes[index]!.transport === transport) {
       deaths += 1;
-      processes[index] = await start(options);
+      processes[index] = await start(options, fates);
       return 0;
     }
     const failed = report?.failures[0]?.sequenceNumber;
@@ -55,28 +61,30 @@ export async function deliverAll(options: DeliveryOptions): Promise<number> {
   };
   const deliver = async (shard: ShardRecords): Promise<void> => {
     const position = positions.get(shard.id)!;
-    const size = isCalm ? options.mostRecords : between(random, 1, options.mostRecords);
+    const size = between(random, order === "once" ? options.mostRecords : 1, options.mostRecords);
     const batch = shard.records.slice(position, position + size);
     const who = between(random, 0, 1);
-    const how = isCalm ? "once" : pick(random, HOW);
+    const how = order === "once" ? "once" : pick(random, HOW);
+    const hasSecondHalf = random() < 0.5;
+    const back = how === "back" ? between(random, 0, 40) : 0;
     const middle = batch.length >> 1;
     if (how === "halves") {
-      await process(batch.slice(0, middle), who);
-      if (random() < 0.5) await process(batch.slice(middle), 1 - who);
+      // What comes after a failure may only be delivered together with it.
+      const isDone = (await process(batch.slice(0, middle), who)) === middle;
+      if (isDone && hasSecondHalf) await process(batch.slice(middle), 1 - who);
     }
     const done =
       how === "together"
         ? Math.min(...(await Promise.all([process(batch, 0), process(batch, 1)])))
         : await process(batch, who);
     if (how === "twice") await process(batch, 1 - who);
-    const back = how === "back" ? between(random, 0, 40) : 0;
     positions.set(shard.id, Math.max(0, position + done - back));
   };
 
   for (let batches = 0; batches < MOST_BATCHES; batches += 1) {
     const open = shards.filter((shard) => isDue(shard, shards, positions));
     if (open.length === 0) break;
-    const chosen = isCalm ? open.slice(0, 1) : open.filter(() => random() < 0.6);
+    const chosen = order === "any" ? open.filter(() => random() < 0.6) : [pick(random, open)];
     await Promise.all(chosen.map(deliver));
   }
   for (const { aggregator } of processes) aggregator.close();
@@ -103,8 +111,12 @@ function isDue(
   return positions.get(id)! < records.length && ancestors.every(isDone);
 }
 
-async function start({ transport, stack, random, lifetime }: DeliveryOptions): Promise<Process> {
-  const mortal = new MortalTransport(transport, { ...lifetime(), random });
+async function start(
+  { transport, stack, lifetime }: DeliveryOptions,
+  fates: Random,
+): Promise<Process> {
+  const random = seededRandom(Math.floor(fates() * 2 ** 32));
+  const mortal = new MortalTransport(transport, { ...lifetime(random), random });
   const aggregator = await openAggregator({
     transport: mortal,
     stack,

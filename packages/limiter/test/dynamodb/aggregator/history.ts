@@ -21,8 +21,12 @@ import type { StoredBucket, UsageTable } from "./usage-table.ts";
 export interface HistoryOptions {
   readonly random: Random;
   readonly clients: number;
-  /** In each phase, clients act in so many rounds, all at once in each. */
+  /** In each phase, clients act in so many rounds. */
   readonly rounds: number;
+  /** Whether all clients act at once in each round, or one after another. */
+  readonly isConcurrent: boolean;
+  /** Lets some time pass. */
+  readonly pause: () => void;
   readonly times: PhaseTimes;
   readonly table: UsageTable;
   readonly proxy: StreamProxy;
@@ -127,8 +131,7 @@ export async function playHistory(options: HistoryOptions): Promise<Ledger> {
 
   try {
     for (let phase = 0; phase < times.count; phase += 1) {
-      for (let round = 0; round < options.rounds; round += 1)
-        await allDone(clients.map((client) => client.next(world)()));
+      for (let round = 0; round < options.rounds; round += 1) await act(clients, world, options);
       if (phase === times.count - 1) await endAll();
       times.endPhase(await proxy.lastSequenceNumber(table.tableName));
       for (const change of changes) if (random() < 0.5) await change();
@@ -145,6 +148,16 @@ async function openClients({ clients, open }: HistoryOptions): Promise<readonly 
 
 async function closeAll(clients: readonly Client[]): Promise<void> {
   for (const { repository } of clients) await repository.close();
+}
+
+async function act(
+  clients: readonly Client[],
+  world: ClientWorld,
+  { isConcurrent, pause }: HistoryOptions,
+): Promise<void> {
+  pause();
+  if (isConcurrent) return allDone(clients.map((client) => client.next(world)()));
+  for (const client of clients) await client.next(world)();
 }
 
 /** Waits for all, then throws the first error. */

@@ -14,11 +14,15 @@ export interface Lifetime {
 
 const WRITES: ReadonlySet<string> = new Set(["UpdateItem", "PutItem", "TransactWriteItems"]);
 
-/** A transport of a process that dies between two writes, however far its work has come. */
+/**
+ * A transport of a process that dies between two writes, however far its work has come. Its writes
+ * are carried out one after another, so that it dies after exactly so many.
+ */
 export class MortalTransport implements DynamoTransport {
   readonly #inner: DynamoTransport;
   readonly #lifetime: Lifetime;
   #writes = 0;
+  #lastWrite: Promise<unknown> = Promise.resolve();
 
   constructor(inner: DynamoTransport, lifetime: Lifetime) {
     this.#inner = inner;
@@ -29,32 +33,41 @@ export class MortalTransport implements DynamoTransport {
     return this.#writes >= this.#lifetime.writes;
   }
 
-  async call(
-    operation: string,
-    input: object,
-    options: { readonly signal: AbortSignal },
-  ): Promise<object> {
-    const { random, failureChance, seesLastAnswer } = this.#lifetime;
-    if (this.isDead) throw new Error("this process is dead");
-    const fails = random() < failureChance;
-    if (fails && random() < 0.5) throw internalError();
-    // It is sent before the next request can ask whether the process is dead.
-    const isWrite = WRITES.has(operation);
-    if (isWrite) this.#writes += 1;
-    const isLast = this.isDead;
-    try {
-      const answer = await this.#inner.call(operation, input, options);
-      if (fails) throw internalError();
-      if (isWrite && isLast && !seesLastAnswer) throw new Error("this process is dead");
-      return answer;
-    } catch (error) {
-      // A refused condition changes nothing, so the process has not come any further.
-      if (isWrite && (error as Error).name === "ConditionalCheckFailedException") this.#writes -= 1;
-      throw error;
-    }
+  async call(operation: string, input: object, options: CallOptions): Promise<object> {
+    if (!WRITES.has(operation) || this.#lifetime.writes === Infinity)
+      return this.#send(operation, input, options);
+    const written = this.#lastWrite.then(async () => this.#write(operation, input, options));
+    this.#lastWrite = written.catch(() => {});
+    return written;
   }
 
   close(): void {}
+
+  async #write(operation: string, input: object, options: CallOptions): Promise<object> {
+    // A condition that is not met throws: the process has not come any further.
+    const answer = await this.#send(operation, input, options);
+    this.#writes += 1;
+    if (this.isDead && !this.#lifetime.seesLastAnswer) throw death();
+    return answer;
+  }
+
+  async #send(operation: string, input: object, options: CallOptions): Promise<object> {
+    const { random, failureChance } = this.#lifetime;
+    if (this.isDead) throw death();
+    const fails = random() < failureChance;
+    if (fails && random() < 0.5) throw internalError();
+    const answer = await this.#inner.call(operation, input, options);
+    if (fails) throw internalError();
+    return answer;
+  }
+}
+
+interface CallOptions {
+  readonly signal: AbortSignal;
+}
+
+function death(): Error {
+  return new Error("this process is dead");
 }
 
 function internalError(): Error {
