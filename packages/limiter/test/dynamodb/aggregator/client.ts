@@ -43,6 +43,8 @@ export interface ClientWorld extends LeaseWorld {
   readonly coverage: CoverageCounts<Situation>;
   /** Leases that nobody is using at the moment. */
   readonly leases: HeldLease[];
+  /** Buckets that were split, as entity and resource. */
+  readonly split: Set<string>;
 }
 
 /** The most shards that a test splits a bucket into. */
@@ -65,7 +67,7 @@ export class Client {
   next(world: ClientWorld): () => Promise<void> {
     const { random, leases } = world;
     const chance = random();
-    if (chance < 0.05) return this.#reshape(world);
+    if (chance < 0.1) return this.#reshape(world);
     if (chance < 0.45 && leases.length > 0) {
       const [held] = leases.splice(Math.floor(random() * leases.length), 1);
       if (held!.mayTakeMore && random() < 0.3) return this.#takeMore(world, held!);
@@ -78,7 +80,7 @@ export class Client {
   end(world: ClientWorld, held: HeldLease): () => Promise<void> {
     const { random, coverage } = world;
     const { lease } = held;
-    const isLate = !held.mayTakeMore;
+    const isLate = held.hasLostABucket;
     const chance = random();
     const totals = chance < 0.25 ? undefined : chosenTotals(world, held);
     return async () => {
@@ -99,7 +101,7 @@ export class Client {
   #acquire(world: ClientWorld): () => Promise<void> {
     const { random, coverage, leases } = world;
     const entity = pick(random, world.entities);
-    const resource = pick(random, RESOURCES);
+    const resource = chosenResource(random);
     const other = RESOURCES.find((each) => each !== resource)!;
     const consume = chosenTokens(random, entity);
     const also = random() < 0.15 ? { [other]: chosenTokens(random, entity) } : {};
@@ -134,18 +136,21 @@ export class Client {
     };
   }
 
-  #reshape({ random, entities, coverage }: ClientWorld): () => Promise<void> {
-    const entity = pick(random, entities);
-    const resource = pick(random, RESOURCES);
-    const shards = pick(random, [1, 2, 4, MOST_SHARDS]);
-    const isSplit = random() < 0.6;
+  /** Splits a bucket, or merges one that was split. */
+  #reshape({ random, entities, coverage, split }: ClientWorld): () => Promise<void> {
+    const merged = split.size > 0 && random() < 0.5 ? pick(random, [...split]) : undefined;
+    const name = merged ?? `${pick(random, entities).id} ${chosenResource(random)}`;
+    const [entityId, resource] = name.split(" ") as [string, string];
+    const shards = pick(random, merged === undefined ? [2, 4, MOST_SHARDS] : [1, 1, 2]);
+    split.delete(name);
     const { repository } = this;
     return async () => {
-      if ((await repository.getBuckets(entity.id, { resource })).length === 0) return;
+      if ((await repository.getBuckets(entityId, { resource })).length === 0) return;
       try {
-        if (isSplit) await repository.splitBucket!(entity.id, resource, { shards });
-        else await repository.mergeBucket!(entity.id, resource, { shards });
-        coverage.count(isSplit ? "split" : "merge");
+        if (merged === undefined) await repository.splitBucket!(entityId, resource, { shards });
+        else await repository.mergeBucket!(entityId, resource, { shards });
+        coverage.count(merged === undefined ? "split" : "merge");
+        if (shards > 1) split.add(name);
       } catch (error) {
         // Its shares would be too small; or others write to the bucket all the time.
         if (!(error instanceof ValidationError || error instanceof RateLimiterUnavailable))
@@ -163,6 +168,11 @@ async function tolerant<T>(call: () => Promise<T>): Promise<T | undefined> {
     if (error instanceof RateLimiterUnavailable) return undefined;
     throw error;
   }
+}
+
+/** Most calls are on the first one, so that something happens to its buckets between two changes. */
+function chosenResource(random: Random): string {
+  return random() < 0.75 ? RESOURCES[0]! : RESOURCES[1]!;
 }
 
 function chosenTokens(random: Random, entity: EntityModel): Tokens {

@@ -29,7 +29,7 @@ interface Process {
 }
 
 /** Batches that a test needs at most; if all that a shard holds fails for ever, it ends. */
-const MOST_BATCHES = 20_000;
+const MOST_BATCHES = 3000;
 
 /**
  * Delivers all records of a stream, in the order of each shard and its parents, in any order
@@ -44,10 +44,12 @@ export async function deliverAll(options: DeliveryOptions): Promise<number> {
   const positions = new Map(shards.map(({ id }) => [id, 0]));
   const processes = [await start(options, fates), await start(options, fates)];
   let deaths = 0;
+  let lastError: unknown;
 
   const process = async (batch: readonly StreamRecord[], index: number): Promise<number> => {
     const { aggregator, transport } = processes[index]!;
-    const report = await aggregator.process(batch).catch(() => undefined);
+    const report = await aggregator.process(batch).catch((error) => void (lastError = error));
+    lastError = report?.failures[0]?.error ?? lastError;
     if (transport.isDead && processes[index]!.transport === transport) {
       deaths += 1;
       processes[index] = await start(options, fates);
@@ -89,7 +91,10 @@ export async function deliverAll(options: DeliveryOptions): Promise<number> {
   }
   for (const { aggregator } of processes) aggregator.close();
   const isDone = shards.every(({ id, records }) => positions.get(id) === records.length);
-  if (!isDone) throw new Error(`Not everything was counted after ${MOST_BATCHES} batches`);
+  if (!isDone)
+    throw new Error(`Not everything was counted after ${MOST_BATCHES} batches`, {
+      cause: lastError,
+    });
   return deaths;
 }
 

@@ -75,9 +75,12 @@ export class HeldLease {
 
   /** Whether more would be taken from the same buckets as before. */
   get mayTakeMore(): boolean {
-    return (
-      this.#cascaded === this.entity.cascades && this.#parts.every((part) => this.#isAlive(part))
-    );
+    return this.#cascaded === this.entity.cascades && !this.hasLostABucket;
+  }
+
+  /** Whether a bucket that it took from was deleted. */
+  get hasLostABucket(): boolean {
+    return this.#parts.some((part) => !this.#isAlive(part));
   }
 
   /** More was taken of the lease's own resource. */

@@ -51,6 +51,7 @@ export async function playHistory(options: HistoryOptions): Promise<Ledger> {
     entities,
     coverage,
     leases,
+    split: new Set(),
     ledger,
     lives,
     parent,
