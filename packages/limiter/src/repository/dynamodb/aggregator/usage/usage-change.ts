@@ -7,8 +7,8 @@
  *   a total is gone                      it was dropped with its limit: nothing was consumed
  *
  * `b_{limit}_tc` becomes `u_{limit}`, and `gr` becomes `requests`. The parts of them that came by
- * cascade, `b_{limit}_cc` and `gc`, become `c_{limit}` and `cascaded_requests`. `b_wcu_tc`, which the
- * bucket counts for itself, becomes nothing.
+ * cascade, `b_{limit}_cc` and `gc`, become `c_{limit}` and `cascaded_requests`. What the bucket
+ * counts for itself, `b_wcu_tc`, becomes nothing.
  */
 import {
   numberOf,
