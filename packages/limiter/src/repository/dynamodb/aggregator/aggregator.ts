@@ -90,12 +90,23 @@ export interface Aggregator {
  * const aggregator = await openAggregator({ stack: "limits", region: "eu-west-1" });
  */
 export async function openAggregator(options: AggregatorOptions = {}): Promise<Aggregator> {
+  return (await openParts(options)).aggregator;
+}
+
+/** The same, with the connection that the aggregator closes. */
+export async function openParts(
+  options: AggregatorOptions,
+): Promise<{ readonly aggregator: StreamAggregator; readonly connection: Connection }> {
   const { windows = USAGE_WINDOWS, archive, ...place } = options;
   const { connection, resolved } = await openConnection(undefined, {
     ...place,
     provisioning: "never",
   });
-  return new StreamAggregator({ connection, windows, archive, maxShards: resolved.maxShards });
+  const { maxShards } = resolved;
+  return {
+    aggregator: new StreamAggregator({ connection, windows, archive, maxShards }),
+    connection,
+  };
 }
 
 /** How long the retention of a namespace is remembered. */

@@ -4,3 +4,7 @@ export type { AuditArchive } from "./archive/archive.ts";
 export type { RecordFailure } from "./part.ts";
 export { streamRecordOf } from "./stream-record.ts";
 export type { RawStreamRecord, StreamRecord } from "./stream-record.ts";
+export { runAggregator } from "./runner/runner.ts";
+export type { RunnerOptions } from "./runner/runner.ts";
+export type { RunnerProblem } from "./runner/problem.ts";
+export type { RunnerCounts, RunnerProgress, RunnerReport } from "./runner/stream-runner.ts";
