@@ -16,6 +16,8 @@ export interface RunnerCounts {
   readonly records: number;
   /** Records that changed what a bucket has consumed. */
   readonly counted: number;
+  /** Records of buckets that cannot be read, and never will be; what they consumed is missing. */
+  readonly skipped: number;
   /** Successful writes of usage snapshots. */
   readonly snapshotWrites: number;
   /** Expired audit events that went into the archive. */
@@ -71,6 +73,7 @@ const PULSE_EVERY_MS = 30_000;
 const NOTHING: RunnerCounts = {
   records: 0,
   counted: 0,
+  skipped: 0,
   snapshotWrites: 0,
   archived: 0,
   dropped: 0,
@@ -247,6 +250,7 @@ export class StreamRunner {
       ...counts,
       records: counts.records + report.records,
       counted: counts.counted + report.counted,
+      skipped: counts.skipped + report.skipped,
       snapshotWrites: counts.snapshotWrites + report.snapshotWrites,
       archived: counts.archived + report.archived,
       dropped: counts.dropped + report.dropped,
