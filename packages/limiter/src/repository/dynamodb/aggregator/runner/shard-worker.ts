@@ -75,11 +75,15 @@ export class ShardWorker {
   }
 
   async #work(): Promise<WorkerEnd> {
-    const { states } = this.#options;
-    const end = await this.#readAll();
-    // What cannot be given back now ends by itself.
-    if (end === "stopped" || end === "reached") await states.release(this.shardId).catch(ignore);
-    return end;
+    let end: WorkerEnd = "stopped";
+    try {
+      end = await this.#readAll();
+      return end;
+    } finally {
+      // A lease that cannot be given back now ends by itself.
+      if (end === "stopped" || end === "reached")
+        await this.#options.states.release(this.shardId).catch(ignore);
+    }
   }
 
   async #readAll(): Promise<WorkerEnd> {
