@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { openParts, type AggregatorOptions } from "../aggregator.ts";
 import type { RunnerProblem } from "./problem.ts";
-import { StreamRunner, type RunnerProgress, type RunnerReport } from "./stream-runner.ts";
+import { NOTHING, StreamRunner, type RunnerProgress, type RunnerReport } from "./stream-runner.ts";
 import { openTableStream } from "./table-stream.ts";
 
 /** How a runner works. */
@@ -39,6 +39,9 @@ export async function runAggregator(options: RunnerOptions = {}): Promise<Runner
       onProblem,
     });
     return await runner.run(signal);
+  } catch (error) {
+    if (signal?.aborted !== true || error !== signal.reason) throw error;
+    return { ...NOTHING, ended: "stopped" };
   } finally {
     aggregator.close();
   }

@@ -70,7 +70,8 @@ const LIST_EVERY_MS = 10_000;
 /** How often a pulse is written. */
 const PULSE_EVERY_MS = 30_000;
 
-const NOTHING: RunnerCounts = {
+/** The counts of a runner that has done nothing yet. */
+export const NOTHING: RunnerCounts = {
   records: 0,
   counted: 0,
   skipped: 0,
