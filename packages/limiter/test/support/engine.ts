@@ -12,9 +12,21 @@ const TEST_TIMEOUT_MS = 30_000;
  * continuous integration) it fails.
  */
 export function describeWithEngine(title: string, body: (engine: () => Engine) => void): void {
-  const missing = whyMissing();
-  if (missing !== undefined) return withoutEngine(title, missing);
-  describe(title, { timeout: TEST_TIMEOUT_MS }, () => body(() => inject("engine")!));
+  describeUnlessMissing(title, whyMissing(), () => body(() => inject("engine")!));
+}
+
+/** The same for any server, with the reason why there is none. */
+export function describeUnlessMissing(
+  title: string,
+  missing: string | undefined,
+  body: () => void,
+): void {
+  if (missing === undefined) describe(title, { timeout: TEST_TIMEOUT_MS }, body);
+  else if (process.env["ZAEL_REQUIRE_ENGINES"] === "1") it(title, () => expect.fail(missing));
+  else {
+    console.warn(`SKIPPED ${title}: ${missing}`);
+    describe.skip(`${title}: ${missing}`, () => it("needs the engine", () => {}));
+  }
 }
 
 /** A name for a table that no other test uses, on an engine that others use too. */
@@ -24,9 +36,3 @@ export function freshTableName(): string {
 }
 
 let tableCount = 0;
-
-function withoutEngine(title: string, missing: string): void {
-  if (process.env["ZAEL_REQUIRE_ENGINES"] === "1") return it(title, () => expect.fail(missing));
-  console.warn(`SKIPPED ${title}: ${missing}`);
-  describe.skip(`${title}: ${missing}`, () => it("needs the engine", () => {}));
-}

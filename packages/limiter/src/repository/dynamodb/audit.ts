@@ -108,7 +108,7 @@ function eventItem(namespaceId: string, event: AuditEvent, retentionDays: number
 }
 
 /** The event of an item. */
-function eventOf(item: AttributeMap): AuditEvent {
+export function eventOf(item: AttributeMap): AuditEvent {
   const { PK, SK } = keyOf(item);
   const details = item["details"];
   return {

@@ -94,6 +94,13 @@ export interface Aggregator {
  * const aggregator = await openAggregator({ stack: "limits", region: "eu-west-1" });
  */
 export async function openAggregator(options: AggregatorOptions = {}): Promise<Aggregator> {
+  return (await openParts(options)).aggregator;
+}
+
+/** The same, with the connection that the aggregator closes. */
+export async function openParts(
+  options: AggregatorOptions,
+): Promise<{ readonly aggregator: StreamAggregator; readonly connection: Connection }> {
   checkOptions(options, OPTION_NAMES, "openAggregator");
   const { windows = USAGE_WINDOWS, archive, ...place } = options;
   const checked = { windows: checkedWindows(windows), archive: checkedArchive(archive) };
@@ -101,7 +108,11 @@ export async function openAggregator(options: AggregatorOptions = {}): Promise<A
     ...place,
     provisioning: "never",
   });
-  return new StreamAggregator({ connection, ...checked, maxShards: resolved.maxShards });
+  const { maxShards } = resolved;
+  return {
+    aggregator: new StreamAggregator({ connection, ...checked, maxShards }),
+    connection,
+  };
 }
 
 const OPTION_NAMES = optionNames<AggregatorOptions>({

@@ -1,7 +1,19 @@
+import { Expiring } from "../../cache/expiring.ts";
+import { namespaceIdKey } from "../../items/keys.ts";
+import { namespaceOf } from "../../items/namespace-items.ts";
 import type { Connection } from "../../table/connection.ts";
-import { NO_FAILURES, type PartReport } from "../part.ts";
+import { ItemReader } from "../../table/item-reader.ts";
+import { eachWithin } from "../each-within.ts";
+import { failuresOf, NO_FAILURES, type PartReport, type RecordFailure } from "../part.ts";
 import type { StreamRecord } from "../stream-record.ts";
 import type { AuditArchive } from "./archive.ts";
+import {
+  expiredEventOf,
+  groupsOf,
+  objectContent,
+  objectName,
+  type EventGroup,
+} from "./archived-objects.ts";
 
 /** What became of the audit events that expired. */
 export interface ArchiveReport extends PartReport {
@@ -11,22 +23,66 @@ export interface ArchiveReport extends PartReport {
   readonly dropped: number;
 }
 
+/**
+ * The most objects that are stored at once. A batch has one for each namespace and day, usually
+ * one or two.
+ */
+const MAX_STORES = 8;
+
+/** A namespace is never renamed, so its name is read again only to bound what is remembered. */
+const NAME_TTL_MS = 3_600_000;
+
 /** Moves audit events that expire into an archive. */
 export class AuditArchiver {
-  readonly #connection: Connection;
   readonly #archive: AuditArchive | undefined;
+  /** The names of namespaces, by id. */
+  readonly #names: Expiring<string>;
 
   constructor(options: {
     readonly connection: Connection;
     readonly archive: AuditArchive | undefined;
   }) {
-    this.#connection = options.connection;
     this.#archive = options.archive;
+    this.#names = namespaceNames(options.connection);
   }
 
-  /** Stores the events of a batch that expired. */
-  async archive(_records: readonly StreamRecord[]): Promise<ArchiveReport> {
-    void [this.#connection, this.#archive];
-    return Promise.resolve({ failures: NO_FAILURES, archived: 0, dropped: 0 });
+  /** Stores the events of a batch that expired. Those of an object that failed are failures. */
+  async archive(records: readonly StreamRecord[]): Promise<ArchiveReport> {
+    const expired = records.flatMap((record) => expiredEventOf(record) ?? []);
+    const archive = this.#archive;
+    if (archive === undefined)
+      return { failures: NO_FAILURES, archived: 0, dropped: expired.length };
+    const failures: RecordFailure[] = [];
+    await eachWithin(MAX_STORES, groupsOf(expired), async (group) => {
+      failures.push(...(await this.#store(archive, group)));
+    });
+    return { failures, archived: expired.length - failures.length, dropped: 0 };
   }
+
+  /** The failures of a group: of all of its records, or of none. */
+  async #store(archive: AuditArchive, group: EventGroup): Promise<readonly RecordFailure[]> {
+    try {
+      const namespace = await this.#names.get(group.namespaceId);
+      await archive.store(objectName(namespace, group), await objectContent(namespace, group));
+      return NO_FAILURES;
+    } catch (error) {
+      return failuresOf(group.records, error);
+    }
+  }
+}
+
+/**
+ * The name of a namespace, also of a deleted one. Where nothing is left of a namespace, its id has
+ * to do.
+ */
+function namespaceNames(connection: Connection): Expiring<string> {
+  const reader = new ItemReader(connection);
+  return new Expiring({
+    read: async (namespaceId) => {
+      const item = await reader.get(namespaceIdKey(namespaceId));
+      return (item && namespaceOf(item).name) || namespaceId;
+    },
+    clock: connection.clock,
+    ttlMs: NAME_TTL_MS,
+  });
 }

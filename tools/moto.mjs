@@ -1,0 +1,56 @@
+// moto, which speaks S3's language, for the tests of the archive: fetched with pip once, started on
+// 127.0.0.1 only.
+//
+//   node tools/moto.mjs              fetches it, then tells where it is
+//   node tools/moto.mjs --port 5000  also runs it until it is interrupted
+import { execFileSync, spawn } from "node:child_process";
+import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+
+const VERSION = "5.2.5";
+
+const folder = fileURLToPath(new URL(`../.cache/moto-${VERSION}`, import.meta.url));
+
+/** Whether it was fetched: tests ask, and never fetch by themselves. */
+export function isMotoInstalled() {
+  return existsSync(folder);
+}
+
+/** Fetches it into a virtual environment, unless that was done. */
+export function installMoto() {
+  if (isMotoInstalled()) return folder;
+  // Built aside and renamed, so that an interrupted fetch does not look like a finished one.
+  const draft = `${folder}.${process.pid}`;
+  mkdirSync(draft, { recursive: true });
+  const quiet = ["--quiet", "--disable-pip-version-check", "--prefer-binary"];
+  try {
+    run("python3", ["-m", "venv", draft]);
+    run(pythonIn(draft), ["-m", "pip", "install", ...quiet, `moto[server]==${VERSION}`]);
+    if (!isMotoInstalled()) renameSync(draft, folder);
+  } finally {
+    rmSync(draft, { recursive: true, force: true });
+  }
+  return folder;
+}
+
+/** Starts an installed server that forgets everything when it ends. */
+export function startMoto(port, options = {}) {
+  // By its module: the scripts of a virtual environment do not survive that it is renamed.
+  const server = ["-m", "moto.server", "-H", "127.0.0.1", "-p", String(port)];
+  return spawn(pythonIn(folder), server, options);
+}
+
+function pythonIn(environment) {
+  return join(environment, "bin", "python");
+}
+
+function run(command, args) {
+  execFileSync(command, args, { stdio: ["ignore", "inherit", "inherit"] });
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
+  const [option, port] = process.argv.slice(2);
+  console.log(`moto ${VERSION} is in ${installMoto()}`);
+  if (option === "--port") startMoto(port, { stdio: "inherit" });
+}
