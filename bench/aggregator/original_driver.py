@@ -38,7 +38,7 @@ import asyncio  # noqa: E402
 import boto3  # noqa: E402
 
 from zae_limiter import Limit, RateLimiter, Repository, schema  # noqa: E402
-from zae_limiter_aggregator import handler as aggregator  # noqa: E402
+from zae_limiter_aggregator.handler import handler  # noqa: E402
 
 CONTEXT = types.SimpleNamespace(aws_request_id="bench", function_name="bench")
 
@@ -71,7 +71,7 @@ class Driver:
             records -= self.batch
             with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
                 wall_start, cpu_start = time.perf_counter(), time.process_time()
-                answer = aggregator.handler(event, CONTEXT)
+                answer = handler(event, CONTEXT)
                 cpu += time.process_time() - cpu_start
                 wall += time.perf_counter() - wall_start
             if answer["body"]["errors"]:
