@@ -99,6 +99,9 @@ interface Models extends Record<string, readonly [unknown, unknown]> {
   LeanTransportOptions: [declaredDynamo.LeanTransportOptions, builtDynamo.LeanTransportOptions];
   BatchReport: [declaredAggregator.BatchReport, builtAggregator.BatchReport];
   AuditArchive: [declaredAggregator.AuditArchive, builtAggregator.AuditArchive];
+  RunnerProblem: [declaredAggregator.RunnerProblem, builtAggregator.RunnerProblem];
+  RunnerProgress: [declaredAggregator.RunnerProgress, builtAggregator.RunnerProgress];
+  RunnerReport: [declaredAggregator.RunnerReport, builtAggregator.RunnerReport];
   RawStreamRecord: [declaredAggregator.RawStreamRecord, builtAggregator.RawStreamRecord];
   Fault: [declaredTesting.Fault, builtTesting.Fault];
 }

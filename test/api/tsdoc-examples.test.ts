@@ -17,7 +17,7 @@ const SURROUNDINGS = `
 import { GetItemCommand } from "@aws-sdk/client-dynamodb";
 import { Limit, RateLimiter } from "zae-limiter";
 import type * as api from "zae-limiter";
-import { openAggregator, streamRecordOf } from "zae-limiter/aggregator";
+import { openAggregator, runAggregator, streamRecordOf, tableOptions } from "zae-limiter/aggregator";
 import type { Aggregator, AuditArchive, RawStreamRecord, StreamRecord } from "zae-limiter/aggregator";
 import { DynamoRepository, leanTransport } from "zae-limiter/dynamodb";
 import type { DynamoTransport, HttpAgent, ObservedTransport, RepositoryBuilder } from "zae-limiter/dynamodb";

@@ -36,8 +36,8 @@ async function usedTable(engine: Engine, calls: number, options: object = {}): P
 
 interface UsedTable {
   readonly place: { readonly stack: string; readonly endpointUrl: string };
-  use(calls: number): Promise<void>;
-  close(): Promise<void>;
+  readonly use: (calls: number) => Promise<void>;
+  readonly close: () => Promise<void>;
 }
 
 async function itemsOf(transport: DynamoTransport, stack: string): Promise<AttributeMap[]> {
@@ -137,13 +137,13 @@ describeWithEngine("runners on the stream of an engine", (engine) => {
     async () => {
       const { place, use, close } = await usedTable(engine(), 1);
       const stopping = new AbortController();
-      let latest: RunnerProgress | undefined;
+      const progress: RunnerProgress[] = [];
       const first = runAggregator({
         ...place,
         signal: stopping.signal,
-        onProgress: (progress) => (latest = progress),
+        onProgress: (next) => progress.push(next),
       });
-      while ((latest?.counted ?? 0) < 4) await systemClock.sleep(50);
+      while ((progress.at(-1)?.counted ?? 0) < 4) await systemClock.sleep(50);
       await use(3);
       const second = await runAggregator({ ...place, once: true });
       expect(second).toMatchObject({ ended: "counted", counted: 0 });

@@ -10,9 +10,15 @@ export interface RunnerOptions extends AggregatorOptions {
   readonly once?: boolean;
   /** Ends the runner after the batches that are under way. */
   readonly signal?: AbortSignal;
-  /** Is called after each batch, and when the shards that the runner reads change. */
+  /**
+   * Is called after each batch, and when the shards that the runner reads change.
+   * @example await runAggregator({ onProgress: ({ lagMs }) => console.log(lagMs) });
+   */
   readonly onProgress?: (progress: RunnerProgress) => void;
-  /** Is called when something fails and will be tried again, and when records were lost. */
+  /**
+   * Is called when something fails and will be tried again, and when records were lost.
+   * @example await runAggregator({ onProblem: (problem) => log.warn(problem) });
+   */
   readonly onProblem?: (problem: RunnerProblem) => void;
 }
 

@@ -34,7 +34,7 @@ export const WATCHER_PACE_MS = 1000;
 /** A place is looked up again after it expired, then at the oldest record, which may move too. */
 const MAX_PLACES = 4;
 
-/** Reads a shard from one place to its end, and finds the place again when the stream forgets it. */
+/** Reads a shard from a place to its end, and finds the place again when the stream forgets it. */
 export class ShardCursor {
   readonly #options: CursorOptions;
   #after: string | undefined;

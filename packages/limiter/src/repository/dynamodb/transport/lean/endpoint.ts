@@ -38,8 +38,8 @@ const OTHER_ADDRESSES = [
 export type ServiceName = "dynamodb" | "streams.dynamodb";
 
 /**
- * The address of a service of DynamoDB in a region. Regions of partitions that are newer than this library need
- * an `endpointUrl`.
+ * The address of a service of DynamoDB in a region. Regions of partitions that are newer than this
+ * library need an `endpointUrl`.
  */
 export function awsAddress(
   region: string,
