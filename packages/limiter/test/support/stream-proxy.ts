@@ -47,6 +47,8 @@ export interface StreamProxy {
   readonly seen: readonly ProxiedRequest[];
   /** Asked for each request of the streams API; `undefined` lets it pass. */
   decide: (request: ProxiedRequest) => StreamFault | undefined;
+  /** Told of every request, also of those that pass, before anything else happens to it. */
+  observe: (request: ProxiedRequest) => void;
   /** The shards of a table's stream, also closed ones. */
   shards(tableName: string): Promise<readonly VirtualShard[]>;
   /** The number of the last record that the engine's stream holds now; "0" when it is empty. */
@@ -85,6 +87,7 @@ export async function startStreamProxy(
     endpointUrl: "",
     seen,
     decide: (): StreamFault | undefined => undefined,
+    observe: () => {},
     shards: async (tableName: string) => (await streamOfTable(tableName)).virtual.shards,
     lastSequenceNumber: async (tableName: string) => {
       const stream = await streamOfTable(tableName);
@@ -104,6 +107,7 @@ export async function startStreamProxy(
     stop: async () => server.stop(),
   };
   const server = await startProxyServer(engineUrl, async (proxied, { forward, reply, drop }) => {
+    (proxy as StreamProxy).observe(proxied);
     if (!isPresented(proxied.operation)) return reply(await forward());
     seen.push(proxied);
     const fault = (proxy as StreamProxy).decide(proxied);
