@@ -10,7 +10,7 @@ import { isReplayable, withHistory } from "./played-history.ts";
 import { killRunners } from "./runners.ts";
 import { readStream, type ShardRecords } from "./stream-reader.ts";
 
-const SEEDS = seedsFromEnvironment({ usual: 2 });
+const SEEDS = seedsFromEnvironment({ usual: 1, thorough: 2 });
 
 /** From so many on, a run must have met every situation. */
 const ENOUGH_SEEDS = 20;
@@ -45,7 +45,7 @@ describeWithEngine("usage from the stream, end to end", (engine) => {
     { timeout: TIMEOUT_MS },
     async () => {
       for (const seed of eachOf(SEEDS))
-        await withHistory({ ...historyOf(seed), clients: 6, rounds: 8 }, async (played) => {
+        await withHistory({ ...historyOf(seed), clients: 6, rounds: 6 }, async (played) => {
           const { table, expected, random } = played;
           const shards = await readStream(played.streams, table.tableName);
           const delivery = { shards, random, transport: transports[0]!, stack: table.tableName };
