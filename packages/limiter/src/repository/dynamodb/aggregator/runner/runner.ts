@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { openParts, type AggregatorOptions } from "../aggregator.ts";
+import { checkOptions, optionNames } from "../../../../core/options.ts";
+import { AGGREGATOR_OPTIONS, openParts, type AggregatorOptions } from "../aggregator.ts";
 import type { RunnerProblem } from "./problem.ts";
 import { NOTHING, StreamRunner, type RunnerProgress, type RunnerReport } from "./stream-runner.ts";
 import { openTableStream } from "./table-stream.ts";
@@ -31,6 +32,7 @@ export interface RunnerOptions extends AggregatorOptions {
  * const { counted } = await runAggregator({ stack: "limits", region: "eu-west-1", once: true });
  */
 export async function runAggregator(options: RunnerOptions = {}): Promise<RunnerReport> {
+  checkOptions(options, OPTION_NAMES, "runAggregator");
   const { once = false, signal, onProgress, onProblem, ...rest } = options;
   const { aggregator, connection } = await openParts(rest);
   try {
@@ -52,3 +54,11 @@ export async function runAggregator(options: RunnerOptions = {}): Promise<Runner
     aggregator.close();
   }
 }
+
+const OPTION_NAMES = optionNames<RunnerOptions>({
+  ...AGGREGATOR_OPTIONS,
+  once: true,
+  signal: true,
+  onProgress: true,
+  onProblem: true,
+});
