@@ -41,6 +41,8 @@ export class StreamedTable implements DynamoTransport, TableStream {
   readonly reads = new Map<string, number>();
   /** Errors that come instead of the next calls of an operation. */
   readonly faults: { readonly operation: string; readonly error: Error }[] = [];
+  /** So many replies have no records, although there are some. */
+  emptyReplies = 0;
   /** Which shard a write goes to. */
   shardOf: (partition: string) => string = () => [...this.#shards.keys()].at(-1)!;
   readonly #shards = new Map<string, MemoryShard>();
@@ -138,6 +140,10 @@ export class StreamedTable implements DynamoTransport, TableStream {
     if (shard === undefined) throw named("ResourceNotFoundException");
     if (Number(start) < shard.trimmed) throw named("TrimmedDataAccessException");
     this.reads.set(shardId, (this.reads.get(shardId) ?? 0) + 1);
+    if (this.emptyReplies > 0) {
+      this.emptyReplies -= 1;
+      return { records: [], next: this.#place(shardId, Number(start)) };
+    }
     const end = Math.min(shard.records.length, Number(start) + PAGE_SIZE);
     const ended = shard.isClosed && end === shard.records.length;
     return {

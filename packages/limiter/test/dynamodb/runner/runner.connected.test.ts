@@ -161,6 +161,8 @@ describeWithEngine("runners on the stream of an engine", (engine) => {
   it("need a table, and a stream on it", { timeout: TIMEOUT_MS }, async () => {
     const missing = { stack: freshTableName(), endpointUrl: engine().endpointUrl, once: true };
     await expect(runAggregator(missing)).rejects.toThrow(InfrastructureNotFoundError);
+    const misspelt = { ...missing, ones: true };
+    await expect(runAggregator(misspelt)).rejects.toThrow("is not an option of runAggregator");
     const { place, close } = await usedTable(engine(), 0, { stream: false });
     const error: unknown = await runAggregator({ ...place, once: true }).catch((e: unknown) => e);
     expect(error).toBeInstanceOf(InfrastructureError);

@@ -94,14 +94,14 @@ export interface Aggregator {
  * const aggregator = await openAggregator({ stack: "limits", region: "eu-west-1" });
  */
 export async function openAggregator(options: AggregatorOptions = {}): Promise<Aggregator> {
+  checkOptions(options, OPTION_NAMES, "openAggregator");
   return (await openParts(options)).aggregator;
 }
 
-/** The same, with the connection that the aggregator closes. */
+/** The same, with the connection that the aggregator closes; options have known names. */
 export async function openParts(
   options: AggregatorOptions,
 ): Promise<{ readonly aggregator: StreamAggregator; readonly connection: Connection }> {
-  checkOptions(options, OPTION_NAMES, "openAggregator");
   const { windows = USAGE_WINDOWS, archive, ...place } = options;
   const checked = { windows: checkedWindows(windows), archive: checkedArchive(archive) };
   const { connection, resolved } = await openConnection(undefined, {
@@ -115,7 +115,8 @@ export async function openParts(
   };
 }
 
-const OPTION_NAMES = optionNames<AggregatorOptions>({
+/** The options of an aggregator, for whatever has more. */
+export const AGGREGATOR_OPTIONS: Readonly<Record<keyof AggregatorOptions, true>> = {
   stack: true,
   region: true,
   endpointUrl: true,
@@ -128,7 +129,9 @@ const OPTION_NAMES = optionNames<AggregatorOptions>({
   maxShards: true,
   windows: true,
   archive: true,
-});
+};
+
+const OPTION_NAMES = optionNames<AggregatorOptions>(AGGREGATOR_OPTIONS);
 
 /** Each of them once. */
 function checkedWindows(windows: readonly UsageWindow[]): readonly UsageWindow[] {

@@ -51,7 +51,7 @@ export function assignmentOf(view: View): Assignment {
   const free = readable.filter((shardId) => !held.has(shardId) && !taken.has(shardId));
   return {
     take: free.slice(0, Math.max(0, share - held.size)),
-    giveBack: [...held].slice(Math.max(share, 0)),
+    giveBack: [...held].slice(share),
     ofOthers,
     open,
   };

@@ -56,6 +56,24 @@ describe("once", () => {
     expect(storedState(table, "parent").finished).toBe(true);
   });
 
+  it("does not take empty pages for the end, and none at all of a shard that is closed", async () => {
+    const clock = clockAt();
+    const table = new StreamedTable(clock, ["parent"]);
+    for (let tokens = 1; tokens <= 5; tokens += 1) table.put(bucketItem("a", tokens));
+    table.emptyReplies = 6;
+    const first = startRunner(table, clock, { once: true });
+    await until(clock, () => first.report !== undefined);
+    expect(countedOf(table, "a")).toEqual([5, 5, 5]);
+    table.put(bucketItem("a", 6));
+    table.closeShard("parent");
+    table.addShard("child", "parent");
+    table.put(bucketItem("a", 7));
+    table.emptyReplies = 60;
+    const second = startRunner(table, clock, { once: true });
+    await until(clock, () => second.report !== undefined);
+    expect(countedOf(table, "a")).toEqual([7, 7, 7]);
+  });
+
   it("waits for what another runner holds and has not counted", async () => {
     const clock = clockAt();
     const table = new StreamedTable(clock);

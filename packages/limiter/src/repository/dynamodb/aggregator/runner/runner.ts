@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { openParts, type AggregatorOptions } from "../aggregator.ts";
+import { checkOptions, optionNames } from "../../../../core/options.ts";
+import { AGGREGATOR_OPTIONS, openParts, type AggregatorOptions } from "../aggregator.ts";
 import type { RunnerProblem } from "./problem.ts";
-import { NOTHING, StreamRunner, type RunnerProgress, type RunnerReport } from "./stream-runner.ts";
+import { StreamRunner, type RunnerProgress, type RunnerReport } from "./stream-runner.ts";
 import { openTableStream } from "./table-stream.ts";
 
 /** How a runner works. */
@@ -31,10 +32,11 @@ export interface RunnerOptions extends AggregatorOptions {
  * const { counted } = await runAggregator({ stack: "limits", region: "eu-west-1", once: true });
  */
 export async function runAggregator(options: RunnerOptions = {}): Promise<RunnerReport> {
+  checkOptions(options, OPTION_NAMES, "runAggregator");
   const { once = false, signal, onProgress, onProblem, ...rest } = options;
   const { aggregator, connection } = await openParts(rest);
   try {
-    const stream = await openTableStream(connection, { signal });
+    const stream = await openTableStream(connection);
     const runner = new StreamRunner({
       connection,
       aggregator,
@@ -45,10 +47,15 @@ export async function runAggregator(options: RunnerOptions = {}): Promise<Runner
       onProblem,
     });
     return await runner.run(signal);
-  } catch (error) {
-    if (signal?.aborted !== true || error !== signal.reason) throw error;
-    return { ...NOTHING, ended: "stopped" };
   } finally {
     aggregator.close();
   }
 }
+
+const OPTION_NAMES = optionNames<RunnerOptions>({
+  ...AGGREGATOR_OPTIONS,
+  once: true,
+  signal: true,
+  onProgress: true,
+  onProblem: true,
+});
