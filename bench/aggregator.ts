@@ -27,7 +27,7 @@ import {
 const quick = process.argv.includes("--quick");
 const pace = quick
   ? { rounds: 1, turnMs: 50, warmUp: 100 }
-  : { rounds: 7, turnMs: 1500, warmUp: 500, warmUpMs: 3000 };
+  : { rounds: 5, turnMs: 1000, warmUp: 200, warmUpMs: 2000 };
 /** How many records are billed. */
 const BILLED = quick ? 100 : 2000;
 const WATCHDOG_MS = 900_000;

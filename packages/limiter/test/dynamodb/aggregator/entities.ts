@@ -60,11 +60,6 @@ export function namesOf({ limits }: EntityModel): readonly string[] {
   return [...new Set([...SYSTEM_LIMITS.map(([name]) => name), ...own])];
 }
 
-/** What is in force for an entity: its own limits, or those of the system. */
-export function limitedNamesOf({ limits }: EntityModel): readonly string[] {
-  return (limits ?? SYSTEM_LIMITS).map(([name]) => name);
-}
-
 /** Stores the limits of the system, and all entities. */
 export async function storeEntities(
   repository: Repository,

@@ -10,8 +10,8 @@ export interface Sum {
   readonly cascadedRequests: number;
 }
 
-/** Which usage a sum is of. */
-export interface Change {
+/** A change of what a bucket has consumed. */
+interface Change {
   readonly entityId: string;
   readonly resource: string;
   /** When it was written, as the stream will tell. */

@@ -70,14 +70,6 @@ export class UsageTable {
     return withoutNothing(sums);
   }
 
-  /** Deletes all snapshots, so that the same records can be counted again. */
-  async clearUsage(): Promise<void> {
-    for (const item of await this.#items()) {
-      const key = keyOf(item);
-      if (nameOf(key) !== undefined) await this.delete(key);
-    }
-  }
-
   async #items(): Promise<readonly AttributeMap[]> {
     const items: AttributeMap[] = [];
     let start: AttributeMap | undefined;
