@@ -31,6 +31,7 @@ const pace = quick
 /** How many records are billed. */
 const BILLED = quick ? 100 : 2000;
 const WATCHDOG_MS = 900_000;
+/** For the lean transport, which is what the Lambda function has. */
 const CPU_GOAL = 5;
 
 const CASES: readonly Case[] = [
@@ -135,17 +136,17 @@ async function compare(race: Case): Promise<readonly Verdict[]> {
   return theirs === undefined
     ? []
     : [
-        verdict(`${race.title}, lean`, byId.get("ours-lean")!, theirs),
+        verdict(`${race.title}, lean`, byId.get("ours-lean")!, theirs, CPU_GOAL),
         verdict(`${race.title}, SDK`, byId.get("ours-sdk")!, theirs),
       ];
 }
 
-function verdict(what: string, mine: Measured, theirs: Measured): Verdict {
+function verdict(what: string, mine: Measured, theirs: Measured, atLeast?: number): Verdict {
   const ratios = mine.cpuNs.map((cpuNs, round) => theirs.cpuNs[round]! / cpuNs);
   return {
     what,
     ratio: median(ratios),
-    goal: { atLeast: CPU_GOAL },
+    goal: atLeast === undefined ? undefined : { atLeast },
     cpuNs: [median(mine.cpuNs), median(theirs.cpuNs)],
   };
 }

@@ -7,9 +7,12 @@ import { BucketRecords } from "./bucket-records.ts";
 import { process as processBatch } from "./ours.ts";
 
 const BATCH = 1000;
-/** Entities of one batch; the next batch has others. */
-const ENTITIES = 10;
-const POINTS = 5;
+/**
+ * Entities of one batch; the next batch has others. 200 batches have twice as many as an aggregator
+ * remembers buckets of.
+ */
+const ENTITIES = 100;
+const POINTS = 8;
 const STACK = "bench-memory";
 
 /**
