@@ -7,7 +7,7 @@ import { openTransport } from "../../support/transports.ts";
 import { SITUATIONS, type Situation } from "./client.ts";
 import { deliverAll } from "./delivery.ts";
 import { isReplayable, withHistory } from "./played-history.ts";
-import { killRunners } from "./runners.ts";
+import { killRunners, startMortalRunner, type RunnerPlace, type RunnerProcess } from "./runners.ts";
 import { readStream, type ShardRecords } from "./stream-reader.ts";
 
 const SEEDS = seedsFromEnvironment({ usual: 1, thorough: 2 });
@@ -98,11 +98,17 @@ describeWithEngine("usage from the stream, end to end", (engine) => {
     { timeout: TIMEOUT_MS },
     async () => {
       const seed = SEEDS.first;
-      await withHistory({ ...historyOf(seed), clients: 4, rounds: 4 }, async (played) => {
-        const { table, expected } = played;
-        await killRunners(played);
-        expect(await table.usage(), replay(seed)).toEqual(expected);
-      });
+      let first: RunnerProcess | undefined;
+      const onTable = (place: RunnerPlace): void => void (first = startMortalRunner(place, 20));
+      const history = { ...historyOf(seed), clients: 4, rounds: 4, onTable };
+      try {
+        await withHistory(history, async (played) => {
+          await killRunners(played, first!);
+          expect(await played.table.usage(), replay(seed)).toEqual(played.expected);
+        });
+      } finally {
+        first?.kill();
+      }
     },
   );
 });

@@ -29,7 +29,7 @@ export class PhaseTimes {
 
   /** The hour of the phase that is under way. */
   get nowMs(): number {
-    return this.#startsMs[Math.min(this.#ends.length, this.count - 1)]!;
+    return this.#startsMs[this.#phase]!;
   }
 
   endPhase(lastSequenceNumber: string): void {
@@ -40,7 +40,12 @@ export class PhaseTimes {
   timeOf({ dynamodb: { SequenceNumber } }: EngineRecord): number {
     const number = BigInt(SequenceNumber);
     const phase = this.#ends.findIndex((end) => number <= end);
-    const startMs = this.#startsMs.at(phase)!;
+    const startMs = this.#startsMs[phase < 0 ? this.#phase : phase]!;
     return startMs + Number(number % 60n) * 61_000;
+  }
+
+  /** The phase that is under way; the last one does not end. */
+  get #phase(): number {
+    return Math.min(this.#ends.length, this.count - 1);
   }
 }

@@ -24,31 +24,37 @@ const RUNNER = `
 /** Leases of runners that died end by then. */
 const LEASE_MS = 20_000;
 
-/**
- * Lets two runners share the stream and kills one of them at a write; then another one, whose clock
- * is ahead, so that it waits for no lease, and which is killed too; at last one in this process that
- * ends when everything is counted. The other of the first two runs all the time.
- */
-export async function killRunners({ table, proxy, random }: PlayedHistory): Promise<void> {
-  const start = (aheadMs: number): RunnerProcess =>
-    new RunnerProcess([table.tableName, proxy.endpointUrl, String(aheadMs)]);
-  /** Kills a runner at the n-th request of a kind, by whomever. */
-  const killAt = async (
-    runner: RunnerProcess,
-    requests: number,
-    isMeant: (request: ProxiedRequest) => boolean,
-  ): Promise<void> => {
-    let left = requests;
-    proxy.observe = (request) => {
-      if (isMeant(request)) left -= 1;
-      if (left === 0) runner.kill();
-    };
-    await runner.killed();
+/** What runners work on. */
+export type RunnerPlace = Pick<PlayedHistory, "table" | "proxy">;
+
+/** Starts a runner that is killed at the n-th write of a snapshot, while clients are working. */
+export function startMortalRunner(place: RunnerPlace, writes: number): RunnerProcess {
+  const runner = new RunnerProcess(place);
+  let left = writes;
+  place.proxy.observe = (request) => {
+    if (isSnapshotWrite(request)) left -= 1;
+    if (left === 0) runner.kill();
   };
-  const other = start(0);
-  await killAt(start(0), between(random, 2, 12), isSnapshotWrite);
-  // By now, everything may be counted.
-  await killAt(start(LEASE_MS), between(random, 20, 80), () => true);
+  return runner;
+}
+
+/**
+ * Kills a runner that has counted while clients were working, lets two others share the stream and
+ * kills one of them, and at last lets one in this process end when everything is counted. Clocks are
+ * ahead of those of the dead, so that nobody waits for their leases.
+ */
+export async function killRunners(played: PlayedHistory, first: RunnerProcess): Promise<void> {
+  const { table, proxy, random } = played;
+  first.kill();
+  await first.killed();
+  const second = new RunnerProcess(played, LEASE_MS);
+  const other = new RunnerProcess(played, LEASE_MS);
+  let left = between(random, 20, 80);
+  proxy.observe = () => {
+    left -= 1;
+    if (left === 0) second.kill();
+  };
+  await second.killed();
   proxy.observe = () => {};
   const { ended } = await runAggregator({
     stack: table.tableName,
@@ -65,15 +71,15 @@ export async function killRunners({ table, proxy, random }: PlayedHistory): Prom
   await other.killed();
 }
 
-/** A runner in a process of its own. */
-class RunnerProcess {
+/** A runner in a process of its own, whose clock is ahead by so much. */
+export class RunnerProcess {
   readonly #child: ChildProcessWithoutNullStreams;
   readonly #exit: Promise<unknown>;
   #complaint = "";
 
-  constructor(options: readonly string[]) {
-    const args = ["--input-type=module", "-e", RUNNER, library, ...options];
-    this.#child = spawn(process.execPath, args);
+  constructor({ table, proxy }: RunnerPlace, aheadMs = 0) {
+    const options = [library, table.tableName, proxy.endpointUrl, String(aheadMs)];
+    this.#child = spawn(process.execPath, ["--input-type=module", "-e", RUNNER, ...options]);
     this.#child.stderr.on("data", (chunk: Buffer) => (this.#complaint += chunk));
     this.#exit = once(this.#child, "exit");
   }
