@@ -36,7 +36,7 @@ export class PhaseTimes {
     this.#ends.push(BigInt(lastSequenceNumber));
   }
 
-  /** When a record was written: some second of the hour of its phase, the first and last included. */
+  /** When a record was written: some second of its phase's hour, the first and last included. */
   timeOf({ dynamodb: { SequenceNumber } }: EngineRecord): number {
     const number = BigInt(SequenceNumber);
     const phase = this.#ends.findIndex((end) => number <= end);

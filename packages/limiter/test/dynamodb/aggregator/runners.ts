@@ -39,9 +39,9 @@ export function startMortalRunner(place: RunnerPlace, writes: number): RunnerPro
 }
 
 /**
- * Kills a runner that has counted while clients were working, lets two others share the stream and
- * kills one of them, and at last lets one in this process end when everything is counted. Clocks are
- * ahead of those of the dead, so that nobody waits for their leases.
+ * Kills a runner that has counted while clients were working, lets two others share the stream,
+ * kills one of them, and at last lets one in this process end when everything is counted. Clocks
+ * are ahead of those of the dead, so that nobody waits for their leases.
  */
 export async function killRunners(played: PlayedHistory, first: RunnerProcess): Promise<void> {
   const { table, proxy, random } = played;
