@@ -61,7 +61,7 @@ describeUnlessMissing("an archive in S3", whyMotoIsMissing(), () => {
   it("holds objects under its prefix, with type, encoding and checksum", async () => {
     const bucket = await newBucket();
     await (await archiveAt(`${bucket}/some/prefix/`)).store(NAME, CONTENT);
-    await (await archiveAt(bucket, { client: client as never })).store(NAME, CONTENT);
+    await (await archiveAt(bucket, { client })).store(NAME, CONTENT);
     expect(await objectsOf(bucket)).toEqual([NAME, `some/prefix/${NAME}`]);
     const head = new HeadObjectCommand({ Bucket: bucket, Key: NAME, ChecksumMode: "ENABLED" });
     expect(await client.send(head)).toMatchObject({
@@ -147,7 +147,7 @@ describe("an S3 that refuses", () => {
         credentials: { accessKeyId: "local", secretAccessKey: "local" },
         maxAttempts: 1,
       });
-      const archive = await s3Archive("s3://bbb/p", { client: client as never });
+      const archive = await s3Archive("s3://bbb/p", { client });
       await expect(archive.store(NAME, CONTENT)).rejects.toMatchObject({
         code,
         message: expect.stringMatching(message),
@@ -186,7 +186,7 @@ describe("the address of an archive in S3", () => {
     vi.doMock("@aws-sdk/client-s3", () => {
       throw new Error("Cannot find package");
     });
-    onTestFinished(() => void vi.doUnmock("@aws-sdk/client-s3"));
+    onTestFinished(() => vi.doUnmock("@aws-sdk/client-s3"));
     await expect(s3Archive("s3://bucket")).rejects.toMatchObject({
       code: "ERR_LIMITER_CLIENT_MISSING",
       message: expect.stringContaining("npm install @aws-sdk/client-s3"),
