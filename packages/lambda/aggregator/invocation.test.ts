@@ -7,6 +7,7 @@ const NOW_MS = Date.UTC(2026, 0, 15);
 const QUIET: BatchReport = {
   records: 0,
   counted: 0,
+  skipped: 0,
   snapshotWrites: 0,
   archived: 0,
   dropped: 0,
@@ -122,15 +123,17 @@ it("prints one line of metrics for each batch, by table", async () => {
     merges: 7,
     shards: 8,
     lagMs: 9000,
+    skipped: 10,
     failures: [{ sequenceNumber: "1", error: new Error("no") }],
   };
-  await world.invoke({ Records: [record("1"), record("2")] });
+  await world.invoke({ Records: [record("1"), record("2"), {}] });
   const metrics = world.lines
     .map((line) => JSON.parse(line) as object)
     .filter((line) => "_aws" in line);
   const counts = [
     "Records",
     "Failures",
+    "Skipped",
     "SnapshotWrites",
     "Splits",
     "Merges",
@@ -156,6 +159,7 @@ it("prints one line of metrics for each batch, by table", async () => {
       TableName: "limits",
       Records: 2,
       Failures: 1,
+      Skipped: 11,
       Lag: 9000,
       SnapshotWrites: 3,
       Splits: 6,

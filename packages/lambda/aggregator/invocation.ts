@@ -35,11 +35,11 @@ export async function invoke(
       "The event is neither a batch of a DynamoDB stream nor one of a schedule: check what invokes this function.",
     );
   const records = event.Records.flatMap((record) => streamRecordOf(record) ?? []);
-  if (records.length < event.Records.length)
-    print(skippedLine(event.Records.length - records.length));
+  const unread = event.Records.length - records.length;
+  if (unread > 0) print(skippedLine(unread));
   const report = await aggregator.process(records);
   for (const line of failureLines(report.failures)) print(line);
-  print(metricsLine(report, tableName, now()));
+  print(metricsLine({ ...report, skipped: report.skipped + unread }, tableName, now()));
   return {
     batchItemFailures: report.failures.map(({ sequenceNumber }) => ({
       itemIdentifier: sequenceNumber,

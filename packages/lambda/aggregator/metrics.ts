@@ -7,6 +7,7 @@ const NAMESPACE = "ZaeLimiter/Aggregator";
 const UNITS = {
   Records: "Count",
   Failures: "Count",
+  Skipped: "Count",
   Lag: "Milliseconds",
   SnapshotWrites: "Count",
   Splits: "Count",
@@ -24,6 +25,7 @@ export function metricsLine(report: BatchReport, tableName: string, nowMs: numbe
   const values: Readonly<Record<keyof typeof UNITS, number>> = {
     Records: report.records,
     Failures: report.failures.length,
+    Skipped: report.skipped,
     Lag: report.lagMs,
     SnapshotWrites: report.snapshotWrites,
     Splits: report.splits,

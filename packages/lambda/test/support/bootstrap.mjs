@@ -13,7 +13,7 @@ const errorOf = (error) => ({
 
 let handler;
 try {
-  const [file, name] = process.env._HANDLER.split(".");
+  const [file, name] = process.env["_HANDLER"].split(".");
   ({ [name]: handler } = await import(`${process.env.LAMBDA_TASK_ROOT}/${file}.mjs`));
 } catch (error) {
   await post("init/error", errorOf(error));
