@@ -5,7 +5,7 @@ import {
   type BucketStream,
   type Ledger,
 } from "../../../../../test/support/bucket-stream.ts";
-import { ScriptedTable, SkippingClock } from "../../../../../test/support/scripted-table.ts";
+import { ScriptedTable } from "../../../../../test/support/scripted-table.ts";
 import { between } from "../../../../../test/support/seeded/random-choice.ts";
 import { eachOf, seedsFromEnvironment } from "../../../../../test/support/seeded/seeds.ts";
 import {
@@ -13,16 +13,13 @@ import {
   type LateRequests,
   type Unreliability,
 } from "../../../../../test/support/unreliable-table.ts";
-import { USAGE_WINDOWS } from "../../../../core/usage.ts";
-import { Expiring } from "../../cache/expiring.ts";
-import { retentionOf } from "../../cache/retention.ts";
-import { Connection } from "../../table/connection.ts";
+import { usageProcess } from "../../../../../test/support/usage-process.ts";
 import { keyOf } from "../../table/batch.ts";
 import { numberOf } from "../../transport/attribute-values.ts";
 import { keyOfRecord, type StreamRecord } from "../stream-record.ts";
-import { UsageCounter } from "./usage-counter.ts";
+import type { UsageCounter } from "./usage-counter.ts";
 
-const SEEDS = seedsFromEnvironment({ usual: 40, thorough: 2000 });
+const SEEDS = seedsFromEnvironment({ usual: 15, thorough: 2000 });
 
 const CALM: Unreliability = { throttled: 0, unanswered: 0, late: 0, untold: 0 };
 const ROUGH: Unreliability = { throttled: 0.2, unanswered: 0.15, late: 0.1, untold: 0.3 };
@@ -109,23 +106,8 @@ class Delivery {
       late: this.#late,
       left: isDoomed ? between(this.#random, 1, 60) : Infinity,
     });
-    const connection = new Connection({
-      transport,
-      tableName: "table",
-      clock: new SkippingClock(),
-      random: this.#random,
-      requestTimeoutMs: 60_000,
-      maxAttempts: 3,
-    });
-    const retention = new Expiring({
-      read: async () => retentionOf(undefined),
-      clock: connection.clock,
-      ttlMs: 60_000,
-    });
-    return {
-      transport,
-      counter: new UsageCounter({ connection, windows: USAGE_WINDOWS, retention }),
-    };
+    const { counter } = usageProcess({ transport, random: this.#random });
+    return { transport, counter };
   }
 }
 
