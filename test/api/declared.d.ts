@@ -339,6 +339,43 @@ declare module "declared/zae-limiter/dynamodb" {
   }
 }
 
+declare module "declared/zae-limiter/aggregator" {
+  import type { UsageWindow } from "declared/zae-limiter";
+  import type { DynamoOptions } from "declared/zae-limiter/dynamodb";
+  /** A record of the table's stream, of `GetRecords` or of Lambda. */
+  export interface RawStreamRecord {
+    readonly eventName?: string | undefined; readonly eventSourceARN?: string | undefined; readonly userIdentity?: object | undefined;
+    readonly dynamodb?: {
+      readonly ApproximateCreationDateTime?: number | Date | undefined; readonly SequenceNumber?: string | undefined;
+      readonly OldImage?: object | undefined; readonly NewImage?: object | undefined;
+    } | undefined;
+  }
+  export interface StreamRecord {
+    readonly kind: "insert" | "modify" | "remove"; readonly atMs: number; readonly sequenceNumber: string; readonly position: string;
+    readonly before: object | undefined; readonly after: object | undefined; readonly isExpiry: boolean;
+  }
+  export function streamRecordOf(raw: RawStreamRecord, streamArn?: string): StreamRecord | undefined;
+  // ---- archive (ADR 040) -------------------------------------------------------------------------------------------------
+  export interface AuditArchive { store(name: string, content: Uint8Array): Promise<void> }
+  export function folderArchive(path: string): AuditArchive;
+  export interface S3ArchiveClient { send(command: never): Promise<unknown> }                                             // the SDK's S3Client has it
+  export interface S3ArchiveOptions { readonly region?: string; readonly endpointUrl?: string; readonly client?: S3ArchiveClient }
+  export function s3Archive(url: string, options?: S3ArchiveOptions): Promise<AuditArchive>;                                // "s3://bucket/prefix"
+  // ---- batches -----------------------------------------------------------------------------------------------------------
+  export interface AggregatorOptions extends Pick<DynamoOptions,
+    "stack" | "region" | "endpointUrl" | "client" | "transport" | "clock" | "random" | "requestTimeoutMs" | "maxAttempts" | "maxShards"> {
+    readonly windows?: readonly UsageWindow[]; readonly archive?: AuditArchive;
+  }
+  export interface RecordFailure { readonly sequenceNumber: string; readonly error: unknown }
+  export interface BatchReport {
+    readonly records: number; readonly counted: number; readonly skipped: number; readonly snapshotWrites: number;
+    readonly archived: number; readonly dropped: number; readonly splits: number; readonly merges: number; readonly shards: number;
+    readonly lagMs: number; readonly failures: readonly RecordFailure[];
+  }
+  export interface Aggregator { process(records: readonly StreamRecord[]): Promise<BatchReport>; pulse(): Promise<void>; close(): void }
+  export function openAggregator(options?: AggregatorOptions): Promise<Aggregator>;
+}
+
 declare module "declared/zae-limiter/testing" {
   import type { Clock, Random, Repository } from "declared/zae-limiter";
   export interface TestRunner { describe(name: string, body: () => void): void; it(name: string, body: () => Promise<void>): void }

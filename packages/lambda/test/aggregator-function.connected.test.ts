@@ -114,7 +114,7 @@ describeUnlessMissing("the bundled aggregator", whyMissing() ?? whyMotoIsMissing
     async batch(): Promise<readonly LambdaRecord[]> {
       const records = await this.#records();
       return records.map((record) =>
-        isExpired(record) ? { ...record, userIdentity: TIME_TO_LIVE } : record,
+        isExpired(record) ? Object.assign(record, { userIdentity: TIME_TO_LIVE }) : record,
       );
     }
 

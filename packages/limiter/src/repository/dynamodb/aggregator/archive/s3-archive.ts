@@ -15,7 +15,7 @@ import { archiveFull, archiveUnavailable } from "./archive-errors.ts";
 export interface S3ArchiveClient {
   /**
    * Sends one command of the SDK.
-   * @example await client.send(new PutObjectCommand(input));
+   * @example await s3.send(new PutObjectCommand(object));
    */
   send(command: never): Promise<unknown>;
 }
