@@ -358,7 +358,7 @@ declare module "declared/zae-limiter/aggregator" {
   // ---- archive (ADR 040) -------------------------------------------------------------------------------------------------
   export interface AuditArchive { store(name: string, content: Uint8Array): Promise<void> }
   export function folderArchive(path: string): AuditArchive;
-  export interface S3ArchiveClient { send(command: never): Promise<unknown> }                                             // the SDK's S3Client has it
+  export interface S3ArchiveClient { send(command: never, options?: { abortSignal?: AbortSignal }): Promise<unknown> }    // the SDK's S3Client has it
   export interface S3ArchiveOptions { readonly region?: string; readonly endpointUrl?: string; readonly client?: S3ArchiveClient }
   export function s3Archive(url: string, options?: S3ArchiveOptions): Promise<AuditArchive>;                                // "s3://bucket/prefix"
   // ---- batches -----------------------------------------------------------------------------------------------------------

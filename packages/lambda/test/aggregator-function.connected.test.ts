@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
@@ -6,7 +6,7 @@ import {
   CreateBucketCommand,
   GetObjectCommand,
   ListObjectsV2Command,
-  S3Client,
+  type S3Client,
 } from "@aws-sdk/client-s3";
 import { Limit, RateLimiter } from "zae-limiter";
 import { DynamoRepository, leanTransport, type DynamoTransport } from "zae-limiter/dynamodb";
@@ -14,7 +14,7 @@ import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished, vi }
 import { TIME_TO_LIVE } from "../../limiter/test/support/audit-records.ts";
 import { whyMissing } from "../../limiter/test/support/engine-process.ts";
 import { describeUnlessMissing, freshTableName } from "../../limiter/test/support/engine.ts";
-import { startS3, whyMotoIsMissing } from "../../limiter/test/support/moto-process.ts";
+import { s3ClientAt, startS3, whyMotoIsMissing } from "../../limiter/test/support/moto-process.ts";
 import type { StartedServer } from "../../limiter/test/support/server-process.ts";
 import { availableOrSkipped } from "../../../test/package/available.ts";
 import { node22, node24 } from "../../../tools/fetched.mjs";
@@ -44,12 +44,8 @@ describeUnlessMissing("the bundled aggregator", whyMissing() ?? whyMotoIsMissing
       startS3(),
       leanTransport({ endpointUrl: inject("engine")!.endpointUrl, credentials: CREDENTIALS }),
     ]);
-    s3Client = new S3Client({
-      endpoint: s3.endpointUrl,
-      region: "us-east-1",
-      forcePathStyle: true,
-      credentials: CREDENTIALS,
-    });
+    s3Client = s3ClientAt(s3.endpointUrl);
+    console.info(`the bundle: ${Math.round(statSync(bundle).size / 1000)} kB`);
   }, 60_000);
   afterAll(async () => {
     rmSync(folder, { recursive: true });
