@@ -18,7 +18,7 @@ export interface Unreliability {
 /** Requests that were lost, and have not arrived yet. */
 export type LateRequests = (() => Promise<void>)[];
 
-/** One process's way to a table, on which anything may get lost, and which ends with the process. */
+/** The way of one process to a table. Anything may get lost on it, and it ends with the process. */
 export class UnreliableTable implements DynamoTransport {
   readonly #table: ScriptedTable;
   readonly #random: () => number;

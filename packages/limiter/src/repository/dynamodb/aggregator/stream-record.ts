@@ -24,22 +24,22 @@ export interface StreamRecord {
 
 /** A record as `GetRecords` returns it, or as Lambda passes it in; only what is used. */
 export interface RawStreamRecord {
-  /** `INSERT`, `MODIFY` or `REMOVE`. */
+  /** INSERT, MODIFY or REMOVE. */
   readonly eventName?: string | undefined;
-  /** The ARN of the stream; Lambda only. */
+  /** The stream; Lambda only. */
   readonly eventSourceARN?: string | undefined;
-  /** Who did it, where it was DynamoDB itself. */
+  /** Who made the change, if it was DynamoDB itself. */
   readonly userIdentity?: object | undefined;
   /** The change. */
   readonly dynamodb?:
     | {
-        /** When it was made, as a time or in seconds. */
+        /** When the item was changed; a number counts seconds since 1970. */
         readonly ApproximateCreationDateTime?: number | Date | undefined;
-        /** The number that the stream gave it. */
+        /** The number that the stream gave the record. */
         readonly SequenceNumber?: string | undefined;
-        /** The item before it. */
+        /** The item before the change. */
         readonly OldImage?: object | undefined;
-        /** The item after it. */
+        /** The item after the change. */
         readonly NewImage?: object | undefined;
       }
     | undefined;
@@ -58,8 +58,7 @@ const SEQUENCE_LENGTH = 40;
  * Reads a record; `streamArn` is that of the stream, which Lambda's records carry themselves.
  * Undefined when it is no record of a change.
  *
- * @example
- * const records = event.Records.flatMap((record) => streamRecordOf(record) ?? []);
+ * @example const records = event.Records.flatMap((raw) => streamRecordOf(raw) ?? []);
  */
 export function streamRecordOf(raw: RawStreamRecord, streamArn?: string): StreamRecord | undefined {
   const kind = KINDS[raw.eventName ?? ""];

@@ -9,8 +9,8 @@
  * The pulse is what an aggregator writes to see it come back through the stream:
  *
  *   pulse_ms            when it was written, by the writer's clock
- *   pulses              how many there were, so that every one of them changes the item: a write that
- *                       changes nothing never gets into the stream
+ *   pulses              how many there were, so that every one of them changes the item: a write
+ *                       that changes nothing never gets into the stream
  */
 import type { ItemKey } from "../table/batch.ts";
 import { ExpressionBuilder } from "../table/update-expression.ts";

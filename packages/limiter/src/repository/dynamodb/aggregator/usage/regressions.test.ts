@@ -1,5 +1,5 @@
 /*
- * Faults of the aggregator of the Python zae-limiter, by their numbers in docs/guide/faults.md.
+ * Faults of the aggregator of the Python zae-limiter, by their numbers in docs/known-faults.md.
  * None of them may come back here.
  */
 import { describe, expect, it } from "vitest";

@@ -64,8 +64,9 @@ class Delivery {
     this.#random = random;
     this.#rates = rates;
     // All records of an item are in one shard.
-    const isEven = (record: StreamRecord): boolean => keyOfRecord(record).PK.length % 2 === 0;
-    this.#shards = [records.filter(isEven), records.filter((record) => !isEven(record))];
+    this.#shards = [0, 1].map((rest) =>
+      records.filter((record) => keyOfRecord(record).PK.length % 2 === rest),
+    );
   }
 
   consumer(misfortune: number): Consumer {
