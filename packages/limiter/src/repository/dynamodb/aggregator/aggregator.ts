@@ -29,6 +29,7 @@ export interface AggregatorOptions extends Pick<
   | "requestTimeoutMs"
   | "maxAttempts"
   | "maxShards"
+  | "bucketTtlMultiplier"
 > {
   /** The windows that usage is summed into. @default all three */
   readonly windows?: readonly UsageWindow[];
@@ -95,7 +96,8 @@ export async function openAggregator(options: AggregatorOptions = {}): Promise<A
     ...place,
     provisioning: "never",
   });
-  return new StreamAggregator({ connection, windows, archive, maxShards: resolved.maxShards });
+  const { maxShards, bucketTtlMultiplier: ttlMultiplier } = resolved;
+  return new StreamAggregator({ connection, windows, archive, maxShards, ttlMultiplier });
 }
 
 /** How long the retention of a namespace is remembered. */
@@ -114,6 +116,7 @@ export class StreamAggregator implements Aggregator {
     readonly windows: readonly UsageWindow[];
     readonly archive: AuditArchive | undefined;
     readonly maxShards: number;
+    readonly ttlMultiplier: number;
   }) {
     const { connection } = options;
     this.#connection = connection;

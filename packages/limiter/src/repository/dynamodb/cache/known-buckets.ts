@@ -93,7 +93,7 @@ interface SharedRead {
   next: Promise<KnownBucket> | undefined;
 }
 
-/** The buckets of one namespace, as remembered and as stored. */
+/** The buckets of one namespace, or of all, as remembered and as stored. */
 export class KnownBuckets {
   readonly #entries = new Map<string, OwnedEntry>();
   /** The reads of all shards that are under way, by the key of shard 0. */
