@@ -34,8 +34,9 @@ import {
 } from "./shard-history.ts";
 
 /**
- * Times of records are whole seconds. The images of one second are all measured from the first of
- * them, so a rate over whole seconds is exact, but the stream may be late by a second itself.
+ * Records have whole seconds. All images of a second count from the first of them, so a rate over
+ * whole seconds is exact to one write. One second is not enough, because a record may get its time
+ * late: 900 units that were written over two seconds would be hot.
  */
 const SHORTEST_MEASURE_MS = 2000;
 
@@ -142,19 +143,24 @@ export class ShardCare {
     return due;
   }
 
-  /** The images that were not seen yet and are young enough to be measured. */
+  /**
+   * The images that are new, and young enough to be measured. Records may come again, and not only
+   * to this aggregator.
+   */
   #newImages({ key, first, changes }: ShardHistory, nowMs: number): readonly SeenImage[] {
     const entry = this.#known.entry(first);
     const positions = this.#positions.get(entry) ?? new Map<number, string>();
     this.#positions.set(entry, positions);
-    const after = positions.get(key.shard) ?? "";
-    const latest = newestOf({ changes }).record.position;
-    if (latest > after) positions.set(key.shard, latest);
-    return changes.flatMap(({ record: { position, atMs }, image }) =>
-      image !== undefined && position > after && nowMs - atMs <= OLDEST_MEASURED_MS
-        ? [{ image, atMs }]
-        : [],
-    );
+    let last = positions.get(key.shard) ?? "";
+    const seen: SeenImage[] = [];
+    for (const { record, image } of changes) {
+      if (record.position <= last) continue;
+      last = record.position;
+      if (image !== undefined && nowMs - record.atMs <= OLDEST_MEASURED_MS)
+        seen.push({ image, atMs: record.atMs });
+    }
+    positions.set(key.shard, last);
+    return seen;
   }
 
   /** Doubles the bucket of a hot shard, unless the shard is another one by now. */

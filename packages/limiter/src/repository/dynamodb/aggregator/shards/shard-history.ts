@@ -38,7 +38,7 @@ export function shardHistories(records: readonly StreamRecord[]): readonly Shard
 }
 
 /** The last change of a shard. */
-export function newestOf({ changes }: Pick<ShardHistory, "changes">): ShardChange {
+export function newestOf({ changes }: ShardHistory): ShardChange {
   return changes.at(-1)!;
 }
 
