@@ -9,6 +9,7 @@ import {
 import { NOW_MS, shardItem, type StoredShard } from "../../../../../test/support/shard-images.ts";
 import { Limit } from "../../../../core/limit.ts";
 import { imageOf } from "../../items/bucket-item.ts";
+import { configItem } from "../../items/config-item.ts";
 import type { StreamRecord } from "../stream-record.ts";
 import { ShardCare } from "./shard-care.ts";
 
@@ -303,6 +304,27 @@ describe("a bucket that has become calm", () => {
     }
     expect(merges).toEqual([0, 0, 0, 0, 0, 0, 1]);
     expect(caringFor.divisors()).toEqual([1]);
+  });
+
+  it("gets the limits that are stored where its shards have different ones, and no ttl if they are its own", async () => {
+    const shared = [Limit.perMinute("tpm", 900_000)];
+    for (const key of [
+      { level: "system" },
+      { level: "entity", entityId: "e", resource: "r" },
+    ] as const) {
+      const other = [Limit.perMinute("tpm", 800_000)];
+      const caringFor = caring([{ divisor: 2 }, { shard: 1, divisor: 2, limits: other }]);
+      const { table, clock, care } = caringFor;
+      table.put(configItem("ns", key, { limits: shared }));
+      for (let minute = 0; minute <= 6; minute += 1) {
+        clock.set(NOW_MS + minute * MINUTE_MS);
+        await care.care([table.write(0, 1, clock.now())]);
+      }
+      const [merged, ...others] = table.shards();
+      expect(others).toEqual([]);
+      expect(numbersIn([merged!], "b_tpm_cp")).toEqual([900_000_000]);
+      expect(merged!["ttl"] === undefined).toBe(key.level === "entity");
+    }
   });
 
   it("that is busy, or whose records are old, is not even looked at", async () => {
