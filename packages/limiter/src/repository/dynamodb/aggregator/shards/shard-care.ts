@@ -62,8 +62,8 @@ export class ShardCare {
   readonly #resharding: Resharding;
   /** What was done and not reported yet. */
   readonly #counts = { splits: 0, merges: 0 };
-  /** The position of the last record of each shard, keyed by the entry of shard 0. */
-  readonly #positions = new WeakMap<BucketEntry, Map<number, string>>();
+  /** The position of the last record of each shard. */
+  readonly #positions = new WeakMap<BucketEntry, string>();
 
   constructor(options: {
     readonly connection: Connection;
@@ -89,7 +89,7 @@ export class ShardCare {
   async care(records: readonly StreamRecord[]): Promise<ShardReport> {
     const histories = shardHistories(records);
     const failures = await this.#completeAnnounced(histories);
-    // After a failure, all of them come again, and are measured then.
+    // A table that does not answer is not asked for more: help can wait for the next batch.
     if (failures.length === 0) await this.#watch(histories);
     const { splits, merges } = this.#counts;
     Object.assign(this.#counts, { splits: 0, merges: 0 });
@@ -147,11 +147,9 @@ export class ShardCare {
    * The images that are new, and young enough to be measured. Records may come again, and not only
    * to this aggregator.
    */
-  #newImages({ key, first, changes }: ShardHistory, nowMs: number): readonly SeenImage[] {
-    const entry = this.#known.entry(first);
-    const positions = this.#positions.get(entry) ?? new Map<number, string>();
-    this.#positions.set(entry, positions);
-    let last = positions.get(key.shard) ?? "";
+  #newImages({ key, changes }: ShardHistory, nowMs: number): readonly SeenImage[] {
+    const entry = this.#known.entry(key);
+    let last = this.#positions.get(entry) ?? "";
     const seen: SeenImage[] = [];
     for (const { record, image } of changes) {
       if (record.position <= last) continue;
@@ -159,7 +157,7 @@ export class ShardCare {
       if (image !== undefined && nowMs - record.atMs <= OLDEST_MEASURED_MS)
         seen.push({ image, atMs: record.atMs });
     }
-    positions.set(key.shard, last);
+    this.#positions.set(entry, last);
     return seen;
   }
 
