@@ -363,7 +363,7 @@ declare module "declared/zae-limiter/aggregator" {
   export function s3Archive(url: string, options?: S3ArchiveOptions): Promise<AuditArchive>;                                // "s3://bucket/prefix"
   // ---- batches -----------------------------------------------------------------------------------------------------------
   export interface AggregatorOptions extends Pick<DynamoOptions,
-    "stack" | "region" | "endpointUrl" | "client" | "transport" | "clock" | "random" | "requestTimeoutMs" | "maxAttempts" | "maxShards"> {
+    "stack" | "region" | "endpointUrl" | "client" | "transport" | "clock" | "random" | "requestTimeoutMs" | "maxAttempts" | "maxShards" | "bucketTtlMultiplier"> {
     readonly windows?: readonly UsageWindow[]; readonly archive?: AuditArchive;
   }
   export interface RecordFailure { readonly sequenceNumber: string; readonly error: unknown }

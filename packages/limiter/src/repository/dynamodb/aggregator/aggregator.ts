@@ -31,6 +31,7 @@ export interface AggregatorOptions extends Pick<
   | "requestTimeoutMs"
   | "maxAttempts"
   | "maxShards"
+  | "bucketTtlMultiplier"
 > {
   /** The windows that usage is summed into. @default all three */
   readonly windows?: readonly UsageWindow[];
@@ -101,7 +102,8 @@ export async function openAggregator(options: AggregatorOptions = {}): Promise<A
     ...place,
     provisioning: "never",
   });
-  return new StreamAggregator({ connection, ...checked, maxShards: resolved.maxShards });
+  const { maxShards, bucketTtlMultiplier: ttlMultiplier } = resolved;
+  return new StreamAggregator({ connection, ...checked, maxShards, ttlMultiplier });
 }
 
 const OPTION_NAMES = optionNames<AggregatorOptions>({
@@ -115,6 +117,7 @@ const OPTION_NAMES = optionNames<AggregatorOptions>({
   requestTimeoutMs: true,
   maxAttempts: true,
   maxShards: true,
+  bucketTtlMultiplier: true,
   windows: true,
   archive: true,
 });
@@ -160,6 +163,7 @@ export class StreamAggregator implements Aggregator {
     readonly windows: readonly UsageWindow[];
     readonly archive: AuditArchive | undefined;
     readonly maxShards: number;
+    readonly ttlMultiplier: number;
   }) {
     const { connection } = options;
     this.#connection = connection;
