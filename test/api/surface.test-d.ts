@@ -97,6 +97,9 @@ interface Models extends Record<string, readonly [unknown, unknown]> {
   AwsCredentials: [declaredDynamo.AwsCredentials, builtDynamo.AwsCredentials];
   HttpAgent: [declaredDynamo.HttpAgent, builtDynamo.HttpAgent];
   LeanTransportOptions: [declaredDynamo.LeanTransportOptions, builtDynamo.LeanTransportOptions];
+  RunnerProblem: [declaredAggregator.RunnerProblem, builtAggregator.RunnerProblem];
+  RunnerProgress: [declaredAggregator.RunnerProgress, builtAggregator.RunnerProgress];
+  RunnerReport: [declaredAggregator.RunnerReport, builtAggregator.RunnerReport];
   RawStreamRecord: [declaredAggregator.RawStreamRecord, builtAggregator.RawStreamRecord];
   AuditArchive: [declaredAggregator.AuditArchive, builtAggregator.AuditArchive];
   S3ArchiveClient: [declaredAggregator.S3ArchiveClient, builtAggregator.S3ArchiveClient];

@@ -18,7 +18,7 @@ import { GetItemCommand } from "@aws-sdk/client-dynamodb";
 import { PutObjectCommand } from "@aws-sdk/client-s3";
 import { Limit, RateLimiter } from "zae-limiter";
 import type * as api from "zae-limiter";
-import { folderArchive, openAggregator, s3Archive, streamRecordOf } from "zae-limiter/aggregator";
+import { folderArchive, openAggregator, runAggregator, s3Archive, streamRecordOf, tableOptions } from "zae-limiter/aggregator";
 import type { Aggregator, AuditArchive, RawStreamRecord, StreamRecord } from "zae-limiter/aggregator";
 import { DynamoRepository, leanTransport } from "zae-limiter/dynamodb";
 import type { DynamoTransport, HttpAgent, ObservedTransport, RepositoryBuilder } from "zae-limiter/dynamodb";

@@ -15,6 +15,7 @@ import { dirname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { node24 } from "../../tools/fetched.mjs";
+import { describeWithEngine, freshTableName } from "../../packages/limiter/test/support/engine.ts";
 import { startGateway, untilRefused } from "../support/gateway-process.ts";
 import { startProvider } from "../support/provider.ts";
 import { availableOrSkipped } from "./available.ts";
@@ -205,10 +206,39 @@ describe("the gateway of the recipes", { timeout: TIMEOUT_MS }, () => {
   });
 });
 
+describeWithEngine("the command line, installed alone", (engine) => {
+  it(
+    "aggregates a table, and is started by the library that comes later",
+    async () => {
+      const project = await projectWith("command-line-first", ["@zae-limiter/cli"]);
+      const run = (...args: readonly string[]): Promise<Outcome> =>
+        project.run(process.execPath, "node_modules/.bin/zae-limiter", ...args);
+      const endpoint = encodeURIComponent(engine().endpointUrl);
+      const url = `dynamodb://eu-west-1/${freshTableName()}?endpoint=${endpoint}`;
+      const table = ["--repository", url];
+      expect(await run(...table, "aggregate", "--once")).toMatchObject({ code: 1, stdout: "" });
+      expect((await run(...table, "system", "set-defaults", "rpm:10")).code).toBe(0);
+      expect((await run(...table, "acquire", "key-1", "gpt-4", "rpm=1")).code).toBe(0);
+      const { code, stdout } = await run(...table, "aggregate", "--once", "--json");
+      expect({ code, ...(JSON.parse(stdout) as object) }).toMatchObject({
+        code: 0,
+        ended: "counted",
+        counted: 1,
+      });
+      await project.npm("install", "zae-limiter");
+      expect(await project.run("npx", "zae-limiter", "--version")).toEqual({
+        code: 0,
+        stdout: `${version}\n`,
+        stderr: "",
+      });
+    },
+    TIMEOUT_MS,
+  );
+});
+
 describe("the command", { timeout: TIMEOUT_MS }, () => {
   it.each([
     ["the library was installed first", undefined],
-    ["the command line was installed first", [["@zae-limiter/cli"], ["zae-limiter"]]],
     ["both were installed at once", [["zae-limiter", "@zae-limiter/cli"]]],
   ] as const)("starts the command line when %s", async (title, steps) => {
     const name = title.replaceAll(" ", "-");

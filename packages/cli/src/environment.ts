@@ -1,4 +1,5 @@
 import type { Readable } from "node:stream";
+import type { runAggregator } from "zae-limiter/aggregator";
 import type { openRepository } from "zae-limiter/open";
 
 /** A stream that text is written to. */
@@ -18,6 +19,12 @@ export interface Environment {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly nodeVersion: string;
   readonly openRepository: typeof openRepository;
+  readonly runAggregator: typeof runAggregator;
+  /**
+   * Calls the listener when the program is asked to end, instead of ending it, until the function
+   * that it returns is called. The second time, the program ends at once.
+   */
+  readonly onInterrupt: (listener: () => void) => () => void;
   /** The time now, which relative times are counted from. */
   readonly nowMs: () => number;
   /** The SDK's notice about this version of Node, if it has given one. */

@@ -1,4 +1,5 @@
 import { openRepository } from "zae-limiter/open";
+import { onInterrupt } from "./interrupt.ts";
 import { holdNodeNotice } from "./node-notice.ts";
 import { run } from "./program.ts";
 
@@ -17,6 +18,9 @@ process.exitCode = await run(process.argv.slice(2), {
   env,
   nodeVersion,
   openRepository,
+  // Loaded on first use: no other verb needs it.
+  runAggregator: async (options) => (await import("zae-limiter/aggregator")).runAggregator(options),
+  onInterrupt: (listener) => onInterrupt(process, listener),
   nowMs: () => Date.now(),
   nodeNotice: holdNodeNotice(process),
 });

@@ -1,11 +1,12 @@
 import { Command } from "commander";
 import { VERSION } from "zae-limiter";
 import { addAcquireCommand } from "./commands/acquire.ts";
+import { addAggregateCommand } from "./commands/aggregate.ts";
 import { addAuditCommands } from "./commands/audit.ts";
 import { addAvailableCommand } from "./commands/available.ts";
 import { addBucketCommands } from "./commands/bucket.ts";
 import { addCapacityCommand } from "./commands/capacity.ts";
-import { addCompletionCommand } from "./commands/completion.ts";
+import { addCompletionCommand } from "./completion/completion-command.ts";
 import { addEntityLimitCommands } from "./commands/entity-limits.ts";
 import { addEntityCommands } from "./commands/entity.ts";
 import { addNamespaceCommands } from "./commands/namespace.ts";
@@ -86,6 +87,7 @@ Example:
   addCapacityCommand(program, session);
   addAvailableCommand(program, session);
   addAcquireCommand(program, session);
+  addAggregateCommand(program, session);
   addStatusCommand(program, session);
   addCompletionCommand(program, session);
   return program;

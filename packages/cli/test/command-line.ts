@@ -1,7 +1,8 @@
 import { Readable } from "node:stream";
 import type { Command } from "commander";
-import type { Repository } from "zae-limiter";
+import { InfrastructureError, type Repository } from "zae-limiter";
 import { openRepository } from "zae-limiter/open";
+import type { runAggregator } from "zae-limiter/aggregator";
 import type { Environment } from "../src/environment.ts";
 import { createProgram, run } from "../src/program.ts";
 
@@ -22,6 +23,10 @@ export interface Setup {
   readonly terminal?: boolean;
   readonly nowMs?: () => number;
   readonly nodeNotice?: string;
+  /** By default, there is no table. */
+  readonly runAggregator?: typeof runAggregator;
+  /** Gets what interrupts the program. */
+  readonly onListening?: (interrupt: () => void) => void;
 }
 
 /** Runs a command line in this process. A given repository stays open from one call to the next. */
@@ -45,8 +50,17 @@ export async function zaeLimiter(
     stdin,
     env: { ZAEL_REPOSITORY: "memory:", ...env },
     openRepository: open,
+    runAggregator: setup.runAggregator ?? noTable,
+    onInterrupt: (listener) => {
+      setup.onListening?.(listener);
+      return () => {};
+    },
   });
   return { code, stdout, stderr };
+}
+
+async function noTable(): Promise<never> {
+  throw new InfrastructureError("ERR_LIMITER_INFRASTRUCTURE_NOT_FOUND", "There is no table.");
 }
 
 /** Runs a command line with `--json` and parses what it prints. */
@@ -59,7 +73,12 @@ export async function jsonOf(line: string, setup: Setup): Promise<unknown> {
 /** The whole command line, not run. */
 export function program(): Command {
   const { stdout, stderr, stdin, version: nodeVersion } = process;
-  const unused = { nowMs: () => 0, nodeNotice: () => undefined };
+  const unused = {
+    nowMs: () => 0,
+    nodeNotice: () => undefined,
+    runAggregator: noTable,
+    onInterrupt: () => () => {},
+  };
   return createProgram(
     { stdout, stderr, stdin, env: {}, nodeVersion, openRepository, ...unused },
     { json: false, exitWith: () => undefined },

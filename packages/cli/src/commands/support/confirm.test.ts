@@ -18,6 +18,8 @@ function terminal(typed: string): Environment {
     nowMs: () => 0,
     nodeNotice: () => undefined,
     openRepository: () => Promise.reject(new Error("not here")),
+    runAggregator: () => Promise.reject(new Error("not here")),
+    onInterrupt: () => () => {},
   };
 }
 

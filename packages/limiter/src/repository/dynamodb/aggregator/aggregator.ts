@@ -96,6 +96,13 @@ export interface Aggregator {
  */
 export async function openAggregator(options: AggregatorOptions = {}): Promise<Aggregator> {
   checkOptions(options, OPTION_NAMES, "openAggregator");
+  return (await openParts(options)).aggregator;
+}
+
+/** The same, with the connection that the aggregator closes; options have known names. */
+export async function openParts(
+  options: AggregatorOptions,
+): Promise<{ readonly aggregator: StreamAggregator; readonly connection: Connection }> {
   const { windows = USAGE_WINDOWS, archive, ...place } = options;
   const checked = { windows: checkedWindows(windows), archive: checkedArchive(archive) };
   const { connection, resolved } = await openConnection(undefined, {
@@ -103,10 +110,14 @@ export async function openAggregator(options: AggregatorOptions = {}): Promise<A
     provisioning: "never",
   });
   const { maxShards, bucketTtlMultiplier: ttlMultiplier } = resolved;
-  return new StreamAggregator({ connection, ...checked, maxShards, ttlMultiplier });
+  return {
+    aggregator: new StreamAggregator({ connection, ...checked, maxShards, ttlMultiplier }),
+    connection,
+  };
 }
 
-const OPTION_NAMES = optionNames<AggregatorOptions>({
+/** The options of an aggregator, for whatever has more. */
+export const AGGREGATOR_OPTIONS: Readonly<Record<keyof AggregatorOptions, true>> = {
   stack: true,
   region: true,
   endpointUrl: true,
@@ -120,7 +131,9 @@ const OPTION_NAMES = optionNames<AggregatorOptions>({
   bucketTtlMultiplier: true,
   windows: true,
   archive: true,
-});
+};
+
+const OPTION_NAMES = optionNames<AggregatorOptions>(AGGREGATOR_OPTIONS);
 
 /** Each of them once. */
 function checkedWindows(windows: readonly UsageWindow[]): readonly UsageWindow[] {

@@ -7,3 +7,8 @@ export type { S3ArchiveClient, S3ArchiveOptions } from "./archive/s3-archive.ts"
 export type { RecordFailure } from "./part.ts";
 export { streamRecordOf } from "./stream-record.ts";
 export type { RawStreamRecord, StreamRecord } from "./stream-record.ts";
+export { runAggregator } from "./runner/runner.ts";
+export type { RunnerOptions } from "./runner/runner.ts";
+export type { RunnerProblem } from "./runner/problem.ts";
+export type { RunnerCounts, RunnerProgress, RunnerReport } from "./runner/stream-runner.ts";
+export { tableOptions } from "./table-options.ts";

@@ -94,7 +94,7 @@ export class Connection {
     this.#retries += 1;
   }
 
-  /** One attempt. `TableName` is added unless the input names its tables itself. */
+  /** One attempt. `TableName` is added unless the input names its tables, or a stream, itself. */
   async call<Output extends object>(
     operation: string,
     input: object,
@@ -196,7 +196,7 @@ export class Connection {
   }
 
   #addressed(input: object): object {
-    return "TransactItems" in input || "RequestItems" in input || "TableName" in input
+    return ADDRESSES.some((name) => name in input)
       ? input
       : { TableName: this.tableName, ...input };
   }
@@ -207,6 +207,9 @@ export class Connection {
     );
   }
 }
+
+/** The fields that say what a request is about; one without any of them is about the table. */
+const ADDRESSES = ["TransactItems", "RequestItems", "TableName", "StreamArn", "ShardIterator"];
 
 /** How many signals are made within one time-out. */
 const SHARES = 32;

@@ -1,7 +1,7 @@
 import { InfrastructureError } from "../../../core/errors.ts";
 import { localCredentials, type Environment } from "./local-engine.ts";
 import { noRegion } from "./region.ts";
-import { MAX_SOCKETS, type DynamoTransport } from "./transport.ts";
+import { MAX_SOCKETS, STREAM_OPERATIONS, type DynamoTransport } from "./transport.ts";
 
 /** The part of the SDK's DynamoDBClient that is used. */
 export interface DynamoClient {
@@ -43,8 +43,20 @@ type Command = new (input: object) => object;
 type Sdk = Readonly<Record<string, Command>> & {
   readonly DynamoDBClient: new (configuration: object) => SdkClient;
 };
+
+/** The part of the SDK's package for streams that is used. */
+type StreamsSdk = Readonly<Record<string, Command>> & {
+  readonly DynamoDBStreamsClient: new (configuration: object) => SdkClient;
+};
+
 interface SdkClient extends DynamoClient {
-  readonly config?: { readonly region?: () => Promise<string> };
+  readonly config?: {
+    readonly region?: () => Promise<string>;
+    readonly credentials?: unknown;
+    /** Absent, or one that the caller chose, when `isCustomEndpoint` is set. */
+    readonly endpoint?: unknown;
+    readonly isCustomEndpoint?: boolean;
+  };
   readonly middlewareStack?: { add(middleware: Middleware, options: object): void };
 }
 
@@ -59,10 +71,14 @@ type Handler = (
  */
 export async function sdkTransport(options: SdkOptions): Promise<SdkConnection> {
   const sdk = await loadSdk();
-  const client = new sdk.DynamoDBClient(clientConfiguration(options, process.env));
+  const configuration = clientConfiguration(options, process.env);
+  const client = new sdk.DynamoDBClient(configuration);
   watchDates(client, options);
   return {
-    transport: transportOver(sdk, client, { owned: true }),
+    transport: new SdkTransport(
+      { commands: sdk, client },
+      { owned: true, openStreams: async () => streamsPart(configuration, options) },
+    ),
     region: await regionOf(client, options),
   };
 }
@@ -75,9 +91,20 @@ export async function wrappedClient(
   client: DynamoClient,
   options: SdkOptions,
 ): Promise<SdkConnection> {
+  const region = await regionOf(client, options);
+  const { endpointUrl } = options;
+  const { credentials, endpoint, isCustomEndpoint = false } = (client as SdkClient).config ?? {};
+  const configuration = {
+    ...clientConfiguration({ region: region || undefined, endpointUrl }, process.env),
+    ...(credentials !== undefined && { credentials }),
+    ...(endpointUrl === undefined && isCustomEndpoint && { endpoint }),
+  };
   return {
-    transport: transportOver(await loadSdk(), client, { owned: false }),
-    region: await regionOf(client, options),
+    transport: new SdkTransport(
+      { commands: await loadSdk(), client },
+      { owned: false, openStreams: async () => streamsPart(configuration, options) },
+    ),
+    region,
   };
 }
 
@@ -100,23 +127,58 @@ export function clientConfiguration(
 
 const AGENT = { keepAlive: true, maxSockets: MAX_SOCKETS };
 
-function transportOver(
-  sdk: Sdk,
-  client: DynamoClient,
-  { owned }: { readonly owned: boolean },
-): DynamoTransport {
-  return {
-    async call(operation, input, { signal }) {
-      const command = new (commandOf(sdk, operation))(input) as never;
-      return (await client.send(command, { abortSignal: signal })) as object;
-    },
-    close() {
-      if (owned) client.destroy?.();
-    },
-  };
+/** One client of the SDK, and the commands that it knows. */
+interface SdkPart {
+  readonly commands: Readonly<Record<string, Command>>;
+  readonly client: DynamoClient;
 }
 
-function commandOf(sdk: Sdk, operation: string): Command {
+/** One client for the table, and one for its stream as soon as that is read. */
+class SdkTransport implements DynamoTransport {
+  readonly #table: SdkPart;
+  readonly #isTableOwned: boolean;
+  readonly #openStreams: () => Promise<SdkPart>;
+  #streams: Promise<SdkPart> | undefined;
+
+  constructor(
+    table: SdkPart,
+    options: { readonly owned: boolean; readonly openStreams: () => Promise<SdkPart> },
+  ) {
+    this.#table = table;
+    this.#isTableOwned = options.owned;
+    this.#openStreams = options.openStreams;
+  }
+
+  async call(
+    operation: string,
+    input: object,
+    { signal }: { readonly signal: AbortSignal },
+  ): Promise<object> {
+    const { commands, client } = STREAM_OPERATIONS.has(operation)
+      ? await (this.#streams ??= this.#openStreams())
+      : this.#table;
+    const command = new (commandOf(commands, operation))(input) as never;
+    return (await client.send(command, { abortSignal: signal })) as object;
+  }
+
+  close(): void {
+    if (this.#isTableOwned) this.#table.client.destroy?.();
+    // Whoever could not load the package was told so.
+    this.#streams?.then(
+      ({ client }) => client.destroy?.(),
+      () => undefined,
+    );
+  }
+}
+
+async function streamsPart(configuration: object, options: SdkOptions): Promise<SdkPart> {
+  const commands = await loadStreamsSdk();
+  const client = new commands.DynamoDBStreamsClient(configuration);
+  watchDates(client, options);
+  return { commands, client };
+}
+
+function commandOf(sdk: SdkPart["commands"], operation: string): Command {
   const command = sdk[`${operation}Command`];
   if (command === undefined) throw new TypeError(`DynamoDB has no operation ${operation}`);
   return command;
@@ -151,11 +213,22 @@ export async function loadSdk(): Promise<Sdk> {
   try {
     return (await import("@aws-sdk/client-dynamodb")) as unknown as Sdk;
   } catch (error) {
-    throw new InfrastructureError(
-      "ERR_LIMITER_CLIENT_MISSING",
-      "The DynamoDB backend needs the AWS SDK. Install it with " +
-        "npm install @aws-sdk/client-dynamodb, or pass a transport.",
-      { cause: error },
-    );
+    throw clientMissing("The DynamoDB backend", "client-dynamodb", error);
   }
+}
+
+async function loadStreamsSdk(): Promise<StreamsSdk> {
+  try {
+    return (await import("@aws-sdk/client-dynamodb-streams")) as unknown as StreamsSdk;
+  } catch (error) {
+    throw clientMissing("Reading a table's stream", "client-dynamodb-streams", error);
+  }
+}
+
+function clientMissing(what: string, name: string, cause: unknown): InfrastructureError {
+  return new InfrastructureError(
+    "ERR_LIMITER_CLIENT_MISSING",
+    `${what} needs the AWS SDK. Install it with npm install @aws-sdk/${name}, or pass a transport.`,
+    { cause },
+  );
 }

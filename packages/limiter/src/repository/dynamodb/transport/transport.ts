@@ -5,13 +5,25 @@
 export const MAX_SOCKETS = 128;
 
 /**
+ * The operations on a table's stream. They are calls of another service with an address of its own,
+ * which a transport knows: its caller need not.
+ */
+export const STREAM_OPERATIONS: ReadonlySet<string> = new Set([
+  "DescribeStream",
+  "GetRecords",
+  "GetShardIterator",
+  "ListStreams",
+]);
+
+/**
  * Sends signed calls: the lean transport, or a wrapped client of the SDK. Inputs and outputs are
  * DynamoDB's JSON. Errors carry DynamoDB's name in `name`, and whatever else it sent; errors of the
  * connection carry Node's `code`. Nothing is retried, and a call ends when its signal aborts.
  */
 export interface DynamoTransport {
   /**
-   * Sends one signed call: `operation` is DynamoDB's name, such as `UpdateItem`.
+   * Sends one signed call: `operation` is DynamoDB's name, such as `UpdateItem`, or one of its
+   * streams', such as `GetRecords`.
    * @example const output = await transport.call("GetItem", { TableName, Key }, { signal });
    */
   call(

@@ -1,4 +1,9 @@
-import type { AggregatorOptions } from "../aggregator.ts";
+import { randomUUID } from "node:crypto";
+import { checkOptions, optionNames } from "../../../../core/options.ts";
+import { AGGREGATOR_OPTIONS, openParts, type AggregatorOptions } from "../aggregator.ts";
+import type { RunnerProblem } from "./problem.ts";
+import { NOTHING, StreamRunner, type RunnerProgress, type RunnerReport } from "./stream-runner.ts";
+import { openTableStream } from "./table-stream.ts";
 
 /** How a runner works. */
 export interface RunnerOptions extends AggregatorOptions {
@@ -6,4 +11,54 @@ export interface RunnerOptions extends AggregatorOptions {
   readonly once?: boolean;
   /** Ends the runner after the batches that are under way. */
   readonly signal?: AbortSignal;
+  /**
+   * Is called after each batch, and when the shards that the runner reads change.
+   * @example await runAggregator({ onProgress: ({ lagMs }) => console.log(lagMs) });
+   */
+  readonly onProgress?: (progress: RunnerProgress) => void;
+  /**
+   * Is called when something fails and will be tried again, and when records were lost.
+   * @example await runAggregator({ onProblem: (problem) => log.warn(problem) });
+   */
+  readonly onProblem?: (problem: RunnerProblem) => void;
 }
+
+/**
+ * Reads the stream of a table and aggregates it, as Lambda does, until its signal aborts; with
+ * `once`, until everything that the stream held at the start is counted, by whomever. Several
+ * runners share the shards of the stream.
+ *
+ * @example
+ * const { counted } = await runAggregator({ stack: "limits", region: "eu-west-1", once: true });
+ */
+export async function runAggregator(options: RunnerOptions = {}): Promise<RunnerReport> {
+  checkOptions(options, OPTION_NAMES, "runAggregator");
+  const { once = false, signal, onProgress, onProblem, ...rest } = options;
+  const { aggregator, connection } = await openParts(rest);
+  try {
+    const stream = await openTableStream(connection, { signal });
+    const runner = new StreamRunner({
+      connection,
+      aggregator,
+      stream,
+      runnerId: randomUUID(),
+      once,
+      onProgress,
+      onProblem,
+    });
+    return await runner.run(signal);
+  } catch (error) {
+    if (signal?.aborted !== true || error !== signal.reason) throw error;
+    return { ...NOTHING, ended: "stopped" };
+  } finally {
+    aggregator.close();
+  }
+}
+
+const OPTION_NAMES = optionNames<RunnerOptions>({
+  ...AGGREGATOR_OPTIONS,
+  once: true,
+  signal: true,
+  onProgress: true,
+  onProblem: true,
+});

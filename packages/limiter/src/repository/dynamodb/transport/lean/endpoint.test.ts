@@ -1,4 +1,5 @@
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
+import { DynamoDBStreamsClient } from "@aws-sdk/client-dynamodb-streams";
 import { describe, expect, it } from "vitest";
 import { ValidationError } from "zae-limiter";
 import { awsAddress, configuredAddress, endpointAt } from "./endpoint.ts";
@@ -24,6 +25,10 @@ describe("DynamoDB's address", () => {
   it.each(REGIONS)("is in %s where the SDK finds it", (region) => {
     const { endpointProvider } = new DynamoDBClient({ region }).config;
     expect(`${awsAddress(region, {})}/`).toBe(endpointProvider({ Region: region }).url.href);
+    const streams = new DynamoDBStreamsClient({ region }).config;
+    expect(`${awsAddress(region, {}, "streams.dynamodb")}/`).toBe(
+      streams.endpointProvider({ Region: region }).url.href,
+    );
   });
 
   it.each(["", "local", "eu-west-1.evil.example", "EU-WEST-1", "eu west 1"])(

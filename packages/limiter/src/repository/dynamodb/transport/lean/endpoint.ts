@@ -34,11 +34,18 @@ const OTHER_ADDRESSES = [
   "AWS_ACCOUNT_ID_ENDPOINT_MODE=required",
 ];
 
+/** The services of DynamoDB: tables, and the streams of tables. */
+export type ServiceName = "dynamodb" | "streams.dynamodb";
+
 /**
- * The address of DynamoDB in a region. Regions of partitions that are newer than this library need
- * an `endpointUrl`.
+ * The address of a service of DynamoDB in a region. Regions of partitions that are newer than this
+ * library need an `endpointUrl`.
  */
-export function awsAddress(region: string, environment: Environment): string {
+export function awsAddress(
+  region: string,
+  environment: Environment,
+  service: ServiceName = "dynamodb",
+): string {
   const setting = OTHER_ADDRESSES.map((text) => text.split("=") as [string, string]).find(
     ([name, value]) => environment[name]?.toLowerCase() === value,
   )?.[0];
@@ -51,14 +58,22 @@ export function awsAddress(region: string, environment: Environment): string {
   if (!/^[a-z]{2,}(?:-[a-z]+)+-\d+$/.test(region))
     throw new ValidationError("region", region, `unknown region '${region}'; pass endpointUrl`);
   const domain = DOMAINS.find(([prefix]) => region.startsWith(prefix))?.[1] ?? ORDINARY_DOMAIN;
-  return `https://dynamodb.${region}.${domain}`;
+  return `https://${service}.${region}.${domain}`;
 }
 
 /** An address that the environment names, in the variables that the SDK reads too. */
-export function configuredAddress(environment: Environment): string | undefined {
+export function configuredAddress(
+  environment: Environment,
+  service: ServiceName = "dynamodb",
+): string | undefined {
   if (environment["AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"] === "true") return undefined;
-  return environment["AWS_ENDPOINT_URL_DYNAMODB"] || environment["AWS_ENDPOINT_URL"] || undefined;
+  return environment[VARIABLES[service]] || environment["AWS_ENDPOINT_URL"] || undefined;
 }
+
+const VARIABLES: Readonly<Record<ServiceName, string>> = {
+  dynamodb: "AWS_ENDPOINT_URL_DYNAMODB",
+  "streams.dynamodb": "AWS_ENDPOINT_URL_DYNAMODB_STREAMS",
+};
 
 /** Parses an address, or throws. */
 export function endpointAt(address: string): Endpoint {

@@ -47,6 +47,21 @@ describe("a request", () => {
     expect(path).toBe("/a%20b//c/");
   });
 
+  it("about a stream is one of the service of streams, as the SDK sends it", async () => {
+    const { endpointUrl } = lean.server;
+    const { transport: sdk } = await sdkTransport({ region: REGION, endpointUrl });
+    const { signal } = new AbortController();
+    for (const transport of [sdk, await lean.open({ endpointUrl })]) {
+      await transport.call("GetRecords", { ShardIterator: "here" }, { signal });
+      await lean.call(transport);
+    }
+    sdk.close();
+    const targets = lean.server.seen.map(({ headers }) => headers["x-amz-target"]);
+    const both = ["DynamoDBStreams_20120810.GetRecords", "DynamoDB_20120810.UpdateItem"];
+    expect(targets).toEqual([...both, ...both]);
+    expect(lean.server.seen[2]!.body).toBe(lean.server.seen[0]!.body);
+  });
+
   it.each(["", "/", "/prefix", "/prefix/"])(
     "goes to the path that the SDK takes for an address that ends in %j",
     async (path) => {

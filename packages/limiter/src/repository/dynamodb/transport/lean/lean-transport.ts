@@ -16,7 +16,7 @@ import {
 import { noRegion, regionName } from "../region.ts";
 import { settingsFromSdk } from "./sdk-settings.ts";
 import { CONTENT_TYPE, Signer } from "./signature.ts";
-import type { HttpAgent, ObservedTransport } from "../transport.ts";
+import { STREAM_OPERATIONS, type HttpAgent, type ObservedTransport } from "../transport.ts";
 
 /** How a lean transport is made. */
 export interface LeanTransportOptions {
@@ -69,10 +69,25 @@ export async function openLeanTransport(
     region,
     endpointUrl: options.endpointUrl,
     endpoint,
+    streamEndpoint: () => streamEndpointOf(options.endpointUrl, region, environment),
     clock,
     provide,
     agent: options.agent,
   });
+}
+
+/** Where streams are read: an address that was passed in serves both. */
+function streamEndpointOf(
+  endpointUrl: string | undefined,
+  region: string,
+  environment: Environment,
+): Endpoint {
+  const service = "streams.dynamodb";
+  return endpointAt(
+    endpointUrl ??
+      configuredAddress(environment, service) ??
+      awsAddress(region, environment, service),
+  );
 }
 
 const OPTION_NAMES = optionNames<LeanTransportOptions>({
@@ -86,6 +101,7 @@ interface LeanParts {
   readonly region: string;
   readonly endpointUrl: string | undefined;
   readonly endpoint: Endpoint;
+  readonly streamEndpoint: () => Endpoint;
   readonly clock: Clock;
   readonly provide: CredentialProvider;
   readonly agent: HttpAgent | undefined;
@@ -95,12 +111,51 @@ interface LeanParts {
 const EXPIRED: ReadonlySet<string> = new Set(["ExpiredTokenException", "ExpiredToken"]);
 const USER_AGENT = `zae-limiter/${VERSION}`;
 
+/** What all calls of one service have in common. */
+interface Service {
+  /** How the value of `x-amz-target` begins. */
+  readonly target: string;
+  readonly constantHeaders: readonly string[];
+  readonly http: HttpClient;
+  readonly signer: Signer;
+}
+
+function serviceAt(
+  endpoint: Endpoint,
+  {
+    region,
+    agent,
+    target,
+  }: {
+    readonly region: string;
+    readonly agent: HttpAgent | undefined;
+    readonly target: string;
+  },
+): Service {
+  const { host, path } = endpoint;
+  return {
+    target,
+    constantHeaders: [
+      "Host",
+      host,
+      "Content-Type",
+      CONTENT_TYPE,
+      "Accept-Encoding",
+      "identity",
+      "User-Agent",
+      USER_AGENT,
+    ],
+    http: new HttpClient(endpoint, agent),
+    signer: new Signer({ host, path, region }),
+  };
+}
+
 class LeanTransport implements ObservedTransport {
   readonly region: string;
   readonly endpointUrl: string | undefined;
-  readonly #constantHeaders: readonly string[];
-  readonly #http: HttpClient;
-  readonly #signer: Signer;
+  readonly #tables: Service;
+  readonly #openStreams: () => Service;
+  #streams: Service | undefined;
   readonly #credentials: CredentialCache;
   readonly #clock: Clock;
   readonly #dateListeners = new Set<(date: string | undefined) => void>();
@@ -110,21 +165,13 @@ class LeanTransport implements ObservedTransport {
    */
   #skewMs = 0;
 
-  constructor({ region, endpointUrl, endpoint, clock, provide, agent }: LeanParts) {
+  constructor(parts: LeanParts) {
+    const { region, endpointUrl, endpoint, streamEndpoint, clock, provide, agent } = parts;
     this.region = region;
     this.endpointUrl = endpointUrl;
-    this.#constantHeaders = [
-      "Host",
-      endpoint.host,
-      "Content-Type",
-      CONTENT_TYPE,
-      "Accept-Encoding",
-      "identity",
-      "User-Agent",
-      USER_AGENT,
-    ];
-    this.#http = new HttpClient(endpoint, agent);
-    this.#signer = new Signer({ host: endpoint.host, path: endpoint.path, region });
+    this.#tables = serviceAt(endpoint, { region, agent, target: "DynamoDB_20120810" });
+    this.#openStreams = () =>
+      serviceAt(streamEndpoint(), { region, agent, target: "DynamoDBStreams_20120810" });
     this.#credentials = new CredentialCache(provide, () => this.#nowMs());
     this.#clock = clock;
   }
@@ -137,9 +184,12 @@ class LeanTransport implements ObservedTransport {
     signal.throwIfAborted();
     const found = this.#credentials.get();
     const credentials = found instanceof Promise ? await orAborted(found, signal) : found;
+    const service = STREAM_OPERATIONS.has(operation)
+      ? (this.#streams ??= this.#openStreams())
+      : this.#tables;
     const body = JSON.stringify(input);
-    const answer = await this.#http.post({
-      headers: this.#headers(credentials, operation, body),
+    const answer = await service.http.post({
+      headers: this.#headers(service, { credentials, operation, body }),
       body,
       signal,
     });
@@ -158,19 +208,31 @@ class LeanTransport implements ObservedTransport {
   }
 
   close(): void {
-    this.#http.close();
+    this.#tables.http.close();
+    this.#streams?.http.close();
   }
 
-  #headers(credentials: AwsCredentials, operation: string, body: string): string[] {
-    const target = `DynamoDB_20120810.${operation}`;
-    const { date, authorization } = this.#signer.sign({
+  #headers(
+    service: Service,
+    {
+      credentials,
+      operation,
+      body,
+    }: {
+      readonly credentials: AwsCredentials;
+      readonly operation: string;
+      readonly body: string;
+    },
+  ): string[] {
+    const target = `${service.target}.${operation}`;
+    const { date, authorization } = service.signer.sign({
       credentials,
       target,
       body,
       nowMs: this.#nowMs(),
     });
     const headers = [
-      ...this.#constantHeaders,
+      ...service.constantHeaders,
       "Content-Length",
       String(Buffer.byteLength(body)),
       "X-Amz-Target",

@@ -1,10 +1,10 @@
 import { Argument, type Command } from "commander";
-import { bashScript } from "../completion/bash.ts";
-import { commandTree, type CommandNode } from "../completion/command-tree.ts";
-import { fishScript } from "../completion/fish.ts";
-import { zshScript } from "../completion/zsh.ts";
-import type { Session } from "./support/session.ts";
-import { addVerb } from "./support/verb.ts";
+import { bashScript } from "./bash.ts";
+import { commandTree, type CommandNode } from "./command-tree.ts";
+import { fishScript } from "./fish.ts";
+import { zshScript } from "./zsh.ts";
+import type { Session } from "../commands/support/session.ts";
+import { addVerb } from "../commands/support/verb.ts";
 
 const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript } satisfies Readonly<
   Record<string, (tree: readonly CommandNode[]) => string>

@@ -1,0 +1,164 @@
+import type { Command } from "commander";
+import type {
+  AuditArchive,
+  RunnerProblem,
+  RunnerProgress,
+  RunnerReport,
+} from "zae-limiter/aggregator";
+import type { Environment } from "../environment.ts";
+import { UsageError } from "../exit.ts";
+import type { Screen } from "../output/screen.ts";
+import { fieldsText } from "../output/table.ts";
+import { numberText, printable } from "../output/text.ts";
+import type { Session } from "./support/session.ts";
+import { addVerb } from "./support/verb.ts";
+
+/** Adds `aggregate`, which reads the stream of a DynamoDB table and sums up its usage. */
+export function addAggregateCommand(program: Command, session: Session): void {
+  addVerb(program, {
+    usage: "aggregate",
+    summary:
+      "Reads the stream of a DynamoDB table and sums up its usage, until it is interrupted. " +
+      "For where Lambda does not; several can run at once, and share the work.",
+    examples: [
+      "aggregate --repository dynamodb://eu-west-1/my-stack --once",
+      "aggregate --repository dynamodb://eu-west-1/my-stack --archive s3://my-bucket/audit",
+    ],
+  })
+    .option("--once", "Exit when everything that the stream holds now is counted.")
+    .option(
+      "--archive <place>",
+      "Where audit events go when they expire: a folder, or s3://bucket/prefix.",
+    )
+    .action(async (options: AggregateOptions, command: Command) => {
+      const url = session.urlOf(command);
+      if (!url.startsWith("dynamodb:"))
+        throw new UsageError(
+          "Only a DynamoDB table needs aggregate. Elsewhere, usage is recorded in the same " +
+            "write as the call.",
+        );
+      const screen = session.screen(command);
+      const report = await aggregated(url, options, { environment: session.environment, screen });
+      screen.show(report, () => reportText(report, screen));
+    });
+}
+
+interface AggregateOptions {
+  readonly once?: boolean;
+  readonly archive?: string;
+}
+
+async function aggregated(
+  url: string,
+  { once = false, archive: place }: AggregateOptions,
+  { environment, screen }: { readonly environment: Environment; readonly screen: Screen },
+): Promise<RunnerReport> {
+  const { tableOptions } = await import("zae-limiter/aggregator");
+  const table = tableOptions(url);
+  const archive = place === undefined ? undefined : await archiveAt(place, table, environment);
+  const stopping = new AbortController();
+  const display = new ProgressDisplay(environment, screen);
+  const stopListening = environment.onInterrupt(() => {
+    display.say("Ending after the batches that are under way. Interrupt again to end at once.");
+    stopping.abort();
+  });
+  try {
+    return await environment.runAggregator({
+      ...table,
+      once,
+      signal: stopping.signal,
+      ...(archive !== undefined && { archive }),
+      onProgress: (progress) => display.show(progress),
+      onProblem: (problem) => display.say(problemText(problem)),
+    });
+  } finally {
+    stopListening();
+    screen.endProgress();
+  }
+}
+
+async function archiveAt(
+  place: string,
+  { region }: { readonly region?: string },
+  { env }: Environment,
+): Promise<AuditArchive> {
+  const { folderArchive, s3Archive } = await import("zae-limiter/aggregator");
+  if (!place.startsWith("s3:")) return folderArchive(place);
+  // A bucket is likely to be where its table is, unless the environment says otherwise.
+  const bucketRegion = env["AWS_REGION"] || region;
+  return s3Archive(place, bucketRegion ? { region: bucketRegion } : {});
+}
+
+/** How often a line is written where none can be rewritten. */
+const LINE_EVERY_MS = 10_000;
+
+/** How often a line is rewritten: more often than anybody reads. */
+const REWRITE_EVERY_MS = 200;
+
+/** Shows on standard error how far a runner is; programs that read JSON are not disturbed. */
+class ProgressDisplay {
+  readonly #environment: Environment;
+  readonly #screen: Screen;
+  #nextAtMs = -Infinity;
+
+  constructor(environment: Environment, screen: Screen) {
+    this.#environment = environment;
+    this.#screen = screen;
+  }
+
+  show(progress: RunnerProgress): void {
+    const { stderr, nowMs } = this.#environment;
+    const now = nowMs();
+    if (this.#screen.json || now < this.#nextAtMs) return;
+    this.#nextAtMs = now + (stderr.isTTY === true ? REWRITE_EVERY_MS : LINE_EVERY_MS);
+    if (stderr.isTTY === true) this.#screen.progress(progressText(progress));
+    else stderr.write(`${progressText(progress)}\n`);
+  }
+
+  /** Writes a line that stays. */
+  say(text: string): void {
+    if (this.#screen.json) return;
+    this.#screen.endProgress();
+    this.#environment.stderr.write(`${text}\n`);
+  }
+}
+
+function progressText({ records, counted, lagMs, shardsHeld, shardsSeen }: RunnerProgress): string {
+  const [read, changes] = [numberText(records), numberText(counted)];
+  const lag = numberText(Math.round(lagMs / 1000));
+  return `${read} records, ${changes} counted, lag ${lag} s, ${shardsHeld} of ${shardsSeen} shards`;
+}
+
+function problemText(problem: RunnerProblem): string {
+  const where = problem.shardId === undefined ? "" : ` (shard ${problem.shardId})`;
+  if (problem.kind === "records-lost")
+    return (
+      "The stream has dropped records before they were read: it keeps them for a day. " +
+      `Their usage is missing.${where}`
+    );
+  const { error, retryInMs } = problem;
+  const message = printable(error instanceof Error ? error.message : String(error));
+  return `${message} Trying again in ${numberText(retryInMs / 1000)} s.${where}`;
+}
+
+function reportText(report: RunnerReport, { colours }: Screen): string {
+  const fields = fieldsText(
+    [
+      ["Records", report.records],
+      ["Counted", report.counted],
+      ["Skipped", report.skipped || undefined],
+      ["Snapshot writes", report.snapshotWrites],
+      ["Archived", report.archived],
+      ["Expired without archive", report.dropped || undefined],
+      ["Splits", report.splits],
+      ["Merges", report.merges],
+      ["Checkpoints", report.checkpoints],
+    ],
+    colours,
+  );
+  const end =
+    report.ended === "counted"
+      ? "Everything that the stream held at the start is counted."
+      : "Stopped. The next run continues here.";
+  return `${fields}${end}\n`;
+}

@@ -1,0 +1,80 @@
+import type { ShardState, StoredStates } from "./shard-states.ts";
+import type { StreamShard } from "./table-stream.ts";
+
+/** What a runner sees when it looks. */
+export interface View {
+  readonly streamLabel: string;
+  readonly runnerId: string;
+  readonly nowMs: number;
+  readonly shards: readonly StreamShard[];
+  readonly stored: StoredStates;
+  /** The shards that this runner reads. */
+  readonly held: ReadonlySet<string>;
+  /** Shards that this runner needs no more. */
+  readonly done: ReadonlySet<string>;
+}
+
+/** What a runner does next. */
+export interface Assignment {
+  /** Shards whose leases it takes. */
+  readonly take: readonly string[];
+  /** Shards that it leaves to others. */
+  readonly giveBack: readonly string[];
+  /** Shards that other runners read. */
+  readonly ofOthers: readonly ShardState[];
+  /** Shards that it still needs and that were not read to their end. */
+  readonly open: readonly string[];
+}
+
+/**
+ * Divides the shards that can be read now: every runner reads at most its share of them, takes what
+ * is free until it has it, and gives back what is beyond it. No runner has to know more of another
+ * than that it is there.
+ */
+export function assignmentOf(view: View): Assignment {
+  const { shards, stored, held, done, nowMs, runnerId } = view;
+  const open = shards
+    .map(({ shardId }) => shardId)
+    .filter((shardId) => !done.has(shardId) && !isFinished(shardId, view));
+  const readable = shards
+    .filter((shard) => open.includes(shard.shardId) && isReadable(shard, view))
+    .map(({ shardId }) => shardId);
+  const leases = [...stored.shards.values()].filter(
+    ({ owner, leaseUntilMs }) => owner !== undefined && leaseUntilMs >= nowMs,
+  );
+  const runners = new Set([runnerId, ...stored.waiting, ...leases.map(({ owner }) => owner!)]);
+  const share = Math.ceil(readable.length / runners.size);
+  const ofOthers = leases.filter(
+    ({ shardId, owner }) => owner !== runnerId && open.includes(shardId),
+  );
+  const taken = new Set(ofOthers.map(({ shardId }) => shardId));
+  const free = readable.filter((shardId) => !held.has(shardId) && !taken.has(shardId));
+  return {
+    take: free.slice(0, Math.max(0, share - held.size)),
+    giveBack: [...held].slice(share),
+    ofOthers,
+    open,
+  };
+}
+
+/** Whether a shard is closed, as far as the list of shards shows: it has children. */
+export function isClosed(shardId: string, shards: readonly StreamShard[]): boolean {
+  return shards.some(({ parentId }) => parentId === shardId);
+}
+
+/**
+ * A child continues what its parent began, so it is read when its parent was read to its end, or
+ * has left the stream.
+ */
+function isReadable({ parentId }: StreamShard, view: View): boolean {
+  return (
+    parentId === undefined ||
+    !view.shards.some(({ shardId }) => shardId === parentId) ||
+    isFinished(parentId, view)
+  );
+}
+
+function isFinished(shardId: string, { stored, streamLabel }: View): boolean {
+  const state = stored.shards.get(shardId);
+  return state?.isFinished === true && state.streamLabel === streamLabel;
+}

@@ -1,0 +1,112 @@
+import { describe, expect, it } from "vitest";
+import {
+  clockAt,
+  startRunner,
+  storedState,
+  until,
+} from "../../../../../test/support/started-runner.ts";
+import {
+  bucketItem,
+  countedOf,
+  StreamedTable,
+  writesByKind,
+} from "../../../../../test/support/streamed-table.ts";
+import { numberOf } from "../../transport/attribute-values.ts";
+
+describe("once", () => {
+  it("ends when everything of its start is counted, while others write on", async () => {
+    const clock = clockAt();
+    const table = new StreamedTable(clock);
+    for (let tokens = 1; tokens <= 25; tokens += 1) table.put(bucketItem("a", tokens));
+    const startMs = clock.now();
+    const runner = startRunner(table, clock, { once: true });
+    for (let tokens = 1; runner.report === undefined; tokens += 1) {
+      table.put(bucketItem("busy", tokens));
+      await clock.advance(400);
+      expect(tokens).toBeLessThan(100);
+    }
+    expect(runner.report.ended).toBe("counted");
+    expect(countedOf(table, "a")).toEqual([25, 25, 25]);
+    expect(storedState(table).owner).toBeUndefined();
+    const countedUntilMs = numberOf(table.system("#AGGREGATOR")?.["counted_until_ms"]);
+    expect(countedUntilMs).toBeGreaterThanOrEqual(startMs);
+    expect(writesByKind(table.written)).not.toHaveProperty("PULSE");
+  });
+
+  it("says of an empty stream that it is counted", async () => {
+    const clock = clockAt();
+    const table = new StreamedTable(clock);
+    const startMs = clock.now();
+    const runner = startRunner(table, clock, { once: true });
+    await until(clock, () => runner.report !== undefined);
+    expect(runner.report).toMatchObject({ ended: "counted", counted: 0 });
+    expect(numberOf(table.system("#AGGREGATOR")?.["counted_until_ms"])).toBe(startMs);
+  });
+
+  it("reads parents to their end and their children too", async () => {
+    const clock = clockAt();
+    const table = new StreamedTable(clock, ["parent"]);
+    for (let tokens = 1; tokens <= 35; tokens += 1) table.put(bucketItem("a", tokens));
+    table.closeShard("parent");
+    table.addShard("child", "parent");
+    for (let tokens = 36; tokens <= 40; tokens += 1) table.put(bucketItem("a", tokens));
+    const runner = startRunner(table, clock, { once: true });
+    await until(clock, () => runner.report !== undefined);
+    expect(countedOf(table, "a")).toEqual([40, 40, 40]);
+    expect(storedState(table, "parent").finished).toBe(true);
+  });
+
+  it("does not take empty pages for the end, and none at all of a shard that is closed", async () => {
+    const clock = clockAt();
+    const table = new StreamedTable(clock, ["parent"]);
+    for (let tokens = 1; tokens <= 5; tokens += 1) table.put(bucketItem("a", tokens));
+    table.emptyReplies = 6;
+    const first = startRunner(table, clock, { once: true });
+    await until(clock, () => first.report !== undefined);
+    expect(countedOf(table, "a")).toEqual([5, 5, 5]);
+    table.put(bucketItem("a", 6));
+    table.closeShard("parent");
+    table.addShard("child", "parent");
+    table.put(bucketItem("a", 7));
+    table.emptyReplies = 60;
+    const second = startRunner(table, clock, { once: true });
+    await until(clock, () => second.report !== undefined);
+    expect(countedOf(table, "a")).toEqual([7, 7, 7]);
+  });
+
+  it("waits for what another runner holds and has not counted", async () => {
+    const clock = clockAt();
+    const table = new StreamedTable(clock);
+    let release: (() => void) | undefined;
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const holder = startRunner(table, clock, { onBatch: async () => held });
+    await until(clock, () => storedState(table).owner !== undefined);
+    for (let tokens = 1; tokens <= 25; tokens += 1) table.put(bucketItem("a", tokens));
+    const runner = startRunner(table, clock, { once: true });
+    await clock.advance(60_000);
+    expect(runner.report).toBeUndefined();
+    release!();
+    await until(clock, () => runner.report !== undefined);
+    expect(countedOf(table, "a")).toEqual([25, 25, 25]);
+    expect(runner.report).toMatchObject({ ended: "counted", counted: 0 });
+    expect(storedState(table).owner).toBeDefined();
+    holder.stop();
+    await clock.advance(1000);
+  });
+
+  it("counts itself what a runner held that dies", async () => {
+    const clock = clockAt();
+    const table = new StreamedTable(clock);
+    const holder = startRunner(table, clock, { onBatch: async () => new Promise(() => {}) });
+    await until(clock, () => storedState(table).owner !== undefined);
+    for (let tokens = 1; tokens <= 5; tokens += 1) table.put(bucketItem("a", tokens));
+    const runner = startRunner(table, clock, { once: true });
+    await clock.advance(8000);
+    expect(runner.report).toBeUndefined();
+    holder.kill();
+    await until(clock, () => runner.report !== undefined);
+    expect(runner.report).toMatchObject({ ended: "counted", counted: 5 });
+  });
+});

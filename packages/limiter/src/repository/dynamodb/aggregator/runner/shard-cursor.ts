@@ -1,0 +1,80 @@
+import type { Clock } from "../../../system-clock.ts";
+import type { StreamRecord } from "../stream-record.ts";
+import { placeFault, type TableStream } from "./table-stream.ts";
+
+/** What one read of a shard brought. */
+export interface Reading {
+  readonly records: readonly StreamRecord[];
+  /** The shard is closed, and these are its last records. */
+  readonly ended: boolean;
+  /** Records between the place to continue at and these are no longer in the stream. */
+  readonly lost: boolean;
+}
+
+/** How a cursor reads. */
+export interface CursorOptions {
+  readonly stream: TableStream;
+  readonly shardId: string;
+  /** The record to continue after; undefined to begin at the oldest. */
+  readonly after: string | undefined;
+  readonly clock: Clock;
+  /** The least time between two reads. */
+  readonly paceMs: number;
+}
+
+/**
+ * A shard may be read five times a second, whoever reads. Whoever holds its lease takes four of
+ * them, and those that watch how far it gets take the fifth.
+ */
+export const HOLDER_PACE_MS = 250;
+
+/** See `HOLDER_PACE_MS`. */
+export const WATCHER_PACE_MS = 1000;
+
+/** A place is looked up again after it expired, then at the oldest record, which may move too. */
+const MAX_PLACES = 4;
+
+/** Reads a shard from a place to its end, and finds the place again when the stream forgets it. */
+export class ShardCursor {
+  readonly #options: CursorOptions;
+  #after: string | undefined;
+  #iterator: string | undefined;
+  #nextReadAtMs = -Infinity;
+
+  constructor(options: CursorOptions) {
+    this.#options = options;
+    this.#after = options.after;
+  }
+
+  /** The next records; none when the shard has no more for now. */
+  async next(signal?: AbortSignal): Promise<Reading> {
+    const { stream, shardId } = this.#options;
+    await this.#keepPace(signal);
+    for (let places = 1, lost = false; ; places += 1) {
+      try {
+        this.#iterator ??= await stream.iterator(shardId, this.#after, { signal });
+        const { records, next } = await stream.read(this.#iterator, { signal });
+        this.#after = records.at(-1)?.sequenceNumber ?? this.#after;
+        this.#iterator = next;
+        return { records, ended: next === undefined, lost };
+      } catch (error) {
+        const fault = placeFault(error);
+        if (fault === undefined || places >= MAX_PLACES) throw error;
+        this.#iterator = undefined;
+        // The stream keeps records for a day; then its shards go.
+        if (fault === "gone") return { records: [], ended: true, lost };
+        if (fault === "trimmed") {
+          lost ||= this.#after !== undefined;
+          this.#after = undefined;
+        }
+      }
+    }
+  }
+
+  async #keepPace(signal: AbortSignal | undefined): Promise<void> {
+    const { clock, paceMs } = this.#options;
+    const waitMs = Math.min(paceMs, this.#nextReadAtMs - clock.now());
+    if (waitMs > 0) await clock.sleep(waitMs, signal);
+    this.#nextReadAtMs = clock.now() + paceMs;
+  }
+}

@@ -1,0 +1,183 @@
+import { describe, expect, it } from "vitest";
+import { InfrastructureError } from "zae-limiter";
+import { named } from "../../../../../test/support/scripted-table.ts";
+import {
+  bucketRecords,
+  clockAt,
+  startRunner,
+  storedState,
+  until,
+} from "../../../../../test/support/started-runner.ts";
+import {
+  bucketItem,
+  countedOf,
+  StreamedTable,
+  writesByKind,
+} from "../../../../../test/support/streamed-table.ts";
+
+describe("a runner", () => {
+  it("counts what is in the stream, and stores how far it is", async () => {
+    const clock = clockAt();
+    const table = new StreamedTable(clock);
+    for (let tokens = 1; tokens <= 25; tokens += 1) table.put(bucketItem("a", tokens));
+    const runner = startRunner(table, clock);
+    await until(clock, () => (runner.progress.at(-1)?.counted ?? 0) === 25);
+    expect(countedOf(table, "a")).toEqual([25, 25, 25]);
+    await clock.advance(1000);
+    expect(Number(storedState(table).checkpoint)).toBeGreaterThanOrEqual(25 * 5);
+    expect(runner.progress.at(-1)).toMatchObject({ shardsHeld: 1, shardsSeen: 1 });
+    runner.stop();
+    await clock.advance(1000);
+    expect(await runner.ended).toMatchObject({ ended: "stopped", counted: 25 });
+    expect(storedState(table).owner).toBeUndefined();
+  });
+
+  it("reads a shard at most four times a second", async () => {
+    const clock = clockAt();
+    const table = new StreamedTable(clock);
+    for (let tokens = 1; tokens <= 300; tokens += 1) table.put(bucketItem("a", tokens));
+    const runner = startRunner(table, clock);
+    await clock.advance(5000);
+    expect(table.reads.get("shard-1")).toBeGreaterThan(10);
+    expect(table.reads.get("shard-1")).toBeLessThanOrEqual(21);
+    runner.stop();
+    await clock.advance(1000);
+  });
+
+  it("that is idle writes leases and pulses, and no more the longer it runs", async () => {
+    const clock = clockAt();
+    const table = new StreamedTable(clock);
+    table.put(bucketItem("a", 1));
+    const runner = startRunner(table, clock);
+    await clock.advance(60_000);
+    table.written.length = 0;
+    await clock.advance(120_000);
+    const early = writesByKind(table.written);
+    // A pulse every 30 s comes back and moves heartbeat and checkpoint; renewals come every 4 s.
+    expect(early["PULSE"]).toBeLessThanOrEqual(4);
+    expect(early["AGGREGATOR"]).toBeLessThanOrEqual(4);
+    expect(early["STREAM"]).toBeLessThanOrEqual(30 + 4);
+    expect(Object.keys(early).sort()).toEqual(["AGGREGATOR", "PULSE", "STREAM"]);
+    await clock.advance(600_000);
+    table.written.length = 0;
+    await clock.advance(120_000);
+    expect(writesByKind(table.written)).toEqual(early);
+    runner.stop();
+    await clock.advance(1000);
+  });
+
+  it("reads children when their parent is finished, and their checkpoints are their own", async () => {
+    const clock = clockAt();
+    const table = new StreamedTable(clock, ["parent"]);
+    for (let tokens = 1; tokens <= 25; tokens += 1) table.put(bucketItem("a", tokens));
+    table.closeShard("parent");
+    table.addShard("left", "parent");
+    table.addShard("right", "parent");
+    table.shardOf = (PK) => (PK.includes("#a#") ? "left" : "right");
+    for (let tokens = 26; tokens <= 50; tokens += 1) table.put(bucketItem("a", tokens));
+    const runner = startRunner(table, clock);
+    await until(clock, () => countedOf(table, "a")[0] === 50);
+    const order = bucketRecords(runner).map(({ position }) => position);
+    expect(order).toHaveLength(50);
+    expect(order).toEqual(order.toSorted());
+    expect(storedState(table, "parent")).toMatchObject({ finished: true, owner: undefined });
+    await until(clock, () => runner.progress.at(-1)?.shardsHeld === 2);
+    expect(runner.progress.at(-1)).toMatchObject({ shardsSeen: 2 });
+    runner.stop();
+    await clock.advance(1000);
+  });
+});
+
+describe("what goes wrong", () => {
+  it("a record that fails stops the checkpoint before it, and is tried again with pauses", async () => {
+    const clock = clockAt();
+    const table = new StreamedTable(clock);
+    for (let tokens = 1; tokens <= 8; tokens += 1) table.put(bucketItem(`e${tokens}`, tokens));
+    let isBroken = true;
+    const runner = startRunner(table, clock, {
+      fails: ({ sequenceNumber }) => isBroken && sequenceNumber === "20",
+    });
+    await until(clock, () => runner.problems.length >= 5);
+    expect(storedState(table).checkpoint).toBe("15");
+    const pauses = runner.problems.map((problem) => problem.kind === "retry" && problem.retryInMs);
+    expect(pauses.slice(0, 5)).toEqual([500, 1000, 2000, 4000, 8000]);
+    expect(runner.problems[0]).toMatchObject({
+      shardId: "shard-1",
+      error: expect.objectContaining({ message: "it fails" }),
+    });
+    isBroken = false;
+    await until(clock, () => Number(storedState(table).checkpoint) >= 40);
+    expect(countedOf(table, "e4")).toEqual([4, 4, 4]);
+    expect(countedOf(table, "e8")).toEqual([8, 8, 8]);
+    runner.stop();
+    await clock.advance(1000);
+  });
+
+  it("a table and a stream that do not answer are tried again, and nothing is skipped", async () => {
+    const clock = clockAt();
+    const table = new StreamedTable(clock);
+    for (let tokens = 1; tokens <= 25; tokens += 1) table.put(bucketItem("a", tokens));
+    for (const operation of ["DescribeStream", "GetShardIterator", "GetRecords", "Query"])
+      table.faults.push({ operation, error: named("LimitExceededException") });
+    for (let count = 0; count < 3; count += 1)
+      table.faults.push({ operation: "UpdateItem", error: named("InternalServerError") });
+    const runner = startRunner(table, clock);
+    await until(clock, () => countedOf(table, "a")[0] === 25);
+    expect(runner.problems.length).toBeGreaterThanOrEqual(5);
+    runner.stop();
+    await clock.advance(1000);
+  });
+
+  it("an iterator that expired is replaced, and each record is still counted once", async () => {
+    const clock = clockAt();
+    const table = new StreamedTable(clock);
+    for (let tokens = 1; tokens <= 15; tokens += 1) table.put(bucketItem("a", tokens));
+    const runner = startRunner(table, clock, { onBatch: () => table.expireIterators() });
+    await until(clock, () => countedOf(table, "a")[0] === 15);
+    expect(bucketRecords(runner)).toHaveLength(15);
+    expect(runner.problems).toEqual([]);
+    runner.stop();
+    await clock.advance(1000);
+  });
+
+  it("records that the stream has dropped are reported, and the rest is counted", async () => {
+    const clock = clockAt();
+    const table = new StreamedTable(clock);
+    for (let tokens = 1; tokens <= 5; tokens += 1) table.put(bucketItem("a", tokens));
+    const first = startRunner(table, clock);
+    await until(clock, () => Number(storedState(table).checkpoint) >= 25);
+    first.stop();
+    await clock.advance(1000);
+    for (let tokens = 6; tokens <= 9; tokens += 1) table.put(bucketItem("a", tokens));
+    table.trim("shard-1", table.sequenceNumbers("shard-1").length - 1);
+    const second = startRunner(table, clock);
+    await until(clock, () => countedOf(table, "a")[0] === 6);
+    expect(second.problems).toEqual([{ kind: "records-lost", shardId: "shard-1" }]);
+    second.stop();
+    await clock.advance(1000);
+  });
+
+  it("a shard that has left the stream is finished", async () => {
+    const clock = clockAt();
+    const table = new StreamedTable(clock, ["old", "new"]);
+    const runner = startRunner(table, clock);
+    await until(clock, () => runner.progress.at(-1)?.shardsHeld === 2);
+    table.drop("old");
+    await until(clock, () => storedState(table, "old").finished);
+    runner.stop();
+    await clock.advance(1000);
+  });
+
+  it("what a retry cannot remove ends the runner, which gives its leases back", async () => {
+    const clock = clockAt();
+    const table = new StreamedTable(clock, ["shard-1", "shard-2"]);
+    const denied = new InfrastructureError("ERR_LIMITER_PERMISSION_DENIED", "denied");
+    const runner = startRunner(table, clock);
+    const outcome = runner.ended.catch((error: unknown) => error);
+    await until(clock, () => runner.progress.at(-1)?.shardsHeld === 2);
+    table.faults.push({ operation: "GetRecords", error: denied });
+    await clock.advance(10_000);
+    expect(await outcome).toBe(denied);
+    expect(storedState(table, "shard-2").owner).toBeUndefined();
+  });
+});

@@ -1,0 +1,175 @@
+import { spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { expect, it } from "vitest";
+import { InfrastructureError, InfrastructureNotFoundError, Limit, RateLimiter } from "zae-limiter";
+import { runAggregator, type RunnerProgress } from "zae-limiter/aggregator";
+import { DynamoRepository } from "zae-limiter/dynamodb";
+import { systemClock, type Clock } from "../../../src/repository/system-clock.ts";
+import {
+  numberOf,
+  stringOf,
+  type AttributeMap,
+} from "../../../src/repository/dynamodb/transport/attribute-values.ts";
+import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
+import { describeWithEngine, freshTableName, type Engine } from "../../support/engine.ts";
+import { describeWithTransports, openTransport } from "../../support/transports.ts";
+
+const TIMEOUT_MS = 60_000;
+const WINDOWS = ["daily", "hourly", "monthly"];
+
+/** A table with a stream and usage in it: each of four entities takes so many calls. */
+async function usedTable(engine: Engine, calls: number, options: object = {}): Promise<UsedTable> {
+  const { endpointUrl } = engine;
+  const stack = freshTableName();
+  const place = { stack, endpointUrl };
+  const repository = await DynamoRepository.open(undefined, { ...place, ...options });
+  await repository.setSystemDefaults([Limit.perMinute("rpm", 1000)]);
+  const limiter = new RateLimiter({ repository });
+  const use = async (count: number): Promise<void> => {
+    for (let call = 0; call < count; call += 1)
+      for (const entityId of ["a", "b", "c", "d"])
+        await limiter.acquire({ entityId, resource: "gpt-4", consume: { rpm: 1 } }, () => {});
+  };
+  await use(calls);
+  return { place, use, close: () => repository.close() };
+}
+
+interface UsedTable {
+  readonly place: { readonly stack: string; readonly endpointUrl: string };
+  readonly use: (calls: number) => Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
+async function itemsOf(transport: DynamoTransport, stack: string): Promise<AttributeMap[]> {
+  const { signal } = new AbortController();
+  const input = { TableName: stack, ConsistentRead: true };
+  return ((await transport.call("Scan", input, { signal })) as { Items: AttributeMap[] }).Items;
+}
+
+/** What the snapshots hold: for each window, the calls of each entity. */
+async function countedIn(transport: DynamoTransport, stack: string): Promise<object> {
+  const counted: Record<string, Record<string, number>> = {};
+  for (const item of await itemsOf(transport, stack)) {
+    const [, , window] = /^#(USAGE)#(\w+)/.exec(stringOf(item["SK"])!) ?? [];
+    if (window === undefined) continue;
+    const entities = (counted[window] ??= {});
+    const entityId = stringOf(item["entity_id"])!;
+    entities[entityId] = (entities[entityId] ?? 0) + numberOf(item["u_rpm"])! / 1000;
+  }
+  return counted;
+}
+
+function all(calls: number): object {
+  const entities = { a: calls, b: calls, c: calls, d: calls };
+  return Object.fromEntries(WINDOWS.map((window) => [window, entities]));
+}
+
+describeWithTransports("a runner on the stream of an engine", (engine, name) => {
+  it("once: counts everything that was there, and ends", { timeout: TIMEOUT_MS }, async () => {
+    const transport = await openTransport(name, engine());
+    const { place, use, close } = await usedTable(engine(), 5);
+    const report = await runAggregator({ stack: place.stack, transport, once: true });
+    expect(report).toMatchObject({ ended: "counted", counted: 20 });
+    expect(await countedIn(transport, place.stack)).toEqual(all(5));
+    await use(2);
+    const again = await runAggregator({ stack: place.stack, transport, once: true });
+    expect(again).toMatchObject({ ended: "counted", counted: 8 });
+    expect(await countedIn(transport, place.stack)).toEqual(all(7));
+    transport.close();
+    await close();
+  });
+});
+
+/**
+ * A runner that stops in the middle of a batch: only its first write of a snapshot is sent. It says
+ * when that has been answered, and waits to be killed.
+ */
+const HANGS = `
+  const { runAggregator } = await import(process.argv[1] + "repository/dynamodb/aggregator/index.js");
+  const { leanTransport } = await import(process.argv[1] + "repository/dynamodb/index.js");
+  const [, , stack, endpointUrl] = process.argv;
+  const inner = await leanTransport({ endpointUrl });
+  let writes = 0;
+  const call = async (operation, input, options) => {
+    const isSnapshot = operation === "UpdateItem" && input.Key.SK.S.startsWith("#USAGE#");
+    if (!isSnapshot) return inner.call(operation, input, options);
+    writes += 1;
+    if (writes > 1) return new Promise(() => setInterval(() => {}, 1000));
+    const answer = await inner.call(operation, input, options);
+    console.log("in the middle");
+    return answer;
+  };
+  await runAggregator({ stack, transport: { call, close() {} }, requestTimeoutMs: 600000 });`;
+
+const library = fileURLToPath(new URL("../../../dist/", import.meta.url));
+
+/** This process's clock, when a lease that was taken now has ended. */
+const later: Clock = {
+  now: () => systemClock.now() + 20_000,
+  sleep: (ms, signal) => systemClock.sleep(ms, signal),
+};
+
+describeWithEngine("runners on the stream of an engine", (engine) => {
+  it(
+    "one that was killed is replaced, and each call counts once",
+    { timeout: TIMEOUT_MS },
+    async () => {
+      const { place, close } = await usedTable(engine(), 5);
+      const args = ["--input-type=module", "-e", HANGS, library, place.stack, place.endpointUrl];
+      const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+      await new Promise((resolve) => child.stdout.once("data", resolve));
+      child.kill("SIGKILL");
+      await new Promise((resolve) => child.once("close", resolve));
+      const transport = await openTransport("lean", engine());
+      const half = await countedIn(transport, place.stack);
+      expect(half).not.toEqual({});
+      expect(half).not.toEqual(all(5));
+      await runAggregator({ ...place, once: true, clock: later });
+      expect(await countedIn(transport, place.stack)).toEqual(all(5));
+      transport.close();
+      await close();
+    },
+  );
+
+  it(
+    "one that is there counts for those that come, which wait for it",
+    { timeout: TIMEOUT_MS },
+    async () => {
+      const { place, use, close } = await usedTable(engine(), 1);
+      const stopping = new AbortController();
+      const progress: RunnerProgress[] = [];
+      const first = runAggregator({
+        ...place,
+        signal: stopping.signal,
+        onProgress: (next) => progress.push(next),
+      });
+      while ((progress.at(-1)?.counted ?? 0) < 4) await systemClock.sleep(50);
+      await use(3);
+      const second = await runAggregator({ ...place, once: true });
+      expect(second).toMatchObject({ ended: "counted", counted: 0 });
+      const transport = await openTransport("lean", engine());
+      expect(await countedIn(transport, place.stack)).toEqual(all(4));
+      stopping.abort();
+      expect(await first).toMatchObject({ ended: "stopped", counted: 16 });
+      const leases = (await itemsOf(transport, place.stack)).filter((item) => "owner" in item);
+      expect(leases).toEqual([]);
+      transport.close();
+      await close();
+    },
+  );
+
+  it("need a table, and a stream on it", { timeout: TIMEOUT_MS }, async () => {
+    const missing = { stack: freshTableName(), endpointUrl: engine().endpointUrl, once: true };
+    await expect(runAggregator(missing)).rejects.toThrow(InfrastructureNotFoundError);
+    const misspelt = { ...missing, ones: true };
+    await expect(runAggregator(misspelt)).rejects.toThrow("is not an option of runAggregator");
+    const { place, close } = await usedTable(engine(), 0, { stream: false });
+    const error: unknown = await runAggregator({ ...place, once: true }).catch((e: unknown) => e);
+    expect(error).toBeInstanceOf(InfrastructureError);
+    expect(error).toMatchObject({
+      code: "ERR_LIMITER_STREAM_MISSING",
+      message: expect.stringContaining("StreamViewType=NEW_AND_OLD_IMAGES"),
+    });
+    await close();
+  });
+});
