@@ -118,7 +118,7 @@ export function ownUsage(row: UsageRow): UsageRow {
   };
 }
 
-/** Converts a stored window to its public form; everything until `countedUntilMs` is in the rows. */
+/** Converts a stored window to its public form; what came before `countedUntilMs` is counted. */
 export function snapshotOf(
   { windowStartMs: startMs, ...row }: UsageRow,
   countedUntilMs: number,
