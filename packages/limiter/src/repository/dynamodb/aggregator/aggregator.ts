@@ -1,4 +1,6 @@
 import type { ConfigKey } from "../../../core/bucket/policy.ts";
+import { ValidationError } from "../../../core/errors.ts";
+import { checkOptions, optionNames } from "../../../core/options.ts";
 import { USAGE_WINDOWS, type UsageWindow } from "../../../core/usage.ts";
 import { Expiring } from "../cache/expiring.ts";
 import { retentionOf, type RetentionDays } from "../cache/retention.ts";
@@ -44,6 +46,8 @@ export interface BatchReport {
   readonly records: number;
   /** Records that changed what a bucket has consumed. */
   readonly counted: number;
+  /** Records of buckets that cannot be read, and never will be; what they consumed is missing. */
+  readonly skipped: number;
   /** Successful writes of usage snapshots. */
   readonly snapshotWrites: number;
   /** Expired audit events that are in the archive now. */
@@ -90,12 +94,54 @@ export interface Aggregator {
  * const aggregator = await openAggregator({ stack: "limits", region: "eu-west-1" });
  */
 export async function openAggregator(options: AggregatorOptions = {}): Promise<Aggregator> {
+  checkOptions(options, OPTION_NAMES, "openAggregator");
   const { windows = USAGE_WINDOWS, archive, ...place } = options;
+  const checked = { windows: checkedWindows(windows), archive: checkedArchive(archive) };
   const { connection, resolved } = await openConnection(undefined, {
     ...place,
     provisioning: "never",
   });
-  return new StreamAggregator({ connection, windows, archive, maxShards: resolved.maxShards });
+  return new StreamAggregator({ connection, ...checked, maxShards: resolved.maxShards });
+}
+
+const OPTION_NAMES = optionNames<AggregatorOptions>({
+  stack: true,
+  region: true,
+  endpointUrl: true,
+  client: true,
+  transport: true,
+  clock: true,
+  random: true,
+  requestTimeoutMs: true,
+  maxAttempts: true,
+  maxShards: true,
+  windows: true,
+  archive: true,
+});
+
+/** Each of them once. */
+function checkedWindows(windows: readonly UsageWindow[]): readonly UsageWindow[] {
+  const known = new Set<unknown>(USAGE_WINDOWS);
+  if (
+    !Array.isArray(windows) ||
+    windows.length === 0 ||
+    !windows.every((window) => known.has(window))
+  )
+    throw new ValidationError(
+      "windows",
+      windows,
+      `must be a list of at least one of ${USAGE_WINDOWS.join(", ")}`,
+    );
+  return USAGE_WINDOWS.filter((window) => windows.includes(window));
+}
+
+function checkedArchive(archive: AuditArchive | undefined): AuditArchive | undefined {
+  if (
+    archive !== undefined &&
+    typeof (archive as Partial<AuditArchive> | null)?.store !== "function"
+  )
+    throw new ValidationError("archive", archive, "must have a function store");
+  return archive;
 }
 
 /** How long the retention of a namespace is remembered. */
@@ -131,10 +177,11 @@ export class StreamAggregator implements Aggregator {
     ]);
     const failures = inOrder(records, [...usage.failures, ...shards.failures, ...archive.failures]);
     if (failures.length === 0) await this.heartbeat.note(records);
-    const oldestMs = Math.min(...records.map(({ atMs }) => atMs));
+    const oldestMs = records.reduce((oldest, { atMs }) => Math.min(oldest, atMs), Infinity);
     return {
       records: records.length,
       counted: usage.counted,
+      skipped: usage.skipped,
       snapshotWrites: usage.snapshotWrites,
       archived: archive.archived,
       dropped: archive.dropped,

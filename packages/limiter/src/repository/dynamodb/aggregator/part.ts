@@ -10,7 +10,7 @@ export interface RecordFailure {
 
 /** What became of a batch in one part of the aggregator. */
 export interface PartReport {
-  /** Records that must be delivered again, in the order of the batch. */
+  /** Records that must be delivered again, in any order; one may be there several times. */
   readonly failures: readonly RecordFailure[];
 }
 

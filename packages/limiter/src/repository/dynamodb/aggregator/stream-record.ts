@@ -1,3 +1,4 @@
+import { keyOf, type ItemKey } from "../table/batch.ts";
 import type { AttributeMap } from "../transport/attribute-values.ts";
 
 /** One change of an item, as the table's stream reports it. */
@@ -65,6 +66,11 @@ export function streamRecordOf(raw: RawStreamRecord, streamArn?: string): Stream
     after: NewImage as AttributeMap | undefined,
     isExpiry: kind === "remove" && isTimeToLive(raw.userIdentity),
   };
+}
+
+/** The key of the item that was changed. */
+export function keyOfRecord({ before, after }: StreamRecord): ItemKey {
+  return keyOf(after ?? before ?? {});
 }
 
 /** The position of a record in a stream, whose ARN ends in the time at which it was enabled. */

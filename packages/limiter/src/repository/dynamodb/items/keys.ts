@@ -70,6 +70,9 @@ export const ENTITY_SORT_KEY = "#META";
 /** The sort key of resource and system defaults. */
 export const DEFAULTS_SORT_KEY = "#CONFIG";
 
+/** The sort key of a shard of a bucket. */
+export const BUCKET_SORT_KEY = "#STATE";
+
 /** How the sort keys of an entity's limits begin. */
 export const configPrefix = "#CONFIG#";
 
@@ -79,7 +82,6 @@ export const auditPrefix = "#AUDIT#";
 /** How the sort keys of namespaces by id begin. */
 export const namespaceIdPrefix = "#NSID#";
 
-const BUCKET_SORT_KEY = "#STATE";
 const NAMESPACE_NAME_PREFIX = "#NAMESPACE#";
 
 /** The key of an entity's own record. */

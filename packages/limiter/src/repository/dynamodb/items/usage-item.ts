@@ -6,7 +6,7 @@
  *   c_{limit}            how much of that came by cascade; absent where nothing did
  *   requests             granted acquires less those that were rolled back
  *   cascaded_requests    how many of these came by cascade; absent where none did
- *   seq_{shard}          the stream position of the last change of that bucket shard that is counted
+ *   seq_{shard}          the stream position of the last counted change of that bucket shard
  *
  * The prefixes keep limit names apart from each other and from other attributes.
  */

@@ -1,22 +1,56 @@
+/*
+ * Counts what buckets consumed, each change once (ADR 036). One sum, one conditional write:
+ *
+ *   write ──applied─────────────────────────────► done
+ *     │  ▲
+ *     │  └── again: unavailable, or no answer ───► failed, after all attempts
+ *     ▼
+ *   condition failed: something of it is counted
+ *     └── cut to what is newer ──nothing left───► done; it was counted, perhaps by this very write
+ *           └── something left ─────────────────► write it, a bounded number of times
+ *
+ * A write without an answer may have been applied. It is simply repeated: if it was, the repetition
+ * finds its own position stored, and nothing is left.
+ */
 import type { UsageWindow } from "../../../../core/usage.ts";
 import type { Retention } from "../../cache/retention.ts";
-import type { Connection } from "../../table/connection.ts";
-import { NO_FAILURES, type PartReport } from "../part.ts";
+import { usageKey } from "../../items/keys.ts";
+import { positionAttribute } from "../../items/usage-item.ts";
+import type { Conditional, Connection } from "../../table/connection.ts";
+import { ItemReader } from "../../table/item-reader.ts";
+import { retrying } from "../../table/retry.ts";
+import { contention } from "../../table/table-errors.ts";
+import { stringOf, type AttributeMap } from "../../transport/attribute-values.ts";
+import { failuresOf, type PartReport, type RecordFailure } from "../part.ts";
 import type { StreamRecord } from "../stream-record.ts";
+import { snapshotUpdate, writableSums } from "./snapshot-update.ts";
+import { newerPart, usageSums, type UsageSum } from "./usage-sums.ts";
 
 /** What was counted of a batch. */
 export interface UsageReport extends PartReport {
   /** Records that changed what a bucket has consumed. */
   readonly counted: number;
+  /** Records of buckets that cannot be read, and never will be. */
+  readonly skipped: number;
   /** Successful writes of snapshots. */
   readonly snapshotWrites: number;
 }
+
+/** How many snapshots are written at a time. */
+const CONCURRENT_WRITES = 16;
+
+/**
+ * How often a sum is cut before it counts as failed. Each cut means that another aggregator was
+ * faster, so two of them need one or two.
+ */
+const MAX_CUTS = 8;
 
 /** Sums consumption into snapshots, each change once. */
 export class UsageCounter {
   readonly #connection: Connection;
   readonly #windows: readonly UsageWindow[];
   readonly #retention: Retention;
+  readonly #reader: ItemReader;
 
   constructor(options: {
     readonly connection: Connection;
@@ -27,11 +61,54 @@ export class UsageCounter {
     this.#connection = options.connection;
     this.#windows = options.windows;
     this.#retention = options.retention;
+    this.#reader = new ItemReader(options.connection);
   }
 
-  /** Counts the records of a batch, which come in the order of the stream. */
-  async count(_records: readonly StreamRecord[]): Promise<UsageReport> {
-    void [this.#connection, this.#windows, this.#retention];
-    return Promise.resolve({ failures: NO_FAILURES, counted: 0, snapshotWrites: 0 });
+  /**
+   * Counts the records of a batch, which come in the order of the stream. A record is a failure if
+   * any of its windows could not be written; other sums are written all the same.
+   */
+  async count(records: readonly StreamRecord[]): Promise<UsageReport> {
+    const { sums, counted, skipped } = usageSums(records, this.#windows);
+    const queue = sums.flatMap(writableSums).values();
+    const failures: RecordFailure[] = [];
+    let snapshotWrites = 0;
+    const write = async (): Promise<void> => {
+      for (const sum of queue)
+        try {
+          if (await this.#write(sum)) snapshotWrites += 1;
+        } catch (error) {
+          failures.push(...failuresOf(recordsOf(sum), error));
+        }
+    };
+    await Promise.all(Array.from({ length: CONCURRENT_WRITES }, write));
+    return { failures, counted, skipped, snapshotWrites };
   }
+
+  /** Adds a sum to its snapshot; false when all of it was counted before. */
+  async #write(sum: UsageSum): Promise<boolean> {
+    const retention = await this.#retention.get(sum.namespaceId);
+    let rest: UsageSum | undefined = sum;
+    for (let cuts = 0; cuts <= MAX_CUTS; cuts += 1) {
+      const outcome = await this.#attempt(snapshotUpdate(rest, retention.usage));
+      if (outcome.applied) return true;
+      const item: AttributeMap | undefined =
+        outcome.item ?? (await this.#reader.get(usageKey(sum.namespaceId, sum.name)));
+      rest = newerPart(rest, (shard) => stringOf(item?.[positionAttribute(shard)]));
+      if (rest === undefined) return false;
+    }
+    throw contention("a usage snapshot", this.#connection.tableName);
+  }
+
+  /** The guard makes a repetition harmless, also of a write that may have been applied. */
+  #attempt(update: object): Promise<Conditional<object>> {
+    return retrying(
+      () => this.#connection.conditional<object>("UpdateItem", update),
+      this.#connection.retryOptions(),
+    );
+  }
+}
+
+function recordsOf({ parts }: UsageSum): readonly StreamRecord[] {
+  return parts.flatMap(({ contributions }) => contributions.map(({ record }) => record));
 }
