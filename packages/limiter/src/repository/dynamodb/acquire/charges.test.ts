@@ -207,6 +207,7 @@ function wanting(tpm: number): WantedCharge {
     policy: TPM_ONLY,
     isOverride: false,
     parentId: undefined,
+    isCascaded: false,
   };
 }
 

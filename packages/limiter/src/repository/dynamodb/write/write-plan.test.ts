@@ -126,6 +126,7 @@ describe("a plan for limits that a refusal was decided with", () => {
   const applyLimits: WriteIntent = {
     kind: "applyLimits",
     costs: {},
+    isCascaded: false,
     requests: 0,
     policy: () => RAISED,
   };
@@ -255,11 +256,18 @@ function carried(...open: readonly (readonly [WriteIntent, Policy])[]): number {
 }
 
 function take(tpm: number): WriteIntent {
-  return { kind: "take", costs: { tpm }, requests: 1, policy: () => POLICY };
+  return { kind: "take", costs: { tpm }, isCascaded: false, requests: 1, policy: () => POLICY };
 }
 
 function overrun(tpm: number, incarnation?: BucketIncarnation): WriteIntent {
-  return { kind: "overrun", costs: { tpm }, requests: 0, policy: () => POLICY, incarnation };
+  return {
+    kind: "overrun",
+    costs: { tpm },
+    isCascaded: false,
+    requests: 0,
+    policy: () => POLICY,
+    incarnation,
+  };
 }
 
 function giveBack(tpm: number, incarnation?: BucketIncarnation): WriteIntent {
