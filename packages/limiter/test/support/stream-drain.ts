@@ -35,6 +35,7 @@ export class StreamDrain {
   readonly #aggregator: StreamAggregator;
   #reader: StreamReader | undefined;
   #drained: Promise<void> = Promise.resolve();
+  #countedUntilMs = -Infinity;
 
   constructor(options: DrainOptions) {
     const { transport, tableName, clock } = options;
@@ -72,12 +73,17 @@ export class StreamDrain {
   }
 
   async #count(): Promise<void> {
-    this.#reader ??= new StreamReader(this.#options.streams, await this.#streamArn());
     const nowMs = this.#options.clock.now();
-    const records = (await this.#reader.read()).map((record) => this.#times.timed(record, nowMs));
-    const { failures } = await this.#aggregator.process(records);
-    if (failures[0] !== undefined) throw failures[0].error;
+    if (!this.#times.isEmpty) {
+      this.#reader ??= new StreamReader(this.#options.streams, await this.#streamArn());
+      const records = await this.#reader.read();
+      const timed = records.map((record) => this.#times.timed(record, nowMs));
+      const { failures } = await this.#aggregator.process(timed);
+      if (failures[0] !== undefined) throw failures[0].error;
+    }
+    if (nowMs <= this.#countedUntilMs) return;
     await this.#aggregator.heartbeat.countedUntil(nowMs);
+    this.#countedUntilMs = nowMs;
   }
 
   async #streamArn(): Promise<string> {
@@ -102,11 +108,19 @@ class WriteTimes {
     this.#times.set(key, times);
   }
 
+  /** Whether every write that was noted has come back. */
+  get isEmpty(): boolean {
+    return this.#times.size === 0;
+  }
+
   /** The record with the time of its write. */
   timed(record: StreamRecord, otherwiseMs: number): StreamRecord {
     if (record.after === undefined) return { ...record, atMs: otherwiseMs };
-    const times = this.#times.get(bucketTextOf(record.after) ?? "");
-    return { ...record, atMs: times?.shift() ?? otherwiseMs };
+    const key = bucketTextOf(record.after) ?? "";
+    const times = this.#times.get(key);
+    const atMs = times?.shift() ?? otherwiseMs;
+    if (times?.length === 0) this.#times.delete(key);
+    return { ...record, atMs };
   }
 }
 

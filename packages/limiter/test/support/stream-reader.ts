@@ -6,7 +6,6 @@ import {
 } from "@aws-sdk/client-dynamodb-streams";
 import {
   streamRecordOf,
-  type RawStreamRecord,
   type StreamRecord,
 } from "../../src/repository/dynamodb/aggregator/stream-record.ts";
 
@@ -33,7 +32,9 @@ export class StreamReader {
 
   /** All records that are new since the last call, in the order of their shards. */
   async read(): Promise<readonly StreamRecord[]> {
-    await this.#findShards();
+    // A shard that goes on has no successor.
+    if ([...this.#iterators.values()].every((iterator) => iterator === undefined))
+      await this.#findShards();
     const records: StreamRecord[] = [];
     for (const shardId of this.#iterators.keys()) records.push(...(await this.#readShard(shardId)));
     return records;
@@ -66,7 +67,7 @@ export class StreamReader {
       );
       this.#iterators.set(shardId, NextShardIterator);
       for (const each of raw) {
-        const record = streamRecordOf(each as RawStreamRecord, this.#streamArn);
+        const record = streamRecordOf(each, this.#streamArn);
         if (record !== undefined) records.push(record);
       }
       if (raw.length === 0) return records;

@@ -241,8 +241,10 @@ export const usageTopic: Topic = (test) => {
 };
 
 /** A summary without until when it is counted, which only some backends say. */
-function withoutTimes({ countedUntil: _, ...summary }: UsageSummary): Partial<UsageSummary> {
-  return summary;
+function withoutTimes(summary: UsageSummary): Partial<UsageSummary> {
+  const { countedUntil, ...rest } = summary;
+  assert.ok(countedUntil === undefined || countedUntil instanceof Date);
+  return rest;
 }
 
 /** The windows of the usual entity as text, without zero counters, which may not be stored. */
