@@ -12,7 +12,7 @@ import { StreamReader } from "./stream-reader.ts";
 
 /** What a drain needs. */
 export interface DrainOptions {
-  /** What the repository would use; the aggregator uses it too. */
+  /** What the aggregator uses. */
   readonly transport: DynamoTransport;
   readonly streams: DynamoDBStreamsClient;
   readonly tableName: string;
@@ -24,12 +24,11 @@ export interface DrainOptions {
  * Counts the usage of a table with the real aggregator, from the engine's real stream, before each
  * reading of usage: a test reads at once what an aggregator would have counted a little later.
  *
- * Repositories get `transport`. It notes the time of every write of a bucket, by the test's clock,
- * and each record of that bucket's item gets the time of its write, in order. A reading of usage
- * begins with the heartbeat, and a request for the heartbeat waits for a drain.
+ * Repositories get a `watched` transport. It notes the time of every write of a bucket, by the
+ * test's clock, and each record of that bucket's item gets the time of its write, in order. A
+ * reading of usage begins with the heartbeat, and a request for the heartbeat waits for a drain.
  */
 export class StreamDrain {
-  readonly transport: DynamoTransport;
   readonly #options: DrainOptions;
   readonly #times = new WriteTimes();
   readonly #aggregator: StreamAggregator;
@@ -54,11 +53,15 @@ export class StreamDrain {
       archive: undefined,
       maxShards: 1,
     });
-    this.transport = {
-      call: async (operation, input, callOptions) => {
+  }
+
+  /** A transport for repositories; closing it closes nothing. */
+  watched(transport: DynamoTransport): DynamoTransport {
+    return {
+      call: async (operation, input, options) => {
         if (operation === "BatchGetItem" && asksForHeartbeat(input)) await this.drain();
-        const atMs = clock.now();
-        const output = await transport.call(operation, input, callOptions);
+        const atMs = this.#options.clock.now();
+        const output = await transport.call(operation, input, options);
         for (const key of writtenBuckets(operation, input)) this.#times.note(key, atMs);
         return output;
       },

@@ -42,7 +42,7 @@ describeWithTransports("the contract of every backend", (engine, name) => {
       const drain = new StreamDrain({ transport, streams, tableName: stack, clock });
       const repository = await DynamoRepository.open(undefined, {
         stack,
-        transport: stream ? drain.transport : transport,
+        transport: stream ? drain.watched(transport) : transport,
         provisioning: "table",
         stream,
         clock,
