@@ -65,9 +65,8 @@ export class World {
         await this.#take(step);
         await this.#compare(step);
       }
-      await this.#compareAllUsage();
       await splitAndMergeAll(this, this.#anyone());
-      if (this.#anyone().repository.splitBucket !== undefined) await this.#compareAllUsage();
+      await this.#compareAllUsage();
     } finally {
       for (const repository of this.#repositories) await repository.close();
       await this.#run.end?.();
