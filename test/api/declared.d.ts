@@ -339,6 +339,39 @@ declare module "declared/zae-limiter/dynamodb" {
   }
 }
 
+declare module "declared/zae-limiter/aggregator" {
+  import type { UsageWindow } from "declared/zae-limiter";
+  import type { DynamoOptions } from "declared/zae-limiter/dynamodb";
+  export interface AuditArchive { store(name: string, content: Uint8Array): Promise<void> }                                  // the same name always has the same content
+  export interface AggregatorOptions extends Pick<DynamoOptions, "stack" | "region" | "endpointUrl" | "client" | "transport" | "clock" | "random"
+    | "requestTimeoutMs" | "maxAttempts" | "maxShards"> {
+    readonly windows?: readonly UsageWindow[];             // all three by default
+    readonly archive?: AuditArchive;                       // none by default: expired audit events are gone
+  }
+  export interface RecordFailure { readonly sequenceNumber: string; readonly error: unknown }
+  export interface BatchReport {
+    readonly records: number; readonly counted: number; readonly skipped: number; readonly snapshotWrites: number;
+    readonly archived: number; readonly dropped: number; readonly splits: number; readonly merges: number; readonly shards: number;
+    readonly lagMs: number; readonly failures: readonly RecordFailure[];
+  }
+  export interface StreamRecord {
+    readonly kind: "insert" | "modify" | "remove"; readonly atMs: number; readonly sequenceNumber: string; readonly position: string;
+    readonly before: object | undefined; readonly after: object | undefined; readonly isExpiry: boolean;   // images in DynamoDB's own format
+  }
+  /** The part of a record of Lambda or GetRecords that is used. */
+  export interface RawStreamRecord {
+    readonly eventName?: string | undefined; readonly eventSourceARN?: string | undefined; readonly userIdentity?: object | undefined;
+    readonly dynamodb?: {
+      readonly ApproximateCreationDateTime?: number | Date | undefined; readonly SequenceNumber?: string | undefined;
+      readonly OldImage?: object | undefined; readonly NewImage?: object | undefined;
+    } | undefined;
+  }
+  export interface Aggregator { process(records: readonly ReturnedRecord[]): Promise<BatchReport>; pulse(): Promise<void>; close(): void }
+  type ReturnedRecord = NonNullable<ReturnType<typeof import("zae-limiter/aggregator").streamRecordOf>>;
+  export function openAggregator(options?: AggregatorOptions): Promise<Aggregator>;                                          // ADR 036
+  export function streamRecordOf(raw: RawStreamRecord, streamArn?: string): StreamRecord | undefined;
+}
+
 declare module "declared/zae-limiter/testing" {
   import type { Clock, Random, Repository } from "declared/zae-limiter";
   export interface TestRunner { describe(name: string, body: () => void): void; it(name: string, body: () => Promise<void>): void }

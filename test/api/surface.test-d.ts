@@ -7,12 +7,14 @@
  */
 import { expectTypeOf } from "vitest";
 import type * as declared from "declared/zae-limiter";
+import type * as declaredAggregator from "declared/zae-limiter/aggregator";
 import type * as declaredDynamo from "declared/zae-limiter/dynamodb";
 import type * as declaredMemory from "declared/zae-limiter/memory";
 import type * as declaredOpen from "declared/zae-limiter/open";
 import type * as declaredSqlite from "declared/zae-limiter/sqlite";
 import type * as declaredTesting from "declared/zae-limiter/testing";
 import type * as built from "zae-limiter";
+import type * as builtAggregator from "zae-limiter/aggregator";
 import type * as builtDynamo from "zae-limiter/dynamodb";
 import type * as builtMemory from "zae-limiter/memory";
 import type * as builtOpen from "zae-limiter/open";
@@ -95,6 +97,9 @@ interface Models extends Record<string, readonly [unknown, unknown]> {
   AwsCredentials: [declaredDynamo.AwsCredentials, builtDynamo.AwsCredentials];
   HttpAgent: [declaredDynamo.HttpAgent, builtDynamo.HttpAgent];
   LeanTransportOptions: [declaredDynamo.LeanTransportOptions, builtDynamo.LeanTransportOptions];
+  BatchReport: [declaredAggregator.BatchReport, builtAggregator.BatchReport];
+  AuditArchive: [declaredAggregator.AuditArchive, builtAggregator.AuditArchive];
+  RawStreamRecord: [declaredAggregator.RawStreamRecord, builtAggregator.RawStreamRecord];
   Fault: [declaredTesting.Fault, builtTesting.Fault];
 }
 
@@ -131,6 +136,7 @@ type None<Names extends never> = Names;
 export type Surface = [
   None<Different<Named>>,
   None<Broken<typeof declared, typeof built>>,
+  None<Broken<typeof declaredAggregator, typeof builtAggregator>>,
   None<Broken<typeof declaredDynamo, typeof builtDynamo>>,
   None<Broken<typeof declaredMemory, typeof builtMemory>>,
   None<Broken<typeof declaredOpen, typeof builtOpen>>,

@@ -88,7 +88,7 @@ export class ScriptedTable implements DynamoTransport {
     const held = this.items.get(textOf(input.Key ?? input.Item!));
     const next = input.Item === undefined ? updated(held ?? {}, input) : created(held, input.Item);
     if (next === undefined) throw named("ConditionalCheckFailedException", { Item: held });
-    this.put(next);
+    this.put({ ...input.Key, ...next });
     return input.Item === undefined ? { Attributes: next } : {};
   }
 }

@@ -24,15 +24,22 @@ export interface StreamRecord {
 
 /** A record as `GetRecords` returns it, or as Lambda passes it in; only what is used. */
 export interface RawStreamRecord {
+  /** INSERT, MODIFY or REMOVE. */
   readonly eventName?: string | undefined;
-  /** Lambda only. */
+  /** The stream; Lambda only. */
   readonly eventSourceARN?: string | undefined;
+  /** Who made the change, if it was DynamoDB itself. */
   readonly userIdentity?: object | undefined;
+  /** The change. */
   readonly dynamodb?:
     | {
+        /** When the item was changed; a number counts seconds since 1970. */
         readonly ApproximateCreationDateTime?: number | Date | undefined;
+        /** The number that the stream gave the record. */
         readonly SequenceNumber?: string | undefined;
+        /** The item before the change. */
         readonly OldImage?: object | undefined;
+        /** The item after the change. */
         readonly NewImage?: object | undefined;
       }
     | undefined;
@@ -50,6 +57,8 @@ const SEQUENCE_LENGTH = 40;
 /**
  * Reads a record; `streamArn` is that of the stream, which Lambda's records carry themselves.
  * Undefined when it is no record of a change.
+ *
+ * @example const records = event.Records.flatMap((raw) => streamRecordOf(raw) ?? []);
  */
 export function streamRecordOf(raw: RawStreamRecord, streamArn?: string): StreamRecord | undefined {
   const kind = KINDS[raw.eventName ?? ""];

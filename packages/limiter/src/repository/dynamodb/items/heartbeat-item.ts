@@ -9,8 +9,8 @@
  * The pulse is what an aggregator writes to see it come back through the stream:
  *
  *   pulse_ms            when it was written, by the writer's clock
- *   pulses              how many there were, so that every one of them changes the item: a write that
- *                       changes nothing never gets into the stream
+ *   pulses              how many there were, so that every one of them changes the item: a write
+ *                       that changes nothing never gets into the stream
  */
 import type { ItemKey } from "../table/batch.ts";
 import { ExpressionBuilder } from "../table/update-expression.ts";
@@ -21,14 +21,14 @@ import { heartbeatKey, namespaceIndexKeys, pulseKey, TABLE_NAMESPACE } from "./k
 const COUNTED_UNTIL = "counted_until_ms";
 
 /** How far usage has been counted, and who found that when. */
-export interface StoredHeartbeat {
+export interface HeartbeatRecord {
   readonly countedUntilMs: number;
   readonly seenMs: number;
   readonly writtenBy: string;
 }
 
 /** Reads the heartbeat; undefined when nothing was ever counted. */
-export function heartbeatOf(item: AttributeMap | undefined): StoredHeartbeat | undefined {
+export function heartbeatOf(item: AttributeMap | undefined): HeartbeatRecord | undefined {
   const countedUntilMs = numberOf(item?.[COUNTED_UNTIL]);
   if (countedUntilMs === undefined) return undefined;
   return {
@@ -39,7 +39,7 @@ export function heartbeatOf(item: AttributeMap | undefined): StoredHeartbeat | u
 }
 
 /** The write that moves the heartbeat forward; its condition fails where it is as far already. */
-export function heartbeatUpdate({ countedUntilMs, seenMs, writtenBy }: StoredHeartbeat): object {
+export function heartbeatUpdate({ countedUntilMs, seenMs, writtenBy }: HeartbeatRecord): object {
   const key = heartbeatKey();
   const builder = builderFor(key);
   const [name, value] = [builder.name(COUNTED_UNTIL), builder.value(countedUntilMs)];

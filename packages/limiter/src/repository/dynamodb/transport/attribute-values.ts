@@ -1,12 +1,12 @@
 /** A value as DynamoDB's wire format writes it; only the types that our items use. */
 export type AttributeValue =
-  | { readonly S: string }
-  | { readonly N: string }
-  | { readonly BOOL: boolean }
-  | { readonly NULL: true }
-  | { readonly L: readonly AttributeValue[] }
-  | { readonly M: AttributeMap }
-  | { readonly SS: readonly string[] };
+  | { /** A string. */ readonly S: string }
+  | { /** A number, as its decimal digits. */ readonly N: string }
+  | { /** A boolean. */ readonly BOOL: boolean }
+  | { /** Nothing. */ readonly NULL: true }
+  | { /** A list. */ readonly L: readonly AttributeValue[] }
+  | { /** A map. */ readonly M: AttributeMap }
+  | { /** A set of strings. */ readonly SS: readonly string[] };
 
 /** An item, a key, or a map inside an item. */
 export type AttributeMap = { readonly [attribute: string]: AttributeValue };

@@ -6,9 +6,9 @@
  *   otherwise                            how much its totals have grown; less is a give-back
  *   a total is gone                      it was dropped with its limit: nothing was consumed
  *
- * `b_{limit}_tc` becomes `u_{limit}` and `gr` becomes `requests`; `b_{limit}_cc` and `gc`, the parts
- * of them that came by cascade, become `c_{limit}` and `cascaded_requests`. What the bucket counts
- * for itself, `b_wcu_tc`, becomes nothing.
+ * `b_{limit}_tc` becomes `u_{limit}`, and `gr` becomes `requests`. The parts of them that came by
+ * cascade, `b_{limit}_cc` and `gc`, become `c_{limit}` and `cascaded_requests`. What the bucket
+ * counts for itself, `b_wcu_tc`, becomes nothing.
  */
 import {
   numberOf,

@@ -21,6 +21,7 @@ import { ItemReader } from "../../table/item-reader.ts";
 import { retrying } from "../../table/retry.ts";
 import { contention } from "../../table/table-errors.ts";
 import { stringOf, type AttributeMap } from "../../transport/attribute-values.ts";
+import { eachWithin } from "../each-within.ts";
 import { failuresOf, type PartReport, type RecordFailure } from "../part.ts";
 import type { StreamRecord } from "../stream-record.ts";
 import { snapshotUpdate, writableSums } from "./snapshot-update.ts";
@@ -70,18 +71,15 @@ export class UsageCounter {
    */
   async count(records: readonly StreamRecord[]): Promise<UsageReport> {
     const { sums, counted, skipped } = usageSums(records, this.#windows);
-    const queue = sums.flatMap(writableSums).values();
     const failures: RecordFailure[] = [];
     let snapshotWrites = 0;
-    const write = async (): Promise<void> => {
-      for (const sum of queue)
-        try {
-          if (await this.#write(sum)) snapshotWrites += 1;
-        } catch (error) {
-          failures.push(...failuresOf(recordsOf(sum), error));
-        }
-    };
-    await Promise.all(Array.from({ length: CONCURRENT_WRITES }, write));
+    await eachWithin(CONCURRENT_WRITES, sums.flatMap(writableSums), async (sum) => {
+      try {
+        if (await this.#write(sum)) snapshotWrites += 1;
+      } catch (error) {
+        failures.push(...failuresOf(recordsOf(sum), error));
+      }
+    });
     return { failures, counted, skipped, snapshotWrites };
   }
 

@@ -35,8 +35,8 @@ export interface BatchUsage {
 }
 
 /**
- * Sums up what a batch consumed. A record that consumed nothing is in no sum. Those that cancel each
- * other out are: half of them may be delivered again without the other half.
+ * Sums up what a batch consumed. A record that consumed nothing is in no sum. Records that cancel
+ * each other out are: one of them may be delivered again without the other.
  */
 export function usageSums(
   records: readonly StreamRecord[],

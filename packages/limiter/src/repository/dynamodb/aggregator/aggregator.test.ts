@@ -1,0 +1,95 @@
+import { describe, expect, it } from "vitest";
+import { openAggregator, type AggregatorOptions } from "zae-limiter/aggregator";
+import { named, ScriptedTable, SkippingClock } from "../../../../test/support/scripted-table.ts";
+import { bucketItem, recordsOf } from "../../../../test/support/usage-process.ts";
+import { heartbeatKey, pulseKey } from "../items/keys.ts";
+import { keyOf } from "../table/batch.ts";
+import { marshalItem } from "../transport/attribute-values.ts";
+
+const clock = new SkippingClock();
+const records = recordsOf([bucketItem({ b_rpm_tc: 1 }), bucketItem({ b_rpm_tc: 3 })], {
+  atMs: clock.now() - 5000,
+});
+
+function open(table: ScriptedTable, options: AggregatorOptions = {}) {
+  return openAggregator({ transport: table, stack: "table", clock, ...options });
+}
+
+function sortKeysIn({ items }: ScriptedTable): readonly string[] {
+  return [...items.values()].map((item) => keyOf(item).SK.split("#").slice(0, 3).join("#"));
+}
+
+describe("an aggregator", () => {
+  it("counts a batch in all windows, and says how far it is", async () => {
+    const table = new ScriptedTable();
+    const report = await (await open(table)).process(records);
+    expect(report).toMatchObject({
+      records: 2,
+      counted: 2,
+      skipped: 0,
+      snapshotWrites: 3,
+      lagMs: 5000,
+      failures: [],
+    });
+    expect(sortKeysIn(table)).toEqual([
+      "#USAGE#hourly",
+      "#USAGE#daily",
+      "#USAGE#monthly",
+      heartbeatKey().SK,
+    ]);
+  });
+
+  it("names each record that failed once, in order, and does not say that it was counted", async () => {
+    const table = new ScriptedTable();
+    const refused = { instead: named("ValidationException") };
+    table.faults.push(refused, refused, refused);
+    const { failures } = await (await open(table)).process(records);
+    expect(failures.map(({ sequenceNumber }) => sequenceNumber)).toEqual(["1", "2"]);
+    expect(table.items.size).toBe(0);
+  });
+
+  it("reports nothing of an empty batch", async () => {
+    const table = new ScriptedTable();
+    expect(await (await open(table)).process([])).toMatchObject({ records: 0, lagMs: 0 });
+    expect(table.operations).toEqual([]);
+  });
+
+  it("sees its own pulse come back", async () => {
+    const table = new ScriptedTable();
+    const aggregator = await open(table);
+    await aggregator.pulse();
+    const { PK, SK } = pulseKey();
+    await aggregator.process(recordsOf([marshalItem({ PK, SK })], { atMs: clock.now() }));
+    expect(sortKeysIn(table)).toEqual([SK, heartbeatKey().SK]);
+    aggregator.close();
+  });
+
+  it("keeps usage for as long as the namespace says", async () => {
+    const table = new ScriptedTable();
+    const PK = "ns/SYSTEM#";
+    table.put(marshalItem({ PK, SK: "#CONFIG", usage_retention_days: 1 }));
+    await (await open(table, { windows: ["daily"] })).process(records);
+    const day = [...table.items.values()][1]!;
+    expect(day["ttl"]).toEqual({ N: String(Date.UTC(2026, 0, 6) / 1000) });
+  });
+
+  it("has windows that it knows, and each of them once", async () => {
+    const table = new ScriptedTable();
+    await (await open(table, { windows: ["daily", "daily"] })).process(records);
+    expect(table.operations.filter((operation) => operation === "UpdateItem")).toHaveLength(2);
+    for (const windows of [[], ["weekly"], "daily", [undefined]])
+      await expect(open(table, { windows: windows as never })).rejects.toThrow(
+        "Invalid windows: must be a list of at least one of hourly, daily, monthly",
+      );
+  });
+
+  it("refuses options that it does not know, and an archive that is none", async () => {
+    const table = new ScriptedTable();
+    await expect(open(table, { window: ["daily"] } as never)).rejects.toThrow(
+      "did you mean windows",
+    );
+    await expect(open(table, { archive: "s3://events" as never })).rejects.toThrow(
+      "Invalid archive: must have a function store",
+    );
+  });
+});
