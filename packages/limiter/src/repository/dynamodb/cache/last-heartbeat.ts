@@ -1,4 +1,4 @@
-import { heartbeatOf, type StoredHeartbeat } from "../items/heartbeat-item.ts";
+import { heartbeatOf, type HeartbeatRecord } from "../items/heartbeat-item.ts";
 import { heartbeatKey } from "../items/keys.ts";
 import type { ItemReader } from "../table/item-reader.ts";
 
@@ -17,7 +17,7 @@ export class LastHeartbeat {
   }
 
   /** Reads it, consistently, and remembers whether there is one. */
-  async read(): Promise<StoredHeartbeat | undefined> {
+  async read(): Promise<HeartbeatRecord | undefined> {
     const heartbeat = heartbeatOf(await this.#reader.get(heartbeatKey()));
     this.#wasSeen = heartbeat !== undefined;
     return heartbeat;
