@@ -45,18 +45,19 @@ declare module "declared/zae-limiter" {
   export interface UsageSnapshot {
     readonly entityId: string; readonly resource: string; readonly window: UsageWindow;
     readonly windowStart: Date; readonly windowEnd: Date;    // half open: windowEnd is the start of the next window
-    readonly counters: Amounts;                              // whole tokens per limit, net of what was given back: of its own calls, or all that was charged if the query names the entity
+    readonly counters: Amounts;                              // tokens per limit, exact to the thousandth, net of what was given back: of its own calls, or all that was charged if the query names the entity
     readonly requests: number;                               // granted acquires, counted like counters
     readonly cascaded: Amounts; readonly cascadedRequests: number;   // what came by cascade: beside counters, or part of them if the query names the entity (ADR 032)
-    readonly complete: boolean;                              // false while the window may still grow
+    readonly complete: boolean;                              // false while the window may still grow: until it has ended, and on DynamoDB all of it is counted
   }
   export interface UsageSummary {
     readonly snapshotCount: number; readonly total: Amounts; readonly average: Amounts; readonly requests: number;   // average: per window
     readonly cascaded: Amounts; readonly cascadedRequests: number;   // beside total, or part of it if the query names an entity (ADR 032)
     readonly minWindowStart: Date | undefined; readonly maxWindowStart: Date | undefined;
     readonly completeSince?: Date;                           // memory only, when it had to drop usage (ADR 028): windows that begin earlier lack some
+    readonly countedUntil?: Date;                            // DynamoDB only (ADR 042): windows that end later are not complete
   }
-  export interface UsagePage extends Page<UsageSnapshot> { readonly completeSince?: Date }
+  export interface UsagePage extends Page<UsageSnapshot> { readonly completeSince?: Date; readonly countedUntil?: Date }
   export interface EntityCapacity { readonly entityId: string; readonly capacity: number; readonly available: number; readonly utilizationPct: number }
   export interface ResourceCapacity {
     readonly resource: string; readonly limitName: string; readonly totalCapacity: number; readonly totalAvailable: number;
@@ -322,6 +323,7 @@ declare module "declared/zae-limiter/dynamodb" {
     static builder(): RepositoryBuilder;
     readonly stackName: string; readonly tableName: string; readonly region: string; readonly endpointUrl: string | undefined;
     createTable(): Promise<void>; deleteTable(): Promise<void>; deleteStack(): Promise<void>;
+    getCountedUntil(): Promise<Date | undefined>;   // until when an aggregator has counted usage; undefined: never
   }
   /** Every field of the original's StackOptions (reference §7.2) with its default. */
   export interface StackOptions {
