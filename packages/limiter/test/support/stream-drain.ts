@@ -52,6 +52,7 @@ export class StreamDrain {
       windows: USAGE_WINDOWS,
       archive: undefined,
       maxShards: 1,
+      ttlMultiplier: 7,
     });
   }
 
