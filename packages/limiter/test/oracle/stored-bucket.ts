@@ -20,6 +20,8 @@ export interface StoredLimit extends Balance {
   /** The parameters of the whole bucket. */
   readonly whole: Terms;
   readonly consumed: bigint;
+  /** How much of it by cascade. */
+  readonly cascaded: bigint;
   readonly hidden: boolean;
 }
 
@@ -32,6 +34,8 @@ export interface StoredShard {
   /** Write units, which every write adds to. */
   readonly writes: bigint;
   readonly grants: bigint;
+  /** How many of them by cascade. */
+  readonly cascadedGrants: bigint;
   /** When it may be forgotten; undefined when never. */
   readonly expiresAtMs: number | undefined;
   /** Whose it is, from which creation, and the last operation ids: as text, in a fixed order. */
@@ -55,6 +59,7 @@ export function readShard(item: StoredItem, shard: number): StoredShard {
     version: numberIn(item, "sv"),
     writes: numberIn(item, "b_wcu_tc"),
     grants: numberIn(item, "gr", 0n),
+    cascadedGrants: numberIn(item, "gc", 0n),
     expiresAtMs: item["ttl"] === undefined ? undefined : Number(numberIn(item, "ttl")) * 1000,
     identity: JSON.stringify(
       Object.entries(item)
@@ -66,7 +71,7 @@ export function readShard(item: StoredItem, shard: number): StoredShard {
 }
 
 /** What writes, splits and merges may change beside the operation ids. */
-const CHANGING = /^(?:b_.*|rf|sv|sd|shard_count|mi|po|gr|ttl)$/;
+const CHANGING = /^(?:b_.*|rf|sv|sd|shard_count|mi|po|gr|gc|ttl)$/;
 
 /** Shards of one bucket, from their items. */
 export function readBucket(items: readonly StoredItem[]): StoredBucket {
@@ -149,9 +154,19 @@ export function consumedOf(bucket: StoredBucket, name: string): bigint {
   return total(bucket, (shard) => shard.limits.get(name)?.consumed ?? 0n);
 }
 
+/** How much of it by cascade. */
+export function cascadedOf(bucket: StoredBucket, name: string): bigint {
+  return total(bucket, (shard) => shard.limits.get(name)?.cascaded ?? 0n);
+}
+
 /** How many calls were granted, over all shards. */
 export function grantsOf(bucket: StoredBucket): bigint {
   return total(bucket, ({ grants }) => grants);
+}
+
+/** How many of them by cascade. */
+export function cascadedGrantsOf(bucket: StoredBucket): bigint {
+  return total(bucket, ({ cascadedGrants }) => cascadedGrants);
 }
 
 function rateOfLimit(limit: StoredLimit | undefined): Fraction {
@@ -181,6 +196,7 @@ function readLimit(
     terms,
     units: numberIn(item, `b_${name}_tk`) * terms.period + remainder,
     consumed: numberIn(item, `b_${name}_tc`, 0n),
+    cascaded: numberIn(item, `b_${name}_cc`, 0n),
     hidden: item[`b_${name}_hd`] !== undefined,
   };
 }

@@ -1,6 +1,10 @@
 import * as fc from "fast-check";
 import type { Bucket } from "../../src/core/bucket/bucket.ts";
 import type { Limit } from "../../src/core/limit.ts";
+import {
+  numberOf,
+  type AttributeMap,
+} from "../../src/repository/dynamodb/transport/attribute-values.ts";
 
 /** The limits that situations are about. */
 export const NAMES = ["rpm", "tpm"];
@@ -13,6 +17,7 @@ export interface Wanted {
   readonly costs: Readonly<Record<string, number>>;
   /** What an end only counts. */
   readonly unlimited?: Readonly<Record<string, number>>;
+  readonly isCascaded: boolean;
 }
 
 /** A name that no bucket of these has a limit for. */
@@ -104,12 +109,39 @@ function ending(
   return fc.record({
     kind: fc.constant(kind),
     costs: byName(names, range),
+    isCascaded: fc.boolean(),
     unlimited: fc.option(byName([...names, UNLIMITED], range), { nil: {} }),
   });
 }
 
+/** What an item has counted, in all and by cascade. */
+export function countsIn(item: AttributeMap): Readonly<Record<string, number>> {
+  return Object.fromEntries(COUNTERS.map((name) => [name, numberOf(item[name]) ?? 0]));
+}
+
+/** What an item must have counted after these members, whatever limits it has. */
+export function countsOf(written: readonly Wanted[]): Readonly<Record<string, number>> {
+  const counts: Record<string, number> = Object.fromEntries(COUNTERS.map((name) => [name, 0]));
+  for (const { kind, costs, unlimited = {}, isCascaded } of written) {
+    const requests = kind === "take" ? 1 : 0;
+    counts["gr"]! += requests;
+    if (isCascaded) counts["gc"]! += requests;
+    for (const [name, milli] of [...Object.entries(costs), ...Object.entries(unlimited)]) {
+      counts[`b_${name}_tc`]! += milli;
+      if (isCascaded) counts[`b_${name}_cc`]! += milli;
+    }
+  }
+  return counts;
+}
+
+const COUNTERS: readonly string[] = [
+  ...[...NAMES, UNLIMITED].flatMap((name) => [`b_${name}_tc`, `b_${name}_cc`]),
+  "gr",
+  "gc",
+];
+
 /** What a member only counts on a bucket with these limits. */
-export function countedBy(
+function countedBy(
   { kind, costs, unlimited = {} }: Wanted,
   { limits }: Bucket,
 ): Readonly<Record<string, number>> {
@@ -133,7 +165,11 @@ function member(
   names: readonly string[],
   range: { readonly min: number; readonly max: number },
 ): fc.Arbitrary<Wanted> {
-  return fc.record({ kind: fc.constant(kind), costs: byName(names, range) });
+  return fc.record({
+    kind: fc.constant(kind),
+    costs: byName(names, range),
+    isCascaded: fc.boolean(),
+  });
 }
 
 function meanwhile(names: readonly string[]): fc.Arbitrary<Meanwhile> {

@@ -16,7 +16,7 @@ export const LOST = named("Error", { code: "ECONNRESET" });
 
 /** A take of so many millitokens. */
 export function take(tpm: number): WriteIntent {
-  return { kind: "take", costs: { tpm }, requests: 1, policy: () => POLICY };
+  return { kind: "take", costs: { tpm }, isCascaded: false, requests: 1, policy: () => POLICY };
 }
 
 /** The attributes of operation ids, in the order of the slots. */

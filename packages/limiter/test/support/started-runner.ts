@@ -68,6 +68,7 @@ export function startRunner(
     windows: USAGE_WINDOWS,
     archive: undefined,
     maxShards: 1,
+    ttlMultiplier: 7,
   });
   const progress: RunnerProgress[] = [];
   const problems: RunnerProblem[] = [];

@@ -5,6 +5,8 @@ const SITUATIONS = [
   "grant",
   "refusal",
   "unavailable",
+  "grant by cascade",
+  "grant of a parent's own call",
   "further take",
   "settlement",
   "give-back",

@@ -13,7 +13,7 @@ const SEEDS = seedsFromEnvironment({ usual: 40, thorough: 160 });
 const ENOUGH_SEEDS = 250;
 
 /** Seeds that find something which the first ones do not: each kills a mutation. */
-const TELLING_SEEDS: readonly number[] = [42, 51];
+const TELLING_SEEDS: readonly number[] = [42];
 
 describeWithEngine(
   "several processes on one hot bucket, with the network in any order",

@@ -15,7 +15,15 @@ interface Range {
   readonly most: number;
 }
 
-/** What buckets were charged, as far as callers can know. */
+/** The name for what came by cascade of another. */
+export function cascaded(name: string): string {
+  return `${name} (by cascade)`;
+}
+
+/**
+ * What buckets were charged, as far as callers can know: first that of the calling entity, then
+ * those that it cascades into.
+ */
 export class Ledger {
   readonly #ranges = new Map<string, Map<string, Range>>();
 
@@ -37,14 +45,15 @@ export class Ledger {
   }
 
   #note(entityIds: readonly string[], effect: Effect, rangeOf: (amount: number) => Range): void {
-    for (const entityId of entityIds) {
+    for (const [index, entityId] of entityIds.entries()) {
       const ranges = this.#ranges.get(entityId) ?? new Map<string, Range>();
       this.#ranges.set(entityId, ranges);
-      for (const [name, amount] of effect) {
-        const { least, most } = ranges.get(name) ?? { least: 0, most: 0 };
-        const further = rangeOf(amount);
-        ranges.set(name, { least: least + further.least, most: most + further.most });
-      }
+      for (const [name, amount] of effect)
+        for (const each of index === 0 ? [name] : [name, cascaded(name)]) {
+          const { least, most } = this.range(entityId, each);
+          const further = rangeOf(amount);
+          ranges.set(each, { least: least + further.least, most: most + further.most });
+        }
     }
   }
 }

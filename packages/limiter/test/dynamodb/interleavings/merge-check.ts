@@ -20,6 +20,8 @@ import {
   type Fraction,
 } from "../../oracle/fraction.ts";
 import {
+  cascadedGrantsOf,
+  cascadedOf,
   consumedOf,
   grantsOf,
   shardValue,
@@ -57,13 +59,14 @@ export function wrongHalves(merge: Merge): string | undefined {
     return "a merge whose write units do not add up";
   if (merged!.identity !== kept.identity)
     return `a merge made ${merged!.identity} of ${kept.identity}`;
-  return grantsOf(before) === grantsOf(after) ? undefined : "a merge changed what was granted";
+  const isSame = [grantsOf, cascadedGrantsOf].every((count) => count(before) === count(after));
+  return isSame ? undefined : "a merge changed what was granted";
 }
 
 /** What a merge did to one limit that it must not do. */
 export function wrongSum(merge: Merge, name: string): string | undefined {
   const { before, after } = merge;
-  if (consumedOf(before, name) !== consumedOf(after, name))
+  if ([consumedOf, cascadedOf].some((total) => total(before, name) !== total(after, name)))
     return "a merge changed what was consumed";
   const [merged] = [...after.values()] as [StoredShard];
   const limit = merged.limits.get(name);

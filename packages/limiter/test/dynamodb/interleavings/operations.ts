@@ -21,7 +21,8 @@ export function startSomething(world: World, client: Client): void {
   );
   if (lease !== undefined && (lease.ending !== undefined || random() < world.scenario.leaseCalls))
     return endOrExtend(world, client, lease);
-  const entityId = pick(random, world.scenario.entityIds);
+  const { entityIds, parentId, callsParent } = world.scenario;
+  const entityId = pick(random, callsParent ? [...entityIds, parentId!] : entityIds);
   startTake(world, client, { entityId, amounts: someAmounts(world, entityId) });
 }
 
@@ -106,6 +107,8 @@ export function startTake(
       if (operation.unknowns > 0) client.owe(operation);
       return world.refused(client, operation);
     }
+    if (world.charged(entityId).length > 1) world.coverage.count("grant by cascade");
+    if (entityId === world.scenario.parentId) world.coverage.count("grant of a parent's own call");
     world.ledger.exactly(world.charged(entityId), effect);
     // What one bucket gave before another refused goes back, unless every attempt fails; then the
     // call is decided again.

@@ -31,6 +31,8 @@ export interface Scenario {
   readonly expires: boolean;
   readonly entityIds: readonly string[];
   readonly parentId: string | undefined;
+  /** Whether the parent makes calls of its own. */
+  readonly callsParent: boolean;
   readonly limits: ReadonlyMap<string, readonly Limit[]>;
   /** How often a call asks for as much as there can be. */
   readonly largeCalls: number;
@@ -90,15 +92,17 @@ export function makeScenario(seed: number): Scenario {
     leaseCalls: pick(random, [0.3, 0.6]),
     endsMerged: random() < 0.5,
   };
-  return random() < 0.6
-    ? {
-        ...scenario,
-        splits: Math.max(scenario.splits, 2),
-        maxShards: Math.max(scenario.maxShards, 2),
-        merges: between(random, 1, 8),
-        lateMerges: pick(random, [0, 0.5]),
-      }
-    : { ...scenario, merges: 0, lateMerges: 0 };
+  const reshapes =
+    random() < 0.6
+      ? {
+          splits: Math.max(scenario.splits, 2),
+          maxShards: Math.max(scenario.maxShards, 2),
+          merges: between(random, 1, 8),
+          lateMerges: pick(random, [0, 0.5]),
+        }
+      : { merges: 0, lateMerges: 0 };
+  const callsParent = parentId !== undefined && random() < 0.5;
+  return { ...scenario, ...reshapes, callsParent };
 }
 
 /**
@@ -147,7 +151,8 @@ function simplerThan(scenario: Scenario): readonly Scenario[] {
     ...faults.map((fault) => ({ faults: faults.filter((other) => other !== fault) })),
     skewsMs.some((skewMs) => skewMs !== 0) ? { skewsMs: skewsMs.map(() => 0) } : undefined,
     skewsMs.length > 1 ? { skewsMs: skewsMs.slice(1) } : undefined,
-    scenario.parentId === undefined ? undefined : { parentId: undefined },
+    scenario.callsParent ? { callsParent: false } : undefined,
+    scenario.parentId === undefined ? undefined : { parentId: undefined, callsParent: false },
     scenario.largestTickMs > 1 ? { largestTickMs: 1 } : undefined,
     scenario.expires ? { expires: false } : undefined,
     scenario.largeCalls > 0 ? { largeCalls: 0 } : undefined,

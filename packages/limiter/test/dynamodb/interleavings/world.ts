@@ -4,11 +4,11 @@ import type { Random } from "../../../src/repository/system-clock.ts";
 import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
 import { Client, type Operation } from "./client.ts";
 import type { HeldCall, Reshapes } from "./gate.ts";
-import { GRANTS, Ledger, type Effect } from "./ledger.ts";
+import { cascaded, GRANTS, Ledger, type Effect } from "./ledger.ts";
 import { someLimits, type Scenario } from "./scenario.ts";
 import { SimulatedTime } from "../../support/simulated-time.ts";
 import type { Coverage } from "./coverage.ts";
-import { consumedOf, grantsOf } from "../../oracle/stored-bucket.ts";
+import { cascadedGrantsOf, cascadedOf, consumedOf, grantsOf } from "../../oracle/stored-bucket.ts";
 import { WatchedTable } from "./watched-table.ts";
 
 const START_MS = 1_800_000_000_000;
@@ -200,9 +200,15 @@ export class World {
     for (const client of this.clients) this.abandon(client);
     for (const entityId of this.table.entityIds) {
       const bucket = this.table.history(entityId).now;
-      for (const name of [...this.limits.get(entityId)!.map((limit) => limit.name), GRANTS]) {
-        const counted =
-          name === GRANTS ? Number(grantsOf(bucket)) : Number(consumedOf(bucket, name)) / 1000;
+      const counts = new Map([
+        [GRANTS, Number(grantsOf(bucket))],
+        [cascaded(GRANTS), Number(cascadedGrantsOf(bucket))],
+      ]);
+      for (const { name } of this.limits.get(entityId)!) {
+        counts.set(name, Number(consumedOf(bucket, name)) / 1000);
+        counts.set(cascaded(name), Number(cascadedOf(bucket, name)) / 1000);
+      }
+      for (const [name, counted] of counts) {
         const { least, most } = this.ledger.range(entityId, name);
         if (counted >= least && counted <= most) continue;
         throw new Error(

@@ -29,6 +29,7 @@ import { wrongHalves, wrongSum, type Merge } from "./merge-check.ts";
 import {
   bucketValue,
   capacityOf,
+  cascadedOf,
   consumedOf,
   grantsOf,
   limitNames,
@@ -112,8 +113,10 @@ function mergeIn({ before, after, call }: AppliedWrite): Merge {
 }
 
 function wrongSplit({ before, after, call }: AppliedWrite, name: string): string | undefined {
-  if (consumedOf(before, name) !== consumedOf(after, name) || grantsOf(before) !== grantsOf(after))
-    return "a split changed what was consumed";
+  const isSame = [consumedOf, cascadedOf].every(
+    (total) => total(before, name) === total(after, name),
+  );
+  if (!isSame || grantsOf(before) !== grantsOf(after)) return "a split changed what was consumed";
   if (capacityOf(before, name) !== capacityOf(after, name))
     return "the shares of a split do not add up to what was split";
   const [old, now] = [rateOf(before, name), rateOf(after, name)];

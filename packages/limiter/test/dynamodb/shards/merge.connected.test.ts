@@ -80,6 +80,7 @@ describeWithEngine("the merge of two shards", (engine) => {
   }
 
   it("a merge adds balances, debt, fractions, totals and write units, and keeps everything else", async () => {
+    const cascaded = { gc: 1, b_rpm_cc: 1000, b_ipd_tc: 9, b_ipd_cc: 7 };
     const halves = await putHalves({
       // Shares of 5 000 each, at a millitoken in 12 ms; whole: one in 6 ms.
       kept: [
@@ -91,8 +92,8 @@ describeWithEngine("the merge of two shards", (engine) => {
         { limit: TPM, milli: 400_000 },
       ],
       further: [
-        { o1: "him.0003", foreign: "stays" },
-        { o0: "her.0001", sv: NOW_MS + 5, gr: 4, b_wcu_tc: 11 },
+        { o1: "him.0003", foreign: "stays", b_rpm_cc: 2000 },
+        { o0: "her.0001", sv: NOW_MS + 5, gr: 4, b_wcu_tc: 11, ...cascaded },
       ],
     });
     expect(await merge(halves)).toEqual({ applied: true });
@@ -104,7 +105,11 @@ describeWithEngine("the merge of two shards", (engine) => {
       b_tpm_tk: 500_000,
       b_rpm_tc: 14_000,
       b_tpm_tc: 14_000,
+      b_rpm_cc: 3000,
+      b_ipd_tc: 9,
+      b_ipd_cc: 7,
       gr: 7,
+      gc: 1,
       b_wcu_tc: 40 + 11 + 4,
       shard_count: 1,
       sv: NOW_MS + 6,
@@ -239,10 +244,16 @@ describeWithEngine("the merge of two shards", (engine) => {
     const halves = await putHalves({
       kept: stored,
       gone: stored,
-      further: [{ b_rpm_tc: 9_007_199_254_740_993n }, { b_rpm_tc: 9_007_199_254_740_995n }],
+      further: [
+        { b_rpm_tc: 9_007_199_254_740_993n, b_rpm_cc: 9_007_199_254_740_991n },
+        { b_rpm_tc: 9_007_199_254_740_995n, b_rpm_cc: 9_007_199_254_740_993n },
+      ],
     });
     await merge(halves);
-    expect(unmarshalItem(await get(halves.entityId, 0))["b_rpm_tc"]).toBe(18_014_398_509_481_988n);
+    expect(unmarshalItem(await get(halves.entityId, 0))).toMatchObject({
+      b_rpm_tc: 18_014_398_509_481_988n,
+      b_rpm_cc: 18_014_398_509_481_984n,
+    });
     const deep = await putHalves({
       kept: [{ limit: RPM, milli: Number.MIN_SAFE_INTEGER }],
       gone: [{ limit: RPM, milli: -1000 }],

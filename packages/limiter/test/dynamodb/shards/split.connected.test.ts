@@ -46,7 +46,7 @@ describeWithEngine("the split of a shard", (engine) => {
       { limit: RPM, milli: -3000, remainder: 2 },
       { limit: TPM, milli: 600_001, hidden: true },
     ];
-    const entityId = await put(stored, 6, { po: 1 });
+    const entityId = await put(stored, 6, { po: 1, gc: 2, b_rpm_cc: 3000 });
     const before = await get(entityId, 0);
     expect(await split(entityId, before)).toEqual({ applied: true });
     const [kept, moved] = (await getAll(entityId, [0, 1])).map(unmarshalItem) as [

@@ -59,6 +59,14 @@ describe("the charges of a call", () => {
     expect(table.operations).toEqual([]);
   });
 
+  it("say which of them came by cascade, and a parent's own calls do not", async () => {
+    const { preparation } = await prepared({ e: POLICY, p: POLICY }, { e: "p" });
+    const cascaded = async (entityId: string): Promise<unknown> =>
+      (await preparation.of({ ...CALL, entityId })).map(({ isCascaded }) => isCascaded);
+    expect(await cascaded("e")).toEqual([false, true]);
+    expect(await cascaded("p")).toEqual([false]);
+  });
+
   it("leave out what the parent has no limit for, and a parent without limits", async () => {
     const lacking = await prepared({ e: POLICY, p: TPM_ONLY }, { e: "p" });
     const charges = await lacking.preparation.of(CALL);
@@ -165,6 +173,15 @@ describe("a take from one shard", () => {
     });
   });
 
+  it.each([true, false])("counts by cascade what came so: %s", async (isCascaded) => {
+    const process = withShard({ tpm: 10_000 });
+    const wanted = { ...wanting(10), isCascaded };
+    const taken = await takeFromShard(wanted, KEY, 1, chosenBy(process));
+    expect(taken).toMatchObject({ parts: [{ isCascaded }] });
+    expect(process.table.item["b_tpm_cc"]).toEqual(isCascaded ? { N: "10000" } : undefined);
+    expect(process.table.item["gc"]).toEqual(isCascaded ? { N: "1" } : undefined);
+  });
+
   it("is undecided when the shard does not hold it, as of when, or is gone", async () => {
     const process = withShard({ tpm: 9999 });
     const refused = await takeFromShard(wanting(10), KEY, 1, chosenBy(process));
@@ -207,6 +224,7 @@ function wanting(tpm: number): WantedCharge {
     policy: TPM_ONLY,
     isOverride: false,
     parentId: undefined,
+    isCascaded: false,
   };
 }
 

@@ -147,7 +147,15 @@ export class ChargePreparation {
     const isOverride = override !== undefined;
     const parentId = isParent ? undefined : key.parentId;
     const costs = inMilli(amounts);
-    const charge: WantedCharge = { key, amounts, costs, policy, isOverride, parentId };
+    const charge: WantedCharge = {
+      key,
+      amounts,
+      costs,
+      policy,
+      isOverride,
+      parentId,
+      isCascaded: isParent,
+    };
     const image = this.#known.imageOf(key);
     if (!showsOtherLimits(charge, image)) return this.#withLevels(charge);
     const chosen = this.#chooser.on(charge, key, image);
@@ -266,10 +274,11 @@ export async function takeFromShard(
   requests: number,
   { writer, chooser }: { readonly writer: BucketWriter; readonly chooser: PolicyChooser },
 ): Promise<Taken | Throttled | (Undecided & { readonly refusedAtMs: number | undefined })> {
-  const { costs } = charge;
+  const { costs, isCascaded } = charge;
   const policy = policyChoice(charge, key, chooser);
   try {
-    const outcome = await writer.write(key, { kind: "take", costs, requests, policy });
+    const intent = { kind: "take", costs, requests, policy, isCascaded } as const;
+    const outcome = await writer.write(key, intent);
     if (outcome.kind === "gone" || outcome.kind === "split")
       return { kind: "undecided", charge, refusedAtMs: undefined };
     const current = outcome.policy;
@@ -287,6 +296,7 @@ export async function takeFromShard(
       resource,
       policy: current,
       requests,
+      isCascaded,
       incarnation,
       seen: image === undefined ? undefined : { image },
     };

@@ -149,6 +149,7 @@ function partOf({
     policy: policyOf([TPM], "resource"),
     amounts: { tpm: 1000 },
     requests: 1,
+    isCascaded: false,
     incarnation: {
       creation: "other.0000",
       divisor,

@@ -208,5 +208,6 @@ function wanting(tpm: number): WantedCharge {
     policy: POLICY,
     isOverride: false,
     parentId: undefined,
+    isCascaded: false,
   };
 }

@@ -202,8 +202,8 @@ export class GatherQueue {
         member.reject(error);
       }
     }
-    const chosen = current.map(({ charge: { costs, policy } }) => ({
-      intent: { kind: "take" as const, costs, requests: 0, policy },
+    const chosen = current.map(({ charge: { costs, policy, isCascaded } }) => ({
+      intent: { kind: "take" as const, costs, requests: 0, policy, isCascaded },
       policy,
     }));
     return current.slice(0, countCarried(chosen));

@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
+import { updated } from "../../../../test/support/expression-evaluator.ts";
 import { inMilli } from "../../../core/amounts.ts";
 import { Limit } from "../../../core/limit.ts";
 import { policyOf } from "../../../core/bucket/policy.ts";
-import { marshalItem } from "../transport/attribute-values.ts";
+import { marshalItem, numberOf, type AttributeMap } from "../transport/attribute-values.ts";
 import { imageOf } from "../items/bucket-item.ts";
 import { bucketKey } from "../items/bucket-key.ts";
 import type { KnownShard } from "../cache/known-buckets.ts";
@@ -44,6 +45,31 @@ it("counts what no limit holds once, on the first shard, and takes it from none"
     );
   expect(names.map((list) => list.includes("b_ipd_tc"))).toEqual([true, false]);
   expect(names.flat()).not.toContain("b_ipd_tk");
+});
+
+it("counts what came by cascade on the shards that gave it, beside other calls", () => {
+  const stored = [3000, 3500, 3500];
+  const gathering = new Gathering(
+    CHARGE,
+    stored.map((milli, shard) => shardOf(shard, milli)),
+    NOW_MS,
+  );
+  const { charge, ...cascaded } = wish({ tpm: 6, ipd: 4 });
+  const wishes = [{ ...cascaded, charge: { ...charge, isCascaded: true } }, wish({ tpm: 4 })];
+  const verdicts = wishes.map((each) => gathering.decide(each));
+  expect(verdicts.map((verdict) => verdict.kind === "gathered" && verdict.parts)).toMatchObject([
+    [{ isCascaded: true }, { isCascaded: true }],
+    [{ isCascaded: false }, { isCascaded: false }],
+  ]);
+  const counted = gathering.writes().map((write, shard) => {
+    const item = updated(itemOf(shard, stored[shard]!), (write as { Update: object }).Update)!;
+    return ["b_tpm_tc", "b_tpm_cc", "b_ipd_cc", "gr", "gc"].map((name) => numberOf(item[name]));
+  });
+  expect(counted).toEqual([
+    [3000, 3000, 4000, 1, 1],
+    [3500, 3000, undefined, 1, undefined],
+    [3500, undefined, undefined, undefined, undefined],
+  ]);
 });
 
 describe("several calls in one gather", () => {
@@ -143,6 +169,7 @@ const CHARGE: WantedCharge = {
   costs: { tpm: 7000 },
   isOverride: false,
   parentId: undefined,
+  isCascaded: false,
   policy: policyOf([Limit.perMinute("tpm", 40)], "system"),
 };
 
@@ -151,7 +178,11 @@ function keyOf(shard: number): KnownShard["key"] {
 }
 
 function shardOf(shard: number, milli: number): KnownShard {
-  const key = keyOf(shard);
+  const image = imageOf(itemOf(shard, milli));
+  return { key: keyOf(shard), image, seenAt: { ms: NOW_MS, order: 1 } };
+}
+
+function itemOf(shard: number, milli: number): AttributeMap {
   const limit = {
     b_tpm_tk: milli,
     b_tpm_tc: 0,
@@ -159,8 +190,8 @@ function shardOf(shard: number, milli: number): KnownShard {
     b_tpm_ra: 40_000,
     b_tpm_rp: 60_000,
   };
-  const item = marshalItem({
-    ...key.primary,
+  return marshalItem({
+    ...keyOf(shard).primary,
     ...limit,
     rf: NOW_MS,
     sv: 1,
@@ -168,5 +199,4 @@ function shardOf(shard: number, milli: number): KnownShard {
     b_wcu_tc: 1,
     shard_count: 4,
   });
-  return { key, image: imageOf(item), seenAt: { ms: NOW_MS, order: 1 } };
 }

@@ -49,6 +49,8 @@ interface Giver {
   readonly leftMilli: Map<string, number>;
   readonly folds: Map<string, LimitFold>;
   requests: number;
+  /** How many of these came by cascade. */
+  cascadedRequests: number;
   isGiving: boolean;
 }
 
@@ -76,6 +78,7 @@ export class Gathering {
         leftMilli: new Map(heldMilli),
         folds: new Map(),
         requests: 0,
+        cascadedRequests: 0,
         isGiving: false,
       };
     });
@@ -97,12 +100,13 @@ export class Gathering {
   /** The writes of the transaction; none when no call is part of it. */
   writes(): readonly TransactItem[] {
     const giving = this.#givers.filter(({ isGiving }) => isGiving);
-    return giving.map(({ shard, bucket, folds, requests }) => {
+    return giving.map(({ shard, bucket, folds, requests, cascadedRequests }) => {
       const change = {
         folds,
         limits: bucket.limits,
         overridden: this.#overridden,
         requests,
+        cascadedRequests,
         writeUnits: TRANSACTION_WRITE_UNITS,
         mark: undefined,
         afterUnanswered: false,
@@ -117,13 +121,14 @@ export class Gathering {
   /** Divides a call that fits into parts of shards. */
   #take({ charge, requests }: GatherWish, free: readonly Giver[]): readonly ReceiptPart[] {
     const parts = new Map<Giver, Record<string, number>>();
+    const { isCascaded } = charge;
     const { amounts, unlimited } = dividedAmounts(charge.policy, charge.costs);
     for (const [name, cost] of Object.entries(amounts)) {
       let missing = cost;
       for (const giver of free) {
         const part = Math.min(missing, Math.max(0, giver.leftMilli.get(name) ?? 0));
         if (part === 0) continue;
-        this.#takePart(giver, name, part);
+        this.#takePart(giver, name, part, isCascaded);
         parts.set(giver, { ...parts.get(giver), [name]: part });
         missing -= part;
       }
@@ -133,19 +138,20 @@ export class Gathering {
     return [...parts].map(([giver, costs], index) => {
       const counted = index === 0 ? requests : 0;
       giver.requests += counted;
+      if (isCascaded) giver.cascadedRequests += counted;
       giver.isGiving = true;
       const isCounting = index === 0 && unlimited !== undefined;
-      if (isCounting) countIn(giver.folds, unlimited);
+      if (isCounting) countIn(giver.folds, unlimited, isCascaded);
       const taken = { amounts: costs, unlimited: isCounting ? unlimited : undefined };
       return receiptPart(giver.shard, charge, taken, counted);
     });
   }
 
-  #takePart(giver: Giver, name: string, part: number): void {
+  #takePart(giver: Giver, name: string, part: number, isCascaded: boolean): void {
     const { heldMilli, leftMilli, folds } = giver;
     const fold = folds.get(name) ?? new LimitFold();
     folds.set(name, fold);
-    fold.take(part);
+    fold.take(part, isCascaded);
     const isIndebted = this.#givers.some((other) => (other.heldMilli.get(name) ?? 0) < 0);
     if (isIndebted) fold.needMilli = heldMilli.get(name);
     leftMilli.set(name, leftMilli.get(name)! - part);
@@ -169,7 +175,7 @@ function holdTogether(givers: readonly Giver[], { charge, asOfMs }: GatherWish):
 
 function receiptPart(
   { key, image }: KnownShard,
-  { policy }: WantedCharge,
+  { policy, isCascaded }: WantedCharge,
   { amounts, unlimited }: DividedAmounts,
   requests: number,
 ): ReceiptPart {
@@ -181,6 +187,7 @@ function receiptPart(
     unlimited,
     policy,
     requests,
+    isCascaded,
     incarnation: { ...incarnationOf(image), expiredBySeconds: image.expiresAtSeconds },
     seen: { image, unseenMilli: amounts },
   };

@@ -39,5 +39,6 @@ const PART: ReceiptPart = {
   policy: policyOf([Limit.perSecond("tpm", 1)], "system"),
   amounts: { tpm: 1000 },
   requests: 1,
+  isCascaded: false,
   incarnation: { creation: "c", divisor: 1, splitAtMs: undefined, expiredBySeconds: undefined },
 };

@@ -142,7 +142,7 @@ export class LeaseEnds {
    */
   async #writeToShard(end: EndWrite): Promise<boolean> {
     const { part, costs, unlimited, requests, mayOwe, operation } = end;
-    const { key, policy, incarnation } = part;
+    const { key, policy, incarnation, isCascaded } = part;
     const isOverrun = [costs, unlimited ?? NO_AMOUNTS].some(hasPositive);
     const kind = isOverrun ? "overrun" : "giveBack";
     if (this.#known.imageOf(key) === undefined) await this.#known.read(key);
@@ -150,6 +150,7 @@ export class LeaseEnds {
       kind,
       costs,
       unlimited,
+      isCascaded,
       requests,
       policy,
       incarnation,

@@ -9,6 +9,8 @@ import type { BucketIncarnation } from "../write/write-intent.ts";
 export interface ReceiptPart extends TakenPart {
   readonly key: BucketKey;
   readonly requests: number;
+  /** Whether it was taken from the parent of the calling entity: the end counts as the take did. */
+  readonly isCascaded: boolean;
   readonly incarnation: BucketIncarnation;
   /** The shard as the take left it, as far as this process knew. */
   readonly seen?: SeenShard | undefined;

@@ -137,6 +137,7 @@ function wanting(tpm: number, policy: Policy = POLICY): WantedCharge {
     policy,
     isOverride: false,
     parentId: undefined,
+    isCascaded: false,
   };
 }
 

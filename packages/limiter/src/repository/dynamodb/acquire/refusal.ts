@@ -129,7 +129,13 @@ export class Refusals {
   async #applyLimits(charge: WantedCharge, key: BucketKey): Promise<void> {
     const policy = policyChoice(charge, key, this.#chooser);
     await unlessUnavailable(
-      this.#writer.write(key, { kind: "applyLimits", costs: {}, requests: 0, policy }),
+      this.#writer.write(key, {
+        kind: "applyLimits",
+        costs: {},
+        isCascaded: false,
+        requests: 0,
+        policy,
+      }),
     );
   }
 }

@@ -111,6 +111,7 @@ function chargeOf(entityId: string): WantedCharge {
     policy: POLICY,
     isOverride: false,
     parentId: undefined,
+    isCascaded: false,
   };
 }
 
@@ -122,6 +123,7 @@ function partOf({ key, costs, policy }: WantedCharge): ReceiptPart {
     amounts: costs,
     policy,
     requests: 1,
+    isCascaded: false,
     incarnation: {
       creation: "other.0000",
       divisor: 1,

@@ -18,6 +18,8 @@ export interface WantedCharge extends PolicyHolder {
   readonly levels?: Levels;
   /** The parent that the call also takes from; undefined in the parent's own charge. */
   readonly parentId: string | undefined;
+  /** Whether it is the charge to the parent of the calling entity. */
+  readonly isCascaded: boolean;
 }
 
 /** Something that is decided with a policy. */

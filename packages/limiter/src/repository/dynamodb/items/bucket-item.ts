@@ -74,10 +74,10 @@ export function limitAttribute(limitName: string, field: LimitField): string {
 }
 
 /**
- * tk tokens, cp capacity, ra refill amount, rp refill period, tc total consumed, rm remainder, hd
- * hidden, kd kind.
+ * tk tokens, cp capacity, ra refill amount, rp refill period, tc total consumed, cc how much of it
+ * by cascade, rm remainder, hd hidden, kd kind.
  */
-const FIELDS = ["tk", "cp", "ra", "rp", "tc", "rm", "hd", "kd"] as const;
+const FIELDS = ["tk", "cp", "ra", "rp", "tc", "cc", "rm", "hd", "kd"] as const;
 /** A field of a limit on a bucket. */
 export type LimitField = (typeof FIELDS)[number];
 

@@ -12,7 +12,7 @@
  *   T      the largest of both stamps and the clock after both reads
  *   tk     each half is credited up to T at its own rate and cut off at its own ceiling; then added
  *   rm     added as fractions, and rounded down once; a whole millitoken is carried into tk
- *   tc, gr, b_wcu_tc    added
+ *   tc, cc, gr, gc, b_wcu_tc    added
  *   sv     max(now, sv of p + 1, sv of q + 1): higher than in any life of q so far, so that a late
  *          write to q fails in its later lives too
  *   mi     the operation ids of q, by which its writes without an answer are resolved
@@ -188,6 +188,7 @@ function updateOfKept(
   if (overridden) builder.set("po", 1);
   else removeIfPresent("po");
   builder.add("gr", numberIn(gone.item, "gr") ?? 0);
+  builder.add("gc", numberIn(gone.item, "gc") ?? 0);
   builder.add("b_wcu_tc", gone.image.writes + 2 * TRANSACTION_WRITE_UNITS);
   for (const total of totalsOf(gone.item)) builder.add(total, numberIn(gone.item, total) ?? 0);
   if (divisor === 1 && ttlMultiplier > 0)
@@ -195,9 +196,9 @@ function updateOfKept(
   return { ...builder.build(), ReturnValuesOnConditionCheckFailure: "ALL_OLD" };
 }
 
-/** The totals consumed, also of names that the bucket has no limit for. */
+/** The totals consumed, in all and by cascade, also of names that the bucket has no limit for. */
 function totalsOf(item: AttributeMap): readonly string[] {
-  return Object.keys(item).filter((name) => /^b_.+_tc$/.test(name) && name !== "b_wcu_tc");
+  return Object.keys(item).filter((name) => /^b_.+_[tc]c$/.test(name) && name !== "b_wcu_tc");
 }
 
 /** A bucket that is whole again may expire, once all that it owes has been earned back. */

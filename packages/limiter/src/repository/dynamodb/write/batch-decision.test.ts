@@ -10,7 +10,8 @@ import { describe, expect, it } from "vitest";
 import { updated, type ExpressionInput } from "../../../../test/support/expression-evaluator.ts";
 import {
   afterCounting,
-  countedBy,
+  countsIn,
+  countsOf,
   limitsOf,
   members,
   NAMES,
@@ -34,7 +35,7 @@ import {
 import { underPolicy } from "../../../core/bucket/decision.ts";
 import { Limit } from "../../../core/limit.ts";
 import { policyOf, type Policy } from "../../../core/bucket/policy.ts";
-import { marshalItem, numberOf, type AttributeMap } from "../transport/attribute-values.ts";
+import { marshalItem, type AttributeMap } from "../transport/attribute-values.ts";
 import { decideBatch } from "./batch-decision.ts";
 import { bucketAttributes, changedImage, imageOf } from "../items/bucket-item.ts";
 import { bucketKey } from "../items/bucket-key.ts";
@@ -125,7 +126,10 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
           START_MS,
         );
         if (plan.write === undefined) expect(verdicts).not.toContain("written");
-        else expectSame(imageOf(plan.write.item!).bucket, expected, START_MS);
+        else {
+          expectSame(imageOf(plan.write.item!).bucket, expected, START_MS);
+          expect(countsIn(plan.write.item!)).toEqual(countsOf(writtenOf(wanted, plan)));
+        }
       }),
       { numRuns: RUNS },
     );
@@ -148,7 +152,7 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
         expect(verdicts).toEqual(planWrite(request).verdicts);
         if (write === undefined) return;
         const tick = tickedMs(request.nowMs, tickMs, image.limits);
-        const written = drawn.wanted.filter((_, index) => verdicts[index] === "written");
+        const written = writtenOf(drawn.wanted, { verdicts });
         const atMs = decideBatch(image, written, tick).accepted.includes(false)
           ? request.nowMs
           : tick;
@@ -188,7 +192,8 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
       bucketLimits([{ name: "tpm", capacity: 1, refillAmount: 1, refillPeriodSeconds: 1 }]),
       START_MS,
     );
-    const huge = { kind: "overrun", costs: { tpm: Number.MAX_SAFE_INTEGER } } as const;
+    const costs = { tpm: Number.MAX_SAFE_INTEGER };
+    const huge = { kind: "overrun", costs, isCascaded: false } as const;
     expect(decideBatch(bucket, [huge, huge], START_MS).accepted).toEqual([true]);
     expect(decideBatch(bucket, [{ ...huge, kind: "take" }, huge], START_MS).accepted).toEqual([
       false,
@@ -226,7 +231,8 @@ describe("the expressions of a batch", () => {
     );
     const policy = policyOf(wanted, "resource");
     const costs = Object.fromEntries(wanted.map(({ name }, index) => [name, 10 + index]));
-    const intents = Array.from({ length: 256 }, () => intentOf({ kind: "take", costs }, policy));
+    const member = { kind: "take", costs, isCascaded: true } as const;
+    const intents = Array.from({ length: 256 }, () => intentOf(member, policy));
     for (const elapsedMs of [0, 7, 1_000_000, 100_000_000]) {
       const { write } = planWrite(
         requestOf({ policy, image, intents, nowMs: START_MS + elapsedMs }),
@@ -266,15 +272,7 @@ function carryOut(options: {
     oneAfterAnother(start, drawn.wanted, plan.verdicts, nowMs),
     nowMs,
   );
-  expect(numberOf(next["b_ipd_tc"]) ?? 0).toBe(
-    drawn.wanted
-      .filter((_, index) => plan.verdicts[index] === "written")
-      .reduce((sum, member) => sum + amountOf(countedBy(member, start), "ipd"), 0),
-  );
-  expect(numberOf(next["gr"])).toBe(
-    intents.filter(({ kind }, index) => kind === "take" && plan.verdicts[index] === "written")
-      .length,
-  );
+  expect(countsIn(next)).toEqual(countsOf(writtenOf(drawn.wanted, plan)));
   return "applied";
 }
 
@@ -377,8 +375,12 @@ function itemOf(bucket: Bucket): AttributeMap {
   return marshalItem({ ...bucketAttributes(bucket), sv: 5, cr: "other.0000", b_wcu_tc: 3, gr: 0 });
 }
 
-function intentOf({ kind, costs, unlimited }: Wanted, policy: Policy): WriteIntent {
-  return { kind, costs, unlimited, requests: kind === "take" ? 1 : 0, policy: () => policy };
+function intentOf(wanted: Wanted, policy: Policy): WriteIntent {
+  return { ...wanted, requests: wanted.kind === "take" ? 1 : 0, policy: () => policy };
+}
+
+function writtenOf(wanted: readonly Wanted[], { verdicts }: Pick<Plan, "verdicts">): Wanted[] {
+  return wanted.filter((_, index) => verdicts[index] === "written");
 }
 
 function requestOf(

@@ -8,7 +8,7 @@
  *   rise   how far give-backs lift the balance before something is charged; above the ceiling they
  *          would have been cut off first
  */
-import { amountOf } from "../../../core/amounts.ts";
+import { addAmounts, amountOf } from "../../../core/amounts.ts";
 import { applyInPlace, holds, type Bucket, type OwnedBucket } from "../../../core/bucket/bucket.ts";
 
 /** Millitokens by limit name; negative gives back. */
@@ -23,10 +23,16 @@ export interface BatchStep {
   readonly kind: "take" | "overrun" | "giveBack" | "applyLimits";
   readonly costs: Costs;
   /**
-   * What the end of a lease only counts, because its take did. What a take only counts is decided
-   * with it: the costs that its policy has no limit for.
+   * What the end of a lease only counts, because its take did. What the bucket has no limit for is
+   * only counted too: of a take the costs that its policy lacks, of an end those of limits that
+   * were dropped since.
    */
   readonly unlimited?: Costs | undefined;
+  /**
+   * Whether it belongs to a take from the parent of the calling entity. What such steps count is
+   * also counted apart.
+   */
+  readonly isCascaded: boolean;
 }
 
 /** The members of a batch, decided one after another. */
@@ -55,38 +61,55 @@ export function decideBatch(
   const byName = new Map(bucket.limits.map(({ limit }, index) => [limit.name, folds[index]!]));
   const accepted: boolean[] = [];
   for (const step of steps) {
-    const { kind, costs } = step;
+    const { kind, costs, isCascaded } = step;
     const costsMilli = kind === "take" ? takenOf(bucket, costs) : costsOf(bucket, costs);
-    const unlimited = kind === "take" ? unlimitedOf(bucket, costs) : step.unlimited;
-    if (!folds.every(({ netMilli }, index) => Number.isSafeInteger(netMilli + costsMilli[index]!)))
-      break;
+    const unlimited = unlimitedOf(bucket, step);
+    if (!folds.every((fold, index) => fold.staysExact(costsMilli[index]!, fold.netMilli))) break;
     if (unlimited !== undefined && !isCountable(byName, unlimited)) break;
     const fits = kind !== "take" || holds(running, costsMilli, nowMs);
     accepted.push(fits);
     if (!fits) continue;
     applyInPlace(running, costsMilli, nowMs);
     folds.forEach((fold, index) => {
-      if (kind === "take" && !bucket.limits[index]!.hidden) fold.take(costsMilli[index]!);
-      else fold.settle(costsMilli[index]!);
+      const costMilli = costsMilli[index]!;
+      if (kind === "take" && !bucket.limits[index]!.hidden) fold.take(costMilli, isCascaded);
+      else fold.settle(costMilli, isCascaded);
     });
-    if (unlimited !== undefined) countIn(byName, unlimited);
+    if (unlimited !== undefined) countIn(byName, unlimited, isCascaded);
   }
   return { accepted, folds: byName };
 }
 
+/** Granted acquires that members add, less those that are rolled back. */
+export function requestsOf(
+  members: readonly { readonly requests: number; readonly isCascaded: boolean }[],
+): { readonly requests: number; readonly cascadedRequests: number } {
+  let [requests, cascadedRequests] = [0, 0];
+  for (const member of members) {
+    requests += member.requests;
+    if (member.isCascaded) cascadedRequests += member.requests;
+  }
+  return { requests, cascadedRequests };
+}
+
 /** Adds what is only counted. */
-export function countIn(folds: Map<string, LimitFold>, unlimited: Costs): void {
+export function countIn(
+  folds: Map<string, LimitFold>,
+  unlimited: Costs,
+  isCascaded: boolean,
+): void {
   for (const [name, milli] of Object.entries(unlimited)) {
     const fold = folds.get(name) ?? new LimitFold();
     folds.set(name, fold);
-    fold.countedMilli += milli;
+    fold.count(milli, isCascaded);
   }
 }
 
 function isCountable(folds: ReadonlyMap<string, LimitFold>, unlimited: Costs): boolean {
-  return Object.entries(unlimited).every(([name, milli]) =>
-    Number.isSafeInteger((folds.get(name)?.countedMilli ?? 0) + milli),
-  );
+  return Object.entries(unlimited).every(([name, milli]) => {
+    const fold = folds.get(name);
+    return fold === undefined || fold.staysExact(milli, fold.countedMilli);
+  });
 }
 
 /** What a take charges to each limit of a bucket: nothing to those that have left the policy. */
@@ -94,13 +117,13 @@ function takenOf({ limits }: Bucket, costs: Costs): number[] {
   return limits.map(({ limit, hidden }) => (hidden ? 0 : amountOf(costs, limit.name)));
 }
 
-/** What a take only counts; undefined when the bucket limits all of it. */
-function unlimitedOf({ limits }: Bucket, costs: Costs): Costs | undefined {
-  let unlimited: Record<string, number> | undefined;
+/** What a step only counts; undefined when the bucket limits all of it. */
+function unlimitedOf({ limits }: Bucket, { kind, costs, unlimited }: BatchStep): Costs | undefined {
+  let lacking: Record<string, number> | undefined;
   for (const name in costs)
-    if (!limits.some(({ limit, hidden }) => !hidden && limit.name === name))
-      (unlimited ??= {})[name] = costs[name]!;
-  return unlimited;
+    if (!limits.some(({ limit, hidden }) => !(hidden && kind === "take") && limit.name === name))
+      (lacking ??= {})[name] = costs[name]!;
+  return lacking && unlimited ? addAmounts(lacking, unlimited) : (lacking ?? unlimited);
 }
 
 /** The costs of one kind. */
@@ -137,6 +160,8 @@ export class LimitFold {
   riseMilli = 0;
   /** What is added to the total consumed, and to no balance. */
   countedMilli = 0;
+  /** How much of all that is added to the total consumed came by cascade. */
+  cascadedMilli = 0;
   /** Whether any member takes, so that it matters where the ceiling cuts off. */
   isCharged = false;
   readonly #costs: number[] = [];
@@ -145,20 +170,34 @@ export class LimitFold {
    * A member that is granted only if the balance holds its cost, or, when it costs nothing, is not
    * in debt.
    */
-  take(costMilli: number): void {
-    this.settle(costMilli);
+  take(costMilli: number, isCascaded = false): void {
+    this.settle(costMilli, isCascaded);
     this.needMilli = Math.max(this.needMilli ?? -Infinity, this.netMilli);
   }
 
   /** A member that is charged or given back whether it fits or not. */
-  settle(costMilli: number): void {
+  settle(costMilli: number, isCascaded = false): void {
     if (costMilli === 0) return;
+    if (isCascaded) this.cascadedMilli += costMilli;
     if (costMilli > 0) {
       this.isCharged = true;
       this.riseMilli = Math.max(this.riseMilli, -this.netMilli);
     }
     this.netMilli += costMilli;
     this.#costs.push(costMilli);
+  }
+
+  /** Something that is added to the total consumed only. */
+  count(milli: number, isCascaded = false): void {
+    this.countedMilli += milli;
+    if (isCascaded) this.cascadedMilli += milli;
+  }
+
+  /** Whether a sum, and what came by cascade, stay exact with one more addition. */
+  staysExact(milli: number, sumMilli: number): boolean {
+    return (
+      Number.isSafeInteger(sumMilli + milli) && Number.isSafeInteger(this.cascadedMilli + milli)
+    );
   }
 
   /**

@@ -11,16 +11,17 @@ export function putOf(
   full: Bucket,
   change: Omit<BucketChange, "limits" | "afterUnanswered">,
 ): { readonly Item: AttributeMap } {
-  const { folds, requests, overridden, writeUnits, mark, ttlMultiplier } = change;
+  const { folds, cascadedRequests, overridden, writeUnits, mark, ttlMultiplier } = change;
   const bucket = chargedBucket(full, folds);
   const nowMs = full.refilledAtMs;
   const afterMilli = bucket.limits.map((_, index) => storedMilli(bucket, index));
   const item = marshalItem({
     ...keyAttributes(key),
-    ...unlimitedAttributes(folds),
+    ...countedAttributes(folds),
     ...bucketAttributes(bucket),
     sv: nowMs,
-    gr: requests,
+    gr: change.requests,
+    ...(cascadedRequests !== 0 && { gc: cascadedRequests }),
     b_wcu_tc: writeUnits,
     shard_count: 1,
     ...(overridden && { po: 1 }),
@@ -39,11 +40,13 @@ export function putOf(
   return input;
 }
 
-/** What is only counted; the totals of limits are written over it. */
-function unlimitedAttributes(folds: BucketChange["folds"]): Record<string, number> {
+/** What is only counted, and what came by cascade; the totals of limits are written over it. */
+function countedAttributes(folds: BucketChange["folds"]): Record<string, number> {
   const totals: Record<string, number> = {};
-  for (const [name, { countedMilli }] of folds)
+  for (const [name, { countedMilli, cascadedMilli }] of folds) {
     if (countedMilli !== 0) totals[limitAttribute(name, "tc")] = countedMilli;
+    if (cascadedMilli !== 0) totals[limitAttribute(name, "cc")] = cascadedMilli;
+  }
   return totals;
 }
 

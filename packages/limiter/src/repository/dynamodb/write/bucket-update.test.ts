@@ -156,6 +156,48 @@ describe("what is only counted", () => {
   });
 });
 
+describe("what came by cascade", () => {
+  it("is added beside the total and the grants, in whatever form the update is", () => {
+    const folds = takes(1000, 500);
+    folds.get("tpm")!.settle(2000, true);
+    folds.get("tpm")!.count(30, true);
+    const change = { folds, requests: 3, cascadedRequests: 2 };
+    const counted = "b_wcu_tc 1,gr 3,gc 2,b_tpm_cc 2030";
+    const taken = readable({ tokens: { tpm: 50_000 } }, change).does;
+    expect(taken).toBe(`ADD b_tpm_tk -3500,b_tpm_tc 3530,${counted}`);
+    expect(readable({ tokens: { tpm: 1 } }, change).does).toContain(`b_tpm_tc 3530,${counted}`);
+    const back = { folds: settles(-2000), requests: -1, cascadedRequests: -1 };
+    back.folds.get("tpm")!.settle(-500, true);
+    expect(readable({}, back).does).toBe(
+      "ADD b_tpm_tk 2500,b_tpm_tc -2500,b_wcu_tc 1,gr -1,gc -1,b_tpm_cc -500",
+    );
+  });
+
+  it("is counted also if the parent's own calls cancel it out", () => {
+    const folds = settles(-1000);
+    folds.get("tpm")!.settle(1000, true);
+    const change = { folds, requests: 0, cascadedRequests: 1 };
+    expect(readable({}, change).does).toMatch(/ADD b_wcu_tc 1,gc 1,b_tpm_cc 1000$/);
+  });
+
+  it("leaves an ordinary bucket without a trace", () => {
+    const limits = bucketLimits([TPM, RPM]);
+    for (const stored of [{}, { tokens: { tpm: 5000 } }])
+      for (const change of [{ folds: takes(1000) }, { folds: counts("ipd", 7), limits }])
+        expect(readable(stored, change).does).not.toMatch(/_cc|gc/);
+  });
+
+  it("goes with the total of a limit that is dropped, and stays with it", () => {
+    const limits = [bucketLimit(RPM, false)];
+    expect(readable({}, { limits }).does).toMatch(/REMOVE.*b_tpm_tc,b_tpm_cc/);
+    const folds = counts("tpm", -7);
+    folds.get("tpm")!.count(7, true);
+    const { does } = readable({}, { folds, limits });
+    expect(does).toMatch(/ADD.*b_tpm_cc 7/);
+    expect(does).not.toMatch(/REMOVE.*b_tpm_[tc]c/);
+  });
+});
+
 describe("the slot of an operation", () => {
   const mark = { id: "me000.0005", writer: "me000", slot: 0 };
   const older = "begins_with(o0, me000.) AND o0 < me000.0005";
@@ -200,7 +242,7 @@ function takes(...costs: readonly number[]): ReadonlyMap<string, LimitFold> {
 
 function counts(name: string, milli: number): ReadonlyMap<string, LimitFold> {
   const fold = new LimitFold();
-  fold.countedMilli = milli;
+  fold.count(milli);
   return new Map([[name, fold]]);
 }
 
@@ -216,6 +258,7 @@ function update(image: BucketImage, change: Partial<BucketChange>): BucketUpdate
     limits: image.bucket.limits,
     overridden: false,
     requests: 1,
+    cascadedRequests: 0,
     writeUnits: 1,
     mark: undefined,
     afterUnanswered: false,

@@ -51,6 +51,8 @@ export interface BucketChange {
   readonly overridden: boolean;
   /** Granted acquires that this write adds, less those that are rolled back. */
   readonly requests: number;
+  /** How many of these came by cascade. */
+  readonly cascadedRequests: number;
   /** Write units since this writer's last successful write, this one included. */
   readonly writeUnits: number;
   /** Undefined when the writer has no slot on this item; the write must then not be repeated. */
@@ -100,8 +102,11 @@ export function updateOf(image: BucketImage, change: BucketChange, nowMs: number
   else refillAndTake(builder, image, change, nowMs);
   builder.add("b_wcu_tc", change.writeUnits);
   builder.add("gr", change.requests);
-  for (const [name, fold] of change.folds)
+  builder.add("gc", change.cascadedRequests);
+  for (const [name, fold] of change.folds) {
     if (fold.countedMilli !== 0) countUnlimited(builder, name, fold);
+    if (fold.cascadedMilli !== 0) builder.add(limitAttribute(name, "cc"), fold.cascadedMilli);
+  }
   if (hasOldMergedIds(image, nowMs)) builder.remove("mi");
   markOperation(builder, change);
   return {

@@ -211,7 +211,13 @@ describe("a write that got no answer", () => {
 });
 
 function giveBack(tpm: number): WriteIntent {
-  return { kind: "giveBack", costs: { tpm: -tpm }, requests: 0, policy: () => POLICY };
+  return {
+    kind: "giveBack",
+    costs: { tpm: -tpm },
+    isCascaded: false,
+    requests: 0,
+    policy: () => POLICY,
+  };
 }
 
 function stored({ items }: ScriptedTable): BucketImage {

@@ -50,8 +50,19 @@ describe("what a batch does to one limit", () => {
 it("leaves a member to the next write when a sum that is only counted would lose digits", () => {
   const bucket = fullBucket(bucketLimits([Limit.perMinute("rpm", 5)]), 0);
   const most = Number.MAX_SAFE_INTEGER;
-  const steps = [1, 2].map(() => ({ kind: "take" as const, costs: { rpm: 1, tpm: most } }));
+  const step = { kind: "take", costs: { rpm: 1, tpm: most }, isCascaded: false } as const;
+  const steps = [step, step];
   const { accepted, folds } = decideBatch(bucket, steps, 0);
   expect(accepted).toEqual([true]);
   expect(folds.get("tpm")?.countedMilli).toBe(most);
+});
+
+it.each(["rpm", "tpm"])("does so too when what came by cascade would, of %s", (name) => {
+  const bucket = fullBucket(bucketLimits([Limit.perMinute("rpm", 5)]), 0);
+  const costs = { [name]: Number.MAX_SAFE_INTEGER };
+  const cascaded = { kind: "overrun", costs, isCascaded: true } as const;
+  const own = { ...cascaded, costs: { [name]: -Number.MAX_SAFE_INTEGER }, isCascaded: false };
+  const { accepted, folds } = decideBatch(bucket, [cascaded, own, cascaded], 0);
+  expect(accepted).toEqual([true, true]);
+  expect(folds.get(name)?.cascadedMilli).toBe(Number.MAX_SAFE_INTEGER);
 });

@@ -52,6 +52,19 @@ describe("a take that was rejected, and turns out to have been applied", () => {
     expect(tokens(table)).toBe(1498);
   });
 
+  it("is given back as it was counted, apart from what others lost by cascade", async () => {
+    const { writer, table } = newWriter({ tokens: { tpm: 9000 } }, { maxAttempts: 1 });
+    table.faults.push({}, { afterwards: LOST });
+    // While the first is under way, the others wait, and share the second write.
+    const calls = [take(500), take(1000), { ...take(2000), isCascaded: true }];
+    const ended = await Promise.allSettled(calls.map(async (call) => writer.write(KEY, call)));
+    expect(ended.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "rejected"]);
+    expect(counted(table)).toEqual([3500, 2000, 3, 1]);
+    await writer.write(KEY, { ...take(7), isCascaded: true });
+    expect(counted(table)).toEqual([507, 7, 2, 1]);
+    expect(tokens(table)).toBe(8493);
+  });
+
   it("is given back without a balance that it had not taken from", async () => {
     const shown = { tokens: { tpm: 1500, ipd: 5 }, limits: [TPM, OTHER] };
     const { writer, table, known } = newWriter(shown, { maxAttempts: 1 });
@@ -246,6 +259,11 @@ async function rejected(): Promise<ScriptedProcess> {
   made.table.faults.push({ afterwards: LOST });
   await expect(made.writer.write(KEY, take(1000))).rejects.toMatchObject({ ambiguous: true });
   return made;
+}
+
+/** Consumed and granted, each in all and by cascade. */
+function counted({ item }: ScriptedTable): readonly unknown[] {
+  return ["b_tpm_tc", "b_tpm_cc", "gr", "gc"].map((name) => numberOf(item[name]));
 }
 
 function tokens(table: ScriptedTable): number {

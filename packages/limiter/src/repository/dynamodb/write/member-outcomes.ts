@@ -60,9 +60,16 @@ export function isPending({ work }: BatchMember): boolean {
  * once: it has a history like any other member.
  */
 export function givenBack(applied: readonly UnansweredWrite[]): readonly BatchMember[] {
-  return applied.flatMap(({ incarnation, rejectedTakes }) => {
-    const [first] = rejectedTakes;
-    const costs = rejectedTakes.reduce(
+  const takes = applied.flatMap(({ incarnation, rejectedTakes }) =>
+    [false, true].map((isCascaded) => ({
+      incarnation,
+      isCascaded,
+      rejected: rejectedTakes.filter(({ work }) => work.intent.isCascaded === isCascaded),
+    })),
+  );
+  return takes.flatMap(({ incarnation, isCascaded, rejected }) => {
+    const [first] = rejected;
+    const costs = rejected.reduce(
       (sum, { work }) => addAmounts(sum, work.intent.costs),
       NO_AMOUNTS,
     );
@@ -76,7 +83,8 @@ export function givenBack(applied: readonly UnansweredWrite[]): readonly BatchMe
       kind: "giveBack",
       costs: negated(amounts),
       unlimited: unlimited && negated(unlimited),
-      requests: -rejectedTakes.reduce((sum, { work }) => sum + work.intent.requests, 0),
+      isCascaded,
+      requests: -rejected.reduce((sum, { work }) => sum + work.intent.requests, 0),
       policy,
       incarnation: { ...incarnation, expiredBySeconds: undefined },
     };

@@ -23,7 +23,9 @@ export function dropLimit(
   for (const field of ["tk", "cp", "ra", "rp", "rm", "hd"] as const)
     builder.remove(limitAttribute(limit.limit.name, field));
   // No attribute can be removed and added to in one update.
-  if (fold.countedMilli === 0) builder.remove(limitAttribute(limit.limit.name, "tc"));
+  if (fold.countedMilli !== 0 || fold.cascadedMilli !== 0) return;
+  for (const field of ["tc", "cc"] as const)
+    builder.remove(limitAttribute(limit.limit.name, field));
 }
 
 /**

@@ -24,7 +24,7 @@
  * history, which shares these writes and so learns what became of them (ADR 026).
  */
 import type { Policy } from "../../../core/bucket/policy.ts";
-import type { Costs } from "./batch-decision.ts";
+import type { BatchStep } from "./batch-decision.ts";
 import type { BucketImage, MergedIds } from "../items/bucket-item.ts";
 import { predecessorOf, withoutPredecessor, type OperationMark } from "./operation-ids.ts";
 
@@ -56,7 +56,7 @@ export interface RequiredState {
 export interface CarriedTake {
   readonly isOpen: boolean;
   readonly work: {
-    readonly intent: { readonly costs: Costs; readonly requests: number };
+    readonly intent: Pick<BatchStep, "costs" | "isCascaded"> & { readonly requests: number };
     /** The policy that it was decided with. */
     readonly policy: Policy | undefined;
   };

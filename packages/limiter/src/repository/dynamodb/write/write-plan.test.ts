@@ -122,10 +122,34 @@ describe("a plan for a bucket", () => {
   });
 });
 
+describe("a plan that drops a limit of too many", () => {
+  const others = Array.from({ length: 64 }, (_, index) => Limit.perMinute(`l${index}`, 9));
+  const policy = policyOf([Limit.perMinute("l0", 10), ...others.slice(1)], "resource");
+  const stored = { limits: [TPM, ...others], consumed: { tpm: 700 } };
+  const dropping = { ...take(0), costs: { l0: 1 } };
+
+  it("takes its total along", () => {
+    const item = updated(shardItem(stored), inputOf(plan(stored, [dropping], { policy })))!;
+    expect(item["b_tpm_cp"]).toBeUndefined();
+    expect(item["b_tpm_tc"]).toBeUndefined();
+  });
+
+  it.each([
+    ["before", [overrun(50), { ...giveBack(8), isCascaded: true }, dropping]],
+    ["after", [dropping, overrun(50), { ...giveBack(8), isCascaded: true }]],
+  ])("counts what leases end with %s it, and keeps the total", (_, intents) => {
+    const item = updated(shardItem(stored), inputOf(plan(stored, intents, { policy })))!;
+    expect(item["b_tpm_cp"]).toBeUndefined();
+    expect(numberOf(item["b_tpm_tc"])).toBe(742);
+    expect(numberOf(item["b_tpm_cc"])).toBe(-8);
+  });
+});
+
 describe("a plan for limits that a refusal was decided with", () => {
   const applyLimits: WriteIntent = {
     kind: "applyLimits",
     costs: {},
+    isCascaded: false,
     requests: 0,
     policy: () => RAISED,
   };
@@ -255,11 +279,18 @@ function carried(...open: readonly (readonly [WriteIntent, Policy])[]): number {
 }
 
 function take(tpm: number): WriteIntent {
-  return { kind: "take", costs: { tpm }, requests: 1, policy: () => POLICY };
+  return { kind: "take", costs: { tpm }, isCascaded: false, requests: 1, policy: () => POLICY };
 }
 
 function overrun(tpm: number, incarnation?: BucketIncarnation): WriteIntent {
-  return { kind: "overrun", costs: { tpm }, requests: 0, policy: () => POLICY, incarnation };
+  return {
+    kind: "overrun",
+    costs: { tpm },
+    isCascaded: false,
+    requests: 0,
+    policy: () => POLICY,
+    incarnation,
+  };
 }
 
 function giveBack(tpm: number, incarnation?: BucketIncarnation): WriteIntent {

@@ -5,7 +5,7 @@ import { sourceOfLimit, type Policy } from "../../../core/bucket/policy.ts";
 import { shardPolicy } from "../../../core/bucket/shares.ts";
 import type { AttributeMap } from "../transport/attribute-values.ts";
 import type { Conditional } from "../table/connection.ts";
-import { decideBatch } from "./batch-decision.ts";
+import { decideBatch, requestsOf } from "./batch-decision.ts";
 import { putOf } from "./bucket-creation.ts";
 import {
   changedImage,
@@ -261,7 +261,7 @@ function planUpdate(
   const change: BucketChange = {
     limits,
     folds,
-    requests: requestsOf(written),
+    ...requestsOf(written),
     overridden: policy.source === "override",
     writeUnits,
     mark,
@@ -301,7 +301,7 @@ function planCreation(request: PlanRequest): Plan {
   const mark = ids.next([], { nowMs, pending });
   const put = putOf(key, bucket, {
     folds,
-    requests: requestsOf(written),
+    ...requestsOf(written),
     overridden: policy.source === "override",
     writeUnits,
     mark,
@@ -320,10 +320,6 @@ function planCreation(request: PlanRequest): Plan {
     },
     verdicts,
   };
-}
-
-function requestsOf(intents: readonly WriteIntent[]): number {
-  return intents.reduce((sum, { requests }) => sum + requests, 0);
 }
 
 /**
