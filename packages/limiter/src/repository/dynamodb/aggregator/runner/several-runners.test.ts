@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { named } from "../../../../../test/support/scripted-table.ts";
 import {
   clockAt,
   startRunner,
@@ -63,6 +64,20 @@ describe("several runners", () => {
     expect(table.reads.get("shard-1")).toBe(reads);
     const checkpoint = stringOf(item["sequence_number"]);
     expect(storedState(table)).toMatchObject({ owner: "thief", checkpoint });
+    await runner.end();
+  });
+
+  it("stop reading when they cannot renew their leases, and begin again when they can", async () => {
+    const clock = clockAt();
+    const table = new StreamedTable(clock);
+    const runner = startRunner(table, clock);
+    await until(clock, () => runner.progress.at(-1)?.shardsHeld === 1);
+    for (let count = 0; count < 20; count += 1)
+      table.faults.push({ operation: "UpdateItem", error: named("InternalServerError") });
+    await until(clock, () => runner.progress.at(-1)?.shardsHeld === 0);
+    await until(clock, () => runner.progress.at(-1)?.shardsHeld === 1, 600_000);
+    table.consume("a", 1, 5);
+    await until(clock, () => countedOf(table, "a")[0] === 5);
     await runner.end();
   });
 });

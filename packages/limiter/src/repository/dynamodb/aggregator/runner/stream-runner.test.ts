@@ -158,6 +158,23 @@ describe("what goes wrong", () => {
     await runner.end();
   });
 
+  it("what is stored of a shard of an earlier stream is not taken for one of this stream", async () => {
+    const clock = clockAt();
+    const table = new StreamedTable(clock);
+    table.put({
+      PK: { S: "_/SYSTEM#" },
+      SK: { S: "#STREAM#shard-1" },
+      stream: { S: "2025-12-31T00:00:00.000" },
+      sequence_number: { S: "20" },
+      finished: { BOOL: true },
+    });
+    table.consume("a", 1, 5);
+    const runner = startRunner(table, clock);
+    await until(clock, () => countedOf(table, "a")[0] === 5);
+    expect(storedState(table).finished).toBe(false);
+    await runner.end();
+  });
+
   it("what a retry cannot remove ends the runner, which gives its leases back", async () => {
     const clock = clockAt();
     const table = new StreamedTable(clock, ["shard-1", "shard-2"]);
