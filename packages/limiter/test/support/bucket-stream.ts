@@ -141,11 +141,14 @@ class RandomBucket {
     if (chance < 0.8) return this.#split();
     if (chance < 0.87) return this.#merge();
     if (chance < 0.93) return this.#drop();
-    if (chance < 0.96) return this.#write(this.#live(), () => {});
+    if (chance < 0.95) return this.#write(this.#live(), () => {});
+    if (chance < 0.97 && this.#shards.get(0)!.splitAt === undefined) return this.#create();
     this.#delete();
   }
 
+  /** Creates the bucket where there is none, or in place of one that was never split. */
   #create(): void {
+    const before = this.#shards.has(0) ? this.#item(0) : undefined;
     const creation = `w.${this.#world.next()}`;
     const shard: Shard = {
       totals: { b_wcu_tc: 1, gr: 0 },
@@ -156,7 +159,7 @@ class RandomBucket {
     };
     this.#shards.set(0, shard);
     this.#take(shard, false);
-    this.#world.write(undefined, this.#item(0));
+    this.#world.write(before, this.#item(0));
   }
 
   /** Takes or gives back, on any shard; a rewrite of the policy does so too. */
