@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { checkOptions, optionNames } from "../../../../core/options.ts";
 import { AGGREGATOR_OPTIONS, openParts, type AggregatorOptions } from "../aggregator.ts";
 import type { RunnerProblem } from "./problem.ts";
-import { NOTHING, StreamRunner, type RunnerProgress, type RunnerReport } from "./stream-runner.ts";
+import { StreamRunner, type RunnerProgress, type RunnerReport } from "./stream-runner.ts";
 import { openTableStream } from "./table-stream.ts";
 
 /** How a runner works. */
@@ -36,7 +36,7 @@ export async function runAggregator(options: RunnerOptions = {}): Promise<Runner
   const { once = false, signal, onProgress, onProblem, ...rest } = options;
   const { aggregator, connection } = await openParts(rest);
   try {
-    const stream = await openTableStream(connection, { signal });
+    const stream = await openTableStream(connection);
     const runner = new StreamRunner({
       connection,
       aggregator,
@@ -47,9 +47,6 @@ export async function runAggregator(options: RunnerOptions = {}): Promise<Runner
       onProblem,
     });
     return await runner.run(signal);
-  } catch (error) {
-    if (signal?.aborted !== true || error !== signal.reason) throw error;
-    return { ...NOTHING, ended: "stopped" };
   } finally {
     aggregator.close();
   }

@@ -29,14 +29,13 @@ describe("several runners", () => {
     first.stop();
     await until(clock, () => second.progress.at(-1)?.shardsHeld === 4);
     expect([...table.items.keys()].filter((key) => key.includes("#RUNNER#"))).toEqual([]);
-    second.stop();
-    await clock.advance(1000);
+    await second.end();
   });
 
   it("take over from one that died within 20 s, and count nothing twice", async () => {
     const clock = clockAt();
     const table = new StreamedTable(clock);
-    for (let tokens = 1; tokens <= 25; tokens += 1) table.put(bucketItem("a", tokens));
+    table.consume("a", 1, 25);
     const dying = startRunner(table, clock);
     // It has counted two pages, and stored the checkpoint of one.
     await until(clock, () => dying.batches.length === 2);
@@ -46,8 +45,7 @@ describe("several runners", () => {
     expect(next.progress.at(-1)?.shardsHeld).toBe(1);
     await until(clock, () => countedOf(table, "a")[0] === 25);
     expect(countedOf(table, "a")).toEqual([25, 25, 25]);
-    next.stop();
-    await clock.advance(1000);
+    await next.end();
   });
 
   it("stop reading a shard whose lease another has taken", async () => {
@@ -65,7 +63,6 @@ describe("several runners", () => {
     expect(table.reads.get("shard-1")).toBe(reads);
     const checkpoint = stringOf(item["sequence_number"]);
     expect(storedState(table)).toMatchObject({ owner: "thief", checkpoint });
-    runner.stop();
-    await clock.advance(1000);
+    await runner.end();
   });
 });

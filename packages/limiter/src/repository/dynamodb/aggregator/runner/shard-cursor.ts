@@ -46,14 +46,14 @@ export class ShardCursor {
     this.#after = options.after;
   }
 
-  /** The next records; none when the shard has no more for now. */
+  /** The next records, if the shard has more for now. The signal ends the pause before them. */
   async next(signal?: AbortSignal): Promise<Reading> {
     const { stream, shardId } = this.#options;
     await this.#keepPace(signal);
     for (let places = 1, lost = false; ; places += 1) {
       try {
-        this.#iterator ??= await stream.iterator(shardId, this.#after, { signal });
-        const { records, next } = await stream.read(this.#iterator, { signal });
+        this.#iterator ??= await stream.iterator(shardId, this.#after);
+        const { records, next } = await stream.read(this.#iterator);
         this.#after = records.at(-1)?.sequenceNumber ?? this.#after;
         this.#iterator = next;
         return { records, ended: next === undefined, lost };

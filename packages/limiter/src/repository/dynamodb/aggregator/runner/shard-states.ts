@@ -83,13 +83,13 @@ export class ShardStates {
   }
 
   /** Reads what is stored of all shards of this stream. */
-  async read(signal?: AbortSignal): Promise<StoredStates> {
+  async read(): Promise<StoredStates> {
     const range = { from: runnerPrefix, to: `${streamShardPrefix}\uffff` };
     const query = queryInput({ partition: systemPartition(TABLE_NAMESPACE), range });
     const shards = new Map<string, ShardState>();
     const waiting: string[] = [];
     const nowMs = this.#connection.clock.now();
-    for await (const item of queryAll(this.#connection, query, { signal })) {
+    for await (const item of queryAll(this.#connection, query)) {
       const sortKey = stringOf(item["SK"]) ?? "";
       if (sortKey.startsWith(runnerPrefix)) {
         if ((numberOf(item["lease_until_ms"]) ?? 0) > nowMs)
@@ -103,34 +103,26 @@ export class ShardStates {
   }
 
   /** Takes the lease of a shard that is free; undefined when another runner was faster. */
-  async take(
-    shardId: string,
-    seen: ShardState | undefined,
-    signal?: AbortSignal,
-  ): Promise<ShardState | undefined> {
+  async take(shardId: string, seen: ShardState | undefined): Promise<ShardState | undefined> {
     const key = streamShardKey(shardId);
-    const item = await this.#write(
-      key,
-      (expression) => {
-        expression.set("owner", this.#runnerId);
-        expression.set("stream", this.#streamLabel);
-        for (const [name, value] of Object.entries(namespaceIndexKeys(TABLE_NAMESPACE, key)))
-          expression.set(name, value as string);
-        const owner = expression.name("owner");
-        const nowMs = expression.value(this.#connection.clock.now());
-        expression.require(
-          `(attribute_not_exists(${owner}) OR ${owner}=${expression.value(this.#runnerId)} ` +
-            `OR ${expression.name("lease_until_ms")}<${nowMs})`,
-        );
-        if (seen?.streamLabel !== undefined && seen.streamLabel !== this.#streamLabel) {
-          // A stream that was enabled anew may use the names of shards again.
-          expression.requireEqual("stream", seen.streamLabel);
-          expression.remove("sequence_number");
-          expression.remove("finished");
-        } else expression.require(`attribute_not_exists(${expression.name("finished")})`);
-      },
-      signal,
-    );
+    const item = await this.#write(key, (expression) => {
+      expression.set("owner", this.#runnerId);
+      expression.set("stream", this.#streamLabel);
+      for (const [name, value] of Object.entries(namespaceIndexKeys(TABLE_NAMESPACE, key)))
+        expression.set(name, value as string);
+      const owner = expression.name("owner");
+      const nowMs = expression.value(this.#connection.clock.now());
+      expression.require(
+        `(attribute_not_exists(${owner}) OR ${owner}=${expression.value(this.#runnerId)} ` +
+          `OR ${expression.name("lease_until_ms")}<${nowMs})`,
+      );
+      if (seen?.streamLabel !== undefined && seen.streamLabel !== this.#streamLabel) {
+        // A stream that was enabled anew may use the names of shards again.
+        expression.requireEqual("stream", seen.streamLabel);
+        expression.remove("sequence_number");
+        expression.remove("finished");
+      } else expression.require(`attribute_not_exists(${expression.name("finished")})`);
+    });
     return item && stateOf(item);
   }
 
@@ -185,7 +177,6 @@ export class ShardStates {
   async #write(
     key: ItemKey,
     change: (expression: ExpressionBuilder) => void,
-    signal?: AbortSignal,
   ): Promise<AttributeMap | undefined> {
     const nowMs = this.#connection.clock.now();
     const expression = new ExpressionBuilder();
@@ -200,11 +191,8 @@ export class ShardStates {
       ReturnValues: "ALL_NEW",
     };
     const written = await retrying(
-      async () =>
-        this.#connection.conditional<{ Attributes?: AttributeMap }>("UpdateItem", input, {
-          signal,
-        }),
-      this.#connection.retryOptions({ signal }),
+      async () => this.#connection.conditional<{ Attributes?: AttributeMap }>("UpdateItem", input),
+      this.#connection.retryOptions(),
     );
     return written.applied ? written.output.Attributes : undefined;
   }

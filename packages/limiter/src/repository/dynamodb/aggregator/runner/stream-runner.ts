@@ -70,8 +70,7 @@ const LIST_EVERY_MS = 10_000;
 /** How often a pulse is written. */
 const PULSE_EVERY_MS = 30_000;
 
-/** The counts of a runner that has done nothing yet. */
-export const NOTHING: RunnerCounts = {
+const NOTHING: RunnerCounts = {
   records: 0,
   counted: 0,
   skipped: 0,
@@ -114,12 +113,16 @@ export class StreamRunner {
   /** Works until the signal aborts, or with `once` until everything is counted. */
   async run(signal?: AbortSignal): Promise<RunnerReport> {
     this.#startMs = this.#options.connection.clock.now();
+    const wake = (): void => this.#wake.abort();
+    signal?.addEventListener("abort", wake);
     let isCounted: boolean;
     try {
       isCounted = await this.#looks(signal);
     } catch (error) {
       await this.#leave().catch(() => undefined);
       throw error;
+    } finally {
+      signal?.removeEventListener("abort", wake);
     }
     await this.#leave();
     if (isCounted) await this.#options.aggregator.heartbeat.countedUntil(this.#startMs);
@@ -144,29 +147,28 @@ export class StreamRunner {
         const problem = { shardId: undefined, error, attempts, retryInMs: pauseMs };
         onProblem?.({ kind: "retry", ...problem });
       }
-      await this.#sleep(connection, pauseMs, signal);
+      if (!isStopped()) await this.#sleep(connection, pauseMs);
       if (this.#fatal !== undefined) throw this.#fatal.error;
     }
     return false;
   }
 
-  /** Sleeps until the next look; a worker that ends wakes it. */
-  async #sleep({ clock }: Connection, ms: number, signal: AbortSignal | undefined): Promise<void> {
-    const early =
-      signal === undefined ? this.#wake.signal : AbortSignal.any([this.#wake.signal, signal]);
-    await clock.sleep(ms, early).catch((error: unknown) => {
-      if (!early.aborted) throw error;
+  /** Sleeps until the next look; a worker that ends and a signal that aborts wake it. */
+  async #sleep({ clock }: Connection, ms: number): Promise<void> {
+    const { signal } = this.#wake;
+    await clock.sleep(ms, signal).catch((error: unknown) => {
+      if (!signal.aborted) throw error;
     });
   }
 
   async #look(signal: AbortSignal | undefined): Promise<boolean> {
-    await this.#list(signal);
-    const stored = await this.#states.read(signal);
+    await this.#list();
+    const stored = await this.#states.read();
     const assignment = this.#assignment(stored);
     this.#shardsSeen = assignment.open.length;
     for (const shardId of assignment.giveBack) this.#workers.get(shardId)?.stop();
     for (const shardId of assignment.take)
-      this.#start(await this.#states.take(shardId, stored.shards.get(shardId), signal));
+      this.#start(await this.#states.take(shardId, stored.shards.get(shardId)));
     this.#report();
     await this.#showPresence(assignment);
     if (this.#options.once) return this.#isCounted(assignment, signal);
@@ -174,10 +176,10 @@ export class StreamRunner {
     return false;
   }
 
-  async #list(signal: AbortSignal | undefined): Promise<void> {
+  async #list(): Promise<void> {
     const nowMs = this.#options.connection.clock.now();
     if (nowMs < this.#listAgainAtMs) return;
-    this.#shards = await this.#options.stream.shards({ signal });
+    this.#shards = await this.#options.stream.shards();
     this.#targets ??= new Set(this.#shards.map(({ shardId }) => shardId));
     this.#listAgainAtMs = nowMs + LIST_EVERY_MS;
   }
