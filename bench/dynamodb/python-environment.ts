@@ -7,6 +7,9 @@ import { fileURLToPath } from "node:url";
 /** A Python that has the package, or why there is none. */
 export type PythonEnvironment = { readonly python: string } | { readonly missing: string };
 
+/** The Python zae-limiter that everything is compared with. */
+export const ORIGINAL = "zae-limiter==0.17.0";
+
 const cache = fileURLToPath(new URL("../../../.cache/", import.meta.url));
 
 /**

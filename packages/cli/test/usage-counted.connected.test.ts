@@ -54,8 +54,8 @@ describeWithEngine("usage that an aggregator counts", (engine) => {
     await put(heartbeatItem(START_MS + 1.5 * HOUR_MS));
 
     const old =
-      "Usage is counted until 2026-11-15 07:30:00Z, 2 hours ago; what came later is missing. " +
-      "Is an aggregator running? To start one: zae-limiter aggregate\n";
+      "Usage is counted until 2026-11-15 07:30:00Z, 2 hours ago; anything later is missing. " +
+      "If no aggregator is running, start one: zae-limiter aggregate\n";
     expect(await run("usage list key-1")).toEqual({
       code: 0,
       stdout:

@@ -107,8 +107,8 @@ function noticeAge(countedUntil: Date | undefined, nowMs: number, screen: Screen
   const ageMs = nowMs - countedUntil.getTime();
   if (ageMs <= OLD_MS) return;
   screen.notice(
-    `Usage is counted until ${timeText(countedUntil)}, ${ageText(ageMs)}; what came later is ` +
-      "missing. Is an aggregator running? To start one: zae-limiter aggregate",
+    `Usage is counted until ${timeText(countedUntil)}, ${ageText(ageMs)}; anything later is ` +
+      "missing. If no aggregator is running, start one: zae-limiter aggregate",
   );
 }
 

@@ -1,23 +1,14 @@
-import { once } from "node:events";
-import {
-  Agent,
-  createServer,
-  request,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-} from "node:http";
-import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import {
+  failed,
+  ok,
+  startProxyServer,
+  type Answer,
+  type Course,
+  type ProxiedRequest,
+} from "./proxy-server.ts";
 
-/** What one request looks like to the test that decides what becomes of it. */
-export interface ProxiedRequest {
-  /** Such as `UpdateItem`. */
-  readonly operation: string;
-  readonly input: Readonly<Record<string, unknown>>;
-  /** Counts the requests of this proxy, from 1. */
-  readonly sequence: number;
-}
+export type { Answer, ProxiedRequest };
 
 /**
  * What happens to one request instead of its normal course:
@@ -53,13 +44,6 @@ export type Fault =
   | "in-progress"
   | { readonly delayMs: number };
 
-/** What the engine answered, whether or not the client gets to see it. */
-export interface Answer {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  readonly body: string;
-}
-
 /** A proxy between clients and an engine that lets requests fail as a test decides. */
 export interface FaultProxy {
   readonly endpointUrl: string;
@@ -79,41 +63,28 @@ export interface FaultProxy {
 
 /** Puts a proxy in front of an engine. */
 export async function startFaultProxy(engineUrl: string): Promise<FaultProxy> {
-  const agent = new Agent({ keepAlive: true });
   const seen: ProxiedRequest[] = [];
-  const underWay = new Set<Promise<void>>();
   const proxy = {
     endpointUrl: "",
     seen,
     decide: (): Fault | undefined => undefined,
     observe: () => {},
-    idle: async () => void (await Promise.all(underWay)),
-    stop: async () => stop(server, agent),
+    idle: async () => server.idle(),
+    stop: async () => server.stop(),
   };
-  const server = createServer((incoming, outgoing) => {
-    // A client that gave up is no fault of the proxy.
-    const handling = handle(incoming, outgoing)
-      .catch(() => void outgoing.destroy())
-      .finally(() => underWay.delete(handling));
-    underWay.add(handling);
-  });
-  const handle = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
-    const body = await readAll(incoming);
-    const proxied = describeRequest(incoming, body, seen.length + 1);
+  const server = await startProxyServer(engineUrl, async (proxied, course) => {
     seen.push(proxied);
     const fault = (proxy as FaultProxy).decide(proxied);
     await suffer(fault, proxied, {
-      outgoing,
-      forward: async (changed = body) => {
-        const answer = await passOn(engineUrl, agent, incoming, changed);
+      ...course,
+      forward: async (changed) => {
+        const answer = await course.forward(changed);
         (proxy as FaultProxy).observe(proxied, answer);
         return answer;
       },
     });
-  };
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  proxy.endpointUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  proxy.endpointUrl = server.endpointUrl;
   return proxy;
 }
 
@@ -126,29 +97,22 @@ export function script(
   return (proxied) => (proxied.operation === operation ? faults[position++] : undefined);
 }
 
-interface Course {
-  readonly outgoing: ServerResponse;
-  readonly forward: (body?: string) => Promise<Answer>;
-}
-
 async function suffer(
   fault: Fault | undefined,
   proxied: ProxiedRequest,
-  { outgoing, forward }: Course,
+  { reply, drop, forward }: Course,
 ): Promise<void> {
-  if (fault === undefined) return reply(outgoing, await forward());
+  if (fault === undefined) return reply(await forward());
   if (typeof fault === "object") {
     await sleep(fault.delayMs);
-    return reply(outgoing, await forward());
+    return reply(await forward());
   }
   switch (fault) {
     case "lost-request":
-      outgoing.destroy();
-      return;
+      return drop();
     case "lost-reply":
       await forward();
-      outgoing.destroy();
-      return;
+      return drop();
     case "silence":
       return;
     case "late-silence":
@@ -156,13 +120,13 @@ async function suffer(
       return;
     case "late-internal":
       await forward();
-      return reply(outgoing, errorAnswer("internal", proxied));
+      return reply(errorAnswer("internal", proxied));
     case "unprocessed":
-      return reply(outgoing, ok(unprocessed(proxied.input)));
+      return reply(ok(unprocessed(proxied.input)));
     case "half-unprocessed":
-      return reply(outgoing, await half(proxied.input, forward));
+      return reply(await half(proxied.input, forward));
     default:
-      return reply(outgoing, errorAnswer(fault, proxied));
+      return reply(errorAnswer(fault, proxied));
   }
 }
 
@@ -263,83 +227,4 @@ function cancelled(input: ProxiedRequest["input"]): Answer {
     Message: `Transaction cancelled, please refer cancellation reasons for specific reasons [${reasons.map(({ Code }) => Code).join(", ")}]`,
     CancellationReasons: reasons,
   });
-}
-
-function ok(body: object): Answer {
-  return {
-    status: 200,
-    headers: { "content-type": "application/x-amz-json-1.0" },
-    body: JSON.stringify(body),
-  };
-}
-
-function failed(status: number, type: string, body: object): Answer {
-  return {
-    status,
-    headers: { "content-type": "application/x-amz-json-1.0" },
-    body: JSON.stringify({ __type: type, ...body }),
-  };
-}
-
-function reply(outgoing: ServerResponse, { status, headers, body }: Answer): void {
-  // Lengths and checksums of a changed body would be wrong; the client does without.
-  const {
-    "content-length": _,
-    "x-amz-crc32": __,
-    "transfer-encoding": ___,
-    connection: ____,
-    ...rest
-  } = headers;
-  outgoing.writeHead(status, rest as Record<string, string>).end(body);
-}
-
-function describeRequest(
-  incoming: IncomingMessage,
-  body: string,
-  sequence: number,
-): ProxiedRequest {
-  const operation = String(incoming.headers["x-amz-target"] ?? "")
-    .split(".")
-    .at(-1)!;
-  return {
-    operation,
-    input: body === "" ? {} : (JSON.parse(body) as Record<string, unknown>),
-    sequence,
-  };
-}
-
-async function passOn(
-  engineUrl: string,
-  agent: Agent,
-  incoming: IncomingMessage,
-  body: string,
-): Promise<Answer> {
-  const {
-    "content-length": _,
-    "transfer-encoding": __,
-    connection: ___,
-    ...headers
-  } = incoming.headers;
-  const outgoing = request(engineUrl, {
-    agent,
-    method: incoming.method ?? "POST",
-    path: incoming.url ?? "/",
-    headers,
-  });
-  outgoing.end(body);
-  const [answer] = (await once(outgoing, "response")) as [IncomingMessage];
-  return { status: answer.statusCode ?? 500, headers: answer.headers, body: await readAll(answer) };
-}
-
-async function readAll(stream: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of stream) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks).toString();
-}
-
-async function stop(server: Server, agent: Agent): Promise<void> {
-  server.close();
-  server.closeAllConnections();
-  agent.destroy();
-  await once(server, "close");
 }

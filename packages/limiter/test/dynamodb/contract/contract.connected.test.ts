@@ -25,6 +25,7 @@ describeWithTransports("the contract of every backend", (engine, name) => {
   let streams: DynamoDBStreamsClient;
   let topic: string;
   const topics = new Set<string>();
+  const runner = runnerByTopic(topics, (title) => (topic = title));
   beforeAll(async () => {
     transport = await openTransport(name, engine());
     streams = openStreams(engine().endpointUrl);
@@ -50,10 +51,7 @@ describeWithTransports("the contract of every backend", (engine, name) => {
       expect(repository.capabilities.usageSnapshots).toBe(stream);
       return repository;
     },
-    runnerByTopic((title) => {
-      topic = title;
-      topics.add(title);
-    }),
+    runner,
   );
 
   it("counts usage in topics that exist", () => {
@@ -61,19 +59,20 @@ describeWithTransports("the contract of every backend", (engine, name) => {
   });
 });
 
-/** A runner that calls back with the innermost title around a test before it runs. */
-function runnerByTopic(onTopic: (title: string) => void): TestRunner {
+/** A runner that collects titles, and calls back with the innermost one before a test runs. */
+function runnerByTopic(titles: Set<string>, onTest: (title: string) => void): TestRunner {
   let defined = "";
   return {
     describe: (title, body) =>
       describe(title, () => {
         defined = title;
+        titles.add(title);
         body();
       }),
     it: (title, body) => {
       const topic = defined;
       it(title, async () => {
-        onTopic(topic);
+        onTest(topic);
         await body();
       });
     },

@@ -1,0 +1,123 @@
+import { afterAll, beforeAll, expect, it } from "vitest";
+import type { DynamoTransport } from "zae-limiter/dynamodb";
+import { describeWithEngine } from "../../support/engine.ts";
+import { CoverageCounts } from "../../support/seeded/coverage-counts.ts";
+import { eachOf, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
+import { openTransport } from "../../support/transports.ts";
+import { SITUATIONS, type Situation } from "./client.ts";
+import { deliverAll } from "./delivery.ts";
+import { isReplayable, withHistory } from "./played-history.ts";
+import { killRunners } from "./runners.ts";
+import { readStream, type ShardRecords } from "./stream-reader.ts";
+
+const SEEDS = seedsFromEnvironment({ usual: 1, thorough: 2 });
+
+/** From so many on, a run must have met every situation. */
+const ENOUGH_SEEDS = 20;
+
+const TIMEOUT_MS = 900_000;
+
+describeWithEngine("usage from the stream, end to end", (engine) => {
+  let transports: readonly DynamoTransport[] = [];
+  const coverage = new CoverageCounts<Situation>(SITUATIONS);
+
+  beforeAll(async () => {
+    transports = await Promise.all([
+      openTransport("lean", engine()),
+      openTransport("SDK's", engine()),
+    ]);
+  });
+  afterAll(() => {
+    for (const transport of transports) transport.close();
+  });
+
+  const historyOf = (
+    seed: number,
+  ): Omit<Parameters<typeof withHistory>[0], "clients" | "rounds"> => ({
+    endpointUrl: engine().endpointUrl,
+    transports,
+    coverage,
+    seed,
+  });
+
+  it(
+    `windows add up to what clients consumed, however the stream is delivered, over ${SEEDS.count} seeds`,
+    { timeout: TIMEOUT_MS },
+    async () => {
+      for (const seed of eachOf(SEEDS))
+        await withHistory({ ...historyOf(seed), clients: 6, rounds: 6 }, async (played) => {
+          const { table, expected, random } = played;
+          const shards = await readStream(played.streams, table.tableName);
+          const delivery = { shards, random, transport: transports[0]!, stack: table.tableName };
+          const deaths = await deliverAll({
+            ...delivery,
+            mostRecords: 60,
+            order: isReplayable(seed) ? "one by one" : "any",
+            lifetime: (fate) => ({
+              writes: Math.ceil(fate() * 25),
+              seesLastAnswer: fate() < 0.5,
+              failureChance: 0.02,
+            }),
+          });
+          expect(await table.usage(), replay(seed)).toEqual(expected);
+          // Whoever begins at the beginning again changes nothing.
+          await deliverAll({ ...delivery, mostRecords: 500, order: "once", lifetime: immortal });
+          expect(await table.usage(), replay(seed)).toEqual(expected);
+          console.log(`seed ${seed}: ${countOf(shards)} records, ${deaths} aggregators died`);
+        });
+      console.log(coverage.toString());
+      if (SEEDS.count >= ENOUGH_SEEDS) expect(coverage.missing).toEqual([]);
+    },
+  );
+
+  it(
+    "an aggregator that is killed after every single write counts everything once",
+    { timeout: TIMEOUT_MS },
+    async () => {
+      const seed = SEEDS.first;
+      await withHistory({ ...historyOf(seed), clients: 4, rounds: 2 }, async (played) => {
+        const { table, expected, random } = played;
+        let lives = 0;
+        const deaths = await deliverAll({
+          shards: await readStream(played.streams, table.tableName),
+          random,
+          transport: transports[0]!,
+          stack: table.tableName,
+          mostRecords: 25,
+          lifetime: () => ({ writes: 1, seesLastAnswer: (lives += 1) % 2 === 0, failureChance: 0 }),
+          order: "once",
+        });
+        expect(await table.usage(), replay(seed)).toEqual(expected);
+        expect(deaths).toBeGreaterThan(20);
+      });
+    },
+  );
+
+  it(
+    "runners in processes of their own that are killed are replaced, and everything counts once",
+    { timeout: TIMEOUT_MS },
+    async () => {
+      const seed = SEEDS.first;
+      await withHistory({ ...historyOf(seed), clients: 4, rounds: 4 }, async (played) => {
+        const { table, expected } = played;
+        await killRunners(played);
+        expect(await table.usage(), replay(seed)).toEqual(expected);
+      });
+    },
+  );
+});
+
+function replay(seed: number): string {
+  return `again: SEED=${seed} SEEDS=1`;
+}
+
+function immortal(): { writes: number; seesLastAnswer: boolean; failureChance: number } {
+  return { writes: Infinity, seesLastAnswer: true, failureChance: 0 };
+}
+
+function countOf(shards: readonly ShardRecords[]): number {
+  const numbers = shards.flatMap(({ records }) =>
+    records.map(({ sequenceNumber }) => sequenceNumber),
+  );
+  return new Set(numbers).size;
+}
