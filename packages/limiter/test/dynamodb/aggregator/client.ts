@@ -170,7 +170,7 @@ async function tolerant<T>(call: () => Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** Most calls are on the first one, so that something happens to its buckets between two changes. */
+/** Most calls are on the first one: then something happens to its buckets between two changes. */
 function chosenResource(random: Random): string {
   return random() < 0.75 ? RESOURCES[0]! : RESOURCES[1]!;
 }

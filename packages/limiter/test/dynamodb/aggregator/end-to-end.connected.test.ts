@@ -3,11 +3,18 @@ import type { DynamoTransport } from "zae-limiter/dynamodb";
 import { describeWithEngine } from "../../support/engine.ts";
 import { CoverageCounts } from "../../support/seeded/coverage-counts.ts";
 import { eachOf, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
+import { temporaryFile } from "../../support/temporary-file.ts";
 import { openTransport } from "../../support/transports.ts";
 import { SITUATIONS, type Situation } from "./client.ts";
 import { deliverAll } from "./delivery.ts";
 import { isReplayable, withHistory } from "./played-history.ts";
-import { killRunners } from "./runners.ts";
+import {
+  archivedIds,
+  killRunners,
+  startMortalRunner,
+  type RunnerPlace,
+  type RunnerProcess,
+} from "./runners.ts";
 import { readStream, type ShardRecords } from "./stream-reader.ts";
 
 const SEEDS = seedsFromEnvironment({ usual: 1, thorough: 2 });
@@ -94,15 +101,27 @@ describeWithEngine("usage from the stream, end to end", (engine) => {
   );
 
   it(
-    "runners in processes of their own that are killed are replaced, and everything counts once",
+    "runners in processes of their own that are killed are replaced: everything counts once, and what expired is archived",
     { timeout: TIMEOUT_MS },
     async () => {
       const seed = SEEDS.first;
-      await withHistory({ ...historyOf(seed), clients: 4, rounds: 4 }, async (played) => {
-        const { table, expected } = played;
-        await killRunners(played);
-        expect(await table.usage(), replay(seed)).toEqual(expected);
-      });
+      const archive = temporaryFile("archive");
+      let first: RunnerProcess | undefined;
+      const onTable = (place: Omit<RunnerPlace, "archive">): void =>
+        void (first = startMortalRunner({ ...place, archive }, 20));
+      const history = { ...historyOf(seed), clients: 4, rounds: 4, onTable };
+      try {
+        await withHistory(history, async (played) => {
+          const { table, random } = played;
+          const expired = await table.deleteEvents();
+          await killRunners({ ...played, archive }, first!, random);
+          expect(await table.usage(), replay(seed)).toEqual(played.expected);
+          expect(expired.length).toBeGreaterThan(0);
+          expect(archivedIds(archive)).toEqual(expired.toSorted());
+        });
+      } finally {
+        first?.kill();
+      }
     },
   );
 });

@@ -29,18 +29,23 @@ export class PhaseTimes {
 
   /** The hour of the phase that is under way. */
   get nowMs(): number {
-    return this.#startsMs[Math.min(this.#ends.length, this.count - 1)]!;
+    return this.#startsMs[this.#phase]!;
   }
 
   endPhase(lastSequenceNumber: string): void {
     this.#ends.push(BigInt(lastSequenceNumber));
   }
 
-  /** When a record was written: some second of the hour of its phase, the first and last included. */
+  /** When a record was written: some second of its phase's hour, the first and last included. */
   timeOf({ dynamodb: { SequenceNumber } }: EngineRecord): number {
     const number = BigInt(SequenceNumber);
     const phase = this.#ends.findIndex((end) => number <= end);
-    const startMs = this.#startsMs.at(phase)!;
+    const startMs = this.#startsMs[phase < 0 ? this.#phase : phase]!;
     return startMs + Number(number % 60n) * 61_000;
+  }
+
+  /** The phase that is under way; the last one does not end. */
+  get #phase(): number {
+    return Math.min(this.#ends.length, this.count - 1);
   }
 }

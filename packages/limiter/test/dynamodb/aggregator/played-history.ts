@@ -36,6 +36,8 @@ export interface PlayedHistoryOptions {
   readonly seed: number;
   readonly clients: number;
   readonly rounds: number;
+  /** Is called when the table exists, before clients use it. */
+  readonly onTable?: (place: Pick<PlayedHistory, "table" | "proxy">) => void;
 }
 
 const FAULTS: readonly StreamFault[] = [
@@ -65,6 +67,7 @@ export async function withHistory(
 ): Promise<void> {
   const { endpointUrl, seed } = options;
   const random = seededRandom(seed);
+  const faults = seededRandom(-seed);
   const times = new PhaseTimes(Date.now());
   const { connection, tableName } = await connect(endpointUrl);
   const table = new UsageTable(connection);
@@ -83,6 +86,8 @@ export async function withHistory(
   const open = opener(options, tableName, clock);
   try {
     await (await open()).close();
+    proxy.decide = () => (faults() < 0.2 ? pick(faults, FAULTS) : undefined);
+    options.onTable?.({ table, proxy });
     const ledger = await playHistory({
       ...options,
       random,
@@ -93,7 +98,6 @@ export async function withHistory(
       proxy,
       open,
     });
-    proxy.decide = () => (random() < 0.2 ? pick(random, FAULTS) : undefined);
     await use({ table, proxy, streams, expected: ledger.sums(), random });
   } finally {
     streams.destroy();

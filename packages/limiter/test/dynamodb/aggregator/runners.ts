@@ -1,8 +1,12 @@
 import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { once } from "node:events";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { gunzipSync } from "node:zlib";
 import { expect } from "vitest";
-import { runAggregator } from "zae-limiter/aggregator";
+import type { Random } from "zae-limiter";
+import { folderArchive, runAggregator } from "zae-limiter/aggregator";
 import { systemClock } from "../../../src/repository/system-clock.ts";
 import type { ProxiedRequest } from "../../support/proxy-server.ts";
 import { between } from "../../support/seeded/random-choice.ts";
@@ -12,43 +16,57 @@ const library = fileURLToPath(new URL("../../../dist/", import.meta.url));
 
 /** A runner, whose clock is ahead by so much. */
 const RUNNER = `
-  const [, library, stack, endpointUrl, aheadMs] = process.argv;
-  const { runAggregator } = await import(library + "repository/dynamodb/aggregator/index.js");
+  const [, library, stack, endpointUrl, aheadMs, folder] = process.argv;
+  const { folderArchive, runAggregator } = await import(library + "repository/dynamodb/aggregator/index.js");
   const { setTimeout: sleep } = await import("node:timers/promises");
   const clock = {
     now: () => Date.now() + Number(aheadMs),
     sleep: (ms, signal) => sleep(ms, undefined, { signal }),
   };
-  await runAggregator({ stack, endpointUrl, clock, requestTimeoutMs: 10000 });`;
+  const archive = folderArchive(folder);
+  await runAggregator({ stack, endpointUrl, clock, archive, requestTimeoutMs: 10000 });`;
 
 /** Leases of runners that died end by then. */
 const LEASE_MS = 20_000;
 
-/**
- * Lets two runners share the stream and kills one of them at a write; then another one, whose clock
- * is ahead, so that it waits for no lease, and which is killed too; at last one in this process that
- * ends when everything is counted. The other of the first two runs all the time.
- */
-export async function killRunners({ table, proxy, random }: PlayedHistory): Promise<void> {
-  const start = (aheadMs: number): RunnerProcess =>
-    new RunnerProcess([table.tableName, proxy.endpointUrl, String(aheadMs)]);
-  /** Kills a runner at the n-th request of a kind, by whomever. */
-  const killAt = async (
-    runner: RunnerProcess,
-    requests: number,
-    isMeant: (request: ProxiedRequest) => boolean,
-  ): Promise<void> => {
-    let left = requests;
-    proxy.observe = (request) => {
-      if (isMeant(request)) left -= 1;
-      if (left === 0) runner.kill();
-    };
-    await runner.killed();
+/** What runners work on. */
+export interface RunnerPlace extends Pick<PlayedHistory, "table" | "proxy"> {
+  /** Where audit events go when they expire. */
+  readonly archive: string;
+}
+
+/** Starts a runner that is killed at the n-th write of a snapshot, while clients are working. */
+export function startMortalRunner(place: RunnerPlace, writes: number): RunnerProcess {
+  const runner = new RunnerProcess(place);
+  let left = writes;
+  place.proxy.observe = (request) => {
+    if (isSnapshotWrite(request)) left -= 1;
+    if (left === 0) runner.kill();
   };
-  const other = start(0);
-  await killAt(start(0), between(random, 2, 12), isSnapshotWrite);
-  // By now, everything may be counted.
-  await killAt(start(LEASE_MS), between(random, 20, 80), () => true);
+  return runner;
+}
+
+/**
+ * Kills a runner that has counted while clients were working, lets two others share the stream,
+ * kills one of them, and at last lets one in this process end when everything is counted. Clocks
+ * are ahead of those of the dead, so that nobody waits for their leases.
+ */
+export async function killRunners(
+  place: RunnerPlace,
+  first: RunnerProcess,
+  random: Random,
+): Promise<void> {
+  const { table, proxy, archive } = place;
+  first.kill();
+  await first.killed();
+  const second = new RunnerProcess(place, LEASE_MS);
+  const other = new RunnerProcess(place, LEASE_MS);
+  let left = between(random, 20, 80);
+  proxy.observe = () => {
+    left -= 1;
+    if (left === 0) second.kill();
+  };
+  await second.killed();
   proxy.observe = () => {};
   const { ended } = await runAggregator({
     stack: table.tableName,
@@ -57,6 +75,7 @@ export async function killRunners({ table, proxy, random }: PlayedHistory): Prom
       now: () => systemClock.now() + 2 * LEASE_MS,
       sleep: async (ms, signal) => systemClock.sleep(ms, signal),
     },
+    archive: folderArchive(archive),
     requestTimeoutMs: 10_000,
     once: true,
   });
@@ -65,15 +84,15 @@ export async function killRunners({ table, proxy, random }: PlayedHistory): Prom
   await other.killed();
 }
 
-/** A runner in a process of its own. */
-class RunnerProcess {
+/** A runner in a process of its own, whose clock is ahead by so much. */
+export class RunnerProcess {
   readonly #child: ChildProcessWithoutNullStreams;
   readonly #exit: Promise<unknown>;
   #complaint = "";
 
-  constructor(options: readonly string[]) {
-    const args = ["--input-type=module", "-e", RUNNER, library, ...options];
-    this.#child = spawn(process.execPath, args);
+  constructor({ table, proxy, archive }: RunnerPlace, aheadMs = 0) {
+    const options = [library, table.tableName, proxy.endpointUrl, String(aheadMs), archive];
+    this.#child = spawn(process.execPath, ["--input-type=module", "-e", RUNNER, ...options]);
     this.#child.stderr.on("data", (chunk: Buffer) => (this.#complaint += chunk));
     this.#exit = once(this.#child, "exit");
   }
@@ -87,6 +106,21 @@ class RunnerProcess {
     await this.#exit;
     expect(this.#child.signalCode, this.#complaint).toBe("SIGKILL");
   }
+}
+
+/** The ids of the events in an archive; one that is there twice counts once. */
+export function archivedIds(folder: string): readonly string[] {
+  const names = readdirSync(folder, { recursive: true, encoding: "utf8" });
+  const lines = names
+    .filter((name) => name.endsWith(".jsonl.gz"))
+    .flatMap((name) =>
+      gunzipSync(readFileSync(join(folder, name)))
+        .toString()
+        .trim()
+        .split("\n"),
+    );
+  const ids = lines.map((line) => (JSON.parse(line) as { event_id: string }).event_id);
+  return [...new Set(ids)].toSorted();
 }
 
 function isSnapshotWrite({ operation, input: { Key } }: ProxiedRequest): boolean {

@@ -8,7 +8,7 @@ import {
 } from "@aws-sdk/client-dynamodb-streams";
 import { streamRecordOf, type StreamRecord } from "zae-limiter/aggregator";
 
-/** A shard of the stream, and what was read of it: some of it more than once, if a reader failed. */
+/** A shard of the stream, and what was read of it: some more than once, if a request failed. */
 export interface ShardRecords {
   readonly id: string;
   readonly parentId: string | undefined;

@@ -49,6 +49,19 @@ export class UsageTable {
     });
   }
 
+  /**
+   * Deletes all audit events: time to live those of the first entities, somebody the others. Returns
+   * the ids of those that expired.
+   */
+  async deleteEvents(): Promise<readonly string[]> {
+    const keys = (await this.#items()).map(keyOf).filter(({ SK }) => SK.startsWith("#AUDIT#"));
+    const partitions = [...new Set(keys.map(({ PK }) => PK))].toSorted();
+    for (const PK of partitions.slice(0, partitions.length >> 1)) this.expired.add(PK);
+    for (const key of keys) await this.delete(key);
+    const expired = keys.filter(({ PK }) => this.expired.has(PK));
+    return expired.map(({ SK }) => SK.slice("#AUDIT#".length));
+  }
+
   async delete({ PK, SK }: Key): Promise<void> {
     await this.#connection.call("DeleteItem", { Key: { PK: { S: PK }, SK: { S: SK } } });
   }
