@@ -197,7 +197,12 @@ function compilerFaults(page: string): readonly string[] {
 /** What points the AWS SDK to an engine, so that examples look as they do with AWS. */
 function environmentFor(endpointUrl: string): Record<string, string> {
   const credentials = { AWS_ACCESS_KEY_ID: "local", AWS_SECRET_ACCESS_KEY: "local" };
-  return { AWS_ENDPOINT_URL_DYNAMODB: endpointUrl, AWS_REGION: "eu-west-1", ...credentials };
+  return {
+    AWS_ENDPOINT_URL_DYNAMODB: endpointUrl,
+    AWS_ENDPOINT_URL_DYNAMODB_STREAMS: endpointUrl,
+    AWS_REGION: "eu-west-1",
+    ...credentials,
+  };
 }
 
 /** What a script prints, also when it fails: the tests read the faults from it. */

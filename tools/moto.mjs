@@ -10,6 +10,9 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 
 const VERSION = "5.2.5";
 
+/** What its extra "server" would bring is for other services, and takes three times as long. */
+const REQUIREMENTS = [`moto[s3]==${VERSION}`, "flask==3.1.3", "flask-cors==6.0.5"];
+
 const folder = fileURLToPath(new URL(`../.cache/moto-${VERSION}`, import.meta.url));
 
 /** Whether it was fetched: tests ask, and never fetch by themselves. */
@@ -23,10 +26,11 @@ export function installMoto() {
   // Built aside and renamed, so that an interrupted fetch does not look like a finished one.
   const draft = `${folder}.${process.pid}`;
   mkdirSync(draft, { recursive: true });
-  const quiet = ["--quiet", "--disable-pip-version-check", "--prefer-binary"];
+  // Compiling everything would take as long as fetching it, and most of it is never imported.
+  const quiet = ["--quiet", "--disable-pip-version-check", "--prefer-binary", "--no-compile"];
   try {
     run("python3", ["-m", "venv", draft]);
-    run(pythonIn(draft), ["-m", "pip", "install", ...quiet, `moto[server]==${VERSION}`]);
+    run(pythonIn(draft), ["-m", "pip", "install", ...quiet, ...REQUIREMENTS]);
     if (!isMotoInstalled()) renameSync(draft, folder);
   } finally {
     rmSync(draft, { recursive: true, force: true });

@@ -45,18 +45,19 @@ declare module "declared/zae-limiter" {
   export interface UsageSnapshot {
     readonly entityId: string; readonly resource: string; readonly window: UsageWindow;
     readonly windowStart: Date; readonly windowEnd: Date;    // half open: windowEnd is the start of the next window
-    readonly counters: Amounts;                              // whole tokens per limit, net of what was given back: of its own calls, or all that was charged if the query names the entity
+    readonly counters: Amounts;                              // tokens per limit, exact to the thousandth, net of what was given back: of its own calls, or all that was charged if the query names the entity
     readonly requests: number;                               // granted acquires, counted like counters
     readonly cascaded: Amounts; readonly cascadedRequests: number;   // what came by cascade: beside counters, or part of them if the query names the entity (ADR 032)
-    readonly complete: boolean;                              // false while the window may still grow
+    readonly complete: boolean;                              // false while the window may still grow: until it has ended, and on DynamoDB all of it is counted
   }
   export interface UsageSummary {
     readonly snapshotCount: number; readonly total: Amounts; readonly average: Amounts; readonly requests: number;   // average: per window
     readonly cascaded: Amounts; readonly cascadedRequests: number;   // beside total, or part of it if the query names an entity (ADR 032)
     readonly minWindowStart: Date | undefined; readonly maxWindowStart: Date | undefined;
     readonly completeSince?: Date;                           // memory only, when it had to drop usage (ADR 028): windows that begin earlier lack some
+    readonly countedUntil?: Date;                            // DynamoDB only (ADR 042): windows that end later are not complete
   }
-  export interface UsagePage extends Page<UsageSnapshot> { readonly completeSince?: Date }
+  export interface UsagePage extends Page<UsageSnapshot> { readonly completeSince?: Date; readonly countedUntil?: Date }
   export interface EntityCapacity { readonly entityId: string; readonly capacity: number; readonly available: number; readonly utilizationPct: number }
   export interface ResourceCapacity {
     readonly resource: string; readonly limitName: string; readonly totalCapacity: number; readonly totalAvailable: number;
@@ -322,6 +323,7 @@ declare module "declared/zae-limiter/dynamodb" {
     static builder(): RepositoryBuilder;
     readonly stackName: string; readonly tableName: string; readonly region: string; readonly endpointUrl: string | undefined;
     createTable(): Promise<void>; deleteTable(): Promise<void>; deleteStack(): Promise<void>;
+    getCountedUntil(): Promise<Date | undefined>;   // until when an aggregator has counted usage; undefined: never
   }
   /** Every field of the original's StackOptions (reference §7.2) with its default. */
   export interface StackOptions {
@@ -342,23 +344,7 @@ declare module "declared/zae-limiter/dynamodb" {
 declare module "declared/zae-limiter/aggregator" {
   import type { UsageWindow } from "declared/zae-limiter";
   import type { DynamoOptions } from "declared/zae-limiter/dynamodb";
-  export interface AuditArchive { store(name: string, content: Uint8Array): Promise<void> }                                  // the same name always has the same content
-  export interface AggregatorOptions extends Pick<DynamoOptions, "stack" | "region" | "endpointUrl" | "client" | "transport" | "clock" | "random"
-    | "requestTimeoutMs" | "maxAttempts" | "maxShards"> {
-    readonly windows?: readonly UsageWindow[];             // all three by default
-    readonly archive?: AuditArchive;                       // none by default: expired audit events are gone
-  }
-  export interface RecordFailure { readonly sequenceNumber: string; readonly error: unknown }
-  export interface BatchReport {
-    readonly records: number; readonly counted: number; readonly skipped: number; readonly snapshotWrites: number;
-    readonly archived: number; readonly dropped: number; readonly splits: number; readonly merges: number; readonly shards: number;
-    readonly lagMs: number; readonly failures: readonly RecordFailure[];
-  }
-  export interface StreamRecord {
-    readonly kind: "insert" | "modify" | "remove"; readonly atMs: number; readonly sequenceNumber: string; readonly position: string;
-    readonly before: object | undefined; readonly after: object | undefined; readonly isExpiry: boolean;   // images in DynamoDB's own format
-  }
-  /** The part of a record of Lambda or GetRecords that is used. */
+  /** A record of the table's stream, of `GetRecords` or of Lambda. */
   export interface RawStreamRecord {
     readonly eventName?: string | undefined; readonly eventSourceARN?: string | undefined; readonly userIdentity?: object | undefined;
     readonly dynamodb?: {
@@ -366,10 +352,30 @@ declare module "declared/zae-limiter/aggregator" {
       readonly OldImage?: object | undefined; readonly NewImage?: object | undefined;
     } | undefined;
   }
-  export interface Aggregator { process(records: readonly ReturnedRecord[]): Promise<BatchReport>; pulse(): Promise<void>; close(): void }
-  type ReturnedRecord = NonNullable<ReturnType<typeof import("zae-limiter/aggregator").streamRecordOf>>;
-  export function openAggregator(options?: AggregatorOptions): Promise<Aggregator>;                                          // ADR 036
+  export interface StreamRecord {
+    readonly kind: "insert" | "modify" | "remove"; readonly atMs: number; readonly sequenceNumber: string; readonly position: string;
+    readonly before: object | undefined; readonly after: object | undefined; readonly isExpiry: boolean;
+  }
   export function streamRecordOf(raw: RawStreamRecord, streamArn?: string): StreamRecord | undefined;
+  // ---- archive (ADR 040) -------------------------------------------------------------------------------------------------
+  export interface AuditArchive { store(name: string, content: Uint8Array): Promise<void> }
+  export function folderArchive(path: string): AuditArchive;
+  export interface S3ArchiveClient { send(command: never, options?: { abortSignal?: AbortSignal }): Promise<unknown> }    // the SDK's S3Client has it
+  export interface S3ArchiveOptions { readonly region?: string; readonly endpointUrl?: string; readonly client?: S3ArchiveClient }
+  export function s3Archive(url: string, options?: S3ArchiveOptions): Promise<AuditArchive>;                                // "s3://bucket/prefix"
+  // ---- batches -----------------------------------------------------------------------------------------------------------
+  export interface AggregatorOptions extends Pick<DynamoOptions,
+    "stack" | "region" | "endpointUrl" | "client" | "transport" | "clock" | "random" | "requestTimeoutMs" | "maxAttempts" | "maxShards" | "bucketTtlMultiplier"> {
+    readonly windows?: readonly UsageWindow[]; readonly archive?: AuditArchive;
+  }
+  export interface RecordFailure { readonly sequenceNumber: string; readonly error: unknown }
+  export interface BatchReport {
+    readonly records: number; readonly counted: number; readonly skipped: number; readonly snapshotWrites: number;
+    readonly archived: number; readonly dropped: number; readonly splits: number; readonly merges: number; readonly shards: number;
+    readonly lagMs: number; readonly failures: readonly RecordFailure[];
+  }
+  export interface Aggregator { process(records: readonly StreamRecord[]): Promise<BatchReport>; pulse(): Promise<void>; close(): void }
+  export function openAggregator(options?: AggregatorOptions): Promise<Aggregator>;
 }
 
 declare module "declared/zae-limiter/testing" {

@@ -97,12 +97,16 @@ interface Models extends Record<string, readonly [unknown, unknown]> {
   AwsCredentials: [declaredDynamo.AwsCredentials, builtDynamo.AwsCredentials];
   HttpAgent: [declaredDynamo.HttpAgent, builtDynamo.HttpAgent];
   LeanTransportOptions: [declaredDynamo.LeanTransportOptions, builtDynamo.LeanTransportOptions];
-  BatchReport: [declaredAggregator.BatchReport, builtAggregator.BatchReport];
-  AuditArchive: [declaredAggregator.AuditArchive, builtAggregator.AuditArchive];
   RunnerProblem: [declaredAggregator.RunnerProblem, builtAggregator.RunnerProblem];
   RunnerProgress: [declaredAggregator.RunnerProgress, builtAggregator.RunnerProgress];
   RunnerReport: [declaredAggregator.RunnerReport, builtAggregator.RunnerReport];
   RawStreamRecord: [declaredAggregator.RawStreamRecord, builtAggregator.RawStreamRecord];
+  AuditArchive: [declaredAggregator.AuditArchive, builtAggregator.AuditArchive];
+  S3ArchiveClient: [declaredAggregator.S3ArchiveClient, builtAggregator.S3ArchiveClient];
+  S3ArchiveOptions: [declaredAggregator.S3ArchiveOptions, builtAggregator.S3ArchiveOptions];
+  AggregatorOptions: [declaredAggregator.AggregatorOptions, builtAggregator.AggregatorOptions];
+  RecordFailure: [declaredAggregator.RecordFailure, builtAggregator.RecordFailure];
+  BatchReport: [declaredAggregator.BatchReport, builtAggregator.BatchReport];
   Fault: [declaredTesting.Fault, builtTesting.Fault];
 }
 

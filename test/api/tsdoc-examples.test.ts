@@ -15,9 +15,10 @@ const WORKSHOP = join(ROOT, ".cache/tsdoc-examples");
 /** What examples use without saying where it comes from. */
 const SURROUNDINGS = `
 import { GetItemCommand } from "@aws-sdk/client-dynamodb";
+import { PutObjectCommand } from "@aws-sdk/client-s3";
 import { Limit, RateLimiter } from "zae-limiter";
 import type * as api from "zae-limiter";
-import { openAggregator, runAggregator, streamRecordOf, tableOptions } from "zae-limiter/aggregator";
+import { folderArchive, openAggregator, runAggregator, s3Archive, streamRecordOf, tableOptions } from "zae-limiter/aggregator";
 import type { Aggregator, AuditArchive, RawStreamRecord, StreamRecord } from "zae-limiter/aggregator";
 import { DynamoRepository, leanTransport } from "zae-limiter/dynamodb";
 import type { DynamoTransport, HttpAgent, ObservedTransport, RepositoryBuilder } from "zae-limiter/dynamodb";
@@ -52,10 +53,12 @@ declare const input: import("@aws-sdk/client-dynamodb").GetItemCommandInput;
 declare const agent: HttpAgent;
 declare const aggregator: Aggregator;
 declare const archive: AuditArchive;
+declare const s3: import("@aws-sdk/client-s3").S3Client;
+declare const object: import("@aws-sdk/client-s3").PutObjectCommandInput;
 declare const event: { readonly Records: readonly RawStreamRecord[] };
-declare const gzipped: Uint8Array;
-declare const name: string;
 declare const records: readonly StreamRecord[];
+declare const name: string;
+declare const gzipped: Uint8Array;
 declare const id: string;
 declare const abortSignal: AbortSignal;
 declare const signal: AbortSignal;

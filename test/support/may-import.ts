@@ -71,10 +71,10 @@ function aggregatorRooms(
     ),
   ];
   const top = `${backend}/aggregator`;
-  const rooms = parts.map((part) => `${top}/${part}`);
+  const partRooms = parts.map((part) => `${top}/${part}`);
   return {
-    ...Object.fromEntries(rooms.map((room) => [room, [...beneath, top]])),
-    [top]: [...beneath, ...rooms, `${top}/${runner}`],
-    [`${top}/${runner}`]: [...beneath, ...rooms, top],
+    ...Object.fromEntries(partRooms.map((room) => [room, [...beneath, top]])),
+    [top]: [...beneath, ...partRooms, `${top}/${runner}`],
+    [`${top}/${runner}`]: [...beneath, ...partRooms, top],
   };
 }

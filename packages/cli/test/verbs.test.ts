@@ -307,7 +307,7 @@ onEveryBackend((world) => {
     it("draws a chart, window by window, and marks a gap", async () => {
       const { stdout } = await run("usage list -r gpt-4 --plot");
       expect(stdout).toContain(
-        `tpm\n2026-11-15 06:00:00Z  400  ${"█".repeat(53)}\n⋮\n2026-11-15 08:00:00Z  300  ${"█".repeat(39)}▊\n`,
+        `tpm\n2026-11-15 06:00:00Z    400  ${"█".repeat(51)}\n⋮\n2026-11-15 08:00:00Z *  300  ${"█".repeat(38)}▎\n* may still grow\n`,
       );
     });
 

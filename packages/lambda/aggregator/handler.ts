@@ -1,4 +1,44 @@
-/** What Lambda is told about a batch: everything from the first of these on is delivered again. */
-export interface BatchResponse {
-  readonly batchItemFailures: readonly { readonly itemIdentifier: string }[];
+import { openAggregator, s3Archive } from "zae-limiter/aggregator";
+import { leanTransport } from "zae-limiter/dynamodb";
+import { invoke, type BatchResponse, type InvocationContext } from "./invocation.ts";
+import { settingsOf, type Settings } from "./settings.ts";
+
+/*
+ * The entry of the function. Everything that can be wrong with its environment is wrong when it
+ * starts, and clients are made once, while Lambda gives the process a whole CPU.
+ */
+const context = await contextOf(settingsOf(process.env));
+
+/** What Lambda calls. */
+export function handler(event: unknown): Promise<BatchResponse> {
+  return invoke(event, context);
+}
+
+async function contextOf({
+  tableName,
+  windows,
+  region,
+  dynamodbUrl,
+  archive,
+}: Settings): Promise<InvocationContext> {
+  const transport = await leanTransport({ region, ...at(dynamodbUrl) });
+  const aggregator = await openAggregator({
+    stack: tableName,
+    transport,
+    windows,
+    ...(archive !== undefined && {
+      archive: await s3Archive(`s3://${archive.bucket}`, { region, ...at(archive.endpointUrl) }),
+    }),
+  });
+  return {
+    aggregator,
+    tableName,
+    // Not console.log, which Lambda puts its own fields in front of or around.
+    print: (line) => void process.stdout.write(`${line}\n`),
+    now: Date.now,
+  };
+}
+
+function at(endpointUrl: string | undefined): { readonly endpointUrl?: string } {
+  return endpointUrl === undefined ? {} : { endpointUrl };
 }

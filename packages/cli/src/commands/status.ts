@@ -9,6 +9,7 @@ import {
 import { EXIT, exitCodeOf } from "../exit.ts";
 import type { Colours } from "../output/colours.ts";
 import { fieldsText } from "../output/table.ts";
+import { ageText, timeText } from "../output/text.ts";
 import type { Session } from "./support/session.ts";
 import { addVerb } from "./support/verb.ts";
 
@@ -33,7 +34,8 @@ export function addStatusCommand(program: Command, session: Session): void {
       ...(notice !== undefined && { notice }),
     };
     const screen = session.screen(command);
-    screen.show(status, () => statusText(status, screen.colours));
+    const nowMs = session.environment.nowMs();
+    screen.show(status, () => statusText(status, nowMs, screen.colours));
     session.exitWith(status.reachable ? EXIT.done : EXIT.failed);
   });
 }
@@ -50,6 +52,8 @@ interface Found {
   /** Absent when the namespace does not exist. */
   readonly namespaceId?: string;
   readonly dataVersion?: string;
+  /** DynamoDB only: until when an aggregator has counted usage; absent if none ever did. */
+  readonly countedUntil?: Date;
   readonly capabilities?: BackendCapabilities;
 }
 
@@ -98,7 +102,7 @@ async function namespaceIdOf(repository: Repository, name: string): Promise<stri
 /** What reads and writes the data, where they are, and the version of their format. */
 async function storeOf(
   repository: Repository,
-): Promise<Pick<Found, "driver" | "table" | "region" | "dataVersion">> {
+): Promise<Pick<Found, "driver" | "table" | "region" | "dataVersion" | "countedUntil">> {
   const { SqliteRepository } = await import("zae-limiter/sqlite");
   if (repository instanceof SqliteRepository)
     return { driver: repository.driver, dataVersion: String(repository.schemaVersion) };
@@ -106,11 +110,13 @@ async function storeOf(
   if (!(repository instanceof DynamoRepository)) return { driver: "none (in this process)" };
   const { tableName: table, region } = repository;
   const version = await repository.getVersionRecord();
+  const countedUntil = await repository.getCountedUntil();
   return {
     driver: "@aws-sdk/client-dynamodb",
     table,
     region,
     ...(version !== undefined && { dataVersion: version.schemaVersion }),
+    ...(countedUntil !== undefined && { countedUntil }),
   };
 }
 
@@ -123,7 +129,7 @@ const ABILITIES: Readonly<Record<keyof BackendCapabilities, string>> = {
   batchOperations: "batches",
 };
 
-function statusText(status: Status, colours: Colours): string {
+function statusText(status: Status, nowMs: number, colours: Colours): string {
   const { reachable, reason = "", namespace, namespaceId, capabilities } = status;
   const missing = reachable && namespaceId === undefined ? " (does not exist)" : "";
   return fieldsText(
@@ -135,6 +141,7 @@ function statusText(status: Status, colours: Colours): string {
       ["Region", status.region],
       ["Namespace", namespace + missing],
       ["Data version", status.dataVersion],
+      ["Aggregator", status.table && aggregatorText(status.countedUntil, nowMs)],
       ["Can do", capabilities && abilities(capabilities, true)],
       ["Cannot do", capabilities && abilities(capabilities, false)],
       ["zae-limiter", status.libraryVersion],
@@ -143,6 +150,12 @@ function statusText(status: Status, colours: Colours): string {
     ],
     colours,
   );
+}
+
+function aggregatorText(countedUntil: Date | undefined, nowMs: number): string {
+  if (countedUntil === undefined)
+    return "has never counted usage; to start one: zae-limiter aggregate";
+  return `counted until ${timeText(countedUntil)}, ${ageText(nowMs - countedUntil.getTime())}`;
 }
 
 function abilities(capabilities: BackendCapabilities, wanted: boolean): string {

@@ -5,7 +5,7 @@ import { chartText, type Bar } from "../output/chart.ts";
 import type { Colours } from "../output/colours.ts";
 import type { Screen } from "../output/screen.ts";
 import { fieldsText, tableText } from "../output/table.ts";
-import { amountsText, timeText } from "../output/text.ts";
+import { ageText, amountsText, timeText } from "../output/text.ts";
 import { timeArgument } from "./support/arguments.ts";
 import { collectPages, moreText, type ListOptions } from "./support/pages.ts";
 import type { Session } from "./support/session.ts";
@@ -48,6 +48,7 @@ export function addUsageCommands(program: Command, session: Session): void {
           screen.show(page, () =>
             page.items.length === 0 ? NONE : text(page.items, screen) + moreText(page),
           );
+          noticeAge(page.countedUntil, session.environment.nowMs(), screen);
         });
       },
     );
@@ -68,8 +69,13 @@ export function addUsageCommands(program: Command, session: Session): void {
       const query = queryOf(named, options);
       await session.inNamespace(command, "existing", async ({ repository, screen }) => {
         const summary = await repository.getUsageSummary(query);
+        const nowMs = session.environment.nowMs();
+        const mark = isComplete(summary, options.window, nowMs) ? "" : MARK;
         const text = options.plot ? summaryPlotText : summaryText;
-        screen.show(summary, () => (summary.snapshotCount === 0 ? NONE : text(summary, screen)));
+        screen.show(summary, () =>
+          summary.snapshotCount === 0 ? NONE : text(summary, screen, mark) + noteText(mark),
+        );
+        noticeAge(summary.countedUntil, nowMs, screen);
       });
     });
 }
@@ -84,6 +90,40 @@ interface QueryOptions {
 }
 
 const NONE = "No usage in these windows.\n";
+
+/** Marks windows that are not complete. */
+const MARK = " *";
+
+function noteText(mark: string): string {
+  return mark === "" ? "" : "* may still grow\n";
+}
+
+/** Younger than that, usage is what one expects of something that is counted with a delay. */
+const OLD_MS = 10 * 60_000;
+
+/** Says so when nothing was counted for a while. */
+function noticeAge(countedUntil: Date | undefined, nowMs: number, screen: Screen): void {
+  if (countedUntil === undefined) return;
+  const ageMs = nowMs - countedUntil.getTime();
+  if (ageMs <= OLD_MS) return;
+  screen.notice(
+    `Usage is counted until ${timeText(countedUntil)}, ${ageText(ageMs)}; anything later is ` +
+      "missing. If no aggregator is running, start one: zae-limiter aggregate",
+  );
+}
+
+/** Whether the last window of a summary, and so all of them, has ended and is counted. */
+function isComplete(
+  { maxWindowStart, countedUntil }: UsageSummary,
+  window: UsageWindow,
+  nowMs: number,
+): boolean {
+  const end = new Date(maxWindowStart ?? 0);
+  if (window === "hourly") end.setUTCHours(end.getUTCHours() + 1);
+  if (window === "daily") end.setUTCDate(end.getUTCDate() + 1);
+  if (window === "monthly") end.setUTCMonth(end.getUTCMonth() + 1);
+  return end.getTime() <= Math.min(nowMs, countedUntil?.getTime() ?? Infinity);
+}
 
 function queryOptions(command: Command, { environment }: Session): Command {
   const time = timeArgument(environment.nowMs);
@@ -122,7 +162,7 @@ function snapshotsText(
 ): string {
   const names = limitNames(snapshots);
   const rows = snapshots.map((snapshot) => [
-    timeText(snapshot.windowStart) + (snapshot.complete ? "" : " *"),
+    timeText(snapshot.windowStart) + (snapshot.complete ? "" : MARK),
     snapshot.entityId,
     snapshot.resource,
     snapshot.requests,
@@ -132,8 +172,11 @@ function snapshotsText(
   const headers = ["Window", "Entity", "Resource", "Requests", ...names];
   // Most tables need no such column: only parents get something by cascade.
   if (snapshots.some(isCascaded)) headers.push(BY_CASCADE);
-  const note = snapshots.every(({ complete }) => complete) ? "" : "* may still grow\n";
-  return tableText(headers, rows, colours) + note;
+  return tableText(headers, rows, colours) + noteText(markOf(snapshots));
+}
+
+function markOf(snapshots: readonly UsageSnapshot[]): string {
+  return snapshots.every(({ complete }) => complete) ? "" : MARK;
 }
 
 /** What came to parents from the calls of their children. */
@@ -150,23 +193,26 @@ function cascadedText(snapshot: UsageSnapshot): string {
 
 /** One chart for each limit. Entities and resources of the same window are added up. */
 function plotText(snapshots: readonly UsageSnapshot[], { colours, columns }: Screen): string {
-  return ["requests", ...limitNames(snapshots)]
-    .map((name) => chartText(name, barsOf(snapshots, name), { columns, colours }))
-    .join("\n");
+  const charts = ["requests", ...limitNames(snapshots)].map((name) =>
+    chartText(name, barsOf(snapshots, name), { columns, colours }),
+  );
+  return charts.join("\n") + noteText(markOf(snapshots));
 }
 
 function barsOf(snapshots: readonly UsageSnapshot[], name: string): readonly Bar[] {
-  const sums = new Map<number, { value: number; readonly endMs: number }>();
-  for (const { windowStart, windowEnd, counters, requests } of snapshots) {
-    const sum = sums.get(windowStart.getTime()) ?? { value: 0, endMs: windowEnd.getTime() };
+  const sums = new Map<number, { value: number; mark: string; readonly endMs: number }>();
+  for (const { windowStart, windowEnd, counters, requests, complete } of snapshots) {
+    const none = { value: 0, mark: "", endMs: windowEnd.getTime() };
+    const sum = sums.get(windowStart.getTime()) ?? none;
     sum.value += name === "requests" ? requests : (counters[name] ?? 0);
+    if (!complete) sum.mark = MARK;
     sums.set(windowStart.getTime(), sum);
   }
   const windows = [...sums].sort(([left], [right]) => left - right);
-  return windows.map(([startMs, { value }], index) => {
+  return windows.map(([startMs, { value, mark }], index) => {
     const before = windows[index - 1];
     return {
-      label: timeText(new Date(startMs)),
+      label: timeText(new Date(startMs)) + mark,
       value,
       gap: before !== undefined && before[1].endMs !== startMs,
     };
@@ -177,7 +223,11 @@ function limitNames(snapshots: readonly UsageSnapshot[]): readonly string[] {
   return [...new Set(snapshots.flatMap(({ counters }) => Object.keys(counters)))].sort();
 }
 
-function summaryText(summary: UsageSummary, { colours }: { readonly colours: Colours }): string {
+function summaryText(
+  summary: UsageSummary,
+  { colours }: { readonly colours: Colours },
+  mark: string,
+): string {
   const rows = Object.entries(summary.total).map(([name, total]) => [
     name,
     total,
@@ -185,7 +235,7 @@ function summaryText(summary: UsageSummary, { colours }: { readonly colours: Col
     summary.cascaded[name] ?? 0,
   ]);
   const headers = ["Limit", "Total", "Average", ...(isCascaded(summary) ? [BY_CASCADE] : [])];
-  const range = `${timeText(summary.minWindowStart)} to ${timeText(summary.maxWindowStart)}`;
+  const range = `${timeText(summary.minWindowStart)} to ${timeText(summary.maxWindowStart)}${mark}`;
   const fields = fieldsText(
     [
       ["Snapshots", `${summary.snapshotCount}, of windows starting ${range}`],
@@ -200,10 +250,9 @@ function summaryText(summary: UsageSummary, { colours }: { readonly colours: Col
 function summaryPlotText(
   { total, requests, snapshotCount }: UsageSummary,
   { colours, columns }: Screen,
+  mark: string,
 ): string {
   const bars = Object.entries({ requests, ...total }).map(([label, value]) => ({ label, value }));
-  return chartText(`total of ${snapshotCount} snapshots: ${amountsText({ requests })}`, bars, {
-    columns,
-    colours,
-  });
+  const title = `total of ${snapshotCount} snapshots: ${amountsText({ requests })}${mark}`;
+  return chartText(title, bars, { columns, colours });
 }

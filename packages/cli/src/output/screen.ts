@@ -21,6 +21,11 @@ export class Screen {
     this.#environment.stdout.write(this.json ? jsonText(value) : text());
   }
 
+  /** Tells people something about a result, on standard error. */
+  notice(text: string): void {
+    this.#environment.stderr.write(`${text}\n`);
+  }
+
   /**
    * Shows the progress of a long operation on one line that is overwritten. Prints nothing without
    * a terminal.

@@ -43,6 +43,19 @@ export function amountsText(amounts: Amounts): string {
     .join(", ");
 }
 
+const AGES = [
+  ["day", 86_400_000],
+  ["hour", 3_600_000],
+  ["minute", 60_000],
+] as const;
+
+/** How long ago something was, for people: 3 hours ago. */
+export function ageText(ageMs: number): string {
+  const [unit, unitMs] = AGES.find(([, ms]) => ageMs >= ms) ?? ["minute", Infinity];
+  const count = Math.floor(ageMs / unitMs);
+  return count < 1 ? "less than a minute ago" : `${count} ${unit}${count === 1 ? "" : "s"} ago`;
+}
+
 /** A waiting time for people. */
 export function waitText(seconds: number): string {
   if (seconds === 0) return "now";

@@ -121,6 +121,20 @@ describe("snapshots", () => {
     });
   });
 
+  it("add up exactly to the thousandth of a token", () => {
+    const snapshots = [at(4, { tpm: 0.1 }), at(2, { tpm: 0.2 }), at(3, { tpm: 1000.403 })];
+    expect(summaryOf(snapshots).total).toEqual({ tpm: 1000.703 });
+    const own = ownUsage({ ...row, counters: { rpm: 0.3 }, cascaded: { rpm: 0.1 } });
+    expect(own.counters).toEqual({ rpm: 0.2 });
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: -1e12, max: 1e12 }), { minLength: 1 }), (milli) => {
+        const total = milli.reduce((sum, amount) => sum + amount);
+        const parts = milli.map((amount) => at(1, { tpm: amount / 1000 }));
+        expect(summaryOf(parts).total["tpm"]! + 0).toBe(total / 1000);
+      }),
+    );
+  });
+
   it("add up to nothing when there are none", () => {
     expect(summaryOf([])).toEqual({
       snapshotCount: 0,

@@ -1,4 +1,4 @@
-import { addAmounts, type Amounts } from "./amounts.ts";
+import { addAmounts, MILLI, type Amounts } from "./amounts.ts";
 
 /** The lengths of time that usage is summed over, all in UTC. */
 export type UsageWindow = "hourly" | "daily" | "monthly";
@@ -19,8 +19,9 @@ export interface UsageSnapshot {
   /** Exclusive: the start of the next window. */
   readonly windowEnd: Date;
   /**
-   * Whole tokens by limit, net of what was given back. A query that names an entity counts all that
-   * was charged to it, a query by resource alone only what the entity's own calls took.
+   * Tokens by limit, net of what was given back. A query that names an entity counts all that was
+   * charged to it, a query by resource alone only what the entity's own calls took. A give-back may
+   * be divided between windows, so a window may hold thousandths of a token.
    */
   readonly counters: Amounts;
   /** Granted acquires; counted as `counters` are. */
@@ -32,7 +33,7 @@ export interface UsageSnapshot {
   readonly cascaded: Amounts;
   /** Granted acquires of its children that were charged to the entity. */
   readonly cascadedRequests: number;
-  /** False until the window has ended. */
+  /** False until the window has ended and all of it is counted. */
   readonly complete: boolean;
 }
 
@@ -43,7 +44,7 @@ export interface UsageSnapshot {
 export interface UsageSummary {
   /** How many snapshots were added up. */
   readonly snapshotCount: number;
-  /** Whole tokens by limit over all windows, net of what was given back. */
+  /** Tokens by limit over all windows, net of what was given back; exact to the thousandth. */
   readonly total: Amounts;
   /** `total` divided by the number of windows in which something was used. */
   readonly average: Amounts;
@@ -65,6 +66,11 @@ export interface UsageSummary {
    * something.
    */
   readonly completeSince?: Date;
+  /**
+   * Only on DynamoDB: until when the aggregator has counted. Windows that end later are not
+   * complete.
+   */
+  readonly countedUntil?: Date;
 }
 
 const HOUR_MS = 3_600_000;
@@ -107,22 +113,22 @@ export function ownUsage(row: UsageRow): UsageRow {
   const cascaded = Object.entries(row.cascaded).map(([name, amount]) => [name, -amount] as const);
   return {
     ...row,
-    counters: addAmounts(row.counters, Object.fromEntries(cascaded)),
+    counters: addTokens(row.counters, Object.fromEntries(cascaded)),
     requests: row.requests - row.cascadedRequests,
   };
 }
 
-/** Converts a stored window to its public form. */
+/** Converts a stored window to its public form; what came before `countedUntilMs` is counted. */
 export function snapshotOf(
   { windowStartMs: startMs, ...row }: UsageRow,
-  nowMs: number,
+  countedUntilMs: number,
 ): UsageSnapshot {
   const endMs = windowEndMs(row.window, startMs);
   return {
     ...row,
     windowStart: new Date(startMs),
     windowEnd: new Date(endMs),
-    complete: nowMs >= endMs,
+    complete: countedUntilMs >= endMs,
   };
 }
 
@@ -153,5 +159,15 @@ function sumOf(
   snapshots: readonly UsageSnapshot[],
   amountsOf: (snapshot: UsageSnapshot) => Amounts,
 ): Amounts {
-  return snapshots.map(amountsOf).reduce(addAmounts, {});
+  return snapshots.map(amountsOf).reduce(addTokens, {});
+}
+
+/** Adds amounts that may hold thousandths of a token: 0.1 and 0.2 are 0.3. */
+function addTokens(left: Amounts, right: Amounts): Amounts {
+  const sums = Object.entries(addAmounts(left, right));
+  return Object.fromEntries(sums.map(([name, sum]) => [name, toThousandth(sum)]));
+}
+
+function toThousandth(tokens: number): number {
+  return Number.isInteger(tokens) ? tokens : Math.round(tokens * MILLI) / MILLI;
 }

@@ -19,6 +19,11 @@ export interface UsagePage extends Page<UsageSnapshot> {
    * something.
    */
   readonly completeSince?: Date;
+  /**
+   * Only on DynamoDB: until when the aggregator has counted. Windows that end later are not
+   * complete.
+   */
+  readonly countedUntil?: Date;
 }
 
 /**
@@ -145,7 +150,10 @@ export interface VersionRecord {
 export interface BackendCapabilities {
   /** Whether changes are recorded as audit events. */
   readonly auditLogging: boolean;
-  /** Whether usage is recorded. */
+  /**
+   * Whether usage is recorded. On DynamoDB: whether an aggregator had ever counted when the
+   * repository was opened, or when usage was last read.
+   */
   readonly usageSnapshots: boolean;
   /** Whether it can create and delete what it is stored in. */
   readonly infrastructureManagement: boolean;

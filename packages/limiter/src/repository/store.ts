@@ -206,6 +206,11 @@ export interface UsageRange {
 export interface UsageStore {
   rows(range: UsageRange, page: KeyPage): MaybePromise<Keyed<UsageRow>>;
   /**
+   * Until when usage is in the rows that are read afterwards: `Infinity` if each write counts
+   * itself, undefined if nothing was ever counted.
+   */
+  countedUntilMs(): MaybePromise<number | undefined>;
+  /**
    * Since when windows of this length lack nothing, if the backend has dropped some before the end
    * of their retention. Asked after the rows.
    */

@@ -18,8 +18,8 @@ export interface Backend {
    * back, which leaves that one under its new limits. @default false
    */
   readonly loose?: boolean;
-  /** @default true */
-  readonly recordsUsage?: boolean;
+  /** When usage is compared: counting it may take long. @default "after every step" */
+  readonly comparesUsage?: "after every step" | "at the end";
   /** Makes an empty store for one run. */
   begin(): Run | Promise<Run>;
 }

@@ -65,8 +65,8 @@ export class World {
         await this.#take(step);
         await this.#compare(step);
       }
-      await this.#compareAllUsage();
       await splitAndMergeAll(this, this.#anyone());
+      await this.#compareAllUsage();
     } finally {
       for (const repository of this.#repositories) await repository.close();
       await this.#run.end?.();
@@ -259,7 +259,7 @@ export class World {
     const debts = await compareBuckets(client, this.oracle, isQuiet ? [entityId] : ENTITIES);
     if (debts > 0) this.count("bucket in debt");
     await compareAvailable(client, this.oracle, entityId, resource);
-    if (isQuiet || this.#backend.recordsUsage === false) return;
+    if (isQuiet || this.#backend.comparesUsage === "at the end") return;
     const window = WINDOWS[this.stepNumber % WINDOWS.length]!;
     await compareUsage(client, this.oracle, {
       entityId,
@@ -271,7 +271,6 @@ export class World {
   }
 
   async #compareAllUsage(): Promise<void> {
-    if (this.#backend.recordsUsage === false) return;
     for (const entityId of ENTITIES) {
       for (const resource of RESOURCES) {
         for (const window of WINDOWS) {

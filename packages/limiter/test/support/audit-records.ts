@@ -25,15 +25,15 @@ export const REMOVED_MS = Date.UTC(2026, 3, 15, 12);
 let sequence = 0;
 
 /** The record of the removal of an audit event, as Lambda passes it in. */
-export function rawRemoval(removal: Removal): RawStreamRecord & { readonly eventID: string } {
-  const { eventId, namespaceId = "nsid", timestamp = "2026-01-15T12:00:00.000Z" } = removal;
+export function rawRemoval(removed: Removal): RawStreamRecord & { readonly eventID: string } {
+  const { eventId, namespaceId = "nsid", timestamp = "2026-01-15T12:00:00.000Z" } = removed;
   sequence += 1;
   return {
     eventID: String(sequence),
     eventName: "REMOVE",
     eventSourceARN: "arn:aws:dynamodb:us-east-1:1:table/t/stream/2026-01-01T00:00:00.000",
-    ...("userIdentity" in removal
-      ? { userIdentity: removal.userIdentity }
+    ...("userIdentity" in removed
+      ? { userIdentity: removed.userIdentity }
       : { userIdentity: TIME_TO_LIVE }),
     dynamodb: {
       ApproximateCreationDateTime: REMOVED_MS / 1000,
@@ -51,7 +51,7 @@ export function rawRemoval(removal: Removal): RawStreamRecord & { readonly event
           details: { limits: ["rpm:5/min"] },
           ttl: 1_776_254_400,
         }),
-        ...removal.attributes,
+        ...removed.attributes,
       },
     },
   };

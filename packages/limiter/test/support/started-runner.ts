@@ -20,6 +20,8 @@ export interface StartedRunner {
   readonly batches: (readonly StreamRecord[])[];
   /** Ends it as a signal does. */
   stop(): void;
+  /** The same, and waits until it has ended. */
+  end(): Promise<void>;
   /** Ends it as `kill -9` does: nothing that it sends is answered any more. */
   kill(): void;
   readonly ended: Promise<RunnerReport>;
@@ -66,6 +68,7 @@ export function startRunner(
     windows: USAGE_WINDOWS,
     archive: undefined,
     maxShards: 1,
+    ttlMultiplier: 7,
   });
   const progress: RunnerProgress[] = [];
   const problems: RunnerProblem[] = [];
@@ -105,6 +108,10 @@ export function startRunner(
     problems,
     batches,
     stop: () => controller.abort(),
+    end: async () => {
+      controller.abort();
+      await until(clock, () => started.report !== undefined);
+    },
     kill: () => (isDead = true),
     ended: runner.run(controller.signal),
     report: undefined,

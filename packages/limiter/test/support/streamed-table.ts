@@ -86,6 +86,11 @@ export class StreamedTable implements DynamoTransport, TableStream {
     this.#store(item, item);
   }
 
+  /** Writes the bucket of an entity with each of these totals in turn. */
+  consume(entityId: string, from: number, to: number): void {
+    for (let tokens = from; tokens <= to; tokens += 1) this.put(bucketItem(entityId, tokens));
+  }
+
   /** The stored item of a stream shard, or of anything else in the table's own partition. */
   system(sortKey: string): AttributeMap | undefined {
     return this.items.get(`_/SYSTEM# ${sortKey}`);

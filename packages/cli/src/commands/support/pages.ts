@@ -12,22 +12,27 @@ export interface ListOptions {
   readonly cursor?: string;
 }
 
-/** Reads pages until there are enough items. The cursor is where a later call continues. */
-export async function collectPages<T>(
+/**
+ * Reads pages until there are enough items. The cursor is where a later call continues; what else a
+ * page says is that of the first one.
+ */
+export async function collectPages<T, P extends Page<T>>(
   { limit, cursor: from }: ListOptions,
-  read: (paging: { readonly limit: number; readonly cursor?: string }) => Promise<Page<T>>,
-): Promise<Page<T>> {
+  read: (paging: { readonly limit: number; readonly cursor?: string }) => Promise<P & Page<T>>,
+): Promise<P> {
   const items: T[] = [];
   let cursor = from;
+  let first: P | undefined;
   do {
     const page = await read({
       limit: Math.min(MAX_PAGE_SIZE, limit - items.length),
       ...(cursor !== undefined && { cursor }),
     });
+    first ??= page;
     items.push(...page.items);
     cursor = page.cursor;
   } while (cursor !== undefined && items.length < limit);
-  return { items, cursor };
+  return { ...first, items, cursor };
 }
 
 /** The note that there are more items; empty when there are none. */

@@ -41,13 +41,12 @@ import type { ItemReader } from "./table/item-reader.ts";
 import { LeaseEnds, type DynamoReceipt } from "./acquire/lease-end.ts";
 import { BucketList } from "./acquire/list-buckets.ts";
 import type { OperationIds } from "./write/operation-ids.ts";
-import { CalmWatch } from "./shards/calm.ts";
-import { Merger } from "./shards/merger.ts";
-import { PressureWatch } from "./shards/pressure.ts";
+import type { Merger } from "./shards/merger.ts";
+import { resharding } from "./shards/resharding.ts";
 import type { Refused, Taken, Undecided } from "./acquire/receipt.ts";
 import type { TakeAttempt } from "./acquire/gather-queue.ts";
 import { Refusals, unlessUnavailable } from "./acquire/refusal.ts";
-import { Splitter } from "./shards/splitter.ts";
+import type { Splitter } from "./shards/splitter.ts";
 import { ShardTaker } from "./acquire/take-from-shards.ts";
 import { takeFromSeveral, type SeveralRefused } from "./acquire/take-from-several.ts";
 import type { WantedCharge } from "./acquire/wanted-charge.ts";
@@ -122,18 +121,20 @@ export class DynamoBuckets implements BucketStore {
     this.#policies = new CurrentPolicies(options.policies, known);
     const chooser = this.#policies;
     this.#preparation = new ChargePreparation({ ...options, chooser });
-    this.#splitter = new Splitter(options);
-    this.#merger = new Merger(options);
-    const calm = new CalmWatch({ known, clock, merger: this.#merger });
-    const observer = new PressureWatch({ ...options, clock, calm, splitter: this.#splitter });
-    this.#writer = new BucketWriter({ ...options, observer });
+    const { splitter, merger, calm, pressure } = resharding({
+      ...options,
+      policyOf: ({ entityId, resource }) => options.policies.refresh(entityId, resource),
+    });
+    this.#splitter = splitter;
+    this.#merger = merger;
+    this.#writer = new BucketWriter({ ...options, observer: pressure });
     const writer = this.#writer;
     const homeNumber = options.homeNumber ?? Math.floor(connection.random() * 2 ** 16);
     this.#shardTaker = new ShardTaker({
       connection,
       known,
       writer,
-      splitter: this.#splitter,
+      splitter,
       policies: this.#policies,
       calm,
       homeNumber,

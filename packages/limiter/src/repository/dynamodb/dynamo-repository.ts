@@ -139,6 +139,15 @@ export class DynamoRepository extends StoreRepository {
   }
 
   /**
+   * Reads until when an aggregator has counted the usage of this table; undefined if none ever did.
+   * @example const countedUntil = await repository.getCountedUntil();
+   */
+  async getCountedUntil(): Promise<Date | undefined> {
+    const heartbeat = await this.#place.store.heartbeat.read();
+    return heartbeat && new Date(heartbeat.countedUntilMs);
+  }
+
+  /**
    * Deletes the table with everything that is in it, in all namespaces.
    * @example await repository.deleteTable(); // at the end of a test
    */
@@ -171,18 +180,21 @@ async function namespaceIdOf(
 }
 
 /**
- * Checks that this library can use the table, and records its own version in a table that has none,
- * unless it must write nothing.
+ * Checks that this library can use the table, looks whether its usage is counted, and records its
+ * own version in a table that has none, unless it must write nothing.
  */
 async function checkVersion(
   store: DynamoStore,
   options: ResolvedOptions & { readonly nowMs: number },
 ): Promise<void> {
-  const record = await store.versions.get().catch((error: unknown) => {
-    if (error instanceof InfrastructureNotFoundError)
-      throw new InfrastructureNotFoundError(howToCreate(options), { cause: error });
-    throw error;
-  });
+  // Both are read in one request.
+  const [record] = await Promise.all([store.versions.get(), store.heartbeat.read()]).catch(
+    (error: unknown) => {
+      if (error instanceof InfrastructureNotFoundError)
+        throw new InfrastructureNotFoundError(howToCreate(options), { cause: error });
+      throw error;
+    },
+  );
   assertCompatible(record);
   if (record !== undefined || options.provisioning === "never") return;
   const version = {

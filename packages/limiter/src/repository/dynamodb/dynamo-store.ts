@@ -10,6 +10,7 @@ import { DynamoEntities } from "./entities.ts";
 import { Expiring } from "./cache/expiring.ts";
 import { ItemReader } from "./table/item-reader.ts";
 import { bucketPartitionPrefix, versionKey } from "./items/keys.ts";
+import { LastHeartbeat } from "./cache/last-heartbeat.ts";
 import { KnownBuckets } from "./cache/known-buckets.ts";
 import { DynamoLimits } from "./limits.ts";
 import { DynamoNamespaces } from "./namespaces.ts";
@@ -40,6 +41,7 @@ export class DynamoStore implements Store {
   readonly capabilities: BackendCapabilities;
   readonly namespaces: DynamoNamespaces;
   readonly versions: DynamoVersions;
+  readonly heartbeat: LastHeartbeat;
   readonly #options: DynamoStoreOptions;
   readonly #reader: ItemReader;
   readonly #ids: OperationIds;
@@ -63,11 +65,13 @@ export class DynamoStore implements Store {
       this.#active.forget(namespaceId),
     );
     this.versions = new DynamoVersions(connection, this.#reader);
+    const heartbeat = new LastHeartbeat(this.#reader);
+    this.heartbeat = heartbeat;
     this.capabilities = {
       auditLogging: true,
-      // Snapshots can be read, but nothing writes them before there is an aggregator behind the
-      // table's stream.
-      usageSnapshots: false,
+      get usageSnapshots() {
+        return heartbeat.wasSeen;
+      },
       infrastructureManagement: true,
       changeStreams: options.stream,
       batchOperations: true,
@@ -117,7 +121,7 @@ export class DynamoStore implements Store {
       }),
       entities,
       limits,
-      usage: new DynamoUsage(connection, namespaceId, retention),
+      usage: new DynamoUsage({ connection, namespaceId, retention, heartbeat: this.heartbeat }),
       audit,
       provisioner: new DynamoProvisioner(connection, namespaceId, reader),
     };

@@ -72,10 +72,7 @@ export class DynamoLimits implements LimitStore {
   }
 
   async read(keys: readonly ConfigKey[]): Promise<readonly StoredConfig[]> {
-    const items = await Promise.all(
-      keys.map((key) => this.#reader.get(configKey(this.#namespaceId, key))),
-    );
-    return keys.map((key, index) => configOf(key, items[index]));
+    return readConfigs(this.#reader, this.#namespaceId, keys);
   }
 
   async put(key: ConfigKey, config: StoredConfig, event: AuditEvent): Promise<void> {
@@ -161,6 +158,16 @@ export class DynamoLimits implements LimitStore {
     }
     return resources.sort();
   }
+}
+
+/** Reads what is stored at some levels of a namespace, in the order of the keys. */
+export async function readConfigs(
+  reader: ItemReader,
+  namespaceId: string,
+  keys: readonly ConfigKey[],
+): Promise<readonly StoredConfig[]> {
+  const items = await Promise.all(keys.map((key) => reader.get(configKey(namespaceId, key))));
+  return keys.map((key, index) => configOf(key, items[index]));
 }
 
 /** Writes the system level's new item, if the stored item is still the one that was read. */

@@ -1,3 +1,4 @@
+import { MILLI, type Amounts } from "../../core/amounts.ts";
 import { DAY_MS, windowEndMs, type UsageRow, type UsageWindow } from "../../core/usage.ts";
 import type { Keyed, KeyPage, UsageRange, UsageStore } from "../store.ts";
 import { marshalItem, numberOf, type AttributeMap } from "./transport/attribute-values.ts";
@@ -16,30 +17,41 @@ import {
 } from "./items/keys.ts";
 import type { ItemKey } from "./table/batch.ts";
 import { queryInput } from "./table/key-query.ts";
+import {
+  CASCADED_PREFIX,
+  CASCADED_REQUESTS_ATTRIBUTE,
+  CONSUMED_PREFIX,
+  REQUESTS_ATTRIBUTE,
+} from "./items/usage-item.ts";
+import type { LastHeartbeat } from "./cache/last-heartbeat.ts";
 import type { Retention } from "./cache/retention.ts";
 
 /** Keys write years with four digits. */
 const LAST_TIME_MS = Date.UTC(9999, 11, 31);
 
-/** The attribute that counts granted acquires. */
-const REQUESTS_ATTRIBUTE = "requests";
-
-/**
- * How the attributes of consumption, in whole tokens, begin: the prefix keeps limit names apart
- * from other attributes.
- */
-const COUNTER_PREFIX = "u_";
+const BIG_MILLI = BigInt(MILLI);
 
 /** Usage snapshots of one namespace, as the aggregator wrote them. */
 export class DynamoUsage implements UsageStore {
   readonly #connection: Connection;
   readonly #namespaceId: string;
   readonly #retention: Retention;
+  readonly #heartbeat: LastHeartbeat;
 
-  constructor(connection: Connection, namespaceId: string, retention: Retention) {
-    this.#connection = connection;
-    this.#namespaceId = namespaceId;
-    this.#retention = retention;
+  constructor(options: {
+    readonly connection: Connection;
+    readonly namespaceId: string;
+    readonly retention: Retention;
+    readonly heartbeat: LastHeartbeat;
+  }) {
+    this.#connection = options.connection;
+    this.#namespaceId = options.namespaceId;
+    this.#retention = options.retention;
+    this.#heartbeat = options.heartbeat;
+  }
+
+  async countedUntilMs(): Promise<number | undefined> {
+    return (await this.#heartbeat.read())?.countedUntilMs;
   }
 
   async rows(range: UsageRange, { limit, after }: KeyPage): Promise<Keyed<UsageRow>> {
@@ -104,25 +116,35 @@ function usageQuery(
 function rowOf(item: AttributeMap): readonly UsageRow[] {
   const name = parseUsageKey(keyOf(item));
   if (name === undefined) return [];
-  const counters = Object.entries(item).flatMap(
-    ([attribute, value]): readonly [string, number][] =>
-      attribute.startsWith(COUNTER_PREFIX)
-        ? [[attribute.slice(COUNTER_PREFIX.length), numberOf(value) ?? 0]]
-        : [],
-  );
   return [
     {
       entityId: name.entityId,
       resource: name.resource,
       window: name.window,
       windowStartMs: name.startMs,
-      counters: Object.fromEntries(counters),
+      counters: tokensOf(item, CONSUMED_PREFIX),
       requests: numberOf(item[REQUESTS_ATTRIBUTE]) ?? 0,
-      // Nothing counts what came by cascade yet; ADR 032 says what that takes.
-      cascaded: {},
-      cascadedRequests: 0,
+      cascaded: tokensOf(item, CASCADED_PREFIX),
+      cascadedRequests: numberOf(item[CASCADED_REQUESTS_ATTRIBUTE]) ?? 0,
     },
   ];
+}
+
+/** The counters whose attributes begin with a prefix, by limit. */
+function tokensOf(item: AttributeMap, prefix: string): Amounts {
+  const counters = Object.entries(item).flatMap(
+    ([attribute, value]): readonly (readonly [string, number])[] =>
+      attribute.startsWith(prefix) && "N" in value
+        ? [[attribute.slice(prefix.length), inTokens(value.N)]]
+        : [],
+  );
+  return Object.fromEntries(counters);
+}
+
+/** Millitokens in tokens. Beyond 2^53 no number holds their thousandths: whole tokens are left. */
+function inTokens(millitokens: string): number {
+  const number = Number(millitokens);
+  return Number.isSafeInteger(number) ? number / MILLI : Number(BigInt(millitokens) / BIG_MILLI);
 }
 
 /** Hides snapshots whose retention is over, but which DynamoDB has not deleted yet. */

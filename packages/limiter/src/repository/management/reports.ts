@@ -109,11 +109,12 @@ export async function getUsageSnapshots(
   // time for every page. The keys hold the time of their window anyway.
   const listed = `usage of ${range.entityId} on ${range.resource}, ${range.window}`;
   const wanted = keyPage(listed, query);
-  assertRecorded(context);
+  // Read before the rows: what is counted between the two must not make a window look complete.
+  const countedUntilMs = await countedUntil(context);
   const page = await context.data.usage.rows(range, wanted);
   return {
-    ...pageOf(listed, page, shown(context, range)),
-    ...completeness(context, range),
+    ...pageOf(listed, page, shown(context, range, countedUntilMs)),
+    ...completeness(context, range, countedUntilMs),
   };
 }
 
@@ -121,26 +122,34 @@ export async function getUsageSnapshots(
 export async function getUsageSummary(context: Context, query: UsageQuery): Promise<UsageSummary> {
   checkOptionsOf("getUsageSummary", query);
   const range = usageRange(query);
-  assertRecorded(context);
+  const countedUntilMs = await countedUntil(context);
   const rows = await allOf(async (page) => context.data.usage.rows(range, page));
   return {
-    ...summaryOf(rows.map(shown(context, range))),
-    ...completeness(context, range),
+    ...summaryOf(rows.map(shown(context, range, countedUntilMs))),
+    ...completeness(context, range, countedUntilMs),
   };
 }
 
 /** How the rows of a query are shown: over several entities, each call counts once. */
-function shown({ clock }: Context, { entityId }: UsageRange): (row: UsageRow) => UsageSnapshot {
-  const timeMs = wholeMs(clock);
-  return (row) => snapshotOf(entityId === undefined ? ownUsage(row) : row, timeMs);
+function shown(
+  { clock }: Context,
+  { entityId }: UsageRange,
+  countedUntilMs: number,
+): (row: UsageRow) => UsageSnapshot {
+  const untilMs = Math.min(wholeMs(clock), countedUntilMs);
+  return (row) => snapshotOf(entityId === undefined ? ownUsage(row) : row, untilMs);
 }
 
 function completeness(
   { data }: Context,
   { window }: UsageRange,
-): { readonly completeSince?: Date } {
+  countedUntilMs: number,
+): Pick<UsagePage, "completeSince" | "countedUntil"> {
   const sinceMs = data.usage.completeSinceMs?.(window);
-  return sinceMs === undefined ? {} : { completeSince: new Date(sinceMs) };
+  return {
+    ...(sinceMs !== undefined && { completeSince: new Date(sinceMs) }),
+    ...(countedUntilMs !== Infinity && { countedUntil: new Date(countedUntilMs) }),
+  };
 }
 
 /** Reads one page of audit events. */
@@ -220,13 +229,15 @@ function utilization(capacity: number, available: number): number {
   return capacity === 0 ? 0 : ((capacity - available) / capacity) * 100;
 }
 
-/** Throws if usage is not recorded: a zero would look like a count. */
-function assertRecorded({ store }: Context): void {
-  if (store.capabilities.usageSnapshots) return;
+/** Until when usage is counted. Throws if it never was: a zero would look like a count. */
+async function countedUntil({ data }: Context): Promise<number> {
+  const timeMs = await data.usage.countedUntilMs();
+  if (timeMs !== undefined) return timeMs;
   throw new InfrastructureError(
     "ERR_LIMITER_USAGE_NOT_RECORDED",
-    "This repository does not record usage. Use memory or SQLite without recordUsage: false; " +
-      "DynamoDB does not record usage yet.",
+    "This repository does not record usage. On DynamoDB an aggregator counts it: run " +
+      "`zae-limiter aggregate`, or deploy the Lambda function. Elsewhere, open the repository " +
+      "without recordUsage: false.",
   );
 }
 

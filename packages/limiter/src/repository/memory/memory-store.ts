@@ -88,6 +88,7 @@ export class MemoryStore implements Store {
     );
     const usage = new MemoryUsage({
       nowMs,
+      isRecorded: this.#recordUsage,
       retentionDays: () => limits.settings?.usageRetentionDays ?? DEFAULT_RETENTION_DAYS,
       onDropped: (maxCounts) => this.#warnOnce(maxCounts),
       ...(this.#maxUsageCounts !== undefined && { maxCounts: this.#maxUsageCounts }),

@@ -56,6 +56,8 @@ const NO_TOTALS: number[] = [];
 /** What the usage of a namespace depends on. */
 export interface UsageOptions {
   readonly nowMs: () => number;
+  /** @default true */
+  readonly isRecorded?: boolean;
   readonly retentionDays: () => number;
   /** Called whenever counts are dropped because there are too many. */
   readonly onDropped?: (maxCounts: number) => void;
@@ -121,6 +123,10 @@ export class MemoryUsage implements UsageStore {
       (row) => `${String(row.windowStartMs).padStart(16, "0")}#${row.entityId}#${row.resource}`,
       page,
     );
+  }
+
+  countedUntilMs(): number | undefined {
+    return this.#options.isRecorded === false ? undefined : Infinity;
   }
 
   completeSinceMs(window: UsageWindow): number | undefined {

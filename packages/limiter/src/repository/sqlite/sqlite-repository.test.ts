@@ -137,6 +137,14 @@ it("does not write the end of a lease to a deleted bucket, or to the one that to
   });
 });
 
+it("records no usage if it is switched off, and reports that", async () => {
+  const repository = await open(temporaryFile(), { recordUsage: false });
+  expect(repository.capabilities.usageSnapshots).toBe(false);
+  await expect(repository.getUsageSummary({ entityId: "key-1" })).rejects.toMatchObject({
+    code: "ERR_LIMITER_USAGE_NOT_RECORDED",
+  });
+});
+
 it("ends a receipt once, however often and however concurrently that is tried", async () => {
   const repository = await open(temporaryFile(), { clock: new ManualClock() });
   await repository.setSystemDefaults([Limit.perMinute("rpm", 10)]);

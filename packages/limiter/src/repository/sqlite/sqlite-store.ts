@@ -55,7 +55,7 @@ export class SqliteStore implements Store {
       limits,
       buckets: new SqliteBuckets({ namespace, limits, policies, recordUsage: this.#recordUsage }),
       entities: new SqliteEntities(namespace),
-      usage: new SqliteUsage(namespace),
+      usage: new SqliteUsage(namespace, this.#recordUsage),
       audit: new SqliteAudit(namespace),
       provisioner: new SqliteProvisioner(namespace),
     };

@@ -12,9 +12,11 @@ import { retentionDays } from "./transactions/usage-hours.ts";
  */
 export class SqliteUsage implements UsageStore {
   readonly #namespace: SqliteNamespace;
+  readonly #isRecorded: boolean;
 
-  constructor(namespace: SqliteNamespace) {
+  constructor(namespace: SqliteNamespace, isRecorded: boolean) {
     this.#namespace = namespace;
+    this.#isRecorded = isRecorded;
   }
 
   rows(range: UsageRange, { limit, after }: KeyPage): MaybePromise<Keyed<UsageRow>> {
@@ -36,6 +38,10 @@ export class SqliteUsage implements UsageStore {
         next: rows.length > limit ? keyOf(rows[limit - 1]!) : undefined,
       };
     });
+  }
+
+  countedUntilMs(): number | undefined {
+    return this.#isRecorded ? Infinity : undefined;
   }
 }
 

@@ -66,11 +66,12 @@ it("closes the repository of a test that fails, and keeps its error", async () =
 
 /** Tests that one backend alone has to pass name faults too. */
 function testFiles(): readonly string[] {
-  const folder = new URL("../../../test/", import.meta.url);
-  const names = readdirSync(folder, { recursive: true, encoding: "utf8" });
-  return names
-    .filter((name) => name.endsWith(".test.ts"))
-    .map((name) => fileURLToPath(new URL(name, folder)));
+  return ["../../../test/", "../../repository/"].flatMap((path) => {
+    const folder = new URL(path, import.meta.url);
+    return readdirSync(folder, { recursive: true, encoding: "utf8" })
+      .filter((name) => name.endsWith(".test.ts"))
+      .map((name) => fileURLToPath(new URL(name, folder)));
+  });
 }
 
 function namesOf(): readonly string[] {

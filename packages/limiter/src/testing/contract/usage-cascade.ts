@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { InfrastructureError } from "../../core/errors.ts";
+import { Limit } from "../../core/limit.ts";
 import type { UsageSnapshot, UsageSummary } from "../../core/usage.ts";
 import { call, failsWith, KEY, MODEL, RPM, take, TPM } from "./calls.ts";
 import type { Topic, World } from "./world.ts";
 
 const HOUR_MS = 3_600_000;
+const IMAGES = Limit.perDay("images", 5);
 
 /**
  * Promise 8 with parents: over a resource each call counts once, with the entity that made it; what
@@ -89,6 +91,46 @@ export const usageCascadeTopic: Topic = (test) => {
     assert.deepEqual(sums(parent), [{ rpm: 1, tpm: 40 }, 1, { rpm: 1, tpm: 40 }, 1]);
     const all = await world.repository.getUsageSummary({ resource: MODEL });
     assert.deepEqual([all.total, all.requests], [{ rpm: 2, tpm: 40 }, 2]);
+  });
+
+  usageTest(
+    "an entity that begins to cascade brings usage to its parent from then on",
+    async (world) => {
+      await family(world);
+      await world.repository.createEntity("late", { parentId: "project" });
+      await take(world, { rpm: 1, tpm: 10 }, { entityId: "late" });
+      await take(world, { rpm: 1, tpm: 3 }, { entityId: "project" });
+      await world.repository.updateEntity("late", { cascade: true });
+      await take(world, { rpm: 1, tpm: 200 }, { entityId: "late" });
+      await world.repository.updateEntity("late", { cascade: false });
+      await take(world, { rpm: 1, tpm: 30 }, { entityId: "late" });
+      const parent = await world.repository.getUsageSummary({ entityId: "project" });
+      assert.deepEqual(sums(parent), [{ rpm: 2, tpm: 203 }, 2, { rpm: 1, tpm: 200 }, 1]);
+      const all = await world.repository.getUsageSummary({ resource: MODEL });
+      assert.deepEqual(sums(all), [{ rpm: 4, tpm: 243 }, 4, { rpm: 1, tpm: 200 }, 1]);
+    },
+  );
+
+  usageTest("a limit that a parent lacks is counted where the call was made", async (world) => {
+    await family(world);
+    await world.repository.setLimits(KEY, [RPM, TPM, IMAGES]);
+    await take(world, { rpm: 1, tpm: 10, images: 2 });
+    await take(world, { rpm: 1, tpm: 5 }, { entityId: "project" });
+    const parent = await world.repository.getUsageSummary({ entityId: "project" });
+    assert.deepEqual(sums(parent), [{ rpm: 2, tpm: 15 }, 2, { rpm: 1, tpm: 10 }, 1]);
+    const all = await world.repository.getUsageSummary({ resource: MODEL });
+    assert.deepEqual(sums(all), [{ rpm: 2, tpm: 15, images: 2 }, 2, { rpm: 1, tpm: 10 }, 1]);
+  });
+
+  usageTest("what a parent only counts came by cascade too", async (world) => {
+    await family(world);
+    await world.repository.setLimits("project", [RPM]);
+    await world.limiter.acquire(call({ rpm: 1, tpm: 100 }), (lease) => lease.settle({ tpm: 70 }));
+    await take(world, { rpm: 1, tpm: 5 }, { entityId: "project" });
+    const parent = await world.repository.getUsageSummary({ entityId: "project" });
+    assert.deepEqual(sums(parent), [{ rpm: 2, tpm: 75 }, 2, { rpm: 1, tpm: 70 }, 1]);
+    const all = await world.repository.getUsageSummary({ resource: MODEL });
+    assert.deepEqual(sums(all), [{ rpm: 2, tpm: 75 }, 2, { rpm: 1, tpm: 70 }, 1]);
   });
 
   usageTest("averages are by window, over all entities and resources", async (world) => {

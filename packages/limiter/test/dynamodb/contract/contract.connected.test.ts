@@ -1,27 +1,80 @@
-import { afterAll, beforeAll, describe, it } from "vitest";
+import type { DynamoDBStreamsClient } from "@aws-sdk/client-dynamodb-streams";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { DynamoRepository, type DynamoTransport } from "zae-limiter/dynamodb";
-import { repositoryContract } from "zae-limiter/testing";
+import { repositoryContract, type TestRunner } from "zae-limiter/testing";
 import { freshTableName } from "../../support/engine.ts";
+import { StreamDrain } from "../../support/stream-drain.ts";
+import { openStreams } from "../../support/stream-reader.ts";
 import { describeWithTransports, openTransport } from "../../support/transports.ts";
+
+/**
+ * The topics that read usage: their tables have a stream, which an aggregator counts. On all tables
+ * it would take twice the time.
+ */
+const COUNTED: ReadonlySet<string> = new Set([
+  "limits that no level in force has",
+  "namespaces",
+  "usage",
+  "usage with parents",
+  "unusual identifiers",
+]);
 
 describeWithTransports("the contract of every backend", (engine, name) => {
   // One client for all tests: making one costs more than most tests.
   let transport: DynamoTransport;
+  let streams: DynamoDBStreamsClient;
+  let topic: string;
+  const topics = new Set<string>();
+  const runner = runnerByTopic(topics, (title) => (topic = title));
   beforeAll(async () => {
     transport = await openTransport(name, engine());
+    streams = openStreams(engine().endpointUrl);
   });
-  afterAll(() => transport.close());
+  afterAll(() => {
+    transport.close();
+    streams.destroy();
+  });
 
   repositoryContract(
     "DynamoRepository",
-    (clock) =>
-      DynamoRepository.open(undefined, {
-        stack: freshTableName(),
-        transport,
+    async (clock) => {
+      const stack = freshTableName();
+      const stream = COUNTED.has(topic);
+      const drain = new StreamDrain({ transport, streams, tableName: stack, clock });
+      const repository = await DynamoRepository.open(undefined, {
+        stack,
+        transport: stream ? drain.watched(transport) : transport,
         provisioning: "table",
-        stream: false,
+        stream,
         clock,
-      }),
-    { describe, it },
+      });
+      expect(repository.capabilities.usageSnapshots).toBe(stream);
+      return repository;
+    },
+    runner,
   );
+
+  it("counts usage in topics that exist", () => {
+    expect([...COUNTED].filter((title) => !topics.has(title))).toEqual([]);
+  });
 });
+
+/** A runner that collects titles, and calls back with the innermost one before a test runs. */
+function runnerByTopic(titles: Set<string>, onTest: (title: string) => void): TestRunner {
+  let defined = "";
+  return {
+    describe: (title, body) =>
+      describe(title, () => {
+        defined = title;
+        titles.add(title);
+        body();
+      }),
+    it: (title, body) => {
+      const topic = defined;
+      it(title, async () => {
+        onTest(topic);
+        await body();
+      });
+    },
+  };
+}

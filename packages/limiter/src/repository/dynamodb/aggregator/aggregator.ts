@@ -31,6 +31,7 @@ export interface AggregatorOptions extends Pick<
   | "requestTimeoutMs"
   | "maxAttempts"
   | "maxShards"
+  | "bucketTtlMultiplier"
 > {
   /** The windows that usage is summed into. @default all three */
   readonly windows?: readonly UsageWindow[];
@@ -108,9 +109,9 @@ export async function openParts(
     ...place,
     provisioning: "never",
   });
-  const { maxShards } = resolved;
+  const { maxShards, bucketTtlMultiplier: ttlMultiplier } = resolved;
   return {
-    aggregator: new StreamAggregator({ connection, ...checked, maxShards }),
+    aggregator: new StreamAggregator({ connection, ...checked, maxShards, ttlMultiplier }),
     connection,
   };
 }
@@ -127,6 +128,7 @@ export const AGGREGATOR_OPTIONS: Readonly<Record<keyof AggregatorOptions, true>>
   requestTimeoutMs: true,
   maxAttempts: true,
   maxShards: true,
+  bucketTtlMultiplier: true,
   windows: true,
   archive: true,
 };
@@ -174,6 +176,7 @@ export class StreamAggregator implements Aggregator {
     readonly windows: readonly UsageWindow[];
     readonly archive: AuditArchive | undefined;
     readonly maxShards: number;
+    readonly ttlMultiplier: number;
   }) {
     const { connection } = options;
     this.#connection = connection;

@@ -62,6 +62,41 @@ describe("what is known of a bucket", () => {
     known.forget(KEY.text);
     expect(known.imageOf(KEY)).toBeUndefined();
   });
+
+  it("lasts while fewer than 5000 others are used, and is gone after 10 000, unless work is under way", () => {
+    const known = newKnown();
+    const [used, unused, pinned] = ["used", "unused", "pinned"].map((id) => shardKey(0, id));
+    for (const key of [used!, unused!, pinned!])
+      known.remember(key, image("a.1"), known.stampRequest());
+    known.pin(known.entry(pinned!));
+    const remembered = (): unknown =>
+      [used!, unused!, pinned!].map((key) => known.imageOf(key) !== undefined);
+    let others = 0;
+    const useOthers = (count: number): void => {
+      for (let each = 0; each < count; each += 1) known.entry(shardKey(0, `e${(others += 1)}`));
+    };
+    useOthers(4990);
+    expect(remembered()).toEqual([true, true, true]);
+    known.entry(used!);
+    for (let times = 0; times < 3; times += 1) {
+      useOthers(4990);
+      known.entry(used!);
+    }
+    expect(remembered()).toEqual([true, false, true]);
+    known.unpin(known.entry(pinned!));
+    useOthers(10_000);
+    expect(remembered()).toEqual([false, false, false]);
+  });
+
+  it("is forgotten with its entity, whether it was used just now or long ago", () => {
+    const known = newKnown();
+    known.remember(KEY, image("a.1"), known.stampRequest());
+    for (let each = 0; each < 6000; each += 1) known.entry(shardKey(0, `e${each}`));
+    known.entry(KEY);
+    known.forget(KEY.text);
+    expect(known.imageOf(KEY)).toBeUndefined();
+    expect(known.entry(KEY).image).toBeUndefined();
+  });
 });
 
 describe("the shards of a bucket, as far as they are known", () => {

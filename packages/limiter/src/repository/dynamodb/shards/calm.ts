@@ -41,12 +41,17 @@ export class CalmWatch {
    * Notes the image of one of several shards that came back for a request sent at `sentAtMs`;
    * `first` is the key of shard 0. A gather notes an image that it was decided with.
    */
-  noteWrite(first: BucketKey, image: BucketImage, sentAtMs: number): void {
+  noteWrite(first: BucketKey, image: MeasuredShard, sentAtMs: number): void {
+    // It has no caller to report an error to: the next look tries again.
+    this.lookAfter(first, image, sentAtMs)?.catch(() => {});
+  }
+
+  /** Does the same, and returns the look at all shards if one is due. */
+  lookAfter(first: BucketKey, image: MeasuredShard, atMs: number): Promise<void> | undefined {
     const entry = this.#known.entry(first);
     const calm = this.#calms.get(entry);
-    if (calm === undefined) this.#calms.set(entry, new Calm(image, sentAtMs));
-    // It has no caller to report an error to: the next look tries again.
-    else if (calm.mayLook(image, sentAtMs)) this.#look(first, calm).catch(() => {});
+    if (calm === undefined) this.#calms.set(entry, new Calm(image, atMs));
+    return calm?.mayLook(image, atMs) === true ? this.#look(first, calm) : undefined;
   }
 
   async #look(first: BucketKey, calm: Calm): Promise<void> {

@@ -9,7 +9,8 @@
  * come home to it.
  */
 import { ValidationError } from "../../../core/errors.ts";
-import type { PolicySource } from "../../store.ts";
+import type { Policy } from "../../../core/bucket/policy.ts";
+import type { MaybePromise } from "../../port.ts";
 import { wholeMs } from "../../system-clock.ts";
 import { imageOf } from "../items/bucket-item.ts";
 import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
@@ -24,12 +25,18 @@ import { noBucketYet } from "./splitter.ts";
 /** The most attempts to merge, for each shard that a bucket has, before it counts as contended. */
 const MAX_TRIES = 12;
 
+/**
+ * Reads which limits are configured for a bucket. What a process remembers of them must not replace
+ * limits that one half has newer.
+ */
+export type PolicyReader = (key: BucketKey) => MaybePromise<Policy | undefined>;
+
 /** Merges shards. */
 export class Merger {
   readonly #connection: Connection;
   readonly #reader: ItemReader;
   readonly #known: KnownBuckets;
-  readonly #policies: PolicySource;
+  readonly #policyOf: PolicyReader;
   readonly #ttlMultiplier: number;
   readonly #counts: { merges: number };
 
@@ -37,14 +44,14 @@ export class Merger {
     readonly connection: Connection;
     readonly reader: ItemReader;
     readonly known: KnownBuckets;
-    readonly policies: PolicySource;
+    readonly policyOf: PolicyReader;
     readonly ttlMultiplier: number;
     readonly counts: { merges: number };
   }) {
     this.#connection = options.connection;
     this.#reader = options.reader;
     this.#known = options.known;
-    this.#policies = options.policies;
+    this.#policyOf = options.policyOf;
     this.#ttlMultiplier = options.ttlMultiplier;
     this.#counts = options.counts;
   }
@@ -79,8 +86,7 @@ export class Merger {
     const [left, right] = await Promise.all([this.#read(kept), this.#read(gone)]);
     const nowMs = wholeMs(this.#connection.clock);
     if (left === undefined || right === undefined || !arePair(left, right)) return;
-    // Read again: what this process remembers must not replace limits that one half has newer.
-    const policy = await this.#policies.refresh(kept.entityId, kept.resource);
+    const policy = await this.#policyOf(kept);
     const writes = mergeOf({
       kept: left,
       gone: right,

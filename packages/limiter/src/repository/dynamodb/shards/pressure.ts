@@ -80,6 +80,7 @@ export class PressureWatch implements WriteObserver {
   readonly #calm: CalmWatch;
   readonly #clock: Clock;
   readonly #isOn: boolean;
+  readonly #shortestMeasureMs: number | undefined;
   /** Keyed by the entry of shard 0, for all shards of a bucket. */
   readonly #pressures = new WeakMap<BucketEntry, Pressure>();
 
@@ -90,46 +91,66 @@ export class PressureWatch implements WriteObserver {
     readonly calm: CalmWatch;
     readonly clock: Clock;
     readonly maxShards: number;
+    /** The shortest time that a rate is measured over. @default a second */
+    readonly shortestMeasureMs?: number;
   }) {
     this.#known = options.known;
     this.#splitter = options.splitter;
     this.#calm = options.calm;
     this.#clock = options.clock;
     this.#isOn = options.maxShards > 1;
+    this.#shortestMeasureMs = options.shortestMeasureMs;
   }
 
   noteWrite(key: BucketKey, image: BucketImage, sentAtMs: number): void {
     const first = firstKey(key);
     if (image.divisor > 1) this.#calm.noteWrite(first, image, sentAtMs);
-    if (this.#isOn && this.#pressureOn(first).noteWrite(image, sentAtMs)) this.#relieve(first);
+    if (this.measure(first, image, sentAtMs)) this.#relieveLater(first);
+  }
+
+  /**
+   * Notes an image of a shard as of a time; `first` is the key of shard 0. Returns whether the
+   * shard is hot, at most once for each measured period.
+   */
+  measure(first: BucketKey, image: MeasuredImage, atMs: number): boolean {
+    return this.#isOn && this.#pressureOn(first).noteWrite(image, atMs);
   }
 
   noteThrottled(key: BucketKey, isOfKeys: boolean): void {
     if (!this.#isOn) return;
     const nowMs = this.#clock.now();
-    if (this.#pressureOn(key).noteThrottled(key.shard, { isOfKeys, nowMs })) this.#relieve(key);
+    const first = firstKey(key);
+    if (this.#pressureOn(first).noteThrottled(key.shard, { isOfKeys, nowMs }))
+      this.#relieveLater(first);
   }
 
-  #pressureOn(key: BucketKey): Pressure {
-    const entry = this.#known.entry(firstKey(key));
+  #pressureOn(first: BucketKey): Pressure {
+    const entry = this.#known.entry(first);
     const held = this.#pressures.get(entry);
     if (held !== undefined) return held;
-    const pressure = new Pressure();
+    const pressure = new Pressure(this.#shortestMeasureMs);
     this.#pressures.set(entry, pressure);
     return pressure;
   }
 
-  /** Doubles a hot bucket in the background: the calls that noticed the pressure do not wait. */
-  #relieve(key: BucketKey): void {
-    const first = firstKey(key);
+  /**
+   * Doubles a hot bucket, unless that was just done or would not help; `first` is the key of shard
+   * 0. It is decided with the image that is known of it.
+   */
+  async relieve(first: BucketKey): Promise<void> {
     const image = this.#known.imageOf(first);
     const pressure = this.#pressureOn(first);
     const nowMs = this.#clock.now();
     if (image === undefined || !pressure.mayDouble(image.splitAtMs, nowMs)) return;
     if (!this.#splitter.canSplit(image) || !leavesRoomForCalls(image)) return;
     pressure.noteDoubling(nowMs);
+    await this.#splitter.double(first);
+  }
+
+  /** In the background: the calls that noticed the pressure do not wait. */
+  #relieveLater(first: BucketKey): void {
     // It has no caller to report an error to: the next write that notices the pressure tries again.
-    this.#splitter.double(first).catch(() => {});
+    this.relieve(first).catch(() => {});
   }
 }
 
@@ -141,8 +162,13 @@ function firstKey(key: BucketKey): BucketKey {
 export class Pressure {
   readonly #measures = new Map<number, ShardMeasure>();
   readonly #attempts = new Map<number, Attempts>();
+  readonly #shortestMeasureMs: number;
   #triedAtMs = -Infinity;
   #throttledAtMs = -Infinity;
+
+  constructor(shortestMeasureMs = SHORTEST_MEASURE_MS) {
+    this.#shortestMeasureMs = shortestMeasureMs;
+  }
 
   /**
    * Notes the image of a shard that came back for a request sent at `sentAtMs`, by the clock of
@@ -159,7 +185,7 @@ export class Pressure {
       return false;
     }
     const elapsedMs = sentAtMs - held.from.sentAtMs;
-    if (elapsedMs < SHORTEST_MEASURE_MS) return false;
+    if (elapsedMs < this.#shortestMeasureMs) return false;
     const unitsPerSecond = ((writes - held.from.writes) * 1000) / elapsedMs;
     held.from = next;
     held.rate = { unitsPerSecond, atMs: sentAtMs };

@@ -38,7 +38,7 @@ export function expiredEventOf(record: StreamRecord): ExpiredEvent | undefined {
   const partition = parseAuditPartition(PK);
   if (partition === undefined || parseEventId(SK) === undefined) return undefined;
   const event = readEvent(record.before);
-  // What has no time that can be read is filed under the day of its removal: rather there than lost.
+  // Without a readable time, the day of the removal has to do: rather there than lost.
   const isDated = !Number.isNaN(event.timestamp.getTime());
   return {
     namespaceId: partition.namespaceId,
@@ -109,8 +109,8 @@ function jsonValue(_: string, value: unknown): unknown {
 }
 
 /**
- * Reads an event. Details of a type that we never write stay in DynamoDB's form: an event that could
- * not be stored would hold up everything behind it in the stream.
+ * Reads an event. Details of a type that we never write stay in DynamoDB's form: an event that
+ * could not be stored would hold up everything behind it in the stream.
  */
 function readEvent(item: AttributeMap): AuditEvent {
   try {

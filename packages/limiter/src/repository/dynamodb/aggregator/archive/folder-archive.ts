@@ -13,7 +13,8 @@ import { archiveFull, archiveUnavailable } from "./archive-errors.ts";
  * Keeps audit events in a folder, which is created when the first object is stored.
  *
  * @example
- * const aggregator = await openAggregator({ stack: "limits", archive: folderArchive("./archive") });
+ * const archive = folderArchive("./archive");
+ * const aggregator = await openAggregator({ stack: "limits", archive });
  */
 export function folderArchive(path: string): AuditArchive {
   if (typeof path !== "string" || path === "")

@@ -15,9 +15,15 @@ import { archiveFull, archiveUnavailable } from "./archive-errors.ts";
 export interface S3ArchiveClient {
   /**
    * Sends one command of the SDK.
-   * @example await client.send(new PutObjectCommand(input));
+   * @example await s3.send(new PutObjectCommand(object), { abortSignal });
    */
-  send(command: never): Promise<unknown>;
+  send(
+    command: never,
+    options?: {
+      /** Ends the request, which then rejects. */
+      abortSignal?: AbortSignal;
+    },
+  ): Promise<unknown>;
 }
 
 /** How an archive in S3 is reached. */
@@ -54,8 +60,9 @@ export async function s3Archive(
   const client = options.client ?? new S3Client(s3Configuration(options, process.env));
   return {
     async store(name, content) {
+      const command = new PutObjectCommand(putInput(place, name, content)) as never;
       try {
-        await client.send(new PutObjectCommand(putInput(place, name, content)) as never);
+        await client.send(command, { abortSignal: AbortSignal.timeout(STORE_TIMEOUT_MS) });
       } catch (error) {
         throw s3Error(place, error);
       }
@@ -80,8 +87,10 @@ function placeOf(url: unknown): Place {
   return { url: `s3://${match[1]}/${prefix}`, bucket: match[1]!, prefix };
 }
 
-/** A request that hangs must not use up the time of a whole invocation. */
-const REQUEST_TIMEOUT_MS = 10_000;
+/** An object that hangs must not use up the minute that a Lambda function usually has. */
+const STORE_TIMEOUT_MS = 20_000;
+/** An attempt that hangs must leave time for another. */
+const REQUEST_TIMEOUT_MS = 6_000;
 const CONNECTION_TIMEOUT_MS = 3_000;
 
 function s3Configuration(
@@ -96,6 +105,8 @@ function s3Configuration(
     maxAttempts: 3,
     requestHandler: {
       requestTimeout: REQUEST_TIMEOUT_MS,
+      // Without it, newer versions of the SDK only warn.
+      throwOnRequestTimeout: true,
       connectionTimeout: CONNECTION_TIMEOUT_MS,
     },
   };

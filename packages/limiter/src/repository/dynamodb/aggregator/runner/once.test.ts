@@ -17,7 +17,7 @@ describe("once", () => {
   it("ends when everything of its start is counted, while others write on", async () => {
     const clock = clockAt();
     const table = new StreamedTable(clock);
-    for (let tokens = 1; tokens <= 25; tokens += 1) table.put(bucketItem("a", tokens));
+    table.consume("a", 1, 25);
     const startMs = clock.now();
     const runner = startRunner(table, clock, { once: true });
     for (let tokens = 1; runner.report === undefined; tokens += 1) {
@@ -46,10 +46,10 @@ describe("once", () => {
   it("reads parents to their end and their children too", async () => {
     const clock = clockAt();
     const table = new StreamedTable(clock, ["parent"]);
-    for (let tokens = 1; tokens <= 35; tokens += 1) table.put(bucketItem("a", tokens));
+    table.consume("a", 1, 35);
     table.closeShard("parent");
     table.addShard("child", "parent");
-    for (let tokens = 36; tokens <= 40; tokens += 1) table.put(bucketItem("a", tokens));
+    table.consume("a", 36, 40);
     const runner = startRunner(table, clock, { once: true });
     await until(clock, () => runner.report !== undefined);
     expect(countedOf(table, "a")).toEqual([40, 40, 40]);
@@ -59,7 +59,7 @@ describe("once", () => {
   it("does not take empty pages for the end, and none at all of a shard that is closed", async () => {
     const clock = clockAt();
     const table = new StreamedTable(clock, ["parent"]);
-    for (let tokens = 1; tokens <= 5; tokens += 1) table.put(bucketItem("a", tokens));
+    table.consume("a", 1, 5);
     table.emptyReplies = 6;
     const first = startRunner(table, clock, { once: true });
     await until(clock, () => first.report !== undefined);
@@ -83,7 +83,7 @@ describe("once", () => {
     });
     const holder = startRunner(table, clock, { onBatch: async () => held });
     await until(clock, () => storedState(table).owner !== undefined);
-    for (let tokens = 1; tokens <= 25; tokens += 1) table.put(bucketItem("a", tokens));
+    table.consume("a", 1, 25);
     const runner = startRunner(table, clock, { once: true });
     await clock.advance(60_000);
     expect(runner.report).toBeUndefined();
@@ -92,8 +92,7 @@ describe("once", () => {
     expect(countedOf(table, "a")).toEqual([25, 25, 25]);
     expect(runner.report).toMatchObject({ ended: "counted", counted: 0 });
     expect(storedState(table).owner).toBeDefined();
-    holder.stop();
-    await clock.advance(1000);
+    await holder.end();
   });
 
   it("counts itself what a runner held that dies", async () => {
@@ -101,7 +100,7 @@ describe("once", () => {
     const table = new StreamedTable(clock);
     const holder = startRunner(table, clock, { onBatch: async () => new Promise(() => {}) });
     await until(clock, () => storedState(table).owner !== undefined);
-    for (let tokens = 1; tokens <= 5; tokens += 1) table.put(bucketItem("a", tokens));
+    table.consume("a", 1, 5);
     const runner = startRunner(table, clock, { once: true });
     await clock.advance(8000);
     expect(runner.report).toBeUndefined();

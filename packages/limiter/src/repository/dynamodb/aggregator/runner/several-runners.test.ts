@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { named } from "../../../../../test/support/scripted-table.ts";
 import {
   clockAt,
   startRunner,
@@ -29,14 +30,13 @@ describe("several runners", () => {
     first.stop();
     await until(clock, () => second.progress.at(-1)?.shardsHeld === 4);
     expect([...table.items.keys()].filter((key) => key.includes("#RUNNER#"))).toEqual([]);
-    second.stop();
-    await clock.advance(1000);
+    await second.end();
   });
 
   it("take over from one that died within 20 s, and count nothing twice", async () => {
     const clock = clockAt();
     const table = new StreamedTable(clock);
-    for (let tokens = 1; tokens <= 25; tokens += 1) table.put(bucketItem("a", tokens));
+    table.consume("a", 1, 25);
     const dying = startRunner(table, clock);
     // It has counted two pages, and stored the checkpoint of one.
     await until(clock, () => dying.batches.length === 2);
@@ -46,8 +46,7 @@ describe("several runners", () => {
     expect(next.progress.at(-1)?.shardsHeld).toBe(1);
     await until(clock, () => countedOf(table, "a")[0] === 25);
     expect(countedOf(table, "a")).toEqual([25, 25, 25]);
-    next.stop();
-    await clock.advance(1000);
+    await next.end();
   });
 
   it("stop reading a shard whose lease another has taken", async () => {
@@ -65,7 +64,20 @@ describe("several runners", () => {
     expect(table.reads.get("shard-1")).toBe(reads);
     const checkpoint = stringOf(item["sequence_number"]);
     expect(storedState(table)).toMatchObject({ owner: "thief", checkpoint });
-    runner.stop();
-    await clock.advance(1000);
+    await runner.end();
+  });
+
+  it("stop reading when they cannot renew their leases, and begin again when they can", async () => {
+    const clock = clockAt();
+    const table = new StreamedTable(clock);
+    const runner = startRunner(table, clock);
+    await until(clock, () => runner.progress.at(-1)?.shardsHeld === 1);
+    for (let count = 0; count < 20; count += 1)
+      table.faults.push({ operation: "UpdateItem", error: named("InternalServerError") });
+    await until(clock, () => runner.progress.at(-1)?.shardsHeld === 0);
+    await until(clock, () => runner.progress.at(-1)?.shardsHeld === 1, 600_000);
+    table.consume("a", 1, 5);
+    await until(clock, () => countedOf(table, "a")[0] === 5);
+    await runner.end();
   });
 });

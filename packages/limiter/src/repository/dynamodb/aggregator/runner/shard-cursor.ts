@@ -46,7 +46,7 @@ export class ShardCursor {
     this.#after = options.after;
   }
 
-  /** The next records; none when the shard has no more for now. The signal ends the pause before. */
+  /** The next records, if the shard has more for now. The signal ends the pause before them. */
   async next(signal?: AbortSignal): Promise<Reading> {
     const { stream, shardId } = this.#options;
     await this.#keepPace(signal);

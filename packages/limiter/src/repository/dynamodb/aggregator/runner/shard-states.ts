@@ -126,9 +126,14 @@ export class ShardStates {
     return item && stateOf(item);
   }
 
-  /** Renews a lease; false when it is lost. */
-  async renew(shardId: string): Promise<boolean> {
-    return this.#writeOwned(shardId, () => undefined);
+  /**
+   * Renews a lease, and stores along with it how far its owner is; false when it is lost. Where
+   * nothing but the runners' own writes is in the stream, no other write moves the checkpoint.
+   */
+  async renew(shardId: string, sequenceNumber: string | undefined): Promise<boolean> {
+    return this.#writeOwned(shardId, (expression) => {
+      if (sequenceNumber !== undefined) expression.set("sequence_number", sequenceNumber);
+    });
   }
 
   /** Stores that everything up to a record was processed; false when the lease is lost. */

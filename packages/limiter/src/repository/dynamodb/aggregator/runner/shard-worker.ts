@@ -7,7 +7,8 @@
  *    ├──all of the start was read (`once`)──▶ give the lease back: "reached"
  *    └──stop()──▶ after the batch that is under way, give the lease back: "stopped"
  *
- * Meanwhile the lease is renewed. When it is lost, nothing more is read or written: "lost".
+ * Meanwhile the lease is renewed, and with it the checkpoint moves over what was not relevant. When
+ * the lease is lost, nothing more is read or written: "lost".
  */
 import type { Clock } from "../../../system-clock.ts";
 import { isTransient } from "../../table/retry.ts";
@@ -48,6 +49,8 @@ export class ShardWorker {
   readonly #cursor: ShardCursor;
   readonly #ending = new AbortController();
   #leaseUntilMs: number;
+  /** The last record up to which everything was processed, since the worker began. */
+  #processedTo: string | undefined;
 
   constructor(options: WorkerOptions) {
     const { state, stream, clock } = options;
@@ -143,8 +146,10 @@ export class ShardWorker {
 
   async #checkpointAfter(processed: readonly StreamRecord[]): Promise<void> {
     const { states, onCheckpoint } = this.#options;
+    const sequenceNumber = processed.at(-1)?.sequenceNumber;
+    if (sequenceNumber === undefined) return;
+    this.#processedTo = sequenceNumber;
     if (!processed.some(isRelevant)) return;
-    const { sequenceNumber } = processed.at(-1)!;
     await this.#owned(async () => states.checkpoint(this.shardId, sequenceNumber));
     onCheckpoint();
   }
@@ -185,7 +190,8 @@ export class ShardWorker {
         await clock.sleep(RENEW_EVERY_MS, signal);
         const nowMs = clock.now();
         try {
-          if (await states.renew(this.shardId)) this.#leaseUntilMs = nowMs + LEASE_MS;
+          if (await states.renew(this.shardId, this.#processedTo))
+            this.#leaseUntilMs = nowMs + LEASE_MS;
           else return this.#lose();
         } catch {
           // The next renewal may succeed, as long as the lease lasts.

@@ -241,6 +241,7 @@ export class StreamRunner {
     } finally {
       this.#workers.delete(worker.shardId);
       this.#lags.delete(worker.shardId);
+      this.#report();
       this.#wake.abort();
     }
   }

@@ -24,7 +24,7 @@ import {
 } from "../../items/usage-item.ts";
 
 /** How much one attribute of a snapshot changes. Totals may have left the safe range. */
-export interface UsageAmount {
+interface UsageAmount {
   readonly attribute: string;
   readonly amount: number | bigint;
 }

@@ -5,7 +5,7 @@ import { keyOfRecord, type StreamRecord } from "../stream-record.ts";
 import { usageChange, type UsageChange } from "./usage-change.ts";
 
 /** What one record adds to each of its snapshots. */
-export interface Contribution {
+interface Contribution {
   readonly record: StreamRecord;
   readonly change: UsageChange;
 }

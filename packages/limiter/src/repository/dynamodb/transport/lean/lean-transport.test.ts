@@ -1,3 +1,4 @@
+import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { getEventListeners } from "node:events";
 import { Agent as SecureAgent, createServer as createSecureServer } from "node:https";
 import { describe, expect, it, vi } from "vitest";
@@ -10,10 +11,14 @@ import { CREDENTIALS, REGION, useLeanCalls } from "../../../../../test/support/l
 import { refuse, reply, startScriptedServer } from "../../../../../test/support/scripted-server.ts";
 
 import { failureOf } from "../failure.ts";
-import { sdkTransport } from "../sdk-transport.ts";
+import { sdkTransport, wrappedClient } from "../sdk-transport.ts";
 import { Signer } from "./signature.ts";
 
 const lean = useLeanCalls();
+
+/** A client of the caller's, and options that say nothing: its stream is where its table is. */
+const LOCAL = { region: REGION, credentials: CREDENTIALS };
+const NOWHERE = { region: undefined, endpointUrl: undefined };
 
 describe("a request", () => {
   it("carries its operation, its length and a signature over what arrives", async () => {
@@ -50,16 +55,20 @@ describe("a request", () => {
   it("about a stream is one of the service of streams, as the SDK sends it", async () => {
     const { endpointUrl } = lean.server;
     const { transport: sdk } = await sdkTransport({ region: REGION, endpointUrl });
+    const client = new DynamoDBClient({ ...LOCAL, endpoint: endpointUrl });
+    const { transport: wrapped } = await wrappedClient(client, NOWHERE);
     const { signal } = new AbortController();
-    for (const transport of [sdk, await lean.open({ endpointUrl })]) {
+    for (const transport of [sdk, wrapped, await lean.open({ endpointUrl })]) {
       await transport.call("GetRecords", { ShardIterator: "here" }, { signal });
       await lean.call(transport);
     }
     sdk.close();
+    wrapped.close();
+    client.destroy();
     const targets = lean.server.seen.map(({ headers }) => headers["x-amz-target"]);
     const both = ["DynamoDBStreams_20120810.GetRecords", "DynamoDB_20120810.UpdateItem"];
-    expect(targets).toEqual([...both, ...both]);
-    expect(lean.server.seen[2]!.body).toBe(lean.server.seen[0]!.body);
+    expect(targets).toEqual([...both, ...both, ...both]);
+    expect(lean.server.seen[4]!.body).toBe(lean.server.seen[0]!.body);
   });
 
   it.each(["", "/", "/prefix", "/prefix/"])(

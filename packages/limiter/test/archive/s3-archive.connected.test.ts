@@ -5,14 +5,19 @@ import {
   GetObjectCommand,
   HeadObjectCommand,
   ListObjectsV2Command,
-  S3Client,
+  type S3Client,
 } from "@aws-sdk/client-s3";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
-import { s3Archive, type AuditArchive, type S3ArchiveOptions } from "zae-limiter/aggregator";
+import {
+  s3Archive,
+  type AuditArchive,
+  type S3ArchiveClient,
+  type S3ArchiveOptions,
+} from "zae-limiter/aggregator";
 import { AuditArchiver } from "../../src/repository/dynamodb/aggregator/archive/audit-archiver.ts";
 import { namespaceItem, removal } from "../support/audit-records.ts";
 import { describeUnlessMissing } from "../support/engine.ts";
-import { startS3, whyMotoIsMissing } from "../support/moto-process.ts";
+import { s3ClientAt, startS3, whyMotoIsMissing } from "../support/moto-process.ts";
 import { startScriptedServer } from "../support/scripted-server.ts";
 import { scriptedProcess } from "../support/scripted-table.ts";
 import type { StartedServer } from "../support/server-process.ts";
@@ -27,12 +32,7 @@ describeUnlessMissing("an archive in S3", whyMotoIsMissing(), () => {
 
   beforeAll(async () => {
     s3 = await startS3();
-    client = new S3Client({
-      endpoint: s3.endpointUrl,
-      region: "us-east-1",
-      forcePathStyle: true,
-      credentials: { accessKeyId: "local", secretAccessKey: "local" },
-    });
+    client = s3ClientAt(s3.endpointUrl);
   }, 60_000);
   afterAll(async () => {
     client?.destroy();
@@ -61,7 +61,7 @@ describeUnlessMissing("an archive in S3", whyMotoIsMissing(), () => {
   it("holds objects under its prefix, with type, encoding and checksum", async () => {
     const bucket = await newBucket();
     await (await archiveAt(`${bucket}/some/prefix/`)).store(NAME, CONTENT);
-    await (await archiveAt(bucket, { client: client as never })).store(NAME, CONTENT);
+    await (await archiveAt(bucket, { client })).store(NAME, CONTENT);
     expect(await objectsOf(bucket)).toEqual([NAME, `some/prefix/${NAME}`]);
     const head = new HeadObjectCommand({ Bucket: bucket, Key: NAME, ChecksumMode: "ENABLED" });
     expect(await client.send(head)).toMatchObject({
@@ -140,20 +140,23 @@ describe("an S3 that refuses", () => {
         outgoing.writeHead(status, { "content-type": "application/xml" });
         outgoing.end(`<Error><Code>${name}</Code><Message>no</Message></Error>`);
       };
-      const client = new S3Client({
-        endpoint: server.endpointUrl,
-        region: "us-east-1",
-        forcePathStyle: true,
-        credentials: { accessKeyId: "local", secretAccessKey: "local" },
-        maxAttempts: 1,
-      });
-      const archive = await s3Archive("s3://bbb/p", { client: client as never });
+      const client = s3ClientAt(server.endpointUrl);
+      const archive = await s3Archive("s3://bbb/p", { client });
       await expect(archive.store(NAME, CONTENT)).rejects.toMatchObject({
         code,
         message: expect.stringMatching(message),
       });
     },
   );
+
+  it("by its silence is given up: every request can be ended", async () => {
+    const signals: (AbortSignal | undefined)[] = [];
+    const client: S3ArchiveClient = {
+      send: async (_, options) => void signals.push(options?.abortSignal),
+    };
+    await (await s3Archive("s3://bbb", { client })).store(NAME, CONTENT);
+    expect(signals).toEqual([expect.any(AbortSignal)]);
+  });
 
   it("by not being there is unavailable", async () => {
     const archive = await s3Archive("s3://bbb", {
@@ -186,7 +189,7 @@ describe("the address of an archive in S3", () => {
     vi.doMock("@aws-sdk/client-s3", () => {
       throw new Error("Cannot find package");
     });
-    onTestFinished(() => void vi.doUnmock("@aws-sdk/client-s3"));
+    onTestFinished(() => vi.doUnmock("@aws-sdk/client-s3"));
     await expect(s3Archive("s3://bucket")).rejects.toMatchObject({
       code: "ERR_LIMITER_CLIENT_MISSING",
       message: expect.stringContaining("npm install @aws-sdk/client-s3"),

@@ -1,0 +1,57 @@
+import { streamRecordOf, type Aggregator, type RawStreamRecord } from "zae-limiter/aggregator";
+import { failureLines, skippedLine } from "./log-lines.ts";
+import { metricsLine } from "./metrics.ts";
+
+/** What Lambda is told about a batch: everything from the first of these on is delivered again. */
+export interface BatchResponse {
+  readonly batchItemFailures: readonly { readonly itemIdentifier: string }[];
+}
+
+/** What an invocation needs of the process. */
+export interface InvocationContext {
+  readonly aggregator: Pick<Aggregator, "process" | "pulse">;
+  readonly tableName: string;
+  /** Prints one line. */
+  readonly print: (line: string) => void;
+  readonly now: () => number;
+}
+
+const NO_FAILURES: BatchResponse = { batchItemFailures: [] };
+
+/**
+ * Does what an event asks for: a batch of the table's stream is processed, and a schedule writes a
+ * pulse. An error here makes Lambda deliver the whole batch again.
+ */
+export async function invoke(
+  event: unknown,
+  { aggregator, tableName, print, now }: InvocationContext,
+): Promise<BatchResponse> {
+  if (isSchedule(event)) {
+    await aggregator.pulse();
+    return NO_FAILURES;
+  }
+  if (!isBatch(event))
+    throw new Error(
+      "The event is neither a batch of a DynamoDB stream nor one of a schedule: check what invokes this function.",
+    );
+  const records = event.Records.flatMap((record) => streamRecordOf(record) ?? []);
+  const unread = event.Records.length - records.length;
+  if (unread > 0) print(skippedLine(unread));
+  const report = await aggregator.process(records);
+  for (const line of failureLines(report.failures)) print(line);
+  print(metricsLine({ ...report, skipped: report.skipped + unread }, tableName, now()));
+  return {
+    batchItemFailures: report.failures.map(({ sequenceNumber }) => ({
+      itemIdentifier: sequenceNumber,
+    })),
+  };
+}
+
+/** What EventBridge sends by a schedule. */
+function isSchedule(event: unknown): boolean {
+  return (event as { readonly source?: unknown } | null)?.source === "aws.events";
+}
+
+function isBatch(event: unknown): event is { readonly Records: readonly RawStreamRecord[] } {
+  return Array.isArray((event as { readonly Records?: unknown } | null)?.Records);
+}

@@ -1,0 +1,60 @@
+import type { UsageWindow } from "zae-limiter";
+
+/** What the function is told by its environment. */
+export interface Settings {
+  readonly tableName: string;
+  readonly windows: readonly UsageWindow[];
+  readonly region: string;
+  /** Where DynamoDB is, if not where AWS has it. */
+  readonly dynamodbUrl: string | undefined;
+  /** The bucket that audit events go to when they expire; undefined: nowhere. */
+  readonly archive:
+    | { readonly bucket: string; readonly endpointUrl: string | undefined }
+    | undefined;
+}
+
+/** The variables of a process. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+const WINDOWS: readonly UsageWindow[] = ["hourly", "daily", "monthly"];
+
+/** Reads the settings, or throws an error whose message is one sentence. */
+export function settingsOf(environment: Environment): Settings {
+  const everywhere = environment["AWS_ENDPOINT_URL"];
+  return {
+    tableName: required(environment, "TABLE_NAME", "the name of the table"),
+    windows: windowsOf(environment["SNAPSHOT_WINDOWS"]),
+    region: required(environment, "AWS_REGION", "the region of the table"),
+    dynamodbUrl: environment["AWS_ENDPOINT_URL_DYNAMODB"] || everywhere || undefined,
+    archive: isArchiving(environment)
+      ? {
+          bucket: required(environment, "ARCHIVE_BUCKET_NAME", "the bucket of the archive"),
+          endpointUrl: environment["AWS_ENDPOINT_URL_S3"] || everywhere || undefined,
+        }
+      : undefined,
+  };
+}
+
+function windowsOf(text: string | undefined): readonly UsageWindow[] {
+  if (!text) return WINDOWS;
+  const names = new Set(text.split(",").map((name) => name.trim()));
+  const windows = WINDOWS.filter((window) => names.has(window));
+  if (windows.length === names.size) return windows;
+  throw new Error(
+    `SNAPSHOT_WINDOWS must be a list of ${WINDOWS.join(", ")}, separated by commas, not '${text}'.`,
+  );
+}
+
+/** Whoever names a bucket wants an archive, unless it is switched off. */
+function isArchiving(environment: Environment): boolean {
+  const text = environment["ENABLE_ARCHIVAL"];
+  if (!text) return Boolean(environment["ARCHIVE_BUCKET_NAME"]);
+  if (text === "true" || text === "false") return text === "true";
+  throw new Error(`ENABLE_ARCHIVAL must be true or false, not '${text}'.`);
+}
+
+function required(environment: Environment, name: string, meaning: string): string {
+  const value = environment[name];
+  if (value) return value;
+  throw new Error(`The environment variable ${name} must be set to ${meaning}.`);
+}

@@ -1,0 +1,87 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+/** What a function answered to one invocation: a value, or an error. */
+export type Outcome =
+  | { readonly result: unknown }
+  | { readonly error: { readonly errorType: string; readonly errorMessage: string } };
+
+interface Invocation {
+  readonly event: unknown;
+  readonly resolve: (outcome: Outcome) => void;
+}
+
+const BASE = "/2018-06-01/runtime";
+
+/**
+ * A small server that speaks the Lambda Runtime API: a function asks it for invocations, and tells
+ * it what came of them.
+ */
+export class RuntimeApi {
+  readonly #server = createServer((request, response) => void this.#answer(request, response));
+  readonly #waiting: Invocation[] = [];
+  readonly #running = new Map<string, Invocation>();
+  #pending: ((invocation: Invocation) => void) | undefined;
+  #invocations = 0;
+  #reportStart: (outcome: Outcome) => void = () => {};
+  /** Comes when the function asks for its first invocation, or says why it cannot. */
+  readonly started = new Promise<Outcome>((resolve) => (this.#reportStart = resolve));
+
+  async listen(): Promise<string> {
+    this.#server.listen(0, "127.0.0.1");
+    await once(this.#server, "listening");
+    return `127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  async stop(): Promise<void> {
+    this.#server.close();
+    this.#server.closeAllConnections();
+    await once(this.#server, "close");
+  }
+
+  /** Invokes the function, and returns what it answered. */
+  invoke(event: unknown): Promise<Outcome> {
+    return new Promise((resolve) => {
+      const invocation = { event, resolve };
+      const give = this.#pending;
+      this.#pending = undefined;
+      if (give === undefined) this.#waiting.push(invocation);
+      else give(invocation);
+    });
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const path = (request.url ?? "").slice(BASE.length);
+    if (request.method === "GET" && path === "/invocation/next") return this.#next(response);
+    const body = JSON.parse(await textOf(request)) as never;
+    response.writeHead(202).end();
+    if (path === "/init/error") return this.#reportStart({ error: body });
+    const [, id, kind] = /^\/invocation\/([^/]+)\/(response|error)$/.exec(path) ?? [];
+    const invocation = this.#running.get(id ?? "");
+    this.#running.delete(id ?? "");
+    invocation?.resolve(kind === "error" ? { error: body } : { result: body });
+  }
+
+  #next(response: ServerResponse): void {
+    this.#reportStart({ result: undefined });
+    const give = (invocation: Invocation): void => {
+      const id = `invocation-${(this.#invocations += 1)}`;
+      this.#running.set(id, invocation);
+      response.writeHead(200, {
+        "content-type": "application/json",
+        "lambda-runtime-aws-request-id": id,
+      });
+      response.end(JSON.stringify(invocation.event));
+    };
+    const waiting = this.#waiting.shift();
+    if (waiting === undefined) this.#pending = give;
+    else give(waiting);
+  }
+}
+
+async function textOf(request: IncomingMessage): Promise<string> {
+  let text = "";
+  for await (const chunk of request) text += String(chunk);
+  return text;
+}

@@ -1,0 +1,38 @@
+import type { KnownBuckets } from "../cache/known-buckets.ts";
+import type { Connection } from "../table/connection.ts";
+import type { ItemReader } from "../table/item-reader.ts";
+import { CalmWatch } from "./calm.ts";
+import { Merger, type PolicyReader } from "./merger.ts";
+import { PressureWatch } from "./pressure.ts";
+import { Splitter } from "./splitter.ts";
+
+/** Everything that decides and changes how many shards buckets have. */
+export interface Resharding {
+  readonly splitter: Splitter;
+  readonly merger: Merger;
+  readonly calm: CalmWatch;
+  readonly pressure: PressureWatch;
+}
+
+/** What resharding is made of. */
+export interface ReshardingOptions {
+  readonly connection: Connection;
+  readonly known: KnownBuckets;
+  readonly reader: ItemReader;
+  readonly policyOf: PolicyReader;
+  readonly ttlMultiplier: number;
+  readonly maxShards: number;
+  /** The shortest time that a rate is measured over. @default a second */
+  readonly shortestMeasureMs?: number;
+  readonly counts: { splits: number; merges: number };
+}
+
+/** Clients and the aggregator split and merge by the same rules. */
+export function resharding(options: ReshardingOptions): Resharding {
+  const { clock } = options.connection;
+  const splitter = new Splitter(options);
+  const merger = new Merger(options);
+  const calm = new CalmWatch({ ...options, clock, merger });
+  const pressure = new PressureWatch({ ...options, clock, calm, splitter });
+  return { splitter, merger, calm, pressure };
+}

@@ -1,0 +1,1 @@
+export function bundleFunction(name: string, outfile?: string): Promise<string>;
