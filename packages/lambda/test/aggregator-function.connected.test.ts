@@ -14,7 +14,7 @@ import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished, vi }
 import { TIME_TO_LIVE } from "../../limiter/test/support/audit-records.ts";
 import { whyMissing } from "../../limiter/test/support/engine-process.ts";
 import { describeUnlessMissing, freshTableName } from "../../limiter/test/support/engine.ts";
-import { s3ClientAt, startS3, whyMotoIsMissing } from "../../limiter/test/support/moto-process.ts";
+import { s3ClientAt, startS3, whyS3IsMissing } from "../../limiter/test/support/s3-process.ts";
 import type { StartedServer } from "../../limiter/test/support/server-process.ts";
 import { availableOrSkipped } from "../../../test/package/available.ts";
 import { node22, node24 } from "../../../tools/fetched.mjs";
@@ -31,7 +31,7 @@ const NODES = [
 const CREDENTIALS = { accessKeyId: "local", secretAccessKey: "local" };
 const ALL_WELL = { result: { batchItemFailures: [] } };
 
-describeUnlessMissing("the bundled aggregator", whyMissing() ?? whyMotoIsMissing(), () => {
+describeUnlessMissing("the bundled aggregator", whyMissing() ?? whyS3IsMissing(), () => {
   const folder = mkdtempSync(join(tmpdir(), "bundle-"));
   let bundle: string;
   let s3: StartedServer;

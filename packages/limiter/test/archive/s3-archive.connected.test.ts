@@ -17,7 +17,7 @@ import {
 import { AuditArchiver } from "../../src/repository/dynamodb/aggregator/archive/audit-archiver.ts";
 import { namespaceItem, removal } from "../support/audit-records.ts";
 import { describeUnlessMissing } from "../support/engine.ts";
-import { s3ClientAt, startS3, whyMotoIsMissing } from "../support/moto-process.ts";
+import { s3ClientAt, startS3, whyS3IsMissing } from "../support/s3-process.ts";
 import { startScriptedServer } from "../support/scripted-server.ts";
 import { scriptedProcess } from "../support/scripted-table.ts";
 import type { StartedServer } from "../support/server-process.ts";
@@ -25,7 +25,7 @@ import type { StartedServer } from "../support/server-process.ts";
 const NAME = "audit/namespace=a/year=2026/month=01/day=15/01A-0.jsonl.gz";
 const CONTENT = Buffer.from("content");
 
-describeUnlessMissing("an archive in S3", whyMotoIsMissing(), () => {
+describeUnlessMissing("an archive in S3", whyS3IsMissing(), () => {
   let s3: StartedServer;
   let client: S3Client;
   let buckets = 0;

@@ -1,9 +1,17 @@
 import { S3Client } from "@aws-sdk/client-s3";
 import { isMotoInstalled, startMoto } from "../../../../tools/moto.mjs";
+import { isVersitygwInstalled, startVersitygw } from "../../../../tools/versitygw.mjs";
 import { startServer, type StartedServer } from "./server-process.ts";
 
-/** Why there is no moto; `undefined` when there is. */
-export function whyMotoIsMissing(): string | undefined {
+/** moto, which is fetched in seconds, unless the stricter versitygw is asked for. */
+const IS_VERSITYGW = process.env["ZAEL_S3_ENGINE"] === "versitygw";
+
+/** Why there is no S3; `undefined` when there is. */
+export function whyS3IsMissing(): string | undefined {
+  if (IS_VERSITYGW)
+    return isVersitygwInstalled()
+      ? undefined
+      : "versitygw is not installed; run: node tools/versitygw.mjs (needs Go)";
   return isMotoInstalled()
     ? undefined
     : "moto is not installed; run: node tools/moto.mjs (needs Python)";
@@ -11,7 +19,8 @@ export function whyMotoIsMissing(): string | undefined {
 
 /** Starts a server that speaks S3's language, and waits until it answers. */
 export function startS3(): Promise<StartedServer> {
-  return startServer((port) => startMoto(port, { stdio: "ignore" }));
+  const start = IS_VERSITYGW ? startVersitygw : startMoto;
+  return startServer((port) => start(port, { stdio: "ignore" }));
 }
 
 /** A client of a server on this machine. */
