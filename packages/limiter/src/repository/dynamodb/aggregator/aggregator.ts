@@ -1,10 +1,9 @@
-import type { ConfigKey } from "../../../core/bucket/policy.ts";
 import { ValidationError } from "../../../core/errors.ts";
 import { checkOptions, optionNames } from "../../../core/options.ts";
 import { USAGE_WINDOWS, type UsageWindow } from "../../../core/usage.ts";
 import { Expiring } from "../cache/expiring.ts";
 import { retentionOf, type RetentionDays } from "../cache/retention.ts";
-import { configOf } from "../items/config-item.ts";
+import { settingsOf } from "../items/config-item.ts";
 import { configKey } from "../items/keys.ts";
 import { openConnection } from "../opening/open-connection.ts";
 import type { DynamoOptions } from "../opening/options.ts";
@@ -229,14 +228,16 @@ function inOrder(
   return records.flatMap(({ sequenceNumber }) => byNumber.get(sequenceNumber) ?? []);
 }
 
-/** The retention of each namespace, by its id. */
+/**
+ * The retention of each namespace, by its id. The limits beside it are not read: one of a kind that
+ * only a newer release knows would fail every record of the namespace, and hold up all others.
+ */
 function retentions(connection: Connection): Expiring<RetentionDays> {
   const reader = new ItemReader(connection);
   return new Expiring({
     read: async (namespaceId) => {
-      const system: ConfigKey = { level: "system" };
-      const item = await reader.get(configKey(namespaceId, system));
-      return retentionOf(configOf(system, item).settings);
+      const item = await reader.get(configKey(namespaceId, { level: "system" }));
+      return retentionOf(item && settingsOf(item));
     },
     clock: connection.clock,
     ttlMs: RETENTION_TTL_MS,
