@@ -20,10 +20,10 @@ import { KnownBuckets, type BucketEntry } from "../../cache/known-buckets.ts";
 import { readConfigs } from "../../limits.ts";
 import type { PolicyReader } from "../../shards/merger.ts";
 import { resharding, type Resharding } from "../../shards/resharding.ts";
-import { chunksOf } from "../../table/batch.ts";
 import type { Connection } from "../../table/connection.ts";
 import { ItemReader } from "../../table/item-reader.ts";
-import { failuresOf, NO_FAILURES, type PartReport, type RecordFailure } from "../part.ts";
+import { eachWithin } from "../each-within.ts";
+import { failuresOf, type PartReport, type RecordFailure } from "../part.ts";
 import type { StreamRecord } from "../stream-record.ts";
 import {
   announcementsIn,
@@ -100,22 +100,22 @@ export class ShardCare {
     const announced = histories
       .map((history) => ({ key: history.key, records: announcementsIn(history) }))
       .filter((each) => each.records.length > 0);
-    const failures = await inTurns(announced, async ({ key, records }) => {
+    const failures: RecordFailure[] = [];
+    await eachWithin(MAX_AT_ONCE, announced, async ({ key, records }) => {
       try {
         await this.#resharding.splitter.complete(key);
-        return NO_FAILURES;
       } catch (error) {
         // Nothing may be written to a bucket with limits of an unknown kind.
-        return error instanceof VersionError ? NO_FAILURES : failuresOf(records, error);
+        if (!(error instanceof VersionError)) failures.push(...failuresOf(records, error));
       }
     });
-    return failures.flat();
+    return failures;
   }
 
   async #watch(histories: readonly ShardHistory[]): Promise<void> {
     const nowMs = this.#clock.now();
     const due = histories.flatMap((history) => this.#note(history, nowMs));
-    await inTurns(due, async (work) => {
+    await eachWithin(MAX_AT_ONCE, due, async (work) => {
       try {
         await work();
       } catch (error) {
@@ -188,15 +188,4 @@ function storedPolicies(reader: ItemReader): PolicyReader {
 /** By the last image of each shard: one in the middle may be of a count that is gone. */
 function largestCount(histories: readonly ShardHistory[]): number {
   return Math.max(0, ...histories.map((history) => newestOf(history).image?.divisor ?? 0));
-}
-
-/** Does work for each of several things, for some of them at the same time. */
-async function inTurns<Each, Result>(
-  all: readonly Each[],
-  work: (each: Each) => Promise<Result>,
-): Promise<readonly Result[]> {
-  const results: Result[] = [];
-  for (const chunk of chunksOf(all, MAX_AT_ONCE))
-    results.push(...(await Promise.all(chunk.map(work))));
-  return results;
 }
