@@ -103,9 +103,9 @@ it("skips records that it cannot read, and says how many", async () => {
   ]);
 });
 
-it("writes a pulse by a schedule", async () => {
+it.each(["aws.events", "aws.scheduler"])("writes a pulse by a schedule of %s", async (source) => {
   const world = new World();
-  await world.invoke({ source: "aws.events", "detail-type": "Scheduled Event" });
+  await world.invoke({ source, "detail-type": "Scheduled Event" });
   expect([world.pulses, world.batches, world.lines]).toEqual([1, [], []]);
 });
 

@@ -47,9 +47,11 @@ export async function invoke(
   };
 }
 
-/** What EventBridge sends by a schedule. */
+/** The sources of what EventBridge sends by a schedule: by a rule, and by its Scheduler. */
+const SCHEDULES: ReadonlySet<unknown> = new Set(["aws.events", "aws.scheduler"]);
+
 function isSchedule(event: unknown): boolean {
-  return (event as { readonly source?: unknown } | null)?.source === "aws.events";
+  return SCHEDULES.has((event as { readonly source?: unknown } | null)?.source);
 }
 
 function isBatch(event: unknown): event is { readonly Records: readonly RawStreamRecord[] } {
