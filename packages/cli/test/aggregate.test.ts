@@ -57,12 +57,14 @@ it("runs on the table of the URL, and sums up what it did", async () => {
   expect(outcome.stdout).toMatch(/^Everything that the stream held at the start is counted\.$/m);
 });
 
-it("prints the report alone with --json", async () => {
-  const outcome = await aggregate(" --json", async ({ onProgress }) => {
+it("prints the report alone with --json, and on standard error only problems", async () => {
+  const outcome = await aggregate(" --json", async ({ onProgress, onProblem }) => {
     onProgress?.(PROGRESS);
+    onProblem?.({ kind: "records-lost", shardId: "s-1" });
     return REPORT;
   });
-  expect(outcome).toMatchObject({ code: 0, stderr: "" });
+  expect(outcome.code).toBe(0);
+  expect(outcome.stderr).toMatch(/^The stream has dropped records .* \(shard s-1\)\n$/);
   expect(JSON.parse(outcome.stdout)).toEqual(REPORT);
 });
 

@@ -95,7 +95,7 @@ const LINE_EVERY_MS = 10_000;
 /** How often a line is rewritten: more often than anybody reads. */
 const REWRITE_EVERY_MS = 200;
 
-/** Shows on standard error how far a runner is; programs that read JSON are not disturbed. */
+/** Shows on standard error how far a runner is, unless a program reads JSON, and what goes wrong. */
 class ProgressDisplay {
   readonly #environment: Environment;
   readonly #screen: Screen;
@@ -117,7 +117,6 @@ class ProgressDisplay {
 
   /** Writes a line that stays. */
   say(text: string): void {
-    if (this.#screen.json) return;
     this.#screen.endProgress();
     this.#environment.stderr.write(`${text}\n`);
   }
