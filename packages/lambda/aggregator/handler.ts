@@ -1,6 +1,11 @@
 import { openAggregator, s3Archive } from "zae-limiter/aggregator";
 import { leanTransport } from "zae-limiter/dynamodb";
-import { invoke, type BatchResponse, type InvocationContext } from "./invocation.ts";
+import {
+  invoke,
+  type BatchResponse,
+  type InvocationContext,
+  type LambdaContext,
+} from "./invocation.ts";
 import { settingsOf, type Settings } from "./settings.ts";
 
 /*
@@ -10,8 +15,8 @@ import { settingsOf, type Settings } from "./settings.ts";
 const context = await contextOf(settingsOf(process.env));
 
 /** What Lambda calls. */
-export function handler(event: unknown): Promise<BatchResponse> {
-  return invoke(event, context);
+export function handler(event: unknown, lambda: LambdaContext): Promise<BatchResponse> {
+  return invoke(event, context, lambda);
 }
 
 async function contextOf({

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { openAggregator, type AggregatorOptions } from "zae-limiter/aggregator";
+import { removal } from "../../../../test/support/audit-records.ts";
 import { named, ScriptedTable, SkippingClock } from "../../../../test/support/scripted-table.ts";
 import { bucketItem, recordsOf } from "../../../../test/support/usage-process.ts";
 import { heartbeatKey, pulseKey } from "../items/keys.ts";
@@ -46,6 +47,19 @@ describe("an aggregator", () => {
     const { failures } = await (await open(table)).process(records);
     expect(failures.map(({ sequenceNumber }) => sequenceNumber)).toEqual(["1", "2"]);
     expect(table.items.size).toBe(0);
+  });
+
+  it("begins nothing after its time, and names what is left as failed", async () => {
+    const table = new ScriptedTable();
+    const stored: string[] = [];
+    const archive = { store: async (name: string) => void stored.push(name) };
+    const aggregator = await open(table, { archive });
+    const batch = [...records, { ...removal({ eventId: "01A" }), sequenceNumber: "3" }];
+    const late = await aggregator.process(batch, { withinMs: 0 });
+    expect(late.failures.map(({ sequenceNumber }) => sequenceNumber)).toEqual(["1", "2", "3"]);
+    expect([late.snapshotWrites, late.archived, table.operations, stored]).toEqual([0, 0, [], []]);
+    const again = await aggregator.process(batch, { withinMs: 60_000 });
+    expect([again.failures, again.snapshotWrites, stored.length]).toEqual([[], 3, 1]);
   });
 
   it("reports nothing of an empty batch", async () => {

@@ -12,7 +12,7 @@ import { ItemReader } from "../table/item-reader.ts";
 import type { AuditArchive } from "./archive/archive.ts";
 import { AuditArchiver } from "./archive/audit-archiver.ts";
 import { Heartbeat } from "./heartbeat.ts";
-import type { RecordFailure } from "./part.ts";
+import { limitedTo, type RecordFailure } from "./part.ts";
 import { ShardCare } from "./shards/shard-care.ts";
 import type { StreamRecord } from "./stream-record.ts";
 import { UsageCounter } from "./usage/usage-counter.ts";
@@ -66,6 +66,15 @@ export interface BatchReport {
   readonly failures: readonly RecordFailure[];
 }
 
+/** How a batch is processed. */
+export interface ProcessOptions {
+  /**
+   * For how long work on the batch is begun. What was not begun by then is among the failures; what
+   * was takes some seconds more while the table or the archive is slow. @default as long as it takes
+   */
+  readonly withinMs?: number;
+}
+
 /** Processes the records of a table's stream. */
 export interface Aggregator {
   /**
@@ -74,7 +83,7 @@ export interface Aggregator {
    * twice.
    * @example const { failures } = await aggregator.process(records);
    */
-  process(records: readonly StreamRecord[]): Promise<BatchReport>;
+  process(records: readonly StreamRecord[], options?: ProcessOptions): Promise<BatchReport>;
   /**
    * Writes a pulse, which comes back through the stream and shows that all before it was counted.
    * @example setInterval(() => void aggregator.pulse(), 60_000);
@@ -185,11 +194,15 @@ export class StreamAggregator implements Aggregator {
     this.heartbeat = new Heartbeat(connection);
   }
 
-  async process(records: readonly StreamRecord[]): Promise<BatchReport> {
+  async process(
+    records: readonly StreamRecord[],
+    { withinMs = Infinity }: ProcessOptions = {},
+  ): Promise<BatchReport> {
+    const checkTime = limitedTo(withinMs, this.#connection.clock);
     const [usage, shards, archive] = await Promise.all([
-      this.#usage.count(records),
-      this.#shards.care(records),
-      this.#archiver.archive(records),
+      this.#usage.count(records, checkTime),
+      this.#shards.care(records, checkTime),
+      this.#archiver.archive(records, checkTime),
     ]);
     const failures = inOrder(records, [...usage.failures, ...shards.failures, ...archive.failures]);
     if (failures.length === 0) await this.heartbeat.note(records);

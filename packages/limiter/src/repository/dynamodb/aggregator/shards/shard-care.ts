@@ -23,7 +23,13 @@ import { resharding, type Resharding } from "../../shards/resharding.ts";
 import type { Connection } from "../../table/connection.ts";
 import { ItemReader } from "../../table/item-reader.ts";
 import { eachWithin } from "../each-within.ts";
-import { failuresOf, type PartReport, type RecordFailure } from "../part.ts";
+import {
+  failuresOf,
+  UNLIMITED,
+  type PartReport,
+  type RecordFailure,
+  type TimeCheck,
+} from "../part.ts";
 import type { StreamRecord } from "../stream-record.ts";
 import {
   announcementsIn,
@@ -86,23 +92,30 @@ export class ShardCare {
   }
 
   /** Looks at the buckets of a batch. */
-  async care(records: readonly StreamRecord[]): Promise<ShardReport> {
+  async care(
+    records: readonly StreamRecord[],
+    checkTime: TimeCheck = UNLIMITED,
+  ): Promise<ShardReport> {
     const histories = shardHistories(records);
-    const failures = await this.#completeAnnounced(histories);
+    const failures = await this.#completeAnnounced(histories, checkTime);
     // A table that does not answer is not asked for more: help can wait for the next batch.
-    if (failures.length === 0) await this.#watch(histories);
+    if (failures.length === 0) await this.#watch(histories, checkTime);
     const { splits, merges } = this.#counts;
     Object.assign(this.#counts, { splits: 0, merges: 0 });
     return { failures, splits, merges, shards: largestCount(histories) };
   }
 
-  async #completeAnnounced(histories: readonly ShardHistory[]): Promise<readonly RecordFailure[]> {
+  async #completeAnnounced(
+    histories: readonly ShardHistory[],
+    checkTime: TimeCheck,
+  ): Promise<readonly RecordFailure[]> {
     const announced = histories
       .map((history) => ({ key: history.key, records: announcementsIn(history) }))
       .filter((each) => each.records.length > 0);
     const failures: RecordFailure[] = [];
     await eachWithin(MAX_AT_ONCE, announced, async ({ key, records }) => {
       try {
+        checkTime();
         await this.#resharding.splitter.complete(key);
       } catch (error) {
         // Nothing may be written to a bucket with limits of an unknown kind.
@@ -112,11 +125,12 @@ export class ShardCare {
     return failures;
   }
 
-  async #watch(histories: readonly ShardHistory[]): Promise<void> {
+  async #watch(histories: readonly ShardHistory[], checkTime: TimeCheck): Promise<void> {
     const nowMs = this.#clock.now();
     const due = histories.flatMap((history) => this.#note(history, nowMs));
     await eachWithin(MAX_AT_ONCE, due, async (work) => {
       try {
+        checkTime();
         await work();
       } catch (error) {
         if (!(error instanceof ZaeLimiterError)) throw error;
