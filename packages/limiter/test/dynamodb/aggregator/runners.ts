@@ -26,8 +26,8 @@ const RUNNER = `
   const archive = folderArchive(folder);
   await runAggregator({ stack, endpointUrl, clock, archive, requestTimeoutMs: 10000 });`;
 
-/** Leases of runners that died end by then. */
-const LEASE_MS = 20_000;
+/** Leases of runners that died have ended by then: they last for 20 s. */
+const LATER_MS = 30_000;
 
 /** What runners work on. */
 export interface RunnerPlace extends Pick<PlayedHistory, "table" | "proxy"> {
@@ -59,8 +59,8 @@ export async function killRunners(
   const { table, proxy, archive } = place;
   first.kill();
   await first.killed();
-  const second = new RunnerProcess(place, LEASE_MS);
-  const other = new RunnerProcess(place, LEASE_MS);
+  const second = new RunnerProcess(place, LATER_MS);
+  const other = new RunnerProcess(place, LATER_MS);
   let left = between(random, 20, 80);
   proxy.observe = () => {
     left -= 1;
@@ -72,7 +72,7 @@ export async function killRunners(
     stack: table.tableName,
     endpointUrl: proxy.endpointUrl,
     clock: {
-      now: () => systemClock.now() + 2 * LEASE_MS,
+      now: () => systemClock.now() + 2 * LATER_MS,
       sleep: async (ms, signal) => systemClock.sleep(ms, signal),
     },
     archive: folderArchive(archive),

@@ -8,12 +8,14 @@ import { FATES, RESHAPES, tellWith, type GapReshape } from "./reshape-gaps.ts";
 const NOWHERE = Infinity;
 
 /**
- * Every gap in a thorough run, and every fifth one where both happen; otherwise more of the plain
- * stories than of the others, and not the same ones. Strides are odd: requests and replies take
- * turns.
+ * Every gap in the long run, and every fifth one where both happen; some of them in a thorough run;
+ * otherwise more of the plain stories than of the others, and not the same ones. Strides are odd:
+ * requests and replies take turns.
  */
+const IS_LONG = process.env["ZAEL_EVERY_GAP"] === "1";
 const IS_THOROUGH = process.env["ZAEL_THOROUGH"] === "1";
-const THOROUGH_STRIDES = { split: 1, merge: 1, "merge and split": 5 } as const;
+const LONG_STRIDES = { split: 1, merge: 1, "merge and split": 5 } as const;
+const THOROUGH_STRIDES = { split: 3, merge: 3, "merge and split": 7 } as const;
 const STRIDES = { split: 11, merge: 9, "merge and split": 13 } as const;
 const PLAIN_STRIDES = { split: 5, merge: 3, "merge and split": 13 } as const;
 
@@ -43,7 +45,13 @@ describeWithEngine("a split or a merge in every gap of a story", (engine) => {
     const gaps = await told(NOWHERE);
     const { kind, fate } = story;
     const isPlain = fate === "lives" && !story.ofParent;
-    const strides = IS_THOROUGH ? THOROUGH_STRIDES : isPlain ? PLAIN_STRIDES : STRIDES;
+    const strides = IS_LONG
+      ? LONG_STRIDES
+      : IS_THOROUGH
+        ? THOROUGH_STRIDES
+        : isPlain
+          ? PLAIN_STRIDES
+          : STRIDES;
     const stride = strides[kind];
     for (let gap = FATES.indexOf(fate) % stride; gap < gaps; gap += stride) await told(gap);
     const isDone = fate !== "dies before" && fate !== "is late";
