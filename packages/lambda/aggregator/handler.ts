@@ -22,6 +22,7 @@ export function handler(event: unknown, lambda: LambdaContext): Promise<BatchRes
 async function contextOf({
   tableName,
   windows,
+  maxShards,
   region,
   dynamodbUrl,
   archive,
@@ -31,6 +32,7 @@ async function contextOf({
     stack: tableName,
     transport,
     windows,
+    ...(maxShards !== undefined && { maxShards }),
     ...(archive !== undefined && {
       archive: await s3Archive(`s3://${archive.bucket}`, { region, ...at(archive.endpointUrl) }),
     }),

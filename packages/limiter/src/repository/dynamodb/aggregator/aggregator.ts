@@ -70,7 +70,7 @@ export interface BatchReport {
 export interface ProcessOptions {
   /**
    * For how long work on the batch is begun. What was not begun by then is among the failures; what
-   * was takes some seconds more while the table or the archive is slow. @default as long as it takes
+   * was may take some seconds more, if the table or the archive is slow. @default no limit
    */
   readonly withinMs?: number;
 }
