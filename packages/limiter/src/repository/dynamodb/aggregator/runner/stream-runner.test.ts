@@ -206,6 +206,23 @@ describe("what goes wrong", () => {
     await runner.end();
   });
 
+  it("what a caller's function throws ends the runner, and no batch is repeated for it", async () => {
+    const clock = clockAt();
+    const table = new StreamedTable(clock);
+    table.consume("a", 1, 5);
+    const thrown = new Error("the caller's");
+    const runner = startRunner(table, clock, {
+      onProgress: ({ counted }) => {
+        if (counted > 0) throw thrown;
+      },
+    });
+    const outcome = runner.ended.catch((error: unknown) => error);
+    await clock.advance(10_000);
+    expect(await outcome).toBe(thrown);
+    expect([runner.batches.length, runner.problems]).toEqual([1, []]);
+    expect(storedState(table).owner).toBeUndefined();
+  });
+
   it("what a retry cannot remove ends the runner, which gives its leases back", async () => {
     const clock = clockAt();
     const table = new StreamedTable(clock, ["shard-1", "shard-2"]);

@@ -243,20 +243,21 @@ export class StreamRunner {
   }
 
   async #untilEnd(worker: ShardWorker): Promise<void> {
+    const { shardId } = worker;
     try {
-      const end = await worker.run();
+      const end = await worker.run().finally(() => {
+        this.#workers.delete(shardId);
+        this.#lags.delete(shardId);
+      });
       const isDone = end === "reached" || end === "finished";
-      if (isDone && this.#options.once) this.#done.add(worker.shardId);
+      if (isDone && this.#options.once) this.#done.add(shardId);
       // Its children may be read now.
       if (end === "finished") this.#listAgainAtMs = -Infinity;
+      this.#report();
     } catch (error) {
       this.#fatal ??= { error };
-    } finally {
-      this.#workers.delete(worker.shardId);
-      this.#lags.delete(worker.shardId);
-      this.#report();
-      this.#wake.abort();
     }
+    this.#wake.abort();
   }
 
   #count(shardId: string, report: BatchReport | undefined): void {
