@@ -374,7 +374,8 @@ declare module "declared/zae-limiter/aggregator" {
     readonly archived: number; readonly dropped: number; readonly splits: number; readonly merges: number; readonly shards: number;
     readonly lagMs: number; readonly failures: readonly RecordFailure[];
   }
-  export interface Aggregator { process(records: readonly StreamRecord[]): Promise<BatchReport>; pulse(): Promise<void>; close(): void }
+  export interface ProcessOptions { readonly withinMs?: number }
+  export interface Aggregator { process(records: readonly StreamRecord[], options?: ProcessOptions): Promise<BatchReport>; pulse(): Promise<void>; close(): void }
   export function openAggregator(options?: AggregatorOptions): Promise<Aggregator>;
 }
 

@@ -41,7 +41,7 @@ it.each(["memory:", "sqlite:./limits.db"])("is wrong usage on %s", async (url) =
 
 it("runs on the table of the URL, and sums up what it did", async () => {
   const seen: RunnerOptions[] = [];
-  const outcome = await aggregate(" --once", async (options) => {
+  const outcome = await aggregate(" --once --max-shards 8", async (options) => {
     seen.push(options);
     return REPORT;
   });
@@ -50,6 +50,7 @@ it("runs on the table of the URL, and sums up what it did", async () => {
     region: "eu-west-1",
     endpointUrl: "http://127.0.0.1:8000",
     once: true,
+    maxShards: 8,
   });
   expect(seen[0]).not.toHaveProperty("archive");
   expect(outcome).toMatchObject({ code: 0, stderr: "" });
@@ -57,12 +58,14 @@ it("runs on the table of the URL, and sums up what it did", async () => {
   expect(outcome.stdout).toMatch(/^Everything that the stream held at the start is counted\.$/m);
 });
 
-it("prints the report alone with --json", async () => {
-  const outcome = await aggregate(" --json", async ({ onProgress }) => {
+it("prints the report alone with --json, and on standard error only problems", async () => {
+  const outcome = await aggregate(" --json", async ({ onProgress, onProblem }) => {
     onProgress?.(PROGRESS);
+    onProblem?.({ kind: "records-lost", shardId: "s-1" });
     return REPORT;
   });
-  expect(outcome).toMatchObject({ code: 0, stderr: "" });
+  expect(outcome.code).toBe(0);
+  expect(outcome.stderr).toMatch(/^The stream has dropped records .* \(shard s-1\)\n$/);
   expect(JSON.parse(outcome.stdout)).toEqual(REPORT);
 });
 

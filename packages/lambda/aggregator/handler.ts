@@ -1,6 +1,11 @@
 import { openAggregator, s3Archive } from "zae-limiter/aggregator";
 import { leanTransport } from "zae-limiter/dynamodb";
-import { invoke, type BatchResponse, type InvocationContext } from "./invocation.ts";
+import {
+  invoke,
+  type BatchResponse,
+  type InvocationContext,
+  type LambdaContext,
+} from "./invocation.ts";
 import { settingsOf, type Settings } from "./settings.ts";
 
 /*
@@ -10,13 +15,14 @@ import { settingsOf, type Settings } from "./settings.ts";
 const context = await contextOf(settingsOf(process.env));
 
 /** What Lambda calls. */
-export function handler(event: unknown): Promise<BatchResponse> {
-  return invoke(event, context);
+export function handler(event: unknown, lambda: LambdaContext): Promise<BatchResponse> {
+  return invoke(event, context, lambda);
 }
 
 async function contextOf({
   tableName,
   windows,
+  maxShards,
   region,
   dynamodbUrl,
   archive,
@@ -26,6 +32,7 @@ async function contextOf({
     stack: tableName,
     transport,
     windows,
+    ...(maxShards !== undefined && { maxShards }),
     ...(archive !== undefined && {
       archive: await s3Archive(`s3://${archive.bucket}`, { region, ...at(archive.endpointUrl) }),
     }),

@@ -1,6 +1,11 @@
 import type { BatchReport, StreamRecord } from "zae-limiter/aggregator";
 import { expect, it } from "vitest";
-import { invoke, type BatchResponse } from "./invocation.ts";
+import {
+  invoke,
+  type BatchResponse,
+  type InvocationContext,
+  type LambdaContext,
+} from "./invocation.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 15);
 
@@ -22,14 +27,16 @@ const QUIET: BatchReport = {
 class World {
   readonly lines: string[] = [];
   readonly batches: (readonly StreamRecord[])[] = [];
+  readonly limitsMs: (number | undefined)[] = [];
   pulses = 0;
   report: Partial<BatchReport> = {};
 
-  invoke(event: unknown): Promise<BatchResponse> {
-    return invoke(event, {
+  invoke(event: unknown, lambda?: LambdaContext): Promise<BatchResponse> {
+    const context: InvocationContext = {
       aggregator: {
-        process: async (records) => {
+        process: async (records, options) => {
           this.batches.push(records);
+          this.limitsMs.push(options?.withinMs);
           return { ...QUIET, records: records.length, ...this.report };
         },
         pulse: async () => void (this.pulses += 1),
@@ -37,7 +44,8 @@ class World {
       tableName: "limits",
       print: (line) => this.lines.push(line),
       now: () => NOW_MS,
-    });
+    };
+    return invoke(event, context, lambda);
   }
 
   /** The lines that are no metrics. */
@@ -103,10 +111,18 @@ it("skips records that it cannot read, and says how many", async () => {
   ]);
 });
 
-it("writes a pulse by a schedule", async () => {
+it.each(["aws.events", "aws.scheduler"])("writes a pulse by a schedule of %s", async (source) => {
   const world = new World();
-  await world.invoke({ source: "aws.events", "detail-type": "Scheduled Event" });
+  await world.invoke({ source, "detail-type": "Scheduled Event" });
   expect([world.pulses, world.batches, world.lines]).toEqual([1, [], []]);
+});
+
+it("leaves time to answer before Lambda ends the process", async () => {
+  const world = new World();
+  for (const leftMs of [60_000, 3_000])
+    await world.invoke({ Records: [] }, { getRemainingTimeInMillis: () => leftMs });
+  await world.invoke({ Records: [] });
+  expect(world.limitsMs).toEqual([35_000, 1_500, undefined]);
 });
 
 it.each([null, {}, "text", { Records: "none" }])("throws on the event %j", async (event) => {

@@ -1,4 +1,9 @@
-import { streamRecordOf, type Aggregator, type RawStreamRecord } from "zae-limiter/aggregator";
+import {
+  streamRecordOf,
+  type Aggregator,
+  type ProcessOptions,
+  type RawStreamRecord,
+} from "zae-limiter/aggregator";
 import { failureLines, skippedLine } from "./log-lines.ts";
 import { metricsLine } from "./metrics.ts";
 
@@ -16,6 +21,17 @@ export interface InvocationContext {
   readonly now: () => number;
 }
 
+/** The part of what Lambda tells about an invocation that is used; not all that call have it. */
+export interface LambdaContext {
+  readonly getRemainingTimeInMillis?: () => number;
+}
+
+/**
+ * What is begun last must end in time: 20 s for an object of the archive, less for a write. Lambda
+ * would end the process, and deliver the whole batch again.
+ */
+const RESERVED_MS = 25_000;
+
 const NO_FAILURES: BatchResponse = { batchItemFailures: [] };
 
 /**
@@ -25,6 +41,7 @@ const NO_FAILURES: BatchResponse = { batchItemFailures: [] };
 export async function invoke(
   event: unknown,
   { aggregator, tableName, print, now }: InvocationContext,
+  lambda: LambdaContext = {},
 ): Promise<BatchResponse> {
   if (isSchedule(event)) {
     await aggregator.pulse();
@@ -37,7 +54,7 @@ export async function invoke(
   const records = event.Records.flatMap((record) => streamRecordOf(record) ?? []);
   const unread = event.Records.length - records.length;
   if (unread > 0) print(skippedLine(unread));
-  const report = await aggregator.process(records);
+  const report = await aggregator.process(records, timeFor(lambda));
   for (const line of failureLines(report.failures)) print(line);
   print(metricsLine({ ...report, skipped: report.skipped + unread }, tableName, now()));
   return {
@@ -47,9 +64,17 @@ export async function invoke(
   };
 }
 
-/** What EventBridge sends by a schedule. */
+/** At least half of the time is for work, also where the function has little of it. */
+function timeFor(lambda: LambdaContext): ProcessOptions {
+  const leftMs = lambda.getRemainingTimeInMillis?.();
+  return leftMs === undefined ? {} : { withinMs: Math.max(leftMs - RESERVED_MS, leftMs / 2) };
+}
+
+/** The sources of what EventBridge sends by a schedule: by a rule, and by its Scheduler. */
+const SCHEDULES: ReadonlySet<unknown> = new Set(["aws.events", "aws.scheduler"]);
+
 function isSchedule(event: unknown): boolean {
-  return (event as { readonly source?: unknown } | null)?.source === "aws.events";
+  return SCHEDULES.has((event as { readonly source?: unknown } | null)?.source);
 }
 
 function isBatch(event: unknown): event is { readonly Records: readonly RawStreamRecord[] } {

@@ -7,17 +7,19 @@ it("has all windows and no archive unless the environment says otherwise", () =>
   expect(settingsOf(LEAST)).toEqual({
     tableName: "limits",
     windows: ["hourly", "daily", "monthly"],
+    maxShards: undefined,
     region: "eu-west-1",
     dynamodbUrl: undefined,
     archive: undefined,
   });
 });
 
-it("takes windows, archive and addresses from the environment", () => {
+it("takes windows, shards, archive and addresses from the environment", () => {
   expect(
     settingsOf({
       ...LEAST,
       SNAPSHOT_WINDOWS: "monthly, hourly",
+      MAX_SHARDS: "8",
       ENABLE_ARCHIVAL: "true",
       ARCHIVE_BUCKET_NAME: "events",
       AWS_ENDPOINT_URL: "http://127.0.0.1:1",
@@ -26,6 +28,7 @@ it("takes windows, archive and addresses from the environment", () => {
   ).toEqual({
     tableName: "limits",
     windows: ["hourly", "monthly"],
+    maxShards: 8,
     region: "eu-west-1",
     dynamodbUrl: "http://127.0.0.1:1",
     archive: { bucket: "events", endpointUrl: "http://127.0.0.1:2" },
@@ -49,6 +52,7 @@ it.each([
     "SNAPSHOT_WINDOWS must be a list of hourly, daily, monthly, separated by commas, not 'hourly,weekly'.",
   ],
   [{ SNAPSHOT_WINDOWS: "," }, "SNAPSHOT_WINDOWS must be a list of"],
+  [{ MAX_SHARDS: "few" }, "MAX_SHARDS must be a whole number, not 'few'."],
   [{ ENABLE_ARCHIVAL: "yes" }, "ENABLE_ARCHIVAL must be true or false, not 'yes'."],
   [
     { ENABLE_ARCHIVAL: "true" },

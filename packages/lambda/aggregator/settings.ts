@@ -4,6 +4,8 @@ import type { UsageWindow } from "zae-limiter";
 export interface Settings {
   readonly tableName: string;
   readonly windows: readonly UsageWindow[];
+  /** The most shards that a bucket is split into; undefined: the library's default. */
+  readonly maxShards: number | undefined;
   readonly region: string;
   /** Where DynamoDB is, if not where AWS has it. */
   readonly dynamodbUrl: string | undefined;
@@ -24,6 +26,7 @@ export function settingsOf(environment: Environment): Settings {
   return {
     tableName: required(environment, "TABLE_NAME", "the name of the table"),
     windows: windowsOf(environment["SNAPSHOT_WINDOWS"]),
+    maxShards: maxShardsOf(environment["MAX_SHARDS"]),
     region: required(environment, "AWS_REGION", "the region of the table"),
     dynamodbUrl: environment["AWS_ENDPOINT_URL_DYNAMODB"] || everywhere || undefined,
     archive: isArchiving(environment)
@@ -43,6 +46,13 @@ function windowsOf(text: string | undefined): readonly UsageWindow[] {
   throw new Error(
     `SNAPSHOT_WINDOWS must be a list of ${WINDOWS.join(", ")}, separated by commas, not '${text}'.`,
   );
+}
+
+function maxShardsOf(text: string | undefined): number | undefined {
+  if (!text) return undefined;
+  // The library checks the range.
+  if (/^\d{1,4}$/.test(text)) return Number(text);
+  throw new Error(`MAX_SHARDS must be a whole number, not '${text}'.`);
 }
 
 /** Whoever names a bucket wants an archive, unless it is switched off. */

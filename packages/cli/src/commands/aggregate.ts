@@ -10,6 +10,7 @@ import { UsageError } from "../exit.ts";
 import type { Screen } from "../output/screen.ts";
 import { fieldsText } from "../output/table.ts";
 import { numberText, printable } from "../output/text.ts";
+import { countArgument } from "./support/arguments.ts";
 import type { Session } from "./support/session.ts";
 import { addVerb } from "./support/verb.ts";
 
@@ -30,6 +31,11 @@ export function addAggregateCommand(program: Command, session: Session): void {
       "--archive <place>",
       "Where audit events go when they expire: a folder, or s3://bucket/prefix.",
     )
+    .option(
+      "--max-shards <number>",
+      "The most shards that a hot bucket is split into: as many as your programs allow.",
+      countArgument,
+    )
     .action(async (options: AggregateOptions, command: Command) => {
       const url = session.urlOf(command);
       if (!url.startsWith("dynamodb:"))
@@ -46,11 +52,12 @@ export function addAggregateCommand(program: Command, session: Session): void {
 interface AggregateOptions {
   readonly once?: boolean;
   readonly archive?: string;
+  readonly maxShards?: number;
 }
 
 async function aggregated(
   url: string,
-  { once = false, archive: place }: AggregateOptions,
+  { once = false, archive: place, maxShards }: AggregateOptions,
   { environment, screen }: { readonly environment: Environment; readonly screen: Screen },
 ): Promise<RunnerReport> {
   const { tableOptions } = await import("zae-limiter/aggregator");
@@ -68,6 +75,7 @@ async function aggregated(
       once,
       signal: stopping.signal,
       ...(archive !== undefined && { archive }),
+      ...(maxShards !== undefined && { maxShards }),
       onProgress: (progress) => display.show(progress),
       onProblem: (problem) => display.say(problemText(problem)),
     });
@@ -95,7 +103,7 @@ const LINE_EVERY_MS = 10_000;
 /** How often a line is rewritten: more often than anybody reads. */
 const REWRITE_EVERY_MS = 200;
 
-/** Shows on standard error how far a runner is; programs that read JSON are not disturbed. */
+/** Shows on standard error what goes wrong and, unless JSON is wanted, how far a runner is. */
 class ProgressDisplay {
   readonly #environment: Environment;
   readonly #screen: Screen;
@@ -117,7 +125,6 @@ class ProgressDisplay {
 
   /** Writes a line that stays. */
   say(text: string): void {
-    if (this.#screen.json) return;
     this.#screen.endProgress();
     this.#environment.stderr.write(`${text}\n`);
   }

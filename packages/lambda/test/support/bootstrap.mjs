@@ -24,7 +24,10 @@ for (;;) {
   const next = await fetch(`${api}/invocation/next`);
   const id = next.headers.get("lambda-runtime-aws-request-id");
   try {
-    const result = await handler(await next.json(), { awsRequestId: id });
+    const deadlineMs = Number(next.headers.get("lambda-runtime-deadline-ms"));
+    const getRemainingTimeInMillis = () => deadlineMs - Date.now();
+    const context = { awsRequestId: id, getRemainingTimeInMillis };
+    const result = await handler(await next.json(), context);
     await post(`invocation/${id}/response`, result);
   } catch (error) {
     await post(`invocation/${id}/error`, errorOf(error));

@@ -14,6 +14,9 @@ interface Invocation {
 
 const BASE = "/2018-06-01/runtime";
 
+/** The time that a function has for an invocation. */
+const TIMEOUT_MS = 60_000;
+
 /**
  * A small server that speaks the Lambda Runtime API: a function asks it for invocations, and tells
  * it what came of them.
@@ -71,6 +74,7 @@ export class RuntimeApi {
       response.writeHead(200, {
         "content-type": "application/json",
         "lambda-runtime-aws-request-id": id,
+        "lambda-runtime-deadline-ms": String(Date.now() + TIMEOUT_MS),
       });
       response.end(JSON.stringify(invocation.event));
     };

@@ -35,6 +35,8 @@ interface Setup {
   readonly onBatch?: (records: readonly StreamRecord[]) => Promise<void> | void;
   /** Records that fail. */
   readonly fails?: (record: StreamRecord) => boolean;
+  /** Called with all progress; what it throws is the caller's error. */
+  readonly onProgress?: (progress: RunnerProgress) => void;
 }
 
 let runners = 0;
@@ -100,7 +102,10 @@ export function startRunner(
     },
     runnerId: `runner-${runners}`,
     once: setup.once ?? false,
-    onProgress: (next) => progress.push(next),
+    onProgress: (next) => {
+      progress.push(next);
+      setup.onProgress?.(next);
+    },
     onProblem: (problem) => problems.push(problem),
   });
   const started: StartedRunner = {

@@ -1,4 +1,3 @@
-import type { DynamoDBStreamsClient } from "@aws-sdk/client-dynamodb-streams";
 import type { DynamoTransport } from "zae-limiter/dynamodb";
 import { USAGE_WINDOWS } from "../../src/core/usage.ts";
 import { StreamAggregator } from "../../src/repository/dynamodb/aggregator/aggregator.ts";
@@ -12,9 +11,8 @@ import { StreamReader } from "./stream-reader.ts";
 
 /** What a drain needs. */
 export interface DrainOptions {
-  /** What the aggregator uses. */
+  /** What reads the stream and what the aggregator uses. */
   readonly transport: DynamoTransport;
-  readonly streams: DynamoDBStreamsClient;
   readonly tableName: string;
   /** The clock of the test: writes are counted by its time, not by the engine's. */
   readonly clock: Clock;
@@ -31,6 +29,7 @@ export interface DrainOptions {
 export class StreamDrain {
   readonly #options: DrainOptions;
   readonly #times = new WriteTimes();
+  readonly #connection: Connection;
   readonly #aggregator: StreamAggregator;
   #reader: StreamReader | undefined;
   #drained: Promise<void> = Promise.resolve();
@@ -39,7 +38,7 @@ export class StreamDrain {
   constructor(options: DrainOptions) {
     const { transport, tableName, clock } = options;
     this.#options = options;
-    const connection = new Connection({
+    this.#connection = new Connection({
       transport: { call: (...request) => transport.call(...request), close: () => {} },
       tableName,
       clock,
@@ -48,7 +47,7 @@ export class StreamDrain {
       maxAttempts: 3,
     });
     this.#aggregator = new StreamAggregator({
-      connection,
+      connection: this.#connection,
       windows: USAGE_WINDOWS,
       archive: undefined,
       maxShards: 1,
@@ -79,7 +78,7 @@ export class StreamDrain {
   async #count(): Promise<void> {
     const nowMs = this.#options.clock.now();
     if (!this.#times.isEmpty) {
-      this.#reader ??= new StreamReader(this.#options.streams, await this.#streamArn());
+      this.#reader ??= await StreamReader.open(this.#connection);
       const records = await this.#reader.read();
       const timed = records.map((record) => this.#times.timed(record, nowMs));
       const { failures } = await this.#aggregator.process(timed);
@@ -88,17 +87,6 @@ export class StreamDrain {
     if (nowMs <= this.#countedUntilMs) return;
     await this.#aggregator.heartbeat.countedUntil(nowMs);
     this.#countedUntilMs = nowMs;
-  }
-
-  async #streamArn(): Promise<string> {
-    const { transport, tableName } = this.#options;
-    const { Table } = (await transport.call(
-      "DescribeTable",
-      { TableName: tableName },
-      { signal: AbortSignal.timeout(10_000) },
-    )) as { Table?: { LatestStreamArn?: string } };
-    if (Table?.LatestStreamArn === undefined) throw new Error(`${tableName} has no stream`);
-    return Table.LatestStreamArn;
   }
 }
 

@@ -1,33 +1,22 @@
 import {
-  DescribeStreamCommand,
-  DynamoDBStreamsClient,
-  GetRecordsCommand,
-  GetShardIteratorCommand,
-} from "@aws-sdk/client-dynamodb-streams";
-import {
-  streamRecordOf,
-  type StreamRecord,
-} from "../../src/repository/dynamodb/aggregator/stream-record.ts";
+  openTableStream,
+  type TableStream,
+} from "../../src/repository/dynamodb/aggregator/runner/table-stream.ts";
+import type { StreamRecord } from "../../src/repository/dynamodb/aggregator/stream-record.ts";
+import type { Connection } from "../../src/repository/dynamodb/table/connection.ts";
 
-/** Opens a client of an engine's streams; the caller destroys it. */
-export function openStreams(endpointUrl: string): DynamoDBStreamsClient {
-  return new DynamoDBStreamsClient({
-    endpoint: endpointUrl,
-    region: "us-east-1",
-    credentials: { accessKeyId: "test", secretAccessKey: "test" },
-  });
-}
-
-/** Reads a stream from its beginning, each record once. */
+/** Reads the stream of a table from its beginning, each record once. */
 export class StreamReader {
-  readonly #client: DynamoDBStreamsClient;
-  readonly #streamArn: string;
+  readonly #stream: TableStream;
   /** Where to read on, by shard; undefined when the shard is over. */
   readonly #iterators = new Map<string, string | undefined>();
 
-  constructor(client: DynamoDBStreamsClient, streamArn: string) {
-    this.#client = client;
-    this.#streamArn = streamArn;
+  private constructor(stream: TableStream) {
+    this.#stream = stream;
+  }
+
+  static async open(connection: Connection): Promise<StreamReader> {
+    return new StreamReader(await openTableStream(connection));
   }
 
   /** All records that are new since the last call, in the order of their shards. */
@@ -41,36 +30,20 @@ export class StreamReader {
   }
 
   async #findShards(): Promise<void> {
-    const { StreamDescription: description } = await this.#client.send(
-      new DescribeStreamCommand({ StreamArn: this.#streamArn }),
-    );
-    for (const { ShardId } of description?.Shards ?? []) {
-      if (ShardId === undefined || this.#iterators.has(ShardId)) continue;
-      const { ShardIterator } = await this.#client.send(
-        new GetShardIteratorCommand({
-          StreamArn: this.#streamArn,
-          ShardId,
-          ShardIteratorType: "TRIM_HORIZON",
-        }),
-      );
-      this.#iterators.set(ShardId, ShardIterator);
-    }
+    for (const { shardId } of await this.#stream.shards())
+      if (!this.#iterators.has(shardId))
+        this.#iterators.set(shardId, await this.#stream.iterator(shardId, undefined));
   }
 
   async #readShard(shardId: string): Promise<readonly StreamRecord[]> {
-    const records: StreamRecord[] = [];
+    const found: StreamRecord[] = [];
     for (;;) {
-      const ShardIterator = this.#iterators.get(shardId);
-      if (ShardIterator === undefined) return records;
-      const { Records: raw = [], NextShardIterator } = await this.#client.send(
-        new GetRecordsCommand({ ShardIterator }),
-      );
-      this.#iterators.set(shardId, NextShardIterator);
-      for (const each of raw) {
-        const record = streamRecordOf(each, this.#streamArn);
-        if (record !== undefined) records.push(record);
-      }
-      if (raw.length === 0) return records;
+      const iterator = this.#iterators.get(shardId);
+      if (iterator === undefined) return found;
+      const { records, next } = await this.#stream.read(iterator);
+      this.#iterators.set(shardId, next);
+      found.push(...records);
+      if (records.length === 0) return found;
     }
   }
 }

@@ -10,9 +10,10 @@ import {
   numberOf,
   type AttributeMap,
 } from "../../../src/repository/dynamodb/transport/attribute-values.ts";
+import { connect } from "../../support/connect.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { useProxiedTable } from "../../support/proxied-table.ts";
-import { openStreams, StreamReader } from "../../support/stream-reader.ts";
+import { StreamReader } from "../../support/stream-reader.ts";
 import { bucketItem, recordOf } from "../../support/usage-process.ts";
 
 describeWithEngine("usage from the engine's own stream", (engine) => {
@@ -35,14 +36,12 @@ describeWithEngine("usage from the engine's own stream", (engine) => {
     await limiter.acquire(call, () => Promise.reject(new Error("no work"))).catch(() => {});
     await limiter.acquire({ ...call, consume: { rpm: 100 } }, () => {}).catch(() => {});
 
-    const { Table } = await table.raw<{ Table: { LatestStreamArn: string } }>("DescribeTable");
-    const streams = openStreams(engine().endpointUrl);
-    const aggregator: Aggregator = await openAggregator({
-      stack: repository.tableName,
-      endpointUrl: engine().endpointUrl,
-      region: "us-east-1",
-    });
-    const reader = new StreamReader(streams, Table.LatestStreamArn);
+    const { endpointUrl } = engine();
+    const { tableName } = repository;
+    const place = { stack: tableName, endpointUrl, region: "us-east-1" };
+    const aggregator: Aggregator = await openAggregator(place);
+    const { connection } = await connect(endpointUrl, { tableName });
+    const reader = await StreamReader.open(connection);
     const records = await reader.read();
     expect((await aggregator.process(records)).failures).toEqual([]);
     expect((await aggregator.process(records)).snapshotWrites).toBe(0);
@@ -64,7 +63,7 @@ describeWithEngine("usage from the engine's own stream", (engine) => {
     const heartbeat = (await table.items()).find((item) => keyOf(item).SK === heartbeatKey().SK);
     expect(heartbeatOf(heartbeat)?.countedUntilMs).toBe(pulse.at(-1)!.atMs);
     aggregator.close();
-    streams.destroy();
+    connection.close();
   });
 
   it("fits one write for 32 limits on 64 shards, and the engine refuses it the second time", async () => {

@@ -1,10 +1,8 @@
-import type { DynamoDBStreamsClient } from "@aws-sdk/client-dynamodb-streams";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { DynamoRepository, type DynamoTransport } from "zae-limiter/dynamodb";
 import { repositoryContract, type TestRunner } from "zae-limiter/testing";
 import { freshTableName } from "../../support/engine.ts";
 import { StreamDrain } from "../../support/stream-drain.ts";
-import { openStreams } from "../../support/stream-reader.ts";
 import { describeWithTransports, openTransport } from "../../support/transports.ts";
 
 /**
@@ -22,25 +20,20 @@ const COUNTED: ReadonlySet<string> = new Set([
 describeWithTransports("the contract of every backend", (engine, name) => {
   // One client for all tests: making one costs more than most tests.
   let transport: DynamoTransport;
-  let streams: DynamoDBStreamsClient;
   let topic: string;
   const topics = new Set<string>();
   const runner = runnerByTopic(topics, (title) => (topic = title));
   beforeAll(async () => {
     transport = await openTransport(name, engine());
-    streams = openStreams(engine().endpointUrl);
   });
-  afterAll(() => {
-    transport.close();
-    streams.destroy();
-  });
+  afterAll(() => transport.close());
 
   repositoryContract(
     "DynamoRepository",
     async (clock) => {
       const stack = freshTableName();
       const stream = COUNTED.has(topic);
-      const drain = new StreamDrain({ transport, streams, tableName: stack, clock });
+      const drain = new StreamDrain({ transport, tableName: stack, clock });
       const repository = await DynamoRepository.open(undefined, {
         stack,
         transport: stream ? drain.watched(transport) : transport,

@@ -1,4 +1,3 @@
-import type { DynamoDBStreamsClient } from "@aws-sdk/client-dynamodb-streams";
 import { DynamoRepository, type DynamoTransport } from "zae-limiter/dynamodb";
 import { seededRandom } from "zae-limiter/testing";
 import { StreamDrain } from "../../support/stream-drain.ts";
@@ -11,11 +10,9 @@ import type { Backend } from "../../simulation/client.ts";
  */
 export function dynamoBackend({
   transports,
-  streams,
   newTableName,
 }: {
   readonly transports: readonly DynamoTransport[];
-  readonly streams: DynamoDBStreamsClient;
   readonly newTableName: () => string;
 }): Backend {
   let opened = 0;
@@ -34,7 +31,7 @@ export function dynamoBackend({
           // not wait for it.
           const steady = { now: () => clock.now(), sleep: async () => {} };
           const transport = transports[clients++ % transports.length]!;
-          drain ??= new StreamDrain({ transport, streams, tableName: stack, clock: steady });
+          drain ??= new StreamDrain({ transport, tableName: stack, clock: steady });
           return DynamoRepository.open("run", {
             stack,
             transport: drain.watched(transport),

@@ -1,7 +1,6 @@
 import { expect, it } from "vitest";
 import { describeWithEngine, freshTableName } from "../../support/engine.ts";
 import { seedsFromEnvironment } from "../../support/seeded/seeds.ts";
-import { openStreams } from "../../support/stream-reader.ts";
 import { openTransport } from "../../support/transports.ts";
 import { dynamoBackend } from "./dynamodb-backend.ts";
 import { runSeeds } from "../../simulation/run.ts";
@@ -25,8 +24,7 @@ describeWithEngine("the simulation on DynamoDB", (engine) => {
         await openTransport("SDK's", engine()),
         await openTransport("lean", engine()),
       ];
-      const streams = openStreams(engine().endpointUrl);
-      const backend = dynamoBackend({ transports, streams, newTableName: freshTableName });
+      const backend = dynamoBackend({ transports, newTableName: freshTableName });
       const { steps, coverage, failure } = await runSeeds(backend, {
         ...SEEDS,
         mostSteps: MOST_STEPS,
@@ -37,7 +35,6 @@ describeWithEngine("the simulation on DynamoDB", (engine) => {
       if (SEEDS.count >= 100)
         expect(coverage.missing.filter((situation) => !IMPOSSIBLE.has(situation))).toEqual([]);
       for (const client of transports) client.close();
-      streams.destroy();
     },
   );
 });

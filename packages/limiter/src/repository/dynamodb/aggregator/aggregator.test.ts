@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { openAggregator, type AggregatorOptions } from "zae-limiter/aggregator";
+import { removal } from "../../../../test/support/audit-records.ts";
 import { named, ScriptedTable, SkippingClock } from "../../../../test/support/scripted-table.ts";
 import { bucketItem, recordsOf } from "../../../../test/support/usage-process.ts";
 import { heartbeatKey, pulseKey } from "../items/keys.ts";
@@ -48,6 +49,19 @@ describe("an aggregator", () => {
     expect(table.items.size).toBe(0);
   });
 
+  it("begins nothing after its time, and names what is left as failed", async () => {
+    const table = new ScriptedTable();
+    const stored: string[] = [];
+    const archive = { store: async (name: string) => void stored.push(name) };
+    const aggregator = await open(table, { archive });
+    const batch = [...records, { ...removal({ eventId: "01A" }), sequenceNumber: "3" }];
+    const late = await aggregator.process(batch, { withinMs: 0 });
+    expect(late.failures.map(({ sequenceNumber }) => sequenceNumber)).toEqual(["1", "2", "3"]);
+    expect([late.snapshotWrites, late.archived, table.operations, stored]).toEqual([0, 0, [], []]);
+    const again = await aggregator.process(batch, { withinMs: 60_000 });
+    expect([again.failures, again.snapshotWrites, stored.length]).toEqual([[], 3, 1]);
+  });
+
   it("reports nothing of an empty batch", async () => {
     const table = new ScriptedTable();
     expect(await (await open(table)).process([])).toMatchObject({ records: 0, lagMs: 0 });
@@ -67,7 +81,9 @@ describe("an aggregator", () => {
   it("keeps usage for as long as the namespace says", async () => {
     const table = new ScriptedTable();
     const PK = "ns/SYSTEM#";
-    table.put(marshalItem({ PK, SK: "#CONFIG", usage_retention_days: 1 }));
+    // The limits are of a kind that this release does not know; they do not matter here.
+    const limits = { l_rpm_cp: 1, l_rpm_kd: "of a newer release" };
+    table.put(marshalItem({ PK, SK: "#CONFIG", usage_retention_days: 1, ...limits }));
     await (await open(table, { windows: ["daily"] })).process(records);
     const day = [...table.items.values()][1]!;
     expect(day["ttl"]).toEqual({ N: String(Date.UTC(2026, 0, 6) / 1000) });

@@ -1,10 +1,9 @@
-import type { ConfigKey } from "../../../core/bucket/policy.ts";
 import { ValidationError } from "../../../core/errors.ts";
 import { checkOptions, optionNames } from "../../../core/options.ts";
 import { USAGE_WINDOWS, type UsageWindow } from "../../../core/usage.ts";
 import { Expiring } from "../cache/expiring.ts";
 import { retentionOf, type RetentionDays } from "../cache/retention.ts";
-import { configOf } from "../items/config-item.ts";
+import { settingsOf } from "../items/config-item.ts";
 import { configKey } from "../items/keys.ts";
 import { openConnection } from "../opening/open-connection.ts";
 import type { DynamoOptions } from "../opening/options.ts";
@@ -13,7 +12,7 @@ import { ItemReader } from "../table/item-reader.ts";
 import type { AuditArchive } from "./archive/archive.ts";
 import { AuditArchiver } from "./archive/audit-archiver.ts";
 import { Heartbeat } from "./heartbeat.ts";
-import type { RecordFailure } from "./part.ts";
+import { limitedTo, type RecordFailure } from "./part.ts";
 import { ShardCare } from "./shards/shard-care.ts";
 import type { StreamRecord } from "./stream-record.ts";
 import { UsageCounter } from "./usage/usage-counter.ts";
@@ -67,6 +66,15 @@ export interface BatchReport {
   readonly failures: readonly RecordFailure[];
 }
 
+/** How a batch is processed. */
+export interface ProcessOptions {
+  /**
+   * For how long work on the batch is begun. What was not begun by then is among the failures; what
+   * was may take some seconds more, if the table or the archive is slow. @default no limit
+   */
+  readonly withinMs?: number;
+}
+
 /** Processes the records of a table's stream. */
 export interface Aggregator {
   /**
@@ -75,7 +83,7 @@ export interface Aggregator {
    * twice.
    * @example const { failures } = await aggregator.process(records);
    */
-  process(records: readonly StreamRecord[]): Promise<BatchReport>;
+  process(records: readonly StreamRecord[], options?: ProcessOptions): Promise<BatchReport>;
   /**
    * Writes a pulse, which comes back through the stream and shows that all before it was counted.
    * @example setInterval(() => void aggregator.pulse(), 60_000);
@@ -186,11 +194,15 @@ export class StreamAggregator implements Aggregator {
     this.heartbeat = new Heartbeat(connection);
   }
 
-  async process(records: readonly StreamRecord[]): Promise<BatchReport> {
+  async process(
+    records: readonly StreamRecord[],
+    { withinMs = Infinity }: ProcessOptions = {},
+  ): Promise<BatchReport> {
+    const checkTime = limitedTo(withinMs, this.#connection.clock);
     const [usage, shards, archive] = await Promise.all([
-      this.#usage.count(records),
-      this.#shards.care(records),
-      this.#archiver.archive(records),
+      this.#usage.count(records, checkTime),
+      this.#shards.care(records, checkTime),
+      this.#archiver.archive(records, checkTime),
     ]);
     const failures = inOrder(records, [...usage.failures, ...shards.failures, ...archive.failures]);
     if (failures.length === 0) await this.heartbeat.note(records);
@@ -229,14 +241,16 @@ function inOrder(
   return records.flatMap(({ sequenceNumber }) => byNumber.get(sequenceNumber) ?? []);
 }
 
-/** The retention of each namespace, by its id. */
+/**
+ * The retention of each namespace, by its id. The limits beside it are not read: one of a kind that
+ * only a newer release knows would fail every record of the namespace, and hold up all others.
+ */
 function retentions(connection: Connection): Expiring<RetentionDays> {
   const reader = new ItemReader(connection);
   return new Expiring({
     read: async (namespaceId) => {
-      const system: ConfigKey = { level: "system" };
-      const item = await reader.get(configKey(namespaceId, system));
-      return retentionOf(configOf(system, item).settings);
+      const item = await reader.get(configKey(namespaceId, { level: "system" }));
+      return retentionOf(item && settingsOf(item));
     },
     clock: connection.clock,
     ttlMs: RETENTION_TTL_MS,

@@ -1,5 +1,5 @@
 export { openAggregator } from "./aggregator.ts";
-export type { Aggregator, AggregatorOptions, BatchReport } from "./aggregator.ts";
+export type { Aggregator, AggregatorOptions, BatchReport, ProcessOptions } from "./aggregator.ts";
 export type { AuditArchive } from "./archive/archive.ts";
 export { folderArchive } from "./archive/folder-archive.ts";
 export { s3Archive } from "./archive/s3-archive.ts";

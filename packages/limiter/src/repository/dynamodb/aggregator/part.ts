@@ -1,3 +1,5 @@
+import { RateLimiterUnavailable } from "../../../core/errors.ts";
+import type { Clock } from "../../system-clock.ts";
 import type { StreamRecord } from "./stream-record.ts";
 
 /** A record that could not be processed, and why. */
@@ -23,4 +25,21 @@ export function failuresOf(
   error: unknown,
 ): readonly RecordFailure[] {
   return records.map(({ sequenceNumber }) => ({ sequenceNumber, error }));
+}
+
+/** Throws when no further work may be begun; a part calls it before each piece of work. */
+export type TimeCheck = () => void;
+
+/** For batches that may take as long as they need. */
+export const UNLIMITED: TimeCheck = () => {};
+
+/** Limits the work on a batch to a time from now on. */
+export function limitedTo(ms: number, clock: Clock): TimeCheck {
+  const endMs = clock.now() + ms;
+  return () => {
+    if (clock.now() >= endMs)
+      throw new RateLimiterUnavailable(
+        "There was no time left to process the record: it must be delivered again.",
+      );
+  };
 }

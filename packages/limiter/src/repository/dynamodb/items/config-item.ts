@@ -1,6 +1,6 @@
 import type { Limit } from "../../../core/limit.ts";
 import type { ConfigKey, OnUnavailable } from "../../../core/bucket/policy.ts";
-import type { StoredConfig } from "../../store.ts";
+import type { StoredConfig, SystemSettings } from "../../store.ts";
 import {
   marshalItem,
   numberOf,
@@ -67,13 +67,15 @@ export function configOf(key: ConfigKey, item: AttributeMap | undefined): Stored
     ...(inherit && { inherit }),
   };
   if (key.level !== "system") return stored;
+  return { ...stored, settings: settingsOf(item) };
+}
+
+/** The settings in the item of the system level, also where its limits cannot be read. */
+export function settingsOf(item: AttributeMap): SystemSettings {
   return {
-    ...stored,
-    settings: {
-      onUnavailable: stringOf(item["on_unavailable"]) as OnUnavailable | undefined,
-      auditRetentionDays: numberOf(item["audit_retention_days"]),
-      usageRetentionDays: numberOf(item["usage_retention_days"]),
-    },
+    onUnavailable: stringOf(item["on_unavailable"]) as OnUnavailable | undefined,
+    auditRetentionDays: numberOf(item["audit_retention_days"]),
+    usageRetentionDays: numberOf(item["usage_retention_days"]),
   };
 }
 

@@ -4,7 +4,14 @@ import { namespaceOf } from "../../items/namespace-items.ts";
 import type { Connection } from "../../table/connection.ts";
 import { ItemReader } from "../../table/item-reader.ts";
 import { eachWithin } from "../each-within.ts";
-import { failuresOf, NO_FAILURES, type PartReport, type RecordFailure } from "../part.ts";
+import {
+  failuresOf,
+  NO_FAILURES,
+  UNLIMITED,
+  type PartReport,
+  type RecordFailure,
+  type TimeCheck,
+} from "../part.ts";
 import type { StreamRecord } from "../stream-record.ts";
 import type { AuditArchive } from "./archive.ts";
 import {
@@ -47,27 +54,29 @@ export class AuditArchiver {
   }
 
   /** Stores the events of a batch that expired. Those of an object that failed are failures. */
-  async archive(records: readonly StreamRecord[]): Promise<ArchiveReport> {
+  async archive(
+    records: readonly StreamRecord[],
+    checkTime: TimeCheck = UNLIMITED,
+  ): Promise<ArchiveReport> {
     const expired = records.flatMap((record) => expiredEventOf(record) ?? []);
     const archive = this.#archive;
     if (archive === undefined)
       return { failures: NO_FAILURES, archived: 0, dropped: expired.length };
     const failures: RecordFailure[] = [];
     await eachWithin(MAX_STORES, groupsOf(expired), async (group) => {
-      failures.push(...(await this.#store(archive, group)));
+      try {
+        checkTime();
+        await this.#store(archive, group);
+      } catch (error) {
+        failures.push(...failuresOf(group.records, error));
+      }
     });
     return { failures, archived: expired.length - failures.length, dropped: 0 };
   }
 
-  /** The failures of a group: of all of its records, or of none. */
-  async #store(archive: AuditArchive, group: EventGroup): Promise<readonly RecordFailure[]> {
-    try {
-      const namespace = await this.#names.get(group.namespaceId);
-      await archive.store(objectName(namespace, group), await objectContent(namespace, group));
-      return NO_FAILURES;
-    } catch (error) {
-      return failuresOf(group.records, error);
-    }
+  async #store(archive: AuditArchive, group: EventGroup): Promise<void> {
+    const namespace = await this.#names.get(group.namespaceId);
+    await archive.store(objectName(namespace, group), await objectContent(namespace, group));
   }
 }
 

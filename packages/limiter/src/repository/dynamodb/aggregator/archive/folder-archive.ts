@@ -74,13 +74,14 @@ async function makeFolder(path: string): Promise<void> {
 /** A new name is safe when the folders on the way to it are. Windows cannot be asked for that. */
 async function syncFolders(from: string, root: string): Promise<void> {
   if (process.platform === "win32") return;
-  for (let path = from; path.length >= root.length; path = dirname(path)) {
+  for (let path = from; ; path = dirname(path)) {
     const folder = await open(path, "r");
     try {
       await folder.sync();
     } finally {
       await folder.close();
     }
+    if (path === root) return;
   }
 }
 

@@ -57,6 +57,29 @@ export function assignmentOf(view: View): Assignment {
   };
 }
 
+/**
+ * How long ago the lease of a shard must have ended before the shard is missed: a list of shards
+ * may be some seconds older than what is stored of them.
+ */
+const MISSED_AFTER_MS = 3_600_000;
+
+/**
+ * Shards that left the stream before anybody had read them to their end. It keeps them for a day,
+ * so this happens where no runner has worked for longer than that.
+ */
+export function missedShards(
+  view: Pick<View, "shards" | "stored" | "nowMs" | "streamLabel">,
+): readonly ShardState[] {
+  const listed = new Set(view.shards.map(({ shardId }) => shardId));
+  return [...view.stored.shards.values()].filter(
+    ({ shardId, isFinished: isRead, streamLabel, leaseUntilMs }) =>
+      !isRead &&
+      !listed.has(shardId) &&
+      streamLabel === view.streamLabel &&
+      leaseUntilMs < view.nowMs - MISSED_AFTER_MS,
+  );
+}
+
 /** Whether a shard is closed, as far as the list of shards shows: it has children. */
 export function isClosed(shardId: string, shards: readonly StreamShard[]): boolean {
   return shards.some(({ parentId }) => parentId === shardId);

@@ -14,8 +14,8 @@ export type RunnerProblem =
     }
   | {
       /**
-       * The runner continued a shard after the stream had dropped records that it had not read: the
-       * stream keeps them for a day.
+       * The stream dropped records of a shard, or all of it, before they were read: it keeps them
+       * for a day. The runner goes on with what is left.
        */
       readonly kind: "records-lost";
       /** The shard of the stream. */

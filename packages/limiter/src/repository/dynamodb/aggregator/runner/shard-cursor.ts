@@ -39,6 +39,8 @@ export class ShardCursor {
   readonly #options: CursorOptions;
   #after: string | undefined;
   #iterator: string | undefined;
+  /** Records were lost, and no reading has said so yet. */
+  #isLost = false;
   #nextReadAtMs = -Infinity;
 
   constructor(options: CursorOptions) {
@@ -50,10 +52,12 @@ export class ShardCursor {
   async next(signal?: AbortSignal): Promise<Reading> {
     const { stream, shardId } = this.#options;
     await this.#keepPace(signal);
-    for (let places = 1, lost = false; ; places += 1) {
+    for (let places = 1; ; places += 1) {
       try {
         this.#iterator ??= await stream.iterator(shardId, this.#after);
         const { records, next } = await stream.read(this.#iterator);
+        const lost = this.#isLost;
+        this.#isLost = false;
         this.#after = records.at(-1)?.sequenceNumber ?? this.#after;
         this.#iterator = next;
         return { records, ended: next === undefined, lost };
@@ -61,10 +65,11 @@ export class ShardCursor {
         const fault = placeFault(error);
         if (fault === undefined || places >= MAX_PLACES) throw error;
         this.#iterator = undefined;
-        // The stream keeps records for a day; then its shards go.
-        if (fault === "gone") return { records: [], ended: true, lost };
+        // A shard leaves the stream a day after it was closed. Whoever was up to date has read its
+        // end long before.
+        if (fault === "gone") return { records: [], ended: true, lost: true };
         if (fault === "trimmed") {
-          lost ||= this.#after !== undefined;
+          this.#isLost ||= this.#after !== undefined;
           this.#after = undefined;
         }
       }

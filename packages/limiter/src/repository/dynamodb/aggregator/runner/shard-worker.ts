@@ -130,18 +130,19 @@ export class ShardWorker {
     records: readonly StreamRecord[],
   ): Promise<{ readonly processed: number; readonly error: unknown }> {
     const { aggregator, onBatch } = this.#options;
+    let report: BatchReport;
     try {
-      const report = await aggregator.process(records);
-      onBatch(report);
-      const [first] = report.failures;
-      if (first === undefined) return { processed: records.length, error: undefined };
-      const index = records.findIndex(
-        ({ sequenceNumber }) => sequenceNumber === first.sequenceNumber,
-      );
-      return { processed: Math.max(0, index), error: first.error };
+      report = await aggregator.process(records);
     } catch (error) {
       return { processed: 0, error };
     }
+    onBatch(report);
+    const [first] = report.failures;
+    if (first === undefined) return { processed: records.length, error: undefined };
+    const index = records.findIndex(
+      ({ sequenceNumber }) => sequenceNumber === first.sequenceNumber,
+    );
+    return { processed: Math.max(0, index), error: first.error };
   }
 
   async #checkpointAfter(processed: readonly StreamRecord[]): Promise<void> {

@@ -145,19 +145,47 @@ describe("what goes wrong", () => {
     await first.end();
     table.consume("a", 6, 9);
     table.trim("shard-1", table.sequenceNumbers("shard-1").length - 1);
+    // Also when the stream does not answer just then.
+    table.faults.push({ operation: "GetRecords", error: named("InternalServerError") });
     const second = startRunner(table, clock);
     await until(clock, () => countedOf(table, "a")[0] === 6);
-    expect(second.problems).toEqual([{ kind: "records-lost", shardId: "shard-1" }]);
+    expect(second.problems.filter(({ kind }) => kind !== "retry")).toEqual([
+      { kind: "records-lost", shardId: "shard-1" },
+    ]);
     await second.end();
   });
 
-  it("a shard that has left the stream is finished", async () => {
+  it("a shard that left the stream while no runner worked is reported, once", async () => {
+    const clock = clockAt();
+    const table = new StreamedTable(clock, ["old", "other"]);
+    table.shardOf = () => "old";
+    table.consume("a", 1, 5);
+    const first = startRunner(table, clock);
+    await until(clock, () => countedOf(table, "a")[0] === 5);
+    await first.end();
+    table.drop("old");
+    table.addShard("new", "old");
+    table.shardOf = () => "new";
+    table.consume("a", 6, 9);
+    await clock.advance(2 * 24 * 3_600_000);
+    const second = startRunner(table, clock);
+    await until(clock, () => countedOf(table, "a")[0] === 9);
+    await second.end();
+    const third = startRunner(table, clock);
+    await until(clock, () => third.progress.at(-1)?.shardsHeld === 2);
+    await third.end();
+    const problems = [second.problems, third.problems];
+    expect(problems).toEqual([[{ kind: "records-lost", shardId: "old" }], []]);
+  });
+
+  it("a shard that has left the stream is finished, and what it may have held reported", async () => {
     const clock = clockAt();
     const table = new StreamedTable(clock, ["old", "new"]);
     const runner = startRunner(table, clock);
     await until(clock, () => runner.progress.at(-1)?.shardsHeld === 2);
     table.drop("old");
     await until(clock, () => storedState(table, "old").finished);
+    expect(runner.problems).toEqual([{ kind: "records-lost", shardId: "old" }]);
     await runner.end();
   });
 
@@ -176,6 +204,23 @@ describe("what goes wrong", () => {
     await until(clock, () => countedOf(table, "a")[0] === 5);
     expect(storedState(table).finished).toBe(false);
     await runner.end();
+  });
+
+  it("what a caller's function throws ends the runner, and no batch is repeated for it", async () => {
+    const clock = clockAt();
+    const table = new StreamedTable(clock);
+    table.consume("a", 1, 5);
+    const thrown = new Error("the caller's");
+    const runner = startRunner(table, clock, {
+      onProgress: ({ counted }) => {
+        if (counted > 0) throw thrown;
+      },
+    });
+    const outcome = runner.ended.catch((error: unknown) => error);
+    await clock.advance(10_000);
+    expect(await outcome).toBe(thrown);
+    expect([runner.batches.length, runner.problems]).toEqual([1, []]);
+    expect(storedState(table).owner).toBeUndefined();
   });
 
   it("what a retry cannot remove ends the runner, which gives its leases back", async () => {

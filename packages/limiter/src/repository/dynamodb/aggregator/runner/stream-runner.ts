@@ -2,7 +2,7 @@ import type { Connection } from "../../table/connection.ts";
 import { isTransient } from "../../table/retry.ts";
 import type { Aggregator, BatchReport } from "../aggregator.ts";
 import type { Heartbeat } from "../heartbeat.ts";
-import { assignmentOf, isClosed, type Assignment } from "./assignment.ts";
+import { assignmentOf, isClosed, missedShards, type Assignment } from "./assignment.ts";
 import { growingPauseMs, type RunnerProblem } from "./problem.ts";
 import { RENEW_EVERY_MS, ShardStates, type ShardState, type StoredStates } from "./shard-states.ts";
 import { ShardWatch } from "./shard-watch.ts";
@@ -164,6 +164,7 @@ export class StreamRunner {
   async #look(signal: AbortSignal | undefined): Promise<boolean> {
     await this.#list();
     const stored = await this.#states.read();
+    await this.#tellMissed(stored);
     const assignment = this.#assignment(stored);
     this.#shardsSeen = assignment.open.length;
     for (const shardId of assignment.giveBack) this.#workers.get(shardId)?.stop();
@@ -200,6 +201,18 @@ export class StreamRunner {
     });
   }
 
+  /** Tells of each shard that nobody can read to its end any more, once for all runners. */
+  async #tellMissed(stored: StoredStates): Promise<void> {
+    const { connection, stream, onProblem } = this.#options;
+    const view = { shards: this.#shards, stored, streamLabel: stream.label };
+    for (const state of missedShards({ ...view, nowMs: connection.clock.now() })) {
+      const { shardId } = state;
+      if ((await this.#states.take(shardId, state)) === undefined) continue;
+      onProblem?.({ kind: "records-lost", shardId });
+      await this.#states.finish(shardId);
+    }
+  }
+
   #start(state: ShardState | undefined): void {
     if (state === undefined) return;
     const { shardId } = state;
@@ -230,20 +243,21 @@ export class StreamRunner {
   }
 
   async #untilEnd(worker: ShardWorker): Promise<void> {
+    const { shardId } = worker;
     try {
-      const end = await worker.run();
+      const end = await worker.run().finally(() => {
+        this.#workers.delete(shardId);
+        this.#lags.delete(shardId);
+      });
       const isDone = end === "reached" || end === "finished";
-      if (isDone && this.#options.once) this.#done.add(worker.shardId);
+      if (isDone && this.#options.once) this.#done.add(shardId);
       // Its children may be read now.
       if (end === "finished") this.#listAgainAtMs = -Infinity;
+      this.#report();
     } catch (error) {
       this.#fatal ??= { error };
-    } finally {
-      this.#workers.delete(worker.shardId);
-      this.#lags.delete(worker.shardId);
-      this.#report();
-      this.#wake.abort();
     }
+    this.#wake.abort();
   }
 
   #count(shardId: string, report: BatchReport | undefined): void {

@@ -20,10 +20,16 @@ import { KnownBuckets, type BucketEntry } from "../../cache/known-buckets.ts";
 import { readConfigs } from "../../limits.ts";
 import type { PolicyReader } from "../../shards/merger.ts";
 import { resharding, type Resharding } from "../../shards/resharding.ts";
-import { chunksOf } from "../../table/batch.ts";
 import type { Connection } from "../../table/connection.ts";
 import { ItemReader } from "../../table/item-reader.ts";
-import { failuresOf, NO_FAILURES, type PartReport, type RecordFailure } from "../part.ts";
+import { eachWithin } from "../each-within.ts";
+import {
+  failuresOf,
+  UNLIMITED,
+  type PartReport,
+  type RecordFailure,
+  type TimeCheck,
+} from "../part.ts";
 import type { StreamRecord } from "../stream-record.ts";
 import {
   announcementsIn,
@@ -86,37 +92,45 @@ export class ShardCare {
   }
 
   /** Looks at the buckets of a batch. */
-  async care(records: readonly StreamRecord[]): Promise<ShardReport> {
+  async care(
+    records: readonly StreamRecord[],
+    checkTime: TimeCheck = UNLIMITED,
+  ): Promise<ShardReport> {
     const histories = shardHistories(records);
-    const failures = await this.#completeAnnounced(histories);
+    const failures = await this.#completeAnnounced(histories, checkTime);
     // A table that does not answer is not asked for more: help can wait for the next batch.
-    if (failures.length === 0) await this.#watch(histories);
+    if (failures.length === 0) await this.#watch(histories, checkTime);
     const { splits, merges } = this.#counts;
     Object.assign(this.#counts, { splits: 0, merges: 0 });
     return { failures, splits, merges, shards: largestCount(histories) };
   }
 
-  async #completeAnnounced(histories: readonly ShardHistory[]): Promise<readonly RecordFailure[]> {
+  async #completeAnnounced(
+    histories: readonly ShardHistory[],
+    checkTime: TimeCheck,
+  ): Promise<readonly RecordFailure[]> {
     const announced = histories
       .map((history) => ({ key: history.key, records: announcementsIn(history) }))
       .filter((each) => each.records.length > 0);
-    const failures = await inTurns(announced, async ({ key, records }) => {
+    const failures: RecordFailure[] = [];
+    await eachWithin(MAX_AT_ONCE, announced, async ({ key, records }) => {
       try {
+        checkTime();
         await this.#resharding.splitter.complete(key);
-        return NO_FAILURES;
       } catch (error) {
         // Nothing may be written to a bucket with limits of an unknown kind.
-        return error instanceof VersionError ? NO_FAILURES : failuresOf(records, error);
+        if (!(error instanceof VersionError)) failures.push(...failuresOf(records, error));
       }
     });
-    return failures.flat();
+    return failures;
   }
 
-  async #watch(histories: readonly ShardHistory[]): Promise<void> {
+  async #watch(histories: readonly ShardHistory[], checkTime: TimeCheck): Promise<void> {
     const nowMs = this.#clock.now();
     const due = histories.flatMap((history) => this.#note(history, nowMs));
-    await inTurns(due, async (work) => {
+    await eachWithin(MAX_AT_ONCE, due, async (work) => {
       try {
+        checkTime();
         await work();
       } catch (error) {
         if (!(error instanceof ZaeLimiterError)) throw error;
@@ -188,15 +202,4 @@ function storedPolicies(reader: ItemReader): PolicyReader {
 /** By the last image of each shard: one in the middle may be of a count that is gone. */
 function largestCount(histories: readonly ShardHistory[]): number {
   return Math.max(0, ...histories.map((history) => newestOf(history).image?.divisor ?? 0));
-}
-
-/** Does work for each of several things, for some of them at the same time. */
-async function inTurns<Each, Result>(
-  all: readonly Each[],
-  work: (each: Each) => Promise<Result>,
-): Promise<readonly Result[]> {
-  const results: Result[] = [];
-  for (const chunk of chunksOf(all, MAX_AT_ONCE))
-    results.push(...(await Promise.all(chunk.map(work))));
-  return results;
 }

@@ -22,7 +22,13 @@ import { retrying } from "../../table/retry.ts";
 import { contention } from "../../table/table-errors.ts";
 import { stringOf, type AttributeMap } from "../../transport/attribute-values.ts";
 import { eachWithin } from "../each-within.ts";
-import { failuresOf, type PartReport, type RecordFailure } from "../part.ts";
+import {
+  failuresOf,
+  UNLIMITED,
+  type PartReport,
+  type RecordFailure,
+  type TimeCheck,
+} from "../part.ts";
 import type { StreamRecord } from "../stream-record.ts";
 import { snapshotUpdate, writableSums } from "./snapshot-update.ts";
 import { newerPart, usageSums, type UsageSum } from "./usage-sums.ts";
@@ -69,12 +75,16 @@ export class UsageCounter {
    * Counts the records of a batch, which come in the order of the stream. A record is a failure if
    * any of its windows could not be written; other sums are written all the same.
    */
-  async count(records: readonly StreamRecord[]): Promise<UsageReport> {
+  async count(
+    records: readonly StreamRecord[],
+    checkTime: TimeCheck = UNLIMITED,
+  ): Promise<UsageReport> {
     const { sums, counted, skipped } = usageSums(records, this.#windows);
     const failures: RecordFailure[] = [];
     let snapshotWrites = 0;
     await eachWithin(CONCURRENT_WRITES, sums.flatMap(writableSums), async (sum) => {
       try {
+        checkTime();
         if (await this.#write(sum)) snapshotWrites += 1;
       } catch (error) {
         failures.push(...failuresOf(recordsOf(sum), error));
