@@ -80,13 +80,13 @@ export function startRunner(
   const runner = new StreamRunner({
     connection,
     aggregator: {
-      heartbeat: inner.heartbeat,
-      pulse: () => inner.pulse(),
       process: async (records) => {
         batches.push(records);
         await setup.onBatch?.(records);
         const failed = records.filter((record) => setup.fails?.(record) === true);
-        const report = await inner.process(records.filter((record) => !failed.includes(record)));
+        const report = await inner.processWithoutHeartbeat(
+          records.filter((record) => !failed.includes(record)),
+        );
         const failures = failed.map(({ sequenceNumber }) => ({
           sequenceNumber,
           error: new Error("it fails"),
@@ -94,6 +94,7 @@ export function startRunner(
         return { ...report, failures };
       },
     },
+    heartbeat: inner.heartbeat,
     stream: {
       label: table.label,
       shards: async () => translating(table.shards()),

@@ -194,7 +194,14 @@ export class StreamAggregator implements Aggregator {
     this.heartbeat = new Heartbeat(connection);
   }
 
-  async process(
+  async process(records: readonly StreamRecord[], options?: ProcessOptions): Promise<BatchReport> {
+    const report = await this.processWithoutHeartbeat(records, options);
+    if (report.failures.length === 0) await this.heartbeat.note(records);
+    return report;
+  }
+
+  /** Processes a batch for somebody who knows better until when everything is counted. */
+  async processWithoutHeartbeat(
     records: readonly StreamRecord[],
     { withinMs = Infinity }: ProcessOptions = {},
   ): Promise<BatchReport> {
@@ -205,7 +212,6 @@ export class StreamAggregator implements Aggregator {
       this.#archiver.archive(records, checkTime),
     ]);
     const failures = inOrder(records, [...usage.failures, ...shards.failures, ...archive.failures]);
-    if (failures.length === 0) await this.heartbeat.note(records);
     const oldestMs = records.reduce((oldest, { atMs }) => Math.min(oldest, atMs), Infinity);
     return {
       records: records.length,

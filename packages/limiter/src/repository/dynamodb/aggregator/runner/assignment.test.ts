@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { assignmentOf, type Assignment, type View } from "./assignment.ts";
+import { assignmentOf, countedUntil, type Assignment, type View } from "./assignment.ts";
 import type { ShardState } from "./shard-states.ts";
 
 const NOW_MS = 1_000_000;
@@ -15,8 +15,12 @@ interface Situation {
 }
 
 function assigned(situation: Situation): Assignment {
+  return assignmentOf(viewOf(situation));
+}
+
+function viewOf(situation: Situation): View {
   const { shards, states = [], waiting = [], held = [], done = [] } = situation;
-  const view: View = {
+  return {
     streamLabel: LABEL,
     runnerId: "me",
     nowMs: NOW_MS,
@@ -31,7 +35,6 @@ function assigned(situation: Situation): Assignment {
     held: new Set(held),
     done: new Set(done),
   };
-  return assignmentOf(view);
 }
 
 const FREE = {
@@ -39,8 +42,44 @@ const FREE = {
   owner: undefined,
   leaseUntilMs: 0,
   sequenceNumber: undefined,
+  countedUntilMs: undefined,
   isFinished: false,
 };
+
+describe("everything is counted until the time of the shard that is furthest behind", () => {
+  const counted = (shards: string, states: Situation["states"]): number | undefined =>
+    countedUntil(viewOf({ shards, states: states ?? [] }));
+  const a = { shardId: "a", countedUntilMs: 500 };
+
+  it("of all that can be read, whoever reads them, or nobody", () => {
+    expect(counted("a", [a])).toBe(500);
+    expect(counted("a b", [a, { shardId: "b", countedUntilMs: 300, owner: "other" }])).toBe(300);
+  });
+
+  it("and until no time that is known, while one of them does not tell", () => {
+    expect(counted("a b", [a])).toBeUndefined();
+    expect(counted("a b", [a, { shardId: "b" }])).toBeUndefined();
+    const earlier = { shardId: "b", countedUntilMs: 300, streamLabel: "earlier" };
+    expect(counted("a b", [a, earlier])).toBeUndefined();
+  });
+
+  it("where a parent speaks for its children until it was read to its end, and they do then", () => {
+    expect(counted("a b<a c<a", [a])).toBe(500);
+    const finished = { ...a, isFinished: true };
+    expect(counted("a b<a c<a", [finished])).toBeUndefined();
+    const children = ["b", "c"].map((shardId, index) => ({ shardId, countedUntilMs: 600 + index }));
+    expect(counted("a b<a c<a", [finished, ...children])).toBe(600);
+  });
+
+  it("and until no time that is known, while the list lacks children of a shard that has ended", () => {
+    expect(
+      counted("a b", [
+        { ...a, isFinished: true },
+        { ...a, shardId: "b" },
+      ]),
+    ).toBeUndefined();
+  });
+});
 
 describe("a child is read", () => {
   it("not before its parent was read to its end", () => {

@@ -14,6 +14,9 @@ export interface View {
   readonly done: ReadonlySet<string>;
 }
 
+/** The part of it that is stored, or in the list of shards. */
+type StoredView = Pick<View, "shards" | "stored" | "streamLabel">;
+
 /** What a runner does next. */
 export interface Assignment {
   /** Shards whose leases it takes. */
@@ -67,9 +70,7 @@ const MISSED_AFTER_MS = 3_600_000;
  * Shards that left the stream before anybody had read them to their end. It keeps them for a day,
  * so this happens where no runner has worked for longer than that.
  */
-export function missedShards(
-  view: Pick<View, "shards" | "stored" | "nowMs" | "streamLabel">,
-): readonly ShardState[] {
+export function missedShards(view: StoredView & Pick<View, "nowMs">): readonly ShardState[] {
   const listed = new Set(view.shards.map(({ shardId }) => shardId));
   return [...view.stored.shards.values()].filter(
     ({ shardId, isFinished: isRead, streamLabel, leaseUntilMs }) =>
@@ -78,6 +79,28 @@ export function missedShards(
       streamLabel === view.streamLabel &&
       leaseUntilMs < view.nowMs - MISSED_AFTER_MS,
   );
+}
+
+/**
+ * Until when everything in the stream is counted; undefined while a shard does not tell. A child
+ * continues where its parent ends, so it need not tell before its parent was read to its end. A
+ * shard that was, and has no children in the list, has some that the list does not know yet.
+ */
+export function countedUntil(view: StoredView): number | undefined {
+  const { shards, stored, streamLabel } = view;
+  let earliest: number | undefined;
+  for (const shard of shards) {
+    const { shardId } = shard;
+    if (!isReadable(shard, view)) continue;
+    if (isFinished(shardId, view)) {
+      if (isClosed(shardId, shards)) continue;
+      return undefined;
+    }
+    const state = stored.shards.get(shardId);
+    if (state?.streamLabel !== streamLabel || state.countedUntilMs === undefined) return undefined;
+    earliest = Math.min(earliest ?? Infinity, state.countedUntilMs);
+  }
+  return earliest;
 }
 
 /** Whether a shard is closed, as far as the list of shards shows: it has children. */
@@ -89,7 +112,7 @@ export function isClosed(shardId: string, shards: readonly StreamShard[]): boole
  * A child continues what its parent began, so it is read when its parent was read to its end, or
  * has left the stream.
  */
-function isReadable({ parentId }: StreamShard, view: View): boolean {
+function isReadable({ parentId }: StreamShard, view: StoredView): boolean {
   return (
     parentId === undefined ||
     !view.shards.some(({ shardId }) => shardId === parentId) ||
@@ -97,7 +120,7 @@ function isReadable({ parentId }: StreamShard, view: View): boolean {
   );
 }
 
-function isFinished(shardId: string, { stored, streamLabel }: View): boolean {
+function isFinished(shardId: string, { stored, streamLabel }: StoredView): boolean {
   const state = stored.shards.get(shardId);
   return state?.isFinished === true && state.streamLabel === streamLabel;
 }

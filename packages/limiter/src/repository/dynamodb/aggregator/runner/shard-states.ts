@@ -5,6 +5,7 @@
  *   owner            S     the runner that reads it; absent when nobody does
  *   lease_until_ms   N     when that runner has to have renewed its lease, or lost it
  *   sequence_number  S     the checkpoint: everything up to this record has been processed
+ *   counted_until_ms N     everything that was written before this time has been processed
  *   finished         BOOL  true when the shard was read to its end; absent before
  *   ttl              N     the stream keeps a shard for a day, so its item may go soon after
  *
@@ -45,8 +46,12 @@ export interface ShardState {
   readonly owner: string | undefined;
   readonly leaseUntilMs: number;
   readonly sequenceNumber: string | undefined;
+  readonly countedUntilMs: number | undefined;
   readonly isFinished: boolean;
 }
+
+/** How far the owner of a lease is. */
+export type ShardPlace = Pick<ShardState, "sequenceNumber" | "countedUntilMs">;
 
 /** What is stored of all shards, and who else is there. */
 export interface StoredStates {
@@ -119,8 +124,8 @@ export class ShardStates {
       if (seen?.streamLabel !== undefined && seen.streamLabel !== this.#streamLabel) {
         // A stream that was enabled anew may use the names of shards again.
         expression.requireEqual("stream", seen.streamLabel);
-        expression.remove("sequence_number");
-        expression.remove("finished");
+        for (const name of ["sequence_number", "counted_until_ms", "finished"])
+          expression.remove(name);
       } else expression.require(`attribute_not_exists(${expression.name("finished")})`);
     });
     return item && stateOf(item);
@@ -130,9 +135,10 @@ export class ShardStates {
    * Renews a lease, and stores along with it how far its owner is; false when it is lost. Where
    * nothing but the runners' own writes is in the stream, no other write moves the checkpoint.
    */
-  async renew(shardId: string, sequenceNumber: string | undefined): Promise<boolean> {
+  async renew(shardId: string, { sequenceNumber, countedUntilMs }: ShardPlace): Promise<boolean> {
     return this.#writeOwned(shardId, (expression) => {
       if (sequenceNumber !== undefined) expression.set("sequence_number", sequenceNumber);
+      if (countedUntilMs !== undefined) expression.set("counted_until_ms", countedUntilMs);
     });
   }
 
@@ -210,6 +216,7 @@ function stateOf(item: AttributeMap): ShardState {
     owner: stringOf(item["owner"]),
     leaseUntilMs: numberOf(item["lease_until_ms"]) ?? 0,
     sequenceNumber: stringOf(item["sequence_number"]),
+    countedUntilMs: numberOf(item["counted_until_ms"]),
     isFinished: booleanOf(item["finished"]) ?? false,
   };
 }

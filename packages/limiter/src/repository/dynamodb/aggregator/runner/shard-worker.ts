@@ -14,10 +14,17 @@ import type { Clock } from "../../../system-clock.ts";
 import { isTransient } from "../../table/retry.ts";
 import type { Aggregator, BatchReport } from "../aggregator.ts";
 import type { StreamRecord } from "../stream-record.ts";
+import { CountedTime } from "./counted-time.ts";
 import { growingPauseMs, type RunnerProblem } from "./problem.ts";
 import { isRelevant } from "./relevance.ts";
 import { HOLDER_PACE_MS, ShardCursor, type Reading } from "./shard-cursor.ts";
-import { LEASE_MS, RENEW_EVERY_MS, type ShardState, type ShardStates } from "./shard-states.ts";
+import {
+  LEASE_MS,
+  RENEW_EVERY_MS,
+  type ShardPlace,
+  type ShardState,
+  type ShardStates,
+} from "./shard-states.ts";
 import type { StartReached } from "./start-reached.ts";
 import type { TableStream } from "./table-stream.ts";
 
@@ -51,6 +58,7 @@ export class ShardWorker {
   #leaseUntilMs: number;
   /** The last record up to which everything was processed, since the worker began. */
   #processedTo: string | undefined;
+  readonly #countedTime = new CountedTime();
 
   constructor(options: WorkerOptions) {
     const { state, stream, clock } = options;
@@ -94,9 +102,11 @@ export class ShardWorker {
     const { signal } = this.#ending;
     try {
       while (!signal.aborted) {
+        const beganAtMs = clock.now();
         const reading = await this.#persist(async () => this.#cursor.next(signal));
         if (reading.lost) this.#tellLoss();
         await this.#processAll(reading);
+        this.#countedTime.note(reading, beganAtMs);
         if (reading.ended) {
           await this.#owned(async () => states.finish(this.shardId));
           return "finished";
@@ -191,7 +201,7 @@ export class ShardWorker {
         await clock.sleep(RENEW_EVERY_MS, signal);
         const nowMs = clock.now();
         try {
-          if (await states.renew(this.shardId, this.#processedTo))
+          if (await states.renew(this.shardId, this.#place()))
             this.#leaseUntilMs = nowMs + LEASE_MS;
           else return this.#lose();
         } catch {
@@ -202,6 +212,10 @@ export class ShardWorker {
     } catch {
       // The worker has ended.
     }
+  }
+
+  #place(): ShardPlace {
+    return { sequenceNumber: this.#processedTo, countedUntilMs: this.#countedTime.untilMs };
   }
 
   #lose(): void {

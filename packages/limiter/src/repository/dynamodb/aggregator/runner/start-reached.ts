@@ -10,7 +10,7 @@ const CLOCK_TOLERANCE_MS = 5000;
  * How many empty replies in a row mean that a shard has no more for now. DynamoDB may return an
  * empty page in the middle of a shard; at four reads a second this is two seconds.
  */
-const EMPTY_REPLIES = 8;
+export const EMPTY_REPLIES = 8;
 
 /** Recognises, reading by reading, that a shard has been read up to a time. */
 export class StartReached {

@@ -2,7 +2,13 @@ import type { Connection } from "../../table/connection.ts";
 import { isTransient } from "../../table/retry.ts";
 import type { Aggregator, BatchReport } from "../aggregator.ts";
 import type { Heartbeat } from "../heartbeat.ts";
-import { assignmentOf, isClosed, missedShards, type Assignment } from "./assignment.ts";
+import {
+  assignmentOf,
+  countedUntil,
+  isClosed,
+  missedShards,
+  type Assignment,
+} from "./assignment.ts";
 import { growingPauseMs, type RunnerProblem } from "./problem.ts";
 import { RENEW_EVERY_MS, ShardStates, type ShardState, type StoredStates } from "./shard-states.ts";
 import { ShardWatch } from "./shard-watch.ts";
@@ -51,9 +57,8 @@ export interface RunnerReport extends RunnerCounts {
 /** What a runner is made of. */
 export interface StreamRunnerOptions {
   readonly connection: Connection;
-  readonly aggregator: Pick<Aggregator, "process" | "pulse"> & {
-    readonly heartbeat: Pick<Heartbeat, "countedUntil">;
-  };
+  readonly aggregator: Pick<Aggregator, "process">;
+  readonly heartbeat: Pick<Heartbeat, "countedUntil">;
   readonly stream: TableStream;
   readonly runnerId: string;
   readonly once: boolean;
@@ -67,8 +72,8 @@ const LOOK_EVERY_MS = RENEW_EVERY_MS;
 /** How often shards are listed. A shard lives for hours, and its children wait for it anyway. */
 const LIST_EVERY_MS = 10_000;
 
-/** How often a pulse is written. */
-const PULSE_EVERY_MS = 30_000;
+/** How often a heartbeat is written. */
+const BEAT_EVERY_MS = 30_000;
 
 const NOTHING: RunnerCounts = {
   records: 0,
@@ -97,7 +102,7 @@ export class StreamRunner {
   #startMs = 0;
   #shards: readonly StreamShard[] = [];
   #listAgainAtMs = -Infinity;
-  #pulseAtMs = -Infinity;
+  #beatAtMs = -Infinity;
   #isAnnounced = false;
   #shardsSeen = 0;
   #counts = NOTHING;
@@ -125,7 +130,7 @@ export class StreamRunner {
       signal?.removeEventListener("abort", wake);
     }
     await this.#leave();
-    if (isCounted) await this.#options.aggregator.heartbeat.countedUntil(this.#startMs);
+    if (isCounted) await this.#options.heartbeat.countedUntil(this.#startMs);
     return { ...this.#counts, ended: isCounted ? "counted" : "stopped" };
   }
 
@@ -173,7 +178,7 @@ export class StreamRunner {
     this.#report();
     await this.#showPresence(assignment);
     if (this.#options.once) return this.#isCounted(assignment, signal);
-    await this.#pulse();
+    await this.#beat(stored);
     return false;
   }
 
@@ -296,14 +301,17 @@ export class StreamRunner {
   }
 
   /**
-   * Writes a pulse now and then, which shows readers how far usage is counted while nobody uses the
-   * table. Only a runner that holds a shard does: with many runners, one pulse is enough.
+   * Tells readers now and then until when usage is counted in all shards, whoever reads them. Only
+   * runners that hold a shard do: with many runners, a few are enough.
    */
-  async #pulse(): Promise<void> {
-    const nowMs = this.#options.connection.clock.now();
-    if (this.#workers.size === 0 || nowMs < this.#pulseAtMs) return;
-    this.#pulseAtMs = nowMs + PULSE_EVERY_MS;
-    await this.#options.aggregator.pulse();
+  async #beat(stored: StoredStates): Promise<void> {
+    const { connection, stream, heartbeat } = this.#options;
+    const nowMs = connection.clock.now();
+    if (this.#workers.size === 0 || nowMs < this.#beatAtMs) return;
+    const untilMs = countedUntil({ shards: this.#shards, stored, streamLabel: stream.label });
+    if (untilMs === undefined) return;
+    await heartbeat.countedUntil(untilMs);
+    this.#beatAtMs = nowMs + BEAT_EVERY_MS;
   }
 
   /** Whether everything of the start is counted in all shards, by this runner or by others. */
