@@ -46,9 +46,11 @@ const FREE = {
   isFinished: false,
 };
 
+function counted(shards: string, states: NonNullable<Situation["states"]>): number | undefined {
+  return countedUntil(viewOf({ shards, states }));
+}
+
 describe("everything is counted until the time of the shard that is furthest behind", () => {
-  const counted = (shards: string, states: Situation["states"]): number | undefined =>
-    countedUntil(viewOf({ shards, states: states ?? [] }));
   const a = { shardId: "a", countedUntilMs: 500 };
 
   it("of all that can be read, whoever reads them, or nobody", () => {

@@ -5,10 +5,6 @@ import { numberOf, stringOf } from "../../transport/attribute-values.ts";
 import { CountedTime } from "./counted-time.ts";
 
 describe("until when a shard is counted", () => {
-  const noteEmpty = (time: CountedTime, times: number, beganAtMs: number): void => {
-    for (let reply = 0; reply < times; reply += 1) time.note({ records: [] }, beganAtMs);
-  };
-
   it("is the time of its last record, and never goes back", () => {
     const time = new CountedTime();
     expect(time.untilMs).toBeUndefined();
@@ -31,9 +27,6 @@ describe("until when a shard is counted", () => {
 });
 
 describe("the heartbeat of a runner", () => {
-  const heartbeatOf = (table: StreamedTable): number =>
-    numberOf(table.system("#AGGREGATOR")?.["counted_until_ms"]) ?? 0;
-
   it("moves on while nobody uses the table, also in shards without a record", async () => {
     const clock = clockAt();
     const table = new StreamedTable(clock, ["s1", "s2"]);
@@ -77,4 +70,12 @@ function record(atMs: number): Parameters<CountedTime["note"]>[0]["records"][num
     after: undefined,
     isExpiry: false,
   };
+}
+
+function noteEmpty(time: CountedTime, times: number, beganAtMs: number): void {
+  for (let reply = 0; reply < times; reply += 1) time.note({ records: [] }, beganAtMs);
+}
+
+function heartbeatOf(table: StreamedTable): number {
+  return numberOf(table.system("#AGGREGATOR")?.["counted_until_ms"]) ?? 0;
 }

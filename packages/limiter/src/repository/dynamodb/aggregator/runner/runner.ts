@@ -39,7 +39,7 @@ export async function runAggregator(options: RunnerOptions = {}): Promise<Runner
     const stream = await openTableStream(connection);
     const runner = new StreamRunner({
       connection,
-      // What one shard shows says nothing about the others: the runner itself knows how far all are.
+      // A batch shows how far one shard is, and the runner knows how far all of them are.
       aggregator: { process: async (records) => aggregator.processWithoutHeartbeat(records) },
       heartbeat: aggregator.heartbeat,
       stream,
