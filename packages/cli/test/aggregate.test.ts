@@ -75,6 +75,15 @@ it.each([["./archive"], ["s3://bucket/audit"]])("archives to %s", async (place) 
   expect(seen[0]?.archive).toBeDefined();
 });
 
+it.each(["S3://bucket", "s3://No", "https://s3.example.com/bucket", "file:///archive"])(
+  "does not take %s for a folder",
+  async (place) => {
+    const outcome = await aggregate(` --archive ${place}`, async () => REPORT);
+    expect(outcome).toMatchObject({ code: 2, stdout: "" });
+    expect(outcome.stderr).toContain("must look like s3://my-bucket/prefix");
+  },
+);
+
 it("an error of the runner is an error of the verb", async () => {
   const missing = new InfrastructureError("ERR_LIMITER_STREAM_MISSING", "Table limits has none.");
   const outcome = await aggregate("", () => Promise.reject(missing));

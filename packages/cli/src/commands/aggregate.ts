@@ -83,7 +83,8 @@ async function archiveAt(
   { env }: Environment,
 ): Promise<AuditArchive> {
   const { folderArchive, s3Archive } = await import("zae-limiter/aggregator");
-  if (!place.startsWith("s3:")) return folderArchive(place);
+  // A letter and a colon are a drive. Whatever else begins like a URL is not meant as a folder.
+  if (!/^[a-z][a-z\d+.-]+:/i.test(place)) return folderArchive(place);
   // A bucket is likely to be where its table is, unless the environment says otherwise.
   const bucketRegion = env["AWS_REGION"] || region;
   return s3Archive(place, bucketRegion ? { region: bucketRegion } : {});
