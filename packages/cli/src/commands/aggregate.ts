@@ -96,7 +96,7 @@ const LINE_EVERY_MS = 10_000;
 /** How often a line is rewritten: more often than anybody reads. */
 const REWRITE_EVERY_MS = 200;
 
-/** Shows on standard error how far a runner is; programs that read JSON are not disturbed. */
+/** Shows on standard error how far a runner is. Beside JSON, it shows only what goes wrong. */
 class ProgressDisplay {
   readonly #environment: Environment;
   readonly #screen: Screen;
@@ -116,9 +116,8 @@ class ProgressDisplay {
     else stderr.write(`${progressText(progress)}\n`);
   }
 
-  /** Writes a line that stays. */
+  /** Writes a line that stays, also beside JSON: a runner that cannot go on must not be silent. */
   say(text: string): void {
-    if (this.#screen.json) return;
     this.#screen.endProgress();
     this.#environment.stderr.write(`${text}\n`);
   }
