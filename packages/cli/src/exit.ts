@@ -59,6 +59,7 @@ const SYNTAX_FIELDS: ReadonlySet<string> = new Set([
   "end",
   "namespaceId",
   "metadata",
+  "archive",
 ]);
 
 /** The exit code that an error stands for. */

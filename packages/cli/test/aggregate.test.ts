@@ -69,6 +69,16 @@ it("prints the report alone with --json, and on standard error only problems", a
   expect(JSON.parse(outcome.stdout)).toEqual(REPORT);
 });
 
+it("says what goes wrong also with --json, beside the report", async () => {
+  const outcome = await aggregate(" --json", async ({ onProblem }) => {
+    const error = new Error("The archive is full.");
+    onProblem?.({ kind: "retry", shardId: undefined, error, attempts: 1, retryInMs: 500 });
+    return REPORT;
+  });
+  expect(outcome.stderr).toBe("The archive is full. Trying again in 0.5 s.\n");
+  expect(JSON.parse(outcome.stdout)).toEqual(REPORT);
+});
+
 it.each([["./archive"], ["s3://bucket/audit"]])("archives to %s", async (place) => {
   const seen: RunnerOptions[] = [];
   await aggregate(` --archive ${place}`, async (options) => {
@@ -77,6 +87,15 @@ it.each([["./archive"], ["s3://bucket/audit"]])("archives to %s", async (place) 
   });
   expect(seen[0]?.archive).toBeDefined();
 });
+
+it.each(["S3://bucket", "s3://No", "https://s3.example.com/bucket", "file:///archive"])(
+  "does not take %s for a folder",
+  async (place) => {
+    const outcome = await aggregate(` --archive ${place}`, async () => REPORT);
+    expect(outcome).toMatchObject({ code: 2, stdout: "" });
+    expect(outcome.stderr).toContain("must look like s3://my-bucket/prefix");
+  },
+);
 
 it("an error of the runner is an error of the verb", async () => {
   const missing = new InfrastructureError("ERR_LIMITER_STREAM_MISSING", "Table limits has none.");

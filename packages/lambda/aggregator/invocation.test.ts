@@ -1,4 +1,4 @@
-import type { BatchReport, StreamRecord } from "zae-limiter/aggregator";
+import type { BatchReport, RawStreamRecord, StreamRecord } from "zae-limiter/aggregator";
 import { expect, it } from "vitest";
 import {
   invoke,
@@ -54,12 +54,22 @@ class World {
   }
 }
 
-function record(sequenceNumber: string): object {
+function record(sequenceNumber: string): RawStreamRecord {
   return {
     eventName: "MODIFY",
     eventSourceARN: "arn:aws:dynamodb:eu-west-1:1:table/limits/stream/2026-01-01T00:00:00.000",
-    dynamodb: { SequenceNumber: sequenceNumber, ApproximateCreationDateTime: 1_768_435_200 },
+    dynamodb: {
+      SequenceNumber: sequenceNumber,
+      ApproximateCreationDateTime: 1_768_435_200,
+      OldImage: {},
+      NewImage: {},
+    },
   };
+}
+
+/** The change of a record, with other fields. */
+function changed(fields: object): { readonly dynamodb: object } {
+  return { dynamodb: { ...record("2").dynamodb, ...fields } };
 }
 
 it("passes the records of a batch on, in order", async () => {
@@ -108,6 +118,21 @@ it("skips records that it cannot read, and says how many", async () => {
   expect(world.batches[0]).toHaveLength(1);
   expect(world.log).toEqual([
     { level: "WARN", message: "2 records could not be read and were skipped" },
+  ]);
+});
+
+it.each([
+  ["null", null],
+  ["of another kind", { ...record("2"), eventName: "constructor" }],
+  ["without a number", { ...record("2"), ...changed({ SequenceNumber: 2 }) }],
+  ["without a time", { ...record("2"), ...changed({ ApproximateCreationDateTime: undefined }) }],
+  ["of a stream of keys", { ...record("2"), ...changed({ OldImage: null, NewImage: null }) }],
+])("is not stopped by a record that is wrong: %s", async (_, wrong) => {
+  const world = new World();
+  await world.invoke({ Records: [record("1"), wrong, record("3")] });
+  expect(world.batches[0]!.map(({ sequenceNumber }) => sequenceNumber)).toEqual(["1", "3"]);
+  expect(world.log).toEqual([
+    { level: "WARN", message: "1 records could not be read and were skipped" },
   ]);
 });
 

@@ -91,7 +91,8 @@ async function archiveAt(
   { env }: Environment,
 ): Promise<AuditArchive> {
   const { folderArchive, s3Archive } = await import("zae-limiter/aggregator");
-  if (!place.startsWith("s3:")) return folderArchive(place);
+  // A letter and a colon are a drive. Whatever else begins like a URL is not meant as a folder.
+  if (!/^[a-z][a-z\d+.-]+:/i.test(place)) return folderArchive(place);
   // A bucket is likely to be where its table is, unless the environment says otherwise.
   const bucketRegion = env["AWS_REGION"] || region;
   return s3Archive(place, bucketRegion ? { region: bucketRegion } : {});
@@ -123,7 +124,7 @@ class ProgressDisplay {
     else stderr.write(`${progressText(progress)}\n`);
   }
 
-  /** Writes a line that stays. */
+  /** Writes a line that stays, also beside JSON: a runner that cannot go on must not be silent. */
   say(text: string): void {
     this.#screen.endProgress();
     this.#environment.stderr.write(`${text}\n`);

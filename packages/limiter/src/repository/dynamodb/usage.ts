@@ -89,10 +89,10 @@ function usageQuery(
 ): object {
   const prefix = entityId === undefined ? resourceUsagePrefix(window) : usagePrefix(window);
   // Real keys go on after the start of their window, so the upper end is not part of the range.
-  const range = {
-    from: prefix + (startMs === undefined ? "" : boundText(startMs)),
-    to: prefix + (endMs === undefined ? "~" : boundText(endMs)),
-  };
+  const from = prefix + (startMs === undefined ? "" : boundText(startMs));
+  const to = prefix + (endMs === undefined ? "~" : boundText(endMs));
+  // DynamoDB refuses a range that ends before it starts; from one start to itself there is nothing.
+  const range = { from, to: to < from ? from : to };
   const name = after === undefined ? undefined : nameOfCursor(after, window);
   const key = name && usageKey(namespaceId, name);
   if (entityId !== undefined)

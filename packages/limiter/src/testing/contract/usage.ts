@@ -164,6 +164,11 @@ export const usageTopic: Topic = (test) => {
         minWindowStart: start,
         maxWindowStart: new Date(firstMs + 8 * HOUR_MS),
       });
+      // A range that ends before it starts has no windows.
+      for (const who of [{ entityId: KEY }, { resource: MODEL }]) {
+        const none = { ...who, start: end, end: start };
+        assert.deepEqual((await world.repository.getUsageSnapshots(none)).items, []);
+      }
     },
   );
 

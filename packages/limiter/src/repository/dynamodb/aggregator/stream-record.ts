@@ -45,35 +45,44 @@ export interface RawStreamRecord {
     | undefined;
 }
 
-const KINDS: Readonly<Record<string, StreamRecord["kind"]>> = {
-  INSERT: "insert",
-  MODIFY: "modify",
-  REMOVE: "remove",
-};
+const KINDS: ReadonlyMap<unknown, StreamRecord["kind"]> = new Map([
+  ["INSERT", "insert"],
+  ["MODIFY", "modify"],
+  ["REMOVE", "remove"],
+]);
 
 /** Sequence numbers have up to 40 digits. */
 const SEQUENCE_LENGTH = 40;
 
 /**
  * Reads a record; `streamArn` is that of the stream, which Lambda's records carry themselves.
- * Undefined when it is no record of a change.
+ * Undefined when it is no record of a change, or lacks its time, its number or the item.
  *
  * @example const records = event.Records.flatMap((raw) => streamRecordOf(raw) ?? []);
  */
 export function streamRecordOf(raw: RawStreamRecord, streamArn?: string): StreamRecord | undefined {
-  const kind = KINDS[raw.eventName ?? ""];
-  const sequenceNumber = raw.dynamodb?.SequenceNumber;
-  if (kind === undefined || sequenceNumber === undefined || raw.dynamodb === undefined)
+  // What comes from outside may lack anything, and one record must not spoil its batch.
+  const { eventName, eventSourceARN, userIdentity, dynamodb } = (raw ?? {}) as RawStreamRecord;
+  const { ApproximateCreationDateTime: time, SequenceNumber: sequenceNumber } = dynamodb ?? {};
+  const kind = KINDS.get(eventName);
+  const before = (dynamodb?.OldImage ?? undefined) as AttributeMap | undefined;
+  const after = (dynamodb?.NewImage ?? undefined) as AttributeMap | undefined;
+  const atMs = time instanceof Date ? time.getTime() : Math.floor(Number(time ?? NaN) * 1000);
+  if (
+    kind === undefined ||
+    typeof sequenceNumber !== "string" ||
+    !Number.isFinite(atMs) ||
+    (kind === "remove" ? before : after) === undefined
+  )
     return undefined;
-  const { ApproximateCreationDateTime: time, OldImage, NewImage } = raw.dynamodb;
   return {
     kind,
-    atMs: time instanceof Date ? time.getTime() : Math.floor((time ?? 0) * 1000),
+    atMs,
     sequenceNumber,
-    position: positionOf(streamArn ?? raw.eventSourceARN ?? "", sequenceNumber),
-    before: OldImage as AttributeMap | undefined,
-    after: NewImage as AttributeMap | undefined,
-    isExpiry: kind === "remove" && isTimeToLive(raw.userIdentity),
+    position: positionOf(streamArn ?? eventSourceARN ?? "", sequenceNumber),
+    before,
+    after,
+    isExpiry: kind === "remove" && isTimeToLive(userIdentity),
   };
 }
 

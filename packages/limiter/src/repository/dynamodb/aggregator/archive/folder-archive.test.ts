@@ -87,6 +87,16 @@ it("says that a folder may not be written", async ({ skip }) => {
   });
 });
 
+it("gives up where no folder can be made", async ({ skip }) => {
+  skip(process.platform !== "linux", "only Linux has /proc");
+  await expect(folderArchive("/proc/archive").store(NAME, new Uint8Array(1))).rejects.toMatchObject(
+    {
+      code: "ERR_LIMITER_ARCHIVE_UNAVAILABLE",
+      message: expect.stringContaining("ENOENT"),
+    },
+  );
+});
+
 it("says what else is wrong, and refuses what is no path", async () => {
   const path = folder();
   mkdirSync(join(path, NAME), { recursive: true });

@@ -57,17 +57,26 @@ async function storeFile(root: string, name: string, content: Uint8Array): Promi
 
 /**
  * Makes a folder and those above it. Node does that too, but says of a file system that may only be
- * read that the folder does not exist.
+ * read that the folder does not exist, and never comes to an end in /proc, which says of every new
+ * folder that those above it are missing.
  */
 async function makeFolder(path: string): Promise<void> {
   try {
+    await makeLast(path);
+  } catch (error) {
+    if ((error as { readonly code?: string }).code !== "ENOENT" || path === dirname(path))
+      throw error;
+    await makeFolder(dirname(path));
+    await makeLast(path);
+  }
+}
+
+/** Makes a folder in one that exists, unless it exists itself. */
+async function makeLast(path: string): Promise<void> {
+  try {
     await mkdir(path);
   } catch (error) {
-    const { code } = error as { readonly code?: string };
-    if (code === "EEXIST") return;
-    if (code !== "ENOENT" || path === dirname(path)) throw error;
-    await makeFolder(dirname(path));
-    await makeFolder(path);
+    if ((error as { readonly code?: string }).code !== "EEXIST") throw error;
   }
 }
 
