@@ -62,12 +62,12 @@ const SEQUENCE_LENGTH = 40;
  */
 export function streamRecordOf(raw: RawStreamRecord, streamArn?: string): StreamRecord | undefined {
   // What comes from outside may lack anything, and one record must not spoil its batch.
-  const { eventName, eventSourceARN, userIdentity, dynamodb } = (raw ?? {}) as RawStreamRecord;
+  const { eventName, eventSourceARN, userIdentity, dynamodb } = raw ?? {};
   const { ApproximateCreationDateTime: time, SequenceNumber: sequenceNumber } = dynamodb ?? {};
   const kind = KINDS.get(eventName);
   const before = (dynamodb?.OldImage ?? undefined) as AttributeMap | undefined;
   const after = (dynamodb?.NewImage ?? undefined) as AttributeMap | undefined;
-  const atMs = time instanceof Date ? time.getTime() : Math.floor(Number(time ?? NaN) * 1000);
+  const atMs = time instanceof Date ? time.getTime() : Math.floor((time ?? Number.NaN) * 1000);
   if (
     kind === undefined ||
     typeof sequenceNumber !== "string" ||
