@@ -50,8 +50,8 @@ export class UsageTable {
   }
 
   /**
-   * Deletes all audit events: time to live those of the first entities, somebody the others. Returns
-   * the ids of those that expired.
+   * Deletes all audit events: time to live those of the first entities, somebody the others.
+   * Returns the ids of those that expired.
    */
   async deleteEvents(): Promise<readonly string[]> {
     const keys = (await this.#items()).map(keyOf).filter(({ SK }) => SK.startsWith("#AUDIT#"));
