@@ -91,7 +91,7 @@ function usageQuery(
   // Real keys go on after the start of their window, so the upper end is not part of the range.
   const from = prefix + (startMs === undefined ? "" : boundText(startMs));
   const to = prefix + (endMs === undefined ? "~" : boundText(endMs));
-  // DynamoDB refuses a range that ends before it starts; from one start to itself there is nothing.
+  // DynamoDB refuses a range that ends before it starts. From a start to itself there is nothing.
   const range = { from, to: to < from ? from : to };
   const name = after === undefined ? undefined : nameOfCursor(after, window);
   const key = name && usageKey(namespaceId, name);
@@ -130,7 +130,7 @@ function rowOf(item: AttributeMap): readonly UsageRow[] {
   ];
 }
 
-/** The counters whose attributes begin with a prefix, by limit. */
+/** The counters whose attributes begin with a prefix, by limit. Attributes come in any order. */
 function tokensOf(item: AttributeMap, prefix: string): Amounts {
   const counters = Object.entries(item).flatMap(
     ([attribute, value]): readonly (readonly [string, number])[] =>
@@ -138,7 +138,7 @@ function tokensOf(item: AttributeMap, prefix: string): Amounts {
         ? [[attribute.slice(prefix.length), inTokens(value.N)]]
         : [],
   );
-  return Object.fromEntries(counters);
+  return Object.fromEntries(counters.sort(([left], [right]) => (left < right ? -1 : 1)));
 }
 
 /** Millitokens in tokens. Beyond 2^53 no number holds their thousandths: whole tokens are left. */

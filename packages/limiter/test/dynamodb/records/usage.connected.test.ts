@@ -62,6 +62,14 @@ describeWithEngine("usage on DynamoDB", (engine) => {
     expect(await repository.getCountedUntil()).toEqual(new Date(START_MS));
   });
 
+  it("names limits in the same order each time, whatever the order of attributes", async () => {
+    const repository = await openCounted(START_MS);
+    const names = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    await store(repository, [{ counters: Object.fromEntries(names.map((name) => [name, 1])) }]);
+    const { total } = await repository.getUsageSummary({ entityId: "e" });
+    expect(Object.keys(total)).toEqual(names);
+  });
+
   it("capabilities tell what was last seen of the aggregator, without a request of their own", async () => {
     const early = await table.open();
     const opening = await table.operationsOf(() => table.open());

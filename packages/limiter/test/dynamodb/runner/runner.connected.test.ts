@@ -180,6 +180,16 @@ describeWithEngine("runners on the stream of an engine", (engine) => {
       code: "ERR_LIMITER_STREAM_MISSING",
       message: expect.stringContaining("StreamViewType=NEW_AND_OLD_IMAGES"),
     });
+    const transport = await openTransport("lean", engine());
+    const keysOnly = { StreamEnabled: true, StreamViewType: "KEYS_ONLY" };
+    const { signal } = new AbortController();
+    const input = { TableName: place.stack, StreamSpecification: keysOnly };
+    await transport.call("UpdateTable", input, { signal });
+    await expect(runAggregator({ ...place, once: true })).rejects.toMatchObject({
+      code: "ERR_LIMITER_STREAM_MISSING",
+      message: expect.stringContaining("Disable that stream (StreamEnabled=false), then enable a"),
+    });
+    transport.close();
     await close();
   });
 });

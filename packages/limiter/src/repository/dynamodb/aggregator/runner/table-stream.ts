@@ -41,7 +41,11 @@ export async function openTableStream(connection: Connection): Promise<TableStre
   if (arn === undefined || stream?.StreamEnabled !== true)
     throw unreadableStream(connection.tableName, "has no stream");
   if (stream.StreamViewType !== "NEW_AND_OLD_IMAGES")
-    throw unreadableStream(connection.tableName, `has a stream of ${stream.StreamViewType} only`);
+    throw unreadableStream(
+      connection.tableName,
+      `has a stream of ${stream.StreamViewType} only`,
+      "Disable that stream (StreamEnabled=false), then enable",
+    );
   return new DynamoStream(connection, arn);
 }
 
@@ -57,10 +61,10 @@ const PLACE_FAULTS: ReadonlyMap<string, "expired" | "trimmed" | "gone"> = new Ma
   ["ResourceNotFoundException", "gone"],
 ]);
 
-function unreadableStream(tableName: string, what: string): InfrastructureError {
+function unreadableStream(tableName: string, what: string, how = "Enable"): InfrastructureError {
   return new InfrastructureError(
     "ERR_LIMITER_STREAM_MISSING",
-    `Table ${tableName} ${what}, so its usage cannot be aggregated. Enable a stream with ` +
+    `Table ${tableName} ${what}, so its usage cannot be aggregated. ${how} a stream with ` +
       `NEW_AND_OLD_IMAGES: aws dynamodb update-table --table-name ${tableName} ` +
       "--stream-specification StreamEnabled=true,StreamViewType=NEW_AND_OLD_IMAGES",
   );
