@@ -15,7 +15,7 @@ const NOWHERE = Infinity;
 const IS_LONG = process.env["ZAEL_EVERY_GAP"] === "1";
 const IS_THOROUGH = process.env["ZAEL_THOROUGH"] === "1";
 const LONG_STRIDES = { split: 1, merge: 1, "merge and split": 5 } as const;
-const THOROUGH_STRIDES = { split: 3, merge: 3, "merge and split": 7 } as const;
+const THOROUGH_STRIDES = { split: 5, merge: 5, "merge and split": 9 } as const;
 const STRIDES = { split: 11, merge: 9, "merge and split": 13 } as const;
 const PLAIN_STRIDES = { split: 5, merge: 3, "merge and split": 13 } as const;
 
