@@ -27,6 +27,18 @@ describe("until when a shard is counted", () => {
 });
 
 describe("the heartbeat of a runner", () => {
+  it("is there a few seconds after the first start", async () => {
+    const clock = clockAt();
+    const table = new StreamedTable(clock);
+    table.put(bucketItem("a", 1));
+    const runner = startRunner(table, clock);
+    await clock.advance(1000);
+    expect(table.system("#STREAM#shard-1")).toHaveProperty("counted_until_ms");
+    await clock.advance(4000);
+    expect(heartbeatOf(table)).toBeGreaterThan(0);
+    await runner.end();
+  });
+
   it("moves on while nobody uses the table, also in shards without a record", async () => {
     const clock = clockAt();
     const table = new StreamedTable(clock, ["s1", "s2"]);

@@ -106,7 +106,7 @@ export class ShardWorker {
         const reading = await this.#persist(async () => this.#cursor.next(signal));
         if (reading.lost) this.#tellLoss();
         await this.#processAll(reading);
-        this.#countedTime.note(reading, beganAtMs);
+        await this.#noteCounted(reading, beganAtMs);
         if (reading.ended) {
           await this.#owned(async () => states.finish(this.shardId));
           return "finished";
@@ -119,6 +119,14 @@ export class ShardWorker {
       if (!signal.aborted) throw error;
     }
     return (signal.reason as WorkerEnded).end;
+  }
+
+  /** What is known for the first time is stored at once: readers may be waiting for it. */
+  async #noteCounted(reading: Reading, beganAtMs: number): Promise<void> {
+    const wasKnown = this.#countedTime.untilMs !== undefined;
+    this.#countedTime.note(reading, beganAtMs);
+    if (wasKnown || this.#countedTime.untilMs === undefined || reading.ended) return;
+    await this.#owned(async () => this.#options.states.renew(this.shardId, this.#place()));
   }
 
   /** Has all records of a reading processed, however often some of them fail. */
