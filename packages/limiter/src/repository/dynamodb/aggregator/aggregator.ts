@@ -40,9 +40,9 @@ export interface AggregatorOptions extends Pick<
   readonly archive?: AuditArchive;
 }
 
-/** What became of a batch of stream records. */
-export interface BatchReport {
-  /** Records in the batch. */
+/** What an aggregator did. */
+export interface AggregatorCounts {
+  /** Records of the stream that were processed. */
   readonly records: number;
   /** Records that changed what a bucket has consumed. */
   readonly counted: number;
@@ -50,7 +50,7 @@ export interface BatchReport {
   readonly skipped: number;
   /** Successful writes of usage snapshots. */
   readonly snapshotWrites: number;
-  /** Expired audit events that are in the archive now. */
+  /** Expired audit events that went into the archive. */
   readonly archived: number;
   /** Audit events that expired while there was no archive. */
   readonly dropped: number;
@@ -58,6 +58,10 @@ export interface BatchReport {
   readonly splits: number;
   /** Merges that were made. */
   readonly merges: number;
+}
+
+/** What became of a batch of stream records. */
+export interface BatchReport extends AggregatorCounts {
   /** The largest number of shards that a bucket of this batch has; 0 when it has no bucket. */
   readonly shards: number;
   /** How long ago the oldest record of the batch was written; 0 when it is empty. */

@@ -1,6 +1,6 @@
 import type { Connection } from "../../table/connection.ts";
 import { isTransient } from "../../table/retry.ts";
-import type { Aggregator, BatchReport } from "../aggregator.ts";
+import type { Aggregator, AggregatorCounts, BatchReport } from "../aggregator.ts";
 import type { Heartbeat } from "../heartbeat.ts";
 import {
   assignmentOf,
@@ -17,23 +17,7 @@ import { StartReached } from "./start-reached.ts";
 import type { StreamShard, TableStream } from "./table-stream.ts";
 
 /** What a runner has done since it was started. */
-export interface RunnerCounts {
-  /** Records of the stream that were processed. */
-  readonly records: number;
-  /** Records that changed what a bucket has consumed. */
-  readonly counted: number;
-  /** Records of buckets that cannot be read, and never will be; what they consumed is missing. */
-  readonly skipped: number;
-  /** Successful writes of usage snapshots. */
-  readonly snapshotWrites: number;
-  /** Expired audit events that went into the archive. */
-  readonly archived: number;
-  /** Audit events that expired while there was no archive. */
-  readonly dropped: number;
-  /** Splits that were made. */
-  readonly splits: number;
-  /** Merges that were made. */
-  readonly merges: number;
+export interface RunnerCounts extends AggregatorCounts {
   /** Checkpoints that were stored. */
   readonly checkpoints: number;
 }
