@@ -7,9 +7,10 @@
 // Once it is there, ZAEL_DYNAMODB_ENGINE=dynamodb-local npx vitest run connected starts it by
 // itself.
 import { execFileSync, spawn } from "node:child_process";
-import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { builtAside } from "./built-aside.mjs";
 
 /** The newest that can be had from Maven. */
 const VERSION = "2.6.1";
@@ -25,30 +26,25 @@ export function isDynamoDbLocalInstalled() {
 
 /** Fetches the engine and compiles its launcher, unless that was done. */
 export function installDynamoDbLocal() {
-  if (isDynamoDbLocalInstalled()) return folder;
-  // Built aside and renamed, so that an interrupted fetch does not look like a finished one.
-  const draft = `${folder}.${process.pid}`;
-  const libraries = join(draft, "lib");
-  mkdirSync(libraries, { recursive: true });
-  writeFileSync(join(draft, "pom.xml"), pom());
-  const quiet = ["--batch-mode", "--quiet"];
-  run("mvn", [
-    ...quiet,
-    "-f",
-    join(draft, "pom.xml"),
-    "dependency:copy-dependencies",
-    `-DoutputDirectory=${libraries}`,
-  ]);
-  run("javac", [
-    "-cp",
-    join(libraries, "*"),
-    "-d",
-    join(draft, "classes"),
-    join(root, "tools", "LocalDynamoDb.java"),
-  ]);
-  if (isDynamoDbLocalInstalled()) rmSync(draft, { recursive: true });
-  else renameSync(draft, folder);
-  return folder;
+  return builtAside(folder, (draft) => {
+    const libraries = join(draft, "lib");
+    writeFileSync(join(draft, "pom.xml"), pom());
+    const quiet = ["--batch-mode", "--quiet"];
+    run("mvn", [
+      ...quiet,
+      "-f",
+      join(draft, "pom.xml"),
+      "dependency:copy-dependencies",
+      `-DoutputDirectory=${libraries}`,
+    ]);
+    run("javac", [
+      "-cp",
+      join(libraries, "*"),
+      "-d",
+      join(draft, "classes"),
+      join(root, "tools", "LocalDynamoDb.java"),
+    ]);
+  });
 }
 
 /** Starts an installed engine that forgets everything when it ends. */

@@ -2,9 +2,9 @@
 // on first use, into .cache and not among those packages: another `node` or `tsc` would otherwise
 // stand in for the user's own in every npm script, and an installation would remove it.
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { builtAside } from "./built-aside.mjs";
 
 const NODE_22 = "22.23.3";
 const NODE_24 = "24.9.0";
@@ -38,23 +38,14 @@ export function compilers() {
 
 /** Installs packages into a folder of the cache, unless that was done; returns where they are. */
 function fetched(name, specifiers) {
-  const folder = join(cache, name);
-  if (!existsSync(folder)) {
+  const folder = builtAside(join(cache, name), (draft) => {
     console.error(`Installing ${specifiers.join(", ")} …`);
-    // Installed aside and renamed, so that an interrupted installation does not look finished.
-    const draft = `${folder}.${process.pid}`;
-    mkdirSync(draft, { recursive: true });
     // Without a network, whoever waits wants to know that soon.
     const patience = ["--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=3000"];
     const options = ["--no-save", "--prefix", draft, "--loglevel=error", ...patience];
-    try {
-      execFileSync("npm", ["install", ...options, ...specifiers], {
-        stdio: ["ignore", "ignore", "inherit"],
-      });
-      if (!existsSync(folder)) renameSync(draft, folder);
-    } finally {
-      rmSync(draft, { recursive: true, force: true });
-    }
-  }
+    execFileSync("npm", ["install", ...options, ...specifiers], {
+      stdio: ["ignore", "ignore", "inherit"],
+    });
+  });
   return join(folder, "node_modules");
 }

@@ -4,9 +4,10 @@
 //   node tools/moto.mjs              fetches it, then tells where it is
 //   node tools/moto.mjs --port 5000  also runs it until it is interrupted
 import { execFileSync, spawn } from "node:child_process";
-import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { builtAside } from "./built-aside.mjs";
 
 const VERSION = "5.2.5";
 
@@ -22,20 +23,12 @@ export function isMotoInstalled() {
 
 /** Fetches it into a virtual environment, unless that was done. */
 export function installMoto() {
-  if (isMotoInstalled()) return folder;
-  // Built aside and renamed, so that an interrupted fetch does not look like a finished one.
-  const draft = `${folder}.${process.pid}`;
-  mkdirSync(draft, { recursive: true });
-  // Compiling everything would take as long as fetching it, and most of it is never imported.
-  const quiet = ["--quiet", "--disable-pip-version-check", "--prefer-binary", "--no-compile"];
-  try {
+  return builtAside(folder, (draft) => {
+    // Compiling everything would take as long as fetching it, and most of it is never imported.
+    const quiet = ["--quiet", "--disable-pip-version-check", "--prefer-binary", "--no-compile"];
     run("python3", ["-m", "venv", draft]);
     run(pythonIn(draft), ["-m", "pip", "install", ...quiet, ...REQUIREMENTS]);
-    if (!isMotoInstalled()) renameSync(draft, folder);
-  } finally {
-    rmSync(draft, { recursive: true, force: true });
-  }
-  return folder;
+  });
 }
 
 /** Starts an installed server that forgets everything when it ends. */

@@ -4,10 +4,11 @@
 //   node tools/versitygw.mjs              builds it, then tells where it is
 //   node tools/versitygw.mjs --port 5000  also runs it until it is interrupted
 import { execFileSync, spawn } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { builtAside } from "./built-aside.mjs";
 
 const VERSION = "1.8.0";
 
@@ -20,20 +21,13 @@ export function isVersitygwInstalled() {
 
 /** Builds it, unless that was done. */
 export function installVersitygw() {
-  if (isVersitygwInstalled()) return folder;
-  // Built aside and renamed, so that an interrupted build does not look like a finished one.
-  const draft = `${folder}.${process.pid}`;
-  mkdirSync(draft, { recursive: true });
-  try {
-    execFileSync("go", ["install", `github.com/versity/versitygw/cmd/versitygw@v${VERSION}`], {
+  return builtAside(folder, (draft) => {
+    const module = `github.com/versity/versitygw/cmd/versitygw@v${VERSION}`;
+    execFileSync("go", ["install", module], {
       env: { ...process.env, GOBIN: draft },
       stdio: ["ignore", "inherit", "inherit"],
     });
-    if (!isVersitygwInstalled()) renameSync(draft, folder);
-  } finally {
-    rmSync(draft, { recursive: true, force: true });
-  }
-  return folder;
+  });
 }
 
 /** Starts it on a new folder, which is removed when it ends. */
