@@ -15,6 +15,7 @@ import {
 import type { DynamoAudit } from "./audit.ts";
 import { batchGet, batchWrite, keyOf, marshalKey, queryAll } from "./table/batch.ts";
 import type { Connection, TransactItem } from "./table/connection.ts";
+import { eachWithin } from "./table/each-within.ts";
 import type { ItemReader } from "./table/item-reader.ts";
 import { isEntityKey, parseBucketPartition, parseEntityPartition } from "./items/key-parsers.ts";
 import {
@@ -113,11 +114,9 @@ export class DynamoEntities implements EntityStore {
   /** One query for each entity, because the index of children knows no other way. */
   async cascadedInto(entityIds: readonly string[]): Promise<ReadonlySet<string>> {
     const found = new Set<string>();
-    const left = entityIds.values();
-    const look = async (): Promise<void> => {
-      for (const id of left) if (await this.#isCascaded(id)) found.add(id);
-    };
-    await Promise.all(Array.from({ length: CONCURRENT_QUERIES }, look));
+    await eachWithin(CONCURRENT_QUERIES, entityIds, async (id) => {
+      if (await this.#isCascaded(id)) found.add(id);
+    });
     return found;
   }
 

@@ -2,7 +2,6 @@ import { randomUUID } from "node:crypto";
 import { BUCKET_SORT_KEY, pulseKey } from "../items/keys.ts";
 import { heartbeatUpdate, pulseUpdate } from "../items/heartbeat-item.ts";
 import type { Connection } from "../table/connection.ts";
-import { retrying } from "../table/retry.ts";
 import { TableUnavailable } from "../table/table-errors.ts";
 import { keyOfRecord, type StreamRecord } from "./stream-record.ts";
 
@@ -55,10 +54,7 @@ export class Heartbeat {
       seenMs,
       writtenBy: this.#writtenBy,
     });
-    await retrying(
-      () => this.#connection.conditional("UpdateItem", update),
-      this.#connection.retryOptions(),
-    );
+    await this.#connection.repeatConditional("UpdateItem", update);
     this.#writtenAtMs = seenMs;
   }
 }

@@ -154,7 +154,8 @@ export class PressureWatch implements WriteObserver {
   }
 }
 
-function firstKey(key: BucketKey): BucketKey {
+/** The key of shard 0 of the same bucket. */
+export function firstKey(key: BucketKey): BucketKey {
   return key.shard === 0 ? key : siblingKey(key, 0);
 }
 

@@ -156,6 +156,17 @@ export class Connection {
   }
 
   /**
+   * A conditional write with bounded retries, for one whose condition makes it harmless to repeat
+   * it after it was applied.
+   */
+  async repeatConditional<Output extends object>(
+    operation: string,
+    input: object,
+  ): Promise<Conditional<Output>> {
+    return retrying(async () => this.conditional<Output>(operation, input), this.retryOptions());
+  }
+
+  /**
    * Sends a transaction, and retries it under the same token when its outcome is unknown or it
    * conflicted with another one. The token is truly random and never comes from the injected
    * `random`: two processes with one seed would take each other's transactions for their own.

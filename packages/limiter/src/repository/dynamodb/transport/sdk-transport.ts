@@ -213,7 +213,7 @@ export async function loadSdk(): Promise<Sdk> {
   try {
     return (await import("@aws-sdk/client-dynamodb")) as unknown as Sdk;
   } catch (error) {
-    throw clientMissing("The DynamoDB backend", "client-dynamodb", error);
+    throw clientMissing("The DynamoDB backend", "client-dynamodb", PASS_TRANSPORT, error);
   }
 }
 
@@ -221,14 +221,27 @@ async function loadStreamsSdk(): Promise<StreamsSdk> {
   try {
     return (await import("@aws-sdk/client-dynamodb-streams")) as unknown as StreamsSdk;
   } catch (error) {
-    throw clientMissing("Reading a table's stream", "client-dynamodb-streams", error);
+    throw clientMissing(
+      "Reading a table's stream",
+      "client-dynamodb-streams",
+      PASS_TRANSPORT,
+      error,
+    );
   }
 }
 
-function clientMissing(what: string, name: string, cause: unknown): InfrastructureError {
+const PASS_TRANSPORT = "pass a transport";
+
+/** The error for a package of the SDK that is not installed; `otherwise` is what also helps. */
+export function clientMissing(
+  what: string,
+  name: string,
+  otherwise: string,
+  cause: unknown,
+): InfrastructureError {
   return new InfrastructureError(
     "ERR_LIMITER_CLIENT_MISSING",
-    `${what} needs the AWS SDK. Install it with npm install @aws-sdk/${name}, or pass a transport.`,
+    `${what} needs the AWS SDK. Install it with npm install @aws-sdk/${name}, or ${otherwise}.`,
     { cause },
   );
 }

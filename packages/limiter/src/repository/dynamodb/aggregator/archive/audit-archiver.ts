@@ -3,7 +3,7 @@ import { namespaceIdKey } from "../../items/keys.ts";
 import { namespaceOf } from "../../items/namespace-items.ts";
 import type { Connection } from "../../table/connection.ts";
 import { ItemReader } from "../../table/item-reader.ts";
-import { eachWithin } from "../each-within.ts";
+import { eachWithin } from "../../table/each-within.ts";
 import {
   failuresOf,
   NO_FAILURES,

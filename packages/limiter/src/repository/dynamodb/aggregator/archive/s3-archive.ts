@@ -1,13 +1,14 @@
 import { createHash } from "node:crypto";
 import {
-  InfrastructureError,
   InfrastructureNotFoundError,
   PermissionDenied,
   ValidationError,
+  type InfrastructureError,
 } from "../../../../core/errors.ts";
 import { checkOptions, optionNames } from "../../../../core/options.ts";
 import { localCredentials, type Environment } from "../../transport/local-engine.ts";
 import { regionName } from "../../transport/region.ts";
+import { clientMissing } from "../../transport/sdk-transport.ts";
 import type { AuditArchive } from "./archive.ts";
 import { archiveFull, archiveUnavailable } from "./archive-errors.ts";
 
@@ -166,11 +167,6 @@ async function loadS3(): Promise<S3Sdk> {
   try {
     return (await import("@aws-sdk/client-s3")) as unknown as S3Sdk;
   } catch (error) {
-    throw new InfrastructureError(
-      "ERR_LIMITER_CLIENT_MISSING",
-      "An archive in S3 needs the AWS SDK. Install it with npm install @aws-sdk/client-s3, " +
-        "or archive to a folder.",
-      { cause: error },
-    );
+    throw clientMissing("An archive in S3", "client-s3", "archive to a folder", error);
   }
 }

@@ -21,7 +21,6 @@
 import type { Connection } from "../../table/connection.ts";
 import { marshalKey, queryAll, type ItemKey } from "../../table/batch.ts";
 import { queryInput } from "../../table/key-query.ts";
-import { retrying } from "../../table/retry.ts";
 import { ExpressionBuilder } from "../../table/update-expression.ts";
 import {
   namespaceIndexKeys,
@@ -201,9 +200,9 @@ export class ShardStates {
       ...(ConditionExpression !== "" && { ConditionExpression }),
       ReturnValues: "ALL_NEW",
     };
-    const written = await retrying(
-      async () => this.#connection.conditional<{ Attributes?: AttributeMap }>("UpdateItem", input),
-      this.#connection.retryOptions(),
+    const written = await this.#connection.repeatConditional<{ Attributes?: AttributeMap }>(
+      "UpdateItem",
+      input,
     );
     return written.applied ? written.output.Attributes : undefined;
   }

@@ -22,7 +22,7 @@ import type { PolicyReader } from "../../shards/merger.ts";
 import { resharding, type Resharding } from "../../shards/resharding.ts";
 import type { Connection } from "../../table/connection.ts";
 import { ItemReader } from "../../table/item-reader.ts";
-import { eachWithin } from "../each-within.ts";
+import { eachWithin } from "../../table/each-within.ts";
 import {
   failuresOf,
   UNLIMITED,

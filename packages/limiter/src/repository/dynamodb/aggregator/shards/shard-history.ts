@@ -1,8 +1,8 @@
-import { bucketKey, siblingKey, type BucketKey } from "../../items/bucket-key.ts";
+import { bucketKey, type BucketKey } from "../../items/bucket-key.ts";
 import { parseBucketPartition } from "../../items/key-parsers.ts";
-import type { MeasuredImage } from "../../shards/pressure.ts";
+import { firstKey, type MeasuredImage } from "../../shards/pressure.ts";
 import { numberOf, stringOf, type AttributeMap } from "../../transport/attribute-values.ts";
-import type { StreamRecord } from "../stream-record.ts";
+import { keyOfRecord, type StreamRecord } from "../stream-record.ts";
 
 /** What a record says of a shard. The rest of its image is not read: the table has a newer one. */
 export interface ShardImage extends MeasuredImage {
@@ -29,7 +29,7 @@ export interface ShardHistory {
 export function shardHistories(records: readonly StreamRecord[]): readonly ShardHistory[] {
   const histories = new Map<string, ShardHistory | undefined>();
   for (const record of records) {
-    const partition = partitionOf(record);
+    const { PK: partition } = keyOfRecord(record);
     if (!histories.has(partition)) histories.set(partition, newHistory(partition));
     const history = histories.get(partition);
     history?.changes.push({ record, image: imageIn(record.after, history.key.shard) });
@@ -57,11 +57,7 @@ function newHistory(partition: string): ShardHistory | undefined {
   const name = parseBucketPartition(partition);
   if (name === undefined) return undefined;
   const key = bucketKey(name, undefined);
-  return { key, first: key.shard === 0 ? key : siblingKey(key, 0), changes: [] };
-}
-
-function partitionOf({ before, after }: StreamRecord): string {
-  return stringOf((after ?? before)?.["PK"]) ?? "";
+  return { key, first: firstKey(key), changes: [] };
 }
 
 function imageIn(item: AttributeMap | undefined, shard: number): ShardImage | undefined {

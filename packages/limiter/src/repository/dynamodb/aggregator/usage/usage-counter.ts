@@ -16,12 +16,11 @@ import type { UsageWindow } from "../../../../core/usage.ts";
 import type { Retention } from "../../cache/retention.ts";
 import { usageKey } from "../../items/keys.ts";
 import { positionAttribute } from "../../items/usage-item.ts";
-import type { Conditional, Connection } from "../../table/connection.ts";
+import type { Connection } from "../../table/connection.ts";
 import { ItemReader } from "../../table/item-reader.ts";
-import { retrying } from "../../table/retry.ts";
 import { contention } from "../../table/table-errors.ts";
 import { stringOf, type AttributeMap } from "../../transport/attribute-values.ts";
-import { eachWithin } from "../each-within.ts";
+import { eachWithin } from "../../table/each-within.ts";
 import {
   failuresOf,
   UNLIMITED,
@@ -98,7 +97,11 @@ export class UsageCounter {
     const retention = await this.#retention.get(sum.namespaceId);
     let rest: UsageSum | undefined = sum;
     for (let cuts = 0; cuts <= MAX_CUTS; cuts += 1) {
-      const outcome = await this.#attempt(snapshotUpdate(rest, retention.usage));
+      // The guard makes a repetition harmless, also of a write that may have been applied.
+      const outcome = await this.#connection.repeatConditional<object>(
+        "UpdateItem",
+        snapshotUpdate(rest, retention.usage),
+      );
       if (outcome.applied) return true;
       const item: AttributeMap | undefined =
         outcome.item ?? (await this.#reader.get(usageKey(sum.namespaceId, sum.name)));
@@ -106,14 +109,6 @@ export class UsageCounter {
       if (rest === undefined) return false;
     }
     throw contention("a usage snapshot", this.#connection.tableName);
-  }
-
-  /** The guard makes a repetition harmless, also of a write that may have been applied. */
-  #attempt(update: object): Promise<Conditional<object>> {
-    return retrying(
-      () => this.#connection.conditional<object>("UpdateItem", update),
-      this.#connection.retryOptions(),
-    );
   }
 }
 
