@@ -4,6 +4,9 @@ import { defineConfig } from "vitest/config";
 const source = (path: string): string =>
   new URL(`./packages/limiter/src/${path}`, import.meta.url).pathname;
 
+const infra = (path: string): string =>
+  new URL(`./packages/infra/src/${path}`, import.meta.url).pathname;
+
 export default defineConfig({
   resolve: {
     alias: [
@@ -14,6 +17,12 @@ export default defineConfig({
       {
         find: /^zae-limiter\/aggregator$/,
         replacement: source("repository/dynamodb/aggregator/index.ts"),
+      },
+      { find: /^@zae-limiter\/infra$/, replacement: infra("index.ts") },
+      { find: /^@zae-limiter\/infra\/cdk$/, replacement: infra("cdk/index.ts") },
+      {
+        find: /^zae-limiter\/upgrade$/,
+        replacement: source("repository/dynamodb/upgrade/index.ts"),
       },
       { find: /^zae-limiter\/open$/, replacement: source("open/index.ts") },
       { find: /^zae-limiter\/testing$/, replacement: source("testing/index.ts") },

@@ -36,6 +36,13 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "acquire",
   ]),
   ...aggregatorRooms("repository/dynamodb", ["usage", "shards", "archive"], "runner"),
+  // Reads and rewrites whole tables, so it knows every item, and no bucket's decisions.
+  "repository/dynamodb/upgrade": [
+    ...SHARED,
+    ...["", "/opening", "/transport", "/table", "/items"].map(
+      (room) => `repository/dynamodb${room}`,
+    ),
+  ],
   limiter: SHARED,
   open: [
     "core",

@@ -9,6 +9,7 @@ import { openRepository } from "zae-limiter/open";
 import { ManualClock } from "zae-limiter/testing";
 import { afterAll, expect, it } from "vitest";
 import { verbNames, zaeLimiter } from "./command-line.ts";
+import { pageAsRun } from "./guide-page.ts";
 
 const PAGE = fileURLToPath(new URL("../../../docs/guide/command-line.md", import.meta.url));
 const page = readFileSync(PAGE, "utf8");
@@ -32,32 +33,23 @@ it(
     const clock = new ManualClock(Date.parse("2026-11-15T06:30:00Z"));
     const open: typeof openRepository = (_url, options) =>
       openRepository(`sqlite:${folder}/limits.db`, { ...options, clock });
-    const rewritten: string[] = [];
     const ids = new Map<string, string>();
-    for (const [line, shown] of linesOf(page)) {
-      if (shown) continue;
-      const command = /^\$ zae-limiter (.*?)(?: +# exit (\d))?$/.exec(line);
-      rewritten.push(line);
-      if (command === null) continue;
-      const [, text = "", code = "0"] = command;
-      const words = [...text.matchAll(/"([^"]*)"|(\S+)/g)].map(
-        ([, quoted, bare]) => quoted ?? ids.get(bare!) ?? bare!,
+    const asRun = await pageAsRun(page, async (words) => {
+      const outcome = await zaeLimiter(
+        words.map((word) => ids.get(word) ?? word),
+        { open, env: { ZAEL_REPOSITORY: "sqlite:./limits.db" }, nowMs: () => clock.now() },
       );
-      const outcome = await zaeLimiter(words, {
-        open,
-        env: { ZAEL_REPOSITORY: "sqlite:./limits.db" },
-        nowMs: () => clock.now(),
-      });
-      expect({ line, code: outcome.code }).toEqual({ line, code: Number(code) });
-      const printed = ofNoMachine(outcome.stdout + outcome.stderr).trimEnd();
       const repository = await open("", { create: false });
       for (const { name, namespaceId } of await repository.listNamespaces())
         ids.set(NAMES_OF_IDS[name]!, namespaceId);
       await repository.close();
-      const named = [...ids].reduce((all, [name, id]) => all.replaceAll(id, name), printed);
-      rewritten.push(...named.split("\n"));
-    }
-    await expect(rewritten.join("\n")).toMatchFileSnapshot(PAGE);
+      const printed = ofNoMachine(outcome.stdout + outcome.stderr);
+      return {
+        code: outcome.code,
+        printed: [...ids].reduce((all, [name, id]) => all.replaceAll(id, name), printed),
+      };
+    });
+    await expect(asRun).toMatchFileSnapshot(PAGE);
   },
 );
 
@@ -75,13 +67,4 @@ function ofNoMachine(output: string): string {
     .replaceAll(folder, ".")
     .replace(/^(Driver +)\S+$/m, "$1node:sqlite")
     .replace(/^(Node +)v\S+$/m, "$1v24.11.0");
-}
-
-/** The lines of a page, and whether each is the output of a command above it. */
-function* linesOf(text: string): Generator<readonly [line: string, shown: boolean]> {
-  let inConsole = false;
-  for (const line of text.split("\n")) {
-    if (line.startsWith("```")) inConsole = line === "```console";
-    yield [line, inConsole && !line.startsWith("```") && !line.startsWith("$ ")];
-  }
 }

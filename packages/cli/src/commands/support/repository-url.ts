@@ -21,12 +21,7 @@ export function repositoryUrl(location: RepositoryLocation, env: Environment["en
   if (shorthand !== "") {
     if (repository !== undefined || (url && !url.startsWith("dynamodb:")))
       throw new UsageError(conflictText(shorthand, url ?? "", repository !== undefined));
-    if (stack !== undefined && !/^[A-Za-z0-9_.-]+$/.test(stack))
-      throw new UsageError("--stack must contain only letters, digits and _ . -");
-    if (region !== undefined && !/^[a-z0-9-]+$/.test(region))
-      throw new UsageError(
-        "--region must be a region such as eu-west-1: small letters, digits and - only.",
-      );
+    checkNames(location);
     const query = endpointUrl === undefined ? "" : `?endpoint=${encodeURIComponent(endpointUrl)}`;
     return `dynamodb://${region ?? ""}/${stack ?? ""}${query}`;
   }
@@ -35,6 +30,56 @@ export function repositoryUrl(location: RepositoryLocation, env: Environment["en
       "No repository was given. Pass --repository sqlite:./limits.db, or set ZAEL_REPOSITORY.",
     );
   return url;
+}
+
+/** The stack of an infrastructure verb, and how AWS is reached. */
+export interface NamedStack {
+  readonly stack: string;
+  readonly region?: string;
+  readonly endpointUrl?: string;
+}
+
+const DEFAULT_STACK = "zae-limiter";
+
+/**
+ * The stack that the command line or the environment names, or else the one that everybody has:
+ * infrastructure verbs need no repository, so one that is not on DynamoDB is left aside.
+ */
+export function stackPlace(location: RepositoryLocation, env: Environment["env"]): NamedStack {
+  const { repository } = location;
+  if (repository !== undefined && !repository.startsWith("dynamodb:"))
+    throw new UsageError(
+      `${repository} has no stack. Name one with --stack, or a repository dynamodb://region/stack.`,
+    );
+  const isNamed = shorthandOf(location) !== "" || repository !== undefined;
+  const fromEnvironment = env["ZAEL_REPOSITORY"]?.startsWith("dynamodb:") === true;
+  const url =
+    isNamed || fromEnvironment
+      ? repositoryUrl(location, isNamed && repository === undefined ? {} : env)
+      : "dynamodb://";
+  const { stack, ...rest } = dynamoPlace(url);
+  return { stack: stack ?? (env["ZAEL_STACK"] || DEFAULT_STACK), ...rest };
+}
+
+function dynamoPlace(url: string): Partial<NamedStack> {
+  const match = /^dynamodb:\/\/([a-z0-9-]*)(?:\/([^/?#]*))?\/?(?:\?([^#]*))?$/.exec(url);
+  if (match === null) throw new UsageError(`${url} must look like dynamodb://eu-west-1/my-stack.`);
+  const [, region, stack, query = ""] = match;
+  const endpointUrl = new URLSearchParams(query).get("endpoint");
+  return {
+    ...(region && { region }),
+    ...(stack && { stack }),
+    ...(endpointUrl && { endpointUrl }),
+  };
+}
+
+function checkNames({ stack, region }: RepositoryLocation): void {
+  if (stack !== undefined && !/^[A-Za-z0-9_.-]+$/.test(stack))
+    throw new UsageError("--stack must contain only letters, digits and _ . -");
+  if (region !== undefined && !/^[a-z0-9-]+$/.test(region))
+    throw new UsageError(
+      "--region must be a region such as eu-west-1: small letters, digits and - only.",
+    );
 }
 
 /** The options given that are shorthand for a DynamoDB URL, as they are written. */

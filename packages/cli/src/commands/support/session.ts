@@ -5,7 +5,12 @@ import type { ExitCode } from "../../exit.ts";
 import { Screen } from "../../output/screen.ts";
 import { ask, confirm, type Question } from "./confirm.ts";
 import { nearest } from "./nearest.ts";
-import { repositoryUrl, type RepositoryLocation } from "./repository-url.ts";
+import {
+  repositoryUrl,
+  stackPlace,
+  type RepositoryLocation,
+  type NamedStack,
+} from "./repository-url.ts";
 
 /**
  * Whether a verb may create the repository. Verbs that read or delete, and `acquire`, need one that
@@ -68,6 +73,11 @@ export class Session {
   /** The URL of the repository that a verb works on. */
   urlOf(command: Command): string {
     return repositoryUrl(command.optsWithGlobals<GlobalOptions>(), this.environment.env);
+  }
+
+  /** The stack that an infrastructure verb works on. */
+  stackPlaceOf(command: Command): NamedStack {
+    return stackPlace(command.optsWithGlobals<GlobalOptions>(), this.environment.env);
   }
 
   /** The name of the namespace that a verb works in. */

@@ -4,7 +4,7 @@ export { leanTransport } from "./transport/lean/lean-transport.ts";
 export type { CredentialProvider } from "./transport/lean/lean-credentials.ts";
 export type { LeanTransportOptions } from "./transport/lean/lean-transport.ts";
 export type { DynamoOptions } from "./opening/options.ts";
-export type { StackOptions } from "./repository-builder.ts";
+export type { StackOptions } from "./opening/stack-options.ts";
 export type { DynamoClient } from "./transport/sdk-transport.ts";
 export type { AwsCredentials } from "./transport/local-engine.ts";
 export type { DynamoTransport, HttpAgent, ObservedTransport } from "./transport/transport.ts";

@@ -1,0 +1,22 @@
+export type { StackPlace } from "./aws/place.ts";
+export { lambdaPackage } from "./code/lambda-package.ts";
+export type { LambdaPackage } from "./code/lambda-package.ts";
+export { listStacks } from "./discovery/list-stacks.ts";
+export type { StackSummary } from "./discovery/list-stacks.ts";
+export { stackStatus } from "./discovery/stack-status.ts";
+export type { StackStatus } from "./discovery/stack-status.ts";
+export { parametersOf } from "./options/parameters.ts";
+export { policyDocument, POLICY_KINDS } from "./policies/policy-document.ts";
+export type { PolicyDocument, PolicyKind, PolicyStatement } from "./policies/policy-document.ts";
+export { deleteStack } from "./stack/delete-stack.ts";
+export { deployStack } from "./stack/deploy-stack.ts";
+export type {
+  DeployOptions,
+  DeployReport,
+  ResourceChange,
+  StackEvent,
+} from "./stack/deploy-stack.ts";
+export { ensureStack } from "./stack/ensure-stack.ts";
+export { updateLambda } from "./stack/update-lambda.ts";
+export { stackTemplate, templateYaml } from "./template/stack-template.ts";
+export type { Template } from "./template/cloudformation.ts";
