@@ -58,7 +58,7 @@ const STATEMENTS: Readonly<Record<PolicyKind, (tableArn: Value) => readonly Poli
   "read-only": reading,
   "full-access": (tableArn) => [
     ...reading(tableArn),
-    allow({ sid: "Write", actions: WRITES, resources: tableArn }),
+    allow({ sid: "Write", actions: [...WRITES, BATCH_WRITE], resources: tableArn }),
   ],
   "namespace-acquire": (tableArn) => acquiring(tableArn, TENANT).map(ofTenant),
   "namespace-read-only": (tableArn) => readingOwn(tableArn).map(ofTenant),
@@ -66,6 +66,12 @@ const STATEMENTS: Readonly<Record<PolicyKind, (tableArn: Value) => readonly Poli
     [
       ...readingOwn(tableArn),
       allow({ sid: "Write", actions: WRITES, resources: tableArn, keys: [`${TENANT}/*`] }),
+      allow({
+        sid: "DeleteEntities",
+        actions: [BATCH_WRITE],
+        resources: tableArn,
+        keys: [`${TENANT}/BUCKET#*`, `${TENANT}/ENTITY#*`],
+      }),
     ].map(ofTenant),
 };
 
@@ -74,7 +80,10 @@ const READS_BY_KEY = ["dynamodb:GetItem", "dynamodb:BatchGetItem"];
 /** A bucket is created, written, split and merged; DeleteItem is what a merge does with one half. */
 const BUCKET_WRITES = ["dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"];
 
-const WRITES = [...BUCKET_WRITES, "dynamodb:BatchWriteItem", "dynamodb:ConditionCheckItem"];
+const WRITES = [...BUCKET_WRITES, "dynamodb:ConditionCheckItem"];
+
+/** How entities are deleted, and namespaces purged. */
+const BATCH_WRITE = "dynamodb:BatchWriteItem";
 
 const TENANT = `\${aws:PrincipalTag/${NAMESPACE_TAG}}`;
 
