@@ -15,11 +15,11 @@ export interface StackPlace {
 /** The part of `@zae-limiter/infra` that is used. */
 export interface StackTools {
   /** Deploys a stack that is missing, or waits for whoever deploys it; changes none that exists. */
-  ensureStack(place: StackPlace, stackOptions: StackOptions): Promise<unknown>;
+  readonly ensureStack: (place: StackPlace, stackOptions: StackOptions) => Promise<unknown>;
   /** Gives the functions of a stack the code of this version. */
-  updateLambda(place: StackPlace): Promise<unknown>;
+  readonly updateLambda: (place: StackPlace) => Promise<unknown>;
   /** Deletes a stack, and its table too; there need not be one. */
-  deleteStack(place: StackPlace & { readonly withData: true }): Promise<unknown>;
+  readonly deleteStack: (place: StackPlace & { readonly withData: true }) => Promise<unknown>;
 }
 
 /** Bundlers must not look for a package that need not be installed, so they do not see its name. */
