@@ -75,9 +75,11 @@ export class DynamoRepository extends StoreRepository {
    * const repository = await builder.build();
    */
   static builder(): RepositoryBuilder {
-    const registers = (name: string): boolean => name === DEFAULT_NAMESPACE;
     return new Builder((namespace, options, stackOptions) =>
-      DynamoRepository.#open(namespace, options, { stackOptions, registers }),
+      DynamoRepository.#open(namespace, options, {
+        stackOptions,
+        registers: (name) => name === DEFAULT_NAMESPACE,
+      }),
     );
   }
 

@@ -140,8 +140,10 @@ describe("a stack that is missing", () => {
 describe("a table that exists", () => {
   it("is opened without asking anybody about a stack, in as many requests as ever", async () => {
     const world = new World({ isThere: true });
-    const load = (): never => expect.fail("it was loaded");
-    await world.open({ load, stackOptions: { enableAlarms: true } });
+    await world.open({
+      load: () => expect.fail("it was loaded"),
+      stackOptions: { enableAlarms: true },
+    });
     expect(world.registered).toEqual(["app"]);
     // Version and heartbeat; the first version record; the namespace, looked up and registered.
     expect(world.requested).toEqual([
@@ -224,6 +226,6 @@ function versionItem(lambdaVersion: string | undefined): AttributeMap {
 }
 
 function versionIn(table: ScriptedTable): string | undefined {
-  const [record] = [...table.items.values()].filter(({ SK }) => stringOf(SK) === "#VERSION");
+  const record = [...table.items.values()].find(({ SK }) => stringOf(SK) === "#VERSION");
   return stringOf(record?.["lambda_version"]);
 }

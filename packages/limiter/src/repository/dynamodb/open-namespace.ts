@@ -33,10 +33,9 @@ export async function openNamespace(opening: Opening): Promise<string | undefine
   if (provisioning === "never") return (await store.namespaces.byName(namespace))?.namespaceId;
   if (record === undefined) await store.versions.putFirst(firstVersion(nowMs));
   if (resolved.updateLambda && isLambdaOlder(record)) await stack.updateLambda();
-  const register = async (name: string): Promise<string> => {
-    const newId = (): string => newNamespaceId(connection.random);
-    return (await store.namespaces.register(name, newId, nowMs)).namespaceId;
-  };
+  const newId = (): string => newNamespaceId(connection.random);
+  const register = async (name: string): Promise<string> =>
+    (await store.namespaces.register(name, newId, nowMs)).namespaceId;
   // Whoever creates a table leaves it as every other one: tools expect this namespace.
   if (isNew && namespace !== DEFAULT_NAMESPACE) await register(DEFAULT_NAMESPACE);
   if (isNew || registers(namespace)) return register(namespace);
