@@ -190,6 +190,7 @@ export class ResourceEffects {
       if ((error as Error).name === "ResourceInUseException")
         throw new Error(
           `Resource of type 'AWS::DynamoDB::Table' with identifier '${TableName}' already exists.`,
+          { cause: error },
         );
       throw error;
     }
@@ -241,7 +242,7 @@ export class ResourceEffects {
       code: { bucket: Code.S3Bucket!, key: Code.S3Key! },
       tags: { ...tags },
       ...(ReservedConcurrentExecutions !== undefined && {
-        reservedConcurrency: Number(ReservedConcurrentExecutions),
+        reservedConcurrency: +ReservedConcurrentExecutions,
       }),
     });
     return made(name, { Arn: functionArn });

@@ -141,7 +141,7 @@ export class ScriptedCloudFormation {
     DescribeStackEvents: async (input, region) => {
       const stack = this.#store.existing(input, region);
       await this.#advance(stack, this.stepsPerLook);
-      const newestFirst = [...stack.events].reverse();
+      const newestFirst = stack.events.toReversed();
       const { items, ...rest } = pageOf(this.pageSize, newestFirst, input, ({ id }) => id);
       return { StackEvents: items.map((event) => describedEvent(stack, event)), ...rest };
     },
