@@ -21,5 +21,6 @@ export type {
 } from "./stack/deploy-stack.ts";
 export { ensureStack } from "./stack/ensure-stack.ts";
 export { updateLambda } from "./stack/update-lambda.ts";
-export { stackTemplate, templateYaml } from "./template/stack-template.ts";
+export { stackTemplate } from "./template/stack-template.ts";
+export { templateYaml } from "./template/template-yaml.ts";
 export type { Template } from "./template/cloudformation.ts";
