@@ -1,6 +1,7 @@
 import { DynamoRepository, type DynamoTransport } from "zae-limiter/dynamodb";
 import { runAggregator } from "zae-limiter/aggregator";
-import { POLICY_KINDS, runnerStatements } from "@zae-limiter/infra";
+import { runnerStatements } from "../src/policies/aggregator-statements.ts";
+import { POLICY_KINDS } from "../src/policies/policy-document.ts";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { describeWithEngine, freshTableName } from "../../limiter/test/support/engine.ts";
 import { openTransport } from "../../limiter/test/support/transports.ts";

@@ -1,13 +1,7 @@
 import { Limit, RateLimiter, type Repository } from "zae-limiter";
 import type { DynamoRepository } from "zae-limiter/dynamodb";
 
-/** Tests that take all of it do not wait for what comes back. */
-const RPM = Limit.custom({
-  name: "rpm",
-  capacity: 8,
-  refillAmount: 1,
-  refillPeriodSeconds: 86_400,
-});
+const RPM = Limit.perDay("rpm", 1000);
 
 /** Entities and limits that the other scenarios find; then, everything that changes them. */
 export async function manageInEveryWay(repository: Repository): Promise<void> {
@@ -34,7 +28,10 @@ export async function forgetDefaults(repository: Repository): Promise<void> {
 }
 
 /** What a limiter is for: settlements, refusals, waiting, several resources, parents, shards. */
-export async function acquireInEveryWay(repository: Repository): Promise<void> {
+export async function acquireInEveryWay(
+  repository: Repository,
+  { stranger = "stranger" }: { readonly stranger?: string } = {},
+): Promise<void> {
   const limiter = new RateLimiter({ repository });
   const request = { entityId: "key-1", resource: "gpt-4", consume: { rpm: 1 } };
   await limiter.acquire(request, (lease) => lease.settle({ rpm: 2 }));
@@ -43,12 +40,12 @@ export async function acquireInEveryWay(repository: Repository): Promise<void> {
   await lease.statuses();
   await lease.rollback();
   await (await limiter.acquire({ ...request, also: { "gpt-5": { rpm: 1 } } })).commit();
-  await limiter.tryAcquire({ ...request, consume: { rpm: 8 } });
+  await limiter.tryAcquire({ ...request, consume: { rpm: 5000 } });
   // What no shard holds alone is gathered.
-  await takeOne(repository, "stranger");
-  await repository.splitBucket!("stranger", "gpt-4", { shards: 4 });
-  await (await limiter.acquire({ ...request, entityId: "stranger", consume: { rpm: 6 } })).commit();
-  await repository.mergeBucket!("stranger", "gpt-4", { shards: 1 });
+  await takeOne(repository, stranger);
+  await repository.splitBucket!(stranger, "gpt-4", { shards: 4 });
+  await (await limiter.acquire({ ...request, entityId: stranger, consume: { rpm: 600 } })).commit();
+  await repository.mergeBucket!(stranger, "gpt-4", { shards: 1 });
 }
 
 /** What a limiter reads without taking, and what is found by key. */
