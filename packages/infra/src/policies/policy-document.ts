@@ -85,6 +85,13 @@ const WRITES = [...BUCKET_WRITES, "dynamodb:ConditionCheckItem"];
 /** How entities are deleted, and namespaces purged. */
 const BATCH_WRITE = "dynamodb:BatchWriteItem";
 
+/** What `zae-limiter status` shows of the table. */
+const DESCRIBES = [
+  "dynamodb:DescribeTable",
+  "dynamodb:DescribeTimeToLive",
+  "dynamodb:DescribeContinuousBackups",
+];
+
 const TENANT = `\${aws:PrincipalTag/${NAMESPACE_TAG}}`;
 
 /** The partition of namespaces by name and id, of the version and of the heartbeat. */
@@ -123,7 +130,7 @@ function reading(tableArn: Value): readonly PolicyStatement[] {
       actions: [...READS_BY_KEY, "dynamodb:Query"],
       resources: [tableArn, below(tableArn, "index/*")],
     }),
-    allow({ sid: "Describe", actions: ["dynamodb:DescribeTable"], resources: tableArn }),
+    allow({ sid: "Describe", actions: DESCRIBES, resources: tableArn }),
   ];
 }
 
