@@ -118,6 +118,11 @@ export class ScriptedCloudFormation {
       if (changeSet !== undefined) stack.changeSets.delete(changeSet.name);
       return {};
     },
+    ListChangeSets: (input, region) => {
+      const stack = this.#store.existing(input, region);
+      const all = [...stack.changeSets.values()];
+      return { Summaries: all.map((changeSet) => describedChangeSet(stack, changeSet)) };
+    },
     DescribeStacks: async (input, region) => {
       const name = input["StackName"] as string | undefined;
       if (name === undefined) {
