@@ -22,9 +22,6 @@ function logResources(): Resources {
     [DLQ]: {
       Type: "AWS::SQS::Queue",
       Condition: "DeployAggregatorLambda",
-      // What is in the queue is read, and done with; a new queue is as good.
-      DeletionPolicy: "Delete",
-      UpdateReplacePolicy: "Delete",
       Properties: {
         QueueName: sub("${AWS::StackName}-aggregator-dlq"),
         MessageRetentionPeriod: 1_209_600,
@@ -35,8 +32,6 @@ function logResources(): Resources {
     [LOG_GROUP]: {
       Type: "AWS::Logs::LogGroup",
       Condition: "DeployAggregatorLambda",
-      DeletionPolicy: "Delete",
-      UpdateReplacePolicy: "Delete",
       Properties: {
         LogGroupName: sub("/aws/lambda/${AWS::StackName}-aggregator"),
         RetentionInDays: ref("LogRetentionDays"),
