@@ -72,7 +72,7 @@ function functionResources(): Resources {
           Variables: {
             TABLE_NAME,
             SNAPSHOT_WINDOWS: ref("SnapshotWindows"),
-            SNAPSHOT_RETENTION_DAYS: ref("SnapshotRetentionDays"),
+            SNAPSHOT_TTL_DAYS: ref("SnapshotRetentionDays"),
             BUCKET_TTL_MULTIPLIER: ref("BucketTtlMultiplier"),
             ENABLE_ARCHIVAL: ref("EnableAuditArchival"),
             ARCHIVE_BUCKET_NAME: when("DeployAuditArchive", ref(ARCHIVE)),
@@ -99,7 +99,7 @@ function streamResources(): Resources {
         MaximumRetryAttempts: -1,
         MaximumRecordAgeInSeconds: -1,
         FilterCriteria: {
-          Filters: STREAM_FILTERS.map((pattern) => ({ Pattern: JSON.stringify(pattern) })),
+          Filters: STREAM_FILTERS.map((pattern) => ({ Pattern: pattern })),
         },
         DestinationConfig: { OnFailure: { Destination: getAtt(DLQ, "Arn") } },
       },
