@@ -43,11 +43,12 @@ export function outputsOf(scope: Scope): ScriptedStack["outputs"] {
     .filter(([, { Condition }]) => Condition === undefined || holds(Condition as string, scope))
     .map(([OutputKey, { Value, Description, Export }]) => {
       const exported = resolved(Export, scope) as { Name: string } | undefined;
-      return {
+      const output: Record<string, string> = {
         OutputKey,
         OutputValue: String(resolved(Value, scope)),
-        ...(Description !== undefined && { Description: Description as string }),
-        ...(exported !== undefined && { ExportName: exported.Name }),
       };
+      if (Description !== undefined) output["Description"] = Description as string;
+      if (exported !== undefined) output["ExportName"] = exported.Name;
+      return output;
     });
 }

@@ -18,8 +18,10 @@ export interface StackTools {
   readonly ensureStack: (place: StackPlace, stackOptions: StackOptions) => Promise<unknown>;
   /** Gives the functions of a stack the code of this version. */
   readonly updateLambda: (place: StackPlace) => Promise<unknown>;
-  /** Deletes a stack, and its table too; there need not be one. */
-  readonly deleteStack: (place: StackPlace & { readonly withData: true }) => Promise<unknown>;
+  /** Deletes a stack, and its table too; the outcome is "absent" if there is none. */
+  readonly deleteStack: (
+    place: StackPlace & { readonly withData: true },
+  ) => Promise<{ readonly outcome: string }>;
 }
 
 /** Bundlers must not look for a package that need not be installed, so they do not see its name. */
@@ -71,13 +73,13 @@ export class StackAccess {
     await updateLambda(this.#place());
   }
 
-  /** Deletes the stack with its table. */
-  async delete(): Promise<void> {
+  /** Deletes the stack with its table, which takes a while longer; returns whether it existed. */
+  async delete(): Promise<boolean> {
     this.#refusePassedIn();
     const { deleteStack } = await this.#tools(() =>
       this.#instead("Deleting a stack", "delete", "--with-data"),
     );
-    await deleteStack({ ...this.#place(), withData: true });
+    return (await deleteStack({ ...this.#place(), withData: true })).outcome !== "absent";
   }
 
   async #tools(instruction: () => string): Promise<StackTools> {
@@ -120,24 +122,34 @@ const STACK_OPTION_NAMES = optionNames<StackOptions>({
   snapshotWindows: true,
   usageRetentionDays: true,
   auditRetentionDays: true,
+  bucketTtlMultiplier: true,
+  billingMode: true,
+  readCapacity: true,
+  maxReadCapacity: true,
+  writeCapacity: true,
+  maxWriteCapacity: true,
+  indexReadCapacity: true,
+  indexWriteCapacity: true,
+  capacityUtilizationPct: true,
+  pitrRecoveryDays: true,
+  enableDeletionProtection: true,
   enableAggregator: true,
   enableProvisioner: true,
-  pitrRecoveryDays: true,
-  logRetentionDays: true,
   lambdaTimeoutSeconds: true,
   lambdaMemoryMb: true,
+  aggregatorReservedConcurrency: true,
+  logRetentionDays: true,
+  enableTracing: true,
+  enableAuditArchival: true,
+  auditArchiveGlacierDays: true,
   enableAlarms: true,
   alarmSnsTopic: true,
   lambdaDurationThresholdPct: true,
+  createIam: true,
+  createIamRoles: true,
+  aggregatorRoleArn: true,
   permissionBoundary: true,
   roleNameFormat: true,
   policyNameFormat: true,
-  enableAuditArchival: true,
-  auditArchiveGlacierDays: true,
-  enableTracing: true,
-  createIamRoles: true,
-  createIam: true,
-  aggregatorRoleArn: true,
-  enableDeletionProtection: true,
   tags: true,
 });

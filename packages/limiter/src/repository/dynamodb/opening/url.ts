@@ -35,7 +35,7 @@ export function dynamoOptions(text: string): DynamoOptions {
   };
 }
 
-/** What is missing, and where. A transport that the caller passed in need not say where it leads. */
+/** What is missing, and where; a transport that was passed in need not say where it leads. */
 export type Missing = Pick<
   ResolvedOptions,
   "stackName" | "region" | "endpointUrl" | "namespace" | "provisioning"
