@@ -75,7 +75,7 @@ describeWithEngine("the calls of every method, by the role of its caller", (engi
     const others = distinct(recorder.calls.flatMap(single)).filter(
       (call) => !needed.has(textOf(call)) && !DESCRIBES.test(call.action),
     );
-    expect(others.length).toBeGreaterThan(1);
+    expect(others.length).toBeGreaterThan(0);
     expect(await judgeOf(kind).allowed(others)).toEqual([]);
   });
 
