@@ -59,6 +59,17 @@ describe("policies [W-65]", () => {
     expect(actions.filter((action) => /Transact|\*/.test(action))).toEqual([]);
   });
 
+  it.each(["acquire-only", "namespace-acquire"] as const)(
+    "%s writes buckets and nothing else, and reads no audit events",
+    async (kind) => {
+      const others = ["ENTITY#e", "RESOURCE#r", "SYSTEM#", "AUDIT#e"].flatMap((name) =>
+        ["PutItem", "UpdateItem", "DeleteItem"].map((action) => call(action, `${A}/${name}`)),
+      );
+      const audit = call("BatchGetItem", `${A}/AUDIT#e`);
+      expect(await judgeOf(kind, A).allowed([...others, audit])).toEqual([]);
+    },
+  );
+
   it.each(TENANT_KINDS)("%s reads the registry by key, and writes nothing there", async (kind) => {
     const judge = judgeOf(kind, A);
     expect(await judge.allows(call("BatchGetItem", "_/SYSTEM#"))).toBe(true);

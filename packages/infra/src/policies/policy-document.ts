@@ -17,7 +17,7 @@ import { allow, below, type PolicyStatement } from "./policy-statements.ts";
  * TransactWriteItems is no action of IAM: it asks for the action of each of its members.
  */
 
-/** Whose policy: of programs that acquire, that manage, or that only read; of all, or of one tenant. */
+/** Whose policy: of programs that acquire, that manage, or that only read; of all or one tenant. */
 export type PolicyKind =
   | "acquire-only"
   | "full-access"
@@ -77,7 +77,7 @@ const STATEMENTS: Readonly<Record<PolicyKind, (tableArn: Value) => readonly Poli
 
 const READS_BY_KEY = ["dynamodb:GetItem", "dynamodb:BatchGetItem"];
 
-/** A bucket is created, written, split and merged; DeleteItem is what a merge does with one half. */
+/** A bucket is created, written, split and merged; a merge deletes one of the halves. */
 const BUCKET_WRITES = ["dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"];
 
 const WRITES = [...BUCKET_WRITES, "dynamodb:ConditionCheckItem"];
@@ -158,8 +158,8 @@ function readingOwn(tableArn: Value): readonly PolicyStatement[] {
 
 /**
  * Requires a tag that can be the id of a tenant: two characters at least, where real ids have
- * eleven. Without a tag nothing is allowed; with an empty one the patterns would begin with a slash,
- * and with `_` they would be those of the registry.
+ * eleven. Without a tag nothing is allowed; with an empty one the patterns would begin with a
+ * slash, and with `_` they would be those of the registry.
  */
 function ofTenant(statement: PolicyStatement): PolicyStatement {
   return {
