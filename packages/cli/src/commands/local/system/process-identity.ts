@@ -28,12 +28,15 @@ const END_WITHIN_MS = 5000;
 const POLL_MS = 20;
 
 /** Ends the very process, if it is still there. False if it is there and must be left alone. */
-export async function endProcess(identity: ProcessIdentity): Promise<boolean> {
+export async function endProcess(
+  identity: ProcessIdentity,
+  withinMs = END_WITHIN_MS,
+): Promise<boolean> {
   if (!isAlive(identity)) return true;
   if (identity.began === UNKNOWN_BEGINNING) return false;
   for (const signal of ["SIGTERM", "SIGKILL"] as const) {
     process.kill(identity.pid, signal);
-    if (await hasEnded(identity, END_WITHIN_MS)) return true;
+    if (await hasEnded(identity, withinMs)) return true;
   }
   return false;
 }
