@@ -86,7 +86,7 @@ async function variablesAfter(
 function ofNoMachine(output: string, folder: string): string {
   return output
     .replaceAll(join(folder, "state"), "~/.local/state/zae-limiter/local")
-    .replaceAll(folder, "/home/me")
+    .replaceAll(folder, ".")
     .replaceAll(/127\.0\.0\.1:\d+/g, "127.0.0.1:8000")
     .replaceAll(/\d{4}-\d\d-01 00:00:00Z/g, "2026-11-01 00:00:00Z")
     .replaceAll(/\d{4}-\d\d-\d\d (?!00:00:00)[\d:]{8}Z/g, "2026-11-15 06:30:00Z")

@@ -18,8 +18,8 @@ export interface BackgroundStart {
 
 /**
  * Starts a supervisor in the background, and returns when its system is ready. If another start was
- * faster, it returns when that one is. Rejects with the reason if it cannot be started; then nothing
- * of it is left.
+ * faster, it returns when that one is. Rejects with the reason if it cannot be started, and leaves
+ * nothing behind.
  */
 export async function startInBackground(
   options: LocalOptions,

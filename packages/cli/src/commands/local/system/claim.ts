@@ -5,9 +5,9 @@
 //   released  `released` is set in it     the next claim gets the next number
 //   stale     its process has died        the next claim gets the next number
 //
-// A file is created only where none is, so of several that see the same released or stale claim, one
-// gets the next number. A number is never used again: somebody who has looked long ago and creates a
-// file late has a number below the highest, sees that, and has lost.
+// A file is created only where none is, so of several processes that see the same released or stale
+// claim, one gets the next number. Numbers only rise: a process that looked long ago, and creates
+// its file late, has a number below the highest, sees that, and has lost.
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";

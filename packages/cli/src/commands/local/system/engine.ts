@@ -32,35 +32,40 @@ export interface EngineProgram {
 export const HOST = "127.0.0.1";
 
 /** Finds the engine that is wanted, or any, or throws with what to install. */
-export function findEngine(choice: EngineChoice, env: Environment["env"]): EngineProgram {
+export function findEngine(
+  choice: EngineChoice,
+  env: Environment["env"],
+  platform = `${process.platform}-${process.arch}`,
+): EngineProgram {
   const jar = choice.jar ?? (env["ZAEL_LOCAL_JAR"] || undefined);
   const engine = choice.engine ?? (choice.jar === undefined ? undefined : "dynamodb-local");
-  const binary = engine === "dynamodb-local" ? undefined : dynoxideBinary();
+  const binary = engine === "dynamodb-local" ? undefined : dynoxideBinary(platform);
   if (binary !== undefined) return dynoxide(binary);
   if (engine !== "dynoxide" && jar !== undefined) return dynamoDbLocal(jar);
-  throw new LocalError(missingText(engine));
+  throw new LocalError(missingText(engine, platform));
 }
 
-function missingText(engine: EngineName | undefined): string {
-  const platform = `${process.platform}-${process.arch}`;
-  const dynoxideText = `Install @dynoxide/${platform} beside the command line, if it exists for this platform`;
-  const jarText =
-    "download DynamoDB Local from AWS and pass its folder with --jar or ZAEL_LOCAL_JAR (it needs a JDK, 17 or newer)";
-  if (engine === "dynoxide") return `The engine dynoxide is not installed. ${dynoxideText}.`;
-  if (engine === "dynamodb-local") return `DynamoDB Local was not found: ${jarText}.`;
-  return `No local DynamoDB engine is installed. ${dynoxideText}, or ${jarText}.`;
+function missingText(engine: EngineName | undefined, platform: string): string {
+  const npm =
+    platform === DYNOXIDE_PLATFORM
+      ? `install ${DYNOXIDE} beside the command line`
+      : "use Linux on x64, which dynoxide exists for";
+  const jar =
+    "download DynamoDB Local from AWS and pass its folder with --jar or ZAEL_LOCAL_JAR " +
+    "(it needs a JDK, 17 or newer)";
+  if (engine === "dynoxide") return `The engine dynoxide is not here: ${npm}.`;
+  if (engine === "dynamodb-local") return `DynamoDB Local is not here: ${jar}.`;
+  return `There is no DynamoDB engine here: ${npm}, or ${jar}.`;
 }
 
-/** Optional: npm installs it only where it can run. */
-function dynoxideBinary(): string | undefined {
-  const name = `@dynoxide/${process.platform}-${process.arch}`;
+/** An optional dependency, which npm installs only where it can run. */
+const DYNOXIDE = "@dynoxide/linux-x64";
+const DYNOXIDE_PLATFORM = "linux-x64";
+
+function dynoxideBinary(platform: string): string | undefined {
+  if (platform !== DYNOXIDE_PLATFORM) return undefined;
   try {
-    const manifest = createRequire(import.meta.url).resolve(`${name}/package.json`);
-    const binary = join(
-      dirname(manifest),
-      process.platform === "win32" ? "dynoxide.exe" : "dynoxide",
-    );
-    return existsSync(binary) ? binary : undefined;
+    return createRequire(import.meta.url).resolve(`${DYNOXIDE}/dynoxide`);
   } catch {
     return undefined;
   }
@@ -105,7 +110,7 @@ function dynamoDbLocal(jar: string): EngineProgram {
   };
 }
 
-/** Where things are: as AWS packs it, or with all libraries in one folder, as Maven fetches them. */
+/** Where things are: as AWS packs them, or in one folder, as Maven fetches them. */
 function dynamoDbLocalFiles(given: string): {
   readonly classPath: readonly string[];
   readonly native: string;

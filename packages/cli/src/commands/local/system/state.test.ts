@@ -3,12 +3,12 @@ import { expect, it } from "vitest";
 import { userFolder } from "./state.ts";
 
 it.each([
-  ["linux", {}, "/home/me/.local/state/zae-limiter/local"],
+  ["linux", {}, "/me/.local/state/zae-limiter/local"],
   ["linux", { XDG_STATE_HOME: "/state" }, "/state/zae-limiter/local"],
-  ["darwin", {}, "/home/me/Library/Application Support/zae-limiter/local"],
+  ["darwin", {}, "/me/Library/Application Support/zae-limiter/local"],
   ["win32", { LOCALAPPDATA: "/appdata" }, "/appdata/zae-limiter/local"],
-  ["win32", {}, "/home/me/AppData/Local/zae-limiter/local"],
+  ["win32", {}, "/me/AppData/Local/zae-limiter/local"],
   ["darwin", { ZAEL_LOCAL_FOLDER: "/mine" }, "/mine"],
 ] as const)("on %s with %o, state is in %s", (platform, env, folder) => {
-  expect(userFolder(env, { platform, home: "/home/me" })).toBe(join(folder));
+  expect(userFolder(env, { platform, home: "/me" })).toBe(join(folder));
 });

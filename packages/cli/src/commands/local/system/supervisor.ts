@@ -7,7 +7,6 @@
 //   engine           its death ends the system: what programs write would go nowhere
 //   table            with its stream, and the namespace `default`
 //   aggregator       is started again when it fails
-//
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { RunnerProgress } from "zae-limiter/aggregator";
@@ -51,7 +50,7 @@ export type Supervised =
   | { readonly outcome: "ended" }
   | { readonly outcome: "already-running"; readonly state: LocalState };
 
-/** Runs a local system until it is interrupted or told to end. Rejects with why it could not go on. */
+/** Runs a local system until it is to end. Rejects with the reason if it could not go on. */
 export async function superviseLocal(
   options: LocalOptions,
   context: SupervisorContext,
