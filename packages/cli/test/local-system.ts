@@ -1,4 +1,4 @@
-import { execFile, spawn, type ChildProcess } from "node:child_process";
+import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,12 +6,11 @@ import { fileURLToPath } from "node:url";
 import { zaeLimiter as inThisProcess, type Outcome } from "./command-line.ts";
 
 /** The built program. */
-export const PROGRAM = fileURLToPath(new URL("../bin/zae-limiter.js", import.meta.url));
+const PROGRAM = fileURLToPath(new URL("../bin/zae-limiter.js", import.meta.url));
 
 /** A folder with local systems, and the commands that work on them. */
 export class LocalSystems {
   readonly folder = mkdtempSync(join(tmpdir(), "zae-limiter-local-"));
-  readonly #children: ChildProcess[] = [];
 
   get env(): Record<string, string> {
     return { ZAEL_LOCAL_FOLDER: join(this.folder, "state") };
@@ -30,15 +29,6 @@ export class LocalSystems {
     });
   }
 
-  /** Starts `local up` in the foreground. */
-  start(...words: readonly string[]): ChildProcess {
-    const child = spawn(process.execPath, [PROGRAM, "local", "up", ...words], {
-      env: { ...process.env, ...this.env },
-    });
-    this.#children.push(child);
-    return child;
-  }
-
   /** Runs a verb other than `up` in this process, which is quicker. */
   async ask(line: string): Promise<Outcome> {
     return inThisProcess(line, { env: this.env });
@@ -52,7 +42,6 @@ export class LocalSystems {
 
   /** Ends what a failed test has left, and removes the folder. */
   async clear(stacks: readonly string[] = ["zae-limiter"]): Promise<void> {
-    for (const child of this.#children) child.kill("SIGKILL");
     for (const stack of stacks) await this.ask(`local down --stack ${stack}`);
     rmSync(this.folder, { recursive: true, force: true });
   }

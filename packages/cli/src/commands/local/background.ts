@@ -41,6 +41,7 @@ export async function startInBackground(
     child.kill("SIGTERM");
   });
   try {
+    // A supervisor ends by itself if it is not ready in time, so this ends too.
     for (;;) {
       const ended = await Promise.race([end, sleep(POLL_MS)]);
       if (isInterrupted && ended !== undefined)

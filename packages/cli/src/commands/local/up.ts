@@ -94,16 +94,15 @@ async function up(given: UpOptions, command: Command, session: Session): Promise
 }
 
 /** A system that runs with other options than those that were given is not what was asked for. */
-function checkSame(
-  options: LocalOptions,
-  { stack, data, engine, endpointUrl = "" }: LocalState,
-): void {
+function checkSame(options: LocalOptions, { stack, data, engine, endpointUrl }: LocalState): void {
   const differences = [
     options.data !== undefined &&
       options.data !== data &&
       (data ? `data in ${data}` : "data in memory"),
     options.engine !== undefined && options.engine !== engine && `the engine ${engine}`,
-    options.port !== 0 && !endpointUrl.endsWith(`:${options.port}`) && `the address ${endpointUrl}`,
+    options.port !== 0 &&
+      endpointUrl?.endsWith(`:${options.port}`) === false &&
+      `the address ${endpointUrl}`,
   ].filter((difference) => difference !== false);
   if (differences.length === 0) return;
   throw new LocalError(
@@ -123,6 +122,7 @@ function readyText(
 ): string {
   const hint = hintFor(stack);
   const what = isNew ? "is ready" : "is running already";
+  if (endpointUrl === undefined) return `${stack} is starting already.\n`;
   return [
     `${stack} ${what} at ${endpointUrl} (${engine}).`,
     data === undefined

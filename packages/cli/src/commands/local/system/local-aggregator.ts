@@ -20,9 +20,10 @@ export interface LocalAggregatorOptions {
   readonly table: Omit<RunnerOptions, "onProgress" | "onProblem" | "once" | "signal">;
   readonly onProgress: (progress: RunnerProgress) => void;
   readonly onProblem: (text: string) => void;
+  /** The pause before a runner that failed is started again; it doubles. @default 1000 */
+  readonly firstPauseMs?: number;
 }
 
-/** The pauses before a runner that failed is started again: they double from the first to this. */
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 30_000;
 
@@ -44,9 +45,9 @@ export class LocalAggregator {
    * if it fails before that: what cannot begin at all is no matter of patience.
    */
   async run(signal: AbortSignal, onBegun: () => void): Promise<void> {
-    const { runAggregator, table, onProgress } = this.#options;
+    const { runAggregator, table, onProgress, firstPauseMs = FIRST_PAUSE_MS } = this.#options;
     let hasBegun = false;
-    let pauseMs = FIRST_PAUSE_MS;
+    let pauseMs = firstPauseMs;
     while (!signal.aborted) {
       try {
         await runAggregator({
@@ -55,7 +56,7 @@ export class LocalAggregator {
           onProgress: (progress) => {
             const { lagMs, records, counted } = progress;
             this.#status = { state: "running", lagMs, records, counted };
-            pauseMs = FIRST_PAUSE_MS;
+            pauseMs = firstPauseMs;
             if (!hasBegun) onBegun();
             hasBegun = true;
             onProgress(progress);

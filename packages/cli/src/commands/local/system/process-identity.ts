@@ -42,7 +42,7 @@ export async function endProcess(
 }
 
 /** Waits until the very process has ended; false if it takes longer. */
-export async function hasEnded(identity: ProcessIdentity, withinMs: number): Promise<boolean> {
+async function hasEnded(identity: ProcessIdentity, withinMs: number): Promise<boolean> {
   for (let waitedMs = 0; isAlive(identity); waitedMs += POLL_MS) {
     if (waitedMs >= withinMs) return false;
     await sleep(POLL_MS);

@@ -58,6 +58,9 @@ export async function superviseLocal(
   return new Supervisor(options, context).run();
 }
 
+/** How long everything may take to be ready: a JVM on a busy machine needs a minute. */
+const READY_WITHIN_MS = 120_000;
+
 /** How long the aggregator may take for the batches that are under way. */
 const AGGREGATOR_ENDS_WITHIN_MS = 10_000;
 
@@ -131,6 +134,7 @@ class Supervisor {
     process.once("SIGHUP", interrupted);
     const crashed = (error: Error): void => this.#log(`The supervisor crashed: ${error.stack}`);
     process.once("uncaughtExceptionMonitor", crashed);
+    const patience = setTimeout(() => this.#failUnlessReady(), READY_WITHIN_MS);
     try {
       await this.#takeData();
       await this.#runEngine(program);
@@ -138,6 +142,7 @@ class Supervisor {
       // What fails because the system ends is no reason of its own.
       if (!this.#ending.signal.aborted) this.#reason = messageOf(error);
     } finally {
+      clearTimeout(patience);
       stopListening();
       process.off("SIGHUP", interrupted);
       process.off("uncaughtExceptionMonitor", crashed);
@@ -179,11 +184,7 @@ class Supervisor {
         this.#dataClaim?.update({ engineProcess });
       },
     });
-    void engine.ended.then((how) => {
-      if (this.#ending.signal.aborted) return;
-      this.#reason = engineDied(how, data);
-      this.#ending.abort();
-    });
+    void engine.ended.then((how) => this.#fail(engineDied(how, data)));
     try {
       this.#claim?.update({ endpointUrl: engine.endpointUrl });
       await this.#runOn(engine);
@@ -245,6 +246,18 @@ class Supervisor {
     const state = this.#claim?.content;
     const aggregator = this.#aggregator?.status ?? { state: "starting" };
     return state === undefined ? {} : { ...state, aggregator };
+  }
+
+  #failUnlessReady(): void {
+    if (this.#claim?.content.phase !== "starting") return;
+    const problem = this.#aggregator?.status.problem ?? "";
+    this.#fail(`It was not ready within ${READY_WITHIN_MS / 1000} s. ${problem}`.trim());
+  }
+
+  #fail(reason: string): void {
+    if (this.#ending.signal.aborted) return;
+    this.#reason = reason;
+    this.#ending.abort();
   }
 
   #stop(line: string): void {
