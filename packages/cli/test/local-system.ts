@@ -40,6 +40,12 @@ export class LocalSystems {
     return JSON.parse(stdout) as Record<string, unknown>;
   }
 
+  /** What `local env` tells programs. */
+  async variables(): Promise<Readonly<Record<string, string>>> {
+    const { stdout } = await this.ask("local env --format json");
+    return JSON.parse(stdout) as Record<string, string>;
+  }
+
   /** Ends what a failed test has left, and removes the folder. */
   async clear(stacks: readonly string[] = ["zae-limiter"]): Promise<void> {
     for (const stack of stacks) await this.ask(`local down --stack ${stack}`);

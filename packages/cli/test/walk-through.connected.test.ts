@@ -41,7 +41,7 @@ describeUnlessMissing("the guide's page on local development", whyMissing("dynox
         // Another port than that of the page, because tests run beside each other.
         const port = words[1] === "up" ? ["--port", "0"] : [];
         const { code, stdout, stderr } = await systems.run([...words, ...port], shell);
-        if (words[1] === "up" && url !== "") await inShell('eval "$(zae-limiter local env)"');
+        if (words[1] === "up" && url !== "") shell = { ...shell, ...(await systems.variables()) };
         return { code, printed: ofNoMachine(stdout + stderr, folder) };
       },
       inShell,

@@ -23,7 +23,7 @@ async function run(steps: readonly ((options: RunnerOptions) => void)[]): Promis
     runAggregator: async (options) => {
       started += 1;
       try {
-        steps[started - 1]!(options);
+        steps[started - 1]!(options!);
       } finally {
         states.push(aggregator.status);
         if (started === steps.length) ending.abort();
