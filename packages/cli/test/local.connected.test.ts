@@ -1,17 +1,32 @@
 import { once } from "node:events";
-import { createServer, type AddressInfo } from "node:net";
+import { rmSync } from "node:fs";
+import { connect, createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { runAggregator } from "zae-limiter/aggregator";
 import { openRepository } from "zae-limiter/open";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { describeUnlessMissing } from "../../limiter/test/support/engine.ts";
-import { whyMissing } from "../../limiter/test/support/engine-process.ts";
+import { chosenEngine, whyMissing } from "../../limiter/test/support/engine-process.ts";
 import { isAlive, type ProcessIdentity } from "../src/commands/local/system/process-identity.ts";
 import { LocalFolder } from "../src/commands/local/system/state.ts";
 import { zaeLimiter, type Outcome } from "./command-line.ts";
 import { LocalSystems } from "./local-system.ts";
 
-const POLLING = { timeout: 30_000, interval: 20 };
+/** Where tools/dynamodb-local.mjs puts it. */
+const DYNAMODB_LOCAL = fileURLToPath(
+  new URL("../../../.cache/dynamodb-local-2.6.1", import.meta.url),
+);
+
+/** An engine that listened on every interface would listen on this one too. */
+const OTHER_INTERFACE = "127.0.0.2";
+
+async function expectOnlyHere(endpointUrl: string): Promise<void> {
+  const socket = connect(Number(new URL(endpointUrl).port), OTHER_INTERFACE);
+  await expect(once(socket, "connect")).rejects.toThrow("ECONNREFUSED");
+}
+
+const POLLING = { timeout: 60_000, interval: 20 };
 
 describeUnlessMissing("a local system", whyMissing("dynoxide"), () => {
   let systems: LocalSystems;
@@ -30,12 +45,13 @@ describeUnlessMissing("a local system", whyMissing("dynoxide"), () => {
       runAggregator,
       onListening: (act) => (interrupt = act),
     });
+    let isOver = false;
+    void outcome.finally(() => (isOver = true));
     const stack = / --stack (\S+)/.exec(line)?.[1];
-    const ready = vi.waitFor(
-      async () => expect(await systems.status(stack)).toMatchObject({ phase: "running" }),
-      POLLING,
-    );
-    await Promise.race([outcome, ready]);
+    await vi.waitFor(async () => {
+      const { phase } = await systems.status(stack);
+      expect(isOver || phase === "running").toBe(true);
+    }, POLLING);
     return { outcome, interrupt: () => interrupt?.() };
   }
 
@@ -49,6 +65,7 @@ describeUnlessMissing("a local system", whyMissing("dynoxide"), () => {
     const { outcome, interrupt } = await up("--port 0");
     const { endpointUrl, repository } = await systems.status();
     expect(endpointUrl).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+    await expectOnlyHere(String(endpointUrl));
     const opened = await openRepository(String(repository), { create: false });
     expect((await opened.listNamespaces()).map(({ name }) => name)).toEqual(["default"]);
     await opened.close();
@@ -84,6 +101,17 @@ describeUnlessMissing("a local system", whyMissing("dynoxide"), () => {
     expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining(reason) });
     expect(await systems.status()).toMatchObject({ running: false, reason });
     expect((await followed).stdout).toMatch(/ Ready at .*\n.* The engine ended \(SIGKILL\)\..*\n$/);
+  });
+
+  it("ends when its folder is removed, because nobody could end it then", async () => {
+    const { outcome } = await up("--port 0");
+    const engine = await engineOf();
+    rmSync(systems.env["ZAEL_LOCAL_FOLDER"]!, { recursive: true });
+    expect(await outcome).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("was removed, so no command can find it any more."),
+    });
+    expect(isAlive(engine)).toBe(false);
   });
 
   it("a data folder is used by one of them at a time", async () => {
@@ -148,6 +176,20 @@ describeUnlessMissing("a local system", whyMissing("dynoxide"), () => {
     });
     taken.close();
   });
+
+  // A JVM needs seconds, so it is started only where it was asked for.
+  it.skipIf(chosenEngine() !== "dynamodb-local")(
+    "runs on DynamoDB Local, on this machine only",
+    { timeout: 120_000 },
+    async () => {
+      const { outcome, interrupt } = await up(`--port 0 --jar ${DYNAMODB_LOCAL}`);
+      const { endpointUrl, engine } = await systems.status();
+      expect(engine).toBe("dynamodb-local");
+      await expectOnlyHere(String(endpointUrl));
+      interrupt();
+      expect((await outcome).code).toBe(0);
+    },
+  );
 
   it("of two starts in the background one wins, and a supervisor that dies is cleared up", async () => {
     const start = ["local", "up", "--detach", "--port", "0"];

@@ -8,7 +8,15 @@
 // A file is created only where none is, so of several processes that see the same released or stale
 // claim, one gets the next number. Numbers only rise: a process that looked long ago, and creates
 // its file late, has a number below the highest, sees that, and has lost.
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { LocalError } from "../../../exit.ts";
@@ -93,6 +101,11 @@ export class Claim<T extends Claimed> {
 
   get content(): T {
     return this.#content;
+  }
+
+  /** Whether its file is still there: somebody may have removed the folder. */
+  get isThere(): boolean {
+    return existsSync(this.#path);
   }
 
   /** Changes what the claim says, for readers in one step. */

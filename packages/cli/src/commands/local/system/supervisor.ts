@@ -61,6 +61,9 @@ export async function superviseLocal(
 /** How long everything may take to be ready: a JVM on a busy machine needs a minute. */
 const READY_WITHIN_MS = 120_000;
 
+/** How often the supervisor looks whether it can still be found. */
+const LOOK_EVERY_MS = 1000;
+
 /** How long the aggregator may take for the batches that are under way. */
 const AGGREGATOR_ENDS_WITHIN_MS = 10_000;
 
@@ -135,6 +138,7 @@ class Supervisor {
     const crashed = (error: Error): void => this.#log(`The supervisor crashed: ${error.stack}`);
     process.once("uncaughtExceptionMonitor", crashed);
     const patience = setTimeout(() => this.#failUnlessReady(), READY_WITHIN_MS);
+    const looks = setInterval(() => this.#failUnlessThere(), LOOK_EVERY_MS);
     try {
       await this.#takeData();
       await this.#runEngine(program);
@@ -143,14 +147,16 @@ class Supervisor {
       if (!this.#ending.signal.aborted) this.#reason = messageOf(error);
     } finally {
       clearTimeout(patience);
+      clearInterval(looks);
       stopListening();
       process.off("SIGHUP", interrupted);
       process.off("uncaughtExceptionMonitor", crashed);
     }
     const reason = this.#reason;
     this.#log(reason ?? "Ended.");
-    this.#dataClaim?.update({ released: true });
-    this.#claim?.update({ phase: "ended", released: true, ...(reason && { reason }) });
+    if (this.#dataClaim?.isThere === true) this.#dataClaim.update({ released: true });
+    if (this.#claim?.isThere === true)
+      this.#claim.update({ phase: "ended", released: true, ...(reason && { reason }) });
     if (reason !== undefined) throw new LocalError(reason);
   }
 
@@ -254,6 +260,12 @@ class Supervisor {
     this.#fail(`It was not ready within ${READY_WITHIN_MS / 1000} s. ${problem}`.trim());
   }
 
+  #failUnlessThere(): void {
+    const { folder } = this.#context;
+    if (this.#claim?.isThere === false)
+      this.#fail(`The folder ${folder.path} was removed, so no command can find it any more.`);
+  }
+
   #fail(reason: string): void {
     if (this.#ending.signal.aborted) return;
     this.#reason = reason;
@@ -269,7 +281,7 @@ class Supervisor {
   #log(text: string): void {
     const { folder, environment, onLine } = this.#context;
     const line = `${timeText(new Date(environment.nowMs()))} ${text}`;
-    folder.writeLog(line);
+    if (this.#claim?.isThere === true) folder.writeLog(line);
     onLine(line);
   }
 }
