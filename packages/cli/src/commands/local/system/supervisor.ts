@@ -91,7 +91,12 @@ class Supervisor {
   }
 
   async run(): Promise<Supervised> {
-    const program = findEngine(this.#options, this.#context.environment.env);
+    const { environment } = this.#context;
+    const program = findEngine(this.#options, environment.env);
+    const interrupted = (): void => this.#stop("Interrupted. Again, to end at once.");
+    const stopListening = environment.onInterrupt(interrupted);
+    // The terminal was closed. The engine has a group of its own, and would stay.
+    process.once("SIGHUP", interrupted);
     const control = await ControlServer.start({
       status: () => this.#status(),
       stop: () => this.#stop("It was told to end."),
@@ -103,6 +108,8 @@ class Supervisor {
       return { outcome: "ended" };
     } finally {
       control.close();
+      stopListening();
+      process.off("SIGHUP", interrupted);
     }
   }
 
@@ -130,11 +137,6 @@ class Supervisor {
   }
 
   async #runClaimed(program: EngineProgram): Promise<void> {
-    const { environment } = this.#context;
-    const interrupted = (): void => this.#stop("Interrupted. Again, to end at once.");
-    const stopListening = environment.onInterrupt(interrupted);
-    // The terminal was closed. The engine has a group of its own, and would stay.
-    process.once("SIGHUP", interrupted);
     const crashed = (error: Error): void => this.#log(`The supervisor crashed: ${error.stack}`);
     process.once("uncaughtExceptionMonitor", crashed);
     const patience = setTimeout(() => this.#failUnlessReady(), READY_WITHIN_MS);
@@ -148,8 +150,6 @@ class Supervisor {
     } finally {
       clearTimeout(patience);
       clearInterval(looks);
-      stopListening();
-      process.off("SIGHUP", interrupted);
       process.off("uncaughtExceptionMonitor", crashed);
     }
     const reason = this.#reason;
