@@ -91,7 +91,10 @@ function ofNoMachine(output: string, folder: string): string {
     .replaceAll(/\d{4}-\d\d-01 00:00:00Z/g, "2026-11-01 00:00:00Z")
     .replaceAll(/\d{4}-\d\d-\d\d (?!00:00:00)[\d:]{8}Z/g, "2026-11-15 06:30:00Z")
     .replace(/^(Pid +)\d+$/m, "$14242")
-    .replace(/^(Node +)v\S+$/m, "$1v24.11.0")
-    .replace(/^Notice .*\n/m, "")
+    .replace(/^( *Node +)v\S+$/m, "$1v24.11.0")
+    .replace(/^ *Notice .*\n/m, "")
+    .replace(/^( *Reachable +yes, in) \d+ ms$/m, "$1 5 ms")
+    .replace(/^( *Items +)\d+$/m, "$111")
+    .replace(/\/stream\/\S+/, "/stream/2026-11-15T06:30:00.000")
     .replace(/lag \d+ s, \d+ counted/, "lag 0 s, 0 counted");
 }
