@@ -116,6 +116,21 @@ export async function discard(
     );
 }
 
+/** Does what comes before an execution; if it fails, the change set is discarded. */
+export async function orDiscarded<Result>(
+  clients: AwsClients,
+  changeSet: ReadyChangeSet,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    // What failed first is what the caller must know; a change set that stays does no harm.
+    await discard(clients, changeSet).catch(() => undefined);
+    throw error;
+  }
+}
+
 function isGone(error: unknown): boolean {
   return /^ChangeSetNotFound|^ValidationError$/.test(nameOf(error));
 }
