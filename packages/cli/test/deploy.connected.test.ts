@@ -2,7 +2,11 @@
 import { expect, it } from "vitest";
 import { describeWithAws } from "../../infra/test/support/describe-with-aws.ts";
 import { freshTableName } from "../../limiter/test/support/engine.ts";
-import { jsonOf, zaeLimiter, type Setup } from "./command-line.ts";
+import { jsonOf, zaeLimiter, type Outcome, type Setup } from "./command-line.ts";
+
+async function run(line: string, setup: Setup = {}): Promise<Outcome> {
+  return zaeLimiter(line, { env: {}, ...setup });
+}
 
 describeWithAws("deploy and delete", (aws) => {
   const freshPlace = () => {
@@ -13,7 +17,6 @@ describeWithAws("deploy and delete", (aws) => {
     };
   };
   const parametersOf = (stack: string) => aws().cloudFormation.stack(stack)?.target?.parameters;
-  const run = (line: string, setup: Setup = {}) => zaeLimiter(line, { env: {}, ...setup });
 
   it("shows what will change, follows the events and says what was done", async () => {
     const { stack, place } = freshPlace();
@@ -69,13 +72,13 @@ describeWithAws("deploy and delete", (aws) => {
 
   it("says after Ctrl-C that AWS goes on, and how to continue", async () => {
     const { stack, place } = freshPlace();
-    let interrupt = () => {};
+    let interrupt: (() => void) | undefined;
     aws().cloudFormation.stepsPerLook = 0;
     const running = run(`deploy ${place}`, { onListening: (listener) => (interrupt = listener) });
     await expect
       .poll(() => aws().cloudFormation.stack(stack)?.status, { timeout: 15_000 })
       .toBe("CREATE_IN_PROGRESS");
-    interrupt();
+    interrupt?.();
     const { code, stderr } = await running;
     aws().cloudFormation.stepsPerLook = 40;
     expect(code).toBe(1);

@@ -1,3 +1,4 @@
+import { PermissionDenied } from "zae-limiter";
 import type { AwsClients } from "../aws/clients.ts";
 import { uploadCode } from "../code/code-bucket.ts";
 import { execute, orDiscarded, type ReadyChangeSet } from "./change-set.ts";
@@ -35,7 +36,13 @@ export async function executed(
   if (stack === undefined) return undefined;
   const feed = new EventFeed(clients, stack.id);
   await feed.skip();
-  if (!(await execute(clients, changeSet))) return undefined;
+  const begun = await orDiscarded(
+    clients,
+    changeSet,
+    () => execute(clients, changeSet),
+    (error) => error instanceof PermissionDenied,
+  );
+  if (!begun) return undefined;
   if (!wait) return stack;
   const finished = await untilFinished(clients, stack.id, { feed, onEvent });
   const operation = existing === undefined ? "creation" : "update";
