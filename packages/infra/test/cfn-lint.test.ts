@@ -9,6 +9,7 @@ import { parametersOf, stackTemplate, templateYaml } from "@zae-limiter/infra";
 import { expect, it } from "vitest";
 import type { StackOptions } from "zae-limiter/dynamodb";
 import { isCfnLintInstalled, lint } from "../../../tools/cfn-lint.mjs";
+import { describeUnlessMissing } from "../../limiter/test/support/engine.ts";
 import { temporaryFile } from "../../limiter/test/support/temporary-file.ts";
 import { resolvedTemplate, Resolver } from "../src/cdk/resolved-template.ts";
 import { defaultParameters } from "../src/options/parameters.ts";
@@ -40,11 +41,13 @@ const COMBINATIONS: Readonly<Record<string, StackOptions>> = {
 };
 
 const title = `finds nothing in the template, nor with ${Object.keys(COMBINATIONS).join(", ")}`;
-const missing = "cfn-lint is not installed; run: node tools/cfn-lint.mjs (needs Python)";
+const missing = isCfnLintInstalled()
+  ? undefined
+  : "cfn-lint is not installed; run: node tools/cfn-lint.mjs (needs Python)";
 
-if (isCfnLintInstalled()) it(title, { timeout: 120_000 }, lintAll);
-else if (process.env["ZAEL_REQUIRE_ENGINES"] === "1") it(title, () => expect.fail(missing));
-else it.skip(`${title} (${missing})`);
+describeUnlessMissing("cfn-lint", missing, () => {
+  it(title, { timeout: 120_000 }, lintAll);
+});
 
 function lintAll(): void {
   const printed = temporaryFile("printed.yaml");
