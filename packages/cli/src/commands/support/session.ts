@@ -6,6 +6,7 @@ import { Screen } from "../../output/screen.ts";
 import { ask, confirm, type Question } from "./confirm.ts";
 import { nearest } from "./nearest.ts";
 import {
+  repositoryOrStackUrl,
   repositoryUrl,
   stackPlace,
   type RepositoryLocation,
@@ -60,8 +61,9 @@ export class Session {
     command: Command,
     access: Access,
     work: (context: VerbContext) => Promise<ExitCode | void>,
+    url: string = this.urlOf(command),
   ): Promise<void> {
-    const repository = await this.#open(this.urlOf(command), access);
+    const repository = await this.#open(url, access);
     try {
       const code = await work({ repository, screen: this.screen(command) });
       if (code !== undefined) this.exitWith(code);
@@ -73,6 +75,11 @@ export class Session {
   /** The URL of the repository that a verb works on. */
   urlOf(command: Command): string {
     return repositoryUrl(command.optsWithGlobals<GlobalOptions>(), this.environment.env);
+  }
+
+  /** The URL of what `status` is about. */
+  statusUrlOf(command: Command): string {
+    return repositoryOrStackUrl(command.optsWithGlobals<GlobalOptions>(), this.environment.env);
   }
 
   /** The stack that an infrastructure verb works on. */
