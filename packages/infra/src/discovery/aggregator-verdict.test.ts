@@ -97,9 +97,7 @@ describe("[W-78] the aggregator is neither", () => {
       "starting: the function is Pending",
     );
     for (const state of ["Creating", "Enabling", "Updating"])
-      expect(verdict({ mapping: { ...MAPPING, state } })).toBe(
-        `starting: the mapping is ${state}`,
-      );
+      expect(verdict({ mapping: { ...MAPPING, state } })).toBe(`starting: the mapping is ${state}`);
   });
 
   it("when it may not be seen", () => {
