@@ -12,7 +12,7 @@ export function known<T>(part: Seen<T>): T | undefined {
 
 /** Whom a part asks, and how it answers that there is nothing. */
 export interface Asked {
-  /** The name of the service, as people write it. */
+  /** The name of the service, or of a part of it, as people write it. */
   readonly service: string;
   readonly endpointUrl: string | undefined;
   /** Whether an error says that there is no such thing. */

@@ -16,8 +16,8 @@ export async function tableState(
 ): Promise<TableState | undefined> {
   const [{ Table }, ttlAttribute, pointInTimeRecovery] = await Promise.all([
     client.send(new DescribeTableCommand({ TableName })),
-    seen(asked, () => ttlOf(client, TableName)),
-    seen(asked, () => recoveryOf(client, TableName)),
+    seen({ ...asked, service: "time to live" }, () => ttlOf(client, TableName)),
+    seen({ ...asked, service: "point-in-time recovery" }, () => recoveryOf(client, TableName)),
   ]);
   return Table && { ...describedTable(Table), ttlAttribute, pointInTimeRecovery };
 }
