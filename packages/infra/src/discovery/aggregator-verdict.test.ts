@@ -21,12 +21,12 @@ function verdict(changed: Partial<AggregatorEvidence>): string {
   return `${state}: ${reason}`;
 }
 
-describe("[W-78] the aggregator is enabled", () => {
-  it("if the function and its mapping are", () => {
+describe("the aggregator is enabled", () => {
+  it("if the function and its mapping are [W-78]", () => {
     expect(verdict({})).toBe("enabled: the function s-aggregator counts");
   });
 
-  it("if a runner has just counted, whether there is a function or not", () => {
+  it("if a runner has just counted, whether there is a function or not [W-78]", () => {
     const recent = heartbeat(120_000);
     const off = { ...MAPPING, state: "Disabled" };
     const runs = "enabled: a runner counts (zae-limiter aggregate)";
@@ -35,18 +35,18 @@ describe("[W-78] the aggregator is enabled", () => {
     expect(verdict({ mapping: off, heartbeat: recent })).toBe(runs);
   });
 
-  it("not because the table has a stream", () => {
+  it("not because the table has a stream [W-78]", () => {
     expect(verdict({ function: undefined, mapping: undefined })).toBe(
       "none: there is no function, and no runner counts",
     );
   });
 
-  it("not because a runner counted long ago", () => {
+  it("not because a runner counted long ago [W-78]", () => {
     expect(verdict({ function: undefined, heartbeat: heartbeat(120_001) })).toMatch(/^none: /);
   });
 });
 
-describe("[W-78] the aggregator is broken", () => {
+describe("the aggregator is broken", () => {
   it.each([
     [
       "without a mapping",
@@ -78,21 +78,21 @@ describe("[W-78] the aggregator is broken", () => {
       { mapping: { ...MAPPING, streamArn: "arn:old" } },
       "the event source mapping reads a stream that is not the table's: arn:old",
     ],
-  ])("%s, also if it counted a minute ago", (_, changed, reason) => {
+  ])("%s, also if it counted a minute ago [W-78]", (_, changed, reason) => {
     expect(verdict(changed)).toBe(`broken: ${reason}`);
     expect(verdict({ ...changed, heartbeat: heartbeat(60_000) })).toBe(`broken: ${reason}`);
   });
 });
 
-describe("[W-78] the aggregator is neither", () => {
-  it("when somebody switched its mapping off", () => {
+describe("the aggregator is neither", () => {
+  it("when somebody switched its mapping off [W-78]", () => {
     for (const stateReason of ["User action", "USER_INITIATED", "User initiated"])
       expect(verdict({ mapping: { ...MAPPING, state: "Disabled", stateReason } })).toBe(
         "disabled: somebody switched its event source mapping off",
       );
   });
 
-  it("while AWS prepares it", () => {
+  it("while AWS prepares it [W-78]", () => {
     expect(verdict({ function: { ...FUNCTION, state: "Pending" } })).toBe(
       "starting: the function is Pending",
     );
@@ -100,7 +100,7 @@ describe("[W-78] the aggregator is neither", () => {
       expect(verdict({ mapping: { ...MAPPING, state } })).toBe(`starting: the mapping is ${state}`);
   });
 
-  it("when it may not be seen", () => {
+  it("when it may not be seen [W-78]", () => {
     expect(verdict({ function: { unknown: "denied" } })).toBe("unknown: denied");
     expect(verdict({ mapping: { unknown: "denied" } })).toBe("unknown: denied");
   });
