@@ -23,8 +23,11 @@ export type {
   VersionsState,
 } from "./discovery/status-model.ts";
 export { parametersOf } from "./options/parameters.ts";
-export { policyDocument, POLICY_KINDS } from "./policies/policy-document.ts";
-export type { PolicyDocument, PolicyKind, PolicyStatement } from "./policies/policy-document.ts";
+export { aggregatorStatements, runnerStatements } from "./policies/aggregator-statements.ts";
+export type { AggregatorResources } from "./policies/aggregator-statements.ts";
+export { NAMESPACE_TAG, policyDocument, POLICY_KINDS } from "./policies/policy-document.ts";
+export type { PolicyDocument, PolicyKind } from "./policies/policy-document.ts";
+export type { PolicyStatement } from "./policies/policy-statements.ts";
 export { deleteStack } from "./stack/delete-stack.ts";
 export { deployStack } from "./stack/deploy-stack.ts";
 export type {
@@ -35,5 +38,6 @@ export type {
 } from "./stack/deploy-stack.ts";
 export { ensureStack } from "./stack/ensure-stack.ts";
 export { updateLambda } from "./stack/update-lambda.ts";
-export { stackTemplate, templateYaml } from "./template/stack-template.ts";
+export { stackTemplate } from "./template/stack-template.ts";
+export { templateYaml } from "./template/template-yaml.ts";
 export type { Template } from "./template/cloudformation.ts";
