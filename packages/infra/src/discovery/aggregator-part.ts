@@ -2,25 +2,59 @@ import {
   GetFunctionConfigurationCommand,
   ListEventSourceMappingsCommand,
   type EventSourceMappingConfiguration,
-  type LambdaClient,
+  type FunctionConfiguration,
 } from "@aws-sdk/client-lambda";
-import { GetQueueAttributesCommand, GetQueueUrlCommand, type SQSClient } from "@aws-sdk/client-sqs";
-import type { DeadLetters, FunctionState, MappingState } from "./status-model.ts";
+import { GetQueueAttributesCommand, GetQueueUrlCommand } from "@aws-sdk/client-sqs";
+import type { AwsClients } from "../aws/clients.ts";
+import { seen, type Service } from "./seen.ts";
+import type {
+  AggregatorStatus,
+  DeadLetters,
+  FunctionState,
+  MappingState,
+  Seen,
+} from "./status-model.ts";
+
+const LAMBDA: Service = {
+  name: "Lambda",
+  prefix: "lambda",
+  isMissing: ({ name }) => name === "ResourceNotFoundException",
+};
+
+/** It has one name in the old protocol of SQS, and another one in the new. */
+const SQS: Service = {
+  name: "SQS",
+  prefix: "sqs",
+  isMissing: ({ name }) => /NonExistentQueue|QueueDoesNotExist/.test(name),
+};
 
 /**
- * The names that the template gives. They are not looked up in the stack, so that a function is
- * found too that was deployed by hand for a table without one.
+ * The function, its event source and its queue. They are found by the names that the template gives
+ * them, and not by the stack, so that those are found too that were made by hand.
  */
-export function aggregatorNames(stack: string): {
-  readonly function: string;
-  readonly queue: string;
-} {
-  return { function: `${stack}-aggregator`, queue: `${stack}-aggregator-dlq` };
+export async function aggregatorParts(
+  clients: AwsClients,
+): Promise<Pick<AggregatorStatus, "function" | "mapping" | "deadLetters">> {
+  const name = `${clients.stack}-aggregator`;
+  const [lambda, mapping, letters] = await Promise.all([
+    functionState(clients, name),
+    mappingState(clients, name),
+    deadLetters(clients, `${name}-dlq`),
+  ]);
+  return { function: lambda, mapping, deadLetters: letters };
 }
 
-/** Asks Lambda for the function; throws if there is none. */
-export async function functionState(client: LambdaClient, name: string): Promise<FunctionState> {
-  const found = await client.send(new GetFunctionConfigurationCommand({ FunctionName: name }));
+async function functionState(clients: AwsClients, name: string): Promise<Seen<FunctionState>> {
+  const command = new GetFunctionConfigurationCommand({ FunctionName: name });
+  return seen(clients, LAMBDA, async (send) =>
+    functionOf(
+      name,
+      await send("GetFunctionConfiguration", (options) => clients.lambda.send(command, options)),
+    ),
+  );
+}
+
+function functionOf(name: string, found: FunctionConfiguration): FunctionState {
   const { StateReason, LastUpdateStatus, LastUpdateStatusReason, Runtime, CodeSha256 } = found;
   return {
     name,
@@ -35,22 +69,19 @@ export async function functionState(client: LambdaClient, name: string): Promise
   };
 }
 
-/**
- * Asks Lambda for the mapping from a table's stream to the function. If there are several, one that
- * is enabled counts: the others are of earlier streams.
- */
-export async function mappingState(
-  client: LambdaClient,
-  functionName: string,
-): Promise<MappingState | undefined> {
-  const { EventSourceMappings = [] } = await client.send(
-    new ListEventSourceMappingsCommand({ FunctionName: functionName }),
-  );
-  const ofTables = EventSourceMappings.filter(({ EventSourceArn }) =>
-    EventSourceArn?.includes(":dynamodb:"),
-  );
-  const mapping = ofTables.find(({ State }) => State === "Enabled") ?? ofTables[0];
-  return mapping && mappingOf(mapping);
+/** If there are several mappings, one that is enabled counts: others are of earlier streams. */
+async function mappingState(clients: AwsClients, name: string): Promise<Seen<MappingState>> {
+  const command = new ListEventSourceMappingsCommand({ FunctionName: name });
+  return seen(clients, LAMBDA, async (send) => {
+    const { EventSourceMappings = [] } = await send("ListEventSourceMappings", (options) =>
+      clients.lambda.send(command, options),
+    );
+    const ofTables = EventSourceMappings.filter(({ EventSourceArn }) =>
+      EventSourceArn?.includes(":dynamodb:"),
+    );
+    const mapping = ofTables.find(({ State }) => State === "Enabled") ?? ofTables[0];
+    return mapping && mappingOf(mapping);
+  });
 }
 
 function mappingOf(mapping: EventSourceMappingConfiguration): MappingState {
@@ -64,21 +95,18 @@ function mappingOf(mapping: EventSourceMappingConfiguration): MappingState {
   };
 }
 
-/** Asks Lambda and, for a table or a function, DynamoDB: they share this name of an error. */
-export function isMissingResource(error: Error): boolean {
-  return error.name === "ResourceNotFoundException";
-}
-
-/** Asks SQS for the queue of what could not be processed; throws if there is none. */
-export async function deadLetters(client: SQSClient, queue: string): Promise<DeadLetters> {
-  const { QueueUrl } = await client.send(new GetQueueUrlCommand({ QueueName: queue }));
-  const { Attributes } = await client.send(
-    new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ["ApproximateNumberOfMessages"] }),
-  );
-  return { queue, messages: Number(Attributes?.["ApproximateNumberOfMessages"] ?? 0) };
-}
-
-/** SQS calls it by one name in its old protocol, and by another in the new one. */
-export function isMissingQueue(error: Error): boolean {
-  return /NonExistentQueue|QueueDoesNotExist/.test(error.name);
+async function deadLetters(clients: AwsClients, queue: string): Promise<Seen<DeadLetters>> {
+  return seen(clients, SQS, async (send) => {
+    const { QueueUrl } = await send("GetQueueUrl", (options) =>
+      clients.sqs.send(new GetQueueUrlCommand({ QueueName: queue }), options),
+    );
+    const command = new GetQueueAttributesCommand({
+      QueueUrl,
+      AttributeNames: ["ApproximateNumberOfMessages"],
+    });
+    const { Attributes } = await send("GetQueueAttributes", (options) =>
+      clients.sqs.send(command, options),
+    );
+    return { queue, messages: Number(Attributes?.["ApproximateNumberOfMessages"] ?? 0) };
+  });
 }

@@ -1,23 +1,29 @@
-import {
-  DescribeAlarmsCommand,
-  type CloudWatchClient,
-  type MetricAlarm,
-} from "@aws-sdk/client-cloudwatch";
-import type { AlarmState } from "./status-model.ts";
+import { DescribeAlarmsCommand, type MetricAlarm } from "@aws-sdk/client-cloudwatch";
+import type { AwsClients } from "../aws/clients.ts";
+import { seen, type Service } from "./seen.ts";
+import type { AlarmState, Seen } from "./status-model.ts";
 
-/** The most names that one request may have; a stack has about ten alarms. */
+const CLOUDWATCH: Service = { name: "CloudWatch", prefix: "cloudwatch" };
+
+/** The most names that one request may have; a stack has about twenty alarms. */
 const MOST_NAMES = 100;
 
-/** Asks CloudWatch for alarms by their names. */
+/** Alarms, by their names. */
 export async function alarmStates(
-  client: CloudWatchClient,
+  clients: AwsClients,
   names: readonly string[],
-): Promise<readonly AlarmState[]> {
+): Promise<Seen<readonly AlarmState[]>> {
   if (names.length === 0) return [];
-  const { MetricAlarms = [] } = await client.send(
-    new DescribeAlarmsCommand({ AlarmNames: names.slice(0, MOST_NAMES), MaxRecords: MOST_NAMES }),
-  );
-  return MetricAlarms.map(alarmOf).toSorted((left, right) => (left.name < right.name ? -1 : 1));
+  const command = new DescribeAlarmsCommand({
+    AlarmNames: names.slice(0, MOST_NAMES),
+    MaxRecords: MOST_NAMES,
+  });
+  return seen(clients, CLOUDWATCH, async (send) => {
+    const { MetricAlarms = [] } = await send("DescribeAlarms", (options) =>
+      clients.cloudWatch.send(command, options),
+    );
+    return MetricAlarms.map(alarmOf).toSorted((left, right) => (left.name < right.name ? -1 : 1));
+  });
 }
 
 function alarmOf(alarm: MetricAlarm): AlarmState {

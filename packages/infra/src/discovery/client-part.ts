@@ -6,7 +6,7 @@ import {
   type VersionRecord,
 } from "zae-limiter";
 import { DynamoRepository } from "zae-limiter/dynamodb";
-import type { StackPlace } from "../aws/place.ts";
+import type { AwsClients } from "../aws/clients.ts";
 import type { Connectivity, HeartbeatState, Seen, VersionsState } from "./status-model.ts";
 
 /** What a client of the table sees. */
@@ -14,21 +14,18 @@ export interface ClientView {
   readonly connectivity: Connectivity;
   readonly versions: Seen<VersionsState>;
   readonly heartbeat: Seen<HeartbeatState>;
-  /** Found out when opening; undefined if it came to nothing. */
-  readonly region: string | undefined;
 }
 
 /** Opens the table as every client does, creates nothing, and reads what it says of itself. */
 export async function clientView(
-  { stack, region, endpointUrl }: StackPlace,
+  { stack, region, endpointUrl }: AwsClients,
   nowMs: () => number,
 ): Promise<ClientView> {
   let repository: DynamoRepository;
   try {
     repository = await DynamoRepository.open(undefined, {
       create: false,
-      ...(stack !== undefined && { stack }),
-      ...(region !== undefined && { region }),
+      stack,
       ...(endpointUrl !== undefined && { endpointUrl }),
     });
   } catch (error) {
@@ -45,11 +42,10 @@ async function readView(repository: DynamoRepository, nowMs: () => number): Prom
   const startedMs = performance.now();
   const reachable = await repository.ping();
   const latencyMs = performance.now() - startedMs;
-  const { region } = repository;
   if (!reachable) {
     const unknown = "the table does not answer";
     const connectivity = { reachable, reason: unknown };
-    return { connectivity, region, versions: { unknown }, heartbeat: { unknown } };
+    return { connectivity, versions: { unknown }, heartbeat: { unknown } };
   }
   const [record, countedUntil] = await Promise.all([
     repository.getVersionRecord(),
@@ -57,7 +53,6 @@ async function readView(repository: DynamoRepository, nowMs: () => number): Prom
   ]);
   return {
     connectivity: { reachable, latencyMs: Math.ceil(latencyMs) },
-    region,
     versions: versionsOf(record),
     heartbeat: countedUntil && { countedUntil, lagMs: nowMs() - countedUntil.getTime() },
   };
@@ -89,7 +84,6 @@ function notOpened(error: unknown): ClientView {
     const { clientVersion: client, schemaVersion: schema, lambdaVersion: lambda } = error;
     return {
       connectivity: { reachable: true },
-      region: undefined,
       versions: {
         client,
         schema,
@@ -102,7 +96,6 @@ function notOpened(error: unknown): ClientView {
   }
   return {
     connectivity: { reachable: false, reason: unknown },
-    region: undefined,
     versions: { unknown },
     heartbeat: { unknown },
   };

@@ -31,8 +31,9 @@ export async function listStacks(
   let NextToken: string | undefined;
   try {
     for (let page = 0; page < MOST_PAGES; page += 1) {
-      const answer = await clients.cloudFormation.send(
-        new DescribeStacksCommand(NextToken === undefined ? {} : { NextToken }),
+      const command = new DescribeStacksCommand(NextToken === undefined ? {} : { NextToken });
+      const answer = await clients.call("cloudformation:DescribeStacks", () =>
+        clients.cloudFormation.send(command),
       );
       found.push(...(answer.Stacks ?? []).flatMap(summaryOf));
       NextToken = answer.NextToken;

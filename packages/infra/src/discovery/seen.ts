@@ -1,3 +1,5 @@
+import { ZaeLimiterError } from "zae-limiter";
+import type { AwsClients } from "../aws/clients.ts";
 import type { Seen, Unknown } from "./status-model.ts";
 
 /** Whether a part could not be seen. */
@@ -10,25 +12,49 @@ export function known<T>(part: Seen<T>): T | undefined {
   return isUnknown(part) ? undefined : part;
 }
 
-/** Whom a part asks, and how it answers that there is nothing. */
-export interface Asked {
-  /** The name of the service, or of a part of it, as people write it. */
-  readonly service: string;
-  readonly endpointUrl: string | undefined;
-  /** Whether an error says that there is no such thing. */
+/** Whom a part asks, and how that service says that there is nothing. */
+export interface Service {
+  /** As people write it. */
+  readonly name: string;
+  /** As policies write it. */
+  readonly prefix: string;
   readonly isMissing?: (error: Error) => boolean;
 }
 
-/** What a question is answered with. An error concerns this part, and never the whole status. */
-export async function seen<T>(asked: Asked, ask: () => Promise<Seen<T>>): Promise<Seen<T>> {
+/** Sends one request of a part. */
+export type Send = <Output>(
+  action: string,
+  request: (options: { readonly abortSignal?: AbortSignal }) => Promise<Output>,
+) => Promise<Output>;
+
+/**
+ * What a service answers; undefined if there is no such thing. An error concerns this part, and
+ * never the whole status.
+ */
+export async function seen<T>(
+  clients: AwsClients,
+  { name, prefix, isMissing = () => false }: Service,
+  ask: (send: Send) => Promise<Seen<T>>,
+): Promise<Seen<T>> {
+  const { endpointUrl, signal } = clients;
+  const isExpected = (error: unknown): error is Error =>
+    error instanceof Error && (hasNoService(error, endpointUrl) || isMissing(error));
+  const send: Send = (action, request) =>
+    clients.call(
+      `${prefix}:${action}`,
+      () => request(signal === undefined ? {} : { abortSignal: signal }),
+      isExpected,
+    );
   try {
-    return await ask();
+    return await ask(send);
   } catch (error) {
-    if (!(error instanceof Error)) throw error;
-    if (hasNoService(error, asked.endpointUrl))
-      return { unknown: `${asked.endpointUrl} has no ${asked.service}` };
-    if (asked.isMissing?.(error) === true) return undefined;
-    return { unknown: reasonOf(error) };
+    if (signal?.aborted === true) return { unknown: `${name} did not answer in time` };
+    if (isExpected(error))
+      return hasNoService(error, endpointUrl)
+        ? { unknown: `${endpointUrl} has no ${name}` }
+        : undefined;
+    if (!(error instanceof ZaeLimiterError)) throw error;
+    return { unknown: error.message };
   }
 }
 
@@ -47,14 +73,4 @@ function hasNoService(error: Error, endpointUrl: string | undefined): boolean {
     endpointUrl !== undefined &&
     (NO_SERVICE.has(error.name) || error.message.includes("Deserialization error"))
   );
-}
-
-/** Why something could not be seen, in few words. */
-export function reasonOf(error: Error): string {
-  const action = /not authorized to perform:? (\S+)/.exec(error.message)?.[1];
-  if (action !== undefined) return `no permission for ${action}`;
-  if (error.name.startsWith("AccessDenied")) return `no permission: ${error.message}`;
-  if (error.name === "CredentialsProviderError") return "no credentials were found";
-  const code = (error as NodeJS.ErrnoException).code;
-  return error.message || code || error.name;
 }

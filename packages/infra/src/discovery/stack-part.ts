@@ -1,25 +1,31 @@
 import {
   DescribeStacksCommand,
   ListStackResourcesCommand,
-  type CloudFormationClient,
   type Stack,
   type StackResourceSummary,
 } from "@aws-sdk/client-cloudformation";
+import type { AwsClients } from "../aws/clients.ts";
 import { ourTags } from "./our-tags.ts";
-import type { NamedResource, StackState } from "./status-model.ts";
+import { seen, type Service } from "./seen.ts";
+import type { NamedResource, Seen, StackState } from "./status-model.ts";
 
-/** Asks CloudFormation for a stack; throws if there is none. */
-export async function stackState(
-  client: CloudFormationClient,
-  stack: string,
-): Promise<StackState | undefined> {
-  const { Stacks = [] } = await client.send(new DescribeStacksCommand({ StackName: stack }));
-  return Stacks[0] && stackStateOf(Stacks[0]);
-}
+/** CloudFormation has no error of its own for a stack that does not exist. */
+const CLOUDFORMATION: Service = {
+  name: "CloudFormation",
+  prefix: "cloudformation",
+  isMissing: ({ name, message }) =>
+    name === "ValidationError" && message.includes("does not exist"),
+};
 
-/** CloudFormation has no error of its own for it. */
-export function isMissingStack(error: Error): boolean {
-  return error.name === "ValidationError" && error.message.includes("does not exist");
+/** The stack itself. */
+export async function stackState(clients: AwsClients): Promise<Seen<StackState>> {
+  return seen(clients, CLOUDFORMATION, async (send) => {
+    const command = new DescribeStacksCommand({ StackName: clients.stack });
+    const { Stacks = [] } = await send("DescribeStacks", (options) =>
+      clients.cloudFormation.send(command, options),
+    );
+    return Stacks[0] && stackStateOf(Stacks[0]);
+  });
 }
 
 function stackStateOf(stack: Stack): StackState {
@@ -39,22 +45,27 @@ function stackStateOf(stack: Stack): StackState {
 /** A page has about a hundred resources, and a stack has at most 500. */
 const MOST_PAGES = 20;
 
-/** All resources of a stack. */
+/** All resources of the stack. */
 export async function stackResources(
-  client: CloudFormationClient,
-  stack: string,
-): Promise<readonly StackResourceSummary[]> {
-  const resources: StackResourceSummary[] = [];
-  let NextToken: string | undefined;
-  for (let page = 0; page < MOST_PAGES; page += 1) {
-    const answer = await client.send(
-      new ListStackResourcesCommand({ StackName: stack, ...(NextToken && { NextToken }) }),
-    );
-    resources.push(...(answer.StackResourceSummaries ?? []));
-    NextToken = answer.NextToken;
-    if (NextToken === undefined) break;
-  }
-  return resources;
+  clients: AwsClients,
+): Promise<Seen<readonly StackResourceSummary[]>> {
+  return seen(clients, CLOUDFORMATION, async (send) => {
+    const resources: StackResourceSummary[] = [];
+    let NextToken: string | undefined;
+    for (let page = 0; page < MOST_PAGES; page += 1) {
+      const command = new ListStackResourcesCommand({
+        StackName: clients.stack,
+        ...(NextToken && { NextToken }),
+      });
+      const answer = await send("ListStackResources", (options) =>
+        clients.cloudFormation.send(command, options),
+      );
+      resources.push(...(answer.StackResourceSummaries ?? []));
+      NextToken = answer.NextToken;
+      if (NextToken === undefined) break;
+    }
+    return resources;
+  });
 }
 
 /** The resources of a type, by their names. */

@@ -3,20 +3,13 @@ import { VERSION } from "zae-limiter";
 import { openClients, type AwsClients } from "../aws/clients.ts";
 import type { StackPlace } from "../aws/place.ts";
 import { alarmStates } from "./alarms-part.ts";
-import {
-  aggregatorNames,
-  deadLetters,
-  functionState,
-  isMissingQueue,
-  isMissingResource,
-  mappingState,
-} from "./aggregator-part.ts";
+import { aggregatorParts } from "./aggregator-part.ts";
 import { aggregatorVerdict } from "./aggregator-verdict.ts";
-import { clientView, type ClientView } from "./client-part.ts";
+import { clientView } from "./client-part.ts";
 import { problemsOf, warningsOf } from "./problems.ts";
-import { isUnknown, known, seen, type Asked } from "./seen.ts";
-import { isMissingStack, namedResources, stackResources, stackState } from "./stack-part.ts";
-import type { AggregatorStatus, Seen, StackState, StackStatus } from "./status-model.ts";
+import { isUnknown, known } from "./seen.ts";
+import { namedResources, stackResources, stackState } from "./stack-part.ts";
+import type { Seen, StackState, StackStatus, VersionsState } from "./status-model.ts";
 import { tableState } from "./table-part.ts";
 
 /** How a stack is looked at. */
@@ -24,6 +17,9 @@ export interface StatusOptions extends StackPlace {
   /** The time now, which the lag is counted from. @default that of the system */
   readonly nowMs?: () => number;
 }
+
+/** A service that has not answered by then is unknown. Repeated requests take about as long. */
+const PATIENCE_MS = 20_000;
 
 /**
  * Looks at a stack and everything that belongs to it, all at once. Changes nothing. What may not be
@@ -35,43 +31,35 @@ export interface StatusOptions extends StackPlace {
  */
 export async function stackStatus(options: StatusOptions = {}): Promise<StackStatus> {
   const { nowMs = () => Date.now(), ...place } = options;
-  const clients = await openClients(place);
+  const signals = [AbortSignal.timeout(PATIENCE_MS), ...(place.signal ? [place.signal] : [])];
+  const clients = await openClients({ ...place, signal: AbortSignal.any(signals) });
   try {
-    return await lookedAt(clients, place, nowMs);
+    return await lookedAt(clients, nowMs);
   } finally {
     clients.close();
   }
 }
 
-async function lookedAt(
-  clients: AwsClients,
-  place: StackPlace,
-  nowMs: () => number,
-): Promise<StackStatus> {
+async function lookedAt(clients: AwsClients, nowMs: () => number): Promise<StackStatus> {
   const { stack, region, endpointUrl } = clients;
-  const ask = askOf(clients);
-  const resources = ask.cloudFormation(() => stackResources(clients.cloudFormation, stack));
+  const resources = stackResources(clients);
   const [client, stackPart, table, aggregator, named, alarms] = await Promise.all([
-    clientView({ ...place, stack, region }, nowMs),
-    ask.cloudFormation(() => stackState(clients.cloudFormation, stack)),
-    ask.dynamoDb((asked) => tableState(clients.dynamoDb, stack, asked)),
-    aggregatorEvidence(clients, ask),
+    clientView(clients, nowMs),
+    stackState(clients),
+    tableState(clients),
+    aggregatorParts(clients),
     resources,
-    ask.cloudWatch(async () => alarmsIn(await resources, clients)),
+    resources.then((found) => alarmsIn(found, clients)),
   ]);
   const { heartbeat, versions, connectivity } = client;
-  const evidence = { ...aggregator, heartbeat, streamArn: known(table)?.streamArn };
-  const { function: lambda, mapping, deadLetters: letters } = aggregator;
+  const evidence = { ...aggregator, heartbeat };
   const parts = {
     connectivity,
     infrastructure: withDrift(stackPart, versions),
     table,
     aggregator: {
-      ...aggregatorVerdict(evidence),
-      function: lambda,
-      mapping,
-      heartbeat,
-      deadLetters: letters,
+      ...aggregatorVerdict({ ...evidence, streamArn: known(table)?.streamArn }),
+      ...evidence,
     },
     versions,
     roles: ofType(named, "AWS::IAM::Role"),
@@ -88,42 +76,6 @@ async function lookedAt(
   };
 }
 
-type Ask = <T>(ask: (asked: Asked) => Promise<Seen<T>>) => Promise<Seen<T>>;
-
-/** One way to ask for each service: which errors mean that there is nothing differs. */
-function askOf({
-  endpointUrl,
-}: AwsClients): Readonly<
-  Record<"cloudFormation" | "dynamoDb" | "lambda" | "sqs" | "cloudWatch", Ask>
-> {
-  const to =
-    (service: string, isMissing?: (error: Error) => boolean): Ask =>
-    (ask) => {
-      const asked = { service, endpointUrl, ...(isMissing !== undefined && { isMissing }) };
-      return seen(asked, () => ask(asked));
-    };
-  return {
-    cloudFormation: to("CloudFormation", isMissingStack),
-    dynamoDb: to("DynamoDB", isMissingResource),
-    lambda: to("Lambda", isMissingResource),
-    sqs: to("SQS", isMissingQueue),
-    cloudWatch: to("CloudWatch"),
-  };
-}
-
-async function aggregatorEvidence(
-  clients: AwsClients,
-  ask: ReturnType<typeof askOf>,
-): Promise<Pick<AggregatorStatus, "function" | "mapping" | "deadLetters">> {
-  const names = aggregatorNames(clients.stack);
-  const [lambda, mapping, letters] = await Promise.all([
-    ask.lambda(() => functionState(clients.lambda, names.function)),
-    ask.lambda(() => mappingState(clients.lambda, names.function)),
-    ask.sqs(() => deadLetters(clients.sqs, names.queue)),
-  ]);
-  return { function: lambda, mapping, deadLetters: letters };
-}
-
 type Resources = Seen<readonly StackResourceSummary[]>;
 
 function ofType(resources: Resources, type: string): StackStatus["roles"] {
@@ -131,20 +83,17 @@ function ofType(resources: Resources, type: string): StackStatus["roles"] {
 }
 
 /** Alarms are found by the stack: those of `my-stack-2` begin with the name of `my-stack` too. */
-async function alarmsIn(
-  resources: Resources,
-  { cloudWatch }: AwsClients,
-): Promise<StackStatus["alarms"]> {
+async function alarmsIn(resources: Resources, clients: AwsClients): Promise<StackStatus["alarms"]> {
   if (resources === undefined || isUnknown(resources)) return resources;
-  const names = namedResources(resources, "AWS::CloudWatch::Alarm");
+  const alarms = namedResources(resources, "AWS::CloudWatch::Alarm");
   return alarmStates(
-    cloudWatch,
-    names.map(({ physicalId }) => physicalId),
+    clients,
+    alarms.map(({ physicalId }) => physicalId),
   );
 }
 
 /** Compares the versions of the tags with this client, and with what the table says. */
-function withDrift(stack: Seen<StackState>, versions: ClientView["versions"]): Seen<StackState> {
+function withDrift(stack: Seen<StackState>, versions: Seen<VersionsState>): Seen<StackState> {
   if (stack === undefined || isUnknown(stack)) return stack;
   const stored = known(versions);
   const drift = [

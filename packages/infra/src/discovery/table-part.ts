@@ -2,24 +2,33 @@ import {
   DescribeContinuousBackupsCommand,
   DescribeTableCommand,
   DescribeTimeToLiveCommand,
-  type DynamoDBClient,
   type TableDescription,
 } from "@aws-sdk/client-dynamodb";
-import { seen, type Asked } from "./seen.ts";
-import type { TableState } from "./status-model.ts";
+import type { AwsClients } from "../aws/clients.ts";
+import { isUnknown, seen, type Service } from "./seen.ts";
+import type { Seen, TableState } from "./status-model.ts";
 
-/** Asks DynamoDB for the table; throws if there is none. */
-export async function tableState(
-  client: DynamoDBClient,
-  TableName: string,
-  asked: Asked,
-): Promise<TableState | undefined> {
-  const [{ Table }, ttlAttribute, pointInTimeRecovery] = await Promise.all([
-    client.send(new DescribeTableCommand({ TableName })),
-    seen({ ...asked, service: "time to live" }, () => ttlOf(client, TableName)),
-    seen({ ...asked, service: "point-in-time recovery" }, () => recoveryOf(client, TableName)),
+const DYNAMODB: Service = {
+  name: "DynamoDB",
+  prefix: "dynamodb",
+  isMissing: ({ name }) => name === "ResourceNotFoundException",
+};
+
+/** The table. */
+export async function tableState(clients: AwsClients): Promise<Seen<TableState>> {
+  const command = new DescribeTableCommand({ TableName: clients.stack });
+  const [described, ttlAttribute, pointInTimeRecovery] = await Promise.all([
+    seen(clients, DYNAMODB, async (send) => {
+      const { Table } = await send("DescribeTable", (options) =>
+        clients.dynamoDb.send(command, options),
+      );
+      return Table && describedTable(Table);
+    }),
+    ttlOf(clients),
+    recoveryOf(clients),
   ]);
-  return Table && { ...describedTable(Table), ttlAttribute, pointInTimeRecovery };
+  if (described === undefined || isUnknown(described)) return described;
+  return { ...described, ttlAttribute, pointInTimeRecovery };
 }
 
 /** What `DescribeTable` tells. */
@@ -44,24 +53,26 @@ function describedTable(
   };
 }
 
-async function ttlOf(
-  client: DynamoDBClient,
-  TableName: string,
-): Promise<{ readonly name: string } | undefined> {
-  const { TimeToLiveDescription } = await client.send(new DescribeTimeToLiveCommand({ TableName }));
-  const { TimeToLiveStatus: status = "", AttributeName = "" } = TimeToLiveDescription ?? {};
-  return status.startsWith("ENABL") ? { name: AttributeName } : undefined;
+async function ttlOf(clients: AwsClients): Promise<TableState["ttlAttribute"]> {
+  const command = new DescribeTimeToLiveCommand({ TableName: clients.stack });
+  return seen(clients, { ...DYNAMODB, name: "time to live" }, async (send) => {
+    const { TimeToLiveDescription } = await send("DescribeTimeToLive", (options) =>
+      clients.dynamoDb.send(command, options),
+    );
+    const { TimeToLiveStatus: status = "", AttributeName = "" } = TimeToLiveDescription ?? {};
+    return status.startsWith("ENABL") ? { name: AttributeName } : undefined;
+  });
 }
 
-async function recoveryOf(
-  client: DynamoDBClient,
-  TableName: string,
-): Promise<{ readonly days?: number } | undefined> {
-  const { ContinuousBackupsDescription } = await client.send(
-    new DescribeContinuousBackupsCommand({ TableName }),
-  );
-  const recovery = ContinuousBackupsDescription?.PointInTimeRecoveryDescription;
-  if (recovery?.PointInTimeRecoveryStatus !== "ENABLED") return undefined;
-  const { RecoveryPeriodInDays: days } = recovery;
-  return days === undefined ? {} : { days };
+async function recoveryOf(clients: AwsClients): Promise<TableState["pointInTimeRecovery"]> {
+  const command = new DescribeContinuousBackupsCommand({ TableName: clients.stack });
+  return seen(clients, { ...DYNAMODB, name: "point-in-time recovery" }, async (send) => {
+    const { ContinuousBackupsDescription } = await send("DescribeContinuousBackups", (options) =>
+      clients.dynamoDb.send(command, options),
+    );
+    const recovery = ContinuousBackupsDescription?.PointInTimeRecoveryDescription;
+    if (recovery?.PointInTimeRecoveryStatus !== "ENABLED") return undefined;
+    const { RecoveryPeriodInDays: days } = recovery;
+    return days === undefined ? {} : { days };
+  });
 }

@@ -72,7 +72,7 @@ function actionOf(call: Omit<AwsCall, "action" | "input">): Pick<AwsCall, "actio
       input: body.length === 0 ? {} : (JSON.parse(String(body)) as AwsInput),
     };
   const form = parsedForm(new URLSearchParams(String(body)));
-  return { action: String(form["Action"] ?? ""), input: form };
+  return { action: form["Action"] as string, input: form };
 }
 
 function s3Action(method: string, { pathname, searchParams }: URL): string {

@@ -87,7 +87,7 @@ function modification(
       name,
       recreates: !REPLACING[type]?.includes(name)
         ? "Never"
-        : JSON.stringify(wanted.properties[name])?.includes(NOT_KNOWN_YET) === true
+        : isUnknown(wanted.properties[name])
           ? "Conditionally"
           : "Always",
     }));
@@ -111,4 +111,8 @@ function plain(
   type: string,
 ): Omit<ScriptedChange, "physicalId"> {
   return { action, logicalId, type, replacement: undefined, scope: [], causes: [] };
+}
+
+function isUnknown(value: unknown): boolean {
+  return value !== undefined && JSON.stringify(value).includes(NOT_KNOWN_YET);
 }

@@ -65,7 +65,7 @@ export async function* creation(
       `The following resource(s) failed to create: [${error.logicalId}]. Rollback requested by user.`,
     );
     yield;
-    yield* removal([...stack.resources.values()].reverse(), context, "creation");
+    yield* removal([...stack.resources.values()].toReversed(), context, "creation");
     changeSet.executionStatus = "EXECUTE_FAILED";
     event(isDeleted ? "DELETE_COMPLETE" : "ROLLBACK_COMPLETE");
     context.finished();
@@ -108,7 +108,7 @@ export async function* update(
       changed.get(logicalId)?.action === "Remove" ||
       stack.resources.get(logicalId)?.physicalId !== physicalId,
   );
-  yield* removal(gone.reverse(), context, "update");
+  yield* removal(gone.toReversed(), context, "update");
   changeSet.executionStatus = "EXECUTE_COMPLETE";
   stack.outputs = context.outputs();
   event("UPDATE_COMPLETE");
@@ -123,7 +123,7 @@ export async function* deletion(
   const { stack, event } = context;
   event("DELETE_IN_PROGRESS", undefined, "User Initiated");
   yield;
-  const resources = [...stack.resources.values()].reverse();
+  const resources = [...stack.resources.values()].toReversed();
   const kept = resources.filter(({ logicalId }) => retained.includes(logicalId));
   for (const { logicalId } of kept) stack.resources.delete(logicalId);
   const failed = yield* removal(
@@ -261,7 +261,7 @@ async function* rolledBack(
   );
   yield;
   const added: StackResource[] = [];
-  for (const [logicalId, resource] of [...stack.resources]) {
+  for (const [logicalId, resource] of stack.resources) {
     const old = before.get(logicalId);
     if (old?.physicalId !== resource.physicalId) added.push(resource);
     if (old === undefined || (old.properties === resource.properties && logicalId !== failed))
@@ -280,7 +280,7 @@ async function* rolledBack(
   stack.target = previous;
   event("UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS");
   yield;
-  yield* removal(added.reverse(), context, "creation");
+  yield* removal(added.toReversed(), context, "creation");
   changeSet.executionStatus = "EXECUTE_FAILED";
   event("UPDATE_ROLLBACK_COMPLETE");
   context.finished();

@@ -119,13 +119,15 @@ export class ResourceEffects {
   }
 
   /** Deletes a resource. Throws with the reason if it cannot. */
-  async unmake(type: string, physicalId: string, properties: object): Promise<void> {
+  async unmake(
+    type: string,
+    physicalId: string,
+    properties: WantedResource["properties"],
+  ): Promise<void> {
     const { s3, lambda, cloudWatch, sqs } = this.#services;
     switch (type) {
       case "AWS::DynamoDB::Table":
-        if (
-          (properties as { DeletionProtectionEnabled?: unknown }).DeletionProtectionEnabled === true
-        )
+        if (String(properties["DeletionProtectionEnabled"]) === "true")
           throw new Error(
             `Resource cannot be deleted as it is currently protected against deletion. Disable deletion protection first. (Table: ${physicalId})`,
           );
@@ -190,6 +192,7 @@ export class ResourceEffects {
       if ((error as Error).name === "ResourceInUseException")
         throw new Error(
           `Resource of type 'AWS::DynamoDB::Table' with identifier '${TableName}' already exists.`,
+          { cause: error },
         );
       throw error;
     }
@@ -241,7 +244,7 @@ export class ResourceEffects {
       code: { bucket: Code.S3Bucket!, key: Code.S3Key! },
       tags: { ...tags },
       ...(ReservedConcurrentExecutions !== undefined && {
-        reservedConcurrency: Number(ReservedConcurrentExecutions),
+        reservedConcurrency: ReservedConcurrentExecutions,
       }),
     });
     return made(name, { Arn: functionArn });

@@ -118,6 +118,11 @@ export class ScriptedCloudFormation {
       if (changeSet !== undefined) stack.changeSets.delete(changeSet.name);
       return {};
     },
+    ListChangeSets: (input, region) => {
+      const stack = this.#store.existing(input, region);
+      const all = [...stack.changeSets.values()];
+      return { Summaries: all.map((changeSet) => describedChangeSet(stack, changeSet)) };
+    },
     DescribeStacks: async (input, region) => {
       const name = input["StackName"] as string | undefined;
       if (name === undefined) {
@@ -141,7 +146,7 @@ export class ScriptedCloudFormation {
     DescribeStackEvents: async (input, region) => {
       const stack = this.#store.existing(input, region);
       await this.#advance(stack, this.stepsPerLook);
-      const newestFirst = [...stack.events].reverse();
+      const newestFirst = stack.events.toReversed();
       const { items, ...rest } = pageOf(this.pageSize, newestFirst, input, ({ id }) => id);
       return { StackEvents: items.map((event) => describedEvent(stack, event)), ...rest };
     },

@@ -23,7 +23,7 @@ export function targetOf(input: AwsInput, current: Target | undefined): Target {
   const templateBody =
     input["UsePreviousTemplate"] === "true"
       ? (current?.templateBody ?? "")
-      : String(input["TemplateBody"] ?? "");
+      : ((input["TemplateBody"] as string | undefined) ?? "");
   const template = parsedTemplate(templateBody);
   const given = (input["Parameters"] || []) as readonly GivenParameter[];
   const tags = input["Tags"] as readonly { Key: string; Value: string }[] | undefined;
@@ -40,14 +40,15 @@ export function targetOf(input: AwsInput, current: Target | undefined): Target {
 /** The outputs of a stack that is complete. */
 export function outputsOf(scope: Scope): ScriptedStack["outputs"] {
   return Object.entries(scope.template.Outputs)
-    .filter(([, { Condition }]) => Condition === undefined || holds(String(Condition), scope))
+    .filter(([, { Condition }]) => Condition === undefined || holds(Condition as string, scope))
     .map(([OutputKey, { Value, Description, Export }]) => {
       const exported = resolved(Export, scope) as { Name: string } | undefined;
-      return {
+      const output: Record<string, string> = {
         OutputKey,
         OutputValue: String(resolved(Value, scope)),
-        ...(Description !== undefined && { Description: String(Description) }),
-        ...(exported !== undefined && { ExportName: exported.Name }),
       };
+      if (Description !== undefined) output["Description"] = Description as string;
+      if (exported !== undefined) output["ExportName"] = exported.Name;
+      return output;
     });
 }

@@ -84,7 +84,8 @@ export function parameterValues(
         );
       values[key] = previous[key];
     } else if (parameter?.ParameterValue !== undefined) values[key] = parameter.ParameterValue;
-    else if (declared["Default"] !== undefined) values[key] = String(declared["Default"]);
+    else if (declared["Default"] !== undefined)
+      values[key] = `${declared["Default"] as string | number}`;
     else missing.push(key);
     if (values[key] !== undefined) checkParameter(key, values[key], declared);
   }
@@ -261,6 +262,6 @@ function referredTo(value: TemplateValue): readonly string[] {
       Fields,
     ];
     const names = [...text.matchAll(/\$\{([^!}][^}]*)\}/g)].map(([, id]) => id!.split(".")[0]!);
-    return [...names, ...referredTo(values)];
+    return names.concat(referredTo(values));
   });
 }
