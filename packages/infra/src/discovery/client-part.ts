@@ -26,6 +26,7 @@ export async function clientView(
     repository = await DynamoRepository.open(undefined, {
       create: false,
       stack,
+      region,
       ...(endpointUrl !== undefined && { endpointUrl }),
     });
   } catch (error) {

@@ -1,4 +1,4 @@
-import { ZaeLimiterError } from "zae-limiter";
+import { PermissionDenied, ZaeLimiterError } from "zae-limiter";
 import type { AwsClients } from "../aws/clients.ts";
 import type { Seen, Unknown } from "./status-model.ts";
 
@@ -54,8 +54,14 @@ export async function seen<T>(
         ? { unknown: `${endpointUrl} has no ${name}` }
         : undefined;
     if (!(error instanceof ZaeLimiterError)) throw error;
-    return { unknown: error.message };
+    return { unknown: reasonOf(error) };
   }
+}
+
+/** One sentence; a denial needs no second one that names the user and the resource. */
+function reasonOf(error: ZaeLimiterError): string {
+  const { message } = error;
+  return error instanceof PermissionDenied ? message.replace(/ \(User: .*\)\.$/, ".") : message;
 }
 
 /** What engines of DynamoDB answer to requests of other services; beside them, no JSON or XML. */

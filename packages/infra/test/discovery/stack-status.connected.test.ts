@@ -15,6 +15,9 @@ import type { ScriptedMapping } from "../support/scripted-aws/scripted-lambda.ts
 const COUNTED_MS = Date.parse("2026-11-15T06:30:00Z");
 const LATER_MS = COUNTED_MS + 3_600_000;
 
+const denied = (action: string): string =>
+  `AWS denied ${action}: allow it in the policies of the credentials.`;
+
 describeWithAws("the status of a stack", (aws) => {
   /** Of one stack, which every test gets as it was deployed: deploying takes the longest. */
   let stack: string;
@@ -226,14 +229,14 @@ describeWithAws("the status of a stack", (aws) => {
     const status = await look();
     expect(status).toMatchObject({
       problems: [],
-      alarms: { unknown: "no permission for cloudwatch:DescribeAlarms" },
+      alarms: { unknown: denied("cloudwatch:DescribeAlarms") },
       table: {
         status: "ACTIVE",
-        ttlAttribute: { unknown: "no permission for dynamodb:DescribeTimeToLive" },
+        ttlAttribute: { unknown: denied("dynamodb:DescribeTimeToLive") },
       },
       aggregator: {
         state: "enabled",
-        deadLetters: { unknown: "no permission for sqs:GetQueueUrl" },
+        deadLetters: { unknown: denied("sqs:GetQueueUrl") },
       },
     });
   });
@@ -241,11 +244,11 @@ describeWithAws("the status of a stack", (aws) => {
   it("without permission for the stack, the table and the aggregator are still seen", async () => {
     aws().faults.deny("cloudformation:DescribeStacks");
     aws().faults.deny("cloudformation:ListStackResources");
-    const unknown = "no permission for cloudformation:ListStackResources";
+    const unknown = denied("cloudformation:ListStackResources");
     expect(await look()).toMatchObject({
       problems: [],
       connectivity: { reachable: true },
-      infrastructure: { unknown: "no permission for cloudformation:DescribeStacks" },
+      infrastructure: { unknown: denied("cloudformation:DescribeStacks") },
       roles: { unknown },
       policies: { unknown },
       alarms: { unknown },
