@@ -64,7 +64,7 @@ function versionsOf(record: VersionRecord | undefined): VersionsState {
     return {
       client: VERSION,
       compatible: true,
-      meaning: "No client has opened this table yet.",
+      meaning: "No version is stored in this table yet.",
     };
   const { schemaVersion: schema, lambdaVersion: lambda, clientMinVersion } = record;
   return {

@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import type { StackResourceSummary } from "@aws-sdk/client-cloudformation";
 import { VERSION } from "zae-limiter";
 import { openClients, type AwsClients } from "../aws/clients.ts";
@@ -18,6 +19,9 @@ export interface StatusOptions extends StackPlace {
   readonly nowMs?: () => number;
 }
 
+/** Ten requests wait at once, each for its answer, or to be repeated; Node warns of more than ten. */
+const MOST_WAITING = 50;
+
 /** A service that has not answered by then is unknown. Repeated requests take about as long. */
 const PATIENCE_MS = 20_000;
 
@@ -32,7 +36,9 @@ const PATIENCE_MS = 20_000;
 export async function stackStatus(options: StatusOptions = {}): Promise<StackStatus> {
   const { nowMs = () => Date.now(), ...place } = options;
   const signals = [AbortSignal.timeout(PATIENCE_MS), ...(place.signal ? [place.signal] : [])];
-  const clients = await openClients({ ...place, signal: AbortSignal.any(signals) });
+  const signal = AbortSignal.any(signals);
+  setMaxListeners(MOST_WAITING, signal);
+  const clients = await openClients({ ...place, signal });
   try {
     return await lookedAt(clients, nowMs);
   } finally {
