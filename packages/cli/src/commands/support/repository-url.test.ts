@@ -1,7 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { ValidationError } from "zae-limiter";
 import { UsageError } from "../../exit.ts";
-import { repositoryOrStackUrl, repositoryUrl, stackPlace } from "./repository-url.ts";
+import {
+  createsOnFirstUse,
+  repositoryOrStackUrl,
+  repositoryUrl,
+  stackPlace,
+} from "./repository-url.ts";
 
 it("prefers the option to the environment", () => {
   const env = { ZAEL_REPOSITORY: "sqlite:./from-environment.db" };
@@ -108,4 +113,19 @@ it("status is about the repository that is named, or else about the stack", () =
   expect(repositoryOrStackUrl({}, {})).toBe("dynamodb:///zae-limiter");
   expect(repositoryOrStackUrl({}, { ZAEL_STACK: "mine" })).toBe("dynamodb:///mine");
   expect(() => repositoryOrStackUrl({ stack: "s" }, sqlite)).toThrow(UsageError);
+});
+
+it.each([
+  ["sqlite:./limits.db", true],
+  ["dynamodb://eu-west-1/my-stack", false],
+  ["dynamodb://eu-west-1/my-stack?provisioning=stack", false],
+  ["dynamodb://eu-west-1/my-stack?provisioning=never", false],
+  ["dynamodb://eu-west-1/my-stack?provisioning=table", true],
+  ["dynamodb://eu-west-1/my-stack?endpoint=http%3A%2F%2F127.0.0.1%3A8000", true],
+  [
+    "dynamodb://eu-west-1/my-stack?endpoint=http%3A%2F%2F127.0.0.1%3A8000&provisioning=stack",
+    false,
+  ],
+])("a verb that stores something creates %s on first use: %s", (url, expected) => {
+  expect(createsOnFirstUse(url)).toBe(expected);
 });
