@@ -107,11 +107,11 @@ const EMPTY: Readonly<Record<string, object>> = {
   DescribeTable: { Table: { TableStatus: "ACTIVE" } },
 };
 
-/** The operation of a request: DynamoDB names it in a header, others in the body, S3 by method. */
-function operationOf({ headers, body }: SeenRequest): string {
+/** The operation of a request: DynamoDB names it in a header, others in the body or by method. */
+function operationOf({ method, headers, body }: SeenRequest): string {
   const target = headers["x-amz-target"];
   if (typeof target === "string") return target.split(".").at(-1)!;
-  return new URLSearchParams(body).get("Action") ?? "unknown";
+  return new URLSearchParams(body).get("Action") ?? method;
 }
 
 function changes(operation: string): boolean {
