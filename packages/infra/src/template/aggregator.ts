@@ -22,9 +22,6 @@ function logResources(): Resources {
     [DLQ]: {
       Type: "AWS::SQS::Queue",
       Condition: "DeployAggregatorLambda",
-      // What is in the queue is read, and done with; a new queue is as good.
-      DeletionPolicy: "Delete",
-      UpdateReplacePolicy: "Delete",
       Properties: {
         QueueName: sub("${AWS::StackName}-aggregator-dlq"),
         MessageRetentionPeriod: 1_209_600,
@@ -35,8 +32,6 @@ function logResources(): Resources {
     [LOG_GROUP]: {
       Type: "AWS::Logs::LogGroup",
       Condition: "DeployAggregatorLambda",
-      DeletionPolicy: "Delete",
-      UpdateReplacePolicy: "Delete",
       Properties: {
         LogGroupName: sub("/aws/lambda/${AWS::StackName}-aggregator"),
         RetentionInDays: ref("LogRetentionDays"),
@@ -77,7 +72,7 @@ function functionResources(): Resources {
           Variables: {
             TABLE_NAME,
             SNAPSHOT_WINDOWS: ref("SnapshotWindows"),
-            SNAPSHOT_RETENTION_DAYS: ref("SnapshotRetentionDays"),
+            SNAPSHOT_TTL_DAYS: ref("SnapshotRetentionDays"),
             BUCKET_TTL_MULTIPLIER: ref("BucketTtlMultiplier"),
             ENABLE_ARCHIVAL: ref("EnableAuditArchival"),
             ARCHIVE_BUCKET_NAME: when("DeployAuditArchive", ref(ARCHIVE)),
@@ -104,7 +99,7 @@ function streamResources(): Resources {
         MaximumRetryAttempts: -1,
         MaximumRecordAgeInSeconds: -1,
         FilterCriteria: {
-          Filters: STREAM_FILTERS.map((pattern) => ({ Pattern: JSON.stringify(pattern) })),
+          Filters: STREAM_FILTERS.map((pattern) => ({ Pattern: pattern })),
         },
         DestinationConfig: { OnFailure: { Destination: getAtt(DLQ, "Arn") } },
       },

@@ -29,7 +29,6 @@ export interface Parameter {
   readonly Description: string;
   readonly AllowedValues?: readonly (string | number)[];
   readonly AllowedPattern?: string;
-  readonly ConstraintDescription?: string;
   readonly MinValue?: number;
   readonly MaxValue?: number;
 }
@@ -37,7 +36,6 @@ export interface Parameter {
 /** Something that a stack tells others. */
 export interface Output {
   readonly Condition?: string;
-  readonly Description: string;
   readonly Value: Value;
   readonly Export?: { readonly Name: Value };
 }
@@ -68,7 +66,7 @@ export function getAtt(resource: string, attribute: string): Value {
   return { "Fn::GetAtt": [resource, attribute] };
 }
 
-/** A text with `${…}` in it: parameters and what AWS knows, never resources. */
+/** A text with `${…}` in it: parameters, names of resources, and what AWS knows. */
 export function sub(text: string): Value {
   return { "Fn::Sub": text };
 }

@@ -1,4 +1,4 @@
-import { Document, isCollection, Scalar, YAMLMap, YAMLSeq, type Node } from "yaml";
+import { Document, isCollection, Scalar, visit, YAMLMap, YAMLSeq, type Node } from "yaml";
 import type { Value } from "./cloudformation.ts";
 import { stackTemplate } from "./stack-template.ts";
 
@@ -15,16 +15,17 @@ export function templateYaml(): string {
     sections.add(pair);
   }
   document.contents = sections as unknown as typeof document.contents;
+  quoteInLines(sections);
   // A text is never broken: whoever searches for its words finds them.
   return document.toString({ lineWidth: 0, flowCollectionPadding: false, indentSeq: false });
 }
 
 /** How deep a value is: a section, what has a name in it, or something within that. */
 const SECTION = 0;
-const WITHIN = 2;
+const WITHIN = 1;
 
-/** The longest value that is written in one line. */
-const LONGEST_LINE = 120;
+/** The longest value that is written in one line, as JSON; as YAML it is about a third shorter. */
+const LONGEST_LINE = 320;
 
 /**
  * A value as YAML: functions in their short form, and what is small in one line. Without either the
@@ -54,11 +55,30 @@ function callOf(value: { readonly [name: string]: Value }): Node | undefined {
   const tag = `!${name.slice("Fn::".length)}`;
   if (name === "Fn::GetAtt") return tagged(tag, new Scalar((argument as string[]).join(".")));
   const node = nodeOf(argument, WITHIN);
-  if (isCollection(node)) node.flow = JSON.stringify(argument).length <= 2 * LONGEST_LINE;
+  if (isCollection(node)) node.flow = JSON.stringify(argument).length <= LONGEST_LINE;
   return tagged(tag, node);
 }
 
 function tagged(tag: string, node: Node): Node {
   (node as Scalar | YAMLMap | YAMLSeq).tag = tag;
   return node;
+}
+
+/**
+ * Quotes texts with a colon, or a question mark at their beginning, where a value is written in one
+ * line. They need no quotes in YAML 1.2, but older readers take them for keys.
+ */
+function quoteInLines(node: Node): void {
+  visit(node, {
+    Collection: (_, collection) => {
+      if (collection.flow !== true) return undefined;
+      visit(collection, {
+        Scalar: (_key, scalar) => {
+          if (typeof scalar.value === "string" && /^\?|:/.test(scalar.value))
+            scalar.type = Scalar.QUOTE_DOUBLE;
+        },
+      });
+      return visit.SKIP;
+    },
+  });
 }
