@@ -1,7 +1,7 @@
 import { DescribeStacksCommand, type Stack } from "@aws-sdk/client-cloudformation";
 import { openClients } from "../aws/clients.ts";
 import type { StackPlace } from "../aws/place.ts";
-import { ourTags, type TaggedVersions } from "./our-tags.ts";
+import { taggedVersions, type TaggedVersions } from "./tagged-versions.ts";
 
 /** A stack of zae-limiter. */
 export interface StackSummary extends TaggedVersions {
@@ -46,14 +46,14 @@ export async function listStacks(
 }
 
 function summaryOf(stack: Stack): readonly StackSummary[] {
-  const tags = ourTags(stack);
-  if (tags === undefined) return [];
+  const versions = taggedVersions(stack);
+  if (versions === undefined) return [];
   const { StackName = "", StackStatus = "", CreationTime, LastUpdatedTime } = stack;
   return [
     {
       stack: StackName,
       status: StackStatus,
-      ...tags.versions,
+      ...versions,
       ...(CreationTime && { createdAt: CreationTime }),
       ...(LastUpdatedTime && { updatedAt: LastUpdatedTime }),
     },

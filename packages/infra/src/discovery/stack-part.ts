@@ -5,9 +5,9 @@ import {
   type StackResourceSummary,
 } from "@aws-sdk/client-cloudformation";
 import type { AwsClients } from "../aws/clients.ts";
-import { ourTags } from "./our-tags.ts";
 import { seen, type Service } from "./seen.ts";
 import type { NamedResource, Seen, StackState } from "./status-model.ts";
+import { taggedVersions } from "./tagged-versions.ts";
 
 /** CloudFormation has no error of its own for a stack that does not exist. */
 const CLOUDFORMATION: Service = {
@@ -29,15 +29,15 @@ export async function stackState(clients: AwsClients): Promise<Seen<StackState>>
 }
 
 function stackStateOf(stack: Stack): StackState {
-  const tags = ourTags(stack);
+  const versions = taggedVersions(stack);
   const { StackStatusReason: reason, CreationTime, LastUpdatedTime } = stack;
   return {
     status: stack.StackStatus ?? "",
     ...(reason && { reason }),
-    isOurs: tags !== undefined,
+    isOurs: versions !== undefined,
     ...(CreationTime && { createdAt: CreationTime }),
     ...(LastUpdatedTime && { updatedAt: LastUpdatedTime }),
-    ...tags?.versions,
+    ...versions,
     drift: [],
   };
 }
