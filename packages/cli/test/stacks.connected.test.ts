@@ -1,11 +1,7 @@
 // The verbs that look at stacks, on the scripted AWS.
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { lambdaPackage } from "@zae-limiter/infra";
 import { DynamoRepository } from "zae-limiter/dynamodb";
 import { openRepository } from "zae-limiter/open";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, expect, it } from "vitest";
 import { deployedStack, OUR_TAGS } from "../../infra/test/support/deployed-stack.ts";
 import { describeWithAws } from "../../infra/test/support/describe-with-aws.ts";
 import { describeWithEngine, freshTableName } from "../../limiter/test/support/engine.ts";
@@ -156,41 +152,5 @@ describeWithEngine("status of a table on an engine", (engine) => {
     expect(stdout).toContain(`Infrastructure\n  unknown: ${endpointUrl} has no CloudFormation\n`);
     expect(stdout).toMatch(/^ {2}Indexes +GSI1, GSI2, GSI3, GSI4: ACTIVE$/m);
     expect(stdout).toMatch(/^ {2}Counted until +never; to start a runner: zae-limiter aggregate$/m);
-  });
-});
-
-describe("lambda-export", () => {
-  const folder = mkdtempSync(join(tmpdir(), "zae-limiter-export-"));
-  afterAll(() => rmSync(folder, { recursive: true }));
-
-  it("writes the code, and replaces no file unless told to", async () => {
-    const output = join(folder, "aggregator.zip");
-    const { content, sha256 } = await lambdaPackage("aggregator");
-    expect(await run(`lambda-export --output ${output}`)).toMatchObject({ code: 0, stderr: "" });
-    expect(readFileSync(output).equals(content)).toBe(true);
-    writeFileSync(output, "mine");
-    const refused = await run(`lambda-export -o ${output}`);
-    expect(refused.code).toBe(2);
-    expect(refused.stderr).toBe(
-      `error: ${output} exists. Pass --force to replace it, or another --output.\n`,
-    );
-    expect(readFileSync(output, "utf8")).toBe("mine");
-    const forced = await run(`lambda-export -o ${output} -f --json`);
-    expect(JSON.parse(forced.stdout)).toMatchObject({ output, sha256, bytes: content.length });
-    expect(readFileSync(output).equals(content)).toBe(true);
-  });
-
-  it("shows what it is with --info, and writes nothing", async () => {
-    const { sha256 } = await lambdaPackage("aggregator");
-    const { code, stdout } = await run(`lambda-export --info -o ${folder}/nothing.zip`);
-    expect(code).toBe(0);
-    expect(stdout).toContain(`SHA-256   ${sha256}\n`);
-    expect(() => readFileSync(`${folder}/nothing.zip`)).toThrow("ENOENT");
-  });
-
-  it("says what is wrong with a file that cannot be written", async () => {
-    const { code, stderr } = await run(`lambda-export -o ${folder}/missing/a.zip`);
-    expect(code).toBe(2);
-    expect(stderr).toMatch(/^error: .*missing\/a\.zip cannot be written: /);
   });
 });

@@ -83,20 +83,8 @@ describe("status", () => {
   });
 
   it("is about the stack zae-limiter when no repository is named", async () => {
-    const stack = async (env: Readonly<Record<string, string>>): Promise<string> => {
-      let opened = "";
-      const open: typeof openRepository = async (url) => {
-        opened = url;
-        return new MemoryRepository();
-      };
-      // Without a region, nothing is asked of an account.
-      for (const name of ["AWS_REGION", "AWS_DEFAULT_REGION"]) vi.stubEnv(name, "");
-      vi.stubEnv("AWS_CONFIG_FILE", "/dev/null");
-      await zaeLimiter("status", { open, env: { ZAEL_REPOSITORY: "", ...env } });
-      return opened;
-    };
-    expect(await stack({})).toBe("dynamodb:///zae-limiter");
-    expect(await stack({ ZAEL_STACK: "mine" })).toBe("dynamodb:///mine");
+    expect(await urlOfStatus({})).toBe("dynamodb:///zae-limiter");
+    expect(await urlOfStatus({ ZAEL_STACK: "mine" })).toBe("dynamodb:///mine");
   });
 
   it("shows the SDK's notice about Node, which other commands leave out", async () => {
@@ -109,3 +97,16 @@ describe("status", () => {
     });
   });
 });
+
+/** What `status` opens. Without a region, nothing is asked of an account. */
+async function urlOfStatus(env: Readonly<Record<string, string>>): Promise<string> {
+  let opened = "";
+  const open: typeof openRepository = async (url) => {
+    opened = url;
+    return new MemoryRepository();
+  };
+  for (const name of ["AWS_REGION", "AWS_DEFAULT_REGION"]) vi.stubEnv(name, "");
+  vi.stubEnv("AWS_CONFIG_FILE", "/dev/null");
+  await zaeLimiter("status", { open, env: { ZAEL_REPOSITORY: "", ...env } });
+  return opened;
+}
