@@ -245,7 +245,7 @@ declare module "declared/zae-limiter" {
     getUsageSummary(query: UsageQuery): Promise<UsageSummary>;
     getAuditEvents(entityId: string, options?: Paging): Promise<Page<AuditEvent>>;                                         // newest first
     readonly namespaceName: string; readonly namespaceId: string;
-    namespace(name: string, options?: { readonly onUnavailable?: OnUnavailable; readonly bucketTtlMultiplier?: number }): Promise<Repository>;   // close() of a scoped one does nothing
+    namespace(name: string, options?: { readonly onUnavailable?: OnUnavailable; readonly auditRetentionDays?: number; readonly usageRetentionDays?: number; readonly bucketTtlMultiplier?: number }): Promise<Repository>;   // close() of a scoped one does nothing
     registerNamespace(name: string): Promise<string>;                                                                      // the id; idempotent
     registerNamespaces(names: readonly string[]): Promise<Readonly<Record<string, string>>>;
     getNamespace(name: string): Promise<NamespaceInfo | undefined>;
