@@ -58,7 +58,9 @@ export class Resolver {
   #resolved(value: Value): Value | undefined {
     if (typeof value !== "object") return value;
     if (Array.isArray(value))
-      return (value as readonly Value[]).flatMap((each) => this.#resolved(each) ?? []);
+      return (value as readonly Value[])
+        .map((each) => this.#resolved(each))
+        .filter((each) => each !== undefined);
     const entries = Object.entries(value);
     const [only, ...others] = entries;
     if (only !== undefined && others.length === 0) {

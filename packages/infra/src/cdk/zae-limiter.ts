@@ -102,10 +102,9 @@ export class ZaeLimiter extends Construct {
       ]),
     );
     for (const [name, resource] of resources) {
-      const { Properties, DependsOn = [], DeletionPolicy, UpdateReplacePolicy } = declared[name]!;
+      const { Properties, DeletionPolicy, UpdateReplacePolicy } = declared[name]!;
       for (const [property, value] of Object.entries(Properties))
         resource.addPropertyOverride(property, linked(value, resources));
-      for (const other of [DependsOn].flat()) resource.addDependency(resources.get(other)!);
       resource.cfnOptions.deletionPolicy = DeletionPolicy as CfnDeletionPolicy;
       resource.cfnOptions.updateReplacePolicy = UpdateReplacePolicy as CfnDeletionPolicy;
     }

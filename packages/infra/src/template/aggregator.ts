@@ -45,8 +45,6 @@ function functionResources(): Resources {
     [AGGREGATOR]: {
       Type: "AWS::Lambda::Function",
       Condition: "DeployAggregatorLambda",
-      // Lambda would make a log group of its own, which keeps logs for ever.
-      DependsOn: LOG_GROUP,
       Properties: {
         FunctionName: sub("${AWS::StackName}-aggregator"),
         Description: "Sums up the usage of zae-limiter from the stream of its table.",
@@ -65,6 +63,7 @@ function functionResources(): Resources {
           "HasReservedConcurrency",
           ref("AggregatorReservedConcurrency"),
         ),
+        LoggingConfig: { LogGroup: ref(LOG_GROUP) },
         TracingConfig: { Mode: when("TracingEnabled", "Active", "PassThrough") },
         // For pulses, which are invocations without an answer.
         DeadLetterConfig: { TargetArn: getAtt(DLQ, "Arn") },
@@ -72,8 +71,8 @@ function functionResources(): Resources {
           Variables: {
             TABLE_NAME,
             SNAPSHOT_WINDOWS: ref("SnapshotWindows"),
-            SNAPSHOT_TTL_DAYS: ref("SnapshotRetentionDays"),
-            BUCKET_TTL_MULTIPLIER: ref("BucketTtlMultiplier"),
+            SNAPSHOT_TTL_DAYS: sub("${SnapshotRetentionDays}"),
+            BUCKET_TTL_MULTIPLIER: sub("${BucketTtlMultiplier}"),
             ENABLE_ARCHIVAL: ref("EnableAuditArchival"),
             ARCHIVE_BUCKET_NAME: when("DeployAuditArchive", ref(ARCHIVE)),
           },

@@ -13,7 +13,6 @@ export type Properties = { readonly [name: string]: Value };
 export interface Resource {
   readonly Type: string;
   readonly Condition?: string;
-  readonly DependsOn?: string | readonly string[];
   readonly DeletionPolicy?: "Retain" | "RetainExceptOnCreate" | "Delete";
   readonly UpdateReplacePolicy?: "Retain" | "Delete";
   readonly Properties: Properties;

@@ -39,6 +39,7 @@ export const CONDITIONS = {
     { "Fn::Select": [0, { "Fn::Split": [":", ref("PermissionBoundary")] }] },
     "arn",
   ),
+  EnableTableDeletionProtection: isOn("EnableDeletionProtection"),
   UsePITRRecoveryPeriod: isGiven("PITRRecoveryPeriodDays"),
   IsProvisioned: equals(ref("BillingMode"), "PROVISIONED"),
   ...customNames(),

@@ -51,7 +51,7 @@ export function tableResources(): Resources {
           PointInTimeRecoveryEnabled: true,
           RecoveryPeriodInDays: when("UsePITRRecoveryPeriod", ref("PITRRecoveryPeriodDays")),
         },
-        DeletionProtectionEnabled: ref("EnableDeletionProtection"),
+        DeletionProtectionEnabled: when("EnableTableDeletionProtection", true, false),
       },
     },
   };
