@@ -1,8 +1,7 @@
-import { writeFile } from "node:fs/promises";
 import type { Command } from "commander";
-import { UsageError } from "../../exit.ts";
 import { fieldsText } from "../../output/table.ts";
 import { numberText } from "../../output/text.ts";
+import { writeNewFile } from "../support/new-file.ts";
 import type { Session } from "../support/session.ts";
 import { addVerb } from "../support/verb.ts";
 
@@ -21,7 +20,7 @@ export function addLambdaExportCommand(program: Command, session: Session): void
       const { name, content, sha256 } = await lambdaPackage("aggregator");
       const screen = session.screen(command);
       const isWritten = options.info !== true;
-      if (isWritten) await write(options, content);
+      if (isWritten) await writeNewFile(options.output, content, options);
       const facts = { name, handler: "index.handler", bytes: content.length, sha256 };
       const shown = isWritten ? { ...facts, output: options.output } : facts;
       screen.show(shown, () =>
@@ -36,18 +35,6 @@ interface ExportOptions {
   readonly output: string;
   readonly info?: boolean;
   readonly force?: boolean;
-}
-
-/** Without `--force` the file must be new; that is asked of the write itself. */
-async function write({ output, force }: ExportOptions, content: Uint8Array): Promise<void> {
-  try {
-    await writeFile(output, content, { flag: force === true ? "w" : "wx" });
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    if (code === "EEXIST")
-      throw new UsageError(`${output} exists. Pass --force to replace it, or another --output.`);
-    throw new UsageError(`${output} cannot be written: ${message}`);
-  }
 }
 
 function infoText(
