@@ -35,6 +35,19 @@ export function dynamoOptions(text: string): DynamoOptions {
   };
 }
 
+/**
+ * Which table a URL names, as `openRepository` reads it; for what works on tables and stacks, such
+ * as `runAggregator`.
+ *
+ * @example
+ * const options = tableOptions("dynamodb://eu-west-1/my-stack");
+ */
+export function tableOptions(url: string): Pick<DynamoOptions, "stack" | "region" | "endpointUrl"> {
+  // What a URL says about creating a table is left out: these create none.
+  const { provisioning: _, ...place } = dynamoOptions(url);
+  return place;
+}
+
 /** What is missing, and where; a transport that was passed in need not say where it leads. */
 export type Missing = Pick<
   ResolvedOptions,
