@@ -269,6 +269,7 @@ declare module "declared/zae-limiter/open" {
   import type { Repository, RepositoryOptions } from "declared/zae-limiter";
   export function openRepository(url: string, options?: RepositoryOptions): Promise<Repository>;                            // ADR 035
   //   "memory:" · "sqlite:./limits.db" · "redis://host:6379" · "dynamodb://eu-west-1/my-stack" (?endpoint=http://127.0.0.1:8000&provisioning=never)
+  export function tableOptions(url: string): { readonly stack?: string; readonly region?: string; readonly endpointUrl?: string };  // ADR 049
 }
 
 declare module "declared/zae-limiter/memory" {
