@@ -245,7 +245,7 @@ declare module "declared/zae-limiter" {
     getUsageSummary(query: UsageQuery): Promise<UsageSummary>;
     getAuditEvents(entityId: string, options?: Paging): Promise<Page<AuditEvent>>;                                         // newest first
     readonly namespaceName: string; readonly namespaceId: string;
-    namespace(name: string, options?: { readonly onUnavailable?: OnUnavailable; readonly bucketTtlMultiplier?: number }): Promise<Repository>;   // close() of a scoped one does nothing
+    namespace(name: string, options?: { readonly onUnavailable?: OnUnavailable; readonly auditRetentionDays?: number; readonly usageRetentionDays?: number; readonly bucketTtlMultiplier?: number }): Promise<Repository>;   // close() of a scoped one does nothing
     registerNamespace(name: string): Promise<string>;                                                                      // the id; idempotent
     registerNamespaces(names: readonly string[]): Promise<Readonly<Record<string, string>>>;
     getNamespace(name: string): Promise<NamespaceInfo | undefined>;
@@ -269,6 +269,7 @@ declare module "declared/zae-limiter/open" {
   import type { Repository, RepositoryOptions } from "declared/zae-limiter";
   export function openRepository(url: string, options?: RepositoryOptions): Promise<Repository>;                            // ADR 035
   //   "memory:" · "sqlite:./limits.db" · "redis://host:6379" · "dynamodb://eu-west-1/my-stack" (?endpoint=http://127.0.0.1:8000&provisioning=never)
+  export function tableOptions(url: string): { readonly stack?: string; readonly region?: string; readonly endpointUrl?: string };  // ADR 049
 }
 
 declare module "declared/zae-limiter/memory" {

@@ -39,7 +39,15 @@ describeWithAws("opening a stack", (aws) => {
       .filter(({ service }) => service !== "dynamodb")
       .map(({ action }) => action);
 
-  it("deploys it from nothing, registers both namespaces, and opens it the next time without asking", async () => {
+  /** What became of the stack as a whole. */
+  const statesOf = (stack: string): readonly string[] =>
+    aws()
+      .cloudFormation.stack(stack)!
+      .events.filter(({ logicalId }) => logicalId === stack)
+      .map(({ status }) => status)
+      .filter((status) => /^(?:CREATE|UPDATE)/.test(status));
+
+  it("deploys it from nothing, opens it the next time without asking, and deletes it", async () => {
     const place = placeOf();
     await using first = await DynamoRepository.open("my-team", place);
     await first.setSystemDefaults([Limit.perMinute("rpm", 2)]);
@@ -48,37 +56,34 @@ describeWithAws("opening a stack", (aws) => {
     expect(await limiter.acquire(call, () => "done")).toBe("done");
     expect((await first.listNamespaces()).map(({ name }) => name)).toEqual(["default", "my-team"]);
     expect(await first.getVersionRecord()).toMatchObject({ lambdaVersion: VERSION });
+
     const start = aws().seen.length;
     await using again = await DynamoRepository.open("my-team", place);
     expect(again.namespaceId).toBe(first.namespaceId);
     await using other = await DynamoRepository.open("other", place);
     expect(other.namespaceName).toBe("other");
     expect(askedSince(start)).toEqual([]);
-  });
 
-  it("is one line, as the README shows it: stack, region and address come from the environment", async () => {
-    const { stack } = placeOf();
-    vi.stubEnv("ZAEL_STACK", stack);
+    vi.stubEnv("ZAEL_STACK", place.stack);
     vi.stubEnv("AWS_REGION", "eu-west-1");
     vi.stubEnv("AWS_ENDPOINT_URL", aws().endpointUrl);
     vi.stubEnv("AWS_ACCESS_KEY_ID", "key");
     vi.stubEnv("AWS_SECRET_ACCESS_KEY", "secret");
-    // On AWS it looks every few seconds, which nobody waits for here.
-    await infra.ensureStack({ endpointUrl: aws().endpointUrl });
-    expect(readFileSync(`${root}README.md`, "utf8")).toContain(
-      '`await DynamoRepository.open("my-team")`',
-    );
-    await using repository = await DynamoRepository.open("my-team");
-    expect(repository.stackName).toBe(stack);
+    const readme = readFileSync(`${root}README.md`, "utf8");
+    expect(readme).toContain('`await DynamoRepository.open("my-team")`');
+    await using asInReadme = await DynamoRepository.open("my-team");
+    expect(asInReadme.namespaceId).toBe(first.namespaceId);
+
+    await first.deleteStack();
+    expect(await first.ping()).toBe(false);
   });
 
   it("deploys it once, however many processes start together, and all of them go on", async () => {
     const place = placeOf();
-    const start = aws().seen.length;
-    const names = ["one", "two", "three", "four"];
+    const names = ["one", "two", "three"];
     const ends = await Promise.all(names.map((name) => openedByProcess(name, place)));
     expect(ends).toEqual(names.map((name) => `${name} opened`));
-    expect(askedSince(start).filter((action) => action === "ExecuteChangeSet")).toHaveLength(1);
+    expect(statesOf(place.stack).toSorted()).toEqual(["CREATE_COMPLETE", "CREATE_IN_PROGRESS"]);
     await using repository = await DynamoRepository.open("one", place);
     expect((await repository.listNamespaces()).map(({ name }) => name)).toEqual(
       ["default", ...names].toSorted(),
@@ -86,7 +91,7 @@ describeWithAws("opening a stack", (aws) => {
     expect(await repository.getVersionRecord()).toMatchObject({ lambdaVersion: VERSION });
   });
 
-  it("goes with the options that the builder was given, and not at all if they are invalid", async () => {
+  it("goes with the options that the builder was given, and updates its Lambda only if it is asked to [W-74]", async () => {
     const place = placeOf();
     const builder = (): ReturnType<typeof DynamoRepository.builder> =>
       DynamoRepository.builder().namespace("my-team").options(place);
@@ -96,17 +101,38 @@ describeWithAws("opening a stack", (aws) => {
       field: "lambdaMemoryMb",
     });
     expect(askedSince(start)).toEqual([]);
-    await using repository = await builder().stackOptions({ lambdaMemoryMb: 512 }).build();
-    expect(repository.namespaceName).toBe("my-team");
-    const [changeSet] = aws()
-      .seen.slice(start)
-      .filter(({ action }) => action === "CreateChangeSet");
-    expect(decodeURIComponent(new TextDecoder().decode(changeSet!.body))).toMatch(
-      /ParameterKey=LambdaMemorySize&[^&]*ParameterValue=512/,
+    await using built = await builder().stackOptions({ lambdaMemoryMb: 512 }).build();
+    expect(built.namespaceName).toBe("my-team");
+    expect(aws().cloudFormation.stack(place.stack)!.target!.parameters["LambdaMemorySize"]).toBe(
+      "512",
     );
+
+    const { schemaVersion } = (await built.getVersionRecord())!;
+    await built.setVersionRecord({ schemaVersion, lambdaVersion: "0.0.1" });
+    const older = aws().seen.length;
+    await using unasked = await DynamoRepository.open("my-team", place);
+    expect(askedSince(older)).toEqual([]);
+    const asked = { ...place, updateLambda: true };
+    await using updated = await DynamoRepository.open("my-team", asked);
+    expect(askedSince(older)).not.toEqual([]);
+    expect(await updated.getVersionRecord()).toMatchObject({ lambdaVersion: VERSION });
+    const newer = aws().seen.length;
+    await using current = await DynamoRepository.open("my-team", asked);
+    expect(current.namespaceId).toBe(unasked.namespaceId);
+    expect(askedSince(newer)).toEqual([]);
   });
 
-  it("opens a URL, and `create: false` deploys nothing", async () => {
+  it("leaves a table alone that has no stack when it is to delete that", async () => {
+    await using alone = await DynamoRepository.open("my-team", {
+      ...placeOf(),
+      provisioning: "table",
+    });
+    await alone.deleteStack();
+    expect(await alone.ping()).toBe(true);
+    await alone.deleteTable();
+  });
+
+  it("deploys nothing for a URL with `create: false`", async () => {
     const { stack, endpointUrl } = placeOf();
     const url = `dynamodb://eu-west-1/${stack}?endpoint=${encodeURIComponent(endpointUrl!)}&provisioning=stack`;
     const start = aws().seen.length;
@@ -114,36 +140,6 @@ describeWithAws("opening a stack", (aws) => {
       code: "ERR_LIMITER_INFRASTRUCTURE_NOT_FOUND",
     });
     expect(askedSince(start)).toEqual([]);
-    await using repository = await openRepository(url);
-    expect(repository.namespaceName).toBe("default");
-  });
-
-  it("updates the Lambda only if it is asked to, and only if that is older [W-74]", async () => {
-    const place = placeOf();
-    await using repository = await DynamoRepository.open("my-team", place);
-    const { schemaVersion } = (await repository.getVersionRecord())!;
-    await repository.setVersionRecord({ schemaVersion, lambdaVersion: "0.0.1" });
-    const start = aws().seen.length;
-    await using unasked = await DynamoRepository.open("my-team", place);
-    expect(askedSince(start)).toEqual([]);
-    await using asked = await DynamoRepository.open("my-team", { ...place, updateLambda: true });
-    expect(askedSince(start)).not.toEqual([]);
-    expect(await asked.getVersionRecord()).toMatchObject({ lambdaVersion: VERSION });
-    const later = aws().seen.length;
-    await using current = await DynamoRepository.open("my-team", { ...place, updateLambda: true });
-    expect(current.namespaceId).toBe(unasked.namespaceId);
-    expect(askedSince(later)).toEqual([]);
-  });
-
-  it("deletes it with its table, and does nothing if there is no stack", async () => {
-    const place = placeOf();
-    await using repository = await DynamoRepository.open("my-team", place);
-    await repository.deleteStack();
-    expect(await repository.ping()).toBe(false);
-    await using alone = await DynamoRepository.open("my-team", { ...place, provisioning: "table" });
-    await alone.deleteStack();
-    expect(await alone.ping()).toBe(true);
-    await alone.deleteTable();
   });
 
   describe("says in one sentence what to do, and leaves nothing behind", () => {

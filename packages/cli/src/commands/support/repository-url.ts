@@ -1,3 +1,4 @@
+import { tableOptions } from "zae-limiter/open";
 import type { Environment } from "../../environment.ts";
 import { UsageError } from "../../exit.ts";
 
@@ -67,20 +68,19 @@ export function stackPlace(location: RepositoryLocation, env: Environment["env"]
     isNamed || fromEnvironment
       ? repositoryUrl(location, isNamed && repository === undefined ? {} : env)
       : "dynamodb://";
-  const { stack, ...rest } = dynamoPlace(url);
+  const { stack, ...rest } = tableOptions(url);
   return { stack: stack ?? (env["ZAEL_STACK"] || DEFAULT_STACK), ...rest };
 }
 
-function dynamoPlace(url: string): Partial<NamedStack> {
-  const match = /^dynamodb:\/\/([a-z0-9-]*)(?:\/([^/?#]*))?\/?(?:\?([^#]*))?$/.exec(url);
-  if (match === null) throw new UsageError(`${url} must look like dynamodb://eu-west-1/my-stack.`);
-  const [, region, stack, query = ""] = match;
-  const endpointUrl = new URLSearchParams(query).get("endpoint");
-  return {
-    ...(region && { region }),
-    ...(stack && { stack }),
-    ...(endpointUrl && { endpointUrl }),
-  };
+/** The repository that is named, or else the stack that infrastructure verbs mean: of `status`. */
+export function repositoryOrStackUrl(
+  location: RepositoryLocation,
+  env: Environment["env"],
+): string {
+  const url = location.repository ?? env["ZAEL_REPOSITORY"];
+  return url || shorthandOf(location) !== ""
+    ? repositoryUrl(location, env)
+    : `dynamodb:///${stackPlace(location, env).stack}`;
 }
 
 function checkNames({ stack, region }: RepositoryLocation): void {

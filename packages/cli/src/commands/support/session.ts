@@ -7,6 +7,7 @@ import { ask, confirm, type Question } from "./confirm.ts";
 import { nearest } from "./nearest.ts";
 import {
   createsOnFirstUse,
+  repositoryOrStackUrl,
   repositoryUrl,
   stackPlace,
   type RepositoryLocation,
@@ -61,8 +62,9 @@ export class Session {
     command: Command,
     access: Access,
     work: (context: VerbContext) => Promise<ExitCode | void>,
+    url: string = this.urlOf(command),
   ): Promise<void> {
-    const repository = await this.#open(this.urlOf(command), access);
+    const repository = await this.#open(url, access);
     try {
       const code = await work({ repository, screen: this.screen(command) });
       if (code !== undefined) this.exitWith(code);
@@ -74,6 +76,11 @@ export class Session {
   /** The URL of the repository that a verb works on. */
   urlOf(command: Command): string {
     return repositoryUrl(command.optsWithGlobals<GlobalOptions>(), this.environment.env);
+  }
+
+  /** The URL of what `status` is about. */
+  statusUrlOf(command: Command): string {
+    return repositoryOrStackUrl(command.optsWithGlobals<GlobalOptions>(), this.environment.env);
   }
 
   /** The stack that an infrastructure verb works on. */

@@ -129,6 +129,16 @@ describe("a stack that is missing", () => {
     expect(world.requested).toEqual(["BatchGetItem"]);
   });
 
+  it("is to be deleted if it exists, and only its table is missing", async () => {
+    const world = new World();
+    vi.spyOn(world.tools, "ensureStack").mockResolvedValue(undefined);
+    await expect(world.open()).rejects.toMatchObject({
+      code: "ERR_LIMITER_INFRASTRUCTURE_NOT_FOUND",
+      message:
+        "Stack table exists, but its table does not: delete it with zae-limiter delete --stack table --region eu-west-1, and open it again.",
+    });
+  });
+
   it("is reached at the address that the repository has", async () => {
     const world = new World();
     const endpointUrl = "http://127.0.0.1:1";

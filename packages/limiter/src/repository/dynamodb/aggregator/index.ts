@@ -12,4 +12,4 @@ export { runAggregator } from "./runner/runner.ts";
 export type { RunnerOptions } from "./runner/runner.ts";
 export type { RunnerProblem } from "./runner/problem.ts";
 export type { RunnerCounts, RunnerProgress, RunnerReport } from "./runner/stream-runner.ts";
-export { tableOptions } from "./table-options.ts";
+export { tableOptions } from "../opening/url.ts";

@@ -91,7 +91,8 @@ export class StackAccess {
   }
 
   #instead(what: string, verb: string, ...options: readonly string[]): string {
-    const command = [infrastructureCommand(verb, this.#place()), ...options].join(" ");
+    const { resolved, region } = this.#opened;
+    const command = [infrastructureCommand(verb, { ...resolved, region }), ...options].join(" ");
     return `${what} needs ${INFRASTRUCTURE_PACKAGE}: install it with npm install ${INFRASTRUCTURE_PACKAGE}, or run ${command}.`;
   }
 
