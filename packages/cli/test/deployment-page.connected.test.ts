@@ -1,0 +1,109 @@
+// Runs the guide's page on deployment: every `$ zae-limiter …` line, in reading order, on the
+// scripted AWS. `vitest -u` updates the page.
+import { DynamoDBClient, UpdateItemCommand } from "@aws-sdk/client-dynamodb";
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { stackTemplate } from "@zae-limiter/infra";
+import { openRepository } from "zae-limiter/open";
+import { expect, it } from "vitest";
+import { heartbeatUpdate } from "../../limiter/src/repository/dynamodb/items/heartbeat-item.ts";
+import { describeWithAws } from "../../infra/test/support/describe-with-aws.ts";
+import type { ScriptedAws } from "../../infra/test/support/scripted-aws/scripted-aws.ts";
+import { program, zaeLimiter } from "./command-line.ts";
+import { pageAsRun } from "./guide-page.ts";
+
+const PAGE = fileURLToPath(new URL("../../../docs/guide/deployment.md", import.meta.url));
+const page = readFileSync(PAGE, "utf8");
+const NOW_MS = Date.parse("2026-11-15T06:30:00Z");
+
+describeWithAws("the page on deployment", (aws) => {
+  it("every command exits and prints as the page shows", { timeout: 60_000 }, async () => {
+    const asRun = await pageAsRun(page, async (words) => {
+      if (words.includes("--aggregator-role-arn"))
+        aws().cloudFormation.failAt(
+          "AggregatorFunction",
+          "The role defined for the function cannot be assumed by Lambda.",
+        );
+      const place = ["--region", "eu-west-1", "--endpoint-url", aws().endpointUrl];
+      const { code, stdout, stderr } = await zaeLimiter([...words, ...place], {
+        open: openRepository,
+        nowMs: () => NOW_MS,
+        env: { ZAEL_REPOSITORY: "" },
+      });
+      if (stdout.includes("created")) await counted(aws());
+      return { code, printed: ofNoMachine(shortened(stderr) + stdout) };
+    });
+    await expect(asRun).toMatchFileSnapshot(PAGE);
+  });
+});
+
+it("the page explains every option of deploy", () => {
+  const deploy = program().commands.find((command) => command.name() === "deploy")!;
+  const flags = deploy.options.flatMap(({ short, long }) => [short, long]).filter(Boolean);
+  expect(flags.length).toBeGreaterThan(40);
+  const table = sectionOf("Options");
+  expect(flags.filter((flag) => !table.includes(`\`${flag}\``))).toEqual([]);
+});
+
+it("the page says what to do about every alarm", () => {
+  const alarms = Object.values(stackTemplate().Resources)
+    .filter(({ Type }) => Type === "AWS::CloudWatch::Alarm")
+    .map(({ Properties }) => (Properties["AlarmName"] as { "Fn::Sub": string })["Fn::Sub"]);
+  const names = alarms.map((name) => name.replace("${AWS::StackName}-", ""));
+  expect(names.length).toBeGreaterThan(8);
+  expect(names.filter((name) => !sectionOf("Alarms").includes(`\`${name}\``))).toEqual([]);
+});
+
+it("the commands of AWS on the page give parameters that the template has, and our tags", () => {
+  const section = sectionOf("Deploying by hand");
+  const [, given = ""] = /--parameter-overrides (.*) \\\n/.exec(section)!;
+  const { Parameters } = stackTemplate();
+  for (const pair of given.split(" ")) expect(Parameters).toHaveProperty(pair.split("=")[0]!);
+  expect(section).toContain("--tags ManagedBy=zae-limiter zae-limiter:type=limiter\n");
+});
+
+/** What stands below a heading. */
+function sectionOf(title: string): string {
+  return page.split(/^## /m).find((section) => section.startsWith(`${title}\n`))!;
+}
+
+/** What the function does each minute: it tells until when usage is counted. */
+async function counted({ endpointUrl }: ScriptedAws): Promise<void> {
+  const client = new DynamoDBClient({
+    endpoint: endpointUrl,
+    region: "eu-west-1",
+    credentials: { accessKeyId: "test", secretAccessKey: "test" },
+  });
+  const beat = { countedUntilMs: NOW_MS - 20_000, seenMs: NOW_MS, writtenBy: "aggregator" };
+  const input = { TableName: "limits", ...heartbeatUpdate(beat) };
+  await client.send(new UpdateItemCommand(input as never));
+  client.destroy();
+}
+
+/** Few of many lines that are alike: the changes and events of a whole stack. */
+function shortened(text: string): string {
+  const lines = text.split("\n");
+  const kept = lines.filter((line, index) => {
+    const kind = kindOf(line);
+    return kind === undefined || index < 4 || kindOf(lines[index - 2]!) !== kind;
+  });
+  return kept.join("\n");
+}
+
+function kindOf(line: string): string | undefined {
+  return /^(add|change|REMOVE|[A-Z_]+(?=  ))\b/.exec(line)?.[1];
+}
+
+/** Output without what differs from one machine, moment or build to the next. */
+function ofNoMachine(output: string): string {
+  return output
+    .replaceAll(/\?endpoint=\S+/g, "")
+    .replace(/in \d+ ms$/m, "in 4 ms")
+    .replace(/^( +Node +)v\S+$/m, "$1v24.11.0")
+    .replace(/^( +Items +).*$/m, "$14")
+    .replace(/^( +Size +).*$/m, "$1812 bytes")
+    .replace(/table\/limits\/stream\/\S+/, "table/limits/stream/2026-11-15T06:00:00.000")
+    .replaceAll("dynamodb:dynoxide:000000000000:", "dynamodb:eu-west-1:123456789012:")
+    .replace(/^(Bytes +)[\d,]+$/m, "$1224,684")
+    .replace(/^(SHA-256 +)[0-9a-f]{64}$/m, `$1${"0123456789abcdef".repeat(4)}`);
+}
