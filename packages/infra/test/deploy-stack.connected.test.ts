@@ -6,12 +6,14 @@ import { deployStack, lambdaPackage, type ResourceChange, type StackEvent } from
 import { describeWithAws } from "./support/describe-with-aws.ts";
 import { freshStack, type TestStack } from "./support/deployment.ts";
 
+async function open({ stack, region, endpointUrl }: TestStack): Promise<DynamoRepository> {
+  return DynamoRepository.open("default", { stack, region, endpointUrl, provisioning: "never" });
+}
+
 describeWithAws("deployStack", (aws) => {
   const statusOf = ({ stack }: TestStack) => aws().cloudFormation.stack(stack)?.status;
   const parametersOf = ({ stack }: TestStack) =>
     aws().cloudFormation.stack(stack)?.target?.parameters;
-  const open = ({ stack, region, endpointUrl }: TestStack) =>
-    DynamoRepository.open("default", { stack, region, endpointUrl, provisioning: "never" });
 
   it("creates a stack with real code, its table, version record and namespace", async () => {
     const stack = freshStack(aws());

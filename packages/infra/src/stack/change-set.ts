@@ -91,19 +91,14 @@ export async function execute(clients: AwsClients, { name }: ReadyChangeSet): Pr
     // A repetition of this request, whose answer was lost, is no second execution.
     ClientRequestToken: randomUUID(),
   });
-  const isTaken = (error: unknown): boolean =>
-    /^(InvalidChangeSetStatus|ChangeSetNotFound)/.test(nameOf(error));
-  try {
-    await clients.call(
-      "cloudformation:ExecuteChangeSet",
-      () => clients.cloudFormation.send(command),
-      isTaken,
-    );
-    return true;
-  } catch (error) {
-    if (isTaken(error)) return false;
-    throw error;
-  }
+  const answer = await clients.callUnless(isTaken, "cloudformation:ExecuteChangeSet", () =>
+    clients.cloudFormation.send(command),
+  );
+  return answer !== undefined;
+}
+
+function isTaken(error: unknown): boolean {
+  return /^(InvalidChangeSetStatus|ChangeSetNotFound)/.test(nameOf(error));
 }
 
 /** Deletes a change set that is not executed; with it the empty stack that it was to create. */
@@ -112,15 +107,9 @@ export async function discard(
   { name, type }: Pick<ReadyChangeSet, "name" | "type">,
 ): Promise<void> {
   const names = { StackName: clients.stack, ChangeSetName: name };
-  await clients
-    .call(
-      "cloudformation:DeleteChangeSet",
-      () => clients.cloudFormation.send(new DeleteChangeSetCommand(names)),
-      isGone,
-    )
-    .catch((error: unknown) => {
-      if (!isGone(error)) throw error;
-    });
+  await clients.callUnless(isGone, "cloudformation:DeleteChangeSet", () =>
+    clients.cloudFormation.send(new DeleteChangeSetCommand(names)),
+  );
   if (type === "CREATE")
     await clients.call("cloudformation:DeleteStack", () =>
       clients.cloudFormation.send(new DeleteStackCommand({ StackName: clients.stack })),
@@ -145,16 +134,16 @@ async function createChangeSet(clients: AwsClients, name: string, wanted: Wanted
     Capabilities: ["CAPABILITY_NAMED_IAM"],
     ...(wanted.importExisting && { ImportExistingResources: true }),
   });
-  const exists = (error: unknown): boolean => nameOf(error) === "AlreadyExistsException";
   try {
-    await clients.call(
+    await clients.callUnless(
+      (error) => nameOf(error) === "AlreadyExistsException",
       "cloudformation:CreateChangeSet",
       () => clients.cloudFormation.send(command),
-      (error) => exists(error) || isOvertaken(error),
     );
   } catch (error) {
-    if (isOvertaken(error)) throw new Overtaken(messageOf(error));
-    if (!exists(error)) throw error;
+    // In other words than ours, what AWS said is the cause.
+    const said = error instanceof Error ? error.cause : undefined;
+    throw isOvertaken(said) ? new Overtaken(messageOf(said)) : error;
   }
 }
 
@@ -199,16 +188,9 @@ async function changeSetPage(
     ChangeSetName,
     NextToken,
   });
-  try {
-    return await clients.call(
-      "cloudformation:DescribeChangeSet",
-      () => clients.cloudFormation.send(command),
-      isGone,
-    );
-  } catch (error) {
-    if (isGone(error)) return undefined;
-    throw error;
-  }
+  return clients.callUnless(isGone, "cloudformation:DescribeChangeSet", () =>
+    clients.cloudFormation.send(command),
+  );
 }
 
 /** A template has at most 500 resources, and a page holds about a hundred changes. */
@@ -264,12 +246,9 @@ function actionOf({ Action, Replacement }: AwsChange): ResourceChange["action"] 
 }
 
 function fingerprint({ type, templateBody, parameters, tags, importExisting }: Wanted): string {
-  const content = [
-    type,
-    templateBody ?? "",
-    parameters,
-    Object.entries(tags).sort(),
-    importExisting,
-  ];
+  const sorted = Object.keys(tags)
+    .toSorted()
+    .map((name) => [name, tags[name]]);
+  const content = [type, templateBody ?? "", parameters, sorted, importExisting];
   return createHash("sha256").update(JSON.stringify(content)).digest("hex").slice(0, 32);
 }

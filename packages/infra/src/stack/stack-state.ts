@@ -25,20 +25,13 @@ export async function readStack(
   nameOrId: string = clients.stack,
 ): Promise<StackState | undefined> {
   const command = new DescribeStacksCommand({ StackName: nameOrId });
-  try {
-    const { Stacks = [] } = await clients.call(
-      "cloudformation:DescribeStacks",
-      () => clients.cloudFormation.send(command),
-      isMissing,
-    );
-    const [stack] = Stacks;
-    return stack === undefined || stack.StackStatus === "DELETE_COMPLETE"
-      ? undefined
-      : stateOf(stack);
-  } catch (error) {
-    if (isMissing(error)) return undefined;
-    throw error;
-  }
+  const described = await clients.callUnless(isMissing, "cloudformation:DescribeStacks", () =>
+    clients.cloudFormation.send(command),
+  );
+  const [stack] = described?.Stacks ?? [];
+  return stack === undefined || stack.StackStatus === "DELETE_COMPLETE"
+    ? undefined
+    : stateOf(stack);
 }
 
 /** CloudFormation has no error of its own for a stack that does not exist. */
@@ -46,20 +39,22 @@ export function isMissing(error: unknown): boolean {
   return nameOf(error) === "ValidationError" && /does not exist/.test(messageOf(error));
 }
 
-type Pair = readonly [string | undefined, string | undefined];
-
 function stateOf(stack: Stack): StackState {
-  const pairs = (list: readonly Pair[]): Record<string, string> =>
-    Object.fromEntries(list.map(([name = "", value = ""]) => [name, value]));
   const { Parameters = [], Tags = [], Outputs = [] } = stack;
   return {
     id: stack.StackId!,
     status: stack.StackStatus!,
     reason: stack.StackStatusReason,
-    parameters: pairs(Parameters.map((each) => [each.ParameterKey, each.ParameterValue])),
-    tags: pairs(Tags.map(({ Key, Value }) => [Key, Value])),
-    outputs: pairs(Outputs.map(({ OutputKey, OutputValue }) => [OutputKey, OutputValue])),
+    parameters: record(Parameters.map((each) => [each.ParameterKey, each.ParameterValue])),
+    tags: record(Tags.map(({ Key, Value }) => [Key, Value])),
+    outputs: record(Outputs.map(({ OutputKey, OutputValue }) => [OutputKey, OutputValue])),
   };
+}
+
+function record(
+  pairs: readonly (readonly [string | undefined, string | undefined])[],
+): Record<string, string> {
+  return Object.fromEntries(pairs.map(([name = "", value = ""]) => [name, value]));
 }
 
 /** Whether CloudFormation is changing a stack. One in review is only a name that is taken. */

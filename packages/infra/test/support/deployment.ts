@@ -1,4 +1,9 @@
-import { deployStack, type DeployOptions, type DeployReport } from "../../src/index.ts";
+import {
+  deployStack,
+  type DeployOptions,
+  type DeployReport,
+  type StackPlace,
+} from "../../src/index.ts";
 import { freshTableName } from "../../../limiter/test/support/engine.ts";
 import type { ScriptedAws } from "./scripted-aws/scripted-aws.ts";
 
@@ -18,4 +23,11 @@ export function freshStack(aws: ScriptedAws): TestStack {
     ...place,
     deploy: (options = {}) => deployStack({ ...place, confirm: () => true, ...options }),
   };
+}
+
+/** Where a stack is. */
+export function placeOf({ stack, region, endpointUrl }: TestStack): StackPlace & {
+  readonly stack: string;
+} {
+  return { stack, region, endpointUrl };
 }

@@ -33,8 +33,7 @@ const SHORT_FORMS: Tags = ["Ref", "Condition", "GetAtt", "Sub", "If", "Equals", 
   .concat("Join", "Select", "Split", "FindInMap")
   .flatMap((name) => {
     const full = name === "Ref" || name === "Condition" ? name : `Fn::${name}`;
-    const node = (argument: unknown): Node =>
-      new Document().createNode({ [full]: argument }) as Node;
+    const node = (argument: unknown): Node => new Document().createNode({ [full]: argument });
     const resolve = (value: string | YAMLMap | YAMLSeq): Node =>
       node(typeof value === "string" ? value : value.toJSON());
     return [
@@ -51,7 +50,8 @@ export function parsedTemplate(body: string): ParsedTemplate {
       `1 validation error detected: Value at 'templateBody' failed to satisfy constraint: Member must have length less than or equal to ${MOST_BYTES}`,
     );
   // What tags stand for becomes plain objects only as JSON.
-  const parsed = JSON.stringify(parse(body, { customTags: SHORT_FORMS }));
+  const isJson = body.trimStart().startsWith("{");
+  const parsed = isJson ? body : JSON.stringify(parse(body, { customTags: SHORT_FORMS }));
   const template = JSON.parse(parsed) as Partial<ParsedTemplate> | null;
   if (template?.Resources === undefined || Object.keys(template.Resources).length === 0)
     throw validationError("Template format error: At least one Resources member must be defined.");
