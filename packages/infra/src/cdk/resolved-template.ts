@@ -1,4 +1,4 @@
-import type { Template, Value } from "../template/cloudformation.ts";
+import { NO_VALUE, type Template, type Value } from "../template/cloudformation.ts";
 
 /** A template without parameters and conditions. */
 export interface ResolvedTemplate {
@@ -38,7 +38,7 @@ export class Resolver {
   ): Readonly<Record<string, Each>> {
     const existing = Object.entries(named)
       .filter(([, { Condition }]) => Condition === undefined || this.holds({ Condition }))
-      .map(([name, { Condition: _, ...rest }]) => [name, this.#resolved(rest as Value)]);
+      .map(([name, each]) => [name, this.#resolved({ ...each, Condition: NO_VALUE })]);
     return Object.fromEntries(existing) as Record<string, Each>;
   }
 
@@ -65,7 +65,7 @@ export class Resolver {
     const [only, ...others] = entries;
     if (only !== undefined && others.length === 0) {
       const called = this.#called(...only);
-      if (called !== NOT_CALLED) return called as Value | undefined;
+      if (called !== NOT_CALLED) return called;
     }
     const fields = entries.map(([name, each]) => [name, this.#resolved(each)] as const);
     return Object.fromEntries(fields.filter(([, each]) => each !== undefined)) as Value;

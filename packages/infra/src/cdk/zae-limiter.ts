@@ -1,5 +1,4 @@
 import { fileURLToPath } from "node:url";
-import type * as CdkModule from "aws-cdk-lib";
 import type { CfnDeletionPolicy, CfnResource, aws_iam as Iam } from "aws-cdk-lib";
 import type * as ConstructsModule from "constructs";
 import { ValidationError } from "zae-limiter";
@@ -11,11 +10,17 @@ import { stackTemplate } from "../template/stack-template.ts";
 import { loadPeer } from "./load-cdk.ts";
 import { resolvedTemplate } from "./resolved-template.ts";
 
-const cdk = loadPeer<typeof CdkModule>("aws-cdk-lib");
-const { Construct } = loadPeer<typeof ConstructsModule>("constructs");
+const cdk = loadPeer("aws-cdk-lib");
+const { Construct } = loadPeer("constructs");
 
-/** How the construct is made: the options of a stack, and its name. */
-export interface ZaeLimiterProps extends Omit<StackOptions, "auditRetentionDays"> {
+/** Options that are not for a construct, and what to do instead. */
+const ELSEWHERE = {
+  auditRetentionDays: "is stored in the table: call setSystemDefaults",
+  tags: "are the app's: call Tags.of(stack).add",
+} as const;
+
+/** How the construct is made: the options of a stack, except those that an app sets elsewhere. */
+export interface ZaeLimiterProps extends Omit<StackOptions, keyof typeof ELSEWHERE> {
   /**
    * The name of the table, which is what `DynamoRepository.open` calls `stack`, and the beginning
    * of all other names. @default the name of the CDK stack
@@ -39,6 +44,8 @@ export class ZaeLimiter extends Construct {
   constructor(scope: ConstructsModule.Construct, id: string, props: ZaeLimiterProps = {}) {
     super(scope, id);
     const { stackName = cdk.Stack.of(this).stackName, ...options } = props;
+    for (const [name, reason] of Object.entries(ELSEWHERE))
+      if (name in options) throw new ValidationError(name, name, reason);
     const tokens = new Tokens(options);
     const { Resources, Outputs } = resolvedTemplate(stackTemplate(), {
       ...parametersOf(checkedName(stackName), tokens.options),
@@ -46,13 +53,12 @@ export class ZaeLimiter extends Construct {
       "AWS::StackName": stackName,
     });
     const resources = this.#resources(tokens.restored(Resources) as typeof Resources);
-    for (const [name, { Value: value, Export }] of Object.entries(Outputs))
-      new cdk.CfnOutput(this, `${name}Output`, {
+    for (const [name, { Value: value, Export }] of Object.entries(Outputs)) {
+      const output = new cdk.CfnOutput(this, `${name}Output`, {
         value: tokens.restored(linked(value, resources)) as string,
-        exportName: Export?.Name as string,
       });
-    for (const [key, value] of Object.entries(options.tags ?? {}))
-      cdk.Tags.of(this).add(key, value);
+      output.exportName = Export?.Name as string;
+    }
     const table = resources.get("RateLimitsTable")!;
     this.tableName = table.ref;
     this.tableArn = table.getAtt("Arn").toString();

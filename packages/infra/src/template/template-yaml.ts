@@ -14,7 +14,7 @@ export function templateYaml(): string {
     const pair = document.createPair(name, nodeOf(section as Value, SECTION));
     sections.add(pair);
   }
-  document.contents = sections as unknown as typeof document.contents;
+  document.contents = sections;
   quoteInLines(sections);
   // A text is never broken: whoever searches for its words finds them.
   return document.toString({ lineWidth: 0, flowCollectionPadding: false, indentSeq: false });
@@ -38,7 +38,7 @@ function nodeOf(value: Value, depth: number): Node {
   const node = Array.isArray(value) ? new YAMLSeq() : new YAMLMap();
   if (node instanceof YAMLMap)
     for (const [name, each] of Object.entries(value))
-      node.set(new Scalar(name), nodeOf(each as Value, depth + 1));
+      node.set(new Scalar(name), nodeOf(each, depth + 1));
   else for (const each of value as readonly Value[]) node.add(nodeOf(each, depth + 1));
   node.flow = depth >= WITHIN && JSON.stringify(value).length <= LONGEST_LINE;
   return node;
