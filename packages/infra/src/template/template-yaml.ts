@@ -1,5 +1,5 @@
 import { Document, isCollection, Scalar, visit, YAMLMap, YAMLSeq, type Node } from "yaml";
-import type { Template, Value } from "./cloudformation.ts";
+import type { Value } from "./cloudformation.ts";
 import { stackTemplate } from "./stack-template.ts";
 
 /** The template as text, below the 51 200 bytes that CloudFormation accepts in a request. */
