@@ -82,18 +82,28 @@ async function counted({ endpointUrl }: ScriptedAws): Promise<void> {
   client.destroy();
 }
 
-/** Few of many lines that are alike: the changes and events of a whole stack. */
+/** The most changes or events in a row that a reader wants to see. */
+const MOST_IN_A_ROW = 8;
+
+/** Of many changes or events in a row, the first and the last. */
 function shortened(text: string): string {
-  const lines = text.split("\n");
-  const kept = lines.filter((line, index) => {
-    const kind = kindOf(line);
-    return kind === undefined || index < 4 || kindOf(lines[index - 2]!) !== kind;
-  });
-  return kept.join("\n");
+  const rows: string[][] = [];
+  for (const line of text.split("\n")) {
+    const last = rows.at(-1);
+    if (last !== undefined && kindOf(last[0]!) === kindOf(line)) last.push(line);
+    else rows.push([line]);
+  }
+  return rows
+    .flatMap((row) =>
+      row.length > MOST_IN_A_ROW ? [...row.slice(0, 3), "…", ...row.slice(-2)] : row,
+    )
+    .join("\n");
 }
 
-function kindOf(line: string): string | undefined {
-  return /^(add|change|REMOVE|[A-Z_]+(?=  ))\b/.exec(line)?.[1];
+/** A row of a table of changes, an event, or anything else. */
+function kindOf(line: string): "change" | "event" | "other" {
+  if (/^(add|change|adopt|REPLACE|REMOVE) /.test(line)) return "change";
+  return /^[A-Z]+_[A-Z_]+ {2}/.test(line) ? "event" : "other";
 }
 
 /** Output without what differs from one machine, moment or build to the next. */

@@ -97,6 +97,7 @@ describeWithAws("the status of a stack", (aws) => {
         billing: "on demand",
         streamArn: expect.stringContaining(`table/${stack}/stream/`),
         ttlAttribute: { name: "ttl" },
+        pointInTimeRecovery: { days: 35 },
         deletionProtection: false,
         indexes: { GSI1: "ACTIVE", GSI2: "ACTIVE", GSI3: "ACTIVE", GSI4: "ACTIVE" },
       },
