@@ -64,6 +64,13 @@ it("the commands of AWS on the page give parameters that the template has, and o
   expect(section).toContain("--tags ManagedBy=zae-limiter zae-limiter:type=limiter\n");
 });
 
+it("the page shows the construct as the README of infra does, where it is run", () => {
+  const readme = readFileSync(new URL("../../infra/README.md", import.meta.url), "utf8");
+  const [, shown = ""] = /```typescript\n([^]*?)```/.exec(sectionOf("CDK"))!;
+  expect(shown).toContain("new ZaeLimiter(");
+  expect(readme).toContain(`\`\`\`ts\n${shown}\`\`\``);
+});
+
 /** What stands below a heading. */
 function sectionOf(title: string): string {
   return page.split(/^## /m).find((section) => section.startsWith(`${title}\n`))!;
