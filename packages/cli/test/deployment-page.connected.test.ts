@@ -100,11 +100,11 @@ function shortened(text: string): string {
     if (last !== undefined && kindOf(last[0]!) === kindOf(line)) last.push(line);
     else rows.push([line]);
   }
-  return rows
-    .flatMap((row) =>
-      row.length > MOST_IN_A_ROW ? [...row.slice(0, 3), "…", ...row.slice(-2)] : row,
-    )
-    .join("\n");
+  return rows.flatMap(firstAndLast).join("\n");
+}
+
+function firstAndLast(row: readonly string[]): readonly string[] {
+  return row.length > MOST_IN_A_ROW ? row.slice(0, 3).concat("…", row.slice(-2)) : row;
 }
 
 /** A row of a table of changes, an event, or anything else. */
