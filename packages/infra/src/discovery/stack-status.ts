@@ -19,7 +19,7 @@ export interface StatusOptions extends StackPlace {
   readonly nowMs?: () => number;
 }
 
-/** Ten requests wait at once, each for its answer, or to be repeated; Node warns of more than ten. */
+/** Ten requests wait at once, for answers or to be repeated; Node warns of more than ten. */
 const MOST_WAITING = 50;
 
 /** A service that has not answered by then is unknown. Repeated requests take about as long. */
