@@ -18,13 +18,13 @@ import { examplesOf, verbNames, zaeLimiter, type Outcome } from "./command-line.
 /** Verbs that are there to change a stack, or to start an engine. */
 const MANAGING = /^(?:deploy|delete|upgrade|local .*)$/;
 
-/** Verbs that ask nobody. */
+/** Verbs that ask nobody; some of them write files. */
 const OFFLINE = /^(?:completion|cfn-template|lambda-export)$/;
 
 /** What a verb may ask of AWS, whichever service: operations that change nothing. */
 const READING = /^(?:Get|BatchGet|List|Describe|Scan|Query|Head|GET$|HEAD$)/;
 
-const verbs = verbNames().filter((verb) => !MANAGING.test(verb));
+const verbs = verbNames().filter((verb) => !MANAGING.test(verb) && !OFFLINE.test(verb));
 let server: ScriptedServer;
 
 beforeEach(async () => {
@@ -62,7 +62,7 @@ describe("a stack that is missing", () => {
       await run(example);
       expect(server.seen.map(operationOf).filter(changes), example.join(" ")).toEqual([]);
     }
-    expect(server.seen.length > 0).toBe(!OFFLINE.test(verb));
+    if (verb !== "version") expect(server.seen.length).toBeGreaterThan(0);
   });
 
   it.each([
@@ -107,11 +107,15 @@ const EMPTY: Readonly<Record<string, object>> = {
   DescribeTable: { Table: { TableStatus: "ACTIVE" } },
 };
 
-/** The operation of a request: DynamoDB names it in a header, others in the body or by method. */
-function operationOf({ method, headers, body }: SeenRequest): string {
+/**
+ * The operation of a request. DynamoDB names it in a header, CloudFormation in the body, CloudWatch
+ * in the path; of the rest the method tells enough.
+ */
+function operationOf({ method, path, headers, body }: SeenRequest): string {
   const target = headers["x-amz-target"];
   if (typeof target === "string") return target.split(".").at(-1)!;
-  return new URLSearchParams(body).get("Action") ?? method;
+  const inPath = /\/operation\/(\w+)$/.exec(path)?.[1];
+  return inPath ?? new URLSearchParams(body).get("Action") ?? method;
 }
 
 function changes(operation: string): boolean {

@@ -12,6 +12,7 @@ import {
 import { StackOperationError } from "zae-limiter";
 import { messageOf, nameOf } from "../aws/aws-errors.ts";
 import type { AwsClients } from "../aws/clients.ts";
+import { CHANGE_SET_PREFIX, changeSetNames, isInReview, readStack } from "./stack-state.ts";
 
 /** One change that a change set would make. */
 export interface ResourceChange {
@@ -41,9 +42,6 @@ export interface ReadyChangeSet {
   readonly type: Wanted["type"];
   readonly changes: readonly ResourceChange[];
 }
-
-/** How the names of our change sets begin. */
-export const CHANGE_SET_PREFIX = "zae-limiter-";
 
 /** The changes that destroy something, or may. */
 export function destructive(changes: readonly ResourceChange[]): readonly ResourceChange[] {
@@ -110,10 +108,34 @@ export async function discard(
   await clients.callUnless(isGone, "cloudformation:DeleteChangeSet", () =>
     clients.cloudFormation.send(new DeleteChangeSetCommand(names)),
   );
-  if (type === "CREATE")
-    await clients.call("cloudformation:DeleteStack", () =>
-      clients.cloudFormation.send(new DeleteStackCommand({ StackName: clients.stack })),
-    );
+  if (type !== "CREATE") return;
+  const stack = await readStack(clients);
+  // Another process may be creating the stack by now, or be about to.
+  if (stack === undefined || !isInReview(stack)) return;
+  if ((await changeSetNames(clients)).length > 0) return;
+  await clients.call("cloudformation:DeleteStack", () =>
+    clients.cloudFormation.send(new DeleteStackCommand({ StackName: stack.id })),
+  );
+}
+
+/**
+ * Does what comes before an execution; if it fails, the change set is discarded, unless `certain`
+ * says that it may have been executed.
+ */
+export async function orDiscarded<Result>(
+  clients: AwsClients,
+  changeSet: ReadyChangeSet,
+  work: () => Promise<Result>,
+  certain: (error: unknown) => boolean = () => true,
+): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!certain(error)) throw error;
+    // What failed first is what the caller must know; a change set that stays does no harm.
+    await discard(clients, changeSet).catch(() => undefined);
+    throw error;
+  }
 }
 
 function isGone(error: unknown): boolean {

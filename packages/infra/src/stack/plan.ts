@@ -8,6 +8,7 @@ import { codeKey, lambdaPackage, type LambdaPackage } from "../code/lambda-packa
 import { defaultParameters, parametersOf, type Parameters } from "../options/parameters.ts";
 import { stackTemplate } from "../template/stack-template.ts";
 import { TABLE } from "../template/table.ts";
+import { templateYaml } from "../template/template-yaml.ts";
 import type { Wanted } from "./change-set.ts";
 import type { StackState } from "./stack-state.ts";
 import { stackTags } from "./tags.ts";
@@ -79,7 +80,8 @@ function templateFor(stack: string): string {
   const template = stackTemplate();
   const table = template.Resources[TABLE]!;
   const named = { ...table, Properties: { ...table.Properties, TableName: stack } };
-  return JSON.stringify({ ...template, Resources: { ...template.Resources, [TABLE]: named } });
+  // As JSON it would be longer than CloudFormation accepts.
+  return templateYaml({ ...template, Resources: { ...template.Resources, [TABLE]: named } });
 }
 
 /** Whether there is a table: made alone, or left over from a stack that was deleted. */

@@ -6,7 +6,6 @@ import {
 import { StackAlreadyExistsError, StackOperationError } from "zae-limiter";
 import { messageOf, nameOf } from "../aws/aws-errors.ts";
 import type { AwsClients } from "../aws/clients.ts";
-import { CHANGE_SET_PREFIX } from "./change-set.ts";
 import { isOurs } from "./tags.ts";
 
 /** A stack as CloudFormation shows it. */
@@ -72,22 +71,28 @@ export function isLeftOver({ status }: StackState): boolean {
   return ["ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CREATE_FAILED"].includes(status);
 }
 
+/** How the names of our change sets begin. */
+export const CHANGE_SET_PREFIX = "zae-limiter-";
+
 /** Throws if a stack was not made by zae-limiter. */
 export async function assertOurs(clients: AwsClients, stack: StackState): Promise<void> {
   if (isOurs(stack.tags)) return;
   // A stack in review has no tags yet; whoever reserved its name has left a change set.
-  if (isInReview(stack) && (await hasOnlyOurChangeSets(clients))) return;
+  if (isInReview(stack) && (await changeSetNames(clients)).every(isOurName)) return;
   throw new StackAlreadyExistsError(clients.stack);
 }
 
-async function hasOnlyOurChangeSets(clients: AwsClients): Promise<boolean> {
+function isOurName(name: string): boolean {
+  return name.startsWith(CHANGE_SET_PREFIX);
+}
+
+/** The names of the change sets of a stack. */
+export async function changeSetNames(clients: AwsClients): Promise<readonly string[]> {
   const command = new ListChangeSetsCommand({ StackName: clients.stack });
-  const { Summaries = [] } = await clients.call("cloudformation:ListChangeSets", () =>
+  const listed = await clients.callUnless(isMissing, "cloudformation:ListChangeSets", () =>
     clients.cloudFormation.send(command),
   );
-  return Summaries.every(
-    ({ ChangeSetName }) => ChangeSetName?.startsWith(CHANGE_SET_PREFIX) === true,
-  );
+  return (listed?.Summaries ?? []).map(({ ChangeSetName = "" }) => ChangeSetName);
 }
 
 /** Throws for a stack that can be neither updated nor deleted and made again without a person. */

@@ -110,8 +110,8 @@ export class Session {
   }
 
   /**
-   * Creates the repository, and its default namespace, only when it does not exist yet, the verb may
-   * create it, and it is no stack: `deploy` is the one verb that deploys. Otherwise nothing is
+   * Creates the repository, and its default namespace, only when it does not exist yet, the verb
+   * may create it, and it is no stack: `deploy` is the one verb that deploys. Otherwise nothing is
    * created, not even a namespace.
    */
   async #open(url: string, access: Access): Promise<Repository> {

@@ -158,6 +158,8 @@ export class DynamoRepository extends StoreRepository {
    * @example await repository.deleteStack();
    */
   async deleteStack(): Promise<void> {
-    await this.#place.stack.delete();
+    const { stack, connection } = this.#place;
+    // Waits until the table is gone.
+    if (await stack.delete()) await deleteTable(connection);
   }
 }

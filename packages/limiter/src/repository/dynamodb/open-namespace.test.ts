@@ -33,7 +33,7 @@ class World {
       this.isThere = true;
     },
     updateLambda: async (...given) => this.asked.push(["updateLambda", ...given]),
-    deleteStack: async (...given) => this.asked.push(["deleteStack", ...given]),
+    deleteStack: async () => expect.fail("opening deletes nothing"),
   };
 
   readonly transport: DynamoTransport = {
@@ -127,6 +127,16 @@ describe("a stack that is missing", () => {
     vi.spyOn(world.tools, "ensureStack").mockRejectedValue(new Error("rolled back"));
     await expect(world.open()).rejects.toThrow("rolled back");
     expect(world.requested).toEqual(["BatchGetItem"]);
+  });
+
+  it("is to be deleted if it exists, and only its table is missing", async () => {
+    const world = new World();
+    vi.spyOn(world.tools, "ensureStack").mockResolvedValue(undefined);
+    await expect(world.open()).rejects.toMatchObject({
+      code: "ERR_LIMITER_INFRASTRUCTURE_NOT_FOUND",
+      message:
+        "Stack table exists, but its table does not: delete it with zae-limiter delete --stack table --region eu-west-1, and open it again.",
+    });
   });
 
   it("is reached at the address that the repository has", async () => {

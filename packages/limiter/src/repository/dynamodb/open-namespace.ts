@@ -8,7 +8,7 @@ import { assertCompatible, isOlder, SCHEMA_VERSION } from "./items/schema-versio
 import type { OpenedConnection } from "./opening/open-connection.ts";
 import type { StackOptions } from "./opening/stack-options.ts";
 import type { StackAccess } from "./opening/stack-tools.ts";
-import { howToCreate } from "./opening/url.ts";
+import { howToCreate, howToReplace } from "./opening/url.ts";
 import { createTable } from "./table/create-table.ts";
 
 /** What a namespace is opened with. */
@@ -54,16 +54,22 @@ interface OpenedTable {
  */
 async function openTable(opening: Opening): Promise<OpenedTable> {
   const { store, connection, resolved, region, stack, stackOptions } = opening;
+  const place = { ...resolved, region };
   const isNew = resolved.provisioning === "table" && (await createTable(connection, resolved));
   try {
     return { isNew, record: await firstLook(store) };
   } catch (error) {
     if (!(error instanceof InfrastructureNotFoundError)) throw error;
     if (!stack.mayDeploy)
-      throw new InfrastructureNotFoundError(howToCreate({ ...resolved, region }), { cause: error });
+      throw new InfrastructureNotFoundError(howToCreate(place), { cause: error });
   }
   await stack.ensure(stackOptions);
-  return { isNew: true, record: await firstLook(store) };
+  try {
+    return { isNew: true, record: await firstLook(store) };
+  } catch (error) {
+    if (!(error instanceof InfrastructureNotFoundError)) throw error;
+    throw new InfrastructureNotFoundError(howToReplace(place), { cause: error });
+  }
 }
 
 /** Reads the version record, and whether usage is counted, in one request. */

@@ -26,7 +26,7 @@ export interface ParsedTemplate {
 }
 
 /** The most bytes of a template in a request. */
-const MOST_BYTES = 61_200;
+const MOST_BYTES = 51_200;
 
 /** Functions as YAML may write them: `!Sub text`, for `{ "Fn::Sub": "text" }`. */
 const SHORT_FORMS: Tags = ["Ref", "Condition", "GetAtt", "Sub", "If", "Equals", "And", "Or", "Not"]

@@ -18,8 +18,10 @@ export interface StackTools {
   readonly ensureStack: (place: StackPlace, stackOptions: StackOptions) => Promise<unknown>;
   /** Gives the functions of a stack the code of this version. */
   readonly updateLambda: (place: StackPlace) => Promise<unknown>;
-  /** Deletes a stack, and its table too; there need not be one. */
-  readonly deleteStack: (place: StackPlace & { readonly withData: true }) => Promise<unknown>;
+  /** Deletes a stack, and its table too; the outcome is "absent" if there is none. */
+  readonly deleteStack: (
+    place: StackPlace & { readonly withData: true },
+  ) => Promise<{ readonly outcome: string }>;
 }
 
 /** Bundlers must not look for a package that need not be installed, so they do not see its name. */
@@ -71,13 +73,13 @@ export class StackAccess {
     await updateLambda(this.#place());
   }
 
-  /** Deletes the stack with its table. */
-  async delete(): Promise<void> {
+  /** Deletes the stack with its table, which takes a while longer; returns whether it existed. */
+  async delete(): Promise<boolean> {
     this.#refusePassedIn();
     const { deleteStack } = await this.#tools(() =>
       this.#instead("Deleting a stack", "delete", "--with-data"),
     );
-    await deleteStack({ ...this.#place(), withData: true });
+    return (await deleteStack({ ...this.#place(), withData: true })).outcome !== "absent";
   }
 
   async #tools(instruction: () => string): Promise<StackTools> {
@@ -89,7 +91,8 @@ export class StackAccess {
   }
 
   #instead(what: string, verb: string, ...options: readonly string[]): string {
-    const command = [infrastructureCommand(verb, this.#place()), ...options].join(" ");
+    const { resolved, region } = this.#opened;
+    const command = [infrastructureCommand(verb, { ...resolved, region }), ...options].join(" ");
     return `${what} needs ${INFRASTRUCTURE_PACKAGE}: install it with npm install ${INFRASTRUCTURE_PACKAGE}, or run ${command}.`;
   }
 

@@ -48,7 +48,7 @@ export function tableOptions(url: string): Pick<DynamoOptions, "stack" | "region
   return place;
 }
 
-/** What is missing, and where. A transport that the caller passed in need not say where it leads. */
+/** What is missing, and where; a transport that was passed in need not say where it leads. */
 export type Missing = Pick<
   ResolvedOptions,
   "stackName" | "region" | "endpointUrl" | "namespace" | "provisioning"
@@ -67,12 +67,18 @@ export function howToDeploy(missing: Missing): string {
   );
 }
 
+/** Says what to do about a stack whose table somebody has deleted. */
+export function howToReplace(missing: Missing): string {
+  const command = infrastructureCommand("delete", missing);
+  return `Stack ${missing.stackName} exists, but its table does not: delete it with ${command}, and open it again.`;
+}
+
 /** The command line that does something to a stack. */
 export function infrastructureCommand(
   verb: string,
-  { stack, region, endpointUrl }: Pick<DynamoOptions, "stack" | "region" | "endpointUrl">,
+  { stackName, region, endpointUrl }: Pick<Missing, "stackName" | "region" | "endpointUrl">,
 ): string {
-  const options = { "--stack": stack, "--region": region, "--endpoint-url": endpointUrl };
+  const options = { "--stack": stackName, "--region": region, "--endpoint-url": endpointUrl };
   const given = Object.entries(options).filter(([, value]) => value);
   return ["zae-limiter", verb, ...given.flat()].join(" ");
 }
@@ -84,17 +90,12 @@ function whatIsMissing({ stackName, region }: Missing): string {
 
 function waysToCreate(missing: Missing): string {
   const { stackName, region, endpointUrl, namespace, provisioning } = missing;
-  const place = {
-    stack: stackName,
-    ...(region && { region }),
-    ...(endpointUrl && { endpointUrl }),
-  };
   const endpoint = endpointUrl === undefined ? "" : `endpoint=${encodeURIComponent(endpointUrl)}&`;
   const url = `dynamodb://${region ?? ""}/${stackName}?${endpoint}provisioning=table`;
   // Whatever has an address of its own is most likely an engine without CloudFormation.
   const isOnAws = endpointUrl === undefined || provisioning === "stack";
   const command = isOnAws
-    ? `deploy the stack with ${infrastructureCommand("deploy", place)}, or create only the table `
+    ? `deploy the stack with ${infrastructureCommand("deploy", missing)}, or create only the table `
     : `create the table on the command line with zae-limiter --repository "${url}" namespace register ${namespace}, `;
   return (
     `${command}with the URL ${url}, ` +
