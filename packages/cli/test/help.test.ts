@@ -1,6 +1,6 @@
 import { MemoryRepository } from "zae-limiter/memory";
 import { beforeEach, expect, it } from "vitest";
-import { verbNames, zaeLimiter, type Outcome } from "./command-line.ts";
+import { examplesOf, verbNames, zaeLimiter, type Outcome } from "./command-line.ts";
 
 let repository: MemoryRepository;
 
@@ -16,12 +16,8 @@ it.each(verbNames())("the help of %s has an example that parses", async (verb) =
   expect(code).toBe(0);
   expect(stdout).toContain("--repository <url>");
   expect(stdout).toMatch(new RegExp(`Examples?:\\n {2}\\$ zae-limiter ${verb}`));
-  for (const [, example] of stdout.matchAll(/^ {2}\$ zae-limiter (.*)$/gm)) {
-    const words = [...example!.replace(/ (?:&&|>) .*/, "").matchAll(/'([^']*)'|(\S+)/g)].map(
-      ([, quoted, bare]) => quoted ?? bare!,
-    );
-    expect((await run(words)).code, example).not.toBe(2);
-  }
+  for (const words of await examplesOf(verb))
+    expect((await run(words)).code, words.join(" ")).not.toBe(2);
 });
 
 it("shows its help and exits 0 without arguments, as with --help", async () => {

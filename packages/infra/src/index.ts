@@ -12,13 +12,11 @@ export { NAMESPACE_TAG, policyDocument, POLICY_KINDS } from "./policies/policy-d
 export type { PolicyDocument, PolicyKind } from "./policies/policy-document.ts";
 export type { PolicyStatement } from "./policies/policy-statements.ts";
 export { deleteStack } from "./stack/delete-stack.ts";
+export type { DeleteOptions, DeleteReport } from "./stack/delete-stack.ts";
 export { deployStack } from "./stack/deploy-stack.ts";
-export type {
-  DeployOptions,
-  DeployReport,
-  ResourceChange,
-  StackEvent,
-} from "./stack/deploy-stack.ts";
+export type { DeployOptions, DeployReport } from "./stack/deploy-stack.ts";
+export type { ResourceChange } from "./stack/change-set.ts";
+export type { StackEvent } from "./stack/events.ts";
 export { ensureStack } from "./stack/ensure-stack.ts";
 export { updateLambda } from "./stack/update-lambda.ts";
 export { stackTemplate } from "./template/stack-template.ts";

@@ -146,7 +146,7 @@ export function noRegion(cause: unknown): ValidationError {
 export function wrongAccount(meant: string, actual: string, what: string): InfrastructureError {
   return new InfrastructureError(
     "ERR_LIMITER_WRONG_ACCOUNT",
-    `${what} is of account ${meant}, but the credentials are of account ${actual}: use the ` +
+    `${what} names account ${meant}, but the credentials are of account ${actual}: use the ` +
       "credentials of that account, for example with AWS_PROFILE, or correct the option.",
   );
 }

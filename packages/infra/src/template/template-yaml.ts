@@ -1,16 +1,16 @@
 import { Document, isCollection, Scalar, visit, YAMLMap, YAMLSeq, type Node } from "yaml";
-import type { Value } from "./cloudformation.ts";
+import type { Template, Value } from "./cloudformation.ts";
 import { stackTemplate } from "./stack-template.ts";
 
 /** The template as text, below the 51 200 bytes that CloudFormation accepts in a request. */
-export function templateYaml(): string {
+export function templateYaml(template: Template = stackTemplate()): string {
   // CloudFormation reads YAML 1.1, to which an unquoted date is no text.
   const document = new Document(undefined, { version: "1.1" });
   document.commentBefore =
     " The stack of zae-limiter. It is the same for all stacks: what differs is a parameter.\n" +
     " Printed by: zae-limiter cfn-template";
   const sections = new YAMLMap();
-  for (const [name, section] of Object.entries(stackTemplate())) {
+  for (const [name, section] of Object.entries(template)) {
     const pair = document.createPair(name, nodeOf(section as Value, SECTION));
     sections.add(pair);
   }

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { UsageError } from "../../exit.ts";
-import { repositoryUrl } from "./repository-url.ts";
+import { createsOnFirstUse, repositoryUrl } from "./repository-url.ts";
 
 it("prefers the option to the environment", () => {
   const env = { ZAEL_REPOSITORY: "sqlite:./from-environment.db" };
@@ -55,4 +55,19 @@ it.each(STACK_OPTIONS)("refuses %s beside another repository, and says which", (
       `${option} can only name a DynamoDB table, but --repository already names ${repository}. ` +
         "Pass one or the other.",
     );
+});
+
+it.each([
+  ["sqlite:./limits.db", true],
+  ["dynamodb://eu-west-1/my-stack", false],
+  ["dynamodb://eu-west-1/my-stack?provisioning=stack", false],
+  ["dynamodb://eu-west-1/my-stack?provisioning=never", false],
+  ["dynamodb://eu-west-1/my-stack?provisioning=table", true],
+  ["dynamodb://eu-west-1/my-stack?endpoint=http%3A%2F%2F127.0.0.1%3A8000", true],
+  [
+    "dynamodb://eu-west-1/my-stack?endpoint=http%3A%2F%2F127.0.0.1%3A8000&provisioning=stack",
+    false,
+  ],
+])("a verb that stores something creates %s on first use: %s", (url, expected) => {
+  expect(createsOnFirstUse(url)).toBe(expected);
 });

@@ -32,6 +32,16 @@ export function repositoryUrl(location: RepositoryLocation, env: Environment["en
   return url;
 }
 
+/**
+ * Whether a verb that stores something may create what a URL names: a file, or a table if the URL
+ * asks for it or leads to an engine; never a stack.
+ */
+export function createsOnFirstUse(url: string): boolean {
+  if (!url.startsWith("dynamodb:")) return true;
+  const query = new URLSearchParams(url.slice(url.indexOf("?") + 1));
+  return (query.get("provisioning") || (query.get("endpoint") ? "table" : "stack")) === "table";
+}
+
 /** The stack of an infrastructure verb, and how AWS is reached. */
 export interface NamedStack {
   readonly stack: string;

@@ -6,6 +6,7 @@ import { Screen } from "../../output/screen.ts";
 import { ask, confirm, type Question } from "./confirm.ts";
 import { nearest } from "./nearest.ts";
 import {
+  createsOnFirstUse,
   repositoryUrl,
   stackPlace,
   type RepositoryLocation,
@@ -102,15 +103,17 @@ export class Session {
   }
 
   /**
-   * Creates the repository, and its default namespace, only when it does not exist yet and the verb
-   * may create it. Otherwise nothing is created, not even a namespace.
+   * Creates the repository, and its default namespace, only when it does not exist yet, the verb
+   * may create it, and it is no stack: `deploy` is the one verb that deploys. Otherwise nothing is
+   * created, not even a namespace.
    */
   async #open(url: string, access: Access): Promise<Repository> {
     const { openRepository } = this.environment;
     try {
       return await openRepository(url, { create: false });
     } catch (error) {
-      if (!(error instanceof InfrastructureNotFoundError) || access === "existing") throw error;
+      if (!(error instanceof InfrastructureNotFoundError)) throw error;
+      if (access === "existing" || !createsOnFirstUse(url)) throw error;
       return openRepository(url);
     }
   }

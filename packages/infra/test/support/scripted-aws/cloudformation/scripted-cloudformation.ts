@@ -259,6 +259,8 @@ export class ScriptedCloudFormation {
 
   #executeChangeSet(input: AwsInput, region: string): NodeMap {
     const { stack, changeSet } = this.#store.changeSet(input, region);
+    const token = input["ClientRequestToken"] as string | undefined;
+    if (token !== undefined && stack.token === token) return {};
     if (changeSet!.executionStatus !== "AVAILABLE")
       throw new AwsError(
         "InvalidChangeSetStatus",
@@ -272,7 +274,8 @@ export class ScriptedCloudFormation {
     changeSet!.executionStatus = "EXECUTE_IN_PROGRESS";
     // Other change sets were made for a stack that will no longer be the same.
     stack.changeSets.clear();
-    stack.token = input["ClientRequestToken"] as string | undefined;
+    stack.changeSets.set(changeSet!.name, changeSet!);
+    stack.token = token;
     const context = this.#context(stack, changeSet!.target);
     stack.operation = (changeSet!.type === "CREATE" ? creation : update)(changeSet!, context);
     stack.status = changeSet!.type === "CREATE" ? "CREATE_IN_PROGRESS" : "UPDATE_IN_PROGRESS";

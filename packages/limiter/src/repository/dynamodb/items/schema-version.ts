@@ -30,7 +30,8 @@ export function assertCompatible(record: VersionRecord | undefined): void {
     );
 }
 
-function isOlder(version: string, than: string): boolean {
+/** Whether one version comes before another; pre-releases count as their release. */
+export function isOlder(version: string, than: string): boolean {
   const [left, right] = [numbersOf(version), numbersOf(than)];
   const index = left.findIndex((number, position) => number !== right[position]);
   return index >= 0 && left[index]! < right[index]!;

@@ -111,15 +111,20 @@ const POLL_MS = 500;
 /** Two minutes: far more than AWS ever takes for an empty table. */
 const MAX_POLLS = 240;
 
-/** Creates the table unless it exists, waits until it can be used, and lets its items expire. */
+/**
+ * Creates the table unless it exists, waits until it can be used, and lets its items expire.
+ * Returns whether it was missing.
+ */
 export async function createTable(
   connection: Connection,
   options: { readonly stream: boolean; readonly signal?: AbortSignal },
-): Promise<void> {
+): Promise<boolean> {
   const { signal } = options;
-  if (!(await tableExists(connection, { signal }))) await createUnlessExists(connection, options);
+  const isMissing = !(await tableExists(connection, { signal }));
+  if (isMissing) await createUnlessExists(connection, options);
   await untilStatus(connection, "ACTIVE", { signal });
   await enableTtl(connection, { signal });
+  return isMissing;
 }
 
 /** Deletes the table with everything in it, and waits until it is gone; it need not exist. */
