@@ -308,6 +308,15 @@ describeWithAws("the status of a stack", (aws) => {
     });
   });
 
+  it("does not wait for a service that never answers, and ends when it is told to", async () => {
+    aws().faults.always("GetQueueUrl", "hang");
+    const place = { stack, region: "eu-west-1", endpointUrl: aws().endpointUrl };
+    const { aggregator } = await stackStatus({ ...place, timeoutMs: 200 });
+    expect(aggregator.deadLetters).toEqual({ unknown: "SQS did not answer in time" });
+    const stopped = stackStatus({ ...place, signal: AbortSignal.abort(new Error("Enough.")) });
+    await expect(stopped).rejects.toThrow("Enough.");
+  });
+
   it("shows that a table is made for newer clients", async () => {
     const { endpointUrl } = aws();
     const options = { stack: freshTableName(), region: "eu-west-1", endpointUrl } as const;

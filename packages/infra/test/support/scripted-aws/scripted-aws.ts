@@ -99,6 +99,7 @@ export class ScriptedAws {
     const call = callOf(incoming, Buffer.concat(chunks), this.seen.length + 1);
     this.seen.push(call);
     const fault = this.faults.of(call);
+    if (fault === "hang") return;
     if (fault === "drop") return void outgoing.destroy();
     try {
       if (fault !== undefined && fault !== "drop-reply") throw faultError(fault, call, ACCOUNT);
