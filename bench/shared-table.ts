@@ -59,15 +59,13 @@ async function tellOpening(python: PythonClient, version: string): Promise<void>
     name.replaceAll(".", "-"),
   ) as [string, string];
   await (await openOurs(ours)).close();
-  const refused = async (opening: Promise<unknown>): Promise<string> =>
-    opening.then(() => "opens it", messageOf);
   const rows = [
-    ["Python", "TypeScript", await refused(python.open(endpointUrl, ours, { checked: true }))],
+    ["Python", "TypeScript", await told(python.open(endpointUrl, ours, { checked: true }))],
   ];
   await python.create(endpointUrl, theirs);
   await python.open(endpointUrl, theirs, { checked: true });
   const opening = openOurs(theirs).then((repository) => repository.close());
-  rows.push(["TypeScript", "Python", await refused(opening)]);
+  rows.push(["TypeScript", "Python", await told(opening)]);
   tell("opening", ["who", "table of", "what happens"], rows);
 }
 
@@ -156,11 +154,14 @@ function tell(
   header: readonly string[],
   rows: readonly (readonly string[])[],
 ): void {
-  const line = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
-  console.log(
-    [`${title}:\n`, line(header), line(header.map(() => "---")), ...rows.map(line)].join("\n"),
+  const lines = [header, header.map(() => "---"), ...rows].map(
+    (cells) => `| ${cells.join(" | ")} |`,
   );
-  console.log();
+  console.log(`${title}:\n\n${lines.join("\n")}\n`);
+}
+
+async function told(opening: Promise<unknown>): Promise<string> {
+  return opening.then(() => "opens it", messageOf);
 }
 
 function summary(ends: Ends): string {
