@@ -90,15 +90,6 @@ describeWithEngine("the guide's page on capacity", (engine) => {
     return { write: write.table + indexes + failedConditions, read: read.table };
   }
 
-  /** The formula, the measurement and the page say the same. */
-  function expectRow(load: string, calls: number, formula: Units, measured: Units): void {
-    const minute = (units: number): number => Math.round(units * MINUTE * 1000) / 1000;
-    const [write, read] = [minute(formula.write), minute(formula.read)];
-    expect({ write, read }).toEqual(measured);
-    const row = [load, calls, write, measured.write, read, measured.read].join(" | ");
-    expect(page.includes(`| ${row} |`), `the page must have | ${row} |`).toBe(true);
-  }
-
   it("a minute of a simple API costs what the formula says", async () => {
     const process = await open();
     const { repository, limiter } = process;
@@ -192,3 +183,16 @@ describeWithEngine("the guide's page on capacity", (engine) => {
     expect(Math.round(keptDays * 10) / 10, "seven times the longest fill time").toBe(7);
   });
 });
+
+/** The formula, the measurement and the page say the same. */
+function expectRow(load: string, calls: number, formula: Units, measured: Units): void {
+  const { write, read } = inAMinute(formula);
+  expect({ write, read }).toEqual(measured);
+  const row = [load, calls, write, measured.write, read, measured.read].join(" | ");
+  expect(page.includes(`| ${row} |`), `the page must have | ${row} |`).toBe(true);
+}
+
+function inAMinute({ write, read }: Units): Units {
+  const [writes, reads] = [write, read].map((units) => Math.round(units * MINUTE * 1000) / 1000);
+  return { write: writes!, read: reads! };
+}

@@ -48,8 +48,9 @@ describeWithEngine("items of the Python zae-limiter in a table of ours", (engine
       const error = await errorOf(attempt);
       expect(error).toBeInstanceOf(IncompatibleSchemaError);
       expect(error.message).toBe(
-        "The bucket of entity key-1 on resource gpt-4 was written by the Python zae-limiter. " +
-          "Stop the processes that use it, then run `zae-limiter upgrade`.",
+        "The bucket of entity key-1 on resource gpt-4 was written by the Python zae-limiter, " +
+          "which must not use this table any more. Stop it, then delete the item " +
+          `${repository.namespaceId}/BUCKET#key-1#gpt-4#0 #STATE.`,
       );
     }
     expect(await table.bucketItems()).toEqual(before);

@@ -12,6 +12,7 @@ import {
 import { shardLimit } from "../../../core/bucket/shares.ts";
 import { numberOf, stringOf, type AttributeMap } from "../transport/attribute-values.ts";
 import { parseBucketPartition } from "./key-parsers.ts";
+import { BUCKET_SORT_KEY } from "./keys.ts";
 import { assertSupportedKind } from "./limit-kind.ts";
 
 /** Operation ids that an item remembers. */
@@ -144,13 +145,16 @@ export function imageOf(item: AttributeMap, known?: BucketImage): BucketImage {
 
 /**
  * Only buckets of the Python zae-limiter have no version. They count pressure as a limit, keep no
- * remainders and no ids, and divide shards differently: an upgrade of the table rewrites them.
+ * remainders and no ids, and divide shards differently. An upgrade of the table rewrites them, so
+ * this one was written since, by a process that should have been stopped.
  */
 function bucketOfPython(item: AttributeMap): IncompatibleSchemaError {
-  const { entityId, resource } = parseBucketPartition(stringOf(item["PK"]) ?? "") ?? {};
+  const PK = stringOf(item["PK"]) ?? "";
+  const { entityId, resource } = parseBucketPartition(PK) ?? {};
   return new IncompatibleSchemaError(
     `The bucket of entity ${entityId} on resource ${resource} was written by the Python ` +
-      "zae-limiter. Stop the processes that use it, then run `zae-limiter upgrade`.",
+      "zae-limiter, which must not use this table any more. Stop it, then delete the item " +
+      `${PK} ${BUCKET_SORT_KEY}.`,
     { clientVersion: VERSION, schemaVersion: "unknown" },
   );
 }
