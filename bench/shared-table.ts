@@ -90,6 +90,7 @@ async function tellReading(python: PythonClient, repository: DynamoRepository): 
   await repository.createEntity("ts-project");
   await repository.createEntity("ts-key", { parentId: "ts-project" });
   await repository.setLimits("ts-key", limits, { resource });
+  await repository.setLimits("ts-key-inheriting", limits, { resource, inherit: true });
   await hammer(repository, { entity: "ts-key", resource, callers: 1, calls: 10 });
   await python.store("py-project", "py-key", resource);
   await python.hammer({ entity: "py-key", resource, callers: 1, calls: 10 });

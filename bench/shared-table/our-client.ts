@@ -50,6 +50,8 @@ export async function read(
     children: () => repository.getChildren(project),
     "limits of the entity": () => repository.getLimits(key, { resource }),
     "limits of the resource": () => repository.getResourceDefaults(resource),
+    "resources with limits": () => repository.listResourcesWithDefaults(),
+    "resources with limits of entities": () => repository.listResourcesWithEntityConfigs(),
     "audit events": () => repository.getAuditEvents(key),
     "buckets of the entity": () => repository.getBuckets(key),
     available: () => limiter.available(key, resource),

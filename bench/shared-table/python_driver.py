@@ -63,6 +63,7 @@ class Driver:
         await self.repository.create_entity(project, name=project)
         await self.repository.create_entity(key, name=key, parent_id=project)
         await self.repository.set_limits(key, [Limit.per_day(LIMIT, 100)], resource=resource)
+        await self.repository.set_resource_defaults("only-python", [Limit.per_day(LIMIT, 100)])
         return {}
 
     async def read(self, project, key, resource):
@@ -70,6 +71,7 @@ class Driver:
             "entity": lambda: self.repository.get_entity(key),
             "children": lambda: self.repository.get_children(project),
             "limits of the entity": lambda: self.repository.get_limits(key, resource),
+            "limits of an entity that inherits": lambda: self.repository.get_limits(f"{key}-inheriting", resource),
             "limits of the resource": lambda: self.repository.get_resource_defaults(resource),
             "resources with limits": lambda: self.repository.list_resources_with_defaults(),
             "resources with limits of entities": lambda: self.repository.list_resources_with_entity_configs(),
