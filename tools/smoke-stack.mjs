@@ -1,0 +1,79 @@
+// A smoke test of stacks on LocalStack, for people who ask for it: `npm run smoke:stack`.
+//
+// LocalStack binds every interface, so it runs in a network namespace of its own (`unshare -n`),
+// and this script with it. It needs Linux, the right to make such a namespace, Python 3.13, and
+// PyPI for the first run. Exits 1 with one sentence where one of them is missing.
+//
+// What LocalStack does not do is not looked at: a failed creation or update undoes nothing there,
+// custom resources are never called, and recovery, lifecycle, log retention and reserved
+// concurrency are dropped. Those are tested with the scripted CloudFormation of packages/infra.
+import { execFileSync, spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { builtAside } from "./built-aside.mjs";
+
+const VERSION = "4.14.0";
+/** The last open version does not run with packages that came after it. */
+const PACKAGES_UNTIL = "2026-02-28";
+const UV = "uv==0.9.9";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const folder = join(root, ".cache", `localstack-${VERSION}`);
+const engine = join(root, "node_modules/@dynoxide/linux-x64/dynoxide");
+
+function fail(sentence) {
+  console.error(sentence);
+  process.exit(1);
+}
+
+/** Python 3.13: of the path, or of pyenv. */
+function python313() {
+  const home = process.env.PYENV_ROOT ?? join(process.env.HOME ?? "", ".pyenv");
+  const versions = spawnSync("ls", [join(home, "versions")], { encoding: "utf8" }).stdout ?? "";
+  const candidates = [
+    "python3.13",
+    "python3",
+    ...versions.split("\n").map((name) => join(home, "versions", name, "bin", "python3")),
+  ];
+  return candidates.find((candidate) =>
+    spawnSync(candidate, ["--version"], { encoding: "utf8" }).stdout?.startsWith("Python 3.13."),
+  );
+}
+
+/** Fetches LocalStack into a virtual environment, unless that was done. */
+function installed() {
+  if (existsSync(folder)) return;
+  const python = python313();
+  if (python === undefined)
+    fail("LocalStack needs Python 3.13, which was not found on the path or in pyenv: install it.");
+  console.log(`Fetching LocalStack ${VERSION}, once.`);
+  builtAside(folder, (draft) => {
+    const own = join(draft, "bin", "python");
+    const run = (command, args) => execFileSync(command, args, { stdio: "inherit" });
+    run(python, ["-m", "venv", draft]);
+    run(own, ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", UV]);
+    const wanted = `localstack-core[runtime]==${VERSION}`;
+    const until = ["--quiet", "--exclude-newer", PACKAGES_UNTIL];
+    run(own, ["-m", "uv", "pip", "install", "--python", own, ...until, wanted]);
+  });
+}
+
+if (process.platform !== "linux" || !existsSync(engine))
+  fail("This smoke test runs on Linux with the optional package @dynoxide/linux-x64 only.");
+if (spawnSync("unshare", ["--net", "true"]).status !== 0)
+  fail("LocalStack needs a network namespace of its own: run this as root (unshare --net failed).");
+try {
+  installed();
+} catch (error) {
+  fail(`LocalStack could not be fetched: ${error.message.split("\n")[0]}`);
+}
+
+const inside = `ip link set lo up && exec "$@"`;
+const scenario = join(root, "tools/smoke-stack/scenario.mjs");
+const { status } = spawnSync(
+  "unshare",
+  ["--net", "sh", "-c", inside, "sh", process.execPath, scenario, folder, engine],
+  { stdio: "inherit" },
+);
+process.exit(status ?? 1);
