@@ -1,8 +1,8 @@
 // A smoke test of stacks on LocalStack, for people who ask for it: `npm run smoke:stack`.
 //
 // LocalStack binds every interface, so it runs in a network namespace of its own (`unshare -n`),
-// and this script with it. It needs Linux, the right to make such a namespace, Python 3.13, and
-// PyPI for the first run. Exits 1 with one sentence where one of them is missing.
+// and this script with it. It needs Linux, root, Python 3.13 and Java; PyPI and Maven for the first
+// run. Exits 1 with one sentence where one of them is missing.
 //
 // What LocalStack does not do is not looked at: a failed creation or update undoes nothing there,
 // custom resources are never called, and recovery, lifecycle, log retention and reserved
@@ -12,6 +12,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { builtAside } from "./built-aside.mjs";
+import { installDynamoDbLocal } from "./dynamodb-local.mjs";
 
 const VERSION = "4.14.0";
 /** The last open version does not run with packages that came after it. */
@@ -20,7 +21,6 @@ const UV = "uv==0.9.9";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const folder = join(root, ".cache", `localstack-${VERSION}`);
-const engine = join(root, "node_modules/@dynoxide/linux-x64/dynoxide");
 
 function fail(sentence) {
   console.error(sentence);
@@ -59,21 +59,25 @@ function installed() {
   });
 }
 
-if (process.platform !== "linux" || !existsSync(engine))
-  fail("This smoke test runs on Linux with the optional package @dynoxide/linux-x64 only.");
-if (spawnSync("unshare", ["--net", "true"]).status !== 0)
-  fail("LocalStack needs a network namespace of its own: run this as root (unshare --net failed).");
+/** What ends the script ends everything in its namespaces. */
+const APART = ["--net", "--pid", "--fork", "--kill-child"];
+
+if (spawnSync("unshare", [...APART, "true"]).status !== 0)
+  fail(
+    "LocalStack needs namespaces of its own, which only root on Linux may make (unshare failed).",
+  );
 try {
   installed();
+  installDynamoDbLocal();
 } catch (error) {
-  fail(`LocalStack could not be fetched: ${error.message.split("\n")[0]}`);
+  fail(`LocalStack or DynamoDB Local could not be fetched: ${error.message.split("\n")[0]}`);
 }
 
 const inside = `ip link set lo up && exec "$@"`;
 const scenario = join(root, "tools/smoke-stack/scenario.mjs");
 const { status } = spawnSync(
   "unshare",
-  ["--net", "sh", "-c", inside, "sh", process.execPath, scenario, folder, engine],
+  [...APART, "sh", "-c", inside, "sh", process.execPath, scenario, folder],
   { stdio: "inherit" },
 );
 process.exit(status ?? 1);

@@ -11,8 +11,10 @@ import { deleteStack, deployStack, stackStatus } from "@zae-limiter/infra";
 import { Limit, RateLimiter } from "zae-limiter";
 import { DynamoRepository } from "zae-limiter/dynamodb";
 
-const [environment, engine] = process.argv.slice(2);
+const [environment] = process.argv.slice(2);
+const pathOf = (name) => fileURLToPath(new URL(name, import.meta.url));
 const START_TIMEOUT_MS = 120_000;
+const COUNT_TIMEOUT_MS = 60_000;
 const WATCHDOG_MS = 600_000;
 const endpointUrl = "http://127.0.0.1:4566";
 const place = { stack: "smoke", region: "us-east-1", endpointUrl };
@@ -27,7 +29,7 @@ const home = mkdtempSync(join(tmpdir(), "smoke-stack-"));
 const log = openSync(join(home, "log"), "w");
 const localstack = spawn(
   join(environment, "bin", "python"),
-  [fileURLToPath(new URL("run_localstack.py", import.meta.url)), engine],
+  [pathOf("run_localstack.py"), process.execPath, pathOf("../dynamodb-local.mjs")],
   {
     stdio: ["ignore", log, log],
     env: {
@@ -50,6 +52,7 @@ try {
   await step("LocalStack starts", started);
   await step("a stack is created, by a change set, with events and outputs", created);
   await step("the table works, and has its version", used);
+  await step("the function counts usage from the stream", counted);
   await step("deploying it again changes nothing", unchanged);
   await step("an option is changed in place", updated);
   await step("its status is shown", shown);
@@ -99,17 +102,34 @@ async function created() {
   assert.ok(Object.keys(outputs).length > 3);
 }
 
-async function used() {
+async function withRepository(work) {
   const repository = await DynamoRepository.open("default", { ...place, provisioning: "never" });
   try {
+    await work(repository);
+  } finally {
+    await repository.close();
+  }
+}
+
+function used() {
+  return withRepository(async (repository) => {
     await repository.setSystemDefaults([Limit.perMinute("rpm", 100)]);
     const limiter = new RateLimiter({ repository });
     const call = { entityId: "key-1", resource: "gpt-4", consume: { rpm: 1 } };
     assert.equal(await limiter.acquire(call, () => "done"), "done");
     assert.equal((await repository.getVersionRecord())?.schemaVersion, "1.0.0");
-  } finally {
-    await repository.close();
-  }
+  });
+}
+
+function counted() {
+  return withRepository(async (repository) => {
+    for (const beganMs = performance.now(); performance.now() - beganMs < COUNT_TIMEOUT_MS;) {
+      const usage = await repository.getUsageSummary({ entityId: "key-1" }).catch(() => undefined);
+      if (usage?.total.rpm === 1) return;
+      await sleep(500);
+    }
+    assert.fail("nothing was counted");
+  });
 }
 
 async function unchanged() {
@@ -125,9 +145,10 @@ async function updated() {
 }
 
 async function shown() {
-  const status = await stackStatus(place);
-  assert.equal(status.stack, "smoke");
-  assert.equal(status.stackStatus, "UPDATE_COMPLETE");
+  const { infrastructure, table, connectivity, aggregator } = await stackStatus(place);
+  assert.equal(infrastructure.status, "UPDATE_COMPLETE");
+  assert.ok(connectivity.reachable);
+  assert.ok(table !== undefined && aggregator !== undefined);
 }
 
 async function deleted() {
