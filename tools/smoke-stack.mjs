@@ -4,9 +4,10 @@
 // and this script with it. It needs Linux, root, Python 3.13 and Java; PyPI and Maven for the first
 // run. Exits 1 with one sentence where one of them is missing.
 //
-// What LocalStack does not do is not looked at: a failed creation or update undoes nothing there,
-// custom resources are never called, and recovery, lifecycle, log retention and reserved
-// concurrency are dropped. Those are tested with the scripted CloudFormation of packages/infra.
+// What LocalStack does not do is not looked at: a failed creation or update undoes nothing there, a
+// table with `RetainExceptOnCreate` is deleted with its stack, custom resources are never called,
+// and recovery, lifecycle, log retention and reserved concurrency are dropped. Those are tested
+// with the scripted CloudFormation of packages/infra.
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -41,6 +42,10 @@ function python313() {
   );
 }
 
+function run(command, args) {
+  execFileSync(command, args, { stdio: "inherit" });
+}
+
 /** Fetches LocalStack into a virtual environment, unless that was done. */
 function installed() {
   if (existsSync(folder)) return;
@@ -50,7 +55,6 @@ function installed() {
   console.log(`Fetching LocalStack ${VERSION}, once.`);
   builtAside(folder, (draft) => {
     const own = join(draft, "bin", "python");
-    const run = (command, args) => execFileSync(command, args, { stdio: "inherit" });
     run(python, ["-m", "venv", draft]);
     run(own, ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", UV]);
     const wanted = `localstack-core[runtime]==${VERSION}`;
