@@ -1,7 +1,7 @@
 /*
  * cfn-lint reads the template as it is printed, and as it is for combinations of options: a warning
- * about a resource that exists only with certain options shows with these at the latest. One process
- * checks all of them.
+ * about a resource that exists only with certain options shows with these at the latest. All are
+ * checked by one process.
  */
 import { writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
