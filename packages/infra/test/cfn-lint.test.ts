@@ -36,8 +36,12 @@ const COMBINATIONS: Readonly<Record<string, StackOptions>> = {
     aggregatorRoleArn: "arn:aws:iam::111122223333:role/aggregator",
     enableAuditArchival: false,
   },
-  "a boundary by name": { permissionBoundary: "boundary", enableAlarms: false },
-  "no aggregator": { enableAggregator: false },
+  "no aggregator, and a boundary by name": {
+    enableAggregator: false,
+    enableAlarms: false,
+    createIamRoles: true,
+    permissionBoundary: "boundary",
+  },
 };
 
 const title = `finds nothing in the template, nor with ${Object.keys(COMBINATIONS).join(", ")}`;

@@ -58,7 +58,7 @@ export interface StackOptions {
   readonly enableAlarms?: boolean;
   /** The ARN of the topic that alarms are sent to. @default none */
   readonly alarmSnsTopic?: string;
-  /** The percentage of its time-out at which a Lambda's alarm goes off, from 1 to 100. @default 80 */
+  /** The percentage of its time-out at which a Lambda's alarm goes off. @default 80 */
   readonly lambdaDurationThresholdPct?: number;
   /** Whether anything of IAM is created. @default true */
   readonly createIam?: boolean;
