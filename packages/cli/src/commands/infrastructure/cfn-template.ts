@@ -12,7 +12,7 @@ export function addCfnTemplateCommand(program: Command, session: Session): void 
     summary:
       "Prints the CloudFormation template of a stack, for those who deploy it themselves. It is " +
       "the same for all stacks: what differs is a parameter.",
-    examples: ["cfn-template > template.yaml", "cfn-template --json -o template.json"],
+    examples: ["cfn-template > template.yaml", "cfn-template --json"],
   })
     .option("-o, --output <file>", "Write it to a file.")
     .option("-f, --force", "Overwrite the file.")
