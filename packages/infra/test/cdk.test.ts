@@ -1,3 +1,4 @@
+import { createRequire } from "node:module";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { App, Stack, aws_iam as iam, aws_sns as sns } from "aws-cdk-lib";
 import { Match, Template } from "aws-cdk-lib/assertions";
@@ -103,6 +104,11 @@ it("says what to install where CDK is missing", () => {
 function notFound(): never {
   throw Object.assign(new Error("Cannot find module"), { code: "MODULE_NOT_FOUND" });
 }
+
+it("can be required by an app whose files are CommonJS", () => {
+  const built = createRequire(import.meta.url)("@zae-limiter/infra/cdk") as object;
+  expect(Object.keys(built)).toEqual(["ZaeLimiter"]);
+});
 
 it("works as the README shows it", async () => {
   const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8");

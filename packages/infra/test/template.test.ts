@@ -1,6 +1,7 @@
 import { templateYaml, stackTemplate } from "@zae-limiter/infra";
 import { describe, expect, it } from "vitest";
 import { parse, type ScalarTag } from "yaml";
+import { STREAM_FILTERS } from "zae-limiter/aggregator";
 import { metricsLine } from "../../lambda/aggregator/metrics.ts";
 import { Resolver, resolvedTemplate } from "../src/cdk/resolved-template.ts";
 import { defaultParameters } from "../src/options/parameters.ts";
@@ -32,9 +33,6 @@ describe("as text", () => {
 });
 
 describe("names", () => {
-  const sorted = (names: string): readonly string[] =>
-    names.split(/\s+/).filter(Boolean).toSorted();
-
   it("has every parameter of the Python zae-limiter", () => {
     const parameters = sorted(`
       SnapshotWindows SnapshotRetentionDays LambdaMemorySize LambdaTimeout EnableAggregator SchemaVersion
@@ -182,6 +180,12 @@ describe("the aggregator", () => {
     });
   });
 
+  it("gets the records that it needs, by the filter of the library [W-26]", () => {
+    expect(propertiesOf("AggregatorEventSourceMapping")["FilterCriteria"]).toEqual({
+      Filters: STREAM_FILTERS.map((Pattern) => ({ Pattern })),
+    });
+  });
+
   it("leaves what it cannot do in a queue: pulses, and records that expired", () => {
     const queue = { "Fn::GetAtt": ["AggregatorDLQ", "Arn"] };
     expect(propertiesOf("AggregatorFunction")["DeadLetterConfig"]).toEqual({ TargetArn: queue });
@@ -247,7 +251,7 @@ describe("alarms [W-69]", () => {
 
   it("the aggregator's own metrics are those that it prints", () => {
     const printed = JSON.parse(metricsLine(NOTHING, "limits", 0)) as Printed;
-    const [{ Namespace, Dimensions, Metrics }] = printed._aws.CloudWatchMetrics;
+    const [{ Namespace, Dimensions, Metrics }] = printed["_aws"].CloudWatchMetrics;
     const names = Metrics.map(({ Name }) => Name);
     expect(Dimensions).toEqual([["TableName"]]);
     const own = alarms.filter(([, { Properties }]) => JSON.stringify(Properties).includes("ZaeL"));
@@ -294,13 +298,26 @@ describe("rules", () => {
   });
 });
 
+function sorted(names: string): readonly string[] {
+  return names.split(/\s+/).filter(Boolean).toSorted();
+}
+
 const NOTHING = {
-  ...{ records: 0, counted: 0, skipped: 0, snapshotWrites: 0, archived: 0, dropped: 0 },
-  ...{ splits: 0, merges: 0, shards: 0, lagMs: 0, failures: [] },
+  records: 0,
+  counted: 0,
+  skipped: 0,
+  snapshotWrites: 0,
+  archived: 0,
+  dropped: 0,
+  splits: 0,
+  merges: 0,
+  shards: 0,
+  lagMs: 0,
+  failures: [],
 };
 
 interface Printed {
-  readonly _aws: {
+  readonly ["_aws"]: {
     readonly CloudWatchMetrics: readonly [
       {
         readonly Namespace: string;
@@ -319,7 +336,7 @@ const SHORT_FORMS = ["Ref", "Condition", "GetAtt", "Sub", "If", "Equals", "Not",
     const argument = (value: unknown): unknown =>
       name === "GetAtt" ? (value as string).split(".") : value;
     return [
-      { tag: `!${name}`, resolve: (value: string) => ({ [full]: argument(value) }) } as ScalarTag,
+      { tag: `!${name}`, resolve: (value: string) => ({ [full]: argument(value) }) },
       {
         tag: `!${name}`,
         collection: "seq",

@@ -10,7 +10,11 @@ import { roleResources } from "./roles.ts";
 import { scalingResources } from "./scaling.ts";
 import { tableResources } from "./table.ts";
 
-/** The template of a stack. It is the same for all: what differs is a parameter. */
+/**
+ * The template of a stack. It is the same for all: what differs is a parameter.
+ *
+ * @example const { Parameters } = stackTemplate();
+ */
 export function stackTemplate(): Template {
   return {
     AWSTemplateFormatVersion: "2010-09-09",

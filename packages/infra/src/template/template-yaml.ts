@@ -2,7 +2,11 @@ import { Document, isCollection, Scalar, visit, YAMLMap, YAMLSeq, type Node } fr
 import type { Template, Value } from "./cloudformation.ts";
 import { stackTemplate } from "./stack-template.ts";
 
-/** The template as text, below the 51 200 bytes that CloudFormation accepts in a request. */
+/**
+ * The template as text, below the 51 200 bytes that CloudFormation accepts in a request.
+ *
+ * @example await writeFile("template.yaml", templateYaml());
+ */
 export function templateYaml(template: Template = stackTemplate()): string {
   // CloudFormation reads YAML 1.1, to which an unquoted date is no text.
   const document = new Document(undefined, { version: "1.1" });

@@ -16,7 +16,7 @@ export interface StackOptions {
    * in which it fills; 0 keeps it for ever. Open repositories with the same number. @default 7
    */
   readonly bucketTtlMultiplier?: number;
-  /** Whether the table is paid for by request, or by capacity that is scaled. @default "on-demand" */
+  /** Whether the table is paid by request, or by capacity that is scaled. @default "on-demand" */
   readonly billingMode?: "on-demand" | "provisioned";
   /** Provisioned: the least read units of the table. @default 5 */
   readonly readCapacity?: number;
@@ -58,7 +58,7 @@ export interface StackOptions {
   readonly enableAlarms?: boolean;
   /** The ARN of the topic that alarms are sent to. @default none */
   readonly alarmSnsTopic?: string;
-  /** The percentage of its time-out at which a Lambda's alarm goes off, from 1 to 100. @default 80 */
+  /** The percentage of its time-out at which a Lambda's alarm goes off. @default 80 */
   readonly lambdaDurationThresholdPct?: number;
   /** Whether anything of IAM is created. @default true */
   readonly createIam?: boolean;
