@@ -30,7 +30,9 @@ describe("a change", () => {
 
   it("destroys if it removes or replaces, or may replace", () => {
     const actions = ["add", "import", "modify", "replace", "replace-if", "remove"] as const;
-    const changes = actions.map((action) => ({ ...changeOf({}), action }));
+    const { logicalId, resourceType, physicalId, because } = changeOf({});
+    const other = { logicalId, resourceType, physicalId, because };
+    const changes = actions.map((action) => Object.assign({ action }, other));
     expect(destructive(changes).map(({ action }) => action)).toEqual([
       "replace",
       "replace-if",

@@ -84,7 +84,7 @@ export interface GivenParameter {
   readonly UsePreviousValue?: string;
 }
 
-/** The value of each parameter: given, the stack's own where the request says so, or the default. */
+/** The value of each parameter: given, the stack's where the request says so, or the default. */
 export function parameterValues(
   { Parameters }: ParsedTemplate,
   given: readonly GivenParameter[],
