@@ -66,7 +66,7 @@ it("the commands of AWS on the page give parameters that the template has, and o
 
 it("the page shows the construct as the README of infra does, where it is run", () => {
   const readme = readFileSync(new URL("../../infra/README.md", import.meta.url), "utf8");
-  const [, shown = ""] = /```typescript\n([^]*?)```/.exec(sectionOf("CDK"))!;
+  const [, shown = ""] = /```ts\n([^]*?)```/.exec(sectionOf("CDK"))!;
   expect(shown).toContain("new ZaeLimiter(");
   expect(readme).toContain(`\`\`\`ts\n${shown}\`\`\``);
 });

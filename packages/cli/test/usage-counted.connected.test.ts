@@ -33,7 +33,7 @@ describeWithEngine("usage that an aggregator counts", (engine) => {
     expect(never).toMatchObject({ code: 1, stdout: "" });
     expect(never.stderr).toContain("zae-limiter aggregate");
     expect((await run("status")).stdout).toContain(
-      "Aggregator    has never counted usage; to start one: zae-limiter aggregate\n",
+      "Counted until  never; to start a runner: zae-limiter aggregate\n",
     );
 
     const { namespaceId } = (await jsonOf("status", setup)) as { namespaceId: string };
@@ -89,7 +89,7 @@ describeWithEngine("usage that an aggregator counts", (engine) => {
       capabilities: { usageSnapshots: true },
     });
     expect((await run("status")).stdout).toContain(
-      "Aggregator    counted until 2026-11-15 07:30:00Z, 2 hours ago\n",
+      "Counted until  2026-11-15 07:30:00Z, 2 hours ago\n",
     );
 
     await put(heartbeatItem(NOW_MS - 10 * 60_000));
