@@ -80,7 +80,8 @@ async function itemChange(
     return isPythonConfig(item) ? configChange(config, item) : unchanged("limits", item);
   if (isEntityKey(key)) return unchanged("entities", item);
   if (parseAuditPartition(key.PK) !== undefined) return unchanged("audit events", item);
-  if (parseUsageKey(key) !== undefined) return unchanged("usage snapshots", item);
+  // Written by the first pass, or by an aggregator of ours.
+  if (parseUsageKey(key) !== undefined) return undefined;
   if (key.PK === systemPartition(TABLE_NAMESPACE)) return tableItemChange(key, item, context);
   return otherChange(key, item);
 }

@@ -136,6 +136,12 @@ async function upgraded(
   const from = record?.schemaVersion;
   const pending = from === undefined ? [] : MIGRATIONS.filter(({ to }) => isOlderVersion(from, to));
   const upgrade = { source, target, options, migrations: pending };
+  if (target !== undefined && from === UPGRADING_VERSION)
+    throw new ValidationError(
+      "into",
+      target.tableName,
+      "cannot be used: an upgrade in place was begun",
+    );
   if (target !== undefined) await assertUsableTarget(source, target);
   const plan = new UpgradeTally();
   for (const migration of pending)
