@@ -1,5 +1,5 @@
 // Brings a clone to the point where it can run: installs what the lock file names when that has
-// changed, and builds incrementally. Plain Node, because it runs before anything is installed.
+// changed, and builds incrementally, the code of the Lambda functions too. Plain Node, because it runs before anything is installed.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
@@ -25,6 +25,8 @@ execFileSync(process.execPath, [`${root}node_modules/typescript/bin/tsc`, "-b"],
   cwd: root,
   stdio: "inherit",
 });
+// What it imports may just have been installed.
+await (await import("./lambda.mjs")).packOutdated();
 
 /**
  * A checkout may write the lock file anew without changing it, so its content decides. After an

@@ -6,17 +6,19 @@ export type { StackSummary } from "./discovery/list-stacks.ts";
 export { stackStatus } from "./discovery/stack-status.ts";
 export type { StackStatus } from "./discovery/stack-status.ts";
 export { parametersOf } from "./options/parameters.ts";
-export { policyDocument, POLICY_KINDS } from "./policies/policy-document.ts";
-export type { PolicyDocument, PolicyKind, PolicyStatement } from "./policies/policy-document.ts";
+export { aggregatorStatements, runnerStatements } from "./policies/aggregator-statements.ts";
+export type { AggregatorResources } from "./policies/aggregator-statements.ts";
+export { NAMESPACE_TAG, policyDocument, POLICY_KINDS } from "./policies/policy-document.ts";
+export type { PolicyDocument, PolicyKind } from "./policies/policy-document.ts";
+export type { PolicyStatement } from "./policies/policy-statements.ts";
 export { deleteStack } from "./stack/delete-stack.ts";
+export type { DeleteOptions, DeleteReport } from "./stack/delete-stack.ts";
 export { deployStack } from "./stack/deploy-stack.ts";
-export type {
-  DeployOptions,
-  DeployReport,
-  ResourceChange,
-  StackEvent,
-} from "./stack/deploy-stack.ts";
+export type { DeployOptions, DeployReport } from "./stack/deploy-stack.ts";
+export type { ResourceChange } from "./stack/change-set.ts";
+export type { StackEvent } from "./stack/events.ts";
 export { ensureStack } from "./stack/ensure-stack.ts";
 export { updateLambda } from "./stack/update-lambda.ts";
-export { stackTemplate, templateYaml } from "./template/stack-template.ts";
+export { stackTemplate } from "./template/stack-template.ts";
+export { templateYaml } from "./template/template-yaml.ts";
 export type { Template } from "./template/cloudformation.ts";

@@ -1,12 +1,156 @@
-import type { StackOptions } from "zae-limiter/dynamodb";
+import { ValidationError } from "zae-limiter";
+import { SCHEMA_VERSION, type StackOptions } from "zae-limiter/dynamodb";
+import type { Parameter } from "../template/cloudformation.ts";
+import {
+  LOG_RETENTION_DAYS,
+  PARAMETERS,
+  ROLE_ARN,
+  TOPIC_ARN,
+  type ParameterName,
+} from "../template/parameters.ts";
+import { flag, listOf, oneOf, text, whole, word, type Check } from "./checks.ts";
+import { checkTogether } from "./contradictions.ts";
+import { namesBy, POLICY_NAMES, ROLE_NAMES } from "./names.ts";
+import { checkTags } from "./tags.ts";
+
+/** Values of parameters, by their names. */
+export type Parameters = Readonly<Record<string, string>>;
 
 /**
- * The parameters of the template that options stand for; every one of them is named. Throws
- * `ValidationError` for an option that is invalid, or that contradicts another.
+ * The parameters of the template that options stand for. What options leave out is not among them,
+ * so that a stack that exists keeps it; `current` are the parameters of that stack, which the rest
+ * is completed from and checked with. Throws `ValidationError` for an option that is invalid, or
+ * that contradicts another.
+ *
+ * @example parametersOf("limits", { enableTracing: true, lambdaTimeoutSeconds: 30 });
  */
 export function parametersOf(
-  _stack: string,
-  _options: StackOptions,
-): Readonly<Record<string, string>> {
-  return {};
+  stack: string,
+  options: StackOptions,
+  current: Parameters = {},
+): Parameters {
+  const given = new Map(Object.entries(options).filter(([, value]) => value !== undefined));
+  const named: Record<string, string> = { SchemaVersion: SCHEMA_VERSION };
+  for (const [option, value] of given) {
+    if (!Object.hasOwn(OPTIONS, option)) throw unknown(option);
+    Object.assign(named, OPTIONS[option as keyof StackOptions](value, option, stack));
+  }
+  const before = { ...defaultParameters(), ...current };
+  if (given.has("lambdaTimeoutSeconds") || given.has("lambdaDurationThresholdPct"))
+    named["LambdaDurationThreshold"] = durationThreshold(
+      before,
+      named["LambdaTimeout"],
+      options.lambdaDurationThresholdPct,
+    );
+  checkTogether(options, { ...before, ...named });
+  return named;
+}
+
+/** The value that each parameter has if nobody names it. */
+export function defaultParameters(): Parameters {
+  return Object.fromEntries(
+    Object.entries(PARAMETERS).map(([name, { Default }]) => [name, String(Default)]),
+  );
+}
+
+type Translation = (value: unknown, option: string, stack: string) => Parameters;
+
+const BOUNDARY =
+  "[\\w+=,.@-]{1,128}|arn:(aws|aws-cn|aws-us-gov):iam::(\\d{12}|aws):policy/[\\w+=,.@/-]+";
+
+/** What each option stands for; the compiler sees to it that none is missing. */
+const OPTIONS: Readonly<Record<keyof StackOptions, Translation>> = {
+  snapshotWindows: as("SnapshotWindows", listOf(["hourly", "daily", "monthly"])),
+  usageRetentionDays: asWhole("SnapshotRetentionDays"),
+  auditRetentionDays: checkedOnly(whole(1, 3650)),
+  bucketTtlMultiplier: asWhole("BucketTtlMultiplier"),
+  billingMode: as(
+    "BillingMode",
+    word({ "on-demand": "PAY_PER_REQUEST", provisioned: "PROVISIONED" }),
+  ),
+  readCapacity: asWhole("ReadCapacity"),
+  maxReadCapacity: asWhole("MaxReadCapacity"),
+  writeCapacity: asWhole("WriteCapacity"),
+  maxWriteCapacity: asWhole("MaxWriteCapacity"),
+  indexReadCapacity: asWhole("IndexReadCapacity"),
+  indexWriteCapacity: asWhole("IndexWriteCapacity"),
+  capacityUtilizationPct: asWhole("CapacityUtilization"),
+  pitrRecoveryDays: as("PITRRecoveryPeriodDays", whole(1, 35)),
+  enableDeletionProtection: as("EnableDeletionProtection", flag),
+  enableAggregator: as("EnableAggregator", flag),
+  enableProvisioner: as("EnableProvisioner", neverYet),
+  lambdaTimeoutSeconds: asWhole("LambdaTimeout"),
+  lambdaMemoryMb: asWhole("LambdaMemorySize"),
+  aggregatorReservedConcurrency: as("AggregatorReservedConcurrency", whole(1, 9999)),
+  logRetentionDays: as("LogRetentionDays", oneOf(LOG_RETENTION_DAYS)),
+  enableTracing: as("EnableTracing", flag),
+  enableAuditArchival: as("EnableAuditArchival", flag),
+  auditArchiveGlacierDays: asWhole("AuditArchiveGlacierTransitionDays"),
+  enableAlarms: as("EnableAlarms", flag),
+  alarmSnsTopic: as(
+    "AlarmSNSTopicArn",
+    text(TOPIC_ARN, "the ARN of a topic, such as arn:aws:sns:eu-west-1:111122223333:alarms"),
+  ),
+  // Becomes milliseconds together with the time-out.
+  lambdaDurationThresholdPct: checkedOnly(whole(1, 100)),
+  createIam: as("EnableIAM", flag),
+  createIamRoles: as("EnableIAMRoles", flag),
+  aggregatorRoleArn: as(
+    "AggregatorRoleArn",
+    text(ROLE_ARN, "the ARN of a role, such as arn:aws:iam::111122223333:role/aggregator"),
+  ),
+  permissionBoundary: as(
+    "PermissionBoundary",
+    text(BOUNDARY, "the name of a policy of this account, or the ARN of a policy"),
+  ),
+  roleNameFormat: (value, option, stack) => ({
+    ...namesBy(value, option, { stack, kind: ROLE_NAMES }),
+    RoleNameFormat: value as string,
+  }),
+  policyNameFormat: (value, option, stack) => namesBy(value, option, { stack, kind: POLICY_NAMES }),
+  tags: (value) => {
+    checkTags(value);
+    return {};
+  },
+};
+
+/** An option that is one parameter. */
+function as(parameter: ParameterName, check: Check): Translation {
+  return (value, option) => ({ [parameter]: check(value, option) });
+}
+
+/** An option that is one parameter, with the range that the template declares. */
+function asWhole(parameter: ParameterName): Translation {
+  const { MinValue, MaxValue }: Parameter = PARAMETERS[parameter];
+  return as(parameter, whole(MinValue!, MaxValue!));
+}
+
+/** An option that is no parameter. */
+function checkedOnly(check: Check): Translation {
+  return (value, option) => {
+    check(value, option);
+    return {};
+  };
+}
+
+function neverYet(value: unknown, option: string): string {
+  if (flag(value, option) === "false") return "false";
+  throw new ValidationError(option, value, "cannot be true yet: there is no provisioner");
+}
+
+/**
+ * The threshold in milliseconds. A percentage that is not given is the one that the stack has, so
+ * that a longer time-out does not leave the threshold behind.
+ */
+function durationThreshold(
+  before: Parameters,
+  timeout = before["LambdaTimeout"]!,
+  percentage = Number(before["LambdaDurationThreshold"]) / Number(before["LambdaTimeout"]) / 10,
+): string {
+  return String(Math.max(1, Math.round(Number(timeout) * percentage * 10)));
+}
+
+function unknown(option: string): ValidationError {
+  const known = Object.keys(OPTIONS).join(", ");
+  return new ValidationError(option, option, `is not an option of a stack; known are ${known}`);
 }

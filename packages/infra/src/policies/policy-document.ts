@@ -1,4 +1,21 @@
 import type { Value } from "../template/cloudformation.ts";
+import { allow, below, type PolicyStatement } from "./policy-statements.ts";
+
+/*
+ * What each kind of program may do with the table. The kinds differ in two ways: in what they do,
+ * and in whose items they may touch.
+ *
+ *                acquire           read-only         full-access
+ *   all          table, by key     table, indexes    table, indexes
+ *   a tenant     {id}/… and, read by key, _/SYSTEM#; index partitions {id}/… and {id}
+ *
+ * A tenant is a namespace. IAM compares partition keys ("leading keys") and nothing else of a key,
+ * and every partition key, in the table and in its indexes, begins with the id of its namespace.
+ * The id comes from a tag of the principal, which the principal itself cannot change.
+ *
+ * Nothing here allows Scan, PartiQL or the stream: those carry no key that could be compared.
+ * TransactWriteItems is no action of IAM: it asks for the action of each of its members.
+ */
 
 /** Whose policy: of programs that acquire, that manage, or that only read; of all, or of one tenant. */
 export type PolicyKind =
@@ -19,16 +36,131 @@ export const POLICY_KINDS: readonly PolicyKind[] = [
   "namespace-read-only",
 ];
 
-/** One statement of a policy. */
-export type PolicyStatement = { readonly [name: string]: Value };
-
 /** A policy as IAM reads it. */
 export type PolicyDocument = {
   readonly Version: "2012-10-17";
   readonly Statement: readonly PolicyStatement[];
 };
 
-/** The policy of a kind, for the table with this ARN: a text, or a function of the template. */
-export function policyDocument(_kind: PolicyKind, _tableArn: Value): PolicyDocument {
-  return { Version: "2012-10-17", Statement: [] };
+/** The tag of a principal that names its tenant, by the id of the namespace. */
+export const NAMESPACE_TAG = "zael_namespace_id";
+
+/**
+ * The policy of a kind, for the table with this ARN: a text, or a function of the template.
+ * @example policyDocument("acquire-only", "arn:aws:dynamodb:eu-west-1:111122223333:table/limits");
+ */
+export function policyDocument(kind: PolicyKind, tableArn: Value): PolicyDocument {
+  return { Version: "2012-10-17", Statement: STATEMENTS[kind](tableArn) };
+}
+
+const STATEMENTS: Readonly<Record<PolicyKind, (tableArn: Value) => readonly PolicyStatement[]>> = {
+  "acquire-only": (tableArn) => acquiring(tableArn, "*"),
+  "read-only": reading,
+  "full-access": (tableArn) => [
+    ...reading(tableArn),
+    allow({ sid: "Write", actions: WRITES, resources: tableArn }),
+  ],
+  "namespace-acquire": (tableArn) => acquiring(tableArn, TENANT).map(ofTenant),
+  "namespace-read-only": (tableArn) => readingOwn(tableArn).map(ofTenant),
+  "namespace-full-access": (tableArn) =>
+    [
+      ...readingOwn(tableArn),
+      allow({ sid: "Write", actions: WRITES, resources: tableArn, keys: [`${TENANT}/*`] }),
+    ].map(ofTenant),
+};
+
+const READS_BY_KEY = ["dynamodb:GetItem", "dynamodb:BatchGetItem"];
+
+/** A bucket is created, written, split and merged; DeleteItem is what a merge does with one half. */
+const BUCKET_WRITES = ["dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"];
+
+const WRITES = [...BUCKET_WRITES, "dynamodb:BatchWriteItem", "dynamodb:ConditionCheckItem"];
+
+const TENANT = `\${aws:PrincipalTag/${NAMESPACE_TAG}}`;
+
+/** The partition of namespaces by name and id, of the version and of the heartbeat. */
+const REGISTRY = "_/SYSTEM#";
+
+/** Reads what a decision depends on, and writes buckets only. Audit events are neither. */
+function acquiring(tableArn: Value, namespaceId: string): readonly PolicyStatement[] {
+  const buckets = `${namespaceId}/BUCKET#*`;
+  return [
+    allow({
+      sid: "ReadByKey",
+      actions: READS_BY_KEY,
+      resources: tableArn,
+      keys: [
+        buckets,
+        `${namespaceId}/ENTITY#*`,
+        `${namespaceId}/RESOURCE#*`,
+        `${namespaceId}/SYSTEM#`,
+        // One batch reads a bucket and the state of its namespace.
+        ...(namespaceId === TENANT ? [REGISTRY] : []),
+      ],
+    }),
+    allow({
+      sid: "WriteBuckets",
+      actions: BUCKET_WRITES,
+      resources: tableArn,
+      keys: [buckets],
+    }),
+  ];
+}
+
+function reading(tableArn: Value): readonly PolicyStatement[] {
+  return [
+    allow({
+      sid: "Read",
+      actions: [...READS_BY_KEY, "dynamodb:Query"],
+      resources: [tableArn, below(tableArn, "index/*")],
+    }),
+    allow({ sid: "Describe", actions: ["dynamodb:DescribeTable"], resources: tableArn }),
+  ];
+}
+
+/**
+ * The registry is read by key and never queried: a tenant finds its own namespace by name, and can
+ * list no others.
+ */
+function readingOwn(tableArn: Value): readonly PolicyStatement[] {
+  return [
+    allow({
+      sid: "ReadByKey",
+      actions: READS_BY_KEY,
+      resources: tableArn,
+      keys: [`${TENANT}/*`, REGISTRY],
+    }),
+    allow({
+      sid: "Query",
+      actions: ["dynamodb:Query"],
+      resources: [tableArn, ...["GSI1", "GSI2", "GSI3"].map((name) => index(tableArn, name))],
+      keys: [`${TENANT}/*`],
+    }),
+    allow({
+      sid: "QueryNamespace",
+      actions: ["dynamodb:Query"],
+      resources: index(tableArn, "GSI4"),
+      keys: [TENANT],
+    }),
+  ];
+}
+
+function index(tableArn: Value, name: string): Value {
+  return below(tableArn, `index/${name}`);
+}
+
+/**
+ * Requires a tag that can be the id of a tenant. Without it, nothing is allowed; with an empty one
+ * the patterns would begin with a slash, and with `_` they would be those of the registry.
+ */
+function ofTenant(statement: PolicyStatement): PolicyStatement {
+  const tag = `aws:PrincipalTag/${NAMESPACE_TAG}`;
+  return {
+    ...statement,
+    Condition: {
+      ...(statement["Condition"] as { readonly [operator: string]: Value }),
+      StringLike: { [tag]: "?*" },
+      StringNotEquals: { [tag]: "_" },
+    },
+  };
 }

@@ -1,12 +1,108 @@
-import type { StackPlace } from "../aws/place.ts";
-import type { StackEvent } from "./deploy-stack.ts";
+import { DeleteTableCommand, DescribeTableCommand } from "@aws-sdk/client-dynamodb";
+import { StackOperationError, ValidationError } from "zae-limiter";
+import { assertAccount, callerAccount } from "../aws/account.ts";
+import { nameOf } from "../aws/aws-errors.ts";
+import { withClients, type AwsClients } from "../aws/clients.ts";
+import { checkedPlace, type StackPlace } from "../aws/place.ts";
+import type { StackEvent } from "./events.ts";
+import { waitForOthers } from "./follow.ts";
+import { removeStack } from "./remove-stack.ts";
+import { isInProgress, isInReview, readStack, type StackState } from "./stack-state.ts";
+import { isOurs } from "./tags.ts";
 
-/** Deletes a stack; the table and the archive are retained. It need not exist. */
-export async function deleteStack(
-  _options: StackPlace & {
-    readonly onEvent?: (event: StackEvent) => void;
-    readonly wait?: boolean;
-  } = {},
-): Promise<void> {
-  throw new Error("not built yet");
+/** How a stack is deleted. */
+export interface DeleteOptions extends StackPlace {
+  /** Whether its table is deleted too, with everything in it. @default false */
+  readonly withData?: boolean;
+  /** Called for each event of the stack. */
+  readonly onEvent?: (event: StackEvent) => void;
+  /** Told, in a sentence, what else is waited for. */
+  readonly onNotice?: (text: string) => void;
+  /** Whether to wait until the stack is gone; `withData` needs it. @default true */
+  readonly wait?: boolean;
+}
+
+/** What a deletion did. */
+export interface DeleteReport {
+  readonly stack: string;
+  readonly region: string;
+  /** "absent" if there was no stack; "started" if it was not waited for. */
+  readonly outcome: "deleted" | "started" | "absent";
+  /** What still exists, by names: the table unless it was deleted, and the archive. */
+  readonly retained: readonly string[];
+}
+
+/**
+ * Deletes a stack, which need not exist. Its table and its archive are retained, unless `withData`
+ * says that the table goes too.
+ *
+ * @example const { retained } = await deleteStack({ stack: "limits" });
+ */
+export async function deleteStack(options: DeleteOptions = {}): Promise<DeleteReport> {
+  const place = checkedPlace(options);
+  const { withData = false, wait = true } = options;
+  if (withData && !wait)
+    throw new ValidationError(
+      "wait",
+      wait,
+      "must not be false with withData: the table is deleted when the stack is gone",
+    );
+  return withClients(place, async (clients) => {
+    if (place.account !== undefined) assertAccount(place, await callerAccount(clients));
+    const report = { stack: clients.stack, region: clients.region };
+    const stack = await standing(clients, options);
+    if (stack === undefined) return { ...report, outcome: "absent", retained: [] };
+    if (withData) await assertDeletable(clients);
+    await removeStack(clients, options);
+    if (withData) await deleteTable(clients);
+    const archive = stack.outputs["AuditArchiveBucketName"];
+    const table = withData || isInReview(stack) ? [] : [clients.stack];
+    const retained = [...table, ...(archive === undefined ? [] : [archive])];
+    return { ...report, outcome: wait ? "deleted" : "started", retained };
+  });
+}
+
+/** The stack, when nobody is changing it; throws if it is somebody else's. */
+async function standing(
+  clients: AwsClients,
+  options: DeleteOptions,
+): Promise<StackState | undefined> {
+  const stack = await readStack(clients);
+  if (stack === undefined) return undefined;
+  if (!isOurs(stack.tags) && !isInReview(stack))
+    throw new StackOperationError(
+      clients.stack,
+      "it was not created by zae-limiter, so it is left alone: check the name and the region.",
+    );
+  return isInProgress(stack) ? waitForOthers(clients, stack, options) : stack;
+}
+
+/** Throws, before anything is deleted, for a table that DynamoDB would not delete. */
+async function assertDeletable(clients: AwsClients): Promise<void> {
+  const { stack, dynamoDb } = clients;
+  const command = new DescribeTableCommand({ TableName: stack });
+  const { Table } = await clients
+    .call("dynamodb:DescribeTable", () => dynamoDb.send(command), isAbsent)
+    .catch(ignoringAbsence);
+  if (Table?.DeletionProtectionEnabled === true)
+    throw new StackOperationError(
+      stack,
+      `its table is protected against deletion: take that back with zae-limiter deploy --stack ${stack} --no-deletion-protection, then delete it again.`,
+    );
+}
+
+async function deleteTable(clients: AwsClients): Promise<void> {
+  const command = new DeleteTableCommand({ TableName: clients.stack });
+  await clients
+    .call("dynamodb:DeleteTable", () => clients.dynamoDb.send(command), isAbsent)
+    .catch(ignoringAbsence);
+}
+
+function isAbsent(error: unknown): boolean {
+  return nameOf(error) === "ResourceNotFoundException";
+}
+
+function ignoringAbsence(error: unknown): { readonly Table?: undefined } {
+  if (isAbsent(error)) return {};
+  throw error;
 }

@@ -1,24 +1,33 @@
+import { StackOperationError } from "zae-limiter";
 import type { StackOptions } from "zae-limiter/dynamodb";
-import type { StackPlace } from "../aws/place.ts";
-
-/** One change that a change set would make. */
-export interface ResourceChange {
-  readonly action: "add" | "modify" | "replace" | "remove" | "replace-if";
-  readonly logicalId: string;
-  readonly resourceType: string;
-  readonly physicalId: string | undefined;
-  /** What causes the change: names of properties, parameters or tags. */
-  readonly because: readonly string[];
-}
-
-/** Something that happened to a stack. */
-export interface StackEvent {
-  readonly at: Date;
-  readonly logicalId: string;
-  readonly resourceType: string;
-  readonly status: string;
-  readonly reason: string | undefined;
-}
+import { assertAccount, callerAccount } from "../aws/account.ts";
+import { withClients, type AwsClients } from "../aws/clients.ts";
+import { checkedPlace, type CheckedPlace, type StackPlace } from "../aws/place.ts";
+import { checkBucketName } from "../code/code-bucket.ts";
+import { parametersOf } from "../options/parameters.ts";
+import {
+  destructive,
+  discard,
+  Overtaken,
+  preparedChangeSet,
+  type ReadyChangeSet,
+  type ResourceChange,
+} from "./change-set.ts";
+import { STACK_TYPE, type StackEvent } from "./events.ts";
+import { executed } from "./execution.ts";
+import { finishDeployment } from "./finish.ts";
+import { operationError, waitForOthers } from "./follow.ts";
+import { removeStack } from "./remove-stack.ts";
+import {
+  assertOurs,
+  assertUpdatable,
+  isInProgress,
+  isInReview,
+  isLeftOver,
+  readStack,
+  type StackState,
+} from "./stack-state.ts";
+import { plannedDeployment } from "./plan.ts";
 
 /** How a stack is deployed. */
 export interface DeployOptions extends StackPlace {
@@ -26,10 +35,17 @@ export interface DeployOptions extends StackPlace {
   readonly stackOptions?: StackOptions;
   /** The bucket that holds the code of the functions. @default one of the account's, made if needed */
   readonly codeBucket?: string;
-  /** Asked before anything is changed. @default only additions and changes in place go on */
+  /**
+   * Asked before anything is changed, with everything that would be.
+   * @default only additions and changes in place go on
+   */
   readonly confirm?: (changes: readonly ResourceChange[]) => boolean | Promise<boolean>;
+  /** Only tells what would change. @default false */
+  readonly dryRun?: boolean;
   /** Called for each event of the stack. */
   readonly onEvent?: (event: StackEvent) => void;
+  /** Told, in a sentence, what else is waited for. */
+  readonly onNotice?: (text: string) => void;
   /** Whether to wait until the stack is ready. @default true */
   readonly wait?: boolean;
 }
@@ -38,12 +54,159 @@ export interface DeployOptions extends StackPlace {
 export interface DeployReport {
   readonly stack: string;
   readonly region: string;
-  readonly outcome: "created" | "updated" | "unchanged" | "started" | "declined";
+  readonly account: string;
+  /**
+   * "planned" of a dry run that would change something; "started" if it was not waited for; then
+   * the version record is written by the next deployment.
+   */
+  readonly outcome: "created" | "updated" | "unchanged" | "started" | "declined" | "planned";
   readonly changes: readonly ResourceChange[];
   readonly outputs: Readonly<Record<string, string>>;
 }
 
-/** Creates a stack, or updates the one that exists, by a change set. */
-export async function deployStack(_options: DeployOptions = {}): Promise<DeployReport> {
-  throw new Error("not built yet");
+/**
+ * Creates a stack, or updates the one that exists, by a change set. May be run again at any time:
+ * it continues what was interrupted, and waits for what somebody else has begun.
+ *
+ * @example
+ * const { outcome } = await deployStack({ stack: "limits", stackOptions: { enableTracing: true } });
+ */
+export async function deployStack(options: DeployOptions = {}): Promise<DeployReport> {
+  const place = checkedPlace(options);
+  checkInput(place, options);
+  return withClients(place, async (clients) => {
+    const account = await callerAccount(clients);
+    assertAccount(place, account, options.stackOptions);
+    return deployed(clients, { ...options, account });
+  });
+}
+
+/** Everything that can be checked without a request is checked before the first. */
+export function checkInput(
+  { stack }: CheckedPlace,
+  { stackOptions = {}, codeBucket }: Pick<DeployOptions, "stackOptions" | "codeBucket">,
+): void {
+  parametersOf(stack, stackOptions);
+  if (codeBucket !== undefined) checkBucketName(codeBucket);
+}
+
+/** Options of a deployment whose account is known. */
+export interface Deployment extends DeployOptions {
+  readonly account: string;
+  /** Leaves a stack alone that exists. */
+  readonly onlyMissing?: boolean;
+}
+
+/** Each round begins with a look at the stack; one is lost only if somebody else deploys it too. */
+const MAX_ROUNDS = 10;
+
+/** Deploys, however often somebody else comes in between. */
+export async function deployed(clients: AwsClients, deployment: Deployment): Promise<DeployReport> {
+  return untilDone(clients, () => attempted(clients, deployment));
+}
+
+/** Makes attempts until one is not overtaken by somebody else. */
+export async function untilDone<Result>(
+  clients: AwsClients,
+  attempt: () => Promise<Result | undefined>,
+): Promise<Result> {
+  for (let round = 0; round < MAX_ROUNDS; round += 1) {
+    const result = await attempt().catch((error: unknown) => {
+      if (error instanceof Overtaken) return undefined;
+      throw error;
+    });
+    if (result !== undefined) return result;
+    await clients.sleep(clients.pace.pollMs);
+  }
+  throw new StackOperationError(
+    clients.stack,
+    "somebody else changes it again and again: try again later.",
+  );
+}
+
+/** One attempt; undefined if somebody else came in between. */
+async function attempted(
+  clients: AwsClients,
+  deployment: Deployment,
+): Promise<DeployReport | undefined> {
+  const { stackOptions = {}, dryRun = false, wait = true, onlyMissing = false } = deployment;
+  const report = { stack: clients.stack, region: clients.region, account: deployment.account };
+  const found = await readStack(clients);
+  if (found !== undefined) await assertOurs(clients, found);
+  if (found !== undefined && isInProgress(found)) {
+    await waitForOthers(clients, found, deployment);
+    return undefined;
+  }
+  if (found !== undefined && isLeftOver(found)) {
+    if (onlyMissing) throw await operationError(clients, found, "creation");
+    return clearedAway(clients, found, deployment);
+  }
+  const existing = found !== undefined && isInReview(found) ? undefined : found;
+  if (existing !== undefined && onlyMissing)
+    return { ...report, outcome: "unchanged", changes: [], outputs: existing.outputs };
+  if (existing !== undefined) assertUpdatable(clients, existing);
+
+  const plan = await plannedDeployment(clients, existing, deployment);
+  const changeSet = await preparedChangeSet(clients, plan.wanted);
+  if (changeSet === undefined) {
+    // A deployment that was interrupted behind the stack is completed here.
+    if (!dryRun) await finishDeployment(clients, { ...plan, stackOptions });
+    const outputs = existing?.outputs ?? {};
+    return { ...report, outcome: "unchanged", changes: [], outputs };
+  }
+  const { changes } = changeSet;
+  const refused = await refusal(changeSet, deployment);
+  if (refused !== undefined) {
+    await discard(clients, changeSet);
+    return { ...report, outcome: refused, changes, outputs: existing?.outputs ?? {} };
+  }
+  const { code } = plan;
+  const finished = await executed(clients, { code, changeSet, existing }, deployment);
+  if (finished === undefined) return undefined;
+  if (!wait) return { ...report, outcome: "started", changes, outputs: {} };
+  await finishDeployment(clients, { ...plan, stackOptions });
+  const outcome = existing === undefined ? "created" : "updated";
+  return { ...report, outcome, changes, outputs: finished.outputs };
+}
+
+/** Why the change set is not executed, if it is not. */
+async function refusal(
+  { changes }: ReadyChangeSet,
+  { dryRun = false, confirm = onlyHarmless }: Deployment,
+): Promise<"planned" | "declined" | undefined> {
+  if (dryRun) return "planned";
+  return (await confirm(changes)) ? undefined : "declined";
+}
+
+function onlyHarmless(changes: readonly ResourceChange[]): boolean {
+  return destructive(changes).length === 0;
+}
+
+/**
+ * Deletes a stack whose creation failed, if that is agreed to: nothing else can be done with it,
+ * and nothing is in it.
+ */
+async function clearedAway(
+  clients: AwsClients,
+  { status, reason }: StackState,
+  deployment: Deployment,
+): Promise<DeployReport | undefined> {
+  const change: ResourceChange = {
+    action: "remove",
+    logicalId: clients.stack,
+    resourceType: STACK_TYPE,
+    physicalId: clients.stack,
+    because: [`its creation failed (${status})`, ...(reason === undefined ? [] : [reason])],
+  };
+  const refused = await refusal({ name: "", type: "CREATE", changes: [change] }, deployment);
+  if (refused !== undefined) {
+    const { stack, region } = clients;
+    const { account } = deployment;
+    return { stack, region, account, outcome: refused, changes: [change], outputs: {} };
+  }
+  deployment.onNotice?.(
+    `An earlier creation of stack ${clients.stack} failed; the empty stack is deleted first.`,
+  );
+  await removeStack(clients, deployment);
+  return undefined;
 }

@@ -1,13 +1,24 @@
 import type { StackOptions } from "zae-limiter/dynamodb";
-import type { StackPlace } from "../aws/place.ts";
+import { assertAccount, callerAccount } from "../aws/account.ts";
+import { withClients } from "../aws/clients.ts";
+import { checkedPlace, type StackPlace } from "../aws/place.ts";
+import { checkInput, deployed } from "./deploy-stack.ts";
 
 /**
  * Deploys a stack that is missing, and waits for one that somebody else is creating. Never changes
  * one that exists.
+ *
+ * @example await ensureStack({ stack: "limits", region: "eu-west-1" }, { enableAlarms: false });
  */
 export async function ensureStack(
-  _place: StackPlace,
-  _stackOptions: StackOptions = {},
+  place: StackPlace,
+  stackOptions: StackOptions = {},
 ): Promise<void> {
-  throw new Error("not built yet");
+  const checked = checkedPlace(place);
+  checkInput(checked, { stackOptions });
+  await withClients(checked, async (clients) => {
+    const account = await callerAccount(clients);
+    assertAccount(checked, account, stackOptions);
+    await deployed(clients, { stackOptions, account, onlyMissing: true });
+  });
 }

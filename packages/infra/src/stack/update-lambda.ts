@@ -1,6 +1,85 @@
-import type { StackPlace } from "../aws/place.ts";
+import { InfrastructureNotFoundError, StackOperationError } from "zae-limiter";
+import { assertAccount, callerAccount } from "../aws/account.ts";
+import { withClients, type AwsClients } from "../aws/clients.ts";
+import { checkedPlace, type StackPlace } from "../aws/place.ts";
+import { defaultCodeBucket } from "../code/code-bucket.ts";
+import { codeKey, lambdaPackage } from "../code/lambda-package.ts";
+import { destructive, discard, preparedChangeSet } from "./change-set.ts";
+import { untilDone } from "./deploy-stack.ts";
+import { executed } from "./execution.ts";
+import { finishDeployment } from "./finish.ts";
+import { waitForOthers } from "./follow.ts";
+import { assertOurs, assertUpdatable, isInProgress, readStack } from "./stack-state.ts";
+import { withLambdaVersion } from "./tags.ts";
 
-/** Gives the functions of a stack the code of this version, if theirs is older. */
-export async function updateLambda(_place: StackPlace = {}): Promise<void> {
-  throw new Error("not built yet");
+/** The parameter that names the code. */
+const CODE_KEY = "AggregatorCodeKey";
+
+/**
+ * Gives the functions of a stack the code of this version, if theirs is another one. By a change
+ * set, like every change: code that was uploaded past CloudFormation would be taken back by the
+ * next deployment.
+ *
+ * @example await updateLambda({ stack: "limits", region: "eu-west-1" });
+ */
+export async function updateLambda(place: StackPlace = {}): Promise<void> {
+  const checked = checkedPlace(place);
+  await withClients(checked, async (clients) => {
+    const account = await callerAccount(clients);
+    assertAccount(checked, account);
+    await untilDone(clients, () => attempted(clients, account));
+  });
+}
+
+/** One attempt; undefined if somebody else came in between. */
+async function attempted(clients: AwsClients, account: string): Promise<true | undefined> {
+  const { stack, region } = clients;
+  const existing = await readStack(clients);
+  if (existing === undefined)
+    throw new InfrastructureNotFoundError(
+      `Stack ${stack} does not exist: deploy it with zae-limiter deploy --stack ${stack} --region ${region}.`,
+    );
+  await assertOurs(clients, existing);
+  if (isInProgress(existing)) {
+    await waitForOthers(clients, existing, {});
+    return undefined;
+  }
+  assertUpdatable(clients, existing);
+  const { parameters, tags } = existing;
+  if (!Object.hasOwn(parameters, CODE_KEY))
+    throw new StackOperationError(
+      stack,
+      `it was deployed by a release whose functions cannot be updated alone: run zae-limiter deploy --stack ${stack}.`,
+    );
+  // Without code there is no function.
+  if (parameters[CODE_KEY] === "" || parameters["EnableAggregator"] === "false") return true;
+  const code = {
+    package: await lambdaPackage("aggregator"),
+    bucket: parameters["CodeBucket"] || defaultCodeBucket(account, region),
+  };
+  const changeSet = await preparedChangeSet(clients, {
+    type: "UPDATE",
+    templateBody: undefined,
+    parameters: Object.keys(parameters).map((ParameterKey) =>
+      ParameterKey === CODE_KEY
+        ? { ParameterKey, ParameterValue: codeKey(code.package) }
+        : { ParameterKey, UsePreviousValue: true },
+    ),
+    tags: withLambdaVersion(tags),
+    importExisting: false,
+  });
+  if (changeSet !== undefined) {
+    const lost = destructive(changeSet.changes).filter(({ action }) => action !== "replace-if");
+    if (lost.length > 0) {
+      await discard(clients, changeSet);
+      throw new StackOperationError(
+        stack,
+        `new code would replace or remove ${lost.map(({ logicalId }) => logicalId).join(", ")}: look at it with zae-limiter deploy --stack ${stack} --dry-run.`,
+      );
+    }
+    if ((await executed(clients, { code, changeSet, existing }, { account })) === undefined)
+      return undefined;
+  }
+  await finishDeployment(clients, { code });
+  return true;
 }

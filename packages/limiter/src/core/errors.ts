@@ -67,10 +67,13 @@ export class RateLimiterUnavailable extends InfrastructureError {
   }
 }
 
-/** The store denied access. `onUnavailable: "allow"` never lets such a call through. */
+/**
+ * The store denied access, or there are no valid credentials to ask it with, which has a code of
+ * its own. `onUnavailable: "allow"` never lets such a call through.
+ */
 export class PermissionDenied extends InfrastructureError {
-  constructor(message: string, options?: ErrorOptions) {
-    super("ERR_LIMITER_PERMISSION_DENIED", message, options);
+  constructor(message: string, options?: ErrorOptions, code = "ERR_LIMITER_PERMISSION_DENIED") {
+    super(code, message, options);
   }
 }
 

@@ -53,6 +53,7 @@ describe("without a region", () => {
   ])("%s says where one can be named", async (_, open) => {
     const error: unknown = await open().catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(ValidationError);
+    expect(error).toMatchObject({ code: "ERR_LIMITER_NO_REGION" });
     expect((error as ValidationError).message).toBe(
       "Invalid region: none was found: set AWS_REGION, pass the option region, name it in the URL, as in dynamodb://eu-west-1/my-stack, or pass --region to the command line",
     );

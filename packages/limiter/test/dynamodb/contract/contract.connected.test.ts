@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { DynamoRepository, type DynamoTransport } from "zae-limiter/dynamodb";
 import { repositoryContract, type TestRunner } from "zae-limiter/testing";
+import { CallRecorder } from "../../../../infra/test/support/iam/call-recorder.ts";
+import { missingRights } from "../../../../infra/test/support/iam/rights.ts";
 import { freshTableName } from "../../support/engine.ts";
 import { StreamDrain } from "../../support/stream-drain.ts";
 import { describeWithTransports, openTransport } from "../../support/transports.ts";
@@ -21,6 +23,7 @@ describeWithTransports("the contract of every backend", (engine, name) => {
   // One client for all tests: making one costs more than most tests.
   let transport: DynamoTransport;
   let topic: string;
+  const recorder = new CallRecorder();
   const topics = new Set<string>();
   const runner = runnerByTopic(topics, (title) => (topic = title));
   beforeAll(async () => {
@@ -36,13 +39,13 @@ describeWithTransports("the contract of every backend", (engine, name) => {
       const drain = new StreamDrain({ transport, tableName: stack, clock });
       const repository = await DynamoRepository.open(undefined, {
         stack,
-        transport: stream ? drain.watched(transport) : transport,
+        transport: recorder.transport(stream ? drain.watched(transport) : transport),
         provisioning: "table",
         stream,
         clock,
       });
       expect(repository.capabilities.usageSnapshots).toBe(stream);
-      return repository;
+      return recorder.watched(repository);
     },
     runner,
   );
@@ -50,6 +53,13 @@ describeWithTransports("the contract of every backend", (engine, name) => {
   it("counts usage in topics that exist", () => {
     expect([...COUNTED].filter((title) => !topics.has(title))).toEqual([]);
   });
+
+  // Both transports send the same requests.
+  if (name === "lean")
+    it("needs nothing that the policies of the callers do not allow", async () => {
+      expect(recorder.calls.length).toBeGreaterThan(80);
+      expect(await missingRights(recorder.calls)).toEqual([]);
+    });
 });
 
 /** A runner that collects titles, and calls back with the innermost one before a test runs. */

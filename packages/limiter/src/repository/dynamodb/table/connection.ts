@@ -10,7 +10,7 @@ import {
 } from "../../system-clock.ts";
 import type { AttributeMap } from "../transport/attribute-values.ts";
 import { ConditionFailed, contention, TransactionCancelled, translated } from "./table-errors.ts";
-import { type CancellationReason } from "../transport/failure.ts";
+import { failureOf, type CancellationReason } from "../transport/failure.ts";
 import { isTransient, retrying, type RetryOptions } from "./retry.ts";
 import type { DynamoTransport } from "../transport/transport.ts";
 
@@ -115,9 +115,10 @@ export class Connection {
       })) as Output;
     } catch (error) {
       // An abort by the caller is reported as such; ours is a time-out, whatever the transport
-      // reports.
+      // reports, unless it looked for credentials all the while and found none.
       if (signal?.aborted) throw signal.reason;
-      throw translated(timeout.signal.aborted ? timeout.signal.reason : error, {
+      const isLate = timeout.signal.aborted && failureOf(error).kind !== "credentials";
+      throw translated(isLate ? timeout.signal.reason : error, {
         tableName: this.tableName,
         operation,
       });

@@ -4,7 +4,8 @@ import type { Connection } from "./connection.ts";
 /** What an index copies from each item. */
 type Projection = "ALL" | "KEYS_ONLY";
 
-interface IndexDeclaration {
+/** A global secondary index as `CreateTable` declares it. */
+export interface IndexDeclaration {
   readonly IndexName: string;
   readonly KeySchema: readonly {
     readonly AttributeName: string;
@@ -29,7 +30,7 @@ const INDEXES: Readonly<Record<IndexName, Projection>> = {
 };
 
 /** The attribute by which DynamoDB expires an item, in seconds since 1970. */
-const TTL_ATTRIBUTE = "ttl";
+export const TTL_ATTRIBUTE = "ttl";
 
 /**
  * The table as `CreateTable` and the CloudFormation template both declare it. Neither has local
@@ -52,6 +53,8 @@ export interface TableDeclaration {
 /**
  * Declares the table. The stream feeds the aggregator; a table without one costs less and is faster
  * on local engines.
+ *
+ * @example const { KeySchema, GlobalSecondaryIndexes } = tableDeclaration({ stream: true });
  */
 export function tableDeclaration({ stream }: { readonly stream: boolean }): TableDeclaration {
   const indexNames = Object.keys(INDEXES) as readonly IndexName[];

@@ -72,14 +72,40 @@ describe("errors of the client", () => {
   );
 
   it.each([
-    "AccessDeniedException",
-    "UnrecognizedClientException",
-    "ExpiredTokenException",
-    "CredentialsProviderError",
-    "InvalidSignatureException",
-  ])("%s is a denied permission, which is never unavailability", (name) => {
-    expect(translate(named(name))).toBeInstanceOf(PermissionDenied);
-    expect(translate(named(name))).not.toBeInstanceOf(RateLimiterUnavailable);
+    ["AccessDeniedException", "ERR_LIMITER_PERMISSION_DENIED"],
+    ["KMSAccessDeniedException", "ERR_LIMITER_PERMISSION_DENIED"],
+    ["UnrecognizedClientException", "ERR_LIMITER_NO_CREDENTIALS"],
+    ["ExpiredTokenException", "ERR_LIMITER_NO_CREDENTIALS"],
+    ["InvalidSignatureException", "ERR_LIMITER_NO_CREDENTIALS"],
+    ["CredentialsProviderError", "ERR_LIMITER_NO_CREDENTIALS"],
+    ["TokenProviderError", "ERR_LIMITER_NO_CREDENTIALS"],
+  ])("%s is a denied permission, which is never unavailability, with code %s", (name, code) => {
+    const error = translate(named(name));
+    expect(error).toBeInstanceOf(PermissionDenied);
+    expect(error).not.toBeInstanceOf(RateLimiterUnavailable);
+    expect(error).toMatchObject({ code });
+  });
+
+  it("names the action that was denied, as AWS does, and what to do", () => {
+    const said =
+      "User: arn:aws:iam::123456789012:user/ann is not authorized to perform: dynamodb:PutItem " +
+      "on resource: arn:aws:dynamodb:eu-west-1:123456789012:table/limits";
+    const denied = Object.assign(named("AccessDeniedException"), { message: said });
+    expect(translate(denied).message).toBe(
+      `AWS denied dynamodb:PutItem on table limits: allow it in the policies of the credentials (AccessDeniedException: ${said}).`,
+    );
+    expect(translate(named("AccessDeniedException")).message).toContain(
+      "AWS denied dynamodb:UpdateItem on table limits: allow it",
+    );
+  });
+
+  it("says of credentials that are refused or missing what to do", () => {
+    expect(translate(named("ExpiredTokenException")).message).toBe(
+      "AWS does not accept the credentials, which are wrong or have expired (ExpiredTokenException: said so): renew them, or choose others with AWS_PROFILE, or with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
+    );
+    expect(translate(named("CredentialsProviderError")).message).toBe(
+      "No AWS credentials were found (said so): set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, choose a profile with AWS_PROFILE, give the machine a role, or pass credentials.",
+    );
   });
 
   it("treats a signature with a wrong time as unavailability: the next attempt corrects it", () => {

@@ -1,11 +1,11 @@
 import {
   InfrastructureError,
   InfrastructureNotFoundError,
-  PermissionDenied,
   RateLimiterUnavailable,
   withoutStack,
 } from "../../../core/errors.ts";
 import type { AttributeMap } from "../transport/attribute-values.ts";
+import { deniedCall, noCredentials, refusedCredentials } from "../transport/denied.ts";
 import {
   failureOf,
   NO_FACTS,
@@ -113,10 +113,15 @@ export function translated(
         cause: error,
       });
     case "denied":
-      return new PermissionDenied(
-        `DynamoDB refused ${said}. Check the credentials and their policy.`,
-        { cause: error },
-      );
+      return deniedCall(`dynamodb:${operation}`, {
+        resource: `table ${tableName}`,
+        why: `${name}: ${message}`,
+        cause: error,
+      });
+    case "credentials":
+      return failure.found
+        ? refusedCredentials(`${name}: ${message}`, { cause: error })
+        : noCredentials(message, { cause: error });
     case "missing":
       return new InfrastructureNotFoundError(
         `Table ${tableName} does not exist, or is not ready. ` +

@@ -13,6 +13,7 @@ export type Failure =
   | { readonly kind: "cancelled"; readonly reasons: readonly CancellationReason[] }
   | ({ readonly kind: "unavailable" } & UnavailableFacts)
   | { readonly kind: "denied" }
+  | { readonly kind: "credentials"; readonly found: boolean }
   | { readonly kind: "missing" }
   | { readonly kind: "rejected" };
 
@@ -55,6 +56,8 @@ export function failureOf(error: unknown): Failure {
   if (name === "TransactionInProgressException") return unavailable({ ambiguous: true });
   if (isClockSkew({ name, message })) return unavailable({});
   if (DENIED.has(name)) return { kind: "denied" };
+  if (REFUSED.has(name)) return { kind: "credentials", found: true };
+  if (NOT_FOUND.has(name)) return { kind: "credentials", found: false };
   if (name === "ResourceNotFoundException" || name === "TableNotFoundException")
     return { kind: "missing" };
   if (UNSENT.has(code)) return unavailable({ ambiguous: IN_USE.has(syscall) });
@@ -102,11 +105,19 @@ const CONTENDED: ReadonlySet<string> = new Set([
   "ReplicatedWriteConflictException",
 ]);
 
+/** The credentials are valid, and may not do this. */
 const DENIED: ReadonlySet<string> = new Set([
   "AccessDenied",
   "AccessDeniedException",
-  "UnrecognizedClientException",
   "UnauthorizedException",
+  "NotAuthorized",
+  "OptInRequired",
+  "KMSAccessDeniedException",
+]);
+
+/** The credentials are unknown, wrong or expired. */
+const REFUSED: ReadonlySet<string> = new Set([
+  "UnrecognizedClientException",
   "InvalidClientTokenId",
   "InvalidAccessKeyId",
   "IncompleteSignature",
@@ -115,14 +126,12 @@ const DENIED: ReadonlySet<string> = new Set([
   "SignatureDoesNotMatch",
   "MissingAuthenticationToken",
   "MissingAuthenticationTokenException",
-  "NotAuthorized",
-  "OptInRequired",
   "ExpiredToken",
   "ExpiredTokenException",
-  "KMSAccessDeniedException",
-  "CredentialsProviderError",
-  "TokenProviderError",
 ]);
+
+/** The SDK found no credentials, or could not renew them; it does not say which. */
+const NOT_FOUND: ReadonlySet<string> = new Set(["CredentialsProviderError", "TokenProviderError"]);
 
 /**
  * The clocks differ: the client corrects its clock by the date of the reply, and the next attempt

@@ -21,5 +21,6 @@ export function noRegion(cause: unknown): ValidationError {
     "region",
     undefined,
     `none was found${why}: set AWS_REGION, pass the option region, name it in the URL, as in dynamodb://eu-west-1/my-stack, or pass --region to the command line`,
+    "ERR_LIMITER_NO_REGION",
   );
 }

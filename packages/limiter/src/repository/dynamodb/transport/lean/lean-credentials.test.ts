@@ -97,7 +97,7 @@ describe("a provider that fails", () => {
     expect(error).toBeInstanceOf(PermissionDenied);
     expect(error).toMatchObject({ cause: thrown });
     expect((error as Error).message).toMatch(
-      /^AWS credentials could not be loaded: .*(sealed|no role)\. Set AWS_ACCESS_KEY_ID .* or pass credentials\.$/,
+      /^No AWS credentials were found \(.*(sealed|no role)\): set AWS_ACCESS_KEY_ID .* or pass credentials\.$/,
     );
   });
 
@@ -168,7 +168,7 @@ describe("where credentials come from", () => {
       (thrown: unknown) => thrown,
     );
     expect(error).toBeInstanceOf(PermissionDenied);
-    expect((error as Error).message).toContain("Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY");
+    expect((error as Error).message).toContain("set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY");
   });
 });
 

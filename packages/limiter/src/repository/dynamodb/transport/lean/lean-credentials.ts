@@ -1,4 +1,5 @@
-import { InfrastructureError, PermissionDenied } from "../../../../core/errors.ts";
+import { InfrastructureError } from "../../../../core/errors.ts";
+import { noCredentials } from "../denied.ts";
 import { failureOf } from "../failure.ts";
 import { unsent } from "./lean-http.ts";
 import { settingsFromSdk, type SdkSettings } from "./sdk-settings.ts";
@@ -145,9 +146,6 @@ export async function providerOf(
 }
 
 const NONE: AwsCredentials = { accessKeyId: "", secretAccessKey: "" };
-const ADVICE =
-  "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, choose a profile with AWS_PROFILE, " +
-  "give the machine a role, or pass credentials.";
 
 async function settingsForCredentials(
   region: string,
@@ -157,11 +155,13 @@ async function settingsForCredentials(
     return await settingsFromSdk({ region, endpointUrl });
   } catch (error) {
     if (!(error instanceof InfrastructureError)) throw error;
-    const message =
-      "No AWS credentials were found in the environment, and the AWS SDK, which looks elsewhere, " +
-      `is not installed. ${ADVICE} Profiles and roles need the SDK: ` +
-      "npm install @aws-sdk/client-dynamodb.";
-    throw missing(message, { cause: error });
+    throw noCredentials(
+      "the environment has none, and the AWS SDK, which looks elsewhere, is missing",
+      {
+        further: "; profiles and roles need the SDK: npm install @aws-sdk/client-dynamodb",
+        cause: error,
+      },
+    );
   }
 }
 
@@ -173,14 +173,9 @@ async function settingsForCredentials(
 function explained(error: unknown): Error {
   if (error instanceof InfrastructureError) return error;
   const reason = error instanceof Error ? error.message : String(error);
-  const said = `AWS credentials could not be loaded: ${reason}`;
   return failureOf(error).kind === "unavailable"
-    ? unsent(said, error)
-    : missing(`${said}. ${ADVICE}`, { cause: error });
-}
-
-function missing(message: string, options?: ErrorOptions): PermissionDenied {
-  return new PermissionDenied(message, options);
+    ? unsent(`AWS credentials could not be loaded: ${reason}`, error)
+    : noCredentials(reason, { cause: error });
 }
 
 function expiryMs({ expiration }: AwsCredentials): number {
@@ -193,7 +188,7 @@ function expiryMs({ expiration }: AwsCredentials): number {
  */
 function checked(credentials: AwsCredentials): AwsCredentials {
   if (!credentials?.accessKeyId || !credentials.secretAccessKey)
-    throw missing(`No AWS credentials were found. ${ADVICE}`);
+    throw noCredentials("neither the environment nor a provider has them");
   const sessionToken = credentials.sessionToken?.trim();
   return sessionToken === credentials.sessionToken ? credentials : { ...credentials, sessionToken };
 }

@@ -82,7 +82,7 @@ describe("the SDK's providers", () => {
     );
     expect(error).toBeInstanceOf(PermissionDenied);
     expect((error as Error).message).toMatch(
-      /Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, .* or pass credentials\./,
+      /set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, .* or pass credentials\./,
     );
   });
 

@@ -149,7 +149,7 @@ describe("a clock that is wrong", () => {
         headers: { date: new Date(0).toUTCString() },
         details: { message: "does not match" },
       });
-    expect(failureOf(await lean.failure(transport)).kind).toBe("denied");
+    expect(failureOf(await lean.failure(transport)).kind).toBe("credentials");
     lean.server.answer = (outgoing) => reply(outgoing, {});
     await lean.call(transport);
     expect(lean.server.seen[1]!.headers["x-amz-date"]).toBe("20261115T000000Z");

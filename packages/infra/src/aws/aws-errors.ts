@@ -1,0 +1,156 @@
+import {
+  InfrastructureError,
+  PermissionDenied,
+  RateLimiterUnavailable,
+  StackOperationError,
+  ValidationError,
+  ZaeLimiterError,
+} from "zae-limiter";
+
+/** What AWS says if the rate of requests is exceeded: nothing was done. */
+const THROTTLED: ReadonlySet<string> = new Set([
+  "Throttling",
+  "ThrottlingException",
+  "ThrottledException",
+  "RequestLimitExceeded",
+  "TooManyRequestsException",
+  "SlowDown",
+]);
+
+/** What AWS says about credentials that it does not know, or that have expired. */
+const REFUSED_CREDENTIALS: ReadonlySet<string> = new Set([
+  "ExpiredToken",
+  "ExpiredTokenException",
+  "RequestExpired",
+  "InvalidClientTokenId",
+  "UnrecognizedClientException",
+  "InvalidAccessKeyId",
+  "SignatureDoesNotMatch",
+  "InvalidSignatureException",
+  "AuthFailure",
+  "InvalidToken",
+]);
+
+/** What the SDK says if it finds no credentials. */
+const NO_CREDENTIALS: ReadonlySet<string> = new Set([
+  "CredentialsProviderError",
+  "ProviderError",
+  "TokenProviderError",
+]);
+
+const DENIED: ReadonlySet<string> = new Set([
+  "AccessDenied",
+  "AccessDeniedException",
+  "UnauthorizedOperation",
+  "NotAuthorized",
+]);
+
+/** The name of an error, as AWS or the SDK gave it. */
+export function nameOf(error: unknown): string {
+  return error instanceof Error ? error.name : "";
+}
+
+/** What an error says. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** Whether the same request may succeed a little later. */
+export function isTransient(error: unknown): boolean {
+  if (THROTTLED.has(nameOf(error))) return true;
+  return isUnreachable(error) || (statusOf(error) ?? 0) >= 500;
+}
+
+/** No answer came: the request may have been carried out, or not. */
+function isUnreachable(error: unknown): boolean {
+  const { code } = error as { code?: unknown };
+  return (
+    nameOf(error) === "TimeoutError" ||
+    (typeof code === "string" && /^E[A-Z]+$|^UND_ERR/.test(code) && statusOf(error) === undefined)
+  );
+}
+
+/** The HTTP status of an error of AWS. */
+export function statusOf(error: unknown): number | undefined {
+  return (error as { $metadata?: { httpStatusCode?: number } }).$metadata?.httpStatusCode;
+}
+
+/** What was attempted. */
+export interface Attempted {
+  /** As policies name it: `cloudformation:CreateChangeSet`. */
+  readonly action: string;
+  readonly stack: string;
+  readonly region: string | undefined;
+  readonly endpointUrl: string | undefined;
+}
+
+/** The error of a request in one sentence that says what to do; others are left as they are. */
+export function translated(error: unknown, attempted: Attempted): unknown {
+  if (error instanceof ZaeLimiterError || nameOf(error) === "AbortError") return error;
+  const options = { cause: error };
+  const said = messageOf(error).replace(/\.$/, "");
+  if (NO_CREDENTIALS.has(nameOf(error)))
+    return unidentified(
+      `No AWS credentials were found (${said}): set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, ` +
+        "choose a profile with AWS_PROFILE, or give the machine a role.",
+      options,
+    );
+  if (REFUSED_CREDENTIALS.has(nameOf(error)))
+    return unidentified(
+      `AWS does not accept the credentials, which are wrong or have expired (${said}): renew them, ` +
+        "or choose others with AWS_PROFILE, or with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
+      options,
+    );
+  if (DENIED.has(nameOf(error)) || statusOf(error) === 403) {
+    const action =
+      /is not authorized to perform: ([\w-]+:\w+)/.exec(messageOf(error))?.[1] ?? attempted.action;
+    return new PermissionDenied(
+      `AWS denied ${action}: allow it in the policies of the credentials (${said}).`,
+      options,
+    );
+  }
+  if (THROTTLED.has(nameOf(error)))
+    return new RateLimiterUnavailable(
+      `AWS refuses ${attempted.action} because of too many requests (${said}): try again later.`,
+      options,
+    );
+  if (isUnreachable(error)) {
+    const where = attempted.endpointUrl ?? `AWS in ${attempted.region ?? "this region"}`;
+    return new RateLimiterUnavailable(
+      `${where} did not answer ${attempted.action} (${said}): check the network, the region and ` +
+        "the endpoint, then try again.",
+      options,
+    );
+  }
+  const refusal = new StackOperationError(
+    attempted.stack,
+    `AWS refused ${attempted.action}: ${messageOf(error)}`,
+  );
+  refusal.cause = error;
+  return refusal;
+}
+
+/** The error when nothing names a region. */
+export function noRegion(cause: unknown): ValidationError {
+  const error = new ValidationError(
+    "region",
+    undefined,
+    "none was found: set AWS_REGION, pass the option region, or pass --region to the command line",
+    "ERR_LIMITER_NO_REGION",
+  );
+  error.cause = cause;
+  return error;
+}
+
+/** The error when the credentials belong to another account than the one that is meant. */
+export function wrongAccount(meant: string, actual: string, what: string): InfrastructureError {
+  return new InfrastructureError(
+    "ERR_LIMITER_WRONG_ACCOUNT",
+    `${what} names account ${meant}, but the credentials are of account ${actual}: use the ` +
+      "credentials of that account, for example with AWS_PROFILE, or correct the option.",
+  );
+}
+
+function unidentified(message: string, options: ErrorOptions): PermissionDenied {
+  return new PermissionDenied(message, options, "ERR_LIMITER_NO_CREDENTIALS");
+}

@@ -1,0 +1,178 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { CloudFormationClient } from "@aws-sdk/client-cloudformation";
+import { CloudWatchClient } from "@aws-sdk/client-cloudwatch";
+import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
+import { LambdaClient } from "@aws-sdk/client-lambda";
+import { S3Client } from "@aws-sdk/client-s3";
+import { SQSClient } from "@aws-sdk/client-sqs";
+import { STSClient } from "@aws-sdk/client-sts";
+import { isTransient, noRegion, translated } from "./aws-errors.ts";
+import { checkedPlace, isLocal, type CheckedPlace, type StackPlace } from "./place.ts";
+
+/** How AWS is waited for. */
+export interface Pace {
+  /** Milliseconds between two looks at a stack. */
+  readonly pollMs: number;
+  /** The longest wait before the first repetition of a request; it doubles with each. */
+  readonly backoffMs: number;
+}
+
+/** CloudFormation allows a few describe calls a second, for all of an account. */
+const AWS_PACE: Pace = { pollMs: 2500, backoffMs: 500 };
+/** What runs on this machine is not throttled, and done at once. */
+const LOCAL_PACE: Pace = { pollMs: 10, backoffMs: 2 };
+/** Together about a minute on AWS, which outlasts any throttling. */
+const MAX_ATTEMPTS = 8;
+const MAX_BACKOFF_MS = 20_000;
+
+/** The clients of a place, each made when it is first used. */
+export class AwsClients {
+  readonly stack: string;
+  readonly region: string;
+  readonly endpointUrl: string | undefined;
+  readonly pace: Pace;
+  readonly signal: AbortSignal | undefined;
+  readonly #made = new Map<string, { destroy(): void }>();
+  readonly #configuration: object;
+
+  private constructor({ stack, endpointUrl, signal }: CheckedPlace, configuration: ClientSettings) {
+    this.stack = stack;
+    this.region = configuration.region;
+    this.endpointUrl = endpointUrl;
+    this.signal = signal;
+    this.pace = isLocal(endpointUrl) ? LOCAL_PACE : AWS_PACE;
+    this.#configuration = configuration;
+  }
+
+  /** Opens the clients of a place; nothing is sent yet. The caller closes them. */
+  static async open(
+    place: CheckedPlace,
+    { maxAttempts }: { readonly maxAttempts?: number } = {},
+  ): Promise<AwsClients> {
+    const { endpointUrl } = place;
+    const region = place.region ?? (await sharedRegion());
+    return new AwsClients(place, {
+      region,
+      ...(maxAttempts !== undefined && { maxAttempts }),
+      ...(endpointUrl !== undefined && { endpoint: endpointUrl }),
+      ...localCredentials(endpointUrl),
+    });
+  }
+
+  get cloudFormation(): CloudFormationClient {
+    return this.#client("cloudFormation", (settings) => new CloudFormationClient(settings));
+  }
+
+  get cloudWatch(): CloudWatchClient {
+    return this.#client("cloudWatch", (settings) => new CloudWatchClient(settings));
+  }
+
+  get dynamoDb(): DynamoDBClient {
+    return this.#client("dynamoDb", (settings) => new DynamoDBClient(settings));
+  }
+
+  get lambda(): LambdaClient {
+    return this.#client("lambda", (settings) => new LambdaClient(settings));
+  }
+
+  get s3(): S3Client {
+    // Virtual hosts would need names that are resolved to the address of an endpoint.
+    const forcePathStyle = this.endpointUrl !== undefined;
+    return this.#client("s3", (settings) => new S3Client({ ...settings, forcePathStyle }));
+  }
+
+  get sqs(): SQSClient {
+    const useQueueUrlAsEndpoint = this.endpointUrl === undefined;
+    return this.#client("sqs", (settings) => new SQSClient({ ...settings, useQueueUrlAsEndpoint }));
+  }
+
+  get sts(): STSClient {
+    return this.#client("sts", (settings) => new STSClient(settings));
+  }
+
+  /**
+   * Sends a request, and repeats it a few times if it is throttled or gets no answer; so only what
+   * may be done twice is sent by it. Throws errors in the words of this package, except those that
+   * `expected` says the caller handles.
+   */
+  async call<Result>(
+    action: string,
+    send: () => Promise<Result>,
+    expected: (error: unknown) => boolean = () => false,
+  ): Promise<Result> {
+    for (let attempt = 1; ; attempt += 1)
+      try {
+        this.signal?.throwIfAborted();
+        return await send();
+      } catch (error) {
+        if (expected(error)) throw error;
+        if (attempt >= MAX_ATTEMPTS || !isTransient(error))
+          throw translated(error, { ...this, action });
+        const longestMs = Math.min(this.pace.backoffMs * 2 ** attempt, MAX_BACKOFF_MS);
+        await this.sleep(longestMs * (0.5 + Math.random() / 2));
+      }
+  }
+
+  /** Waits; the signal of the place ends it with an error. */
+  async sleep(ms: number): Promise<void> {
+    await sleep(ms, undefined, this.signal === undefined ? {} : { signal: this.signal });
+  }
+
+  close(): void {
+    for (const client of this.#made.values()) client.destroy();
+    this.#made.clear();
+  }
+
+  #client<Client extends { destroy(): void }>(
+    name: string,
+    make: (settings: object) => Client,
+  ): Client {
+    const made = this.#made.get(name) ?? make(this.#configuration);
+    this.#made.set(name, made);
+    return made as Client;
+  }
+}
+
+interface ClientSettings {
+  readonly region: string;
+  readonly [name: string]: unknown;
+}
+
+/** Opens the clients of a place, which repeat requests as the SDK does. */
+export async function openClients(place: StackPlace): Promise<AwsClients> {
+  return AwsClients.open(checkedPlace(place));
+}
+
+/** Works with the clients of a place, whose requests only `call` repeats, and closes them. */
+export async function withClients<Result>(
+  place: CheckedPlace,
+  work: (clients: AwsClients) => Promise<Result>,
+): Promise<Result> {
+  const clients = await AwsClients.open(place, { maxAttempts: 1 });
+  try {
+    return await work(clients);
+  } finally {
+    clients.close();
+  }
+}
+
+/** The region that the SDK finds in its shared files. */
+async function sharedRegion(): Promise<string> {
+  const client = new STSClient({});
+  try {
+    return await client.config.region();
+  } catch (error) {
+    throw noRegion(error);
+  } finally {
+    client.destroy();
+  }
+}
+
+/** Nobody on this machine checks signatures, and a search for credentials takes seconds. */
+function localCredentials(endpointUrl: string | undefined): object {
+  const variables = ["AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE"];
+  const hasCredentials = variables.some((name) => process.env[name]);
+  return isLocal(endpointUrl) && !hasCredentials
+    ? { credentials: { accessKeyId: "local", secretAccessKey: "local" } }
+    : {};
+}

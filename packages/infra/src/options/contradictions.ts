@@ -1,0 +1,71 @@
+import { ValidationError } from "zae-limiter";
+import type { StackOptions } from "zae-limiter/dynamodb";
+
+/**
+ * Throws for options that contradict each other, or what the stack has. `parameters` are those that
+ * the stack would have.
+ */
+export function checkTogether(
+  options: StackOptions,
+  parameters: Readonly<Record<string, string>>,
+): void {
+  checkRoles(options, parameters);
+  checkCapacity(options, parameters);
+}
+
+function checkRoles(
+  { createIamRoles, enableAggregator, aggregatorRoleArn }: StackOptions,
+  parameters: Readonly<Record<string, string>>,
+): void {
+  const hasIam = parameters["EnableIAM"] === "true";
+  if (parameters["EnableIAMRoles"] === "true" && !hasIam)
+    throw new ValidationError(
+      "createIamRoles",
+      createIamRoles ?? true,
+      "creates roles, which createIam: false forbids; set one of them to the opposite",
+    );
+  // Without IAM the aggregator is left out silently, unless somebody asked for it.
+  if (enableAggregator === true && !hasIam && parameters["AggregatorRoleArn"] === "")
+    throw new ValidationError(
+      "aggregatorRoleArn",
+      aggregatorRoleArn,
+      "must name a role for the aggregator, because createIam: false creates none; " +
+        "or set enableAggregator to false",
+    );
+  if (enableAggregator === false && aggregatorRoleArn)
+    throw new ValidationError(
+      "aggregatorRoleArn",
+      aggregatorRoleArn,
+      "names a role for an aggregator that enableAggregator: false leaves out",
+    );
+}
+
+/** Pairs of the least and the most capacity: options and their parameters. */
+const RANGES = [
+  ["readCapacity", "ReadCapacity", "maxReadCapacity", "MaxReadCapacity"],
+  ["writeCapacity", "WriteCapacity", "maxWriteCapacity", "MaxWriteCapacity"],
+  ["indexReadCapacity", "IndexReadCapacity", "maxReadCapacity", "MaxReadCapacity"],
+  ["indexWriteCapacity", "IndexWriteCapacity", "maxWriteCapacity", "MaxWriteCapacity"],
+] as const;
+
+function checkCapacity(options: StackOptions, parameters: Readonly<Record<string, string>>): void {
+  const isProvisioned = parameters["BillingMode"] === "PROVISIONED";
+  const given = [
+    ...RANGES.flatMap(([least, , most]) => [least, most] as const),
+    "capacityUtilizationPct" as const,
+  ].find((option) => options[option] !== undefined);
+  if (given !== undefined && !isProvisioned)
+    throw new ValidationError(
+      given,
+      options[given],
+      'has no effect on demand; set billingMode to "provisioned", or leave it out',
+    );
+  if (!isProvisioned) return;
+  for (const [least, leastParameter, most, mostParameter] of RANGES)
+    if (Number(parameters[leastParameter]) > Number(parameters[mostParameter]))
+      throw new ValidationError(
+        least,
+        Number(parameters[leastParameter]),
+        `must not be above ${most}, which is ${parameters[mostParameter]}; raise both`,
+      );
+}

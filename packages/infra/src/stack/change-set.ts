@@ -1,0 +1,275 @@
+import { createHash, randomUUID } from "node:crypto";
+import {
+  CreateChangeSetCommand,
+  DeleteChangeSetCommand,
+  DeleteStackCommand,
+  DescribeChangeSetCommand,
+  ExecuteChangeSetCommand,
+  type DescribeChangeSetCommandOutput,
+  type Parameter,
+  type ResourceChange as AwsChange,
+} from "@aws-sdk/client-cloudformation";
+import { StackOperationError } from "zae-limiter";
+import { messageOf, nameOf } from "../aws/aws-errors.ts";
+import type { AwsClients } from "../aws/clients.ts";
+
+/** One change that a change set would make. */
+export interface ResourceChange {
+  /** "replace-if": CloudFormation cannot tell before whether it has to replace the resource. */
+  readonly action: "add" | "import" | "modify" | "replace" | "replace-if" | "remove";
+  readonly logicalId: string;
+  readonly resourceType: string;
+  readonly physicalId: string | undefined;
+  /** What causes the change: names of properties, parameters or tags. */
+  readonly because: readonly string[];
+}
+
+/** What a stack is to become. */
+export interface Wanted {
+  readonly type: "CREATE" | "UPDATE";
+  /** Undefined: that of the stack. */
+  readonly templateBody: string | undefined;
+  readonly parameters: readonly Parameter[];
+  readonly tags: Readonly<Record<string, string>>;
+  /** Whether a table that exists is made part of the stack. */
+  readonly importExisting: boolean;
+}
+
+/** A change set that can be executed. */
+export interface ReadyChangeSet {
+  readonly name: string;
+  readonly type: Wanted["type"];
+  readonly changes: readonly ResourceChange[];
+}
+
+/** How the names of our change sets begin. */
+export const CHANGE_SET_PREFIX = "zae-limiter-";
+
+/** The changes that destroy something, or may. */
+export function destructive(changes: readonly ResourceChange[]): readonly ResourceChange[] {
+  return changes.filter(({ action }) => ["replace", "replace-if", "remove"].includes(action));
+}
+
+/**
+ * Asks CloudFormation what would change; undefined if nothing would. The name of a change set is
+ * made from its content, so a deployment that is run again, or by several processes, finds the one
+ * that is there.
+ */
+export async function preparedChangeSet(
+  clients: AwsClients,
+  wanted: Wanted,
+): Promise<ReadyChangeSet | undefined> {
+  const name = `${CHANGE_SET_PREFIX}${fingerprint(wanted)}`;
+  // A change set that was made for another state of the stack makes room for a new one.
+  for (let attempt = 0; attempt < 2; attempt += 1) {
+    await createChangeSet(clients, name, wanted);
+    const described = await untilReady(clients, name);
+    if (described?.Status === "CREATE_COMPLETE" && described.ExecutionStatus === "AVAILABLE")
+      return { name, type: wanted.type, changes: await changesIn(clients, name, described) };
+    if (described?.Status === "FAILED") {
+      const reason = described.StatusReason ?? "";
+      await discard(clients, { name, type: wanted.type });
+      if (/didn't contain changes|No updates are to be performed/i.test(reason)) return undefined;
+      throw new StackOperationError(clients.stack, `CloudFormation refuses the change: ${reason}`);
+    }
+    if (described?.ExecutionStatus === "EXECUTE_IN_PROGRESS")
+      throw new Overtaken("Somebody else is executing this change set.");
+    // It was executed, or made for an earlier state of the stack.
+    await discard(clients, { name, type: "UPDATE" });
+  }
+  throw new StackOperationError(
+    clients.stack,
+    "its change set disappears whenever it is made: somebody else is deploying it. Deploy again later.",
+  );
+}
+
+/** Begins to execute a change set; false if somebody else was faster. */
+export async function execute(clients: AwsClients, { name }: ReadyChangeSet): Promise<boolean> {
+  const command = new ExecuteChangeSetCommand({
+    StackName: clients.stack,
+    ChangeSetName: name,
+    // A repetition of this request, whose answer was lost, is no second execution.
+    ClientRequestToken: randomUUID(),
+  });
+  const isTaken = (error: unknown): boolean =>
+    /^(InvalidChangeSetStatus|ChangeSetNotFound)/.test(nameOf(error));
+  try {
+    await clients.call(
+      "cloudformation:ExecuteChangeSet",
+      () => clients.cloudFormation.send(command),
+      isTaken,
+    );
+    return true;
+  } catch (error) {
+    if (isTaken(error)) return false;
+    throw error;
+  }
+}
+
+/** Deletes a change set that is not executed; with it the empty stack that it was to create. */
+export async function discard(
+  clients: AwsClients,
+  { name, type }: Pick<ReadyChangeSet, "name" | "type">,
+): Promise<void> {
+  const names = { StackName: clients.stack, ChangeSetName: name };
+  await clients
+    .call(
+      "cloudformation:DeleteChangeSet",
+      () => clients.cloudFormation.send(new DeleteChangeSetCommand(names)),
+      isGone,
+    )
+    .catch((error: unknown) => {
+      if (!isGone(error)) throw error;
+    });
+  if (type === "CREATE")
+    await clients.call("cloudformation:DeleteStack", () =>
+      clients.cloudFormation.send(new DeleteStackCommand({ StackName: clients.stack })),
+    );
+}
+
+function isGone(error: unknown): boolean {
+  return /^ChangeSetNotFound|^ValidationError$/.test(nameOf(error));
+}
+
+async function createChangeSet(clients: AwsClients, name: string, wanted: Wanted): Promise<void> {
+  const command = new CreateChangeSetCommand({
+    StackName: clients.stack,
+    ChangeSetName: name,
+    ClientToken: randomUUID(),
+    ChangeSetType: wanted.type,
+    ...(wanted.templateBody === undefined
+      ? { UsePreviousTemplate: true }
+      : { TemplateBody: wanted.templateBody }),
+    Parameters: [...wanted.parameters],
+    Tags: Object.entries(wanted.tags).map(([Key, Value]) => ({ Key, Value })),
+    Capabilities: ["CAPABILITY_NAMED_IAM"],
+    ...(wanted.importExisting && { ImportExistingResources: true }),
+  });
+  const exists = (error: unknown): boolean => nameOf(error) === "AlreadyExistsException";
+  try {
+    await clients.call(
+      "cloudformation:CreateChangeSet",
+      () => clients.cloudFormation.send(command),
+      (error) => exists(error) || isOvertaken(error),
+    );
+  } catch (error) {
+    if (isOvertaken(error)) throw new Overtaken(messageOf(error));
+    if (!exists(error)) throw error;
+  }
+}
+
+/** The stack is no longer what it was when the change was prepared. */
+export class Overtaken extends Error {}
+
+function isOvertaken(error: unknown): boolean {
+  return (
+    nameOf(error) === "ValidationError" &&
+    /can not be updated|already exists and cannot be created again|does not exist$/.test(
+      messageOf(error),
+    )
+  );
+}
+
+/** A change set of our size is made within seconds; on AWS this is ten minutes. */
+const MAX_POLLS = 240;
+
+async function untilReady(
+  clients: AwsClients,
+  ChangeSetName: string,
+): Promise<DescribeChangeSetCommandOutput | undefined> {
+  for (let polls = 0; polls < MAX_POLLS; polls += 1) {
+    const described = await changeSetPage(clients, ChangeSetName, undefined);
+    if (described === undefined || !/PENDING|IN_PROGRESS/.test(described.Status ?? ""))
+      return described;
+    await clients.sleep(clients.pace.pollMs);
+  }
+  throw new StackOperationError(
+    clients.stack,
+    "CloudFormation does not get ready with its change set: deploy again later.",
+  );
+}
+
+async function changeSetPage(
+  clients: AwsClients,
+  ChangeSetName: string,
+  NextToken: string | undefined,
+): Promise<DescribeChangeSetCommandOutput | undefined> {
+  const command = new DescribeChangeSetCommand({
+    StackName: clients.stack,
+    ChangeSetName,
+    NextToken,
+  });
+  try {
+    return await clients.call(
+      "cloudformation:DescribeChangeSet",
+      () => clients.cloudFormation.send(command),
+      isGone,
+    );
+  } catch (error) {
+    if (isGone(error)) return undefined;
+    throw error;
+  }
+}
+
+/** A template has at most 500 resources, and a page holds about a hundred changes. */
+const MAX_PAGES = 500;
+
+async function changesIn(
+  clients: AwsClients,
+  name: string,
+  first: DescribeChangeSetCommandOutput,
+): Promise<readonly ResourceChange[]> {
+  const changes: ResourceChange[] = [];
+  let page: DescribeChangeSetCommandOutput | undefined = first;
+  for (let pages = 0; pages < MAX_PAGES && page !== undefined; pages += 1) {
+    for (const { ResourceChange: change } of page.Changes ?? [])
+      if (change !== undefined) changes.push(changeOf(change));
+    page =
+      page.NextToken === undefined ? undefined : await changeSetPage(clients, name, page.NextToken);
+  }
+  return changes;
+}
+
+/** What a change set says about one resource. */
+export function changeOf(change: AwsChange): ResourceChange {
+  const causes = (change.Details ?? []).map(
+    ({ Target, CausingEntity }) => Target?.Name ?? CausingEntity ?? Target?.Attribute ?? "",
+  );
+  const scopes = (change.Scope ?? []).filter((scope) => scope !== "Properties");
+  return {
+    action: actionOf(change),
+    logicalId: change.LogicalResourceId ?? "",
+    resourceType: change.ResourceType ?? "",
+    physicalId: change.PhysicalResourceId,
+    because: [...new Set([...causes, ...scopes])].filter(Boolean),
+  };
+}
+
+function actionOf({ Action, Replacement }: AwsChange): ResourceChange["action"] {
+  switch (Action) {
+    case "Add":
+      return "add";
+    case "Import":
+      return "import";
+    case "Remove":
+      return "remove";
+    case "Modify":
+    case "SyncWithActual":
+      if (Replacement === "True") return "replace";
+      return Replacement === "Conditional" ? "replace-if" : "modify";
+    default:
+      // "Dynamic", and whatever CloudFormation may invent.
+      return "replace-if";
+  }
+}
+
+function fingerprint({ type, templateBody, parameters, tags, importExisting }: Wanted): string {
+  const content = [
+    type,
+    templateBody ?? "",
+    parameters,
+    Object.entries(tags).sort(),
+    importExisting,
+  ];
+  return createHash("sha256").update(JSON.stringify(content)).digest("hex").slice(0, 32);
+}

@@ -1,0 +1,52 @@
+import { VERSION } from "zae-limiter";
+import { DynamoRepository, SCHEMA_VERSION, type StackOptions } from "zae-limiter/dynamodb";
+import type { AwsClients } from "../aws/clients.ts";
+import type { Plan } from "./plan.ts";
+
+/** What the deployment was made with. */
+type Deployed = Pick<Plan, "code"> & { readonly stackOptions?: StackOptions };
+
+/**
+ * What a deployment leaves in the table: the version record, the namespace `default`, and the
+ * retention that was given. Writes only what differs, so it may be repeated.
+ */
+export async function finishDeployment(
+  { stack, region, endpointUrl }: AwsClients,
+  { code, stackOptions = {} }: Deployed,
+): Promise<void> {
+  const repository = await DynamoRepository.open("default", {
+    stack,
+    region,
+    provisioning: "stack",
+    ...(endpointUrl !== undefined && { endpointUrl }),
+  });
+  try {
+    const lambdaVersion = code === undefined ? undefined : VERSION;
+    const record = await repository.getVersionRecord();
+    if (record === undefined || (code !== undefined && record.lambdaVersion !== lambdaVersion))
+      await repository.setVersionRecord({
+        schemaVersion: record?.schemaVersion ?? SCHEMA_VERSION,
+        ...(record !== undefined && { clientMinVersion: record.clientMinVersion }),
+        ...(lambdaVersion !== undefined && { lambdaVersion }),
+        updatedBy: `deploy:${VERSION}`,
+      });
+    await storeRetention(repository, stackOptions);
+  } finally {
+    await repository.close();
+  }
+}
+
+async function storeRetention(
+  repository: DynamoRepository,
+  { usageRetentionDays, auditRetentionDays }: StackOptions,
+): Promise<void> {
+  const given = {
+    ...(usageRetentionDays !== undefined && { usageRetentionDays }),
+    ...(auditRetentionDays !== undefined && { auditRetentionDays }),
+  };
+  const stored = await repository.getSystemDefaults();
+  const differs = Object.entries(given).some(
+    ([name, days]) => stored[name as keyof typeof given] !== days,
+  );
+  if (differs) await repository.setSystemDefaults(stored.limits, given);
+}

@@ -1,0 +1,95 @@
+import { StackOperationError } from "zae-limiter";
+import type { AwsClients } from "../aws/clients.ts";
+import { EventFeed, lastOperation, STACK_TYPE, type StackEvent } from "./events.ts";
+import { isInProgress, readStack, type StackState } from "./stack-state.ts";
+
+/** What is told while a stack is waited for. */
+export interface Listeners {
+  readonly onEvent?: ((event: StackEvent) => void) | undefined;
+  /** Told in one sentence what is waited for. */
+  readonly onNotice?: ((text: string) => void) | undefined;
+}
+
+/** Three hours on AWS; CloudFormation itself gives up on most resources within one. */
+const MAX_POLLS = 4500;
+
+/**
+ * Waits until CloudFormation has finished with a stack, and returns what it is then; undefined if
+ * it was deleted.
+ */
+export async function untilFinished(
+  clients: AwsClients,
+  stackId: string,
+  { feed = new EventFeed(clients, stackId), onEvent }: Listeners & { readonly feed?: EventFeed },
+): Promise<StackState | undefined> {
+  for (let polls = 0; polls < MAX_POLLS; polls += 1) {
+    // The status comes first: events that came before it are then certainly read.
+    const stack = await readStack(clients, stackId);
+    for (const event of await feed.next()) onEvent?.(event);
+    if (stack === undefined || !isInProgress(stack)) return stack;
+    await clients.sleep(clients.pace.pollMs);
+  }
+  throw new StackOperationError(
+    clients.stack,
+    "CloudFormation has not finished with it for hours: look at it in the console, then run the command again.",
+  );
+}
+
+/** Waits for an operation that somebody else began. */
+export async function waitForOthers(
+  clients: AwsClients,
+  stack: StackState,
+  { onEvent, onNotice }: Listeners,
+): Promise<StackState | undefined> {
+  onNotice?.(`Stack ${clients.stack} is in ${stack.status}; waiting until that has ended.`);
+  const feed = new EventFeed(clients, stack.id);
+  await feed.skip();
+  return untilFinished(clients, stack.id, { feed, onEvent });
+}
+
+/** What an operation was to do. */
+export type Operation = "creation" | "update" | "deletion";
+
+/** The error of an operation that failed: the first resource that failed, and what to do. */
+export async function operationError(
+  clients: AwsClients,
+  { id, status, reason }: Pick<StackState, "id" | "status" | "reason">,
+  operation: Operation,
+): Promise<StackOperationError> {
+  const events = await lastOperation(clients, id);
+  const failed = events.filter((event) => event.status.endsWith("_FAILED"));
+  const first = failed.find(isCause);
+  const where =
+    first === undefined
+      ? `its ${operation} failed${reason === undefined ? "" : `: ${trimmed(reason)}`}.`
+      : `its ${operation} failed at ${first.logicalId} (${first.resourceType}): ${trimmed(first.reason ?? first.status)}.`;
+  return new StackOperationError(
+    clients.stack,
+    `${where} ${whatIsLeft(clients, status)}`,
+    failed.map((event) => `${event.logicalId} ${event.status}: ${event.reason ?? ""}`),
+  );
+}
+
+/** Whether an event is a failure of its own: others are cancelled because of it. */
+function isCause({ resourceType, reason }: StackEvent): boolean {
+  return resourceType !== STACK_TYPE && !/cancelled/i.test(reason ?? "");
+}
+
+function whatIsLeft({ stack }: AwsClients, status: string): string {
+  switch (status) {
+    case "ROLLBACK_COMPLETE":
+      return "Everything was rolled back (ROLLBACK_COMPLETE): correct the cause and deploy again, which deletes the empty stack first.";
+    case "UPDATE_ROLLBACK_COMPLETE":
+      return "The stack is as it was before (UPDATE_ROLLBACK_COMPLETE): correct the cause and deploy again.";
+    case "UPDATE_ROLLBACK_FAILED":
+      return `The rollback failed too (UPDATE_ROLLBACK_FAILED): continue it with aws cloudformation continue-update-rollback --stack-name ${stack}, then deploy again.`;
+    case "DELETE_FAILED":
+      return "The rest was deleted (DELETE_FAILED): correct the cause and delete again.";
+    default:
+      return `The stack is in ${status}: look at it in the console, then run the command again.`;
+  }
+}
+
+function trimmed(reason: string): string {
+  return reason.trim().replace(/\.$/, "");
+}

@@ -1,0 +1,96 @@
+import { DescribeTableCommand } from "@aws-sdk/client-dynamodb";
+import type { Parameter } from "@aws-sdk/client-cloudformation";
+import type { StackOptions } from "zae-limiter/dynamodb";
+import { nameOf } from "../aws/aws-errors.ts";
+import type { AwsClients } from "../aws/clients.ts";
+import { defaultCodeBucket } from "../code/code-bucket.ts";
+import { codeKey, lambdaPackage, type LambdaPackage } from "../code/lambda-package.ts";
+import { defaultParameters, parametersOf, type Parameters } from "../options/parameters.ts";
+import { stackTemplate } from "../template/stack-template.ts";
+import { TABLE } from "../template/table.ts";
+import type { Wanted } from "./change-set.ts";
+import type { StackState } from "./stack-state.ts";
+import { stackTags } from "./tags.ts";
+
+/** What a deployment is to do. */
+export interface Plan {
+  readonly wanted: Wanted;
+  /** The code that must be in its bucket first; undefined if the stack has no function. */
+  readonly code: { readonly package: LambdaPackage; readonly bucket: string } | undefined;
+}
+
+/**
+ * Plans a deployment: the template of this version, with the parameters that the options name.
+ * Others keep the values that the stack has, and are new ones the defaults of the template.
+ */
+export async function plannedDeployment(
+  clients: AwsClients,
+  existing: StackState | undefined,
+  options: {
+    readonly stackOptions?: StackOptions;
+    readonly codeBucket?: string;
+    readonly account: string;
+  },
+): Promise<Plan> {
+  const { stackOptions = {}, codeBucket, account } = options;
+  const { stack, region } = clients;
+  const current = existing?.parameters ?? {};
+  const named = parametersOf(stack, stackOptions, current);
+  const bucket = codeBucket ?? (current["CodeBucket"] || defaultCodeBucket(account, region));
+  const hasFunction =
+    { ...defaultParameters(), ...current, ...named }["EnableAggregator"] === "true";
+  const code = hasFunction ? { package: await lambdaPackage("aggregator"), bucket } : undefined;
+  const given = {
+    ...named,
+    ...(code && { CodeBucket: bucket, AggregatorCodeKey: codeKey(code.package) }),
+  };
+  const tags = stackTags(stack, {
+    user: stackOptions.tags,
+    current: existing?.tags ?? {},
+    hasCode: hasFunction,
+  });
+  const wanted: Wanted = {
+    type: existing === undefined ? "CREATE" : "UPDATE",
+    templateBody: templateFor(stack),
+    parameters: parameterList(given, current),
+    tags,
+    importExisting: existing === undefined && (await tableExists(clients)),
+  };
+  return { wanted, code };
+}
+
+/**
+ * Every parameter of the template, named, or as the stack has it. CloudFormation would give one
+ * that is left out its default, also where the stack has another value.
+ */
+function parameterList(given: Parameters, current: Parameters): readonly Parameter[] {
+  return Object.keys(defaultParameters()).flatMap((ParameterKey): Parameter[] => {
+    const ParameterValue = given[ParameterKey];
+    if (ParameterValue !== undefined) return [{ ParameterKey, ParameterValue }];
+    return Object.hasOwn(current, ParameterKey) ? [{ ParameterKey, UsePreviousValue: true }] : [];
+  });
+}
+
+/**
+ * The template, in which the name of the table is written out: CloudFormation imports an existing
+ * table only by a name that is no function.
+ */
+function templateFor(stack: string): string {
+  const template = stackTemplate();
+  const table = template.Resources[TABLE]!;
+  const named = { ...table, Properties: { ...table.Properties, TableName: stack } };
+  return JSON.stringify({ ...template, Resources: { ...template.Resources, [TABLE]: named } });
+}
+
+/** Whether there is a table: made alone, or left over from a stack that was deleted. */
+async function tableExists(clients: AwsClients): Promise<boolean> {
+  const isAbsent = (error: unknown): boolean => nameOf(error) === "ResourceNotFoundException";
+  const command = new DescribeTableCommand({ TableName: clients.stack });
+  try {
+    await clients.call("dynamodb:DescribeTable", () => clients.dynamoDb.send(command), isAbsent);
+    return true;
+  } catch (error) {
+    if (isAbsent(error)) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,138 @@
+import { STREAM_FILTERS } from "zae-limiter/aggregator";
+import { ARCHIVE } from "./archive.ts";
+import { getAtt, ref, sub, when, type Resources } from "./cloudformation.ts";
+import { TABLE, TABLE_NAME } from "./table.ts";
+
+/** The logical id of the aggregator's function. */
+export const AGGREGATOR = "AggregatorFunction";
+
+/** The logical id of the queue for what the aggregator could not do. */
+export const DLQ = "AggregatorDLQ";
+
+/** The logical id of the aggregator's log group. */
+export const LOG_GROUP = "AggregatorLogGroup";
+
+/** The function that reads the table's stream, what invokes it, and what it leaves behind. */
+export function aggregatorResources(): Resources {
+  return { ...logResources(), ...functionResources(), ...streamResources(), ...pulseResources() };
+}
+
+function logResources(): Resources {
+  return {
+    [DLQ]: {
+      Type: "AWS::SQS::Queue",
+      Condition: "DeployAggregatorLambda",
+      // What is in the queue is read, and done with; a new queue is as good.
+      DeletionPolicy: "Delete",
+      UpdateReplacePolicy: "Delete",
+      Properties: {
+        QueueName: sub("${AWS::StackName}-aggregator-dlq"),
+        MessageRetentionPeriod: 1_209_600,
+        VisibilityTimeout: 300,
+        SqsManagedSseEnabled: true,
+      },
+    },
+    [LOG_GROUP]: {
+      Type: "AWS::Logs::LogGroup",
+      Condition: "DeployAggregatorLambda",
+      DeletionPolicy: "Delete",
+      UpdateReplacePolicy: "Delete",
+      Properties: {
+        LogGroupName: sub("/aws/lambda/${AWS::StackName}-aggregator"),
+        RetentionInDays: ref("LogRetentionDays"),
+      },
+    },
+  };
+}
+
+function functionResources(): Resources {
+  return {
+    [AGGREGATOR]: {
+      Type: "AWS::Lambda::Function",
+      Condition: "DeployAggregatorLambda",
+      // Lambda would make a log group of its own, which keeps logs for ever.
+      DependsOn: LOG_GROUP,
+      Properties: {
+        FunctionName: sub("${AWS::StackName}-aggregator"),
+        Description: "Sums up the usage of zae-limiter from the stream of its table.",
+        Runtime: "nodejs22.x",
+        Architectures: ["arm64"],
+        Handler: "index.handler",
+        Code: { S3Bucket: ref("CodeBucket"), S3Key: ref("AggregatorCodeKey") },
+        Role: when(
+          "UseExternalAggregatorRole",
+          ref("AggregatorRoleArn"),
+          getAtt("AggregatorRole", "Arn"),
+        ),
+        MemorySize: ref("LambdaMemorySize"),
+        Timeout: ref("LambdaTimeout"),
+        ReservedConcurrentExecutions: when(
+          "HasReservedConcurrency",
+          ref("AggregatorReservedConcurrency"),
+        ),
+        TracingConfig: { Mode: when("TracingEnabled", "Active", "PassThrough") },
+        // For pulses, which are invocations without an answer.
+        DeadLetterConfig: { TargetArn: getAtt(DLQ, "Arn") },
+        Environment: {
+          Variables: {
+            TABLE_NAME,
+            SNAPSHOT_WINDOWS: ref("SnapshotWindows"),
+            SNAPSHOT_RETENTION_DAYS: ref("SnapshotRetentionDays"),
+            BUCKET_TTL_MULTIPLIER: ref("BucketTtlMultiplier"),
+            ENABLE_ARCHIVAL: ref("EnableAuditArchival"),
+            ARCHIVE_BUCKET_NAME: when("DeployAuditArchive", ref(ARCHIVE)),
+          },
+        },
+      },
+    },
+  };
+}
+
+/** The reasons of these settings are in the README of packages/lambda, and in ADR 043. */
+function streamResources(): Resources {
+  return {
+    AggregatorEventSourceMapping: {
+      Type: "AWS::Lambda::EventSourceMapping",
+      Condition: "DeployAggregatorLambda",
+      Properties: {
+        EventSourceArn: getAtt(TABLE, "StreamArn"),
+        FunctionName: ref(AGGREGATOR),
+        StartingPosition: "TRIM_HORIZON",
+        FunctionResponseTypes: ["ReportBatchItemFailures"],
+        BatchSize: 1000,
+        BisectBatchOnFunctionError: true,
+        MaximumRetryAttempts: -1,
+        MaximumRecordAgeInSeconds: -1,
+        FilterCriteria: {
+          Filters: STREAM_FILTERS.map((pattern) => ({ Pattern: JSON.stringify(pattern) })),
+        },
+        DestinationConfig: { OnFailure: { Destination: getAtt(DLQ, "Arn") } },
+      },
+    },
+  };
+}
+
+function pulseResources(): Resources {
+  return {
+    AggregatorPulse: {
+      Type: "AWS::Events::Rule",
+      Condition: "DeployAggregatorLambda",
+      Properties: {
+        Name: sub("${AWS::StackName}-aggregator-pulse"),
+        Description: "Shows readers each minute that usage is up to date, also without calls.",
+        ScheduleExpression: "rate(1 minute)",
+        Targets: [{ Id: "aggregator", Arn: getAtt(AGGREGATOR, "Arn") }],
+      },
+    },
+    AggregatorPulsePermission: {
+      Type: "AWS::Lambda::Permission",
+      Condition: "DeployAggregatorLambda",
+      Properties: {
+        FunctionName: ref(AGGREGATOR),
+        Action: "lambda:InvokeFunction",
+        Principal: "events.amazonaws.com",
+        SourceArn: getAtt("AggregatorPulse", "Arn"),
+      },
+    },
+  };
+}

@@ -1,0 +1,115 @@
+import {
+  and,
+  condition,
+  equals,
+  not,
+  or,
+  ref,
+  type Rule,
+  type Template,
+  type Value,
+} from "./cloudformation.ts";
+import { POLICY_SUFFIXES, ROLE_SUFFIXES, type ParameterName } from "./parameters.ts";
+
+/** The conditions that decide which resources there are, and what they look like. */
+export const CONDITIONS = {
+  DeployAggregator: isOn("EnableAggregator"),
+  DeployAlarms: isOn("EnableAlarms"),
+  DeployIAM: isOn("EnableIAM"),
+  HasAggregatorCode: and(isGiven("CodeBucket"), isGiven("AggregatorCodeKey")),
+  UseExternalAggregatorRole: isGiven("AggregatorRoleArn"),
+  DeployAggregatorLambda: and(
+    condition("DeployAggregator"),
+    condition("HasAggregatorCode"),
+    or(condition("DeployIAM"), condition("UseExternalAggregatorRole")),
+  ),
+  CreateAggregatorRole: and(
+    condition("DeployAggregatorLambda"),
+    not(condition("UseExternalAggregatorRole")),
+  ),
+  DeployAggregatorAlarms: and(condition("DeployAggregatorLambda"), condition("DeployAlarms")),
+  DeployAuditArchive: and(condition("DeployAggregatorLambda"), isOn("EnableAuditArchival")),
+  DeployIAMRolesWithIAM: and(condition("DeployIAM"), isOn("EnableIAMRoles")),
+  TracingEnabled: isOn("EnableTracing"),
+  HasReservedConcurrency: isGiven("AggregatorReservedConcurrency"),
+  HasSNSTopic: isGiven("AlarmSNSTopicArn"),
+  HasRoleNameFormat: isGiven("RoleNameFormat"),
+  HasPermissionBoundary: isGiven("PermissionBoundary"),
+  PermissionBoundaryIsArn: equals(
+    { "Fn::Select": [0, { "Fn::Split": [":", ref("PermissionBoundary")] }] },
+    "arn",
+  ),
+  UsePITRRecoveryPeriod: isGiven("PITRRecoveryPeriodDays"),
+  IsProvisioned: equals(ref("BillingMode"), "PROVISIONED"),
+  ...customNames(),
+} as const satisfies Template["Conditions"];
+
+/** The name of a condition. */
+export type ConditionName = keyof typeof CONDITIONS;
+
+/** What the parameters must not contradict; CloudFormation says it before it creates anything. */
+export const RULES: Readonly<Record<string, Rule>> = {
+  RolesNeedIAM: {
+    Assertions: [
+      {
+        Assert: or(isOff("EnableIAMRoles"), isOn("EnableIAM")),
+        AssertDescription: "EnableIAMRoles creates roles, so EnableIAM must be true too.",
+      },
+    ],
+  },
+  CodeNeedsBucket: {
+    Assertions: [
+      {
+        Assert: or(isMissing("AggregatorCodeKey"), isGiven("CodeBucket")),
+        AssertDescription: "AggregatorCodeKey needs CodeBucket, the bucket that it is in.",
+      },
+    ],
+  },
+  ProvisionerIsReserved: {
+    Assertions: [
+      {
+        Assert: and(
+          isOff("EnableProvisioner"),
+          isMissing("ProvisionerCodeKey"),
+          isMissing("ProvisionerRoleName"),
+        ),
+        AssertDescription:
+          "This version has no provisioner: leave EnableProvisioner, ProvisionerCodeKey and " +
+          "ProvisionerRoleName as they are.",
+      },
+    ],
+  },
+};
+
+function isOn(parameter: ParameterName): Value {
+  return equals(ref(parameter), "true");
+}
+
+function isOff(parameter: ParameterName): Value {
+  return equals(ref(parameter), "false");
+}
+
+function isMissing(parameter: ParameterName): Value {
+  return equals(ref(parameter), "");
+}
+
+function isGiven(parameter: ParameterName): Value {
+  return not(isMissing(parameter));
+}
+
+type RolePart = Exclude<keyof typeof ROLE_SUFFIXES, "Provisioner">;
+type CustomName =
+  | `HasCustom${RolePart}RoleName`
+  | `HasCustom${keyof typeof POLICY_SUFFIXES}PolicyName`;
+
+function customNames(): Readonly<Record<CustomName, Value>> {
+  const roles = Object.keys(ROLE_SUFFIXES).filter((part) => part !== "Provisioner");
+  const names = [
+    ...roles.map((part) => `${part}RoleName`),
+    ...Object.keys(POLICY_SUFFIXES).map((part) => `${part}PolicyName`),
+  ] as readonly ParameterName[];
+  return Object.fromEntries(names.map((name) => [`HasCustom${name}`, isGiven(name)])) as Record<
+    CustomName,
+    Value
+  >;
+}

@@ -1,0 +1,64 @@
+import { Document, isCollection, Scalar, YAMLMap, YAMLSeq, type Node } from "yaml";
+import type { Value } from "./cloudformation.ts";
+import { stackTemplate } from "./stack-template.ts";
+
+/** The template as text, below the 51 200 bytes that CloudFormation accepts in a request. */
+export function templateYaml(): string {
+  // CloudFormation reads YAML 1.1, to which an unquoted date is no text.
+  const document = new Document(undefined, { version: "1.1" });
+  document.commentBefore =
+    " The stack of zae-limiter. It is the same for all stacks: what differs is a parameter.\n" +
+    " Printed by: zae-limiter cfn-template";
+  const sections = new YAMLMap();
+  for (const [name, section] of Object.entries(stackTemplate())) {
+    const pair = document.createPair(name, nodeOf(section as Value, SECTION));
+    sections.add(pair);
+  }
+  document.contents = sections as unknown as typeof document.contents;
+  // A text is never broken: whoever searches for its words finds them.
+  return document.toString({ lineWidth: 0, flowCollectionPadding: false, indentSeq: false });
+}
+
+/** How deep a value is: a section, what has a name in it, or something within that. */
+const SECTION = 0;
+const WITHIN = 2;
+
+/** The longest value that is written in one line. */
+const LONGEST_LINE = 120;
+
+/**
+ * A value as YAML: functions in their short form, and what is small in one line. Without either the
+ * template would be too long.
+ */
+function nodeOf(value: Value, depth: number): Node {
+  if (typeof value !== "object") return new Scalar(value);
+  const called = Array.isArray(value) ? undefined : callOf(value as { [name: string]: Value });
+  if (called !== undefined) return called;
+  const node = Array.isArray(value) ? new YAMLSeq() : new YAMLMap();
+  if (node instanceof YAMLMap)
+    for (const [name, each] of Object.entries(value))
+      node.set(new Scalar(name), nodeOf(each as Value, depth + 1));
+  else for (const each of value as readonly Value[]) node.add(nodeOf(each, depth + 1));
+  node.flow = depth >= WITHIN && JSON.stringify(value).length <= LONGEST_LINE;
+  return node;
+}
+
+/** A function in its short form; undefined when the value is none. */
+function callOf(value: { readonly [name: string]: Value }): Node | undefined {
+  const [entry, ...others] = Object.entries(value);
+  if (entry === undefined || others.length > 0) return undefined;
+  const [name, argument] = entry;
+  if (name === "Ref" || (name === "Condition" && typeof argument === "string"))
+    return tagged(`!${name}`, new Scalar(argument));
+  if (!name.startsWith("Fn::")) return undefined;
+  const tag = `!${name.slice("Fn::".length)}`;
+  if (name === "Fn::GetAtt") return tagged(tag, new Scalar((argument as string[]).join(".")));
+  const node = nodeOf(argument, WITHIN);
+  if (isCollection(node)) node.flow = JSON.stringify(argument).length <= 2 * LONGEST_LINE;
+  return tagged(tag, node);
+}
+
+function tagged(tag: string, node: Node): Node {
+  (node as Scalar | YAMLMap | YAMLSeq).tag = tag;
+  return node;
+}

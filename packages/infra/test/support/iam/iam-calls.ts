@@ -1,0 +1,101 @@
+/** One action that IAM decides about, with what it can be decided by. */
+export interface IamCall {
+  /** Such as `dynamodb:Query`. */
+  readonly action: string;
+  /** The path below the table's ARN, such as `index/GSI4`; empty for the table itself. */
+  readonly path: string;
+  /** The partition keys of everything that it touches; none when it names no item. */
+  readonly leadingKeys: readonly string[];
+}
+
+type Input = Readonly<Record<string, unknown>>;
+type Attributes = Readonly<Record<string, { readonly S?: string }>>;
+
+/**
+ * The actions that IAM decides about when DynamoDB gets a request. A batch is one action on all its
+ * keys. A transaction is no action: its members are, those of a kind together.
+ */
+export function iamCallsOf(operation: string, input: Input): readonly IamCall[] {
+  const call = (leadingKeys: readonly string[], path = ""): IamCall => ({
+    action: `dynamodb:${operation}`,
+    path,
+    leadingKeys: [...new Set(leadingKeys)],
+  });
+  switch (operation) {
+    case "GetItem":
+    case "UpdateItem":
+    case "DeleteItem":
+    case "PutItem":
+      return [call([keyIn(input)])];
+    case "BatchGetItem":
+      return [call(batched<{ Keys: Attributes[] }>(input).flatMap(({ Keys }) => Keys.map(textOf)))];
+    case "BatchWriteItem":
+      return [call(batched<readonly BatchedWrite[]>(input).flat().map(keyOfBatched))];
+    case "Query":
+      return [call([partitionOf(input)], indexOf(input))];
+    case "TransactWriteItems":
+      return membersOf(input);
+    default:
+      return [call([], STREAM_OPERATIONS.has(operation) ? "stream/label" : indexOf(input))];
+  }
+}
+
+interface BatchedWrite {
+  readonly PutRequest?: { readonly Item: Attributes };
+  readonly DeleteRequest?: { readonly Key: Attributes };
+}
+
+const STREAM_OPERATIONS: ReadonlySet<string> = new Set([
+  "DescribeStream",
+  "GetRecords",
+  "GetShardIterator",
+]);
+
+const ACTION_OF_MEMBER: Readonly<Record<string, string>> = {
+  Put: "dynamodb:PutItem",
+  Update: "dynamodb:UpdateItem",
+  Delete: "dynamodb:DeleteItem",
+  ConditionCheck: "dynamodb:ConditionCheckItem",
+};
+
+function membersOf({ TransactItems }: Input): readonly IamCall[] {
+  const keys = new Map<string, Set<string>>();
+  for (const item of TransactItems as readonly Readonly<Record<string, Input>>[])
+    for (const [kind, member] of Object.entries(item)) {
+      const action = ACTION_OF_MEMBER[kind]!;
+      keys.set(action, (keys.get(action) ?? new Set()).add(keyIn(member)));
+    }
+  return [...keys].map(([action, of]) => ({ action, path: "", leadingKeys: [...of] }));
+}
+
+function batched<T>({ RequestItems }: Input): readonly T[] {
+  return Object.values(RequestItems as Readonly<Record<string, T>>);
+}
+
+function keyOfBatched({ PutRequest, DeleteRequest }: BatchedWrite): string {
+  return textOf((PutRequest?.Item ?? DeleteRequest?.Key)!);
+}
+
+function keyIn({ Key, Item }: Input): string {
+  return textOf((Key ?? Item) as Attributes);
+}
+
+function textOf({ PK }: Attributes): string {
+  return PK!.S!;
+}
+
+function indexOf({ IndexName }: Input): string {
+  return typeof IndexName === "string" ? `index/${IndexName}` : "";
+}
+
+/** The value that a query compares the partition key of the table, or of its index, with. */
+function partitionOf(input: Input): string {
+  const names = input["ExpressionAttributeNames"] as Readonly<Record<string, string>>;
+  const values = input["ExpressionAttributeValues"] as Attributes;
+  const wanted = `${typeof input["IndexName"] === "string" ? input["IndexName"] : ""}PK`;
+  for (const [, name, value] of String(input["KeyConditionExpression"]).matchAll(
+    /([\w#]+) = (:\w+)/g,
+  ))
+    if ((names[name!] ?? name) === wanted) return values[value!]!.S!;
+  throw new Error(`no partition in ${JSON.stringify(input)}`);
+}

@@ -1,0 +1,100 @@
+import type { PolicyKind } from "@zae-limiter/infra";
+import type { DynamoRepository } from "zae-limiter/dynamodb";
+
+/** Who calls a method: which policies must be enough for it. */
+export type Role = "acquire" | "read" | "full";
+
+/** What a method needs: roles, and whether a tenant calls it too. */
+export interface Needs {
+  readonly roles: readonly Role[];
+  readonly tenants: boolean;
+}
+
+type Method = {
+  [K in keyof DynamoRepository]-?: NonNullable<DynamoRepository[K]> extends (
+    ...values: never[]
+  ) => unknown
+    ? K
+    : never;
+}[keyof DynamoRepository];
+
+const EVERYBODY: Needs = { roles: ["acquire", "read", "full"], tenants: true };
+const ACQUIRES: Needs = { roles: ["acquire", "full"], tenants: true };
+const READS: Needs = { roles: ["read", "full"], tenants: true };
+const MANAGES: Needs = { roles: ["full"], tenants: true };
+/** Other tenants would see it, or be seen. */
+const READS_ALL: Needs = { roles: ["read", "full"], tenants: false };
+const MANAGES_ALL: Needs = { roles: ["full"], tenants: false };
+/** What creates and deletes tables is no part of any of these policies. */
+const DEPLOYS: Needs = { roles: [], tenants: false };
+
+/**
+ * Every method of a repository, and `open`. What a limiter does arrives as `consume`, `settle`,
+ * `giveBack`, `read` and `remembered`.
+ */
+export const METHOD_NEEDS: Readonly<Record<Method | "open", Needs>> = {
+  open: EVERYBODY,
+  consume: ACQUIRES,
+  settle: ACQUIRES,
+  giveBack: ACQUIRES,
+  splitBucket: ACQUIRES,
+  mergeBucket: ACQUIRES,
+  read: EVERYBODY,
+  remembered: EVERYBODY,
+  knowsLimit: EVERYBODY,
+  ping: EVERYBODY,
+  close: EVERYBODY,
+  [Symbol.asyncDispose]: EVERYBODY,
+  invalidateConfigCache: EVERYBODY,
+  getCacheStats: EVERYBODY,
+  getStatistics: EVERYBODY,
+  namespace: EVERYBODY,
+  getNamespace: EVERYBODY,
+  getVersionRecord: EVERYBODY,
+  getCountedUntil: EVERYBODY,
+  resolveLimits: EVERYBODY,
+  getLimits: EVERYBODY,
+  getResourceDefaults: EVERYBODY,
+  getSystemDefaults: EVERYBODY,
+  getEntity: EVERYBODY,
+  getChildren: READS,
+  listEntities: READS,
+  listResourcesWithDefaults: READS,
+  listEntitiesWithCustomLimits: READS,
+  listResourcesWithEntityConfigs: READS,
+  getBuckets: READS,
+  getResourceCapacity: READS,
+  getUsageSnapshots: READS,
+  getUsageSummary: READS,
+  getAuditEvents: READS,
+  getProvisionerState: READS,
+  createEntity: MANAGES,
+  ensureEntity: MANAGES,
+  updateEntity: MANAGES,
+  deleteEntity: MANAGES,
+  setLimits: MANAGES,
+  deleteLimits: MANAGES,
+  setResourceDefaults: MANAGES,
+  deleteResourceDefaults: MANAGES,
+  setSystemDefaults: MANAGES,
+  deleteSystemDefaults: MANAGES,
+  putProvisionerState: MANAGES,
+  listNamespaces: READS_ALL,
+  listOrphanNamespaces: READS_ALL,
+  registerNamespace: MANAGES_ALL,
+  registerNamespaces: MANAGES_ALL,
+  deleteNamespace: MANAGES_ALL,
+  recoverNamespace: MANAGES_ALL,
+  purgeNamespace: MANAGES_ALL,
+  setVersionRecord: MANAGES_ALL,
+  createTable: DEPLOYS,
+  deleteTable: DEPLOYS,
+  deleteStack: DEPLOYS,
+};
+
+/** The policy of a role, of all namespaces and of one. */
+export const POLICIES_OF: Readonly<Record<Role, { all: PolicyKind; tenant: PolicyKind }>> = {
+  acquire: { all: "acquire-only", tenant: "namespace-acquire" },
+  read: { all: "read-only", tenant: "namespace-read-only" },
+  full: { all: "full-access", tenant: "namespace-full-access" },
+};

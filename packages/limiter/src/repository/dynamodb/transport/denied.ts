@@ -1,0 +1,52 @@
+import { PermissionDenied } from "../../../core/errors.ts";
+
+const ADVICE =
+  "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, choose a profile with AWS_PROFILE, " +
+  "give the machine a role, or pass credentials";
+
+/**
+ * The error when there is nothing to sign with. `why` is what was said by whoever looked for
+ * credentials; `further` is what else the reader should know.
+ */
+export function noCredentials(
+  why: string,
+  { further = "", ...options }: ErrorOptions & { readonly further?: string } = {},
+): PermissionDenied {
+  // Whoever looked may have ended its sentence; it goes on in ours.
+  const said = why.replace(/\.$/, "");
+  return unidentified(`No AWS credentials were found (${said}): ${ADVICE}${further}.`, options);
+}
+
+/** The error when AWS does not accept what a call was signed with. `why` is what it said. */
+export function refusedCredentials(why: string, options?: ErrorOptions): PermissionDenied {
+  return unidentified(
+    `AWS does not accept the credentials, which are wrong or have expired (${why}): ` +
+      "renew them, or choose others with AWS_PROFILE, or with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
+    options,
+  );
+}
+
+/** The error when the credentials are valid, and their policies do not allow a call. */
+export function deniedCall(operation: string, { resource, why, cause }: Denial): PermissionDenied {
+  // What AWS names is exact: it denies a transaction for one of its members.
+  const action = /is not authorized to perform: ([\w-]+:\w+)/.exec(why)?.[1] ?? operation;
+  return new PermissionDenied(
+    `AWS denied ${action} on ${resource}: allow it in the policies of the credentials (${why}).`,
+    { cause },
+  );
+}
+
+/** What was denied, and what AWS said about it. */
+export interface Denial {
+  readonly resource: string;
+  readonly why: string;
+  readonly cause: unknown;
+}
+
+/**
+ * A `PermissionDenied` too, so that nobody takes it for an outage: a call must not be let through
+ * because a machine was configured without credentials.
+ */
+function unidentified(message: string, options?: ErrorOptions): PermissionDenied {
+  return new PermissionDenied(message, options, "ERR_LIMITER_NO_CREDENTIALS");
+}

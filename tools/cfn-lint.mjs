@@ -1,0 +1,53 @@
+// cfn-lint, which checks CloudFormation templates without an account: fetched with pip once.
+//
+//   node tools/cfn-lint.mjs                   fetches it, then tells where it is
+//   node tools/cfn-lint.mjs template.yaml …   also checks templates
+import { execFileSync, spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { builtAside } from "./built-aside.mjs";
+
+const VERSION = "1.58.0";
+
+const folder = fileURLToPath(new URL(`../.cache/cfn-lint-${VERSION}`, import.meta.url));
+
+/** The scripts of a virtual environment do not survive that it is renamed. */
+const MAIN = "from cfnlint.runner import main; main()";
+
+/** Whether it was fetched: tests ask, and never fetch by themselves. */
+export function isCfnLintInstalled() {
+  return existsSync(folder);
+}
+
+/** Fetches it into a virtual environment, unless that was done. */
+export function installCfnLint() {
+  return builtAside(folder, (draft) => {
+    const quiet = ["--quiet", "--disable-pip-version-check", "--prefer-binary", "--no-compile"];
+    run("python3", ["-m", "venv", draft]);
+    run(pythonIn(draft), ["-m", "pip", "install", ...quiet, `cfn-lint==${VERSION}`]);
+  });
+}
+
+/** Checks templates with an installed cfn-lint; returns what it complains about, or nothing. */
+export function lint(args) {
+  const { stdout, stderr, error } = spawnSync(pythonIn(folder), ["-c", MAIN, ...args], {
+    encoding: "utf8",
+  });
+  if (error) throw error;
+  return `${stdout}${stderr}`;
+}
+
+function pythonIn(environment) {
+  return join(environment, "bin", "python");
+}
+
+function run(command, args) {
+  execFileSync(command, args, { stdio: ["ignore", "inherit", "inherit"] });
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
+  const templates = process.argv.slice(2);
+  console.log(`cfn-lint ${VERSION} is in ${installCfnLint()}`);
+  if (templates.length > 0) console.log(lint(templates));
+}
