@@ -48,7 +48,9 @@ async function make(folder) {
       await untilOpen(port);
       const file = join(folder, `${release}.jsonl`);
       const script = [pathOf("make.py"), `http://127.0.0.1:${port}`, file];
-      execFileSync(python(fetchedRelease(release)), script, { stdio: ["ignore", "ignore", "inherit"] });
+      execFileSync(python(fetchedRelease(release)), script, {
+        stdio: ["ignore", "ignore", "inherit"],
+      });
       console.log(`made ${file}`);
     } finally {
       engine.kill();
@@ -71,6 +73,7 @@ async function untilOpen(port) {
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
   const [folder] = process.argv.slice(2);
-  if (folder === undefined) throw new Error("Say where to: node tools/python-tables/make.mjs FOLDER");
+  if (folder === undefined)
+    throw new Error("Say where to: node tools/python-tables/make.mjs FOLDER");
   await make(folder);
 }

@@ -114,10 +114,9 @@ describeWithEngine("tables of the Python zae-limiter", (engine) => {
       const usage = async (window: "hourly" | "daily"): Promise<readonly object[]> => {
         const query = { entityId: "key-1", window, start: SECOND_DAY };
         const { items } = await repository.getUsageSnapshots(query);
-        return items.map(({ counters, windowStart }) => ({
-          ...counters,
-          hour: windowStart.getUTCHours(),
-        }));
+        return items.map(({ counters, windowStart }) =>
+          Object.assign({ hour: windowStart.getUTCHours() }, counters),
+        );
       };
       // Three calls of 1 and 1000 in the first hour, two of 4 and 2000 in the fourth.
       expect(await usage("hourly")).toEqual([
@@ -134,9 +133,9 @@ describeWithEngine("tables of the Python zae-limiter", (engine) => {
       expect(await repository.getEntity("key-1")).toMatchObject({ parentId: "org", cascade: true });
       expect((await repository.getEntity("org"))?.metadata).toEqual({ tier: "gold", seats: "5" });
       expect((await repository.getChildren("org")).map(({ id }) => id)).toEqual(["key-1", "key-2"]);
-      expect((await repository.listEntities()).items.map(({ id }) => id)).toEqual([
-        ...["key-1", "key-2", "org"],
-      ]);
+      expect((await repository.listEntities()).items.map(({ id }) => id)).toEqual(
+        "key-1 key-2 org".split(" "),
+      );
       expect(await repository.getLimits("org", { resource: "gpt-4" })).toEqual([
         Limit.perMinute("rpm", 500),
       ]);
@@ -196,8 +195,6 @@ describeWithEngine("tables of the Python zae-limiter", (engine) => {
       expect(await itemsOf(transport, stack)).toEqual(before);
       await upgrade();
       const [copied, inPlace] = [await itemsOf(transport, into), await itemsOf(transport, stack)];
-      const isData = ([key]: readonly [string, unknown]): boolean =>
-        !/#(VERSION|UPGRADE)$/.test(key);
       expect([...copied].filter(isData)).toEqual([...inPlace].filter(isData));
       const limiter = new RateLimiter({ repository: await open("tenant", into) });
       expect(await limiter.available("key-2", "gpt-4")).toEqual({ rpm: 7 });
@@ -262,6 +259,10 @@ describeWithEngine("tables of the Python zae-limiter", (engine) => {
     transport.close();
   });
 });
+
+function isData([key]: readonly [string, unknown]): boolean {
+  return !/#(VERSION|UPGRADE)$/.test(key);
+}
 
 function total(items: readonly AttributeMap[], attribute: string): number {
   return items.reduce((sum, item) => sum + (numberOf(item[attribute]) ?? 0), 0);

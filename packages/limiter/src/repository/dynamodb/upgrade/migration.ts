@@ -23,13 +23,13 @@ export interface Pass {
   /** The fields of a scan that reads fewer items. */
   readonly filter?: object;
   /** What becomes of an item; undefined when another item stands for it. */
-  changeOf(item: AttributeMap, context: MigrationContext): Promise<Change | undefined>;
+  readonly changeOf: (item: AttributeMap, context: MigrationContext) => Promise<Change | undefined>;
 }
 
 /** What a migration knows besides the item. */
 export interface MigrationContext {
   /** Reads further items, consistently, in the order of their keys. */
-  read(keys: readonly ItemKey[]): Promise<readonly (AttributeMap | undefined)[]>;
+  readonly read: (keys: readonly ItemKey[]) => Promise<readonly (AttributeMap | undefined)[]>;
   readonly nowMs: number;
   /** Which windows the aggregator of the original was told to count. */
   readonly countedWindows: readonly UsageWindow[];

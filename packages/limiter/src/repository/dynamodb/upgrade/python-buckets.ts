@@ -45,8 +45,8 @@ export function bucketChange(
 ): Change {
   const first = shards[0]!;
   const names = limitNamesOf(first);
-  const found = names.map((limitName) => ({ limitName, ...unsupported(first, `b_${limitName}_`) }));
-  const kept = found.filter(({ isKept = true }) => isKept).map(({ limitName }) => limitName);
+  const problems = new Map(names.map((each) => [each, unsupported(first, `b_${each}_`)]));
+  const kept = names.filter((each) => problems.get(each)?.isKept !== false);
   const bucket = mergedBucket(shards, kept);
   const parentId = booleanOf(first["cascade"]) === true ? stringOf(first["parent_id"]) : undefined;
   const isInDebt = bucket.balances.some((balance, index) => index % 3 === 0 && balance < 0);
@@ -65,10 +65,12 @@ export function bucketChange(
     kind: "buckets",
     seen: shards,
     result: [item],
-    dropped: found.flatMap(({ limitName, reason }) =>
-      reason === undefined
+    dropped: [...problems].flatMap(([limitName, problem]) =>
+      problem === undefined
         ? []
-        : [`limit ${limitName} in the bucket of ${name.entityId} for ${name.resource}: ${reason}`],
+        : [
+            `limit ${limitName} in the bucket of ${name.entityId} for ${name.resource}: ${problem.reason}`,
+          ],
     ),
   };
 }

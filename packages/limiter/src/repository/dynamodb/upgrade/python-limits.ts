@@ -16,7 +16,6 @@ export interface Unsupported {
  * configuration.
  */
 export function unsupported(item: AttributeMap, prefix: string): Unsupported | undefined {
-  const lost = (reason: string): Unsupported => ({ reason, isKept: false });
   if (item[`${prefix}rsa`] !== undefined) return lost("a quota for a duration");
   if (hasSchedule(item, prefix, "rsched")) return lost("a quota that is reset on schedule");
   if ((numberOf(item[`${prefix}ra`]) ?? 0) <= 0) return lost("a limit that is never refilled");
@@ -25,6 +24,10 @@ export function unsupported(item: AttributeMap, prefix: string): Unsupported | u
   if (hasSchedule(item, prefix, "sched"))
     return { reason: "a schedule, without which the limit would hold at all times", isKept: true };
   return undefined;
+}
+
+function lost(reason: string): Unsupported {
+  return { reason, isKept: false };
 }
 
 /** What a whole level says that this library cannot do; undefined when nothing. */

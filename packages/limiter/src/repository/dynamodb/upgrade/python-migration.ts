@@ -176,13 +176,13 @@ function repairedStatus(status: NamespaceStatus, isNamed: boolean): NamespaceSta
 }
 
 /** The registries, which indexes replace (ADR 010). */
-const REGISTRIES: readonly string[] = ["#RESOURCES", "#ENTITY_CONFIG_RESOURCES"];
+const REGISTRIES: ReadonlySet<string> = new Set(["#RESOURCES", "#ENTITY_CONFIG_RESOURCES"]);
 
 /** How sort keys begin that only schemas before 0.9.0 have. */
 const OLDER_SCHEMA = /^#(BUCKET|LIMIT|RESOURCE)#/;
 
 function otherChange(key: ItemKey, item: AttributeMap): Change {
-  if (REGISTRIES.includes(key.SK)) return { kind: "registries", seen: [item], result: [] };
+  if (REGISTRIES.has(key.SK)) return { kind: "registries", seen: [item], result: [] };
   if (key.SK === "#PROVISIONER") return provisionerChange(key, item);
   // Proof that a reset or a top-up was done once; it expires after three days.
   if (key.SK.startsWith("#OP#")) return unchanged("records of operations", item);

@@ -65,7 +65,8 @@ export function windowsOf(snapshot: PythonSnapshot): readonly UsageName[] {
   const lengths: readonly UsageWindow[] = isMidnight(snapshot.startMs)
     ? ["hourly", "daily", "monthly"]
     : ["hourly"];
-  return lengths.map((window) => ({ ...snapshot, window }));
+  const { entityId, resource, startMs } = snapshot;
+  return lengths.map((window) => ({ entityId, resource, startMs, window }));
 }
 
 /** What a snapshot is split with. */
@@ -135,8 +136,19 @@ function partsOf(
 
 /** What a snapshot says besides counters; `wcu` counted writes of the original itself. */
 const OTHER_ATTRIBUTES: ReadonlySet<string> = new Set([
-  ...["PK", "SK", "GSI2PK", "GSI2SK", "GSI4PK", "GSI4SK", "entity_id", "resource"],
-  ...["window", "window_start", "ttl", "total_events", "wcu"],
+  "PK",
+  "SK",
+  "GSI2PK",
+  "GSI2SK",
+  "GSI4PK",
+  "GSI4SK",
+  "entity_id",
+  "resource",
+  "window",
+  "window_start",
+  "ttl",
+  "total_events",
+  "wcu",
 ]);
 
 function countersOf(item: AttributeMap): Counters {

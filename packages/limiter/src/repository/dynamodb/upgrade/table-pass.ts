@@ -121,13 +121,10 @@ class PageWorker {
     const { source, signal } = this.#options;
     signal?.throwIfAborted();
     const writes = writesOf(change);
-    const [first] = writes;
+    const [first, ...others] = writes;
     // A write of a transaction costs twice as much.
-    if (writes.length > 1) return (await source.transact(writes, { signal })).applied;
-    const [operation, input] =
-      "Put" in first!
-        ? ["PutItem", first.Put]
-        : ["DeleteItem", (first as { Delete: object }).Delete];
-    return (await source.repeatConditional(operation as string, input as object)).applied;
+    if (others.length === 0 && first !== undefined && "Put" in first)
+      return (await source.repeatConditional("PutItem", first.Put)).applied;
+    return (await source.transact(writes, { signal })).applied;
   }
 }
