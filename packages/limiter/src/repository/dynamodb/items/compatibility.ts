@@ -29,7 +29,9 @@ export type LambdaState = "none" | "same" | "older" | "newer" | "unreadable";
 
 /** How the versions of a table fit together. */
 export interface Compatibility {
+  /** Whether this library may use the table, or what is in its way. */
   readonly state: CompatibilityState;
+  /** How the deployed Lambda relates to this library. */
   readonly lambda: LambdaState;
   /** What follows from it, in sentences. */
   readonly message: string;

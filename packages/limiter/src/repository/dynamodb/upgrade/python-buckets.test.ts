@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { balanceMilli } from "../../../core/bucket/bucket.ts";
 import { imageOf } from "../items/bucket-item.ts";

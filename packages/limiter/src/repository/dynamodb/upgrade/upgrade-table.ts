@@ -66,7 +66,12 @@ export interface UpgradeOptions extends UpgradePlace {
   readonly snapshotWindows?: readonly UsageWindow[];
   /** The version of the Lambda that was deployed for the new schema, if one was. */
   readonly lambdaVersion?: string;
+  /**
+   * Told after every hundred items.
+   * @example await upgradeTable({ onProgress: ({ step, items }) => console.error(step, items) });
+   */
   readonly onProgress?: (progress: UpgradeProgress) => void;
+  /** Ends the upgrade after the items that are under way; it can be continued. */
   readonly signal?: AbortSignal;
 }
 
@@ -74,6 +79,7 @@ export interface UpgradeOptions extends UpgradePlace {
 export interface UpgradeReport {
   /** The version of the items before; undefined when the table has no version record. */
   readonly from: string | undefined;
+  /** The version of the items afterwards. */
   readonly to: string;
   /** What each migration does; empty when the items are up to date. */
   readonly migrations: readonly string[];
@@ -83,6 +89,7 @@ export interface UpgradeReport {
   readonly dropped: readonly string[];
   /** What stays in the table and is not used any more, in words. */
   readonly left: readonly string[];
+  /** Whether nothing was written. */
   readonly dryRun: boolean;
 }
 
