@@ -3,6 +3,7 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { DynamoRepository } from "zae-limiter/dynamodb";
+import { openRepository } from "zae-limiter/open";
 import { expect, it } from "vitest";
 import { describeWithEngine, freshTableName } from "../../limiter/test/support/engine.ts";
 import { loadPythonTable, pythonTable } from "../../limiter/test/support/python-table.ts";
@@ -29,7 +30,7 @@ describeWithEngine("the guide's page on upgrades", (engine) => {
     const asRun = await pageAsRun(readFileSync(PAGE, "utf8"), async (words) => {
       const { code, stdout, stderr } = await zaeLimiter(
         [...words.map((word) => tables.get(word) ?? word), ...place],
-        { env: { ZAEL_REPOSITORY: "" } },
+        { open: openRepository, env: { ZAEL_REPOSITORY: "" } },
       );
       const printed = [...tables].reduce(
         (all, [name, table]) => all.replaceAll(table, name),

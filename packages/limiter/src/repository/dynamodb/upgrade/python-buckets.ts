@@ -68,9 +68,7 @@ export function bucketChange(
     dropped: [...problems].flatMap(([limitName, problem]) =>
       problem === undefined
         ? []
-        : [
-            `limit ${limitName} in the bucket of ${name.entityId} for ${name.resource}: ${problem.reason}`,
-          ],
+        : [`limit ${limitName} in buckets of resource ${name.resource}: ${problem.reason}`],
     ),
   };
 }

@@ -8,7 +8,7 @@ export interface UpgradeCount {
   readonly unchanged: number;
 }
 
-/** The most texts of one list in a report; how many more there are is told at the end. */
+/** The most texts of one list in a report; whether there are more is told at the end. */
 const MAX_TEXTS = 100;
 
 /** Counts what an upgrade does, or would do. */
@@ -50,18 +50,19 @@ export class UpgradeTally {
   }
 }
 
+/** Distinct texts, within bounds. */
 class Texts {
-  readonly #texts: string[] = [];
-  #more = 0;
+  readonly #texts = new Set<string>();
+  #isCut = false;
 
   add(texts: readonly string[] = []): void {
     for (const text of texts)
-      if (this.#texts.length < MAX_TEXTS) this.#texts.push(text);
-      else this.#more += 1;
+      if (this.#texts.size < MAX_TEXTS) this.#texts.add(text);
+      else this.#isCut ||= !this.#texts.has(text);
   }
 
   list(): readonly string[] {
     const sorted = [...this.#texts].sort();
-    return this.#more === 0 ? sorted : [...sorted, `and ${this.#more} more`];
+    return this.#isCut ? [...sorted, "and more"] : sorted;
   }
 }
