@@ -10,6 +10,7 @@ import { execFile } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { DynamoRepository } from "zae-limiter/dynamodb";
 import { startEngine, whyMissing } from "../packages/limiter/test/support/engine-process.ts";
 import { beforeAll, describe, expect, it } from "vitest";
 
@@ -100,6 +101,7 @@ beforeAll(async () => {
   ]);
   const engine = missingEngine === undefined ? await startEngine("dynoxide") : undefined;
   try {
+    if (engine !== undefined) await createStack(engine.endpointUrl);
     runOutput = await outputOf(
       `${workshop}run.js`,
       runnable,
@@ -192,6 +194,13 @@ function compilerFaults(page: string): readonly string[] {
     .split("\n")
     .map((line) => /^(?:.*\/)?([^/(]+)\((\d+),\d+\): (.*)$/.exec(line))
     .flatMap((match) => (match?.[1] === name ? [`${page}:${match[2]}: ${match[3]}`] : []));
+}
+
+/** Pages open this stack as if it was deployed: no engine can, and other tests deploy one. */
+async function createStack(endpointUrl: string): Promise<void> {
+  const place = { stack: "limits", region: "eu-west-1", endpointUrl };
+  const repository = await DynamoRepository.open("default", { ...place, provisioning: "table" });
+  await repository.close();
 }
 
 /** What points the AWS SDK to an engine, so that examples look as they do with AWS. */

@@ -245,7 +245,7 @@ declare module "declared/zae-limiter" {
     getUsageSummary(query: UsageQuery): Promise<UsageSummary>;
     getAuditEvents(entityId: string, options?: Paging): Promise<Page<AuditEvent>>;                                         // newest first
     readonly namespaceName: string; readonly namespaceId: string;
-    namespace(name: string, options?: { readonly onUnavailable?: OnUnavailable; readonly bucketTtlMultiplier?: number }): Promise<Repository>;   // close() of a scoped one does nothing
+    namespace(name: string, options?: { readonly onUnavailable?: OnUnavailable; readonly auditRetentionDays?: number; readonly usageRetentionDays?: number; readonly bucketTtlMultiplier?: number }): Promise<Repository>;   // close() of a scoped one does nothing
     registerNamespace(name: string): Promise<string>;                                                                      // the id; idempotent
     registerNamespaces(names: readonly string[]): Promise<Readonly<Record<string, string>>>;
     getNamespace(name: string): Promise<NamespaceInfo | undefined>;
@@ -269,6 +269,7 @@ declare module "declared/zae-limiter/open" {
   import type { Repository, RepositoryOptions } from "declared/zae-limiter";
   export function openRepository(url: string, options?: RepositoryOptions): Promise<Repository>;                            // ADR 035
   //   "memory:" · "sqlite:./limits.db" · "redis://host:6379" · "dynamodb://eu-west-1/my-stack" (?endpoint=http://127.0.0.1:8000&provisioning=never)
+  export function tableOptions(url: string): { readonly stack?: string; readonly region?: string; readonly endpointUrl?: string };  // ADR 049
 }
 
 declare module "declared/zae-limiter/memory" {
@@ -325,15 +326,31 @@ declare module "declared/zae-limiter/dynamodb" {
     createTable(): Promise<void>; deleteTable(): Promise<void>; deleteStack(): Promise<void>;
     getCountedUntil(): Promise<Date | undefined>;   // until when an aggregator has counted usage; undefined: never
   }
-  /** Every field of the original's StackOptions (reference §7.2) with its default. */
+  /** Every field of the original's StackOptions (reference §7.2) with its default, billing, concurrency and the TTL of buckets. */
   export interface StackOptions {
-    readonly snapshotWindows?: readonly UsageWindow[]; readonly usageRetentionDays?: number; readonly auditRetentionDays?: number;
+    readonly snapshotWindows?: readonly UsageWindow[]; readonly usageRetentionDays?: number; readonly auditRetentionDays?: number; readonly bucketTtlMultiplier?: number;
+    readonly billingMode?: "on-demand" | "provisioned"; readonly readCapacity?: number; readonly maxReadCapacity?: number; readonly writeCapacity?: number;
+    readonly maxWriteCapacity?: number; readonly indexReadCapacity?: number; readonly indexWriteCapacity?: number; readonly capacityUtilizationPct?: number;
     readonly enableAggregator?: boolean; readonly enableProvisioner?: boolean; readonly pitrRecoveryDays?: number; readonly logRetentionDays?: number;
-    readonly lambdaTimeoutSeconds?: number; readonly lambdaMemoryMb?: number; readonly enableAlarms?: boolean; readonly alarmSnsTopic?: string;
+    readonly lambdaTimeoutSeconds?: number; readonly lambdaMemoryMb?: number; readonly aggregatorReservedConcurrency?: number; readonly enableAlarms?: boolean; readonly alarmSnsTopic?: string;
     readonly lambdaDurationThresholdPct?: number; readonly permissionBoundary?: string; readonly roleNameFormat?: string; readonly policyNameFormat?: string;
     readonly enableAuditArchival?: boolean; readonly auditArchiveGlacierDays?: number; readonly enableTracing?: boolean; readonly createIamRoles?: boolean;
     readonly createIam?: boolean; readonly aggregatorRoleArn?: string; readonly enableDeletionProtection?: boolean; readonly tags?: Readonly<Record<string, string>>;
   }
+  // ---- what @zae-limiter/infra builds its template from (ADR 043) ----------------------------------------------------------
+  export interface IndexDeclaration {
+    readonly IndexName: string; readonly KeySchema: readonly { readonly AttributeName: string; readonly KeyType: "HASH" | "RANGE" }[];
+    readonly Projection: { readonly ProjectionType: "ALL" | "KEYS_ONLY" };
+  }
+  export interface TableDeclaration {
+    readonly BillingMode: "PAY_PER_REQUEST"; readonly KeySchema: IndexDeclaration["KeySchema"];
+    readonly AttributeDefinitions: readonly { readonly AttributeName: string; readonly AttributeType: "S" }[];
+    readonly GlobalSecondaryIndexes: readonly IndexDeclaration[];
+    readonly StreamSpecification?: { readonly StreamEnabled: true; readonly StreamViewType: "NEW_AND_OLD_IMAGES" };
+  }
+  export function tableDeclaration(options: { readonly stream: boolean }): TableDeclaration;
+  export const TTL_ATTRIBUTE: "ttl";
+  export const SCHEMA_VERSION: string;
   export interface RepositoryBuilder {
     namespace(name: string): this; options(options: DynamoOptions): this; stackOptions(options: StackOptions): this;
     onUnavailable(action: OnUnavailable): this;            // stored through setSystemDefaults
@@ -366,8 +383,10 @@ declare module "declared/zae-limiter/aggregator" {
   // ---- batches -----------------------------------------------------------------------------------------------------------
   export interface AggregatorOptions extends Pick<DynamoOptions,
     "stack" | "region" | "endpointUrl" | "client" | "transport" | "clock" | "random" | "requestTimeoutMs" | "maxAttempts" | "maxShards" | "bucketTtlMultiplier"> {
-    readonly windows?: readonly UsageWindow[]; readonly archive?: AuditArchive;
+    readonly windows?: readonly UsageWindow[]; readonly archive?: AuditArchive; readonly usageRetentionDays?: number;
   }
+  /** The records that an aggregator needs, as patterns of a Lambda event source mapping's filter (ADR 043). */
+  export const STREAM_FILTERS: readonly string[];
   export interface RecordFailure { readonly sequenceNumber: string; readonly error: unknown }
   export interface BatchReport {
     readonly records: number; readonly counted: number; readonly skipped: number; readonly snapshotWrites: number;

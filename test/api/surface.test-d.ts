@@ -95,6 +95,7 @@ interface Models extends Record<string, readonly [unknown, unknown]> {
   DynamoTransport: [declaredDynamo.DynamoTransport, builtDynamo.DynamoTransport];
   DynamoOptions: [declaredDynamo.DynamoOptions, builtDynamo.DynamoOptions];
   StackOptions: [declaredDynamo.StackOptions, builtDynamo.StackOptions];
+  TableDeclaration: [declaredDynamo.TableDeclaration, builtDynamo.TableDeclaration];
   ObservedTransport: [declaredDynamo.ObservedTransport, builtDynamo.ObservedTransport];
   AwsCredentials: [declaredDynamo.AwsCredentials, builtDynamo.AwsCredentials];
   HttpAgent: [declaredDynamo.HttpAgent, builtDynamo.HttpAgent];

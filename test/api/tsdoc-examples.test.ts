@@ -20,7 +20,7 @@ import { Limit, RateLimiter } from "zae-limiter";
 import type * as api from "zae-limiter";
 import { folderArchive, openAggregator, runAggregator, s3Archive, streamRecordOf, tableOptions } from "zae-limiter/aggregator";
 import type { Aggregator, AuditArchive, RawStreamRecord, StreamRecord } from "zae-limiter/aggregator";
-import { DynamoRepository, leanTransport } from "zae-limiter/dynamodb";
+import { DynamoRepository, leanTransport, tableDeclaration } from "zae-limiter/dynamodb";
 import type { DynamoTransport, HttpAgent, ObservedTransport, RepositoryBuilder } from "zae-limiter/dynamodb";
 import { MemoryRepository } from "zae-limiter/memory";
 import { SqliteRepository } from "zae-limiter/sqlite";

@@ -101,6 +101,24 @@ it("a bundle works where there are only the globals of the web", async () => {
   });
 });
 
+it("zae-limiter/dynamodb bundles for Node, and does not take along what manages stacks", async () => {
+  const result = await build({
+    stdin: { contents: 'export * from "zae-limiter/dynamodb";', resolveDir: root },
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    // The SDK is installed by whoever uses it.
+    external: ["@aws-sdk/*"],
+    metafile: true,
+    write: false,
+    logLevel: "silent",
+  });
+  expect(result.warnings).toEqual([]);
+  const reached = Object.keys(result.metafile.inputs);
+  expect(reached.filter((path) => /infra\//.test(path))).toEqual([]);
+  expect(result.outputFiles[0]!.text).toContain("@zae-limiter/infra");
+});
+
 async function bundled(
   program: string,
   { minify = false } = {},

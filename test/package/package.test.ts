@@ -7,6 +7,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   writeFileSync,
 } from "node:fs";
@@ -16,6 +17,10 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { node24 } from "../../tools/fetched.mjs";
 import { describeWithEngine, freshTableName } from "../../packages/limiter/test/support/engine.ts";
+import {
+  refuse,
+  startScriptedServer,
+} from "../../packages/limiter/test/support/scripted-server.ts";
 import { startGateway, untilRefused } from "../support/gateway-process.ts";
 import { startProvider } from "../support/provider.ts";
 import { availableOrSkipped } from "./available.ts";
@@ -202,6 +207,34 @@ describe("the gateway of the recipes", { timeout: TIMEOUT_MS }, () => {
     } finally {
       await gateway.stop();
       await provider.stop();
+    }
+  });
+});
+
+describe("a stack that is missing, without @zae-limiter/infra", { timeout: TIMEOUT_MS }, () => {
+  it("has an instruction instead", async () => {
+    const infra = join(libraryFirst.folder, "node_modules/@zae-limiter/infra");
+    const server = await startScriptedServer();
+    server.answer = (outgoing) => refuse(outgoing, "ResourceNotFoundException");
+    renameSync(infra, `${infra}-elsewhere`);
+    try {
+      const program = `import { DynamoRepository } from "zae-limiter/dynamodb";
+        const options = { region: "eu-west-1", endpointUrl: process.argv[1], provisioning: "stack" };
+        await DynamoRepository.open("my-team", options).catch((error) => console.log(error.code, error.message));`;
+      const { stdout } = await libraryFirst.run(
+        process.execPath,
+        "--input-type=module",
+        "-e",
+        program,
+        server.endpointUrl,
+      );
+      expect(stdout).toMatch(/^ERR_LIMITER_INFRA_MISSING Neither a stack nor a table zae-limiter /);
+      expect(stdout).toContain(
+        "npm install @zae-limiter/infra, or deploy the stack with zae-limiter",
+      );
+    } finally {
+      renameSync(`${infra}-elsewhere`, infra);
+      await server.stop();
     }
   });
 });

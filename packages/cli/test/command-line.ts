@@ -92,6 +92,16 @@ export function verbNames(): readonly string[] {
     .map(({ path }) => path);
 }
 
+/** The examples in the help of a verb, each as its words. */
+export async function examplesOf(verb: string): Promise<readonly (readonly string[])[]> {
+  const { stdout } = await zaeLimiter(`${verb} --help`);
+  return [...stdout.matchAll(/^ {2}\$ zae-limiter (.*)$/gm)].map(([, example]) =>
+    [...example!.replace(/ (?:&&|>) .*/, "").matchAll(/'([^']*)'|(\S+)/g)].map(
+      ([, quoted, bare]) => quoted ?? bare!,
+    ),
+  );
+}
+
 /** A command and its path, such as `entity create`; the program itself has an empty one. */
 export interface PlacedCommand {
   readonly path: string;

@@ -34,11 +34,11 @@ describeWithEngine("the program on DynamoDB", (engine) => {
         expect(await zaeLimiter(url, ...verb.split(" "))).toMatchObject({ code: 0, stderr: "" });
       const { code, stdout, stderr } = await zaeLimiter(url, "status");
       expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-      expect(stdout).toContain(`Repository    ${url}\n`);
-      expect(stdout).toContain("Driver        @aws-sdk/client-dynamodb\n");
-      expect(stdout).toContain(`Table         ${table}\nRegion        eu-west-1\n`);
-      expect(stdout).toContain(`zae-limiter   ${VERSION}\n`);
-      expect(stdout).toMatch(/^Data version {2}\d+\.\d+\.\d+$/m);
+      expect(stdout).toContain(`Connectivity\n  Repository   ${url}\n`);
+      expect(stdout).toContain("Driver       @aws-sdk/client-dynamodb\n");
+      expect(stdout).toContain(`Table        ${table}\n  Region       eu-west-1\n`);
+      expect(stdout).toContain(`zae-limiter  ${VERSION}\n`);
+      expect(stdout).toMatch(/^ {2}Schema +\d+\.\d+\.\d+$/m);
       const isOld = Number(process.versions.node.split(".")[0]) < 22;
       expect(stdout.match(/The AWS SDK for JavaScript/g)?.length ?? 0).toBe(isOld ? 1 : 0);
     },

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { VERSION } from "zae-limiter";
 import { openRepository } from "zae-limiter/open";
 import { MemoryRepository } from "zae-limiter/memory";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { jsonOf, zaeLimiter, type Setup } from "./command-line.ts";
 
 let folder: string;
@@ -14,7 +14,10 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "zae-limiter-status-"));
   here = { open: openRepository, env: { ZAEL_REPOSITORY: `sqlite:${folder}/limits.db` } };
 });
-afterEach(() => rmSync(folder, { recursive: true }));
+afterEach(() => {
+  vi.unstubAllEnvs();
+  rmSync(folder, { recursive: true });
+});
 
 const DRIVER = /^(node:sqlite|better-sqlite3|libsql)$/;
 
@@ -77,7 +80,11 @@ describe("status", () => {
   it("exits 2 for a command line that is written wrongly", async () => {
     for (const line of ["status --repository mongodb://x", "status -n my-stack"])
       expect((await zaeLimiter(line, here)).code).toBe(2);
-    expect((await zaeLimiter("status", { env: { ZAEL_REPOSITORY: "" } })).code).toBe(2);
+  });
+
+  it("is about the stack zae-limiter when no repository is named", async () => {
+    expect(await urlOfStatus({})).toBe("dynamodb:///zae-limiter");
+    expect(await urlOfStatus({ ZAEL_STACK: "mine" })).toBe("dynamodb:///mine");
   });
 
   it("shows the SDK's notice about Node, which other commands leave out", async () => {
@@ -90,3 +97,16 @@ describe("status", () => {
     });
   });
 });
+
+/** What `status` opens. Without a region, nothing is asked of an account. */
+async function urlOfStatus(env: Readonly<Record<string, string>>): Promise<string> {
+  let opened = "";
+  const open: typeof openRepository = async (url) => {
+    opened = url;
+    return new MemoryRepository();
+  };
+  for (const name of ["AWS_REGION", "AWS_DEFAULT_REGION"]) vi.stubEnv(name, "");
+  vi.stubEnv("AWS_CONFIG_FILE", "/dev/null");
+  await zaeLimiter("status", { open, env: { ZAEL_REPOSITORY: "", ...env } });
+  return opened;
+}

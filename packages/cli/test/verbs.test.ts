@@ -49,7 +49,7 @@ onEveryBackend((world) => {
       expect(JSON.parse(stderr)).toMatchObject({ error: { code: "ERR_LIMITER_VALIDATION" } });
     });
 
-    it("shows as many as requested over several pages, and continues from a cursor", async () => {
+    it("shows as many as requested over several pages, and continues from a cursor [W-78]", async () => {
       for (let index = 0; index < 1005; index += 1)
         await world.repository.createEntity(`key-${String(index).padStart(4, "0")}`);
       const first = (await json("entity list --limit 1002")) as {
@@ -91,6 +91,40 @@ onEveryBackend((world) => {
     });
   });
 
+  it("a bucket has no limits any more that were deleted for its entity [W-78]", async () => {
+    await run("system set-defaults -l rpm:10");
+    await run("entity set-limits key-1 -l rpm:1000 --replace");
+    await run("acquire key-1 gpt-4 rpm:1");
+    await run("entity delete-limits key-1 --yes");
+    expect((await run("acquire key-1 gpt-4 rpm:11")).code).toBe(3);
+    expect((await run("acquire key-1 gpt-4 rpm:1")).code).toBe(0);
+    expect(await json("bucket show key-1 --resource gpt-4")).toMatchObject([
+      { limitName: "rpm", capacityMilli: 10_000 },
+    ]);
+  });
+
+  it.each([
+    "entity list",
+    "entity show key-1",
+    "entity get-limits key-1",
+    "entity list-resources",
+    "resource list",
+    "resource get-defaults gpt-4",
+    "system get-defaults",
+    "namespace list",
+    "usage list key-1",
+    "usage summary key-1",
+    "audit list key-1",
+    "bucket show key-1 --resource gpt-4",
+    "capacity gpt-4 rpm",
+    "status",
+  ])("%s prints JSON for programs [W-78]", async (line) => {
+    await run("system set-defaults -l rpm:10");
+    await run("entity create key-1");
+    await run("acquire key-1 gpt-4 rpm:1");
+    expect(await json(line)).toBeTypeOf("object");
+  });
+
   describe("resource and system", () => {
     it("sets, gets, lists and deletes a resource's defaults", async () => {
       await run("resource set-defaults gpt-4 -l rpm:60");
@@ -102,7 +136,7 @@ onEveryBackend((world) => {
       expect((await run("resource get-defaults gpt-4")).stdout).toBe("gpt-4 has no defaults.\n");
     });
 
-    it("keeps a stored setting that a later call leaves out", async () => {
+    it("keeps a stored setting that a later call leaves out [W-78]", async () => {
       await run("system set-defaults -l rpm:60 --on-unavailable allow --usage-retention-days 30");
       const stored = await json("system set-defaults -l rpm:70");
       expect(stored).toEqual({

@@ -4,7 +4,24 @@ export type { LambdaPackage } from "./code/lambda-package.ts";
 export { listStacks } from "./discovery/list-stacks.ts";
 export type { StackSummary } from "./discovery/list-stacks.ts";
 export { stackStatus } from "./discovery/stack-status.ts";
-export type { StackStatus } from "./discovery/stack-status.ts";
+export type { StatusOptions } from "./discovery/stack-status.ts";
+export type {
+  AggregatorCondition,
+  AggregatorStatus,
+  AlarmState,
+  Connectivity,
+  DeadLetters,
+  FunctionState,
+  HeartbeatState,
+  MappingState,
+  NamedResource,
+  Seen,
+  StackState,
+  StackStatus,
+  TableState,
+  Unknown,
+  VersionsState,
+} from "./discovery/status-model.ts";
 export { parametersOf } from "./options/parameters.ts";
 export { aggregatorStatements, runnerStatements } from "./policies/aggregator-statements.ts";
 export type { AggregatorResources } from "./policies/aggregator-statements.ts";

@@ -23,6 +23,8 @@ async function contextOf({
   tableName,
   windows,
   maxShards,
+  bucketTtlMultiplier,
+  usageRetentionDays,
   region,
   dynamodbUrl,
   archive,
@@ -33,6 +35,8 @@ async function contextOf({
     transport,
     windows,
     ...(maxShards !== undefined && { maxShards }),
+    ...(bucketTtlMultiplier !== undefined && { bucketTtlMultiplier }),
+    ...(usageRetentionDays !== undefined && { usageRetentionDays }),
     ...(archive !== undefined && {
       archive: await s3Archive(`s3://${archive.bucket}`, { region, ...at(archive.endpointUrl) }),
     }),

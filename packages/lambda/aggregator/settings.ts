@@ -6,6 +6,10 @@ export interface Settings {
   readonly windows: readonly UsageWindow[];
   /** The most shards that a bucket is split into; undefined: the library's default. */
   readonly maxShards: number | undefined;
+  /** For how many fill times an idle bucket is kept; undefined: the library's default. */
+  readonly bucketTtlMultiplier: number | undefined;
+  /** For how many days usage is kept by default; undefined: the library's default. */
+  readonly usageRetentionDays: number | undefined;
   readonly region: string;
   /** Where DynamoDB is, if not where AWS has it. */
   readonly dynamodbUrl: string | undefined;
@@ -26,7 +30,9 @@ export function settingsOf(environment: Environment): Settings {
   return {
     tableName: required(environment, "TABLE_NAME", "the name of the table"),
     windows: windowsOf(environment["SNAPSHOT_WINDOWS"]),
-    maxShards: maxShardsOf(environment["MAX_SHARDS"]),
+    maxShards: wholeNumber(environment, "MAX_SHARDS"),
+    bucketTtlMultiplier: wholeNumber(environment, "BUCKET_TTL_MULTIPLIER"),
+    usageRetentionDays: wholeNumber(environment, "SNAPSHOT_TTL_DAYS"),
     region: required(environment, "AWS_REGION", "the region of the table"),
     dynamodbUrl: environment["AWS_ENDPOINT_URL_DYNAMODB"] || everywhere || undefined,
     archive: isArchiving(environment)
@@ -48,11 +54,12 @@ function windowsOf(text: string | undefined): readonly UsageWindow[] {
   );
 }
 
-function maxShardsOf(text: string | undefined): number | undefined {
+function wholeNumber(environment: Environment, name: string): number | undefined {
+  const text = environment[name];
   if (!text) return undefined;
   // The library checks the range.
-  if (/^\d{1,4}$/.test(text)) return Number(text);
-  throw new Error(`MAX_SHARDS must be a whole number, not '${text}'.`);
+  if (/^\d{1,5}$/.test(text)) return Number(text);
+  throw new Error(`${name} must be a whole number, not '${text}'.`);
 }
 
 /** Whoever names a bucket wants an archive, unless it is switched off. */

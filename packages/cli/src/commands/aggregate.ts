@@ -5,6 +5,7 @@ import type {
   RunnerProgress,
   RunnerReport,
 } from "zae-limiter/aggregator";
+import { tableOptions } from "zae-limiter/open";
 import type { Environment } from "../environment.ts";
 import { UsageError } from "../exit.ts";
 import type { Screen } from "../output/screen.ts";
@@ -60,7 +61,6 @@ async function aggregated(
   { once = false, archive: place, maxShards }: AggregateOptions,
   { environment, screen }: { readonly environment: Environment; readonly screen: Screen },
 ): Promise<RunnerReport> {
-  const { tableOptions } = await import("zae-limiter/aggregator");
   const table = tableOptions(url);
   const archive = place === undefined ? undefined : await archiveAt(place, table, environment);
   const stopping = new AbortController();

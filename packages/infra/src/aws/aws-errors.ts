@@ -75,6 +75,11 @@ export function statusOf(error: unknown): number | undefined {
   return (error as { $metadata?: { httpStatusCode?: number } }).$metadata?.httpStatusCode;
 }
 
+/** Whether DynamoDB says that there is no such table. */
+export function isTableAbsent(error: unknown): boolean {
+  return nameOf(error) === "ResourceNotFoundException";
+}
+
 /** What was attempted. */
 export interface Attempted {
   /** As policies name it: `cloudformation:CreateChangeSet`. */

@@ -113,6 +113,20 @@ export class AwsClients {
       }
   }
 
+  /** The same; undefined if it fails with an error that is expected. */
+  async callUnless<Result>(
+    expected: (error: unknown) => boolean,
+    action: string,
+    send: () => Promise<Result>,
+  ): Promise<Result | undefined> {
+    try {
+      return await this.call(action, send, expected);
+    } catch (error) {
+      if (expected(error)) return undefined;
+      throw error;
+    }
+  }
+
   /** Waits; the signal of the place ends it with an error. */
   async sleep(ms: number): Promise<void> {
     await sleep(ms, undefined, this.signal === undefined ? {} : { signal: this.signal });

@@ -1,4 +1,2 @@
-import { Construct } from "constructs";
-
-/** The stack of zae-limiter as a part of a CDK app. */
-export class ZaeLimiter extends Construct {}
+export { ZaeLimiter } from "./zae-limiter.ts";
+export type { ZaeLimiterProps } from "./zae-limiter.ts";

@@ -53,14 +53,10 @@ export async function uploadCode(
     await createBucket(clients, { bucket, account });
   }
   const Key = codeKey(code);
-  const isThere = await clients
-    .call("s3:GetObject", () => s3.send(new HeadObjectCommand({ ...owned, Key })), isAbsent)
-    .then(() => true)
-    .catch((error: unknown) => {
-      if (isAbsent(error)) return false;
-      throw error;
-    });
-  if (!isThere)
+  const found = await clients.callUnless(isAbsent, "s3:GetObject", () =>
+    s3.send(new HeadObjectCommand({ ...owned, Key })),
+  );
+  if (found === undefined)
     await clients.call("s3:PutObject", () =>
       s3.send(new PutObjectCommand({ ...owned, Key, Body: code.content })),
     );
@@ -103,7 +99,6 @@ async function bucketExists(clients: AwsClients, { bucket, account }: CodePlace)
 /** Makes a bucket that is private and encrypted; another process may be doing the same. */
 async function createBucket(clients: AwsClients, { bucket, account }: CodePlace): Promise<void> {
   const { s3, region } = clients;
-  const taken = (error: unknown): boolean => /^BucketAlready/.test(nameOf(error));
   const input = {
     Bucket: bucket,
     // The one region that must not be named.
@@ -112,7 +107,7 @@ async function createBucket(clients: AwsClients, { bucket, account }: CodePlace)
     }),
   };
   try {
-    await clients.call("s3:CreateBucket", () => s3.send(new CreateBucketCommand(input)), taken);
+    await clients.call("s3:CreateBucket", () => s3.send(new CreateBucketCommand(input)), isTaken);
   } catch (error) {
     if (nameOf(error) === "BucketAlreadyExists")
       throw new ValidationError(
@@ -120,7 +115,7 @@ async function createBucket(clients: AwsClients, { bucket, account }: CodePlace)
         bucket,
         "belongs to somebody else; name another bucket with --code-bucket or the option codeBucket",
       );
-    if (!taken(error)) throw error;
+    if (!isTaken(error)) throw error;
   }
   const owned = { Bucket: bucket, ExpectedBucketOwner: account };
   const PublicAccessBlockConfiguration = {
@@ -138,4 +133,8 @@ async function createBucket(clients: AwsClients, { bucket, account }: CodePlace)
   await clients.call("s3:PutEncryptionConfiguration", () =>
     s3.send(new PutBucketEncryptionCommand({ ...owned, ServerSideEncryptionConfiguration })),
   );
+}
+
+function isTaken(error: unknown): boolean {
+  return nameOf(error).startsWith("BucketAlready");
 }

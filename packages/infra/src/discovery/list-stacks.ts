@@ -1,19 +1,61 @@
+import { DescribeStacksCommand, type Stack } from "@aws-sdk/client-cloudformation";
+import { openClients } from "../aws/clients.ts";
 import type { StackPlace } from "../aws/place.ts";
+import { taggedVersions, type TaggedVersions } from "./tagged-versions.ts";
 
 /** A stack of zae-limiter. */
-export interface StackSummary {
+export interface StackSummary extends TaggedVersions {
+  /** Its name. */
   readonly stack: string;
+  /** Such as `CREATE_COMPLETE`. */
   readonly status: string;
-  readonly version: string | undefined;
-  readonly lambdaVersion: string | undefined;
-  readonly schemaVersion: string | undefined;
-  readonly createdAt: Date | undefined;
-  readonly updatedAt: Date | undefined;
+  readonly createdAt?: Date;
+  readonly updatedAt?: Date;
 }
 
-/** All stacks of zae-limiter in a region. */
+/** An account has at most 2000 stacks in a region unless AWS was asked for more; a page has 100. */
+const MOST_PAGES = 1000;
+
+/**
+ * Lists all stacks of zae-limiter in a region, by name: one request for each page of stacks, and
+ * none for a single stack.
+ *
+ * @example
+ * const stacks = await listStacks({ region: "eu-west-1" });
+ */
 export async function listStacks(
-  _place: Omit<StackPlace, "stack"> = {},
+  place: Omit<StackPlace, "stack"> = {},
 ): Promise<readonly StackSummary[]> {
-  throw new Error("not built yet");
+  const clients = await openClients(place);
+  const found: StackSummary[] = [];
+  let NextToken: string | undefined;
+  try {
+    for (let page = 0; page < MOST_PAGES; page += 1) {
+      const command = new DescribeStacksCommand(NextToken === undefined ? {} : { NextToken });
+      const answer = await clients.call("cloudformation:DescribeStacks", () =>
+        clients.cloudFormation.send(command),
+      );
+      found.push(...(answer.Stacks ?? []).flatMap(summaryOf));
+      NextToken = answer.NextToken;
+      if (NextToken === undefined) break;
+    }
+  } finally {
+    clients.close();
+  }
+  return found.toSorted((left, right) => (left.stack < right.stack ? -1 : 1));
+}
+
+function summaryOf(stack: Stack): readonly StackSummary[] {
+  const versions = taggedVersions(stack);
+  if (versions === undefined) return [];
+  const { StackName = "", StackStatus = "", CreationTime, LastUpdatedTime } = stack;
+  return [
+    {
+      stack: StackName,
+      status: StackStatus,
+      ...versions,
+      ...(CreationTime && { createdAt: CreationTime }),
+      ...(LastUpdatedTime && { updatedAt: LastUpdatedTime }),
+    },
+  ];
 }

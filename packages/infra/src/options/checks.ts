@@ -52,9 +52,9 @@ export function listOf(words: readonly string[]): Check {
 
 /** A text of a certain form, or an empty one, which stands for none. */
 export function text(pattern: string, expected: string): Check {
-  const whole = new RegExp(`^(${pattern})?$`);
+  const form = new RegExp(`^(${pattern})?$`);
   return (value, option) => {
-    if (typeof value === "string" && whole.test(value)) return value;
+    if (typeof value === "string" && form.test(value)) return value;
     throw new ValidationError(option, value, `must be ${expected}`);
   };
 }

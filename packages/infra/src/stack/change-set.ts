@@ -12,6 +12,7 @@ import {
 import { StackOperationError } from "zae-limiter";
 import { messageOf, nameOf } from "../aws/aws-errors.ts";
 import type { AwsClients } from "../aws/clients.ts";
+import { CHANGE_SET_PREFIX, changeSetNames, isInReview, readStack } from "./stack-state.ts";
 
 /** One change that a change set would make. */
 export interface ResourceChange {
@@ -41,9 +42,6 @@ export interface ReadyChangeSet {
   readonly type: Wanted["type"];
   readonly changes: readonly ResourceChange[];
 }
-
-/** How the names of our change sets begin. */
-export const CHANGE_SET_PREFIX = "zae-limiter-";
 
 /** The changes that destroy something, or may. */
 export function destructive(changes: readonly ResourceChange[]): readonly ResourceChange[] {
@@ -91,19 +89,14 @@ export async function execute(clients: AwsClients, { name }: ReadyChangeSet): Pr
     // A repetition of this request, whose answer was lost, is no second execution.
     ClientRequestToken: randomUUID(),
   });
-  const isTaken = (error: unknown): boolean =>
-    /^(InvalidChangeSetStatus|ChangeSetNotFound)/.test(nameOf(error));
-  try {
-    await clients.call(
-      "cloudformation:ExecuteChangeSet",
-      () => clients.cloudFormation.send(command),
-      isTaken,
-    );
-    return true;
-  } catch (error) {
-    if (isTaken(error)) return false;
-    throw error;
-  }
+  const answer = await clients.callUnless(isTaken, "cloudformation:ExecuteChangeSet", () =>
+    clients.cloudFormation.send(command),
+  );
+  return answer !== undefined;
+}
+
+function isTaken(error: unknown): boolean {
+  return /^(InvalidChangeSetStatus|ChangeSetNotFound)/.test(nameOf(error));
 }
 
 /** Deletes a change set that is not executed; with it the empty stack that it was to create. */
@@ -112,19 +105,37 @@ export async function discard(
   { name, type }: Pick<ReadyChangeSet, "name" | "type">,
 ): Promise<void> {
   const names = { StackName: clients.stack, ChangeSetName: name };
-  await clients
-    .call(
-      "cloudformation:DeleteChangeSet",
-      () => clients.cloudFormation.send(new DeleteChangeSetCommand(names)),
-      isGone,
-    )
-    .catch((error: unknown) => {
-      if (!isGone(error)) throw error;
-    });
-  if (type === "CREATE")
-    await clients.call("cloudformation:DeleteStack", () =>
-      clients.cloudFormation.send(new DeleteStackCommand({ StackName: clients.stack })),
-    );
+  await clients.callUnless(isGone, "cloudformation:DeleteChangeSet", () =>
+    clients.cloudFormation.send(new DeleteChangeSetCommand(names)),
+  );
+  if (type !== "CREATE") return;
+  const stack = await readStack(clients);
+  // Another process may be creating the stack by now, or be about to.
+  if (stack === undefined || !isInReview(stack)) return;
+  if ((await changeSetNames(clients)).length > 0) return;
+  await clients.call("cloudformation:DeleteStack", () =>
+    clients.cloudFormation.send(new DeleteStackCommand({ StackName: stack.id })),
+  );
+}
+
+/**
+ * Does what comes before an execution; if it fails, the change set is discarded, unless `certain`
+ * says that it may have been executed.
+ */
+export async function orDiscarded<Result>(
+  clients: AwsClients,
+  changeSet: ReadyChangeSet,
+  work: () => Promise<Result>,
+  certain: (error: unknown) => boolean = () => true,
+): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!certain(error)) throw error;
+    // What failed first is what the caller must know; a change set that stays does no harm.
+    await discard(clients, changeSet).catch(() => undefined);
+    throw error;
+  }
 }
 
 function isGone(error: unknown): boolean {
@@ -145,16 +156,16 @@ async function createChangeSet(clients: AwsClients, name: string, wanted: Wanted
     Capabilities: ["CAPABILITY_NAMED_IAM"],
     ...(wanted.importExisting && { ImportExistingResources: true }),
   });
-  const exists = (error: unknown): boolean => nameOf(error) === "AlreadyExistsException";
   try {
-    await clients.call(
+    await clients.callUnless(
+      (error) => nameOf(error) === "AlreadyExistsException",
       "cloudformation:CreateChangeSet",
       () => clients.cloudFormation.send(command),
-      (error) => exists(error) || isOvertaken(error),
     );
   } catch (error) {
-    if (isOvertaken(error)) throw new Overtaken(messageOf(error));
-    if (!exists(error)) throw error;
+    // In other words than ours, what AWS said is the cause.
+    const said = error instanceof Error ? error.cause : undefined;
+    throw isOvertaken(said) ? new Overtaken(messageOf(said)) : error;
   }
 }
 
@@ -199,16 +210,9 @@ async function changeSetPage(
     ChangeSetName,
     NextToken,
   });
-  try {
-    return await clients.call(
-      "cloudformation:DescribeChangeSet",
-      () => clients.cloudFormation.send(command),
-      isGone,
-    );
-  } catch (error) {
-    if (isGone(error)) return undefined;
-    throw error;
-  }
+  return clients.callUnless(isGone, "cloudformation:DescribeChangeSet", () =>
+    clients.cloudFormation.send(command),
+  );
 }
 
 /** A template has at most 500 resources, and a page holds about a hundred changes. */
@@ -264,12 +268,9 @@ function actionOf({ Action, Replacement }: AwsChange): ResourceChange["action"] 
 }
 
 function fingerprint({ type, templateBody, parameters, tags, importExisting }: Wanted): string {
-  const content = [
-    type,
-    templateBody ?? "",
-    parameters,
-    Object.entries(tags).sort(),
-    importExisting,
-  ];
+  const sorted = Object.keys(tags)
+    .toSorted()
+    .map((name) => [name, tags[name]]);
+  const content = [type, templateBody ?? "", parameters, sorted, importExisting];
   return createHash("sha256").update(JSON.stringify(content)).digest("hex").slice(0, 32);
 }

@@ -1,7 +1,7 @@
 import { DeleteTableCommand, DescribeTableCommand } from "@aws-sdk/client-dynamodb";
 import { StackOperationError, ValidationError } from "zae-limiter";
 import { assertAccount, callerAccount } from "../aws/account.ts";
-import { nameOf } from "../aws/aws-errors.ts";
+import { isTableAbsent } from "../aws/aws-errors.ts";
 import { withClients, type AwsClients } from "../aws/clients.ts";
 import { checkedPlace, type StackPlace } from "../aws/place.ts";
 import type { StackEvent } from "./events.ts";
@@ -81,10 +81,10 @@ async function standing(
 async function assertDeletable(clients: AwsClients): Promise<void> {
   const { stack, dynamoDb } = clients;
   const command = new DescribeTableCommand({ TableName: stack });
-  const { Table } = await clients
-    .call("dynamodb:DescribeTable", () => dynamoDb.send(command), isAbsent)
-    .catch(ignoringAbsence);
-  if (Table?.DeletionProtectionEnabled === true)
+  const described = await clients.callUnless(isTableAbsent, "dynamodb:DescribeTable", () =>
+    dynamoDb.send(command),
+  );
+  if (described?.Table?.DeletionProtectionEnabled === true)
     throw new StackOperationError(
       stack,
       `its table is protected against deletion: take that back with zae-limiter deploy --stack ${stack} --no-deletion-protection, then delete it again.`,
@@ -93,16 +93,7 @@ async function assertDeletable(clients: AwsClients): Promise<void> {
 
 async function deleteTable(clients: AwsClients): Promise<void> {
   const command = new DeleteTableCommand({ TableName: clients.stack });
-  await clients
-    .call("dynamodb:DeleteTable", () => clients.dynamoDb.send(command), isAbsent)
-    .catch(ignoringAbsence);
-}
-
-function isAbsent(error: unknown): boolean {
-  return nameOf(error) === "ResourceNotFoundException";
-}
-
-function ignoringAbsence(error: unknown): { readonly Table?: undefined } {
-  if (isAbsent(error)) return {};
-  throw error;
+  await clients.callUnless(isTableAbsent, "dynamodb:DeleteTable", () =>
+    clients.dynamoDb.send(command),
+  );
 }

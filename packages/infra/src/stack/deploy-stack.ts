@@ -8,6 +8,7 @@ import { parametersOf } from "../options/parameters.ts";
 import {
   destructive,
   discard,
+  orDiscarded,
   Overtaken,
   preparedChangeSet,
   type ReadyChangeSet,
@@ -155,7 +156,7 @@ async function attempted(
     return { ...report, outcome: "unchanged", changes: [], outputs };
   }
   const { changes } = changeSet;
-  const refused = await refusal(changeSet, deployment);
+  const refused = await orDiscarded(clients, changeSet, () => refusal(changeSet, deployment));
   if (refused !== undefined) {
     await discard(clients, changeSet);
     return { ...report, outcome: refused, changes, outputs: existing?.outputs ?? {} };

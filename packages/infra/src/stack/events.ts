@@ -80,18 +80,11 @@ async function* newestFirst(clients: AwsClients, StackName: string): AsyncGenera
   let NextToken: string | undefined;
   for (let pages = 0; pages < MAX_PAGES; pages += 1) {
     const command = new DescribeStackEventsCommand({ StackName, NextToken });
-    const page = await clients
-      .call(
-        "cloudformation:DescribeStackEvents",
-        () => clients.cloudFormation.send(command),
-        isMissing,
-      )
-      .catch((error: unknown) => {
-        if (isMissing(error)) return { StackEvents: [], NextToken: undefined };
-        throw error;
-      });
-    yield* page.StackEvents ?? [];
-    NextToken = page.NextToken;
+    const page = await clients.callUnless(isMissing, "cloudformation:DescribeStackEvents", () =>
+      clients.cloudFormation.send(command),
+    );
+    yield* page?.StackEvents ?? [];
+    NextToken = page?.NextToken;
     if (NextToken === undefined) return;
   }
 }

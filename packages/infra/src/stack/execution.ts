@@ -1,6 +1,7 @@
+import { PermissionDenied } from "zae-limiter";
 import type { AwsClients } from "../aws/clients.ts";
 import { uploadCode } from "../code/code-bucket.ts";
-import { execute, type ReadyChangeSet } from "./change-set.ts";
+import { execute, orDiscarded, type ReadyChangeSet } from "./change-set.ts";
 import { EventFeed } from "./events.ts";
 import { operationError, untilFinished, type Listeners } from "./follow.ts";
 import type { Plan } from "./plan.ts";
@@ -27,12 +28,21 @@ export async function executed(
     readonly wait?: boolean;
   },
 ): Promise<StackState | undefined> {
-  if (code !== undefined) await uploadCode(clients, code.package, { bucket: code.bucket, account });
+  if (code !== undefined)
+    await orDiscarded(clients, changeSet, () =>
+      uploadCode(clients, code.package, { bucket: code.bucket, account }),
+    );
   const stack = existing ?? (await readStack(clients));
   if (stack === undefined) return undefined;
   const feed = new EventFeed(clients, stack.id);
   await feed.skip();
-  if (!(await execute(clients, changeSet))) return undefined;
+  const begun = await orDiscarded(
+    clients,
+    changeSet,
+    () => execute(clients, changeSet),
+    (error) => error instanceof PermissionDenied,
+  );
+  if (!begun) return undefined;
   if (!wait) return stack;
   const finished = await untilFinished(clients, stack.id, { feed, onEvent });
   const operation = existing === undefined ? "creation" : "update";

@@ -30,23 +30,12 @@ export async function finishDeployment(
         ...(lambdaVersion !== undefined && { lambdaVersion }),
         updatedBy: `deploy:${VERSION}`,
       });
-    await storeRetention(repository, stackOptions);
+    const { usageRetentionDays, auditRetentionDays } = stackOptions;
+    await repository.namespace("default", {
+      ...(usageRetentionDays !== undefined && { usageRetentionDays }),
+      ...(auditRetentionDays !== undefined && { auditRetentionDays }),
+    });
   } finally {
     await repository.close();
   }
-}
-
-async function storeRetention(
-  repository: DynamoRepository,
-  { usageRetentionDays, auditRetentionDays }: StackOptions,
-): Promise<void> {
-  const given = {
-    ...(usageRetentionDays !== undefined && { usageRetentionDays }),
-    ...(auditRetentionDays !== undefined && { auditRetentionDays }),
-  };
-  const stored = await repository.getSystemDefaults();
-  const differs = Object.entries(given).some(
-    ([name, days]) => stored[name as keyof typeof given] !== days,
-  );
-  if (differs) await repository.setSystemDefaults(stored.limits, given);
 }

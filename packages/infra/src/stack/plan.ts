@@ -1,13 +1,14 @@
 import { DescribeTableCommand } from "@aws-sdk/client-dynamodb";
 import type { Parameter } from "@aws-sdk/client-cloudformation";
 import type { StackOptions } from "zae-limiter/dynamodb";
-import { nameOf } from "../aws/aws-errors.ts";
+import { isTableAbsent } from "../aws/aws-errors.ts";
 import type { AwsClients } from "../aws/clients.ts";
 import { defaultCodeBucket } from "../code/code-bucket.ts";
 import { codeKey, lambdaPackage, type LambdaPackage } from "../code/lambda-package.ts";
 import { defaultParameters, parametersOf, type Parameters } from "../options/parameters.ts";
 import { stackTemplate } from "../template/stack-template.ts";
 import { TABLE } from "../template/table.ts";
+import { templateYaml } from "../template/template-yaml.ts";
 import type { Wanted } from "./change-set.ts";
 import type { StackState } from "./stack-state.ts";
 import { stackTags } from "./tags.ts";
@@ -79,18 +80,15 @@ function templateFor(stack: string): string {
   const template = stackTemplate();
   const table = template.Resources[TABLE]!;
   const named = { ...table, Properties: { ...table.Properties, TableName: stack } };
-  return JSON.stringify({ ...template, Resources: { ...template.Resources, [TABLE]: named } });
+  // As JSON it would be longer than CloudFormation accepts.
+  return templateYaml({ ...template, Resources: { ...template.Resources, [TABLE]: named } });
 }
 
 /** Whether there is a table: made alone, or left over from a stack that was deleted. */
 async function tableExists(clients: AwsClients): Promise<boolean> {
-  const isAbsent = (error: unknown): boolean => nameOf(error) === "ResourceNotFoundException";
   const command = new DescribeTableCommand({ TableName: clients.stack });
-  try {
-    await clients.call("dynamodb:DescribeTable", () => clients.dynamoDb.send(command), isAbsent);
-    return true;
-  } catch (error) {
-    if (isAbsent(error)) return false;
-    throw error;
-  }
+  const described = await clients.callUnless(isTableAbsent, "dynamodb:DescribeTable", () =>
+    clients.dynamoDb.send(command),
+  );
+  return described !== undefined;
 }

@@ -20,22 +20,19 @@ export async function removeStack(
     StackName: stack.id,
     ClientRequestToken: randomUUID(),
   });
-  const isProtected = (error: unknown): boolean =>
-    nameOf(error) === "ValidationError" && /TerminationProtection/.test(messageOf(error));
-  try {
-    await clients.call(
-      "cloudformation:DeleteStack",
-      () => clients.cloudFormation.send(command),
-      isProtected,
-    );
-  } catch (error) {
-    if (!isProtected(error)) throw error;
+  const answer = await clients.callUnless(isProtected, "cloudformation:DeleteStack", () =>
+    clients.cloudFormation.send(command),
+  );
+  if (answer === undefined)
     throw new StackOperationError(
       clients.stack,
       `it is protected against termination: take that back with aws cloudformation update-termination-protection --no-enable-termination-protection --stack-name ${clients.stack}, then delete it again.`,
     );
-  }
   if (!wait) return;
   const left = await untilFinished(clients, stack.id, { feed, onEvent });
   if (left !== undefined) throw await operationError(clients, left, "deletion");
+}
+
+function isProtected(error: unknown): boolean {
+  return nameOf(error) === "ValidationError" && /TerminationProtection/.test(messageOf(error));
 }

@@ -6,7 +6,6 @@ import {
 import { StackAlreadyExistsError, StackOperationError } from "zae-limiter";
 import { messageOf, nameOf } from "../aws/aws-errors.ts";
 import type { AwsClients } from "../aws/clients.ts";
-import { CHANGE_SET_PREFIX } from "./change-set.ts";
 import { isOurs } from "./tags.ts";
 
 /** A stack as CloudFormation shows it. */
@@ -25,20 +24,13 @@ export async function readStack(
   nameOrId: string = clients.stack,
 ): Promise<StackState | undefined> {
   const command = new DescribeStacksCommand({ StackName: nameOrId });
-  try {
-    const { Stacks = [] } = await clients.call(
-      "cloudformation:DescribeStacks",
-      () => clients.cloudFormation.send(command),
-      isMissing,
-    );
-    const [stack] = Stacks;
-    return stack === undefined || stack.StackStatus === "DELETE_COMPLETE"
-      ? undefined
-      : stateOf(stack);
-  } catch (error) {
-    if (isMissing(error)) return undefined;
-    throw error;
-  }
+  const described = await clients.callUnless(isMissing, "cloudformation:DescribeStacks", () =>
+    clients.cloudFormation.send(command),
+  );
+  const [stack] = described?.Stacks ?? [];
+  return stack === undefined || stack.StackStatus === "DELETE_COMPLETE"
+    ? undefined
+    : stateOf(stack);
 }
 
 /** CloudFormation has no error of its own for a stack that does not exist. */
@@ -46,20 +38,22 @@ export function isMissing(error: unknown): boolean {
   return nameOf(error) === "ValidationError" && /does not exist/.test(messageOf(error));
 }
 
-type Pair = readonly [string | undefined, string | undefined];
-
 function stateOf(stack: Stack): StackState {
-  const pairs = (list: readonly Pair[]): Record<string, string> =>
-    Object.fromEntries(list.map(([name = "", value = ""]) => [name, value]));
   const { Parameters = [], Tags = [], Outputs = [] } = stack;
   return {
     id: stack.StackId!,
     status: stack.StackStatus!,
     reason: stack.StackStatusReason,
-    parameters: pairs(Parameters.map((each) => [each.ParameterKey, each.ParameterValue])),
-    tags: pairs(Tags.map(({ Key, Value }) => [Key, Value])),
-    outputs: pairs(Outputs.map(({ OutputKey, OutputValue }) => [OutputKey, OutputValue])),
+    parameters: record(Parameters.map((each) => [each.ParameterKey, each.ParameterValue])),
+    tags: record(Tags.map(({ Key, Value }) => [Key, Value])),
+    outputs: record(Outputs.map(({ OutputKey, OutputValue }) => [OutputKey, OutputValue])),
   };
+}
+
+function record(
+  pairs: readonly (readonly [string | undefined, string | undefined])[],
+): Record<string, string> {
+  return Object.fromEntries(pairs.map(([name = "", value = ""]) => [name, value]));
 }
 
 /** Whether CloudFormation is changing a stack. One in review is only a name that is taken. */
@@ -77,22 +71,28 @@ export function isLeftOver({ status }: StackState): boolean {
   return ["ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CREATE_FAILED"].includes(status);
 }
 
+/** How the names of our change sets begin. */
+export const CHANGE_SET_PREFIX = "zae-limiter-";
+
 /** Throws if a stack was not made by zae-limiter. */
 export async function assertOurs(clients: AwsClients, stack: StackState): Promise<void> {
   if (isOurs(stack.tags)) return;
   // A stack in review has no tags yet; whoever reserved its name has left a change set.
-  if (isInReview(stack) && (await hasOnlyOurChangeSets(clients))) return;
+  if (isInReview(stack) && (await changeSetNames(clients)).every(isOurName)) return;
   throw new StackAlreadyExistsError(clients.stack);
 }
 
-async function hasOnlyOurChangeSets(clients: AwsClients): Promise<boolean> {
+function isOurName(name: string): boolean {
+  return name.startsWith(CHANGE_SET_PREFIX);
+}
+
+/** The names of the change sets of a stack. */
+export async function changeSetNames(clients: AwsClients): Promise<readonly string[]> {
   const command = new ListChangeSetsCommand({ StackName: clients.stack });
-  const { Summaries = [] } = await clients.call("cloudformation:ListChangeSets", () =>
+  const listed = await clients.callUnless(isMissing, "cloudformation:ListChangeSets", () =>
     clients.cloudFormation.send(command),
   );
-  return Summaries.every(
-    ({ ChangeSetName }) => ChangeSetName?.startsWith(CHANGE_SET_PREFIX) === true,
-  );
+  return (listed?.Summaries ?? []).map(({ ChangeSetName = "" }) => ChangeSetName);
 }
 
 /** Throws for a stack that can be neither updated nor deleted and made again without a person. */

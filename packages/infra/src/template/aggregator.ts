@@ -22,9 +22,6 @@ function logResources(): Resources {
     [DLQ]: {
       Type: "AWS::SQS::Queue",
       Condition: "DeployAggregatorLambda",
-      // What is in the queue is read, and done with; a new queue is as good.
-      DeletionPolicy: "Delete",
-      UpdateReplacePolicy: "Delete",
       Properties: {
         QueueName: sub("${AWS::StackName}-aggregator-dlq"),
         MessageRetentionPeriod: 1_209_600,
@@ -35,8 +32,6 @@ function logResources(): Resources {
     [LOG_GROUP]: {
       Type: "AWS::Logs::LogGroup",
       Condition: "DeployAggregatorLambda",
-      DeletionPolicy: "Delete",
-      UpdateReplacePolicy: "Delete",
       Properties: {
         LogGroupName: sub("/aws/lambda/${AWS::StackName}-aggregator"),
         RetentionInDays: ref("LogRetentionDays"),
@@ -50,8 +45,6 @@ function functionResources(): Resources {
     [AGGREGATOR]: {
       Type: "AWS::Lambda::Function",
       Condition: "DeployAggregatorLambda",
-      // Lambda would make a log group of its own, which keeps logs for ever.
-      DependsOn: LOG_GROUP,
       Properties: {
         FunctionName: sub("${AWS::StackName}-aggregator"),
         Description: "Sums up the usage of zae-limiter from the stream of its table.",
@@ -70,6 +63,7 @@ function functionResources(): Resources {
           "HasReservedConcurrency",
           ref("AggregatorReservedConcurrency"),
         ),
+        LoggingConfig: { LogGroup: ref(LOG_GROUP) },
         TracingConfig: { Mode: when("TracingEnabled", "Active", "PassThrough") },
         // For pulses, which are invocations without an answer.
         DeadLetterConfig: { TargetArn: getAtt(DLQ, "Arn") },
@@ -77,8 +71,8 @@ function functionResources(): Resources {
           Variables: {
             TABLE_NAME,
             SNAPSHOT_WINDOWS: ref("SnapshotWindows"),
-            SNAPSHOT_RETENTION_DAYS: ref("SnapshotRetentionDays"),
-            BUCKET_TTL_MULTIPLIER: ref("BucketTtlMultiplier"),
+            SNAPSHOT_TTL_DAYS: sub("${SnapshotRetentionDays}"),
+            BUCKET_TTL_MULTIPLIER: sub("${BucketTtlMultiplier}"),
             ENABLE_ARCHIVAL: ref("EnableAuditArchival"),
             ARCHIVE_BUCKET_NAME: when("DeployAuditArchive", ref(ARCHIVE)),
           },
@@ -104,7 +98,7 @@ function streamResources(): Resources {
         MaximumRetryAttempts: -1,
         MaximumRecordAgeInSeconds: -1,
         FilterCriteria: {
-          Filters: STREAM_FILTERS.map((pattern) => ({ Pattern: JSON.stringify(pattern) })),
+          Filters: STREAM_FILTERS.map((pattern) => ({ Pattern: pattern })),
         },
         DestinationConfig: { OnFailure: { Destination: getAtt(DLQ, "Arn") } },
       },

@@ -14,6 +14,8 @@ import { INDEX_NAMES, TABLE_NAME } from "./table.ts";
 /** Where the aggregator's own metrics are. */
 const AGGREGATOR_NAMESPACE = "ZaeLimiter/Aggregator";
 
+type Direction = "Read" | "Write";
+
 interface Alarm {
   /** The last part of its name. */
   readonly name: string;
@@ -25,7 +27,7 @@ interface Alarm {
   readonly periods?: number;
 }
 
-/** The alarms: of the aggregator, of the table and of each index. */
+/** The alarms: of the aggregator, of the table and of its indexes. */
 export function alarmResources(): Resources {
   return {
     ...alarms("DeployAggregatorAlarms", aggregatorAlarms()),
@@ -107,30 +109,53 @@ function aggregatorAlarms(): Readonly<Record<string, Alarm>> {
 
 /** The metrics of a table leave its indexes out, and an index that throttles holds up the table. */
 function throttleAlarms(): Readonly<Record<string, Alarm>> {
-  const places = ["", ...INDEX_NAMES];
-  const each = places.flatMap((index) =>
-    (["Read", "Write"] as const).map((direction) => [
-      `DynamoDB${direction}Throttle${index}Alarm`,
-      {
-        name: `${direction.toLowerCase()}-throttle${index && `-${index.toLowerCase()}`}`,
-        description: throttleReason(direction, index),
-        watches: metric("AWS/DynamoDB", `${direction}ThrottleEvents`, "Sum", {
-          TableName: TABLE_NAME,
-          ...(index && { GlobalSecondaryIndexName: index }),
-        }),
-        above: 1,
-      },
-    ]),
-  );
-  return Object.fromEntries(each) as Record<string, Alarm>;
+  return {
+    DynamoDBReadThrottleAlarm: {
+      name: "read-throttle",
+      description: "DynamoDB refuses reads of the table: listing and reading are slow.",
+      watches: throttles("Read"),
+      above: 1,
+    },
+    DynamoDBWriteThrottleAlarm: {
+      name: "write-throttle",
+      description:
+        "DynamoDB refuses writes of the table: a bucket is too hot, or capacity too small. Calls " +
+        "are slow, or unavailable.",
+      watches: throttles("Write"),
+      above: 1,
+    },
+    IndexReadThrottleAlarm: {
+      name: "index-read-throttle",
+      description: "DynamoDB refuses reads of an index: listing is slow.",
+      watches: indexThrottles("Read"),
+      above: 1,
+    },
+    IndexWriteThrottleAlarm: {
+      name: "index-write-throttle",
+      description:
+        "An index of the table refuses writes, and holds up the table: calls are slow, or " +
+        "unavailable.",
+      watches: indexThrottles("Write"),
+      above: 1,
+    },
+  };
 }
 
-function throttleReason(direction: "Read" | "Write", index: string): string {
-  const what = `DynamoDB refuses ${direction.toLowerCase()}s of ${index || "the table"}: `;
-  if (direction === "Read") return `${what}listing and reading are slow.`;
-  return index === ""
-    ? `${what}a bucket is too hot, or capacity too small. Calls are slow, or unavailable.`
-    : `${what}it holds up the table, so that calls are slow, or unavailable.`;
+/** The sum over all indexes; the graph of the alarm shows each of them. */
+function indexThrottles(direction: Direction): Properties {
+  const ids = INDEX_NAMES.map((name) => name.toLowerCase());
+  return expression(
+    ids.map((id) => `FILL(${id}, 0)`).join(" + "),
+    `${direction}s refused`,
+    Object.fromEntries(INDEX_NAMES.map((name, at) => [ids[at]!, throttles(direction, name)])),
+  );
+}
+
+function throttles(direction: Direction, index?: string): Properties {
+  return metric("AWS/DynamoDB", `${direction}ThrottleEvents`, "Sum", {
+    TableName: TABLE_NAME,
+    ...(index !== undefined && { GlobalSecondaryIndexName: index }),
+  });
 }
 
 function alarms(condition: string, each: Readonly<Record<string, Alarm>>): Resources {

@@ -13,7 +13,6 @@ export type Properties = { readonly [name: string]: Value };
 export interface Resource {
   readonly Type: string;
   readonly Condition?: string;
-  readonly DependsOn?: string | readonly string[];
   readonly DeletionPolicy?: "Retain" | "RetainExceptOnCreate" | "Delete";
   readonly UpdateReplacePolicy?: "Retain" | "Delete";
   readonly Properties: Properties;
@@ -29,7 +28,6 @@ export interface Parameter {
   readonly Description: string;
   readonly AllowedValues?: readonly (string | number)[];
   readonly AllowedPattern?: string;
-  readonly ConstraintDescription?: string;
   readonly MinValue?: number;
   readonly MaxValue?: number;
 }
@@ -37,7 +35,6 @@ export interface Parameter {
 /** Something that a stack tells others. */
 export interface Output {
   readonly Condition?: string;
-  readonly Description: string;
   readonly Value: Value;
   readonly Export?: { readonly Name: Value };
 }
@@ -68,7 +65,7 @@ export function getAtt(resource: string, attribute: string): Value {
   return { "Fn::GetAtt": [resource, attribute] };
 }
 
-/** A text with `${…}` in it: parameters and what AWS knows, never resources. */
+/** A text with `${…}` in it: parameters, names of resources, and what AWS knows. */
 export function sub(text: string): Value {
   return { "Fn::Sub": text };
 }
@@ -102,6 +99,6 @@ export function or(...conditions: readonly Value[]): Value {
 }
 
 /** Another condition, by its name. */
-export function condition(name: string): Value {
+export function conditionOf(name: string): Value {
   return { Condition: name };
 }

@@ -5,19 +5,22 @@ import { TABLE_ARN } from "./table.ts";
 
 type Part = keyof typeof POLICY_SUFFIXES;
 
-const POLICIES: Readonly<Record<Part, { readonly kind: PolicyKind; readonly purpose: string }>> = {
-  AcquireOnly: { kind: "acquire-only", purpose: "Acquires, in every namespace." },
-  FullAccess: { kind: "full-access", purpose: "Manages limits, entities and namespaces." },
-  ReadOnly: { kind: "read-only", purpose: "Reads limits, usage and audit events." },
-  NamespaceAcquire: { kind: "namespace-acquire", purpose: "Acquires in the tagged namespace." },
-  NamespaceFullAccess: { kind: "namespace-full-access", purpose: "Manages the tagged namespace." },
-  NamespaceReadOnly: { kind: "namespace-read-only", purpose: "Reads the tagged namespace." },
+const KINDS: Readonly<Record<Part, PolicyKind>> = {
+  AcquireOnly: "acquire-only",
+  FullAccess: "full-access",
+  ReadOnly: "read-only",
+  NamespaceAcquire: "namespace-acquire",
+  NamespaceFullAccess: "namespace-full-access",
+  NamespaceReadOnly: "namespace-read-only",
 };
 
-/** The policies that are attached to what uses the table. */
+/**
+ * The policies that are attached to what uses the table. They have no description: IAM cannot
+ * change one, so that a better word would replace the policy.
+ */
 export function managedPolicyResources(): Resources {
   return Object.fromEntries(
-    (Object.keys(POLICIES) as readonly Part[]).map((part) => [
+    (Object.keys(KINDS) as readonly Part[]).map((part) => [
       `${part}Policy`,
       {
         Type: "AWS::IAM::ManagedPolicy",
@@ -28,8 +31,7 @@ export function managedPolicyResources(): Resources {
             ref(`${part}PolicyName`),
             sub(`\${AWS::StackName}-${POLICY_SUFFIXES[part]}`),
           ),
-          Description: POLICIES[part].purpose,
-          PolicyDocument: policyDocument(POLICIES[part].kind, TABLE_ARN),
+          PolicyDocument: policyDocument(KINDS[part], TABLE_ARN),
         },
       },
     ]),

@@ -41,15 +41,15 @@ export const PARAMETERS = {
   SnapshotWindows: {
     ...text("The windows that usage is summed into, separated by commas.", "hourly,daily,monthly"),
     AllowedPattern: "(hourly|daily|monthly)(,(hourly|daily|monthly)){0,2}",
-    ConstraintDescription: "must be a list of hourly, daily and monthly, separated by commas",
   },
-  SnapshotRetentionDays: whole(
-    "Days that usage is kept in namespaces that store no other number.",
-    { value: 90, least: 1, most: 3650 },
-  ),
+  SnapshotRetentionDays: whole("Days that usage is kept where no other number is stored.", {
+    value: 90,
+    least: 1,
+    most: 3650,
+  }),
   BucketTtlMultiplier: whole(
-    "How long the aggregator keeps an idle bucket that it merges, as a multiple of the time in " +
-      "which it fills; 0 keeps it for ever. Open repositories with the same bucketTtlMultiplier.",
+    "How many fill times the aggregator keeps an idle bucket that it merged; 0: for ever. Open " +
+      "repositories with the same bucketTtlMultiplier.",
     { value: 7, least: 0, most: 10_000 },
   ),
   BillingMode: {
@@ -62,11 +62,10 @@ export const PARAMETERS = {
   MaxWriteCapacity: capacity("PROVISIONED: the most write units of the table and each index.", 100),
   IndexReadCapacity: capacity("PROVISIONED: the least read units of each index.", 1),
   IndexWriteCapacity: capacity(
-    "PROVISIONED: the least write units of each index. A new bucket writes three indexes; calls " +
-      "write none.",
+    "PROVISIONED: the least write units of each index. New buckets write them; calls do not.",
     5,
   ),
-  CapacityUtilization: whole("PROVISIONED: the percentage that capacity is scaled to be used by.", {
+  CapacityUtilization: whole("PROVISIONED: the percentage of capacity to use.", {
     value: 70,
     least: 20,
     most: 90,
@@ -74,7 +73,6 @@ export const PARAMETERS = {
   PITRRecoveryPeriodDays: {
     ...text("Days back that the table can be restored to, from 1 to 35. Empty: AWS's default."),
     AllowedPattern: "([1-9]|[12][0-9]|3[0-5])?",
-    ConstraintDescription: "must be a number from 1 to 35, or empty",
   },
   EnableDeletionProtection: flag("Whether the table is protected against deletion.", false),
   EnableAggregator: flag("Whether a function sums up usage from the table's stream.", true),
@@ -91,7 +89,6 @@ export const PARAMETERS = {
   AggregatorReservedConcurrency: {
     ...text("The invocations that are reserved for the aggregator, and its most. Empty: none."),
     AllowedPattern: "([1-9][0-9]{0,3})?",
-    ConstraintDescription: "must be a number from 1 to 9999, or empty",
   },
   LogRetentionDays: {
     Type: "Number",
@@ -109,7 +106,6 @@ export const PARAMETERS = {
   AlarmSNSTopicArn: {
     ...text("The ARN of the topic that alarms notify. Empty: none."),
     AllowedPattern: `(${TOPIC_ARN})?`,
-    ConstraintDescription: "must be the ARN of a topic, or empty",
   },
   LambdaDurationThreshold: whole("Milliseconds above which the aggregator takes too long.", {
     value: 48_000,
@@ -117,15 +113,13 @@ export const PARAMETERS = {
     most: 900_000,
   }),
   EnableIAM: flag(
-    "Whether roles and policies are created. Without them there is no aggregator, unless " +
-      "AggregatorRoleArn names its role.",
+    "Whether roles and policies are created. If not, an aggregator needs AggregatorRoleArn.",
     true,
   ),
   EnableIAMRoles: flag("Whether there are roles for applications, people and monitoring.", false),
   AggregatorRoleArn: {
     ...text("The ARN of an existing role for the aggregator. Empty: one is created."),
     AllowedPattern: `(${ROLE_ARN})?`,
-    ConstraintDescription: "must be the ARN of a role, or empty",
   },
   PermissionBoundary: text("The name or ARN of the policy that bounds created roles."),
   RoleNameFormat: text("The format that the names of roles were made with; only exported."),

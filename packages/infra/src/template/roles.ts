@@ -1,3 +1,5 @@
+import { aggregatorStatements, archiveStatement } from "../policies/aggregator-statements.ts";
+import { allow, type PolicyStatement } from "../policies/policy-statements.ts";
 import { DLQ, LOG_GROUP } from "./aggregator.ts";
 import { ARCHIVE } from "./archive.ts";
 import {
@@ -27,16 +29,20 @@ export function roleResources(): Resources {
     AggregatorRole: role("Aggregator", "CreateAggregatorRole", {
       AssumeRolePolicyDocument: trust({ Service: "lambda.amazonaws.com" }),
       Policies: [
-        { PolicyName: "aggregator", PolicyDocument: document(aggregatorStatements()) },
+        { PolicyName: "aggregator", PolicyDocument: document(functionStatements()) },
         when("DeployAuditArchive", {
           PolicyName: "archive",
-          PolicyDocument: document([allow("s3:PutObject", objectsOf(ARCHIVE))]),
+          PolicyDocument: document([archiveStatement(getAtt(ARCHIVE, "Arn"))]),
         }),
         when("TracingEnabled", {
           PolicyName: "tracing",
           PolicyDocument: document([
             // X-Ray has no resources that a right could be bound to.
-            allow(["xray:PutTraceSegments", "xray:PutTelemetryRecords"], "*"),
+            allow({
+              sid: "Trace",
+              actions: ["xray:PutTraceSegments", "xray:PutTelemetryRecords"],
+              resources: "*",
+            }),
           ]),
         }),
       ],
@@ -47,23 +53,18 @@ export function roleResources(): Resources {
   };
 }
 
-/** What `zae-limiter/aggregator` does, and what Lambda does on its behalf. */
-function aggregatorStatements(): readonly Value[] {
+/** What the aggregator does, and what Lambda does on its behalf. */
+function functionStatements(): readonly PolicyStatement[] {
   return [
-    allow(
-      ["GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"].map(
-        (action) => `dynamodb:${action}`,
-      ),
-      [TABLE_ARN, { "Fn::Join": ["/", [TABLE_ARN, "index/*"]] }],
-    ),
-    allow(
-      ["DescribeStream", "GetRecords", "GetShardIterator"].map((action) => `dynamodb:${action}`),
-      getAtt(TABLE, "StreamArn"),
-    ),
+    ...aggregatorStatements({ tableArn: TABLE_ARN, streamArn: getAtt(TABLE, "StreamArn") }),
     // This one cannot be bound to a stream.
-    allow("dynamodb:ListStreams", "*"),
-    allow(["logs:CreateLogStream", "logs:PutLogEvents"], getAtt(LOG_GROUP, "Arn")),
-    allow("sqs:SendMessage", getAtt(DLQ, "Arn")),
+    allow({ sid: "FindStream", actions: ["dynamodb:ListStreams"], resources: "*" }),
+    allow({
+      sid: "Log",
+      actions: ["logs:CreateLogStream", "logs:PutLogEvents"],
+      resources: getAtt(LOG_GROUP, "Arn"),
+    }),
+    allow({ sid: "GiveUp", actions: ["sqs:SendMessage"], resources: getAtt(DLQ, "Arn") }),
   ];
 }
 
@@ -103,12 +104,4 @@ function trust(principal: Value): Value {
 
 function document(statements: readonly Value[]): Value {
   return { Version: "2012-10-17", Statement: statements };
-}
-
-function allow(action: Value, resource: Value): Value {
-  return { Effect: "Allow", Action: action, Resource: resource };
-}
-
-function objectsOf(bucket: string): Value {
-  return { "Fn::Join": ["/", [getAtt(bucket, "Arn"), "*"]] };
 }

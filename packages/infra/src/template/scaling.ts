@@ -52,7 +52,7 @@ function scaled(
       Type: "AWS::ApplicationAutoScaling::ScalingPolicy",
       Condition: "IsProvisioned",
       Properties: {
-        PolicyName: id,
+        PolicyName: "utilization",
         PolicyType: "TargetTrackingScaling",
         ScalingTargetId: ref(`${id}Target`),
         TargetTrackingScalingPolicyConfiguration: {

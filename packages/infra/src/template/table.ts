@@ -41,17 +41,16 @@ export function tableResources(): Resources {
         ...throughput("ReadCapacity", "WriteCapacity"),
         KeySchema: plain(KeySchema),
         AttributeDefinitions: plain(AttributeDefinitions),
-        GlobalSecondaryIndexes: GlobalSecondaryIndexes.map((index) => ({
-          ...(plain(index) as Properties),
-          ...throughput("IndexReadCapacity", "IndexWriteCapacity"),
-        })),
+        GlobalSecondaryIndexes: GlobalSecondaryIndexes.map((index) =>
+          Object.assign({}, index, throughput("IndexReadCapacity", "IndexWriteCapacity")),
+        ),
         StreamSpecification: { StreamViewType: DECLARATION.StreamSpecification!.StreamViewType },
         TimeToLiveSpecification: { AttributeName: TTL_ATTRIBUTE, Enabled: true },
         PointInTimeRecoverySpecification: {
           PointInTimeRecoveryEnabled: true,
           RecoveryPeriodInDays: when("UsePITRRecoveryPeriod", ref("PITRRecoveryPeriodDays")),
         },
-        DeletionProtectionEnabled: ref("EnableDeletionProtection"),
+        DeletionProtectionEnabled: when("EnableTableDeletionProtection", true, false),
       },
     },
   };

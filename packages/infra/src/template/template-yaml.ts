@@ -1,30 +1,31 @@
-import { Document, isCollection, Scalar, YAMLMap, YAMLSeq, type Node } from "yaml";
-import type { Value } from "./cloudformation.ts";
+import { Document, isCollection, Scalar, visit, YAMLMap, YAMLSeq, type Node } from "yaml";
+import type { Template, Value } from "./cloudformation.ts";
 import { stackTemplate } from "./stack-template.ts";
 
 /** The template as text, below the 51 200 bytes that CloudFormation accepts in a request. */
-export function templateYaml(): string {
+export function templateYaml(template: Template = stackTemplate()): string {
   // CloudFormation reads YAML 1.1, to which an unquoted date is no text.
   const document = new Document(undefined, { version: "1.1" });
   document.commentBefore =
     " The stack of zae-limiter. It is the same for all stacks: what differs is a parameter.\n" +
     " Printed by: zae-limiter cfn-template";
   const sections = new YAMLMap();
-  for (const [name, section] of Object.entries(stackTemplate())) {
+  for (const [name, section] of Object.entries(template)) {
     const pair = document.createPair(name, nodeOf(section as Value, SECTION));
     sections.add(pair);
   }
-  document.contents = sections as unknown as typeof document.contents;
+  document.contents = sections;
+  quoteInLines(sections);
   // A text is never broken: whoever searches for its words finds them.
   return document.toString({ lineWidth: 0, flowCollectionPadding: false, indentSeq: false });
 }
 
 /** How deep a value is: a section, what has a name in it, or something within that. */
 const SECTION = 0;
-const WITHIN = 2;
+const WITHIN = 1;
 
-/** The longest value that is written in one line. */
-const LONGEST_LINE = 120;
+/** The longest value that is written in one line, as JSON; as YAML it is about a third shorter. */
+const LONGEST_LINE = 320;
 
 /**
  * A value as YAML: functions in their short form, and what is small in one line. Without either the
@@ -37,7 +38,7 @@ function nodeOf(value: Value, depth: number): Node {
   const node = Array.isArray(value) ? new YAMLSeq() : new YAMLMap();
   if (node instanceof YAMLMap)
     for (const [name, each] of Object.entries(value))
-      node.set(new Scalar(name), nodeOf(each as Value, depth + 1));
+      node.set(new Scalar(name), nodeOf(each, depth + 1));
   else for (const each of value as readonly Value[]) node.add(nodeOf(each, depth + 1));
   node.flow = depth >= WITHIN && JSON.stringify(value).length <= LONGEST_LINE;
   return node;
@@ -54,11 +55,30 @@ function callOf(value: { readonly [name: string]: Value }): Node | undefined {
   const tag = `!${name.slice("Fn::".length)}`;
   if (name === "Fn::GetAtt") return tagged(tag, new Scalar((argument as string[]).join(".")));
   const node = nodeOf(argument, WITHIN);
-  if (isCollection(node)) node.flow = JSON.stringify(argument).length <= 2 * LONGEST_LINE;
+  if (isCollection(node)) node.flow = JSON.stringify(argument).length <= LONGEST_LINE;
   return tagged(tag, node);
 }
 
 function tagged(tag: string, node: Node): Node {
   (node as Scalar | YAMLMap | YAMLSeq).tag = tag;
   return node;
+}
+
+/**
+ * Quotes texts with a colon, or a question mark at their beginning, where a value is written in one
+ * line. They need no quotes in YAML 1.2, but older readers take them for keys.
+ */
+function quoteInLines(node: Node): void {
+  visit(node, {
+    Collection: (_, collection) => {
+      if (collection.flow !== true) return undefined;
+      visit(collection, {
+        Scalar: (_key, scalar) => {
+          if (typeof scalar.value === "string" && /^\?|:/.test(scalar.value))
+            scalar.type = Scalar.QUOTE_DOUBLE;
+        },
+      });
+      return visit.SKIP;
+    },
+  });
 }

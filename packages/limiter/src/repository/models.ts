@@ -306,6 +306,10 @@ export interface CapacityOptions {
 export interface NamespaceOptions {
   /** Stored for its calls, like that of `setSystemDefaults`. @default what is stored */
   readonly onUnavailable?: OnUnavailable;
+  /** Stored, like that of `setSystemDefaults`. @default what is stored */
+  readonly auditRetentionDays?: number;
+  /** Stored, like that of `setSystemDefaults`. @default what is stored */
+  readonly usageRetentionDays?: number;
   /** DynamoDB only: how long its unused buckets are kept, as in `DynamoOptions`. */
   readonly bucketTtlMultiplier?: number;
 }

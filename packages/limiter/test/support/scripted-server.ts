@@ -10,6 +10,7 @@ import type { AddressInfo, Socket } from "node:net";
 
 /** One request as it arrived. */
 export interface SeenRequest {
+  readonly method: string;
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
@@ -46,7 +47,8 @@ export async function startScriptedServer(
   server.on("request", (incoming: IncomingMessage, outgoing: ServerResponse) => {
     void readAll(incoming).then((body) => {
       const connection = numbers.get(incoming.socket) ?? 0;
-      const request = { path: incoming.url ?? "", headers: incoming.headers, body, connection };
+      const { method = "", url: path = "", headers } = incoming;
+      const request = { method, path, headers, body, connection };
       seen.push(request);
       scripted.answer(outgoing, request);
     });

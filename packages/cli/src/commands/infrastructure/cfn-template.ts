@@ -1,5 +1,46 @@
+import { writeFile } from "node:fs/promises";
 import type { Command } from "commander";
+import { UsageError } from "../../exit.ts";
+import { jsonText } from "../../output/json.ts";
 import type { Session } from "../support/session.ts";
+import { addVerb } from "../support/verb.ts";
 
 /** Adds `cfn-template`. */
-export function addCfnTemplateCommand(_program: Command, _session: Session): void {}
+export function addCfnTemplateCommand(program: Command, session: Session): void {
+  addVerb(program, {
+    usage: "cfn-template",
+    summary:
+      "Prints the CloudFormation template of a stack, for those who deploy it themselves. It is " +
+      "the same for all stacks: what differs is a parameter.",
+    examples: ["cfn-template > template.yaml", "cfn-template --json -o template.json"],
+  })
+    .option("-o, --output <file>", "Write it to a file.")
+    .option("-f, --force", "Overwrite the file.")
+    .action(async ({ output, force = false }: TemplateOptions, command: Command) => {
+      const { stackTemplate, templateYaml } = await import("@zae-limiter/infra");
+      const { stdout } = session.environment;
+      const screen = session.screen(command);
+      const text = screen.json ? jsonText(stackTemplate()) : templateYaml();
+      if (output === undefined) return void stdout.write(text);
+      await written(output, text, force);
+      screen.show({ file: output }, () => `Wrote ${output}.\n`);
+    });
+}
+
+interface TemplateOptions {
+  readonly output?: string;
+  readonly force?: boolean;
+}
+
+async function written(file: string, text: string, force: boolean): Promise<void> {
+  try {
+    await writeFile(file, text, { flag: force ? "w" : "wx" });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "EEXIST")
+      throw new UsageError(`${file} exists. Pass --force to overwrite it, or another name.`);
+    if (code === "ENOENT" || code === "ENOTDIR")
+      throw new UsageError(`${file} cannot be written: its folder does not exist.`);
+    throw error;
+  }
+}

@@ -1,5 +1,58 @@
 import type { Command } from "commander";
+import { fieldsText } from "../../output/table.ts";
+import { numberText } from "../../output/text.ts";
+import { writeNewFile } from "../support/new-file.ts";
 import type { Session } from "../support/session.ts";
+import { addVerb } from "../support/verb.ts";
 
-/** Adds `lambda-export`. */
-export function addLambdaExportCommand(_program: Command, _session: Session): void {}
+/** Adds `lambda-export`, which writes the code of the aggregator for people who deploy by hand. */
+export function addLambdaExportCommand(program: Command, session: Session): void {
+  addVerb(program, {
+    usage: "lambda-export",
+    summary: "Writes the code of the aggregator's Lambda function as a zip file.",
+    examples: ["lambda-export --info", "lambda-export --info --json"],
+  })
+    .option("-o, --output <file>", "Where to write it.", "lambda.zip")
+    .option("--info", "Only show what it is.")
+    .option("-f, --force", "Replace the file if it exists.")
+    .action(async (options: ExportOptions, command: Command) => {
+      const { lambdaPackage } = await import("@zae-limiter/infra");
+      const { name, content, sha256 } = await lambdaPackage("aggregator");
+      const screen = session.screen(command);
+      const isWritten = options.info !== true;
+      if (isWritten) await writeNewFile(options.output, content, options);
+      const facts = { name, handler: "index.handler", bytes: content.length, sha256 };
+      const shown = isWritten ? { ...facts, output: options.output } : facts;
+      screen.show(shown, () =>
+        isWritten
+          ? `Wrote ${options.output}: ${numberText(content.length)} bytes, SHA-256 ${sha256}\n`
+          : infoText(facts, screen.colours),
+      );
+    });
+}
+
+interface ExportOptions {
+  readonly output: string;
+  readonly info?: boolean;
+  readonly force?: boolean;
+}
+
+function infoText(
+  facts: {
+    readonly name: string;
+    readonly handler: string;
+    readonly bytes: number;
+    readonly sha256: string;
+  },
+  colours: Parameters<typeof fieldsText>[1],
+): string {
+  return fieldsText(
+    [
+      ["Function", facts.name],
+      ["Handler", facts.handler],
+      ["Bytes", facts.bytes],
+      ["SHA-256", facts.sha256],
+    ],
+    colours,
+  );
+}

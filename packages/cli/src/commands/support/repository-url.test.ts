@@ -1,6 +1,12 @@
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
+import { ValidationError } from "zae-limiter";
 import { UsageError } from "../../exit.ts";
-import { repositoryUrl } from "./repository-url.ts";
+import {
+  createsOnFirstUse,
+  repositoryOrStackUrl,
+  repositoryUrl,
+  stackPlace,
+} from "./repository-url.ts";
 
 it("prefers the option to the environment", () => {
   const env = { ZAEL_REPOSITORY: "sqlite:./from-environment.db" };
@@ -55,4 +61,71 @@ it.each(STACK_OPTIONS)("refuses %s beside another repository, and says which", (
       `${option} can only name a DynamoDB table, but --repository already names ${repository}. ` +
         "Pass one or the other.",
     );
+});
+
+describe("the stack of an infrastructure verb", () => {
+  it("is zae-limiter, unless the environment names one", () => {
+    expect(stackPlace({}, {})).toEqual({ stack: "zae-limiter" });
+    expect(stackPlace({}, { ZAEL_STACK: "" })).toEqual({ stack: "zae-limiter" });
+    expect(stackPlace({}, { ZAEL_STACK: "mine" })).toEqual({ stack: "mine" });
+    expect(stackPlace({}, { ZAEL_REPOSITORY: "dynamodb://eu-west-1/other" })).toEqual({
+      stack: "other",
+      region: "eu-west-1",
+    });
+    const env = { ZAEL_STACK: "mine", ZAEL_REPOSITORY: "dynamodb://eu-west-1" };
+    expect(stackPlace({}, env)).toEqual({ stack: "mine", region: "eu-west-1" });
+  });
+
+  it("is what options or a URL name, whatever the environment says", () => {
+    const env = { ZAEL_STACK: "mine", ZAEL_REPOSITORY: "dynamodb://us-east-1/other" };
+    const endpointUrl = "http://127.0.0.1:8000/?a=b&c";
+    expect(stackPlace({ stack: "s", region: "eu-west-1", endpointUrl }, env)).toEqual({
+      stack: "s",
+      region: "eu-west-1",
+      endpointUrl,
+    });
+    const repository = "dynamodb://eu-west-1/s?provisioning=table";
+    expect(stackPlace({ repository }, env)).toEqual({ stack: "s", region: "eu-west-1" });
+    expect(stackPlace({ region: "eu-west-1" }, env)).toEqual({
+      stack: "mine",
+      region: "eu-west-1",
+    });
+  });
+
+  it("leaves a repository elsewhere aside if the environment names it, and refuses an option", () => {
+    const env = { ZAEL_REPOSITORY: "sqlite:./limits.db" };
+    expect(stackPlace({}, env)).toEqual({ stack: "zae-limiter" });
+    expect(stackPlace({ stack: "s" }, env)).toEqual({ stack: "s" });
+    expect(() => stackPlace({ repository: "memory:" }, {})).toThrow("memory: has no stack.");
+  });
+
+  it("refuses a URL as the library does", () => {
+    for (const repository of ["dynamodb:s", "dynamodb://a/b/c", "dynamodb://a/b?endpont=x"])
+      expect(() => stackPlace({ repository }, {})).toThrow(ValidationError);
+    expect(() => stackPlace({ stack: "x?endpoint=http://127.0.0.1:1" }, {})).toThrow(UsageError);
+  });
+});
+
+it("status is about the repository that is named, or else about the stack", () => {
+  const sqlite = { ZAEL_REPOSITORY: "sqlite:./limits.db" };
+  expect(repositoryOrStackUrl({}, sqlite)).toBe("sqlite:./limits.db");
+  expect(repositoryOrStackUrl({ region: "eu-west-1" }, {})).toBe("dynamodb://eu-west-1/");
+  expect(repositoryOrStackUrl({}, {})).toBe("dynamodb:///zae-limiter");
+  expect(repositoryOrStackUrl({}, { ZAEL_STACK: "mine" })).toBe("dynamodb:///mine");
+  expect(() => repositoryOrStackUrl({ stack: "s" }, sqlite)).toThrow(UsageError);
+});
+
+it.each([
+  ["sqlite:./limits.db", true],
+  ["dynamodb://eu-west-1/my-stack", false],
+  ["dynamodb://eu-west-1/my-stack?provisioning=stack", false],
+  ["dynamodb://eu-west-1/my-stack?provisioning=never", false],
+  ["dynamodb://eu-west-1/my-stack?provisioning=table", true],
+  ["dynamodb://eu-west-1/my-stack?endpoint=http%3A%2F%2F127.0.0.1%3A8000", true],
+  [
+    "dynamodb://eu-west-1/my-stack?endpoint=http%3A%2F%2F127.0.0.1%3A8000&provisioning=stack",
+    false,
+  ],
+])("a verb that stores something creates %s on first use: %s", (url, expected) => {
+  expect(createsOnFirstUse(url)).toBe(expected);
 });

@@ -1,3 +1,4 @@
+import { tableOptions } from "zae-limiter/open";
 import type { Environment } from "../../environment.ts";
 import { UsageError } from "../../exit.ts";
 
@@ -32,6 +33,16 @@ export function repositoryUrl(location: RepositoryLocation, env: Environment["en
   return url;
 }
 
+/**
+ * Whether a verb that stores something may create what a URL names: a file, or a table if the URL
+ * asks for it or leads to an engine; never a stack.
+ */
+export function createsOnFirstUse(url: string): boolean {
+  if (!url.startsWith("dynamodb:")) return true;
+  const query = new URLSearchParams(url.slice(url.indexOf("?") + 1));
+  return (query.get("provisioning") || (query.get("endpoint") ? "table" : "stack")) === "table";
+}
+
 /** The stack of an infrastructure verb, and how AWS is reached. */
 export interface NamedStack {
   readonly stack: string;
@@ -57,20 +68,19 @@ export function stackPlace(location: RepositoryLocation, env: Environment["env"]
     isNamed || fromEnvironment
       ? repositoryUrl(location, isNamed && repository === undefined ? {} : env)
       : "dynamodb://";
-  const { stack, ...rest } = dynamoPlace(url);
+  const { stack, ...rest } = tableOptions(url);
   return { stack: stack ?? (env["ZAEL_STACK"] || DEFAULT_STACK), ...rest };
 }
 
-function dynamoPlace(url: string): Partial<NamedStack> {
-  const match = /^dynamodb:\/\/([a-z0-9-]*)(?:\/([^/?#]*))?\/?(?:\?([^#]*))?$/.exec(url);
-  if (match === null) throw new UsageError(`${url} must look like dynamodb://eu-west-1/my-stack.`);
-  const [, region, stack, query = ""] = match;
-  const endpointUrl = new URLSearchParams(query).get("endpoint");
-  return {
-    ...(region && { region }),
-    ...(stack && { stack }),
-    ...(endpointUrl && { endpointUrl }),
-  };
+/** The repository that is named, or else the stack that infrastructure verbs mean: of `status`. */
+export function repositoryOrStackUrl(
+  location: RepositoryLocation,
+  env: Environment["env"],
+): string {
+  const url = location.repository ?? env["ZAEL_REPOSITORY"];
+  return url || shorthandOf(location) !== ""
+    ? repositoryUrl(location, env)
+    : `dynamodb:///${stackPlace(location, env).stack}`;
 }
 
 function checkNames({ stack, region }: RepositoryLocation): void {

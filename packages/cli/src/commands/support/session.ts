@@ -6,6 +6,8 @@ import { Screen } from "../../output/screen.ts";
 import { ask, confirm, type Question } from "./confirm.ts";
 import { nearest } from "./nearest.ts";
 import {
+  createsOnFirstUse,
+  repositoryOrStackUrl,
   repositoryUrl,
   stackPlace,
   type RepositoryLocation,
@@ -60,8 +62,9 @@ export class Session {
     command: Command,
     access: Access,
     work: (context: VerbContext) => Promise<ExitCode | void>,
+    url: string = this.urlOf(command),
   ): Promise<void> {
-    const repository = await this.#open(this.urlOf(command), access);
+    const repository = await this.#open(url, access);
     try {
       const code = await work({ repository, screen: this.screen(command) });
       if (code !== undefined) this.exitWith(code);
@@ -73,6 +76,11 @@ export class Session {
   /** The URL of the repository that a verb works on. */
   urlOf(command: Command): string {
     return repositoryUrl(command.optsWithGlobals<GlobalOptions>(), this.environment.env);
+  }
+
+  /** The URL of what `status` is about. */
+  statusUrlOf(command: Command): string {
+    return repositoryOrStackUrl(command.optsWithGlobals<GlobalOptions>(), this.environment.env);
   }
 
   /** The stack that an infrastructure verb works on. */
@@ -102,15 +110,17 @@ export class Session {
   }
 
   /**
-   * Creates the repository, and its default namespace, only when it does not exist yet and the verb
-   * may create it. Otherwise nothing is created, not even a namespace.
+   * Creates the repository, and its default namespace, only when it does not exist yet, the verb
+   * may create it, and it is no stack: `deploy` is the one verb that deploys. Otherwise nothing is
+   * created, not even a namespace.
    */
   async #open(url: string, access: Access): Promise<Repository> {
     const { openRepository } = this.environment;
     try {
       return await openRepository(url, { create: false });
     } catch (error) {
-      if (!(error instanceof InfrastructureNotFoundError) || access === "existing") throw error;
+      if (!(error instanceof InfrastructureNotFoundError)) throw error;
+      if (access === "existing" || !createsOnFirstUse(url)) throw error;
       return openRepository(url);
     }
   }

@@ -1,17 +1,16 @@
-import { InfrastructureNotFoundError, NamespaceNotFoundError } from "../../core/errors.ts";
-import { DEFAULT_NAMESPACE, newNamespaceId, NO_NAMESPACE } from "../../core/namespace.ts";
-import { VERSION } from "../../core/version.ts";
+import { NamespaceNotFoundError } from "../../core/errors.ts";
+import { DEFAULT_NAMESPACE, NO_NAMESPACE } from "../../core/namespace.ts";
 import type { NamespaceOptions, Repository } from "../repository.ts";
 import { cacheTtlMs, notConstructed } from "../repository-options.ts";
 import { StoreRepository, type Scope } from "../management/store-repository.ts";
-import { wholeMs } from "../system-clock.ts";
 import type { Connection } from "./table/connection.ts";
 import { DynamoStore } from "./dynamo-store.ts";
-import { howToCreate } from "./opening/url.ts";
+import { openNamespace } from "./open-namespace.ts";
 import { openConnection } from "./opening/open-connection.ts";
 import { ttlMultiplier, type DynamoOptions, type ResolvedOptions } from "./opening/options.ts";
-import { Builder, noStacksYet, type BuilderOf } from "./repository-builder.ts";
-import { assertCompatible, SCHEMA_VERSION } from "./items/schema-version.ts";
+import type { StackOptions } from "./opening/stack-options.ts";
+import { StackAccess } from "./opening/stack-tools.ts";
+import { Builder, type BuilderOf } from "./repository-builder.ts";
 import { createTable, deleteTable } from "./table/create-table.ts";
 import { LARGEST_TICK_MS } from "./write/tick.ts";
 
@@ -24,6 +23,7 @@ interface Place {
   readonly connection: Connection;
   readonly region: string;
   readonly resolved: ResolvedOptions;
+  readonly stack: StackAccess;
 }
 
 /**
@@ -57,37 +57,40 @@ export class DynamoRepository extends StoreRepository {
   }
 
   /**
-   * Opens a namespace of a stack or table, and registers it if it is missing. What else is created
-   * depends on `provisioning`.
+   * Opens a namespace of a stack or table, and registers it if it is missing. If there is no table,
+   * `provisioning` decides what is created: by default the stack, which takes a minute or two.
    *
    * @example
-   * const repository = await DynamoRepository.open("tenant-alpha", { provisioning: "table" });
+   * const repository = await DynamoRepository.open("tenant-alpha");
    */
   static async open(namespace?: string, options: DynamoOptions = {}): Promise<DynamoRepository> {
-    return DynamoRepository.#open(namespace, options, () => true);
+    return DynamoRepository.#open(namespace, options, { stackOptions: {}, registers: () => true });
   }
 
   /**
    * Opens step by step, with options of the stack that it may create. Registers no namespace but
-   * the default one.
+   * the default one, unless it creates the stack or table.
    * @example
    * const builder = DynamoRepository.builder().namespace("my-app").options({ stack: "limits" });
    * const repository = await builder.build();
    */
   static builder(): RepositoryBuilder {
-    return new Builder((namespace, options) =>
-      DynamoRepository.#open(namespace, options, (name) => name === DEFAULT_NAMESPACE),
+    return new Builder((namespace, options, stackOptions) =>
+      DynamoRepository.#open(namespace, options, {
+        stackOptions,
+        registers: (name) => name === DEFAULT_NAMESPACE,
+      }),
     );
   }
 
   static async #open(
     namespace: string | undefined,
     options: DynamoOptions,
-    registers: (name: string) => boolean,
+    how: { readonly stackOptions: StackOptions; readonly registers: (name: string) => boolean },
   ): Promise<DynamoRepository> {
     const configTtlMs = cacheTtlMs(options);
-    const { connection, region, resolved } = await openConnection(namespace, options);
-    const { clock, random } = connection;
+    const opened = await openConnection(namespace, options);
+    const { connection, region, resolved } = opened;
     // A clock that the caller passed in is not rounded: when it is moved by hand, every
     // millisecond counts.
     const largestTickMs = options.clock === undefined ? LARGEST_TICK_MS : 1;
@@ -97,24 +100,18 @@ export class DynamoRepository extends StoreRepository {
       cacheTtlMs: configTtlMs,
       largestTickMs,
     });
+    const stack = new StackAccess(options, opened);
     try {
-      const nowMs = wholeMs(clock);
-      if (resolved.provisioning === "table") await createTable(connection, resolved);
-      await checkVersion(store, { ...resolved, region, nowMs });
-      const namespaceId = await namespaceIdOf(store, resolved.namespace, {
-        register: registers(resolved.namespace) && resolved.provisioning !== "never",
-        newId: () => newNamespaceId(random),
-        nowMs,
-      });
+      const namespaceId = await openNamespace({ ...opened, ...how, store, stack });
       if (namespaceId === undefined && options.create !== false)
         throw new NamespaceNotFoundError(resolved.namespace);
       const scope: Scope = {
         store,
         namespaceName: resolved.namespace,
         namespaceId: namespaceId ?? NO_NAMESPACE,
-        options: { ...options, clock },
+        options: { ...options, clock: connection.clock },
       };
-      return new DynamoRepository(scope, { store, connection, region, resolved });
+      return new DynamoRepository(scope, { store, connection, region, resolved, stack });
     } catch (error) {
       connection.close();
       throw error;
@@ -156,55 +153,13 @@ export class DynamoRepository extends StoreRepository {
   }
 
   /**
-   * Deletes the stack with its table.
+   * Deletes the stack with its table, and everything that is in it, in all namespaces. Does nothing
+   * if there is no stack: a table that was created alone is deleted by `deleteTable`.
    * @example await repository.deleteStack();
    */
   async deleteStack(): Promise<void> {
-    throw noStacksYet();
+    const { stack, connection } = this.#place;
+    // Waits until the table is gone.
+    if (await stack.delete()) await deleteTable(connection);
   }
-}
-
-async function namespaceIdOf(
-  { namespaces }: DynamoStore,
-  name: string,
-  {
-    register,
-    newId,
-    nowMs,
-  }: { readonly register: boolean; readonly newId: () => string; readonly nowMs: number },
-): Promise<string | undefined> {
-  const found = register
-    ? await namespaces.register(name, newId, nowMs)
-    : await namespaces.byName(name);
-  return found?.namespaceId;
-}
-
-/**
- * Checks that this library can use the table, looks whether its usage is counted, and records its
- * own version in a table that has none, unless it must write nothing.
- */
-async function checkVersion(
-  store: DynamoStore,
-  options: ResolvedOptions & { readonly nowMs: number },
-): Promise<void> {
-  // Both are read in one request.
-  const [record] = await Promise.all([store.versions.get(), store.heartbeat.read()]).catch(
-    (error: unknown) => {
-      if (error instanceof InfrastructureNotFoundError)
-        throw new InfrastructureNotFoundError(howToCreate(options), { cause: error });
-      throw error;
-    },
-  );
-  assertCompatible(record);
-  if (record !== undefined || options.provisioning === "never") return;
-  const version = {
-    schemaVersion: SCHEMA_VERSION,
-    lambdaVersion: undefined,
-    clientMinVersion: "0.0.0",
-  };
-  await store.versions.put({
-    ...version,
-    updatedAt: new Date(options.nowMs),
-    updatedBy: `client:${VERSION}`,
-  });
 }

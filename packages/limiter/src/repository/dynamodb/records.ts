@@ -24,6 +24,16 @@ export class DynamoVersions implements VersionStore {
   async put(record: VersionRecord): Promise<void> {
     await this.#connection.repeat("PutItem", { Item: versionItem(record) });
   }
+
+  /** Stores the first record of a table. Whoever was faster, such as a deployment, knows better. */
+  async putFirst(record: VersionRecord): Promise<void> {
+    const alias = new Aliases();
+    await this.#connection.repeatConditional("PutItem", {
+      Item: versionItem(record),
+      ConditionExpression: absent(alias),
+      ...alias.fields(),
+    });
+  }
 }
 
 /** Records which declared limits were applied to one namespace. */

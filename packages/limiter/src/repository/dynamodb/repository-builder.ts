@@ -1,8 +1,8 @@
-import { InfrastructureError } from "../../core/errors.ts";
 import type { OnUnavailable } from "../../core/bucket/policy.ts";
 import type { Repository } from "../repository.ts";
 import type { DynamoOptions } from "./opening/options.ts";
 import type { StackOptions } from "./opening/stack-options.ts";
+import { checkStackOptions } from "./opening/stack-tools.ts";
 
 /** Opens a repository step by step. */
 export interface BuilderOf<Built> {
@@ -17,8 +17,10 @@ export interface BuilderOf<Built> {
    */
   options(options: DynamoOptions): this;
   /**
-   * Options of the stack. Not supported yet: anything but `{}` throws.
-   * @example builder.stackOptions({});
+   * Adds options of the stack; a later call wins where both name the same one. They count when
+   * `build` creates the stack: a stack or table that exists is opened as it is, and changed with
+   * `zae-limiter deploy`. They are not used with provisioning "table" and "never".
+   * @example builder.stackOptions({ lambdaMemoryMb: 512, enableAlarms: false });
    */
   stackOptions(options: StackOptions): this;
   /**
@@ -27,19 +29,25 @@ export interface BuilderOf<Built> {
    */
   onUnavailable(action: OnUnavailable): this;
   /**
-   * Throws `NamespaceNotFoundError` for a namespace that was not registered.
+   * Throws `NamespaceNotFoundError` for a namespace that was not registered. In a stack or table
+   * that it creates, it is.
    * @example const repository = await builder.build();
    */
   build(): Promise<Built>;
 }
 
-type Open<Built> = (namespace: string | undefined, options: DynamoOptions) => Promise<Built>;
+type Open<Built> = (
+  namespace: string | undefined,
+  options: DynamoOptions,
+  stackOptions: StackOptions,
+) => Promise<Built>;
 
 /** Collects the settings of `DynamoRepository.builder()`, and opens the repository. */
 export class Builder<Built extends Repository> implements BuilderOf<Built> {
   readonly #open: Open<Built>;
   #namespace: string | undefined;
   #options: DynamoOptions = {};
+  #stackOptions: StackOptions = {};
   #onUnavailable: OnUnavailable | undefined;
 
   constructor(open: Open<Built>) {
@@ -57,7 +65,8 @@ export class Builder<Built extends Repository> implements BuilderOf<Built> {
   }
 
   stackOptions(options: StackOptions): this {
-    if (Object.keys(options).length > 0) throw noStacksYet();
+    checkStackOptions(options);
+    this.#stackOptions = { ...this.#stackOptions, ...options };
     return this;
   }
 
@@ -67,7 +76,7 @@ export class Builder<Built extends Repository> implements BuilderOf<Built> {
   }
 
   async build(): Promise<Built> {
-    const repository = await this.#open(this.#namespace, this.#options);
+    const repository = await this.#open(this.#namespace, this.#options, this.#stackOptions);
     if (this.#onUnavailable === undefined) return repository;
     try {
       await repository.namespace(repository.namespaceName, { onUnavailable: this.#onUnavailable });
@@ -77,13 +86,4 @@ export class Builder<Built extends Repository> implements BuilderOf<Built> {
       throw error;
     }
   }
-}
-
-/** The error of operations that create or delete a stack, until they are supported. */
-export function noStacksYet(): InfrastructureError {
-  return new InfrastructureError(
-    "ERR_LIMITER_STACK_UNSUPPORTED",
-    "CloudFormation stacks can be neither created nor deleted yet. Create only the table, with " +
-      'provisioning "table", and delete it with deleteTable().',
-  );
 }

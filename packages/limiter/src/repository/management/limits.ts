@@ -7,7 +7,6 @@ import {
   resolvedPolicy,
   sourceOfLimit,
   type ConfigKey,
-  type OnUnavailable,
   type Policy,
   type ResolvedLimits,
   type StoredLevel,
@@ -98,25 +97,33 @@ export async function setSystemDefaults(
 ): Promise<void> {
   checkOptionsOf("setSystemDefaults", options);
   const checked = checkLimits(limits);
-  const settings: SystemSettings = {
-    onUnavailable:
-      options.onUnavailable === undefined ? undefined : checkOnUnavailable(options.onUnavailable),
-    auditRetentionDays: retentionDays(options.auditRetentionDays, "auditRetentionDays"),
-    usageRetentionDays: retentionDays(options.usageRetentionDays, "usageRetentionDays"),
-  };
+  const settings = checkSettings(options);
   await put(context, { level: "system" }, { limits: checked, settings }, options);
 }
 
-/** Stores what to do when the store is unavailable, and leaves the rest as it is. */
-export async function setOnUnavailable(
+/** Stores the settings of the system level that are given, and leaves the rest as it is. */
+export async function setSettings(
   context: Context,
-  onUnavailable: OnUnavailable,
+  options: Omit<SystemDefaultsOptions, keyof By>,
 ): Promise<void> {
-  const settings = { ...NO_SETTINGS, onUnavailable: checkOnUnavailable(onUnavailable) };
+  const settings = checkSettings(options);
+  const given = Object.entries(settings).filter(([, value]) => value !== undefined);
+  if (given.length === 0) return;
   // Programs repeat this with every start, or even every request, so only a change is written.
-  const isStored = (await getSystemDefaults(context)).onUnavailable === onUnavailable;
-  if (isStored) context.policies.lastOnUnavailable = onUnavailable;
-  else await put(context, { level: "system" }, { limits: undefined, settings }, {});
+  const stored = await getSystemDefaults(context);
+  const isStored = given.every(([name, value]) => stored[name as keyof SystemSettings] === value);
+  if (!isStored) await put(context, { level: "system" }, { limits: undefined, settings }, {});
+  else if (settings.onUnavailable !== undefined)
+    context.policies.lastOnUnavailable = settings.onUnavailable;
+}
+
+function checkSettings(options: Omit<SystemDefaultsOptions, keyof By>): SystemSettings {
+  const { onUnavailable, auditRetentionDays, usageRetentionDays } = options;
+  return {
+    onUnavailable: onUnavailable === undefined ? undefined : checkOnUnavailable(onUnavailable),
+    auditRetentionDays: retentionDays(auditRetentionDays, "auditRetentionDays"),
+    usageRetentionDays: retentionDays(usageRetentionDays, "usageRetentionDays"),
+  };
 }
 
 /** Reads the limits and settings of the system level. */

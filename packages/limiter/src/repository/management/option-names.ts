@@ -69,6 +69,8 @@ const NAMES = {
   getAuditEvents: optionNames<Paging>(PAGING),
   namespace: optionNames<OptionsOf<"namespace">>({
     onUnavailable: true,
+    auditRetentionDays: true,
+    usageRetentionDays: true,
     bucketTtlMultiplier: true,
   }),
   purgeNamespace: optionNames<OptionsOf<"purgeNamespace">>({ onProgress: true, signal: true }),

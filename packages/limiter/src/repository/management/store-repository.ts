@@ -255,8 +255,7 @@ export class StoreRepository implements Repository {
     if (info?.status !== "active") throw new NamespaceNotFoundError(name);
     const scope = { ...this.#scope, namespaceName: info.name, namespaceId: info.namespaceId };
     const scoped = new StoreRepository(scope, this.#shared);
-    if (options.onUnavailable !== undefined)
-      await limits.setOnUnavailable(scoped.#context, options.onUnavailable);
+    await limits.setSettings(scoped.#context, options);
     return scoped;
   }
 

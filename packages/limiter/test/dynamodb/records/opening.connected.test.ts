@@ -39,7 +39,7 @@ describeWithEngine("opening a DynamoDB repository", (engine) => {
     await using found = await DynamoRepository.open("app", never);
     expect(found.namespaceId).toBe(created.namespaceId);
     await expect(DynamoRepository.open("other", never)).rejects.toThrow(NamespaceNotFoundError);
-    expect((await created.listNamespaces()).map(({ name }) => name)).toEqual(["app"]);
+    expect((await created.listNamespaces()).map(({ name }) => name)).toEqual(["app", "default"]);
   });
 
   it("opening with create: false leaves a namespace unregistered that is not registered", async () => {
@@ -51,9 +51,10 @@ describeWithEngine("opening a DynamoDB repository", (engine) => {
     await expect(new RateLimiter({ repository: looking }).acquire(acquire)).rejects.toThrow(
       "Namespace other does not exist.",
     );
-    expect((await looking.listNamespaces()).map(({ name }) => name)).toEqual(["app"]);
+    const names = async () => (await created.listNamespaces()).map(({ name }) => name);
+    expect(await names()).toEqual(["app", "default"]);
     await looking.registerNamespace("third");
-    expect((await created.listNamespaces()).map(({ name }) => name)).toEqual(["app", "third"]);
+    expect(await names()).toEqual(["app", "default", "third"]);
   });
 
   it("stack and namespace may come from the environment", async () => {
@@ -131,7 +132,11 @@ describeWithEngine("opening a DynamoDB repository", (engine) => {
       await using opened = await DynamoRepository.open("app", { stack, transport });
       expect(opened.namespaceId).toBe(created.namespaceId);
       await using other = await DynamoRepository.open("other", { stack, transport });
-      expect((await created.listNamespaces()).map(({ name }) => name)).toEqual(["app", "other"]);
+      expect((await created.listNamespaces()).map(({ name }) => name)).toEqual([
+        "app",
+        "default",
+        "other",
+      ]);
       expect(await other.getEntity("e")).toBeUndefined();
       await using built = await DynamoRepository.builder()
         .namespace("other")
@@ -157,42 +162,53 @@ describeWithEngine("opening a DynamoDB repository", (engine) => {
     );
   });
 
-  it("says how to create what is missing, as URL, on the command line and in code", async () => {
-    const stack = freshTableName();
+  it("says how to create what is missing: on the command line, as URL and in code", async () => {
+    const place = { stack: freshTableName(), region: "eu-west-1" };
     const { endpointUrl } = engine();
-    const region = "eu-west-1";
-    const opening = DynamoRepository.open("app", {
-      stack,
-      region,
-      endpointUrl,
-      provisioning: "stack",
-    });
+    const opening = DynamoRepository.open("app", { ...place, endpointUrl, provisioning: "never" });
+    const { stack } = place;
     const url = `dynamodb://eu-west-1/${stack}?endpoint=${encodeURIComponent(endpointUrl)}&provisioning=table`;
     await expect(opening).rejects.toThrow(InfrastructureNotFoundError);
+    const missing = `Neither a stack nor a table ${stack} exists in eu-west-1 (or it is not ready); `;
+    const byUrl =
+      `with the URL ${url}, ` +
+      `or in code with DynamoRepository.open("app", { stack: "${stack}", provisioning: "table" }).`;
     await expect(opening).rejects.toThrow(
-      `Neither a stack nor a table ${stack} exists in eu-west-1 (or it is not ready); create the table with the URL ${url}, ` +
-        `on the command line with zae-limiter --repository "${url}" namespace register app, ` +
-        `or in code with DynamoRepository.open("app", { stack: "${stack}", provisioning: "table" }).`,
+      `${missing}create the table on the command line with zae-limiter --repository "${url}" namespace register app, ${byUrl}`,
     );
+    // A transport keeps the address from the options, as there is none on AWS.
+    const transport = await openTransport("SDK's", engine());
+    try {
+      await expect(DynamoRepository.open("app", { ...place, transport })).rejects.toThrow(
+        `${missing}deploy the stack with zae-limiter deploy --stack ${stack} --region eu-west-1, ` +
+          `or create only the table with the URL dynamodb://eu-west-1/${stack}?provisioning=table, `,
+      );
+    } finally {
+      transport.close();
+    }
     await using created = await openRepository(url, { namespace: "app" });
     await using opened = await DynamoRepository.open("app", {
-      stack,
-      region,
+      ...place,
       endpointUrl,
       provisioning: "stack",
     });
     expect(opened.namespaceId).toBe(created.namespaceId);
   });
 
-  it("stacks cannot be created or deleted yet", async () => {
-    const options = { stack: freshTableName(), endpointUrl: engine().endpointUrl };
-    expect(() => DynamoRepository.builder().stackOptions({ enableAlarms: true })).toThrow(
-      expect.objectContaining({ code: "ERR_LIMITER_STACK_UNSUPPORTED" }),
+  it("the builder refuses an option of stacks that nobody knows, and opens what exists as it is", async () => {
+    const builder = DynamoRepository.builder();
+    const misspelt = { lambdaMemory: 512 } as object;
+    expect(() => builder.stackOptions(misspelt)).toThrow(
+      "Invalid lambdaMemory: is not an option of a stack; did you mean lambdaMemoryMb?",
     );
-    await using repository = await DynamoRepository.open("app", options);
-    await expect(repository.deleteStack()).rejects.toMatchObject({
-      code: "ERR_LIMITER_STACK_UNSUPPORTED",
-    });
+    const options = { stack: freshTableName(), endpointUrl: engine().endpointUrl };
+    await using created = await DynamoRepository.open("app", options);
+    await using built = await builder
+      .namespace("app")
+      .options({ ...options, provisioning: "stack" })
+      .stackOptions({ lambdaMemoryMb: 512 })
+      .build();
+    expect(built.namespaceId).toBe(created.namespaceId);
   });
 
   it.each([

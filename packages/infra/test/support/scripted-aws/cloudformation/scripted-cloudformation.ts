@@ -44,7 +44,7 @@ const NO_CHANGES =
 /** CloudFormation with stacks in memory. */
 export class ScriptedCloudFormation {
   /** How many steps a stack makes whenever it is looked at; 0: only when the test says so. */
-  stepsPerLook = 4;
+  stepsPerLook = 40;
   /** How many events, changes and stacks a page holds. */
   pageSize = 100;
   readonly #services: Services;

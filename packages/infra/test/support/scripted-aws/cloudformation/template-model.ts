@@ -1,4 +1,4 @@
-import { parse } from "yaml";
+import { Document, parse, type Node, type Tags, type YAMLMap, type YAMLSeq } from "yaml";
 import { validationError } from "../aws-call.ts";
 
 /** A value of a template, with or without functions in it. */
@@ -28,13 +28,31 @@ export interface ParsedTemplate {
 /** The most bytes of a template in a request. */
 const MOST_BYTES = 51_200;
 
-/** Parses a template; it may be JSON or YAML without short forms of functions. */
+/** Functions as YAML may write them: `!Sub text`, for `{ "Fn::Sub": "text" }`. */
+const SHORT_FORMS: Tags = ["Ref", "Condition", "GetAtt", "Sub", "If", "Equals", "And", "Or", "Not"]
+  .concat("Join", "Select", "Split", "FindInMap")
+  .flatMap((name) => {
+    const full = name === "Ref" || name === "Condition" ? name : `Fn::${name}`;
+    const node = (argument: unknown): Node => new Document().createNode({ [full]: argument });
+    const resolve = (value: string | YAMLMap | YAMLSeq): Node =>
+      node(typeof value === "string" ? value : value.toJSON());
+    return [
+      { tag: `!${name}`, resolve },
+      { tag: `!${name}`, collection: "seq" as const, resolve },
+      { tag: `!${name}`, collection: "map" as const, resolve },
+    ] as never;
+  });
+
+/** Parses a template, JSON or YAML. */
 export function parsedTemplate(body: string): ParsedTemplate {
   if (Buffer.byteLength(body) > MOST_BYTES)
     throw validationError(
       `1 validation error detected: Value at 'templateBody' failed to satisfy constraint: Member must have length less than or equal to ${MOST_BYTES}`,
     );
-  const template = parse(body) as Partial<ParsedTemplate> | null;
+  // What tags stand for becomes plain objects only as JSON.
+  const isJson = body.trimStart().startsWith("{");
+  const parsed = isJson ? body : JSON.stringify(parse(body, { customTags: SHORT_FORMS }));
+  const template = JSON.parse(parsed) as Partial<ParsedTemplate> | null;
   if (template?.Resources === undefined || Object.keys(template.Resources).length === 0)
     throw validationError("Template format error: At least one Resources member must be defined.");
   return {

@@ -1,6 +1,6 @@
 import { ValidationError } from "../../../core/errors.ts";
 import { checkOptions, optionNames } from "../../../core/options.ts";
-import { USAGE_WINDOWS, type UsageWindow } from "../../../core/usage.ts";
+import { DEFAULT_RETENTION_DAYS, USAGE_WINDOWS, type UsageWindow } from "../../../core/usage.ts";
 import { Expiring } from "../cache/expiring.ts";
 import { retentionOf, type RetentionDays } from "../cache/retention.ts";
 import { settingsOf } from "../items/config-item.ts";
@@ -38,6 +38,8 @@ export interface AggregatorOptions extends Pick<
    * Where audit events go when they expire. @default nowhere: they are gone
    */
   readonly archive?: AuditArchive;
+  /** For how many days usage is kept in namespaces that store no number of days. @default 90 */
+  readonly usageRetentionDays?: number;
 }
 
 /** What an aggregator did. */
@@ -115,8 +117,17 @@ export async function openAggregator(options: AggregatorOptions = {}): Promise<A
 export async function openParts(
   options: AggregatorOptions,
 ): Promise<{ readonly aggregator: StreamAggregator; readonly connection: Connection }> {
-  const { windows = USAGE_WINDOWS, archive, ...place } = options;
-  const checked = { windows: checkedWindows(windows), archive: checkedArchive(archive) };
+  const {
+    windows = USAGE_WINDOWS,
+    archive,
+    usageRetentionDays = DEFAULT_RETENTION_DAYS,
+    ...place
+  } = options;
+  const checked = {
+    windows: checkedWindows(windows),
+    archive: checkedArchive(archive),
+    retentionDays: checkedDays(usageRetentionDays),
+  };
   const { connection, resolved } = await openConnection(undefined, {
     ...place,
     provisioning: "never",
@@ -143,6 +154,7 @@ export const AGGREGATOR_OPTIONS: Readonly<Record<keyof AggregatorOptions, true>>
   bucketTtlMultiplier: true,
   windows: true,
   archive: true,
+  usageRetentionDays: true,
 };
 
 const OPTION_NAMES = optionNames<AggregatorOptions>(AGGREGATOR_OPTIONS);
@@ -161,6 +173,11 @@ function checkedWindows(windows: readonly UsageWindow[]): readonly UsageWindow[]
       `must be a list of at least one of ${USAGE_WINDOWS.join(", ")}`,
     );
   return USAGE_WINDOWS.filter((window) => windows.includes(window));
+}
+
+function checkedDays(days: number): number {
+  if (Number.isSafeInteger(days) && days >= 1) return days;
+  throw new ValidationError("usageRetentionDays", days, "must be a whole number of at least 1");
 }
 
 function checkedArchive(archive: AuditArchive | undefined): AuditArchive | undefined {
@@ -187,12 +204,17 @@ export class StreamAggregator implements Aggregator {
     readonly connection: Connection;
     readonly windows: readonly UsageWindow[];
     readonly archive: AuditArchive | undefined;
+    /** Where a namespace stores none. @default 90 */
+    readonly retentionDays?: number;
     readonly maxShards: number;
     readonly ttlMultiplier: number;
   }) {
-    const { connection } = options;
+    const { connection, retentionDays } = options;
     this.#connection = connection;
-    this.#usage = new UsageCounter({ ...options, retention: retentions(connection) });
+    this.#usage = new UsageCounter({
+      ...options,
+      retention: retentions(connection, retentionDays),
+    });
     this.#shards = new ShardCare(options);
     this.#archiver = new AuditArchiver(options);
     this.heartbeat = new Heartbeat(connection);
@@ -255,12 +277,12 @@ function inOrder(
  * The retention of each namespace, by its id. The limits beside it are not read: one of a kind that
  * only a newer release knows would fail every record of the namespace, and hold up all others.
  */
-function retentions(connection: Connection): Expiring<RetentionDays> {
+function retentions(connection: Connection, usageDays?: number): Expiring<RetentionDays> {
   const reader = new ItemReader(connection);
   return new Expiring({
     read: async (namespaceId) => {
       const item = await reader.get(configKey(namespaceId, { level: "system" }));
-      return retentionOf(item && settingsOf(item));
+      return retentionOf(item && settingsOf(item), usageDays);
     },
     clock: connection.clock,
     ttlMs: RETENTION_TTL_MS,

@@ -12,9 +12,12 @@ export interface RetentionDays {
 export type Retention = Expiring<RetentionDays>;
 
 /** The retention that is stored, or the default where nothing is. */
-export function retentionOf(settings: SystemSettings | undefined): RetentionDays {
+export function retentionOf(
+  settings: SystemSettings | undefined,
+  usageDays: number = DEFAULT_RETENTION_DAYS,
+): RetentionDays {
   return {
     audit: settings?.auditRetentionDays ?? DEFAULT_RETENTION_DAYS,
-    usage: settings?.usageRetentionDays ?? DEFAULT_RETENTION_DAYS,
+    usage: settings?.usageRetentionDays ?? usageDays,
   };
 }

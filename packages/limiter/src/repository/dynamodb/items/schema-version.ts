@@ -3,7 +3,7 @@ import { VERSION } from "../../../core/version.ts";
 import type { VersionRecord } from "../../repository.ts";
 import { compatibilityOf } from "./compatibility.ts";
 
-export { SCHEMA_VERSION } from "./compatibility.ts";
+export { isOlderVersion as isOlder, SCHEMA_VERSION } from "./compatibility.ts";
 
 /**
  * Throws when a table has items that this library must not touch: of a newer schema, of an older

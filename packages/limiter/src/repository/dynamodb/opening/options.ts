@@ -25,14 +25,19 @@ export interface DynamoOptions extends RepositoryOptions {
    */
   readonly transport?: DynamoTransport;
   /**
-   * What is created when it is missing: the table ("table"), or nothing ("never", which also
-   * registers no namespace). "stack" opens a stack or table that exists; stacks cannot be created
-   * yet. @default "table" with an endpointUrl, else "stack"
+   * What is created when there is no table: a CloudFormation stack with the table ("stack", which
+   * needs the package `@zae-limiter/infra`), the table alone ("table"), or nothing ("never", which
+   * also registers no namespace). A table that exists is opened by all of them. With a `client` or
+   * `transport` of your own, "stack" creates nothing: its credentials may be of another account.
+   * @default "table" with an endpointUrl, else "stack"
    */
   readonly provisioning?: "stack" | "table" | "never";
   /** "table" only: whether a created table has a stream. @default true */
   readonly stream?: boolean;
-  /** Whether opening redeploys the Lambda. @default false */
+  /**
+   * Whether opening updates the Lambda of a stack if it is older than this library. Needs
+   * `@zae-limiter/infra` and its permissions. @default false
+   */
   readonly updateLambda?: boolean;
   /**
    * How long an unused bucket is kept, as a multiple of the time that it needs to fill; 0 keeps it
@@ -81,6 +86,7 @@ export interface ResolvedOptions {
   readonly endpointUrl: string | undefined;
   readonly provisioning: "stack" | "table" | "never";
   readonly stream: boolean;
+  readonly updateLambda: boolean;
   readonly bucketTtlMultiplier: number;
   readonly refusalMemoryMs: number;
   readonly requestTimeoutMs: number;
@@ -109,6 +115,7 @@ export function resolveOptions(
     (environment["AWS_REGION"] ||
       environment["AWS_DEFAULT_REGION"] ||
       (endpointUrl === undefined ? undefined : LOCAL_REGION));
+  const provisioning = provisioningOf(options, endpointUrl);
   return {
     stackName: stackName(options.stack ?? (environment["ZAEL_STACK"] || DEFAULT_STACK)),
     namespace: namespaceName(
@@ -116,8 +123,9 @@ export function resolveOptions(
     ),
     region: region === undefined ? undefined : regionName(region),
     endpointUrl,
-    provisioning: provisioningOf(options, endpointUrl),
+    provisioning,
     stream: options.stream ?? true,
+    updateLambda: updatesLambda(options, provisioning),
     bucketTtlMultiplier: ttlMultiplier(options.bucketTtlMultiplier ?? 7),
     refusalMemoryMs: whole(options.refusalMemoryMs ?? 1000, "refusalMemoryMs", {
       least: 0,
@@ -170,6 +178,19 @@ function provisioningOf(
 ): "stack" | "table" | "never" {
   const wanted = checkProvisioning(provisioning ?? (endpointUrl === undefined ? "stack" : "table"));
   return create === false ? "never" : wanted;
+}
+
+function updatesLambda(
+  { updateLambda = false }: DynamoOptions,
+  provisioning: ResolvedOptions["provisioning"],
+): boolean {
+  if (updateLambda && provisioning === "never")
+    throw new ValidationError(
+      "updateLambda",
+      updateLambda,
+      'changes what is deployed, which provisioning "never" and create: false rule out',
+    );
+  return updateLambda;
 }
 
 function checkProvisioning(value: unknown): "stack" | "table" | "never" {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { dynamoOptions } from "./url.ts";
+import { dynamoOptions, tableOptions } from "./url.ts";
 
 describe("a DynamoDB URL", () => {
   it("names region, stack, endpoint and provisioning", () => {
@@ -16,6 +16,10 @@ describe("a DynamoDB URL", () => {
       provisioning: "never",
     });
     expect(dynamoOptions("dynamodb://")).toEqual({});
+    expect(tableOptions("dynamodb://eu-west-1/s?provisioning=table")).toEqual({
+      region: "eu-west-1",
+      stack: "s",
+    });
   });
 
   it.each(["dynamodb:my-stack", "dynamodb://a/b/c", "dynamodb://eu-west-1/s?endpont=x"])(

@@ -6,12 +6,20 @@ type Projection = "ALL" | "KEYS_ONLY";
 
 /** A global secondary index as `CreateTable` declares it. */
 export interface IndexDeclaration {
+  /** Its name. */
   readonly IndexName: string;
+  /** Its partition key and its sort key. */
   readonly KeySchema: readonly {
+    /** The attribute. */
     readonly AttributeName: string;
+    /** HASH is the partition key, RANGE the sort key. */
     readonly KeyType: "HASH" | "RANGE";
   }[];
-  readonly Projection: { readonly ProjectionType: Projection };
+  /** What it copies. */
+  readonly Projection: {
+    /** All attributes, or keys only. */
+    readonly ProjectionType: Projection;
+  };
 }
 
 /** Names of the indexes; `keys.ts` shows what is in them. */
@@ -37,15 +45,24 @@ export const TTL_ATTRIBUTE = "ttl";
  * indexes: nothing would be in them.
  */
 export interface TableDeclaration {
+  /** Paid by request. */
   readonly BillingMode: "PAY_PER_REQUEST";
+  /** The partition key and the sort key. */
   readonly KeySchema: IndexDeclaration["KeySchema"];
+  /** The attributes that are keys, of the table or of an index. */
   readonly AttributeDefinitions: readonly {
+    /** The attribute. */
     readonly AttributeName: string;
+    /** All keys are texts. */
     readonly AttributeType: "S";
   }[];
+  /** The indexes. */
   readonly GlobalSecondaryIndexes: readonly IndexDeclaration[];
+  /** The stream, if there is one. */
   readonly StreamSpecification?: {
+    /** It is on. */
     readonly StreamEnabled: true;
+    /** The aggregator compares both images. */
     readonly StreamViewType: "NEW_AND_OLD_IMAGES";
   };
 }
@@ -56,7 +73,12 @@ export interface TableDeclaration {
  *
  * @example const { KeySchema, GlobalSecondaryIndexes } = tableDeclaration({ stream: true });
  */
-export function tableDeclaration({ stream }: { readonly stream: boolean }): TableDeclaration {
+export function tableDeclaration({
+  stream,
+}: {
+  /** Whether it has a stream. */
+  readonly stream: boolean;
+}): TableDeclaration {
   const indexNames = Object.keys(INDEXES) as readonly IndexName[];
   const attributes = ["PK", "SK", ...indexNames.flatMap((name) => [`${name}PK`, `${name}SK`])];
   return {
@@ -89,15 +111,20 @@ const POLL_MS = 500;
 /** Two minutes: far more than AWS ever takes for an empty table. */
 const MAX_POLLS = 240;
 
-/** Creates the table unless it exists, waits until it can be used, and lets its items expire. */
+/**
+ * Creates the table unless it exists, waits until it can be used, and lets its items expire.
+ * Returns whether it was missing.
+ */
 export async function createTable(
   connection: Connection,
   options: { readonly stream: boolean; readonly signal?: AbortSignal },
-): Promise<void> {
+): Promise<boolean> {
   const { signal } = options;
-  if (!(await tableExists(connection, { signal }))) await createUnlessExists(connection, options);
+  const isMissing = !(await tableExists(connection, { signal }));
+  if (isMissing) await createUnlessExists(connection, options);
   await untilStatus(connection, "ACTIVE", { signal });
   await enableTtl(connection, { signal });
+  return isMissing;
 }
 
 /** Deletes the table with everything in it, and waits until it is gone; it need not exist. */

@@ -131,7 +131,11 @@ const REFUSED: ReadonlySet<string> = new Set([
 ]);
 
 /** The SDK found no credentials, or could not renew them; it does not say which. */
-const NOT_FOUND: ReadonlySet<string> = new Set(["CredentialsProviderError", "TokenProviderError"]);
+const NOT_FOUND: ReadonlySet<string> = new Set([
+  "CredentialsProviderError",
+  "ProviderError",
+  "TokenProviderError",
+]);
 
 /**
  * The clocks differ: the client corrects its clock by the date of the reply, and the next attempt

@@ -1,0 +1,25 @@
+import { Cancelled } from "../../exit.ts";
+import type { Session } from "../support/session.ts";
+
+/**
+ * Works until it is done, or until Ctrl-C: then AWS goes on with what it has begun, and the person
+ * learns how to continue.
+ */
+export async function interruptible<Result>(
+  { environment }: Session,
+  { stack, rerun }: { readonly stack: string; readonly rerun: string },
+  work: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const interruption = new AbortController();
+  const stopListening = environment.onInterrupt(() => interruption.abort());
+  try {
+    return await work(interruption.signal);
+  } catch (error) {
+    if (!interruption.signal.aborted) throw error;
+    throw new Cancelled(
+      `Interrupted. AWS goes on with whatever it has begun on stack ${stack}; to continue: ${rerun}`,
+    );
+  } finally {
+    stopListening();
+  }
+}

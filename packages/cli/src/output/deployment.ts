@@ -1,0 +1,165 @@
+import type { AggregatorStatus, Seen, StackStatus, TableState } from "@zae-limiter/infra";
+import type { Colours } from "./colours.ts";
+import { fieldsText, type Cell } from "./table.ts";
+import { ageText, numberText, printable, timeText } from "./text.ts";
+
+/** What a section holds: fields, or sentences. */
+type Content = readonly (readonly [string, Cell])[] | readonly string[];
+
+/** The title of a section, and what it holds. */
+type Section = readonly [title: string, content: Content];
+
+/**
+ * The sections about a stack and what belongs to it; none where neither a stack nor a table could
+ * be seen, because the reason is the same for all of them.
+ */
+export function deploymentSections(
+  deployment: StackStatus,
+  nowMs: number,
+): readonly Section[] | undefined {
+  const { table, infrastructure, problems, warnings, connectivity } = deployment;
+  const isSeen = [table, infrastructure].some((part) => part !== undefined && !isUnknown(part));
+  if (!isSeen && !connectivity.reachable) return undefined;
+  const sections: readonly Section[] = [
+    ["Infrastructure", infrastructureContent(deployment)],
+    ["Table", contentOf(table, "there is none", tableFields)],
+    ["Aggregator", aggregatorFields(deployment.aggregator, nowMs)],
+    ["Versions", versionsContent(deployment)],
+    ["Roles", rolesContent(deployment)],
+    ["Alarms", alarmsContent(deployment)],
+    ["Problems", problems],
+    ["Warnings", warnings],
+  ];
+  return sections.filter(([, content]) => content.length > 0);
+}
+
+/** A section: its title, and its content below it, indented. */
+export function sectionText(title: string, content: Content, colours: Colours): string {
+  const text = content.every((line) => typeof line === "string")
+    ? content.map((line) => `${printable(line)}\n`).join("")
+    : fieldsText(content, colours);
+  return `${colours.bold(title)}\n${text.replaceAll(/^/gm, "  ").trimEnd()}\n`;
+}
+
+function isUnknown<T>(part: Seen<T>): part is { readonly unknown: string } {
+  return typeof part === "object" && part !== null && "unknown" in part;
+}
+
+/** Sentences for a part that is missing or unknown, and its fields else. */
+function contentOf<T>(part: Seen<T>, missing: string, fields: (part: T) => Content): Content {
+  if (part === undefined) return [missing];
+  return isUnknown(part) ? [`unknown: ${part.unknown}`] : fields(part);
+}
+
+function infrastructureContent({ stack, region, infrastructure }: StackStatus): Content {
+  const missing = `no stack ${stack} in ${region}`;
+  return contentOf(infrastructure, missing, (state) => [
+    ["Stack", `${stack}, ${state.status}`],
+    ["Reason", state.reason],
+    ["Created", timeText(state.createdAt)],
+    ["Updated", timeText(state.updatedAt)],
+    ["Deployed by", state.version === undefined ? undefined : `zae-limiter ${state.version}`],
+  ]);
+}
+
+function tableFields(table: TableState): Content {
+  const { itemCount, sizeBytes, indexes } = table;
+  const states = [...new Set(Object.values(indexes))];
+  const names = Object.keys(indexes).join(", ");
+  return [
+    ["Status", table.status],
+    ["Items", itemCount],
+    ["Size", sizeBytes === undefined ? undefined : `${numberText(sizeBytes)} bytes`],
+    ["Billing", table.billing],
+    ["Stream", table.streamArn ?? "off"],
+    ["Expiry", partText(table.ttlAttribute, ({ name }) => `by ${name}`)],
+    ["Recovery", partText(table.pointInTimeRecovery, recoveryText)],
+    ["Deletion protection", table.deletionProtection ? "on" : "off"],
+    [
+      "Indexes",
+      states.length === 1
+        ? `${names}: ${states[0]}`
+        : Object.entries(indexes)
+            .map(([name, state]) => `${name} ${state}`)
+            .join(", "),
+    ],
+  ];
+}
+
+function recoveryText({ days }: { readonly days?: number }): string {
+  return days === undefined ? "on" : `${days} days back`;
+}
+
+/** One field of a part that may be off, or unknown. */
+function partText<T>(part: Seen<T>, text: (part: T) => string, missing = "off"): string {
+  if (part === undefined) return missing;
+  return isUnknown(part) ? `unknown: ${part.unknown}` : text(part);
+}
+
+function aggregatorFields(aggregator: AggregatorStatus, nowMs: number): Content {
+  const { state, reason, function: lambda, mapping, heartbeat, deadLetters } = aggregator;
+  return [
+    ["State", `${state}: ${reason}`],
+    [
+      "Function",
+      partText(
+        lambda,
+        (found) =>
+          [
+            found.name,
+            found.state,
+            found.lastUpdate && `last update ${found.lastUpdate}`,
+            found.runtime,
+          ]
+            .filter(Boolean)
+            .join(", "),
+        "none",
+      ),
+    ],
+    [
+      "Event source",
+      partText(
+        mapping,
+        (found) =>
+          [found.state, found.lastResult && `last result: ${found.lastResult}`]
+            .filter(Boolean)
+            .join(", "),
+        "none",
+      ),
+    ],
+    [
+      "Counted until",
+      partText(
+        heartbeat,
+        ({ countedUntil }) =>
+          `${timeText(countedUntil)}, ${ageText(nowMs - countedUntil.getTime())}`,
+        "never; to start a runner: zae-limiter aggregate",
+      ),
+    ],
+    ["Dead letters", partText(deadLetters, ({ messages }) => numberText(messages), "no queue")],
+  ];
+}
+
+function versionsContent({ versions }: StackStatus): Content {
+  return contentOf(versions, "", ({ client, schema, lambda, minimumClient, meaning }) => [
+    ["Client", client],
+    ["Schema", schema],
+    ["Lambda", lambda],
+    ["Minimum client", minimumClient],
+    ["Meaning", meaning],
+  ]);
+}
+
+function rolesContent({ roles, policies }: StackStatus): Content {
+  if (isUnknown(roles)) return [`unknown: ${roles.unknown}`];
+  const named = [...(roles ?? []), ...(isUnknown(policies) ? [] : (policies ?? []))];
+  return named.length === 0
+    ? ["the stack has made none"]
+    : named.map(({ logicalId, physicalId }) => [logicalId, physicalId] as const);
+}
+
+function alarmsContent({ alarms }: StackStatus): Content {
+  return contentOf(alarms, "none", (found) =>
+    found.length === 0 ? ["none"] : found.map(({ name, state }) => [name, state] as const),
+  );
+}

@@ -1,0 +1,46 @@
+import { isUnknown, known } from "./seen.ts";
+import type { StackStatus } from "./status-model.ts";
+
+type Parts = Omit<StackStatus, "stack" | "region" | "endpointUrl" | "problems" | "warnings">;
+
+/** What needs attention now: whatever makes `zae-limiter status` exit 1. */
+export function problemsOf(parts: Parts): readonly string[] {
+  const { connectivity, infrastructure, aggregator, versions } = parts;
+  const stack = known(infrastructure);
+  return [
+    connectivity.reachable
+      ? undefined
+      : `The table cannot be used: ${connectivity.reason ?? "it does not answer"}`,
+    stack !== undefined && /FAILED|ROLLBACK/.test(stack.status)
+      ? `The stack is in ${stack.status}${stack.reason === undefined ? "" : `: ${stack.reason}`}`
+      : undefined,
+    known(versions)?.compatible === false ? known(versions)!.meaning : undefined,
+    aggregator.state === "broken" ? `The aggregator is broken: ${aggregator.reason}` : undefined,
+  ].filter((text) => text !== undefined);
+}
+
+/** What should be looked at, and lets everything go on. */
+export function warningsOf(parts: Parts): readonly string[] {
+  const { infrastructure, table, aggregator, alarms } = parts;
+  const { deadLetters } = aggregator;
+  const waiting = known(deadLetters)?.messages ?? 0;
+  const ringing = isUnknown(alarms) ? [] : (alarms ?? []).filter(({ state }) => state === "ALARM");
+  const tableStatus = known(table)?.status;
+  return [
+    ...(known(infrastructure)?.drift ?? []).map((drift) => `Versions differ: ${drift}`),
+    known(infrastructure)?.isOurs === false
+      ? "The stack of this name was not made by zae-limiter"
+      : undefined,
+    tableStatus !== undefined && tableStatus !== "ACTIVE"
+      ? `The table is ${tableStatus}`
+      : undefined,
+    aggregator.state === "disabled" ? `Usage is not summed up: ${aggregator.reason}` : undefined,
+    waiting > 0
+      ? `${waiting} ${waiting === 1 ? "message waits" : "messages wait"} in ` +
+        known(deadLetters)!.queue
+      : undefined,
+    ...ringing.map(
+      ({ name, reason }) => `Alarm ${name}${reason === undefined ? "" : `: ${reason}`}`,
+    ),
+  ].filter((text) => text !== undefined);
+}

@@ -1,0 +1,82 @@
+import { PermissionDenied, ZaeLimiterError } from "zae-limiter";
+import type { AwsClients } from "../aws/clients.ts";
+import type { Seen, Unknown } from "./status-model.ts";
+
+/** Whether a part could not be seen. */
+export function isUnknown(part: unknown): part is Unknown {
+  return typeof part === "object" && part !== null && "unknown" in part;
+}
+
+/** A part that was seen; undefined if there is none, or if it is unknown. */
+export function known<T>(part: Seen<T>): T | undefined {
+  return isUnknown(part) ? undefined : part;
+}
+
+/** Whom a part asks, and how that service says that there is nothing. */
+export interface Service {
+  /** As people write it. */
+  readonly name: string;
+  /** As policies write it. */
+  readonly prefix: string;
+  readonly isMissing?: (error: Error) => boolean;
+}
+
+/** Sends one request of a part. */
+export type Send = <Output>(
+  action: string,
+  request: (options: { readonly abortSignal?: AbortSignal }) => Promise<Output>,
+) => Promise<Output>;
+
+/**
+ * What a service answers; undefined if there is no such thing. An error concerns this part, and
+ * never the whole status.
+ */
+export async function seen<T>(
+  clients: AwsClients,
+  { name, prefix, isMissing = () => false }: Service,
+  ask: (send: Send) => Promise<Seen<T>>,
+): Promise<Seen<T>> {
+  const { endpointUrl, signal } = clients;
+  const isExpected = (error: unknown): error is Error =>
+    error instanceof Error && (hasNoService(error, endpointUrl) || isMissing(error));
+  const send: Send = (action, request) =>
+    clients.call(
+      `${prefix}:${action}`,
+      () => request(signal === undefined ? {} : { abortSignal: signal }),
+      isExpected,
+    );
+  try {
+    return await ask(send);
+  } catch (error) {
+    if (signal?.aborted === true) return { unknown: `${name} did not answer in time` };
+    if (isExpected(error))
+      return hasNoService(error, endpointUrl)
+        ? { unknown: `${endpointUrl} has no ${name}` }
+        : undefined;
+    if (!(error instanceof ZaeLimiterError)) throw error;
+    return { unknown: reasonOf(error) };
+  }
+}
+
+/** One sentence; a denial needs no second one that names the user and the resource. */
+function reasonOf(error: ZaeLimiterError): string {
+  const { message } = error;
+  return error instanceof PermissionDenied ? message.replace(/ \(User: .*\)\.$/, ".") : message;
+}
+
+/** What engines of DynamoDB answer to requests of other services; beside them, no JSON or XML. */
+const NO_SERVICE: ReadonlySet<string> = new Set([
+  "NotFound",
+  "UnknownOperation",
+  "UnknownOperationException",
+  "InvalidAction",
+  "SyntaxError",
+]);
+
+/** AWS itself has every service: only another address may lack one. */
+function hasNoService(error: Error, endpointUrl: string | undefined): boolean {
+  return (
+    endpointUrl !== undefined &&
+    (NO_SERVICE.has(error.name) || error.message.includes("Deserialization error"))
+  );
+}

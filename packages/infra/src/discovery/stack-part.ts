@@ -1,0 +1,83 @@
+import {
+  DescribeStacksCommand,
+  ListStackResourcesCommand,
+  type Stack,
+  type StackResourceSummary,
+} from "@aws-sdk/client-cloudformation";
+import type { AwsClients } from "../aws/clients.ts";
+import { seen, type Service } from "./seen.ts";
+import type { NamedResource, Seen, StackState } from "./status-model.ts";
+import { taggedVersions } from "./tagged-versions.ts";
+
+/** CloudFormation has no error of its own for a stack that does not exist. */
+const CLOUDFORMATION: Service = {
+  name: "CloudFormation",
+  prefix: "cloudformation",
+  isMissing: ({ name, message }) =>
+    name === "ValidationError" && message.includes("does not exist"),
+};
+
+/** The stack itself. */
+export async function stackState(clients: AwsClients): Promise<Seen<StackState>> {
+  return seen(clients, CLOUDFORMATION, async (send) => {
+    const command = new DescribeStacksCommand({ StackName: clients.stack });
+    const { Stacks = [] } = await send("DescribeStacks", (options) =>
+      clients.cloudFormation.send(command, options),
+    );
+    return Stacks[0] && stackStateOf(Stacks[0]);
+  });
+}
+
+function stackStateOf(stack: Stack): StackState {
+  const versions = taggedVersions(stack);
+  const { StackStatusReason: reason, CreationTime, LastUpdatedTime } = stack;
+  return {
+    status: stack.StackStatus ?? "",
+    ...(reason && { reason }),
+    isOurs: versions !== undefined,
+    ...(CreationTime && { createdAt: CreationTime }),
+    ...(LastUpdatedTime && { updatedAt: LastUpdatedTime }),
+    ...versions,
+    drift: [],
+  };
+}
+
+/** A page has about a hundred resources, and a stack has at most 500. */
+const MOST_PAGES = 20;
+
+/** All resources of the stack. */
+export async function stackResources(
+  clients: AwsClients,
+): Promise<Seen<readonly StackResourceSummary[]>> {
+  return seen(clients, CLOUDFORMATION, async (send) => {
+    const resources: StackResourceSummary[] = [];
+    let NextToken: string | undefined;
+    for (let page = 0; page < MOST_PAGES; page += 1) {
+      const command = new ListStackResourcesCommand({
+        StackName: clients.stack,
+        ...(NextToken && { NextToken }),
+      });
+      const answer = await send("ListStackResources", (options) =>
+        clients.cloudFormation.send(command, options),
+      );
+      resources.push(...(answer.StackResourceSummaries ?? []));
+      NextToken = answer.NextToken;
+      if (NextToken === undefined) break;
+    }
+    return resources;
+  });
+}
+
+/** The resources of a type, by their names. */
+export function namedResources(
+  resources: readonly StackResourceSummary[],
+  type: string,
+): readonly NamedResource[] {
+  return resources
+    .filter(({ ResourceType, PhysicalResourceId }) => ResourceType === type && PhysicalResourceId)
+    .map(({ LogicalResourceId = "", PhysicalResourceId = "" }) => ({
+      logicalId: LogicalResourceId,
+      physicalId: PhysicalResourceId,
+    }))
+    .toSorted((left, right) => (left.logicalId < right.logicalId ? -1 : 1));
+}

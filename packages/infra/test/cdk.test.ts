@@ -1,0 +1,119 @@
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { App, Stack, aws_iam as iam, aws_sns as sns } from "aws-cdk-lib";
+import { Match, Template } from "aws-cdk-lib/assertions";
+import { expect, it, vi } from "vitest";
+import { ZaeLimiter, type ZaeLimiterProps } from "@zae-limiter/infra/cdk";
+import { loadPeer } from "../src/cdk/load-cdk.ts";
+
+// CDK's own validation takes seconds for each app; cfn-lint judges the same template elsewhere.
+vi.stubEnv("CDK_VALIDATION", "false");
+
+function synthesized(
+  props: (stack: Stack) => ZaeLimiterProps = () => ({}),
+  use: (limiter: ZaeLimiter, stack: Stack) => void = () => undefined,
+): Template {
+  const stack = new Stack(new App({ analyticsReporting: false }), "Gateway");
+  use(new ZaeLimiter(stack, "Limiter", props(stack)), stack);
+  return Template.fromStack(stack);
+}
+
+it("creates the table, which outlives the app, and an aggregator with real code [W-73]", () => {
+  const template = synthesized();
+  template.hasResource("AWS::DynamoDB::Table", {
+    Properties: { TableName: "Gateway", BillingMode: "PAY_PER_REQUEST" },
+    DeletionPolicy: "RetainExceptOnCreate",
+    UpdateReplacePolicy: "Retain",
+  });
+  template.hasResourceProperties("AWS::Lambda::Function", {
+    FunctionName: "Gateway-aggregator",
+    Code: { S3Bucket: Match.anyValue(), S3Key: Match.stringLikeRegexp("^[0-9a-f]{64}\\.zip$") },
+    Environment: { Variables: { TABLE_NAME: { Ref: Match.stringLikeRegexp("RateLimitsTable") } } },
+  });
+  template.resourceCountIs("AWS::Lambda::EventSourceMapping", 1);
+  expect(template.toJSON()).not.toHaveProperty("Conditions");
+  expect(Object.keys(template.findParameters("*"))).toEqual(["BootstrapVersion"]);
+});
+
+it("takes the options of a stack, and a name for the table", () => {
+  const template = synthesized(() => ({
+    stackName: "limits",
+    billingMode: "provisioned",
+    enableAggregator: false,
+    enableAlarms: false,
+  }));
+  template.hasResourceProperties("AWS::DynamoDB::Table", {
+    TableName: "limits",
+    ProvisionedThroughput: { ReadCapacityUnits: 5, WriteCapacityUnits: 5 },
+  });
+  template.resourceCountIs("AWS::ApplicationAutoScaling::ScalableTarget", 10);
+  template.resourceCountIs("AWS::Lambda::Function", 0);
+  template.resourceCountIs("AWS::CloudWatch::Alarm", 0);
+});
+
+it("takes what is known only when the app is deployed", () => {
+  const template = synthesized((stack) => ({
+    alarmSnsTopic: new sns.Topic(stack, "Alarms").topicArn,
+  }));
+  template.allResourcesProperties("AWS::CloudWatch::Alarm", {
+    AlarmActions: [{ Ref: Match.stringLikeRegexp("^Alarms") }],
+  });
+});
+
+it("grants roles what the policies of a stack allow", () => {
+  const grants = {
+    acquirer: ["grantAcquire", "WriteBuckets"],
+    manager: ["grantFullAccess", "Write"],
+    reader: ["grantReadOnly", "Describe"],
+  } as const;
+  const template = synthesized(undefined, (limiter, stack) => {
+    for (const [name, [grant]] of Object.entries(grants))
+      limiter[grant](
+        new iam.Role(stack, name, { assumedBy: new iam.AccountPrincipal("111122223333") }),
+      );
+    expect(stack.resolve(limiter.tableName)).toEqual({ Ref: expect.any(String) as string });
+  });
+  for (const [name, [, sid]] of Object.entries(grants))
+    template.hasResourceProperties("AWS::IAM::Policy", {
+      PolicyName: Match.stringLikeRegexp(`^${name}`),
+      PolicyDocument: {
+        Statement: Match.arrayWith([
+          Match.objectLike({
+            Sid: sid,
+            Resource: { "Fn::GetAtt": [Match.stringLikeRegexp("RateLimitsTable"), "Arn"] },
+          }),
+        ]),
+      },
+    });
+});
+
+it.each([
+  [{ stackName: "1limits" }, "Invalid stackName: must begin with a letter"],
+  [{ tags: { team: "search" } }, "Invalid tags: are the app's: call Tags.of(stack).add"],
+  [{ lambdaTimeoutSeconds: 901 }, "Invalid lambdaTimeoutSeconds: must be a whole number from 1 to"],
+])("refuses %j with a sentence", (props: object, message) => {
+  expect(() => synthesized(() => props)).toThrow(message);
+});
+
+it("says what to install where CDK is missing", () => {
+  expect(() => loadPeer("aws-cdk-lib", notFound)).toThrow(
+    "The construct of zae-limiter needs aws-cdk-lib: run npm install aws-cdk-lib constructs.",
+  );
+});
+
+function notFound(): never {
+  throw Object.assign(new Error("Cannot find module"), { code: "MODULE_NOT_FOUND" });
+}
+
+it("works as the README shows it", async () => {
+  const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8");
+  const [, example] = /```ts\n([^`]*ZaeLimiter[^`]*)```/.exec(readme)!;
+  // Beside what was built, so that it finds the packages that a user would have.
+  const file = new URL("../dist/readme-example.mjs", import.meta.url);
+  writeFileSync(file, `${example}\nexport { stack };`);
+  try {
+    const { stack } = (await import(file.href)) as { readonly stack: Stack };
+    Template.fromStack(stack).resourceCountIs("AWS::IAM::Policy", 1);
+  } finally {
+    rmSync(file);
+  }
+});

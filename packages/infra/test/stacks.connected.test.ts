@@ -1,0 +1,152 @@
+// Stacks that applications ensure, update and delete, on a scripted AWS.
+import { DescribeTableCommand, DynamoDBClient } from "@aws-sdk/client-dynamodb";
+import { InfrastructureNotFoundError, StackOperationError, VERSION } from "zae-limiter";
+import { DynamoRepository } from "zae-limiter/dynamodb";
+import { describe, expect, it } from "vitest";
+import { deleteStack, ensureStack, updateLambda, type StackEvent } from "../src/index.ts";
+import { describeWithAws } from "./support/describe-with-aws.ts";
+import { freshStack, placeOf, type TestStack } from "./support/deployment.ts";
+
+describeWithAws("stacks", (aws) => {
+  const scripted = ({ stack }: TestStack) => aws().cloudFormation.stack(stack);
+  const executionsOf = ({ stack }: TestStack) =>
+    aws()
+      .cloudFormation.stacks.filter(({ name }) => name === stack)
+      .flatMap(({ events }) => events)
+      .filter(({ logicalId, status }) => logicalId === stack && /^(CREATE|UPDATE)_IN/.test(status));
+  const tableExists = async ({ stack }: TestStack): Promise<boolean> => {
+    const credentials = { accessKeyId: "local", secretAccessKey: "local" };
+    const place = { endpoint: aws().endpointUrl, region: "eu-west-1", credentials };
+    const client = new DynamoDBClient(place);
+    return client.send(new DescribeTableCommand({ TableName: stack })).then(
+      () => true,
+      () => false,
+    );
+  };
+
+  describe("ensureStack", () => {
+    it("of concurrent starts one deploys, and the others wait", async () => {
+      const stack = freshStack(aws());
+      await Promise.all([1, 2, 3, 4].map(() => ensureStack(placeOf(stack))));
+      expect(executionsOf(stack)).toHaveLength(1);
+      expect(scripted(stack)?.status).toBe("CREATE_COMPLETE");
+    });
+
+    it("also where they want different stacks: the first wins", async () => {
+      const stack = freshStack(aws());
+      const memories = [256, 512, 1024];
+      await Promise.all(
+        memories.map((lambdaMemoryMb) => ensureStack(placeOf(stack), { lambdaMemoryMb })),
+      );
+      expect(executionsOf(stack)).toHaveLength(1);
+    });
+
+    it("changes nothing about a stack that exists", async () => {
+      const stack = freshStack(aws());
+      await stack.deploy();
+      await ensureStack(placeOf(stack), { enableAlarms: false });
+      expect(scripted(stack)?.target?.parameters["EnableAlarms"]).toBe("true");
+      expect(executionsOf(stack)).toHaveLength(1);
+    });
+
+    it("explains a stack whose creation failed, and leaves it to a person", async () => {
+      const stack = freshStack(aws());
+      aws().cloudFormation.failAt("AggregatorDLQ", "No queue");
+      const failed = /its creation failed at AggregatorDLQ .*: No queue/;
+      await expect(ensureStack(placeOf(stack))).rejects.toThrow(failed);
+      await expect(ensureStack(placeOf(stack))).rejects.toThrow(failed);
+      expect(scripted(stack)?.status).toBe("ROLLBACK_COMPLETE");
+    });
+  });
+
+  describe("updateLambda", () => {
+    it("changes the code by change set, and everything else stays", async () => {
+      const stack = freshStack(aws());
+      await stack.deploy({ stackOptions: { lambdaMemoryMb: 512, tags: { team: "search" } } });
+      const { target } = scripted(stack)!;
+      // As an older version left it.
+      const parameters = { ...target!.parameters, AggregatorCodeKey: "zae-limiter/old.zip" };
+      const tags = { ...target!.tags, "zae-limiter:lambda-version": "0.0.1" };
+      scripted(stack)!.target = { ...target!, parameters, tags };
+      const declared = scripted(stack)!.resources.get("AggregatorFunction")!;
+      declared.properties = { ...declared.properties, Code: { S3Key: "zae-limiter/old.zip" } };
+      await updateLambda(placeOf(stack));
+      expect(scripted(stack)?.status).toBe("UPDATE_COMPLETE");
+      expect(scripted(stack)?.target?.parameters).toEqual(target!.parameters);
+      expect(scripted(stack)?.target?.tags).toEqual(target!.tags);
+      expect(aws().seenOf("UpdateFunctionCode")).toEqual([]);
+      await updateLambda(placeOf(stack));
+      expect(executionsOf(stack)).toHaveLength(2);
+      const repository = await DynamoRepository.open("default", {
+        ...placeOf(stack),
+        provisioning: "never",
+      });
+      expect((await repository.getVersionRecord())?.lambdaVersion).toBe(VERSION);
+      await repository.close();
+    });
+
+    it("says what to do where there is no stack, or one of another release", async () => {
+      const stack = freshStack(aws());
+      await expect(updateLambda(placeOf(stack))).rejects.toBeInstanceOf(
+        InfrastructureNotFoundError,
+      );
+      aws().cloudFormation.putStack(stack.stack, { tags: { ManagedBy: "zae-limiter" } });
+      await expect(updateLambda(placeOf(stack))).rejects.toThrow(
+        `run zae-limiter deploy --stack ${stack.stack}`,
+      );
+    });
+  });
+
+  describe("deleteStack", () => {
+    it("keeps table and archive, and a later deployment adopts the table", async () => {
+      const stack = freshStack(aws());
+      await stack.deploy();
+      const bucket = scripted(stack)?.resources.get("AuditArchiveBucket")?.physicalId;
+      const events: StackEvent[] = [];
+      const report = await deleteStack({ ...placeOf(stack), onEvent: (each) => events.push(each) });
+      expect(report).toMatchObject({ outcome: "deleted", retained: [stack.stack, bucket] });
+      expect(events.at(-1)).toMatchObject({ status: "DELETE_COMPLETE", logicalId: stack.stack });
+      expect(await tableExists(stack)).toBe(true);
+      expect(scripted(stack)).toBeUndefined();
+      expect((await stack.deploy()).changes).toContainEqual(
+        expect.objectContaining({ action: "import", logicalId: "RateLimitsTable" }),
+      );
+    });
+
+    it("deletes the table too if asked to, and needs no stack", async () => {
+      const stack = freshStack(aws());
+      await stack.deploy();
+      await deleteStack({ ...placeOf(stack), withData: true });
+      expect(await tableExists(stack)).toBe(false);
+      expect(await deleteStack({ ...placeOf(stack), withData: true })).toMatchObject({
+        outcome: "absent",
+      });
+    });
+
+    it("refuses before anything is deleted", async () => {
+      const stack = freshStack(aws());
+      aws().cloudFormation.putStack(stack.stack);
+      await expect(deleteStack(placeOf(stack))).rejects.toThrow("not created by zae-limiter");
+      await expect(
+        deleteStack({ ...placeOf(stack), withData: true, wait: false }),
+      ).rejects.toMatchObject({ field: "wait" });
+      const ours = aws().cloudFormation.putStack(stack.stack, {
+        tags: { ManagedBy: "zae-limiter" },
+      });
+      ours.terminationProtection = true;
+      await expect(deleteStack(placeOf(stack))).rejects.toThrow("protected against termination");
+      expect(ours.status).toBe("CREATE_COMPLETE");
+    });
+
+    it("explains a deletion that fails, and can be run again", async () => {
+      const stack = freshStack(aws());
+      await stack.deploy();
+      aws().cloudFormation.failAt("AggregatorDLQ", "Somebody uses it");
+      const error = await deleteStack(placeOf(stack)).catch((thrown: unknown) => thrown);
+      expect(error).toBeInstanceOf(StackOperationError);
+      expect(String(error)).toMatch(/its deletion failed at AggregatorDLQ .*: Somebody uses it\./);
+      await expect(stack.deploy()).rejects.toThrow(/DELETE_FAILED.*zae-limiter delete/);
+      expect((await deleteStack(placeOf(stack))).outcome).toBe("deleted");
+    });
+  });
+});

@@ -1,0 +1,94 @@
+import { InfrastructureNotFoundError } from "../../core/errors.ts";
+import { DEFAULT_NAMESPACE, newNamespaceId } from "../../core/namespace.ts";
+import { VERSION } from "../../core/version.ts";
+import type { VersionRecord } from "../repository.ts";
+import { wholeMs } from "../system-clock.ts";
+import type { DynamoStore } from "./dynamo-store.ts";
+import { assertCompatible, isOlder, SCHEMA_VERSION } from "./items/schema-version.ts";
+import type { OpenedConnection } from "./opening/open-connection.ts";
+import type { StackOptions } from "./opening/stack-options.ts";
+import type { StackAccess } from "./opening/stack-tools.ts";
+import { howToCreate, howToReplace } from "./opening/url.ts";
+import { createTable } from "./table/create-table.ts";
+
+/** What a namespace is opened with. */
+export interface Opening extends OpenedConnection {
+  readonly store: DynamoStore;
+  readonly stack: StackAccess;
+  readonly stackOptions: StackOptions;
+  /** Whether a namespace of that name is registered where it is missing. */
+  readonly registers: (name: string) => boolean;
+}
+
+/**
+ * Creates what is missing and may be created, checks that this library can use the table, and finds
+ * the id of the namespace; undefined if it is not registered, and must not be.
+ */
+export async function openNamespace(opening: Opening): Promise<string | undefined> {
+  const { store, connection, resolved, stack, registers } = opening;
+  const { namespace, provisioning } = resolved;
+  const nowMs = wholeMs(connection.clock);
+  const { isNew, record } = await openTable(opening);
+  assertCompatible(record);
+  if (provisioning === "never") return (await store.namespaces.byName(namespace))?.namespaceId;
+  if (record === undefined) await store.versions.putFirst(firstVersion(nowMs));
+  if (resolved.updateLambda && isLambdaOlder(record)) await stack.updateLambda();
+  const newId = (): string => newNamespaceId(connection.random);
+  const register = async (name: string): Promise<string> =>
+    (await store.namespaces.register(name, newId, nowMs)).namespaceId;
+  // Whoever creates a table leaves it as every other one: tools expect this namespace.
+  if (isNew && namespace !== DEFAULT_NAMESPACE) await register(DEFAULT_NAMESPACE);
+  if (isNew || registers(namespace)) return register(namespace);
+  return (await store.namespaces.byName(namespace))?.namespaceId;
+}
+
+interface OpenedTable {
+  /** Whether this process created it, or waited for whoever did. */
+  readonly isNew: boolean;
+  readonly record: VersionRecord | undefined;
+}
+
+/**
+ * Reads the version record, which shows whether there is a table. One that exists costs a request,
+ * and CloudFormation is never asked about it.
+ */
+async function openTable(opening: Opening): Promise<OpenedTable> {
+  const { store, connection, resolved, region, stack, stackOptions } = opening;
+  const place = { ...resolved, region };
+  const isNew = resolved.provisioning === "table" && (await createTable(connection, resolved));
+  try {
+    return { isNew, record: await firstLook(store) };
+  } catch (error) {
+    if (!(error instanceof InfrastructureNotFoundError)) throw error;
+    if (!stack.mayDeploy)
+      throw new InfrastructureNotFoundError(howToCreate(place), { cause: error });
+  }
+  await stack.ensure(stackOptions);
+  try {
+    return { isNew: true, record: await firstLook(store) };
+  } catch (error) {
+    if (!(error instanceof InfrastructureNotFoundError)) throw error;
+    throw new InfrastructureNotFoundError(howToReplace(place), { cause: error });
+  }
+}
+
+/** Reads the version record, and whether usage is counted, in one request. */
+async function firstLook({ versions, heartbeat }: DynamoStore): Promise<VersionRecord | undefined> {
+  const [record] = await Promise.all([versions.get(), heartbeat.read()]);
+  return record;
+}
+
+function isLambdaOlder(record: VersionRecord | undefined): boolean {
+  return record?.lambdaVersion !== undefined && isOlder(record.lambdaVersion, VERSION);
+}
+
+/** The version record of a table that has none. */
+function firstVersion(nowMs: number): VersionRecord {
+  return {
+    schemaVersion: SCHEMA_VERSION,
+    lambdaVersion: undefined,
+    clientMinVersion: "0.0.0",
+    updatedAt: new Date(nowMs),
+    updatedBy: `client:${VERSION}`,
+  };
+}
