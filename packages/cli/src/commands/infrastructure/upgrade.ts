@@ -1,14 +1,16 @@
 import { Option, type Command } from "commander";
 import { StackOperationError } from "zae-limiter";
 import type { TableCheck, UpgradeOptions, UpgradeReport } from "zae-limiter/upgrade";
-import type { DeployReport, ResourceChange } from "@zae-limiter/infra";
-import { UsageError } from "../../exit.ts";
+import type { DeployReport } from "@zae-limiter/infra";
+import { EXIT, UsageError } from "../../exit.ts";
 import type { Screen } from "../../output/screen.ts";
 import { tableText } from "../../output/table.ts";
 import { printable } from "../../output/text.ts";
 import type { NamedStack } from "../support/repository-url.ts";
 import type { Session } from "../support/session.ts";
 import { addVerb, yesOption } from "../support/verb.ts";
+import { deployed } from "./deploy.ts";
+import { interruptible } from "./interruptible.ts";
 
 interface UpgradeFlags {
   readonly dryRun?: boolean;
@@ -86,6 +88,8 @@ class UpgradeVerb {
     const { into, dryRun = false } = this.#flags;
     const check = await checkTable(this.#place);
     const stack = into === undefined ? await this.#updateStack(check, screen) : undefined;
+    // Items of a new version without its Lambda would not be counted.
+    if (stack?.outcome === "declined") return this.#session.exitWith(EXIT.failed);
     const report = await this.#upgradeItems(screen);
     screen.show({ ...report, ...(stack !== undefined && { stack }) }, () =>
       [stackText(stack), reportText(report, dryRun, screen)].join(""),
@@ -94,27 +98,15 @@ class UpgradeVerb {
 
   /** The template and the Lambda, where there is a stack. */
   async #updateStack(check: TableCheck, screen: Screen): Promise<DeployReport | undefined> {
-    const { stackExists, deployStack } = await import("@zae-limiter/infra");
+    const { stackExists } = await import("@zae-limiter/infra");
     if (!(await stackExists(this.#place))) return undefined;
     assertOwnSchema(check, this.#place);
     const { dryRun = false, yes = false } = this.#flags;
-    const report = await deployStack({
-      ...this.#place,
-      dryRun,
-      confirm: async (changes) => this.#agreesTo(changes, yes),
-      onEvent: ({ logicalId, status }) => screen.progress(printable(`${logicalId} ${status}`)),
-    });
-    screen.endProgress();
-    return report;
-  }
-
-  async #agreesTo(changes: readonly ResourceChange[], yes: boolean): Promise<boolean> {
-    const lost = changes.filter(({ action }) => action !== "add" && action !== "modify");
-    if (lost.length === 0) return true;
-    const names = lost.map(({ logicalId }) => printable(logicalId)).join(", ");
-    const question = `This replaces or removes ${names}. Go on?`;
-    await this.#session.confirm(question, { yes });
-    return true;
+    const { stack } = this.#place;
+    const rerun = `zae-limiter upgrade --stack ${stack}`;
+    return interruptible(this.#session, { stack, rerun }, async (signal) =>
+      deployed({ ...this.#place, dryRun, yes, signal }, { screen, session: this.#session }),
+    );
   }
 
   async #upgradeItems(screen: Screen): Promise<UpgradeReport> {
