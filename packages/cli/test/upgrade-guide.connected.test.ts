@@ -1,5 +1,5 @@
-// Runs the guide's page on upgrades on tables that the Python zae-limiter wrote. `vitest -u` updates
-// the page.
+// Runs the guide's page on upgrades, on tables that the Python zae-limiter wrote. `vitest --update`
+// updates the page.
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { DynamoRepository } from "zae-limiter/dynamodb";

@@ -63,7 +63,7 @@ function given({ codeBucket, account, dryRun = false, wait = true, yes = false }
   };
 }
 
-/** Deploys as the flags say, shows what happens, and asks before anything is replaced or removed. */
+/** Deploys, shows what happens, and asks before anything is replaced or removed. */
 export async function deployed(
   { yes = false, ...options }: Asked,
   { screen, session }: { readonly screen: Screen; readonly session: Session },

@@ -27,7 +27,7 @@ import { unsupported } from "./python-limits.ts";
 
 const WRITE_BUDGET = "wcu";
 
-/** Whether a bucket is still as the Python zae-limiter wrote it: every item of ours has a version. */
+/** Whether a bucket is still as the Python zae-limiter wrote it: ours have a version. */
 export function isPythonBucket(item: AttributeMap): boolean {
   return item["sv"] === undefined;
 }

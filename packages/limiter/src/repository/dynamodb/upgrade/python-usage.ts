@@ -3,16 +3,16 @@
  * hour of a day, the day, and a month that begins with it are one item, the sum of all of them
  * (W-20).
  *
- *   any other hour                 that hour
- *   midnight, hours and days       with m at midnight and s in the other hours of the day, the first
- *                                  hour is (m − s) / 2 and the day (m + s) / 2: both counted the same
- *                                  calls. Where that is not whole, or negative, it is left.
- *   midnight, days only            the day
- *   the first of a month, with     left: the three parts cannot be told apart
- *   months counted as well
+ *   any other hour            that hour
+ *   midnight, hours and days  with m at midnight and s in the other hours of the day, the first
+ *                             hour is (m − s) / 2 and the day (m + s) / 2: both counted the same
+ *                             calls. Where that is not whole, or negative, the item is left.
+ *   midnight, days only       the day
+ *   the first of a month,     left: the three parts cannot be told apart
+ *   with months counted
  *
- * Counters become millitokens with a prefix. `total_events` counted limits and adjustments (W-27), so
- * it does not become the number of requests; it is kept for those who look for it.
+ * Counters become millitokens with a prefix. `total_events` counted limits and adjustments (W-27),
+ * so it does not become the number of requests; it is kept for those who look for it.
  */
 import { MILLI } from "../../../core/amounts.ts";
 import { windowStartMs, type UsageWindow } from "../../../core/usage.ts";

@@ -1,5 +1,5 @@
 /*
- * The record of an upgrade, `_/SYSTEM#` / `#UPGRADE`: who runs it and until when, and how far it is.
+ * The record of an upgrade, `_/SYSTEM#` / `#UPGRADE`: who runs it, until when, and how far it is.
  *
  *   owner         a random id of the run; `lease_until` is renewed with every page
  *   to            the version that is upgraded to

@@ -250,8 +250,8 @@ function tell({ onProgress }: UpgradeOptions, step: string, tally: UpgradeTally)
 }
 
 /**
- * The minimum client version is lowered, not raised: release 0.10.3 of the Python zae-limiter ignores
- * a minimum that it does not meet, and does not look at the schema then (ADR 047).
+ * The minimum client version is lowered, not raised: release 0.10.3 of the Python zae-limiter
+ * ignores a minimum that it does not meet, and does not look at the schema then (ADR 047).
  */
 async function keepOut(connection: Connection, before: VersionRecord): Promise<void> {
   const put = putVersion(connection, { ...before, schemaVersion: UPGRADING_VERSION }, before);
