@@ -1,5 +1,6 @@
 // Upgrades that are killed, that run at the same time, and that meet a process which still writes.
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { DynamoRepository } from "zae-limiter/dynamodb";
 import { ManualClock } from "zae-limiter/testing";
 import { checkTable, upgradeTable, type UpgradeOptions } from "zae-limiter/upgrade";
 import type { AttributeMap } from "../../../src/repository/dynamodb/transport/attribute-values.ts";
@@ -33,7 +34,7 @@ describeWithEngine("an upgrade of a table", (engine) => {
     return timeless(await itemsOf(transport, other));
   }
 
-  const steps = process.env["ZAEL_THOROUGH"] === undefined ? [8] : [3, 4, 5, 6, 7, 9, 11, 17];
+  const steps = process.env["ZAEL_THOROUGH"] === undefined ? [12] : [3, 4, 5, 6, 7, 9, 11, 17];
   it.each(steps)("that dies at every write number %i ends as if it had not", async (step) => {
     let deaths = 0;
     for (let isDone = false; !isDone;) {
@@ -50,8 +51,26 @@ describeWithEngine("an upgrade of a table", (engine) => {
       expect(state).toBe("upgrade needed");
       await clock.advance(61_000);
     }
-    expect(deaths).toBeGreaterThan(3);
+    expect(deaths).toBeGreaterThan(1);
     expect(timeless(await itemsOf(transport, stack))).toEqual(await undisturbed());
+  });
+
+  it("into another table that dies at any write is continued", async () => {
+    const into = `${stack}-new`;
+    const options = { stack: into, transport, clock, provisioning: "table" } as const;
+    await (await DynamoRepository.open("default", options)).close();
+    let deaths = 0;
+    for (const writes of [1, 2, 3, 4, 5, 6, 7, 8]) {
+      const loses = writes % 2 === 0 ? "request" : "reply";
+      const dying = dyingAfter(transport, writes, { loses });
+      await upgrade({ into, transport: dying }).catch(() => (deaths += 1));
+      await clock.advance(61_000);
+    }
+    expect(deaths).toBeGreaterThan(6);
+    await upgrade({ into }).catch(() => undefined);
+    expect(await checkTable({ stack: into, transport })).toMatchObject({ state: "compatible" });
+    const copied = timeless(await itemsOf(transport, into));
+    expect([...copied].filter(isData)).toEqual([...(await undisturbed())].filter(isData));
   });
 
   it("runs once at a time, and a second one does no harm", async () => {
@@ -108,9 +127,15 @@ function take(input: object): object {
   };
 }
 
-const WRITES = new Set(["PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"]);
+const WRITES = new Set([
+  "PutItem",
+  "UpdateItem",
+  "DeleteItem",
+  "TransactWriteItems",
+  "BatchWriteItem",
+]);
 
-/** A process that dies at one of its writes: it, or its answer, is lost, and everything after it. */
+/** A process that dies at one of its writes: the write or its answer is lost, and all after it. */
 function dyingAfter(
   inner: DynamoTransport,
   writes: number,
@@ -127,6 +152,10 @@ function dyingAfter(
     },
     close: () => {},
   };
+}
+
+function isData([key]: readonly [string, unknown]): boolean {
+  return !/#(VERSION|UPGRADE)$/.test(key);
 }
 
 /** An error that is not retried. */
