@@ -4,7 +4,7 @@ import { IncompatibleSchemaError, Limit, RateLimiter } from "zae-limiter";
 import { DynamoRepository } from "zae-limiter/dynamodb";
 import { ManualClock } from "zae-limiter/testing";
 import { checkTable, upgradeTable, type UpgradeOptions } from "zae-limiter/upgrade";
-import { openedWith } from "../../../../../tools/python-tables/make.mjs";
+import { openedWith, RELEASES } from "../../../../../tools/python-tables/make.mjs";
 import { heartbeatKey } from "../../../src/repository/dynamodb/items/keys.ts";
 import {
   marshalItem,
@@ -21,7 +21,7 @@ import { openTransport } from "../../support/transports.ts";
 const SECOND_DAY = new Date("2026-02-02T00:00:00Z");
 
 describeWithEngine("tables of the Python zae-limiter", (engine) => {
-  describe.each(["0.10.3", "0.17.0"])("of release %s", (release) => {
+  describe.each(RELEASES)("of release %s", (release) => {
     const python = pythonTable(release);
     // Only the newer one has what this library has not.
     const force = release === "0.17.0";
