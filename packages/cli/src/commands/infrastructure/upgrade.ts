@@ -85,14 +85,14 @@ class UpgradeVerb {
 
   async run(screen: Screen): Promise<void> {
     const { checkTable } = await import("zae-limiter/upgrade");
-    const { into, dryRun = false } = this.#flags;
+    const { into } = this.#flags;
     const check = await checkTable(this.#place);
     const stack = into === undefined ? await this.#updateStack(check, screen) : undefined;
     // Items of a new version without its Lambda would not be counted.
     if (stack?.outcome === "declined") return this.#session.exitWith(EXIT.failed);
     const report = await this.#upgradeItems(screen);
     screen.show({ ...report, ...(stack !== undefined && { stack }) }, () =>
-      [stackText(stack), reportText(report, dryRun, screen)].join(""),
+      [stackText(stack), reportText(report, this.#flags, screen)].join(""),
     );
   }
 
@@ -119,15 +119,16 @@ class UpgradeVerb {
       ...(snapshotWindows !== undefined && { snapshotWindows }),
       onProgress: ({ step, items }) => screen.progress(`${step}: ${items}`),
     };
-    const plan = await upgradeTable({ ...options, dryRun: true });
-    screen.endProgress();
-    if (dryRun || plan.migrations.length === 0) return plan;
-    const { stack } = this.#place;
-    const question =
-      into === undefined
-        ? `Everything that still writes to ${stack} must be stopped. Upgrade its items?`
-        : `Everything that still writes to ${stack} must be stopped. Copy its items into ${into}?`;
-    await this.#session.confirm(question, { yes });
+    // Who is not asked need not wait until the table has been read once more.
+    if (dryRun || !yes) {
+      const plan = await upgradeTable({ ...options, dryRun: true });
+      screen.endProgress();
+      if (dryRun || plan.migrations.length === 0) return plan;
+      const { stack } = this.#place;
+      const work = into === undefined ? "Upgrade its items?" : `Copy its items into ${into}?`;
+      const question = `Everything that still writes to ${stack} must be stopped. ${work}`;
+      await this.#session.confirm(question, { yes });
+    }
     const stopping = new AbortController();
     const stopListening = this.#session.environment.onInterrupt(() => stopping.abort());
     try {
@@ -164,8 +165,8 @@ function stackText(stack: DeployReport | undefined): string {
   return stack === undefined ? "" : `Stack ${printable(stack.stack)}: ${stack.outcome}.\n`;
 }
 
-function reportText(report: UpgradeReport, dryRun: boolean, screen: Screen): string {
-  const { from, to, migrations, counts } = report;
+function reportText(report: UpgradeReport, { into }: UpgradeFlags, screen: Screen): string {
+  const { from, to, migrations, counts, dryRun } = report;
   if (migrations.length === 0)
     return from === undefined
       ? "The table has no version record, so there is nothing to upgrade.\n"
@@ -176,7 +177,8 @@ function reportText(report: UpgradeReport, dryRun: boolean, screen: Screen): str
     unchanged,
   ]);
   return [
-    dryRun ? "These items would be upgraded" : "The items were upgraded",
+    dryRun ? "These items would be " : "The items were ",
+    into === undefined ? "upgraded" : `copied into ${printable(into)},`,
     ` from schema ${printable(from ?? "")} to ${to}.\n\n`,
     tableText(["Items", "Changed", "As they were"], rows, screen.colours),
     listText("Not supported, so it needs --force, and is not enforced afterwards:", report.dropped),
