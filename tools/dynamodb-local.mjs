@@ -42,7 +42,7 @@ export function installDynamoDbLocal() {
       join(libraries, "*"),
       "-d",
       join(draft, "classes"),
-      join(root, "tools", "LocalDynamoDb.java"),
+      join(root, "packages/cli/java/LocalDynamoDb.java"),
     ]);
   });
 }

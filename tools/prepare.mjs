@@ -1,5 +1,6 @@
 // Brings a clone to the point where it can run: installs what the lock file names when that has
-// changed, and builds incrementally, the code of the Lambda functions too. Plain Node, because it runs before anything is installed.
+// changed, and builds incrementally, the code of the Lambda functions too. Plain Node, because it
+// runs before anything is installed.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";

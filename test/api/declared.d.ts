@@ -337,20 +337,6 @@ declare module "declared/zae-limiter/dynamodb" {
     readonly enableAuditArchival?: boolean; readonly auditArchiveGlacierDays?: number; readonly enableTracing?: boolean; readonly createIamRoles?: boolean;
     readonly createIam?: boolean; readonly aggregatorRoleArn?: string; readonly enableDeletionProtection?: boolean; readonly tags?: Readonly<Record<string, string>>;
   }
-  // ---- what @zae-limiter/infra builds its template from (ADR 043) ----------------------------------------------------------
-  export interface IndexDeclaration {
-    readonly IndexName: string; readonly KeySchema: readonly { readonly AttributeName: string; readonly KeyType: "HASH" | "RANGE" }[];
-    readonly Projection: { readonly ProjectionType: "ALL" | "KEYS_ONLY" };
-  }
-  export interface TableDeclaration {
-    readonly BillingMode: "PAY_PER_REQUEST"; readonly KeySchema: IndexDeclaration["KeySchema"];
-    readonly AttributeDefinitions: readonly { readonly AttributeName: string; readonly AttributeType: "S" }[];
-    readonly GlobalSecondaryIndexes: readonly IndexDeclaration[];
-    readonly StreamSpecification?: { readonly StreamEnabled: true; readonly StreamViewType: "NEW_AND_OLD_IMAGES" };
-  }
-  export function tableDeclaration(options: { readonly stream: boolean }): TableDeclaration;
-  export const TTL_ATTRIBUTE: "ttl";
-  export const SCHEMA_VERSION: string;
   export interface RepositoryBuilder {
     namespace(name: string): this; options(options: DynamoOptions): this; stackOptions(options: StackOptions): this;
     onUnavailable(action: OnUnavailable): this;            // stored through setSystemDefaults

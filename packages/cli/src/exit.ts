@@ -21,6 +21,11 @@ export class UsageError extends Error {
   readonly code = "ERR_CLI_USAGE";
 }
 
+/** The system on this machine cannot be started, found or ended; the message says what to do. */
+export class LocalError extends Error {
+  readonly code = "ERR_CLI_LOCAL";
+}
+
 /** The person at the terminal answered no. */
 export class Cancelled extends Error {
   readonly code = "ERR_CLI_CANCELLED";
@@ -74,9 +79,11 @@ export function exitCodeOf(error: unknown): ExitCode {
   return EXIT.failed;
 }
 
+const OWN_ERRORS = [UsageError, LocalError, Cancelled] as const;
+
 function codeOf(error: unknown): string {
-  if (error instanceof ZaeLimiterError || error instanceof UsageError || error instanceof Cancelled)
-    return error.code;
+  if (error instanceof ZaeLimiterError || OWN_ERRORS.some((type) => error instanceof type))
+    return (error as Error & { readonly code: string }).code;
   return "ERR_CLI_UNEXPECTED";
 }
 

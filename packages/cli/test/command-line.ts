@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { Readable } from "node:stream";
 import type { Command } from "commander";
 import { InfrastructureError, type Repository } from "zae-limiter";
@@ -48,7 +49,8 @@ export async function zaeLimiter(
     stdout: { write: (text) => (stdout += text), isTTY: terminal },
     stderr: { write: (text) => (stderr += text), isTTY: terminal },
     stdin,
-    env: { ZAEL_REPOSITORY: "memory:", ...env },
+    // No command of a test gets at the local system of whoever runs it.
+    env: { ZAEL_REPOSITORY: "memory:", ZAEL_LOCAL_FOLDER: join(process.execPath, "none"), ...env },
     openRepository: open,
     runAggregator: setup.runAggregator ?? noTable,
     onInterrupt: (listener) => {

@@ -9,18 +9,23 @@ interface Shown {
 /**
  * A page of the guide as it ought to be: every `$ zae-limiter …` line of its console blocks is run
  * in reading order, and what it prints stands below it. `# exit 1` after a command says that it
- * exits so. Compare the result with `toMatchFileSnapshot`; `vitest -u` then updates the page.
+ * exits so. Other commands (`$ export …`) are given to `runOther`, and print nothing. Compare the
+ * result with `toMatchFileSnapshot`; `vitest -u` then updates the page.
  */
 export async function pageAsRun(
   page: string,
   run: (words: readonly string[]) => Promise<Shown>,
+  runOther: (command: string) => Promise<void> = async () => {},
 ): Promise<string> {
   const rewritten: string[] = [];
   for (const [line, isOutput] of linesOf(page)) {
     if (isOutput) continue;
     rewritten.push(line);
     const command = /^\$ zae-limiter (.*?)(?: +# exit (\d))?$/.exec(line);
-    if (command === null) continue;
+    if (command === null) {
+      if (line.startsWith("$ ")) await runOther(line.slice(2));
+      continue;
+    }
     const [, text = "", code = "0"] = command;
     const words = [...text.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare!);
     const shown = await run(words);

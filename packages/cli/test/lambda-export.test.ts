@@ -19,7 +19,7 @@ it("writes the code, and replaces no file unless told to", async () => {
   const refused = await run(`lambda-export -o ${output}`);
   expect(refused.code).toBe(2);
   expect(refused.stderr).toBe(
-    `error: ${output} exists. Pass --force to replace it, or another --output.\n`,
+    `error: ${output} exists. Pass --force to overwrite it, or another name.\n`,
   );
   expect(readFileSync(output, "utf8")).toBe("mine");
   const forced = await run(`lambda-export -o ${output} -f --json`);
@@ -38,5 +38,7 @@ it("shows what it is with --info, and writes nothing", async () => {
 it("says what is wrong with a file that cannot be written", async () => {
   const { code, stderr } = await run(`lambda-export -o ${folder}/missing/a.zip`);
   expect(code).toBe(2);
-  expect(stderr).toMatch(/^error: .*missing\/a\.zip cannot be written: /);
+  expect(stderr).toMatch(
+    /^error: .*missing\/a\.zip cannot be written: its folder does not exist\.\n$/,
+  );
 });

@@ -64,7 +64,11 @@ describeWithAws("deployStack", (aws) => {
   it.each([
     ["that does not exist", undefined, /codeBucket: does not exist/],
     ["in another region", { region: "us-east-1" }, /codeBucket: is not in eu-west-1/],
-    ["of another account", { owner: "111122223333" }, /AWS denied s3:ListBucket on code-/],
+    [
+      "of another account, which may share it",
+      { owner: "111122223333", isShared: true },
+      /AWS denied s3:ListBucket on code-/,
+    ],
   ])("refuses a bucket %s", async (_, bucket, message) => {
     const stack = freshStack(aws());
     const codeBucket = `code-${stack.stack}`;

@@ -2,7 +2,6 @@
 import {
   CloudFormationClient,
   CreateChangeSetCommand,
-  DeleteChangeSetCommand,
   DeleteStackCommand,
   DescribeChangeSetCommand,
   DescribeStackEventsCommand,
@@ -60,17 +59,18 @@ describeWithAws("the scripted AWS", (aws) => {
       readonly importExisting?: boolean;
     },
   ): Promise<readonly string[]> {
+    const name = `changes-${aws().seen.length}`;
     await client.send(
       new CreateChangeSetCommand({
         StackName,
-        ChangeSetName: "changes",
+        ChangeSetName: name,
         ChangeSetType: options.type,
         TemplateBody: JSON.stringify(options.template ?? TEMPLATE),
         Parameters: [...(options.parameters ?? [])],
         ...(options.importExisting === true && { ImportExistingResources: true }),
       }),
     );
-    const names = { StackName, ChangeSetName: "changes" };
+    const names = { StackName, ChangeSetName: name };
     let changeSet;
     do changeSet = await client.send(new DescribeChangeSetCommand(names));
     while (changeSet.Status?.endsWith("IN_PROGRESS"));
@@ -100,7 +100,6 @@ describeWithAws("the scripted AWS", (aws) => {
       expect.stringContaining("didn't contain changes"),
     ]);
     const parameters = [{ ParameterKey: "Days", ParameterValue: "7" }];
-    await client.send(new DeleteChangeSetCommand({ StackName: stack, ChangeSetName: "changes" }));
     expect(await executed(client, stack, { type: "UPDATE", parameters })).toEqual([
       "Modify Log False",
     ]);

@@ -59,6 +59,16 @@ describeWithAws("stacks", (aws) => {
     });
   });
 
+  it("a change set that is declined takes no stack with it that another process creates", async () => {
+    const stack = freshStack(aws());
+    const confirm = async (): Promise<boolean> => {
+      await stack.deploy({ wait: false, stackOptions: { lambdaMemoryMb: 512 } });
+      return false;
+    };
+    expect((await stack.deploy({ confirm })).outcome).toBe("declined");
+    expect(scripted(stack)?.status).toBe("CREATE_IN_PROGRESS");
+  });
+
   describe("updateLambda", () => {
     it("changes the code by change set, and everything else stays", async () => {
       const stack = freshStack(aws());

@@ -17,13 +17,15 @@ import { tableState } from "./table-part.ts";
 export interface StatusOptions extends StackPlace {
   /** The time now, which the lag is counted from. @default that of the system */
   readonly nowMs?: () => number;
+  /** A service that has not answered by then is unknown. @default 20000 */
+  readonly timeoutMs?: number;
 }
 
-/** Ten requests wait at once, each for its answer, or to be repeated; Node warns of more than ten. */
+/** Ten requests wait at once, for answers or to be repeated; Node warns of more than ten. */
 const MOST_WAITING = 50;
 
-/** A service that has not answered by then is unknown. Repeated requests take about as long. */
-const PATIENCE_MS = 20_000;
+/** Longer than a few repetitions of a throttled request, and not too long for a person. */
+const DEFAULT_TIMEOUT_MS = 20_000;
 
 /**
  * Looks at a stack and everything that belongs to it, all at once. Changes nothing. What may not be
@@ -34,13 +36,15 @@ const PATIENCE_MS = 20_000;
  * const { aggregator, problems } = await stackStatus({ stack: "my-stack", region: "eu-west-1" });
  */
 export async function stackStatus(options: StatusOptions = {}): Promise<StackStatus> {
-  const { nowMs = () => Date.now(), ...place } = options;
-  const signals = [AbortSignal.timeout(PATIENCE_MS), ...(place.signal ? [place.signal] : [])];
+  const { nowMs = () => Date.now(), timeoutMs = DEFAULT_TIMEOUT_MS, ...place } = options;
+  const signals = [AbortSignal.timeout(timeoutMs), ...(place.signal ? [place.signal] : [])];
   const signal = AbortSignal.any(signals);
   setMaxListeners(MOST_WAITING, signal);
   const clients = await openClients({ ...place, signal });
   try {
-    return await lookedAt(clients, nowMs);
+    const status = await lookedAt(clients, nowMs);
+    place.signal?.throwIfAborted();
+    return status;
   } finally {
     clients.close();
   }

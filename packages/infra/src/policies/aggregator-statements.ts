@@ -13,6 +13,7 @@ export interface AggregatorResources {
 /**
  * The rights of the Lambda that aggregates. It splits and merges buckets as clients do, counts
  * usage, and writes its heartbeat; it can change no limits and no entity.
+ * @example const statements = aggregatorStatements({ tableArn, streamArn });
  */
 export function aggregatorStatements({
   tableArn,
@@ -48,6 +49,7 @@ export function archiveStatement(archiveBucketArn: Value): PolicyStatement {
 /**
  * The rights of `zae-limiter aggregate`, a process that reads the stream itself. It finds the
  * stream, and shares its shards with others like it.
+ * @example const statements = runnerStatements({ tableArn, streamArn, archiveBucketArn });
  */
 export function runnerStatements(resources: AggregatorResources): readonly PolicyStatement[] {
   return [

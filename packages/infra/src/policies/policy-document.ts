@@ -17,7 +17,7 @@ import { allow, below, type PolicyStatement } from "./policy-statements.ts";
  * TransactWriteItems is no action of IAM: it asks for the action of each of its members.
  */
 
-/** Whose policy: of programs that acquire, that manage, or that only read; of all, or of one tenant. */
+/** Whose policy: of programs that acquire, that manage, or that only read; of all or one tenant. */
 export type PolicyKind =
   | "acquire-only"
   | "full-access"
@@ -58,7 +58,7 @@ const STATEMENTS: Readonly<Record<PolicyKind, (tableArn: Value) => readonly Poli
   "read-only": reading,
   "full-access": (tableArn) => [
     ...reading(tableArn),
-    allow({ sid: "Write", actions: WRITES, resources: tableArn }),
+    allow({ sid: "Write", actions: [...WRITES, BATCH_WRITE], resources: tableArn }),
   ],
   "namespace-acquire": (tableArn) => acquiring(tableArn, TENANT).map(ofTenant),
   "namespace-read-only": (tableArn) => readingOwn(tableArn).map(ofTenant),
@@ -66,15 +66,31 @@ const STATEMENTS: Readonly<Record<PolicyKind, (tableArn: Value) => readonly Poli
     [
       ...readingOwn(tableArn),
       allow({ sid: "Write", actions: WRITES, resources: tableArn, keys: [`${TENANT}/*`] }),
+      allow({
+        sid: "DeleteEntities",
+        actions: [BATCH_WRITE],
+        resources: tableArn,
+        keys: [`${TENANT}/BUCKET#*`, `${TENANT}/ENTITY#*`],
+      }),
     ].map(ofTenant),
 };
 
 const READS_BY_KEY = ["dynamodb:GetItem", "dynamodb:BatchGetItem"];
 
-/** A bucket is created, written, split and merged; DeleteItem is what a merge does with one half. */
+/** A bucket is created, written, split and merged; a merge deletes one of the halves. */
 const BUCKET_WRITES = ["dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"];
 
-const WRITES = [...BUCKET_WRITES, "dynamodb:BatchWriteItem", "dynamodb:ConditionCheckItem"];
+const WRITES = [...BUCKET_WRITES, "dynamodb:ConditionCheckItem"];
+
+/** How entities are deleted, and namespaces purged. */
+const BATCH_WRITE = "dynamodb:BatchWriteItem";
+
+/** What `zae-limiter status` shows of the table. */
+const DESCRIBES = [
+  "dynamodb:DescribeTable",
+  "dynamodb:DescribeTimeToLive",
+  "dynamodb:DescribeContinuousBackups",
+];
 
 const TENANT = `\${aws:PrincipalTag/${NAMESPACE_TAG}}`;
 
@@ -114,7 +130,7 @@ function reading(tableArn: Value): readonly PolicyStatement[] {
       actions: [...READS_BY_KEY, "dynamodb:Query"],
       resources: [tableArn, below(tableArn, "index/*")],
     }),
-    allow({ sid: "Describe", actions: ["dynamodb:DescribeTable"], resources: tableArn }),
+    allow({ sid: "Describe", actions: DESCRIBES, resources: tableArn }),
   ];
 }
 
@@ -133,34 +149,24 @@ function readingOwn(tableArn: Value): readonly PolicyStatement[] {
     allow({
       sid: "Query",
       actions: ["dynamodb:Query"],
-      resources: [tableArn, ...["GSI1", "GSI2", "GSI3"].map((name) => index(tableArn, name))],
-      keys: [`${TENANT}/*`],
-    }),
-    allow({
-      sid: "QueryNamespace",
-      actions: ["dynamodb:Query"],
-      resources: index(tableArn, "GSI4"),
-      keys: [TENANT],
+      resources: [tableArn, below(tableArn, "index/*")],
+      // GSI4 has the id itself as its partition; nothing else has.
+      keys: [`${TENANT}/*`, TENANT],
     }),
   ];
 }
 
-function index(tableArn: Value, name: string): Value {
-  return below(tableArn, `index/${name}`);
-}
-
 /**
- * Requires a tag that can be the id of a tenant. Without it, nothing is allowed; with an empty one
- * the patterns would begin with a slash, and with `_` they would be those of the registry.
+ * Requires a tag that can be the id of a tenant: two characters at least, where real ids have
+ * eleven. Without a tag nothing is allowed; with an empty one the patterns would begin with a
+ * slash, and with `_` they would be those of the registry.
  */
 function ofTenant(statement: PolicyStatement): PolicyStatement {
-  const tag = `aws:PrincipalTag/${NAMESPACE_TAG}`;
   return {
     ...statement,
     Condition: {
       ...(statement["Condition"] as { readonly [operator: string]: Value }),
-      StringLike: { [tag]: "?*" },
-      StringNotEquals: { [tag]: "_" },
+      StringLike: { [`aws:PrincipalTag/${NAMESPACE_TAG}`]: "??*" },
     },
   };
 }

@@ -34,7 +34,7 @@ import { plannedDeployment } from "./plan.ts";
 export interface DeployOptions extends StackPlace {
   /** Options of the stack; what is left out keeps the value that the stack has, or the default. */
   readonly stackOptions?: StackOptions;
-  /** The bucket that holds the code of the functions. @default one of the account's, made if needed */
+  /** The bucket that holds the functions' code. @default one of the account's, made if needed */
   readonly codeBucket?: string;
   /**
    * Asked before anything is changed, with everything that would be.
@@ -70,7 +70,8 @@ export interface DeployReport {
  * it continues what was interrupted, and waits for what somebody else has begun.
  *
  * @example
- * const { outcome } = await deployStack({ stack: "limits", stackOptions: { enableTracing: true } });
+ * const stackOptions = { enableTracing: true };
+ * const { outcome } = await deployStack({ stack: "limits", stackOptions });
  */
 export async function deployStack(options: DeployOptions = {}): Promise<DeployReport> {
   const place = checkedPlace(options);

@@ -97,6 +97,7 @@ describeWithAws("the status of a stack", (aws) => {
         billing: "on demand",
         streamArn: expect.stringContaining(`table/${stack}/stream/`),
         ttlAttribute: { name: "ttl" },
+        pointInTimeRecovery: { days: 35 },
         deletionProtection: false,
         indexes: { GSI1: "ACTIVE", GSI2: "ACTIVE", GSI3: "ACTIVE", GSI4: "ACTIVE" },
       },
@@ -305,6 +306,15 @@ describeWithAws("the status of a stack", (aws) => {
       infrastructure: { status: "CREATE_COMPLETE" },
       table: { status: "ACTIVE" },
     });
+  });
+
+  it("does not wait for a service that never answers, and ends when it is told to", async () => {
+    aws().faults.always("GetQueueUrl", "hang");
+    const place = { stack, region: "eu-west-1", endpointUrl: aws().endpointUrl };
+    const { aggregator } = await stackStatus({ ...place, timeoutMs: 200 });
+    expect(aggregator.deadLetters).toEqual({ unknown: "SQS did not answer in time" });
+    const stopped = stackStatus({ ...place, signal: AbortSignal.abort(new Error("Enough.")) });
+    await expect(stopped).rejects.toThrow("Enough.");
   });
 
   it("shows that a table is made for newer clients", async () => {

@@ -1,7 +1,6 @@
-import { writeFile } from "node:fs/promises";
 import type { Command } from "commander";
-import { UsageError } from "../../exit.ts";
 import { jsonText } from "../../output/json.ts";
+import { writeNewFile } from "../support/new-file.ts";
 import type { Session } from "../support/session.ts";
 import { addVerb } from "../support/verb.ts";
 
@@ -12,7 +11,7 @@ export function addCfnTemplateCommand(program: Command, session: Session): void 
     summary:
       "Prints the CloudFormation template of a stack, for those who deploy it themselves. It is " +
       "the same for all stacks: what differs is a parameter.",
-    examples: ["cfn-template > template.yaml", "cfn-template --json -o template.json"],
+    examples: ["cfn-template > template.yaml", "cfn-template --json"],
   })
     .option("-o, --output <file>", "Write it to a file.")
     .option("-f, --force", "Overwrite the file.")
@@ -21,8 +20,11 @@ export function addCfnTemplateCommand(program: Command, session: Session): void 
       const { stdout } = session.environment;
       const screen = session.screen(command);
       const text = screen.json ? jsonText(stackTemplate()) : templateYaml();
-      if (output === undefined) return void stdout.write(text);
-      await written(output, text, force);
+      if (output === undefined) {
+        stdout.write(text);
+        return;
+      }
+      await writeNewFile(output, text, { force });
       screen.show({ file: output }, () => `Wrote ${output}.\n`);
     });
 }
@@ -30,17 +32,4 @@ export function addCfnTemplateCommand(program: Command, session: Session): void 
 interface TemplateOptions {
   readonly output?: string;
   readonly force?: boolean;
-}
-
-async function written(file: string, text: string, force: boolean): Promise<void> {
-  try {
-    await writeFile(file, text, { flag: force ? "w" : "wx" });
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === "EEXIST")
-      throw new UsageError(`${file} exists. Pass --force to overwrite it, or another name.`);
-    if (code === "ENOENT" || code === "ENOTDIR")
-      throw new UsageError(`${file} cannot be written: its folder does not exist.`);
-    throw error;
-  }
 }

@@ -7,7 +7,7 @@ import { eventText } from "../../output/stack.ts";
 import { fieldsText } from "../../output/table.ts";
 import type { NamedStack } from "../support/repository-url.ts";
 import type { Session } from "../support/session.ts";
-import { addVerb, yesOption } from "../support/verb.ts";
+import { addVerb, waitOption, yesOption } from "../support/verb.ts";
 import { interruptible } from "./interruptible.ts";
 
 /** Adds `delete`, which deletes a stack. */
@@ -23,7 +23,7 @@ export function addDeleteCommand(program: Command, session: Session): void {
   })
     .option("--with-data", "Delete the table too, with everything in it.")
     .option("--account <id>", "The account that is meant; any other one is refused.")
-    .option("--wait", "Wait until the stack is gone, which is the default.")
+    .addOption(waitOption())
     .option("--no-wait", "Return as soon as the deletion has begun.")
     .addOption(yesOption())
     .action(async (options: Flags, command: Command) => {

@@ -5,7 +5,7 @@ import type { Screen } from "../../output/screen.ts";
 import { changesText, eventText } from "../../output/stack.ts";
 import { fieldsText } from "../../output/table.ts";
 import type { Session } from "../support/session.ts";
-import { addVerb, yesOption } from "../support/verb.ts";
+import { addVerb, waitOption, yesOption } from "../support/verb.ts";
 import { interruptible } from "./interruptible.ts";
 import { addStackFlags, inFlags, stackOptionsOf } from "./stack-flags.ts";
 
@@ -26,7 +26,7 @@ export function addDeployCommand(program: Command, session: Session): void {
     .option("--code-bucket <bucket>", "A bucket for the Lambda's code, instead of our own.")
     .option("--account <id>", "The account that is meant; any other one is refused.")
     .option("--dry-run", "Only show what would change.")
-    .option("--wait", "Wait until the stack is ready, which is the default.")
+    .addOption(waitOption())
     .option("--no-wait", "Return as soon as the deployment has begun.")
     .addOption(yesOption())
     .action(async (options: Flags, command: Command) => {

@@ -14,7 +14,7 @@ export function addLambdaExportCommand(program: Command, session: Session): void
   })
     .option("-o, --output <file>", "Where to write it.", "lambda.zip")
     .option("--info", "Only show what it is.")
-    .option("-f, --force", "Replace the file if it exists.")
+    .option("-f, --force", "Overwrite the file.")
     .action(async (options: ExportOptions, command: Command) => {
       const { lambdaPackage } = await import("@zae-limiter/infra");
       const { name, content, sha256 } = await lambdaPackage("aggregator");

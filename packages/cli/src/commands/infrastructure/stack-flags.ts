@@ -125,7 +125,12 @@ const VALUES: readonly (readonly [
     "number",
     "How long idle buckets are kept; 0 keeps them for ever.",
   ],
-  ["billingMode", "--billing-mode <mode>", "text", "on-demand or provisioned."],
+  [
+    "billingMode",
+    "--billing-mode <mode>",
+    "text",
+    "How the table is paid for: on-demand or provisioned.",
+  ],
   ["readCapacity", "--read-capacity <units>", "number", "The table's least read units."],
   ["maxReadCapacity", "--max-read-capacity <units>", "number", "The most read units."],
   ["writeCapacity", "--write-capacity <units>", "number", "The table's least write units."],

@@ -10,9 +10,11 @@ export async function writeNewFile(
   try {
     await writeFile(file, content, { flag: force ? "w" : "wx" });
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
+    const { code } = error as NodeJS.ErrnoException;
     if (code === "EEXIST")
-      throw new UsageError(`${file} exists. Pass --force to replace it, or another --output.`);
-    throw new UsageError(`${file} cannot be written: ${message}`);
+      throw new UsageError(`${file} exists. Pass --force to overwrite it, or another name.`);
+    if (code === "ENOENT" || code === "ENOTDIR")
+      throw new UsageError(`${file} cannot be written: its folder does not exist.`);
+    throw error;
   }
 }

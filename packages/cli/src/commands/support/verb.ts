@@ -90,6 +90,14 @@ export function yesOption(): Option {
   return new Option("-y, --yes", "Do not ask for confirmation.");
 }
 
+/**
+ * `--wait` of the verbs about stacks, which is the default; only `--no-wait` is shown. Elsewhere
+ * `--wait` takes a value, and completion knows one kind of each option.
+ */
+export function waitOption(): Option {
+  return new Option("--wait", "Wait until AWS is done.").hideHelp();
+}
+
 /** `--limit` of lists: the most items to show. It has no short form, because `-l` is a limit. */
 export function listLimitOption(): Option {
   return new Option("--limit <number>", "Show at most this many items.")

@@ -18,14 +18,21 @@ export const [OWN, OTHER] = ["ownownownow", "otherothero"] as const;
 export class CallRecorder {
   readonly #running = new AsyncLocalStorage<string>();
   readonly #recorded = new Map<string, RecordedCall>();
+  readonly #methods = new Set<string>();
 
   /** What was recorded, equal calls once. */
   get calls(): readonly RecordedCall[] {
     return [...this.#recorded.values()];
   }
 
+  /** Every method that ran, also those that caused no action. */
+  get methods(): ReadonlySet<string> {
+    return this.#methods;
+  }
+
   /** Runs the work as a method of this name. */
   during<T>(method: string, work: () => T): T {
+    this.#methods.add(method);
     return this.#running.getStore() === undefined ? this.#running.run(method, work) : work();
   }
 

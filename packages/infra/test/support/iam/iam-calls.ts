@@ -28,9 +28,9 @@ export function iamCallsOf(operation: string, input: Input): readonly IamCall[] 
     case "PutItem":
       return [call([keyIn(input)])];
     case "BatchGetItem":
-      return [call(batched<{ Keys: Attributes[] }>(input).flatMap(({ Keys }) => Keys.map(textOf)))];
+      return [call(batched(input).flatMap(({ Keys }) => (Keys as Attributes[]).map(textOf)))];
     case "BatchWriteItem":
-      return [call(batched<readonly BatchedWrite[]>(input).flat().map(keyOfBatched))];
+      return [call(batched(input).flatMap((writes) => Object.values(writes).map(keyOfBatched)))];
     case "Query":
       return [call([partitionOf(input)], indexOf(input))];
     case "TransactWriteItems":
@@ -68,11 +68,13 @@ function membersOf({ TransactItems }: Input): readonly IamCall[] {
   return [...keys].map(([action, of]) => ({ action, path: "", leadingKeys: [...of] }));
 }
 
-function batched<T>({ RequestItems }: Input): readonly T[] {
-  return Object.values(RequestItems as Readonly<Record<string, T>>);
+/** What a batch holds for each of its tables. */
+function batched({ RequestItems }: Input): readonly Input[] {
+  return Object.values(RequestItems as Readonly<Record<string, Input>>);
 }
 
-function keyOfBatched({ PutRequest, DeleteRequest }: BatchedWrite): string {
+function keyOfBatched(write: unknown): string {
+  const { PutRequest, DeleteRequest } = write as BatchedWrite;
   return textOf((PutRequest?.Item ?? DeleteRequest?.Key)!);
 }
 

@@ -1,4 +1,4 @@
-import type { PolicyKind } from "@zae-limiter/infra";
+import type { PolicyKind } from "../../../src/policies/policy-document.ts";
 import type { DynamoRepository } from "zae-limiter/dynamodb";
 
 /** Who calls a method: which policies must be enough for it. */

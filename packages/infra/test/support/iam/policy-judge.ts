@@ -1,5 +1,5 @@
 import { runSimulation } from "@cloud-copilot/iam-simulate";
-import type { PolicyDocument } from "@zae-limiter/infra";
+import type { PolicyDocument } from "../../../src/policies/policy-document.ts";
 import type { IamCall } from "./iam-calls.ts";
 
 const ACCOUNT = "111122223333";

@@ -1,4 +1,8 @@
-import { NAMESPACE_TAG, policyDocument, type PolicyKind } from "@zae-limiter/infra";
+import {
+  NAMESPACE_TAG,
+  policyDocument,
+  type PolicyKind,
+} from "../../../src/policies/policy-document.ts";
 import { OTHER, OWN, type RecordedCall } from "./call-recorder.ts";
 import { METHOD_NEEDS, POLICIES_OF, type Needs } from "./method-roles.ts";
 import { PolicyJudge, TABLE_ARN } from "./policy-judge.ts";

@@ -4,6 +4,7 @@ import { AwsError, type AwsCall } from "./aws-call.ts";
  * What happens to a request instead of its normal course:
  * - `throttle`: the service does nothing, and says that the rate is exceeded;
  * - `drop`: the service does nothing, and the connection dies;
+ * - `hang`: the service does nothing, and never answers;
  * - `drop-reply`: the service does it, and the connection dies before the answer;
  * - `deny`: the service does nothing, and says that the caller may not;
  * - `unavailable`: the service does nothing, and answers 503;
@@ -14,6 +15,7 @@ export type Fault =
   | "throttle"
   | "drop"
   | "drop-reply"
+  | "hang"
   | "deny"
   | "unavailable"
   | "expired"

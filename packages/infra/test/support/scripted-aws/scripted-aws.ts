@@ -14,6 +14,8 @@ import { queryError, queryResponse, type NodeMap } from "./query-protocol.ts";
 import { ScriptedLambda } from "./scripted-lambda.ts";
 import { ScriptedS3 } from "./scripted-s3.ts";
 
+const TABLE_TYPE = "AWS::DynamoDB::Table";
+
 /** The account that everything is in. */
 export const ACCOUNT = "123456789012";
 
@@ -62,7 +64,7 @@ export class ScriptedAws {
       monitoring: this.cloudWatch,
       sqs: this.sqs,
       sts: { answer: callerIdentity },
-      dynamodb: { answer: (call) => this.#passOn(call) },
+      dynamodb: { answer: (call) => this.#recovery(call) ?? this.#passOn(call) },
     };
   }
 
@@ -97,6 +99,7 @@ export class ScriptedAws {
     const call = callOf(incoming, Buffer.concat(chunks), this.seen.length + 1);
     this.seen.push(call);
     const fault = this.faults.of(call);
+    if (fault === "hang") return;
     if (fault === "drop") return void outgoing.destroy();
     try {
       if (fault !== undefined && fault !== "drop-reply") throw faultError(fault, call, ACCOUNT);
@@ -109,6 +112,31 @@ export class ScriptedAws {
     } catch (error) {
       sendError(outgoing, call, error);
     }
+  }
+
+  /** How far back a stack's table can be restored, which engines do not know. */
+  #recovery({ action, input }: AwsCall): AwsReply | undefined {
+    if (action !== "DescribeContinuousBackups") return undefined;
+    const table = this.cloudFormation.stacks
+      .flatMap(({ resources }) => [...resources.values()])
+      .find(({ type, physicalId }) => type === TABLE_TYPE && physicalId === input["TableName"]);
+    if (table === undefined) return undefined;
+    const specification = table.properties["PointInTimeRecoverySpecification"] as
+      | { readonly PointInTimeRecoveryEnabled?: unknown; readonly RecoveryPeriodInDays?: unknown }
+      | undefined;
+    const isOn = String(specification?.PointInTimeRecoveryEnabled) === "true";
+    const recovery = isOn
+      ? {
+          PointInTimeRecoveryStatus: "ENABLED",
+          // AWS's own number, if none was given.
+          RecoveryPeriodInDays: Number(specification?.RecoveryPeriodInDays ?? 35),
+        }
+      : { PointInTimeRecoveryStatus: "DISABLED" };
+    const description = {
+      ContinuousBackupsStatus: "ENABLED",
+      PointInTimeRecoveryDescription: recovery,
+    };
+    return { body: { ContinuousBackupsDescription: description } };
   }
 
   async #passOn({ headers, body, method }: AwsCall): Promise<AwsReply> {

@@ -8,6 +8,8 @@ export interface ScriptedBucket {
   readonly objects: Map<string, Uint8Array>;
   /** Settings that were made: `publicAccessBlock`, `encryption`. */
   readonly settings: Map<string, string>;
+  /** Whether other accounts may use it. */
+  readonly isShared: boolean;
 }
 
 /** S3: names are global, and one bucket belongs to one account and one region. */
@@ -20,8 +22,11 @@ export class ScriptedS3 {
   }
 
   /** Makes a bucket, of this account unless the test says of whom. */
-  create(name: string, { region = "eu-west-1", owner = this.#account } = {}): ScriptedBucket {
-    const bucket = { owner, region, objects: new Map(), settings: new Map() };
+  create(
+    name: string,
+    { region = "eu-west-1", owner = this.#account, isShared = false } = {},
+  ): ScriptedBucket {
+    const bucket = { owner, region, isShared, objects: new Map(), settings: new Map() };
     this.buckets.set(name, bucket);
     return bucket;
   }
@@ -54,9 +59,10 @@ export class ScriptedS3 {
     return empty();
   }
 
-  #checkAccess({ owner, region }: ScriptedBucket, call: AwsCall): void {
+  #checkAccess({ owner, region, isShared }: ScriptedBucket, call: AwsCall): void {
     const expected = call.headers["x-amz-expected-bucket-owner"];
-    if (owner !== this.#account || (expected !== undefined && expected !== owner))
+    const isOpen = owner === this.#account || isShared;
+    if (!isOpen || (expected !== undefined && expected !== owner))
       throw new AwsError("AccessDenied", "Access Denied", 403);
     if (region !== call.region)
       throw new AwsError("PermanentRedirect", `The bucket is in ${region}.`, 301);

@@ -13,7 +13,7 @@ import { keyOf, marshalKey, queryAll } from "./table/batch.ts";
 import type { Connection, TransactItem } from "./table/connection.ts";
 import { parseAuditPartition, parseEventId } from "./items/key-parsers.ts";
 import { auditKey, auditPartition, auditPrefix, namespaceIndexKeys } from "./items/keys.ts";
-import { queryInput } from "./table/key-query.ts";
+import type { KeyQuery } from "./table/key-query.ts";
 import type { Retention } from "./cache/retention.ts";
 
 /**
@@ -77,8 +77,8 @@ function eventsQuery(
     readonly limit: number;
     readonly after: string | undefined;
   },
-): object {
-  return queryInput({
+): KeyQuery {
+  return {
     partition: auditPartition(namespaceId, entityId),
     range: { from: auditPrefix + ulidTime(Math.floor(options.oldestMs)), to: `${auditPrefix}~` },
     newestFirst: true,
@@ -87,7 +87,7 @@ function eventsQuery(
       options.after === undefined
         ? undefined
         : marshalKey(auditKey(namespaceId, entityId, options.after)),
-  });
+  };
 }
 
 /** The item of an event that is kept for a number of days. */

@@ -58,7 +58,7 @@ export class DynamoRepository extends StoreRepository {
 
   /**
    * Opens a namespace of a stack or table, and registers it if it is missing. If there is no table,
-   * `provisioning` decides what is created: by default the stack, which takes a minute or two.
+   * `provisioning` decides what is created: by default the stack, which may take minutes.
    *
    * @example
    * const repository = await DynamoRepository.open("tenant-alpha");

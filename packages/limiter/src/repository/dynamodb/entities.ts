@@ -29,7 +29,7 @@ import {
   namespaceIndexKeys,
 } from "./items/keys.ts";
 import type { ItemKey } from "./table/batch.ts";
-import { queryInput } from "./table/key-query.ts";
+import type { KeyQuery } from "./table/key-query.ts";
 
 /** The most attempts at a change of an entity that others change at the same time. */
 const MAX_UPDATES = 8;
@@ -193,15 +193,13 @@ export class DynamoEntities implements EntityStore {
   async #belongings(entityId: string): Promise<readonly ItemKey[]> {
     const partition = entityPartition(this.#namespaceId, entityId);
     const [limits, buckets] = await Promise.all([
-      this.#keys(queryInput({ partition, range: { beginsWith: configPrefix } })),
-      this.#keys(
-        queryInput({ index: "GSI3", partition, range: { beginsWith: entityBucketsPrefix() } }),
-      ),
+      this.#keys({ partition, range: { beginsWith: configPrefix } }),
+      this.#keys({ index: "GSI3", partition, range: { beginsWith: entityBucketsPrefix() } }),
     ]);
     return [...limits, ...buckets];
   }
 
-  async #keys(query: object): Promise<readonly ItemKey[]> {
+  async #keys(query: KeyQuery): Promise<readonly ItemKey[]> {
     const keys: ItemKey[] = [];
     for await (const item of queryAll(this.#connection, query)) keys.push(keyOf(item));
     return keys;
@@ -264,21 +262,21 @@ function deleteEntity(namespaceId: string, entityId: string): object {
 }
 
 /** The children of an entity, in order. */
-function childrenQuery(namespaceId: string, parentId: string, limit?: number): object {
-  return queryInput({
+function childrenQuery(namespaceId: string, parentId: string, limit?: number): KeyQuery {
+  return {
     ...(limit !== undefined && { limit }),
     index: "GSI1",
     partition: childrenPartition(namespaceId, parentId),
     range: { beginsWith: "CHILD#" },
-  });
+  };
 }
 
 /** The keys of all entities, in order. */
 function entitiesQuery(
   namespaceId: string,
   { limit, after }: { readonly limit: number; readonly after: string | undefined },
-): object {
-  return queryInput({
+): KeyQuery {
+  return {
     index: "GSI4",
     partition: namespaceId,
     range: { beginsWith: entitiesPrefix(namespaceId) },
@@ -290,7 +288,7 @@ function entitiesQuery(
             ...entityKey(namespaceId, after),
             ...namespaceIndexKeys(namespaceId, entityKey(namespaceId, after)),
           }),
-  });
+  };
 }
 
 /** The item of an entity. */

@@ -16,7 +16,7 @@ import {
   type AttributeMap,
 } from "./transport/attribute-values.ts";
 import type { DynamoAudit } from "./audit.ts";
-import { keyOf, marshalKey, queryAll, queryPage } from "./table/batch.ts";
+import { keyOf, marshalKey, queryAll } from "./table/batch.ts";
 import { configItem, configOf } from "./items/config-item.ts";
 import type { Connection } from "./table/connection.ts";
 import type { ItemReader } from "./table/item-reader.ts";
@@ -28,7 +28,7 @@ import {
   entityConfigsPrefix,
   resourcesPrefix,
 } from "./items/keys.ts";
-import { queryInput } from "./table/key-query.ts";
+import type { KeyQuery } from "./table/key-query.ts";
 import { retentionOf, type Retention } from "./cache/retention.ts";
 
 /**
@@ -119,10 +119,11 @@ export class DynamoLimits implements LimitStore {
   async resourcesWithDefaults(): Promise<readonly string[]> {
     const resources: string[] = [];
     const range = { beginsWith: resourcesPrefix(this.#namespaceId) };
-    for await (const item of queryAll(
-      this.#connection,
-      queryInput({ index: "GSI4", partition: this.#namespaceId, range }),
-    )) {
+    for await (const item of queryAll(this.#connection, {
+      index: "GSI4",
+      partition: this.#namespaceId,
+      range,
+    })) {
       const key = parseConfigKey(keyOf(item));
       if (key?.level === "resource") resources.push(key.resource);
     }
@@ -147,11 +148,10 @@ export class DynamoLimits implements LimitStore {
     const resources: string[] = [];
     let from = entityConfigsPrefix;
     while (resources.length < MAX_RESOURCES) {
-      const { items } = await queryPage(
-        this.#connection,
-        nextResourceQuery(this.#namespaceId, from),
-      );
-      const found = parseEntityConfigIndex(stringOf(items[0]?.["GSI4SK"]) ?? "");
+      const query = nextResourceQuery(this.#namespaceId, from);
+      const first = await queryAll(this.#connection, query).next();
+      const item: AttributeMap | undefined = first.done === true ? undefined : first.value;
+      const found = parseEntityConfigIndex(stringOf(item?.["GSI4SK"]) ?? "");
       if (found === undefined) break;
       resources.push(found.resource);
       from = entityConfigsPrefix + found.resource + AFTER_RESOURCE;
@@ -212,24 +212,24 @@ function entitiesWithLimitsQuery(
   namespaceId: string,
   resource: string,
   { limit, after }: { readonly limit: number; readonly after: string | undefined },
-): object {
-  return queryInput({
+): KeyQuery {
+  return {
     index: "GSI3",
     partition: entityConfigPartition(namespaceId, resource),
     range: { from: " ", to: "~" },
     limit,
     after: after === undefined ? undefined : indexStart(namespaceId, after, resource),
-  });
+  };
 }
 
 /** The first of the entities' limits at or after a GSI4 sort key. */
-export function nextResourceQuery(namespaceId: string, from: string): object {
-  return queryInput({
+export function nextResourceQuery(namespaceId: string, from: string): KeyQuery {
+  return {
     index: "GSI4",
     partition: namespaceId,
     range: { from, to: entityConfigsPrefix.slice(0, -1) + AFTER_RESOURCE },
     limit: 1,
-  });
+  };
 }
 
 function indexStart(

@@ -22,7 +22,7 @@ import {
   recoverWrites,
   registerWrites,
 } from "./items/namespace-items.ts";
-import { queryInput } from "./table/key-query.ts";
+import type { KeyQuery } from "./table/key-query.ts";
 
 /**
  * The most decisions on one change: it is decided again when another process changed the namespace
@@ -177,22 +177,22 @@ export class DynamoNamespaces implements NamespaceStore {
 }
 
 /** Every namespace, whatever its state. */
-function namespacesQuery(): object {
-  return queryInput({
+function namespacesQuery(): KeyQuery {
+  return {
     partition: systemPartition(TABLE_NAMESPACE),
     range: { beginsWith: namespaceIdPrefix },
-  });
+  };
 }
 
 /** The keys of some items of a namespace, of whatever kind. */
-function itemsQuery(namespaceId: string, after: AttributeMap | undefined): object {
-  return queryInput({
+function itemsQuery(namespaceId: string, after: AttributeMap | undefined): KeyQuery {
+  return {
     index: "GSI4",
     partition: namespaceId,
     range: { from: " ", to: "~" },
     limit: PURGE_PAGE,
     after,
-  });
+  };
 }
 
 function infoOf(item: AttributeMap | undefined): NamespaceInfo | undefined {

@@ -44,7 +44,7 @@ describe("requests", () => {
   it.each([
     createEntity("ns", { ...entity, parentId: "p" }, audit),
     deleteConfig("ns", { level: "system" }),
-    nextResourceQuery("ns", "CONFIG#"),
+    queryInput(nextResourceQuery("ns", "CONFIG#")),
     deleteWrites(namespace, 0),
     recoverWrites(namespace),
     putProvisioner(

@@ -16,7 +16,7 @@ import {
   type UsageName,
 } from "./items/keys.ts";
 import type { ItemKey } from "./table/batch.ts";
-import { queryInput } from "./table/key-query.ts";
+import type { KeyQuery } from "./table/key-query.ts";
 import {
   CASCADED_PREFIX,
   CASCADED_REQUESTS_ATTRIBUTE,
@@ -86,7 +86,7 @@ function usageQuery(
   namespaceId: string,
   { entityId, resource, window, startMs, endMs }: UsageRange,
   { limit, after }: { readonly limit: number; readonly after: string | undefined },
-): object {
+): KeyQuery {
   const prefix = entityId === undefined ? resourceUsagePrefix(window) : usagePrefix(window);
   // Real keys go on after the start of their window, so the upper end is not part of the range.
   const from = prefix + (startMs === undefined ? "" : boundText(startMs));
@@ -96,21 +96,21 @@ function usageQuery(
   const name = after === undefined ? undefined : nameOfCursor(after, window);
   const key = name && usageKey(namespaceId, name);
   if (entityId !== undefined)
-    return queryInput({
+    return {
       partition: entityPartition(namespaceId, entityId),
       range,
       limit,
       after: key && marshalItem({ ...key }),
-    });
+    };
   const { GSI2PK, GSI2SK } =
     name === undefined ? { GSI2PK: "", GSI2SK: "" } : usageIndexKeys(namespaceId, name);
-  return queryInput({
+  return {
     index: "GSI2",
     partition: resourcePartition(namespaceId, resource ?? ""),
     range,
     limit,
     after: key && marshalItem({ ...key, GSI2PK, GSI2SK }),
-  });
+  };
 }
 
 function rowOf(item: AttributeMap): readonly UsageRow[] {

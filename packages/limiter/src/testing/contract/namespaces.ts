@@ -115,6 +115,21 @@ export const namespacesTopic: Topic = (test) => {
     );
   });
 
+  test("retention that is passed with the scope is stored there, also without limits", async ({
+    repository,
+  }) => {
+    await tenantOf(repository, "tenant-a");
+    const tenant = await repository.namespace("tenant-a", {
+      auditRetentionDays: 30,
+      usageRetentionDays: 7,
+    });
+    const { limits, auditRetentionDays, usageRetentionDays } = await tenant.getSystemDefaults();
+    assert.deepEqual([limits, auditRetentionDays, usageRetentionDays], [[], 30, 7]);
+    await failsWith(ValidationError, () =>
+      repository.namespace("tenant-a", { usageRetentionDays: 0 }),
+    );
+  });
+
   test("refuses invalid names, and registers none of a list that contains one", async ({
     repository,
   }) => {

@@ -181,7 +181,7 @@ async function* additions(
       event(status, { ...subject, physicalId: made.physicalId });
       yield;
     } catch (error) {
-      event("CREATE_FAILED", subject, (error as Error).message);
+      // Several events have one time, so what was cancelled may be listed before its cause.
       const next = ids[position + 1];
       if (next !== undefined)
         event(
@@ -189,6 +189,7 @@ async function* additions(
           { logicalId: next, type: declared.get(next)!.Type, physicalId: "" },
           "Resource creation cancelled",
         );
+      event("CREATE_FAILED", subject, (error as Error).message);
       yield;
       throw new ResourceFailure(logicalId, (error as Error).message);
     }

@@ -28,6 +28,7 @@ import {
 } from "./stack-state.ts";
 import { assertUpdatable, outputsOf, targetOf } from "./target.ts";
 import {
+  jsonOfTemplate,
   neededCapability,
   parameterValues,
   parsedTemplate,
@@ -51,6 +52,8 @@ export class ScriptedCloudFormation {
   readonly #effects: ResourceEffects;
   readonly #store: StackStore;
   readonly #failures = new Map<string, string>();
+  /** Templates as JSON, with a placeholder for the name of the stack: reading YAML takes long. */
+  readonly #templates = new Map<string, string>();
 
   constructor(services: Services) {
     this.#services = services;
@@ -201,7 +204,7 @@ export class ScriptedCloudFormation {
         throw new AwsError("AlreadyExistsException", `ChangeSet ${name} already exists`);
       return { Id: twin.id, StackId: existing!.id };
     }
-    const target = targetOf(input, existing?.target);
+    const target = targetOf(input, existing?.target, (body) => this.#jsonOf(body, stackName));
     const needed = neededCapability(target.template);
     const given = (input["Capabilities"] ?? []) as readonly string[];
     if (needed !== undefined && !given.includes(needed) && !given.includes("CAPABILITY_NAMED_IAM"))
@@ -236,6 +239,14 @@ export class ScriptedCloudFormation {
     if (existing === undefined)
       this.#store.event(stack, "REVIEW_IN_PROGRESS", undefined, "User Initiated");
     return { Id: changeSet.id, StackId: stack.id };
+  }
+
+  #jsonOf(body: string, stackName: string): string {
+    const placeholder = "NAME-OF-THE-STACK";
+    const anonymous = body.replaceAll(stackName, placeholder);
+    const json = this.#templates.get(anonymous) ?? jsonOfTemplate(anonymous);
+    this.#templates.set(anonymous, json);
+    return json.replaceAll(placeholder, stackName);
   }
 
   #describeChangeSet(input: AwsInput, region: string): NodeMap {

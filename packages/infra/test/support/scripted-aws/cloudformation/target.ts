@@ -19,12 +19,16 @@ export function assertUpdatable(stack: ScriptedStack | undefined, name: string):
 }
 
 /** What a request wants a stack to be. */
-export function targetOf(input: AwsInput, current: Target | undefined): Target {
+export function targetOf(
+  input: AwsInput,
+  current: Target | undefined,
+  toJson: (body: string) => string,
+): Target {
   const templateBody =
     input["UsePreviousTemplate"] === "true"
       ? (current?.templateBody ?? "")
       : ((input["TemplateBody"] as string | undefined) ?? "");
-  const template = parsedTemplate(templateBody);
+  const template = parsedTemplate(templateBody, toJson);
   const given = (input["Parameters"] || []) as readonly GivenParameter[];
   const tags = input["Tags"] as readonly { Key: string; Value: string }[] | undefined;
   return {

@@ -44,15 +44,12 @@ const SHORT_FORMS: Tags = ["Ref", "Condition", "GetAtt", "Sub", "If", "Equals", 
   });
 
 /** Parses a template, JSON or YAML. */
-export function parsedTemplate(body: string): ParsedTemplate {
+export function parsedTemplate(body: string, toJson = jsonOfTemplate): ParsedTemplate {
   if (Buffer.byteLength(body) > MOST_BYTES)
     throw validationError(
       `1 validation error detected: Value at 'templateBody' failed to satisfy constraint: Member must have length less than or equal to ${MOST_BYTES}`,
     );
-  // What tags stand for becomes plain objects only as JSON.
-  const isJson = body.trimStart().startsWith("{");
-  const parsed = isJson ? body : JSON.stringify(parse(body, { customTags: SHORT_FORMS }));
-  const template = JSON.parse(parsed) as Partial<ParsedTemplate> | null;
+  const template = JSON.parse(toJson(body)) as Partial<ParsedTemplate> | null;
   if (template?.Resources === undefined || Object.keys(template.Resources).length === 0)
     throw validationError("Template format error: At least one Resources member must be defined.");
   return {
@@ -63,6 +60,12 @@ export function parsedTemplate(body: string): ParsedTemplate {
     ...template,
     Resources: template.Resources,
   };
+}
+
+/** A template as JSON; what tags stand for becomes plain objects only so. */
+export function jsonOfTemplate(body: string): string {
+  const isJson = body.trimStart().startsWith("{");
+  return isJson ? body : JSON.stringify(parse(body, { customTags: SHORT_FORMS }));
 }
 
 /** The capabilities that a template needs. */
@@ -81,7 +84,7 @@ export interface GivenParameter {
   readonly UsePreviousValue?: string;
 }
 
-/** The value of each parameter: given, the stack's own where the request says so, or the default. */
+/** The value of each parameter: given, the stack's where the request says so, or the default. */
 export function parameterValues(
   { Parameters }: ParsedTemplate,
   given: readonly GivenParameter[],

@@ -12,7 +12,7 @@ import {
   type BucketName,
 } from "../items/keys.ts";
 import type { ItemKey } from "../table/batch.ts";
-import { queryInput } from "../table/key-query.ts";
+import type { KeyQuery } from "../table/key-query.ts";
 
 /**
  * Lists buckets. The indexes hold keys only, so that a change of balance costs nothing there; the
@@ -28,26 +28,22 @@ export class BucketList {
   }
 
   ofEntity(entityId: string, resource: string | undefined): Promise<readonly StoredBucket[]> {
-    return this.#buckets(
-      queryInput({
-        index: "GSI3",
-        partition: entityPartition(this.#namespaceId, entityId),
-        range: { beginsWith: entityBucketsPrefix(resource) },
-      }),
-    );
+    return this.#buckets({
+      index: "GSI3",
+      partition: entityPartition(this.#namespaceId, entityId),
+      range: { beginsWith: entityBucketsPrefix(resource) },
+    });
   }
 
   ofResource(resource: string): Promise<readonly StoredBucket[]> {
-    return this.#buckets(
-      queryInput({
-        index: "GSI2",
-        partition: resourcePartition(this.#namespaceId, resource),
-        range: { beginsWith: resourceBucketsPrefix },
-      }),
-    );
+    return this.#buckets({
+      index: "GSI2",
+      partition: resourcePartition(this.#namespaceId, resource),
+      range: { beginsWith: resourceBucketsPrefix },
+    });
   }
 
-  async #buckets(query: object): Promise<readonly StoredBucket[]> {
+  async #buckets(query: KeyQuery): Promise<readonly StoredBucket[]> {
     const keys: ItemKey[] = [];
     for await (const item of queryAll(this.#connection, query)) keys.push(keyOf(item));
     const items = await batchGet(this.#connection, keys);

@@ -89,6 +89,16 @@ describe("an aggregator", () => {
     expect(day["ttl"]).toEqual({ N: String(Date.UTC(2026, 0, 6) / 1000) });
   });
 
+  it("keeps usage for as long as it is told to where the namespace says nothing", async () => {
+    const table = new ScriptedTable();
+    await (await open(table, { windows: ["daily"], usageRetentionDays: 1 })).process(records);
+    const day = [...table.items.values()][0]!;
+    expect(day["ttl"]).toEqual({ N: String(Date.UTC(2026, 0, 6) / 1000) });
+    await expect(open(table, { usageRetentionDays: 0 })).rejects.toThrow(
+      "Invalid usageRetentionDays: must be a whole number of at least 1",
+    );
+  });
+
   it("has windows that it knows, and each of them once", async () => {
     const table = new ScriptedTable();
     await (await open(table, { windows: ["daily", "daily"] })).process(records);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { bucketLimits, ceilingMilli, fullBucket } from "../../../core/bucket/bucket.ts";
+import { IncompatibleSchemaError } from "../../../core/errors.ts";
 import { shardLimits } from "../../../core/bucket/shares.ts";
 import { marshalItem, unmarshalItem, type Value } from "../transport/attribute-values.ts";
 import { bucketAttributes, imageOf, parameterAttributes } from "./bucket-item.ts";
@@ -27,6 +28,13 @@ function item(
     ...further,
   });
 }
+
+it("an item of the Python zae-limiter has no image", () => {
+  const { sv: _, ...ofPython } = item(0, { b_wcu_cp: 1_000_000, shard_count: 1 });
+  const read = (): unknown => imageOf(ofPython);
+  expect(read).toThrow(IncompatibleSchemaError);
+  expect(read).toThrow("Stop it, then delete the item ns/BUCKET#key-1#models/gpt-4#0 #STATE.");
+});
 
 describe("the image of a shard", () => {
   it("has its shares of the limits, and the configured limits beside them", () => {

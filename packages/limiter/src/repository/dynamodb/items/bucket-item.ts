@@ -1,4 +1,6 @@
 import { MILLI } from "../../../core/amounts.ts";
+import { IncompatibleSchemaError } from "../../../core/errors.ts";
+import { VERSION } from "../../../core/version.ts";
 import {
   bucketLimit,
   consumedMilli,
@@ -10,6 +12,7 @@ import {
 import { shardLimit } from "../../../core/bucket/shares.ts";
 import { numberOf, stringOf, type AttributeMap } from "../transport/attribute-values.ts";
 import { parseBucketPartition } from "./key-parsers.ts";
+import { BUCKET_SORT_KEY } from "./keys.ts";
 import { assertSupportedKind } from "./limit-kind.ts";
 
 /** Operation ids that an item remembers. */
@@ -107,8 +110,8 @@ export function slotAttribute(slot: number): string {
 const SLOTS = Array.from({ length: SLOT_COUNT }, (_, slot) => `o${slot}`);
 
 /**
- * Reads an item. Throws when it has a limit of a kind that this version does not support: nothing
- * may be written to it then. An image of the same version, if one is `known`, saves reading what
+ * Reads an item. Throws when it has a limit of a kind that this version does not support, or is a
+ * bucket of the Python zae-limiter: nothing may be written to it then. An image of the same version, if one is `known`, saves reading what
  * belongs to the version, and shares its list of limits with the new image.
  */
 export function imageOf(item: AttributeMap, known?: BucketImage): BucketImage {
@@ -118,6 +121,7 @@ export function imageOf(item: AttributeMap, known?: BucketImage): BucketImage {
     known.version === numberOf(item["sv"])
   )
     return { ...changedImage(known, item), mergedIds: readMergedIds(item) };
+  if (item["sv"] === undefined) throw bucketOfPython(item);
   const names = limitNamesOf(item);
   const divisor = numberOf(item["shard_count"]) ?? 1;
   const shard = shardOf(item, divisor);
@@ -137,6 +141,22 @@ export function imageOf(item: AttributeMap, known?: BucketImage): BucketImage {
     parentId: stringOf(item["parent_id"]),
     expiresAtSeconds: numberOf(item["ttl"]),
   };
+}
+
+/**
+ * Only buckets of the Python zae-limiter have no version. They count pressure as a limit, keep no
+ * remainders and no ids, and divide shards differently. An upgrade of the table rewrites them, so
+ * this one was written since, by a process that should have been stopped.
+ */
+function bucketOfPython(item: AttributeMap): IncompatibleSchemaError {
+  const PK = stringOf(item["PK"]) ?? "";
+  const { entityId, resource } = parseBucketPartition(PK) ?? {};
+  return new IncompatibleSchemaError(
+    `The bucket of entity ${entityId} on resource ${resource} was written by the Python ` +
+      "zae-limiter, which must not use this table any more. Stop it, then delete the item " +
+      `${PK} ${BUCKET_SORT_KEY}.`,
+    { clientVersion: VERSION, schemaVersion: "unknown" },
+  );
 }
 
 /**

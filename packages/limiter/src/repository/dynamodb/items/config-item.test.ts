@@ -82,4 +82,20 @@ describe("the item of a level's limits", () => {
       IncompatibleSchemaError,
     );
   });
+
+  it.each(["l_a_sched", "l_a_rsched", "l_a_soft", "w_b_cp", "sched_tz", "disabled", "cascade"])(
+    "refuses what the Python zae-limiter means and this one does not: %s",
+    (attribute) => {
+      const item = { PK: { S: "ns/RESOURCE#r" }, l_a_cp: { N: "1" }, [attribute]: { N: "1" } };
+      const read = (): unknown => configOf({ level: "resource", resource: "r" }, item);
+      expect(read).toThrow(IncompatibleSchemaError);
+      expect(read).toThrow(`The limits in ns/RESOURCE#r have '${attribute}'`);
+    },
+  );
+
+  it("takes no name of a limit for something else", () => {
+    const number = { N: "1" };
+    const item = { l_w_sched_cp: number, l_w_sched_ra: number, l_w_sched_rp: number };
+    expect(configOf({ level: "system" }, item).limits).toMatchObject([{ name: "w_sched" }]);
+  });
 });

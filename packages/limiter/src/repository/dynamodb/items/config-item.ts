@@ -9,7 +9,7 @@ import {
   type Value,
 } from "../transport/attribute-values.ts";
 import { configKey, entityConfigIndexKeys, namespaceIndexKeys } from "./keys.ts";
-import { assertSupportedKind } from "./limit-kind.ts";
+import { assertNothingOfPython, assertSupportedKind } from "./limit-kind.ts";
 
 /** cp capacity, ra refill amount, rp refill period in seconds, kd kind; whole tokens. */
 type LimitField = "cp" | "ra" | "rp" | "kd";
@@ -60,6 +60,7 @@ export function configItem(
 /** What the item of a level says; nothing is stored where there is no item. */
 export function configOf(key: ConfigKey, item: AttributeMap | undefined): StoredConfig {
   if (item === undefined) return { limits: undefined };
+  assertNothingOfPython(item);
   const inherit = stringOf(item[configAttribute(NO_LIMIT, "kd")]) === INHERIT_KIND;
   const limits = limitsOf(item, inherit);
   const stored = {

@@ -16,3 +16,20 @@ export function assertSupportedKind(
     { clientVersion: VERSION, schemaVersion: stringOf(item["schema_version"]) ?? "unknown" },
   );
 }
+
+/**
+ * What newer releases of the Python zae-limiter store beside limits: schedules, resets, limits that
+ * never refuse, resources and entities that are disabled or cascade otherwise.
+ */
+const OF_PYTHON = /^(?:l_.+_(?:sched|rsched|soft)|w_.+|sched_tz|disabled|cascade)$/;
+
+/** Throws when stored limits mean more than this version knows: they must not be read as less. */
+export function assertNothingOfPython(item: AttributeMap): void {
+  const found = Object.keys(item).find((attribute) => OF_PYTHON.test(attribute));
+  if (found === undefined) return;
+  throw new IncompatibleSchemaError(
+    `The limits in ${stringOf(item["PK"])} have '${found}', which the Python zae-limiter wrote ` +
+      "and this version does not support. Set these limits again.",
+    { clientVersion: VERSION, schemaVersion: "unknown" },
+  );
+}

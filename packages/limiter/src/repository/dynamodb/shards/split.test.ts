@@ -16,7 +16,7 @@ function image(
     refilledAtMs: 0,
     balances: limits.flatMap(({ milli }) => [milli ?? 0, 0, 0]),
   };
-  return { ...imageOf({}), bucket, divisor };
+  return { ...imageOf({ sv: { N: "1" } }), bucket, divisor };
 }
 
 describe("what prevents a split", () => {

@@ -92,10 +92,11 @@ describe("errors of the client", () => {
       "on resource: arn:aws:dynamodb:eu-west-1:123456789012:table/limits";
     const denied = Object.assign(named("AccessDeniedException"), { message: said });
     expect(translate(denied).message).toBe(
-      `AWS denied dynamodb:PutItem on table limits: allow it in the policies of the credentials (AccessDeniedException: ${said}).`,
+      "AWS denied dynamodb:PutItem on table limits: attach the policy that fits the program to its role " +
+        `(acquire-only, read-only or full-access, or that of its namespace) (AccessDeniedException: ${said}).`,
     );
     expect(translate(named("AccessDeniedException")).message).toContain(
-      "AWS denied dynamodb:UpdateItem on table limits: allow it",
+      "AWS denied dynamodb:UpdateItem on table limits: attach",
     );
   });
 

@@ -26,14 +26,17 @@ export function refusedCredentials(why: string, options?: ErrorOptions): Permiss
   );
 }
 
+const POLICY_ADVICE =
+  "attach the policy that fits the program to its role " +
+  "(acquire-only, read-only or full-access, or that of its namespace)";
+
 /** The error when the credentials are valid, and their policies do not allow a call. */
 export function deniedCall(operation: string, { resource, why, cause }: Denial): PermissionDenied {
   // What AWS names is exact: it denies a transaction for one of its members.
   const action = /is not authorized to perform: ([\w-]+:\w+)/.exec(why)?.[1] ?? operation;
-  return new PermissionDenied(
-    `AWS denied ${action} on ${resource}: allow it in the policies of the credentials (${why}).`,
-    { cause },
-  );
+  return new PermissionDenied(`AWS denied ${action} on ${resource}: ${POLICY_ADVICE} (${why}).`, {
+    cause,
+  });
 }
 
 /** What was denied, and what AWS said about it. */

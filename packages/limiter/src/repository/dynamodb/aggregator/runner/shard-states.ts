@@ -20,7 +20,6 @@
  */
 import type { Connection } from "../../table/connection.ts";
 import { marshalKey, queryAll, type ItemKey } from "../../table/batch.ts";
-import { queryInput } from "../../table/key-query.ts";
 import { ExpressionBuilder } from "../../table/update-expression.ts";
 import {
   namespaceIndexKeys,
@@ -89,7 +88,7 @@ export class ShardStates {
   /** Reads what is stored of all shards of this stream. */
   async read(): Promise<StoredStates> {
     const range = { from: runnerPrefix, to: `${streamShardPrefix}\uffff` };
-    const query = queryInput({ partition: systemPartition(TABLE_NAMESPACE), range });
+    const query = { partition: systemPartition(TABLE_NAMESPACE), range };
     const shards = new Map<string, ShardState>();
     const waiting: string[] = [];
     const nowMs = this.#connection.clock.now();

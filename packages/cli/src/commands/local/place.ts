@@ -1,0 +1,41 @@
+import type { Command } from "commander";
+import { UsageError } from "../../exit.ts";
+import type { Session } from "../support/session.ts";
+import { LocalFolder } from "./system/state.ts";
+
+/** Which local system a command is about. */
+export interface LocalPlace {
+  readonly stack: string;
+  readonly region: string;
+  readonly folder: LocalFolder;
+}
+
+/** Engines on this machine ignore the region, but URLs and signatures have one. */
+const LOCAL_REGION = "us-east-1";
+const DEFAULT_STACK = "zae-limiter";
+
+/** The local system that a command line names: there is one for each stack. */
+export function localPlaceOf(command: Command, session: Session): LocalPlace {
+  const { repository, endpointUrl } = command.optsWithGlobals<{
+    readonly repository?: string;
+    readonly endpointUrl?: string;
+  }>();
+  if (repository !== undefined || endpointUrl !== undefined)
+    throw new UsageError(
+      "A local system has an address of its own. Leave out --repository and --endpoint-url, and " +
+        "name it with --stack.",
+    );
+  const { stack, region = LOCAL_REGION } = session.stackPlaceOf(command);
+  // It becomes the name of a folder and of a table.
+  if (!/^[A-Za-z][A-Za-z0-9-]{2,54}$/.test(stack))
+    throw new UsageError(
+      `${stack} cannot be a stack: it must begin with a letter, contain only letters, digits and ` +
+        "-, and have 3 to 55 characters.",
+    );
+  return { stack, region, folder: new LocalFolder(stack, session.environment.env) };
+}
+
+/** What a further command needs to mean the same system. */
+export function hintFor(stack: string): string {
+  return stack === DEFAULT_STACK ? "" : ` --stack ${stack}`;
+}

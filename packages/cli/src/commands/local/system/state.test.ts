@@ -1,0 +1,14 @@
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { userFolder } from "./state.ts";
+
+it.each([
+  ["linux", {}, "/me/.local/state/zae-limiter/local"],
+  ["linux", { XDG_STATE_HOME: "/state" }, "/state/zae-limiter/local"],
+  ["darwin", {}, "/me/Library/Application Support/zae-limiter/local"],
+  ["win32", { LOCALAPPDATA: "/appdata" }, "/appdata/zae-limiter/local"],
+  ["win32", {}, "/me/AppData/Local/zae-limiter/local"],
+  ["darwin", { ZAEL_LOCAL_FOLDER: "/mine" }, "/mine"],
+] as const)("on %s with %o, state is in %s", (platform, env, folder) => {
+  expect(userFolder(env, { platform, home: "/me" })).toBe(join(folder));
+});
