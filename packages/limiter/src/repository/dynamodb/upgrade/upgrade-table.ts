@@ -190,7 +190,7 @@ async function run(upgrade: Upgrade, record: VersionRecord): Promise<UpgradeTall
   try {
     const before = target === undefined ? record : (await readVersion(target))!;
     await keepOut(place, before);
-    // Before the first page, whatever an earlier run has done: afterwards they are those of the source.
+    // Before the first page only: afterwards they are those of the source.
     if (target !== undefined && !position?.to) await forgetNamespaces(target);
     const tally = new UpgradeTally();
     for (const migration of upgrade.migrations)
