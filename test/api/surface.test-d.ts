@@ -13,6 +13,7 @@ import type * as declaredMemory from "declared/zae-limiter/memory";
 import type * as declaredOpen from "declared/zae-limiter/open";
 import type * as declaredSqlite from "declared/zae-limiter/sqlite";
 import type * as declaredTesting from "declared/zae-limiter/testing";
+import type * as declaredUpgrade from "declared/zae-limiter/upgrade";
 import type * as built from "zae-limiter";
 import type * as builtAggregator from "zae-limiter/aggregator";
 import type * as builtDynamo from "zae-limiter/dynamodb";
@@ -20,6 +21,7 @@ import type * as builtMemory from "zae-limiter/memory";
 import type * as builtOpen from "zae-limiter/open";
 import type * as builtSqlite from "zae-limiter/sqlite";
 import type * as builtTesting from "zae-limiter/testing";
+import type * as builtUpgrade from "zae-limiter/upgrade";
 
 declare module "declared/zae-limiter" {
   /** The declaration leaves the port's members open; they are whatever was built. */
@@ -109,6 +111,9 @@ interface Models extends Record<string, readonly [unknown, unknown]> {
   RecordFailure: [declaredAggregator.RecordFailure, builtAggregator.RecordFailure];
   BatchReport: [declaredAggregator.BatchReport, builtAggregator.BatchReport];
   Fault: [declaredTesting.Fault, builtTesting.Fault];
+  TableCheck: [declaredUpgrade.TableCheck, builtUpgrade.TableCheck];
+  UpgradeOptions: [declaredUpgrade.UpgradeOptions, builtUpgrade.UpgradeOptions];
+  UpgradeReport: [declaredUpgrade.UpgradeReport, builtUpgrade.UpgradeReport];
 }
 
 /**
@@ -150,4 +155,5 @@ export type Surface = [
   None<Broken<typeof declaredOpen, typeof builtOpen>>,
   None<Broken<typeof declaredSqlite, typeof builtSqlite>>,
   None<Exclude<Broken<typeof declaredTesting, typeof builtTesting>, NotYet>>,
+  None<Broken<typeof declaredUpgrade, typeof builtUpgrade>>,
 ];

@@ -27,6 +27,7 @@ import { SqliteRepository } from "zae-limiter/sqlite";
 import type { SqliteDatabase, SqliteStatement } from "zae-limiter/sqlite";
 import { faultyRepository, ManualClock, repositoryContract, seededRandom } from "zae-limiter/testing";
 import type { TestRunner } from "zae-limiter/testing";
+import { checkTable, upgradeTable } from "zae-limiter/upgrade";
 import { describe, it } from "vitest";
 
 type Receipt = Parameters<api.RepositoryPort["giveBack"]>[0];

@@ -35,6 +35,7 @@ export type { DeployOptions, DeployReport } from "./stack/deploy-stack.ts";
 export type { ResourceChange } from "./stack/change-set.ts";
 export type { StackEvent } from "./stack/events.ts";
 export { ensureStack } from "./stack/ensure-stack.ts";
+export { stackExists } from "./stack/stack-exists.ts";
 export { updateLambda } from "./stack/update-lambda.ts";
 export { stackTemplate } from "./template/stack-template.ts";
 export { templateYaml } from "./template/template-yaml.ts";

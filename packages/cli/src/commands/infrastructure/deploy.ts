@@ -50,7 +50,8 @@ interface Flags {
   readonly yes?: boolean;
 }
 
-type Asked = DeployOptions & Pick<Flags, "yes">;
+/** Options of a deployment, and whether to ask. */
+export type Asked = DeployOptions & Pick<Flags, "yes">;
 
 function given({ codeBucket, account, dryRun = false, wait = true, yes = false }: Flags): Asked {
   return {
@@ -62,7 +63,8 @@ function given({ codeBucket, account, dryRun = false, wait = true, yes = false }
   };
 }
 
-async function deployed(
+/** Deploys, shows what happens, and asks before anything is replaced or removed. */
+export async function deployed(
   { yes = false, ...options }: Asked,
   { screen, session }: { readonly screen: Screen; readonly session: Session },
 ): Promise<DeployReport> {

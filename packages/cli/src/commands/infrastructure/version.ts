@@ -1,5 +1,30 @@
 import type { Command } from "commander";
+import { fieldsText } from "../../output/table.ts";
 import type { Session } from "../support/session.ts";
+import { addVerb } from "../support/verb.ts";
 
 /** Adds `version`. */
-export function addVersionCommand(_program: Command, _session: Session): void {}
+export function addVersionCommand(program: Command, session: Session): void {
+  addVerb(program, {
+    usage: "version",
+    summary: "Shows the versions of this client and of a stack's table and Lambda.",
+    examples: ["version --stack limits", "version --json"],
+  }).action(async (_options: object, command: Command) => {
+    const { checkTable } = await import("zae-limiter/upgrade");
+    const { clientVersion, schemaVersion, lambdaVersion, clientMinVersion } = await checkTable(
+      session.stackPlaceOf(command),
+    );
+    const screen = session.screen(command);
+    screen.show({ clientVersion, schemaVersion, lambdaVersion, clientMinVersion }, () =>
+      fieldsText(
+        [
+          ["Client", clientVersion],
+          ["Schema", schemaVersion ?? "none"],
+          ["Lambda", lambdaVersion ?? "none"],
+          ["Minimum client", clientMinVersion ?? "none"],
+        ],
+        screen.colours,
+      ),
+    );
+  });
+}

@@ -110,7 +110,8 @@ function provisionerOf(item: AttributeMap): ProvisionerState {
   };
 }
 
-function versionItem(record: VersionRecord): AttributeMap {
+/** The item of a version record. */
+export function versionItem(record: VersionRecord): AttributeMap {
   const key = versionKey();
   return marshalItem({
     ...key,
@@ -123,7 +124,8 @@ function versionItem(record: VersionRecord): AttributeMap {
   });
 }
 
-function versionOf(item: AttributeMap): VersionRecord {
+/** The version record of an item. */
+export function versionOf(item: AttributeMap): VersionRecord {
   const stored = unmarshalItem(item);
   const text = (name: string): string | undefined =>
     typeof stored[name] === "string" ? stored[name] : undefined;

@@ -108,7 +108,7 @@ describeWithEngine("namespaces on DynamoDB", (engine) => {
     expect(await operator.listOrphanNamespaces()).toEqual([]);
   });
 
-  it("a purge that was interrupted is completed by the next one", async () => {
+  it("a purge that was interrupted is completed by the next one [W-61]", async () => {
     const operator = await table.open("app", { maxAttempts: 1 });
     const tenant = await table.open("tenant");
     await Promise.all(

@@ -18,6 +18,7 @@ import type { ItemKey } from "../table/batch.ts";
  *   namespace by name   _/SYSTEM#                                #NAMESPACE#{name}
  *   namespace by id     _/SYSTEM#                                #NSID#{id}
  *   version             _/SYSTEM#                                #VERSION
+ *   upgrade             _/SYSTEM#                                #UPGRADE
  *   pulse               _/SYSTEM#                                #PULSE
  *   heartbeat           _/SYSTEM#                                #AGGREGATOR
  *   stream shard        _/SYSTEM#                                #STREAM#{shard of the stream}
@@ -145,6 +146,11 @@ export function namespaceIdKey(namespaceId: string): ItemKey {
 /** The key of the version record of the table. */
 export function versionKey(): ItemKey {
   return { PK: systemPartition(TABLE_NAMESPACE), SK: "#VERSION" };
+}
+
+/** The key of how far an upgrade of the table is, and who runs it. */
+export function upgradeKey(): ItemKey {
+  return { PK: systemPartition(TABLE_NAMESPACE), SK: "#UPGRADE" };
 }
 
 /** The key of what an aggregator writes now and then, to see it come back through the stream. */

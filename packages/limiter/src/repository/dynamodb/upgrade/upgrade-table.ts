@@ -1,35 +1,378 @@
+import { randomUUID } from "node:crypto";
+import {
+  IncompatibleSchemaError,
+  InfrastructureNotFoundError,
+  ValidationError,
+} from "../../../core/errors.ts";
+import { USAGE_WINDOWS, type UsageWindow } from "../../../core/usage.ts";
+import { VERSION } from "../../../core/version.ts";
+import type { VersionRecord } from "../../repository.ts";
+import {
+  compatibilityOf,
+  isOlderVersion,
+  SCHEMA_VERSION,
+  UPGRADING_VERSION,
+  type Compatibility,
+  type TableVersions,
+} from "../items/compatibility.ts";
+import { systemPartition, TABLE_NAMESPACE, versionKey } from "../items/keys.ts";
+import { assertCompatible } from "../items/schema-version.ts";
+import { openConnection } from "../opening/open-connection.ts";
 import type { DynamoOptions } from "../opening/options.ts";
+import { versionItem, versionOf } from "../records.ts";
+import { batchWrite, keyOf, marshalKey, type ItemKey } from "../table/batch.ts";
+import type { Connection, TransactItem } from "../table/connection.ts";
+import { contention } from "../table/table-errors.ts";
+import { Aliases } from "../table/update-expression.ts";
+import type { AttributeMap } from "../transport/attribute-values.ts";
+import type { Migration } from "./migration.ts";
+import { pythonMigration } from "./python-migration.ts";
+import { runPass, type PassOptions } from "./table-pass.ts";
+import { isCopied, readRecord, UpgradeRecord, type UpgradePosition } from "./upgrade-record.ts";
+import { UpgradeTally, type UpgradeCount } from "./upgrade-tally.ts";
 
-/** How the versions of a table fit this library. */
-export interface TableVersions {
-  readonly clientVersion: string;
-  readonly schemaVersion: string | undefined;
-  readonly lambdaVersion: string | undefined;
-  readonly clientMinVersion: string | undefined;
+/** Where a table is. */
+export type UpgradePlace = Pick<
+  DynamoOptions,
+  "stack" | "region" | "endpointUrl" | "client" | "transport" | "clock"
+>;
+
+/** The versions of a table, and whether this library may use it. */
+export interface TableCheck extends TableVersions, Compatibility {}
+
+/** How far an upgrade is. */
+export interface UpgradeProgress {
+  /** What it is doing, such as "usage of days". */
+  readonly step: string;
+  /** Groups of items that were looked at so far. */
+  readonly items: number;
 }
 
 /** How a table is upgraded. */
-export interface UpgradeOptions extends Pick<
-  DynamoOptions,
-  "stack" | "region" | "endpointUrl" | "client" | "transport" | "clock"
-> {
-  /** Only tells what would be done. */
+export interface UpgradeOptions extends UpgradePlace {
+  /**
+   * The name of another stack, whose new and empty table gets the items; the old table stays as it
+   * is. Without it, items are upgraded where they are.
+   */
+  readonly into?: string;
+  /** Only tells what would be done, and writes nothing. @default false */
   readonly dryRun?: boolean;
+  /** Goes on although something of the table cannot be enforced afterwards. @default false */
+  readonly force?: boolean;
+  /**
+   * Which windows the aggregator of the Python zae-limiter counted (`SNAPSHOT_WINDOWS`). @default
+   * hourly and daily, as there
+   */
+  readonly snapshotWindows?: readonly UsageWindow[];
+  /** The version of the Lambda that was deployed for the new schema, if one was. */
+  readonly lambdaVersion?: string;
+  /**
+   * Told after every hundred items.
+   * @example await upgradeTable({ onProgress: ({ step, items }) => console.error(step, items) });
+   */
+  readonly onProgress?: (progress: UpgradeProgress) => void;
+  /** Ends the upgrade after the items that are under way; it can be continued. */
   readonly signal?: AbortSignal;
 }
 
 /** What an upgrade did, or would do. */
 export interface UpgradeReport {
+  /** The version of the items before; undefined when the table has no version record. */
   readonly from: string | undefined;
+  /** The version of the items afterwards. */
   readonly to: string;
+  /** What each migration does; empty when the items are up to date. */
+  readonly migrations: readonly string[];
+  /** Groups of items by kind. */
+  readonly counts: Readonly<Record<string, UpgradeCount>>;
+  /** What cannot be enforced afterwards, in words. */
+  readonly dropped: readonly string[];
+  /** What stays in the table and is not used any more, in words. */
+  readonly left: readonly string[];
+  /** Whether nothing was written. */
+  readonly dryRun: boolean;
 }
 
-/** Reads the versions of a table; writes nothing. */
-export async function checkTable(_options: UpgradeOptions = {}): Promise<TableVersions> {
-  throw new Error("not built yet");
+const MIGRATIONS: readonly Migration[] = [pythonMigration];
+
+const DEFAULT_WINDOWS: readonly UsageWindow[] = ["hourly", "daily"];
+
+/**
+ * Reads the versions of a table, and tells whether this library may use it; writes nothing.
+ * @example const { state, message } = await checkTable({ stack: "limits" });
+ */
+export async function checkTable(place: UpgradePlace = {}): Promise<TableCheck> {
+  return connected(place, async (connection) => {
+    const versions = versionsOf(await readVersion(connection));
+    return { ...versions, ...compatibilityOf(versions) };
+  });
 }
 
-/** Brings the items of a table to the schema of this version; continues where it was interrupted. */
-export async function upgradeTable(_options: UpgradeOptions = {}): Promise<UpgradeReport> {
-  throw new Error("not built yet");
+/**
+ * Brings the items of a table to the schema of this version, or copies them into a new one. It
+ * continues where it was interrupted. Stop everything that writes to the table first: new processes
+ * are kept out, running ones are not.
+ * @example
+ * const { counts, dropped } = await upgradeTable({ stack: "limits", dryRun: true });
+ * if (dropped.length === 0) await upgradeTable({ stack: "limits" });
+ */
+export async function upgradeTable(options: UpgradeOptions = {}): Promise<UpgradeReport> {
+  const { into, snapshotWindows = DEFAULT_WINDOWS } = options;
+  const unknown = snapshotWindows.find((window) => !USAGE_WINDOWS.includes(window));
+  if (unknown !== undefined)
+    throw new ValidationError("snapshotWindows", unknown, "must be hourly, daily or monthly");
+  return connected(options, async (source) => {
+    if (into === undefined) return upgraded(source, undefined, options);
+    if (into === source.tableName)
+      throw new ValidationError("into", into, "must be another stack than the one to upgrade");
+    return connected({ ...options, stack: into }, async (target) =>
+      upgraded(source, target, options),
+    );
+  });
+}
+
+async function upgraded(
+  source: Connection,
+  target: Connection | undefined,
+  options: UpgradeOptions,
+): Promise<UpgradeReport> {
+  const record = await readVersion(source);
+  const { dryRun = false, force = false } = options;
+  const { state } = compatibilityOf(versionsOf(record));
+  if (state !== "upgrade needed") assertCompatible(record);
+  const from = record?.schemaVersion;
+  const pending = from === undefined ? [] : MIGRATIONS.filter(({ to }) => isOlderVersion(from, to));
+  const upgrade = { source, target, options, migrations: pending };
+  if (target !== undefined && from === UPGRADING_VERSION)
+    throw new ValidationError(
+      "into",
+      target.tableName,
+      "cannot be used: an upgrade in place was begun",
+    );
+  if (target !== undefined) await assertUsableTarget(source, target);
+  const plan = new UpgradeTally();
+  for (const migration of pending)
+    for (const pass of migration.passes)
+      await runPass(pass, undefined, {
+        ...passOptions(upgrade, plan),
+        write: "nothing",
+        onPage: async () => tell(options, "looking", plan),
+      });
+  const report = (tally: UpgradeTally): UpgradeReport => ({
+    from,
+    to: SCHEMA_VERSION,
+    migrations: pending.map(({ description }) => description),
+    counts: tally.counts,
+    dropped: plan.dropped,
+    left: plan.left,
+    dryRun,
+  });
+  if (dryRun || pending.length === 0) return report(plan);
+  if (plan.dropped.length > 0 && !force) throw cannotCarry(plan.dropped, record!);
+  return report(await run(upgrade, record!));
+}
+
+interface Upgrade {
+  readonly source: Connection;
+  readonly target: Connection | undefined;
+  readonly options: UpgradeOptions;
+  readonly migrations: readonly Migration[];
+}
+
+/** Takes the lease, keeps clients out, changes the items, lets clients in. */
+async function run(upgrade: Upgrade, record: VersionRecord): Promise<UpgradeTally> {
+  const { source, target, options } = upgrade;
+  const place = target ?? source;
+  const { record: lease, position } = await UpgradeRecord.take(place, {
+    owner: randomUUID(),
+    source: target === undefined ? undefined : source.tableName,
+  });
+  try {
+    const before = target === undefined ? record : (await readVersion(target))!;
+    await keepOut(place, before);
+    // Before the first page only: afterwards they are those of the source.
+    if (target !== undefined && !position?.to) await forgetNamespaces(target);
+    const tally = new UpgradeTally();
+    for (const migration of upgrade.migrations)
+      await migrate(migration, { ...upgrade, lease, tally, position });
+    const lambdaVersion =
+      options.lambdaVersion ?? (target === undefined ? undefined : before.lambdaVersion);
+    const end = target === undefined ? lease.end() : lease.endCopy();
+    await letIn(place, { ...before, lambdaVersion }, end);
+    return tally;
+  } catch (error) {
+    await lease.release().catch(() => undefined);
+    throw error;
+  }
+}
+
+/** Runs the passes of one migration, from the position of an earlier run on. */
+async function migrate(
+  { to, passes }: Migration,
+  upgrade: Upgrade & {
+    readonly lease: UpgradeRecord;
+    readonly tally: UpgradeTally;
+    readonly position: UpgradePosition | undefined;
+  },
+): Promise<void> {
+  const { target, options, lease, tally, position } = upgrade;
+  let at = position?.to === to ? position : { to, pass: 0, cursor: undefined };
+  for (const [number, pass] of passes.entries()) {
+    if (number < at.pass) continue;
+    await runPass(pass, at.cursor, {
+      ...passOptions(upgrade, tally),
+      write: target === undefined ? "in place" : { into: target },
+      onPage: async (cursor) => {
+        tell(options, pass.name, tally);
+        await lease.moveTo({ to, pass: cursor === undefined ? number + 1 : number, cursor });
+      },
+    });
+    at = { to, pass: number + 1, cursor: undefined };
+  }
+}
+
+function passOptions(
+  { source, options }: Upgrade,
+  tally: UpgradeTally,
+): Omit<PassOptions, "write" | "onPage"> {
+  return {
+    source,
+    tally,
+    signal: options.signal,
+    context: {
+      nowMs: Math.floor(source.clock.now()),
+      countedWindows: options.snapshotWindows ?? DEFAULT_WINDOWS,
+    },
+  };
+}
+
+function tell({ onProgress }: UpgradeOptions, step: string, tally: UpgradeTally): void {
+  onProgress?.({ step, items: tally.total });
+}
+
+/**
+ * The minimum client version is lowered, not raised: release 0.10.3 of the Python zae-limiter
+ * ignores a minimum that it does not meet, and does not look at the schema then (ADR 047).
+ */
+async function keepOut(connection: Connection, before: VersionRecord): Promise<void> {
+  const put = putVersion(connection, { ...before, schemaVersion: UPGRADING_VERSION }, before);
+  const { applied } = await connection.transact([put]);
+  if (!applied) throw contention("an upgrade", connection.tableName);
+}
+
+/** The new version and the end of the upgrade are one transaction: there is nothing in between. */
+async function letIn(
+  connection: Connection,
+  before: VersionRecord,
+  end: TransactItem,
+): Promise<void> {
+  const upgrading = { ...before, schemaVersion: UPGRADING_VERSION };
+  const put = putVersion(connection, { ...before, schemaVersion: SCHEMA_VERSION }, upgrading);
+  const { applied } = await connection.transact([put, end]);
+  if (!applied) throw contention("an upgrade", connection.tableName);
+}
+
+function putVersion(
+  { clock }: Connection,
+  record: VersionRecord,
+  { schemaVersion }: VersionRecord,
+): TransactItem {
+  const alias = new Aliases();
+  const condition = `${alias.name("schema_version")} = ${alias.value(schemaVersion)}`;
+  const Item = versionItem({
+    ...record,
+    clientMinVersion: "0.0.0",
+    updatedAt: new Date(clock.now()),
+    updatedBy: `upgrade:${VERSION}`,
+  });
+  return { Put: { Item, ConditionExpression: condition, ...alias.fields() } };
+}
+
+/** A table that items are copied into must be of this schema, and have no items yet. */
+async function assertUsableTarget(source: Connection, target: Connection): Promise<void> {
+  const record = await readRecord(target);
+  if (isCopied(record))
+    throw new ValidationError(
+      "into",
+      target.tableName,
+      `already has the items of ${source.tableName}; they are not copied over newer ones`,
+    );
+  const version = await readVersion(target);
+  if (version === undefined)
+    throw new InfrastructureNotFoundError(
+      `Table ${target.tableName} was not opened by zae-limiter yet. Deploy it first.`,
+    );
+  if (record !== undefined && version.schemaVersion === UPGRADING_VERSION) return;
+  assertCompatible(version);
+  for await (const key of keysOf(target))
+    if (key.PK !== systemPartition(TABLE_NAMESPACE))
+      throw new ValidationError("into", target.tableName, "must be a new table without items");
+}
+
+/** The namespaces of a new table give way to those of the old one. */
+async function forgetNamespaces(target: Connection): Promise<void> {
+  const keys: ItemKey[] = [];
+  for await (const key of keysOf(target)) if (/^#(NAMESPACE|NSID)#/.test(key.SK)) keys.push(key);
+  await batchWrite(
+    target,
+    keys.map((key) => ({ delete: key })),
+  );
+}
+
+async function* keysOf(connection: Connection): AsyncGenerator<ItemKey> {
+  let start: AttributeMap | undefined;
+  do {
+    const page = await connection.repeat<{
+      Items?: readonly AttributeMap[];
+      LastEvaluatedKey?: AttributeMap;
+    }>("Scan", { ConsistentRead: true, ...(start !== undefined && { ExclusiveStartKey: start }) });
+    yield* (page.Items ?? []).map(keyOf);
+    start = page.LastEvaluatedKey;
+  } while (start !== undefined);
+}
+
+function cannotCarry(dropped: readonly string[], record: VersionRecord): IncompatibleSchemaError {
+  const shown = dropped.slice(0, 5).join("; ");
+  const more = dropped.length > 5 ? `; and ${dropped.length - 5} more` : "";
+  return new IncompatibleSchemaError(
+    `The table has what this version of zae-limiter does not support: ${shown}${more}. ` +
+      "Nothing was changed. To upgrade without these, pass force (--force).",
+    { ...record, clientVersion: VERSION },
+  );
+}
+
+function versionsOf(record: VersionRecord | undefined): TableVersions {
+  return {
+    clientVersion: VERSION,
+    schemaVersion: record?.schemaVersion,
+    lambdaVersion: record?.lambdaVersion,
+    clientMinVersion: record?.clientMinVersion,
+  };
+}
+
+async function readVersion(connection: Connection): Promise<VersionRecord | undefined> {
+  const { Item } = await connection.repeat<{ Item?: AttributeMap }>("GetItem", {
+    Key: marshalKey(versionKey()),
+    ConsistentRead: true,
+  });
+  return Item === undefined ? undefined : versionOf(Item);
+}
+
+async function connected<Result>(
+  { stack, region, endpointUrl, client, transport, clock }: UpgradePlace,
+  work: (connection: Connection) => Promise<Result>,
+): Promise<Result> {
+  const { connection } = await openConnection(undefined, {
+    ...(stack !== undefined && { stack }),
+    ...(region !== undefined && { region }),
+    ...(endpointUrl !== undefined && { endpointUrl }),
+    ...(client !== undefined && { client }),
+    ...(transport !== undefined && { transport }),
+    ...(clock !== undefined && { clock }),
+  });
+  try {
+    return await work(connection);
+  } finally {
+    connection.close();
+  }
 }

@@ -1,0 +1,99 @@
+import { keyOf, marshalKey, type ItemKey } from "../table/batch.ts";
+import type { TransactItem } from "../table/connection.ts";
+import { Aliases } from "../table/update-expression.ts";
+import { unmarshal, type AttributeMap } from "../transport/attribute-values.ts";
+
+/** What becomes of items that belong together. */
+export interface Change {
+  /** What they are, in the plural, such as "buckets"; reports count by it. */
+  readonly kind: string;
+  /** The items as they were read. */
+  readonly seen: readonly AttributeMap[];
+  /** What is there afterwards. */
+  readonly result: readonly AttributeMap[];
+  /** What this library cannot enforce, in words: an upgrade needs to be forced to go on. */
+  readonly dropped?: readonly string[] | undefined;
+  /** What stays as it is and is not used any more, in words. */
+  readonly left?: readonly string[] | undefined;
+}
+
+/** A change that leaves an item as it is. */
+export function unchanged(kind: string, item: AttributeMap): Change {
+  return { kind, seen: [item], result: [item] };
+}
+
+/** Whether a change changes anything. */
+export function isChange(change: Change): boolean {
+  return putsOf(change).length > 0 || deletesOf(change).length > 0;
+}
+
+/** The most items that a change may read or write, so that it fits one transaction. */
+export const MAX_ITEMS = 90;
+
+/**
+ * The writes of a change. Each requires its item as it was read, so a change is applied once and
+ * whole, or not at all, whoever else writes.
+ */
+export function writesOf(change: Change): readonly TransactItem[] {
+  const seen = new Map(change.seen.map((item) => [textOf(keyOf(item)), item]));
+  return [
+    ...putsOf(change).map((Item) => ({
+      Put: { Item, ...asRead(seen.get(textOf(keyOf(Item)))) },
+    })),
+    ...deletesOf(change).map((item) => ({
+      Delete: { Key: marshalKey(keyOf(item)), ...asRead(item) },
+    })),
+  ];
+}
+
+function putsOf({ seen, result }: Change): readonly AttributeMap[] {
+  const texts = new Set(seen.map((item) => itemText(item)));
+  return result.filter((item) => !texts.has(itemText(item)));
+}
+
+function deletesOf({ seen, result }: Change): readonly AttributeMap[] {
+  const kept = new Set(result.map((item) => textOf(keyOf(item))));
+  return seen.filter((item) => !kept.has(textOf(keyOf(item))));
+}
+
+/** DynamoDB allows 300 operators in a condition. */
+const MAX_COMPARED = 140;
+
+/** The condition that an item is as it was read, by its plain values; or that there is none. */
+function asRead(item: AttributeMap | undefined): object {
+  const alias = new Aliases();
+  if (item === undefined)
+    return {
+      ConditionExpression: `attribute_not_exists(${alias.name("PK")})`,
+      ...alias.fields(),
+    };
+  const compared = Object.entries(item)
+    .filter(([, value]) => "S" in value || "N" in value || "BOOL" in value)
+    // What changes with every call comes first.
+    .sort(([left], [right]) => rank(left) - rank(right))
+    .slice(0, MAX_COMPARED);
+  const conditions = compared.map(
+    ([attribute, value]) => `${alias.name(attribute)}=${alias.value(unmarshal(value))}`,
+  );
+  return { ConditionExpression: conditions.join(" AND "), ...alias.fields() };
+}
+
+function rank(attribute: string): number {
+  return attribute === "rf" || /_t[kc]$/.test(attribute) ? 0 : 1;
+}
+
+function textOf({ PK, SK }: ItemKey): string {
+  return `${PK}\n${SK}`;
+}
+
+/** A text that two items share exactly when they are equal. */
+function itemText(item: AttributeMap): string {
+  return JSON.stringify(sorted(item));
+}
+
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== "object" || value === null) return value;
+  const entries = Object.entries(value).sort(([left], [right]) => (left < right ? -1 : 1));
+  return entries.map(([name, inner]) => [name, sorted(inner)]);
+}

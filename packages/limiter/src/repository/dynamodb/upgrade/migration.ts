@@ -1,0 +1,38 @@
+import type { UsageWindow } from "../../../core/usage.ts";
+import type { ItemKey } from "../table/batch.ts";
+import type { AttributeMap } from "../transport/attribute-values.ts";
+import type { Change } from "./change.ts";
+
+/** A step from one version of the items to the next. Migrations run in order, each once. */
+export interface Migration {
+  /** The version that the items have afterwards. */
+  readonly to: string;
+  /** What it does, in a sentence. */
+  readonly description: string;
+  /**
+   * Each pass goes through the whole table, and is over before the next begins. Whatever it does,
+   * it recognises what it has done before, and leaves that alone: a pass may be repeated.
+   */
+  readonly passes: readonly Pass[];
+}
+
+/** One way through the table. */
+export interface Pass {
+  /** What is upgraded, such as "usage of whole days". */
+  readonly name: string;
+  /** The fields of a scan that reads fewer items. */
+  readonly filter?: object;
+  /** What becomes of an item; undefined when another item stands for it. */
+  readonly changeOf: (item: AttributeMap, context: MigrationContext) => Promise<Change | undefined>;
+}
+
+/** What a migration knows besides the item. */
+export interface MigrationContext {
+  /** Reads further items, consistently, in the order of their keys. */
+  readonly read: (keys: readonly ItemKey[]) => Promise<readonly (AttributeMap | undefined)[]>;
+  readonly nowMs: number;
+  /** Which windows the aggregator of the original was told to count. */
+  readonly countedWindows: readonly UsageWindow[];
+  /** The most items of one change. */
+  readonly maxItems: number;
+}

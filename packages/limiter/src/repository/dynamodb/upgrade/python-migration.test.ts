@@ -1,0 +1,117 @@
+import { describe, expect, it } from "vitest";
+import type { ItemKey } from "../table/batch.ts";
+import { keyOf } from "../table/batch.ts";
+import {
+  marshalItem,
+  numberOf,
+  stringOf,
+  type AttributeMap,
+} from "../transport/attribute-values.ts";
+import { isChange, type Change } from "./change.ts";
+import { pythonMigration } from "./python-migration.ts";
+
+const NOW_MS = Date.UTC(2026, 0, 4, 12);
+
+function textOf({ PK, SK }: ItemKey): string {
+  return `${PK} ${SK}`;
+}
+
+/** What the second pass makes of an item of a table. */
+async function changeOf(
+  item: AttributeMap,
+  others: readonly AttributeMap[] = [],
+): Promise<Change | undefined> {
+  const table = new Map([item, ...others].map((each) => [textOf(keyOf(each)), each]));
+  return pythonMigration.passes[1]!.changeOf(item, {
+    read: async (keys) => keys.map((key) => table.get(textOf(key))),
+    nowMs: NOW_MS,
+    countedWindows: ["hourly", "daily"],
+    maxItems: 90,
+  });
+}
+
+const byId = (status: string, more = {}): AttributeMap =>
+  marshalItem({
+    PK: "_/SYSTEM#",
+    SK: "#NSID#id-1",
+    namespace_id: "id-1",
+    namespace_name: "tenant",
+    status,
+    ...more,
+  });
+
+const byName = (namespaceId: string): AttributeMap =>
+  marshalItem({ PK: "_/SYSTEM#", SK: "#NAMESPACE#tenant", namespace_id: namespaceId });
+
+function shard(number: number, more = {}): AttributeMap {
+  const limit = { b_rpm_tk: 1000, b_rpm_cp: 9000, b_rpm_ra: 9000, b_rpm_rp: 60_000, rf: NOW_MS };
+  const key = { PK: `ns/BUCKET#e#r#${number}`, SK: "#STATE" };
+  return marshalItem({ ...key, ...limit, shard_count: 2, ...more });
+}
+
+describe("the migration of tables of the Python zae-limiter", () => {
+  it.each([
+    ["active", [byName("id-1")], "active", false],
+    ["active", [], "deleted", true],
+    ["active", [byName("id-2")], "deleted", true],
+    ["deleted", [], "deleted", false],
+    ["deleted", [byName("id-1")], "active", true],
+    ["purging", [], "purging", false],
+  ] as const)(
+    "a namespace that is %s, with %j, is %s afterwards, so that it can be used or purged [W-61]",
+    async (status, names, expected, changes) => {
+      const change = (await changeOf(byId(status), names))!;
+      expect(stringOf(change.result[0]!["status"])).toBe(expected);
+      expect(isChange(change)).toBe(changes);
+      if (changes)
+        expect(change.result[0]!["deleted_at"] !== undefined).toBe(expected === "deleted");
+    },
+  );
+
+  it("a shard is part of its bucket, or goes if there is none", async () => {
+    expect(await changeOf(shard(1), [shard(0)])).toBeUndefined();
+    expect((await changeOf(shard(0), [shard(1)]))!.seen).toHaveLength(2);
+    expect((await changeOf(shard(1)))!.result).toEqual([]);
+    // A bucket that was upgraded and split again is ours.
+    expect(isChange((await changeOf(shard(1, { sv: 1 })))!)).toBe(false);
+  });
+
+  it("a bucket with more shards than a transaction holds takes several steps", async () => {
+    const count = { shard_count: 200 };
+    const others = Array.from({ length: 199 }, (_, index) => shard(index + 1, count));
+    const change = (await changeOf(shard(0, count), others))!;
+    expect(change.kind).toBe("shards");
+    expect(change.seen).toHaveLength(90);
+    expect(numberOf(change.result[0]!["shard_count"])).toBe(200);
+  });
+
+  it.each([
+    ["ns/SYSTEM#", "#RESOURCES", "registries", 0],
+    ["ns/SYSTEM#", "#ENTITY_CONFIG_RESOURCES", "registries", 0],
+    ["ns/BUCKET#e#r#0", "#OP#1", "records of operations", 1],
+    ["ns/AUDIT#e", "#AUDIT#1", "audit events", 1],
+    ["ns/ENTITY#e", "#META", "entities", 1],
+  ])("%s %s counts as %s", async (PK, SK, kind, kept) => {
+    const change = await changeOf(marshalItem({ PK, SK }));
+    expect(change).toMatchObject({ kind });
+    expect(change!.result).toHaveLength(kept);
+  });
+
+  it("items that nobody knows are left and named; older ones are in the way", async () => {
+    const unknown = await changeOf(marshalItem({ PK: "ns/ENTITY#e", SK: "#SOMETHING" }));
+    expect(unknown).toMatchObject({ left: [expect.stringContaining("#SOMETHING")] });
+    const older = await changeOf(marshalItem({ PK: "ns/ENTITY#e", SK: "#BUCKET#gpt-4" }));
+    expect(older).toMatchObject({ dropped: [expect.stringContaining("before 0.9.0")] });
+    expect(await changeOf(marshalItem({ PK: "_/SYSTEM#", SK: "#VERSION" }))).toBeUndefined();
+  });
+
+  it("limits that were upgraded, or that nothing was left of, are not touched again", async () => {
+    const config = { PK: "ns/RESOURCE#r", SK: "#CONFIG", resource: "r" };
+    const quota = { l_day_cp: 5, l_day_ra: 0, l_day_rp: 1, l_day_rsched: "1m0h0" };
+    const first = (await changeOf(marshalItem({ ...config, ...quota, config_version: 1 })))!;
+    expect(first.dropped).toHaveLength(1);
+    const [after] = first.result;
+    expect(after!["l_day_cp"]).toBeUndefined();
+    expect(isChange((await changeOf(after!))!)).toBe(false);
+  });
+});

@@ -1,0 +1,216 @@
+import type { NamespaceStatus } from "../../../core/namespace.ts";
+import {
+  isEntityKey,
+  parseAuditPartition,
+  parseBucketPartition,
+  parseConfigKey,
+  parseEntityPartition,
+  parseNamespaceId,
+  parseUsageKey,
+} from "../items/key-parsers.ts";
+import {
+  BUCKET_SORT_KEY,
+  bucketKey,
+  namespaceIndexKeys,
+  namespaceNameKey,
+  systemPartition,
+  TABLE_NAMESPACE,
+  usageKey,
+  type BucketName,
+} from "../items/keys.ts";
+import { namespaceOf } from "../items/namespace-items.ts";
+import { keyOf, type ItemKey } from "../table/batch.ts";
+import { Aliases } from "../table/update-expression.ts";
+import {
+  marshalItem,
+  numberOf,
+  stringOf,
+  type AttributeMap,
+} from "../transport/attribute-values.ts";
+import { unchanged, type Change } from "./change.ts";
+import type { Migration, MigrationContext } from "./migration.ts";
+import { bucketChange, foldedShards, isPythonBucket, shardCountOf } from "./python-buckets.ts";
+import { configChange, isPythonConfig } from "./python-configs.ts";
+import {
+  isMidnight,
+  otherHours,
+  parsePythonUsage,
+  pythonUsageSortKey,
+  snapshotChange,
+  windowsOf,
+  type PythonSnapshot,
+} from "./python-usage.ts";
+
+/** Tables of the Python zae-limiter, with schema 0.9.0 or 0.10.0. */
+export const pythonMigration: Migration = {
+  to: "1.0.0",
+  description:
+    "Items of the Python zae-limiter: shards become one bucket, usage is filed by window, " +
+    "indexes replace registries.",
+  passes: [
+    // First, because a day is told apart from its first hour by the other hours, as they are stored
+    // until the next pass.
+    { name: "usage of days", filter: midnightFilter(), changeOf: midnightChange },
+    { name: "all other items", changeOf: itemChange },
+  ],
+};
+
+async function midnightChange(
+  item: AttributeMap,
+  context: MigrationContext,
+): Promise<Change | undefined> {
+  const snapshot = snapshotOf(keyOf(item));
+  if (snapshot === undefined || !isMidnight(snapshot.startMs)) return undefined;
+  return usageChange(snapshot, item, context);
+}
+
+async function itemChange(
+  item: AttributeMap,
+  context: MigrationContext,
+): Promise<Change | undefined> {
+  const key = keyOf(item);
+  const snapshot = snapshotOf(key);
+  // What is still there of days was left by the first pass, and told then.
+  if (snapshot !== undefined)
+    return isMidnight(snapshot.startMs) ? undefined : usageChange(snapshot, item, context);
+  const bucket = parseBucketPartition(key.PK);
+  if (bucket !== undefined && key.SK === BUCKET_SORT_KEY) return shardChange(bucket, item, context);
+  const config = parseConfigKey(key);
+  if (config !== undefined)
+    return isPythonConfig(item) ? configChange(config, item) : unchanged("limits", item);
+  if (isEntityKey(key)) return unchanged("entities", item);
+  if (parseAuditPartition(key.PK) !== undefined) return unchanged("audit events", item);
+  // Written by the first pass, or by an aggregator of ours.
+  if (parseUsageKey(key) !== undefined) return undefined;
+  if (key.PK === systemPartition(TABLE_NAMESPACE)) return tableItemChange(key, item, context);
+  return otherChange(key, item);
+}
+
+function snapshotOf({ PK, SK }: ItemKey): PythonSnapshot | undefined {
+  const entity = parseEntityPartition(PK);
+  const usage = parsePythonUsage(SK);
+  return entity && usage && { ...entity, ...usage };
+}
+
+async function usageChange(
+  snapshot: PythonSnapshot,
+  item: AttributeMap,
+  { read, countedWindows }: MigrationContext,
+): Promise<Change> {
+  const { PK } = keyOf(item);
+  const names = windowsOf(snapshot);
+  const hours = isMidnight(snapshot.startMs) ? otherHours(snapshot.startMs) : [];
+  const found = await read([
+    ...names.map((name) => usageKey(snapshot.namespaceId, name)),
+    ...hours.map((startMs) => ({ PK, SK: pythonUsageSortKey(snapshot.resource, startMs) })),
+  ]);
+  const begun = names.flatMap(({ window }, index) =>
+    found[index] === undefined ? [] : [[window, found[index]] as const],
+  );
+  return snapshotChange(snapshot, item, {
+    begun: new Map(begun),
+    hours: found.slice(names.length).filter((hour) => hour !== undefined),
+    counted: countedWindows,
+  });
+}
+
+/** Shard 0 stands for all shards; others are looked at only to find those without one. */
+async function shardChange(
+  name: BucketName & { readonly namespaceId: string },
+  item: AttributeMap,
+  context: MigrationContext,
+): Promise<Change | undefined> {
+  if (!isPythonBucket(item)) return unchanged("buckets", item);
+  const keyOfShard = (shard: number): ItemKey => bucketKey(name.namespaceId, { ...name, shard });
+  if (name.shard > 0) {
+    const [first] = await context.read([keyOfShard(0)]);
+    // Without shard 0, the original would create a full bucket, as this library does.
+    const isLost =
+      first === undefined || !isPythonBucket(first) || name.shard >= shardCountOf(first);
+    return isLost ? { kind: "shards of expired buckets", seen: [item], result: [] } : undefined;
+  }
+  const numbers = Array.from({ length: shardCountOf(item) - 1 }, (_, index) => index + 1);
+  const others = (await context.read(numbers.map(keyOfShard))).filter(
+    (shard) => shard !== undefined && isPythonBucket(shard),
+  ) as readonly AttributeMap[];
+  if (others.length >= context.maxItems)
+    return foldedShards(item, others.slice(0, context.maxItems - 1));
+  return bucketChange(name, [item, ...others], context.nowMs);
+}
+
+/** Records of the table itself. Those of aggregators, of versions and of upgrades are no data. */
+async function tableItemChange(
+  key: ItemKey,
+  item: AttributeMap,
+  { read, nowMs }: MigrationContext,
+): Promise<Change | undefined> {
+  if (key.SK.startsWith("#NAMESPACE#")) return unchanged("namespaces", item);
+  const namespaceId = parseNamespaceId(key.SK);
+  if (namespaceId === undefined) return undefined;
+  const { name, status } = namespaceOf(item);
+  const [byName] = await read([namespaceNameKey(name)]);
+  const isNamed = stringOf(byName?.["namespace_id"]) === namespaceId;
+  const repaired = repairedStatus(status, isNamed);
+  if (repaired === status) return unchanged("namespaces", item);
+  const { deleted_at: _, ...rest } = item;
+  return {
+    kind: "namespaces",
+    seen: [item],
+    result: [
+      {
+        ...rest,
+        status: { S: repaired },
+        ...(repaired === "deleted" && { deleted_at: { S: new Date(nowMs).toISOString() } }),
+      },
+    ],
+  };
+}
+
+/**
+ * A crash of the original may have left a name without its namespace, or a namespace without its
+ * name, which nobody can recover or purge (W-61): whoever has the name is active.
+ */
+function repairedStatus(status: NamespaceStatus, isNamed: boolean): NamespaceStatus {
+  if (status === "purging") return status;
+  return isNamed ? "active" : "deleted";
+}
+
+/** The registries, which indexes replace (ADR 010). */
+const REGISTRIES: ReadonlySet<string> = new Set(["#RESOURCES", "#ENTITY_CONFIG_RESOURCES"]);
+
+/** How sort keys begin that only schemas before 0.9.0 have. */
+const OLDER_SCHEMA = /^#(BUCKET|LIMIT|RESOURCE)#/;
+
+function otherChange(key: ItemKey, item: AttributeMap): Change {
+  if (REGISTRIES.has(key.SK)) return { kind: "registries", seen: [item], result: [] };
+  if (key.SK === "#PROVISIONER") return provisionerChange(key, item);
+  // Proof that a reset or a top-up was done once; it expires after three days.
+  if (key.SK.startsWith("#OP#")) return unchanged("records of operations", item);
+  const text = `${key.PK} ${key.SK}`;
+  if (OLDER_SCHEMA.test(key.SK))
+    return {
+      ...unchanged("items of an older schema", item),
+      dropped: [`${text}: of a schema before 0.9.0; upgrade the table with the original first`],
+    };
+  return { ...unchanged("unknown items", item), left: [`${text}: not known`] };
+}
+
+function provisionerChange(key: ItemKey, item: AttributeMap): Change {
+  const namespaceId = key.PK.slice(0, key.PK.indexOf("/"));
+  const added = marshalItem({
+    ...namespaceIndexKeys(namespaceId, key),
+    revision: numberOf(item["revision"]) ?? 1,
+  });
+  return { kind: "records of declared limits", seen: [item], result: [{ ...item, ...added }] };
+}
+
+function midnightFilter(): object {
+  const alias = new Aliases();
+  const sortKey = alias.name("SK");
+  return {
+    FilterExpression:
+      `begins_with(${sortKey}, ${alias.value("#USAGE#")}) AND ` +
+      `contains(${sortKey}, ${alias.value("T00:00:00Z")})`,
+    ...alias.fields(),
+  };
+}

@@ -1,0 +1,180 @@
+/*
+ * The record of an upgrade, `_/SYSTEM#` / `#UPGRADE`: who runs it, until when, and how far it is.
+ *
+ *   owner         a random id of the run; `lease_until` is renewed with every page
+ *   to            the version that is upgraded to
+ *   pass, cursor  where to continue
+ *   source        the table that items are copied from, if they are
+ *   done          the items were copied: they must not be copied over newer ones again
+ *
+ * Two runs at once would do no harm, because every change requires items as they were read. The
+ * lease saves the cost, and keeps a run from finishing while another one is at work.
+ */
+import { InfrastructureError } from "../../../core/errors.ts";
+import { namespaceIndexKeys, TABLE_NAMESPACE, upgradeKey } from "../items/keys.ts";
+import { marshalKey } from "../table/batch.ts";
+import type { Connection, TransactItem } from "../table/connection.ts";
+import { Aliases } from "../table/update-expression.ts";
+import {
+  booleanOf,
+  marshalItem,
+  numberOf,
+  stringOf,
+  unmarshal,
+  type AttributeMap,
+} from "../transport/attribute-values.ts";
+
+/** How long a run that died keeps others out. A page takes far less. */
+const LEASE_MS = 60_000;
+
+/** How far an upgrade is. */
+export interface UpgradePosition {
+  readonly to: string;
+  readonly pass: number;
+  /** The key that the last page ended with; undefined at the beginning of a pass. */
+  readonly cursor: AttributeMap | undefined;
+}
+
+/** The record, for the run that holds its lease. */
+export class UpgradeRecord {
+  readonly #connection: Connection;
+  readonly #owner: string;
+  readonly #source: string | undefined;
+
+  private constructor(connection: Connection, owner: string, source: string | undefined) {
+    this.#connection = connection;
+    this.#owner = owner;
+    this.#source = source;
+  }
+
+  /** Takes the lease, and tells how far an earlier run came. */
+  static async take(
+    connection: Connection,
+    { owner, source }: { readonly owner: string; readonly source: string | undefined },
+  ): Promise<{ readonly record: UpgradeRecord; readonly position: UpgradePosition | undefined }> {
+    const item = await readRecord(connection);
+    const nowMs = connection.clock.now();
+    if ((numberOf(item?.["lease_until"]) ?? 0) > nowMs) throw running(connection.tableName);
+    if (stringOf(item?.["source"]) !== source && item !== undefined)
+      throw new InfrastructureError(
+        "ERR_LIMITER_UPGRADE_RUNNING",
+        `Another upgrade of table ${connection.tableName} was begun and is not finished, ` +
+          `${sourceText(stringOf(item["source"]))}. Finish that one first.`,
+      );
+    const record = new UpgradeRecord(connection, owner, source);
+    const position = item === undefined ? undefined : positionOf(item);
+    await record.#put(position ?? { to: "", pass: 0, cursor: undefined }, item);
+    return { record, position };
+  }
+
+  /** Stores how far the run is, and keeps the lease. */
+  async moveTo(position: UpgradePosition): Promise<void> {
+    await this.#put(position, undefined);
+  }
+
+  /** Lets another run continue at once; a run that is killed keeps the lease for a minute. */
+  async release(): Promise<void> {
+    const alias = new Aliases();
+    const update = `SET ${alias.name("lease_until")} = ${alias.value(0)}`;
+    await this.#connection.conditional("UpdateItem", {
+      Key: marshalKey(upgradeKey()),
+      UpdateExpression: update,
+      ConditionExpression: this.#isOwn(alias),
+      ...alias.fields(),
+    });
+  }
+
+  /** The write that ends the upgrade, for the transaction that also stores the new version. */
+  end(): TransactItem {
+    const alias = new Aliases();
+    return {
+      Delete: {
+        Key: marshalKey(upgradeKey()),
+        ConditionExpression: this.#isOwn(alias),
+        ...alias.fields(),
+      },
+    };
+  }
+
+  /** The write that ends a copy: the record stays, so that nobody copies again. */
+  endCopy(): TransactItem {
+    const alias = new Aliases();
+    const condition = this.#isOwn(alias);
+    const Item = this.#item({ to: "", pass: 0, cursor: undefined }, { isDone: true });
+    return { Put: { Item, ConditionExpression: condition, ...alias.fields() } };
+  }
+
+  /** A record that was just read is replaced, if it is still the same; otherwise our own. */
+  async #put(position: UpgradePosition, read: AttributeMap | undefined): Promise<void> {
+    const alias = new Aliases();
+    const seen = read?.["owner"];
+    const condition =
+      seen === undefined
+        ? `attribute_not_exists(${alias.name("PK")}) OR ${this.#isOwn(alias)}`
+        : `${alias.name("owner")} = ${alias.value(unmarshal(seen))} OR ${this.#isOwn(alias)}`;
+    const { applied } = await this.#connection.repeatConditional("PutItem", {
+      Item: this.#item(position, { isDone: false }),
+      ConditionExpression: condition,
+      ...alias.fields(),
+    });
+    if (!applied) throw running(this.#connection.tableName);
+  }
+
+  #isOwn(alias: Aliases): string {
+    return `${alias.name("owner")} = ${alias.value(this.#owner)}`;
+  }
+
+  #item(
+    { to, pass, cursor }: UpgradePosition,
+    { isDone }: { readonly isDone: boolean },
+  ): AttributeMap {
+    const key = upgradeKey();
+    const item = marshalItem({
+      ...key,
+      ...namespaceIndexKeys(TABLE_NAMESPACE, key),
+      owner: this.#owner,
+      ...(isDone
+        ? { done: true }
+        : { lease_until: Math.floor(this.#connection.clock.now()) + LEASE_MS }),
+      to,
+      pass,
+      source: this.#source,
+    });
+    return cursor === undefined ? item : { ...item, cursor: { M: cursor } };
+  }
+}
+
+/** The item of the record, if there is one. */
+export async function readRecord(connection: Connection): Promise<AttributeMap | undefined> {
+  const { Item } = await connection.repeat<{ Item?: AttributeMap }>("GetItem", {
+    Key: marshalKey(upgradeKey()),
+    ConsistentRead: true,
+  });
+  return Item;
+}
+
+/** Whether a record says that everything was copied. */
+export function isCopied(record: AttributeMap | undefined): boolean {
+  return booleanOf(record?.["done"]) === true;
+}
+
+function positionOf(item: AttributeMap): UpgradePosition {
+  const { cursor } = item;
+  return {
+    to: stringOf(item["to"]) ?? "",
+    pass: numberOf(item["pass"]) ?? 0,
+    cursor: cursor !== undefined && "M" in cursor ? cursor.M : undefined,
+  };
+}
+
+function running(tableName: string): InfrastructureError {
+  return new InfrastructureError(
+    "ERR_LIMITER_UPGRADE_RUNNING",
+    `Another process upgrades table ${tableName}. Wait until it has finished; ` +
+      "one that was killed can be continued after a minute.",
+  );
+}
+
+function sourceText(source: string | undefined): string {
+  return source === undefined ? "in place" : `from table ${source}`;
+}

@@ -1,0 +1,79 @@
+// Tables as releases of the Python zae-limiter write them, made by running those releases against
+// a local engine. The tests of the upgrade read them (README.md beside this file).
+//
+//   node tools/python-tables/make.mjs FOLDER   fetches the releases, and writes one file for each
+import { execFileSync, spawn } from "node:child_process";
+import { existsSync, mkdirSync } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { builtAside } from "../built-aside.mjs";
+
+/** The releases that tables are made with: the last one before its features grew, and a new one. */
+export const RELEASES = ["0.10.3", "0.17.0"];
+
+const TIME_MACHINE = "time-machine==3.2.0";
+const FIRST_PORT = 18_470;
+
+const pathOf = (path) => fileURLToPath(new URL(path, import.meta.url));
+const environment = (release) => pathOf(`../../.cache/python-zae-limiter-${release}`);
+const python = (folder) => join(folder, "bin", "python");
+
+/** What a release says to a table; undefined where it was not fetched. */
+export function openedWith(release, { endpointUrl, tableName, namespace }) {
+  if (!existsSync(environment(release))) return undefined;
+  const script = [pathOf("open.py"), endpointUrl, tableName, namespace];
+  return execFileSync(python(environment(release)), script, { encoding: "utf8" }).trim();
+}
+
+function fetchedRelease(release) {
+  return builtAside(environment(release), (draft) => {
+    const options = ["--quiet", "--disable-pip-version-check", "--prefer-binary", "--no-compile"];
+    execFileSync("python3", ["-m", "venv", draft], { stdio: "inherit" });
+    const wanted = [`zae-limiter==${release}`, TIME_MACHINE];
+    execFileSync(python(draft), ["-m", "pip", "install", ...options, ...wanted], {
+      stdio: "inherit",
+    });
+  });
+}
+
+async function make(folder) {
+  mkdirSync(folder, { recursive: true });
+  for (const [index, release] of RELEASES.entries()) {
+    const port = FIRST_PORT + index;
+    const where = ["--host", "127.0.0.1", "--port", String(port)];
+    const engine = spawn(pathOf("../../node_modules/@dynoxide/linux-x64/dynoxide"), where);
+    try {
+      await untilOpen(port);
+      const file = join(folder, `${release}.jsonl`);
+      const script = [pathOf("make.py"), `http://127.0.0.1:${port}`, file];
+      execFileSync(python(fetchedRelease(release)), script, {
+        stdio: ["ignore", "ignore", "inherit"],
+      });
+      console.log(`made ${file}`);
+    } finally {
+      engine.kill();
+    }
+  }
+}
+
+async function untilOpen(port) {
+  for (let attempt = 0; attempt < 500; attempt += 1) {
+    const socket = connect(port, "127.0.0.1");
+    const isOpen = await new Promise((resolve) => {
+      socket.once("connect", () => resolve(true)).once("error", () => resolve(false));
+    });
+    socket.destroy();
+    if (isOpen) return;
+    await sleep(10);
+  }
+  throw new Error(`The engine does not answer on port ${port}.`);
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
+  const [folder] = process.argv.slice(2);
+  if (folder === undefined)
+    throw new Error("Say where to: node tools/python-tables/make.mjs FOLDER");
+  await make(folder);
+}
