@@ -1,7 +1,7 @@
 /*
- * What happens when the Python zae-limiter and this one use one table: `npm run bench:shared-table`.
- * The guide's page on Python and TypeScript has the tables that it prints. Each version of the
- * Python library is installed once, from PyPI.
+ * What happens when the Python zae-limiter and this one use one table; run it with
+ * `npm run bench:shared-table`. The guide's page on Python and TypeScript has the tables that it
+ * prints. Each version of the Python library is installed once, from PyPI.
  */
 import { Limit } from "zae-limiter";
 import { DynamoRepository } from "zae-limiter/dynamodb";

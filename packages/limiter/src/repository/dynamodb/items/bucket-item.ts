@@ -111,8 +111,9 @@ const SLOTS = Array.from({ length: SLOT_COUNT }, (_, slot) => `o${slot}`);
 
 /**
  * Reads an item. Throws when it has a limit of a kind that this version does not support, or is a
- * bucket of the Python zae-limiter: nothing may be written to it then. An image of the same version, if one is `known`, saves reading what
- * belongs to the version, and shares its list of limits with the new image.
+ * bucket of the Python zae-limiter: nothing may be written to it then. An image of the same
+ * version, if one is `known`, saves reading what belongs to the version, and shares its list of
+ * limits with the new image.
  */
 export function imageOf(item: AttributeMap, known?: BucketImage): BucketImage {
   if (
