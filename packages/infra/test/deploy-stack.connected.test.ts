@@ -228,6 +228,22 @@ describeWithAws("deployStack", (aws) => {
     expect(events).toHaveLength(scripted.events.length - 1);
   });
 
+  it("does not take an answer that is some seconds old for the end", async () => {
+    const stack = freshStack(aws());
+    aws().cloudFormation.staleLooks = 3;
+    expect(await stack.deploy()).toMatchObject({
+      outcome: "created",
+      outputs: { TableName: stack.stack },
+    });
+    await stack.deploy({ stackOptions: { logRetentionDays: 7 } });
+    expect((await stack.deploy({ stackOptions: { logRetentionDays: 14 } })).outcome).toBe(
+      "updated",
+    );
+    aws().cloudFormation.staleLooks = 0;
+    expect(statusOf(stack)).toBe("UPDATE_COMPLETE");
+    expect(parametersOf(stack)).toMatchObject({ LogRetentionDays: "14" });
+  });
+
   describe("with faults", () => {
     it("repeats describe calls that are throttled or get no answer", async () => {
       const stack = freshStack(aws());

@@ -44,7 +44,7 @@ export async function executed(
   );
   if (!begun) return undefined;
   if (!wait) return stack;
-  const finished = await untilFinished(clients, stack.id, { feed, onEvent });
+  const finished = await untilFinished(clients, stack.id, { feed, isOwn: true, onEvent });
   const operation = existing === undefined ? "creation" : "update";
   const wanted = existing === undefined ? "CREATE_COMPLETE" : "UPDATE_COMPLETE";
   if (finished?.status === wanted) return finished;

@@ -14,19 +14,33 @@ export interface Listeners {
 const MAX_POLLS = 4500;
 
 /**
+ * How many looks may pass before what was begun shows: answers of AWS may be some seconds old, and
+ * then show a stack as it was before.
+ */
+const MAX_STALE_POLLS = 12;
+
+/**
  * Waits until CloudFormation has finished with a stack, and returns what it is then; undefined if
- * it was deleted.
+ * it was deleted. `feed` has read what happened before. What this process has begun itself
+ * (`isOwn`) is over when an event says so: the status alone may be that of before.
  */
 export async function untilFinished(
   clients: AwsClients,
   stackId: string,
-  { feed = new EventFeed(clients, stackId), onEvent }: Listeners & { readonly feed?: EventFeed },
+  { feed, isOwn, onEvent }: Listeners & { readonly feed: EventFeed; readonly isOwn: boolean },
 ): Promise<StackState | undefined> {
+  let [hasBegun, hasEnded] = [false, false];
   for (let polls = 0; polls < MAX_POLLS; polls += 1) {
+    const hadEnded = hasEnded;
     // The status comes first: events that came before it are then certainly read.
     const stack = await readStack(clients, stackId);
-    for (const event of await feed.next()) onEvent?.(event);
-    if (stack === undefined || !isInProgress(stack)) return stack;
+    for (const event of await feed.next()) {
+      onEvent?.(event);
+      hasBegun = true;
+      if (event.resourceType === STACK_TYPE) hasEnded = !event.status.endsWith("_IN_PROGRESS");
+    }
+    const isStale = isOwn && !hadEnded && (hasBegun || polls < MAX_STALE_POLLS);
+    if ((stack === undefined || !isInProgress(stack)) && !isStale) return stack;
     await clients.sleep(clients.pace.pollMs);
   }
   throw new StackOperationError(
@@ -44,7 +58,7 @@ export async function waitForOthers(
   onNotice?.(`Stack ${clients.stack} is in ${stack.status}; waiting until that has ended.`);
   const feed = new EventFeed(clients, stack.id);
   await feed.skip();
-  return untilFinished(clients, stack.id, { feed, onEvent });
+  return untilFinished(clients, stack.id, { feed, isOwn: false, onEvent });
 }
 
 /** What an operation was to do. */

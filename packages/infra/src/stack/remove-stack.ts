@@ -29,7 +29,7 @@ export async function removeStack(
       `it is protected against termination: take that back with aws cloudformation update-termination-protection --no-enable-termination-protection --stack-name ${clients.stack}, then delete it again.`,
     );
   if (!wait) return;
-  const left = await untilFinished(clients, stack.id, { feed, onEvent });
+  const left = await untilFinished(clients, stack.id, { feed, isOwn: true, onEvent });
   if (left !== undefined) throw await operationError(clients, left, "deletion");
 }
 

@@ -46,6 +46,8 @@ const NO_CHANGES =
 export class ScriptedCloudFormation {
   /** How many steps a stack makes whenever it is looked at; 0: only when the test says so. */
   stepsPerLook = 40;
+  /** For how many looks an operation that was begun does not show. */
+  staleLooks = 0;
   /** How many events, changes and stacks a page holds. */
   pageSize = 100;
   readonly #services: Services;
@@ -135,6 +137,11 @@ export class ScriptedCloudFormation {
       }
       const stack = this.#store.find(name, region);
       if (stack === undefined) throw validationError(`Stack with id ${name} does not exist`);
+      const { stale } = stack;
+      if (stale.looks > 0) {
+        stale.looks -= 1;
+        return { Stacks: [describedStack({ ...stack, status: stale.status })] };
+      }
       await this.#advance(stack, this.stepsPerLook);
       return { Stacks: [describedStack(stack)] };
     },
@@ -148,7 +155,7 @@ export class ScriptedCloudFormation {
     },
     DescribeStackEvents: async (input, region) => {
       const stack = this.#store.existing(input, region);
-      await this.#advance(stack, this.stepsPerLook);
+      if (stack.stale.looks === 0) await this.#advance(stack, this.stepsPerLook);
       const newestFirst = stack.events.toReversed();
       const { items, ...rest } = pageOf(this.pageSize, newestFirst, input, ({ id }) => id);
       return { StackEvents: items.map((event) => describedEvent(stack, event)), ...rest };
@@ -289,6 +296,7 @@ export class ScriptedCloudFormation {
     stack.token = token;
     const context = this.#context(stack, changeSet!.target);
     stack.operation = (changeSet!.type === "CREATE" ? creation : update)(changeSet!, context);
+    stack.stale = { status: stack.status, looks: this.staleLooks };
     stack.status = changeSet!.type === "CREATE" ? "CREATE_IN_PROGRESS" : "UPDATE_IN_PROGRESS";
     return {};
   }

@@ -79,6 +79,8 @@ export interface ScriptedStack {
   readonly changeSets: Map<string, ScriptedChangeSet>;
   /** What is left to do of the operation under way. */
   operation: AsyncGenerator<void, void> | undefined;
+  /** What looks show at first after an operation was begun, and for how many of them. */
+  stale: { readonly status: string; looks: number };
   /** What the operation under way was started with. */
   token: string | undefined;
 }

@@ -36,6 +36,7 @@ export class StackStore {
       events: [],
       changeSets: new Map(),
       operation: undefined,
+      stale: { status: "", looks: 0 },
       token: undefined,
     };
     this.#stacks.set(`${region}/${name}`, stack);
