@@ -14,7 +14,7 @@ export function judgeOf(kind: PolicyKind, namespaceId: string = OWN): PolicyJudg
 }
 
 /** What a method needs; throws for a method that nobody has given roles. */
-export function needsOf(method: string): Needs {
+function needsOf(method: string): Needs {
   const needs = (METHOD_NEEDS as Readonly<Record<string, Needs>>)[method];
   if (needs === undefined) throw new Error(`Give ${method} its roles in method-roles.ts.`);
   return needs;

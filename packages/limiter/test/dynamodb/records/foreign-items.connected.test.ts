@@ -63,20 +63,6 @@ describeWithEngine("items that another tenant filed under one's own partitions",
     await table.raw("PutItem", { Item: heartbeatItem(nowMs) });
   }
 
-  async function everythingOf(repository: Repository): Promise<object> {
-    return {
-      children: await repository.getChildren("parent"),
-      entities: await repository.listEntities({ limit: 1 }),
-      more: await repository.listEntities(),
-      defaults: await repository.listResourcesWithDefaults(),
-      configured: await repository.listResourcesWithEntityConfigs(),
-      limited: await repository.listEntitiesWithCustomLimits("r"),
-      buckets: await repository.getBuckets("mine-child"),
-      capacity: (await repository.getResourceCapacity("r", "rpm")).entities,
-      usage: (await repository.getUsageSnapshots({ resource: "r" })).items,
-    };
-  }
-
   async function fileUnder(to: string, from: string, item: AttributeMap): Promise<void> {
     const Item = Object.fromEntries(
       Object.entries(item).map(([name, value]) =>
@@ -92,4 +78,18 @@ describeWithEngine("items that another tenant filed under one's own partitions",
 function textOf(item: AttributeMap, attribute: string): string {
   const value = item[attribute];
   return value !== undefined && "S" in value ? value.S : "";
+}
+
+async function everythingOf(repository: Repository): Promise<object> {
+  return {
+    children: await repository.getChildren("parent"),
+    entities: await repository.listEntities({ limit: 1 }),
+    more: await repository.listEntities(),
+    defaults: await repository.listResourcesWithDefaults(),
+    configured: await repository.listResourcesWithEntityConfigs(),
+    limited: await repository.listEntitiesWithCustomLimits("r"),
+    buckets: await repository.getBuckets("mine-child"),
+    capacity: (await repository.getResourceCapacity("r", "rpm")).entities,
+    usage: (await repository.getUsageSnapshots({ resource: "r" })).items,
+  };
 }
