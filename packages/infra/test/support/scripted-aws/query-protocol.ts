@@ -1,7 +1,7 @@
 // The Query protocol of CloudFormation and STS: a form goes in, XML comes out.
 
 /** A value of a form or of an answer. */
-export type Node = string | number | boolean | Date | undefined | readonly Node[] | NodeMap;
+type Node = string | number | boolean | Date | undefined | readonly Node[] | NodeMap;
 export interface NodeMap {
   readonly [name: string]: Node;
 }
@@ -51,7 +51,7 @@ export function queryError(code: string, message: string): string {
 }
 
 /** XML of a value; lists are written with `member`. */
-export function xmlOf(node: Node): string {
+function xmlOf(node: Node): string {
   if (node === undefined) return "";
   if (node instanceof Date) return node.toISOString();
   if (Array.isArray(node)) return node.map((item) => `<member>${xmlOf(item)}</member>`).join("");

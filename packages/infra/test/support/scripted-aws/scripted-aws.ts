@@ -17,7 +17,7 @@ import { ScriptedS3 } from "./scripted-s3.ts";
 const TABLE_TYPE = "AWS::DynamoDB::Table";
 
 /** The account that everything is in. */
-export const ACCOUNT = "123456789012";
+const ACCOUNT = "123456789012";
 
 /** A service: it answers a call, or throws an `AwsError`. */
 interface Service {

@@ -30,7 +30,7 @@ export interface OperationContext {
 }
 
 /** What an event is about. */
-export interface EventSubject {
+interface EventSubject {
   readonly logicalId: string;
   readonly type: string;
   readonly physicalId: string;
