@@ -80,8 +80,10 @@ async function* newestFirst(clients: AwsClients, StackName: string): AsyncGenera
   let NextToken: string | undefined;
   for (let pages = 0; pages < MAX_PAGES; pages += 1) {
     const command = new DescribeStackEventsCommand({ StackName, NextToken });
-    const page = await clients.callUnless(isMissing, "cloudformation:DescribeStackEvents", () =>
-      clients.cloudFormation.send(command),
+    const page = await clients.callUnless(
+      isMissing,
+      "cloudformation:DescribeStackEvents",
+      (options) => clients.cloudFormation.send(command, options),
     );
     yield* page?.StackEvents ?? [];
     NextToken = page?.NextToken;

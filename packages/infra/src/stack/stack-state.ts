@@ -24,8 +24,10 @@ export async function readStack(
   nameOrId: string = clients.stack,
 ): Promise<StackState | undefined> {
   const command = new DescribeStacksCommand({ StackName: nameOrId });
-  const described = await clients.callUnless(isMissing, "cloudformation:DescribeStacks", () =>
-    clients.cloudFormation.send(command),
+  const described = await clients.callUnless(
+    isMissing,
+    "cloudformation:DescribeStacks",
+    (options) => clients.cloudFormation.send(command, options),
   );
   const [stack] = described?.Stacks ?? [];
   return stack === undefined || stack.StackStatus === "DELETE_COMPLETE"
@@ -74,23 +76,25 @@ export function isLeftOver({ status }: StackState): boolean {
 /** How the names of our change sets begin. */
 export const CHANGE_SET_PREFIX = "zae-limiter-";
 
-/** Throws if a stack was not made by zae-limiter. */
-export async function assertOurs(clients: AwsClients, stack: StackState): Promise<void> {
-  if (isOurs(stack.tags)) return;
+/** Whether a stack was made by zae-limiter. */
+export async function isOurStack(clients: AwsClients, stack: StackState): Promise<boolean> {
+  if (isOurs(stack.tags)) return true;
+  if (!isInReview(stack)) return false;
   // A stack in review has no tags yet; whoever reserved its name has left a change set.
-  if (isInReview(stack) && (await changeSetNames(clients)).every(isOurName)) return;
-  throw new StackAlreadyExistsError(clients.stack);
+  const names = await changeSetNames(clients);
+  return names.every((name) => name.startsWith(CHANGE_SET_PREFIX));
 }
 
-function isOurName(name: string): boolean {
-  return name.startsWith(CHANGE_SET_PREFIX);
+/** Throws if a stack was not made by zae-limiter. */
+export async function assertOurs(clients: AwsClients, stack: StackState): Promise<void> {
+  if (!(await isOurStack(clients, stack))) throw new StackAlreadyExistsError(clients.stack);
 }
 
 /** The names of the change sets of a stack. */
 export async function changeSetNames(clients: AwsClients): Promise<readonly string[]> {
   const command = new ListChangeSetsCommand({ StackName: clients.stack });
-  const listed = await clients.callUnless(isMissing, "cloudformation:ListChangeSets", () =>
-    clients.cloudFormation.send(command),
+  const listed = await clients.callUnless(isMissing, "cloudformation:ListChangeSets", (options) =>
+    clients.cloudFormation.send(command, options),
   );
   return (listed?.Summaries ?? []).map(({ ChangeSetName = "" }) => ChangeSetName);
 }
