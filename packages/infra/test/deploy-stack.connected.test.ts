@@ -260,7 +260,12 @@ describeWithAws("deployStack", (aws) => {
     aws().faults.always("DeleteChangeSet", "unavailable");
     await expect(stack.deploy({ stackOptions: { lambdaMemoryMb: 256 } })).rejects.toThrow();
     aws().faults.clear();
-    await stack.deploy({ stackOptions: { lambdaMemoryMb: 512 } });
+    // Somebody gives the function another size, without a change set.
+    const found = aws().cloudFormation.stack(stack.stack)!;
+    const { target, resources } = found;
+    found.target = { ...target!, parameters: { ...target!.parameters, LambdaMemorySize: "512" } };
+    const aggregator = resources.get("AggregatorFunction")!;
+    aggregator.properties = { ...aggregator.properties, MemorySize: 512 };
     const again = await stack.deploy({ stackOptions: { lambdaMemoryMb: 256 } });
     expect(again.outcome).toBe("updated");
   });
