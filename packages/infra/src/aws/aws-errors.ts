@@ -83,6 +83,11 @@ export function isTableAbsent(error: unknown): boolean {
   return nameOf(error) === "ResourceNotFoundException";
 }
 
+/** CloudFormation has no error of its own for a stack that does not exist. */
+export function isStackAbsent(error: unknown): boolean {
+  return nameOf(error) === "ValidationError" && /does not exist/.test(messageOf(error));
+}
+
 /** What was attempted. */
 export interface Attempted {
   /** As policies name it: `cloudformation:CreateChangeSet`. */

@@ -12,7 +12,7 @@ import { TABLE } from "../template/table.ts";
 import { templateYaml } from "../template/template-yaml.ts";
 import type { Wanted } from "./change-set.ts";
 import type { StackState } from "./stack-state.ts";
-import { stackTags } from "./tags.ts";
+import { stackTags } from "../options/tags.ts";
 
 /** What a deployment is to do. */
 export interface Plan {

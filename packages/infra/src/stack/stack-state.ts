@@ -4,9 +4,9 @@ import {
   type Stack,
 } from "@aws-sdk/client-cloudformation";
 import { StackAlreadyExistsError, StackOperationError } from "zae-limiter";
-import { messageOf, nameOf } from "../aws/aws-errors.ts";
+import { isStackAbsent } from "../aws/aws-errors.ts";
 import type { AwsClients } from "../aws/clients.ts";
-import { isOurs } from "./tags.ts";
+import { isOurs } from "../options/tags.ts";
 
 /** A stack as CloudFormation shows it. */
 export interface StackState {
@@ -25,7 +25,7 @@ export async function readStack(
 ): Promise<StackState | undefined> {
   const command = new DescribeStacksCommand({ StackName: nameOrId });
   const described = await clients.callUnless(
-    isMissing,
+    isStackAbsent,
     "cloudformation:DescribeStacks",
     (options) => clients.cloudFormation.send(command, options),
   );
@@ -33,11 +33,6 @@ export async function readStack(
   return stack === undefined || stack.StackStatus === "DELETE_COMPLETE"
     ? undefined
     : stateOf(stack);
-}
-
-/** CloudFormation has no error of its own for a stack that does not exist. */
-export function isMissing(error: unknown): boolean {
-  return nameOf(error) === "ValidationError" && /does not exist/.test(messageOf(error));
 }
 
 function stateOf(stack: Stack): StackState {
@@ -93,8 +88,10 @@ export async function assertOurs(clients: AwsClients, stack: StackState): Promis
 /** The names of the change sets of a stack. */
 export async function changeSetNames(clients: AwsClients): Promise<readonly string[]> {
   const command = new ListChangeSetsCommand({ StackName: clients.stack });
-  const listed = await clients.callUnless(isMissing, "cloudformation:ListChangeSets", (options) =>
-    clients.cloudFormation.send(command, options),
+  const listed = await clients.callUnless(
+    isStackAbsent,
+    "cloudformation:ListChangeSets",
+    (options) => clients.cloudFormation.send(command, options),
   );
   return (listed?.Summaries ?? []).map(({ ChangeSetName = "" }) => ChangeSetName);
 }

@@ -11,7 +11,7 @@ import { executed } from "./execution.ts";
 import { finishDeployment } from "./finish.ts";
 import { waitForOthers } from "./follow.ts";
 import { assertOurs, assertUpdatable, isInProgress, readStack } from "./stack-state.ts";
-import { withLambdaVersion } from "./tags.ts";
+import { withLambdaVersion } from "../options/tags.ts";
 
 /** The parameter that names the code. */
 const CODE_KEY = "AggregatorCodeKey";
