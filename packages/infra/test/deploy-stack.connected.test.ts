@@ -203,6 +203,19 @@ describeWithAws("deployStack", (aws) => {
     ).toEqual(["GetCallerIdentity", "DescribeStacks"]);
   });
 
+  it("refuses a stack of the Python zae-limiter, whose table it could not change", async () => {
+    const stack = freshStack(aws());
+    const template = JSON.stringify({
+      Parameters: { SchemaVersion: { Type: "String", Default: "0.10.0" } },
+      Resources: { Topic: { Type: "AWS::SNS::Topic" } },
+    });
+    const tags = { ManagedBy: "zae-limiter" };
+    aws().cloudFormation.putStack(stack.stack, { tags, template });
+    await expect(stack.deploy()).rejects.toThrow(
+      `copy the items: zae-limiter upgrade --stack ${stack.stack} --into NEW`,
+    );
+  });
+
   it("adopts a table that exists without a stack, with what is in it", async () => {
     const stack = freshStack(aws());
     const { stack: name, region, endpointUrl } = stack;

@@ -96,8 +96,20 @@ export async function changeSetNames(clients: AwsClients): Promise<readonly stri
   return (listed?.Summaries ?? []).map(({ ChangeSetName = "" }) => ChangeSetName);
 }
 
-/** Throws for a stack that can be neither updated nor deleted and made again without a person. */
-export function assertUpdatable(clients: AwsClients, { status, reason }: StackState): void {
+/**
+ * Throws for a stack that can be neither updated nor deleted and made again without a person, and
+ * for one of the Python zae-limiter: CloudFormation cannot change the indexes of its table, and
+ * would give it our Lambda before it finds that out.
+ */
+export function assertUpdatable(
+  clients: AwsClients,
+  { status, reason, parameters }: StackState,
+): void {
+  if (parameters["SchemaVersion"]?.startsWith("0."))
+    throw new StackOperationError(
+      clients.stack,
+      `it was deployed by the Python zae-limiter and cannot be updated. Deploy a new stack with zae-limiter deploy --stack NEW, then copy the items: zae-limiter upgrade --stack ${clients.stack} --into NEW`,
+    );
   const why = reason === undefined ? "" : ` (${reason})`;
   if (status === "UPDATE_ROLLBACK_FAILED")
     throw new StackOperationError(
