@@ -103,7 +103,7 @@ function everyPair(choices: readonly (readonly StackOptions[])[]): readonly Stac
       if (chosen.some((value) => choiceOf[value] === at)) continue;
       const best = [...values.keys()]
         .filter((value) => choiceOf[value] === at)
-        .map((value) => [...chosen, value])
+        .map((value) => chosen.concat(value))
         .filter((all) => isValid(merged(all)))
         .toSorted((left, right) => gain(right) - gain(left))[0];
       chosen = best ?? chosen;
