@@ -69,8 +69,15 @@ function isUnreachable(error: unknown): boolean {
   const { code } = error as { code?: unknown };
   return (
     nameOf(error) === "TimeoutError" ||
-    (typeof code === "string" && /^E[A-Z]+$|^UND_ERR/.test(code) && statusOf(error) === undefined)
+    (typeof code === "string" &&
+      /^E(?!RR_)[A-Z_]+$|^UND_ERR/.test(code) &&
+      statusOf(error) === undefined)
   );
+}
+
+/** The name of a host leads nowhere: there is no network, or no such region. */
+export function isUnresolved(error: unknown): boolean {
+  return ["ENOTFOUND", "EAI_AGAIN"].includes(String((error as { code?: unknown }).code));
 }
 
 /** The HTTP status of an error of AWS. */

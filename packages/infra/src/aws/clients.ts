@@ -6,7 +6,7 @@ import { LambdaClient } from "@aws-sdk/client-lambda";
 import { S3Client } from "@aws-sdk/client-s3";
 import { SQSClient } from "@aws-sdk/client-sqs";
 import { STSClient } from "@aws-sdk/client-sts";
-import { isTransient, noRegion, translated } from "./aws-errors.ts";
+import { isTransient, isUnresolved, noRegion, translated } from "./aws-errors.ts";
 import { isLocal, type CheckedPlace } from "./place.ts";
 
 /** How AWS is waited for. */
@@ -41,6 +41,8 @@ export class AwsClients {
   readonly signal: AbortSignal | undefined;
   readonly #made = new Map<string, { destroy(): void }>();
   readonly #configuration: object;
+  /** Whether anybody has ever answered. */
+  #isReached = false;
 
   private constructor({ stack, endpointUrl, signal }: CheckedPlace, configuration: ClientSettings) {
     this.stack = stack;
@@ -110,10 +112,14 @@ export class AwsClients {
     for (let attempt = 1; ; attempt += 1)
       try {
         this.signal?.throwIfAborted();
-        return await send(options);
+        const result = await send(options);
+        this.#isReached = true;
+        return result;
       } catch (error) {
         if (expected(error)) throw error;
-        if (attempt >= MAX_ATTEMPTS || !isTransient(error))
+        // A region that does not exist is no matter of patience.
+        const isHopeless = isUnresolved(error) && !this.#isReached;
+        if (attempt >= MAX_ATTEMPTS || isHopeless || !isTransient(error))
           throw translated(error, { ...this, action });
         const longestMs = Math.min(this.pace.backoffMs * 2 ** attempt, MAX_BACKOFF_MS);
         await this.sleep(longestMs * (0.5 + Math.random() / 2));
