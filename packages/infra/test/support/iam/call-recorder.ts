@@ -75,9 +75,10 @@ export class CallRecorder {
   }
 }
 
-/** What runs. `namespace` also stores a setting, when it is told one. */
+/** What runs. `namespace` also stores a setting, when it is told one that belongs to all. */
 function methodOf(name: string | symbol, [, options]: readonly unknown[]): string {
-  const isStored = Object(options).onUnavailable !== undefined;
+  const { bucketTtlMultiplier, ...stored } = Object(options) as Record<string, unknown>;
+  const isStored = Object.values(stored).some((value) => value !== undefined);
   return name === "namespace" && isStored ? "setSystemDefaults" : String(name);
 }
 
