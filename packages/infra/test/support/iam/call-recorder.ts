@@ -77,8 +77,7 @@ export class CallRecorder {
 
 /** What runs. `namespace` also stores a setting, when it is told one that belongs to all. */
 function methodOf(name: string | symbol, [, options]: readonly unknown[]): string {
-  const { bucketTtlMultiplier, ...stored } = Object(options) as Record<string, unknown>;
-  const isStored = Object.values(stored).some((value) => value !== undefined);
+  const isStored = Object.keys(Object(options)).some((option) => option !== "bucketTtlMultiplier");
   return name === "namespace" && isStored ? "setSystemDefaults" : String(name);
 }
 
