@@ -73,6 +73,33 @@ describeWithEngine("an upgrade of a table", (engine) => {
     expect([...copied].filter(isData)).toEqual([...(await undisturbed())].filter(isData));
   });
 
+  it("into another table that lost its lease unnoticed overwrites nothing newer", async () => {
+    const into = `${stack}-new`;
+    const options = { stack: into, transport, clock } as const;
+    await (await DynamoRepository.open("default", { ...options, provisioning: "table" })).close();
+    let after: ReadonlyMap<string, AttributeMap> | undefined;
+    const sleeping: DynamoTransport = {
+      call: async (operation, input, given) => {
+        // It sleeps before the first item that it copies; meanwhile another run does everything.
+        if (after === undefined && isCopy(operation, input)) {
+          after = new Map();
+          await clock.advance(61_000);
+          await upgrade({ into });
+          const bucket = [...(await itemsOf(transport, into))].find(([key]) => /key-2/.test(key))!;
+          await transport.call("UpdateItem", take({ TableName: into, Item: bucket[1] }), given);
+          after = await itemsOf(transport, into);
+        }
+        return transport.call(operation, input, given);
+      },
+      close: () => {},
+    };
+    await expect(upgrade({ into, transport: sleeping })).rejects.toMatchObject({
+      code: "ERR_LIMITER_UPGRADE_RUNNING",
+    });
+    expect(after!.size).toBeGreaterThan(20);
+    expect(await itemsOf(transport, into)).toEqual(after);
+  });
+
   it("runs once at a time, and a second one does no harm", async () => {
     const outcomes = await Promise.allSettled([upgrade(), upgrade(), upgrade()]);
     const refused = outcomes.filter(({ status }) => status === "rejected");
@@ -125,6 +152,12 @@ function take(input: object): object {
     UpdateExpression: "ADD b_rpm_tk :less, b_rpm_tc :more",
     ExpressionAttributeValues: { ":less": { N: "-2000" }, ":more": { N: "2000" } },
   };
+}
+
+function isCopy(operation: string, input: object): boolean {
+  return (
+    /^(PutItem|BatchWriteItem)$/.test(operation) && !JSON.stringify(input).includes("#UPGRADE")
+  );
 }
 
 const WRITES = new Set([

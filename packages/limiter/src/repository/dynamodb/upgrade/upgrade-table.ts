@@ -20,11 +20,12 @@ import { assertCompatible } from "../items/schema-version.ts";
 import { openConnection } from "../opening/open-connection.ts";
 import type { DynamoOptions } from "../opening/options.ts";
 import { versionItem, versionOf } from "../records.ts";
-import { batchWrite, keyOf, marshalKey, type ItemKey } from "../table/batch.ts";
+import { chunksOf, keyOf, marshalKey, type ItemKey } from "../table/batch.ts";
 import type { Connection, TransactItem } from "../table/connection.ts";
 import { contention } from "../table/table-errors.ts";
 import { Aliases } from "../table/update-expression.ts";
 import type { AttributeMap } from "../transport/attribute-values.ts";
+import { MAX_ITEMS } from "./change.ts";
 import type { Migration } from "./migration.ts";
 import { pythonMigration } from "./python-migration.ts";
 import { runPass, type PassOptions } from "./table-pass.ts";
@@ -189,9 +190,9 @@ async function run(upgrade: Upgrade, record: VersionRecord): Promise<UpgradeTall
   });
   try {
     const before = target === undefined ? record : (await readVersion(target))!;
-    await keepOut(place, before);
+    await keepOut(place, before, lease);
     // Before the first page only: afterwards they are those of the source.
-    if (target !== undefined && !position?.to) await forgetNamespaces(target);
+    if (target !== undefined && !position?.to) await forgetNamespaces(target, lease);
     const tally = new UpgradeTally();
     for (const migration of upgrade.migrations)
       await migrate(migration, { ...upgrade, lease, tally, position });
@@ -254,9 +255,13 @@ function tell({ onProgress }: UpgradeOptions, step: string, tally: UpgradeTally)
  * The minimum client version is lowered, not raised: release 0.10.3 of the Python zae-limiter
  * ignores a minimum that it does not meet, and does not look at the schema then (ADR 047).
  */
-async function keepOut(connection: Connection, before: VersionRecord): Promise<void> {
+async function keepOut(
+  connection: Connection,
+  before: VersionRecord,
+  lease: UpgradeRecord,
+): Promise<void> {
   const put = putVersion(connection, { ...before, schemaVersion: UPGRADING_VERSION }, before);
-  const { applied } = await connection.transact([put]);
+  const { applied } = await connection.transact([put, lease.check()]);
   if (!applied) throw contention("an upgrade", connection.tableName);
 }
 
@@ -310,13 +315,14 @@ async function assertUsableTarget(source: Connection, target: Connection): Promi
 }
 
 /** The namespaces of a new table give way to those of the old one. */
-async function forgetNamespaces(target: Connection): Promise<void> {
+async function forgetNamespaces(target: Connection, lease: UpgradeRecord): Promise<void> {
   const keys: ItemKey[] = [];
   for await (const key of keysOf(target)) if (/^#(NAMESPACE|NSID)#/.test(key.SK)) keys.push(key);
-  await batchWrite(
-    target,
-    keys.map((key) => ({ delete: key })),
-  );
+  for (const chunk of chunksOf(keys, MAX_ITEMS)) {
+    const deletes = chunk.map((key) => ({ Delete: { Key: marshalKey(key) } }));
+    const { applied } = await target.transact([lease.check(), ...deletes]);
+    if (!applied) throw contention("an upgrade", target.tableName);
+  }
 }
 
 async function* keysOf(connection: Connection): AsyncGenerator<ItemKey> {
