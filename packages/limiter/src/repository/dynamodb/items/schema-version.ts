@@ -5,7 +5,7 @@ import { compatibilityOf } from "./compatibility.ts";
 
 export { isOlderVersion as isOlder, SCHEMA_VERSION } from "./compatibility.ts";
 
-/** Stands for the record of a table that has namespaces and no record: nobody knows what is there. */
+/** Stands for the record of a table that has namespaces and no record: it may hold anything. */
 export const LOST_VERSION: VersionRecord = {
   schemaVersion: "0.0.0",
   lambdaVersion: undefined,
