@@ -1,16 +1,16 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** A Python that has the package, or why there is none. */
+/** A Python that has a release of the Python zae-limiter, or why there is none. */
 export type PythonEnvironment = { readonly python: string } | { readonly missing: string };
 
-/** The Python zae-limiter that everything is compared with. */
-export const ORIGINAL = "zae-limiter==0.17.0";
+/** The release that everything is compared with. */
+export const ORIGINAL = "0.17.0";
 
-const cache = fileURLToPath(new URL("../../../.cache/", import.meta.url));
+const root = fileURLToPath(new URL("../../../", import.meta.url));
 
 /**
  * Longer than a slow network needs for thirty small packages; a network that is not there should
@@ -19,37 +19,22 @@ const cache = fileURLToPath(new URL("../../../.cache/", import.meta.url));
 const INSTALL_TIMEOUT_MS = 120_000;
 const PROGRESS_EVERY_MS = 5_000;
 
-/** Compiling everything would take as long as fetching it, and most of it is never imported. */
-const PIP_OPTIONS = ["--quiet", "--disable-pip-version-check", "--prefer-binary", "--no-compile"];
-
-/** A virtual environment with one package in it, made once and kept in `.cache`. */
+/** The Python of a release, fetched once and kept in `.cache`. */
 export async function pythonEnvironment(
-  requirement: string,
+  release: string,
   { mayInstall }: { readonly mayInstall: boolean },
 ): Promise<PythonEnvironment> {
-  const folder = join(cache, requirement.replace("==", "-"));
-  const python = join(folder, "bin", "python");
-  const complete = join(folder, ".complete");
-  if (existsSync(complete)) return { python };
+  const python = join(root, ".cache", `python-zae-limiter-${release}`, "bin", "python");
+  if (existsSync(python)) return { python };
+  const name = `zae-limiter ${release}`;
   if (!mayInstall)
-    return { missing: `${requirement} is not installed, and a quick run does not install it` };
-  rmSync(folder, { recursive: true, force: true });
-  const deadlineMs = performance.now() + INSTALL_TIMEOUT_MS;
-  const failure =
-    (await attempt("python3", ["-m", "venv", folder], {
-      doing: `making a virtual environment for ${requirement}`,
-      deadlineMs,
-    })) ??
-    (await attempt(python, ["-m", "pip", "install", ...PIP_OPTIONS, requirement], {
-      doing: `installing ${requirement}`,
-      deadlineMs,
-    }));
-  if (failure !== undefined) {
-    rmSync(folder, { recursive: true, force: true });
-    return { missing: failure };
-  }
-  writeFileSync(complete, "");
-  return { python };
+    return { missing: `${name} is not installed, and a quick run does not install it` };
+  const tool = join(root, "tools", "python-release.mjs");
+  const failure = await attempt(process.execPath, [tool, release], {
+    doing: `fetching ${name}`,
+    deadlineMs: performance.now() + INSTALL_TIMEOUT_MS,
+  });
+  return failure === undefined ? { python } : { missing: failure };
 }
 
 /** What went wrong, if anything did. */

@@ -25,7 +25,7 @@ export class PythonClient {
   }
 
   static async start(version: string): Promise<PythonClient | { readonly missing: string }> {
-    const environment = await pythonEnvironment(`zae-limiter==${version}`, { mayInstall: true });
+    const environment = await pythonEnvironment(version, { mayInstall: true });
     return "missing" in environment
       ? environment
       : new PythonClient(new PythonProcess(environment.python, driver));

@@ -204,6 +204,7 @@ declare module "declared/zae-limiter" {
     readonly namespace?: string; readonly configCacheTtlMs?: number; readonly clock?: Clock; readonly random?: Random;
     readonly principal?: string;                     // recorded in audit events when a call names none
     readonly recordUsage?: boolean;                  // true by default; memory and SQLite only
+    readonly create?: boolean;                       // true by default; false opens only what exists
   }
   interface By { readonly principal?: string }
   interface Paging { readonly limit?: number; readonly cursor?: string }

@@ -14,6 +14,10 @@ import type * as declaredOpen from "declared/zae-limiter/open";
 import type * as declaredSqlite from "declared/zae-limiter/sqlite";
 import type * as declaredTesting from "declared/zae-limiter/testing";
 import type * as declaredUpgrade from "declared/zae-limiter/upgrade";
+import type * as declaredInfra from "declared/@zae-limiter/infra";
+import type * as declaredCdk from "declared/@zae-limiter/infra/cdk";
+import type * as builtInfra from "@zae-limiter/infra";
+import type * as builtCdk from "@zae-limiter/infra/cdk";
 import type * as built from "zae-limiter";
 import type * as builtAggregator from "zae-limiter/aggregator";
 import type * as builtDynamo from "zae-limiter/dynamodb";
@@ -43,14 +47,15 @@ type Broken<Declared, Built> = {
 }[keyof Declared];
 type Unless<From, To, Name> = [From] extends [To] ? never : Name;
 
-/** The names of models that differ in either direction. */
+/** The names of models that differ in either direction; a missing option shows in the keys only. */
 type Different<Pairs extends Record<string, readonly [unknown, unknown]>> = {
-  [Name in keyof Pairs]: [Pairs[Name][0]] extends [Pairs[Name][1]]
-    ? [Pairs[Name][1]] extends [Pairs[Name][0]]
+  [Name in keyof Pairs]: Both<Pairs[Name][0]> extends Both<Pairs[Name][1]>
+    ? Both<Pairs[Name][1]> extends Both<Pairs[Name][0]>
       ? never
       : Name
     : Name;
 }[keyof Pairs];
+type Both<Model> = readonly [Model, keyof Model];
 
 interface Models extends Record<string, readonly [unknown, unknown]> {
   Limit: [declared.Limit, built.Limit];
@@ -114,6 +119,17 @@ interface Models extends Record<string, readonly [unknown, unknown]> {
   TableCheck: [declaredUpgrade.TableCheck, builtUpgrade.TableCheck];
   UpgradeOptions: [declaredUpgrade.UpgradeOptions, builtUpgrade.UpgradeOptions];
   UpgradeReport: [declaredUpgrade.UpgradeReport, builtUpgrade.UpgradeReport];
+  StackPlace: [declaredInfra.StackPlace, builtInfra.StackPlace];
+  DeployOptions: [declaredInfra.DeployOptions, builtInfra.DeployOptions];
+  DeployReport: [declaredInfra.DeployReport, builtInfra.DeployReport];
+  DeleteOptions: [declaredInfra.DeleteOptions, builtInfra.DeleteOptions];
+  DeleteReport: [declaredInfra.DeleteReport, builtInfra.DeleteReport];
+  StackSummary: [declaredInfra.StackSummary, builtInfra.StackSummary];
+  StatusOptions: [declaredInfra.StatusOptions, builtInfra.StatusOptions];
+  LambdaPackage: [declaredInfra.LambdaPackage, builtInfra.LambdaPackage];
+  AggregatorResources: [declaredInfra.AggregatorResources, builtInfra.AggregatorResources];
+  PolicyDocument: [declaredInfra.PolicyDocument, builtInfra.PolicyDocument];
+  ZaeLimiterProps: [declaredCdk.ZaeLimiterProps, builtCdk.ZaeLimiterProps];
 }
 
 /**
@@ -140,6 +156,10 @@ expectTypeOf<Parameters<typeof declaredSqlite.SqliteRepository.open>>().toExtend
   Parameters<typeof builtSqlite.SqliteRepository.open>
 >();
 
+expectTypeOf<ConstructorParameters<typeof declaredCdk.ZaeLimiter>>().toExtend<
+  ConstructorParameters<typeof builtCdk.ZaeLimiter>
+>();
+
 /** Declared, but the work of a later issue. Take a name out when it is there. */
 type NotYet = "repositoryContract";
 
@@ -156,4 +176,8 @@ export type Surface = [
   None<Broken<typeof declaredSqlite, typeof builtSqlite>>,
   None<Exclude<Broken<typeof declaredTesting, typeof builtTesting>, NotYet>>,
   None<Broken<typeof declaredUpgrade, typeof builtUpgrade>>,
+  None<Broken<typeof declaredInfra, typeof builtInfra>>,
+  None<Broken<typeof declaredCdk, typeof builtCdk>>,
+  // And nothing is exported that was not declared.
+  None<Exclude<keyof typeof builtInfra, keyof typeof declaredInfra>>,
 ];

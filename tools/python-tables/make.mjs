@@ -8,34 +8,21 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { builtAside } from "../built-aside.mjs";
+import { fetchedPython, pythonOf } from "../python-release.mjs";
 
 /** The releases that tables are made with: the last one before its features grew, and a new one. */
 export const RELEASES = ["0.10.3", "0.17.0"];
 
-const TIME_MACHINE = "time-machine==3.2.0";
 const FIRST_PORT = 18_470;
 
 const pathOf = (path) => fileURLToPath(new URL(path, import.meta.url));
-const environment = (release) => pathOf(`../../.cache/python-zae-limiter-${release}`);
-const python = (folder) => join(folder, "bin", "python");
 
 /** What a release says to a table; undefined where it was not fetched. */
 export function openedWith(release, { endpointUrl, tableName, namespace }) {
-  if (!existsSync(environment(release))) return undefined;
+  const python = pythonOf(release);
+  if (!existsSync(python)) return undefined;
   const script = [pathOf("open.py"), endpointUrl, tableName, namespace];
-  return execFileSync(python(environment(release)), script, { encoding: "utf8" }).trim();
-}
-
-function fetchedRelease(release) {
-  return builtAside(environment(release), (draft) => {
-    const options = ["--quiet", "--disable-pip-version-check", "--prefer-binary", "--no-compile"];
-    execFileSync("python3", ["-m", "venv", draft], { stdio: "inherit" });
-    const wanted = [`zae-limiter==${release}`, TIME_MACHINE];
-    execFileSync(python(draft), ["-m", "pip", "install", ...options, ...wanted], {
-      stdio: "inherit",
-    });
-  });
+  return execFileSync(python, script, { encoding: "utf8" }).trim();
 }
 
 async function make(folder) {
@@ -48,7 +35,7 @@ async function make(folder) {
       await untilOpen(port);
       const file = join(folder, `${release}.jsonl`);
       const script = [pathOf("make.py"), `http://127.0.0.1:${port}`, file];
-      execFileSync(python(fetchedRelease(release)), script, {
+      execFileSync(fetchedPython(release), script, {
         stdio: ["ignore", "ignore", "inherit"],
       });
       console.log(`made ${file}`);

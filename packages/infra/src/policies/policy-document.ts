@@ -159,7 +159,8 @@ function readingOwn(tableArn: Value): readonly PolicyStatement[] {
 /**
  * Requires a tag that can be the id of a tenant: two characters at least, where real ids have
  * eleven. Without a tag nothing is allowed; with an empty one the patterns would begin with a
- * slash, and with `_` they would be those of the registry.
+ * slash, and with `_` they would be those of the registry. A tag cannot be a pattern itself: IAM
+ * and STS allow neither `*` nor `?` in tags, and no `#`, which every key has after its slash.
  */
 function ofTenant(statement: PolicyStatement): PolicyStatement {
   return {

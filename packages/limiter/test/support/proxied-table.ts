@@ -11,6 +11,8 @@ import { openTransport, type TransportName } from "./transports.ts";
 /** A table behind a fault proxy, new for each test, and what tests do with it. */
 export interface ProxiedTable {
   readonly proxy: FaultProxy;
+  /** The table, for what opens no repository: its stack, and a way through the proxy. */
+  readonly place: { readonly stack: string; readonly transport: DynamoTransport };
   /** Opens a repository on the table, as one process of several; closed after the test. */
   open(namespace?: string, options?: DynamoOptions): Promise<DynamoRepository>;
   /** Calls the engine without the proxy. */
@@ -89,6 +91,9 @@ export function useProxiedTable(
   return {
     get proxy() {
       return proxy;
+    },
+    get place() {
+      return { stack: tableName, transport: proxied };
     },
     raw,
     items,

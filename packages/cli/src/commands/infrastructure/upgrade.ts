@@ -179,7 +179,7 @@ function reportText(report: UpgradeReport, { into }: UpgradeFlags, screen: Scree
   return [
     dryRun ? "These items would be " : "The items were ",
     into === undefined ? "upgraded" : `copied into ${printable(into)},`,
-    ` from schema ${printable(from ?? "")} to ${to}.\n\n`,
+    from === to ? ".\n\n" : ` from schema ${printable(from ?? "")} to ${to}.\n\n`,
     tableText(["Items", "Changed", "As they were"], rows, screen.colours),
     listText("Not supported, so it needs --force, and is not enforced afterwards:", report.dropped),
     listText("Left as it is, and not used any more:", report.left),

@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 import { named, ScriptedTable } from "../../../test/support/scripted-table.ts";
+import { IncompatibleSchemaError } from "../../core/errors.ts";
 import { VERSION } from "../../core/version.ts";
 import { DynamoStore } from "./dynamo-store.ts";
 import { openNamespace } from "./open-namespace.ts";
@@ -155,13 +156,24 @@ describe("a table that exists", () => {
       stackOptions: { enableAlarms: true },
     });
     expect(world.registered).toEqual(["app"]);
-    // Version and heartbeat; the first version record; the namespace, looked up and registered.
+    // Version and heartbeat; whether it is new; the first version record; the namespace, looked up
+    // and registered.
     expect(world.requested).toEqual([
+      "BatchGetItem",
       "BatchGetItem",
       "PutItem",
       "BatchGetItem",
       "TransactWriteItems",
     ]);
+  });
+
+  it("is not taken for new when it has namespaces, and nothing is written", async () => {
+    const world = new World({ isThere: true });
+    const key = { PK: { S: "_/SYSTEM#" }, SK: { S: "#NAMESPACE#default" } };
+    world.table.put({ ...key, namespace_id: { S: "python" }, status: { S: "active" } });
+    for (const provisioning of ["never", "stack"] as const)
+      await expect(world.open({ provisioning })).rejects.toThrow(IncompatibleSchemaError);
+    expect(new Set(world.requested)).toEqual(new Set(["BatchGetItem"]));
   });
 
   it("keeps the version record that a deployment wrote meanwhile", async () => {
@@ -171,7 +183,8 @@ describe("a table that exists", () => {
     const before = (): void => table.put(versionItem("9.9.9"));
     table.faults.push({ before });
     await world.open();
-    expect(table.operations.slice(0, 2)).toEqual(["BatchGetItem", "PutItem"]);
+    const looks = ["BatchGetItem", "BatchGetItem"];
+    expect(table.operations.slice(0, 3)).toEqual([...looks, "PutItem"]);
     expect(versionIn(table)).toBe("9.9.9");
     expect(world.puts).toEqual([
       expect.objectContaining({

@@ -4,7 +4,7 @@ import { VERSION } from "../../core/version.ts";
 import type { VersionRecord } from "../repository.ts";
 import { wholeMs } from "../system-clock.ts";
 import type { DynamoStore } from "./dynamo-store.ts";
-import { assertCompatible, isOlder, SCHEMA_VERSION } from "./items/schema-version.ts";
+import { assertCompatible, isOlder, LOST_VERSION, SCHEMA_VERSION } from "./items/schema-version.ts";
 import type { OpenedConnection } from "./opening/open-connection.ts";
 import type { StackOptions } from "./opening/stack-options.ts";
 import type { StackAccess } from "./opening/stack-tools.ts";
@@ -30,6 +30,7 @@ export async function openNamespace(opening: Opening): Promise<string | undefine
   const nowMs = wholeMs(connection.clock);
   const { isNew, record } = await openTable(opening);
   assertCompatible(record);
+  if (record === undefined) await assertNew(store, namespace);
   if (provisioning === "never") return (await store.namespaces.byName(namespace))?.namespaceId;
   if (record === undefined) await store.versions.putFirst(firstVersion(nowMs));
   if (resolved.updateLambda && isLambdaOlder(record)) await stack.updateLambda();
@@ -76,6 +77,18 @@ async function openTable(opening: Opening): Promise<OpenedTable> {
 async function firstLook({ versions, heartbeat }: DynamoStore): Promise<VersionRecord | undefined> {
   const [record] = await Promise.all([versions.get(), heartbeat.read()]);
   return record;
+}
+
+/**
+ * A table without a version record is new, unless it has namespaces: every client writes the record
+ * first. Whose items those are, nobody knows then.
+ */
+async function assertNew({ versions, namespaces }: DynamoStore, namespace: string): Promise<void> {
+  const names = [...new Set([namespace, DEFAULT_NAMESPACE])];
+  const found = await Promise.all(names.map((name) => namespaces.byName(name)));
+  if (found.every((info) => info === undefined)) return;
+  // Another process may have opened the new table meanwhile.
+  assertCompatible((await versions.get()) ?? LOST_VERSION);
 }
 
 function isLambdaOlder(record: VersionRecord | undefined): boolean {

@@ -6,6 +6,7 @@
 import { beforeEach, expect, it } from "vitest";
 import { IncompatibleSchemaError, Limit, RateLimiter } from "zae-limiter";
 import type { DynamoRepository } from "zae-limiter/dynamodb";
+import { upgradeTable } from "zae-limiter/upgrade";
 import {
   marshalItem,
   type Value,
@@ -49,12 +50,42 @@ describeWithEngine("items of the Python zae-limiter in a table of ours", (engine
       expect(error).toBeInstanceOf(IncompatibleSchemaError);
       expect(error.message).toBe(
         "The bucket of entity key-1 on resource gpt-4 was written by the Python zae-limiter, " +
-          "which must not use this table any more. Stop it, then delete the item " +
-          `${repository.namespaceId}/BUCKET#key-1#gpt-4#0 #STATE.`,
+          "which must not use this table any more. Stop it, then upgrade the bucket: " +
+          "zae-limiter upgrade",
       );
     }
     expect(await table.bucketItems()).toEqual(before);
     expect(await limiter.acquire({ ...call, entityId: "key-2" }, () => "done")).toBe("done");
+  });
+
+  it("buckets become ours by an upgrade, which touches nothing else", async () => {
+    await repository.setSystemDefaults([CALLS]);
+    await limiter.acquire(
+      { entityId: "key-2", resource: "gpt-4", consume: { calls: 1 } },
+      () => {},
+    );
+    await put(bucketOfPython);
+    const others = async (): Promise<readonly object[]> =>
+      (await table.items()).filter((item) => !JSON.stringify(item).includes("BUCKET#key-1"));
+    const [before, { place }] = [await others(), table];
+    const plan = await upgradeTable({ ...place, dryRun: true });
+    expect(plan).toMatchObject({
+      from: "1.0.0",
+      to: "1.0.0",
+      counts: { buckets: { changed: 1, unchanged: 0 } },
+    });
+    expect({ ...(await upgradeTable(place)), dryRun: true }).toEqual(plan);
+    expect(await limiter.available("key-1", "gpt-4")).toEqual({ calls: expect.closeTo(90, -1) });
+    expect(await others()).toEqual(before);
+    expect(await upgradeTable(place)).toMatchObject({ migrations: [], counts: {} });
+  });
+
+  it("a balance that a settlement left where no bucket is any more goes with an upgrade", async () => {
+    await repository.setSystemDefaults([CALLS]);
+    await put(strayBalance);
+    await upgradeTable(table.place);
+    expect(await table.bucketItems()).toEqual([]);
+    expect(await limiter.available("key-1", "gpt-4")).toEqual({ calls: 100 });
   });
 
   it("entities, limits and audit events are read as they are meant", async () => {

@@ -33,7 +33,7 @@ it("an item of the Python zae-limiter has no image", () => {
   const { sv: _, ...ofPython } = item(0, { b_wcu_cp: 1_000_000, shard_count: 1 });
   const read = (): unknown => imageOf(ofPython);
   expect(read).toThrow(IncompatibleSchemaError);
-  expect(read).toThrow("Stop it, then delete the item ns/BUCKET#key-1#models/gpt-4#0 #STATE.");
+  expect(read).toThrow("Stop it, then upgrade the bucket: zae-limiter upgrade");
 });
 
 describe("the image of a shard", () => {

@@ -12,7 +12,6 @@ import {
 import { shardLimit } from "../../../core/bucket/shares.ts";
 import { numberOf, stringOf, type AttributeMap } from "../transport/attribute-values.ts";
 import { parseBucketPartition } from "./key-parsers.ts";
-import { BUCKET_SORT_KEY } from "./keys.ts";
 import { assertSupportedKind } from "./limit-kind.ts";
 
 /** Operation ids that an item remembers. */
@@ -154,8 +153,8 @@ function bucketOfPython(item: AttributeMap): IncompatibleSchemaError {
   const { entityId, resource } = parseBucketPartition(PK) ?? {};
   return new IncompatibleSchemaError(
     `The bucket of entity ${entityId} on resource ${resource} was written by the Python ` +
-      "zae-limiter, which must not use this table any more. Stop it, then delete the item " +
-      `${PK} ${BUCKET_SORT_KEY}.`,
+      "zae-limiter, which must not use this table any more. Stop it, then upgrade the bucket: " +
+      "zae-limiter upgrade",
     { clientVersion: VERSION, schemaVersion: "unknown" },
   );
 }

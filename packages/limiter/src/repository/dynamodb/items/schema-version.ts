@@ -5,6 +5,15 @@ import { compatibilityOf } from "./compatibility.ts";
 
 export { isOlderVersion as isOlder, SCHEMA_VERSION } from "./compatibility.ts";
 
+/** Stands for the record of a table that has namespaces and no record: it may hold anything. */
+export const LOST_VERSION: VersionRecord = {
+  schemaVersion: "0.0.0",
+  lambdaVersion: undefined,
+  clientMinVersion: "0.0.0",
+  updatedAt: new Date(0),
+  updatedBy: undefined,
+};
+
 /**
  * Throws when a table has items that this library must not touch: of a newer schema, of an older
  * one that was not upgraded, or such that require a newer client. A table without a version record

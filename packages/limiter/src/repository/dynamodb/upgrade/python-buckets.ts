@@ -32,6 +32,11 @@ export function isPythonBucket(item: AttributeMap): boolean {
   return item["sv"] === undefined;
 }
 
+/** Whether a bucket has any: a call that ended after its bucket had expired left only a balance. */
+export function hasLimits(item: AttributeMap): boolean {
+  return limitNamesOf(item).length > 0;
+}
+
 /** How many shards a bucket has, as its shard 0 says. */
 export function shardCountOf(item: AttributeMap): number {
   return Math.max(1, numberOf(item["shard_count"]) ?? 1);

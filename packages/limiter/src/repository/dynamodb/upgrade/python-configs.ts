@@ -41,12 +41,15 @@ export function configChange(
     dropped.push(`${levelText(key)}: ${level}`);
     keep((attribute) => attribute === "disabled" || attribute === "cascade");
   }
-  const settings = key.level === "system" ? settingsOf(item) : undefined;
+  const isSystem = key.level === "system";
+  const settings = isSystem ? settingsOf(item) : undefined;
   const result: AttributeMap = {
     ...configItem(key.namespaceId, key, {
       limits: limits.length === 0 ? undefined : limits,
       ...(settings !== undefined && { settings }),
     }),
+    // Whoever changes settings requires the version that it has read.
+    ...(isSystem && item["config_version"] && { config_version: item["config_version"] }),
     ...(Object.keys(unused).length > 0 && { [KEPT_ATTRIBUTE]: { M: unused } }),
   };
   return { kind: "limits", seen: [item], result: [result], dropped };

@@ -28,8 +28,14 @@ import {
   type AttributeMap,
 } from "../transport/attribute-values.ts";
 import { unchanged, type Change } from "./change.ts";
-import type { Migration, MigrationContext } from "./migration.ts";
-import { bucketChange, foldedShards, isPythonBucket, shardCountOf } from "./python-buckets.ts";
+import type { Migration, MigrationContext, Pass } from "./migration.ts";
+import {
+  bucketChange,
+  foldedShards,
+  hasLimits,
+  isPythonBucket,
+  shardCountOf,
+} from "./python-buckets.ts";
 import { configChange, isPythonConfig } from "./python-configs.ts";
 import {
   isMidnight,
@@ -53,6 +59,19 @@ export const pythonMigration: Migration = {
     { name: "usage of days", filter: midnightFilter(), changeOf: midnightChange },
     { name: "all other items", changeOf: itemChange },
   ],
+};
+
+/**
+ * Buckets that a process of the original has created since: one that runs never looks at the
+ * version again, and this library refuses to touch them.
+ */
+export const pythonLeftovers: Pass = {
+  name: "buckets of the Python zae-limiter",
+  filter: pythonBucketFilter(),
+  changeOf: async (item, context) => {
+    const name = parseBucketPartition(keyOf(item).PK);
+    return name && shardChange(name, item, context);
+  },
 };
 
 async function midnightChange(
@@ -121,13 +140,15 @@ async function shardChange(
   context: MigrationContext,
 ): Promise<Change | undefined> {
   if (!isPythonBucket(item)) return unchanged("buckets", item);
+  const lost = { kind: "shards of expired buckets", seen: [item], result: [] };
+  if (!hasLimits(item)) return lost;
   const keyOfShard = (shard: number): ItemKey => bucketKey(name.namespaceId, { ...name, shard });
   if (name.shard > 0) {
     const [first] = await context.read([keyOfShard(0)]);
     // Without shard 0, the original would create a full bucket, as this library does.
     const isLost =
       first === undefined || !isPythonBucket(first) || name.shard >= shardCountOf(first);
-    return isLost ? { kind: "shards of expired buckets", seen: [item], result: [] } : undefined;
+    return isLost ? lost : undefined;
   }
   const numbers = Array.from({ length: shardCountOf(item) - 1 }, (_, index) => index + 1);
   const others = (await context.read(numbers.map(keyOfShard))).filter(
@@ -202,6 +223,13 @@ function provisionerChange(key: ItemKey, item: AttributeMap): Change {
     revision: numberOf(item["revision"]) ?? 1,
   });
   return { kind: "records of declared limits", seen: [item], result: [{ ...item, ...added }] };
+}
+
+function pythonBucketFilter(): object {
+  const alias = new Aliases();
+  const isBucket = `${alias.name("SK")} = ${alias.value(BUCKET_SORT_KEY)}`;
+  const isPython = `attribute_not_exists(${alias.name("sv")})`;
+  return { FilterExpression: `${isBucket} AND ${isPython}`, ...alias.fields() };
 }
 
 function midnightFilter(): object {

@@ -1,7 +1,8 @@
-import { batchGet, batchWrite, chunksOf, keyOf } from "../table/batch.ts";
+import { batchGet, keyOf } from "../table/batch.ts";
 import type { Connection } from "../table/connection.ts";
 import { eachWithin } from "../table/each-within.ts";
 import { contention } from "../table/table-errors.ts";
+import { absent, Aliases } from "../table/update-expression.ts";
 import type { AttributeMap } from "../transport/attribute-values.ts";
 import { isChange, MAX_ITEMS, writesOf, type Change } from "./change.ts";
 import type { MigrationContext, Pass } from "./migration.ts";
@@ -60,6 +61,20 @@ interface ScanOutput {
   readonly LastEvaluatedKey?: AttributeMap;
 }
 
+/**
+ * Copies an item, unless there is one: this run may have lost its lease without knowing, and
+ * another one has finished since. What clients wrote then is newer.
+ */
+async function copyInto(target: Connection, Item: AttributeMap): Promise<void> {
+  const alias = new Aliases();
+  const condition = absent(alias);
+  await target.repeatConditional("PutItem", {
+    Item,
+    ConditionExpression: condition,
+    ...alias.fields(),
+  });
+}
+
 class PageWorker {
   readonly #pass: Pass;
   readonly #options: PassOptions;
@@ -87,12 +102,10 @@ class PageWorker {
       copied.push(...change.result);
     });
     if (typeof write !== "string")
-      for (const chunk of chunksOf(copied, PAGE_SIZE))
-        await batchWrite(
-          write.into,
-          chunk.map((put) => ({ put })),
-          { signal },
-        );
+      await eachWithin(CONCURRENT_CHANGES, copied, async (item) => {
+        signal?.throwIfAborted();
+        await copyInto(write.into, item);
+      });
   }
 
   async #changeOf(item: AttributeMap): Promise<Change | undefined> {

@@ -84,16 +84,14 @@ export class UpgradeRecord {
     });
   }
 
+  /** Fails a transaction when another run has taken over. */
+  check(): TransactItem {
+    return { ConditionCheck: this.#ownRecord() };
+  }
+
   /** The write that ends the upgrade, for the transaction that also stores the new version. */
   end(): TransactItem {
-    const alias = new Aliases();
-    return {
-      Delete: {
-        Key: marshalKey(upgradeKey()),
-        ConditionExpression: this.#isOwn(alias),
-        ...alias.fields(),
-      },
-    };
+    return { Delete: this.#ownRecord() };
   }
 
   /** The write that ends a copy: the record stays, so that nobody copies again. */
@@ -118,6 +116,13 @@ export class UpgradeRecord {
       ...alias.fields(),
     });
     if (!applied) throw running(this.#connection.tableName);
+  }
+
+  #ownRecord(): object {
+    const alias = new Aliases();
+    const condition = this.#isOwn(alias);
+    const Key = marshalKey(upgradeKey());
+    return { Key, ConditionExpression: condition, ...alias.fields() };
   }
 
   #isOwn(alias: Aliases): string {

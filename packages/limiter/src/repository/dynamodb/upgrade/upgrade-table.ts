@@ -1,9 +1,5 @@
 import { randomUUID } from "node:crypto";
-import {
-  IncompatibleSchemaError,
-  InfrastructureNotFoundError,
-  ValidationError,
-} from "../../../core/errors.ts";
+import { IncompatibleSchemaError, ValidationError } from "../../../core/errors.ts";
 import { USAGE_WINDOWS, type UsageWindow } from "../../../core/usage.ts";
 import { VERSION } from "../../../core/version.ts";
 import type { VersionRecord } from "../../repository.ts";
@@ -15,20 +11,18 @@ import {
   type Compatibility,
   type TableVersions,
 } from "../items/compatibility.ts";
-import { systemPartition, TABLE_NAMESPACE, versionKey } from "../items/keys.ts";
-import { assertCompatible } from "../items/schema-version.ts";
+import { assertCompatible, LOST_VERSION } from "../items/schema-version.ts";
 import { openConnection } from "../opening/open-connection.ts";
 import type { DynamoOptions } from "../opening/options.ts";
-import { versionItem, versionOf } from "../records.ts";
-import { batchWrite, keyOf, marshalKey, type ItemKey } from "../table/batch.ts";
+import { versionItem } from "../records.ts";
 import type { Connection, TransactItem } from "../table/connection.ts";
 import { contention } from "../table/table-errors.ts";
-import { Aliases } from "../table/update-expression.ts";
-import type { AttributeMap } from "../transport/attribute-values.ts";
-import type { Migration } from "./migration.ts";
-import { pythonMigration } from "./python-migration.ts";
+import { absent, Aliases } from "../table/update-expression.ts";
+import type { Migration, Pass } from "./migration.ts";
+import { pythonLeftovers, pythonMigration } from "./python-migration.ts";
+import { assertUsableTarget, forgetNamespaces, readVersion } from "./table-state.ts";
 import { runPass, type PassOptions } from "./table-pass.ts";
-import { isCopied, readRecord, UpgradeRecord, type UpgradePosition } from "./upgrade-record.ts";
+import { UpgradeRecord, type UpgradePosition } from "./upgrade-record.ts";
 import { UpgradeTally, type UpgradeCount } from "./upgrade-tally.ts";
 
 /** Where a table is. */
@@ -95,6 +89,10 @@ export interface UpgradeReport {
 
 const MIGRATIONS: readonly Migration[] = [pythonMigration];
 
+/** What is done in a table of this schema. */
+const LEFTOVERS =
+  "Buckets that a process of the Python zae-limiter has written since the upgrade become ours.";
+
 const DEFAULT_WINDOWS: readonly UsageWindow[] = ["hourly", "daily"];
 
 /**
@@ -149,27 +147,39 @@ async function upgraded(
       target.tableName,
       "cannot be used: an upgrade in place was begun",
     );
-  if (target !== undefined) await assertUsableTarget(source, target);
-  const plan = new UpgradeTally();
-  for (const migration of pending)
-    for (const pass of migration.passes)
-      await runPass(pass, undefined, {
-        ...passOptions(upgrade, plan),
-        write: "nothing",
-        onPage: async () => tell(options, "looking", plan),
-      });
+  if (target !== undefined) await assertUsableTarget(target);
+  const isUpToDate = pending.length === 0;
+  const passes = isUpToDate ? [pythonLeftovers] : pending.flatMap((migration) => migration.passes);
+  const plan = await swept(upgrade, passes, "nothing");
+  const descriptions = isUpToDate ? [LEFTOVERS] : pending.map(({ description }) => description);
   const report = (tally: UpgradeTally): UpgradeReport => ({
     from,
     to: SCHEMA_VERSION,
-    migrations: pending.map(({ description }) => description),
+    migrations: isUpToDate && plan.total === 0 ? [] : descriptions,
     counts: tally.counts,
     dropped: plan.dropped,
     left: plan.left,
     dryRun,
   });
-  if (dryRun || pending.length === 0) return report(plan);
+  if (dryRun || (isUpToDate && plan.total === 0)) return report(plan);
   if (plan.dropped.length > 0 && !force) throw cannotCarry(plan.dropped, record!);
+  // Clients are not kept out: they refuse these buckets anyway.
+  if (isUpToDate) return report(await swept(upgrade, passes, "in place"));
   return report(await run(upgrade, record!));
+}
+
+/** Goes through the whole table without a record of how far it is. */
+async function swept(
+  upgrade: Upgrade,
+  passes: readonly Pass[],
+  write: PassOptions["write"],
+): Promise<UpgradeTally> {
+  const tally = new UpgradeTally();
+  const onPage = async (): Promise<void> =>
+    tell(upgrade.options, write === "nothing" ? "looking" : "upgrading", tally);
+  for (const pass of passes)
+    await runPass(pass, undefined, { ...passOptions(upgrade, tally), write, onPage });
+  return tally;
 }
 
 interface Upgrade {
@@ -189,9 +199,9 @@ async function run(upgrade: Upgrade, record: VersionRecord): Promise<UpgradeTall
   });
   try {
     const before = target === undefined ? record : (await readVersion(target))!;
-    await keepOut(place, before);
+    await keepOut(place, before, lease);
     // Before the first page only: afterwards they are those of the source.
-    if (target !== undefined && !position?.to) await forgetNamespaces(target);
+    if (target !== undefined && !position?.to) await forgetNamespaces(target, lease);
     const tally = new UpgradeTally();
     for (const migration of upgrade.migrations)
       await migrate(migration, { ...upgrade, lease, tally, position });
@@ -254,9 +264,13 @@ function tell({ onProgress }: UpgradeOptions, step: string, tally: UpgradeTally)
  * The minimum client version is lowered, not raised: release 0.10.3 of the Python zae-limiter
  * ignores a minimum that it does not meet, and does not look at the schema then (ADR 047).
  */
-async function keepOut(connection: Connection, before: VersionRecord): Promise<void> {
+async function keepOut(
+  connection: Connection,
+  before: VersionRecord,
+  lease: UpgradeRecord,
+): Promise<void> {
   const put = putVersion(connection, { ...before, schemaVersion: UPGRADING_VERSION }, before);
-  const { applied } = await connection.transact([put]);
+  const { applied } = await connection.transact([put, lease.check()]);
   if (!applied) throw contention("an upgrade", connection.tableName);
 }
 
@@ -278,7 +292,10 @@ function putVersion(
   { schemaVersion }: VersionRecord,
 ): TransactItem {
   const alias = new Aliases();
-  const condition = `${alias.name("schema_version")} = ${alias.value(schemaVersion)}`;
+  const condition =
+    schemaVersion === LOST_VERSION.schemaVersion
+      ? absent(alias)
+      : `${alias.name("schema_version")} = ${alias.value(schemaVersion)}`;
   const Item = versionItem({
     ...record,
     clientMinVersion: "0.0.0",
@@ -286,49 +303,6 @@ function putVersion(
     updatedBy: `upgrade:${VERSION}`,
   });
   return { Put: { Item, ConditionExpression: condition, ...alias.fields() } };
-}
-
-/** A table that items are copied into must be of this schema, and have no items yet. */
-async function assertUsableTarget(source: Connection, target: Connection): Promise<void> {
-  const record = await readRecord(target);
-  if (isCopied(record))
-    throw new ValidationError(
-      "into",
-      target.tableName,
-      `already has the items of ${source.tableName}; they are not copied over newer ones`,
-    );
-  const version = await readVersion(target);
-  if (version === undefined)
-    throw new InfrastructureNotFoundError(
-      `Table ${target.tableName} was not opened by zae-limiter yet. Deploy it first.`,
-    );
-  if (record !== undefined && version.schemaVersion === UPGRADING_VERSION) return;
-  assertCompatible(version);
-  for await (const key of keysOf(target))
-    if (key.PK !== systemPartition(TABLE_NAMESPACE))
-      throw new ValidationError("into", target.tableName, "must be a new table without items");
-}
-
-/** The namespaces of a new table give way to those of the old one. */
-async function forgetNamespaces(target: Connection): Promise<void> {
-  const keys: ItemKey[] = [];
-  for await (const key of keysOf(target)) if (/^#(NAMESPACE|NSID)#/.test(key.SK)) keys.push(key);
-  await batchWrite(
-    target,
-    keys.map((key) => ({ delete: key })),
-  );
-}
-
-async function* keysOf(connection: Connection): AsyncGenerator<ItemKey> {
-  let start: AttributeMap | undefined;
-  do {
-    const page = await connection.repeat<{
-      Items?: readonly AttributeMap[];
-      LastEvaluatedKey?: AttributeMap;
-    }>("Scan", { ConsistentRead: true, ...(start !== undefined && { ExclusiveStartKey: start }) });
-    yield* (page.Items ?? []).map(keyOf);
-    start = page.LastEvaluatedKey;
-  } while (start !== undefined);
 }
 
 function cannotCarry(dropped: readonly string[], record: VersionRecord): IncompatibleSchemaError {
@@ -348,14 +322,6 @@ function versionsOf(record: VersionRecord | undefined): TableVersions {
     lambdaVersion: record?.lambdaVersion,
     clientMinVersion: record?.clientMinVersion,
   };
-}
-
-async function readVersion(connection: Connection): Promise<VersionRecord | undefined> {
-  const { Item } = await connection.repeat<{ Item?: AttributeMap }>("GetItem", {
-    Key: marshalKey(versionKey()),
-    ConsistentRead: true,
-  });
-  return Item === undefined ? undefined : versionOf(Item);
 }
 
 async function connected<Result>(
