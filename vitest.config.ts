@@ -1,5 +1,5 @@
 import { availableParallelism } from "node:os";
-import { configDefaults, defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
+import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
 
 const source = (path: string): string =>
   new URL(`./packages/limiter/src/${path}`, import.meta.url).pathname;
@@ -28,22 +28,23 @@ const resolve = {
   ],
 };
 
-const include = [
-  "packages/*/src/**/*.test.ts",
-  "packages/*/test/**/*.test.ts",
+/**
+ * Packages whose test files share processes: loading the SDK takes longer than most of them. So
+ * they leave the process as they found it.
+ */
+const SHARING = "cli|infra";
+
+/** No project has an `exclude`: it would hide those of the command line. */
+const alone = [
+  `packages/!(${SHARING})/src/**/*.test.ts`,
+  `packages/!(${SHARING})/test/**/*.test.ts`,
   "packages/lambda/aggregator/**/*.test.ts",
   "examples/*/*.test.ts",
   "test/**/*.test.ts",
 ];
-
-/**
- * Here a process runs several test files: loading the SDK takes longer than most of them. So they
- * leave the process as they found it.
- */
-const SHARING = ["packages/cli/**", "packages/infra/**"];
+const sharing = [`packages/@(${SHARING})/{src,test}/**/*.test.ts`];
 
 const each = {
-  include,
   typecheck: { enabled: false },
   // The SDK says in every worker that it will want a newer Node.
   env: { AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: "true" },
@@ -55,22 +56,15 @@ const each = {
 };
 
 const projects: TestProjectInlineConfiguration[] = [
-  { resolve, test: { ...each, name: "alone", exclude: [...configDefaults.exclude, ...SHARING] } },
-  {
-    resolve,
-    test: {
-      ...each,
-      name: "sharing",
-      include: SHARING.map((folder) => `${folder}/*.test.ts`),
-      isolate: false,
-    },
-  },
+  { resolve, test: { ...each, name: "alone", include: alone } },
+  { resolve, test: { ...each, name: "sharing", include: sharing, isolate: false } },
 ];
 
 export default defineConfig(({ mode }) => ({
   resolve,
   test: {
     ...each,
+    include: [...alone, ...sharing],
     globalSetup: ["packages/limiter/test/support/shared-engine.ts"],
     // Whoever changes sources between runs needs fresh processes (tools/mutation-runner.mjs).
     ...(mode !== "mutations" && { projects }),
