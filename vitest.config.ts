@@ -1,5 +1,5 @@
 import { availableParallelism } from "node:os";
-import { defineConfig } from "vitest/config";
+import { configDefaults, defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
 
 const source = (path: string): string =>
   new URL(`./packages/limiter/src/${path}`, import.meta.url).pathname;
@@ -7,43 +7,72 @@ const source = (path: string): string =>
 const infra = (path: string): string =>
   new URL(`./packages/infra/src/${path}`, import.meta.url).pathname;
 
-export default defineConfig({
-  resolve: {
-    alias: [
-      { find: /^zae-limiter$/, replacement: source("index.ts") },
-      { find: /^zae-limiter\/memory$/, replacement: source("repository/memory/index.ts") },
-      { find: /^zae-limiter\/sqlite$/, replacement: source("repository/sqlite/index.ts") },
-      { find: /^zae-limiter\/dynamodb$/, replacement: source("repository/dynamodb/index.ts") },
-      {
-        find: /^zae-limiter\/aggregator$/,
-        replacement: source("repository/dynamodb/aggregator/index.ts"),
-      },
-      { find: /^@zae-limiter\/infra$/, replacement: infra("index.ts") },
-      { find: /^@zae-limiter\/infra\/cdk$/, replacement: infra("cdk/index.ts") },
-      {
-        find: /^zae-limiter\/upgrade$/,
-        replacement: source("repository/dynamodb/upgrade/index.ts"),
-      },
-      { find: /^zae-limiter\/open$/, replacement: source("open/index.ts") },
-      { find: /^zae-limiter\/testing$/, replacement: source("testing/index.ts") },
-    ],
+const resolve = {
+  alias: [
+    { find: /^zae-limiter$/, replacement: source("index.ts") },
+    { find: /^zae-limiter\/memory$/, replacement: source("repository/memory/index.ts") },
+    { find: /^zae-limiter\/sqlite$/, replacement: source("repository/sqlite/index.ts") },
+    { find: /^zae-limiter\/dynamodb$/, replacement: source("repository/dynamodb/index.ts") },
+    {
+      find: /^zae-limiter\/aggregator$/,
+      replacement: source("repository/dynamodb/aggregator/index.ts"),
+    },
+    { find: /^@zae-limiter\/infra$/, replacement: infra("index.ts") },
+    { find: /^@zae-limiter\/infra\/cdk$/, replacement: infra("cdk/index.ts") },
+    {
+      find: /^zae-limiter\/upgrade$/,
+      replacement: source("repository/dynamodb/upgrade/index.ts"),
+    },
+    { find: /^zae-limiter\/open$/, replacement: source("open/index.ts") },
+    { find: /^zae-limiter\/testing$/, replacement: source("testing/index.ts") },
+  ],
+};
+
+const include = [
+  "packages/*/src/**/*.test.ts",
+  "packages/*/test/**/*.test.ts",
+  "packages/lambda/aggregator/**/*.test.ts",
+  "examples/*/*.test.ts",
+  "test/**/*.test.ts",
+];
+
+/**
+ * Here a process runs several test files: loading the SDK takes longer than most of them. So they
+ * leave the process as they found it.
+ */
+const SHARING = ["packages/cli/**", "packages/infra/**"];
+
+const each = {
+  include,
+  typecheck: { enabled: false },
+  // The SDK says in every worker that it will want a newer Node.
+  env: { AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: "true" },
+  // The default of 5 s is short for a machine that is busy with other things.
+  testTimeout: 20_000,
+  // One fewer than there are cores would be one on a machine with two, where half of the time
+  // goes by waiting for an engine.
+  maxWorkers: Math.max(2, availableParallelism() - 1),
+};
+
+const projects: TestProjectInlineConfiguration[] = [
+  { resolve, test: { ...each, name: "alone", exclude: [...configDefaults.exclude, ...SHARING] } },
+  {
+    resolve,
+    test: {
+      ...each,
+      name: "sharing",
+      include: SHARING.map((folder) => `${folder}/*.test.ts`),
+      isolate: false,
+    },
   },
+];
+
+export default defineConfig(({ mode }) => ({
+  resolve,
   test: {
-    include: [
-      "packages/*/src/**/*.test.ts",
-      "packages/*/test/**/*.test.ts",
-      "packages/lambda/aggregator/**/*.test.ts",
-      "examples/*/*.test.ts",
-      "test/**/*.test.ts",
-    ],
-    typecheck: { enabled: false },
-    // The SDK says in every worker that it will want a newer Node.
-    env: { AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: "true" },
+    ...each,
     globalSetup: ["packages/limiter/test/support/shared-engine.ts"],
-    // The default of 5 s is short for a machine that is busy with other things.
-    testTimeout: 20_000,
-    // One fewer than there are cores would be one on a machine with two, where half of the time
-    // goes by waiting for an engine.
-    maxWorkers: Math.max(2, availableParallelism() - 1),
+    // Whoever changes sources between runs needs fresh processes (tools/mutation-runner.mjs).
+    ...(mode !== "mutations" && { projects }),
   },
-});
+}));

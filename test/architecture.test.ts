@@ -4,7 +4,7 @@ import { dirname, join, relative } from "node:path";
 import { pathToFileURL } from "node:url";
 import { VERSION } from "zae-limiter";
 import { describe, expect, it } from "vitest";
-import { MAY_IMPORT, SURFACE } from "./support/may-import.ts";
+import { INFRA_MAY_IMPORT, MAY_IMPORT, SURFACE } from "./support/may-import.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const LIBRARY = join(ROOT, "packages/limiter");
@@ -16,10 +16,8 @@ interface Import {
   readonly to: string;
 }
 
-const sources = filesUnder(SOURCE).filter(
-  (path) => path.endsWith(".ts") && !/\.test(-d)?\.ts$/.test(path),
-);
-const imports = sources.flatMap(importsOf);
+const sources = sourcesIn(SOURCE);
+const imports = importsIn(SOURCE);
 
 /** A dozen, and a little: a folder is one mechanism. The contract is a list of topics. */
 const MAX_FILES_IN_A_FOLDER = 13;
@@ -62,9 +60,26 @@ describe("dependencies point inwards", () => {
 
   it("no folder has more files than one can take in at a glance", () => {
     const counts = new Map<string, number>();
-    for (const path of sources) counts.set(dirname(path), (counts.get(dirname(path)) ?? 0) + 1);
-    counts.delete("testing/contract");
+    for (const path of ["limiter", "infra", "cli"].flatMap((name) =>
+      sourcesIn(join(ROOT, "packages", name, "src")).map((file) => `${name}/${file}`),
+    ))
+      counts.set(dirname(path), (counts.get(dirname(path)) ?? 0) + 1);
+    counts.delete("limiter/testing/contract");
     expect([...counts].filter(([, count]) => count > MAX_FILES_IN_A_FOLDER)).toEqual([]);
+  });
+
+  it("rooms of infra import what is further in, and its files no other in a circle", () => {
+    const inInfra = importsIn(join(ROOT, "packages/infra/src"));
+    const between = inInfra.filter(({ from, to }) => isFile(to) && dirname(from) !== ".");
+    const wrong = between.filter(({ from, to }) => {
+      const [folder, other] = [dirname(from), dirname(to)];
+      return folder !== other && !INFRA_MAY_IMPORT[folder]?.includes(other);
+    });
+    expect(wrong).toEqual([]);
+    expect(new Set(between.map(({ from }) => dirname(from)))).toEqual(
+      new Set(Object.keys(INFRA_MAY_IMPORT)),
+    );
+    expect(circles(inInfra)).toEqual([]);
   });
 
   it("no module keeps state that changes, but for named memo tables", () => {
@@ -280,13 +295,22 @@ function specifiersOf(path: string): string[] {
   return [...code.matchAll(pattern)].map((match) => match[1]!);
 }
 
-function importsOf(path: string): readonly Import[] {
-  return specifiersOf(join(SOURCE, path)).map((specifier) => ({
-    from: path,
-    to: isRelative(specifier)
-      ? relative(SOURCE, join(SOURCE, dirname(path), specifier))
-      : specifier,
-  }));
+/** The sources under a folder, without tests. */
+function sourcesIn(folder: string): readonly string[] {
+  return filesUnder(folder).filter(
+    (path) => path.endsWith(".ts") && !/\.test(-d)?\.ts$/.test(path),
+  );
+}
+
+function importsIn(folder: string): readonly Import[] {
+  return sourcesIn(folder).flatMap((from) =>
+    specifiersOf(join(folder, from)).map((specifier) => ({
+      from,
+      to: isRelative(specifier)
+        ? relative(folder, join(folder, dirname(from), specifier))
+        : specifier,
+    })),
+  );
 }
 
 function isRelative(specifier: string): boolean {

@@ -5,6 +5,7 @@ import { resolve } from "node:path";
 import { createVitest } from "vitest/node";
 
 const vitest = await createVitest("test", {
+  mode: "mutations",
   watch: false,
   bail: 1,
   // A change that makes a test wait for ever shows after this long.

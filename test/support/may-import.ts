@@ -54,6 +54,19 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   testing: ["testing/fakes", "testing/contract"],
 };
 
+/** The same for `packages/infra`: what differs from stack to stack, then how stacks are managed. */
+export const INFRA_MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  // Templates contain policies; a policy may hold functions of a template, by their type only.
+  template: ["policies"],
+  policies: ["template"],
+  options: ["template"],
+  aws: [],
+  code: ["aws"],
+  stack: ["template", "options", "aws", "code"],
+  discovery: ["options", "aws"],
+  cdk: ["template", "policies", "options"],
+};
+
 /** Rooms of one backend, each of which may import those before it; its ground floor all of them. */
 function rooms(backend: string, names: readonly string[]): Record<string, readonly string[]> {
   const paths = names.map((name) => `${backend}/${name}`);

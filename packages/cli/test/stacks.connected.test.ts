@@ -115,9 +115,9 @@ describeWithAws("status of a stack", (aws) => {
     expect(stdout).toMatch(new RegExp(`\nWarnings\n {2}Alarm ${stack}-aggregator-dlq-alarm\n$`));
   });
 
-  it("exits 1 when the stack was rolled back, and 0 when only a part may not be seen", async () => {
+  it("exits 1 when an operation on the stack failed, and 0 when only a part may not be seen", async () => {
     const deployed = aws().cloudFormation.stack(stack)!;
-    deployed.status = "UPDATE_ROLLBACK_COMPLETE";
+    deployed.status = "UPDATE_ROLLBACK_FAILED";
     expect((await status()).code).toBe(1);
     deployed.status = "CREATE_COMPLETE";
     aws().faults.deny("cloudwatch:DescribeAlarms");

@@ -1,8 +1,9 @@
 // Deployments on a scripted AWS, through the SDK's own clients; tables are those of a real engine.
 import { DynamoRepository } from "zae-limiter/dynamodb";
 import { StackAlreadyExistsError, StackOperationError, VERSION } from "zae-limiter";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { deployStack, lambdaPackage, type ResourceChange, type StackEvent } from "../src/index.ts";
+import { AwsError } from "./support/scripted-aws/aws-call.ts";
 import { describeWithAws } from "./support/describe-with-aws.ts";
 import { freshStack, type TestStack } from "./support/deployment.ts";
 
@@ -202,6 +203,19 @@ describeWithAws("deployStack", (aws) => {
     ).toEqual(["GetCallerIdentity", "DescribeStacks"]);
   });
 
+  it("refuses a stack of the Python zae-limiter, whose table it could not change", async () => {
+    const stack = freshStack(aws());
+    const template = JSON.stringify({
+      Parameters: { SchemaVersion: { Type: "String", Default: "0.10.0" } },
+      Resources: { Topic: { Type: "AWS::SNS::Topic" } },
+    });
+    const tags = { ManagedBy: "zae-limiter" };
+    aws().cloudFormation.putStack(stack.stack, { tags, template });
+    await expect(stack.deploy()).rejects.toThrow(
+      `copy the items: zae-limiter upgrade --stack ${stack.stack} --into NEW`,
+    );
+  });
+
   it("adopts a table that exists without a stack, with what is in it", async () => {
     const stack = freshStack(aws());
     const { stack: name, region, endpointUrl } = stack;
@@ -244,7 +258,50 @@ describeWithAws("deployStack", (aws) => {
     expect(parametersOf(stack)).toMatchObject({ LogRetentionDays: "14" });
   });
 
+  it("leaves code and its version out where there is no role that could run it", async () => {
+    const stack = freshStack(aws());
+    await stack.deploy({ stackOptions: { createIam: false } });
+    const { target } = aws().cloudFormation.stack(stack.stack)!;
+    expect(target!.parameters["AggregatorCodeKey"]).toBe("");
+    expect(target!.tags).not.toHaveProperty("zae-limiter:lambda-version");
+  });
+
+  it("does not believe a change set that failed for an earlier state of the stack", async () => {
+    const stack = freshStack(aws());
+    await stack.deploy();
+    // The process dies before it removes the change set that has no changes.
+    aws().faults.always("DeleteChangeSet", "unavailable");
+    await expect(stack.deploy({ stackOptions: { lambdaMemoryMb: 256 } })).rejects.toThrow();
+    aws().faults.clear();
+    // Somebody gives the function another size, without a change set.
+    const found = aws().cloudFormation.stack(stack.stack)!;
+    const { target, resources } = found;
+    found.target = { ...target!, parameters: { ...target!.parameters, LambdaMemorySize: "512" } };
+    const aggregator = resources.get("AggregatorFunction")!;
+    aggregator.properties = { ...aggregator.properties, MemorySize: 512 };
+    const again = await stack.deploy({ stackOptions: { lambdaMemoryMb: 256 } });
+    expect(again.outcome).toBe("updated");
+  });
+
   describe("with faults", () => {
+    it("is ended by its signal while a request gets no answer", async () => {
+      const interruption = new AbortController();
+      aws().faults.always("GetCallerIdentity", "hang");
+      const before = aws().seenOf("GetCallerIdentity").length;
+      const deployment = freshStack(aws()).deploy({ signal: interruption.signal });
+      const ended = expect(deployment).rejects.toMatchObject({ name: "AbortError" });
+      await vi.waitFor(() => expect(aws().seenOf("GetCallerIdentity")).toHaveLength(before + 1));
+      interruption.abort();
+      await ended;
+    });
+
+    it("waits while another process creates the same bucket for code", async () => {
+      const conflict = "A conflicting conditional operation is currently in progress";
+      aws().s3.buckets.clear();
+      aws().faults.next("CreateBucket", new AwsError("OperationAborted", conflict, 409));
+      expect((await freshStack(aws()).deploy()).outcome).toBe("created");
+    });
+
     it("repeats describe calls that are throttled or get no answer", async () => {
       const stack = freshStack(aws());
       aws().faults.throttle("DescribeStackEvents", 5);

@@ -148,6 +148,18 @@ describeWithAws("stacks", (aws) => {
       expect(ours.status).toBe("CREATE_COMPLETE");
     });
 
+    it("leaves a name alone that somebody else has taken for a stack to come", async () => {
+      const mine = freshStack(aws());
+      await mine.deploy();
+      const [changeSet] = scripted(mine)!.changeSets.values();
+      const stack = freshStack(aws());
+      const theirs = aws().cloudFormation.putStack(stack.stack, { status: "REVIEW_IN_PROGRESS" });
+      theirs.changeSets.set("theirs", { ...changeSet!, name: "theirs" });
+      await expect(deleteStack(placeOf(stack))).rejects.toThrow("not created by zae-limiter");
+      theirs.changeSets.clear();
+      expect((await deleteStack(placeOf(stack))).outcome).toBe("deleted");
+    });
+
     it("explains a deletion that fails, and can be run again", async () => {
       const stack = freshStack(aws());
       await stack.deploy();

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { parse, type ScalarTag } from "yaml";
 import { STREAM_FILTERS } from "zae-limiter/aggregator";
 import { metricsLine } from "../../lambda/aggregator/metrics.ts";
-import { Resolver, resolvedTemplate } from "../src/cdk/resolved-template.ts";
+import { Resolver, resolvedTemplate } from "../src/options/resolved-template.ts";
 import { defaultParameters } from "../src/options/parameters.ts";
 import type { Properties, Value } from "../src/template/cloudformation.ts";
 
@@ -12,7 +12,7 @@ const CODE = { CodeBucket: "code", AggregatorCodeKey: "aggregator.zip" };
 
 /** The properties of a resource, as they are with some parameters. */
 function propertiesOf(id: string, parameters: Readonly<Record<string, string>> = CODE): Properties {
-  const { Resources } = resolvedTemplate(TEMPLATE, parameters);
+  const { Resources } = resolvedTemplate(parameters);
   expect(Object.keys(Resources)).toContain(id);
   return Resources[id]!.Properties;
 }
@@ -105,7 +105,7 @@ describe("the table", () => {
 
   it("is scaled with each of its indexes where capacity is provisioned", () => {
     const provisioned = { BillingMode: "PROVISIONED", WriteCapacity: "7", IndexWriteCapacity: "3" };
-    const { Resources } = resolvedTemplate(TEMPLATE, provisioned);
+    const { Resources } = resolvedTemplate(provisioned);
     const targets = Object.values(Resources)
       .filter(({ Type }) => Type === "AWS::ApplicationAutoScaling::ScalableTarget")
       .map(({ Properties }) => Properties);
@@ -152,7 +152,7 @@ describe("the aggregator", () => {
     ["that is switched off", { ...CODE, EnableAggregator: "false" }],
     ["without a role", { ...CODE, EnableIAM: "false" }],
   ])("is left out whole %s", (_, parameters: Readonly<Record<string, string>>) => {
-    const { Resources } = resolvedTemplate(TEMPLATE, parameters);
+    const { Resources } = resolvedTemplate(parameters);
     const ids = Object.keys(Resources).filter((id) => /Aggregator|Lambda|Archive|Stream/.test(id));
     expect(ids).toEqual([]);
   });
@@ -160,7 +160,7 @@ describe("the aggregator", () => {
   it("takes a role of somebody else, and creates none then", () => {
     const role = "arn:aws:iam::111122223333:role/aggregator";
     const parameters = { ...CODE, EnableIAM: "false", AggregatorRoleArn: role };
-    const { Resources } = resolvedTemplate(TEMPLATE, parameters);
+    const { Resources } = resolvedTemplate(parameters);
     expect(Resources["AggregatorFunction"]!.Properties["Role"]).toBe(role);
     expect(Object.values(Resources).filter(({ Type }) => Type.includes("IAM"))).toEqual([]);
   });
@@ -210,7 +210,7 @@ describe("the aggregator", () => {
 
 describe("alarms [W-69]", () => {
   const TOPIC = "arn:aws:sns:eu-west-1:111122223333:alarms";
-  const { Resources } = resolvedTemplate(TEMPLATE, { ...CODE, AlarmSNSTopicArn: TOPIC });
+  const { Resources } = resolvedTemplate({ ...CODE, AlarmSNSTopicArn: TOPIC });
   const alarms = Object.entries(Resources).filter(([, { Type }]) => Type.endsWith("Alarm"));
 
   it("each has a reason and, where a topic is given, an action, the queue's included", () => {
@@ -219,7 +219,7 @@ describe("alarms [W-69]", () => {
       expect(Properties["AlarmDescription"]).toMatch(/^.{40,}\.$/);
       expect(Properties["AlarmActions"]).toEqual([TOPIC]);
     }
-    for (const [, { Properties }] of Object.entries(resolvedTemplate(TEMPLATE, CODE).Resources))
+    for (const [, { Properties }] of Object.entries(resolvedTemplate(CODE).Resources))
       expect(Properties).not.toHaveProperty("AlarmActions");
   });
 

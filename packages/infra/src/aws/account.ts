@@ -5,8 +5,8 @@ import type { CheckedPlace } from "./place.ts";
 
 /** The id of the account that the credentials belong to. */
 export async function callerAccount(clients: AwsClients): Promise<string> {
-  const { Account } = await clients.call("sts:GetCallerIdentity", () =>
-    clients.sts.send(new GetCallerIdentityCommand({})),
+  const { Account } = await clients.call("sts:GetCallerIdentity", (options) =>
+    clients.sts.send(new GetCallerIdentityCommand({}), options),
   );
   return Account!;
 }

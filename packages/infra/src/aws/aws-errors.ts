@@ -17,6 +17,9 @@ const THROTTLED: ReadonlySet<string> = new Set([
   "SlowDown",
 ]);
 
+/** What S3 says while another process creates the same bucket. */
+const CONFLICT = "OperationAborted";
+
 /** What AWS says about credentials that it does not know, or that have expired. */
 const REFUSED_CREDENTIALS: ReadonlySet<string> = new Set([
   "ExpiredToken",
@@ -57,7 +60,7 @@ export function messageOf(error: unknown): string {
 
 /** Whether the same request may succeed a little later. */
 export function isTransient(error: unknown): boolean {
-  if (THROTTLED.has(nameOf(error))) return true;
+  if (THROTTLED.has(nameOf(error)) || nameOf(error) === CONFLICT) return true;
   return isUnreachable(error) || (statusOf(error) ?? 0) >= 500;
 }
 
@@ -78,6 +81,11 @@ export function statusOf(error: unknown): number | undefined {
 /** Whether DynamoDB says that there is no such table. */
 export function isTableAbsent(error: unknown): boolean {
   return nameOf(error) === "ResourceNotFoundException";
+}
+
+/** CloudFormation has no error of its own for a stack that does not exist. */
+export function isStackAbsent(error: unknown): boolean {
+  return nameOf(error) === "ValidationError" && /does not exist/.test(messageOf(error));
 }
 
 /** What was attempted. */

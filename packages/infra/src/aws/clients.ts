@@ -7,7 +7,7 @@ import { S3Client } from "@aws-sdk/client-s3";
 import { SQSClient } from "@aws-sdk/client-sqs";
 import { STSClient } from "@aws-sdk/client-sts";
 import { isTransient, noRegion, translated } from "./aws-errors.ts";
-import { checkedPlace, isLocal, type CheckedPlace, type StackPlace } from "./place.ts";
+import { isLocal, type CheckedPlace } from "./place.ts";
 
 /** How AWS is waited for. */
 export interface Pace {
@@ -21,9 +21,16 @@ export interface Pace {
 const AWS_PACE: Pace = { pollMs: 2500, backoffMs: 500 };
 /** What runs on this machine is not throttled, and done at once. */
 const LOCAL_PACE: Pace = { pollMs: 10, backoffMs: 2 };
+/** Without it, a connection that died unnoticed would be waited for for ever. */
+const TIMEOUTS = { connectionTimeout: 5_000, requestTimeout: 60_000, throwOnRequestTimeout: true };
 /** Together about a minute on AWS, which outlasts any throttling. */
 const MAX_ATTEMPTS = 8;
 const MAX_BACKOFF_MS = 20_000;
+
+/** How the SDK sends a request. */
+export interface RequestOptions {
+  readonly abortSignal?: AbortSignal;
+}
 
 /** The clients of a place, each made when it is first used. */
 export class AwsClients {
@@ -45,15 +52,14 @@ export class AwsClients {
   }
 
   /** Opens the clients of a place; nothing is sent yet. The caller closes them. */
-  static async open(
-    place: CheckedPlace,
-    { maxAttempts }: { readonly maxAttempts?: number } = {},
-  ): Promise<AwsClients> {
+  static async open(place: CheckedPlace): Promise<AwsClients> {
     const { endpointUrl } = place;
     const region = place.region ?? (await sharedRegion());
     return new AwsClients(place, {
       region,
-      ...(maxAttempts !== undefined && { maxAttempts }),
+      // Only `call` repeats requests.
+      maxAttempts: 1,
+      requestHandler: TIMEOUTS,
       ...(endpointUrl !== undefined && { endpoint: endpointUrl }),
       ...localCredentials(endpointUrl),
     });
@@ -92,18 +98,19 @@ export class AwsClients {
 
   /**
    * Sends a request, and repeats it a few times if it is throttled or gets no answer; so only what
-   * may be done twice is sent by it. Throws errors in the words of this package, except those that
-   * `expected` says the caller handles.
+   * may be done twice is sent by it. The signal of the place ends it. Throws errors in the words of
+   * this package, except those that `expected` says the caller handles.
    */
   async call<Result>(
     action: string,
-    send: () => Promise<Result>,
+    send: (options: RequestOptions) => Promise<Result>,
     expected: (error: unknown) => boolean = () => false,
   ): Promise<Result> {
+    const options = this.signal === undefined ? {} : { abortSignal: this.signal };
     for (let attempt = 1; ; attempt += 1)
       try {
         this.signal?.throwIfAborted();
-        return await send();
+        return await send(options);
       } catch (error) {
         if (expected(error)) throw error;
         if (attempt >= MAX_ATTEMPTS || !isTransient(error))
@@ -117,7 +124,7 @@ export class AwsClients {
   async callUnless<Result>(
     expected: (error: unknown) => boolean,
     action: string,
-    send: () => Promise<Result>,
+    send: (options: RequestOptions) => Promise<Result>,
   ): Promise<Result | undefined> {
     try {
       return await this.call(action, send, expected);
@@ -152,17 +159,12 @@ interface ClientSettings {
   readonly [name: string]: unknown;
 }
 
-/** Opens the clients of a place, which repeat requests as the SDK does. */
-export async function openClients(place: StackPlace): Promise<AwsClients> {
-  return AwsClients.open(checkedPlace(place));
-}
-
-/** Works with the clients of a place, whose requests only `call` repeats, and closes them. */
+/** Works with the clients of a place, and closes them. */
 export async function withClients<Result>(
   place: CheckedPlace,
   work: (clients: AwsClients) => Promise<Result>,
 ): Promise<Result> {
-  const clients = await AwsClients.open(place, { maxAttempts: 1 });
+  const clients = await AwsClients.open(place);
   try {
     return await work(clients);
   } finally {

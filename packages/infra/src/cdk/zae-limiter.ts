@@ -4,11 +4,10 @@ import type * as ConstructsModule from "constructs";
 import { ValidationError } from "zae-limiter";
 import type { StackOptions } from "zae-limiter/dynamodb";
 import { parametersOf } from "../options/parameters.ts";
+import { resolvedTemplate } from "../options/resolved-template.ts";
 import { policyDocument, type PolicyKind } from "../policies/policy-document.ts";
 import type { Resource, Value } from "../template/cloudformation.ts";
-import { stackTemplate } from "../template/stack-template.ts";
 import { loadPeer } from "./load-cdk.ts";
-import { resolvedTemplate } from "./resolved-template.ts";
 
 const cdk = loadPeer("aws-cdk-lib");
 const { Construct } = loadPeer("constructs");
@@ -47,7 +46,7 @@ export class ZaeLimiter extends Construct {
     for (const [name, reason] of Object.entries(ELSEWHERE))
       if (name in options) throw new ValidationError(name, name, reason);
     const tokens = new Tokens(options);
-    const { Resources, Outputs } = resolvedTemplate(stackTemplate(), {
+    const { Resources, Outputs } = resolvedTemplate({
       ...parametersOf(checkedName(stackName), tokens.options),
       ...this.#code(options),
       "AWS::StackName": stackName,

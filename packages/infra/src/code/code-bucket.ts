@@ -53,12 +53,12 @@ export async function uploadCode(
     await createBucket(clients, { bucket, account });
   }
   const Key = codeKey(code);
-  const found = await clients.callUnless(isAbsent, "s3:GetObject", () =>
-    s3.send(new HeadObjectCommand({ ...owned, Key })),
+  const found = await clients.callUnless(isAbsent, "s3:GetObject", (options) =>
+    s3.send(new HeadObjectCommand({ ...owned, Key }), options),
   );
   if (found === undefined)
-    await clients.call("s3:PutObject", () =>
-      s3.send(new PutObjectCommand({ ...owned, Key, Body: code.content })),
+    await clients.call("s3:PutObject", (options) =>
+      s3.send(new PutObjectCommand({ ...owned, Key, Body: code.content }), options),
     );
   return Key;
 }
@@ -74,7 +74,7 @@ async function bucketExists(clients: AwsClients, { bucket, account }: CodePlace)
   try {
     await clients.call(
       "s3:ListBucket",
-      () => clients.s3.send(new HeadBucketCommand(input)),
+      (options) => clients.s3.send(new HeadBucketCommand(input), options),
       (error) => [301, 400, 403, 404].includes(statusOf(error) ?? 0),
     );
     return true;
@@ -107,7 +107,11 @@ async function createBucket(clients: AwsClients, { bucket, account }: CodePlace)
     }),
   };
   try {
-    await clients.call("s3:CreateBucket", () => s3.send(new CreateBucketCommand(input)), isTaken);
+    await clients.call(
+      "s3:CreateBucket",
+      (options) => s3.send(new CreateBucketCommand(input), options),
+      isTaken,
+    );
   } catch (error) {
     if (nameOf(error) === "BucketAlreadyExists")
       throw new ValidationError(
@@ -124,14 +128,17 @@ async function createBucket(clients: AwsClients, { bucket, account }: CodePlace)
     BlockPublicPolicy: true,
     RestrictPublicBuckets: true,
   };
-  await clients.call("s3:PutBucketPublicAccessBlock", () =>
-    s3.send(new PutPublicAccessBlockCommand({ ...owned, PublicAccessBlockConfiguration })),
+  await clients.call("s3:PutBucketPublicAccessBlock", (options) =>
+    s3.send(new PutPublicAccessBlockCommand({ ...owned, PublicAccessBlockConfiguration }), options),
   );
   const ServerSideEncryptionConfiguration = {
     Rules: [{ ApplyServerSideEncryptionByDefault: { SSEAlgorithm: "AES256" as const } }],
   };
-  await clients.call("s3:PutEncryptionConfiguration", () =>
-    s3.send(new PutBucketEncryptionCommand({ ...owned, ServerSideEncryptionConfiguration })),
+  await clients.call("s3:PutEncryptionConfiguration", (options) =>
+    s3.send(
+      new PutBucketEncryptionCommand({ ...owned, ServerSideEncryptionConfiguration }),
+      options,
+    ),
   );
 }
 

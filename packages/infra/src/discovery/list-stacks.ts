@@ -1,6 +1,6 @@
 import { DescribeStacksCommand, type Stack } from "@aws-sdk/client-cloudformation";
-import { openClients } from "../aws/clients.ts";
-import type { StackPlace } from "../aws/place.ts";
+import { withClients } from "../aws/clients.ts";
+import { checkedPlace, type StackPlace } from "../aws/place.ts";
 import { taggedVersions, type TaggedVersions } from "./tagged-versions.ts";
 
 /** A stack of zae-limiter. */
@@ -26,22 +26,19 @@ const MOST_PAGES = 1000;
 export async function listStacks(
   place: Omit<StackPlace, "stack"> = {},
 ): Promise<readonly StackSummary[]> {
-  const clients = await openClients(place);
   const found: StackSummary[] = [];
-  let NextToken: string | undefined;
-  try {
+  await withClients(checkedPlace(place), async (clients) => {
+    let NextToken: string | undefined;
     for (let page = 0; page < MOST_PAGES; page += 1) {
       const command = new DescribeStacksCommand(NextToken === undefined ? {} : { NextToken });
-      const answer = await clients.call("cloudformation:DescribeStacks", () =>
-        clients.cloudFormation.send(command),
+      const answer = await clients.call("cloudformation:DescribeStacks", (options) =>
+        clients.cloudFormation.send(command, options),
       );
       found.push(...(answer.Stacks ?? []).flatMap(summaryOf));
       NextToken = answer.NextToken;
       if (NextToken === undefined) break;
     }
-  } finally {
-    clients.close();
-  }
+  });
   return found.toSorted((left, right) => (left.stack < right.stack ? -1 : 1));
 }
 

@@ -1,5 +1,5 @@
 import { isUnknown, known } from "./seen.ts";
-import type { StackStatus } from "./status-model.ts";
+import type { StackState, StackStatus } from "./status-model.ts";
 
 type Parts = Omit<StackStatus, "stack" | "region" | "endpointUrl" | "problems" | "warnings">;
 
@@ -11,9 +11,7 @@ export function problemsOf(parts: Parts): readonly string[] {
     connectivity.reachable
       ? undefined
       : `The table cannot be used: ${connectivity.reason ?? "it does not answer"}`,
-    stack !== undefined && /FAILED|ROLLBACK/.test(stack.status)
-      ? `The stack is in ${stack.status}${stack.reason === undefined ? "" : `: ${stack.reason}`}`
-      : undefined,
+    stack !== undefined && /FAILED|^ROLLBACK/.test(stack.status) ? inStatus(stack) : undefined,
     known(versions)?.compatible === false ? known(versions)!.meaning : undefined,
     aggregator.state === "broken" ? `The aggregator is broken: ${aggregator.reason}` : undefined,
   ].filter((text) => text !== undefined);
@@ -23,14 +21,17 @@ export function problemsOf(parts: Parts): readonly string[] {
 export function warningsOf(parts: Parts): readonly string[] {
   const { infrastructure, table, aggregator, alarms } = parts;
   const { deadLetters } = aggregator;
+  const stack = known(infrastructure);
   const waiting = known(deadLetters)?.messages ?? 0;
   const ringing = isUnknown(alarms) ? [] : (alarms ?? []).filter(({ state }) => state === "ALARM");
   const tableStatus = known(table)?.status;
   return [
-    ...(known(infrastructure)?.drift ?? []).map((drift) => `Versions differ: ${drift}`),
-    known(infrastructure)?.isOurs === false
-      ? "The stack of this name was not made by zae-limiter"
+    ...(stack?.drift ?? []).map((drift) => `Versions differ: ${drift}`),
+    // It works as before, and stays in this status until something else is changed.
+    stack !== undefined && /^(UPDATE|IMPORT)_ROLLBACK_(?!FAILED)/.test(stack.status)
+      ? inStatus(stack)
       : undefined,
+    stack?.isOurs === false ? "The stack of this name was not made by zae-limiter" : undefined,
     tableStatus !== undefined && tableStatus !== "ACTIVE"
       ? `The table is ${tableStatus}`
       : undefined,
@@ -43,4 +44,8 @@ export function warningsOf(parts: Parts): readonly string[] {
       ({ name, reason }) => `Alarm ${name}${reason === undefined ? "" : `: ${reason}`}`,
     ),
   ].filter((text) => text !== undefined);
+}
+
+function inStatus({ status, reason }: StackState): string {
+  return `The stack is in ${status}${reason === undefined ? "" : `: ${reason}`}`;
 }

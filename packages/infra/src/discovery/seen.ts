@@ -1,5 +1,5 @@
 import { PermissionDenied, ZaeLimiterError } from "zae-limiter";
-import type { AwsClients } from "../aws/clients.ts";
+import type { AwsClients, RequestOptions } from "../aws/clients.ts";
 import type { Seen, Unknown } from "./status-model.ts";
 
 /** Whether a part could not be seen. */
@@ -24,7 +24,7 @@ export interface Service {
 /** Sends one request of a part. */
 export type Send = <Output>(
   action: string,
-  request: (options: { readonly abortSignal?: AbortSignal }) => Promise<Output>,
+  request: (options: RequestOptions) => Promise<Output>,
 ) => Promise<Output>;
 
 /**
@@ -39,12 +39,7 @@ export async function seen<T>(
   const { endpointUrl, signal } = clients;
   const isExpected = (error: unknown): error is Error =>
     error instanceof Error && (hasNoService(error, endpointUrl) || isMissing(error));
-  const send: Send = (action, request) =>
-    clients.call(
-      `${prefix}:${action}`,
-      () => request(signal === undefined ? {} : { abortSignal: signal }),
-      isExpected,
-    );
+  const send: Send = (action, request) => clients.call(`${prefix}:${action}`, request, isExpected);
   try {
     return await ask(send);
   } catch (error) {

@@ -4,17 +4,16 @@ import {
   type Stack,
   type StackResourceSummary,
 } from "@aws-sdk/client-cloudformation";
+import { isStackAbsent } from "../aws/aws-errors.ts";
 import type { AwsClients } from "../aws/clients.ts";
 import { seen, type Service } from "./seen.ts";
 import type { NamedResource, Seen, StackState } from "./status-model.ts";
 import { taggedVersions } from "./tagged-versions.ts";
 
-/** CloudFormation has no error of its own for a stack that does not exist. */
 const CLOUDFORMATION: Service = {
   name: "CloudFormation",
   prefix: "cloudformation",
-  isMissing: ({ name, message }) =>
-    name === "ValidationError" && message.includes("does not exist"),
+  isMissing: isStackAbsent,
 };
 
 /** The stack itself. */

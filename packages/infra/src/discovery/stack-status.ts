@@ -1,8 +1,8 @@
 import { setMaxListeners } from "node:events";
 import type { StackResourceSummary } from "@aws-sdk/client-cloudformation";
 import { VERSION } from "zae-limiter";
-import { openClients, type AwsClients } from "../aws/clients.ts";
-import type { StackPlace } from "../aws/place.ts";
+import { withClients, type AwsClients } from "../aws/clients.ts";
+import { checkedPlace, type StackPlace } from "../aws/place.ts";
 import { alarmStates } from "./alarms-part.ts";
 import { aggregatorParts } from "./aggregator-part.ts";
 import { aggregatorVerdict } from "./aggregator-verdict.ts";
@@ -40,14 +40,10 @@ export async function stackStatus(options: StatusOptions = {}): Promise<StackSta
   const signals = [AbortSignal.timeout(timeoutMs), ...(place.signal ? [place.signal] : [])];
   const signal = AbortSignal.any(signals);
   setMaxListeners(MOST_WAITING, signal);
-  const clients = await openClients({ ...place, signal });
-  try {
-    const status = await lookedAt(clients, nowMs);
-    place.signal?.throwIfAborted();
-    return status;
-  } finally {
-    clients.close();
-  }
+  const checked = checkedPlace({ ...place, signal });
+  const status = await withClients(checked, async (clients) => lookedAt(clients, nowMs));
+  place.signal?.throwIfAborted();
+  return status;
 }
 
 async function lookedAt(clients: AwsClients, nowMs: () => number): Promise<StackStatus> {

@@ -4,6 +4,7 @@ import {
   DescribeTimeToLiveCommand,
   type TableDescription,
 } from "@aws-sdk/client-dynamodb";
+import { isTableAbsent } from "../aws/aws-errors.ts";
 import type { AwsClients } from "../aws/clients.ts";
 import { isUnknown, seen, type Service } from "./seen.ts";
 import type { Seen, TableState } from "./status-model.ts";
@@ -11,7 +12,7 @@ import type { Seen, TableState } from "./status-model.ts";
 const DYNAMODB: Service = {
   name: "DynamoDB",
   prefix: "dynamodb",
-  isMissing: ({ name }) => name === "ResourceNotFoundException",
+  isMissing: isTableAbsent,
 };
 
 /** The table. */

@@ -1,5 +1,5 @@
 import type { Stack } from "@aws-sdk/client-cloudformation";
-import { isOurs } from "../stack/tags.ts";
+import { isOurs } from "../options/tags.ts";
 
 /** The versions that the tags of a stack name. */
 export interface TaggedVersions {

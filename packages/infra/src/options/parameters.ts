@@ -55,8 +55,7 @@ export function defaultParameters(): Parameters {
 
 type Translation = (value: unknown, option: string, stack: string) => Parameters;
 
-const BOUNDARY =
-  "[\\w+=,.@-]{1,128}|arn:(aws|aws-cn|aws-us-gov):iam::(\\d{12}|aws):policy/[\\w+=,.@/-]+";
+const BOUNDARY = "[\\w+=,.@-]{1,128}|arn:aws[a-z-]*:iam::(\\d{12}|aws):policy/[\\w+=,.@/-]+";
 
 /** What each option stands for; the compiler sees to it that none is missing. */
 const OPTIONS: Readonly<Record<keyof StackOptions, Translation>> = {

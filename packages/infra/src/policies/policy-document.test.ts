@@ -170,15 +170,15 @@ describe("whatever a tenant calls", () => {
           if (!(await tenantJudge(kind, tag).allows(made))) return;
           allowed += 1;
           const reads = BY_KEY.includes(made.action);
-          const own = (key: string): boolean =>
-            key.startsWith(`${tag}/`) || (made.path === "index/GSI4" && key === tag);
+          // In GSI4, the partition of a namespace is its id; in the table, nothing is there.
+          const own = (key: string): boolean => key === tag || key.startsWith(`${tag}/`);
           expect([A, B]).toContain(tag);
           expect(made.leadingKeys.length).toBeGreaterThan(0);
           for (const key of made.leadingKeys)
             expect(own(key) || (reads && key === "_/SYSTEM#"), key).toBe(true);
         },
       ),
-      { numRuns: process.env["ZAEL_THOROUGH"] === "1" ? 20_000 : 250 },
+      { numRuns: process.env["ZAEL_THOROUGH"] === "1" ? 1000 : 250 },
     );
     expect(allowed).toBeGreaterThan(0);
   });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { changeOf, destructive } from "./change-set.ts";
-import { isOurs, stackTags } from "./tags.ts";
+import { isOurs, stackTags } from "../options/tags.ts";
 
 describe("a change", () => {
   it.each([

@@ -59,12 +59,13 @@ export async function preparedChangeSet(
 ): Promise<ReadyChangeSet | undefined> {
   const name = `${CHANGE_SET_PREFIX}${fingerprint(wanted)}`;
   // A change set that was made for another state of the stack makes room for a new one.
-  for (let attempt = 0; attempt < 2; attempt += 1) {
-    await createChangeSet(clients, name, wanted);
+  for (const isFirst of [true, false]) {
+    const isNew = await createChangeSet(clients, name, wanted);
     const described = await untilReady(clients, name);
     if (described?.Status === "CREATE_COMPLETE" && described.ExecutionStatus === "AVAILABLE")
       return { name, type: wanted.type, changes: await changesIn(clients, name, described) };
-    if (described?.Status === "FAILED") {
+    // One that was found may have failed because of what the stack was then.
+    if (described?.Status === "FAILED" && (isNew || !isFirst)) {
       const reason = described.StatusReason ?? "";
       await discard(clients, { name, type: wanted.type });
       if (/didn't contain changes|No updates are to be performed/i.test(reason)) return undefined;
@@ -72,13 +73,10 @@ export async function preparedChangeSet(
     }
     if (described?.ExecutionStatus === "EXECUTE_IN_PROGRESS")
       throw new Overtaken("Somebody else is executing this change set.");
-    // It was executed, or made for an earlier state of the stack.
+    // It was executed, or belongs to an earlier state of the stack.
     await discard(clients, { name, type: "UPDATE" });
   }
-  throw new StackOperationError(
-    clients.stack,
-    "its change set disappears whenever it is made: somebody else is deploying it. Deploy again later.",
-  );
+  throw new Overtaken("Somebody else removes this change set whenever it is made.");
 }
 
 /** Begins to execute a change set; false if somebody else was faster. */
@@ -89,8 +87,8 @@ export async function execute(clients: AwsClients, { name }: ReadyChangeSet): Pr
     // A repetition of this request, whose answer was lost, is no second execution.
     ClientRequestToken: randomUUID(),
   });
-  const answer = await clients.callUnless(isTaken, "cloudformation:ExecuteChangeSet", () =>
-    clients.cloudFormation.send(command),
+  const answer = await clients.callUnless(isTaken, "cloudformation:ExecuteChangeSet", (options) =>
+    clients.cloudFormation.send(command, options),
   );
   return answer !== undefined;
 }
@@ -105,16 +103,16 @@ export async function discard(
   { name, type }: Pick<ReadyChangeSet, "name" | "type">,
 ): Promise<void> {
   const names = { StackName: clients.stack, ChangeSetName: name };
-  await clients.callUnless(isGone, "cloudformation:DeleteChangeSet", () =>
-    clients.cloudFormation.send(new DeleteChangeSetCommand(names)),
+  await clients.callUnless(isGone, "cloudformation:DeleteChangeSet", (options) =>
+    clients.cloudFormation.send(new DeleteChangeSetCommand(names), options),
   );
   if (type !== "CREATE") return;
   const stack = await readStack(clients);
   // Another process may be creating the stack by now, or be about to.
   if (stack === undefined || !isInReview(stack)) return;
   if ((await changeSetNames(clients)).length > 0) return;
-  await clients.call("cloudformation:DeleteStack", () =>
-    clients.cloudFormation.send(new DeleteStackCommand({ StackName: stack.id })),
+  await clients.call("cloudformation:DeleteStack", (options) =>
+    clients.cloudFormation.send(new DeleteStackCommand({ StackName: stack.id }), options),
   );
 }
 
@@ -142,7 +140,12 @@ function isGone(error: unknown): boolean {
   return /^ChangeSetNotFound|^ValidationError$/.test(nameOf(error));
 }
 
-async function createChangeSet(clients: AwsClients, name: string, wanted: Wanted): Promise<void> {
+/** Has a change set made; false if there is one of this name. */
+async function createChangeSet(
+  clients: AwsClients,
+  name: string,
+  wanted: Wanted,
+): Promise<boolean> {
   const command = new CreateChangeSetCommand({
     StackName: clients.stack,
     ChangeSetName: name,
@@ -157,11 +160,12 @@ async function createChangeSet(clients: AwsClients, name: string, wanted: Wanted
     ...(wanted.importExisting && { ImportExistingResources: true }),
   });
   try {
-    await clients.callUnless(
+    const made = await clients.callUnless(
       (error) => nameOf(error) === "AlreadyExistsException",
       "cloudformation:CreateChangeSet",
-      () => clients.cloudFormation.send(command),
+      (options) => clients.cloudFormation.send(command, options),
     );
+    return made !== undefined;
   } catch (error) {
     // In other words than ours, what AWS said is the cause.
     const said = error instanceof Error ? error.cause : undefined;
@@ -210,8 +214,8 @@ async function changeSetPage(
     ChangeSetName,
     NextToken,
   });
-  return clients.callUnless(isGone, "cloudformation:DescribeChangeSet", () =>
-    clients.cloudFormation.send(command),
+  return clients.callUnless(isGone, "cloudformation:DescribeChangeSet", (options) =>
+    clients.cloudFormation.send(command, options),
   );
 }
 

@@ -7,8 +7,7 @@ import { checkedPlace, type StackPlace } from "../aws/place.ts";
 import type { StackEvent } from "./events.ts";
 import { waitForOthers } from "./follow.ts";
 import { removeStack } from "./remove-stack.ts";
-import { isInProgress, isInReview, readStack, type StackState } from "./stack-state.ts";
-import { isOurs } from "./tags.ts";
+import { isInProgress, isInReview, isOurStack, readStack, type StackState } from "./stack-state.ts";
 
 /** How a stack is deleted. */
 export interface DeleteOptions extends StackPlace {
@@ -69,7 +68,7 @@ async function standing(
 ): Promise<StackState | undefined> {
   const stack = await readStack(clients);
   if (stack === undefined) return undefined;
-  if (!isOurs(stack.tags) && !isInReview(stack))
+  if (!(await isOurStack(clients, stack)))
     throw new StackOperationError(
       clients.stack,
       "it was not created by zae-limiter, so it is left alone: check the name and the region.",
@@ -81,8 +80,8 @@ async function standing(
 async function assertDeletable(clients: AwsClients): Promise<void> {
   const { stack, dynamoDb } = clients;
   const command = new DescribeTableCommand({ TableName: stack });
-  const described = await clients.callUnless(isTableAbsent, "dynamodb:DescribeTable", () =>
-    dynamoDb.send(command),
+  const described = await clients.callUnless(isTableAbsent, "dynamodb:DescribeTable", (options) =>
+    dynamoDb.send(command, options),
   );
   if (described?.Table?.DeletionProtectionEnabled === true)
     throw new StackOperationError(
@@ -93,7 +92,7 @@ async function assertDeletable(clients: AwsClients): Promise<void> {
 
 async function deleteTable(clients: AwsClients): Promise<void> {
   const command = new DeleteTableCommand({ TableName: clients.stack });
-  await clients.callUnless(isTableAbsent, "dynamodb:DeleteTable", () =>
-    clients.dynamoDb.send(command),
+  await clients.callUnless(isTableAbsent, "dynamodb:DeleteTable", (options) =>
+    clients.dynamoDb.send(command, options),
   );
 }

@@ -2,8 +2,8 @@ import {
   DescribeStackEventsCommand,
   type StackEvent as AwsEvent,
 } from "@aws-sdk/client-cloudformation";
+import { isStackAbsent } from "../aws/aws-errors.ts";
 import type { AwsClients } from "../aws/clients.ts";
-import { isMissing } from "./stack-state.ts";
 
 /** Something that happened to a stack. */
 export interface StackEvent {
@@ -80,8 +80,10 @@ async function* newestFirst(clients: AwsClients, StackName: string): AsyncGenera
   let NextToken: string | undefined;
   for (let pages = 0; pages < MAX_PAGES; pages += 1) {
     const command = new DescribeStackEventsCommand({ StackName, NextToken });
-    const page = await clients.callUnless(isMissing, "cloudformation:DescribeStackEvents", () =>
-      clients.cloudFormation.send(command),
+    const page = await clients.callUnless(
+      isStackAbsent,
+      "cloudformation:DescribeStackEvents",
+      (options) => clients.cloudFormation.send(command, options),
     );
     yield* page?.StackEvents ?? [];
     NextToken = page?.NextToken;

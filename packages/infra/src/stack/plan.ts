@@ -6,12 +6,13 @@ import type { AwsClients } from "../aws/clients.ts";
 import { defaultCodeBucket } from "../code/code-bucket.ts";
 import { codeKey, lambdaPackage, type LambdaPackage } from "../code/lambda-package.ts";
 import { defaultParameters, parametersOf, type Parameters } from "../options/parameters.ts";
+import { hasAggregator } from "../options/resolved-template.ts";
 import { stackTemplate } from "../template/stack-template.ts";
 import { TABLE } from "../template/table.ts";
 import { templateYaml } from "../template/template-yaml.ts";
 import type { Wanted } from "./change-set.ts";
 import type { StackState } from "./stack-state.ts";
-import { stackTags } from "./tags.ts";
+import { stackTags } from "../options/tags.ts";
 
 /** What a deployment is to do. */
 export interface Plan {
@@ -38,8 +39,7 @@ export async function plannedDeployment(
   const current = existing?.parameters ?? {};
   const named = parametersOf(stack, stackOptions, current);
   const bucket = codeBucket ?? (current["CodeBucket"] || defaultCodeBucket(account, region));
-  const hasFunction =
-    { ...defaultParameters(), ...current, ...named }["EnableAggregator"] === "true";
+  const hasFunction = hasAggregator({ ...current, ...named });
   const code = hasFunction ? { package: await lambdaPackage("aggregator"), bucket } : undefined;
   const given = {
     ...named,
@@ -87,8 +87,8 @@ function templateFor(stack: string): string {
 /** Whether there is a table: made alone, or left over from a stack that was deleted. */
 async function tableExists(clients: AwsClients): Promise<boolean> {
   const command = new DescribeTableCommand({ TableName: clients.stack });
-  const described = await clients.callUnless(isTableAbsent, "dynamodb:DescribeTable", () =>
-    clients.dynamoDb.send(command),
+  const described = await clients.callUnless(isTableAbsent, "dynamodb:DescribeTable", (options) =>
+    clients.dynamoDb.send(command, options),
   );
   return described !== undefined;
 }

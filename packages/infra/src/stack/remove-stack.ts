@@ -20,8 +20,8 @@ export async function removeStack(
     StackName: stack.id,
     ClientRequestToken: randomUUID(),
   });
-  const answer = await clients.callUnless(isProtected, "cloudformation:DeleteStack", () =>
-    clients.cloudFormation.send(command),
+  const answer = await clients.callUnless(isProtected, "cloudformation:DeleteStack", (options) =>
+    clients.cloudFormation.send(command, options),
   );
   if (answer === undefined)
     throw new StackOperationError(

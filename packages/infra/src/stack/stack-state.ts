@@ -4,9 +4,9 @@ import {
   type Stack,
 } from "@aws-sdk/client-cloudformation";
 import { StackAlreadyExistsError, StackOperationError } from "zae-limiter";
-import { messageOf, nameOf } from "../aws/aws-errors.ts";
+import { isStackAbsent } from "../aws/aws-errors.ts";
 import type { AwsClients } from "../aws/clients.ts";
-import { isOurs } from "./tags.ts";
+import { isOurs } from "../options/tags.ts";
 
 /** A stack as CloudFormation shows it. */
 export interface StackState {
@@ -24,18 +24,15 @@ export async function readStack(
   nameOrId: string = clients.stack,
 ): Promise<StackState | undefined> {
   const command = new DescribeStacksCommand({ StackName: nameOrId });
-  const described = await clients.callUnless(isMissing, "cloudformation:DescribeStacks", () =>
-    clients.cloudFormation.send(command),
+  const described = await clients.callUnless(
+    isStackAbsent,
+    "cloudformation:DescribeStacks",
+    (options) => clients.cloudFormation.send(command, options),
   );
   const [stack] = described?.Stacks ?? [];
   return stack === undefined || stack.StackStatus === "DELETE_COMPLETE"
     ? undefined
     : stateOf(stack);
-}
-
-/** CloudFormation has no error of its own for a stack that does not exist. */
-export function isMissing(error: unknown): boolean {
-  return nameOf(error) === "ValidationError" && /does not exist/.test(messageOf(error));
 }
 
 function stateOf(stack: Stack): StackState {
@@ -74,29 +71,45 @@ export function isLeftOver({ status }: StackState): boolean {
 /** How the names of our change sets begin. */
 export const CHANGE_SET_PREFIX = "zae-limiter-";
 
-/** Throws if a stack was not made by zae-limiter. */
-export async function assertOurs(clients: AwsClients, stack: StackState): Promise<void> {
-  if (isOurs(stack.tags)) return;
+/** Whether a stack was made by zae-limiter. */
+export async function isOurStack(clients: AwsClients, stack: StackState): Promise<boolean> {
+  if (isOurs(stack.tags)) return true;
+  if (!isInReview(stack)) return false;
   // A stack in review has no tags yet; whoever reserved its name has left a change set.
-  if (isInReview(stack) && (await changeSetNames(clients)).every(isOurName)) return;
-  throw new StackAlreadyExistsError(clients.stack);
+  const names = await changeSetNames(clients);
+  return names.every((name) => name.startsWith(CHANGE_SET_PREFIX));
 }
 
-function isOurName(name: string): boolean {
-  return name.startsWith(CHANGE_SET_PREFIX);
+/** Throws if a stack was not made by zae-limiter. */
+export async function assertOurs(clients: AwsClients, stack: StackState): Promise<void> {
+  if (!(await isOurStack(clients, stack))) throw new StackAlreadyExistsError(clients.stack);
 }
 
 /** The names of the change sets of a stack. */
 export async function changeSetNames(clients: AwsClients): Promise<readonly string[]> {
   const command = new ListChangeSetsCommand({ StackName: clients.stack });
-  const listed = await clients.callUnless(isMissing, "cloudformation:ListChangeSets", () =>
-    clients.cloudFormation.send(command),
+  const listed = await clients.callUnless(
+    isStackAbsent,
+    "cloudformation:ListChangeSets",
+    (options) => clients.cloudFormation.send(command, options),
   );
   return (listed?.Summaries ?? []).map(({ ChangeSetName = "" }) => ChangeSetName);
 }
 
-/** Throws for a stack that can be neither updated nor deleted and made again without a person. */
-export function assertUpdatable(clients: AwsClients, { status, reason }: StackState): void {
+/**
+ * Throws for a stack that can be neither updated nor deleted and made again without a person, and
+ * for one of the Python zae-limiter: CloudFormation cannot change the indexes of its table, and
+ * would give it our Lambda before it finds that out.
+ */
+export function assertUpdatable(
+  clients: AwsClients,
+  { status, reason, parameters }: StackState,
+): void {
+  if (parameters["SchemaVersion"]?.startsWith("0."))
+    throw new StackOperationError(
+      clients.stack,
+      `it was deployed by the Python zae-limiter and cannot be updated. Deploy a new stack with zae-limiter deploy --stack NEW, then copy the items: zae-limiter upgrade --stack ${clients.stack} --into NEW`,
+    );
   const why = reason === undefined ? "" : ` (${reason})`;
   if (status === "UPDATE_ROLLBACK_FAILED")
     throw new StackOperationError(

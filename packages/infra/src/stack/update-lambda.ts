@@ -4,13 +4,14 @@ import { withClients, type AwsClients } from "../aws/clients.ts";
 import { checkedPlace, type StackPlace } from "../aws/place.ts";
 import { defaultCodeBucket } from "../code/code-bucket.ts";
 import { codeKey, lambdaPackage } from "../code/lambda-package.ts";
+import { hasAggregator } from "../options/resolved-template.ts";
 import { destructive, discard, preparedChangeSet } from "./change-set.ts";
 import { untilDone } from "./deploy-stack.ts";
 import { executed } from "./execution.ts";
 import { finishDeployment } from "./finish.ts";
 import { waitForOthers } from "./follow.ts";
 import { assertOurs, assertUpdatable, isInProgress, readStack } from "./stack-state.ts";
-import { withLambdaVersion } from "./tags.ts";
+import { withLambdaVersion } from "../options/tags.ts";
 
 /** The parameter that names the code. */
 const CODE_KEY = "AggregatorCodeKey";
@@ -52,7 +53,7 @@ async function attempted(clients: AwsClients, account: string): Promise<true | u
       `it was deployed by a release whose functions cannot be updated alone: run zae-limiter deploy --stack ${stack}.`,
     );
   // Without code there is no function.
-  if (parameters[CODE_KEY] === "" || parameters["EnableAggregator"] === "false") return true;
+  if (parameters[CODE_KEY] === "" || !hasAggregator(parameters)) return true;
   const code = {
     package: await lambdaPackage("aggregator"),
     bucket: parameters["CodeBucket"] || defaultCodeBucket(account, region),

@@ -7,11 +7,11 @@ export const LOG_RETENTION_DAYS: readonly number[] = [
   3653,
 ];
 
-/** How a role's ARN begins, in every partition that AWS is sold in. */
-export const ROLE_ARN = "arn:(aws|aws-cn|aws-us-gov):iam::\\d{12}:role/[\\w+=,.@/-]+";
+/** The ARN of a role, in any partition: that of China, for instance, is aws-cn. */
+export const ROLE_ARN = "arn:aws[a-z-]*:iam::\\d{12}:role/[\\w+=,.@/-]+";
 
 /** The ARN of a topic. */
-export const TOPIC_ARN = "arn:(aws|aws-cn|aws-us-gov):sns:[a-z0-9-]+:\\d{12}:[\\w.-]+";
+export const TOPIC_ARN = "arn:aws[a-z-]*:sns:[a-z0-9-]+:\\d{12}:[\\w.-]+";
 
 /** The roles, and the last part of the name that each has by default. */
 export const ROLE_SUFFIXES = {

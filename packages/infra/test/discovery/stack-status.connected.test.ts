@@ -205,13 +205,20 @@ describeWithAws("the status of a stack", (aws) => {
     expect((await look()).warnings).toEqual([]);
   });
 
-  it.each(["UPDATE_ROLLBACK_COMPLETE", "UPDATE_ROLLBACK_FAILED", "DELETE_FAILED"])(
+  it.each(["ROLLBACK_COMPLETE", "UPDATE_ROLLBACK_FAILED", "DELETE_FAILED"])(
     "a stack in %s is a problem",
     async (status) => {
       Object.assign(aws().cloudFormation.stack(stack)!, { status, reason: "No such role." });
       expect((await look()).problems).toEqual([`The stack is in ${status}: No such role.`]);
     },
   );
+
+  it("an update that was rolled back is only a warning: the stack works as before", async () => {
+    Object.assign(aws().cloudFormation.stack(stack)!, { status: "UPDATE_ROLLBACK_COMPLETE" });
+    const { problems, warnings } = await look();
+    expect(problems).toEqual([]);
+    expect(warnings).toEqual([expect.stringMatching(/^The stack is in UPDATE_ROLLBACK_COMPLETE/)]);
+  });
 
   it("says where the versions of the tags differ from the client", async () => {
     const deployed = aws().cloudFormation.stack(stack)!;

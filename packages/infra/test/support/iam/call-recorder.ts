@@ -75,9 +75,9 @@ export class CallRecorder {
   }
 }
 
-/** What runs. `namespace` also stores a setting, when it is told one. */
+/** What runs. `namespace` also stores a setting, when it is told one that belongs to all. */
 function methodOf(name: string | symbol, [, options]: readonly unknown[]): string {
-  const isStored = Object(options).onUnavailable !== undefined;
+  const isStored = Object.keys(Object(options)).some((option) => option !== "bucketTtlMultiplier");
   return name === "namespace" && isStored ? "setSystemDefaults" : String(name);
 }
 

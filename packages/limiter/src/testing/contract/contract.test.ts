@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { MemoryRepository } from "zae-limiter/memory";
 import { repositoryContract, type TestRunner } from "zae-limiter/testing";
@@ -66,10 +66,13 @@ it("closes the repository of a test that fails, and keeps its error", async () =
 
 /** Tests that one backend alone has to pass name faults too. */
 function testFiles(): readonly string[] {
-  return ["../../../test/", "../../repository/"].flatMap((path) => {
-    const folder = new URL(path, import.meta.url);
+  const packages = ["limiter", "lambda", "infra", "cli"];
+  const folders = packages.flatMap((name) => [`${name}/src/`, `${name}/test/`]);
+  return folders.flatMap((path) => {
+    const folder = new URL(`../../../../${path}`, import.meta.url);
+    if (!existsSync(folder)) return [];
     return readdirSync(folder, { recursive: true, encoding: "utf8" })
-      .filter((name) => name.endsWith(".test.ts"))
+      .filter((name) => name.endsWith(".test.ts") && !name.startsWith("testing/"))
       .map((name) => fileURLToPath(new URL(name, folder)));
   });
 }

@@ -50,16 +50,18 @@ export async function startEngine(
   void ended.then(() => process.off("exit", kill));
   const stop = async (): Promise<void> => stopped(child, ended);
   onStarted(child.pid === undefined ? undefined : processIdentity(child.pid));
+  const waiting = new AbortController();
   try {
-    const died = await Promise.race([
-      ended,
-      listening(port, { program, printed, signal }).then(() => undefined),
-    ]);
+    const wait = { program, printed, signal: AbortSignal.any([signal, waiting.signal]) };
+    const died = await Promise.race([ended, listening(port, wait).then(() => undefined)]);
     if (died !== undefined)
       throw new LocalError(`The engine could not be started: ${printed.last ?? died}`);
   } catch (error) {
     await stop();
     throw error;
+  } finally {
+    // For an engine that died nobody waits: that would keep this process from ending.
+    waiting.abort();
   }
   return { endpointUrl: `http://${HOST}:${port}`, ended, stop };
 }

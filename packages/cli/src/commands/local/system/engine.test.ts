@@ -1,8 +1,10 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, describe, expect, it } from "vitest";
-import { findEngine } from "./engine.ts";
+import { startEngine } from "./engine-process.ts";
+import { findEngine, type EngineProgram } from "./engine.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "zae-limiter-engine-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -58,4 +60,22 @@ describe("DynamoDB Local", () => {
     expect(args.some((word) => word.endsWith("java/LocalDynamoDb.java"))).toBe(true);
     expect(args).not.toContain("-jar");
   });
+});
+
+it("does not go on waiting for an engine that died", async () => {
+  let looks = 0;
+  const listening = /never/;
+  listening.test = () => ((looks += 1), false);
+  const program: EngineProgram = {
+    name: "dynoxide",
+    command: process.execPath,
+    args: () => ["-e", "console.error('no data'); setTimeout(() => process.exit(3), 100)"],
+    listening,
+  };
+  const { signal } = new AbortController();
+  const start = { port: 0, data: undefined, onOutput: () => {}, onStarted: () => {}, signal };
+  await expect(startEngine(program, start)).rejects.toThrow("could not be started: no data");
+  const before = looks;
+  await sleep(100);
+  expect(looks).toBe(before);
 });

@@ -71,7 +71,7 @@ describe.each(TRANSPORTS)("with %s", (_, optionsAt) => {
     [
       "AccessDeniedException",
       "ERR_LIMITER_PERMISSION_DENIED",
-      "AWS denied dynamodb:BatchGetItem on table zae-limiter: allow it",
+      "AWS denied dynamodb:BatchGetItem on table zae-limiter: attach the policy",
     ],
   ])("reports %s with code %s", async (name, code, text) => {
     vi.stubEnv("AWS_ACCESS_KEY_ID", "key");

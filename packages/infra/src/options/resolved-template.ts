@@ -1,4 +1,7 @@
 import { NO_VALUE, type Template, type Value } from "../template/cloudformation.ts";
+import type { ConditionName } from "../template/conditions.ts";
+import { stackTemplate } from "../template/stack-template.ts";
+import { defaultParameters, type Parameters } from "./parameters.ts";
 
 /** A template without parameters and conditions. */
 export interface ResolvedTemplate {
@@ -6,28 +9,34 @@ export interface ResolvedTemplate {
   readonly Outputs: Template["Outputs"];
 }
 
-/** Values of parameters, and of pseudo parameters such as `AWS::StackName`, by their names. */
-type Values = Readonly<Record<string, string>>;
-
 /**
- * The template as it is for certain parameters: what its conditions leave out is gone, and values
- * stand where parameters were. Parameters that are not given have their defaults.
+ * The template as it is for certain parameters, and for pseudo parameters such as `AWS::StackName`:
+ * what its conditions leave out is gone, and values stand where parameters were. Parameters that
+ * are not given have their defaults.
  */
-export function resolvedTemplate(template: Template, given: Values): ResolvedTemplate {
-  const values = { ...defaultsOf(template), ...given };
-  const resolver = new Resolver(template, values);
+export function resolvedTemplate(given: Parameters): ResolvedTemplate {
+  const template = stackTemplate();
+  const resolver = new Resolver(template, { ...defaultParameters(), ...given });
   return {
     Resources: resolver.present(template.Resources),
     Outputs: resolver.present(template.Outputs),
   };
 }
 
+/** Whether a stack with these parameters has an aggregator, once it has code. */
+export function hasAggregator(given: Parameters): boolean {
+  const code = { CodeBucket: "bucket", AggregatorCodeKey: "key" };
+  const resolver = new Resolver(stackTemplate(), { ...defaultParameters(), ...given, ...code });
+  const Condition: ConditionName = "DeployAggregatorLambda";
+  return resolver.holds({ Condition });
+}
+
 /** Evaluates the conditions and rules of a template; the functions are those that ours uses. */
 export class Resolver {
   readonly #template: Template;
-  readonly #values: Values;
+  readonly #values: Parameters;
 
-  constructor(template: Template, values: Values) {
+  constructor(template: Template, values: Parameters) {
     this.#template = template;
     this.#values = values;
   }
@@ -102,13 +111,6 @@ export class Resolver {
     const value = this.#values[name];
     return this.#template.Parameters[name]?.Type === "Number" ? Number(value) : value;
   }
-}
-
-/** The value that each parameter has if nobody names it. */
-function defaultsOf({ Parameters }: Template): Values {
-  return Object.fromEntries(
-    Object.entries(Parameters).map(([name, { Default }]) => [name, String(Default)]),
-  );
 }
 
 const NOT_CALLED = Symbol("no function that is resolved");
