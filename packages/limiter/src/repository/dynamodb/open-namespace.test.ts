@@ -111,7 +111,10 @@ describe("a stack that is missing", () => {
   );
 
   it("has one instruction without the package that deploys: command line, URL and code", async () => {
-    const opening = new World().open({ load: async () => Promise.reject(new Error("not found")) });
+    const missing = Object.assign(new Error("Cannot find package '@zae-limiter/infra'"), {
+      code: "ERR_MODULE_NOT_FOUND",
+    });
+    const opening = new World().open({ load: async () => Promise.reject(missing) });
     await expect(opening).rejects.toMatchObject({
       code: "ERR_LIMITER_INFRA_MISSING",
       message:
@@ -119,7 +122,7 @@ describe("a stack that is missing", () => {
         "or deploy the stack with zae-limiter deploy --stack table --region eu-west-1, " +
         "or create only the table with the URL dynamodb://eu-west-1/table?provisioning=table, " +
         'or in code with DynamoRepository.open("app", { stack: "table", provisioning: "table" }).',
-      cause: expect.objectContaining({ message: "not found" }),
+      cause: missing,
     });
   });
 
