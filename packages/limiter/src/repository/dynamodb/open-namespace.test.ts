@@ -179,6 +179,21 @@ describe("a table that exists", () => {
     expect(new Set(world.requested)).toEqual(new Set(["BatchGetItem"]));
   });
 
+  it("is opened although another process opens it for the first time meanwhile", async () => {
+    const world = new World({ isThere: true });
+    const { table } = world;
+    const call = table.call.bind(table);
+    table.call = async (operation, input) => {
+      const answer = await call(operation, input);
+      // After the first look, the other one writes its version, and registers the namespace.
+      table.put(versionItem(undefined));
+      const key = { PK: { S: "_/SYSTEM#" }, SK: { S: "#NAMESPACE#app" } };
+      table.put({ ...key, namespace_id: { S: "theirs" }, status: { S: "active" } });
+      return answer;
+    };
+    expect(await world.open({ provisioning: "never" })).toBe("theirs");
+  });
+
   it("keeps the version record that a deployment wrote meanwhile", async () => {
     const world = new World({ isThere: true });
     const { table } = world;
