@@ -1,5 +1,5 @@
 import { availableParallelism } from "node:os";
-import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
+import { defineConfig } from "vitest/config";
 
 const source = (path: string): string =>
   new URL(`./packages/limiter/src/${path}`, import.meta.url).pathname;
@@ -28,45 +28,28 @@ const resolve = {
   ],
 };
 
-/**
- * Packages whose test files share processes: loading the SDK takes longer than most of them. So
- * they leave the process as they found it.
- */
-const SHARING = "cli|infra";
-
-/** No project has an `exclude`: it would hide those of the command line. */
-const alone = [
-  `packages/!(${SHARING})/src/**/*.test.ts`,
-  `packages/!(${SHARING})/test/**/*.test.ts`,
-  "packages/lambda/aggregator/**/*.test.ts",
-  "examples/*/*.test.ts",
-  "test/**/*.test.ts",
-];
-const sharing = [`packages/@(${SHARING})/{src,test}/**/*.test.ts`];
-
-const each = {
-  typecheck: { enabled: false },
-  // The SDK says in every worker that it will want a newer Node.
-  env: { AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: "true" },
-  // The default of 5 s is short for a machine that is busy with other things.
-  testTimeout: 20_000,
-  // One fewer than there are cores would be one on a machine with two, where half of the time
-  // goes by waiting for an engine.
-  maxWorkers: Math.max(2, availableParallelism() - 1),
-};
-
-const projects: TestProjectInlineConfiguration[] = [
-  { resolve, test: { ...each, name: "alone", include: alone } },
-  { resolve, test: { ...each, name: "sharing", include: sharing, isolate: false } },
-];
-
 export default defineConfig(({ mode }) => ({
   resolve,
   test: {
-    ...each,
-    include: [...alone, ...sharing],
+    include: [
+      "packages/*/src/**/*.test.ts",
+      "packages/*/test/**/*.test.ts",
+      "packages/lambda/aggregator/**/*.test.ts",
+      "examples/*/*.test.ts",
+      "test/**/*.test.ts",
+    ],
+    typecheck: { enabled: false },
+    // The SDK says in every worker that it will want a newer Node.
+    env: { AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: "true" },
     globalSetup: ["packages/limiter/test/support/shared-engine.ts"],
-    // Whoever changes sources between runs needs fresh processes (tools/mutation-runner.mjs).
-    ...(mode !== "mutations" && { projects }),
+    // The default of 5 s is short for a machine that is busy with other things.
+    testTimeout: 20_000,
+    // One fewer than there are cores would be one on a machine with two, where half of the time
+    // goes by waiting for an engine.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
+    // Files share processes: loading what they test takes longer than most of them, so they leave
+    // the process as they found it. Whoever changes sources between runs needs fresh processes
+    // (tools/mutation-runner.mjs).
+    isolate: mode === "mutations",
   },
 }));

@@ -111,7 +111,10 @@ describe("a stack that is missing", () => {
   );
 
   it("has one instruction without the package that deploys: command line, URL and code", async () => {
-    const opening = new World().open({ load: async () => Promise.reject(new Error("not found")) });
+    const missing = Object.assign(new Error("Cannot find package '@zae-limiter/infra'"), {
+      code: "ERR_MODULE_NOT_FOUND",
+    });
+    const opening = new World().open({ load: async () => Promise.reject(missing) });
     await expect(opening).rejects.toMatchObject({
       code: "ERR_LIMITER_INFRA_MISSING",
       message:
@@ -119,7 +122,7 @@ describe("a stack that is missing", () => {
         "or deploy the stack with zae-limiter deploy --stack table --region eu-west-1, " +
         "or create only the table with the URL dynamodb://eu-west-1/table?provisioning=table, " +
         'or in code with DynamoRepository.open("app", { stack: "table", provisioning: "table" }).',
-      cause: expect.objectContaining({ message: "not found" }),
+      cause: missing,
     });
   });
 
@@ -174,6 +177,21 @@ describe("a table that exists", () => {
     for (const provisioning of ["never", "stack"] as const)
       await expect(world.open({ provisioning })).rejects.toThrow(IncompatibleSchemaError);
     expect(new Set(world.requested)).toEqual(new Set(["BatchGetItem"]));
+  });
+
+  it("is opened although another process opens it for the first time meanwhile", async () => {
+    const world = new World({ isThere: true });
+    const { table } = world;
+    const call = table.call.bind(table);
+    table.call = async (operation, input) => {
+      const answer = await call(operation, input);
+      // After the first look, the other one writes its version, and registers the namespace.
+      table.put(versionItem(undefined));
+      const key = { PK: { S: "_/SYSTEM#" }, SK: { S: "#NAMESPACE#app" } };
+      table.put({ ...key, namespace_id: { S: "theirs" }, status: { S: "active" } });
+      return answer;
+    };
+    expect(await world.open({ provisioning: "never" })).toBe("theirs");
   });
 
   it("keeps the version record that a deployment wrote meanwhile", async () => {

@@ -34,7 +34,9 @@ it.each(["client", "transport"] as const)(
 );
 
 it("says what to install, or to run, without the package that manages stacks", async () => {
-  const without = access({}, () => Promise.reject(new Error("not found")));
+  const without = access({}, () =>
+    Promise.reject(notFound("Cannot find package '@zae-limiter/infra'")),
+  );
   const install =
     "needs @zae-limiter/infra: install it with npm install @zae-limiter/infra, or run";
   await expect(without.delete()).rejects.toMatchObject({
@@ -47,9 +49,22 @@ it("says what to install, or to run, without the package that manages stacks", a
   });
 });
 
+it.each([
+  notFound(
+    "Cannot find package '@aws-sdk/client-s3' imported from node_modules/@zae-limiter/infra/x.js",
+  ),
+  new SyntaxError("Unexpected token"),
+])("tells nobody to install a package that is there and broken: %o", async (error) => {
+  await expect(access({}, () => Promise.reject(error)).delete()).rejects.toBe(error);
+});
+
 it("knows the options of a stack by their names", () => {
   checkStackOptions({ enableAlarms: false, tags: { team: "search" } });
   expect(() => checkStackOptions({ enableAlarm: false } as object)).toThrow(
     "Invalid enableAlarm: is not an option of a stack; did you mean enableAlarms?",
   );
 });
+
+function notFound(message: string): Error {
+  return Object.assign(new Error(message), { code: "ERR_MODULE_NOT_FOUND" });
+}

@@ -86,6 +86,7 @@ export class StackAccess {
     try {
       return await this.#load();
     } catch (error) {
+      if (!isMissing(error)) throw error;
       throw new InfrastructureError("ERR_LIMITER_INFRA_MISSING", instruction(), { cause: error });
     }
   }
@@ -110,6 +111,13 @@ export class StackAccess {
       `its credentials may be of another account than those that stacks are managed with; open the repository without a ${this.#passedIn}, or use the command line`,
     );
   }
+}
+
+/** A package that is installed and broken is another matter: installing it would not help. */
+function isMissing(error: unknown): boolean {
+  const { code, message } = error as { readonly code?: unknown; readonly message?: unknown };
+  const isNotFound = code === "ERR_MODULE_NOT_FOUND" || code === "MODULE_NOT_FOUND";
+  return isNotFound && String(message).includes(`'${INFRASTRUCTURE_PACKAGE}'`);
 }
 
 const PASSED_IN = ["client", "transport"] as const;

@@ -149,7 +149,8 @@ async function upgraded(
     );
   if (target !== undefined) await assertUsableTarget(target);
   const isUpToDate = pending.length === 0;
-  const passes = isUpToDate ? [pythonLeftovers] : pending.flatMap((migration) => migration.passes);
+  const leftovers = target === undefined ? [pythonLeftovers] : [];
+  const passes = isUpToDate ? leftovers : pending.flatMap((migration) => migration.passes);
   const plan = await swept(upgrade, passes, "nothing");
   const descriptions = isUpToDate ? [LEFTOVERS] : pending.map(({ description }) => description);
   const report = (tally: UpgradeTally): UpgradeReport => ({
