@@ -57,6 +57,8 @@ const SYNTAX_FIELDS: ReadonlySet<string> = new Set([
   "url",
   "stack",
   "region",
+  "endpointUrl",
+  "account",
   "cursor",
   "limit",
   "window",

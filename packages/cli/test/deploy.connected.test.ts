@@ -97,7 +97,7 @@ describeWithAws("deploy and delete", (aws) => {
     ["--code-bucket My_Bucket", "--code-bucket must be the name of a bucket"],
     ["--account 1", "--account must be the 12 digits"],
     ["--snapshot-windows hourly,weekly", "--snapshot-windows must be a list"],
-    ["--read-capacity 5", "--read-capacity has no effect on demand"],
+    ["--billing-mode on-demand --read-capacity 5", "--read-capacity has no effect on demand"],
     ["--stack 1st", "must begin with a letter"],
   ])("refuses %s before anything is sent", async (flags, message) => {
     const before = aws().seen.length;

@@ -6,7 +6,7 @@ import { LambdaClient } from "@aws-sdk/client-lambda";
 import { S3Client } from "@aws-sdk/client-s3";
 import { SQSClient } from "@aws-sdk/client-sqs";
 import { STSClient } from "@aws-sdk/client-sts";
-import { isTransient, noRegion, translated } from "./aws-errors.ts";
+import { isTransient, isUnreachable, noRegion, translated } from "./aws-errors.ts";
 import { checkedPlace, isLocal, type CheckedPlace, type StackPlace } from "./place.ts";
 
 /** How AWS is waited for. */
@@ -24,6 +24,8 @@ const LOCAL_PACE: Pace = { pollMs: 10, backoffMs: 2 };
 /** Together about a minute on AWS, which outlasts any throttling. */
 const MAX_ATTEMPTS = 8;
 const MAX_BACKOFF_MS = 20_000;
+/** Until the first answer: a wrong region or no network is more likely than a short interruption. */
+const MAX_FIRST_ATTEMPTS = 3;
 
 /** The clients of a place, each made when it is first used. */
 export class AwsClients {
@@ -34,6 +36,7 @@ export class AwsClients {
   readonly signal: AbortSignal | undefined;
   readonly #made = new Map<string, { destroy(): void }>();
   readonly #configuration: object;
+  #isReached = false;
 
   private constructor({ stack, endpointUrl, signal }: CheckedPlace, configuration: ClientSettings) {
     this.stack = stack;
@@ -103,11 +106,14 @@ export class AwsClients {
     for (let attempt = 1; ; attempt += 1)
       try {
         this.signal?.throwIfAborted();
-        return await send();
+        const result = await send();
+        this.#isReached = true;
+        return result;
       } catch (error) {
+        if (!isUnreachable(error)) this.#isReached = true;
         if (expected(error)) throw error;
-        if (attempt >= MAX_ATTEMPTS || !isTransient(error))
-          throw translated(error, { ...this, action });
+        const most = this.#isReached ? MAX_ATTEMPTS : MAX_FIRST_ATTEMPTS;
+        if (attempt >= most || !isTransient(error)) throw translated(error, { ...this, action });
         const longestMs = Math.min(this.pace.backoffMs * 2 ** attempt, MAX_BACKOFF_MS);
         await this.sleep(longestMs * (0.5 + Math.random() / 2));
       }
