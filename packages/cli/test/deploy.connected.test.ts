@@ -89,6 +89,7 @@ describeWithAws("deploy and delete", (aws) => {
 
   it.each([
     ["--lambda-timeout 901", "--lambda-timeout must be a whole number from 1 to 900 (got '901')."],
+    ["--bucket-ttl-multiplier -1", "It must be a whole number."],
     ["--lambda-timeout soon", "must be a whole number"],
     ["--no-iam --create-iam-roles", "--create-iam-roles creates roles, which --no-iam forbids"],
     ["--enable-alarms --no-alarms", "--enable-alarms and --no-alarms contradict each other"],

@@ -2,7 +2,7 @@ import { InvalidArgumentError, Option, type Command } from "commander";
 import { ValidationError } from "zae-limiter";
 import type { StackOptions } from "zae-limiter/dynamodb";
 import { UsageError } from "../../exit.ts";
-import { countArgument, metadataArgument } from "../support/arguments.ts";
+import { metadataArgument } from "../support/arguments.ts";
 
 type OptionName = keyof StackOptions;
 
@@ -172,10 +172,16 @@ export function addStackFlags(command: Command): Command {
 }
 
 const READERS: Readonly<Record<"number" | "text" | "windows", (text: string) => unknown>> = {
-  number: (text: string): number => (text === "0" ? 0 : countArgument(text)),
+  number: wholeNumber,
   text: (text: string): string => text,
   windows: (text: string): readonly string[] => text.split(",").map((window) => window.trim()),
 };
+
+/** What range it must be in, the option itself says. */
+function wholeNumber(text: string): number {
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError("It must be a whole number.");
+}
 
 function tagArgument(
   text: string,
