@@ -24,7 +24,7 @@ const LOCAL_PACE: Pace = { pollMs: 10, backoffMs: 2 };
 /** Together about a minute on AWS, which outlasts any throttling. */
 const MAX_ATTEMPTS = 8;
 const MAX_BACKOFF_MS = 20_000;
-/** Until the first answer: a wrong region or no network is more likely than a short interruption. */
+/** Until the first answer: then a wrong region or no network is the likely cause. */
 const MAX_FIRST_ATTEMPTS = 3;
 
 /** The clients of a place, each made when it is first used. */
