@@ -59,6 +59,7 @@ const SYNTAX_FIELDS: ReadonlySet<string> = new Set([
   "region",
   "endpointUrl",
   "account",
+  "into",
   "cursor",
   "limit",
   "window",

@@ -43,3 +43,11 @@ it("says when the folder of the file does not exist", async () => {
   expect(outcome.stderr).toContain("its folder does not exist");
   expect(existsSync(file)).toBe(false);
 });
+
+it.each([
+  ["", "--output must be the name of a file."],
+  [".", ". is a folder. Name a file in it."],
+])("refuses the file '%s'", async (file, message) => {
+  const { code, stderr } = await zaeLimiter(["cfn-template", "-o", file, "--force"], { env });
+  expect({ code, stderr }).toEqual({ code: 2, stderr: `error: ${message}\n` });
+});

@@ -4,8 +4,10 @@ import { DynamoDBClient, UpdateItemCommand } from "@aws-sdk/client-dynamodb";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { stackTemplate } from "@zae-limiter/infra";
+import { DynamoRepository } from "zae-limiter/dynamodb";
 import { openRepository } from "zae-limiter/open";
 import { expect, it } from "vitest";
+import { freshTableName } from "../../limiter/test/support/engine.ts";
 import { heartbeatUpdate } from "../../limiter/src/repository/dynamodb/items/heartbeat-item.ts";
 import { describeWithAws } from "../../infra/test/support/describe-with-aws.ts";
 import type { ScriptedAws } from "../../infra/test/support/scripted-aws/scripted-aws.ts";
@@ -36,6 +38,30 @@ describeWithAws("the page on deployment", (aws) => {
       return { code, printed: ofNoMachine(shortened(stderr) + stdout) };
     });
     await expect(asRun).toMatchFileSnapshot(PAGE);
+  });
+
+  it("the commands of the README lead from nothing to what its program opens", async () => {
+    const readme = readFileSync(new URL("../../../README.md", import.meta.url), "utf8");
+    const [, section = ""] = /^## Deploy it\n([^]*?)^## /m.exec(readme)!;
+    const [, url = ""] = /ZAEL_REPOSITORY=(\S+)/.exec(section)!;
+    expect(url).toBe("dynamodb://eu-west-1/limits");
+    const stack = freshTableName();
+    const repository = `${url.replace("limits", stack)}?endpoint=${aws().endpointUrl}`;
+    const lines = section.matchAll(/^zae-limiter ([^#\n]*)/gm);
+    const commands = [...lines].map(([, words = ""]) => words.trim());
+    expect(commands[0]).toBe("deploy");
+    for (const command of commands) {
+      const env = { ZAEL_REPOSITORY: repository };
+      const { code, stderr } = await zaeLimiter(command, { open: openRepository, env });
+      expect({ command, code }, stderr).toEqual({ command, code: 0 });
+    }
+    const place = { stack, endpointUrl: aws().endpointUrl, region: "eu-west-1" };
+    const opened = await DynamoRepository.open("my-team", { ...place, provisioning: "never" });
+    expect(section).toContain(
+      'DynamoRepository.open("my-team", { stack: "limits", provisioning: "never" })',
+    );
+    expect((await opened.getSystemDefaults()).limits).toHaveLength(2);
+    await opened.close();
   });
 });
 

@@ -52,6 +52,7 @@ describe("wrong usage", () => {
     ["entity list --cursor stray", "cursor"],
     ["entity list --stack x?endpoint=http://127.0.0.1:1", "--stack must contain only letters"],
     ["entity list --region eu/x?endpoint=http://127.0.0.1:1", "small letters, digits and - only"],
+    ["list --region eu-west-1 --endpoint-url ftp://127.0.0.1", "must be an address such as http"],
     ["entity", "Usage: zae-limiter entity"],
   ])("exits 2 for %s and says %s", async (line, hint) => {
     const address = /--(stack|region) .*endpoint/.test(line);

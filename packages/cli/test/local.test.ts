@@ -6,6 +6,7 @@ it.each([
   ["up --port abc", "It must be a whole number from 0 to 65535."],
   ["up --port 65536", "It must be a whole number from 0 to 65535."],
   ["up --port -1", "It must be a whole number from 0 to 65535."],
+  ["up --data=", "It must be the name of a folder."],
   ["up --engine sqlite", "Allowed choices are dynoxide, dynamodb-local."],
   ["up --stack ../elsewhere", "--stack must contain only letters"],
   ["up --stack ..", ".. cannot be a stack"],

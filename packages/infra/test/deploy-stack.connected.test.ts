@@ -98,6 +98,18 @@ describeWithAws("deployStack", (aws) => {
     expect(statusOf(stack)).toBe("UPDATE_COMPLETE");
   });
 
+  it("checks capacity with what the stack has, not with the defaults", async () => {
+    const stack = freshStack(aws());
+    const alone = stack.deploy({ stackOptions: { readCapacity: 500 } });
+    await expect(alone).rejects.toThrow("readCapacity: has no effect on demand");
+    expect(aws().cloudFormation.stack(stack.stack)).toBeUndefined();
+    await stack.deploy({ stackOptions: { billingMode: "provisioned", maxReadCapacity: 1000 } });
+    await stack.deploy({ stackOptions: { readCapacity: 500 } });
+    expect(parametersOf(stack)).toMatchObject({ ReadCapacity: "500", MaxReadCapacity: "1000" });
+    const above = stack.deploy({ stackOptions: { readCapacity: 1001 } });
+    await expect(above).rejects.toThrow("must not be above maxReadCapacity, which is 1000");
+  });
+
   it("asks before it removes or replaces, and leaves no change set behind", async () => {
     const stack = freshStack(aws());
     await stack.deploy();

@@ -68,6 +68,20 @@ describe("the policies that only the page has", () => {
       "cloudwatch:PutMetricAlarm",
       `cloudwatch:eu-west-1:${ACCOUNT}:alarm:limits-aggregator-dlq-alarm`,
     ],
+    // CloudFormation gives the tags of a stack to its event source too.
+    [
+      "deployment",
+      "lambda:TagResource",
+      `lambda:eu-west-1:${ACCOUNT}:event-source-mapping:11111111-2222-3333-4444-555555555555`,
+    ],
+    // Application Auto Scaling needs its own role, of which an account has one.
+    [
+      "deployment",
+      "iam:CreateServiceLinkedRole",
+      `iam::${ACCOUNT}:role/aws-service-role/dynamodb.application-autoscaling.amazonaws.com/AWSServiceRoleForApplicationAutoScaling_DynamoDBTable`,
+    ],
+    ["deployment", "iam:DeleteRolePermissionsBoundary", `iam::${ACCOUNT}:role/limits-aggr`],
+    ["deployment", "iam:UntagPolicy", `iam::${ACCOUNT}:policy/limits-acq`],
     ["deployment", "iam:CreateRole", `iam::${ACCOUNT}:role/limits-aggr`],
     ["deployment", "iam:PassRole", `iam::${ACCOUNT}:role/limits-aggr`],
     ["deployment", "iam:CreatePolicy", `iam::${ACCOUNT}:policy/limits-ns-acq`],

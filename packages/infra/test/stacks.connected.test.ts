@@ -133,6 +133,18 @@ describeWithAws("stacks", (aws) => {
       });
     });
 
+    it("keeps the table if somebody deploys the stack again meanwhile", async () => {
+      const stack = freshStack(aws());
+      await stack.deploy();
+      const onEvent = ({ status, logicalId }: StackEvent): void => {
+        if (status === "DELETE_COMPLETE" && logicalId === stack.stack)
+          aws().cloudFormation.putStack(stack.stack, { tags: { ManagedBy: "zae-limiter" } });
+      };
+      const deletion = deleteStack({ ...placeOf(stack), withData: true, onEvent });
+      await expect(deletion).rejects.toThrow("somebody deployed it again");
+      expect(await tableExists(stack)).toBe(true);
+    });
+
     it("refuses before anything is deleted", async () => {
       const stack = freshStack(aws());
       aws().cloudFormation.putStack(stack.stack);

@@ -48,6 +48,15 @@ const DENIED: ReadonlySet<string> = new Set([
   "NotAuthorized",
 ]);
 
+/** What engines of DynamoDB answer to requests of other services; beside them, no JSON or XML. */
+const NO_SERVICE: ReadonlySet<string> = new Set([
+  "NotFound",
+  "UnknownOperation",
+  "UnknownOperationException",
+  "InvalidAction",
+  "SyntaxError",
+]);
+
 /** The name of an error, as AWS or the SDK gave it. */
 export function nameOf(error: unknown): string {
   return error instanceof Error ? error.name : "";
@@ -64,8 +73,16 @@ export function isTransient(error: unknown): boolean {
   return isUnreachable(error) || (statusOf(error) ?? 0) >= 500;
 }
 
+/** AWS itself has every service: only another address may lack one. */
+export function hasNoService(error: unknown, endpointUrl: string | undefined): boolean {
+  return (
+    endpointUrl !== undefined &&
+    (NO_SERVICE.has(nameOf(error)) || messageOf(error).includes("Deserialization error"))
+  );
+}
+
 /** No answer came: the request may have been carried out, or not. */
-function isUnreachable(error: unknown): boolean {
+export function isUnreachable(error: unknown): boolean {
   const { code } = error as { code?: unknown };
   return (
     nameOf(error) === "TimeoutError" ||
@@ -144,7 +161,10 @@ export function translated(error: unknown, attempted: Attempted): unknown {
   }
   const refusal = new StackOperationError(
     attempted.stack,
-    `AWS refused ${attempted.action}: ${messageOf(error)}`,
+    hasNoService(error, attempted.endpointUrl)
+      ? `${attempted.endpointUrl} does not know ${attempted.action}: a DynamoDB engine has tables and no ` +
+          "stacks. For a stack on AWS, leave out the endpoint, also in ZAEL_REPOSITORY."
+      : `AWS refused ${attempted.action}: ${messageOf(error)}`,
   );
   refusal.cause = error;
   return refusal;

@@ -6,7 +6,7 @@ import { LambdaClient } from "@aws-sdk/client-lambda";
 import { S3Client } from "@aws-sdk/client-s3";
 import { SQSClient } from "@aws-sdk/client-sqs";
 import { STSClient } from "@aws-sdk/client-sts";
-import { isTransient, isUnresolved, noRegion, translated } from "./aws-errors.ts";
+import { isTransient, isUnreachable, isUnresolved, noRegion, translated } from "./aws-errors.ts";
 import { isLocal, type CheckedPlace } from "./place.ts";
 
 /** How AWS is waited for. */
@@ -26,6 +26,8 @@ const TIMEOUTS = { connectionTimeout: 5_000, requestTimeout: 60_000, throwOnRequ
 /** Together about a minute on AWS, which outlasts any throttling. */
 const MAX_ATTEMPTS = 8;
 const MAX_BACKOFF_MS = 20_000;
+/** Until the first answer: then a wrong region or no network is the likely cause. */
+const MAX_FIRST_ATTEMPTS = 3;
 
 /** How the SDK sends a request. */
 export interface RequestOptions {
@@ -116,10 +118,12 @@ export class AwsClients {
         this.#isReached = true;
         return result;
       } catch (error) {
+        if (!isUnreachable(error)) this.#isReached = true;
         if (expected(error)) throw error;
         // A region that does not exist is no matter of patience.
         const isHopeless = isUnresolved(error) && !this.#isReached;
-        if (attempt >= MAX_ATTEMPTS || isHopeless || !isTransient(error))
+        const most = this.#isReached ? MAX_ATTEMPTS : MAX_FIRST_ATTEMPTS;
+        if (attempt >= most || isHopeless || !isTransient(error))
           throw translated(error, { ...this, action });
         const longestMs = Math.min(this.pace.backoffMs * 2 ** attempt, MAX_BACKOFF_MS);
         await this.sleep(longestMs * (0.5 + Math.random() / 2));

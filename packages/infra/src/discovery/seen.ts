@@ -1,4 +1,5 @@
 import { PermissionDenied, ZaeLimiterError } from "zae-limiter";
+import { hasNoService } from "../aws/aws-errors.ts";
 import type { AwsClients, RequestOptions } from "../aws/clients.ts";
 import type { Seen, Unknown } from "./status-model.ts";
 
@@ -57,21 +58,4 @@ export async function seen<T>(
 function reasonOf(error: ZaeLimiterError): string {
   const { message } = error;
   return error instanceof PermissionDenied ? message.replace(/ \(User: .*\)\.$/, ".") : message;
-}
-
-/** What engines of DynamoDB answer to requests of other services; beside them, no JSON or XML. */
-const NO_SERVICE: ReadonlySet<string> = new Set([
-  "NotFound",
-  "UnknownOperation",
-  "UnknownOperationException",
-  "InvalidAction",
-  "SyntaxError",
-]);
-
-/** AWS itself has every service: only another address may lack one. */
-function hasNoService(error: Error, endpointUrl: string | undefined): boolean {
-  return (
-    endpointUrl !== undefined &&
-    (NO_SERVICE.has(error.name) || error.message.includes("Deserialization error"))
-  );
 }

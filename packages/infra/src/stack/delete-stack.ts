@@ -53,7 +53,10 @@ export async function deleteStack(options: DeleteOptions = {}): Promise<DeleteRe
     if (stack === undefined) return { ...report, outcome: "absent", retained: [] };
     if (withData) await assertDeletable(clients);
     await removeStack(clients, options);
-    if (withData) await deleteTable(clients);
+    if (withData) {
+      await assertStillGone(clients);
+      await deleteTable(clients);
+    }
     const archive = stack.outputs["AuditArchiveBucketName"];
     const table = withData || isInReview(stack) ? [] : [clients.stack];
     const retained = [...table, ...(archive === undefined ? [] : [archive])];
@@ -87,6 +90,15 @@ async function assertDeletable(clients: AwsClients): Promise<void> {
     throw new StackOperationError(
       stack,
       `its table is protected against deletion: take that back with zae-limiter deploy --stack ${stack} --no-deletion-protection, then delete it again.`,
+    );
+}
+
+/** Throws if somebody has deployed the stack again, which then has adopted the table. */
+async function assertStillGone(clients: AwsClients): Promise<void> {
+  if ((await readStack(clients)) !== undefined)
+    throw new StackOperationError(
+      clients.stack,
+      "somebody deployed it again while it was being deleted, so its table is kept: delete it again if it is to go.",
     );
 }
 

@@ -83,12 +83,25 @@ export async function deployStack(options: DeployOptions = {}): Promise<DeployRe
   });
 }
 
+/**
+ * A stack that exists may have any capacity; whether options fit is checked again with what it has.
+ */
+const WIDEST_CAPACITY = {
+  BillingMode: "PROVISIONED",
+  ReadCapacity: "1",
+  WriteCapacity: "1",
+  IndexReadCapacity: "1",
+  IndexWriteCapacity: "1",
+  MaxReadCapacity: "Infinity",
+  MaxWriteCapacity: "Infinity",
+};
+
 /** Everything that can be checked without a request is checked before the first. */
 export function checkInput(
   { stack }: CheckedPlace,
   { stackOptions = {}, codeBucket }: Pick<DeployOptions, "stackOptions" | "codeBucket">,
 ): void {
-  parametersOf(stack, stackOptions);
+  parametersOf(stack, stackOptions, WIDEST_CAPACITY);
   if (codeBucket !== undefined) checkBucketName(codeBucket);
 }
 

@@ -10,7 +10,11 @@ export function addLambdaExportCommand(program: Command, session: Session): void
   addVerb(program, {
     usage: "lambda-export",
     summary: "Writes the code of the aggregator's Lambda function as a zip file.",
-    examples: ["lambda-export --info", "lambda-export --info --json"],
+    examples: [
+      "lambda-export --output aggregator.zip",
+      "lambda-export --info",
+      "lambda-export --info --json",
+    ],
   })
     .option("-o, --output <file>", "Where to write it.", "lambda.zip")
     .option("--info", "Only show what it is.")

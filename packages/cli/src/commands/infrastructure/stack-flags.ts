@@ -2,7 +2,7 @@ import { InvalidArgumentError, Option, type Command } from "commander";
 import { ValidationError } from "zae-limiter";
 import type { StackOptions } from "zae-limiter/dynamodb";
 import { UsageError } from "../../exit.ts";
-import { countArgument, metadataArgument } from "../support/arguments.ts";
+import { metadataArgument } from "../support/arguments.ts";
 
 type OptionName = keyof StackOptions;
 
@@ -12,7 +12,7 @@ const SWITCHES: readonly (readonly [OptionName, on: string, off: string, about: 
     "enableAggregator",
     "--enable-aggregator",
     "--no-aggregator",
-    "a Lambda that sums up usage from the table's stream",
+    "the Lambda that sums up usage from the table's stream",
   ],
   ["enableAlarms", "--enable-alarms", "--no-alarms", "CloudWatch alarms"],
   [
@@ -21,19 +21,19 @@ const SWITCHES: readonly (readonly [OptionName, on: string, off: string, about: 
     "--no-audit-archival",
     "an archive on S3 for audit events that expire",
   ],
-  ["enableTracing", "--enable-tracing", "--no-tracing", "traces of the Lambda with X-Ray"],
+  ["enableTracing", "--enable-tracing", "--no-tracing", "X-Ray traces of the Lambda"],
   [
     "createIamRoles",
     "--create-iam-roles",
     "--no-create-iam-roles",
     "roles for applications, administrators and readers",
   ],
-  ["createIam", "--iam", "--no-iam", "roles and policies at all"],
+  ["createIam", "--iam", "--no-iam", "roles and policies of any kind"],
   [
     "enableDeletionProtection",
     "--enable-deletion-protection",
     "--no-deletion-protection",
-    "protection of the table against deletion",
+    "the table's protection against deletion",
   ],
 ];
 
@@ -80,13 +80,13 @@ const VALUES: readonly (readonly [
     "lambdaDurationThresholdPct",
     "--lambda-duration-threshold-pct <percentage>",
     "number",
-    "The part of its time-out at which the Lambda's alarm goes off.",
+    "The percentage of its time-out at which the Lambda's alarm goes off.",
   ],
   [
     "aggregatorReservedConcurrency",
     "--aggregator-reserved-concurrency <number>",
     "number",
-    "The invocations that are reserved for the Lambda.",
+    "How many invocations are reserved for the Lambda, which is also the most it gets.",
   ],
   ["alarmSnsTopic", "--alarm-sns-topic <arn>", "text", "The topic that alarms notify."],
   [
@@ -117,13 +117,13 @@ const VALUES: readonly (readonly [
     "aggregatorRoleArn",
     "--aggregator-role-arn <arn>",
     "text",
-    "An existing role for the Lambda, if none may be created.",
+    "An existing role for the Lambda, instead of a new one.",
   ],
   [
     "bucketTtlMultiplier",
     "--bucket-ttl-multiplier <number>",
     "number",
-    "How long idle buckets are kept; 0 keeps them for ever.",
+    "How many fill times an idle bucket is kept; 0 keeps it for ever.",
   ],
   [
     "billingMode",
@@ -135,37 +135,53 @@ const VALUES: readonly (readonly [
   ["maxReadCapacity", "--max-read-capacity <units>", "number", "The most read units."],
   ["writeCapacity", "--write-capacity <units>", "number", "The table's least write units."],
   ["maxWriteCapacity", "--max-write-capacity <units>", "number", "The most write units."],
-  ["indexReadCapacity", "--index-read-capacity <units>", "number", "Each index's read units."],
-  ["indexWriteCapacity", "--index-write-capacity <units>", "number", "Each index's write units."],
+  [
+    "indexReadCapacity",
+    "--index-read-capacity <units>",
+    "number",
+    "The least read units of each index.",
+  ],
+  [
+    "indexWriteCapacity",
+    "--index-write-capacity <units>",
+    "number",
+    "The least write units of each index.",
+  ],
   [
     "capacityUtilizationPct",
     "--capacity-utilization-pct <percentage>",
     "number",
-    "How much of the capacity is to be used.",
+    "The percentage of its capacity that the table is scaled to use.",
   ],
 ];
 
 /** Adds the options of a stack to a verb. Those that are left out keep what the stack has. */
 export function addStackFlags(command: Command): Command {
   for (const [, on, off, about] of SWITCHES) {
-    command.addOption(new Option(on, `Have ${about}.`));
-    command.addOption(new Option(off, `Do without ${about}.`));
+    command.addOption(new Option(on, `With ${about}.`));
+    command.addOption(new Option(off, `Without ${about}.`));
   }
   for (const [, flag, read, help] of VALUES)
     command.addOption(new Option(flag, help).argParser(READERS[read]));
   return command.addOption(
     new Option(
       "-t, --tag <key=value>",
-      "A tag of everything in the stack. Repeat it for more.",
+      "A tag of everything in the stack. Repeat it for more; they replace earlier tags.",
     ).argParser(tagArgument),
   );
 }
 
 const READERS: Readonly<Record<"number" | "text" | "windows", (text: string) => unknown>> = {
-  number: (text: string): number => (text === "0" ? 0 : countArgument(text)),
+  number: wholeNumber,
   text: (text: string): string => text,
   windows: (text: string): readonly string[] => text.split(",").map((window) => window.trim()),
 };
+
+/** What range it must be in, the option itself says. */
+function wholeNumber(text: string): number {
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError("It must be a whole number.");
+}
 
 function tagArgument(
   text: string,

@@ -21,7 +21,12 @@ export function addUpCommand(noun: Command, session: Session): void {
     examples: ["local up", "local up --detach --data ./data"],
   })
     .option("--detach", "Run in the background, and return when everything is ready.")
-    .option("--data <folder>", "Keep the data in this folder. By default, it is in memory.")
+    .addOption(
+      new Option(
+        "--data <folder>",
+        "Keep the data in this folder. By default, it is in memory.",
+      ).argParser(folderArgument),
+    )
     .addOption(
       new Option("--port <number>", "The port on 127.0.0.1; 0 takes any that is free.")
         .argParser(portArgument)
@@ -133,6 +138,12 @@ function readyText(
   ]
     .map((line) => `${line}\n`)
     .join("");
+}
+
+/** An empty text, as of a variable that is not set, would be the current folder. */
+function folderArgument(text: string): string {
+  if (text !== "") return text;
+  throw new InvalidArgumentError("It must be the name of a folder.");
 }
 
 function portArgument(text: string): number {

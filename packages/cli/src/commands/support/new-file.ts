@@ -7,6 +7,7 @@ export async function writeNewFile(
   content: string | Uint8Array,
   { force = false }: { readonly force?: boolean },
 ): Promise<void> {
+  if (file === "") throw new UsageError("--output must be the name of a file.");
   try {
     await writeFile(file, content, { flag: force ? "w" : "wx" });
   } catch (error) {
@@ -15,6 +16,7 @@ export async function writeNewFile(
       throw new UsageError(`${file} exists. Pass --force to overwrite it, or another name.`);
     if (code === "ENOENT" || code === "ENOTDIR")
       throw new UsageError(`${file} cannot be written: its folder does not exist.`);
+    if (code === "EISDIR") throw new UsageError(`${file} is a folder. Name a file in it.`);
     throw error;
   }
 }

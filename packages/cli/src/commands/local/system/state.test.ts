@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { isAbsolute, join } from "node:path";
 import { expect, it } from "vitest";
 import { userFolder } from "./state.ts";
 
@@ -11,4 +11,15 @@ it.each([
   ["darwin", { ZAEL_LOCAL_FOLDER: "/mine" }, "/mine"],
 ] as const)("on %s with %o, state is in %s", (platform, env, folder) => {
   expect(userFolder(env, { platform, home: "/me" })).toBe(join(folder));
+});
+
+it("is never relative, also where HOME is empty", () => {
+  const before = process.env["HOME"];
+  process.env["HOME"] = "";
+  try {
+    expect(isAbsolute(userFolder({}))).toBe(true);
+  } finally {
+    if (before === undefined) delete process.env["HOME"];
+    else process.env["HOME"] = before;
+  }
 });

@@ -1,5 +1,5 @@
 import { appendFileSync, mkdirSync, rmSync, statSync } from "node:fs";
-import { homedir } from "node:os";
+import { homedir, userInfo } from "node:os";
 import { join } from "node:path";
 import type { Environment } from "../../../environment.ts";
 import { LocalError } from "../../../exit.ts";
@@ -83,7 +83,7 @@ export class LocalFolder {
 /** `ZAEL_LOCAL_FOLDER`, or where programs of this platform keep what they must remember. */
 export function userFolder(
   env: Environment["env"],
-  { platform = process.platform, home = homedir() } = {},
+  { platform = process.platform, home = homedir() || userInfo().homedir } = {},
 ): string {
   const chosen = env["ZAEL_LOCAL_FOLDER"];
   if (chosen) return chosen;
