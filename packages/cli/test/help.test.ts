@@ -12,7 +12,7 @@ const run = (line: string | readonly string[]): Promise<Outcome> =>
   zaeLimiter(line, { repository });
 
 /** Verbs that would reach AWS with the credentials of whoever runs this: they are only parsed. */
-const IS_ABOUT_STACKS = /^(?:deploy|delete|status|list|version|check|upgrade)$/;
+const IS_ABOUT_STACKS = /^(?:deploy|delete|status|list|version|check|upgrade|lambda-export)$/;
 
 /** Parses a command line without running it; throws if it is written wrongly. */
 async function parsed(words: readonly string[]): Promise<void> {

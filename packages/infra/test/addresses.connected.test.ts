@@ -29,7 +29,7 @@ it.each([
   const clients = await AwsClients.open(checkedPlace({ region: "eu-west-1", endpointUrl }));
   for (let answer = 0; answer < answers; answer += 1) await clients.call("sts:Any", async () => {});
   let asked = 0;
-  const unreachable = Object.assign(new Error("getaddrinfo ENOTFOUND"), { code: "ENOTFOUND" });
+  const unreachable = Object.assign(new Error("getaddrinfo EAI_AGAIN"), { code: "EAI_AGAIN" });
   const call = clients.call("sts:Any", async () => {
     asked += 1;
     throw unreachable;

@@ -92,11 +92,6 @@ export function isUnreachable(error: unknown): boolean {
   );
 }
 
-/** The name of a host leads nowhere: there is no network, or no such region. */
-export function isUnresolved(error: unknown): boolean {
-  return ["ENOTFOUND", "EAI_AGAIN"].includes(String((error as { code?: unknown }).code));
-}
-
 /** The HTTP status of an error of AWS. */
 export function statusOf(error: unknown): number | undefined {
   return (error as { $metadata?: { httpStatusCode?: number } }).$metadata?.httpStatusCode;

@@ -6,7 +6,7 @@ import { LambdaClient } from "@aws-sdk/client-lambda";
 import { S3Client } from "@aws-sdk/client-s3";
 import { SQSClient } from "@aws-sdk/client-sqs";
 import { STSClient } from "@aws-sdk/client-sts";
-import { isTransient, isUnreachable, isUnresolved, noRegion, translated } from "./aws-errors.ts";
+import { isTransient, isUnreachable, noRegion, translated } from "./aws-errors.ts";
 import { isLocal, type CheckedPlace } from "./place.ts";
 
 /** How AWS is waited for. */
@@ -120,11 +120,8 @@ export class AwsClients {
       } catch (error) {
         if (!isUnreachable(error)) this.#isReached = true;
         if (expected(error)) throw error;
-        // A region that does not exist is no matter of patience.
-        const isHopeless = isUnresolved(error) && !this.#isReached;
         const most = this.#isReached ? MAX_ATTEMPTS : MAX_FIRST_ATTEMPTS;
-        if (attempt >= most || isHopeless || !isTransient(error))
-          throw translated(error, { ...this, action });
+        if (attempt >= most || !isTransient(error)) throw translated(error, { ...this, action });
         const longestMs = Math.min(this.pace.backoffMs * 2 ** attempt, MAX_BACKOFF_MS);
         await this.sleep(longestMs * (0.5 + Math.random() / 2));
       }
