@@ -11,8 +11,11 @@ beforeEach(() => {
 const run = (line: string | readonly string[]): Promise<Outcome> =>
   zaeLimiter(line, { repository });
 
-/** Verbs that would reach AWS with the credentials of whoever runs this: they are only parsed. */
-const IS_ABOUT_STACKS = /^(?:deploy|delete|status|list|version|check|upgrade|lambda-export)$/;
+/**
+ * Verbs that would reach AWS with the credentials of whoever runs this, or write a file: they are
+ * only parsed.
+ */
+const IS_ONLY_PARSED = /^(?:deploy|delete|status|list|version|check|upgrade|lambda-export)$/;
 
 /** Parses a command line without running it; throws if it is written wrongly. */
 async function parsed(words: readonly string[]): Promise<void> {
@@ -27,7 +30,7 @@ it.each(verbNames())("the help of %s has an example that parses", async (verb) =
   expect(stdout).toContain("--repository <url>");
   expect(stdout).toMatch(new RegExp(`Examples?:\\n {2}\\$ zae-limiter ${verb}`));
   for (const words of await examplesOf(verb))
-    if (IS_ABOUT_STACKS.test(words[0]!)) await parsed(words);
+    if (IS_ONLY_PARSED.test(words[0]!)) await parsed(words);
     else expect((await run(words)).code, words.join(" ")).not.toBe(2);
 });
 
