@@ -61,10 +61,12 @@ export class DynamoStore implements Store {
       clock: connection.clock,
       ttlMs: options.cacheTtlMs,
     });
-    this.namespaces = new DynamoNamespaces(connection, this.#reader, (namespaceId) =>
-      this.#active.forget(namespaceId),
-    );
-    this.versions = new DynamoVersions(connection, this.#reader);
+    const versions = new DynamoVersions(connection, this.#reader);
+    this.versions = versions;
+    this.namespaces = new DynamoNamespaces(connection, this.#reader, {
+      recordVersion: (nowMs) => versions.putFirst(nowMs),
+      onChange: (namespaceId) => this.#active.forget(namespaceId),
+    });
     const heartbeat = new LastHeartbeat(this.#reader);
     this.heartbeat = heartbeat;
     this.capabilities = {

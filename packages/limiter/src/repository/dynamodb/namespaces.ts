@@ -42,13 +42,23 @@ interface PurgeOptions {
 export class DynamoNamespaces implements NamespaceStore {
   readonly #connection: Connection;
   readonly #reader: ItemReader;
+  readonly #recordVersion: (nowMs: number) => Promise<void>;
   readonly #onChange: (namespaceId: string) => void;
 
-  /** `onChange` is called for every namespace whose state this process has changed. */
-  constructor(connection: Connection, reader: ItemReader, onChange: (namespaceId: string) => void) {
+  constructor(
+    connection: Connection,
+    reader: ItemReader,
+    observers: {
+      /** Called before a namespace is registered: a table that has one has a version record. */
+      readonly recordVersion: (nowMs: number) => Promise<void>;
+      /** Called for every namespace whose state this process has changed. */
+      readonly onChange: (namespaceId: string) => void;
+    },
+  ) {
     this.#connection = connection;
     this.#reader = reader;
-    this.#onChange = onChange;
+    this.#recordVersion = observers.recordVersion;
+    this.#onChange = observers.onChange;
   }
 
   async register(
@@ -67,6 +77,7 @@ export class DynamoNamespaces implements NamespaceStore {
         createdAt: new Date(nowMs),
         deletedAt: undefined,
       };
+      await this.#recordVersion(nowMs);
       if (await this.#apply(registerWrites(info))) return { namespaceId, created: true };
     }
     throw contention(`registering namespace ${name}`, this.#connection.tableName);

@@ -4,7 +4,7 @@ import { VERSION } from "../../core/version.ts";
 import type { VersionRecord } from "../repository.ts";
 import { wholeMs } from "../system-clock.ts";
 import type { DynamoStore } from "./dynamo-store.ts";
-import { assertCompatible, isOlder, LOST_VERSION, SCHEMA_VERSION } from "./items/schema-version.ts";
+import { assertCompatible, isOlder, LOST_VERSION } from "./items/schema-version.ts";
 import type { OpenedConnection } from "./opening/open-connection.ts";
 import type { StackOptions } from "./opening/stack-options.ts";
 import type { StackAccess } from "./opening/stack-tools.ts";
@@ -32,7 +32,6 @@ export async function openNamespace(opening: Opening): Promise<string | undefine
   assertCompatible(record);
   if (record === undefined) await assertNew(store, namespace);
   if (provisioning === "never") return (await store.namespaces.byName(namespace))?.namespaceId;
-  if (record === undefined) await store.versions.putFirst(firstVersion(nowMs));
   if (resolved.updateLambda && isLambdaOlder(record)) await stack.updateLambda();
   const newId = (): string => newNamespaceId(connection.random);
   const register = async (name: string): Promise<string> =>
@@ -80,8 +79,8 @@ async function firstLook({ versions, heartbeat }: DynamoStore): Promise<VersionR
 }
 
 /**
- * A table without a version record is new, unless it has namespaces: every client writes the record
- * first. Whose items those are, nobody knows then.
+ * A table without a version record is new, unless it has namespaces: whoever registers one writes
+ * the record first. Whose items those are, nobody knows then.
  */
 async function assertNew({ versions, namespaces }: DynamoStore, namespace: string): Promise<void> {
   const names = [...new Set([namespace, DEFAULT_NAMESPACE])];
@@ -93,15 +92,4 @@ async function assertNew({ versions, namespaces }: DynamoStore, namespace: strin
 
 function isLambdaOlder(record: VersionRecord | undefined): boolean {
   return record?.lambdaVersion !== undefined && isOlder(record.lambdaVersion, VERSION);
-}
-
-/** The version record of a table that has none. */
-function firstVersion(nowMs: number): VersionRecord {
-  return {
-    schemaVersion: SCHEMA_VERSION,
-    lambdaVersion: undefined,
-    clientMinVersion: "0.0.0",
-    updatedAt: new Date(nowMs),
-    updatedBy: `client:${VERSION}`,
-  };
 }

@@ -1,3 +1,4 @@
+import { VERSION } from "../../core/version.ts";
 import type { ProvisionerState, VersionRecord } from "../repository.ts";
 import type { ProvisionerStore, VersionStore } from "../store.ts";
 import { Aliases, absent } from "./table/update-expression.ts";
@@ -5,11 +6,14 @@ import { marshalItem, unmarshalItem, type AttributeMap } from "./transport/attri
 import type { Connection } from "./table/connection.ts";
 import type { ItemReader } from "./table/item-reader.ts";
 import { namespaceIndexKeys, provisionerKey, TABLE_NAMESPACE, versionKey } from "./items/keys.ts";
+import { SCHEMA_VERSION } from "./items/schema-version.ts";
 
 /** The version record of a table. */
 export class DynamoVersions implements VersionStore {
   readonly #connection: Connection;
   readonly #reader: ItemReader;
+  /** Whether this process knows that there is a record: it never goes away. */
+  #isRecorded = false;
 
   constructor(connection: Connection, reader: ItemReader) {
     this.#connection = connection;
@@ -18,22 +22,40 @@ export class DynamoVersions implements VersionStore {
 
   async get(): Promise<VersionRecord | undefined> {
     const item = await this.#reader.get(versionKey());
-    return item === undefined ? undefined : versionOf(item);
+    if (item === undefined) return undefined;
+    this.#isRecorded = true;
+    return versionOf(item);
   }
 
   async put(record: VersionRecord): Promise<void> {
     await this.#connection.repeat("PutItem", { Item: versionItem(record) });
+    this.#isRecorded = true;
   }
 
-  /** Stores the first record of a table. Whoever was faster, such as a deployment, knows better. */
-  async putFirst(record: VersionRecord): Promise<void> {
+  /**
+   * Stores the first record of a table that may have none. Whoever was faster, such as a
+   * deployment, knows better.
+   */
+  async putFirst(nowMs: number): Promise<void> {
+    if (this.#isRecorded) return;
     const alias = new Aliases();
     await this.#connection.repeatConditional("PutItem", {
-      Item: versionItem(record),
+      Item: versionItem(firstVersion(nowMs)),
       ConditionExpression: absent(alias),
       ...alias.fields(),
     });
+    this.#isRecorded = true;
   }
+}
+
+function firstVersion(nowMs: number): VersionRecord {
+  return {
+    schemaVersion: SCHEMA_VERSION,
+    lambdaVersion: undefined,
+    clientMinVersion: "0.0.0",
+    updatedAt: new Date(nowMs),
+    updatedBy: `client:${VERSION}`,
+  };
 }
 
 /** Records which declared limits were applied to one namespace. */

@@ -162,6 +162,19 @@ describeWithEngine("opening a DynamoDB repository", (engine) => {
     );
   });
 
+  it("whoever registers the first namespace of a table leaves it with a version record", async () => {
+    const stack = freshTableName();
+    const { endpointUrl } = engine();
+    const { connection } = await connect(endpointUrl, { tableName: stack });
+    await createTable(connection, { stream: false });
+    // As the command line does it, on a table that was deployed by hand.
+    const existing = { stack, endpointUrl, create: false };
+    await using first = await DynamoRepository.open(undefined, existing);
+    await first.registerNamespaces(["default", "app"]);
+    await using second = await DynamoRepository.open("app", existing);
+    expect(await second.getVersionRecord()).toMatchObject({ schemaVersion: "1.0.0" });
+  });
+
   it("says how to create what is missing: on the command line, as URL and in code", async () => {
     const place = { stack: freshTableName(), region: "eu-west-1" };
     const { endpointUrl } = engine();
