@@ -2,7 +2,8 @@
 // under test/mutations/ is one change:
 //
 //   { "promise": 5, "breaks": "what it breaks", "file": "…", "find": "…", "replace": "…",
-//     "test": "path of a test file", "filter": "words of a test's name", "seed": 17 }
+//     "test": "path of a test file", "filter": "words of a test's name", "seed": 17,
+//     "slow": true }
 //
 // The text to find must be in the file exactly once. Name the shortest test that notices, and for a
 // test that runs many seeds the one that does. Run all of them, or those whose file name contains a
@@ -11,7 +12,8 @@
 //   npm run mutations -- bucket
 //
 // With --tested the tests are not run on the unchanged code first: for a script that has just done
-// so. With --why each line is followed by the test that noticed, and what it said.
+// so. With --quick the slow ones are left out: those that a test notices only after seconds of
+// waiting. With --why each line is followed by the test that noticed, and what it said.
 //
 // Everything happens in copies in a temporary folder, so that a crash leaves the tree as it was.
 // Each copy has a process of its own (mutation-runner.mjs) that keeps vitest and an engine ready.
@@ -173,11 +175,12 @@ async function load() {
     .sort();
   const chosen = names.filter((name) => name.includes(word));
   if (chosen.length === 0) throw new Error(`No mutation's name contains "${word}".`);
-  return Promise.all(
+  const loaded = await Promise.all(
     chosen.map(async (name) =>
       Object.assign(JSON.parse(await readFile(join(folder, name), "utf8")), { name }),
     ),
   );
+  return process.argv.includes("--quick") ? loaded.filter(({ slow = false }) => !slow) : loaded;
 }
 
 /** Gives each copy the next piece of work when it has done the one before. */
