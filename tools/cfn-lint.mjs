@@ -2,17 +2,16 @@
 //
 //   node tools/cfn-lint.mjs                   fetches it, then tells where it is
 //   node tools/cfn-lint.mjs template.yaml …   also checks templates
-import { execFileSync, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { builtAside } from "./built-aside.mjs";
+import { fetchedEnvironment, pythonIn } from "./virtual-environment.mjs";
 
 const VERSION = "1.58.0";
 
 const folder = fileURLToPath(new URL(`../.cache/cfn-lint-${VERSION}`, import.meta.url));
 
-/** The scripts of a virtual environment do not survive that it is renamed. */
+/** Called by its module, and not by its script: see virtual-environment.mjs. */
 const MAIN = "from cfnlint.runner import main; main()";
 
 /** Whether it was fetched: tests ask, and never fetch by themselves. */
@@ -22,11 +21,7 @@ export function isCfnLintInstalled() {
 
 /** Fetches it into a virtual environment, unless that was done. */
 export function installCfnLint() {
-  return builtAside(folder, (draft) => {
-    const quiet = ["--quiet", "--disable-pip-version-check", "--prefer-binary", "--no-compile"];
-    run("python3", ["-m", "venv", draft]);
-    run(pythonIn(draft), ["-m", "pip", "install", ...quiet, `cfn-lint==${VERSION}`]);
-  });
+  return fetchedEnvironment(folder, [`cfn-lint==${VERSION}`]);
 }
 
 /** Checks templates with an installed cfn-lint; returns what it complains about, or nothing. */
@@ -36,14 +31,6 @@ export function lint(args) {
   });
   if (error) throw error;
   return `${stdout}${stderr}`;
-}
-
-function pythonIn(environment) {
-  return join(environment, "bin", "python");
-}
-
-function run(command, args) {
-  execFileSync(command, args, { stdio: ["ignore", "inherit", "inherit"] });
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {

@@ -3,11 +3,10 @@
 //
 //   node tools/moto.mjs              fetches it, then tells where it is
 //   node tools/moto.mjs --port 5000  also runs it until it is interrupted
-import { execFileSync, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { builtAside } from "./built-aside.mjs";
+import { fetchedEnvironment, pythonIn } from "./virtual-environment.mjs";
 
 const VERSION = "5.2.5";
 
@@ -23,12 +22,7 @@ export function isMotoInstalled() {
 
 /** Fetches it into a virtual environment, unless that was done. */
 export function installMoto() {
-  return builtAside(folder, (draft) => {
-    // Compiling everything would take as long as fetching it, and most of it is never imported.
-    const quiet = ["--quiet", "--disable-pip-version-check", "--prefer-binary", "--no-compile"];
-    run("python3", ["-m", "venv", draft]);
-    run(pythonIn(draft), ["-m", "pip", "install", ...quiet, ...REQUIREMENTS]);
-  });
+  return fetchedEnvironment(folder, REQUIREMENTS);
 }
 
 /** Starts an installed server that forgets everything when it ends. */
@@ -36,14 +30,6 @@ export function startMoto(port, options = {}) {
   // By its module: the scripts of a virtual environment do not survive that it is renamed.
   const server = ["-m", "moto.server", "-H", "127.0.0.1", "-p", String(port)];
   return spawn(pythonIn(folder), server, options);
-}
-
-function pythonIn(environment) {
-  return join(environment, "bin", "python");
-}
-
-function run(command, args) {
-  execFileSync(command, args, { stdio: ["ignore", "inherit", "inherit"] });
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
