@@ -55,6 +55,7 @@ declare module "declared/@zae-limiter/infra" {
     readonly outcome: "deleted" | "started" | "absent";
     readonly retained: readonly string[];
   }
+  export function destructive(changes: readonly ResourceChange[]): readonly ResourceChange[];
   export function deployStack(options?: DeployOptions): Promise<DeployReport>;
   export function ensureStack(place: StackPlace, stackOptions?: StackOptions): Promise<void>;
   export function deleteStack(options?: DeleteOptions): Promise<DeleteReport>;

@@ -30,6 +30,7 @@ export type { PolicyDocument, PolicyKind } from "./policies/policy-document.ts";
 export type { PolicyStatement } from "./policies/policy-statements.ts";
 export { deleteStack } from "./stack/delete-stack.ts";
 export type { DeleteOptions, DeleteReport } from "./stack/delete-stack.ts";
+export { destructive } from "./stack/change-set.ts";
 export { deployStack } from "./stack/deploy-stack.ts";
 export type { DeployOptions, DeployReport } from "./stack/deploy-stack.ts";
 export type { ResourceChange } from "./stack/change-set.ts";

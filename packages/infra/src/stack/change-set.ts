@@ -43,7 +43,12 @@ export interface ReadyChangeSet {
   readonly changes: readonly ResourceChange[];
 }
 
-/** The changes that destroy something, or may. */
+/**
+ * The changes that destroy something, or may: those to ask about.
+ *
+ * @example
+ * const confirm = (changes) => destructive(changes).length === 0;
+ */
 export function destructive(changes: readonly ResourceChange[]): readonly ResourceChange[] {
   return changes.filter(({ action }) => ["replace", "replace-if", "remove"].includes(action));
 }

@@ -68,10 +68,10 @@ export async function deployed(
   { yes = false, ...options }: Asked,
   { screen, session }: { readonly screen: Screen; readonly session: Session },
 ): Promise<DeployReport> {
-  const { deployStack } = await import("@zae-limiter/infra");
+  const { deployStack, destructive } = await import("@zae-limiter/infra");
   const confirm = async (changes: readonly ResourceChange[]): Promise<boolean> => {
     if (!screen.json) screen.notice(changesText(changes, screen.colours).trimEnd());
-    const lost = changes.filter(({ action }) => /^re(place|move)/.test(action));
+    const lost = destructive(changes);
     if (lost.length === 0) return true;
     const names = lost.map(({ logicalId }) => logicalId).join(", ");
     await session.confirm(`This replaces or removes ${names}. Go on?`, { yes });
