@@ -18,6 +18,8 @@ const resolve = {
       replacement: source("repository/dynamodb/aggregator/index.ts"),
     },
     { find: /^@zae-limiter\/infra$/, replacement: infra("index.ts") },
+    { find: /^zae-limiter\/manifest$/, replacement: source("manifest/index.ts") },
+    { find: /^@zae-limiter\/infra\/manifest$/, replacement: infra("manifest/index.ts") },
     { find: /^@zae-limiter\/infra\/cdk$/, replacement: infra("cdk/index.ts") },
     {
       find: /^zae-limiter\/upgrade$/,
@@ -34,7 +36,7 @@ export default defineConfig(({ mode }) => ({
     include: [
       "packages/*/src/**/*.test.ts",
       "packages/*/test/**/*.test.ts",
-      "packages/lambda/aggregator/**/*.test.ts",
+      "packages/lambda/{aggregator,provisioner}/**/*.test.ts",
       "examples/*/*.test.ts",
       "test/**/*.test.ts",
     ],

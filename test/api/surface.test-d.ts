@@ -9,18 +9,22 @@ import { expectTypeOf } from "vitest";
 import type * as declared from "declared/zae-limiter";
 import type * as declaredAggregator from "declared/zae-limiter/aggregator";
 import type * as declaredDynamo from "declared/zae-limiter/dynamodb";
+import type * as declaredManifest from "declared/zae-limiter/manifest";
 import type * as declaredMemory from "declared/zae-limiter/memory";
 import type * as declaredOpen from "declared/zae-limiter/open";
 import type * as declaredSqlite from "declared/zae-limiter/sqlite";
 import type * as declaredTesting from "declared/zae-limiter/testing";
 import type * as declaredUpgrade from "declared/zae-limiter/upgrade";
 import type * as declaredInfra from "declared/@zae-limiter/infra";
+import type * as declaredYaml from "declared/@zae-limiter/infra/manifest";
 import type * as declaredCdk from "declared/@zae-limiter/infra/cdk";
 import type * as builtInfra from "@zae-limiter/infra";
+import type * as builtYaml from "@zae-limiter/infra/manifest";
 import type * as builtCdk from "@zae-limiter/infra/cdk";
 import type * as built from "zae-limiter";
 import type * as builtAggregator from "zae-limiter/aggregator";
 import type * as builtDynamo from "zae-limiter/dynamodb";
+import type * as builtManifest from "zae-limiter/manifest";
 import type * as builtMemory from "zae-limiter/memory";
 import type * as builtOpen from "zae-limiter/open";
 import type * as builtSqlite from "zae-limiter/sqlite";
@@ -119,6 +123,15 @@ interface Models extends Record<string, readonly [unknown, unknown]> {
   TableCheck: [declaredUpgrade.TableCheck, builtUpgrade.TableCheck];
   UpgradeOptions: [declaredUpgrade.UpgradeOptions, builtUpgrade.UpgradeOptions];
   UpgradeReport: [declaredUpgrade.UpgradeReport, builtUpgrade.UpgradeReport];
+  DeclaredLimits: [declared.DeclaredLimits, built.DeclaredLimits];
+  LevelName: [declared.LevelName, built.LevelName];
+  Manifest: [declaredManifest.Manifest, builtManifest.Manifest];
+  ManifestDocument: [declaredManifest.ManifestDocument, builtManifest.ManifestDocument];
+  StoredLimits: [declaredManifest.StoredLimits, builtManifest.StoredLimits];
+  LimitsPlan: [declaredManifest.LimitsPlan, builtManifest.LimitsPlan];
+  ApplyOptions: [declaredManifest.ApplyOptions, builtManifest.ApplyOptions];
+  ApplyReport: [declaredManifest.ApplyReport, builtManifest.ApplyReport];
+  ExportOptions: [declaredManifest.ExportOptions, builtManifest.ExportOptions];
   StackPlace: [declaredInfra.StackPlace, builtInfra.StackPlace];
   DeployOptions: [declaredInfra.DeployOptions, builtInfra.DeployOptions];
   DeployReport: [declaredInfra.DeployReport, builtInfra.DeployReport];
@@ -177,7 +190,10 @@ export type Surface = [
   None<Exclude<Broken<typeof declaredTesting, typeof builtTesting>, NotYet>>,
   None<Broken<typeof declaredUpgrade, typeof builtUpgrade>>,
   None<Broken<typeof declaredInfra, typeof builtInfra>>,
+  None<Broken<typeof declaredManifest, typeof builtManifest>>,
+  None<Broken<typeof declaredYaml, typeof builtYaml>>,
   None<Broken<typeof declaredCdk, typeof builtCdk>>,
   // And nothing is exported that was not declared.
+  None<Exclude<keyof typeof builtManifest, keyof typeof declaredManifest>>,
   None<Exclude<keyof typeof builtInfra, keyof typeof declaredInfra>>,
 ];

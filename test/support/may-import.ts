@@ -44,6 +44,8 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ),
   ],
   limiter: SHARED,
+  // Declared limits: they know repositories by their public surface only.
+  manifest: SHARED,
   open: [
     "core",
     "repository",
@@ -61,6 +63,7 @@ export const INFRA_MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   policies: ["template"],
   options: ["template"],
   aws: [],
+  manifest: [],
   code: ["aws"],
   stack: ["template", "options", "aws", "code"],
   discovery: ["options", "aws"],

@@ -17,6 +17,7 @@ import { addLambdaExportCommand } from "./commands/infrastructure/lambda-export.
 import { addListCommand } from "./commands/infrastructure/list.ts";
 import { addUpgradeCommand } from "./commands/infrastructure/upgrade.ts";
 import { addVersionCommand } from "./commands/infrastructure/version.ts";
+import { addLimitsCommands } from "./commands/limits/limits.ts";
 import { addLocalCommands } from "./commands/local/local.ts";
 import { addNamespaceCommands } from "./commands/namespace.ts";
 import { addResourceCommands } from "./commands/resource.ts";
@@ -89,6 +90,7 @@ Example:
   addEntityLimitCommands(addEntityCommands(program, session), session);
   addResourceCommands(program, session);
   addSystemCommands(program, session);
+  addLimitsCommands(program, session);
   addNamespaceCommands(program, session);
   addUsageCommands(program, session);
   addAuditCommands(program, session);

@@ -1,9 +1,16 @@
 export { Limit } from "./core/limit.ts";
 export type { Amounts } from "./core/amounts.ts";
 export type { AuditAction, AuditEvent } from "./core/audit.ts";
+export type {
+  DeclaredEntity,
+  DeclaredLevel,
+  DeclaredLimits,
+  DeclaredSystem,
+} from "./repository/declared-limits.ts";
 export type { LimitStatus } from "./core/bucket/decision.ts";
 export type { Entity } from "./core/entity.ts";
 export {
+  ApplyConflictError,
   EntityError,
   EntityExistsError,
   EntityNotFoundError,
@@ -49,7 +56,9 @@ export type {
   BucketState,
   CacheStats,
   EntityCapacity,
+  LevelName,
   Page,
+  PendingApply,
   ProvisionerState,
   Repository,
   RepositoryOptions,

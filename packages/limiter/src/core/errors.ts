@@ -257,6 +257,21 @@ export class InvalidNameError extends ValidationError {
   }
 }
 
+/**
+ * The state of declared limits has another revision than the caller read: another apply has begun
+ * or ended since. Nothing was changed by this call.
+ */
+export class ApplyConflictError extends ValidationError {
+  constructor(revision: number) {
+    super(
+      "revision",
+      revision,
+      "limits were applied since this state was read; read it again and re-plan",
+      "ERR_LIMITER_APPLY_CONFLICT",
+    );
+  }
+}
+
 function causeOf(options: ErrorOptions): ErrorOptions | undefined {
   return "cause" in options ? { cause: options.cause } : undefined;
 }

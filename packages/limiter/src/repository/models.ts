@@ -1,3 +1,4 @@
+import type { DeclaredLimits } from "./declared-limits.ts";
 import type { EntityChange } from "../core/entity.ts";
 import type { Limit } from "../core/limit.ts";
 import type { OnUnavailable } from "../core/bucket/policy.ts";
@@ -130,6 +131,32 @@ export interface ProvisionerState {
   readonly appliedHash: string | undefined;
   /** Goes up by one with every write; `putProvisionerState` compares it. */
   readonly revision: number;
+  /** The values that were last applied, to find what was changed by hand; absent if unknown. */
+  readonly applied?: DeclaredLimits | undefined;
+  /** An apply that has begun and has not ended: it runs, or it was interrupted. */
+  readonly pending?: PendingApply | undefined;
+  /** What applies the limits, if it is a resource of CloudFormation: its physical id. */
+  readonly owner?: string | undefined;
+}
+
+/** An apply of declared limits that has begun and has not ended. */
+export interface PendingApply {
+  /** A hash of what it applies. */
+  readonly hash: string;
+  /** When it began. */
+  readonly startedAt: Date;
+  /** Who began it; undefined if unknown. */
+  readonly principal?: string | undefined;
+  /** What it applies. */
+  readonly declared: DeclaredLimits;
+}
+
+/** Names one level: of an entity, of a resource, or of the system if neither is given. */
+export interface LevelName {
+  /** The entity. @default none */
+  readonly entityId?: string;
+  /** The resource. @default that of all resources of an entity */
+  readonly resource?: string;
 }
 
 /** The versions that wrote the stored data. */
@@ -217,6 +244,12 @@ export interface RepositoryOptions {
 export interface By {
   /** Who makes the change. @default the `principal` of the repository's options */
   readonly principal?: string;
+  /**
+   * Makes the change only while the state of declared limits has this revision
+   * (`getProvisionerState`); otherwise throws `ApplyConflictError`, and nothing is changed.
+   * @default any revision
+   */
+  readonly ifRevision?: number;
 }
 
 /** Which page of a list to return. */

@@ -2,7 +2,7 @@ import type { AuditEvent } from "../core/audit.ts";
 import type { Entity } from "../core/entity.ts";
 import type { Limit } from "../core/limit.ts";
 import type { NamespaceInfo } from "../core/namespace.ts";
-import type { ResolvedLimits } from "../core/bucket/policy.ts";
+import type { ResolvedLimits, StoredLevel } from "../core/bucket/policy.ts";
 import type { AsyncDisposable } from "./platform-types.ts";
 import type { UsageSummary } from "../core/usage.ts";
 import type {
@@ -13,6 +13,7 @@ import type {
   CacheStats,
   CapacityOptions,
   CreateEntityOptions,
+  LevelName,
   LimitsOptions,
   NamespaceOptions,
   NewVersionRecord,
@@ -97,6 +98,14 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
    * @example const limits = await repository.getLimits("key-1", { resource: "gpt-4" });
    */
   getLimits(entityId: string, options?: LimitsOptions): Promise<readonly Limit[]>;
+  /**
+   * What one level stores, `inherit` included; undefined if it has no limits.
+   *
+   * @example
+   * const level = await repository.getLevel({ resource: "gpt-4" });
+   * level?.inherit; // true
+   */
+  getLevel(level: LevelName): Promise<StoredLevel | undefined>;
   /**
    * Deletes limits of an entity. Does nothing if there are none.
    * @example await repository.deleteLimits("key-1", { resource: "gpt-4" });

@@ -54,6 +54,7 @@ export const METHOD_NEEDS: Readonly<Record<Method | "open", Needs>> = {
   getCountedUntil: EVERYBODY,
   resolveLimits: EVERYBODY,
   getLimits: EVERYBODY,
+  getLevel: EVERYBODY,
   getResourceDefaults: EVERYBODY,
   getSystemDefaults: EVERYBODY,
   getEntity: EVERYBODY,

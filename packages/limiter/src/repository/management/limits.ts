@@ -5,6 +5,7 @@ import { checkLimits, type Limit } from "../../core/limit.ts";
 import {
   checkOnUnavailable,
   resolvedPolicy,
+  sourceOf,
   sourceOfLimit,
   type ConfigKey,
   type Policy,
@@ -14,6 +15,7 @@ import {
 import { DEFAULT_RETENTION_DAYS } from "../../core/usage.ts";
 import type {
   By,
+  LevelName,
   LimitsOptions,
   Page,
   Paging,
@@ -48,6 +50,25 @@ export async function getLimits(
 ): Promise<readonly Limit[]> {
   checkOptionsOf("getLimits", options);
   return limitsAt(context, entityKey(entityId, options.resource));
+}
+
+/** Reads what one level stores. */
+export async function getLevel(
+  context: Context,
+  level: LevelName,
+): Promise<StoredLevel | undefined> {
+  checkOptionsOf("getLevel", level);
+  const { entityId, resource } = level;
+  const key: ConfigKey =
+    entityId !== undefined
+      ? entityKey(entityId, resource)
+      : resource === undefined
+        ? { level: "system" }
+        : resourceKey(resource);
+  const [config] = await context.data.limits.read([key]);
+  if (config?.limits === undefined) return undefined;
+  const source = sourceOf(key) as StoredLevel["source"];
+  return { source, limits: config.limits, inherit: config.inherit ?? false };
 }
 
 /** Deletes limits of an entity. */

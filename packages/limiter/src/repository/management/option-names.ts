@@ -2,6 +2,7 @@ import { checkOptions, optionNames } from "../../core/options.ts";
 import type {
   By,
   CreateEntityOptions,
+  LevelName,
   Paging,
   Repository,
   SystemDefaultsOptions,
@@ -23,7 +24,7 @@ type OptionsOf<Name extends Method> =
     ? Options
     : never;
 
-const BY: Readonly<Record<keyof By, true>> = { principal: true };
+const BY: Readonly<Record<keyof By, true>> = { principal: true, ifRevision: true };
 const PAGING: Readonly<Record<keyof Paging, true>> = { limit: true, cursor: true };
 const USAGE: Readonly<Record<keyof UsageQuery, true>> = {
   entityId: true,
@@ -51,6 +52,7 @@ const NAMES = {
   deleteEntity: optionNames<By>(BY),
   setLimits: optionNames<OptionsOf<"setLimits">>({ ...BY, resource: true, inherit: true }),
   getLimits: optionNames<OptionsOf<"getLimits">>({ resource: true }),
+  getLevel: optionNames<LevelName>({ entityId: true, resource: true }),
   deleteLimits: optionNames<OptionsOf<"deleteLimits">>({ ...BY, resource: true }),
   setResourceDefaults: optionNames<OptionsOf<"setResourceDefaults">>({ ...BY, inherit: true }),
   deleteResourceDefaults: optionNames<By>(BY),

@@ -5,7 +5,7 @@ import { NamespaceNotFoundError, RateLimiterUnavailable } from "../../core/error
 import { namespaceName as checkNamespaceName } from "../../core/identifiers.ts";
 import type { Limit } from "../../core/limit.ts";
 import { NO_NAMESPACE, type NamespaceInfo } from "../../core/namespace.ts";
-import type { OnUnavailable, ResolvedLimits } from "../../core/bucket/policy.ts";
+import type { OnUnavailable, ResolvedLimits, StoredLevel } from "../../core/bucket/policy.ts";
 import type { UsageSummary } from "../../core/usage.ts";
 import type {
   ConsumeOutcome,
@@ -22,6 +22,7 @@ import type {
   CacheStats,
   CapacityOptions,
   CreateEntityOptions,
+  LevelName,
   LimitsOptions,
   NamespaceOptions,
   NewVersionRecord,
@@ -154,6 +155,10 @@ export class StoreRepository implements Repository {
 
   async getLimits(entityId: string, options: LimitsOptions = {}): Promise<readonly Limit[]> {
     return limits.getLimits(await this.#active(), entityId, options);
+  }
+
+  async getLevel(level: LevelName): Promise<StoredLevel | undefined> {
+    return limits.getLevel(await this.#active(), level);
   }
 
   async deleteLimits(entityId: string, options: LimitsOptions & By = {}): Promise<void> {

@@ -35,6 +35,7 @@ const CALLS: Readonly<
   deleteEntity: (repository) => repository.deleteEntity(KEY),
   setLimits: (repository) => repository.setLimits(KEY, [RPM]),
   getLimits: (repository) => repository.getLimits(KEY),
+  getLevel: (repository) => repository.getLevel({ resource: MODEL }),
   deleteLimits: (repository) => repository.deleteLimits(KEY),
   setResourceDefaults: (repository) => repository.setResourceDefaults(MODEL, [RPM]),
   getResourceDefaults: (repository) => repository.getResourceDefaults(MODEL),

@@ -1,0 +1,1 @@
+export { yamlDocument } from "./yaml-document.ts";

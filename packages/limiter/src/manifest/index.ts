@@ -1,0 +1,12 @@
+export { applyLimits, ApplyError } from "./apply.ts";
+export type { ApplyOptions, ApplyProgress, ApplyReport } from "./apply.ts";
+export { exportLimits, manifestOf } from "./export.ts";
+export type { ExportOptions, ExportProgress } from "./export.ts";
+export { readManifest } from "./manifest.ts";
+export type { Manifest, ManifestDocument, Position } from "./manifest.ts";
+export { ManifestError } from "./problems.ts";
+export type { ManifestProblem } from "./problems.ts";
+export { planLimits } from "./plan.ts";
+export type { LimitsPlan } from "./plan.ts";
+export { diffLimits } from "./diff.ts";
+export type { PlanAction, PlanEntry, StoredEntity, StoredLimits, ValueChange } from "./diff.ts";
