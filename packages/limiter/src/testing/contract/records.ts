@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { ValidationError } from "../../core/errors.ts";
+import { ApplyConflictError, ValidationError } from "../../core/errors.ts";
 import { Limit } from "../../core/limit.ts";
 import { failsWith } from "./calls.ts";
 import type { Topic } from "./world.ts";
@@ -40,10 +40,10 @@ export const recordsTopic: Topic = (test) => {
     assert.equal(answers.filter(({ status }) => status === "fulfilled").length, 1);
     assert.equal((await repository.getProvisionerState()).revision, 1);
     const before = await repository.getProvisionerState();
-    await failsWith(ValidationError, () =>
+    await failsWith(ApplyConflictError, () =>
       repository.putProvisionerState({ ...state, appliedHash: "stale" }),
     );
-    await failsWith(ValidationError, () =>
+    await failsWith(ApplyConflictError, () =>
       repository.putProvisionerState({ ...state, revision: 7 }),
     );
     assert.deepEqual(await repository.getProvisionerState(), before);
