@@ -14,7 +14,7 @@ export async function readStored(
   state: ProvisionerState,
 ): Promise<StoredLimits> {
   const resources = new Set([...Object.keys(declared.resources), ...state.managedResources]);
-  const levels = [
+  const levels: readonly NamedLevel[] = [
     ...[...resources].map((resource) => ({ resource })),
     ...entityLevels(declared, state),
   ];
@@ -36,7 +36,7 @@ export async function readStored(
   };
 }
 
-/** A level of an entity, which has a name. */
+/** A level of a resource, or of an entity on one. */
 type NamedLevel = LevelName & { readonly resource: string };
 
 function entityLevels(declared: DeclaredLimits, state: ProvisionerState): readonly NamedLevel[] {
@@ -76,7 +76,10 @@ function storedEntities(
   records: readonly Entity[],
   levels: readonly (Required<LevelName> & { readonly level: DeclaredLevel })[],
 ): Readonly<Record<string, StoredEntity>> {
-  const entities = new Map<string, { record: Entity | undefined; resources: Map<string, DeclaredLevel> }>();
+  const entities = new Map<
+    string,
+    { record: Entity | undefined; resources: Map<string, DeclaredLevel> }
+  >();
   const entityOf = (id: string) => {
     const entity = entities.get(id) ?? { record: undefined, resources: new Map() };
     entities.set(id, entity);

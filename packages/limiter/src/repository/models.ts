@@ -119,7 +119,7 @@ export interface CacheStats {
 
 /** What declared limits manage; `revision` is 0 when nothing is stored. */
 export interface ProvisionerState {
-  /** Whether the system level is managed. */
+  /** Whether the limits of the system level are managed; settings are if `applied` has them. */
   readonly managedSystem: boolean;
   /** The resources whose defaults are managed. */
   readonly managedResources: readonly string[];

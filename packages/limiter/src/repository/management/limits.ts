@@ -12,7 +12,7 @@ import {
   type ResolvedLimits,
   type StoredLevel,
 } from "../../core/bucket/policy.ts";
-import { DEFAULT_RETENTION_DAYS } from "../../core/usage.ts";
+import { checkRetentionDays, DEFAULT_RETENTION_DAYS } from "../../core/usage.ts";
 import type {
   By,
   DeleteSystemDefaultsOptions,
@@ -30,8 +30,6 @@ import { auditEvent, type Context } from "./context.ts";
 import { guardOf } from "./guard.ts";
 import { checkOptionsOf } from "./option-names.ts";
 import { keyPage, pageOf } from "./paging.ts";
-
-const LONGEST_RETENTION_DAYS = 3650;
 
 /** Stores limits of an entity. */
 export async function setLimits(
@@ -145,8 +143,8 @@ function checkSettings(options: Omit<SystemDefaultsOptions, keyof By>): SystemSe
   const { onUnavailable, auditRetentionDays, usageRetentionDays } = options;
   return {
     onUnavailable: onUnavailable === undefined ? undefined : checkOnUnavailable(onUnavailable),
-    auditRetentionDays: retentionDays(auditRetentionDays, "auditRetentionDays"),
-    usageRetentionDays: retentionDays(usageRetentionDays, "usageRetentionDays"),
+    auditRetentionDays: checkRetentionDays(auditRetentionDays, "auditRetentionDays"),
+    usageRetentionDays: checkRetentionDays(usageRetentionDays, "usageRetentionDays"),
   };
 }
 
@@ -284,20 +282,4 @@ function subjectOf(key: ConfigKey): { readonly entityId: string; readonly resour
     entityId: key.level === "resource" ? resourceAuditId(key.resource) : key.entityId,
     resource: key.resource,
   };
-}
-
-function retentionDays(value: unknown, field: string): number | undefined {
-  if (value === undefined) return undefined;
-  if (
-    typeof value === "number" &&
-    Number.isInteger(value) &&
-    value >= 1 &&
-    value <= LONGEST_RETENTION_DAYS
-  )
-    return value;
-  throw new ValidationError(
-    field,
-    value,
-    `must be a whole number of days from 1 to ${LONGEST_RETENTION_DAYS}`,
-  );
 }

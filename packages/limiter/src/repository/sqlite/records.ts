@@ -1,5 +1,6 @@
 import { ApplyConflictError } from "../../core/errors.ts";
 import type { MaybePromise } from "../port.ts";
+import { stateOfText, stateText } from "../provisioner-state.ts";
 import type { ProvisionerState, VersionRecord } from "../repository.ts";
 import type { Guard, ProvisionerStore, VersionStore } from "../store.ts";
 import type { Connection } from "./database/connection.ts";
@@ -18,15 +19,7 @@ export class SqliteProvisioner implements ProvisionerStore {
     const { connection, transactions, namespaceId } = this.#namespace;
     return transactions.read(() => {
       const text = connection.row(GET_STATE, namespaceId)?.["state"];
-      if (typeof text !== "string") return undefined;
-      const stored = JSON.parse(text) as Omit<ProvisionerState, "lastApplied"> & {
-        readonly lastApplied?: string;
-      };
-      return {
-        ...stored,
-        lastApplied: stored.lastApplied === undefined ? undefined : new Date(stored.lastApplied),
-        appliedHash: stored.appliedHash,
-      };
+      return typeof text === "string" ? stateOfText(text) : undefined;
     });
   }
 
@@ -34,7 +27,7 @@ export class SqliteProvisioner implements ProvisionerStore {
     const { connection, transactions, namespaceId } = this.#namespace;
     return transactions.alone(() => {
       if (revisionNow(this.#namespace) !== expected) return false;
-      connection.run(PUT_STATE, namespaceId, state.revision, JSON.stringify(state));
+      connection.run(PUT_STATE, namespaceId, state.revision, stateText(state));
       return true;
     });
   }

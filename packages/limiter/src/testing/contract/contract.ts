@@ -22,6 +22,7 @@ import { namespacesTopic } from "./namespaces.ts";
 import { unusualIdentifiersTopic } from "./unusual-identifiers.ts";
 import { overridesTopic } from "./overrides.ts";
 import { policyChangesTopic } from "./policy-changes.ts";
+import { provisionerStateTopic } from "./provisioner-state.ts";
 import { recordsTopic } from "./records.ts";
 import { refillTopic } from "./refill.ts";
 import { settlementFaultsTopic } from "./settlement-faults.ts";
@@ -76,6 +77,7 @@ const TOPICS: Readonly<Record<string, Topic>> = {
   listings: listingsTopic,
   cache: cacheTopic,
   records: recordsTopic,
+  "the state of declared limits": provisionerStateTopic,
   "guarded writes": guardedWritesTopic,
   "bad input": badInputTopic,
   "unknown options": unknownOptionsTopic,
