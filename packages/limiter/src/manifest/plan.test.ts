@@ -69,7 +69,7 @@ it("reads the store, not the cache, and writes nothing", async () => {
   expect((await repository.getProvisionerState()).revision).toBe(0);
 });
 
-it("ten thousand entities are read in chunks", async () => {
+it("entities are read in chunks, each level once", async () => {
   let underWay = 0;
   let most = 0;
   let reads = 0;
@@ -82,11 +82,11 @@ it("ten thousand entities are read in chunks", async () => {
   });
   const level = { limits: [RPM], inherit: false };
   const entities = Object.fromEntries(
-    Array.from({ length: 10_000 }, (_, index) => [`e${index}`, { resources: { a: level } }]),
+    Array.from({ length: 1050 }, (_, index) => [`e${index}`, { resources: { a: level } }]),
   );
   const { entries } = await planLimits(repository, manifestFor({ entities }));
-  expect(entries).toHaveLength(10_000);
-  expect(reads).toBe(10_000);
+  expect(entries).toHaveLength(1050);
+  expect(reads).toBe(1050);
   expect(most).toBe(100);
 });
 
