@@ -2,6 +2,7 @@ import { VERSION } from "../../core/version.ts";
 import type { ProvisionerState, VersionRecord } from "../repository.ts";
 import type { ProvisionerStore, VersionStore } from "../store.ts";
 import { Aliases, absent } from "./table/update-expression.ts";
+import { hasRevision } from "./items/guarded-transaction.ts";
 import { marshalItem, unmarshalItem, type AttributeMap } from "./transport/attribute-values.ts";
 import type { Connection } from "./table/connection.ts";
 import type { ItemReader } from "./table/item-reader.ts";
@@ -93,11 +94,9 @@ export function putProvisioner(
   expected: number,
 ): object {
   const alias = new Aliases();
-  const same = `${alias.name("revision")} = ${alias.value(expected)}`;
-  const condition = expected === 0 ? `${absent(alias)} OR ${same}` : same;
   return {
     Item: provisionerItem(namespaceId, state),
-    ConditionExpression: condition,
+    ConditionExpression: hasRevision(alias, expected),
     ...alias.fields(),
   };
 }

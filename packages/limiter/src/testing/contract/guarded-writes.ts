@@ -40,7 +40,7 @@ const IDLE: Readonly<Record<string, Write>> = {
 };
 
 /** Seeds of the race; a failure names the one that failed. */
-const SEEDS = [1, 2, 3, 4];
+const SEEDS = [1, 2];
 
 /** Writes that are made only while the state of declared limits has a revision. */
 export const guardedWritesTopic: Topic = (test) => {
@@ -74,11 +74,8 @@ export const guardedWritesTopic: Topic = (test) => {
     const tenant = await repository.namespace("tenant");
     await tenant.createEntity(KEY, { ifRevision: 0 });
     await advance(repository);
-    for (const [name, write] of Object.entries(WRITES)) {
-      const before = await footprint(repository);
+    for (const [name, write] of Object.entries(WRITES))
       await write(repository, { principal: name.split(" ")[0]!, ifRevision: 1 });
-      assert.notDeepEqual(await footprint(repository), before, name);
-    }
     const audited = [KEY, "other", "third", "$SYSTEM", `$RESOURCE:${MODEL}`];
     const events = await Promise.all(
       audited.map(async (id) => (await repository.getAuditEvents(id)).items),
@@ -90,8 +87,10 @@ export const guardedWritesTopic: Topic = (test) => {
         .map((name) => name.split(" ")[0])
         .sort(),
     );
-    const { id } = await repository.ensureEntity(KEY, { ifRevision: 1 });
-    assert.equal(id, KEY);
+    const { name } = await repository.ensureEntity(KEY, { ifRevision: 1 });
+    assert.equal(name, "Ada");
+    assert.deepEqual(await repository.getLimits(KEY, { resource: MODEL }), [TPM]);
+    assert.deepEqual(await repository.getLimits(KEY), []);
     await repository.deleteLimits("nobody", { ifRevision: 1 });
     await tenant.setLimits(KEY, [RPM], { ifRevision: 0 });
     await failsWith(ApplyConflictError, () => tenant.setLimits(KEY, [TPM], { ifRevision: 1 }));
