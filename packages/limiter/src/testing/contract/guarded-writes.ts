@@ -137,7 +137,8 @@ export async function overtakenWrites(race: {
   let made = 0;
   let reached: () => void = () => {};
   const enough = new Promise<void>((resolve) => (reached = resolve));
-  const writers = ["a", "b", "c"].map(async (id) => {
+  const ids = ["a", "b", "c"].map((name) => `${name}-${seed}`);
+  const writers = ids.map(async (id) => {
     for (let rate = 1; rate <= MOST_WRITES; rate += 1) {
       const limits = [Limit.perMinute("rpm", rate)];
       const isOvertaken = await writing.setLimits(id, limits, { ifRevision }).then(
@@ -155,20 +156,23 @@ export async function overtakenWrites(race: {
   });
   await Promise.race([enough, Promise.all(writers)]);
   await advance(applying);
-  const then = await trailOf(applying);
+  const then = await trailOf(applying, ids);
   await Promise.all(writers);
-  assert.deepEqual(await trailOf(applying), then, shown);
+  assert.deepEqual(await trailOf(applying, ids), then, shown);
   assert.equal(then.flat().filter((text) => text.startsWith("limits_set")).length, made, shown);
-  await failsWith(ApplyConflictError, () => writing.deleteLimits("a", { ifRevision }), shown);
+  await failsWith(ApplyConflictError, () => writing.deleteLimits(ids[0]!, { ifRevision }), shown);
 }
 
 /** A writer that makes more writes than this was not stopped. */
 const MOST_WRITES = 300;
 
 /** What the writers of the race have done, by the audit trail and by what is stored. */
-async function trailOf(repository: Repository): Promise<readonly (readonly string[])[]> {
+async function trailOf(
+  repository: Repository,
+  ids: readonly string[],
+): Promise<readonly (readonly string[])[]> {
   return Promise.all(
-    ["a", "b", "c"].map(async (id) => {
+    ids.map(async (id) => {
       const { items } = await repository.getAuditEvents(id, { limit: MOST_WRITES });
       const level = await repository.getLevel({ entityId: id });
       const stored = (level?.limits ?? []).map((limit) => Limit.format(limit));
