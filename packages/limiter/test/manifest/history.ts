@@ -2,7 +2,13 @@ import assert from "node:assert/strict";
 import { isDeepStrictEqual } from "node:util";
 import { seededRandom } from "zae-limiter/testing";
 import type { Repository } from "zae-limiter";
-import { applyLimits, ManifestError, planLimits, type PlanEntry } from "zae-limiter/manifest";
+import {
+  applyLimits,
+  ManifestError,
+  planLimits,
+  type Manifest,
+  type PlanEntry,
+} from "zae-limiter/manifest";
 import { CoverageCounts } from "../support/seeded/coverage-counts.ts";
 import { between, pick } from "../support/seeded/random-choice.ts";
 import { handChange, neighbourChange } from "./changes-by-hand.ts";
@@ -106,6 +112,10 @@ class History {
     assert.deepEqual(levels, new Map(unmanaged));
   }
 
+  #manifestOf(spec: Spec): Manifest {
+    return manifestOf(spec, this.#repository.namespaceName);
+  }
+
   #nextSpec(): Spec {
     const parents = new Map([...this.#content.records].map(([id, { parent }]) => [id, parent]));
     return someSpec(this.#random, this.#last, parents);
@@ -113,7 +123,7 @@ class History {
 
   async #apply(spec: Spec): Promise<void> {
     this.story.push(`apply ${JSON.stringify(spec)}`);
-    const manifest = manifestOf(spec);
+    const manifest = this.#manifestOf(spec);
     const plan = await planLimits(this.#repository, manifest);
     const after = applied(spec, this.#content, this.#owned);
     const isChange = plan.entries.some(({ action }) => action !== "unchanged");
@@ -178,7 +188,7 @@ class History {
     const spec = this.#random() < 0.3 ? this.#last : this.#nextSpec();
     const kind = pick(this.#random, INTERRUPTIONS);
     const interruption = { kind, at: between(this.#random, 1, 8), ofWrites: true };
-    const progress = await interrupted(this.#repository, manifestOf(spec), interruption);
+    const progress = await interrupted(this.#repository, this.#manifestOf(spec), interruption);
     this.story.push(
       `${kind} at write ${interruption.at} of apply, ${progress}: ${JSON.stringify(spec)}`,
     );
@@ -208,7 +218,7 @@ class History {
       [id, { parent: other, resources: {} }],
       [other, { resources: {} }],
     ]);
-    const manifest = manifestOf({ ...EMPTY, entities });
+    const manifest = this.#manifestOf({ ...EMPTY, entities });
     this.story.push(`refused: ${other} as the parent of ${id}`);
     await assert.rejects(applyLimits(this.#repository, manifest), ManifestError);
     this.#coverage.count("other parent refused");

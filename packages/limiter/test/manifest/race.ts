@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { ApplyConflictError, type Repository } from "zae-limiter";
-import { applyLimits } from "zae-limiter/manifest";
+import { applyLimits, type Manifest } from "zae-limiter/manifest";
 import { seededRandom } from "zae-limiter/testing";
 import { pausedRepository } from "../support/paused-repository.ts";
 import { CoverageCounts } from "../support/seeded/coverage-counts.ts";
@@ -33,8 +33,9 @@ export async function runRace(
   coverage: RaceCoverage,
 ): Promise<void> {
   const random = seededRandom(seed);
+  const manifestIn = (spec: Spec): Manifest => manifestOf(spec, repository.namespaceName);
   const first = someSpec(random, EMPTY, new Map());
-  await applyLimits(repository, manifestOf(first));
+  await applyLimits(repository, manifestIn(first));
   await repository.setResourceDefaults("neighbour", limitsOf({ rpm: "9/min" }));
   const before = await storedContent(repository);
   const parents = new Map([...before.records].map(([id, { parent }]) => [id, parent]));
@@ -48,12 +49,12 @@ export async function runRace(
       return turns.wait(index);
     });
     const onProgress = ({ done }: { readonly done: number }): void => void (run.changes = done);
-    return { run, ended: applyLimits(paused, manifestOf(spec), { onProgress }) };
+    return { run, ended: applyLimits(paused, manifestIn(spec), { onProgress }) };
   });
   const answers = await turns.until(Promise.allSettled(runs.map(({ ended }) => ended)));
   const now = await storedContent(repository);
   const { appliedHash, pending } = await repository.getProvisionerState();
-  const winner = specs.findIndex((spec) => manifestOf(spec).hash === appliedHash);
+  const winner = specs.findIndex((spec) => manifestIn(spec).hash === appliedHash);
   assert.ok(winner >= 0 && pending === undefined, `seed ${seed}: the state names no winner`);
   assert.equal(answers[winner]?.status, "fulfilled", `seed ${seed}`);
   const loser = specs[1 - winner]!;

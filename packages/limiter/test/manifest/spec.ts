@@ -45,8 +45,8 @@ export const ENTITIES = ["acme", "team", "valueOf", "key-1", "key-2"] as const;
 type Random = () => number;
 
 /** The manifest of a spec, read as a file is read. */
-export function manifestOf(spec: Spec): Manifest {
-  const content = { namespace: "default", ...spec };
+export function manifestOf(spec: Spec, namespace = "default"): Manifest {
+  const content = { namespace, ...spec };
   return readManifest([{ file: "limits.yaml", content, positionOf: () => undefined }]);
 }
 

@@ -5,14 +5,20 @@ import type { SpecLevel, SpecLimits } from "./spec.ts";
 /** Everything that a repository lists, in the words of the model. */
 export async function storedContent(repository: Repository): Promise<Content> {
   const { limits, ...system } = await repository.getSystemDefaults();
-  const levels = new Map<string, SpecLevel>();
-  for (const resource of await repository.listResourcesWithDefaults())
-    levels.set(`resource ${resource}`, levelOf(await repository.getLevel({ resource })));
-  for (const resource of await repository.listResourcesWithEntityConfigs())
-    for (const entityId of (await repository.listEntitiesWithCustomLimits(resource)).items) {
-      const level = await repository.getLevel({ entityId, resource });
-      levels.set(`entity ${entityId} on ${resource}`, levelOf(level));
-    }
+  const resources = await repository.listResourcesWithDefaults();
+  const configured = await Promise.all(
+    (await repository.listResourcesWithEntityConfigs()).map(async (resource) => {
+      const { items: ids } = await repository.listEntitiesWithCustomLimits(resource);
+      return ids.map((entityId) => ({ entityId, resource }));
+    }),
+  );
+  const names = [...resources.map((resource) => ({ resource })), ...configured.flat()];
+  const levels = await Promise.all(
+    names.map(async (name): Promise<[string, SpecLevel]> => {
+      const of = "entityId" in name ? `entity ${name.entityId} on` : "resource";
+      return [`${of} ${name.resource}`, levelOf(await repository.getLevel(name))];
+    }),
+  );
   const { items } = await repository.listEntities();
   return {
     systemLimits: limits.length === 0 ? undefined : textsOf(limits),
@@ -21,7 +27,7 @@ export async function storedContent(repository: Repository): Promise<Content> {
       audit_retention_days: system.auditRetentionDays,
       usage_retention_days: system.usageRetentionDays,
     },
-    levels,
+    levels: new Map(levels),
     records: new Map(
       items.map(({ id, name, parentId: parent, cascade, metadata }): [string, ModelRecord] => [
         id,
