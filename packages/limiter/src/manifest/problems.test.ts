@@ -180,25 +180,17 @@ describe("hostile content", () => {
   });
 
   it("of any shape is a manifest or a ManifestError, and never another error", () => {
-    const key = fc.constantFrom(
-      "namespace",
-      "system",
-      "resources",
-      "entities",
-      "limits",
-      "rpm",
-      "a",
-    );
-    const { tree } = fc.letrec((tie) => ({
-      tree: fc.oneof({ maxDepth: 5, withCrossShrink: true }, fc.jsonValue(), tie("map")),
-      map: fc.dictionary(key, tie("tree"), { noNullPrototype: false }),
+    const key = fc.constantFrom("namespace", "system", "resources", "entities", "limits", "rpm");
+    const leaf = fc.oneof(fc.constantFrom(null, 5, "a", true), fc.jsonValue({ maxDepth: 1 }));
+    const { tree } = fc.letrec<{ tree: unknown; map: unknown }>((tie) => ({
+      tree: fc.oneof({ maxDepth: 5 }, leaf, tie("map")),
+      map: fc.dictionary(key, tie("tree"), { maxKeys: 4 }),
     }));
     fc.assert(
       fc.property(tree, (content) => {
-        for (const problem of problemsOf(content))
-          expect(formatProblem(problem)).toMatch(/^0\.yaml:/);
+        const lines = problemsOf({ namespace: "a" }, content).map(formatProblem);
+        expect(lines.filter((line) => !line.startsWith("1.yaml:"))).toEqual([]);
       }),
-      { numRuns: 50 },
     );
   });
 

@@ -1,9 +1,9 @@
+import { yamlDocument } from "@zae-limiter/infra/manifest";
 import { ManifestError, readManifest, type ManifestProblem } from "zae-limiter/manifest";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { stringify } from "yaml";
-import { writtenManifest } from "../../../limiter/test/support/manifests.ts";
-import { yamlDocument } from "./yaml-document.ts";
+import { writtenManifest } from "../../limiter/test/support/manifests.ts";
 
 const EXAMPLE = `namespace: team-a
 resources:
