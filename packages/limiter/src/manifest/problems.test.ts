@@ -1,4 +1,3 @@
-import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   entityOf,
@@ -179,19 +178,30 @@ describe("hostile content", () => {
     expect(Object.entries(declared.entities["key-1"]!.metadata!)).toEqual([["__proto__", "b"]]);
   });
 
-  it("of any shape is a manifest or a ManifestError, and never another error", () => {
-    const key = fc.constantFrom("namespace", "system", "resources", "entities", "limits", "rpm");
-    const leaf = fc.oneof(fc.constantFrom(null, 5, "a", true), fc.jsonValue({ maxDepth: 1 }));
-    const { tree } = fc.letrec<{ tree: unknown; map: unknown }>((tie) => ({
-      tree: fc.oneof({ maxDepth: 5 }, leaf, tie("map")),
-      map: fc.dictionary(key, tie("tree"), { maxKeys: 4 }),
-    }));
-    fc.assert(
-      fc.property(tree, (content) => {
-        const lines = problemsOf({ namespace: "a" }, content).map(formatProblem);
-        expect(lines.filter((line) => !line.startsWith("1.yaml:"))).toEqual([]);
-      }),
-    );
+  it("at any place of a manifest is read or refused in its file, and causes no other error", () => {
+    const hostile: readonly unknown[] = [
+      ...[null, true, 0, -1, 1.5, 1e300, Number.NaN, "", "#", "x".repeat(2000), [], [[]], {}],
+      ...[{ toString: 5, valueOf: 5 }, { length: 3 }, { toJSON: null }, { constructor: 5 }],
+      JSON.parse('{"__proto__": {"limits": {"rpm": 5}}}'),
+    ];
+    const level = { inherit: true, limits: { rpm: 5, tpm: "5/min", x: { capacity: 5, burst: 6 } } };
+    const content = {
+      namespace: "a",
+      system: { limits: { rpm: 5 }, on_unavailable: "allow", audit_retention_days: 5 },
+      resources: { gpt: level },
+      entities: {
+        acme: { name: "Acme", metadata: { plan: "gold" } },
+        "key-1": { parent: "acme", cascade: true, resources: { _default_: level } },
+      },
+    };
+    for (const index of placesIn(content).keys()) {
+      for (const value of hostile) {
+        const changed = structuredClone(content);
+        const { map, key } = placesIn(changed)[index]!;
+        map[key] = value;
+        for (const { file } of problemsOf({ namespace: "a" }, changed)) expect(file).toBe("1.yaml");
+      }
+    }
   });
 
   it("that is nested without end, or no plain object, is refused", () => {
@@ -204,3 +214,12 @@ describe("hostile content", () => {
     ).toEqual({ resources: {}, entities: { a: { resources: {} } } });
   });
 });
+
+/** Every key of every map of a value. */
+function placesIn(
+  value: unknown,
+): readonly { readonly map: Record<string, unknown>; readonly key: string }[] {
+  if (typeof value !== "object" || value === null) return [];
+  const map = value as Record<string, unknown>;
+  return Object.keys(map).flatMap((key) => [{ map, key }, ...placesIn(map[key])]);
+}
