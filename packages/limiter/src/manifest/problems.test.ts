@@ -179,11 +179,16 @@ describe("hostile content", () => {
   });
 
   it("at any place of a manifest is read or refused in its file, and causes no other error", () => {
-    const hostile: readonly unknown[] = [
-      ...[null, true, 0, -1, 1.5, 1e300, Number.NaN, "", "#", "x".repeat(2000), [], [[]], {}],
-      ...[{ toString: 5, valueOf: 5 }, { length: 3 }, { toJSON: null }, { constructor: 5 }],
-      JSON.parse('{"__proto__": {"limits": {"rpm": 5}}}'),
+    const scalars = [null, true, 0, -1, 1.5, 1e300, Number.NaN, "", "#", "x".repeat(2000)];
+    const maps = [
+      {},
+      { toString: 5, valueOf: 5 },
+      { length: 3 },
+      { toJSON: 5 },
+      { constructor: 5 },
     ];
+    const own: unknown = JSON.parse('{"__proto__": {"limits": {"rpm": 5}}}');
+    const hostile: readonly unknown[] = [...scalars, ...maps, own, [], [[]]];
     const level = { inherit: true, limits: { rpm: 5, tpm: "5/min", x: { capacity: 5, burst: 6 } } };
     const content = {
       namespace: "a",
@@ -218,8 +223,8 @@ describe("hostile content", () => {
 /** Every key of every map of a value. */
 function placesIn(
   value: unknown,
-): readonly { readonly map: Record<string, unknown>; readonly key: string }[] {
+): { readonly map: Record<string, unknown>; readonly key: string }[] {
   if (typeof value !== "object" || value === null) return [];
   const map = value as Record<string, unknown>;
-  return Object.keys(map).flatMap((key) => [{ map, key }, ...placesIn(map[key])]);
+  return Object.keys(map).flatMap((key) => [{ map, key }].concat(placesIn(map[key])));
 }
