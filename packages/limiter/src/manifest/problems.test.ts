@@ -180,7 +180,7 @@ describe("hostile content", () => {
 
   it("at any place of a manifest is read or refused in its file, and causes no other error", () => {
     const scalars = [null, true, 0, -1, 1.5, 1e300, Number.NaN, "", "#", "x".repeat(2000)];
-    const maps = [
+    const maps: readonly unknown[] = [
       {},
       { toString: 5, valueOf: 5 },
       { length: 3 },
