@@ -3,7 +3,7 @@ import { ManifestError, readManifest, type ManifestProblem } from "zae-limiter/m
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { stringify } from "yaml";
-import { writtenManifest } from "../../limiter/test/support/manifests.ts";
+import { writtenManifest } from "../../limiter/test/support/written-manifests.ts";
 
 const EXAMPLE = `namespace: team-a
 resources:

@@ -7,7 +7,7 @@ import {
   read,
   systemOf,
 } from "../../test/support/manifest-contents.ts";
-import { writtenManifest } from "../../test/support/manifests.ts";
+import { writtenManifest } from "../../test/support/written-manifests.ts";
 import { Limit } from "../core/limit.ts";
 import { readManifest } from "./manifest.ts";
 import { formatProblem } from "./problems.ts";

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { Ajv } from "ajv";
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { writtenManifest } from "../../test/support/manifests.ts";
+import { writtenManifest } from "../../test/support/written-manifests.ts";
 import { readManifest } from "./manifest.ts";
 import { ManifestError } from "./problems.ts";
 
