@@ -19,7 +19,8 @@ export async function manageInEveryWay(repository: Repository): Promise<void> {
   await takeOne(repository, "leaver");
   await repository.deleteEntity("leaver");
   await repository.deleteResourceDefaults("gpt-2");
-  await repository.putProvisionerState(await repository.getProvisionerState());
+  await putLargeState(repository);
+  await putLargeState(repository);
 }
 
 /** Ends what `manageInEveryWay` began. */
@@ -105,6 +106,15 @@ export async function manageNamespaces(repository: Repository): Promise<void> {
   await repository.deleteNamespace("short-lived");
   await repository.purgeNamespace(namespaceId);
   await repository.setVersionRecord({ schemaVersion: "1.0.0", updatedBy: "test" });
+}
+
+/** Stores a state of declared limits that one item does not hold, in place of what is there. */
+async function putLargeState(repository: Repository): Promise<void> {
+  const managedResources = Array.from({ length: 500 }, (_, index) => `resource-${index}`);
+  await repository.putProvisionerState({
+    ...(await repository.getProvisionerState()),
+    managedResources,
+  });
 }
 
 async function takeOne(

@@ -41,7 +41,7 @@ describeWithEngine("the state of declared limits on DynamoDB", (engine) => {
 
   it("the head of a large state stays small, because every guarded write pays for it", async () => {
     const repository = await table.open();
-    for (const [revision, count] of [0, 4, 16, 1000].entries()) {
+    for (const [revision, count] of [0, 4, 16, 30, 1000].entries()) {
       await repository.putProvisionerState({
         ...(await repository.getProvisionerState()),
         applied: declared(count, "x"),
