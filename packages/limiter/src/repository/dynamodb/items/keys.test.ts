@@ -13,6 +13,9 @@ const sortKey = (start: number, entity: string): string =>
   keys.usageIndexKeys("n", { entityId: entity, resource: "r", window: "hourly", startMs: start })
     .GSI2SK;
 
+const partSortKey = (revision: number): string =>
+  keys.provisionerPartKey("n", { revision, writer: "w", index: 0 }).SK;
+
 describe("keys", () => {
   it("follow the wire format", () => {
     expect(keys.entityKey("ns1", "user")).toEqual({ PK: "ns1/ENTITY#user", SK: "#META" });
@@ -144,11 +147,9 @@ describe("keys", () => {
   });
 
   it("keep parts of declared limits in order of their revisions, up to the last one", () => {
-    const sortKeyOf = (revision: number): string =>
-      keys.provisionerPartKey("n", { revision, writer: "w", index: 0 }).SK;
-    expect(sortKeyOf(9) < sortKeyOf(10)).toBe(true);
-    expect(sortKeyOf(10) < sortKeyOf(Number.MAX_SAFE_INTEGER)).toBe(true);
-    expect(parsers.parseProvisionerPart(sortKeyOf(Number.MAX_SAFE_INTEGER))?.revision).toBe(
+    expect(partSortKey(9) < partSortKey(10)).toBe(true);
+    expect(partSortKey(10) < partSortKey(Number.MAX_SAFE_INTEGER)).toBe(true);
+    expect(parsers.parseProvisionerPart(partSortKey(Number.MAX_SAFE_INTEGER))?.revision).toBe(
       Number.MAX_SAFE_INTEGER,
     );
   });
