@@ -1,7 +1,14 @@
-import type { PendingApply } from "../repository/models.ts";
-import type { Repository } from "../repository/repository.ts";
-import type { PlanEntry } from "./diff.ts";
+import type { Entity } from "../core/entity.ts";
+import { ValidationError } from "../core/errors.ts";
+import type { DeclaredLevel, DeclaredLimits } from "../repository/declared-limits.ts";
+import type { PendingApply, ProvisionerState, Repository } from "../repository/repository.ts";
+import { diffLimits, type PlanEntry, type StoredEntity, type StoredLimits } from "./diff.ts";
 import type { Manifest } from "./manifest.ts";
+import { ManifestError, type ManifestProblem } from "./problems.ts";
+import { declaredRecords, namedLevels, ownValue, SETTINGS, type ResourceLevel } from "./values.ts";
+
+/** Enough reads at once to fill a batch of DynamoDB, and few enough to hold no memory to speak of. */
+const READS_AT_ONCE = 100;
 
 /** What an apply of a manifest would do. */
 export interface LimitsPlan {
@@ -21,5 +28,155 @@ export interface LimitsPlan {
  * @example const { entries } = await planLimits(repository, manifest);
  */
 export async function planLimits(repository: Repository, manifest: Manifest): Promise<LimitsPlan> {
-  throw new Error(`not built yet: ${repository.namespaceName} ${manifest.namespace}`);
+  checkNamespace(repository, manifest);
+  const state = await repository.getProvisionerState();
+  return {
+    namespace: manifest.namespace,
+    revision: state.revision,
+    entries: await planFrom(repository, manifest, state),
+    pending: state.pending,
+  };
+}
+
+/** Reads the store and compares it with a manifest, given the state. */
+export async function planFrom(
+  repository: Repository,
+  manifest: Manifest,
+  state: ProvisionerState,
+): Promise<readonly PlanEntry[]> {
+  const stored = await readStored(repository, manifest.declared, state);
+  const problems = problemsOf(manifest, stored);
+  if (problems.length > 0) throw new ManifestError(problems);
+  return diffLimits(manifest.declared, stored, state);
+}
+
+/** A manifest is never applied to another namespace than its own. */
+export function checkNamespace(repository: Repository, { namespace }: Manifest): void {
+  const { namespaceName } = repository;
+  if (namespaceName === namespace) return;
+  throw new ValidationError(
+    "namespace",
+    namespace,
+    `the repository works in '${namespaceName}'; open the manifest's namespace, such as with repository.namespace()`,
+  );
+}
+
+/** What is wrong with the parents that a manifest declares, given what is stored. */
+function problemsOf(manifest: Manifest, stored: StoredLimits): readonly ManifestProblem[] {
+  const records = declaredRecords(manifest.declared);
+  const storedRecord = (id: string) => ownValue(stored.entities, id)?.record;
+  const parentOf = (id: string): string | undefined =>
+    records.get(id)?.parentId ?? storedRecord(id)?.parentId;
+  const harmless = new Set<string>();
+  return [...records].flatMap(([id, { parentId }]) => {
+    if (parentId === undefined) return [];
+    const record = storedRecord(id);
+    const problem = (message: string, suggestion?: string): ManifestProblem =>
+      manifest.problemAt(["entities", id, "parent"], message, suggestion);
+    if (record !== undefined && record.parentId !== parentId)
+      return problem(
+        `Entity '${id}' is stored ${record.parentId === undefined ? "without a parent" : `with the parent '${record.parentId}'`}, which cannot be changed.`,
+        "Declare the stored parent, or delete the entity and let it be created again.",
+      );
+    if (!records.has(parentId) && storedRecord(parentId) === undefined)
+      return problem(
+        `The parent '${parentId}' of entity '${id}' is neither declared nor stored.`,
+        `Declare it: ${parentId}: {}`,
+      );
+    return record === undefined && isOwnAncestor(id, parentOf, harmless)
+      ? problem(`Entity '${id}' would be its own ancestor: a stored parent leads back to it.`)
+      : [];
+  });
+}
+
+/**
+ * Follows the parents that are known; those that were not read cannot lead back. Whoever was found
+ * to be harmless is not followed again, so that a long chain takes linear time.
+ */
+function isOwnAncestor(
+  id: string,
+  parentOf: (id: string) => string | undefined,
+  harmless: Set<string>,
+): boolean {
+  const seen = new Set([id]);
+  for (let next = parentOf(id); next !== undefined; next = parentOf(next)) {
+    if (next === id) return true;
+    if (harmless.has(next) || seen.has(next)) break;
+    seen.add(next);
+  }
+  for (const entity of seen) harmless.add(entity);
+  return false;
+}
+
+/** Reads what is stored of everything that a declaration names, or that the state manages. */
+async function readStored(
+  repository: Repository,
+  declared: DeclaredLimits,
+  state: ProvisionerState,
+): Promise<StoredLimits> {
+  const levels = namedLevels(declared, state).map(({ name }) => name);
+  const ids = [...declaredRecords(declared)].flatMap(([id, { parentId }]) => [id, parentId ?? id]);
+  return {
+    system: await readSystem(repository),
+    ...storedLevels(
+      await readAll([...new Set(ids)], (id) => repository.getEntity(id)),
+      await readAll(levels, (name) => repository.getLevel(name)),
+    ),
+  };
+}
+
+/** What is as it is by default is left out: retention does not say whether it is stored. */
+async function readSystem(repository: Repository): Promise<StoredLimits["system"]> {
+  const stored = await repository.getSystemDefaults();
+  const settings = SETTINGS.flatMap(({ field, byDefault }) => {
+    const value = stored[field];
+    return value === undefined || value === byDefault ? [] : [[field, value] as const];
+  });
+  return {
+    ...Object.fromEntries(settings),
+    ...(stored.limits.length > 0 && { limits: stored.limits }),
+  };
+}
+
+function storedLevels(
+  records: Found<string, Entity>,
+  levels: Found<ResourceLevel, DeclaredLevel>,
+): Pick<StoredLimits, "resources" | "entities"> {
+  const recordOf = new Map(records);
+  /** Those of an entity by its id, those of resources by undefined. */
+  const levelsOf = new Map<string | undefined, [string, DeclaredLevel][]>();
+  for (const [{ entityId, resource }, { limits, inherit }] of levels) {
+    const held = levelsOf.get(entityId) ?? [];
+    held.push([resource, { limits, inherit }]);
+    levelsOf.set(entityId, held);
+  }
+  const resourcesOf = (entityId: string | undefined): StoredEntity["resources"] =>
+    Object.fromEntries(levelsOf.get(entityId) ?? []);
+  const ids = new Set([...recordOf.keys(), ...levelsOf.keys()].filter((id) => id !== undefined));
+  return {
+    resources: resourcesOf(undefined),
+    entities: Object.fromEntries(
+      [...ids].map((id) => [id, { record: recordOf.get(id), resources: resourcesOf(id) }]),
+    ),
+  };
+}
+
+/** What was found under some of the names that were asked for. */
+type Found<Name, T> = readonly (readonly [Name, T])[];
+
+/** Reads some at once, and keeps what is there. */
+async function readAll<Name, T>(
+  names: readonly Name[],
+  read: (name: Name) => Promise<T | undefined>,
+): Promise<Found<Name, T>> {
+  const found: (readonly [Name, T])[] = [];
+  for (let start = 0; start < names.length; start += READS_AT_ONCE) {
+    const chunk = names.slice(start, start + READS_AT_ONCE);
+    const answers = await Promise.all(chunk.map(read));
+    chunk.forEach((name, index) => {
+      const answer = answers[index];
+      if (answer !== undefined) found.push([name, answer]);
+    });
+  }
+  return found;
 }

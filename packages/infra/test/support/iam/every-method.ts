@@ -21,10 +21,25 @@ export async function manageInEveryWay(repository: Repository): Promise<void> {
   await repository.deleteResourceDefaults("gpt-2");
   await putLargeState(repository);
   await putLargeState(repository);
+  const { revision } = await repository.getProvisionerState();
+  await manageUnder(repository, revision);
+}
+
+/** Every change that can depend on the revision of declared limits. */
+async function manageUnder(repository: Repository, ifRevision: number): Promise<void> {
+  await repository.createEntity("declared", { parentId: "project-1", ifRevision });
+  await repository.ensureEntity("declared", { ifRevision });
+  await repository.updateEntity("declared", { name: "Declared", ifRevision });
+  await repository.setLimits("declared", [RPM], { ifRevision });
+  await repository.deleteLimits("declared", { ifRevision });
+  await repository.setResourceDefaults("gpt-3", [RPM], { ifRevision });
+  await repository.deleteResourceDefaults("gpt-3", { ifRevision });
+  await repository.setSystemDefaults(undefined, { usageRetentionDays: 30, ifRevision });
 }
 
 /** Ends what `manageInEveryWay` began. */
 export async function forgetDefaults(repository: Repository): Promise<void> {
+  await repository.deleteSystemDefaults({ keepSettings: true });
   await repository.deleteSystemDefaults();
 }
 
@@ -66,6 +81,7 @@ export async function lookAround(repository: Repository): Promise<void> {
   await (repository as DynamoRepository).getCountedUntil();
   await repository.resolveLimits("key-1", "gpt-4");
   await repository.getLimits("key-1");
+  await repository.getLevel({ entityId: "key-1", resource: "gpt-4" });
   await repository.getResourceDefaults("gpt-4");
   await repository.getSystemDefaults();
   await repository.getEntity("key-1");

@@ -1,4 +1,4 @@
-import { ValidationError } from "../../core/errors.ts";
+import { ApplyConflictError, ValidationError } from "../../core/errors.ts";
 import { configResource, entityId, principal, resourceName } from "../../core/identifiers.ts";
 import { checkDeclaredLimits, checkObject } from "../declared-limits.ts";
 import type {
@@ -9,6 +9,7 @@ import type {
 } from "../repository.ts";
 import { wholeMs } from "../system-clock.ts";
 import type { Context } from "./context.ts";
+import { isRevision } from "./guard.ts";
 import { checkOptionsOf } from "./option-names.ts";
 
 /** The state before anything was stored. */
@@ -33,12 +34,7 @@ export async function putProvisionerState(
     { ...checked, revision: checked.revision + 1 },
     checked.revision,
   );
-  if (stored) return;
-  throw new ValidationError(
-    "revision",
-    state.revision,
-    "limits were applied since this state was read; read it again and re-plan",
-  );
+  if (!stored) throw new ApplyConflictError(state.revision);
 }
 
 /** Checks and stores the versions that write the data. */
@@ -69,7 +65,7 @@ function checkProvisionerState(state: ProvisionerState): ProvisionerState {
   checkObject(state, "state");
   const { managedSystem, managedResources, managedEntities, lastApplied, revision } = state;
   const { applied, pending, owner } = state;
-  if (!Number.isSafeInteger(revision) || revision < 0)
+  if (!isRevision(revision))
     throw new ValidationError("revision", revision, "must be the revision that was read");
   if (typeof managedSystem !== "boolean")
     throw new ValidationError("managedSystem", managedSystem, "must be true or false");

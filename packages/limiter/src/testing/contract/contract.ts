@@ -10,9 +10,11 @@ import { cascadeTopic } from "./cascade.ts";
 import { closingTopic } from "./closing.ts";
 import { configurationTopic } from "./configuration.ts";
 import { debtTopic } from "./debt.ts";
+import { declaredLimitsTopic } from "./declared-limits.ts";
 import { doneWorkTopic } from "./done-work.ts";
 import { entitiesTopic } from "./entities.ts";
 import { entityChangesTopic } from "./entity-changes.ts";
+import { guardedWritesTopic } from "./guarded-writes.ts";
 import { inheritanceTopic } from "./inheritance.ts";
 import { leaseEndsTopic } from "./lease-ends.ts";
 import { leasesTopic } from "./leases.ts";
@@ -27,6 +29,7 @@ import { refillTopic } from "./refill.ts";
 import { settlementFaultsTopic } from "./settlement-faults.ts";
 import { severalResourcesTopic } from "./several-resources.ts";
 import { statusesTopic } from "./statuses.ts";
+import { storedLevelsTopic } from "./stored-levels.ts";
 import { unavailabilityTopic } from "./unavailability.ts";
 import { unknownOptionsTopic } from "./unknown-options.ts";
 import { unlimitedNamesTopic } from "./unlimited-names.ts";
@@ -62,6 +65,7 @@ const TOPICS: Readonly<Record<string, Topic>> = {
   cancellation: cancellationTopic,
   overrides: overridesTopic,
   "levels of configuration": configurationTopic,
+  "what a level stores": storedLevelsTopic,
   "changes of configuration": policyChangesTopic,
   "levels that inherit": inheritanceTopic,
   "limits that no level in force has": unlimitedNamesTopic,
@@ -77,6 +81,8 @@ const TOPICS: Readonly<Record<string, Topic>> = {
   cache: cacheTopic,
   records: recordsTopic,
   "the state of declared limits": provisionerStateTopic,
+  "guarded writes": guardedWritesTopic,
+  "declared limits": declaredLimitsTopic,
   "bad input": badInputTopic,
   "unknown options": unknownOptionsTopic,
   "unusual identifiers": unusualIdentifiersTopic,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { inspect } from "node:util";
-import { RateLimiterUnavailable, ValidationError } from "../../core/errors.ts";
+import { ApplyConflictError, RateLimiterUnavailable, ValidationError } from "../../core/errors.ts";
 import { Limit } from "../../core/limit.ts";
 import type { DeclaredLimits } from "../../repository/declared-limits.ts";
 import type { PendingApply, ProvisionerState } from "../../repository/repository.ts";
@@ -43,10 +43,10 @@ export const provisionerStateTopic: Topic = (test) => {
     assert.equal(answers.filter(({ status }) => status === "fulfilled").length, 1);
     assert.equal((await repository.getProvisionerState()).revision, 1);
     const before = await repository.getProvisionerState();
-    await failsWith(ValidationError, () =>
+    await failsWith(ApplyConflictError, () =>
       repository.putProvisionerState({ ...state, appliedHash: "stale" }),
     );
-    await failsWith(ValidationError, () =>
+    await failsWith(ApplyConflictError, () =>
       repository.putProvisionerState({ ...state, revision: 7 }),
     );
     assert.deepEqual(await repository.getProvisionerState(), before);
@@ -153,7 +153,7 @@ export const provisionerStateTopic: Topic = (test) => {
     assert.equal(won.length, 1);
     for (const answer of answers)
       if (answer.status === "rejected" && !(answer.reason instanceof RateLimiterUnavailable))
-        assert.ok(answer.reason instanceof ValidationError, String(answer.reason));
+        assert.ok(answer.reason instanceof ApplyConflictError, String(answer.reason));
     assert.deepEqual(await repository.getProvisionerState(), { ...won[0], revision: 1 });
   });
 

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import {
+  ApplyConflictError,
   Limit,
   RateLimiterUnavailable,
   type DeclaredLimits,
@@ -98,7 +99,7 @@ describeWithEngine("the state of declared limits on DynamoDB", (engine) => {
     const state = await put(repository, 30, "first");
     await expect(
       repository.putProvisionerState({ ...state, revision: 0, appliedHash: "late" }),
-    ).rejects.toThrow("read it again");
+    ).rejects.toThrow(ApplyConflictError);
     expect(await repository.getProvisionerState()).toEqual(state);
     expect(await stateItems()).toHaveLength(2);
   });
