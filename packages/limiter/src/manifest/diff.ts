@@ -43,6 +43,7 @@ export interface StoredEntity {
 
 /** What becomes of one level, or of one record. */
 export interface PlanEntry {
+  /** What becomes of it. */
   readonly action: PlanAction;
   /** Which kind of thing it is; "record" is the record of an entity. */
   readonly level: "system" | "resource" | "entity" | "record";
@@ -95,7 +96,8 @@ interface Comparison {
  * What must change so that the store says what a manifest declares. Pure: it compares content, and
  * an equal list in another order is no change. The entries are in the order in which an apply goes
  * through them: records, parents first, then the levels; what is deleted comes last.
- * @example const entries = diffLimits(manifest.declared, stored, await repository.getProvisionerState());
+ * @example
+ * const entries = diffLimits(manifest.declared, stored, await repository.getProvisionerState());
  */
 export function diffLimits(
   declared: DeclaredLimits,
