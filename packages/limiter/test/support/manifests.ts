@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { DeclaredLimits, Entity, ProvisionerState } from "zae-limiter";
+import { noProvisionerState } from "../../src/repository/management/records.ts";
 import { diffLimits, type Manifest, type PlanEntry, type StoredLimits } from "zae-limiter/manifest";
 
 /** A manifest that was never a file. */
@@ -33,15 +34,7 @@ export function diffOf({
   return diffLimits(
     whole(declared),
     { system: {}, resources: {}, entities: {}, ...stored },
-    {
-      managedSystem: false,
-      managedResources: [],
-      managedEntities: {},
-      lastApplied: undefined,
-      appliedHash: undefined,
-      revision: 0,
-      ...state,
-    },
+    { ...noProvisionerState(), ...state },
   );
 }
 
