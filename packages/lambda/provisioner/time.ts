@@ -1,0 +1,44 @@
+import { workingTimeMs, type LambdaContext } from "../runtime/lambda-context.ts";
+
+/**
+ * What is kept for the end: half of it for the change that is under way, of which each request may
+ * take 7 s, and half for the answer, which may take 10 s.
+ */
+const RESERVED_MS = 20_000;
+
+/** Waits; a signal ends the wait early, by an error. */
+export type Sleep = (ms: number, options?: { readonly signal?: AbortSignal }) => Promise<unknown>;
+
+/**
+ * Does some work while there is time. Shortly before its end, the signal stops the work between two
+ * changes. If it has not ended after a while, which is only the case if the table does not answer,
+ * it is left alone.
+ */
+export async function withinTime<Result>(
+  lambda: LambdaContext,
+  sleep: Sleep,
+  work: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const workMs = workingTimeMs(lambda, RESERVED_MS);
+  const [stop, ended] = [new AbortController(), new AbortController()];
+  const working = work(stop.signal);
+  if (workMs === undefined) return working;
+  const endMs = (lambda.getRemainingTimeInMillis!() - workMs) / 2;
+  const watching = (async (): Promise<never> => {
+    await sleep(workMs, ended);
+    const reason = new Error("the time of the function was over");
+    stop.abort(reason);
+    await sleep(endMs, ended);
+    throw new Error("The time of the function was over, and the table did not answer.", {
+      cause: reason,
+    });
+  })();
+  try {
+    return await Promise.race([working, watching]);
+  } finally {
+    // Whichever of them is left fails unheard.
+    ended.abort();
+    watching.catch(() => {});
+    working.catch(() => {});
+  }
+}
