@@ -26,12 +26,11 @@ export async function withinTime<Result>(
   const endMs = (lambda.getRemainingTimeInMillis!() - workMs) / 2;
   const watching = (async (): Promise<never> => {
     await sleep(workMs, ended);
-    const reason = new Error("the time of the function was over");
-    stop.abort(reason);
+    stop.abort(new Error("The time of the function was over."));
     await sleep(endMs, ended);
-    throw new Error("The time of the function was over, and the table did not answer.", {
-      cause: reason,
-    });
+    throw new Error(
+      "The time of the function was over, and what was under way did not end. Updating again goes on with what is left.",
+    );
   })();
   try {
     return await Promise.race([working, watching]);
