@@ -78,7 +78,7 @@ export async function changeResource(
     });
     return { status: "SUCCESS", physicalId: target, report };
   } catch (error) {
-    const reason = reasonOf(error, (problem) => properties.names.placeOf(problem));
+    const reason = reasonOf(error, (problem) => properties.names.format(problem));
     return { status: "FAILED", physicalId: id, reason };
   }
 }
