@@ -1,4 +1,4 @@
-/* The bundled provisioner behind the Lambda Runtime API, with a table and an address for answers. */
+/* The bundled provisioner behind the Lambda Runtime API, with a table and an address to answer. */
 import { readFileSync } from "node:fs";
 import { Limit, type Repository } from "zae-limiter";
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
