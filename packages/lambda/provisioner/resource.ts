@@ -12,7 +12,7 @@ import type { LambdaContext } from "../runtime/lambda-context.ts";
 import type { Outcome } from "./answer.ts";
 import { isMadeUp, namespaceOwnedBy, physicalId } from "./physical-id.ts";
 import { declaredProperties, type DeclaredProperties } from "./properties.ts";
-import { plainDocument } from "./property-names.ts";
+import { plainDocument, PropertyNames } from "./property-names.ts";
 import { reasonOf } from "./reason.ts";
 import type { ResourceRequest } from "./request.ts";
 import { withinTime, type Sleep } from "./time.ts";
@@ -51,7 +51,7 @@ export async function changeResource(
   lambda: LambdaContext,
 ): Promise<Outcome> {
   const { tableName, sleep } = provisioning;
-  const properties = declaredProperties(request.ResourceProperties, tableName);
+  const names = new PropertyNames();
   // What fails leaves the resource that there was, and a new one is deleted by this id.
   let id = request.PhysicalResourceId ?? physicalId(request, { tableName });
   const within = (
@@ -62,6 +62,7 @@ export async function changeResource(
       work({ ...provisioning, owner, principal: request.StackId, signal }),
     );
   try {
+    const properties = declaredProperties(request.ResourceProperties, tableName, names);
     if (request.RequestType === "Delete") {
       const owner = isMadeUp(id) ? idOf(request, tableName, properties) : id;
       return { status: "SUCCESS", physicalId: id, report: await within(owner, removeOwned) };
@@ -77,7 +78,7 @@ export async function changeResource(
     });
     return { status: "SUCCESS", physicalId: target, report };
   } catch (error) {
-    const reason = reasonOf(error, (problem) => properties.names.format(problem));
+    const reason = reasonOf(error, (problem) => names.format(problem));
     return { status: "FAILED", physicalId: id, reason };
   }
 }
@@ -121,8 +122,8 @@ async function removeFrom(
   try {
     return await applyOrJoin(repository, nothing, work, plan);
   } catch (error) {
-    const isTakenOver = (await repository.getProvisionerState()).owner !== work.owner;
-    if (error instanceof ApplyConflictError && isTakenOver) return NOTHING;
+    if (!(error instanceof ApplyConflictError)) throw error;
+    if ((await repository.getProvisionerState()).owner !== work.owner) return NOTHING;
     throw error;
   }
 }
@@ -166,7 +167,8 @@ function abandonedId(
 ): string | undefined {
   if (request.RequestType !== "Update" || request.PhysicalResourceId !== target) return undefined;
   const { OldResourceProperties } = request;
-  const before = idOf(request, tableName, declaredProperties(OldResourceProperties, tableName));
+  const properties = declaredProperties(OldResourceProperties, tableName, new PropertyNames());
+  const before = idOf(request, tableName, properties);
   return before === target ? undefined : before;
 }
 
