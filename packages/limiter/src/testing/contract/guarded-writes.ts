@@ -84,7 +84,7 @@ export const guardedWritesTopic: Topic = (test) => {
     assert.deepEqual(
       principals.sort(),
       Object.keys(WRITES)
-        .map((name) => name.split(" ")[0])
+        .map((name) => name.split(" ")[0]!)
         .sort(),
     );
     const { name } = await repository.ensureEntity(KEY, { ifRevision: 1 });
