@@ -10,6 +10,8 @@ const entry = (fields: Partial<PlanEntry>): PlanEntry => ({
   drift: false,
   ...fields,
 });
+const failed = (left: readonly PlanEntry[]): ApplyError =>
+  new ApplyError("It failed.", { done: 1, left, cause: undefined });
 const reason = (error: unknown): string => reasonOf(error, ({ path }) => `at ${path}`);
 
 it("lists what is left of a change, up to a bound", () => {
@@ -18,8 +20,6 @@ it("lists what is left of a change, up to a bound", () => {
     entry({ action: "update", level: "record", entityId: "acme" }),
     entry({ action: "delete", level: "entity", entityId: "key-1", resource: "gpt-4" }),
   ];
-  const failed = (rest: readonly PlanEntry[]): ApplyError =>
-    new ApplyError("It failed.", { done: 1, left: rest, cause: undefined });
   expect(reason(failed(left))).toBe(
     "It failed. Left: create system, update record acme, delete entity key-1 gpt-4.",
   );
@@ -31,7 +31,10 @@ it("lists what is left of a change, up to a bound", () => {
 
 it("has a line for each problem of a manifest, and the message of anything else", () => {
   const problem = { file: "f", line: 1, column: 1, message: "m", suggestion: undefined };
-  const problems = ["a", "b"].map((path) => ({ ...problem, path }));
-  expect(reason(new ManifestError(problems))).toBe("at a\nat b");
+  const error = new ManifestError([
+    { ...problem, path: "a" },
+    { ...problem, path: "b" },
+  ]);
+  expect(reason(error)).toBe("at a\nat b");
   expect([reason(new Error("no room")), reason("a text")]).toEqual(["no room", "a text"]);
 });
