@@ -38,6 +38,5 @@ export type { StackEvent } from "./stack/events.ts";
 export { ensureStack } from "./stack/ensure-stack.ts";
 export { stackExists } from "./stack/stack-exists.ts";
 export { updateLambda } from "./stack/update-lambda.ts";
-export { stackTemplate } from "./template/stack-template.ts";
-export { templateYaml } from "./template/template-yaml.ts";
-export type { Template } from "./template/cloudformation.ts";
+export { stackTemplate, templateYaml } from "./template/stack-template.ts";
+export type { Template } from "./cloudformation/template.ts";

@@ -5,7 +5,7 @@ import { STREAM_FILTERS } from "zae-limiter/aggregator";
 import { metricsLine } from "../../lambda/aggregator/metrics.ts";
 import { Resolver, resolvedTemplate } from "../src/options/resolved-template.ts";
 import { defaultParameters } from "../src/options/parameters.ts";
-import type { Properties, Value } from "../src/template/cloudformation.ts";
+import type { Properties, Value } from "../src/cloudformation/template.ts";
 
 const TEMPLATE = stackTemplate();
 const CODE = { CodeBucket: "code", AggregatorCodeKey: "aggregator.zip" };

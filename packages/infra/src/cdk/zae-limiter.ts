@@ -6,7 +6,7 @@ import type { StackOptions } from "zae-limiter/dynamodb";
 import { parametersOf } from "../options/parameters.ts";
 import { resolvedTemplate } from "../options/resolved-template.ts";
 import { policyDocument, type PolicyKind } from "../policies/policy-document.ts";
-import type { Resource, Value } from "../template/cloudformation.ts";
+import type { Resource, Value } from "../cloudformation/template.ts";
 import { loadPeer } from "./load-cdk.ts";
 
 const cdk = loadPeer("aws-cdk-lib");

@@ -1,6 +1,6 @@
 import { ValidationError } from "zae-limiter";
 import { SCHEMA_VERSION, type StackOptions } from "zae-limiter/dynamodb";
-import type { Parameter } from "../template/cloudformation.ts";
+import type { Parameter } from "../cloudformation/template.ts";
 import {
   LOG_RETENTION_DAYS,
   PARAMETERS,

@@ -1,4 +1,4 @@
-import { NO_VALUE, type Template, type Value } from "../template/cloudformation.ts";
+import { NO_VALUE, type Template, type Value } from "../cloudformation/template.ts";
 import type { ConditionName } from "../template/conditions.ts";
 import { stackTemplate } from "../template/stack-template.ts";
 import { defaultParameters, type Parameters } from "./parameters.ts";

@@ -1,6 +1,6 @@
 import { STREAM_FILTERS } from "zae-limiter/aggregator";
 import { ARCHIVE } from "./archive.ts";
-import { getAtt, ref, sub, when, type Resources } from "./cloudformation.ts";
+import { getAtt, ref, sub, when, type Resources } from "../cloudformation/template.ts";
 import { TABLE, TABLE_NAME } from "./table.ts";
 
 /** The logical id of the aggregator's function. */

@@ -8,7 +8,7 @@ import {
   type Rule,
   type Template,
   type Value,
-} from "./cloudformation.ts";
+} from "../cloudformation/template.ts";
 import { POLICY_SUFFIXES, ROLE_SUFFIXES, type ParameterName } from "./parameters.ts";
 
 /** The conditions that decide which resources there are, and what they look like. */

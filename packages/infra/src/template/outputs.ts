@@ -1,6 +1,6 @@
 import { AGGREGATOR, DLQ } from "./aggregator.ts";
 import { ARCHIVE } from "./archive.ts";
-import { getAtt, ref, sub, type Output, type Value } from "./cloudformation.ts";
+import { getAtt, ref, sub, type Output, type Value } from "../cloudformation/template.ts";
 import type { ConditionName } from "./conditions.ts";
 import { POLICY_SUFFIXES } from "./parameters.ts";
 import { BOUNDARY_ARN } from "./roles.ts";

@@ -1,5 +1,5 @@
 import { SCHEMA_VERSION } from "zae-limiter/dynamodb";
-import type { Parameter } from "./cloudformation.ts";
+import type { Parameter } from "../cloudformation/template.ts";
 
 /** How long CloudWatch can keep logs, in days; it accepts no other number. */
 export const LOG_RETENTION_DAYS: readonly number[] = [

@@ -12,7 +12,7 @@ import {
   type Resource,
   type Resources,
   type Value,
-} from "./cloudformation.ts";
+} from "../cloudformation/template.ts";
 import { ROLE_SUFFIXES } from "./parameters.ts";
 import { TABLE, TABLE_ARN } from "./table.ts";
 

@@ -1,7 +1,8 @@
 import { aggregatorResources } from "./aggregator.ts";
 import { alarmResources } from "./alarms.ts";
 import { archiveResources } from "./archive.ts";
-import type { Template } from "./cloudformation.ts";
+import { templateText } from "../cloudformation/template-text.ts";
+import type { Template } from "../cloudformation/template.ts";
 import { CONDITIONS, RULES } from "./conditions.ts";
 import { managedPolicyResources } from "./managed-policies.ts";
 import { outputs } from "./outputs.ts";
@@ -33,4 +34,22 @@ export function stackTemplate(): Template {
     },
     Outputs: outputs(),
   };
+}
+
+/** Values of this length, as JSON, are written in one line: more would be hard to read. */
+const LONGEST_LINE = 320;
+
+/**
+ * The template as text, below the 51 200 bytes that CloudFormation accepts in a request.
+ *
+ * @example await writeFile("template.yaml", templateYaml());
+ */
+export function templateYaml(template: Template = stackTemplate()): string {
+  return templateText(template, {
+    comment: [
+      "The stack of zae-limiter. It is the same for all stacks: what differs is a parameter.",
+      "Printed by: zae-limiter cfn-template",
+    ],
+    longestLine: LONGEST_LINE,
+  });
 }
