@@ -27,6 +27,7 @@ export { aggregatorStatements, runnerStatements } from "./policies/aggregator-st
 export type { AggregatorResources } from "./policies/aggregator-statements.ts";
 export { NAMESPACE_TAG, policyDocument, POLICY_KINDS } from "./policies/policy-document.ts";
 export type { PolicyDocument, PolicyKind } from "./policies/policy-document.ts";
+export { provisionerStatements } from "./policies/provisioner-statements.ts";
 export type { PolicyStatement } from "./policies/policy-statements.ts";
 export { deleteStack } from "./stack/delete-stack.ts";
 export type { DeleteOptions, DeleteReport } from "./stack/delete-stack.ts";

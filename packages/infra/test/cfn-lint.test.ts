@@ -19,6 +19,7 @@ const CHOICES: readonly (readonly StackOptions[])[] = [
   [{}, { createIam: false }, { createIamRoles: true }],
   [{}, { aggregatorRoleArn: "arn:aws:iam::111122223333:role/aggregator" }],
   [{}, { enableAggregator: false }],
+  [{}, { enableProvisioner: false }],
   [{}, { enableAlarms: false }],
   [{}, { enableAuditArchival: false }],
   [{}, { billingMode: "provisioned" }],
@@ -66,9 +67,9 @@ it("every condition holds in one of these combinations, and fails in another", (
     Condition,
     new Set(resolvers.map((resolver) => resolver.holds({ Condition }))).size,
   ]);
-  // Without a key for code there is no aggregator: the printed template is checked so, too.
-  const oneWay = outcomes.filter(([, ways]) => ways !== 2);
-  expect(oneWay).toEqual([["HasAggregatorCode", 1]]);
+  // Without a key for code there is no function: the printed template is checked so, too.
+  const oneWay = outcomes.filter(([, ways]) => ways !== 2).map(([name]) => name);
+  expect(oneWay).toEqual(["HasCodeBucket", "HasAggregatorCode", "HasProvisionerCode"]);
   for (const { Assertions } of Object.values(TEMPLATE.Rules))
     for (const { Assert } of Assertions)
       expect(resolvers.every((resolver) => resolver.holds(Assert))).toBe(true);
@@ -76,7 +77,11 @@ it("every condition holds in one of these combinations, and fails in another", (
 
 /** The parameters of a stack that has code. */
 function parametersWith(options: StackOptions): Readonly<Record<string, string>> {
-  const code = { CodeBucket: "code-of-limits", AggregatorCodeKey: "zae-limiter/abc/index.zip" };
+  const code = {
+    CodeBucket: "code-of-limits",
+    AggregatorCodeKey: "zae-limiter/abc/aggregator.zip",
+    ProvisionerCodeKey: "zae-limiter/abc/provisioner.zip",
+  };
   return { ...defaultParameters(), ...parametersOf("limits", options), ...code };
 }
 

@@ -1,4 +1,4 @@
-import { templateYaml, stackTemplate } from "@zae-limiter/infra";
+import { provisionerStatements, stackTemplate, templateYaml } from "@zae-limiter/infra";
 import { describe, expect, it } from "vitest";
 import { parse, type ScalarTag } from "yaml";
 import { STREAM_FILTERS } from "zae-limiter/aggregator";
@@ -8,7 +8,11 @@ import { defaultParameters } from "../src/options/parameters.ts";
 import type { Properties, Value } from "../src/cloudformation/template.ts";
 
 const TEMPLATE = stackTemplate();
-const CODE = { CodeBucket: "code", AggregatorCodeKey: "aggregator.zip" };
+const CODE = {
+  CodeBucket: "code",
+  AggregatorCodeKey: "aggregator.zip",
+  ProvisionerCodeKey: "provisioner.zip",
+};
 
 /** The properties of a resource, as they are with some parameters. */
 function propertiesOf(id: string, parameters: Readonly<Record<string, string>> = CODE): Properties {
@@ -45,7 +49,7 @@ describe("names", () => {
     expect(Object.keys(TEMPLATE.Parameters)).toEqual(expect.arrayContaining([...parameters]));
   });
 
-  it("has its exports, except those of the provisioner", () => {
+  it("has its exports", () => {
     const exports = Object.values(TEMPLATE.Outputs).flatMap(({ Export }) =>
       Export === undefined ? [] : (Export.Name as { "Fn::Sub": string })["Fn::Sub"],
     );
@@ -56,17 +60,18 @@ describe("names", () => {
       StreamIteratorAgeAlarmName AuditArchiveBucketName AuditArchiveBucketArn AcquireOnlyPolicyArn
       FullAccessPolicyArn ReadOnlyPolicyArn NamespaceAcquirePolicyArn NamespaceFullAccessPolicyArn
       NamespaceReadOnlyPolicyArn AppRoleArn AppRoleName AdminRoleArn AdminRoleName ReadOnlyRoleArn
-      ReadOnlyRoleName PermissionBoundaryArn RoleNameFormat CodeBucketName`),
+      ReadOnlyRoleName PermissionBoundaryArn RoleNameFormat CodeBucketName
+      ProvisionerArn ProvisionerName`),
     );
   });
 
-  it("has its resources, except those of the provisioner", () => {
+  it("has its resources", () => {
     const ids = sorted(`
       RateLimitsTable AuditArchiveBucket AcquireOnlyPolicy FullAccessPolicy ReadOnlyPolicy
       NamespaceAcquirePolicy NamespaceFullAccessPolicy NamespaceReadOnlyPolicy AggregatorDLQ AggregatorDLQAlarm
       AggregatorLogGroup AggregatorRole AppRole AdminRole ReadOnlyRole AggregatorFunction
       AggregatorEventSourceMapping LambdaErrorRateAlarm LambdaDurationAlarm DynamoDBReadThrottleAlarm
-      DynamoDBWriteThrottleAlarm StreamIteratorAgeAlarm`);
+      DynamoDBWriteThrottleAlarm StreamIteratorAgeAlarm ProvisionerLogGroup ProvisionerRole ProvisionerFunction`);
     expect(Object.keys(TEMPLATE.Resources)).toEqual(expect.arrayContaining([...ids]));
   });
 });
@@ -147,8 +152,8 @@ describe("the aggregator", () => {
   });
 
   it.each([
-    ["without code", {}],
-    ["without a bucket", { AggregatorCodeKey: "aggregator.zip" }],
+    ["without code", { ...CODE, AggregatorCodeKey: "" }],
+    ["without a bucket", { ...CODE, CodeBucket: "" }],
     ["that is switched off", { ...CODE, EnableAggregator: "false" }],
     ["without a role", { ...CODE, EnableIAM: "false" }],
   ])("is left out whole %s", (_, parameters: Readonly<Record<string, string>>) => {
@@ -205,6 +210,74 @@ describe("the aggregator", () => {
       "xray:PutTraceSegments",
       "xray:PutTelemetryRecords",
     ]);
+  });
+});
+
+describe("the provisioner [W-64]", () => {
+  it("has real code, time for many entities, and the table", () => {
+    expect(propertiesOf("ProvisionerFunction")).toMatchObject({
+      FunctionName: { "Fn::Sub": "${AWS::StackName}-limits-provisioner" },
+      Runtime: "nodejs22.x",
+      Architectures: ["arm64"],
+      Handler: "index.handler",
+      Code: { S3Bucket: "code", S3Key: "provisioner.zip" },
+      Timeout: 900,
+      MemorySize: 256,
+      Role: { "Fn::GetAtt": ["ProvisionerRole", "Arn"] },
+      Environment: { Variables: { TABLE_NAME: { Ref: "RateLimitsTable" } } },
+    });
+    expect(propertiesOf("ProvisionerFunction")).not.toHaveProperty("ReservedConcurrentExecutions");
+    expect(JSON.stringify(TEMPLATE)).not.toContain("ZipFile");
+  });
+
+  it.each([
+    ["without code", { ...CODE, ProvisionerCodeKey: "" }],
+    ["without a bucket", { ...CODE, CodeBucket: "" }],
+    ["that is switched off", { ...CODE, EnableProvisioner: "false" }],
+    ["without a role", { ...CODE, EnableIAM: "false" }],
+  ])("is left out whole %s", (_, parameters: Readonly<Record<string, string>>) => {
+    const { Resources, Outputs } = resolvedTemplate(parameters);
+    const ids = [...Object.keys(Resources), ...Object.keys(Outputs)];
+    expect(ids.filter((id) => id.includes("Provisioner"))).toEqual([]);
+  });
+
+  it("needs no aggregator, and tells its bucket then too", () => {
+    const parameters = { ...CODE, EnableAggregator: "false", AggregatorCodeKey: "" };
+    const { Resources, Outputs } = resolvedTemplate(parameters);
+    expect(Object.keys(Resources)).toContain("ProvisionerFunction");
+    expect(Outputs["CodeBucketName"]!.Value).toBe("code");
+  });
+
+  it("has a role with the name, the boundary and the rights that it needs", () => {
+    const names = { ProvisionerRoleName: "team-limits-prov", PermissionBoundary: "bound" };
+    const { RoleName, PermissionsBoundary, AssumeRolePolicyDocument, Policies } = propertiesOf(
+      "ProvisionerRole",
+      { ...CODE, ...names },
+    );
+    expect(RoleName).toBe("team-limits-prov");
+    expect(JSON.stringify(PermissionsBoundary)).toContain("policy/bound");
+    expect(JSON.stringify(AssumeRolePolicyDocument)).toContain("lambda.amazonaws.com");
+    const tableArn = { "Fn::GetAtt": ["RateLimitsTable", "Arn"] };
+    expect(Policies).toEqual([
+      {
+        PolicyName: "provisioner",
+        PolicyDocument: {
+          Version: "2012-10-17",
+          Statement: [
+            ...provisionerStatements(tableArn),
+            {
+              Sid: "Log",
+              Effect: "Allow",
+              Action: ["logs:CreateLogStream", "logs:PutLogEvents"],
+              Resource: { "Fn::GetAtt": ["ProvisionerLogGroup", "Arn"] },
+            },
+          ],
+        },
+      },
+    ]);
+    expect(propertiesOf("ProvisionerRole")["RoleName"]).toEqual({
+      "Fn::Sub": "${AWS::StackName}-prov",
+    });
   });
 });
 
@@ -288,7 +361,7 @@ describe("rules", () => {
   it.each([
     [{ EnableIAMRoles: "true", EnableIAM: "false" }, "RolesNeedIAM"],
     [{ AggregatorCodeKey: "aggregator.zip" }, "CodeNeedsBucket"],
-    [{ EnableProvisioner: "true" }, "ProvisionerIsReserved"],
+    [{ ProvisionerCodeKey: "provisioner.zip" }, "CodeNeedsBucket"],
   ])("refuse %j before anything is created", (parameters, broken) => {
     const resolver = new Resolver(TEMPLATE, { ...defaultParameters(), ...parameters });
     const failed = Object.entries(TEMPLATE.Rules).filter(([, { Assertions }]) =>

@@ -7,6 +7,7 @@ import { CONDITIONS, RULES } from "./conditions.ts";
 import { managedPolicyResources } from "./managed-policies.ts";
 import { outputs } from "./outputs.ts";
 import { PARAMETERS } from "./parameters.ts";
+import { provisionerResources } from "./provisioner.ts";
 import { roleResources } from "./roles.ts";
 import { scalingResources } from "./scaling.ts";
 import { tableResources } from "./table.ts";
@@ -28,6 +29,7 @@ export function stackTemplate(): Template {
       ...scalingResources(),
       ...aggregatorResources(),
       ...archiveResources(),
+      ...provisionerResources(),
       ...managedPolicyResources(),
       ...roleResources(),
       ...alarmResources(),
@@ -37,7 +39,7 @@ export function stackTemplate(): Template {
 }
 
 /** Values of this length, as JSON, are written in one line: more would be hard to read. */
-const LONGEST_LINE = 320;
+const LONGEST_LINE = 400;
 
 /**
  * The template as text, below the 51 200 bytes that CloudFormation accepts in a request.
