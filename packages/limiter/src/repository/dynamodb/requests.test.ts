@@ -5,7 +5,7 @@ import { createEntity } from "./entities.ts";
 import { deleteConfig, nextResourceQuery } from "./limits.ts";
 import { deleteWrites, recoverWrites } from "./items/namespace-items.ts";
 import { queryInput } from "./table/key-query.ts";
-import { putProvisioner } from "./records.ts";
+import { putProvisioner } from "./provisioner.ts";
 
 const entity = {
   id: "e",
@@ -22,6 +22,14 @@ const namespace = {
   createdAt: new Date(0),
   deletedAt: undefined,
 } as const;
+const state = {
+  managedSystem: false,
+  managedResources: [],
+  managedEntities: {},
+  lastApplied: undefined,
+  appliedHash: undefined,
+  revision: 1,
+};
 const audit = { Put: { Item: {} } };
 
 /** What may appear in an expression: aliases, and the words of the expression language. */
@@ -47,18 +55,7 @@ describe("requests", () => {
     queryInput(nextResourceQuery("ns", "CONFIG#")),
     deleteWrites(namespace, 0),
     recoverWrites(namespace),
-    putProvisioner(
-      "ns",
-      {
-        managedSystem: false,
-        managedResources: [],
-        managedEntities: {},
-        lastApplied: undefined,
-        appliedHash: undefined,
-        revision: 1,
-      },
-      0,
-    ),
+    putProvisioner("ns", { state, expected: 0, stored: { text: "{}" } }),
   ])("name no attribute in an expression: %#", (request) => {
     const expressions = JSON.stringify(request).match(/(?<=Expression":")[^"]*/g) ?? [];
     expect(expressions.length).toBeGreaterThan(0);
