@@ -13,6 +13,7 @@ import { debtTopic } from "./debt.ts";
 import { doneWorkTopic } from "./done-work.ts";
 import { entitiesTopic } from "./entities.ts";
 import { entityChangesTopic } from "./entity-changes.ts";
+import { exportsTopic } from "./exports.ts";
 import { inheritanceTopic } from "./inheritance.ts";
 import { leaseEndsTopic } from "./lease-ends.ts";
 import { leasesTopic } from "./leases.ts";
@@ -75,6 +76,7 @@ const TOPICS: Readonly<Record<string, Topic>> = {
   listings: listingsTopic,
   cache: cacheTopic,
   records: recordsTopic,
+  "exports of limits": exportsTopic,
   "bad input": badInputTopic,
   "unknown options": unknownOptionsTopic,
   "unusual identifiers": unusualIdentifiersTopic,
