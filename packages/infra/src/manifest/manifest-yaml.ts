@@ -18,8 +18,12 @@ export function manifestYaml(manifest: object): string {
   return text.replaceAll(new RegExp(SPECIAL, "gu"), escaped);
 }
 
-/** Not printable in YAML, or the end of a line to some readers: only escapes are safe. */
-const SPECIAL = "[\\u007F-\\u009F\\u2028\\u2029\\uFEFF\\uFFFE\\uFFFF]";
+/**
+ * Not printable in YAML, the end of a line to some readers, or a change of the direction in which a
+ * terminal writes: only escapes are safe.
+ */
+const SPECIAL =
+  "[\\u007F-\\u009F\\u2028\\u2029\\u202A-\\u202E\\u2066-\\u2069\\uFEFF\\uFFFE\\uFFFF]";
 
 /** Also `=`, which means something to YAML 1.1, and tabs, which not every reader allows bare. */
 const UNREADABLE = new RegExp(`^=$|\\t|${SPECIAL}`, "u");
