@@ -12,7 +12,7 @@ import {
   type ResolvedLimits,
   type StoredLevel,
 } from "../../core/bucket/policy.ts";
-import { DEFAULT_RETENTION_DAYS } from "../../core/usage.ts";
+import { DEFAULT_RETENTION_DAYS, retentionDays } from "../../core/usage.ts";
 import type {
   By,
   LevelName,
@@ -28,8 +28,6 @@ import { NO_SETTINGS, type StoredConfig, type SystemSettings } from "../store.ts
 import { auditEvent, type Context } from "./context.ts";
 import { checkOptionsOf } from "./option-names.ts";
 import { keyPage, pageOf } from "./paging.ts";
-
-const LONGEST_RETENTION_DAYS = 3650;
 
 /** Stores limits of an entity. */
 export async function setLimits(
@@ -264,20 +262,4 @@ function subjectOf(key: ConfigKey): { readonly entityId: string; readonly resour
     entityId: key.level === "resource" ? resourceAuditId(key.resource) : key.entityId,
     resource: key.resource,
   };
-}
-
-function retentionDays(value: unknown, field: string): number | undefined {
-  if (value === undefined) return undefined;
-  if (
-    typeof value === "number" &&
-    Number.isInteger(value) &&
-    value >= 1 &&
-    value <= LONGEST_RETENTION_DAYS
-  )
-    return value;
-  throw new ValidationError(
-    field,
-    value,
-    `must be a whole number of days from 1 to ${LONGEST_RETENTION_DAYS}`,
-  );
 }
