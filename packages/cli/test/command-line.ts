@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { Readable } from "node:stream";
+import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import { InfrastructureError, type Repository } from "zae-limiter";
 import { openRepository } from "zae-limiter/open";
@@ -94,12 +95,20 @@ export function verbNames(): readonly string[] {
     .map(({ path }) => path);
 }
 
-/** The examples in the help of a verb, each as its words. */
+/** Files that examples name, as they are on this machine. */
+const EXAMPLE_FILES: ReadonlyMap<string, string> = new Map(
+  ["limits/", "limits.yaml"].map((name) => [
+    name,
+    fileURLToPath(new URL(`fixtures/${name}`, import.meta.url)),
+  ]),
+);
+
+/** The examples in the help of a verb, each as its words; the files that they name exist. */
 export async function examplesOf(verb: string): Promise<readonly (readonly string[])[]> {
   const { stdout } = await zaeLimiter(`${verb} --help`);
   return [...stdout.matchAll(/^ {2}\$ zae-limiter (.*)$/gm)].map(([, example]) =>
     [...example!.replace(/ (?:&&|>) .*/, "").matchAll(/'([^']*)'|(\S+)/g)].map(
-      ([, quoted, bare]) => quoted ?? bare!,
+      ([, quoted, bare]) => quoted ?? EXAMPLE_FILES.get(bare!) ?? bare!,
     ),
   );
 }
