@@ -21,7 +21,9 @@ export interface Setup {
   readonly open?: typeof openRepository;
   readonly env?: Readonly<Record<string, string>>;
   /** What a person types; undefined when standard input is not a terminal. */
-  readonly typed?: string;
+  readonly typed?: string | AsyncIterable<string>;
+  /** What standard input is when it is no terminal. */
+  readonly piped?: string | Uint8Array;
   readonly terminal?: boolean;
   readonly nowMs?: () => number;
   readonly nodeNotice?: string;
@@ -36,9 +38,9 @@ export async function zaeLimiter(
   line: string | readonly string[],
   setup: Setup = {},
 ): Promise<Outcome> {
-  const { repository, env = {}, typed, terminal = false } = setup;
+  const { repository, env = {}, typed, piped = "", terminal = false } = setup;
   let [stdout, stderr] = ["", ""];
-  const stdin: Environment["stdin"] = Object.assign(Readable.from([typed ?? ""]), {
+  const stdin: Environment["stdin"] = Object.assign(readableOf(typed ?? piped), {
     isTTY: typed !== undefined,
   });
   const open = setup.open ?? (async () => repository!.namespace("default"));
@@ -60,6 +62,11 @@ export async function zaeLimiter(
     },
   });
   return { code, stdout, stderr };
+}
+
+function readableOf(source: string | Uint8Array | AsyncIterable<string>): Readable {
+  const isWhole = typeof source === "string" || source instanceof Uint8Array;
+  return Readable.from(isWhole ? [source] : source);
 }
 
 async function noTable(): Promise<never> {

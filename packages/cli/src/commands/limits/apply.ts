@@ -84,7 +84,7 @@ class ApplyVerb {
     return shown;
   }
 
-  /** Carries out the plan that was agreed to, and no other. */
+  /** Carries out the plan that was agreed to, and no other one if a person was asked. */
   async apply(repository: Repository, { plan, isRegistered }: ShownPlan): Promise<void> {
     const { applyLimits } = await import("zae-limiter/manifest");
     const { namespace } = this.#manifest;
@@ -95,7 +95,9 @@ class ApplyVerb {
     let report: ApplyReport;
     try {
       report = await applyLimits(scoped, this.#manifest, {
-        plan,
+        // Who passes --yes agrees to the manifest, whatever that takes: of two such applies at
+        // once, one succeeds.
+        ...(this.#flags.yes !== true && { plan }),
         signal: interruption.signal,
         onProgress: (progress) => this.#show(progress),
       });
