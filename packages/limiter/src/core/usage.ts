@@ -1,4 +1,5 @@
 import { addAmounts, MILLI, type Amounts } from "./amounts.ts";
+import { ValidationError } from "./errors.ts";
 
 /** The lengths of time that usage is summed over, all in UTC. */
 export type UsageWindow = "hourly" | "daily" | "monthly";
@@ -79,6 +80,25 @@ export const DAY_MS = 86_400_000;
 
 /** How long usage and audit events are kept if the system defaults do not say otherwise. */
 export const DEFAULT_RETENTION_DAYS = 90;
+
+const LONGEST_RETENTION_DAYS = 3650;
+
+/** Returns how many days something is kept, or throws; undefined stays undefined. */
+export function checkRetentionDays(value: unknown, field: string): number | undefined {
+  if (value === undefined) return undefined;
+  if (
+    typeof value === "number" &&
+    Number.isInteger(value) &&
+    value >= 1 &&
+    value <= LONGEST_RETENTION_DAYS
+  )
+    return value;
+  throw new ValidationError(
+    field,
+    value,
+    `must be a whole number of days from 1 to ${LONGEST_RETENTION_DAYS}`,
+  );
+}
 
 /** The start of the window that contains a time. */
 export function windowStartMs(window: UsageWindow, timeMs: number): number {
