@@ -104,8 +104,10 @@ function isApplyError(error: unknown): error is ApplyError {
   return codeOf(error) === "ERR_LIMITER_APPLY";
 }
 
+/** What a failed apply has left; without a cause it has not even begun. */
 function leftOf(error: unknown, colours: Colours): string {
-  return isApplyError(error) && error.left.length > 0 ? leftText(error.left, colours) : "";
+  const isPart = isApplyError(error) && error.cause !== undefined && error.left.length > 0;
+  return isPart ? leftText(error.left, colours) : "";
 }
 
 /** What programs may want to know of an error besides its code and its message. */

@@ -88,7 +88,10 @@ describe("files of a manifest", () => {
   });
 
   it("may begin with a byte order mark", async () => {
-    const file = write("bom.yaml", "\uFEFFnamespace: default\nresources: {b: {limits: {rpm: 1}}}\n");
+    const file = write(
+      "bom.yaml",
+      "\uFEFFnamespace: default\nresources: {b: {limits: {rpm: 1}}}\n",
+    );
     expect(await resourcesOf(["-f", file])).toEqual(["b"]);
   });
 });
@@ -113,7 +116,10 @@ describe("what is wrong", () => {
     expect(stderr).toMatch(/^bad\/syntax\.yaml:\d+:\d+: .+/m);
     expect(stderr).toMatch(/^bad\/keys\.yaml:3:3: .*limits/m);
     expect(stderr).toMatch(/^bad\/keys\.yaml:4:1: .*resources/m);
-    expect(lines.every((line) => /^\S+: .+[.?]$/.test(line)), stderr).toBe(true);
+    expect(
+      lines.every((line) => /^\S+: .+[.?]$/.test(line)),
+      stderr,
+    ).toBe(true);
   });
 
   it("is an object with all problems for programs", async () => {

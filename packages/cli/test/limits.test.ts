@@ -21,7 +21,11 @@ const FIRST = {
 };
 
 /** Another rate for the system, and no more limits of the resource. */
-const SECOND = { ...FIRST, system: { on_unavailable: "allow", limits: { rpm: 200 } }, resources: {} };
+const SECOND = {
+  ...FIRST,
+  system: { on_unavailable: "allow", limits: { rpm: 200 } },
+  resources: {},
+};
 
 onEveryBackend((world) => {
   const run = (verb: string, file: string, ...more: readonly string[]): Promise<Outcome> =>
@@ -32,8 +36,10 @@ onEveryBackend((world) => {
     const planned = await run("plan", file);
     expect(planned).toMatchObject({ code: 3, stderr: "" });
     expect(planned.stdout).toContain("+ create resource gpt-4\n");
-    expect(planned.stdout).toMatch(/^ {4}\+ tpm +10000\/min:15000$/m);
-    expect(planned.stdout).toMatch(/^\+ create entity key-1 for all resources\n {4}\+ rpm/m);
+    expect(planned.stdout).toMatch(/^ {4}\+ limits\.tpm +10000\/min:15000$/m);
+    expect(planned.stdout).toMatch(
+      /^\+ create entity key-1 for all resources\n {4}\+ limits\.rpm/m,
+    );
     expect(planned.stdout).toContain(
       "Plan for default: 5 to create, 0 to update, 0 to delete, 0 unchanged.\n",
     );
@@ -55,19 +61,20 @@ onEveryBackend((world) => {
     const file = manifest(FIRST);
     await run("apply", file, "--yes");
     const { revision } = await world.repository.getProvisionerState();
-    const audit = await auditOf(world.repository);
+    const auditOf = (what: string): Promise<unknown> => world.json(`audit list ${what}`);
+    const audit = [await auditOf("--system"), await auditOf("key-1")];
     const nothing = { code: 0, stderr: "", stdout: "Nothing to change in default: 5 unchanged.\n" };
     for (const verb of ["plan", "diff", "apply"])
       expect(await run(verb, file), verb).toEqual(nothing);
     expect((await world.repository.getProvisionerState()).revision).toBe(revision);
-    expect(await auditOf(world.repository)).toEqual(audit);
+    expect([await auditOf("--system"), await auditOf("key-1")]).toEqual(audit);
   });
 
   it("an update shows old and new values, and what leaves the manifest is deleted", async () => {
     await run("apply", manifest(FIRST), "--yes");
     await world.repository.setResourceDefaults("by-hand", [Limit.perMinute("rpm", 1)]);
     const { stdout } = await run("plan", manifest(SECOND));
-    expect(stdout).toMatch(/^~ update system\n {4}~ rpm +100\/min → 200\/min$/m);
+    expect(stdout).toMatch(/^~ update system\n {4}~ limits\.rpm +100\/min → 200\/min$/m);
     expect(stdout).toMatch(/^- delete resource gpt-4\n(?: {4}- .*\n)+/m);
     expect(stdout).not.toContain("by-hand");
     await run("apply", manifest(SECOND), "--yes");
@@ -81,11 +88,11 @@ onEveryBackend((world) => {
     const diff = await run("diff", file);
     expect(diff.code).toBe(3);
     expect(diff.stdout).toMatch(
-      /^Where +Value +Stored +Declared\nsystem +rpm +7\/min +100\/min +drift\n/,
+      /^Where +Value +Stored +Declared\nsystem +limits\.rpm +7\/min +100\/min +drift\n/,
     );
     const plan = await run("plan", file);
     expect(plan.code).toBe(3);
-    expect(plan.stdout).toMatch(/^~ update system\n {4}~ rpm +7\/min → 100\/min\n/);
+    expect(plan.stdout).toMatch(/^~ update system\n {4}~ limits\.rpm +7\/min → 100\/min\n/);
     // A change of the manifest is none of the store.
     await world.repository.setSystemDefaults([Limit.perMinute("rpm", 100)]);
     expect((await run("diff", manifest(SECOND))).stdout).not.toContain("drift");
@@ -120,7 +127,7 @@ onEveryBackend((world) => {
     await world.repository.createEntity("other");
     await world.repository.createEntity("key-1", { parentId: "other" });
     for (const verb of ["plan", "apply"]) {
-      const { code, stdout, stderr } = await run(verb, manifest(FIRST), "--yes".repeat(0) || "--json");
+      const { code, stdout, stderr } = await run(verb, manifest(FIRST), "--json");
       expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
       expect(JSON.parse(stderr)).toMatchObject({
         error: { code: "ERR_LIMITER_MANIFEST", problems: [{ path: "entities.key-1.parent" }] },
@@ -213,9 +220,9 @@ onEveryBackend((world) => {
       const { code, stderr } = await apply("-", { typed });
       expect(code).toBe(2);
       expect(stderr).toContain("Standard input is the manifest, so nobody can answer.");
-      expect(await world.run(["limits", "apply", "--yes", "-f", "-"], { piped: typed })).toMatchObject(
-        { code: 0 },
-      );
+      expect(
+        await world.run(["limits", "apply", "--yes", "-f", "-"], { piped: typed }),
+      ).toMatchObject({ code: 0 });
     });
 
     it("does nothing if what is stored has changed since the plan was shown", async () => {
@@ -245,12 +252,21 @@ onEveryBackend((world) => {
 
     it("stops between two changes when it is interrupted, and goes on when it is run again", async () => {
       const file = manifest(manyEntities(30, 1));
-      const stopped = await world.run(["limits", "apply", "-f", file, "--yes"], {
-        onListening: (interrupt) => interrupt(),
+      let [calls, interrupt] = [0, (): void => {}];
+      const stopped = await zaeLimiter(["limits", "apply", "-f", file, "--yes"], {
+        repository: before(world.repository, "setLimits", () => {
+          calls += 1;
+          if (calls === 5) interrupt();
+        }),
+        onListening: (listener) => (interrupt = listener),
       });
       expect(stopped).toMatchObject({ code: 1, stdout: "" });
-      expect(stopped.stderr).toMatch(/\nerror: .+\nNot changed yet:\n {2}\+ create entity key-0/);
-      expect(stopped.stderr).toMatch(/\n {2}… and 10 more\n$/);
+      expect(stopped.stderr).toContain(
+        "\nerror: 5 of 30 changes are made. It was stopped: interrupted. " +
+          "Applying the manifest again goes on with what is left.\n" +
+          "Not changed yet:\n  + create entity key-5 for gpt-4\n",
+      );
+      expect(stopped.stderr).toMatch(/\n {2}… and 5 more\n$/);
       const planned = await run("plan", file);
       expect(planned.stdout).toMatch(/^An apply that began at 2026-11-15 06:30:00Z has not ended/);
       expect(await run("apply", file, "--yes")).toMatchObject({ code: 0 });
@@ -259,7 +275,9 @@ onEveryBackend((world) => {
 
     it("says what is left when a change fails", async () => {
       const file = manifest(FIRST);
-      const broken = failing(world.repository, "setLimits");
+      const broken = before(world.repository, "setLimits", () => {
+        throw new Error("It is out of order.");
+      });
       const words = ["limits", "apply", "-f", file, "--yes"];
       const failed = await zaeLimiter(words, { repository: broken });
       expect(failed).toMatchObject({ code: 1, stdout: "" });
@@ -332,42 +350,43 @@ describe("a repository that is missing", () => {
   });
 });
 
-it("ten thousand entities are planned, applied and planned again", { timeout: 60_000 }, async () => {
-  const repository = new MemoryRepository();
-  const file = manifest(manyEntities(10_000, 1));
-  const run = (verb: string): Promise<Outcome> =>
-    zaeLimiter(["limits", verb, "-f", file, ...(verb === "apply" ? ["--yes"] : [])], { repository });
-  const planned = await run("plan");
-  expect(planned.code).toBe(3);
-  expect(planned.stdout.match(/^\+ create entity /gm)).toHaveLength(10_000);
-  expect((await run("diff")).stdout.split("\n").length).toBeGreaterThan(10_000);
-  expect((await run("apply")).stdout).toContain("10,000 created");
-  expect(await run("plan")).toMatchObject({
-    code: 0,
-    stdout: "Nothing to change in default: 10,000 unchanged.\n",
-  });
-});
+it(
+  "ten thousand entities are planned, applied and planned again",
+  { timeout: 60_000 },
+  async () => {
+    const repository = new MemoryRepository();
+    const file = manifest(manyEntities(10_000, 1));
+    const run = (verb: string): Promise<Outcome> =>
+      zaeLimiter(["limits", verb, "-f", file, ...(verb === "apply" ? ["--yes"] : [])], {
+        repository,
+      });
+    const planned = await run("plan");
+    expect(planned.code).toBe(3);
+    expect(planned.stdout.match(/^\+ create entity /gm)).toHaveLength(10_000);
+    expect((await run("diff")).stdout.split("\n").length).toBeGreaterThan(10_000);
+    expect((await run("apply")).stdout).toContain("10,000 created");
+    expect(await run("plan")).toMatchObject({
+      code: 0,
+      stdout: "Nothing to change in default: 10,000 unchanged.\n",
+    });
+  },
+);
 
 async function namesOf(repository: Repository): Promise<readonly string[]> {
   return (await repository.listNamespaces()).map(({ name }) => name).toSorted();
 }
 
-async function auditOf(repository: Repository): Promise<unknown> {
-  return [
-    await repository.getAuditEvents({ entityId: "key-1" }),
-    await repository.getAuditEvents({ resource: "gpt-4" }),
-  ];
-}
-
-/** The same repository, of which one method does not work. */
-function failing(repository: Repository, method: keyof Repository): Repository {
+/** The same repository, but something happens before each call of one method. */
+function before(repository: Repository, method: keyof Repository, act: () => void): Repository {
   return new Proxy(repository, {
     get(target, name) {
-      if (name === "namespace")
-        return async (namespace: string) => failing(await target.namespace(namespace), method);
-      if (name === method) return () => Promise.reject(new Error("It is out of order."));
       const member: unknown = Reflect.get(target, name);
-      return typeof member === "function" ? member.bind(target) : member;
+      if (typeof member !== "function") return member;
+      return async (...parameters: readonly unknown[]): Promise<unknown> => {
+        if (name === method) act();
+        const result: unknown = await member.apply(target, parameters);
+        return name === "namespace" ? before(result as Repository, method, act) : result;
+      };
     },
   });
 }

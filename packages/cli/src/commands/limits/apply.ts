@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { Repository } from "zae-limiter";
+import { ApplyConflictError, type Repository } from "zae-limiter";
 import type { ApplyProgress, ApplyReport, Manifest } from "zae-limiter/manifest";
 import { UsageError } from "../../exit.ts";
 import { changesOf, planText, type ShownPlan } from "../../output/plan.ts";
@@ -91,7 +91,9 @@ class ApplyVerb {
     if (!isRegistered) await repository.registerNamespace(namespace);
     const scoped = await repository.namespace(namespace);
     const interruption = new AbortController();
-    const stopListening = this.#session.environment.onInterrupt(() => interruption.abort());
+    const stopListening = this.#session.environment.onInterrupt(() =>
+      interruption.abort(new Error("interrupted.")),
+    );
     let report: ApplyReport;
     try {
       report = await applyLimits(scoped, this.#manifest, {
@@ -101,6 +103,9 @@ class ApplyVerb {
         signal: interruption.signal,
         onProgress: (progress) => this.#show(progress),
       });
+    } catch (error) {
+      if (error instanceof ApplyConflictError) error.message = overtakenText(namespace);
+      throw error;
     } finally {
       stopListening();
       this.#screen.endProgress();
@@ -126,6 +131,13 @@ const MANY = 100;
 
 function changesText(count: number): string {
   return `${numberText(count)} change${count === 1 ? "" : "s"}`;
+}
+
+function overtakenText(namespace: string): string {
+  return (
+    `Another apply to namespace ${namespace} began meanwhile, so this one has stopped. ` +
+    "When the other one has ended, run limits plan, and apply again if anything differs."
+  );
 }
 
 function reportText(
