@@ -81,11 +81,10 @@ export const DAY_MS = 86_400_000;
 /** How long usage and audit events are kept if the system defaults do not say otherwise. */
 export const DEFAULT_RETENTION_DAYS = 90;
 
-/** Ten years. */
 const LONGEST_RETENTION_DAYS = 3650;
 
-/** Returns a retention if one is given, or throws. */
-export function retentionDays(value: unknown, field: string): number | undefined {
+/** Returns how many days something is kept, or throws; undefined stays undefined. */
+export function checkRetentionDays(value: unknown, field: string): number | undefined {
   if (value === undefined) return undefined;
   if (
     typeof value === "number" &&

@@ -1,8 +1,24 @@
-import { ZaeLimiterError } from "../core/errors.ts";
-import type { Repository } from "../repository/repository.ts";
-import type { PlanEntry } from "./diff.ts";
+import { ApplyConflictError, ZaeLimiterError } from "../core/errors.ts";
+import type { DeclaredLimits } from "../repository/declared-limits.ts";
+import type { ProvisionerState, Repository } from "../repository/repository.ts";
+import { describeChange, makeChange } from "./changes.ts";
+import type { PlanAction, PlanEntry } from "./diff.ts";
 import type { Manifest } from "./manifest.ts";
-import type { LimitsPlan } from "./plan.ts";
+import { checkNamespace, planFrom, type LimitsPlan } from "./plan.ts";
+import { ownValue } from "./values.ts";
+
+/*
+ * The protocol of an apply. The revision of the state is the only lock, and there is no clock:
+ *
+ *   read the state at r → put r+1: "this is being applied" → read the store, plan
+ *     → make the changes one by one, each only while the revision is r+1 → put r+2: "was applied"
+ *
+ * Another apply that begins takes the revision away: the changes that are left fail, in the same
+ * atomic step in which they would be written. It reads the store after that, so it starts from all
+ * that we have written, and wins whole. A process that dies leaves `pending`, which says what may
+ * be stored besides `applied`; all that is named by either is managed, so the next apply, of
+ * whatever manifest, goes on from there (ADR 054).
+ */
 
 /** How a manifest is applied. */
 export interface ApplyOptions {
@@ -56,7 +72,8 @@ export class ApplyError extends ZaeLimiterError {
 /**
  * Brings the store to what a manifest declares, level by level, through the repository's own
  * methods. Safe to repeat after an interruption. Of two at once, the later one wins, and the
- * earlier one stops with `ApplyConflictError` and changes nothing any more.
+ * earlier one stops with `ApplyConflictError` and changes nothing any more. If a change fails for
+ * another reason, or `signal` aborts, it throws `ApplyError`.
  * @example const { created, updated } = await applyLimits(repository, manifest);
  */
 export async function applyLimits(
@@ -64,5 +81,202 @@ export async function applyLimits(
   manifest: Manifest,
   options: ApplyOptions = {},
 ): Promise<ApplyReport> {
-  throw new Error(`not built yet: ${repository.namespaceName} ${manifest.namespace} ${options}`);
+  checkNamespace(repository, manifest);
+  const state = await repository.getProvisionerState();
+  if (options.plan !== undefined && options.plan.revision !== state.revision)
+    throw new ApplyConflictError(options.plan.revision);
+  const apply = { repository, manifest, options, state };
+  const planned = await agreedEntries(apply);
+  if (isApplied(apply) && planned.every(isUnchanged)) return reportOf(planned, state.revision);
+  if (options.signal?.aborted === true)
+    throw stopped({ done: 0, left: planned.filter(isChange) }, options.signal.reason);
+  const begun = begunState(apply);
+  await repository.putProvisionerState(begun);
+  const entries = await entriesOfBegun(apply);
+  await makeChanges(apply, entries.filter(isChange));
+  await putEnd(apply, begun, entries.filter(isChange).length);
+  return reportOf(entries, state.revision + 2);
+}
+
+/** One apply: what is applied to what, from which state. */
+interface Apply {
+  readonly repository: Repository;
+  readonly manifest: Manifest;
+  readonly options: ApplyOptions;
+  /** As read at the beginning, at revision r. */
+  readonly state: ProvisionerState;
+}
+
+/** Plans, and insists on the plan that was agreed to. */
+async function agreedEntries(apply: Apply): Promise<readonly PlanEntry[]> {
+  const { repository, manifest, options, state } = apply;
+  const entries = await planFrom(repository, manifest, state);
+  if (options.plan === undefined || isSame(entries, options.plan.entries)) return entries;
+  throw new ApplyError(
+    "Nothing was changed, because the stored limits were changed since the plan was made. Plan again.",
+    { done: 0, left: entries.filter(isChange), cause: undefined },
+  );
+}
+
+/** Whether the state says already that exactly this was applied. */
+function isApplied({ state, manifest, options }: Apply): boolean {
+  return (
+    state.applied !== undefined &&
+    state.appliedHash === manifest.hash &&
+    state.pending === undefined &&
+    state.owner === options.owner
+  );
+}
+
+/** The state while the changes are made: all that may be stored for us is managed. */
+function begunState({ repository, manifest, options, state }: Apply): ProvisionerState {
+  const { hash, declared } = manifest;
+  const { owner, principal } = options;
+  const managed = managedBy(declared);
+  return {
+    ...state,
+    managedSystem: state.managedSystem || managed.managedSystem,
+    managedResources: union(state.managedResources, managed.managedResources),
+    managedEntities: unionByEntity(state.managedEntities, managed.managedEntities),
+    applied: appliedAfter(state, hash),
+    pending: {
+      hash,
+      startedAt: new Date(repository.clock.now()),
+      ...(principal !== undefined && { principal }),
+      declared,
+    },
+    owner,
+  };
+}
+
+/**
+ * What is known to be stored once this apply has begun. If it follows an interrupted apply of
+ * something else, any level may hold what either of them declares, so none of it can be called
+ * drift. The settings of both stay, because only here it is said that they are ours.
+ */
+function appliedAfter({ applied, pending }: ProvisionerState, hash: string): DeclaredLimits {
+  const known = applied ?? { resources: {}, entities: {} };
+  if (pending === undefined || pending.hash === hash) return known;
+  const { limits: _, ...settings } = { ...pending.declared.system, ...known.system };
+  return { system: settings, resources: {}, entities: {} };
+}
+
+/** Plans again, now that nobody else applies. If it cannot go on, it takes back that it began. */
+async function entriesOfBegun(apply: Apply): Promise<readonly PlanEntry[]> {
+  const { repository, state } = apply;
+  try {
+    return await agreedEntries(apply);
+  } catch (error) {
+    // If this fails too, the state says what is true after any interruption.
+    await repository
+      .putProvisionerState({ ...state, revision: state.revision + 1 })
+      .catch(() => undefined);
+    throw error;
+  }
+}
+
+/** One after the other: each checks the same revision, and DynamoDB refuses two that do so. */
+async function makeChanges(apply: Apply, changes: readonly PlanEntry[]): Promise<void> {
+  const { repository, manifest, options, state } = apply;
+  const { principal, onProgress, signal } = options;
+  const by = { ...(principal !== undefined && { principal }), ifRevision: state.revision + 1 };
+  for (const [done, entry] of changes.entries()) {
+    const rest = (): Rest => ({ done, left: changes.slice(done) });
+    if (signal?.aborted === true) throw stopped(rest(), signal.reason);
+    try {
+      await makeChange({ repository, declared: manifest.declared, by }, entry);
+    } catch (error) {
+      if (error instanceof ApplyConflictError) throw error;
+      throw failed(`${describeChange(entry)} failed`, rest(), error);
+    }
+    onProgress?.({ done: done + 1, total: changes.length, entry });
+  }
+}
+
+async function putEnd(
+  { repository, manifest }: Apply,
+  begun: ProvisionerState,
+  done: number,
+): Promise<void> {
+  const { pending: _, revision, owner } = begun;
+  try {
+    await repository.putProvisionerState({
+      ...managedBy(manifest.declared),
+      applied: manifest.declared,
+      appliedHash: manifest.hash,
+      lastApplied: new Date(repository.clock.now()),
+      owner,
+      revision: revision + 1,
+    });
+  } catch (error) {
+    if (error instanceof ApplyConflictError) throw error;
+    throw failed("Storing that the manifest is applied failed", { done, left: [] }, error);
+  }
+}
+
+type Managed = Pick<ProvisionerState, "managedSystem" | "managedResources" | "managedEntities">;
+
+/** The levels that a declaration names. */
+function managedBy({ system, resources, entities }: DeclaredLimits): Managed {
+  const named = Object.entries(entities).map(([id, entity]) => [id, Object.keys(entity.resources)]);
+  return {
+    managedSystem: system?.limits !== undefined,
+    managedResources: Object.keys(resources),
+    managedEntities: Object.fromEntries(
+      named.filter(([, names]) => names!.length > 0),
+    ) as Managed["managedEntities"],
+  };
+}
+
+function unionByEntity(
+  left: Managed["managedEntities"],
+  right: Managed["managedEntities"],
+): Managed["managedEntities"] {
+  const ids = union(Object.keys(left), Object.keys(right));
+  return Object.fromEntries(
+    ids.map((id) => [id, union(ownValue(left, id) ?? [], ownValue(right, id) ?? [])]),
+  );
+}
+
+function union(left: readonly string[], right: readonly string[]): readonly string[] {
+  return [...new Set([...left, ...right])];
+}
+
+function isUnchanged({ action }: PlanEntry): boolean {
+  return action === "unchanged";
+}
+
+function isChange(entry: PlanEntry): boolean {
+  return !isUnchanged(entry);
+}
+
+/** Plans of the same manifest and store are equal in every detail, their order included. */
+function isSame(left: readonly PlanEntry[], right: readonly PlanEntry[]): boolean {
+  return JSON.stringify(left) === JSON.stringify(right);
+}
+
+function reportOf(entries: readonly PlanEntry[], revision: number): ApplyReport {
+  const count = (action: PlanAction): number =>
+    entries.filter((entry) => entry.action === action).length;
+  return {
+    revision,
+    created: count("create"),
+    updated: count("update"),
+    deleted: count("delete"),
+    unchanged: count("unchanged"),
+  };
+}
+
+type Rest = Pick<ApplyError, "done" | "left">;
+
+function stopped(rest: Rest, reason: unknown): ApplyError {
+  return failed("It was stopped", rest, reason);
+}
+
+function failed(what: string, { done, left }: Rest, cause: unknown): ApplyError {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  return new ApplyError(
+    `${done} of ${done + left.length} changes are made. ${what}: ${why} Applying the manifest again goes on with what is left.`,
+    { done, left, cause },
+  );
 }

@@ -1,17 +1,29 @@
+import type { Entity } from "../core/entity.ts";
 import type {
+  DeclaredEntity,
   DeclaredLevel,
   DeclaredLimits,
   DeclaredSystem,
 } from "../repository/declared-limits.ts";
-import type { Entity } from "../core/entity.ts";
 import type { ProvisionerState } from "../repository/models.ts";
+import {
+  declaredRecords,
+  levelValues,
+  ownValue,
+  partOf,
+  partsOf,
+  recordValues,
+  sameValue,
+  systemValues,
+  type Values,
+} from "./values.ts";
 
 /** What becomes of a level, or of the record of an entity. */
 export type PlanAction = "create" | "update" | "delete" | "unchanged";
 
 /** What is stored of everything that a manifest, or an earlier one, names. */
 export interface StoredLimits {
-  /** The system level; `limits` absent if none are stored. */
+  /** The system level; what is left out is not stored, or is what it is by default. */
   readonly system: DeclaredSystem;
   /** The defaults of resources that have some, by name. */
   readonly resources: Readonly<Record<string, DeclaredLevel>>;
@@ -36,29 +48,51 @@ export interface PlanEntry {
   readonly entityId?: string;
   /** Of the levels "resource" and "entity"; `_default_` for all resources of an entity. */
   readonly resource?: string;
-  /** Every value that changes; for "unchanged" and "delete" of nothing, empty. */
+  /** Every value that changes; empty if none does. */
   readonly values: readonly ValueChange[];
   /** Whether an earlier apply has named it. What was never named is adopted by being named. */
   readonly managed: boolean;
-  /** Whether a value was changed by hand since the last apply. */
+  /** Whether a value that changes was changed by hand since the last apply. */
   readonly drift: boolean;
 }
 
 /** One value before and after. */
 export interface ValueChange {
-  /** The name of a limit, or `inherit`, `on_unavailable`, `parent`, `cascade`, `metadata.team`. */
+  /** As in the manifest: `limits.rpm`, `inherit`, `on_unavailable`, `parent`, `metadata.team`. */
   readonly name: string;
   /** As stored; undefined if nothing is. Limits as in `Limit.format`, without their name. */
   readonly before: string | undefined;
-  /** As declared; undefined if it goes. */
+  /** As declared; undefined if it goes, or goes back to what it is by default. */
   readonly after: string | undefined;
   /** Whether `before` is not what was last applied. */
   readonly drift: boolean;
 }
 
+/** What an entry is about. */
+type Subject = Pick<PlanEntry, "level" | "entityId" | "resource" | "managed">;
+
+/** One level or record, in each place where it may be. */
+interface Versions {
+  /** As stored, without what is neither managed nor declared. */
+  readonly before: Values | undefined;
+  /** As declared. */
+  readonly after: Values | undefined;
+  /** As last applied. What was never applied cannot have drifted. */
+  readonly applied: Values | undefined;
+  /** As an apply declares it that was interrupted; undefined also if there was none. */
+  readonly pending: Values | undefined;
+}
+
+interface Comparison {
+  readonly declared: DeclaredLimits;
+  readonly stored: StoredLimits;
+  readonly state: ProvisionerState;
+}
+
 /**
  * What must change so that the store says what a manifest declares. Pure: it compares content, and
- * an equal list in another order is no change.
+ * an equal list in another order is no change. The entries are in the order in which an apply goes
+ * through them: records, parents first, then the levels; what is deleted comes last.
  * @example const entries = diffLimits(manifest.declared, stored, await repository.getProvisionerState());
  */
 export function diffLimits(
@@ -66,5 +100,143 @@ export function diffLimits(
   stored: StoredLimits,
   state: ProvisionerState,
 ): readonly PlanEntry[] {
-  throw new Error(`not built yet: ${JSON.stringify([declared, stored, state])}`);
+  const comparison = { declared, stored, state };
+  const entries = [
+    ...recordEntries(comparison),
+    ...systemEntry(comparison),
+    ...resourceEntries(comparison),
+    ...entityEntries(comparison),
+  ];
+  return [
+    ...entries.filter(({ action }) => action !== "delete"),
+    ...entries.filter(({ action }) => action === "delete"),
+  ];
 }
+
+function recordEntries({ declared, stored, state }: Comparison): readonly PlanEntry[] {
+  const applied = declaredRecords(state.applied ?? NOTHING);
+  const pending = declaredRecords(state.pending?.declared ?? NOTHING);
+  return [...declaredRecords(declared)].flatMap(([entityId, entity]) => {
+    const record = ownValue(stored.entities, entityId)?.record;
+    // A record that is created without a name is called by its id.
+    const named = record === undefined ? { name: entityId } : {};
+    const valuesOf = (fields: DeclaredEntity | undefined): Values | undefined =>
+      fields && recordValues({ ...named, ...fields });
+    const after = recordValues({ ...named, ...entity });
+    const managed = applied.has(entityId) || pending.has(entityId);
+    return entryOf({ level: "record", entityId, managed }, state, {
+      before: record && partsOf(storedRecord(record), (part) => after.parts.has(part)),
+      after,
+      applied: valuesOf(applied.get(entityId)),
+      pending: valuesOf(pending.get(entityId)),
+    });
+  });
+}
+
+function storedRecord({ parentId, ...fields }: Entity): Values {
+  return recordValues({ ...fields, ...(parentId !== undefined && { parentId }) });
+}
+
+/** Limits and each setting are owned by themselves: one can be declared without the others. */
+function systemEntry({ declared, stored, state }: Comparison): readonly PlanEntry[] {
+  const after = systemValues(declared.system);
+  const applied = systemValues(state.applied?.system);
+  const pending = systemValues(state.pending?.declared.system);
+  const isManaged = (part: string): boolean =>
+    part === "limits" ? state.managedSystem : applied.parts.has(part) || pending.parts.has(part);
+  const before = partsOf(
+    systemValues(stored.system),
+    (part) => isManaged(part) || after.parts.has(part),
+  );
+  const managed = state.managedSystem || applied.parts.size > 0 || pending.parts.size > 0;
+  return entryOf({ level: "system", managed }, state, {
+    before: before.parts.size === 0 ? undefined : before,
+    after: after.parts.size === 0 ? undefined : after,
+    applied,
+    pending,
+  });
+}
+
+function resourceEntries(comparison: Comparison): readonly PlanEntry[] {
+  const { declared, stored, state } = comparison;
+  const managed = new Set(state.managedResources);
+  const names = new Set([...Object.keys(declared.resources), ...managed]);
+  return [...names].flatMap((resource) =>
+    levelEntry({ level: "resource", resource, managed: managed.has(resource) }, comparison, {
+      before: ownValue(stored.resources, resource),
+      levelIn: (limits) => ownValue(limits?.resources, resource),
+    }),
+  );
+}
+
+function entityEntries(comparison: Comparison): readonly PlanEntry[] {
+  const { declared, stored, state } = comparison;
+  const ids = new Set([...Object.keys(declared.entities), ...Object.keys(state.managedEntities)]);
+  return [...ids].flatMap((entityId) => {
+    const managed = new Set(ownValue(state.managedEntities, entityId));
+    const levels = ownValue(declared.entities, entityId)?.resources ?? {};
+    const names = new Set([...Object.keys(levels), ...managed]);
+    return [...names].flatMap((resource) => {
+      const subject = { entityId, resource, managed: managed.has(resource) };
+      return levelEntry({ level: "entity", ...subject }, comparison, {
+        before: ownValue(ownValue(stored.entities, entityId)?.resources, resource),
+        levelIn: (limits) => ownValue(ownValue(limits?.entities, entityId)?.resources, resource),
+      });
+    });
+  });
+}
+
+function levelEntry(
+  subject: Subject,
+  { declared, state }: Comparison,
+  {
+    before,
+    levelIn,
+  }: {
+    readonly before: DeclaredLevel | undefined;
+    readonly levelIn: (limits: DeclaredLimits | undefined) => DeclaredLevel | undefined;
+  },
+): readonly PlanEntry[] {
+  const valuesOf = (level: DeclaredLevel | undefined): Values | undefined =>
+    level && levelValues(level);
+  return entryOf(subject, state, {
+    before: valuesOf(before),
+    after: valuesOf(levelIn(declared)),
+    applied: valuesOf(levelIn(state.applied)),
+    pending: valuesOf(levelIn(state.pending?.declared)),
+  });
+}
+
+/** One entry, or none if nothing is declared and nothing changes. */
+function entryOf(
+  subject: Subject,
+  state: ProvisionerState,
+  { before, after, applied, pending }: Versions,
+): readonly PlanEntry[] {
+  const isDrift = (name: string, value: string | undefined): boolean => {
+    if (applied?.parts.has(partOf(name)) !== true) return false;
+    if (sameValue(name, value, applied.texts.get(name))) return false;
+    // An apply that was interrupted may have come this far, also if it was to delete the level.
+    return state.pending === undefined || !sameValue(name, value, pending?.texts.get(name));
+  };
+  const names = new Set([...(after?.texts.keys() ?? []), ...(before?.texts.keys() ?? [])]);
+  const values = [...names].flatMap((name) => {
+    const [old, wanted] = [before?.texts.get(name), after?.texts.get(name)];
+    if (sameValue(name, old, wanted)) return [];
+    return { name, before: old, after: wanted, drift: isDrift(name, old) };
+  });
+  if (values.length === 0 && after === undefined) return [];
+  const drift = values.some((value) => value.drift);
+  return [{ action: actionOf({ before, after }, values), ...subject, values, drift }];
+}
+
+function actionOf(
+  { before, after }: Pick<Versions, "before" | "after">,
+  values: readonly ValueChange[],
+): PlanAction {
+  if (values.length === 0) return "unchanged";
+  if (before === undefined) return "create";
+  return after === undefined ? "delete" : "update";
+}
+
+const NOTHING: DeclaredLimits = { resources: {}, entities: {} };

@@ -146,11 +146,11 @@ function resourceLevel(resource: string): LevelName {
   return { resource };
 }
 
-/** What is stored at the system level. Nobody can tell a default that was stored from one that was not. */
+/** What is stored at the system level. A stored default means the same as nothing stored. */
 function declaredSystem(stored: Stored): DeclaredSystem | undefined {
   const { limits, onUnavailable, auditRetentionDays, usageRetentionDays } = stored;
   const declared = {
-    ...(onUnavailable !== undefined && { onUnavailable }),
+    ...(onUnavailable === "allow" && { onUnavailable }),
     ...(auditRetentionDays !== DEFAULT_RETENTION_DAYS && { auditRetentionDays }),
     ...(usageRetentionDays !== DEFAULT_RETENTION_DAYS && { usageRetentionDays }),
     ...(limits.length > 0 && { limits }),

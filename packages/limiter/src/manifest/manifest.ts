@@ -5,7 +5,7 @@ import { ValidationError } from "../core/errors.ts";
 import { namespaceName, resourceName } from "../core/identifiers.ts";
 import type { Limit } from "../core/limit.ts";
 import { nearest } from "../core/options.ts";
-import { retentionDays } from "../core/usage.ts";
+import { checkRetentionDays } from "../core/usage.ts";
 import type { DeclaredLimits, DeclaredSystem } from "../repository/declared-limits.ts";
 import {
   distinct,
@@ -115,7 +115,7 @@ function readSystem(sections: readonly DocumentValue[]): DeclaredSystem | undefi
 }
 
 function readDays(value: DocumentValue | undefined): number | undefined {
-  return value?.checked((days) => retentionDays(days, value.key), numberAdvice);
+  return value?.checked((days) => checkRetentionDays(days, value.key), numberAdvice);
 }
 
 function didYouMean(wrong: unknown, known: readonly string[]): string | undefined {

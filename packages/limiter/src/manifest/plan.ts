@@ -1,7 +1,10 @@
-import type { PendingApply } from "../repository/models.ts";
-import type { Repository } from "../repository/repository.ts";
-import type { PlanEntry } from "./diff.ts";
+import { ValidationError } from "../core/errors.ts";
+import type { PendingApply, ProvisionerState, Repository } from "../repository/repository.ts";
+import { diffLimits, type PlanEntry, type StoredLimits } from "./diff.ts";
 import type { Manifest } from "./manifest.ts";
+import { ManifestError, type ManifestProblem } from "./problems.ts";
+import { readStored } from "./stored.ts";
+import { declaredRecords, ownValue } from "./values.ts";
 
 /** What an apply of a manifest would do. */
 export interface LimitsPlan {
@@ -21,5 +24,82 @@ export interface LimitsPlan {
  * @example const { entries } = await planLimits(repository, manifest);
  */
 export async function planLimits(repository: Repository, manifest: Manifest): Promise<LimitsPlan> {
-  throw new Error(`not built yet: ${repository.namespaceName} ${manifest.namespace}`);
+  checkNamespace(repository, manifest);
+  const state = await repository.getProvisionerState();
+  return {
+    namespace: manifest.namespace,
+    revision: state.revision,
+    entries: await planFrom(repository, manifest, state),
+    pending: state.pending,
+  };
+}
+
+/** Reads the store and compares it with a manifest, given the state. */
+export async function planFrom(
+  repository: Repository,
+  manifest: Manifest,
+  state: ProvisionerState,
+): Promise<readonly PlanEntry[]> {
+  const stored = await readStored(repository, manifest.declared, state);
+  const problems = problemsOf(manifest, stored);
+  if (problems.length > 0) throw new ManifestError(problems);
+  return diffLimits(manifest.declared, stored, state);
+}
+
+/** A manifest is never applied to another namespace than its own. */
+export function checkNamespace(repository: Repository, { namespace }: Manifest): void {
+  const { namespaceName } = repository;
+  if (namespaceName === namespace) return;
+  throw new ValidationError(
+    "namespace",
+    namespace,
+    `the repository works in '${namespaceName}'; open the manifest's namespace, such as with repository.namespace()`,
+  );
+}
+
+/** What is wrong with the parents that a manifest declares, given what is stored. */
+function problemsOf(manifest: Manifest, stored: StoredLimits): readonly ManifestProblem[] {
+  const records = declaredRecords(manifest.declared);
+  const storedRecord = (id: string) => ownValue(stored.entities, id)?.record;
+  const parentOf = (id: string): string | undefined =>
+    records.get(id)?.parentId ?? storedRecord(id)?.parentId;
+  const harmless = new Set<string>();
+  return [...records].flatMap(([id, { parentId }]) => {
+    if (parentId === undefined) return [];
+    const record = storedRecord(id);
+    const problem = (message: string, suggestion?: string): ManifestProblem =>
+      manifest.problemAt(["entities", id, "parent"], message, suggestion);
+    if (record !== undefined && record.parentId !== parentId)
+      return problem(
+        `Entity '${id}' is stored ${record.parentId === undefined ? "without a parent" : `with the parent '${record.parentId}'`}, which cannot be changed.`,
+        "Declare the stored parent, or delete the entity and let it be created again.",
+      );
+    if (!records.has(parentId) && storedRecord(parentId) === undefined)
+      return problem(
+        `The parent '${parentId}' of entity '${id}' is neither declared nor stored.`,
+        `Declare it: ${parentId}: {}`,
+      );
+    return record === undefined && isOwnAncestor(id, parentOf, harmless)
+      ? problem(`Entity '${id}' would be its own ancestor: a stored parent leads back to it.`)
+      : [];
+  });
+}
+
+/**
+ * Follows the parents that are known; those that were not read cannot lead back. Whoever was found
+ * to be harmless is not followed again, so that a long chain takes linear time.
+ */
+function isOwnAncestor(
+  id: string,
+  parentOf: (id: string) => string | undefined,
+  harmless: Set<string>,
+): boolean {
+  const seen = new Set([id]);
+  for (let next = parentOf(id); next !== undefined; next = parentOf(next)) {
+    if (next === id) return true;
+    if (harmless.has(next) || seen.has(next)) break;
+    seen.add(next);
+  }
+  for (const entity of seen) harmless.add(entity);
+  return false;
 }

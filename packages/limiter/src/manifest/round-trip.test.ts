@@ -16,16 +16,18 @@ import {
 import { MemoryRepository } from "zae-limiter/memory";
 import { SqliteRepository } from "zae-limiter/sqlite";
 import { declaredLimits, store } from "../../test/support/declared-limits.ts";
+import { seedsFromEnvironment } from "../../test/support/seeded/seeds.ts";
 import { closeLater, temporaryFile } from "../../test/support/temporary-file.ts";
 
-const RUNS = Number(process.env["SEEDS"] ?? 40);
+const { count: RUNS } = seedsFromEnvironment({ usual: 12, thorough: 400 });
 
-describe("every declaration", () => {
+describe("every declaration", { timeout: 20_000 + 500 * RUNS }, () => {
   it("is read back from the manifest that it is written as", () => {
     fc.assert(
       fc.property(declaredLimits(), (declared) => {
         expect(written(declared).declared).toEqual(declared);
       }),
+      { numRuns: 2 * RUNS },
     );
   });
 

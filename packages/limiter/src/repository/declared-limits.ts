@@ -1,5 +1,10 @@
-import type { OnUnavailable } from "../core/bucket/policy.ts";
-import type { Limit } from "../core/limit.ts";
+import { checkOnUnavailable, type OnUnavailable } from "../core/bucket/policy.ts";
+import { entityCascade, entityMetadata, entityName } from "../core/entity.ts";
+import { ValidationError } from "../core/errors.ts";
+import { configResource, entityId, resourceName } from "../core/identifiers.ts";
+import { checkLimits, type Limit } from "../core/limit.ts";
+import { checkOptions, optionNames } from "../core/options.ts";
+import { checkRetentionDays } from "../core/usage.ts";
 
 /** Limits as a reviewed file declares them for one namespace: what it names, and nothing else. */
 export interface DeclaredLimits {
@@ -43,4 +48,92 @@ export interface DeclaredEntity {
   readonly metadata?: Readonly<Record<string, string>>;
   /** Its own limits, by resource; `_default_` for all resources where it has none. */
   readonly resources: Readonly<Record<string, DeclaredLevel>>;
+}
+
+/**
+ * Returns a checked copy of declared limits, without what is undefined, or throws. `field` is what
+ * errors name them by.
+ */
+export function checkDeclaredLimits(value: unknown, field: string): DeclaredLimits {
+  checkObject(value, field);
+  checkOptions(value, LIMITS_NAMES, field);
+  const { system, resources, entities } = value as Partial<DeclaredLimits>;
+  return {
+    ...(system !== undefined && { system: checkSystem(system, `${field}.system`) }),
+    resources: checkEach(resources, `${field}.resources`, resourceName, checkLevel),
+    entities: checkEach(entities, `${field}.entities`, entityId, checkEntity),
+  };
+}
+
+/** Throws for what is not a plain object. */
+export function checkObject(value: unknown, field: string): asserts value is object {
+  if (typeof value !== "object" || value === null || Symbol.iterator in value)
+    throw new ValidationError(field, value, "must be an object");
+}
+
+const LIMITS_NAMES = optionNames<DeclaredLimits>({ system: true, resources: true, entities: true });
+const LEVEL_NAMES = optionNames<DeclaredLevel>({ limits: true, inherit: true });
+const SYSTEM_NAMES = optionNames<DeclaredSystem>({
+  limits: true,
+  onUnavailable: true,
+  auditRetentionDays: true,
+  usageRetentionDays: true,
+});
+const ENTITY_NAMES = optionNames<DeclaredEntity>({
+  parentId: true,
+  cascade: true,
+  name: true,
+  metadata: true,
+  resources: true,
+});
+
+function checkSystem(value: DeclaredSystem, field: string): DeclaredSystem {
+  checkObject(value, field);
+  checkOptions(value, SYSTEM_NAMES, field);
+  const { limits, onUnavailable } = value;
+  const auditRetentionDays = checkRetentionDays(value.auditRetentionDays, "auditRetentionDays");
+  const usageRetentionDays = checkRetentionDays(value.usageRetentionDays, "usageRetentionDays");
+  return {
+    ...(limits !== undefined && { limits: checkLimits(limits, `${field}.limits`) }),
+    ...(onUnavailable !== undefined && { onUnavailable: checkOnUnavailable(onUnavailable) }),
+    ...(auditRetentionDays !== undefined && { auditRetentionDays }),
+    ...(usageRetentionDays !== undefined && { usageRetentionDays }),
+  };
+}
+
+function checkLevel(value: DeclaredLevel, field: string): DeclaredLevel {
+  checkObject(value, field);
+  checkOptions(value, LEVEL_NAMES, field);
+  if (typeof value.inherit !== "boolean")
+    throw new ValidationError(`${field}.inherit`, value.inherit, "must be true or false");
+  return { limits: checkLimits(value.limits, `${field}.limits`), inherit: value.inherit };
+}
+
+function checkEntity(value: DeclaredEntity, field: string): DeclaredEntity {
+  checkObject(value, field);
+  checkOptions(value, ENTITY_NAMES, field);
+  const { parentId, cascade, name, metadata, resources } = value;
+  return {
+    ...(parentId !== undefined && { parentId: entityId(parentId, `${field}.parentId`) }),
+    ...(cascade !== undefined && { cascade: entityCascade(cascade) }),
+    ...(name !== undefined && { name: entityName(name) }),
+    ...(metadata !== undefined && { metadata: entityMetadata(metadata) }),
+    resources: checkEach(resources, `${field}.resources`, configResource, checkLevel),
+  };
+}
+
+/** Checks the names and values of an object. Names such as `constructor` are names like others. */
+function checkEach<Value>(
+  value: Readonly<Record<string, Value>> | undefined,
+  field: string,
+  checkName: (name: unknown, field: string) => string,
+  checkValue: (value: Value, field: string) => Value,
+): Readonly<Record<string, Value>> {
+  checkObject(value, field);
+  return Object.fromEntries(
+    Object.entries(value).map(([name, entry]) => [
+      checkName(name, field),
+      checkValue(entry, `${field}.${name}`),
+    ]),
+  );
 }

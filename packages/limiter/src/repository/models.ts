@@ -119,7 +119,7 @@ export interface CacheStats {
 
 /** What declared limits manage; `revision` is 0 when nothing is stored. */
 export interface ProvisionerState {
-  /** Whether the system level is managed. */
+  /** Whether the limits of the system level are managed; settings are if `applied` has them. */
   readonly managedSystem: boolean;
   /** The resources whose defaults are managed. */
   readonly managedResources: readonly string[];
@@ -240,14 +240,14 @@ export interface RepositoryOptions {
   readonly recordUsage?: boolean;
 }
 
-/** Who makes a change, for the audit trail. */
+/** Who makes a change, and under which condition. */
 export interface By {
   /** Who makes the change. @default the `principal` of the repository's options */
   readonly principal?: string;
   /**
    * Makes the change only while the state of declared limits has this revision
-   * (`getProvisionerState`); otherwise throws `ApplyConflictError`, and nothing is changed.
-   * @default any revision
+   * (`getProvisionerState`; 0 before anything was applied). Otherwise it changes nothing and throws
+   * `ApplyConflictError`, even if there is nothing to change. @default any revision
    */
   readonly ifRevision?: number;
 }
@@ -274,6 +274,9 @@ export interface UsageQuery {
   readonly end?: Date;
 }
 
+/** Who deletes an entity. That takes several steps, so it cannot depend on a revision. */
+export type DeleteEntityOptions = Pick<By, "principal">;
+
 /** How a new entity is described. */
 export interface CreateEntityOptions extends By {
   /** For people to read. @default the id */
@@ -297,6 +300,12 @@ export interface SystemDefaultsOptions extends By {
   readonly auditRetentionDays?: number;
   /** How many days usage is kept. */
   readonly usageRetentionDays?: number;
+}
+
+/** What is deleted of the system level. */
+export interface DeleteSystemDefaultsOptions extends By {
+  /** Whether only the limits are deleted: `onUnavailable` and retention stay. @default false */
+  readonly keepSettings?: boolean;
 }
 
 /** Which limits of an entity are meant. */

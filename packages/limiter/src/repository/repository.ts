@@ -13,6 +13,8 @@ import type {
   CacheStats,
   CapacityOptions,
   CreateEntityOptions,
+  DeleteEntityOptions,
+  DeleteSystemDefaultsOptions,
   LevelName,
   LimitsOptions,
   NamespaceOptions,
@@ -82,7 +84,7 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
    * ends.
    * @example await repository.deleteEntity("key-1", { principal: "admin" });
    */
-  deleteEntity(entityId: string, options?: By): Promise<void>;
+  deleteEntity(entityId: string, options?: DeleteEntityOptions): Promise<void>;
 
   /**
    * Stores limits of an entity, for one resource or by default for all of its resources. They hide
@@ -133,21 +135,25 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
    */
   deleteResourceDefaults(resource: string, options?: By): Promise<void>;
   /**
-   * Stores the limits of all entities on all resources, and settings of the system level.
+   * Stores the limits of all entities on all resources, and settings of the system level. With
+   * `undefined` instead of limits, it stores settings only.
    * @example
    * await repository.setSystemDefaults([Limit.perMinute("rpm", 60)], { onUnavailable: "allow" });
    */
-  setSystemDefaults(limits: readonly Limit[], options?: SystemDefaultsOptions): Promise<void>;
+  setSystemDefaults(
+    limits: readonly Limit[] | undefined,
+    options?: SystemDefaultsOptions,
+  ): Promise<void>;
   /**
    * The limits and settings of the system level.
    * @example const { limits, usageRetentionDays } = await repository.getSystemDefaults();
    */
   getSystemDefaults(): Promise<SystemDefaults>;
   /**
-   * Deletes the limits and settings of the system level.
-   * @example await repository.deleteSystemDefaults();
+   * Deletes the limits and settings of the system level, or its limits only.
+   * @example await repository.deleteSystemDefaults({ keepSettings: true });
    */
-  deleteSystemDefaults(options?: By): Promise<void>;
+  deleteSystemDefaults(options?: DeleteSystemDefaultsOptions): Promise<void>;
   /**
    * The resources that have limits of their own.
    * @example const resources = await repository.listResourcesWithDefaults();
@@ -288,7 +294,8 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
    */
   getProvisionerState(): Promise<ProvisionerState>;
   /**
-   * Stores `revision + 1`. Throws if the stored revision is not `state.revision`.
+   * Stores `revision + 1`. Throws `ApplyConflictError` if the stored revision is not
+   * `state.revision`.
    * @example await repository.putProvisionerState({ ...state, managedSystem: true });
    */
   putProvisionerState(state: ProvisionerState): Promise<void>;

@@ -114,10 +114,19 @@ export interface BucketStore {
   merge?(entityId: string, resource: string, shards: number): Promise<number>;
 }
 
+/**
+ * The condition of a write. It is checked in the same atomic step, before all others, and even if
+ * nothing is to be written; if it does not hold, the store throws `ApplyConflictError`.
+ */
+export interface Guard {
+  /** The revision that the state of declared limits must have; 0 means that none is stored. */
+  readonly ifRevision: number | undefined;
+}
+
 /** The entities of a namespace. */
 export interface EntityStore {
   /** Throws `EntityExistsError`, or `EntityNotFoundError` for an unknown parent. */
-  create(entity: Entity, event: AuditEvent): MaybePromise<void>;
+  create(entity: Entity, event: AuditEvent, guard: Guard): MaybePromise<void>;
   /**
    * Changes the fields that are given, in one atomic step, so that concurrent changes of other
    * fields stay. `eventOf` makes the event from the entity before the change. Returns the changed
@@ -127,6 +136,7 @@ export interface EntityStore {
     entityId: string,
     change: EntityChange,
     eventOf: (before: Entity) => AuditEvent,
+    guard: Guard,
   ): MaybePromise<Entity>;
   get(entityId: string): MaybePromise<Entity | undefined>;
   children(parentId: string): MaybePromise<readonly Entity[]>;
@@ -155,6 +165,9 @@ export interface StoredConfig {
   readonly settings?: SystemSettings;
 }
 
+/** A level that stores nothing. */
+export const NO_CONFIG: StoredConfig = { limits: undefined };
+
 /** The settings of a system level that stores none. */
 export const NO_SETTINGS: SystemSettings = {
   onUnavailable: undefined,
@@ -176,6 +189,18 @@ export function mergedConfig(stored: StoredConfig, wanted: StoredConfig): Stored
   };
 }
 
+/** The system level after its limits were deleted and its settings kept. */
+export function withoutLimits({ settings = NO_SETTINGS }: StoredConfig): StoredConfig {
+  const isEmpty = Object.values(settings).every((value) => value === undefined);
+  return isEmpty ? NO_CONFIG : { limits: undefined, settings };
+}
+
+/** How limits are deleted. */
+export interface DeleteOptions extends Guard {
+  /** At the system level: deletes the limits only. */
+  readonly keepSettings: boolean;
+}
+
 /** The stored limits of a namespace. */
 export interface LimitStore {
   /** One result per key, in order. Reads are consistent: they see every write that has ended. */
@@ -185,9 +210,9 @@ export interface LimitStore {
    * (`mergedConfig`). That happens in one atomic step, because several writers may set different
    * options.
    */
-  put(key: ConfigKey, config: StoredConfig, event: AuditEvent): MaybePromise<void>;
+  put(key: ConfigKey, config: StoredConfig, event: AuditEvent, guard: Guard): MaybePromise<void>;
   /** Returns whether there was something to delete; only then the event is written. */
-  delete(key: ConfigKey, event: AuditEvent): MaybePromise<boolean>;
+  delete(key: ConfigKey, event: AuditEvent, options: DeleteOptions): MaybePromise<boolean>;
   resourcesWithDefaults(): MaybePromise<readonly string[]>;
   entitiesWithLimits(resource: string, page: KeyPage): MaybePromise<Keyed<string>>;
   resourcesWithEntityLimits(): MaybePromise<readonly string[]>;

@@ -1,8 +1,14 @@
 import { VERSION } from "../../core/version.ts";
 import type { ProvisionerState, VersionRecord } from "../repository.ts";
 import type { ProvisionerStore, VersionStore } from "../store.ts";
+import { stateOfText, stateText } from "../provisioner-state.ts";
 import { Aliases, absent } from "./table/update-expression.ts";
-import { marshalItem, unmarshalItem, type AttributeMap } from "./transport/attribute-values.ts";
+import {
+  marshalItem,
+  stringOf,
+  unmarshalItem,
+  type AttributeMap,
+} from "./transport/attribute-values.ts";
 import type { Connection } from "./table/connection.ts";
 import type { ItemReader } from "./table/item-reader.ts";
 import { namespaceIndexKeys, provisionerKey, TABLE_NAMESPACE, versionKey } from "./items/keys.ts";
@@ -107,9 +113,7 @@ function provisionerItem(namespaceId: string, state: ProvisionerState): Attribut
   return marshalItem({
     ...key,
     ...namespaceIndexKeys(namespaceId, key),
-    managed_system: state.managedSystem,
-    managed_resources: state.managedResources,
-    managed_entities: state.managedEntities,
+    state: stateText(state),
     last_applied: state.lastApplied?.toISOString(),
     applied_hash: state.appliedHash,
     revision: state.revision,
@@ -117,6 +121,8 @@ function provisionerItem(namespaceId: string, state: ProvisionerState): Attribut
 }
 
 function provisionerOf(item: AttributeMap): ProvisionerState {
+  const text = stringOf(item["state"]);
+  if (text !== undefined) return stateOfText(text);
   const stored = unmarshalItem(item);
   const lastApplied = stored["last_applied"];
   const appliedHash = stored["applied_hash"];

@@ -1,3 +1,4 @@
+import type { AuditEvent } from "../../core/audit.ts";
 import {
   CHANGEABLE,
   entityCascade,
@@ -9,9 +10,17 @@ import {
 } from "../../core/entity.ts";
 import { EntityExistsError, ValidationError } from "../../core/errors.ts";
 import { entityId as checkEntityId, principal as checkPrincipal } from "../../core/identifiers.ts";
-import type { By, CreateEntityOptions, Page, Paging, UpdateEntityOptions } from "../repository.ts";
+import type {
+  By,
+  CreateEntityOptions,
+  DeleteEntityOptions,
+  Page,
+  Paging,
+  UpdateEntityOptions,
+} from "../repository.ts";
 import { wholeMs } from "../system-clock.ts";
 import { auditEvent, type Context } from "./context.ts";
+import { guardOf } from "./guard.ts";
 import { checkOptionsOf } from "./option-names.ts";
 import { keyPage, pageOf } from "./paging.ts";
 
@@ -36,9 +45,11 @@ export async function ensureEntity(
   checkOptionsOf("ensureEntity", options);
   const entity = describedEntity(context, entityId, options);
   const { entities } = context.data;
+  // A guarded call begins with the write, which checks the revision even if the entity exists.
+  const isGuarded = options.ifRevision !== undefined;
   // After a lost race the entity exists, unless it was deleted again in that very moment.
   for (let attempt = 1; ; attempt += 1) {
-    const found = await entities.get(entity.id);
+    const found = isGuarded && attempt === 1 ? undefined : await entities.get(entity.id);
     if (found !== undefined) return found;
     try {
       await create(context, entity, options);
@@ -58,14 +69,14 @@ export async function updateEntity(
   checkOptionsOf("updateEntity", options);
   const id = checkEntityId(entityId);
   const change = checkedChange(options);
-  return context.data.entities.update(id, change, (before) =>
+  const eventOf = (before: Entity): AuditEvent =>
     auditEvent(context, {
       entityId: id,
       action: "entity_updated",
       principal: options.principal,
       details: { before: fieldsOf(before, change), after: change },
-    }),
-  );
+    });
+  return context.data.entities.update(id, change, eventOf, guardOf(options));
 }
 
 /** Reads one entity. */
@@ -89,7 +100,11 @@ export async function listEntities(context: Context, paging: Paging): Promise<Pa
 }
 
 /** Deletes an entity with its limits and buckets. */
-export async function deleteEntity(context: Context, entityId: string, options: By): Promise<void> {
+export async function deleteEntity(
+  context: Context,
+  entityId: string,
+  options: DeleteEntityOptions,
+): Promise<void> {
   checkOptionsOf("deleteEntity", options);
   const { principal } = options;
   const id = checkEntityId(entityId);
@@ -121,12 +136,14 @@ function describedEntity(context: Context, entityId: string, options: CreateEnti
   });
 }
 
-async function create(context: Context, entity: Entity, { principal }: By): Promise<void> {
+async function create(context: Context, entity: Entity, options: By): Promise<void> {
+  const { principal } = options;
   const { id, name, parentId, cascade, metadata } = entity;
   const details = { name, ...(parentId !== undefined && { parentId }), cascade, metadata };
   await context.data.entities.create(
     entity,
     auditEvent(context, { entityId: id, action: "entity_created", principal, details }),
+    guardOf(options),
   );
 }
 

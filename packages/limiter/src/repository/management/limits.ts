@@ -12,9 +12,10 @@ import {
   type ResolvedLimits,
   type StoredLevel,
 } from "../../core/bucket/policy.ts";
-import { DEFAULT_RETENTION_DAYS, retentionDays } from "../../core/usage.ts";
+import { checkRetentionDays, DEFAULT_RETENTION_DAYS } from "../../core/usage.ts";
 import type {
   By,
+  DeleteSystemDefaultsOptions,
   LevelName,
   LimitsOptions,
   Page,
@@ -26,6 +27,7 @@ import type {
 } from "../repository.ts";
 import { NO_SETTINGS, type StoredConfig, type SystemSettings } from "../store.ts";
 import { auditEvent, type Context } from "./context.ts";
+import { guardOf } from "./guard.ts";
 import { checkOptionsOf } from "./option-names.ts";
 import { keyPage, pageOf } from "./paging.ts";
 
@@ -111,12 +113,13 @@ export async function deleteResourceDefaults(
 /** Stores the limits and settings of the system level. */
 export async function setSystemDefaults(
   context: Context,
-  limits: readonly Limit[],
+  limits: readonly Limit[] | undefined,
   options: SystemDefaultsOptions,
 ): Promise<void> {
   checkOptionsOf("setSystemDefaults", options);
-  const checked = checkLimits(limits);
   const settings = checkSettings(options);
+  const hasSettings = Object.values(settings).some((value) => value !== undefined);
+  const checked = limits === undefined && hasSettings ? undefined : checkLimits(limits!);
   await put(context, { level: "system" }, { limits: checked, settings }, options);
 }
 
@@ -140,8 +143,8 @@ function checkSettings(options: Omit<SystemDefaultsOptions, keyof By>): SystemSe
   const { onUnavailable, auditRetentionDays, usageRetentionDays } = options;
   return {
     onUnavailable: onUnavailable === undefined ? undefined : checkOnUnavailable(onUnavailable),
-    auditRetentionDays: retentionDays(auditRetentionDays, "auditRetentionDays"),
-    usageRetentionDays: retentionDays(usageRetentionDays, "usageRetentionDays"),
+    auditRetentionDays: checkRetentionDays(auditRetentionDays, "auditRetentionDays"),
+    usageRetentionDays: checkRetentionDays(usageRetentionDays, "usageRetentionDays"),
   };
 }
 
@@ -157,11 +160,16 @@ export async function getSystemDefaults(context: Context): Promise<SystemDefault
   };
 }
 
-/** Deletes the limits and settings of the system level. */
-export async function deleteSystemDefaults(context: Context, options: By): Promise<void> {
+/** Deletes the limits of the system level, and its settings unless they are to be kept. */
+export async function deleteSystemDefaults(
+  context: Context,
+  options: DeleteSystemDefaultsOptions,
+): Promise<void> {
   checkOptionsOf("deleteSystemDefaults", options);
-  await remove(context, { level: "system" }, options);
-  context.policies.lastOnUnavailable = undefined;
+  const { keepSettings = false } = options;
+  checkBoolean(keepSettings, "keepSettings");
+  await remove(context, { level: "system" }, options, keepSettings);
+  if (!keepSettings) context.policies.lastOnUnavailable = undefined;
 }
 
 /** Reads one page of the entities that have limits on a resource. */
@@ -208,9 +216,12 @@ function levelOf(
   limits: readonly Limit[],
   { inherit = false }: { readonly inherit?: boolean },
 ): StoredConfig {
-  if (typeof inherit !== "boolean")
-    throw new ValidationError("inherit", inherit, "must be true or false");
+  checkBoolean(inherit, "inherit");
   return { limits: checkLimits(limits), inherit };
+}
+
+function checkBoolean(value: unknown, field: string): void {
+  if (typeof value !== "boolean") throw new ValidationError(field, value, "must be true or false");
 }
 
 function entityKey(entityId: string, resource: string | undefined): ConfigKey {
@@ -230,8 +241,9 @@ async function put(
   context: Context,
   key: ConfigKey,
   config: StoredConfig,
-  { principal }: { readonly principal?: string | undefined },
+  options: By,
 ): Promise<void> {
+  const { principal } = options;
   const onUnavailable = config.settings?.onUnavailable;
   const details = {
     ...(config.limits !== undefined && { limits: config.limits }),
@@ -242,15 +254,23 @@ async function put(
     key,
     config,
     auditEvent(context, { ...subjectOf(key), action: "limits_set", principal, details }),
+    guardOf(options),
   );
   context.policies.evict(key);
   if (onUnavailable !== undefined) context.policies.lastOnUnavailable = onUnavailable;
 }
 
-async function remove(context: Context, key: ConfigKey, { principal }: By): Promise<void> {
+async function remove(
+  context: Context,
+  key: ConfigKey,
+  options: By,
+  keepSettings = false,
+): Promise<void> {
+  const { principal } = options;
   await context.data.limits.delete(
     key,
     auditEvent(context, { ...subjectOf(key), action: "limits_deleted", principal }),
+    { ...guardOf(options), keepSettings },
   );
   context.policies.evict(key);
 }

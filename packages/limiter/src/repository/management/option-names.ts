@@ -2,6 +2,8 @@ import { checkOptions, optionNames } from "../../core/options.ts";
 import type {
   By,
   CreateEntityOptions,
+  DeleteEntityOptions,
+  DeleteSystemDefaultsOptions,
   LevelName,
   Paging,
   Repository,
@@ -49,7 +51,7 @@ const NAMES = {
   // A parent cannot be changed yet, which `updateEntity` says itself.
   updateEntity: optionNames<CreateEntityOptions>(DESCRIPTION),
   listEntities: optionNames<Paging>(PAGING),
-  deleteEntity: optionNames<By>(BY),
+  deleteEntity: optionNames<DeleteEntityOptions>({ principal: true }),
   setLimits: optionNames<OptionsOf<"setLimits">>({ ...BY, resource: true, inherit: true }),
   getLimits: optionNames<OptionsOf<"getLimits">>({ resource: true }),
   getLevel: optionNames<LevelName>({ entityId: true, resource: true }),
@@ -62,7 +64,7 @@ const NAMES = {
     auditRetentionDays: true,
     usageRetentionDays: true,
   }),
-  deleteSystemDefaults: optionNames<By>(BY),
+  deleteSystemDefaults: optionNames<DeleteSystemDefaultsOptions>({ ...BY, keepSettings: true }),
   listEntitiesWithCustomLimits: optionNames<Paging>(PAGING),
   getBuckets: optionNames<OptionsOf<"getBuckets">>({ resource: true }),
   getResourceCapacity: optionNames<OptionsOf<"getResourceCapacity">>({ parentsOnly: true }),

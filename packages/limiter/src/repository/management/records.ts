@@ -1,8 +1,15 @@
-import { ValidationError } from "../../core/errors.ts";
-import { configResource, entityId, resourceName } from "../../core/identifiers.ts";
-import type { NewVersionRecord, ProvisionerState, VersionRecord } from "../repository.ts";
+import { ApplyConflictError, ValidationError } from "../../core/errors.ts";
+import { configResource, entityId, principal, resourceName } from "../../core/identifiers.ts";
+import { checkDeclaredLimits, checkObject } from "../declared-limits.ts";
+import type {
+  NewVersionRecord,
+  PendingApply,
+  ProvisionerState,
+  VersionRecord,
+} from "../repository.ts";
 import { wholeMs } from "../system-clock.ts";
 import type { Context } from "./context.ts";
+import { isRevision } from "./guard.ts";
 import { checkOptionsOf } from "./option-names.ts";
 
 /** The state before anything was stored. */
@@ -27,12 +34,7 @@ export async function putProvisionerState(
     { ...checked, revision: checked.revision + 1 },
     checked.revision,
   );
-  if (stored) return;
-  throw new ValidationError(
-    "revision",
-    state.revision,
-    "limits were applied since this state was read; read it again and re-plan",
-  );
+  if (!stored) throw new ApplyConflictError(state.revision);
 }
 
 /** Checks and stores the versions that write the data. */
@@ -55,20 +57,18 @@ export async function setVersionRecord(context: Context, record: NewVersionRecor
   await context.store.versions.put(version);
 }
 
-/** Returns a checked copy of a state, or throws. */
+/**
+ * Returns a checked copy of a state, or throws. What is new since the first version is left out if
+ * it is undefined, so that every store returns the same.
+ */
 function checkProvisionerState(state: ProvisionerState): ProvisionerState {
   checkObject(state, "state");
-  const { managedSystem, managedResources, managedEntities, lastApplied, appliedHash, revision } =
-    state;
-  if (!Number.isSafeInteger(revision) || revision < 0)
+  const { managedSystem, managedResources, managedEntities, lastApplied, revision } = state;
+  const { applied, pending, owner } = state;
+  if (!isRevision(revision))
     throw new ValidationError("revision", revision, "must be the revision that was read");
   if (typeof managedSystem !== "boolean")
     throw new ValidationError("managedSystem", managedSystem, "must be true or false");
-  if (
-    lastApplied !== undefined &&
-    !(lastApplied instanceof Date && !Number.isNaN(lastApplied.getTime()))
-  )
-    throw new ValidationError("lastApplied", lastApplied, "must be a valid Date");
   checkObject(managedEntities, "managedEntities");
   const entities = Object.entries(managedEntities).map(([id, resources]) => [
     entityId(id, "managedEntities"),
@@ -80,15 +80,28 @@ function checkProvisionerState(state: ProvisionerState): ProvisionerState {
       resourceName(resource, "managedResources"),
     ),
     managedEntities: Object.fromEntries(entities) as ProvisionerState["managedEntities"],
-    lastApplied,
-    appliedHash: optionalText(appliedHash, "appliedHash"),
+    lastApplied: lastApplied === undefined ? undefined : checkDate(lastApplied, "lastApplied"),
+    appliedHash: optionalText(state.appliedHash, "appliedHash"),
     revision,
+    ...(applied !== undefined && { applied: checkDeclaredLimits(applied, "applied") }),
+    ...(pending !== undefined && { pending: checkPending(pending) }),
+    ...(owner !== undefined && { owner: requiredText(owner, "owner") }),
   };
 }
 
-function checkObject(value: unknown, field: string): void {
-  if (typeof value !== "object" || value === null || Symbol.iterator in value)
-    throw new ValidationError(field, value, "must be an object");
+function checkPending(pending: PendingApply): PendingApply {
+  checkObject(pending, "pending");
+  return {
+    hash: requiredText(pending.hash, "pending.hash"),
+    startedAt: checkDate(pending.startedAt, "pending.startedAt"),
+    ...(pending.principal !== undefined && { principal: principal(pending.principal) }),
+    declared: checkDeclaredLimits(pending.declared, "pending.declared"),
+  };
+}
+
+function checkDate(value: unknown, field: string): Date {
+  if (value instanceof Date && !Number.isNaN(value.getTime())) return value;
+  throw new ValidationError(field, value, "must be a valid Date");
 }
 
 function list(value: unknown, field: string): readonly unknown[] {
@@ -100,6 +113,14 @@ function list(value: unknown, field: string): readonly unknown[] {
 function optionalText(value: unknown, field: string): string | undefined {
   if (value === undefined || typeof value === "string") return value;
   throw new ValidationError(field, value, "must be a string");
+}
+
+/** Longest text of a state: ample for a hash, and the most that CloudFormation allows for an id. */
+const MAX_TEXT_LENGTH = 1024;
+
+function requiredText(value: unknown, field: string): string {
+  if (typeof value === "string" && value !== "" && value.length <= MAX_TEXT_LENGTH) return value;
+  throw new ValidationError(field, value, `must be a text of 1 to ${MAX_TEXT_LENGTH} characters`);
 }
 
 function versionText(value: unknown, field: string): string {

@@ -22,6 +22,8 @@ import type {
   CacheStats,
   CapacityOptions,
   CreateEntityOptions,
+  DeleteEntityOptions,
+  DeleteSystemDefaultsOptions,
   LevelName,
   LimitsOptions,
   NamespaceOptions,
@@ -141,7 +143,7 @@ export class StoreRepository implements Repository {
     return entities.listEntities(await this.#active(), options);
   }
 
-  async deleteEntity(entityId: string, options: By = {}): Promise<void> {
+  async deleteEntity(entityId: string, options: DeleteEntityOptions = {}): Promise<void> {
     return entities.deleteEntity(await this.#active(), entityId, options);
   }
 
@@ -182,7 +184,7 @@ export class StoreRepository implements Repository {
   }
 
   async setSystemDefaults(
-    list: readonly Limit[],
+    list: readonly Limit[] | undefined,
     options: SystemDefaultsOptions = {},
   ): Promise<void> {
     return limits.setSystemDefaults(await this.#active(), list, options);
@@ -192,7 +194,7 @@ export class StoreRepository implements Repository {
     return limits.getSystemDefaults(await this.#active());
   }
 
-  async deleteSystemDefaults(options: By = {}): Promise<void> {
+  async deleteSystemDefaults(options: DeleteSystemDefaultsOptions = {}): Promise<void> {
     return limits.deleteSystemDefaults(await this.#active(), options);
   }
 

@@ -1,8 +1,9 @@
 import type { AuditEvent } from "../../core/audit.ts";
 import type { Entity, EntityChange } from "../../core/entity.ts";
 import { EntityExistsError, EntityNotFoundError, ValidationError } from "../../core/errors.ts";
-import type { EntityStore, Keyed, KeyPage } from "../store.ts";
+import type { EntityStore, Guard, Keyed, KeyPage } from "../store.ts";
 import type { MemoryAudit } from "./audit.ts";
+import type { MemoryProvisioner } from "./records.ts";
 import { sortedPage } from "./sorted-page.ts";
 
 /** Data of an entity that is deleted with it. */
@@ -15,14 +16,21 @@ export class MemoryEntities implements EntityStore {
   readonly #entities = new Map<string, Entity>();
   readonly #children = new Map<string, Set<string>>();
   readonly #audit: MemoryAudit;
+  readonly #provisioner: MemoryProvisioner;
   readonly #belongings: readonly Belongings[];
 
-  constructor(audit: MemoryAudit, belongings: readonly Belongings[]) {
+  constructor(
+    audit: MemoryAudit,
+    provisioner: MemoryProvisioner,
+    belongings: readonly Belongings[],
+  ) {
     this.#audit = audit;
+    this.#provisioner = provisioner;
     this.#belongings = belongings;
   }
 
-  create(entity: Entity, event: AuditEvent): void {
+  create(entity: Entity, event: AuditEvent, guard: Guard): void {
+    this.#provisioner.check(guard);
     const { id, parentId } = entity;
     if (this.#entities.has(id)) throw new EntityExistsError(id);
     if (parentId !== undefined && !this.#entities.has(parentId))
@@ -33,7 +41,13 @@ export class MemoryEntities implements EntityStore {
     this.#audit.add(event);
   }
 
-  update(entityId: string, change: EntityChange, eventOf: (before: Entity) => AuditEvent): Entity {
+  update(
+    entityId: string,
+    change: EntityChange,
+    eventOf: (before: Entity) => AuditEvent,
+    guard: Guard,
+  ): Entity {
+    this.#provisioner.check(guard);
     const before = this.#entities.get(entityId);
     if (before === undefined) throw new EntityNotFoundError(entityId);
     const event = eventOf(before);

@@ -2,6 +2,10 @@ import type { AuditEvent } from "../../core/audit.ts";
 import type { ConfigKey } from "../../core/bucket/policy.ts";
 import {
   mergedConfig,
+  NO_CONFIG,
+  withoutLimits,
+  type DeleteOptions,
+  type Guard,
   type Keyed,
   type KeyPage,
   type LimitStore,
@@ -9,9 +13,8 @@ import {
   type SystemSettings,
 } from "../store.ts";
 import type { MemoryAudit } from "./audit.ts";
+import type { MemoryProvisioner } from "./records.ts";
 import { sortedPage } from "./sorted-page.ts";
-
-const NO_CONFIG: StoredConfig = { limits: undefined };
 
 /** The limits of all four levels. */
 export class MemoryLimits implements LimitStore {
@@ -20,9 +23,11 @@ export class MemoryLimits implements LimitStore {
   /** By resource, then by entity. */
   readonly #entities = new Map<string, Map<string, StoredConfig>>();
   readonly #audit: () => MemoryAudit;
+  readonly #provisioner: MemoryProvisioner;
 
-  constructor(audit: () => MemoryAudit) {
+  constructor(audit: () => MemoryAudit, provisioner: MemoryProvisioner) {
     this.#audit = audit;
+    this.#provisioner = provisioner;
   }
 
   get settings(): SystemSettings | undefined {
@@ -33,7 +38,8 @@ export class MemoryLimits implements LimitStore {
     return keys.map((key) => this.#get(key));
   }
 
-  put(key: ConfigKey, config: StoredConfig, event: AuditEvent): void {
+  put(key: ConfigKey, config: StoredConfig, event: AuditEvent, guard: Guard): void {
+    this.#provisioner.check(guard);
     if (key.level === "system") this.#system = mergedConfig(this.#system, config);
     else if (config.limits === undefined) return;
     else if (key.level === "resource") this.#resources.set(key.resource, config);
@@ -41,8 +47,9 @@ export class MemoryLimits implements LimitStore {
     this.#audit().add(event);
   }
 
-  delete(key: ConfigKey, event: AuditEvent): boolean {
-    const deleted = this.#remove(key);
+  delete(key: ConfigKey, event: AuditEvent, options: DeleteOptions): boolean {
+    this.#provisioner.check(options);
+    const deleted = options.keepSettings ? this.#removeSystemLimits() : this.#remove(key);
     if (deleted) this.#audit().add(event);
     return deleted;
   }
@@ -92,6 +99,12 @@ export class MemoryLimits implements LimitStore {
     const entities = this.#entities.get(resource) ?? new Map<string, StoredConfig>();
     this.#entities.set(resource, entities);
     return entities;
+  }
+
+  #removeSystemLimits(): boolean {
+    if (this.#system.limits === undefined) return false;
+    this.#system = withoutLimits(this.#system);
+    return true;
   }
 
   #remove(key: ConfigKey): boolean {

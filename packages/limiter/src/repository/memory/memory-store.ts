@@ -81,7 +81,8 @@ export class MemoryStore implements Store {
 
   #newData(namespaceId: string, policies: PolicySource): MemoryData {
     const nowMs = this.#nowMs;
-    const limits: MemoryLimits = new MemoryLimits(() => audit);
+    const provisioner = new MemoryProvisioner();
+    const limits: MemoryLimits = new MemoryLimits(() => audit, provisioner);
     const audit = new MemoryAudit(
       nowMs,
       () => limits.settings?.auditRetentionDays ?? DEFAULT_RETENTION_DAYS,
@@ -105,8 +106,7 @@ export class MemoryStore implements Store {
       forgetAbove: this.#forgetAbove,
       assertActive,
     });
-    const entities = new MemoryEntities(audit, [limits, buckets]);
-    const provisioner = new MemoryProvisioner();
+    const entities = new MemoryEntities(audit, provisioner, [limits, buckets]);
     const parts = [buckets, entities, limits, usage, audit, provisioner];
     return {
       buckets,

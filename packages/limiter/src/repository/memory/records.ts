@@ -1,5 +1,6 @@
+import { ApplyConflictError } from "../../core/errors.ts";
 import type { ProvisionerState, VersionRecord } from "../repository.ts";
-import type { ProvisionerStore, VersionStore } from "../store.ts";
+import type { Guard, ProvisionerStore, VersionStore } from "../store.ts";
 
 /** What declared limits manage in a namespace. */
 export class MemoryProvisioner implements ProvisionerStore {
@@ -11,9 +12,19 @@ export class MemoryProvisioner implements ProvisionerStore {
   }
 
   put(state: ProvisionerState, expected: number): boolean {
-    if ((this.#state?.revision ?? 0) !== expected) return false;
+    if (this.#revision() !== expected) return false;
     this.#state = structuredClone(state);
     return true;
+  }
+
+  /** Throws unless a guarded write may be made now. */
+  check({ ifRevision }: Guard): void {
+    if (ifRevision !== undefined && ifRevision !== this.#revision())
+      throw new ApplyConflictError(ifRevision);
+  }
+
+  #revision(): number {
+    return this.#state?.revision ?? 0;
   }
 
   clear(): number {

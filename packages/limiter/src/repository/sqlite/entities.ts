@@ -2,10 +2,11 @@ import type { AuditEvent } from "../../core/audit.ts";
 import type { Entity, EntityChange } from "../../core/entity.ts";
 import { EntityExistsError, EntityNotFoundError, ValidationError } from "../../core/errors.ts";
 import type { MaybePromise } from "../port.ts";
-import type { EntityStore, Keyed, KeyPage } from "../store.ts";
+import type { EntityStore, Guard, Keyed, KeyPage } from "../store.ts";
 import { insertEvent } from "./audit.ts";
 import { deleteBuckets } from "./buckets.ts";
 import type { Row } from "./database/connection.ts";
+import { checkRevision } from "./records.ts";
 import type { SqliteNamespace } from "./sqlite-namespace.ts";
 
 /** The entities of a namespace. */
@@ -16,10 +17,11 @@ export class SqliteEntities implements EntityStore {
     this.#namespace = namespace;
   }
 
-  async create(entity: Entity, event: AuditEvent): Promise<void> {
+  async create(entity: Entity, event: AuditEvent, guard: Guard): Promise<void> {
     const { connection, transactions, namespaceId } = this.#namespace;
     const { id, name, parentId, cascade, metadata, createdAt } = entity;
     await transactions.alone(() => {
+      checkRevision(this.#namespace, guard);
       if (connection.row(GET, namespaceId, id) !== undefined) throw new EntityExistsError(id);
       if (parentId !== undefined && connection.row(GET, namespaceId, parentId) === undefined)
         throw new EntityNotFoundError(parentId);
@@ -39,9 +41,11 @@ export class SqliteEntities implements EntityStore {
     entityId: string,
     change: EntityChange,
     eventOf: (before: Entity) => AuditEvent,
+    guard: Guard,
   ): Promise<Entity> {
     const { connection, transactions, namespaceId } = this.#namespace;
     return transactions.alone(() => {
+      checkRevision(this.#namespace, guard);
       const row = connection.row(GET, namespaceId, entityId);
       if (row === undefined) throw new EntityNotFoundError(entityId);
       const before = entityOf(row);

@@ -3,7 +3,11 @@ import type { ConfigKey } from "../../core/bucket/policy.ts";
 import type { MaybePromise } from "../port.ts";
 import {
   mergedConfig,
+  NO_CONFIG,
   NO_SETTINGS,
+  withoutLimits,
+  type DeleteOptions,
+  type Guard,
   type Keyed,
   type KeyPage,
   type LimitStore,
@@ -12,6 +16,7 @@ import {
 } from "../store.ts";
 import { insertEvent } from "./audit.ts";
 import type { Row } from "./database/connection.ts";
+import { checkRevision } from "./records.ts";
 import { levelText, parseLevel } from "./transactions/limit-texts.ts";
 import type { SqliteNamespace } from "./sqlite-namespace.ts";
 
@@ -37,33 +42,53 @@ export class SqliteLimits implements LimitStore {
     return keys.map((key) => configOf(key, connection.row(GET, namespaceId, ...placeOf(key))));
   }
 
-  async put(key: ConfigKey, wanted: StoredConfig, event: AuditEvent): Promise<void> {
+  async put(key: ConfigKey, wanted: StoredConfig, event: AuditEvent, guard: Guard): Promise<void> {
     if (wanted.limits === undefined && key.level !== "system") return;
-    const { connection, transactions, namespaceId, config } = this.#namespace;
-    const version = await transactions.alone(() => {
+    await this.#change(event, guard, () => {
       const stored =
         key.level === "system" ? mergedConfig(this.readNow([key])[0]!, wanted) : wanted;
-      const { settings } = stored;
-      const values = [
-        stored.limits === undefined ? null : levelText(stored.limits, stored.inherit),
-        settings === undefined ? null : JSON.stringify(settings),
-      ];
-      connection.run(PUT, namespaceId, ...placeOf(key), ...values);
-      insertEvent(connection, namespaceId, event);
-      return config.increment();
+      this.#write(key, stored);
+      return true;
     });
-    config.noteWritten(version);
   }
 
-  async delete(key: ConfigKey, event: AuditEvent): Promise<boolean> {
+  delete(key: ConfigKey, event: AuditEvent, options: DeleteOptions): Promise<boolean> {
+    return this.#change(event, options, () => {
+      if (!options.keepSettings) return this.#remove(key);
+      const stored = this.readNow([key])[0]!;
+      if (stored.limits === undefined) return false;
+      const rest = withoutLimits(stored);
+      if (rest === NO_CONFIG) return this.#remove(key);
+      this.#write(key, rest);
+      return true;
+    });
+  }
+
+  /** Makes a change, which returns whether it changed anything, together with its event. */
+  async #change(event: AuditEvent, guard: Guard, change: () => boolean): Promise<boolean> {
     const { connection, transactions, namespaceId, config } = this.#namespace;
     const version = await transactions.alone(() => {
-      if (connection.run(DELETE, namespaceId, ...placeOf(key)) === 0) return undefined;
+      checkRevision(this.#namespace, guard);
+      if (!change()) return undefined;
       insertEvent(connection, namespaceId, event);
       return config.increment();
     });
     config.noteWritten(version);
     return version !== undefined;
+  }
+
+  #write(key: ConfigKey, { limits, inherit, settings }: StoredConfig): void {
+    const { connection, namespaceId } = this.#namespace;
+    const values = [
+      limits === undefined ? null : levelText(limits, inherit),
+      settings === undefined ? null : JSON.stringify(settings),
+    ];
+    connection.run(PUT, namespaceId, ...placeOf(key), ...values);
+  }
+
+  #remove(key: ConfigKey): boolean {
+    const { connection, namespaceId } = this.#namespace;
+    return connection.run(DELETE, namespaceId, ...placeOf(key)) > 0;
   }
 
   resourcesWithDefaults(): MaybePromise<readonly string[]> {

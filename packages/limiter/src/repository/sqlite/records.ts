@@ -1,6 +1,8 @@
+import { ApplyConflictError } from "../../core/errors.ts";
 import type { MaybePromise } from "../port.ts";
+import { stateOfText, stateText } from "../provisioner-state.ts";
 import type { ProvisionerState, VersionRecord } from "../repository.ts";
-import type { ProvisionerStore, VersionStore } from "../store.ts";
+import type { Guard, ProvisionerStore, VersionStore } from "../store.ts";
 import type { Connection } from "./database/connection.ts";
 import type { SqliteNamespace } from "./sqlite-namespace.ts";
 import type { Transactions } from "./transactions/transactions.ts";
@@ -17,27 +19,28 @@ export class SqliteProvisioner implements ProvisionerStore {
     const { connection, transactions, namespaceId } = this.#namespace;
     return transactions.read(() => {
       const text = connection.row(GET_STATE, namespaceId)?.["state"];
-      if (typeof text !== "string") return undefined;
-      const stored = JSON.parse(text) as Omit<ProvisionerState, "lastApplied"> & {
-        readonly lastApplied?: string;
-      };
-      return {
-        ...stored,
-        lastApplied: stored.lastApplied === undefined ? undefined : new Date(stored.lastApplied),
-        appliedHash: stored.appliedHash,
-      };
+      return typeof text === "string" ? stateOfText(text) : undefined;
     });
   }
 
   async put(state: ProvisionerState, expected: number): Promise<boolean> {
     const { connection, transactions, namespaceId } = this.#namespace;
     return transactions.alone(() => {
-      const revision = Number(connection.row(GET_STATE, namespaceId)?.["revision"] ?? 0);
-      if (revision !== expected) return false;
-      connection.run(PUT_STATE, namespaceId, state.revision, JSON.stringify(state));
+      if (revisionNow(this.#namespace) !== expected) return false;
+      connection.run(PUT_STATE, namespaceId, state.revision, stateText(state));
       return true;
     });
   }
+}
+
+/** Throws, inside a transaction, unless a guarded write may be made in it. */
+export function checkRevision(namespace: SqliteNamespace, { ifRevision }: Guard): void {
+  if (ifRevision !== undefined && ifRevision !== revisionNow(namespace))
+    throw new ApplyConflictError(ifRevision);
+}
+
+function revisionNow({ connection, namespaceId }: SqliteNamespace): number {
+  return Number(connection.row(GET_REVISION, namespaceId)?.["revision"] ?? 0);
 }
 
 /** The versions that wrote the stored data. */
@@ -71,7 +74,8 @@ export class SqliteVersions implements VersionStore {
   }
 }
 
-const GET_STATE = "SELECT revision, state FROM provisioner WHERE namespace_id = ?";
+const GET_STATE = "SELECT state FROM provisioner WHERE namespace_id = ?";
+const GET_REVISION = "SELECT revision FROM provisioner WHERE namespace_id = ?";
 const PUT_STATE = `
   INSERT INTO provisioner (namespace_id, revision, state) VALUES (?, ?, ?)
   ON CONFLICT DO UPDATE SET revision = excluded.revision, state = excluded.state`;

@@ -4,7 +4,6 @@ import type { Amounts } from "../../core/amounts.ts";
 import { InvalidIdentifierError, InvalidNameError, ValidationError } from "../../core/errors.ts";
 import type { Limit } from "../../core/limit.ts";
 import type { AcquireRequest } from "../../limiter/call.ts";
-import type { ProvisionerState } from "../../repository/repository.ts";
 import { call, failsWith, footprint, KEY, MODEL, RPM, take, TPM } from "./calls.ts";
 import type { Topic, World } from "./world.ts";
 
@@ -322,32 +321,6 @@ export const badInputTopic: Topic = (test) => {
         JSON.stringify(names),
       );
     assert.deepEqual(await repository.listNamespaces(), before);
-  });
-
-  test("refuses an invalid provisioner state", async ({ repository }) => {
-    const state = await repository.getProvisionerState();
-    const members: readonly Readonly<Record<string, unknown>>[] = [
-      ...[undefined, -1, 0.5, "0", 0n].map((revision) => ({ revision })),
-      ...[undefined, "yes", 1].map((managedSystem) => ({ managedSystem })),
-      ...[undefined, "gpt-4", ["a#b"], [5]].map((managedResources) => ({ managedResources })),
-      ...[undefined, [], { "a#b": [] }, { "key-1": "gpt-4" }, { "key-1": ["a#b"] }].map(
-        (managedEntities) => ({ managedEntities }),
-      ),
-      ...["today", new Date(Number.NaN), 5].map((lastApplied) => ({ lastApplied })),
-      { appliedHash: 5 },
-    ];
-    const bad = [
-      undefined,
-      null,
-      "state",
-      {},
-      ...members.map((member) => Object.assign({}, state, member)),
-    ];
-    for (const value of bad)
-      await failsWith(ValidationError, () =>
-        repository.putProvisionerState(value as ProvisionerState),
-      );
-    assert.deepEqual(await repository.getProvisionerState(), state);
   });
 
   test("refuses an invalid version record", async ({ repository }) => {

@@ -14,6 +14,7 @@ import { doneWorkTopic } from "./done-work.ts";
 import { entitiesTopic } from "./entities.ts";
 import { entityChangesTopic } from "./entity-changes.ts";
 import { exportsTopic } from "./exports.ts";
+import { guardedWritesTopic } from "./guarded-writes.ts";
 import { inheritanceTopic } from "./inheritance.ts";
 import { leaseEndsTopic } from "./lease-ends.ts";
 import { leasesTopic } from "./leases.ts";
@@ -22,6 +23,7 @@ import { namespacesTopic } from "./namespaces.ts";
 import { unusualIdentifiersTopic } from "./unusual-identifiers.ts";
 import { overridesTopic } from "./overrides.ts";
 import { policyChangesTopic } from "./policy-changes.ts";
+import { provisionerStateTopic } from "./provisioner-state.ts";
 import { recordsTopic } from "./records.ts";
 import { refillTopic } from "./refill.ts";
 import { settlementFaultsTopic } from "./settlement-faults.ts";
@@ -77,6 +79,8 @@ const TOPICS: Readonly<Record<string, Topic>> = {
   cache: cacheTopic,
   records: recordsTopic,
   "exports of limits": exportsTopic,
+  "the state of declared limits": provisionerStateTopic,
+  "guarded writes": guardedWritesTopic,
   "bad input": badInputTopic,
   "unknown options": unknownOptionsTopic,
   "unusual identifiers": unusualIdentifiersTopic,

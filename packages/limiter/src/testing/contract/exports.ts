@@ -38,10 +38,13 @@ export const exportsTopic: Topic = (test) => {
     });
   });
 
-  test("settings are exported without limits, and defaults of retention not at all", async ({
-    repository,
-  }) => {
-    await repository.setSystemDefaults([RPM], { auditRetentionDays: 90, usageRetentionDays: 90 });
+  test("settings are exported without limits, and defaults not at all", async ({ repository }) => {
+    const defaults = {
+      auditRetentionDays: 90,
+      usageRetentionDays: 90,
+      onUnavailable: "block",
+    } as const;
+    await repository.setSystemDefaults([RPM], defaults);
     assert.deepEqual((await exportLimits(repository)).system, { limits: [RPM] });
     await repository.deleteSystemDefaults();
     await repository.registerNamespace("tenant-a");

@@ -4,67 +4,8 @@ import { Limit } from "../../core/limit.ts";
 import { failsWith } from "./calls.ts";
 import type { Topic } from "./world.ts";
 
-/** The state of declared limits, and the versions that wrote the data. */
+/** The versions that wrote the data, and results as copies of what is stored. */
 export const recordsTopic: Topic = (test) => {
-  test("the provisioner's state is empty until it is put, and reads back", async ({
-    repository,
-    clock,
-  }) => {
-    const empty = await repository.getProvisionerState();
-    assert.deepEqual(empty, {
-      managedSystem: false,
-      managedResources: [],
-      managedEntities: {},
-      lastApplied: undefined,
-      appliedHash: undefined,
-      revision: 0,
-    });
-    const applied = {
-      managedSystem: true,
-      managedResources: ["gpt-4"],
-      managedEntities: { "key-1": ["gpt-4", "_default_"], constructor: [] },
-      lastApplied: new Date(clock.now()),
-      appliedHash: "abc",
-      revision: 0,
-    };
-    await repository.putProvisionerState(applied);
-    assert.deepEqual(await repository.getProvisionerState(), { ...applied, revision: 1 });
-  });
-
-  test("of two concurrent changes, one is rejected and has to re-plan", async ({ repository }) => {
-    const state = await repository.getProvisionerState();
-    const answers = await Promise.allSettled([
-      repository.putProvisionerState({ ...state, appliedHash: "first" }),
-      repository.putProvisionerState({ ...state, appliedHash: "second" }),
-    ]);
-    assert.equal(answers.filter(({ status }) => status === "fulfilled").length, 1);
-    assert.equal((await repository.getProvisionerState()).revision, 1);
-    const before = await repository.getProvisionerState();
-    await failsWith(ValidationError, () =>
-      repository.putProvisionerState({ ...state, appliedHash: "stale" }),
-    );
-    await failsWith(ValidationError, () =>
-      repository.putProvisionerState({ ...state, revision: 7 }),
-    );
-    assert.deepEqual(await repository.getProvisionerState(), before);
-    await repository.putProvisionerState({ ...before, appliedHash: "third" });
-    assert.deepEqual(await repository.getProvisionerState(), {
-      ...before,
-      appliedHash: "third",
-      revision: 2,
-    });
-  });
-
-  test("the provisioner's state belongs to its namespace", async ({ repository }) => {
-    await repository.registerNamespace("tenant-a");
-    const tenant = await repository.namespace("tenant-a");
-    await tenant.putProvisionerState({
-      ...(await tenant.getProvisionerState()),
-      managedSystem: true,
-    });
-    assert.equal((await repository.getProvisionerState()).revision, 0);
-  });
-
   test("changes that a caller makes to a result do not affect what is stored", async ({
     repository,
     clock,

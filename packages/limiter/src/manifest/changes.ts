@@ -1,0 +1,77 @@
+import type { DeclaredLimits } from "../repository/declared-limits.ts";
+import type { By, Repository, SystemDefaultsOptions } from "../repository/repository.ts";
+import type { PlanEntry } from "./diff.ts";
+import { ownValue, partOf, SETTINGS } from "./values.ts";
+
+/** What all changes have in common. */
+export interface Changes {
+  readonly repository: Repository;
+  readonly declared: DeclaredLimits;
+  readonly by: By;
+}
+
+/** Makes the change that an entry of a plan says, through the repository's own methods. */
+export async function makeChange(changes: Changes, entry: PlanEntry): Promise<void> {
+  const { repository, declared, by } = changes;
+  const { level, entityId = "", resource = "" } = entry;
+  if (level === "record") return changeRecord(changes, entry);
+  if (level === "system") return changeSystem(changes, entry);
+  if (level === "resource") {
+    const wanted = ownValue(declared.resources, resource);
+    if (wanted === undefined) return repository.deleteResourceDefaults(resource, by);
+    const { limits, inherit } = wanted;
+    return repository.setResourceDefaults(resource, limits, { inherit, ...by });
+  }
+  const wanted = ownValue(ownValue(declared.entities, entityId)?.resources, resource);
+  if (wanted === undefined) return repository.deleteLimits(entityId, { resource, ...by });
+  const { limits, inherit } = wanted;
+  return repository.setLimits(entityId, limits, { resource, inherit, ...by });
+}
+
+/** What a change is called in messages. */
+export function describeChange({ level, entityId, resource, action }: PlanEntry): string {
+  const verb = { create: "Creating", update: "Updating", delete: "Deleting", unchanged: "Keeping" };
+  const object = {
+    record: `entity '${entityId}'`,
+    system: "the system level",
+    resource: `the limits of resource '${resource}'`,
+    entity: `the limits of entity '${entityId}' on '${resource}'`,
+  };
+  return `${verb[action]} ${object[level]}`;
+}
+
+async function changeRecord(
+  { repository, declared, by }: Changes,
+  { action, entityId = "", values }: PlanEntry,
+): Promise<void> {
+  const { resources: _, ...record } = ownValue(declared.entities, entityId) ?? { resources: {} };
+  if (action === "create") {
+    await repository.createEntity(entityId, { ...record, ...by });
+    return;
+  }
+  const { name, cascade, metadata } = record;
+  const changed = new Set(values.map((value) => partOf(value.name)));
+  await repository.updateEntity(entityId, {
+    ...(changed.has("name") && name !== undefined && { name }),
+    ...(changed.has("cascade") && cascade !== undefined && { cascade }),
+    ...(changed.has("metadata") && metadata !== undefined && { metadata }),
+    ...by,
+  });
+}
+
+/** Settings that are no longer declared go back to what they are by default. */
+async function changeSystem(
+  { repository, declared, by }: Changes,
+  { values }: PlanEntry,
+): Promise<void> {
+  const changed = new Set(values.map((value) => partOf(value.name)));
+  const settings = SETTINGS.filter(({ name }) => changed.has(name)).map(
+    ({ field, byDefault }) => [field, declared.system?.[field] ?? byDefault] as const,
+  );
+  const options: SystemDefaultsOptions = { ...Object.fromEntries(settings), ...by };
+  const limits = changed.has("limits") ? declared.system?.limits : undefined;
+  if (limits !== undefined || settings.length > 0)
+    await repository.setSystemDefaults(limits, options);
+  if (changed.has("limits") && limits === undefined)
+    await repository.deleteSystemDefaults({ keepSettings: true, ...by });
+}

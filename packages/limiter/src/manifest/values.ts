@@ -1,0 +1,127 @@
+import { Limit } from "../core/limit.ts";
+import { DEFAULT_RETENTION_DAYS } from "../core/usage.ts";
+import type {
+  DeclaredEntity,
+  DeclaredLevel,
+  DeclaredLimits,
+  DeclaredSystem,
+} from "../repository/declared-limits.ts";
+
+/** A level or a record as texts, under the names that its values have in a manifest. */
+export interface Values {
+  /** By name: `inherit`, or `limits.rpm` of the part `limits`. */
+  readonly texts: ReadonlyMap<string, string>;
+  /** What is declared, or stored, as a whole: `inherit`, or `limits`. */
+  readonly parts: ReadonlySet<string>;
+}
+
+/** The settings of the system level by their names in manifests, and what they are by default. */
+export const SETTINGS = [
+  { name: "on_unavailable", field: "onUnavailable", byDefault: "block" },
+  { name: "audit_retention_days", field: "auditRetentionDays", byDefault: DEFAULT_RETENTION_DAYS },
+  { name: "usage_retention_days", field: "usageRetentionDays", byDefault: DEFAULT_RETENTION_DAYS },
+] as const;
+
+/** What a value means that is not there. Saying it and leaving it out is the same. */
+const DEFAULTS: ReadonlyMap<string, string> = new Map([
+  ["inherit", "false"],
+  ...SETTINGS.map(({ name, byDefault }) => [name, String(byDefault)] as const),
+]);
+
+/** Whether two values of one name mean the same. */
+export function sameValue(
+  name: string,
+  left: string | undefined,
+  right: string | undefined,
+): boolean {
+  return (left ?? DEFAULTS.get(name)) === (right ?? DEFAULTS.get(name));
+}
+
+/** The part that a value belongs to: `limits` for `limits.rpm`. */
+export function partOf(name: string): string {
+  const [part = name] = name.split(".", 1);
+  return part;
+}
+
+/** The level of a resource or of an entity. */
+export function levelValues({ limits, inherit }: DeclaredLevel): Values {
+  return valuesOf({ limits: limitTexts(limits), inherit });
+}
+
+/** The system level. */
+export function systemValues(system: DeclaredSystem = {}): Values {
+  const settings = SETTINGS.map(({ name, field }) => [name, system[field]] as const);
+  const limits = system.limits && limitTexts(system.limits);
+  return valuesOf({ limits, ...Object.fromEntries(settings) });
+}
+
+/** Those fields of a record that are there. */
+export function recordValues(record: Omit<DeclaredEntity, "resources">): Values {
+  const { name, parentId: parent, cascade, metadata } = record;
+  return valuesOf({ name, parent, cascade, metadata });
+}
+
+/** Some parts of a level or a record. */
+export function partsOf({ texts, parts }: Values, isWanted: (part: string) => boolean): Values {
+  return {
+    texts: new Map([...texts].filter(([name]) => isWanted(partOf(name)))),
+    parts: new Set([...parts].filter(isWanted)),
+  };
+}
+
+/**
+ * The entities whose records are declared, parents before their children: those with any field of
+ * a record, those without resources, and those that another one names as its parent.
+ */
+export function declaredRecords(declared: DeclaredLimits): ReadonlyMap<string, DeclaredEntity> {
+  const parents = new Set(Object.values(declared.entities).map(({ parentId }) => parentId));
+  const records = new Map<string, DeclaredEntity>();
+  for (const [id, entity] of Object.entries(declared.entities)) {
+    const isDeclared =
+      parents.has(id) ||
+      Object.keys(entity.resources).length === 0 ||
+      recordValues(entity).parts.size > 0;
+    if (!isDeclared) continue;
+    // Up to the first ancestor that has its place. A chain may be too long for a recursion.
+    const chain = new Map<string, DeclaredEntity>();
+    let next: string | undefined = id;
+    while (next !== undefined && !records.has(next) && !chain.has(next)) {
+      const found: DeclaredEntity | undefined = ownValue(declared.entities, next);
+      if (found === undefined) break;
+      chain.set(next, found);
+      next = found.parentId;
+    }
+    for (const [ancestor, found] of [...chain].reverse()) records.set(ancestor, found);
+  }
+  return records;
+}
+
+/** What an object holds under a name that a user has chosen, such as `constructor`. */
+export function ownValue<T>(
+  values: Readonly<Record<string, T>> | undefined,
+  name: string,
+): T | undefined {
+  return values !== undefined && Object.hasOwn(values, name) ? values[name] : undefined;
+}
+
+/** A part is one value, or an object of them. */
+type Part = string | number | boolean | Readonly<Record<string, string>>;
+
+function valuesOf(given: Readonly<Record<string, Part | undefined>>): Values {
+  const texts = new Map<string, string>();
+  const parts = new Set<string>();
+  for (const [part, value] of Object.entries(given)) {
+    if (value === undefined) continue;
+    parts.add(part);
+    if (typeof value !== "object") texts.set(part, String(value));
+    else for (const [key, text] of Object.entries(value)) texts.set(`${part}.${key}`, text);
+  }
+  return { texts, parts };
+}
+
+/** Each limit as `Limit.format` has it, without its name. */
+function limitTexts(limits: readonly Limit[]): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    limits.map((limit) => [limit.name, Limit.format(limit).slice(limit.name.length + 1)]),
+  );
+}
