@@ -162,6 +162,7 @@ declare module "declared/zae-limiter/manifest" {
   // Exporting.
   export interface ExportProgress {
     readonly entities: number;
+    readonly levels: number;
   }
   export interface ExportOptions {
     readonly onProgress?: (progress: ExportProgress) => void;

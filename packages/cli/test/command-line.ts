@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { Readable } from "node:stream";
+import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import { InfrastructureError, type Repository } from "zae-limiter";
 import { openRepository } from "zae-limiter/open";
@@ -20,7 +21,9 @@ export interface Setup {
   readonly open?: typeof openRepository;
   readonly env?: Readonly<Record<string, string>>;
   /** What a person types; undefined when standard input is not a terminal. */
-  readonly typed?: string;
+  readonly typed?: string | AsyncIterable<string>;
+  /** What standard input is when it is no terminal. */
+  readonly piped?: string | Uint8Array;
   readonly terminal?: boolean;
   readonly nowMs?: () => number;
   readonly nodeNotice?: string;
@@ -35,9 +38,9 @@ export async function zaeLimiter(
   line: string | readonly string[],
   setup: Setup = {},
 ): Promise<Outcome> {
-  const { repository, env = {}, typed, terminal = false } = setup;
+  const { repository, env = {}, typed, piped = "", terminal = false } = setup;
   let [stdout, stderr] = ["", ""];
-  const stdin: Environment["stdin"] = Object.assign(Readable.from([typed ?? ""]), {
+  const stdin: Environment["stdin"] = Object.assign(readableOf(typed ?? piped), {
     isTTY: typed !== undefined,
   });
   const open = setup.open ?? (async () => repository!.namespace("default"));
@@ -59,6 +62,11 @@ export async function zaeLimiter(
     },
   });
   return { code, stdout, stderr };
+}
+
+function readableOf(source: string | Uint8Array | AsyncIterable<string>): Readable {
+  const isWhole = typeof source === "string" || source instanceof Uint8Array;
+  return Readable.from(isWhole ? [source] : source);
 }
 
 async function noTable(): Promise<never> {
@@ -94,12 +102,20 @@ export function verbNames(): readonly string[] {
     .map(({ path }) => path);
 }
 
-/** The examples in the help of a verb, each as its words. */
+/** Files that examples name, as they are on this machine. */
+const EXAMPLE_FILES: ReadonlyMap<string, string> = new Map(
+  ["limits/", "limits.yaml"].map((name) => [
+    name,
+    fileURLToPath(new URL(`fixtures/${name}`, import.meta.url)),
+  ]),
+);
+
+/** The examples in the help of a verb, each as its words; the files that they name exist. */
 export async function examplesOf(verb: string): Promise<readonly (readonly string[])[]> {
   const { stdout } = await zaeLimiter(`${verb} --help`);
   return [...stdout.matchAll(/^ {2}\$ zae-limiter (.*)$/gm)].map(([, example]) =>
     [...example!.replace(/ (?:&&|>) .*/, "").matchAll(/'([^']*)'|(\S+)/g)].map(
-      ([, quoted, bare]) => quoted ?? bare!,
+      ([, quoted, bare]) => quoted ?? EXAMPLE_FILES.get(bare!) ?? bare!,
     ),
   );
 }

@@ -1,1 +1,2 @@
+export { manifestYaml } from "./manifest-yaml.ts";
 export { yamlDocument } from "./yaml-document.ts";

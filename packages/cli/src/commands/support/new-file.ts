@@ -1,7 +1,11 @@
-import { writeFile } from "node:fs/promises";
+import { link, mkdtemp, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { UsageError } from "../../exit.ts";
 
-/** Writes a file. Without `force` it must be new, which is asked of the write itself. */
+/**
+ * Writes a file, whole or not at all: who reads it, or interrupts this, never finds a part. Without
+ * `force` it must be new.
+ */
 export async function writeNewFile(
   file: string,
   content: string | Uint8Array,
@@ -9,7 +13,7 @@ export async function writeNewFile(
 ): Promise<void> {
   if (file === "") throw new UsageError("--output must be the name of a file.");
   try {
-    await writeFile(file, content, { flag: force ? "w" : "wx" });
+    await write(file, content, force);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "EEXIST")
@@ -20,3 +24,38 @@ export async function writeNewFile(
     throw error;
   }
 }
+
+async function write(file: string, content: string | Uint8Array, force: boolean): Promise<void> {
+  const stored = await stat(file).catch(() => undefined);
+  // What is no plain file, such as /dev/stdout, cannot be replaced; a folder refuses by itself.
+  if (stored !== undefined && !stored.isFile())
+    return writeFile(file, content, { flag: force ? "w" : "wx" });
+  // A link stays, and what it leads to is replaced.
+  const target = stored === undefined ? file : await realpath(file);
+  const folder = await mkdtemp(join(dirname(target), ".zae-limiter-"));
+  try {
+    const draft = join(folder, "draft");
+    await writeFile(draft, content, stored === undefined ? {} : { mode: stored.mode });
+    if (force) await rename(draft, target);
+    else await linkOrWrite(draft, target, content);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** A second name for the draft, unless the name is taken. Some file systems have no links. */
+async function linkOrWrite(
+  draft: string,
+  target: string,
+  content: string | Uint8Array,
+): Promise<void> {
+  try {
+    await link(draft, target);
+  } catch (error) {
+    const { code = "" } = error as NodeJS.ErrnoException;
+    if (!NO_LINKS.has(code)) throw error;
+    await writeFile(target, content, { flag: "wx" });
+  }
+}
+
+const NO_LINKS: ReadonlySet<string> = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"]);

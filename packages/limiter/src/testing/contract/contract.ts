@@ -13,6 +13,7 @@ import { debtTopic } from "./debt.ts";
 import { doneWorkTopic } from "./done-work.ts";
 import { entitiesTopic } from "./entities.ts";
 import { entityChangesTopic } from "./entity-changes.ts";
+import { exportsTopic } from "./exports.ts";
 import { guardedWritesTopic } from "./guarded-writes.ts";
 import { inheritanceTopic } from "./inheritance.ts";
 import { leaseEndsTopic } from "./lease-ends.ts";
@@ -77,6 +78,7 @@ const TOPICS: Readonly<Record<string, Topic>> = {
   listings: listingsTopic,
   cache: cacheTopic,
   records: recordsTopic,
+  "exports of limits": exportsTopic,
   "the state of declared limits": provisionerStateTopic,
   "guarded writes": guardedWritesTopic,
   "bad input": badInputTopic,

@@ -1,0 +1,27 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach } from "vitest";
+
+/** Writes manifests into a folder of each test. JSON is YAML, so values are enough. */
+export function manifestFiles(): (content: object) => string {
+  let folder: string;
+  let count = 0;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "zae-limiter-manifest-"));
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
+  return (content) => {
+    count += 1;
+    const file = join(folder, `limits-${count}.json`);
+    writeFileSync(file, JSON.stringify({ namespace: "default", ...content }));
+    return file;
+  };
+}
+
+/** So many entities, each with a limit of its own that tells manifests apart. */
+export function manyEntities(count: number, rpm: number): object {
+  const ids = Array.from({ length: count }, (_, index) => `key-${index}`);
+  const resources = { "gpt-4": { limits: { rpm } } };
+  return { entities: Object.fromEntries(ids.map((id) => [id, { resources }])) };
+}
