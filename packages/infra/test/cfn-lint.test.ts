@@ -6,8 +6,10 @@
 import { writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { parametersOf, stackTemplate, templateYaml } from "@zae-limiter/infra";
+import { limitsTemplate, manifestYaml, yamlDocument } from "@zae-limiter/infra/manifest";
 import { expect, it } from "vitest";
 import type { StackOptions } from "zae-limiter/dynamodb";
+import { readManifest } from "zae-limiter/manifest";
 import { isCfnLintInstalled, lint } from "../../../tools/cfn-lint.mjs";
 import { describeUnlessMissing } from "../../limiter/test/support/engine.ts";
 import { temporaryFile } from "../../limiter/test/support/temporary-file.ts";
@@ -37,6 +39,15 @@ const CHOICES: readonly (readonly StackOptions[])[] = [
   [{}, { policyNameFormat: "team-{}" }],
 ];
 
+/** Limits whose templates are checked too: with names that other readers of YAML take for values. */
+const LIMITS: readonly string[] = [
+  "",
+  `system: {on_unavailable: block, limits: {rpm: 100}},
+   resources: {"no": {inherit: true, limits: {tpm: 1000000000/min}}},
+   entities: {"12:30": {}, "2001-01-01": {parent: "12:30", cascade: true, name: "y: #", metadata: {"null": "~"}}}`,
+  `entities: {Ref: {resources: {_default_: {limits: {rpm: 5}}}}}`,
+];
+
 /** Every two values of different options are in one of these together, unless they contradict. */
 const COMBINATIONS = everyPair(CHOICES);
 
@@ -57,7 +68,14 @@ describeUnlessMissing("cfn-lint", missing, () => {
       writeFileSync(file, text);
       return file;
     });
-    expect(lint([printed, ...files])).toBe("");
+    const limits = LIMITS.map((manifest, index) => {
+      const file = join(dirname(printed), `limits-${index}.yaml`);
+      const document = yamlDocument("limits.yaml", `{namespace: team-a, ${manifest}}`);
+      const template = limitsTemplate(readManifest([document]), { stack: "limits" });
+      writeFileSync(file, manifestYaml(template));
+      return file;
+    });
+    expect(lint([printed, ...files, ...limits])).toBe("");
   });
 });
 

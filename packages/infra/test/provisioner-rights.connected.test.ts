@@ -1,0 +1,133 @@
+// The requests of the provisioner, recorded on an engine, and judged by the rights of its role.
+import { DynamoRepository, type DynamoTransport } from "zae-limiter/dynamodb";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { changeResource } from "../../lambda/provisioner/resource.ts";
+import { describeWithEngine, freshTableName } from "../../limiter/test/support/engine.ts";
+import { openTransport } from "../../limiter/test/support/transports.ts";
+import { provisionerStatements } from "../src/index.ts";
+import { CallRecorder } from "./support/iam/call-recorder.ts";
+import type { IamCall } from "./support/iam/iam-calls.ts";
+import { PolicyJudge, TABLE_ARN } from "./support/iam/policy-judge.ts";
+
+const STATEMENTS = provisionerStatements(TABLE_ARN);
+
+describeWithEngine("the rights of the provisioner", (engine) => {
+  const recorder = new CallRecorder();
+  const tableName = freshTableName();
+  let transport: DynamoTransport;
+  let operator: DynamoRepository;
+
+  beforeAll(async () => {
+    transport = await openTransport("lean", engine());
+    const place = { stack: tableName, transport, requestTimeoutMs: 10_000 };
+    operator = await DynamoRepository.open("default", { ...place, provisioning: "table" });
+    // A namespace that does not exist yet; then other limits, and none.
+    await send("Create", { System: SYSTEM, Resources: RESOURCES, Entities: entities("gold") });
+    const { physicalId } = await send("Update", { Entities: entities("silver") });
+    await send("Delete", {}, physicalId);
+  });
+  afterAll(async () => {
+    await operator.close();
+    transport.close();
+  });
+
+  async function send(
+    RequestType: "Create" | "Update" | "Delete",
+    properties: object,
+    PhysicalResourceId?: string,
+  ): Promise<{ readonly physicalId: string }> {
+    const request = {
+      RequestType,
+      ResponseURL: "https://example.com/answer",
+      StackId: "stack",
+      RequestId: "request",
+      LogicalResourceId: "Limits",
+      ...(PhysicalResourceId !== undefined && { PhysicalResourceId }),
+      ResourceProperties: { Namespace: "team-a", ...properties },
+    };
+    const recorded = recorder.transport(transport);
+    const outcome = await recorder.during(RequestType, () =>
+      changeResource(
+        request,
+        {
+          tableName,
+          open: (namespace, { create }) =>
+            DynamoRepository.open(namespace, {
+              stack: tableName,
+              transport: recorded,
+              requestTimeoutMs: 10_000,
+              ...(create ? { provisioning: "stack" } : { create: false }),
+            }),
+          sleep: () => Promise.resolve(),
+        },
+        {},
+      ),
+    );
+    expect(outcome).toEqual(expect.objectContaining({ status: "SUCCESS" }));
+    return outcome;
+  }
+
+  const judge = new PolicyJudge({ policies: [{ Version: "2012-10-17", Statement: STATEMENTS }] });
+
+  it("are enough for everything that it does", async () => {
+    expect(recorder.calls.length).toBeGreaterThan(20);
+    expect(await judge.denied(recorder.calls)).toEqual([]);
+  });
+
+  it("hold no action and no kind of key that it does not use", async () => {
+    for (const { Action, Condition } of STATEMENTS) {
+      const actions = Action as readonly string[];
+      const calls = recorder.calls.filter(({ action }) => actions.includes(action));
+      expect(actions.filter((each) => calls.every(({ action }) => action !== each))).toEqual([]);
+      const keys = calls.flatMap(({ leadingKeys }) => leadingKeys);
+      const patterns = (Condition as Condition)["ForAllValues:StringLike"]["dynamodb:LeadingKeys"];
+      const unused = patterns.filter(
+        (pattern) => !keys.some((key) => key.includes(kindOf(pattern))),
+      );
+      expect(unused).toEqual([]);
+    }
+  });
+
+  it("are none on balances and usage, nor on the table, its indexes and its stream", async () => {
+    const own = "ownownownow";
+    const actions = ["GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem"];
+    const calls: readonly IamCall[] = [
+      ...actions.map((name) => call(name, [`${own}/BUCKET#key-1#gpt-4#0`])),
+      call("Scan", []),
+      call("Query", [own], "index/GSI4"),
+      call("DescribeTable", []),
+      call("DeleteTable", []),
+      call("GetRecords", [], "stream/label"),
+      call("BatchWriteItem", [`${own}/ENTITY#name`]),
+    ];
+    expect(await judge.allowed(calls)).toEqual([]);
+  });
+});
+
+interface Condition {
+  readonly "ForAllValues:StringLike": { readonly "dynamodb:LeadingKeys": readonly string[] };
+}
+
+function call(name: string, leadingKeys: readonly string[], path = ""): IamCall {
+  return { action: `dynamodb:${name}`, path, leadingKeys };
+}
+
+function kindOf(pattern: string): string {
+  return pattern.replaceAll("*", "");
+}
+
+const SYSTEM = { OnUnavailable: "allow", AuditRetentionDays: "30", Limits: { rpm: "100" } };
+const RESOURCES = { "gpt-4": { Inherit: "true", Limits: { tpm: "10000/min:15000" } } };
+
+/** Enough metadata that the state of all this needs several items. */
+function entities(plan: string): object {
+  const long = Object.fromEntries(
+    Array.from({ length: 49 }, (_, index) => [`field-${index}`, "x".repeat(1000)]),
+  );
+  const ids = Array.from({ length: 12 }, (_, index) => `key-${index}`);
+  return {
+    acme: { Name: "Acme Inc", Metadata: { plan } },
+    ...Object.fromEntries(ids.map((id) => [id, { Parent: "acme", Metadata: { ...long, plan } }])),
+    leaver: { Resources: { [plan === "gold" ? "gpt-4" : "gpt-5"]: { Limits: { rpm: "5" } } } },
+  };
+}
