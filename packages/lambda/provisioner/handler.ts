@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { DynamoRepository, leanTransport } from "zae-limiter/dynamodb";
+import { MemoryRepository } from "zae-limiter/memory";
 import { tableSettings, type TableSettings } from "../runtime/environment.ts";
 import type { LambdaContext } from "../runtime/lambda-context.ts";
 import { printLine } from "../runtime/log-line.ts";
@@ -29,13 +30,17 @@ async function contextOf({
   });
   return {
     tableName,
-    // With a transport of its own, "stack" creates no table, and registers the namespace.
-    open: (namespace, { create }) =>
-      DynamoRepository.open(namespace, {
+    open: async (namespace, { create }) => {
+      const repository = await DynamoRepository.open(namespace, {
         stack: tableName,
         transport,
+        // With a transport of its own, "stack" creates no table, and registers the namespace.
         ...(create ? { provisioning: "stack" } : { create: false }),
-      }),
+      });
+      if (repository.namespaceId !== "") return repository;
+      await repository.close();
+      return new MemoryRepository({ namespace });
+    },
     sleep: (ms, options) => sleep(ms, undefined, options),
     print: printLine,
     put: putToSignedUrl,

@@ -1,14 +1,14 @@
 import { expect, it } from "vitest";
+import { readManifest, type ManifestDocument, type ManifestError } from "zae-limiter/manifest";
 import { declaredProperties } from "./properties.ts";
+import type { PropertyNames } from "./property-names.ts";
 
 /** The manifest that properties make, and what is wrong with them. */
 function read(properties: unknown): { readonly content: unknown; readonly problems: unknown } {
   const { documents, problems, names } = declaredProperties(properties, "limits");
   return {
     content: documents[0]!.content,
-    problems: problems.map((problem) =>
-      [names.placeOf(problem), problem.message, problem.suggestion].join(" | "),
-    ),
+    problems: problems.map((problem) => names.format(problem)),
   };
 }
 
@@ -99,30 +99,27 @@ it("names every property that nobody knows, wherever it is", () => {
       Entities: { "key-1": { constructor: "x" } },
     }).problems,
   ).toEqual([
-    "Properties.namespace | is not a property that is known | Known are Namespace, System, Resources, Entities.",
-    "Properties.Resources.gpt-4.1.Limits.tpm.Capacty | is not a property that is known | Known are Capacity, Burst, RefillAmount, RefillPeriod.",
-    "Properties.Resources.gpt-4.1.limits | is not a property that is known | Known are Limits, Inherit.",
-    "Properties.Entities.key-1.constructor | is not a property that is known | Known are Name, Parent, Cascade, Metadata, Resources.",
+    "Properties.namespace: is not a property that is known. Known are Namespace, System, Resources, Entities.",
+    "Properties.Resources.gpt-4.1.Limits.tpm.Capacty: is not a property that is known. Known are Capacity, Burst, RefillAmount, RefillPeriod.",
+    "Properties.Resources.gpt-4.1.limits: is not a property that is known. Known are Limits, Inherit.",
+    "Properties.Entities.key-1.constructor: is not a property that is known. Known are Name, Parent, Cascade, Metadata, Resources.",
   ]);
 });
 
 it.each([
   [
     { TableName: "other" },
-    "Properties.TableName | is not the table of this function, limits | Leave it out",
+    "Properties.TableName: is not the table of this function, limits. Leave it out.",
   ],
   [
     { NamespaceId: "aBc" },
-    "Properties.NamespaceId | is not supported | Use Namespace, with the namespace's name",
+    "Properties.NamespaceId: is not supported. Use Namespace, with its name.",
   ],
   [
     { Manifest: "namespace: a", System: {}, Entities: {} },
-    "Properties.Manifest | is given together with System, Entities | Give one of both",
+    "Properties.Manifest: is given together with System, Entities. Give one of both.",
   ],
-  [
-    { Manifest: { namespace: "a" } },
-    "Properties.Manifest | must be the text of a manifest file | ",
-  ],
+  [{ Manifest: { namespace: "a" } }, "Properties.Manifest: must be the text of a manifest file."],
 ])("refuses %j in one sentence", (properties, problem) => {
   expect(read(properties).problems).toEqual([problem]);
 });
@@ -131,21 +128,31 @@ it.each([undefined, null, "text", ["list"]])("takes %j for no properties", (prop
   expect(read(properties)).toEqual({ content: {}, problems: [] });
 });
 
-it("names the property of a value, or the nearest one around it", () => {
+it("says what is wrong in the words of a template", () => {
   const { documents, names } = declaredProperties(
-    { Resources: { "gpt-4.1": { Limits: { tpm: { RefillAmount: "5" } } } } },
+    {
+      Resources: { "gpt-4.1": { Limits: { tpm: { Capacity: "many" }, rpm: { Burst: "5" } } } },
+      Manifest: "namespace: a\nsystem: {limit: 5}\n",
+    },
     "limits",
   );
-  const placeOf = (...path: readonly string[]): string => {
-    const { line, column } = { ...documents[0]!.positionOf(path) };
-    const problem = { file: "Properties", path: "", message: "", suggestion: undefined };
-    return names.placeOf({ ...problem, line, column });
-  };
-  expect(placeOf("resources", "gpt-4.1", "limits", "tpm", "refill_amount")).toBe(
-    "Properties.Resources.gpt-4.1.Limits.tpm.RefillAmount",
-  );
-  expect(placeOf("resources", "gpt-4.1", "limits", "tpm", "capacity")).toBe(
-    "Properties.Resources.gpt-4.1.Limits.tpm",
-  );
-  expect(placeOf("namespace")).toBe("Properties");
+  const text = declaredProperties({ Namespace: "b", Manifest: "namespace: a\n" }, "limits");
+  expect([...problemsOf(documents, names), ...problemsOf(text.documents, text.names)]).toEqual([
+    "Properties: must name its namespace. Write `Namespace: default`, or another name.",
+    "Properties.Resources.gpt-4.1.Limits.tpm.Capacity: must be a number, not string (got 'many').",
+    "Properties.Resources.gpt-4.1.Limits.rpm: must have a capacity. Write `Capacity: 100`, for example.",
+    "Properties.Manifest:1:1: Invalid namespace: differs from that at Properties.Namespace (got 'a'). Files that are read together are about one namespace.",
+  ]);
 });
+
+function problemsOf(
+  documents: readonly ManifestDocument[],
+  names: PropertyNames,
+): readonly string[] {
+  try {
+    readManifest(documents);
+    return [];
+  } catch (error) {
+    return (error as ManifestError).problems.map((problem) => names.format(problem));
+  }
+}

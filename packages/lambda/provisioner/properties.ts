@@ -76,9 +76,9 @@ export function declaredProperties(properties: unknown, tableName: string): Decl
   const content = MANIFEST(Object.fromEntries(sections), { names, path: [], property: "" });
   const { TableName, NamespaceId } = given;
   if (TableName !== undefined && TableName !== tableName)
-    names.problem("TableName", `is not the table of this function, ${tableName}`, "Leave it out");
+    names.problem("TableName", `is not the table of this function, ${tableName}.`, "Leave it out.");
   if (NamespaceId !== undefined)
-    names.problem("NamespaceId", "is not supported", "Use Namespace, with the namespace's name");
+    names.problem("NamespaceId", "is not supported.", "Use Namespace, with its name.");
   const documents = [names.document(content), ...manifestDocument(given, names)];
   return { documents, problems: names.problems, names };
 }
@@ -92,9 +92,9 @@ function manifestDocument(
   if (Manifest === undefined) return [];
   const others = SECTIONS.filter((name) => given[name] !== undefined);
   if (others.length > 0)
-    names.problem("Manifest", `is given together with ${others.join(", ")}`, "Give one of both");
+    names.problem("Manifest", `is given together with ${others.join(", ")}.`, "Give one of both.");
   if (typeof Manifest !== "string")
-    names.problem("Manifest", "must be the text of a manifest file", undefined);
+    names.problem("Manifest", "must be the text of a manifest file.");
   if (others.length > 0 || typeof Manifest !== "string") return [];
   try {
     return [yamlDocument(names.ofManifest, Manifest)];
@@ -115,7 +115,7 @@ function object(readers: Readonly<Record<string, Reader>>): Reader {
       const reader = Object.hasOwn(readers, name) ? readers[name] : undefined;
       if (reader === undefined) {
         const known = Object.keys(readers).join(", ");
-        at.names.problem(property, "is not a property that is known", `Known are ${known}.`);
+        at.names.problem(property, "is not a property that is known.", `Known are ${known}.`);
       } else {
         const key = snakeCase(name);
         content[key] = read(reader, inner, { ...at, path: [...at.path, key], property });

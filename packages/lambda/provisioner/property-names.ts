@@ -1,4 +1,4 @@
-import type { ManifestDocument, ManifestProblem } from "zae-limiter/manifest";
+import { formatProblem, type ManifestDocument, type ManifestProblem } from "zae-limiter/manifest";
 
 /** How messages name the properties of a resource. */
 const FILE = "Properties";
@@ -31,7 +31,7 @@ export class PropertyNames {
   }
 
   /** Notes what is wrong with a property. */
-  problem(property: string, message: string, suggestion: string | undefined): void {
+  problem(property: string, message: string, suggestion?: string): void {
     const line = this.#names.push(property);
     this.#problems.push({ file: FILE, line, column: 1, path: property, message, suggestion });
   }
@@ -43,22 +43,33 @@ export class PropertyNames {
 
   /** A document of a manifest that was made from properties. */
   document(content: unknown): ManifestDocument {
-    return { file: FILE, content, positionOf: (path) => this.#positionOf(path) };
+    const positionOf: ManifestDocument["positionOf"] = (path) => {
+      const line = this.#lines.get(JSON.stringify(path));
+      return line === undefined ? undefined : { line, column: 1 };
+    };
+    return { file: FILE, content, positionOf };
   }
 
-  /** Where something is wrong, as somebody finds it in a template. */
-  placeOf({ file, line, column, path }: ManifestProblem): string {
-    if (file !== FILE) return line === undefined ? file : `${file}:${line}:${column ?? 1}`;
-    const name = line === undefined ? path : this.#names[line - 1];
-    return name ? `${FILE}.${name}` : FILE;
+  /** One line about a problem, in the words of a template. */
+  format(problem: ManifestProblem): string {
+    const { file, path, message, suggestion } = problem;
+    const text = formatProblem(
+      file === FILE
+        ? {
+            ...problem,
+            // The name of the property already says where.
+            message: message.replace(`Invalid ${path || "manifest"}: `, ""),
+            suggestion: suggestion?.replaceAll(/(?<=`)[a-z_]+(?=: )/g, pascalCase),
+          }
+        : problem,
+    );
+    return text.replaceAll(/\bProperties:(\d+):1\b/g, (_, line) => {
+      return `${FILE}.${this.#names[Number(line) - 1]}`;
+    });
   }
+}
 
-  /** That of the value, or of the nearest one around it that was given. */
-  #positionOf(path: readonly (string | number)[]): { line: number; column: number } | undefined {
-    for (let length = path.length; length > 0; length -= 1) {
-      const line = this.#lines.get(JSON.stringify(path.slice(0, length)));
-      if (line !== undefined) return { line, column: 1 };
-    }
-    return undefined;
-  }
+/** The property of a key: `RefillAmount` of `refill_amount`. */
+function pascalCase(key: string): string {
+  return key.replaceAll(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }

@@ -25,12 +25,14 @@ function properties(namespace: string, capacities: Readonly<Record<string, strin
   return { ServiceToken: "arn", Namespace: namespace, Resources: Object.fromEntries(levels) };
 }
 
+type Opened = Awaited<ReturnType<Provisioning["open"]>>;
+
 /** A table, and CloudFormation, which remembers the physical ids that it was told. */
 class World {
   readonly root = new MemoryRepository();
   readonly pausesMs: number[] = [];
   /** Called with every repository that is opened; returns the one to use. */
-  wrapped = (repository: Repository): Repository => repository;
+  wrapped = (repository: Opened): Opened => repository;
   isMissing = false;
 
   readonly #provisioning: Provisioning = {
@@ -39,10 +41,9 @@ class World {
       if (this.isMissing) throw new InfrastructureNotFoundError("There is no table.");
       if (create) await this.root.registerNamespace(namespace);
       const isThere = (await this.root.getNamespace(namespace)) !== undefined;
-      const repository = isThere
+      return isThere
         ? this.wrapped(await this.root.namespace(namespace))
-        : ({ namespaceId: "" } as Repository);
-      return Object.assign(repository, { [Symbol.asyncDispose]: async () => {} });
+        : new MemoryRepository({ namespace });
     },
     sleep: async (ms) => void this.pausesMs.push(ms),
   };
@@ -331,10 +332,10 @@ function failWritesOf(world: World, failing: string): void {
 
 /** A repository with one method of its own. */
 function overridden<Name extends keyof Repository>(
-  repository: Repository,
+  repository: Opened,
   name: Name,
   method: Repository[Name],
-): Repository {
+): Opened {
   return new Proxy(repository, {
     get: (target, property) => {
       if (property === name) return method;

@@ -20,8 +20,8 @@ import { withinTime, type Sleep } from "./time.ts";
 export interface Provisioning {
   readonly tableName: string;
   /**
-   * Opens a namespace of the table. One that is not registered gets registered, or is opened with
-   * an empty id if nothing may be created.
+   * Opens a namespace of the table. One that is not registered gets registered; if nothing may be
+   * created, it is empty, and nothing can be stored there. The caller closes it.
    */
   readonly open: (
     namespace: string,
@@ -78,7 +78,7 @@ export async function changeResource(
     });
     return { status: "SUCCESS", physicalId: target, report };
   } catch (error) {
-    const reason = reasonOf(error, (problem) => properties.names.placeOf(problem));
+    const reason = reasonOf(error, (problem) => properties.names.format(problem));
     return { status: "FAILED", physicalId: id, reason };
   }
 }
@@ -86,7 +86,8 @@ export async function changeResource(
 /** Applies what a resource declares; from then on the resource owns it. */
 async function applyOwned(manifest: Manifest, work: Work): Promise<ApplyReport> {
   await using repository = await work.open(manifest.namespace, { create: true });
-  return retryOvertaken(work, () => applyLimits(repository, manifest, optionsOf(work)));
+  // Awaited here, or the repository would be closed meanwhile.
+  return await retryOvertaken(work, () => applyLimits(repository, manifest, optionsOf(work)));
 }
 
 /**
@@ -98,7 +99,6 @@ async function removeOwned(work: Work): Promise<ApplyReport> {
   if (namespace === undefined) return NOTHING;
   try {
     await using repository = await work.open(namespace, { create: false });
-    if (repository.namespaceId === "") return NOTHING;
     return await retryOvertaken(work, async () => {
       const { owner, revision } = await repository.getProvisionerState();
       if (owner !== work.owner) return NOTHING;
