@@ -1,10 +1,10 @@
 import type { Value } from "../cloudformation/template.ts";
-import { allow, type PolicyStatement } from "./policy-statements.ts";
+import { allow, below, type PolicyStatement } from "./policy-statements.ts";
 
 /**
  * The rights of the Lambda that applies declared limits: it registers a namespace, and reads and
  * writes limits, records of entities and its own state, with their audit events, in all namespaces.
- * It sees no bucket, and cannot search.
+ * It reads no balance and no usage, and changes none.
  * @example const statements = provisionerStatements(tableArn);
  */
 export function provisionerStatements(tableArn: Value): readonly PolicyStatement[] {
@@ -12,7 +12,6 @@ export function provisionerStatements(tableArn: Value): readonly PolicyStatement
     allow({
       sid: "Provision",
       actions: [
-        "dynamodb:GetItem",
         "dynamodb:BatchGetItem",
         "dynamodb:PutItem",
         "dynamodb:UpdateItem",
@@ -21,6 +20,12 @@ export function provisionerStatements(tableArn: Value): readonly PolicyStatement
       ],
       resources: tableArn,
       keys: ["*/SYSTEM#", "*/RESOURCE#*", "*/ENTITY#*", "*/AUDIT#*"],
+    }),
+    // Parts of its state that an interrupted apply has left. This index has keys only.
+    allow({
+      sid: "FindState",
+      actions: ["dynamodb:Query"],
+      resources: below(tableArn, "index/GSI4"),
     }),
   ];
 }
