@@ -54,11 +54,12 @@ it("takes the options of a stack, and a name for the table", () => {
 
 it("creates a provisioner with real code, whose ARN is the token of declared limits [W-64]", () => {
   const template = synthesized(undefined, (limiter, stack) => {
-    new CustomResource(stack, "Limits", {
+    const limits = new CustomResource(stack, "Limits", {
       serviceToken: limiter.provisionerArn!,
       resourceType: "Custom::ZaeLimiterLimits",
       properties: { Namespace: "default", System: { Limits: { rpm: { Capacity: 100 } } } },
     });
+    expect(limits.node.id).toBe("Limits");
   });
   template.hasResourceProperties("AWS::Lambda::Function", {
     FunctionName: "Gateway-limits-provisioner",

@@ -39,7 +39,7 @@ const CHOICES: readonly (readonly StackOptions[])[] = [
   [{}, { policyNameFormat: "team-{}" }],
 ];
 
-/** Limits whose templates are checked too: with names that other readers of YAML take for values. */
+/** Limits whose templates are checked too, with names that look like values in YAML. */
 const LIMITS: readonly string[] = [
   "",
   `system: {on_unavailable: block, limits: {rpm: 100}},

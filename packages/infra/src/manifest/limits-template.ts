@@ -76,7 +76,7 @@ function pascalCase(key: string): string {
   return key.replaceAll(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** Whether CloudFormation would take a name for a function of its own; the text of a file is safe. */
+/** Whether CloudFormation would take a name for a function of its own; in a text it does not. */
 function hasFunctionName(value: unknown): boolean {
   return (
     isObject(value) &&
