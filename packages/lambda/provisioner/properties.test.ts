@@ -1,11 +1,12 @@
 import { expect, it } from "vitest";
-import { readManifest, type ManifestDocument, type ManifestError } from "zae-limiter/manifest";
+import { readManifest, type ManifestError } from "zae-limiter/manifest";
 import { declaredProperties } from "./properties.ts";
-import type { PropertyNames } from "./property-names.ts";
+import { PropertyNames } from "./property-names.ts";
 
 /** The manifest that properties make, and what is wrong with them. */
 function read(properties: unknown): { readonly content: unknown; readonly problems: unknown } {
-  const { documents, problems, names } = declaredProperties(properties, "limits");
+  const names = new PropertyNames();
+  const { documents, problems } = declaredProperties(properties, "limits", names);
   return {
     content: documents[0]!.content,
     problems: problems.map((problem) => names.format(problem)),
@@ -128,31 +129,28 @@ it.each([undefined, null, "text", ["list"]])("takes %j for no properties", (prop
   expect(read(properties)).toEqual({ content: {}, problems: [] });
 });
 
-it("says what is wrong in the words of a template", () => {
-  const { documents, names } = declaredProperties(
-    {
-      Resources: { "gpt-4.1": { Limits: { tpm: { Capacity: "many" }, rpm: { Burst: "5" } } } },
-      Manifest: "namespace: a\nsystem: {limit: 5}\n",
-    },
-    "limits",
-  );
-  const text = declaredProperties({ Namespace: "b", Manifest: "namespace: a\n" }, "limits");
-  expect([...problemsOf(documents, names), ...problemsOf(text.documents, text.names)]).toEqual([
-    "Properties: must name its namespace. Write `Namespace: default`, or another name.",
-    "Properties.Resources.gpt-4.1.Limits.tpm.Capacity: must be a number, not string (got 'many').",
-    "Properties.Resources.gpt-4.1.Limits.rpm: must have a capacity. Write `Capacity: 100`, for example.",
-    "Properties.Manifest:1:1: Invalid namespace: differs from that at Properties.Namespace (got 'a'). Files that are read together are about one namespace.",
-  ]);
-});
-
-function problemsOf(
-  documents: readonly ManifestDocument[],
-  names: PropertyNames,
-): readonly string[] {
+it.each([
+  [
+    { Resources: { "gpt-4.1": { Limits: { tpm: { Capacity: "many" }, rpm: { Burst: "5" } } } } },
+    [
+      "Properties: must name its namespace. Write `Namespace: default`, or another name.",
+      "Properties.Resources.gpt-4.1.Limits.tpm.Capacity: must be a number, not string (got 'many').",
+      "Properties.Resources.gpt-4.1.Limits.rpm: must have a capacity. Write `Capacity: 100`, for example.",
+    ],
+  ],
+  [
+    { Namespace: "b", Manifest: "namespace: a\n" },
+    [
+      "Properties.Manifest:1:1: Invalid namespace: differs from that at Properties.Namespace (got 'a'). Files that are read together are about one namespace.",
+    ],
+  ],
+])("says what is wrong with %j in the words of a template", (properties, lines) => {
+  const names = new PropertyNames();
+  const { documents } = declaredProperties(properties, "limits", names);
   try {
-    readManifest(documents);
-    return [];
+    expect.fail(JSON.stringify(readManifest(documents)));
   } catch (error) {
-    return (error as ManifestError).problems.map((problem) => names.format(problem));
+    const { problems } = error as ManifestError;
+    expect(problems.map((problem) => names.format(problem))).toEqual(lines);
   }
-}
+});

@@ -1,13 +1,12 @@
 import { yamlDocument } from "@zae-limiter/infra/manifest";
 import { ManifestError, type ManifestDocument, type ManifestProblem } from "zae-limiter/manifest";
-import { PropertyNames } from "./property-names.ts";
+import type { PropertyNames } from "./property-names.ts";
 
-/** What the properties of a resource declare, and how to name what is wrong with them. */
+/** What the properties of a resource declare. */
 export interface DeclaredProperties {
   readonly documents: readonly ManifestDocument[];
   /** What is wrong with the properties, apart from what the documents say. */
   readonly problems: readonly ManifestProblem[];
-  readonly names: PropertyNames;
 }
 
 /** Reads a value of a property, as the manifest has it under the path. */
@@ -68,9 +67,15 @@ const OTHERS: ReadonlySet<string> = new Set([
 ]);
 const SECTIONS = ["System", "Resources", "Entities"];
 
-/** Reads the properties of a resource as documents of a manifest. The table is the function's. */
-export function declaredProperties(properties: unknown, tableName: string): DeclaredProperties {
-  const names = new PropertyNames();
+/**
+ * Reads the properties of a resource as documents of a manifest. The table is the function's; the
+ * names of the properties are added to the others.
+ */
+export function declaredProperties(
+  properties: unknown,
+  tableName: string,
+  names: PropertyNames,
+): DeclaredProperties {
   const given = isObject(properties) ? properties : {};
   const sections = Object.entries(given).filter(([name]) => !OTHERS.has(name));
   const content = MANIFEST(Object.fromEntries(sections), { names, path: [], property: "" });
@@ -80,7 +85,7 @@ export function declaredProperties(properties: unknown, tableName: string): Decl
   if (NamespaceId !== undefined)
     names.problem("NamespaceId", "is not supported.", "Use Namespace, with its name.");
   const documents = [names.document(content), ...manifestDocument(given, names)];
-  return { documents, problems: names.problems, names };
+  return { documents, problems: names.problems };
 }
 
 /** The document of the property that has the text of a file, if it is given and can be read. */

@@ -1,7 +1,6 @@
 /* The life of a resource, on a repository in memory. */
 import { expect, it } from "vitest";
 import {
-  ApplyConflictError,
   InfrastructureNotFoundError,
   Limit,
   RateLimiterUnavailable,
@@ -30,7 +29,7 @@ type Opened = Awaited<ReturnType<Provisioning["open"]>>;
 /** A table, and CloudFormation, which remembers the physical ids that it was told. */
 class World {
   readonly root = new MemoryRepository();
-  readonly pausesMs: number[] = [];
+  onSleep = (): void => {};
   /** Called with every repository that is opened; returns the one to use. */
   wrapped = (repository: Opened): Opened => repository;
   isMissing = false;
@@ -45,7 +44,7 @@ class World {
         ? this.wrapped(await this.root.namespace(namespace))
         : new MemoryRepository({ namespace });
     },
-    sleep: async (ms) => void this.pausesMs.push(ms),
+    sleep: async () => this.onSleep(),
   };
 
   send(request: Partial<ResourceRequest>, lambda: LambdaContext = {}): Promise<Outcome> {
@@ -75,6 +74,12 @@ class World {
 
   delete(PhysicalResourceId: string, ResourceProperties: object): Promise<Outcome> {
     return this.send({ RequestType: "Delete", PhysicalResourceId, ResourceProperties });
+  }
+
+  /** Waits until the state of the namespace has a revision. */
+  async begun(revision: number): Promise<void> {
+    const repository = await this.root.namespace("team-a");
+    while ((await repository.getProvisionerState()).revision < revision) await Promise.resolve();
   }
 
   /** The capacities that are stored in a namespace, by resource; undefined if there is none. */
@@ -284,23 +289,39 @@ it("a deletion succeeds without a table; a creation fails", async () => {
   expect(await world.delete(idOf("team-a"), declared)).toEqual(success(idOf("team-a"), {}));
 });
 
-it("an apply that was overtaken is tried again, a few times", async () => {
+it("of two deliveries of one event at once, both succeed", async () => {
   const world = new World();
-  const declared = properties("team-a", { "gpt-4": "10" });
-  for (const [times, status] of [
-    [2, "SUCCESS"],
-    [3, "FAILED"],
-  ] as const) {
-    let left = times;
-    world.wrapped = (repository) =>
-      overridden(repository, "putProvisionerState", async (state) => {
-        if ((left -= 1) >= 0) throw new ApplyConflictError(1);
-        return repository.putProvisionerState(state);
-      });
-    expect((await world.create(declared)).status).toBe(status);
-    await world.delete(idOf("team-a"), declared);
-  }
-  expect(world.pausesMs).toEqual([500, 2000, 500, 2000]);
+  const declared = properties("team-a", { "gpt-4": "10", "gpt-5": "20" });
+  let second: Promise<Outcome> | undefined;
+  const isWaitedFor = new Promise<void>((resolve) => (world.onSleep = resolve));
+  // The second one overtakes the first, and is not done when the first one looks.
+  world.wrapped = (repository) =>
+    overridden(repository, "setResourceDefaults", async (resource, ...rest) => {
+      if (second === undefined) {
+        second = world.create(declared);
+        await world.begun(2);
+      } else if (resource === "gpt-5") await isWaitedFor;
+      return repository.setResourceDefaults(resource, ...rest);
+    });
+  const first = await world.create(declared);
+  expect(first).toEqual(success(idOf("team-a"), { revision: 3 }));
+  expect(await second).toEqual(success(idOf("team-a"), { created: 2, revision: 3 }));
+  expect(await world.stored("team-a")).toEqual({ "gpt-4": 10, "gpt-5": 20 });
+});
+
+it("a creation that CloudFormation no longer waits for does not bring back what was deleted", async () => {
+  const world = new World();
+  const declared = properties("team-a", { "gpt-4": "10", "gpt-5": "20" });
+  world.wrapped = (repository) =>
+    overridden(repository, "setResourceDefaults", async (resource, ...rest) => {
+      if (resource === "gpt-5")
+        expect(await world.delete(idOf("team-a"), declared)).toEqual(
+          success(idOf("team-a"), { deleted: 1 }),
+        );
+      return repository.setResourceDefaults(resource, ...rest);
+    });
+  expect((await world.create(declared)).status).toBe("FAILED");
+  expect(await world.stored("team-a")).toEqual({});
 });
 
 it("deletes nothing if the namespace is taken over meanwhile", async () => {

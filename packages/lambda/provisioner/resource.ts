@@ -5,13 +5,14 @@ import {
   planLimits,
   readManifest,
   type ApplyReport,
+  type LimitsPlan,
   type Manifest,
 } from "zae-limiter/manifest";
 import type { LambdaContext } from "../runtime/lambda-context.ts";
 import type { Outcome } from "./answer.ts";
 import { isMadeUp, namespaceOwnedBy, physicalId } from "./physical-id.ts";
 import { declaredProperties, type DeclaredProperties } from "./properties.ts";
-import { plainDocument } from "./property-names.ts";
+import { plainDocument, PropertyNames } from "./property-names.ts";
 import { reasonOf } from "./reason.ts";
 import type { ResourceRequest } from "./request.ts";
 import { withinTime, type Sleep } from "./time.ts";
@@ -39,11 +40,9 @@ interface Work extends Provisioning {
 
 const NOTHING: ApplyReport = { revision: 0, created: 0, updated: 0, deleted: 0, unchanged: 0 };
 
-/**
- * How long to wait for an apply that has overtaken this one, before this one is tried again. Of two
- * deliveries of one event, both then succeed.
- */
-const OVERTAKEN_PAUSES_MS = [500, 2000];
+/** How often to look whether another apply has ended, and how many times: Lambda ends it first. */
+const LOOK_EVERY_MS = 1000;
+const MAX_LOOKS = 900;
 
 /** Does what CloudFormation asks for. Whatever goes wrong is in the outcome. */
 export async function changeResource(
@@ -52,7 +51,7 @@ export async function changeResource(
   lambda: LambdaContext,
 ): Promise<Outcome> {
   const { tableName, sleep } = provisioning;
-  const properties = declaredProperties(request.ResourceProperties, tableName);
+  const names = new PropertyNames();
   // What fails leaves the resource that there was, and a new one is deleted by this id.
   let id = request.PhysicalResourceId ?? physicalId(request, { tableName });
   const within = (
@@ -63,6 +62,7 @@ export async function changeResource(
       work({ ...provisioning, owner, principal: request.StackId, signal }),
     );
   try {
+    const properties = declaredProperties(request.ResourceProperties, tableName, names);
     if (request.RequestType === "Delete") {
       const owner = isMadeUp(id) ? idOf(request, tableName, properties) : id;
       return { status: "SUCCESS", physicalId: id, report: await within(owner, removeOwned) };
@@ -78,7 +78,7 @@ export async function changeResource(
     });
     return { status: "SUCCESS", physicalId: target, report };
   } catch (error) {
-    const reason = reasonOf(error, (problem) => properties.names.format(problem));
+    const reason = reasonOf(error, (problem) => names.format(problem));
     return { status: "FAILED", physicalId: id, reason };
   }
 }
@@ -87,7 +87,7 @@ export async function changeResource(
 async function applyOwned(manifest: Manifest, work: Work): Promise<ApplyReport> {
   await using repository = await work.open(manifest.namespace, { create: true });
   // Awaited here, or the repository would be closed meanwhile.
-  return await retryOvertaken(work, () => applyLimits(repository, manifest, optionsOf(work)));
+  return await applyOrJoin(repository, manifest, work);
 }
 
 /**
@@ -99,42 +99,61 @@ async function removeOwned(work: Work): Promise<ApplyReport> {
   if (namespace === undefined) return NOTHING;
   try {
     await using repository = await work.open(namespace, { create: false });
-    return await retryOvertaken(work, async () => {
-      const { owner, revision } = await repository.getProvisionerState();
-      if (owner !== work.owner) return NOTHING;
-      const manifest = readManifest([plainDocument("nothing", { namespace })]);
-      // Whoever takes over meanwhile changes the revision, and nothing is deleted.
-      const plan = { ...(await planLimits(repository, manifest)), revision };
-      return applyLimits(repository, manifest, { ...optionsOf(work), plan });
-    });
+    return await removeFrom(
+      repository,
+      readManifest([plainDocument("nothing", { namespace })]),
+      work,
+    );
   } catch (error) {
     if (error instanceof InfrastructureNotFoundError) return NOTHING;
     throw error;
   }
 }
 
-/** The owner stays also while its limits are deleted: a deletion that failed is tried again. */
-function optionsOf({
-  owner,
-  principal,
-  signal,
-}: Work): Pick<Work, "owner" | "principal" | "signal"> {
-  return { owner, principal, signal };
+async function removeFrom(
+  repository: Repository,
+  nothing: Manifest,
+  work: Work,
+): Promise<ApplyReport> {
+  const { owner, revision } = await repository.getProvisionerState();
+  if (owner !== work.owner) return NOTHING;
+  // Whoever takes over meanwhile changes the revision, and nothing is deleted.
+  const plan = { ...(await planLimits(repository, nothing)), revision };
+  try {
+    return await applyOrJoin(repository, nothing, work, plan);
+  } catch (error) {
+    if (!(error instanceof ApplyConflictError)) throw error;
+    if ((await repository.getProvisionerState()).owner !== work.owner) return NOTHING;
+    throw error;
+  }
 }
 
-async function retryOvertaken(
-  { sleep }: Work,
-  attempt: () => Promise<ApplyReport>,
+/**
+ * Applies a manifest. Lambda may deliver an event twice at once: if another apply of the same
+ * manifest overtakes this one, it waits for the end of that one. One of anything else came later
+ * and wins: CloudFormation did not wait for this one any more.
+ */
+async function applyOrJoin(
+  repository: Repository,
+  manifest: Manifest,
+  { owner, principal, signal, sleep }: Work,
+  plan?: LimitsPlan,
 ): Promise<ApplyReport> {
-  for (const pauseMs of OVERTAKEN_PAUSES_MS) {
-    try {
-      return await attempt();
-    } catch (error) {
-      if (!(error instanceof ApplyConflictError)) throw error;
+  try {
+    // The owner stays also while its limits are deleted: a deletion that failed is found again.
+    const options = { owner, principal, signal, ...(plan !== undefined && { plan }) };
+    return await applyLimits(repository, manifest, options);
+  } catch (error) {
+    if (!(error instanceof ApplyConflictError)) throw error;
+    for (let look = 1; look <= MAX_LOOKS && !signal.aborted; look += 1) {
+      const state = await repository.getProvisionerState();
+      const { pending, appliedHash, revision } = state;
+      if (state.owner !== owner || (pending?.hash ?? appliedHash) !== manifest.hash) throw error;
+      if (pending === undefined) return { ...NOTHING, revision };
+      await sleep(LOOK_EVERY_MS);
     }
-    await sleep(pauseMs);
+    throw error;
   }
-  return attempt();
 }
 
 /**
@@ -148,7 +167,8 @@ function abandonedId(
 ): string | undefined {
   if (request.RequestType !== "Update" || request.PhysicalResourceId !== target) return undefined;
   const { OldResourceProperties } = request;
-  const before = idOf(request, tableName, declaredProperties(OldResourceProperties, tableName));
+  const properties = declaredProperties(OldResourceProperties, tableName, new PropertyNames());
+  const before = idOf(request, tableName, properties);
   return before === target ? undefined : before;
 }
 

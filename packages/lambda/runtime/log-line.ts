@@ -18,7 +18,7 @@ export function errorFields(error: unknown): {
   };
 }
 
-/** Prints one line. Not with console.log, which Lambda puts its own fields in front of or around. */
+/** Prints one line. Lambda would put fields of its own around what console.log prints. */
 export function printLine(line: string): void {
   process.stdout.write(`${line}\n`);
 }

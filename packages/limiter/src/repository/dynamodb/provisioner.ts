@@ -3,6 +3,7 @@ import { RateLimiterUnavailable } from "../../core/errors.ts";
 import { stateOfText, stateText } from "../provisioner-state.ts";
 import type { ProvisionerState } from "../repository.ts";
 import type { ProvisionerStore } from "../store.ts";
+import { hasRevision } from "./items/guarded-transaction.ts";
 import { parseProvisionerPart } from "./items/key-parsers.ts";
 import { namespaceIndexKeys, provisionerKey, provisionerPartKey } from "./items/keys.ts";
 import { batchGet, chunksOf, keyOf, marshalKey, queryAll, type ItemKey } from "./table/batch.ts";
@@ -11,7 +12,7 @@ import type { ItemReader } from "./table/item-reader.ts";
 import type { KeyQuery } from "./table/key-query.ts";
 import { pause } from "./table/retry.ts";
 import { TableUnavailable } from "./table/table-errors.ts";
-import { Aliases, absent } from "./table/update-expression.ts";
+import { Aliases } from "./table/update-expression.ts";
 import {
   marshalItem,
   numberOf,
@@ -198,8 +199,7 @@ async function unlessUnavailable(work: () => Promise<void>): Promise<void> {
 }
 
 /**
- * Stores the head of a state, if the stored revision is the expected one; revision 0 means that
- * none is stored.
+ * Stores the head of a state, if the stored revision is the expected one.
  */
 export function putProvisioner(
   namespaceId: string,
@@ -214,8 +214,6 @@ export function putProvisioner(
   },
 ): object {
   const alias = new Aliases();
-  const same = `${alias.name("revision")} = ${alias.value(expected)}`;
-  const condition = expected === 0 ? `${absent(alias)} OR ${same}` : same;
   const key = provisionerKey(namespaceId);
   return {
     Item: marshalItem({
@@ -228,7 +226,7 @@ export function putProvisioner(
         ? { state: stored.text }
         : { state_writer: stored.writer, state_parts: stored.parts }),
     }),
-    ConditionExpression: condition,
+    ConditionExpression: hasRevision(alias, expected),
     ...alias.fields(),
   };
 }

@@ -84,7 +84,7 @@ export const guardedWritesTopic: Topic = (test) => {
     assert.deepEqual(
       principals.sort(),
       Object.keys(WRITES)
-        .map((name) => name.split(" ")[0])
+        .map((name) => name.split(" ")[0]!)
         .sort(),
     );
     const { name } = await repository.ensureEntity(KEY, { ifRevision: 1 });
@@ -132,10 +132,10 @@ export async function overtakenWrites(race: {
   const random = seededRandom(seed);
   await advance(applying);
   const { revision: ifRevision } = await applying.getProvisionerState();
-  const overtakeAfter = 1 + Math.floor(random() * 12);
+  const overtakeAfter = 1 + Math.floor(random() * 6);
   const shown = `seed ${seed}, after ${overtakeAfter} writes`;
   let made = 0;
-  let reached: () => void = () => {};
+  let reached!: () => void;
   const enough = new Promise<void>((resolve) => (reached = resolve));
   const ids = ["a", "b", "c"].map((name) => `${name}-${seed}`);
   const writers = ids.map(async (id) => {

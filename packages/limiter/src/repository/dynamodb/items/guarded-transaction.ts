@@ -37,7 +37,7 @@ export function revisionCheck(namespaceId: string, revision: number): TransactIt
   };
 }
 
-/** Holds if the state has a revision; 0 also if there is none, or one that another program wrote. */
+/** Holds if the state has a revision; 0 also if there is no state, or one without a revision. */
 export function hasRevision(alias: Aliases, revision: number): string {
   const name = alias.name("revision");
   const same = `${name} = ${alias.value(revision)}`;
