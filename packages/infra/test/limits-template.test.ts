@@ -10,6 +10,7 @@ import { manifestOf, readManifest, type Manifest } from "zae-limiter/manifest";
 import { declaredLimits } from "../../limiter/test/support/declared-limits.ts";
 import { seedsFromEnvironment } from "../../limiter/test/support/seeded/seeds.ts";
 import { declaredProperties } from "../../lambda/provisioner/properties.ts";
+import { PropertyNames } from "../../lambda/provisioner/property-names.ts";
 
 const { count: RUNS } = seedsFromEnvironment({ usual: 20, thorough: 2000 });
 
@@ -18,7 +19,7 @@ function through(manifest: Manifest, version: "1.1" | "1.2" = "1.1"): Manifest {
   const text = manifestYaml(limitsTemplate(manifest, { stack: "limits" }));
   const template = parse(text, { version }) as ReturnType<typeof limitsTemplate>;
   const sent = asTexts(template.Resources.Limits.Properties);
-  const { documents, problems } = declaredProperties(sent, "limits");
+  const { documents, problems } = declaredProperties(sent, "limits", new PropertyNames());
   expect(problems).toEqual([]);
   return readManifest(documents);
 }

@@ -12,11 +12,14 @@ import { PolicyJudge, TABLE_ARN } from "./support/iam/policy-judge.ts";
 const STATEMENTS = provisionerStatements(TABLE_ARN);
 const judge = new PolicyJudge({ policies: [{ Version: "2012-10-17", Statement: STATEMENTS }] });
 
-it("it has no rights on balances and usage, nor on the table, its indexes and its stream", async () => {
+it("it has no rights on balances and past audit events, nor on the table, its indexes and its stream", async () => {
   const own = "ownownownow";
   const actions = ["GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem"];
   const calls: readonly IamCall[] = [
     ...actions.map((name) => call(name, [`${own}/BUCKET#key-1#gpt-4#0`])),
+    ...actions
+      .filter((name) => name !== "PutItem")
+      .map((name) => call(name, [`${own}/AUDIT#key-1`])),
     call("Scan", []),
     call("Query", [`${own}/ENTITY#name`]),
     call("Query", [`${own}/ENTITY#name`], "index/GSI3"),
