@@ -81,6 +81,7 @@ declare module "declared/zae-limiter/manifest" {
   export class ManifestError extends ValidationError {
     readonly problems: readonly ManifestProblem[];
   }
+  export function formatProblem(problem: ManifestProblem): string;
   export interface Manifest {
     readonly namespace: string;
     readonly declared: DeclaredLimits;

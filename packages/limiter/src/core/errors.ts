@@ -296,7 +296,7 @@ function isPlainObject(value: object): boolean {
 }
 
 /** Control and format characters could hide or forge what a terminal or a log shows. */
-function escaped(text: string): string {
+export function escaped(text: string): string {
   return text.replaceAll(
     /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu,
     (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`,

@@ -94,13 +94,9 @@ export function checkLimit(limit: Limit): Limit {
     );
   checkOptions(limit, LIMIT_NAMES, "a limit");
   const name = limitName(limit.name);
-  const capacity = positive(limit.capacity, `${name}.capacity`, MAX_AMOUNT);
-  const refillAmount = positive(limit.refillAmount, `${name}.refillAmount`, MAX_AMOUNT);
-  const refillPeriodSeconds = positive(
-    limit.refillPeriodSeconds,
-    `${name}.refillPeriodSeconds`,
-    MAX_AMOUNT,
-  );
+  const capacity = positive(limit.capacity, `${name}.capacity`);
+  const refillAmount = positive(limit.refillAmount, `${name}.refillAmount`);
+  const refillPeriodSeconds = positive(limit.refillPeriodSeconds, `${name}.refillPeriodSeconds`);
   if (limit.kind !== undefined && limit.kind !== "rate")
     throw new ValidationError(
       `${name}.kind`,
@@ -190,7 +186,8 @@ function limitPer(refillPeriodSeconds: number): LimitOf {
   };
 }
 
-function positive(value: unknown, field: string, most: number): number {
+/** Returns a number that a limit may have, or throws. */
+export function positive(value: unknown, field: string): number {
   if (typeof value !== "number")
     throw new ValidationError(
       field,
@@ -199,6 +196,6 @@ function positive(value: unknown, field: string, most: number): number {
     );
   if (!Number.isInteger(value)) throw new ValidationError(field, value, "must be a whole number");
   if (value <= 0) throw new ValidationError(field, value, "must be greater than 0");
-  if (value > most) throw new ValidationError(field, value, `must be at most ${most}`);
+  if (value > MAX_AMOUNT) throw new ValidationError(field, value, `must be at most ${MAX_AMOUNT}`);
   return value;
 }

@@ -44,7 +44,7 @@ const LONGEST_WORD = 100;
  * `entity_id` and `entityId`. The command line has a function of its own for words that are data:
  * sharing this one would make it public.
  */
-function nearest(word: string, names: Iterable<string>): string | undefined {
+export function nearest(word: string, names: Iterable<string>): string | undefined {
   if (word.length > LONGEST_WORD) return undefined;
   const wanted = plain(word);
   const most = Math.max(1, Math.floor(wanted.length / 3));

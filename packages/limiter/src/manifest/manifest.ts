@@ -1,24 +1,22 @@
-import type { DeclaredLimits } from "../repository/declared-limits.ts";
-import type { ManifestProblem } from "./problems.ts";
-
-/** A place in a file; both from 1. */
-export interface Position {
-  readonly line: number;
-  readonly column: number;
-}
-
-/** One parsed file of a manifest: YAML, JSON, or the properties of a resource. */
-export interface ManifestDocument {
-  /** How messages name it. */
-  readonly file: string;
-  /** What the file contains, as plain values. */
-  readonly content: unknown;
-  /**
-   * Where a value stands, or the key of one in a map. Undefined if that is unknown.
-   * @example document.positionOf(["resources", "gpt-4", "limits"]); // { line: 3, column: 5 }
-   */
-  positionOf(path: readonly (string | number)[]): Position | undefined;
-}
+import { createHash } from "node:crypto";
+import { isRecord } from "../core/amounts.ts";
+import { checkOnUnavailable } from "../core/bucket/policy.ts";
+import { ValidationError } from "../core/errors.ts";
+import { namespaceName, resourceName } from "../core/identifiers.ts";
+import type { Limit } from "../core/limit.ts";
+import { nearest } from "../core/options.ts";
+import { checkRetentionDays } from "../core/usage.ts";
+import type { DeclaredLimits, DeclaredSystem } from "../repository/declared-limits.ts";
+import {
+  distinct,
+  DocumentValue,
+  problemAt,
+  type KnownKeys,
+  type ManifestDocument,
+} from "./document.ts";
+import { ManifestError, type ManifestProblem } from "./problems.ts";
+import { readEntities, readResources } from "./read-entities.ts";
+import { numberAdvice, readLimits } from "./read-limits.ts";
 
 /** Limits of one namespace, read from one or more documents and checked. */
 export interface Manifest {
@@ -30,10 +28,22 @@ export interface Manifest {
   readonly hash: string;
   /**
    * A problem at a place of the manifest, with its file and position.
-   * @example manifest.problemAt(["entities", "key-1", "parent"], "The stored parent is project-1.");
+   * @example
+   * manifest.problemAt(["entities", "key-1", "parent"], "The stored parent is project-1.");
    */
   problemAt(path: readonly string[], message: string, suggestion?: string): ManifestProblem;
 }
+
+const MANIFEST: KnownKeys = {
+  owner: "a manifest",
+  keys: ["namespace", "system", "resources", "entities"],
+};
+
+const SYSTEM: KnownKeys = {
+  owner: "the system level",
+  keys: ["limits", "on_unavailable", "audit_retention_days", "usage_retention_days"],
+  advice: "Write limits under `limits`.",
+};
 
 /**
  * Reads documents as one manifest and checks all of it. Throws `ManifestError` with everything that
@@ -41,5 +51,113 @@ export interface Manifest {
  * @example const manifest = readManifest([yamlDocument("limits.yaml", text)]);
  */
 export function readManifest(documents: readonly ManifestDocument[]): Manifest {
-  throw new Error(`not built yet: ${documents.length}`);
+  if (documents.length === 0)
+    throw new ValidationError("documents", documents, "must hold at least one document");
+  const problems = new Map(documents.map((document) => [document, [] as ManifestProblem[]]));
+  const roots = documents.map((document) => new DocumentValue(document, problems.get(document)!));
+  const fields = roots.map(readRoot);
+  const section = (name: string): readonly DocumentValue[] =>
+    fields.flatMap((ofRoot) => ofRoot?.filter(({ key }) => key === name) ?? []);
+  // A file that cannot be read at all may be the one that has the namespace.
+  if (section("namespace").length === 0 && !fields.includes(undefined))
+    roots[0]?.refuse("must name its namespace", "Write `namespace: default`, or another name.");
+  const namespace = readNamespace(section("namespace"));
+  const system = readSystem(section("system"));
+  const declared: DeclaredLimits = {
+    ...(system !== undefined && { system }),
+    resources: readResources(section("resources"), resourceName),
+    entities: readEntities(section("entities")),
+  };
+  const found = [...problems.values()].flatMap((ofDocument) => ofDocument.toSorted(byPosition));
+  if (namespace === undefined || found.length > 0) throw new ManifestError(found);
+  return {
+    namespace,
+    declared,
+    hash: createHash("sha256").update(canonical(declared)).digest("hex"),
+    problemAt: (path, message, suggestion) =>
+      problemAt(documentOf(documents, path), path, message, suggestion),
+  };
+}
+
+function readRoot(root: DocumentValue): readonly DocumentValue[] | undefined {
+  if (root.value !== null && root.value !== undefined) return root.fields(MANIFEST);
+  root.refuse("the file is empty", "Write at least `namespace: default`, or leave the file out.");
+  return undefined;
+}
+
+function readNamespace(values: readonly DocumentValue[]): string | undefined {
+  const [first, ...others] = values;
+  const name = first?.checked((value) => namespaceName(value));
+  for (const other of others) {
+    if (other.value === first!.value) continue;
+    const reason = `differs from that at ${first!.place}`;
+    other.refuse(reason, "Files that are read together are about one namespace.", other.value);
+  }
+  return name;
+}
+
+function readSystem(sections: readonly DocumentValue[]): DeclaredSystem | undefined {
+  const fields = distinct(sections.flatMap((section) => section.fields(SYSTEM) ?? []));
+  const limitsField = fields.get("limits");
+  const limits = limitsField && readLimits(limitsField);
+  const onUnavailable = fields
+    .get("on_unavailable")
+    ?.checked(checkOnUnavailable, (wrong) => didYouMean(wrong, ["allow", "block"]));
+  const auditRetentionDays = readDays(fields.get("audit_retention_days"));
+  const usageRetentionDays = readDays(fields.get("usage_retention_days"));
+  const system = {
+    ...(limits !== undefined && { limits }),
+    ...(onUnavailable !== undefined && { onUnavailable }),
+    ...(auditRetentionDays !== undefined && { auditRetentionDays }),
+    ...(usageRetentionDays !== undefined && { usageRetentionDays }),
+  };
+  return Object.keys(system).length === 0 ? undefined : system;
+}
+
+function readDays(value: DocumentValue | undefined): number | undefined {
+  return value?.checked((days) => checkRetentionDays(days, value.key), numberAdvice);
+}
+
+function didYouMean(wrong: unknown, known: readonly string[]): string | undefined {
+  const meant = typeof wrong === "string" ? nearest(wrong, known) : undefined;
+  return meant === undefined ? undefined : `Did you mean ${meant}?`;
+}
+
+function byPosition(left: ManifestProblem, right: ManifestProblem): number {
+  return (left.line ?? 0) - (right.line ?? 0) || (left.column ?? 0) - (right.column ?? 0);
+}
+
+/** The same text for the same content: keys sorted, and limits by name. */
+function canonical(declared: DeclaredLimits): string {
+  return JSON.stringify(declared, (_, value: unknown) => {
+    if (Array.isArray(value))
+      return (value as readonly Limit[]).toSorted((left, right) => order(left.name, right.name));
+    if (!isRecord(value)) return value;
+    return Object.fromEntries(
+      Object.entries(value).toSorted(([left], [right]) => order(left, right)),
+    );
+  });
+}
+
+function order(left: string, right: string): number {
+  return left < right ? -1 : Number(left > right);
+}
+
+/** The document that has a path, or most of it. */
+function documentOf(
+  documents: readonly ManifestDocument[],
+  path: readonly string[],
+): ManifestDocument {
+  const depths = documents.map(({ content }) => depthOf(content, path));
+  return documents[depths.indexOf(Math.max(...depths))]!;
+}
+
+/** How many keys of a path a value has below each other. */
+function depthOf(content: unknown, path: readonly string[]): number {
+  let value = content;
+  for (const [depth, key] of path.entries()) {
+    if (!isRecord(value) || !Object.hasOwn(value, key)) return depth;
+    value = value[key];
+  }
+  return path.length;
 }

@@ -1,4 +1,4 @@
-import { ValidationError } from "../core/errors.ts";
+import { escaped, ValidationError } from "../core/errors.ts";
 
 /** One thing that is wrong with a manifest, and where. */
 export interface ManifestProblem {
@@ -16,14 +16,38 @@ export interface ManifestProblem {
   readonly suggestion: string | undefined;
 }
 
+/** More lines than this hide the first one, which matters most. `problems` has all. */
+const MOST_LINES = 50;
+
 /** A manifest is not valid. Nothing was read from the store, and nothing written. */
 export class ManifestError extends ValidationError {
   /** Everything that is wrong, in order of files and lines. */
   readonly problems: readonly ManifestProblem[];
 
   constructor(problems: readonly ManifestProblem[]) {
-    super("manifest", undefined, "", "ERR_LIMITER_MANIFEST");
-    this.message = problems.map(({ file, message }) => `${file}: ${message}`).join("\n");
+    super("manifest", undefined, "is not valid", "ERR_LIMITER_MANIFEST");
+    const lines = problems.slice(0, MOST_LINES).map(formatProblem);
+    const left = problems.length - lines.length;
+    this.message = [...lines, ...(left > 0 ? [`and ${left} more`] : [])].join("\n");
     this.problems = problems;
   }
+}
+
+/**
+ * One line about a problem: `file:line:column: message suggestion`.
+ * @example for (const problem of error.problems) console.error(formatProblem(problem));
+ */
+export function formatProblem(problem: ManifestProblem): string {
+  const { message, suggestion } = problem;
+  const sentences = suggestion === undefined ? message : `${message} ${suggestion}`;
+  return escaped(`${placeOf(problem)}: ${sentences}`);
+}
+
+/** Where a problem is: `file:line:column`, or the file alone. */
+export function placeOf({
+  file,
+  line,
+  column,
+}: Pick<ManifestProblem, "file" | "line" | "column">): string {
+  return line === undefined ? file : `${file}:${line}:${column ?? 1}`;
 }

@@ -1,0 +1,161 @@
+import { isRecord } from "../core/amounts.ts";
+import { ValidationError } from "../core/errors.ts";
+import { nearest } from "../core/options.ts";
+import { placeOf, type ManifestProblem } from "./problems.ts";
+
+/** A place in a file; both from 1. */
+export interface Position {
+  readonly line: number;
+  readonly column: number;
+}
+
+/** One parsed file of a manifest: YAML, JSON, or the properties of a resource. */
+export interface ManifestDocument {
+  /** How messages name it. */
+  readonly file: string;
+  /** What the file contains, as plain values. */
+  readonly content: unknown;
+  /**
+   * Where a key of a map stands, or an entry of a list. Undefined if that is unknown.
+   * @example document.positionOf(["resources", "gpt-4", "limits"]); // { line: 3, column: 5 }
+   */
+  positionOf(path: readonly (string | number)[]): Position | undefined;
+}
+
+/** What a map may contain, for messages. */
+export interface KnownKeys {
+  /** What has the keys: "a limit". */
+  readonly owner: string;
+  readonly keys: readonly string[];
+  /** What to do about a key that looks like none of them. @default the list of keys */
+  readonly advice?: string;
+}
+
+/** A value of a document. It knows where it stands, and where problems are collected. */
+export class DocumentValue {
+  readonly value: unknown;
+  readonly #document: ManifestDocument;
+  readonly #path: readonly string[];
+  readonly #problems: ManifestProblem[];
+
+  constructor(
+    document: ManifestDocument,
+    problems: ManifestProblem[],
+    value: unknown = document.content,
+    path: readonly string[] = [],
+  ) {
+    this.value = value;
+    this.#document = document;
+    this.#path = path;
+    this.#problems = problems;
+  }
+
+  /** The key that the value stands under. */
+  get key(): string {
+    return this.#path.at(-1) ?? "";
+  }
+
+  /** Where it stands: `file:line:column`. */
+  get place(): string {
+    return placeOf(problemAt(this.#document, this.#path, ""));
+  }
+
+  /**
+   * The entries of a map; none for null, which is how YAML reads a key with nothing below. If it is
+   * no map, a problem and undefined.
+   */
+  entries(of: string): readonly DocumentValue[] | undefined {
+    if (this.value === null) return [];
+    if (isRecord(this.value))
+      return Object.entries(this.value).map(
+        ([key, value]) =>
+          new DocumentValue(this.#document, this.#problems, value, [...this.#path, key]),
+      );
+    const suggestion = Array.isArray(this.value) ? "Write `name: …`, not `- …`." : undefined;
+    this.refuse(`must be a map ${of}`, suggestion, this.value);
+    return undefined;
+  }
+
+  /** The entries of a map whose keys are known. All others are problems. */
+  fields({ owner, keys, advice }: KnownKeys): readonly DocumentValue[] | undefined {
+    return this.entries(`with the keys ${keys.join(", ")}`)?.filter((field) => {
+      if (keys.includes(field.key)) return true;
+      const meant = nearest(field.key, keys);
+      const known = advice ?? `Known are ${keys.join(", ")}.`;
+      const suggestion = meant === undefined ? known : `Did you mean ${meant}?`;
+      field.refuse(`is not a key of ${owner}`, suggestion);
+      return false;
+    });
+  }
+
+  /** What a check of the core returns; if it refuses the value, a problem and undefined. */
+  checked<Checked>(
+    check: (value: unknown) => Checked,
+    suggest?: (value: unknown) => string | undefined,
+  ): Checked | undefined {
+    return this.#checked(this.value, check, suggest);
+  }
+
+  /** The same for the key. */
+  checkedKey<Checked>(check: (key: unknown) => Checked): Checked | undefined {
+    return this.#checked(this.key, check);
+  }
+
+  /** Notes that the value is wrong. The message repeats what was got, if anything. */
+  refuse(reason: string, suggestion?: string, got?: unknown): void {
+    const { message } = new ValidationError(pathText(this.#path), got, reason);
+    this.#problems.push(problemAt(this.#document, this.#path, `${message}.`, suggestion));
+  }
+
+  #checked<Checked>(
+    value: unknown,
+    check: (value: unknown) => Checked,
+    suggest?: (value: unknown) => string | undefined,
+  ): Checked | undefined {
+    try {
+      return check(value);
+    } catch (error) {
+      if (!(error instanceof ValidationError)) throw error;
+      this.refuse(error.reason, suggest?.(value), value);
+      return undefined;
+    }
+  }
+}
+
+/** The entries by key. One that was there before is a problem, which names both places. */
+export function distinct(values: readonly DocumentValue[]): ReadonlyMap<string, DocumentValue> {
+  const byKey = new Map<string, DocumentValue>();
+  for (const value of values) {
+    const first = byKey.get(value.key);
+    if (first === undefined) byKey.set(value.key, value);
+    else value.refuse(`is declared twice, first at ${first.place}`, "Declare it in one place.");
+  }
+  return byKey;
+}
+
+/** A problem at a place of a document, or of the nearest value around it whose place is known. */
+export function problemAt(
+  document: ManifestDocument,
+  path: readonly string[],
+  message: string,
+  suggestion?: string,
+): ManifestProblem {
+  let position: Position | undefined;
+  for (let length = path.length; position === undefined && length >= 0; length -= 1)
+    position = document.positionOf(path.slice(0, length));
+  return {
+    file: document.file,
+    line: position?.line,
+    column: position?.column,
+    path: path.join("."),
+    message,
+    suggestion,
+  };
+}
+
+function pathText(path: readonly string[]): string {
+  return path.length === 0 ? "manifest" : path.map((key) => key.slice(0, KEY_LENGTH)).join(".");
+}
+
+/** Most characters of a key that a message repeats. Names and ids have at most 256. */
+const KEY_LENGTH = 256;

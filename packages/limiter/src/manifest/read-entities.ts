@@ -1,0 +1,108 @@
+import { entityMetadata, entityName } from "../core/entity.ts";
+import { configResource, entityId } from "../core/identifiers.ts";
+import type { DeclaredEntity, DeclaredLevel } from "../repository/declared-limits.ts";
+import { distinct, type DocumentValue, type KnownKeys } from "./document.ts";
+import { readBoolean, readLevel } from "./read-limits.ts";
+
+const ENTITY: KnownKeys = {
+  owner: "an entity",
+  keys: ["name", "parent", "cascade", "metadata", "resources"],
+  advice:
+    "Write limits of an entity under `resources`, then `_default_` or a resource, then `limits`.",
+};
+
+/** Reads the entities of all documents. What belongs to one entity may stand in several of them. */
+export function readEntities(
+  sections: readonly DocumentValue[],
+): Readonly<Record<string, DeclaredEntity>> {
+  const byId = new Map<string, DocumentValue[]>();
+  for (const entity of sections.flatMap((section) => section.entries("of entities by id") ?? [])) {
+    const places = byId.get(entity.key);
+    if (places === undefined) byId.set(entity.key, [entity]);
+    else places.push(entity);
+  }
+  const parents = new Map<string, DocumentValue>();
+  const entities = [...byId].map(([id, places]) => {
+    places[0]?.checkedKey(entityId);
+    const fields = places.flatMap((place) => place.fields(ENTITY) ?? []);
+    const record = distinct(fields.filter(({ key }) => key !== "resources"));
+    const parent = record.get("parent");
+    if (parent !== undefined) parents.set(id, parent);
+    const resources = fields.filter(({ key }) => key === "resources");
+    return [id, { ...readRecord(record), resources: readResources(resources, configResource) }];
+  });
+  refuseCircles(parents);
+  return Object.fromEntries(entities) as Readonly<Record<string, DeclaredEntity>>;
+}
+
+/** Reads levels by resource; `check` is what the core says about the name of one. */
+export function readResources(
+  sections: readonly DocumentValue[],
+  check: (name: unknown) => string,
+): Readonly<Record<string, DeclaredLevel>> {
+  const entries = sections.flatMap((section) => section.entries("of resources by name") ?? []);
+  const levels = [...distinct(entries)].flatMap(([resource, entry]) => {
+    entry.checkedKey(check);
+    const level = readLevel(entry);
+    return level === undefined ? [] : [[resource, level] as const];
+  });
+  return Object.fromEntries(levels);
+}
+
+function readRecord(fields: ReadonlyMap<string, DocumentValue>): Omit<DeclaredEntity, "resources"> {
+  const parentId = fields.get("parent")?.checked((value) => entityId(value), quotesAdvice);
+  const cascade = fields.get("cascade") && readBoolean(fields.get("cascade")!);
+  const name = fields.get("name")?.checked(entityName, quotesAdvice);
+  const metadata = fields.get("metadata") && readMetadata(fields.get("metadata")!);
+  return {
+    ...(parentId !== undefined && { parentId }),
+    ...(cascade !== undefined && { cascade }),
+    ...(name !== undefined && { name }),
+    ...(metadata !== undefined && { metadata }),
+  };
+}
+
+function readMetadata(metadata: DocumentValue): Readonly<Record<string, string>> | undefined {
+  const entries = metadata.entries("of texts by name");
+  if (entries === undefined) return undefined;
+  const checked = entries.map((entry) =>
+    entry.checked((value) => entityMetadata({ [entry.key]: value }), quotesAdvice),
+  );
+  if (checked.includes(undefined)) return undefined;
+  return metadata.checked((value) => entityMetadata(value ?? {}));
+}
+
+/** YAML reads 2024, true and 007 as numbers and truth values. */
+function quotesAdvice(wrong: unknown): string | undefined {
+  return typeof wrong === "number" || typeof wrong === "boolean"
+    ? "Write it in quotes."
+    : undefined;
+}
+
+/** Most entities of a circle that a message names. */
+const MOST_NAMED = 5;
+
+/** An entity that is above itself could never be created: parents come first. */
+function refuseCircles(parents: ReadonlyMap<string, DocumentValue>): void {
+  const seen = new Set<string>();
+  for (const start of parents.keys()) {
+    const chain = new Set<string>();
+    let id: unknown = start;
+    while (typeof id === "string" && parents.has(id) && !seen.has(id)) {
+      seen.add(id);
+      chain.add(id);
+      id = parents.get(id)!.value;
+    }
+    if (typeof id !== "string" || !chain.has(id)) continue;
+    const circle = [...chain].slice([...chain].indexOf(id));
+    const named = circle.slice(0, MOST_NAMED);
+    const path = [...named, ...(named.length < circle.length ? ["…"] : []), id].join(" → ");
+    parents
+      .get(id)!
+      .refuse(
+        circle.length === 1
+          ? "an entity cannot be its own parent"
+          : `the parents make a circle: ${path}`,
+      );
+  }
+}

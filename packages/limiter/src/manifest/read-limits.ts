@@ -1,0 +1,214 @@
+import { isRecord } from "../core/amounts.ts";
+import { entityCascade } from "../core/entity.ts";
+import { ValidationError } from "../core/errors.ts";
+import { limitName } from "../core/identifiers.ts";
+import { parseLimit } from "../core/limit-text.ts";
+import { checkLimit, checkLimits, positive, type Limit } from "../core/limit.ts";
+import type { DeclaredLevel } from "../repository/declared-limits.ts";
+import { distinct, type DocumentValue, type KnownKeys } from "./document.ts";
+
+const LEVEL: KnownKeys = {
+  owner: "a level",
+  keys: ["limits", "inherit"],
+  advice: "Write limits under `limits`.",
+};
+
+const LIMIT: KnownKeys = {
+  owner: "a limit",
+  keys: ["capacity", "burst", "refill_amount", "refill_period"],
+};
+
+/** The refill period of a limit that names none: its amount is per minute. */
+const DEFAULT_PERIOD_SECONDS = 60;
+
+/** Reads a level that has limits, and may inherit. */
+export function readLevel(level: DocumentValue): DeclaredLevel | undefined {
+  const fields = level.fields(LEVEL);
+  if (fields === undefined) return undefined;
+  const byKey = distinct(fields);
+  const inherit = byKey.get("inherit");
+  const inherits = inherit === undefined ? false : readBoolean(inherit);
+  const limits = byKey.get("limits");
+  // An unknown key is most likely a limit, and has been reported.
+  const isKnown = fields.length === Object.keys(level.value ?? {}).length;
+  if (limits === undefined && isKnown) level.refuse("must have limits", LEAVE_OUT);
+  const read = limits && readLimits(limits);
+  return read === undefined || inherits === undefined
+    ? undefined
+    : { limits: read, inherit: inherits };
+}
+
+const LEAVE_OUT = "Name at least one, or leave the level out.";
+
+/** Reads limits by name, in the order of the file. */
+export function readLimits(limits: DocumentValue): readonly Limit[] | undefined {
+  const entries = limits.entries("of limits by name");
+  if (entries === undefined) return undefined;
+  if (entries.length === 0) {
+    limits.refuse("must name at least one limit", LEAVE_OUT);
+    return undefined;
+  }
+  const read = entries.map((entry) => readLimit(entry));
+  const valid = read.filter((limit) => limit !== undefined);
+  if (valid.length === 0) return undefined;
+  const checked = limits.checked(() => checkLimits(valid));
+  return valid.length === read.length ? checked : undefined;
+}
+
+/** Reads true or false. */
+export function readBoolean(value: DocumentValue): boolean | undefined {
+  return value.checked(entityCascade, (wrong) => {
+    const word = String(wrong).toLowerCase();
+    if (["yes", "on", "true", "1"].includes(word)) return "Write true, without quotes.";
+    return ["no", "off", "false", "0"].includes(word) ? "Write false, without quotes." : undefined;
+  });
+}
+
+function readLimit(limit: DocumentValue): Limit | undefined {
+  const name = limit.checkedKey(limitName);
+  const numbers = readNumbers(limit);
+  if (name === undefined || numbers === undefined) return undefined;
+  return limit.checked(() => checkLimit({ name, ...numbers }));
+}
+
+type LimitNumbers = Omit<Limit, "name" | "kind">;
+
+function readNumbers(limit: DocumentValue): LimitNumbers | undefined {
+  const { value } = limit;
+  if (typeof value === "number") {
+    const rate = readPositive(limit);
+    return rate === undefined ? undefined : numbersOf(rate, {});
+  }
+  if (typeof value === "string") return readText(limit, value);
+  if (isRecord(value)) return readMap(limit);
+  limit.refuse(
+    "must be an amount per minute, a text such as 10000/min:15000, or a map with a capacity",
+    undefined,
+    value,
+  );
+  return undefined;
+}
+
+function readText(limit: DocumentValue, text: string): LimitNumbers | undefined {
+  return limit.checked(
+    () => {
+      const { capacity, refillAmount, refillPeriodSeconds } = parsed(text);
+      return { capacity, refillAmount, refillPeriodSeconds };
+    },
+    () => {
+      const repaired = repairedText(text, limit.key);
+      return repaired === undefined ? undefined : `Write ${repaired}.`;
+    },
+  );
+}
+
+function readMap(limit: DocumentValue): LimitNumbers | undefined {
+  const fields = limit.fields(LIMIT) ?? [];
+  const isKnown = fields.length === Object.keys(limit.value ?? {}).length;
+  const byKey = distinct(fields);
+  const numbers = new Map(
+    fields.map((field) => [
+      field.key,
+      readPositive(field, field.key === "refill_period" ? secondsAdvice : undefined),
+    ]),
+  );
+  if (!byKey.has("capacity") && isKnown)
+    limit.refuse("must have a capacity", "Write `capacity: 100`, for example.");
+  const capacity = numbers.get("capacity");
+  if (capacity === undefined || !isKnown || [...numbers.values()].includes(undefined))
+    return undefined;
+  return numbersOf(capacity, {
+    burst: numbers.get("burst"),
+    refillAmount: numbers.get("refill_amount"),
+    refillPeriodSeconds: numbers.get("refill_period"),
+  });
+}
+
+/** The burst is the size of the bucket, and never its refill (W-64 in docs/known-faults.md). */
+function numbersOf(
+  capacity: number,
+  given: {
+    readonly burst?: number | undefined;
+    readonly refillAmount?: number | undefined;
+    readonly refillPeriodSeconds?: number | undefined;
+  },
+): LimitNumbers {
+  return {
+    capacity: given.burst ?? capacity,
+    refillAmount: given.refillAmount ?? capacity,
+    refillPeriodSeconds: given.refillPeriodSeconds ?? DEFAULT_PERIOD_SECONDS,
+  };
+}
+
+function readPositive(
+  value: DocumentValue,
+  advice: (wrong: unknown) => string | undefined = () => undefined,
+): number | undefined {
+  return value.checked(
+    (number) => positive(number, value.key),
+    (wrong) => advice(wrong) ?? numberAdvice(wrong),
+  );
+}
+
+/** The grammar of `Limit.parse`, without the name. */
+function parsed(text: string): LimitNumbers {
+  try {
+    return parseLimit(`x:${text.trim()}`);
+  } catch {
+    throw new ValidationError(
+      "limit",
+      text,
+      "must look like rate[/period][:burst], for example 100 or 10000/min:15000 (periods: sec, min, hour, day, or 5min)",
+    );
+  }
+}
+
+/** Marks that people put between digits. YAML reads such a number as a text. */
+const BETWEEN_DIGITS = /[_,'\s]/g;
+
+/** What to write instead of something that is no whole number. */
+export function numberAdvice(wrong: unknown): string | undefined {
+  if (typeof wrong === "number")
+    return Number.isFinite(wrong) && !Number.isInteger(wrong)
+      ? "For less than one token in a period, make the period longer."
+      : undefined;
+  if (typeof wrong !== "string") return undefined;
+  const digits = wrong.replaceAll(BETWEEN_DIGITS, "");
+  return /^\d{1,15}$/.test(digits)
+    ? `Write ${Number(digits)}, ${digits === wrong ? "without quotes" : "digits only"}.`
+    : undefined;
+}
+
+function secondsAdvice(wrong: unknown): string | undefined {
+  if (typeof wrong !== "string" || !/[a-z]/i.test(wrong)) return undefined;
+  const repaired = repairedText(`1/${wrong}`, "");
+  return repaired === undefined
+    ? "Write a number of seconds, such as 60."
+    : `Write ${parsed(repaired).refillPeriodSeconds}: periods are in seconds.`;
+}
+
+/** The text that was meant, if it is easy to see: 10_000/m, 100 per hour, rpm:100. */
+function repairedText(text: string, name: string): string | undefined {
+  if (text.length > MOST_REPAIRED) return undefined;
+  const words = text.startsWith(`${name}:`) ? text.slice(name.length + 1) : text;
+  const repaired = words
+    .replace(/\s+(?:per|a)\s+/i, "/")
+    .replaceAll(BETWEEN_DIGITS, "")
+    .replace(/(?<=\/\d*)[a-z]+/i, (unit) => UNITS.find(([word]) => word.test(unit))?.[1] ?? unit);
+  try {
+    parsed(repaired);
+    return repaired;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Longer texts are no mistyped limits. */
+const MOST_REPAIRED = 100;
+
+const UNITS: readonly (readonly [RegExp, string])[] = [
+  [/^s(?:ecs?|econds?)?$/i, "sec"],
+  [/^m(?:ins?|inutes?)?$/i, "min"],
+  [/^h(?:rs?|ours?)?$/i, "hour"],
+  [/^d(?:ays?)?$/i, "day"],
+];
