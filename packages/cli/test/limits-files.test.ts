@@ -62,15 +62,15 @@ describe("files of a manifest", () => {
     write("more/README.md", "# Not a manifest");
     expect(await resourcesOf(["-f", base(), join(folder, "more/")])).toEqual([
       "one",
-      "three",
       "two",
+      "three",
     ]);
   });
 
   it("are YAML whatever their names are, if they are named", async () => {
     const text = writeResource("limits.txt", "text");
     const hidden = writeResource(".limits", "hidden");
-    expect(await resourcesOf(["-f", base(), text, hidden])).toEqual(["hidden", "text"]);
+    expect(await resourcesOf(["-f", base(), text, hidden])).toEqual(["text", "hidden"]);
   });
 
   it("are read once, however often and by whatever names they are given", async () => {

@@ -41,7 +41,11 @@ export class ApplyProcess {
   }
 
   /** How it ended. */
-  async end(): Promise<{ readonly code: unknown; readonly signal: unknown; readonly stderr: string }> {
+  async end(): Promise<{
+    readonly code: unknown;
+    readonly signal: unknown;
+    readonly stderr: string;
+  }> {
     const [code, signal] = await this.#closed;
     return { code, signal, stderr: this.#stderr };
   }
