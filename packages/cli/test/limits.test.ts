@@ -252,7 +252,7 @@ onEveryBackend((world) => {
     });
 
     it("stops between two changes when it is interrupted, and goes on when it is run again", async () => {
-      const file = manifest(manyEntities(30, 1));
+      const file = manifest(manyEntities(30, { rpm: 1 }));
       let [calls, interrupt] = [0, (): void => {}];
       const stopped = await zaeLimiter(["limits", "apply", "-f", file, "--yes"], {
         repository: before(world.repository, "setLimits", () => {
@@ -297,7 +297,7 @@ onEveryBackend((world) => {
 
     it("shows how far it is: on a line, in a log at every tenth, not to programs", async () => {
       const words = (rpm: number): readonly string[] => {
-        const file = manifest(manyEntities(200, rpm));
+        const file = manifest(manyEntities(200, { rpm }));
         return ["limits", "apply", "-f", file, "--yes"];
       };
       const logged = await world.run(words(1));
@@ -343,7 +343,7 @@ describe("a repository that is missing", () => {
   });
 
   it("gets ten thousand entities, and a plan of them is empty", { timeout: 120_000 }, async () => {
-    const file = manifest(manyEntities(10_000, 1));
+    const file = manifest(manyEntities(10_000, { rpm: 1 }));
     expect((await run(["apply", "-f", file, "--yes"])).stdout).toBe(
       "Applied to default: 10,000 created, 0 updated, 0 deleted, 0 unchanged.\n",
     );
@@ -352,7 +352,7 @@ describe("a repository that is missing", () => {
       stdout: "Nothing to change in default: 10,000 unchanged.\n",
       stderr: "",
     });
-    const other = manifest(manyEntities(10_000, 2));
+    const other = manifest(manyEntities(10_000, { rpm: 2 }));
     const { code, stdout } = await run(["plan", "-f", other]);
     expect(code).toBe(3);
     expect(

@@ -20,8 +20,15 @@ export function manifestFiles(): (content: object) => string {
 }
 
 /** So many entities, each with a limit of its own that tells manifests apart. */
-export function manyEntities(count: number, rpm: number): object {
-  const ids = Array.from({ length: count }, (_, index) => `key-${index}`);
+export function manyEntities(
+  count: number,
+  { rpm, from = 0 }: { readonly rpm: number; readonly from?: number },
+): {
+  readonly entities: Readonly<
+    Record<string, { readonly resources: { readonly "gpt-4": { limits: { rpm: number } } } }>
+  >;
+} {
+  const ids = Array.from({ length: count }, (_, index) => `key-${from + index}`);
   const resources = { "gpt-4": { limits: { rpm } } };
   return { entities: Object.fromEntries(ids.map((id) => [id, { resources }])) };
 }
