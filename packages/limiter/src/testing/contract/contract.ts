@@ -28,6 +28,7 @@ import { refillTopic } from "./refill.ts";
 import { settlementFaultsTopic } from "./settlement-faults.ts";
 import { severalResourcesTopic } from "./several-resources.ts";
 import { statusesTopic } from "./statuses.ts";
+import { storedLevelsTopic } from "./stored-levels.ts";
 import { unavailabilityTopic } from "./unavailability.ts";
 import { unknownOptionsTopic } from "./unknown-options.ts";
 import { unlimitedNamesTopic } from "./unlimited-names.ts";
@@ -63,6 +64,7 @@ const TOPICS: Readonly<Record<string, Topic>> = {
   cancellation: cancellationTopic,
   overrides: overridesTopic,
   "levels of configuration": configurationTopic,
+  "what a level stores": storedLevelsTopic,
   "changes of configuration": policyChangesTopic,
   "levels that inherit": inheritanceTopic,
   "limits that no level in force has": unlimitedNamesTopic,
