@@ -12,5 +12,8 @@ describe("on a SQLite file", { timeout: 120_000 }, () => {
   });
   afterEach(() => rmSync(folder, { recursive: true }));
 
-  applyingProcesses(() => `sqlite:${folder}/limits.db`, { entities: 2000 });
+  applyingProcesses(() => `sqlite:${folder}/limits.db`, {
+    entities: [500, 3000],
+    seeds: [1, 10],
+  });
 });

@@ -2,72 +2,79 @@ import { spawn, type ChildProcessByStdio } from "node:child_process";
 import { once } from "node:events";
 import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { openRepository } from "zae-limiter/open";
 import { seededRandom } from "zae-limiter/testing";
 import { eachOf, seedsFromEnvironment } from "../../limiter/test/support/seeded/seeds.ts";
+import { zaeLimiter } from "./command-line.ts";
 import { manifestFiles, manyEntities } from "./manifest-file.ts";
 
 const PROGRAM = fileURLToPath(new URL("../bin/zae-limiter.js", import.meta.url));
 
-const SEEDS = seedsFromEnvironment({ usual: 1, thorough: 10 });
+const IS_THOROUGH = process.env["ZAEL_THOROUGH"] === "1";
 
-/** How many lines of progress a long apply writes. */
-const LINES = 10;
+/**
+ * The last line of progress, of ten, at which a signal is sent: a process on a busy machine goes on
+ * for a while before it arrives.
+ */
+const LAST_LINE = 4;
 
 const OVERTAKEN =
   /error: Another apply to namespace default began meanwhile, so this one has stopped/;
+
+/** How thorough a run is, and how thorough it is if time is no matter. */
+export interface Extent {
+  /** How many entities a manifest has: a hundred at least, so that progress is shown. */
+  readonly entities: readonly [usual: number, thorough: number];
+  /** How many times processes are killed, and how many times two run at once. */
+  readonly seeds: readonly [usual: number, thorough: number];
+}
 
 /**
  * What holds for processes that apply manifests to one place, which is new for each test. The
  * moments are seeded, and told by the progress that a process shows.
  */
-export function applyingProcesses(
-  newPlace: () => string,
-  { entities }: { readonly entities: number },
-): void {
+export function applyingProcesses(newPlace: () => string, extent: Extent): void {
   const manifest = manifestFiles();
-  // The second manifest leaves out a part of the first one, and adds some.
-  const first = (): object => manyEntities(entities, { rpm: 1 });
-  const second = (): object => manyEntities(entities, { rpm: 2, from: Math.floor(entities / 4) });
+  const entities = extent.entities[IS_THOROUGH ? 1 : 0];
+  const [usual, thorough] = extent.seeds;
+  const seeds = eachOf(seedsFromEnvironment({ usual, thorough }));
+  // The second manifest changes most of the first one, leaves out some, and adds some.
+  const first = (): Content => manyEntities(entities, { rpm: 1 });
+  const second = (): Content => manyEntities(entities, { rpm: 2, from: Math.floor(entities / 4) });
 
-  it.each(eachOf(SEEDS))(
+  it.each(seeds)(
     "one that is killed in the middle is completed by the next, seed %i",
     async (seed) => {
-      const random = seededRandom(seed);
       const url = newPlace();
-      // The second one is killed too: it deletes what only the first one has.
-      for (const content of [first(), second()]) {
-        const file = manifest(content);
-        const killed = new ApplyProcess(url, file);
-        await killed.signalAt(1 + Math.floor(random() * (LINES - 2)), "SIGKILL");
-        expect(await killed.end()).toMatchObject({ signal: "SIGKILL" });
-        expect(await storedRates(url)).not.toEqual(ratesOf(content));
-        const next = await new ApplyProcess(url, file).end();
-        expect(next, next.stderr).toMatchObject({ code: 0 });
-        expect(next.stderr).toMatch(/^An apply that began at .* has not ended/);
-        expect(await storedRates(url)).toEqual(ratesOf(content));
-      }
-    },
-  );
-
-  it.each(eachOf(SEEDS))(
-    "one that was stopped while another one applied changes nothing when it goes on, seed %i",
-    async (seed) => {
-      const url = newPlace();
-      const stopped = new ApplyProcess(url, manifest(first()));
-      const random = seededRandom(seed);
-      await stopped.signalAt(1 + Math.floor(random() * (LINES - 2)), "SIGSTOP");
-      const other = await new ApplyProcess(url, manifest(second())).end();
-      expect(other, other.stderr).toMatchObject({ code: 0 });
-      stopped.signal("SIGCONT");
-      const { code, stderr } = await stopped.end();
-      expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(OVERTAKEN) });
+      await (await openRepository(url)).close();
+      const base = ["limits", "apply", "--yes", "--repository", url, "-f", manifest(first())];
+      expect((await zaeLimiter(base, { open: openRepository })).code).toBe(0);
+      const file = manifest(second());
+      const killed = new ApplyProcess(url, file);
+      await killed.signalAt(momentOf(seed), "SIGKILL");
+      expect(await killed.end()).toMatchObject({ signal: "SIGKILL" });
+      expect([first(), second()].map(ratesOf)).not.toContainEqual(await storedRates(url));
+      const next = await new ApplyProcess(url, file).end();
+      expect(next, next.stderr).toMatchObject({ code: 0 });
+      expect(next.stderr).toMatch(/^An apply that began at .* has not ended/);
       expect(await storedRates(url)).toEqual(ratesOf(second()));
     },
   );
 
-  it.each(eachOf(SEEDS))("two at once never mix, seed %i", async () => {
+  it("one that was stopped while another one applied changes nothing when it goes on", async () => {
+    const url = newPlace();
+    const stopped = new ApplyProcess(url, manifest(first()));
+    await stopped.signalAt(momentOf(entities), "SIGSTOP");
+    const other = await new ApplyProcess(url, manifest(second())).end();
+    expect(other, other.stderr).toMatchObject({ code: 0 });
+    stopped.signal("SIGCONT");
+    const { code, stderr } = await stopped.end();
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(OVERTAKEN) });
+    expect(await storedRates(url)).toEqual(ratesOf(second()));
+  });
+
+  it.each(seeds)("two at once never mix, run %i", async () => {
     const url = newPlace();
     await (await openRepository(url)).close();
     const contents = [first(), second()];
@@ -79,6 +86,13 @@ export function applyingProcesses(
     // If both succeeded, one after the other, the content is that of the later one.
     expect(winners.map(ratesOf)).toContainEqual(await storedRates(url));
   });
+}
+
+type Content = ReturnType<typeof manyEntities>;
+
+/** At which line of progress a signal is sent. */
+function momentOf(seed: number): number {
+  return 1 + Math.floor(seededRandom(seed)() * LAST_LINE);
 }
 
 /** A process of the built program that applies a manifest, and what it says of its progress. */
@@ -95,6 +109,8 @@ class ApplyProcess {
       [PROGRAM, "limits", "apply", "--yes", "--repository", url, "-f", file],
       { stdio: ["ignore", "ignore", "pipe"] },
     );
+    // A process that is stopped would outlive a test that fails.
+    onTestFinished(() => void this.#child.kill("SIGKILL"));
     this.#closed = once(this.#child, "close");
     this.#child.stderr.on("data", (chunk: Buffer) => {
       this.#stderr += chunk.toString();
@@ -130,8 +146,7 @@ class ApplyProcess {
 
 type Rates = Readonly<Record<string, number>>;
 
-function ratesOf(content: object): Rates {
-  const { entities } = content as ReturnType<typeof manyEntities>;
+function ratesOf({ entities }: Content): Rates {
   return Object.fromEntries(
     Object.entries(entities).map(([id, { resources }]) => [id, resources["gpt-4"].limits.rpm]),
   );
