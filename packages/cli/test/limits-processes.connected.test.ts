@@ -1,4 +1,4 @@
-// Processes of the built program that apply manifests to one table: killed, stopped, or two at once.
+// Processes of the built program that apply manifests to one table: killed, stopped, two at once.
 import { describeWithEngine, freshTableName } from "../../limiter/test/support/engine.ts";
 import { applyingProcesses } from "./limits-processes.ts";
 

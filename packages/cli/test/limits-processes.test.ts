@@ -1,4 +1,4 @@
-// Processes of the built program that apply manifests to one file: killed, stopped, or two at once.
+// Processes of the built program that apply manifests to one file: killed, stopped, two at once.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -30,6 +30,9 @@ onEveryBackend((world) => {
   const run = (verb: string, file: string, ...more: readonly string[]): Promise<Outcome> =>
     world.run(["limits", verb, "-f", file, ...more]);
 
+  const apply = (file: string, setup: Setup): Promise<Outcome> =>
+    world.run(["limits", "apply", "-f", file], setup);
+
   it("plan shows what apply then does, after which there is nothing to change", async () => {
     const file = manifest(FIRST);
     const planned = await run("plan", file);
@@ -196,9 +199,6 @@ onEveryBackend((world) => {
   });
 
   describe("apply", () => {
-    const apply = (file: string, setup: Setup): Promise<Outcome> =>
-      world.run(["limits", "apply", "-f", file], setup);
-
     it("asks, and changes nothing without a yes", async () => {
       const file = manifest(FIRST);
       const unasked = await apply(file, {});
@@ -296,16 +296,16 @@ onEveryBackend((world) => {
     });
 
     it("shows how far it is: on a line, in a log at every tenth, not to programs", async () => {
-      const words = (rpm: number): readonly string[] => {
-        const file = manifest(manyEntities(200, { rpm }));
-        return ["limits", "apply", "-f", file, "--yes"];
-      };
-      const logged = await world.run(words(1));
+      const logged = await run("apply", manifest(manyEntities(200, { rpm: 1 })), "--yes");
       expect(logged.stderr).toMatch(/\nApplied 20 of 200 changes\n(Applied .*\n){9}$/);
       expect(logged.stderr).toContain("… and 100 more; limits plan shows all of them.\n");
-      const seen = await world.run(words(2), { terminal: true });
+      const words = ["limits", "apply", "--yes", "-f"];
+      const seen = await world.run([...words, manifest(manyEntities(200, { rpm: 2 }))], {
+        terminal: true,
+      });
       expect(seen.stderr).toContain("\rApplied 2 of 200 changes\u001B[K\rApplied 4 of 200");
-      expect((await world.run([...words(3), "--json"])).stderr).toBe("");
+      const silent = await run("apply", manifest(manyEntities(200, { rpm: 3 })), "--yes", "--json");
+      expect(silent.stderr).toBe("");
     });
   });
 });
@@ -323,6 +323,9 @@ describe("a repository that is missing", () => {
       env: { ZAEL_REPOSITORY: `sqlite:${folder}/limits.db` },
       ...setup,
     });
+
+  const bytes = (): readonly Buffer[] =>
+    readdirSync(folder).map((name) => readFileSync(join(folder, name)));
 
   it.each(["plan", "diff"])("is not created by %s", async (verb) => {
     const { code, stderr } = await run([verb, "-f", manifest(FIRST)]);
@@ -359,11 +362,9 @@ describe("a repository that is missing", () => {
     await run(words);
     // Reads, and so merges what the driver may have left in a file of its own.
     await run(["plan", ...words.slice(1, 3)]);
-    const bytes = (): readonly Buffer[] =>
-      readdirSync(folder).map((name) => readFileSync(join(folder, name)));
-    const before = bytes();
+    const stored = bytes();
     expect(await run(words)).toMatchObject({ code: 0 });
-    expect(bytes()).toEqual(before);
+    expect(bytes()).toEqual(stored);
   });
 });
 
