@@ -6,10 +6,7 @@ const LIMIT_NAMES = ["rpm", "tpm", "constructor", "a.b-c_d"];
 const RESOURCES = ["gpt-4", "constructor", "no", "a/b:c", "Z"];
 const IDS = ["acme", "123", "1e3", "12:30:45", "yes", "user@example.com", "null", "2001-01-01"];
 
-/**
- * Everything that a manifest can declare: parents come before their children, so that an apply to an
- * empty repository can make it all.
- */
+/** Everything that a manifest can declare. Parents are declared too, and there are no circles. */
 export function declaredLimits(): fc.Arbitrary<DeclaredLimits> {
   return fc.record(
     {
