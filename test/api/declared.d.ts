@@ -221,16 +221,16 @@ declare module "declared/zae-limiter" {
     getEntity(entityId: string): Promise<Entity | undefined>;
     getChildren(parentId: string): Promise<readonly Entity[]>;
     listEntities(options?: Paging): Promise<Page<Entity>>;
-    deleteEntity(entityId: string, options?: By): Promise<void>;
+    deleteEntity(entityId: string, options?: Pick<By, "principal">): Promise<void>;
     setLimits(entityId: string, limits: readonly Limit[], options?: { readonly resource?: string; readonly inherit?: boolean } & By): Promise<void>;     // "_default_" when omitted
     getLimits(entityId: string, options?: { readonly resource?: string }): Promise<readonly Limit[]>;                       // empty when none
     deleteLimits(entityId: string, options?: { readonly resource?: string } & By): Promise<void>;
     setResourceDefaults(resource: string, limits: readonly Limit[], options?: { readonly inherit?: boolean } & By): Promise<void>;
     getResourceDefaults(resource: string): Promise<readonly Limit[]>;
     deleteResourceDefaults(resource: string, options?: By): Promise<void>;
-    setSystemDefaults(limits: readonly Limit[], options?: { readonly onUnavailable?: OnUnavailable; readonly auditRetentionDays?: number; readonly usageRetentionDays?: number } & By): Promise<void>;   // an omitted option keeps its stored value
+    setSystemDefaults(limits: readonly Limit[] | undefined, options?: { readonly onUnavailable?: OnUnavailable; readonly auditRetentionDays?: number; readonly usageRetentionDays?: number } & By): Promise<void>;   // an omitted option keeps its stored value
     getSystemDefaults(): Promise<SystemDefaults>;
-    deleteSystemDefaults(options?: By): Promise<void>;
+    deleteSystemDefaults(options?: { readonly keepSettings?: boolean } & By): Promise<void>;
     listResourcesWithDefaults(): Promise<readonly string[]>;
     listEntitiesWithCustomLimits(resource: string, options?: Paging): Promise<Page<string>>;
     listResourcesWithEntityConfigs(): Promise<readonly string[]>;

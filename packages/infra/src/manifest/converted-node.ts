@@ -70,12 +70,13 @@ class Conversion {
     const merged: Converted[] = [];
     for (const pair of map.items) {
       const key = pair.key as Scalar.Parsed;
-      const begin = key.range[0];
+      const [name, begin] = [String(key.value), key.range[0]];
+      if (key.anchor !== undefined)
+        this.#anchors.set(key.anchor, { value: name, offset: begin, size: 1 });
       const child = this.converted(pair.value, begin, level + 1);
-      const first = children.get(String(key.value));
-      if (isMergeKey(key)) merged.push(...this.#merged(child, begin));
-      else if (first === undefined) children.set(String(key.value), child);
-      else this.#report(begin, `The key ${String(key.value)} appears twice in one map.`, ONCE);
+      if (name === "<<" && key.type === "PLAIN") merged.push(...this.#merged(child, begin));
+      else if (!children.has(name)) children.set(name, child);
+      else this.#report(begin, `The key '${name}' appears twice in one map.`, "Keep one of them.");
     }
     for (const source of merged)
       for (const [key, child] of source.children ?? [])
@@ -104,7 +105,7 @@ class Conversion {
   #aliased(anchor: string, offset: number): Converted {
     const target = this.#anchors.get(anchor);
     if (target === undefined) {
-      this.#report(offset, `There is no anchor &${anchor} above.`);
+      this.#report(offset, `There is no anchor '&${anchor}' above.`);
       return NOTHING;
     }
     const before = this.#aliasedValues;
@@ -120,13 +121,7 @@ class Conversion {
   }
 }
 
-const ONCE = "Keep one of them.";
-
 const NOTHING: Converted = { value: null, offset: 0, size: 1 };
-
-function isMergeKey({ value, type }: Scalar.Parsed): boolean {
-  return value === "<<" && type === "PLAIN";
-}
 
 function sizeOf(values: Iterable<Converted>): number {
   let size = 1;

@@ -4,6 +4,7 @@ import { applyLimits, ApplyError, planLimits, type ApplyProgress } from "zae-lim
 import { MemoryRepository } from "zae-limiter/memory";
 import { faultyRepository } from "zae-limiter/testing";
 import { manifestFor } from "../../test/support/manifests.ts";
+import { pausedRepository } from "../../test/support/paused-repository.ts";
 
 const RPM = Limit.perMinute("rpm", 100);
 const TPM = Limit.perMinute("tpm", 1000, { burst: 1500 });
@@ -67,3 +68,178 @@ it("creates what is declared, and a second apply finds nothing to do", async () 
   });
   expect(await repository.getProvisionerState()).toEqual(state);
 });
+
+it("nothing to do writes nothing, unless the state has to learn something", async () => {
+  const repository = new MemoryRepository();
+  const calls: string[] = [];
+  const watched = faultyRepository(repository, (operation) => void calls.push(operation));
+  const puts = async (work: Promise<unknown>): Promise<number> => {
+    calls.length = 0;
+    await work;
+    expect(calls.filter((name) => /^(set|delete|create|update)/.test(name))).toEqual([]);
+    return calls.filter((name) => name === "putProvisionerState").length;
+  };
+  await applyLimits(repository, TEAM);
+  expect(await puts(applyLimits(watched, TEAM))).toBe(0);
+  expect(await puts(applyLimits(watched, TEAM, { owner: "stack" }))).toBe(2);
+  expect(await puts(applyLimits(watched, TEAM, { owner: "stack" }))).toBe(0);
+  expect((await repository.getProvisionerState()).owner).toBe("stack");
+  expect(await puts(applyLimits(watched, TEAM))).toBe(2);
+  expect((await repository.getProvisionerState()).owner).toBeUndefined();
+  // As another program leaves it, which stores no values.
+  const { applied: _, ...state } = await repository.getProvisionerState();
+  await repository.putProvisionerState(state);
+  expect(await puts(applyLimits(watched, TEAM))).toBe(2);
+});
+
+it("the empty manifest deletes all that was applied, and no record", async () => {
+  const repository = new MemoryRepository();
+  await repository.setSystemDefaults([RPM], { usageRetentionDays: 7 });
+  await repository.setLimits("key-1", [RPM], { resource: "by-hand" });
+  await applyLimits(repository, TEAM);
+  const report = await applyLimits(repository, NOTHING);
+  expect(report).toEqual({ revision: 4, created: 0, updated: 0, deleted: 3, unchanged: 0 });
+  expect(await repository.getSystemDefaults()).toEqual({
+    limits: [],
+    onUnavailable: "block",
+    auditRetentionDays: 90,
+    usageRetentionDays: 7,
+  });
+  expect(await repository.listResourcesWithDefaults()).toEqual([]);
+  expect(await repository.listResourcesWithEntityConfigs()).toEqual(["by-hand"]);
+  expect((await repository.listEntities()).items.map(({ id }) => id)).toEqual(["acme", "key-1"]);
+  expect((await planLimits(repository, NOTHING)).entries).toEqual([]);
+  expect(await repository.getProvisionerState()).toMatchObject({
+    managedSystem: false,
+    managedResources: [],
+    managedEntities: {},
+  });
+});
+
+it("a manifest is neither planned nor applied in another namespace than its own", async () => {
+  const repository = new MemoryRepository();
+  const elsewhere = manifestFor(TEAM.declared, "team-b");
+  await expect(planLimits(repository, elsewhere)).rejects.toThrow(ValidationError);
+  await expect(applyLimits(repository, elsewhere)).rejects.toThrow(/works in 'default'/);
+  expect((await repository.getProvisionerState()).revision).toBe(0);
+});
+
+it("a failed change says what is done, what failed and why, and the next apply goes on", async () => {
+  const inner = new MemoryRepository();
+  const failing = faultyRepository(inner, (operation) =>
+    operation === "setResourceDefaults" ? "error-before" : undefined,
+  );
+  const error = await errorOf(applyLimits(failing, TEAM, { principal: "ci" }));
+  expect(error).toBeInstanceOf(ApplyError);
+  expect(error).toMatchObject({ code: "ERR_LIMITER_APPLY", done: 3, left: [{}, {}] });
+  expect((error as ApplyError).left[0]).toMatchObject({ level: "resource", resource: "gpt-4" });
+  expect((error as ApplyError).message).toBe(
+    "3 of 5 changes are made. Creating the limits of resource 'gpt-4' failed: Injected fault: setResourceDefaults did not reach the store. Applying the manifest again goes on with what is left.",
+  );
+  expect(await inner.getProvisionerState()).toMatchObject({
+    revision: 1,
+    lastApplied: undefined,
+    appliedHash: undefined,
+    pending: { hash: TEAM.hash, principal: "ci", declared: TEAM.declared },
+  });
+  expect((await planLimits(inner, TEAM)).pending).toMatchObject({ hash: TEAM.hash });
+  expect(await applyLimits(inner, TEAM)).toMatchObject({ created: 2, unchanged: 3 });
+  expect((await planLimits(inner, TEAM)).pending).toBeUndefined();
+});
+
+it("an abort stops between two changes, or before anything is written", async () => {
+  const repository = new MemoryRepository();
+  const controller = new AbortController();
+  const stopped = await errorOf(
+    applyLimits(repository, TEAM, {
+      signal: controller.signal,
+      onProgress: ({ done }) => {
+        if (done === 2) controller.abort(new Error("Ctrl-C."));
+      },
+    }),
+  );
+  expect(stopped).toMatchObject({ done: 2, left: [{}, {}, {}], cause: { message: "Ctrl-C." } });
+  expect((stopped as ApplyError).message).toMatch(/^2 of 5 changes are made. It was stopped: Ctrl/);
+  const state = await repository.getProvisionerState();
+  expect(state.pending?.hash).toBe(TEAM.hash);
+  const again = await errorOf(applyLimits(repository, TEAM, { signal: controller.signal }));
+  expect(again).toMatchObject({ done: 0, left: [{}, {}, {}] });
+  expect(await repository.getProvisionerState()).toEqual(state);
+});
+
+it("a plan that was agreed to is applied as it is, or not at all", async () => {
+  const repository = new MemoryRepository();
+  const plan = await planLimits(repository, TEAM);
+  await repository.setResourceDefaults("gpt-4", [RPM]);
+  const changed = await errorOf(applyLimits(repository, TEAM, { plan }));
+  expect(changed).toBeInstanceOf(ApplyError);
+  expect((changed as ApplyError).message).toMatch(/changed since the plan was made/);
+  expect((await repository.getProvisionerState()).revision).toBe(0);
+  const current = await planLimits(repository, TEAM);
+  await applyLimits(repository, TEAM, { plan: current });
+  const stale = await errorOf(applyLimits(repository, TEAM, { plan: current }));
+  expect(stale).toBeInstanceOf(ApplyConflictError);
+});
+
+it("a change by hand between the agreed plan and the first change ends the apply, and the state says so", async () => {
+  const inner = new MemoryRepository();
+  await applyLimits(
+    inner,
+    manifestFor({ resources: { search: { limits: [RPM], inherit: false } } }),
+  );
+  const before = await inner.getProvisionerState();
+  const plan = await planLimits(inner, TEAM);
+  const repository = pausedRepository(inner, async (operation) => {
+    if (operation === "putProvisionerState") await inner.setResourceDefaults("gpt-4", [RPM]);
+  });
+  const error = await errorOf(applyLimits(repository, TEAM, { plan }));
+  expect((error as ApplyError).message).toMatch(/changed since the plan was made/);
+  expect(await inner.getProvisionerState()).toEqual({ ...before, revision: before.revision + 2 });
+  expect((await inner.getSystemDefaults()).limits).toEqual([]);
+});
+
+it("an apply that is overtaken writes nothing any more, not even the state", async () => {
+  const repository = new MemoryRepository();
+  const other = manifestFor({ resources: { search: { limits: [TPM], inherit: false } } });
+  const paused = pausedRepository(repository, async (operation) => {
+    if (operation === "setResourceDefaults") await applyLimits(repository, other);
+  });
+  const error = await errorOf(applyLimits(paused, TEAM));
+  expect(error).toBeInstanceOf(ApplyConflictError);
+  expect(error).toMatchObject({ code: "ERR_LIMITER_APPLY_CONFLICT" });
+  expect(await repository.listResourcesWithDefaults()).toEqual(["search"]);
+  expect(await repository.getLimits("key-1")).toEqual([]);
+  expect((await repository.getProvisionerState()).applied).toEqual(other.declared);
+  expect(await applyLimits(repository, other)).toMatchObject({ unchanged: 1, revision: 3 });
+});
+
+it("a setting of an interrupted apply goes back even if the apply after that is interrupted too", async () => {
+  const inner = new MemoryRepository();
+  const allow = manifestFor({ system: { onUnavailable: "allow" } });
+  await errorOf(applyLimits(failingAt(inner, "setSystemDefaults", "error-after"), allow));
+  expect((await inner.getSystemDefaults()).onUnavailable).toBe("allow");
+  const other = manifestFor({ resources: { search: { limits: [TPM], inherit: false } } });
+  await errorOf(applyLimits(failingAt(inner, "setResourceDefaults", "error-before"), other));
+  // Nothing of this is drift: nobody but an apply has changed it.
+  const { entries } = await planLimits(inner, manifestFor({}));
+  expect(entries.map(({ level, action, drift }) => [level, action, drift])).toEqual([
+    ["system", "delete", false],
+  ]);
+  await applyLimits(inner, other);
+  expect((await inner.getSystemDefaults()).onUnavailable).toBe("block");
+});
+
+function failingAt(
+  repository: MemoryRepository,
+  name: string,
+  fault: "error-before" | "error-after",
+): ReturnType<typeof faultyRepository> {
+  return faultyRepository(repository, (operation) => (operation === name ? fault : undefined));
+}
+
+async function errorOf(work: Promise<unknown>): Promise<unknown> {
+  return work.then(
+    () => expect.unreachable("should have failed"),
+    (error: unknown) => error,
+  );
+}

@@ -1,7 +1,8 @@
+import { DEFAULT_RESOURCE } from "../core/identifiers.ts";
 import type { DeclaredLimits } from "../repository/declared-limits.ts";
 import type { By, Repository, SystemDefaultsOptions } from "../repository/repository.ts";
 import type { PlanEntry } from "./diff.ts";
-import { ownValue, partOf, SETTINGS } from "./values.ts";
+import { levelAt, ownValue, partOf, SETTINGS } from "./values.ts";
 
 /** What all changes have in common. */
 export interface Changes {
@@ -13,19 +14,17 @@ export interface Changes {
 /** Makes the change that an entry of a plan says, through the repository's own methods. */
 export async function makeChange(changes: Changes, entry: PlanEntry): Promise<void> {
   const { repository, declared, by } = changes;
-  const { level, entityId = "", resource = "" } = entry;
-  if (level === "record") return changeRecord(changes, entry);
-  if (level === "system") return changeSystem(changes, entry);
-  if (level === "resource") {
-    const wanted = ownValue(declared.resources, resource);
-    if (wanted === undefined) return repository.deleteResourceDefaults(resource, by);
-    const { limits, inherit } = wanted;
-    return repository.setResourceDefaults(resource, limits, { inherit, ...by });
-  }
-  const wanted = ownValue(ownValue(declared.entities, entityId)?.resources, resource);
-  if (wanted === undefined) return repository.deleteLimits(entityId, { resource, ...by });
-  const { limits, inherit } = wanted;
-  return repository.setLimits(entityId, limits, { resource, inherit, ...by });
+  if (entry.level === "record") return changeRecord(changes, entry);
+  if (entry.level === "system") return changeSystem(changes, entry);
+  const { entityId, resource = DEFAULT_RESOURCE } = entry;
+  const wanted = levelAt(declared, { ...(entityId !== undefined && { entityId }), resource });
+  if (entityId === undefined)
+    return wanted === undefined
+      ? repository.deleteResourceDefaults(resource, by)
+      : repository.setResourceDefaults(resource, wanted.limits, { inherit: wanted.inherit, ...by });
+  return wanted === undefined
+    ? repository.deleteLimits(entityId, { resource, ...by })
+    : repository.setLimits(entityId, wanted.limits, { resource, inherit: wanted.inherit, ...by });
 }
 
 /** What a change is called in messages. */

@@ -8,7 +8,9 @@ import type {
 import type { ProvisionerState } from "../repository/models.ts";
 import {
   declaredRecords,
+  levelAt,
   levelValues,
+  namedLevels,
   ownValue,
   partOf,
   partsOf,
@@ -104,8 +106,7 @@ export function diffLimits(
   const entries = [
     ...recordEntries(comparison),
     ...systemEntry(comparison),
-    ...resourceEntries(comparison),
-    ...entityEntries(comparison),
+    ...levelEntries(comparison),
   ];
   return [
     ...entries.filter(({ action }) => action !== "delete"),
@@ -157,53 +158,15 @@ function systemEntry({ declared, stored, state }: Comparison): readonly PlanEntr
   });
 }
 
-function resourceEntries(comparison: Comparison): readonly PlanEntry[] {
-  const { declared, stored, state } = comparison;
-  const managed = new Set(state.managedResources);
-  const names = new Set([...Object.keys(declared.resources), ...managed]);
-  return [...names].flatMap((resource) =>
-    levelEntry({ level: "resource", resource, managed: managed.has(resource) }, comparison, {
-      before: ownValue(stored.resources, resource),
-      levelIn: (limits) => ownValue(limits?.resources, resource),
-    }),
-  );
-}
-
-function entityEntries(comparison: Comparison): readonly PlanEntry[] {
-  const { declared, stored, state } = comparison;
-  const ids = new Set([...Object.keys(declared.entities), ...Object.keys(state.managedEntities)]);
-  return [...ids].flatMap((entityId) => {
-    const managed = new Set(ownValue(state.managedEntities, entityId));
-    const levels = ownValue(declared.entities, entityId)?.resources ?? {};
-    const names = new Set([...Object.keys(levels), ...managed]);
-    return [...names].flatMap((resource) => {
-      const subject = { entityId, resource, managed: managed.has(resource) };
-      return levelEntry({ level: "entity", ...subject }, comparison, {
-        before: ownValue(ownValue(stored.entities, entityId)?.resources, resource),
-        levelIn: (limits) => ownValue(ownValue(limits?.entities, entityId)?.resources, resource),
-      });
+function levelEntries({ declared, stored, state }: Comparison): readonly PlanEntry[] {
+  return namedLevels(declared, state).flatMap(({ name, managed }) => {
+    const level = name.entityId === undefined ? "resource" : "entity";
+    return entryOf({ level, ...name, managed }, state, {
+      before: levelValues(levelAt(stored, name)),
+      after: levelValues(levelAt(declared, name)),
+      applied: levelValues(levelAt(state.applied, name)),
+      pending: levelValues(levelAt(state.pending?.declared, name)),
     });
-  });
-}
-
-function levelEntry(
-  subject: Subject,
-  { declared, state }: Comparison,
-  {
-    before,
-    levelIn,
-  }: {
-    readonly before: DeclaredLevel | undefined;
-    readonly levelIn: (limits: DeclaredLimits | undefined) => DeclaredLevel | undefined;
-  },
-): readonly PlanEntry[] {
-  const valuesOf = (level: DeclaredLevel | undefined): Values | undefined =>
-    level && levelValues(level);
-  return entryOf(subject, state, {
-    before: valuesOf(before),
-    after: valuesOf(levelIn(declared)),
-    applied: valuesOf(levelIn(state.applied)),
-    pending: valuesOf(levelIn(state.pending?.declared)),
   });
 }
 

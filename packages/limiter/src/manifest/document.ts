@@ -66,11 +66,7 @@ export class DocumentValue {
    */
   entries(of: string): readonly DocumentValue[] | undefined {
     if (this.value === null) return [];
-    if (isRecord(this.value))
-      return Object.entries(this.value).map(
-        ([key, value]) =>
-          new DocumentValue(this.#document, this.#problems, value, [...this.#path, key]),
-      );
+    if (isRecord(this.value)) return entriesOf(this.value).map((entry) => this.#child(...entry));
     const suggestion = Array.isArray(this.value) ? "Write `name: …`, not `- …`." : undefined;
     this.refuse(`must be a map ${of}`, suggestion, this.value);
     return undefined;
@@ -86,6 +82,11 @@ export class DocumentValue {
       field.refuse(`is not a key of ${owner}`, suggestion);
       return false;
     });
+  }
+
+  /** Whether a map has other keys than these. */
+  hasUnknown({ keys }: KnownKeys): boolean {
+    return isRecord(this.value) && entriesOf(this.value).some(([key]) => !keys.includes(key));
   }
 
   /** What a check of the core returns; if it refuses the value, a problem and undefined. */
@@ -105,6 +106,10 @@ export class DocumentValue {
   refuse(reason: string, suggestion?: string, got?: unknown): void {
     const { message } = new ValidationError(pathText(this.#path), got, reason);
     this.#problems.push(problemAt(this.#document, this.#path, `${message}.`, suggestion));
+  }
+
+  #child(key: string, value: unknown): DocumentValue {
+    return new DocumentValue(this.#document, this.#problems, value, [...this.#path, key]);
   }
 
   #checked<Checked>(
@@ -151,6 +156,11 @@ export function problemAt(
     message,
     suggestion,
   };
+}
+
+/** What a map holds. Undefined is no value of a file; a program may write it for what is absent. */
+function entriesOf(map: Readonly<Record<string, unknown>>): readonly [string, unknown][] {
+  return Object.entries(map).filter(([, value]) => value !== undefined);
 }
 
 function pathText(path: readonly string[]): string {

@@ -25,10 +25,12 @@ export class ManifestError extends ValidationError {
   readonly problems: readonly ManifestProblem[];
 
   constructor(problems: readonly ManifestProblem[]) {
-    super("manifest", undefined, "is not valid", "ERR_LIMITER_MANIFEST");
     const lines = problems.slice(0, MOST_LINES).map(formatProblem);
     const left = problems.length - lines.length;
-    this.message = [...lines, ...(left > 0 ? [`and ${left} more`] : [])].join("\n");
+    const text = [...lines, ...(left > 0 ? [`and ${left} more`] : [])].join("\n");
+    super("manifest", undefined, text, "ERR_LIMITER_MANIFEST");
+    // Without "Invalid manifest: ", so that every line begins with a place that editors can open.
+    this.message = text;
     this.problems = problems;
   }
 }

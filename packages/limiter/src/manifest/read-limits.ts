@@ -5,7 +5,7 @@ import { limitName } from "../core/identifiers.ts";
 import { parseLimit } from "../core/limit-text.ts";
 import { checkLimit, checkLimits, positive, type Limit } from "../core/limit.ts";
 import type { DeclaredLevel } from "../repository/declared-limits.ts";
-import { distinct, type DocumentValue, type KnownKeys } from "./document.ts";
+import type { DocumentValue, KnownKeys } from "./document.ts";
 
 const LEVEL: KnownKeys = {
   owner: "a level",
@@ -25,13 +25,11 @@ const DEFAULT_PERIOD_SECONDS = 60;
 export function readLevel(level: DocumentValue): DeclaredLevel | undefined {
   const fields = level.fields(LEVEL);
   if (fields === undefined) return undefined;
-  const byKey = distinct(fields);
-  const inherit = byKey.get("inherit");
+  const inherit = fields.find(({ key }) => key === "inherit");
   const inherits = inherit === undefined ? false : readBoolean(inherit);
-  const limits = byKey.get("limits");
+  const limits = fields.find(({ key }) => key === "limits");
   // An unknown key is most likely a limit, and has been reported.
-  const isKnown = fields.length === Object.keys(level.value ?? {}).length;
-  if (limits === undefined && isKnown) level.refuse("must have limits", LEAVE_OUT);
+  if (limits === undefined && !level.hasUnknown(LEVEL)) level.refuse("must have limits", LEAVE_OUT);
   const read = limits && readLimits(limits);
   return read === undefined || inherits === undefined
     ? undefined
@@ -104,19 +102,17 @@ function readText(limit: DocumentValue, text: string): LimitNumbers | undefined 
 
 function readMap(limit: DocumentValue): LimitNumbers | undefined {
   const fields = limit.fields(LIMIT) ?? [];
-  const isKnown = fields.length === Object.keys(limit.value ?? {}).length;
-  const byKey = distinct(fields);
   const numbers = new Map(
     fields.map((field) => [
       field.key,
       readPositive(field, field.key === "refill_period" ? secondsAdvice : undefined),
     ]),
   );
-  if (!byKey.has("capacity") && isKnown)
+  if (limit.hasUnknown(LIMIT)) return undefined;
+  if (!numbers.has("capacity"))
     limit.refuse("must have a capacity", "Write `capacity: 100`, for example.");
   const capacity = numbers.get("capacity");
-  if (capacity === undefined || !isKnown || [...numbers.values()].includes(undefined))
-    return undefined;
+  if (capacity === undefined || [...numbers.values()].includes(undefined)) return undefined;
   return numbersOf(capacity, {
     burst: numbers.get("burst"),
     refillAmount: numbers.get("refill_amount"),

@@ -6,6 +6,7 @@ import type {
   DeclaredLimits,
   DeclaredSystem,
 } from "../repository/declared-limits.ts";
+import type { ProvisionerState } from "../repository/models.ts";
 
 /** A level or a record as texts, under the names that its values have in a manifest. */
 export interface Values {
@@ -43,9 +44,9 @@ export function partOf(name: string): string {
   return part;
 }
 
-/** The level of a resource or of an entity. */
-export function levelValues({ limits, inherit }: DeclaredLevel): Values {
-  return valuesOf({ limits: limitTexts(limits), inherit });
+/** The level of a resource or of an entity; undefined if there is none. */
+export function levelValues(level: DeclaredLevel | undefined): Values | undefined {
+  return level && valuesOf({ limits: limitTexts(level.limits), inherit: level.inherit });
 }
 
 /** The system level. */
@@ -91,9 +92,48 @@ export function declaredRecords(declared: DeclaredLimits): ReadonlyMap<string, D
       chain.set(next, found);
       next = found.parentId;
     }
-    for (const [ancestor, found] of [...chain].reverse()) records.set(ancestor, found);
+    for (const [ancestor, found] of [...chain].toReversed()) records.set(ancestor, found);
   }
   return records;
+}
+
+/** Names the level of a resource, or of an entity on one. */
+export interface ResourceLevel {
+  readonly entityId?: string;
+  readonly resource: string;
+}
+
+/** Every level but the system's that a declaration names or that is managed, each once. */
+export function namedLevels(
+  declared: DeclaredLimits,
+  state: ProvisionerState,
+): readonly { readonly name: ResourceLevel; readonly managed: boolean }[] {
+  const { managedResources, managedEntities } = state;
+  const ids = new Set([...Object.keys(declared.entities), ...Object.keys(managedEntities)]);
+  const levels = [
+    { owner: {}, named: declared.resources, listed: managedResources },
+    ...[...ids].map((entityId) => ({
+      owner: { entityId },
+      named: ownValue(declared.entities, entityId)?.resources ?? {},
+      listed: ownValue(managedEntities, entityId) ?? [],
+    })),
+  ];
+  return levels.flatMap(({ owner, named, listed }) => {
+    const managed = new Set(listed);
+    return [...new Set([...Object.keys(named), ...managed])].map((resource) => ({
+      name: { ...owner, resource },
+      managed: managed.has(resource),
+    }));
+  });
+}
+
+/** What is declared, or stored, at one level. */
+export function levelAt(
+  limits: Pick<DeclaredLimits, "resources" | "entities"> | undefined,
+  { entityId, resource }: ResourceLevel,
+): DeclaredLevel | undefined {
+  const holder = entityId === undefined ? limits : ownValue(limits?.entities, entityId);
+  return ownValue(holder?.resources, resource);
 }
 
 /** What an object holds under a name that a user has chosen, such as `constructor`. */

@@ -1,14 +1,14 @@
 import { createHash } from "node:crypto";
-import type { DeclaredLimits } from "zae-limiter";
-import type { Manifest } from "zae-limiter/manifest";
+import type { DeclaredLimits, Entity, ProvisionerState } from "zae-limiter";
+import { diffLimits, type Manifest, type PlanEntry, type StoredLimits } from "zae-limiter/manifest";
 
 /** A manifest that was never a file. */
 export function manifestFor(declared: Partial<DeclaredLimits>, namespace = "default"): Manifest {
-  const whole = { resources: {}, entities: {}, ...declared };
+  const content = whole(declared);
   return {
     namespace,
-    declared: whole,
-    hash: createHash("sha256").update(sortedText(whole)).digest("hex"),
+    declared: content,
+    hash: createHash("sha256").update(sortedText(content)).digest("hex"),
     problemAt: (path, message, suggestion) => ({
       file: "limits.yaml",
       line: 1,
@@ -17,6 +17,49 @@ export function manifestFor(declared: Partial<DeclaredLimits>, namespace = "defa
       message,
       suggestion,
     }),
+  };
+}
+
+/** The diff of what is given; everything else is empty. */
+export function diffOf({
+  declared = {},
+  stored = {},
+  state = {},
+}: {
+  readonly declared?: Partial<DeclaredLimits>;
+  readonly stored?: Partial<StoredLimits>;
+  readonly state?: Partial<ProvisionerState>;
+}): readonly PlanEntry[] {
+  return diffLimits(
+    whole(declared),
+    { system: {}, resources: {}, entities: {}, ...stored },
+    {
+      managedSystem: false,
+      managedResources: [],
+      managedEntities: {},
+      lastApplied: undefined,
+      appliedHash: undefined,
+      revision: 0,
+      ...state,
+    },
+  );
+}
+
+/** A declaration of what is given. */
+export function whole(declared: Partial<DeclaredLimits>): DeclaredLimits {
+  return { resources: {}, entities: {}, ...declared };
+}
+
+/** The record of an entity. */
+export function record(id: string, fields: Partial<Entity> = {}): Entity {
+  return {
+    id,
+    name: id,
+    parentId: undefined,
+    cascade: false,
+    metadata: {},
+    createdAt: new Date(0),
+    ...fields,
   };
 }
 

@@ -19,11 +19,26 @@ export async function manageInEveryWay(repository: Repository): Promise<void> {
   await takeOne(repository, "leaver");
   await repository.deleteEntity("leaver");
   await repository.deleteResourceDefaults("gpt-2");
-  await repository.putProvisionerState(await repository.getProvisionerState());
+  const state = await repository.getProvisionerState();
+  await repository.putProvisionerState(state);
+  await manageUnder(repository, state.revision + 1);
+}
+
+/** Every change that can depend on the revision of declared limits. */
+async function manageUnder(repository: Repository, ifRevision: number): Promise<void> {
+  await repository.createEntity("declared", { parentId: "project-1", ifRevision });
+  await repository.ensureEntity("declared", { ifRevision });
+  await repository.updateEntity("declared", { name: "Declared", ifRevision });
+  await repository.setLimits("declared", [RPM], { ifRevision });
+  await repository.deleteLimits("declared", { ifRevision });
+  await repository.setResourceDefaults("gpt-3", [RPM], { ifRevision });
+  await repository.deleteResourceDefaults("gpt-3", { ifRevision });
+  await repository.setSystemDefaults(undefined, { usageRetentionDays: 30, ifRevision });
 }
 
 /** Ends what `manageInEveryWay` began. */
 export async function forgetDefaults(repository: Repository): Promise<void> {
+  await repository.deleteSystemDefaults({ keepSettings: true });
   await repository.deleteSystemDefaults();
 }
 
@@ -65,6 +80,7 @@ export async function lookAround(repository: Repository): Promise<void> {
   await (repository as DynamoRepository).getCountedUntil();
   await repository.resolveLimits("key-1", "gpt-4");
   await repository.getLimits("key-1");
+  await repository.getLevel({ entityId: "key-1", resource: "gpt-4" });
   await repository.getResourceDefaults("gpt-4");
   await repository.getSystemDefaults();
   await repository.getEntity("key-1");

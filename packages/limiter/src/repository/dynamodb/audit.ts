@@ -1,6 +1,6 @@
 import { ulidTime, type AuditEvent } from "../../core/audit.ts";
 import { DAY_MS } from "../../core/usage.ts";
-import type { AuditStore, Keyed, KeyPage } from "../store.ts";
+import type { AuditStore, Guard, Keyed, KeyPage } from "../store.ts";
 import {
   marshalItem,
   numberOf,
@@ -10,7 +10,8 @@ import {
   type Value,
 } from "./transport/attribute-values.ts";
 import { keyOf, marshalKey, queryAll } from "./table/batch.ts";
-import type { Connection, TransactItem } from "./table/connection.ts";
+import type { Connection, Transacted, TransactItem } from "./table/connection.ts";
+import { guardedTransaction } from "./items/guarded-transaction.ts";
 import { parseAuditPartition, parseEventId } from "./items/key-parsers.ts";
 import { auditKey, auditPartition, auditPrefix, namespaceIndexKeys } from "./items/keys.ts";
 import type { KeyQuery } from "./table/key-query.ts";
@@ -50,21 +51,25 @@ export class DynamoAudit implements AuditStore {
   }
 
   async add(event: AuditEvent): Promise<void> {
-    const { Put } = await this.write(event);
-    await this.#connection.repeat("PutItem", Put);
+    await this.#connection.repeat("PutItem", await this.#put(event));
   }
 
-  /** The write of an event, for the transaction that does what the event describes. */
-  async write(event: AuditEvent): Promise<{ readonly Put: object } & TransactItem> {
-    return {
-      Put: {
-        Item: eventItem(
-          this.#namespaceId,
-          event,
-          (await this.#retention.get(this.#namespaceId)).audit,
-        ),
-      },
-    };
+  /**
+   * Makes a change together with its event, if the guard holds; otherwise throws
+   * `ApplyConflictError`. The reasons of a cancelled transaction begin with those of the writes.
+   */
+  async transact(
+    writes: readonly TransactItem[],
+    event: AuditEvent,
+    guard: Guard,
+  ): Promise<Transacted> {
+    const items = [...writes, { Put: await this.#put(event) }];
+    return guardedTransaction(this.#connection, this.#namespaceId, items, guard);
+  }
+
+  async #put(event: AuditEvent): Promise<{ readonly Item: AttributeMap }> {
+    const { audit } = await this.#retention.get(this.#namespaceId);
+    return { Item: eventItem(this.#namespaceId, event, audit) };
   }
 }
 

@@ -15,7 +15,8 @@ import { KnownBuckets } from "./cache/known-buckets.ts";
 import { DynamoLimits } from "./limits.ts";
 import { DynamoNamespaces } from "./namespaces.ts";
 import { OperationIds } from "./write/operation-ids.ts";
-import { DynamoProvisioner, DynamoVersions } from "./records.ts";
+import { DynamoProvisioner } from "./provisioner.ts";
+import { DynamoVersions } from "./records.ts";
 import { retentionOf, type RetentionDays } from "./cache/retention.ts";
 import { DynamoUsage } from "./usage.ts";
 

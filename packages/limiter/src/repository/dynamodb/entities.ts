@@ -1,7 +1,7 @@
 import type { AuditEvent } from "../../core/audit.ts";
 import type { Entity, EntityChange } from "../../core/entity.ts";
 import { EntityExistsError, EntityNotFoundError, ValidationError } from "../../core/errors.ts";
-import type { EntityStore, Keyed, KeyPage } from "../store.ts";
+import type { EntityStore, Guard, Keyed, KeyPage } from "../store.ts";
 import { absent, Aliases, exists, ExpressionBuilder } from "./table/update-expression.ts";
 import { contention } from "./table/table-errors.ts";
 import {
@@ -17,6 +17,7 @@ import { batchGet, batchWrite, keyOf, marshalKey, queryAll } from "./table/batch
 import type { Connection, TransactItem } from "./table/connection.ts";
 import { eachWithin } from "./table/each-within.ts";
 import type { ItemReader } from "./table/item-reader.ts";
+import { guardedTransaction } from "./items/guarded-transaction.ts";
 import { isEntityKey, parseBucketPartition, parseEntityPartition } from "./items/key-parsers.ts";
 import {
   childKeys,
@@ -33,6 +34,9 @@ import type { KeyQuery } from "./table/key-query.ts";
 
 /** The most attempts at a change of an entity that others change at the same time. */
 const MAX_UPDATES = 8;
+
+/** What takes several steps cannot depend on a revision as a whole. */
+const UNGUARDED: Guard = { ifRevision: undefined };
 
 /** How many queries of one report are under way at a time. */
 const CONCURRENT_QUERIES = 16;
@@ -66,10 +70,10 @@ export class DynamoEntities implements EntityStore {
     this.#onChange = options.onChange;
   }
 
-  async create(entity: Entity, event: AuditEvent): Promise<void> {
+  async create(entity: Entity, event: AuditEvent, guard: Guard): Promise<void> {
     const { id, parentId } = entity;
-    const writes = createEntity(this.#namespaceId, entity, await this.#audit.write(event));
-    const outcome = await this.#connection.transact(writes);
+    const writes = createEntity(this.#namespaceId, entity);
+    const outcome = await this.#audit.transact(writes, event, guard);
     if (outcome.applied) return this.#onChange(id);
     if (outcome.reasons[0]?.code === "ConditionalCheckFailed") throw new EntityExistsError(id);
     throw new EntityNotFoundError(parentId ?? id);
@@ -83,15 +87,17 @@ export class DynamoEntities implements EntityStore {
     entityId: string,
     change: EntityChange,
     eventOf: (before: Entity) => AuditEvent,
+    guard: Guard,
   ): Promise<Entity> {
     for (let attempt = 0; attempt < MAX_UPDATES; attempt += 1) {
       const item = await this.#reader.get(entityKey(this.#namespaceId, entityId));
-      if (item === undefined) throw new EntityNotFoundError(entityId);
+      if (item === undefined) {
+        await guardedTransaction(this.#connection, this.#namespaceId, [], guard);
+        throw new EntityNotFoundError(entityId);
+      }
       const before = entityOf(item);
-      const { applied } = await this.#connection.transact([
-        { Update: updateEntity(this.#namespaceId, item, change) },
-        await this.#audit.write(eventOf(before)),
-      ]);
+      const update = { Update: updateEntity(this.#namespaceId, item, change) };
+      const { applied } = await this.#audit.transact([update], eventOf(before), guard);
       if (!applied) continue;
       this.#onChange(entityId);
       return { ...before, ...change };
@@ -175,15 +181,13 @@ export class DynamoEntities implements EntityStore {
         this.#connection,
         part.map((key) => ({ delete: key })),
       );
-    const audit = await this.#audit.write({
-      ...event,
-      details: { ...event.details, recordsDeleted },
-    });
     const writes =
-      record === undefined
-        ? [audit]
-        : [{ Delete: deleteEntity(this.#namespaceId, entityId) }, audit];
-    const { applied } = await this.#connection.transact(writes);
+      record === undefined ? [] : [{ Delete: deleteEntity(this.#namespaceId, entityId) }];
+    const { applied } = await this.#audit.transact(
+      writes,
+      { ...event, details: { ...event.details, recordsDeleted } },
+      UNGUARDED,
+    );
     this.#onChange(entityId);
     // Another process has deleted it meanwhile, and recorded that.
     if (!applied) throw new EntityNotFoundError(entityId);
@@ -210,15 +214,8 @@ function isFurtherShard({ PK }: ItemKey): boolean {
   return (parseBucketPartition(PK)?.shard ?? 0) > 0;
 }
 
-/**
- * Creates an entity, if there is none of that id and its parent exists; the entity first, the event
- * last.
- */
-export function createEntity(
-  namespaceId: string,
-  entity: Entity,
-  audit: TransactItem,
-): readonly TransactItem[] {
+/** Creates an entity, if there is none of that id and its parent exists; the entity first. */
+export function createEntity(namespaceId: string, entity: Entity): readonly TransactItem[] {
   const own = new Aliases();
   const put = {
     Put: {
@@ -227,13 +224,12 @@ export function createEntity(
       ...own.fields(),
     },
   };
-  if (entity.parentId === undefined) return [put, audit];
+  if (entity.parentId === undefined) return [put];
   const parents = new Aliases();
   const key = marshalKey(entityKey(namespaceId, entity.parentId));
   return [
     put,
     { ConditionCheck: { Key: key, ConditionExpression: exists(parents), ...parents.fields() } },
-    audit,
   ];
 }
 

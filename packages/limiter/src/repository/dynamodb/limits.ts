@@ -3,6 +3,10 @@ import { RateLimiterUnavailable } from "../../core/errors.ts";
 import type { ConfigKey } from "../../core/bucket/policy.ts";
 import {
   mergedConfig,
+  NO_CONFIG,
+  withoutLimits,
+  type DeleteOptions,
+  type Guard,
   type Keyed,
   type KeyPage,
   type LimitStore,
@@ -18,7 +22,8 @@ import {
 import type { DynamoAudit } from "./audit.ts";
 import { keyOf, marshalKey, queryAll } from "./table/batch.ts";
 import { configItem, configOf } from "./items/config-item.ts";
-import type { Connection } from "./table/connection.ts";
+import { guardedTransaction } from "./items/guarded-transaction.ts";
+import type { Connection, TransactItem } from "./table/connection.ts";
 import type { ItemReader } from "./table/item-reader.ts";
 import { parseConfigKey, parseEntityConfigIndex } from "./items/key-parsers.ts";
 import {
@@ -43,8 +48,8 @@ const AFTER_RESOURCE = "$";
  */
 const MAX_RESOURCES = 100_000;
 
-/** The most attempts to merge a change into system defaults that others change at the same time. */
-const MAX_MERGES = 8;
+/** The most attempts at a change of system defaults that others change at the same time. */
+const MAX_CHANGES = 8;
 
 /**
  * Limits of the four levels, one item each. The indexes show which levels exist, so there is no
@@ -75,43 +80,53 @@ export class DynamoLimits implements LimitStore {
     return readConfigs(this.#reader, this.#namespaceId, keys);
   }
 
-  async put(key: ConfigKey, config: StoredConfig, event: AuditEvent): Promise<void> {
-    if (key.level === "system") return this.#mergeSystem(config, event);
-    await this.#connection.transact([
-      { Put: { Item: configItem(this.#namespaceId, key, config) } },
-      await this.#audit.write(event),
-    ]);
+  async put(key: ConfigKey, config: StoredConfig, event: AuditEvent, guard: Guard): Promise<void> {
+    if (key.level === "system")
+      await this.#changeSystem((stored) => mergedConfig(stored, config), event, guard);
+    else {
+      const put = { Put: { Item: configItem(this.#namespaceId, key, config) } };
+      await this.#audit.transact([put], event, guard);
+    }
   }
 
   /**
-   * Reads, merges, and writes only over what was read: options that others set meanwhile are not
-   * lost.
+   * Reads, changes, and writes only over what was read: options that others set meanwhile are not
+   * lost. A change that returns undefined finds nothing to do. Returns whether it was made.
    */
-  async #mergeSystem(wanted: StoredConfig, event: AuditEvent): Promise<void> {
+  async #changeSystem(
+    change: (stored: StoredConfig) => StoredConfig | undefined,
+    event: AuditEvent,
+    guard: Guard,
+  ): Promise<boolean> {
     const key: ConfigKey = { level: "system" };
-    for (let attempt = 0; attempt < MAX_MERGES; attempt += 1) {
+    for (let attempt = 0; attempt < MAX_CHANGES; attempt += 1) {
       const item = await this.#reader.get(configKey(this.#namespaceId, key));
-      const config = mergedConfig(configOf(key, item), wanted);
-      const put = systemPut(this.#namespaceId, config, item);
-      const { applied } = await this.#connection.transact([
-        { Put: put },
-        await this.#audit.write(event),
-      ]);
+      const config = change(configOf(key, item));
+      if (config === undefined) {
+        await guardedTransaction(this.#connection, this.#namespaceId, [], guard);
+        return false;
+      }
+      const write = systemWrite(this.#namespaceId, config, item);
+      const { applied } = await this.#audit.transact([write], event, guard);
       if (!applied) continue;
       this.#retention.learn(this.#namespaceId, retentionOf(config.settings));
-      return;
+      return true;
     }
     throw new RateLimiterUnavailable(
-      `Too much contention: other processes changed the system defaults ${MAX_MERGES} times ` +
+      `Too much contention: other processes changed the system defaults ${MAX_CHANGES} times ` +
         "in a row. Try again.",
     );
   }
 
-  async delete(key: ConfigKey, event: AuditEvent): Promise<boolean> {
-    const { applied } = await this.#connection.transact([
-      { Delete: deleteConfig(this.#namespaceId, key) },
-      await this.#audit.write(event),
-    ]);
+  async delete(key: ConfigKey, event: AuditEvent, options: DeleteOptions): Promise<boolean> {
+    if (options.keepSettings)
+      return this.#changeSystem(
+        (stored) => (stored.limits === undefined ? undefined : withoutLimits(stored)),
+        event,
+        options,
+      );
+    const write = { Delete: deleteConfig(this.#namespaceId, key) };
+    const { applied } = await this.#audit.transact([write], event, options);
     if (key.level === "system") this.#retention.learn(this.#namespaceId, retentionOf(undefined));
     return applied;
   }
@@ -170,23 +185,29 @@ export async function readConfigs(
   return keys.map((key, index) => configOf(key, items[index]));
 }
 
-/** Writes the system level's new item, if the stored item is still the one that was read. */
-function systemPut(
+/**
+ * Writes the system level's new item, or deletes it if nothing is left, if the stored item is still
+ * the one that was read.
+ */
+function systemWrite(
   namespaceId: string,
   config: StoredConfig,
   seen: AttributeMap | undefined,
-): object {
+): TransactItem {
+  const key: ConfigKey = { level: "system" };
   const alias = new Aliases();
   const version = numberOf(seen?.["config_version"]);
-  const Item = {
-    ...configItem(namespaceId, { level: "system" }, config),
-    ...marshalItem({ config_version: (version ?? 0) + 1 }),
-  };
-  return {
-    Item,
+  const condition = {
     ConditionExpression: seen === undefined ? absent(alias) : hasVersion(alias, version),
     ...alias.fields(),
   };
+  if (config === NO_CONFIG)
+    return { Delete: { Key: marshalKey(configKey(namespaceId, key)), ...condition } };
+  const Item = {
+    ...configItem(namespaceId, key, config),
+    ...marshalItem({ config_version: (version ?? 0) + 1 }),
+  };
+  return { Put: { Item, ...condition } };
 }
 
 /** Items that other clients wrote may have no version. */

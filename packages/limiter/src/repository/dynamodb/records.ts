@@ -1,17 +1,11 @@
 import { VERSION } from "../../core/version.ts";
-import type { ProvisionerState, VersionRecord } from "../repository.ts";
-import type { ProvisionerStore, VersionStore } from "../store.ts";
-import { stateOfText, stateText } from "../provisioner-state.ts";
+import type { VersionRecord } from "../repository.ts";
+import type { VersionStore } from "../store.ts";
 import { Aliases, absent } from "./table/update-expression.ts";
-import {
-  marshalItem,
-  stringOf,
-  unmarshalItem,
-  type AttributeMap,
-} from "./transport/attribute-values.ts";
+import { marshalItem, unmarshalItem, type AttributeMap } from "./transport/attribute-values.ts";
 import type { Connection } from "./table/connection.ts";
 import type { ItemReader } from "./table/item-reader.ts";
-import { namespaceIndexKeys, provisionerKey, TABLE_NAMESPACE, versionKey } from "./items/keys.ts";
+import { namespaceIndexKeys, TABLE_NAMESPACE, versionKey } from "./items/keys.ts";
 import { SCHEMA_VERSION } from "./items/schema-version.ts";
 
 /** The version record of a table. */
@@ -61,80 +55,6 @@ function firstVersion(nowMs: number): VersionRecord {
     clientMinVersion: "0.0.0",
     updatedAt: new Date(nowMs),
     updatedBy: `client:${VERSION}`,
-  };
-}
-
-/** Records which declared limits were applied to one namespace. */
-export class DynamoProvisioner implements ProvisionerStore {
-  readonly #connection: Connection;
-  readonly #namespaceId: string;
-  readonly #reader: ItemReader;
-
-  constructor(connection: Connection, namespaceId: string, reader: ItemReader) {
-    this.#connection = connection;
-    this.#namespaceId = namespaceId;
-    this.#reader = reader;
-  }
-
-  async get(): Promise<ProvisionerState | undefined> {
-    const item = await this.#reader.get(provisionerKey(this.#namespaceId));
-    return item === undefined ? undefined : provisionerOf(item);
-  }
-
-  async put(state: ProvisionerState, expected: number): Promise<boolean> {
-    // A transaction of one write, for its token: a retried conditional write would find its own
-    // first attempt and take it for another process's.
-    return (
-      await this.#connection.transact([{ Put: putProvisioner(this.#namespaceId, state, expected) }])
-    ).applied;
-  }
-}
-
-/**
- * Stores a state, if the stored revision is the expected one; revision 0 means that none is stored.
- */
-export function putProvisioner(
-  namespaceId: string,
-  state: ProvisionerState,
-  expected: number,
-): object {
-  const alias = new Aliases();
-  const same = `${alias.name("revision")} = ${alias.value(expected)}`;
-  const condition = expected === 0 ? `${absent(alias)} OR ${same}` : same;
-  return {
-    Item: provisionerItem(namespaceId, state),
-    ConditionExpression: condition,
-    ...alias.fields(),
-  };
-}
-
-function provisionerItem(namespaceId: string, state: ProvisionerState): AttributeMap {
-  const key = provisionerKey(namespaceId);
-  return marshalItem({
-    ...key,
-    ...namespaceIndexKeys(namespaceId, key),
-    state: stateText(state),
-    last_applied: state.lastApplied?.toISOString(),
-    applied_hash: state.appliedHash,
-    revision: state.revision,
-  });
-}
-
-function provisionerOf(item: AttributeMap): ProvisionerState {
-  const text = stringOf(item["state"]);
-  if (text !== undefined) return stateOfText(text);
-  const stored = unmarshalItem(item);
-  const lastApplied = stored["last_applied"];
-  const appliedHash = stored["applied_hash"];
-  return {
-    managedSystem: stored["managed_system"] === true,
-    managedResources: (stored["managed_resources"] ?? []) as readonly string[],
-    managedEntities: (stored["managed_entities"] ?? {}) as Readonly<
-      Record<string, readonly string[]>
-    >,
-    lastApplied: typeof lastApplied === "string" ? new Date(lastApplied) : undefined,
-    appliedHash: typeof appliedHash === "string" ? appliedHash : undefined,
-    revision: Number(stored["revision"] ?? 0),
   };
 }
 

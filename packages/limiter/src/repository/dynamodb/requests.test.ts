@@ -3,9 +3,10 @@ import { Aliases } from "./table/update-expression.ts";
 import { chunksOf } from "./table/batch.ts";
 import { createEntity } from "./entities.ts";
 import { deleteConfig, nextResourceQuery } from "./limits.ts";
+import { revisionCheck } from "./items/guarded-transaction.ts";
 import { deleteWrites, recoverWrites } from "./items/namespace-items.ts";
 import { queryInput } from "./table/key-query.ts";
-import { putProvisioner } from "./records.ts";
+import { putProvisioner } from "./provisioner.ts";
 
 const entity = {
   id: "e",
@@ -22,7 +23,14 @@ const namespace = {
   createdAt: new Date(0),
   deletedAt: undefined,
 } as const;
-const audit = { Put: { Item: {} } };
+const state = {
+  managedSystem: false,
+  managedResources: [],
+  managedEntities: {},
+  lastApplied: undefined,
+  appliedHash: undefined,
+  revision: 1,
+};
 
 /** What may appear in an expression: aliases, and the words of the expression language. */
 const WORDS =
@@ -42,23 +50,13 @@ describe("requests", () => {
   });
 
   it.each([
-    createEntity("ns", { ...entity, parentId: "p" }, audit),
+    createEntity("ns", { ...entity, parentId: "p" }),
     deleteConfig("ns", { level: "system" }),
     queryInput(nextResourceQuery("ns", "CONFIG#")),
     deleteWrites(namespace, 0),
     recoverWrites(namespace),
-    putProvisioner(
-      "ns",
-      {
-        managedSystem: false,
-        managedResources: [],
-        managedEntities: {},
-        lastApplied: undefined,
-        appliedHash: undefined,
-        revision: 1,
-      },
-      0,
-    ),
+    revisionCheck("ns", 0),
+    putProvisioner("ns", { state, expected: 0, stored: { text: "{}" } }),
   ])("name no attribute in an expression: %#", (request) => {
     const expressions = JSON.stringify(request).match(/(?<=Expression":")[^"]*/g) ?? [];
     expect(expressions.length).toBeGreaterThan(0);
@@ -66,13 +64,27 @@ describe("requests", () => {
   });
 
   it("check the parent only where there is one", () => {
-    expect(createEntity("ns", entity, audit)).toHaveLength(2);
-    expect(createEntity("ns", { ...entity, parentId: "p" }, audit)[1]).toEqual({
+    expect(createEntity("ns", entity)).toHaveLength(1);
+    expect(createEntity("ns", { ...entity, parentId: "p" })[1]).toEqual({
       ConditionCheck: {
         Key: { PK: { S: "ns/ENTITY#p" }, SK: { S: "#META" } },
         ConditionExpression: "attribute_exists(#n0)",
         ExpressionAttributeNames: { "#n0": "PK" },
       },
+    });
+  });
+
+  it("check a revision: 0 also where no state is stored, or one without a revision", () => {
+    expect(revisionCheck("ns", 7)).toEqual({
+      ConditionCheck: {
+        Key: { PK: { S: "ns/SYSTEM#" }, SK: { S: "#PROVISIONER" } },
+        ConditionExpression: "#n0 = :v0",
+        ExpressionAttributeNames: { "#n0": "revision" },
+        ExpressionAttributeValues: { ":v0": { N: "7" } },
+      },
+    });
+    expect(revisionCheck("ns", 0)).toMatchObject({
+      ConditionCheck: { ConditionExpression: "attribute_not_exists(#n0) OR #n0 = :v0" },
     });
   });
 

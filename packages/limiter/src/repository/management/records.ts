@@ -81,18 +81,19 @@ function checkProvisionerState(state: ProvisionerState): ProvisionerState {
     ),
     managedEntities: Object.fromEntries(entities) as ProvisionerState["managedEntities"],
     lastApplied: lastApplied === undefined ? undefined : checkDate(lastApplied, "lastApplied"),
-    appliedHash: optionalText(state.appliedHash, "appliedHash"),
+    appliedHash:
+      state.appliedHash === undefined ? undefined : text(state.appliedHash, "appliedHash", 0),
     revision,
     ...(applied !== undefined && { applied: checkDeclaredLimits(applied, "applied") }),
     ...(pending !== undefined && { pending: checkPending(pending) }),
-    ...(owner !== undefined && { owner: requiredText(owner, "owner") }),
+    ...(owner !== undefined && { owner: text(owner, "owner") }),
   };
 }
 
 function checkPending(pending: PendingApply): PendingApply {
   checkObject(pending, "pending");
   return {
-    hash: requiredText(pending.hash, "pending.hash"),
+    hash: text(pending.hash, "pending.hash"),
     startedAt: checkDate(pending.startedAt, "pending.startedAt"),
     ...(pending.principal !== undefined && { principal: principal(pending.principal) }),
     declared: checkDeclaredLimits(pending.declared, "pending.declared"),
@@ -118,9 +119,14 @@ function optionalText(value: unknown, field: string): string | undefined {
 /** Longest text of a state: ample for a hash, and the most that CloudFormation allows for an id. */
 const MAX_TEXT_LENGTH = 1024;
 
-function requiredText(value: unknown, field: string): string {
-  if (typeof value === "string" && value !== "" && value.length <= MAX_TEXT_LENGTH) return value;
-  throw new ValidationError(field, value, `must be a text of 1 to ${MAX_TEXT_LENGTH} characters`);
+function text(value: unknown, field: string, least = 1): string {
+  if (typeof value === "string" && value.length >= least && value.length <= MAX_TEXT_LENGTH)
+    return value;
+  throw new ValidationError(
+    field,
+    value,
+    `must be a text of ${least} to ${MAX_TEXT_LENGTH} characters`,
+  );
 }
 
 function versionText(value: unknown, field: string): string {

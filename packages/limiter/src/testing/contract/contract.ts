@@ -10,6 +10,7 @@ import { cascadeTopic } from "./cascade.ts";
 import { closingTopic } from "./closing.ts";
 import { configurationTopic } from "./configuration.ts";
 import { debtTopic } from "./debt.ts";
+import { declaredLimitsTopic } from "./declared-limits.ts";
 import { doneWorkTopic } from "./done-work.ts";
 import { entitiesTopic } from "./entities.ts";
 import { entityChangesTopic } from "./entity-changes.ts";
@@ -29,6 +30,7 @@ import { refillTopic } from "./refill.ts";
 import { settlementFaultsTopic } from "./settlement-faults.ts";
 import { severalResourcesTopic } from "./several-resources.ts";
 import { statusesTopic } from "./statuses.ts";
+import { storedLevelsTopic } from "./stored-levels.ts";
 import { unavailabilityTopic } from "./unavailability.ts";
 import { unknownOptionsTopic } from "./unknown-options.ts";
 import { unlimitedNamesTopic } from "./unlimited-names.ts";
@@ -64,6 +66,7 @@ const TOPICS: Readonly<Record<string, Topic>> = {
   cancellation: cancellationTopic,
   overrides: overridesTopic,
   "levels of configuration": configurationTopic,
+  "what a level stores": storedLevelsTopic,
   "changes of configuration": policyChangesTopic,
   "levels that inherit": inheritanceTopic,
   "limits that no level in force has": unlimitedNamesTopic,
@@ -81,6 +84,7 @@ const TOPICS: Readonly<Record<string, Topic>> = {
   "exports of limits": exportsTopic,
   "the state of declared limits": provisionerStateTopic,
   "guarded writes": guardedWritesTopic,
+  "declared limits": declaredLimitsTopic,
   "bad input": badInputTopic,
   "unknown options": unknownOptionsTopic,
   "unusual identifiers": unusualIdentifiersTopic,

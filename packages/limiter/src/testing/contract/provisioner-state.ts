@@ -118,6 +118,44 @@ export const provisionerStateTopic: Topic = (test) => {
     assert.deepEqual(await repository.getProvisionerState(), { ...empty, revision: 3 });
   });
 
+  test("a state of many entities reads back whole, and so does a small one after it", async ({
+    repository,
+  }) => {
+    const empty = await repository.getProvisionerState();
+    const many = {
+      ...empty,
+      managedEntities: Object.fromEntries(entityIds(700).map((id) => [id, ["gpt-4"]])),
+      applied: manyEntities(700, "before"),
+      pending: { ...PENDING, declared: manyEntities(700, "after – 😀") },
+    };
+    await repository.putProvisionerState(many);
+    assert.deepEqual(await repository.getProvisionerState(), { ...many, revision: 1 });
+    await repository.putProvisionerState({ ...many, pending: undefined, revision: 1 });
+    const { pending: _, ...settled } = many;
+    assert.deepEqual(await repository.getProvisionerState(), { ...settled, revision: 2 });
+    await repository.putProvisionerState({ ...empty, revision: 2 });
+    assert.deepEqual(await repository.getProvisionerState(), { ...empty, revision: 3 });
+  });
+
+  test("of twenty that put at once, exactly one wins, and its state is the one stored", async ({
+    repository,
+  }) => {
+    const empty = await repository.getProvisionerState();
+    const states = Array.from({ length: 20 }, (_, index) => ({
+      ...empty,
+      appliedHash: String(index),
+      applied: manyEntities(50, String(index)),
+    }));
+    const answers = await Promise.allSettled(
+      states.map((state) => repository.putProvisionerState(state)),
+    );
+    const won = states.filter((_, index) => answers[index]?.status === "fulfilled");
+    assert.equal(won.length, 1);
+    for (const answer of answers)
+      if (answer.status === "rejected") assert.ok(answer.reason instanceof ValidationError);
+    assert.deepEqual(await repository.getProvisionerState(), { ...won[0], revision: 1 });
+  });
+
   test("refuses an invalid provisioner state", async ({ repository }) => {
     const state = await repository.getProvisionerState();
     const members: readonly Readonly<Record<string, unknown>>[] = [
@@ -129,6 +167,7 @@ export const provisionerStateTopic: Topic = (test) => {
       ),
       ...["today", new Date(Number.NaN), 5].map((lastApplied) => ({ lastApplied })),
       { appliedHash: 5 },
+      { appliedHash: "x".repeat(1025) },
       ...["", 5, "x".repeat(1025)].map((owner) => ({ owner })),
       ...[null, [], { ...PENDING, hash: "" }, { ...PENDING, principal: "a b" }].map((pending) => ({
         pending,
@@ -190,6 +229,19 @@ const PENDING: PendingApply = {
   principal: "arn:aws:iam::123456789012:role/ci",
   declared: DECLARED,
 };
+
+/** Declared limits of many entities, each about 200 bytes. */
+function manyEntities(count: number, name: string): DeclaredLimits {
+  const entities = entityIds(count).map((id) => [
+    id,
+    { name, resources: { "gpt-4": { limits: LEVEL.limits, inherit: false } } },
+  ]);
+  return { resources: {}, entities: Object.fromEntries(entities) as DeclaredLimits["entities"] };
+}
+
+function entityIds(count: number): readonly string[] {
+  return Array.from({ length: count }, (_, index) => `entity-${index}`);
+}
 
 /** Declared limits that are wrong in one place each. */
 function badDeclarations(): readonly unknown[] {

@@ -14,6 +14,7 @@ const CALLS: Readonly<Record<string, (repository: Repository, wrong: never) => P
     deleteEntity: (repository, wrong) => repository.deleteEntity(KEY, wrong),
     setLimits: (repository, wrong) => repository.setLimits(KEY, [RPM], wrong),
     getLimits: (repository, wrong) => repository.getLimits(KEY, wrong),
+    getLevel: (repository, wrong) => repository.getLevel(wrong),
     deleteLimits: (repository, wrong) => repository.deleteLimits(KEY, wrong),
     setResourceDefaults: (repository, wrong) => repository.setResourceDefaults(MODEL, [RPM], wrong),
     deleteResourceDefaults: (repository, wrong) => repository.deleteResourceDefaults(MODEL, wrong),

@@ -14,6 +14,7 @@ import type { ItemKey } from "../table/batch.ts";
  *   resource defaults   {ns}/RESOURCE#{resource}                 #CONFIG
  *   system defaults     {ns}/SYSTEM#                             #CONFIG
  *   provisioner         {ns}/SYSTEM#                             #PROVISIONER
+ *   its parts           {ns}/SYSTEM#                             #PROVISIONER#PART#{revision}#{writer}#{n}
  *   audit               {ns}/AUDIT#{entity}                      #AUDIT#{ulid}
  *   namespace by name   _/SYSTEM#                                #NAMESPACE#{name}
  *   namespace by id     _/SYSTEM#                                #NSID#{id}
@@ -66,6 +67,16 @@ export interface UsageName {
   readonly startMs: number;
 }
 
+/** Which part of the state of declared limits. */
+export interface ProvisionerPart {
+  /** The revision that the state has once it is written. */
+  readonly revision: number;
+  /** A random id of the one that writes it. */
+  readonly writer: string;
+  /** Its position, from 0. */
+  readonly index: number;
+}
+
 /** The sort key of an entity's own record. */
 export const ENTITY_SORT_KEY = "#META";
 
@@ -83,6 +94,9 @@ export const auditPrefix = "#AUDIT#";
 
 /** How the sort keys of namespaces by id begin. */
 export const namespaceIdPrefix = "#NSID#";
+
+/** How the sort keys of parts of the state of declared limits begin. */
+export const provisionerPartPrefix = "#PROVISIONER#PART#";
 
 const NAMESPACE_NAME_PREFIX = "#NAMESPACE#";
 
@@ -131,6 +145,18 @@ export function auditKey(namespaceId: string, entityId: string, eventId: string)
 /** The key of what declared limits were applied to a namespace. */
 export function provisionerKey(namespaceId: string): ItemKey {
   return { PK: systemPartition(namespaceId), SK: "#PROVISIONER" };
+}
+
+/** The key of a part of that state, if it is not small; parts of later revisions sort later. */
+export function provisionerPartKey(
+  namespaceId: string,
+  { revision, writer, index }: ProvisionerPart,
+): ItemKey {
+  const padded = String(revision).padStart(String(Number.MAX_SAFE_INTEGER).length, "0");
+  return {
+    PK: systemPartition(namespaceId),
+    SK: `${provisionerPartPrefix}${padded}#${writer}#${index}`,
+  };
 }
 
 /** The key of an active namespace, by its name. */

@@ -1,0 +1,209 @@
+import { ManifestError, readManifest, type ManifestProblem } from "zae-limiter/manifest";
+import { describe, expect, it } from "vitest";
+import { yamlDocument } from "./yaml-document.ts";
+
+const EXAMPLE = `namespace: team-a
+resources:
+  gpt-4:
+    inherit: true
+    limits: {rpm: 5, tpm: 100/min}
+entities:
+  007: {resources: {_default_: {limits: {rpm: 1}}}}
+`;
+
+describe("a document", () => {
+  it("knows where every key stands, and the entries of a list", () => {
+    const document = yamlDocument("limits.yaml", `${EXAMPLE}list: [a, b]\n`);
+    expect(document.file).toBe("limits.yaml");
+    expect(document.positionOf([])).toEqual({ line: 1, column: 1 });
+    expect(document.positionOf(["resources", "gpt-4"])).toEqual({ line: 3, column: 3 });
+    expect(document.positionOf(["resources", "gpt-4", "limits", "tpm"])).toEqual({
+      line: 5,
+      column: 22,
+    });
+    expect(document.positionOf(["list", 1])).toEqual({ line: 8, column: 11 });
+    expect(document.positionOf(["resources", "gpt-5"])).toBeUndefined();
+    expect(document.positionOf(["resources", "gpt-4", "inherit", "x"])).toBeUndefined();
+    expect(document.positionOf(["constructor"])).toBeUndefined();
+  });
+
+  it("keeps the text of a key that looks like a number, and the order of keys", () => {
+    const { content } = yamlDocument("a", `${EXAMPLE}x: {null: 1, ~: 2, true: 3, 1e3: 4}`) as {
+      readonly content: Record<string, object>;
+    };
+    expect(Object.keys(content["entities"]!)).toEqual(["007"]);
+    expect(Object.keys(content["x"]!)).toEqual(["null", "~", "true", "1e3"]);
+  });
+
+  it("reads the types of JSON only, by YAML 1.2", () => {
+    const { content } = yamlDocument(
+      "a",
+      '%YAML 1.1\n---\na: [no, 10_000, 0x10, 1:30, 2024-01-01, ~, true, 1.5, "5", !!str 5]\n',
+    );
+    expect(content).toEqual({
+      a: ["no", "10_000", 16, "1:30", "2024-01-01", null, true, 1.5, "5", "5"],
+    });
+  });
+
+  it.each([
+    ["JSON with tabs", JSON.stringify({ namespace: "a", system: { limits: {} } }, null, "\t")],
+    ["Windows", '\uFEFFnamespace: "a"\r\nsystem:\r\n  limits: {}\r\n'],
+  ])("is read with its positions from %s", (_, text) => {
+    const document = yamlDocument("a", text);
+    expect(document.content).toEqual({ namespace: "a", system: { limits: {} } });
+    const isJson = text.startsWith("{");
+    expect(document.positionOf(["namespace"])).toEqual(
+      isJson ? { line: 2, column: 2 } : { line: 1, column: 1 },
+    );
+    expect(document.positionOf(["system", "limits"])).toEqual({ line: isJson ? 4 : 3, column: 3 });
+  });
+
+  it("is null for a file without values", () => {
+    for (const text of ["", "# nothing\n", "---\n", "~"])
+      expect(yamlDocument("a", text).content).toBeNull();
+  });
+
+  it("repeats what an anchor stands for, and merges maps", () => {
+    const document = yamlDocument(
+      "a",
+      `a: &a {limits: &l {rpm: 5}}
+b: {<<: *a, inherit: true}
+c: {<<: [*l, {rpm: 1, tpm: 2, x: 3}], tpm: 7}
+d: *a
+e: {"<<": 1}
+&k f: *k
+`,
+    );
+    expect(document.content).toEqual({
+      a: { limits: { rpm: 5 } },
+      b: { limits: { rpm: 5 }, inherit: true },
+      c: { rpm: 5, tpm: 7, x: 3 },
+      d: { limits: { rpm: 5 } },
+      e: { "<<": 1 },
+      f: "f",
+    });
+    expect(document.positionOf(["d"])).toEqual({ line: 4, column: 1 });
+    expect(document.positionOf(["d", "limits", "rpm"])).toEqual({ line: 1, column: 20 });
+  });
+
+  it("has keys like __proto__ as keys, and changes no prototype", () => {
+    const { content } = yamlDocument("a", "__proto__: {polluted: 1}\nconstructor: 2\n");
+    expect(Object.entries(content as object)).toEqual([
+      ["__proto__", { polluted: 1 }],
+      ["constructor", 2],
+    ]);
+    expect("polluted" in (content as object)).toBe(false);
+  });
+});
+
+describe("what is no valid file", () => {
+  it.each([
+    ["\tnamespace: a", ["1:1: Tabs are not allowed as indentation. Indent with spaces."]],
+    [
+      "a: 1\na: 2\nb: {c: 1, c: 2, c: 3}",
+      [
+        "2:1: The key 'a' appears twice in one map. Keep one of them.",
+        "3:11: The key 'c' appears twice in one map. Keep one of them.",
+        "3:17: The key 'c' appears twice in one map. Keep one of them.",
+      ],
+    ],
+    [
+      "a: 1\n---\nb: 2\n---\nc: 3",
+      [
+        "2:1: The file holds several documents, separated by `---`. Put each of them into a file of its own.",
+      ],
+    ],
+    [
+      "a: !limit 5\nb: !!binary abcd\nb: 1",
+      [
+        "1:4: Unresolved tag: !limit. Leave the tag out: a manifest has none.",
+        "2:4: Unresolved tag: tag:yaml.org,2002:binary. Leave the tag out: a manifest has none.",
+        "3:1: The key 'b' appears twice in one map. Keep one of them.",
+      ],
+    ],
+    ["[a]: 1", ["1:1: A key must be a text."]],
+    ["a: *b\nc: &d [*d]", [1, 2].map((line) => expect.stringMatching(`^${line}:.*no anchor`))],
+    ["<<: 5", ["1:1: `<<` must be followed by a map, or by a list of maps."]],
+    ["a: {b: 1\nc: @d", [expect.stringMatching(/^2:/), expect.stringMatching(/^2:/)]],
+    [`a: ${"[".repeat(60)}${"]".repeat(60)}`, ["1:53: The file is nested too deeply."]],
+  ])("%j has every error at its place", (text, expected) => {
+    expect(linesOf(text)).toEqual(expected);
+  });
+
+  it("may be nested as deeply as it likes", () => {
+    const lines = linesOf(`a: ${"[".repeat(10_000)}`);
+    expect(lines).toContainEqual(expect.stringContaining("nested too deeply"));
+    expect(lines.length).toBeLessThan(5);
+  });
+
+  it("is refused once aliases stand for a million values, and not before", () => {
+    const bomb = `a: &a [x]\n${tenfold("b", "a")}${tenfold("c", "b")}${tenfold("d", "c")}${tenfold("e", "d")}`;
+    expect(linesOf(bomb)).toEqual([]);
+    const lines = linesOf(bomb + tenfold("f", "e") + tenfold("g", "f"));
+    expect(lines).toEqual([expect.stringMatching(/^7:.*: Aliases stand for more than 1000000/)]);
+  });
+
+  it("throws an error of the manifest, with problems for programs", () => {
+    const problems = problemsOf(() => yamlDocument("limits.yaml", "a: 1\na: 2"));
+    expect(problems).toEqual([
+      {
+        file: "limits.yaml",
+        line: 2,
+        column: 1,
+        path: "",
+        message: "The key 'a' appears twice in one map.",
+        suggestion: "Keep one of them.",
+      },
+    ]);
+  });
+});
+
+it("has problems of its content at the keys that they are about", () => {
+  const document = yamlDocument(
+    "team/limits.yaml",
+    `namespace: team-a
+system:
+  limits:
+    rpm: 10_000
+resources:
+  gpt-4: {limits: {tpm: {capacity: 5, refilAmount: 5}}}
+`,
+  );
+  expect(() => readManifest([document])).toThrow(
+    /^team\/limits\.yaml:4:5: Invalid system\.limits\.rpm: .* Write 10000\.\nteam\/limits\.yaml:6:39: Invalid .* Did you mean refill_amount\?$/,
+  );
+});
+
+it("reads ten thousand entities that share their limits by alias", () => {
+  const entities = Array.from({ length: 10_000 }, (_, index) => `  key-${index}: *gold\n`).join("");
+  const document = yamlDocument(
+    "a",
+    `namespace: a
+entities:
+  first: &gold {resources: {_default_: {limits: {rpm: 5}}}}
+${entities}`,
+  );
+  expect(Object.keys(readManifest([document]).declared.entities)).toHaveLength(10_001);
+});
+
+function tenfold(name: string, of: string): string {
+  return `${name}: &${name} [${Array.from({ length: 10 }, () => `*${of}`).join()}]\n`;
+}
+
+/** The errors of a text, without the name of the file. */
+function linesOf(text: string): readonly string[] {
+  return problemsOf(() => yamlDocument("a", text)).map(
+    ({ line, column, message, suggestion }) =>
+      `${line}:${column}: ${message}${suggestion === undefined ? "" : ` ${suggestion}`}`,
+  );
+}
+
+function problemsOf(parse: () => unknown): readonly ManifestProblem[] {
+  try {
+    parse();
+  } catch (error) {
+    if (error instanceof ManifestError) return error.problems;
+    throw error;
+  }
+  return [];
+}

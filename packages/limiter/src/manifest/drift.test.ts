@@ -1,0 +1,98 @@
+import { describe, expect, it } from "vitest";
+import { Limit, type DeclaredLevel, type DeclaredLimits, type ProvisionerState } from "zae-limiter";
+import { diffOf as plan, record, whole } from "../../test/support/manifests.ts";
+
+const rpm = (rate: number): Limit => Limit.perMinute("rpm", rate);
+const TPM = Limit.perMinute("tpm", 1000, { burst: 1500 });
+const level = (...limits: readonly Limit[]): DeclaredLevel => ({ limits, inherit: false });
+
+describe("drift", () => {
+  const applied = whole({ resources: { a: level(rpm(5), TPM) } });
+  const state = { managedResources: ["a"], applied };
+  const drifts = (
+    stored: DeclaredLevel | undefined,
+    declared: DeclaredLevel | undefined,
+    more: Partial<ProvisionerState> = {},
+  ): readonly string[] =>
+    plan({
+      declared: { resources: declared === undefined ? {} : { a: declared } },
+      stored: { resources: stored === undefined ? {} : { a: stored } },
+      state: { ...state, ...more },
+    }).flatMap((found) => {
+      expect(found.drift).toBe(found.values.some((value) => value.drift));
+      return found.values.map(({ name, drift }) => `${name} ${drift ? "drift" : "planned"}`);
+    });
+
+  it("is a value that is not the one that was applied", () => {
+    expect(drifts(level(rpm(6), TPM), level(rpm(5), TPM))).toEqual(["limits.rpm drift"]);
+    expect(drifts(level(rpm(5), TPM), level(rpm(7), TPM))).toEqual(["limits.rpm planned"]);
+    expect(drifts(level(TPM), level(rpm(5), TPM))).toEqual(["limits.rpm drift"]);
+    expect(drifts(level(rpm(5), TPM, Limit.perDay("tpd", 1)), level(rpm(5), TPM))).toEqual([
+      "limits.tpd drift",
+    ]);
+    expect(drifts({ ...level(rpm(5), TPM), inherit: true }, level(rpm(5), TPM))).toEqual([
+      "inherit drift",
+    ]);
+  });
+
+  it("is a level that is gone, and one that was changed before it goes", () => {
+    expect(drifts(undefined, level(rpm(5)))).toEqual(["limits.rpm drift"]);
+    expect(drifts(level(rpm(6), TPM), undefined)).toEqual([
+      "limits.rpm drift",
+      "limits.tpm planned",
+    ]);
+  });
+
+  it("is not what an interrupted apply may have written, or deleted", () => {
+    const other = pendingOf(whole({ resources: { a: level(rpm(6), TPM) } }));
+    const wanted = level(rpm(7), TPM);
+    expect(drifts(level(rpm(5), TPM), wanted, other)).toEqual(["limits.rpm planned"]);
+    expect(drifts(level(rpm(6), TPM), wanted, other)).toEqual(["limits.rpm planned"]);
+    expect(drifts(level(rpm(8), TPM), wanted, other)).toEqual(["limits.rpm drift"]);
+    expect(drifts(undefined, level(rpm(5)), pendingOf(whole({})))).toEqual(["limits.rpm planned"]);
+  });
+
+  it("is unknown of what was never applied, such as a level that is adopted", () => {
+    expect(drifts(level(rpm(6)), level(rpm(5)), { applied: undefined })).toEqual([
+      "limits.rpm planned",
+    ]);
+    expect(drifts(level(rpm(6)), level(rpm(5)), { applied: whole({}) })).toEqual([
+      "limits.rpm planned",
+    ]);
+  });
+
+  it("of records and settings concerns what was applied of them", () => {
+    const entity = { name: "Ada", cascade: true, resources: {} };
+    const entries = plan({
+      declared: { system: { onUnavailable: "allow", limits: [rpm(1)] }, entities: { a: entity } },
+      stored: {
+        system: { limits: [rpm(9)] },
+        entities: { a: { record: record("a", { name: "Bob" }), resources: {} } },
+      },
+      state: {
+        applied: whole({
+          system: { onUnavailable: "allow" },
+          entities: { a: { name: "Ada", resources: {} } },
+        }),
+      },
+    });
+    expect(entries.flatMap(({ values }) => values.map(({ name, drift }) => [name, drift]))).toEqual(
+      [
+        ["name", true],
+        ["cascade", false],
+        ["limits.rpm", false],
+        ["on_unavailable", true],
+      ],
+    );
+    const gone = plan({
+      declared: { entities: { a: { resources: {} } } },
+      state: { applied: whole({ entities: { a: { resources: {} } } }) },
+    });
+    expect(gone.map(({ action, drift }) => [action, drift])).toEqual([["create", true]]);
+  });
+});
+
+/** An apply that was interrupted. */
+function pendingOf(declared: DeclaredLimits): Partial<ProvisionerState> {
+  return { pending: { hash: "b", startedAt: new Date(0), declared } };
+}

@@ -1,0 +1,14 @@
+import { SqliteRepository } from "zae-limiter/sqlite";
+import { it } from "vitest";
+import { eachOf, seedsFromEnvironment } from "../../../test/support/seeded/seeds.ts";
+import { temporaryFile } from "../../../test/support/temporary-file.ts";
+import { overtakenWrites } from "../../testing/contract/guarded-writes.ts";
+
+const SEEDS = seedsFromEnvironment({ usual: 4, thorough: 40 });
+
+it(`no write takes effect once another connection has ended its revision, over ${SEEDS.count} seeds`, async () => {
+  const path = temporaryFile();
+  await using writing = await SqliteRepository.open(path);
+  await using applying = await SqliteRepository.open(path);
+  for (const seed of eachOf(SEEDS)) await overtakenWrites({ writing, applying, seed });
+});

@@ -1,0 +1,82 @@
+import { expect, it } from "vitest";
+import { ApplyConflictError, Limit, RateLimiterUnavailable } from "zae-limiter";
+import { overtakenWrites } from "../../../src/testing/contract/guarded-writes.ts";
+import { describeWithEngine } from "../../support/engine.ts";
+import { script, type ProxiedRequest } from "../../support/fault-proxy.ts";
+import { useProxiedTable } from "../../support/proxied-table.ts";
+import { eachOf, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
+
+const RPM = [Limit.perMinute("rpm", 10)];
+const SEEDS = seedsFromEnvironment({ usual: 2, thorough: 40 });
+
+describeWithEngine("guarded writes on DynamoDB", (engine) => {
+  const table = useProxiedTable(engine);
+
+  it(`no write takes effect once another client has ended its revision, over ${SEEDS.count} seeds`, async () => {
+    const writing = await table.open();
+    const applying = await table.open();
+    for (const seed of eachOf(SEEDS)) await overtakenWrites({ writing, applying, seed });
+  });
+
+  it("the check is the last item of the transaction that writes and records the change", async () => {
+    const repository = await table.open();
+    const sent = await table.sentDuring(async () => {
+      await repository.setLimits("e", RPM, { ifRevision: 0 });
+      await repository.setLimits("e", RPM);
+    });
+    const [guarded, free] = sent.filter(({ operation }) => operation === "TransactWriteItems");
+    expect(kindsOf(guarded!)).toEqual(["Put", "Put", "ConditionCheck"]);
+    expect(kindsOf(free!)).toEqual(["Put", "Put"]);
+    expect(JSON.stringify(guarded)).toContain('"#PROVISIONER"');
+  });
+
+  it("a transaction that holds the state is waited for, and a lost answer is asked for again", async () => {
+    const repository = await table.open();
+    const other = await table.open();
+    table.proxy.decide = script("TransactWriteItems", ["conflict", "in-progress", undefined]);
+    await repository.setLimits("e", RPM, { ifRevision: 0 });
+    expect(await repository.getLimits("e")).toEqual(RPM);
+    // The write is made, its answer is lost, and the revision ends before it is asked for again.
+    let lost: Promise<void> | undefined;
+    table.proxy.decide = script("TransactWriteItems", ["lost-reply"]);
+    table.proxy.observe = ({ operation }) => {
+      if (operation === "TransactWriteItems")
+        lost ??= other.getProvisionerState().then((state) => other.putProvisionerState(state));
+    };
+    await repository.setLimits("f", RPM, { ifRevision: 0 });
+    await lost;
+    table.proxy.observe = () => {};
+    expect((await repository.getAuditEvents("f")).items).toHaveLength(1);
+    await expect(repository.setLimits("f", RPM, { ifRevision: 0 })).rejects.toThrow(
+      ApplyConflictError,
+    );
+    expect((await repository.getAuditEvents("f")).items).toHaveLength(1);
+  });
+
+  it("contention that does not end is unavailability, not a conflict of applies", async () => {
+    const repository = await table.open();
+    table.proxy.decide = ({ operation }) =>
+      operation === "TransactWriteItems" ? "conflict" : undefined;
+    await expect(repository.setLimits("e", RPM, { ifRevision: 0 })).rejects.toThrow(
+      RateLimiterUnavailable,
+    );
+  });
+
+  it("a stored state without a revision has revision 0", async () => {
+    const repository = await table.open();
+    const key = { PK: { S: `${repository.namespaceId}/SYSTEM#` }, SK: { S: "#PROVISIONER" } };
+    await table.raw("PutItem", { Item: { ...key, managed_system: { BOOL: true } } });
+    await repository.setLimits("e", RPM, { ifRevision: 0 });
+    await expect(repository.setLimits("e", RPM, { ifRevision: 1 })).rejects.toThrow(
+      ApplyConflictError,
+    );
+    const state = await repository.getProvisionerState();
+    expect(state).toMatchObject({ revision: 0, managedSystem: true });
+    await repository.putProvisionerState(state);
+    await repository.setLimits("e", RPM, { ifRevision: 1 });
+  });
+});
+
+function kindsOf({ input }: ProxiedRequest): readonly string[] {
+  return (input["TransactItems"] as readonly object[]).flatMap((item) => Object.keys(item));
+}
