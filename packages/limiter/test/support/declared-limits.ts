@@ -20,7 +20,7 @@ export function declaredLimits(): fc.Arbitrary<DeclaredLimits> {
       entities: fc.uniqueArray(fc.constantFrom(...IDS)).chain(entities),
     },
     { requiredKeys: ["resources", "entities"] },
-  ) as fc.Arbitrary<DeclaredLimits>;
+  );
 }
 
 /** Stores by hand what a declaration says. */
@@ -78,7 +78,7 @@ function entity(parents: readonly string[]): fc.Arbitrary<DeclaredEntity> {
       resources: fc.dictionary(fc.constantFrom("_default_", ...RESOURCES), level(), { maxKeys: 3 }),
     },
     { requiredKeys: ["resources"] },
-  ) as fc.Arbitrary<DeclaredEntity>;
+  );
 }
 
 /** Parents before their children. */
