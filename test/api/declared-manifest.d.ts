@@ -177,5 +177,6 @@ declare module "declared/zae-limiter/manifest" {
 
 declare module "declared/@zae-limiter/infra/manifest" {
   import type { ManifestDocument } from "declared/zae-limiter/manifest";
+  export function manifestYaml(manifest: object): string;
   export function yamlDocument(file: string, text: string): ManifestDocument;
 }
