@@ -191,5 +191,6 @@ declare module "declared/@zae-limiter/infra/manifest" {
     manifest: Manifest,
     options: { readonly stack: string },
   ): LimitsTemplate;
+  export function manifestYaml(manifest: object): string;
   export function yamlDocument(file: string, text: string): ManifestDocument;
 }

@@ -71,6 +71,17 @@ it("leaves out limits that were deleted since they were listed", async () => {
   });
 });
 
+it("says that there is a record also where the record says nothing", async () => {
+  const repository = new MemoryRepository();
+  const level = { limits: [RPM], inherit: false };
+  await repository.createEntity("recorded");
+  for (const id of ["limited", "recorded"]) await repository.setLimits(id, [RPM]);
+  expect((await exportLimits(repository)).entities).toEqual({
+    limited: { resources: { _default_: level } },
+    recorded: { name: "recorded", resources: { _default_: level } },
+  });
+});
+
 /** Half of them have a record. */
 async function manyEntities(count: number): Promise<Repository> {
   const repository = new MemoryRepository();

@@ -13,7 +13,7 @@ import type { Repository } from "../repository/repository.ts";
 export interface ExportOptions {
   /**
    * Called now and then with what was read so far.
-   * @example await exportLimits(repository, { onProgress: ({ entities }) => console.log(entities) });
+   * @example exportLimits(repository, { onProgress: ({ entities }) => console.log(entities) });
    */
   readonly onProgress?: (progress: ExportProgress) => void;
   /** Stops the export, which rejects with the signal's reason. */

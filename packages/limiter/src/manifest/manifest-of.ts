@@ -8,8 +8,8 @@ import type {
 } from "../repository/declared-limits.ts";
 
 /**
- * A declaration in the format of a manifest, as plain values to be written as YAML or JSON. The same
- * declaration gives the same text: resources and entities are sorted, limits keep their order.
+ * A declaration in the format of a manifest, as plain values to be written as YAML or JSON. The
+ * same declaration gives the same text: resources and entities are sorted, limits keep their order.
  * @example JSON.stringify(manifestOf("default", declared));
  */
 export function manifestOf(namespace: string, declared: DeclaredLimits): object {

@@ -6,10 +6,7 @@ const LIMIT_NAMES = ["rpm", "tpm", "constructor", "a.b-c_d"];
 const RESOURCES = ["gpt-4", "constructor", "no", "a/b:c", "Z"];
 const IDS = ["acme", "123", "1e3", "12:30:45", "yes", "user@example.com", "null", "2001-01-01"];
 
-/**
- * Everything that a manifest can declare: parents come before their children, so that an apply to an
- * empty repository can make it all.
- */
+/** Everything that a manifest can declare. Parents are declared too, and there are no circles. */
 export function declaredLimits(): fc.Arbitrary<DeclaredLimits> {
   return fc.record(
     {
@@ -23,7 +20,7 @@ export function declaredLimits(): fc.Arbitrary<DeclaredLimits> {
       entities: fc.uniqueArray(fc.constantFrom(...IDS)).chain(entities),
     },
     { requiredKeys: ["resources", "entities"] },
-  ) as fc.Arbitrary<DeclaredLimits>;
+  );
 }
 
 /** Stores by hand what a declaration says. */
@@ -81,7 +78,7 @@ function entity(parents: readonly string[]): fc.Arbitrary<DeclaredEntity> {
       resources: fc.dictionary(fc.constantFrom("_default_", ...RESOURCES), level(), { maxKeys: 3 }),
     },
     { requiredKeys: ["resources"] },
-  ) as fc.Arbitrary<DeclaredEntity>;
+  );
 }
 
 /** Parents before their children. */

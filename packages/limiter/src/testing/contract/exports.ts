@@ -1,6 +1,11 @@
 import assert from "node:assert/strict";
 import { Limit } from "../../core/limit.ts";
+import { applyLimits } from "../../manifest/apply.ts";
 import { exportLimits } from "../../manifest/export.ts";
+import { manifestOf } from "../../manifest/manifest-of.ts";
+import { readManifest, type Manifest } from "../../manifest/manifest.ts";
+import { planLimits } from "../../manifest/plan.ts";
+import type { DeclaredLimits } from "../../repository/declared-limits.ts";
 import type { Repository } from "../../repository/repository.ts";
 import { MODEL, RPM } from "./calls.ts";
 import type { Topic } from "./world.ts";
@@ -51,7 +56,35 @@ export const exportsTopic: Topic = (test) => {
     const tenant = await repository.namespace("tenant-a", { auditRetentionDays: 7 });
     assert.deepEqual((await exportLimits(tenant)).system, { auditRetentionDays: 7 });
   });
+
+  test("a plan of an export shows no change", async ({ repository }) => {
+    await fill(repository);
+    const manifest = written(repository.namespaceName, await exportLimits(repository));
+    const { entries } = await planLimits(repository, manifest);
+    assert.equal(entries.length, 11);
+    assert.deepEqual(
+      entries.filter(({ action }) => action !== "unchanged"),
+      [],
+    );
+  });
+
+  test("an export that is applied to another namespace is the same there", async ({
+    repository,
+  }) => {
+    await fill(repository);
+    const exported = await exportLimits(repository);
+    await repository.registerNamespace("tenant-a");
+    const tenant = await repository.namespace("tenant-a");
+    await applyLimits(tenant, written("tenant-a", exported));
+    assert.deepEqual(await exportLimits(tenant), exported);
+  });
 };
+
+/** A manifest as a file would say it. */
+function written(namespace: string, declared: DeclaredLimits): Manifest {
+  const content: unknown = JSON.parse(JSON.stringify(manifestOf(namespace, declared)));
+  return readManifest([{ file: "export.json", content, positionOf: () => undefined }]);
+}
 
 async function fill(repository: Repository): Promise<void> {
   await repository.setSystemDefaults([TPM, RPM], {
