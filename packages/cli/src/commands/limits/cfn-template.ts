@@ -3,7 +3,7 @@ import type { LimitsTemplate } from "@zae-limiter/infra/manifest";
 import { UsageError } from "../../exit.ts";
 import { jsonText } from "../../output/json.ts";
 import { numberText } from "../../output/text.ts";
-import { writeNewFile } from "../support/new-file.ts";
+import { writeOutput, type OutputFlags } from "../support/new-file.ts";
 import type { Session } from "../support/session.ts";
 import { addVerb } from "../support/verb.ts";
 import { fileOption, type FileOptions } from "./manifest-files.ts";
@@ -24,25 +24,15 @@ export function addLimitsTemplateCommand(limits: Command, session: Session): voi
     .addOption(fileOption())
     .option("-o, --output <file>", "Write it to a file.")
     .option("--force", "Overwrite the file.")
-    .action(async ({ file, output, force = false }: TemplateOptions, command: Command) => {
+    .action(async (flags: FileOptions & OutputFlags, command: Command) => {
       const screen = session.screen(command);
-      const manifest = await givenManifest(session, command, file);
+      const manifest = await givenManifest(session, command, flags.file);
       const { limitsTemplate, manifestYaml } = await import("@zae-limiter/infra/manifest");
       const template = limitsTemplate(manifest, session.stackPlaceOf(command));
       const text = screen.json ? jsonText(template) : manifestYaml(template);
       for (const notice of sizeNotices(template, Buffer.byteLength(text))) screen.notice(notice);
-      if (output === undefined) {
-        session.environment.stdout.write(text);
-        return;
-      }
-      await writeNewFile(output, text, { force });
-      screen.show({ file: output }, () => `Wrote ${output}.\n`);
+      await writeOutput(text, flags, { session, command });
     });
-}
-
-interface TemplateOptions extends FileOptions {
-  readonly output?: string;
-  readonly force?: boolean;
 }
 
 /** What CloudFormation takes: from a bucket, and in a request. */

@@ -1,6 +1,28 @@
 import { link, mkdtemp, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import type { Command } from "commander";
 import { UsageError } from "../../exit.ts";
+import type { Session } from "./session.ts";
+
+/** Where a verb that prints a text may write it instead. */
+export interface OutputFlags {
+  readonly output?: string;
+  readonly force?: boolean;
+}
+
+/** Writes a text to the file that `--output` names, which it tells, or to standard output. */
+export async function writeOutput(
+  text: string,
+  { output, force = false }: OutputFlags,
+  { session, command }: { readonly session: Session; readonly command: Command },
+): Promise<void> {
+  if (output === undefined) {
+    session.environment.stdout.write(text);
+    return;
+  }
+  await writeNewFile(output, text, { force });
+  session.screen(command).show({ file: output }, () => `Wrote ${output}.\n`);
+}
 
 /**
  * Writes a file, whole or not at all: who reads it, or interrupts this, never finds a part. Without
