@@ -3,8 +3,10 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { deleteStack, deployStack, stackStatus } from "@zae-limiter/infra";
@@ -53,6 +55,7 @@ try {
   await step("a stack is created, by a change set, with events and outputs", created);
   await step("the table works, and has its version", used);
   await step("the function counts usage from the stream", counted);
+  await step("the provisioner applies what a resource declares, and answers", declared);
   await step("deploying it again changes nothing", unchanged);
   await step("an option is changed in place", updated);
   await step("its status is shown", shown);
@@ -132,6 +135,46 @@ function counted() {
   });
 }
 
+/** LocalStack calls no custom resources, so this is what CloudFormation would send. */
+async function declared() {
+  const answers = [];
+  const server = createServer(async (request, response) => {
+    answers.push(JSON.parse(await text(request)));
+    response.end();
+  });
+  await new Promise((listening) => server.listen(0, "127.0.0.1", listening));
+  const event = {
+    RequestType: "Create",
+    ResponseURL: `http://127.0.0.1:${server.address().port}/answer`,
+    StackId: "arn:aws:cloudformation:us-east-1:000000000000:stack/team/1",
+    RequestId: "1",
+    LogicalResourceId: "Limits",
+    ResourceType: "Custom::ZaeLimiterLimits",
+    ResourceProperties: { Namespace: "team", Resources: { "gpt-4": { Limits: { rpm: "7/min" } } } },
+  };
+  try {
+    const invocations = "2015-03-31/functions/smoke-limits-provisioner/invocations";
+    const scope = "Credential=test/20260101/us-east-1/lambda/aws4_request";
+    const response = await fetch(`${endpointUrl}/${invocations}`, {
+      method: "POST",
+      body: JSON.stringify(event),
+      headers: { authorization: `AWS4-HMAC-SHA256 ${scope}, SignedHeaders=host, Signature=none` },
+    });
+    assert.equal(response.headers.get("x-amz-function-error"), null, await response.text());
+  } finally {
+    server.close();
+  }
+  assert.equal(answers[0]?.Status, "SUCCESS", answers[0]?.Reason);
+  await withRepository(async (repository) => {
+    const team = await repository.namespace("team");
+    const limits = await team.getResourceDefaults("gpt-4");
+    assert.deepEqual(
+      limits.map((limit) => Limit.format(limit)),
+      ["rpm:7/min"],
+    );
+  });
+}
+
 async function unchanged() {
   assert.equal((await deployStack(place)).outcome, "unchanged");
 }
@@ -145,10 +188,11 @@ async function updated() {
 }
 
 async function shown() {
-  const { infrastructure, table, connectivity, aggregator } = await stackStatus(place);
+  const { infrastructure, table, connectivity, aggregator, provisioner } = await stackStatus(place);
   assert.equal(infrastructure.status, "UPDATE_COMPLETE");
   assert.ok(connectivity.reachable);
   assert.ok(table !== undefined && aggregator !== undefined);
+  assert.equal(provisioner.state, "Active");
 }
 
 async function deleted() {

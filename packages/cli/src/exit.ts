@@ -6,12 +6,14 @@ import {
   ValidationError,
   ZaeLimiterError,
 } from "zae-limiter";
+import type { ApplyError, ManifestError } from "zae-limiter/manifest";
 import type { Environment } from "./environment.ts";
-import { coloursFor } from "./output/colours.ts";
+import { coloursFor, type Colours } from "./output/colours.ts";
 import { jsonText } from "./output/json.ts";
+import { leftText, problemsText } from "./output/plan.ts";
 
 /** The exit codes of the program. Scripts rely on them. */
-export const EXIT = { done: 0, failed: 1, wrongUsage: 2, refused: 3 } as const;
+export const EXIT = { done: 0, failed: 1, wrongUsage: 2, refused: 3, differs: 3 } as const;
 
 /** One of the exit codes. */
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
@@ -45,10 +47,11 @@ export function reportError(error: unknown, json: boolean, { stderr, env }: Envi
     return EXIT.wrongUsage;
   }
   const message = messageOf(error);
-  const { red } = coloursFor(stderr, env);
-  stderr.write(
-    json ? jsonText({ error: { code: codeOf(error), message } }) : `${red("error:")} ${message}\n`,
-  );
+  const colours = coloursFor(stderr, env);
+  if (json) stderr.write(jsonText({ error: { code: codeOf(error), message, ...factsOf(error) } }));
+  // Problems name their files, so that editors and review bots find the lines.
+  else if (isManifestError(error)) stderr.write(problemsText(error.problems));
+  else stderr.write(`${colours.red("error:")} ${message}\n${leftOf(error, colours)}`);
   return exitCodeOf(error);
 }
 
@@ -68,6 +71,7 @@ const SYNTAX_FIELDS: ReadonlySet<string> = new Set([
   "namespaceId",
   "metadata",
   "archive",
+  "manifest",
 ]);
 
 /** The exit code that an error stands for. */
@@ -88,6 +92,28 @@ function codeOf(error: unknown): string {
   if (error instanceof ZaeLimiterError || OWN_ERRORS.some((type) => error instanceof type))
     return (error as Error & { readonly code: string }).code;
   return "ERR_CLI_UNEXPECTED";
+}
+
+// Both errors are known by their codes: loading their classes would slow down every other verb.
+
+function isManifestError(error: unknown): error is ManifestError {
+  return codeOf(error) === "ERR_LIMITER_MANIFEST";
+}
+
+function isApplyError(error: unknown): error is ApplyError {
+  return codeOf(error) === "ERR_LIMITER_APPLY";
+}
+
+/** What a failed apply has left; without a cause it has not even begun. */
+function leftOf(error: unknown, colours: Colours): string {
+  const isPart = isApplyError(error) && error.cause !== undefined && error.left.length > 0;
+  return isPart ? leftText(error.left, colours) : "";
+}
+
+/** What programs may want to know of an error besides its code and its message. */
+function factsOf(error: unknown): object {
+  if (isManifestError(error)) return { problems: error.problems };
+  return isApplyError(error) ? { done: error.done, left: error.left } : {};
 }
 
 function messageOf(error: unknown): string {

@@ -81,7 +81,8 @@ export function createProgram(environment: Environment, { json, exitWith }: RunO
     .addHelpText(
       "after",
       `
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused (acquire).
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused (acquire) or changes pending (limits plan,
+limits diff).
 
 Example:
   $ zae-limiter --repository sqlite:./limits.db system set-defaults rpm:100 tpm:10000/min:15000`,

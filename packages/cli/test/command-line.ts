@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { Readable } from "node:stream";
+import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import { InfrastructureError, type Repository } from "zae-limiter";
 import { openRepository } from "zae-limiter/open";
@@ -20,12 +21,16 @@ export interface Setup {
   readonly open?: typeof openRepository;
   readonly env?: Readonly<Record<string, string>>;
   /** What a person types; undefined when standard input is not a terminal. */
-  readonly typed?: string;
+  readonly typed?: string | AsyncIterable<string>;
+  /** What standard input is when it is no terminal. */
+  readonly piped?: string | Uint8Array;
   readonly terminal?: boolean;
   readonly nowMs?: () => number;
   readonly nodeNotice?: string;
   /** By default, there is no table. */
   readonly runAggregator?: typeof runAggregator;
+  /** Gets everything that is printed, in its order. */
+  readonly onOutput?: (text: string) => void;
   /** Gets what interrupts the program. */
   readonly onListening?: (interrupt: () => void) => void;
 }
@@ -35,9 +40,16 @@ export async function zaeLimiter(
   line: string | readonly string[],
   setup: Setup = {},
 ): Promise<Outcome> {
-  const { repository, env = {}, typed, terminal = false } = setup;
-  let [stdout, stderr] = ["", ""];
-  const stdin: Environment["stdin"] = Object.assign(Readable.from([typed ?? ""]), {
+  const { repository, env = {}, typed, piped = "", terminal = false } = setup;
+  const printed = { stdout: "", stderr: "" };
+  const output = (name: keyof typeof printed): Environment["stdout"] => ({
+    write: (text) => {
+      printed[name] += text;
+      setup.onOutput?.(text);
+    },
+    isTTY: terminal,
+  });
+  const stdin: Environment["stdin"] = Object.assign(readableOf(typed ?? piped), {
     isTTY: typed !== undefined,
   });
   const open = setup.open ?? (async () => repository!.namespace("default"));
@@ -46,8 +58,8 @@ export async function zaeLimiter(
     nodeVersion: process.version,
     nowMs: setup.nowMs ?? (() => Date.now()),
     nodeNotice: () => setup.nodeNotice,
-    stdout: { write: (text) => (stdout += text), isTTY: terminal },
-    stderr: { write: (text) => (stderr += text), isTTY: terminal },
+    stdout: output("stdout"),
+    stderr: output("stderr"),
     stdin,
     // No command of a test gets at the local system of whoever runs it.
     env: { ZAEL_REPOSITORY: "memory:", ZAEL_LOCAL_FOLDER: join(process.execPath, "none"), ...env },
@@ -58,7 +70,12 @@ export async function zaeLimiter(
       return () => {};
     },
   });
-  return { code, stdout, stderr };
+  return { code, ...printed };
+}
+
+function readableOf(source: string | Uint8Array | AsyncIterable<string>): Readable {
+  const isWhole = typeof source === "string" || source instanceof Uint8Array;
+  return Readable.from(isWhole ? [source] : source);
 }
 
 async function noTable(): Promise<never> {
@@ -94,12 +111,20 @@ export function verbNames(): readonly string[] {
     .map(({ path }) => path);
 }
 
-/** The examples in the help of a verb, each as its words. */
+/** Files that examples name, as they are on this machine. */
+const EXAMPLE_FILES: ReadonlyMap<string, string> = new Map(
+  ["limits/", "limits.yaml"].map((name) => [
+    name,
+    fileURLToPath(new URL(`fixtures/${name}`, import.meta.url)),
+  ]),
+);
+
+/** The examples in the help of a verb, each as its words; the files that they name exist. */
 export async function examplesOf(verb: string): Promise<readonly (readonly string[])[]> {
   const { stdout } = await zaeLimiter(`${verb} --help`);
   return [...stdout.matchAll(/^ {2}\$ zae-limiter (.*)$/gm)].map(([, example]) =>
     [...example!.replace(/ (?:&&|>) .*/, "").matchAll(/'([^']*)'|(\S+)/g)].map(
-      ([, quoted, bare]) => quoted ?? bare!,
+      ([, quoted, bare]) => quoted ?? EXAMPLE_FILES.get(bare!) ?? bare!,
     ),
   );
 }

@@ -26,7 +26,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 /**
  * How each shell is started, and a function `offer` that prints what it offers after some words.
- * The functions of zsh's completion system work only while a line is edited; two stand in for them
+ * The functions of zsh's completion system work only while a line is edited; some stand in for them
  * and print what they are given.
  */
 const SHELLS: Readonly<
@@ -42,6 +42,7 @@ const SHELLS: Readonly<
           local entry; [[ $1 == -o ]] && shift
           for entry in "\${(@P)2}"; do [[ $entry == $PREFIX* ]] && print -r -- \${entry%%:*}; done
         }
+        _files() { print -rl -- $PREFIX*(N) }
         compdef() { }
         offer() { words=("$@"); CURRENT=$#; PREFIX=$words[-1]; _zae-limiter }`,
   },
@@ -112,6 +113,17 @@ describe.each(["bash", "zsh", "fish"] as const)("in %s", { timeout: 60_000 }, (n
       expect(offered("entity", "list", "--with-custom-limits", "")).toEqual([]);
     },
   );
+
+  it.skipIf(missing)("the value of an option is a file where it names one, only there", () => {
+    const file = join(folder, "limits.yaml");
+    writeFileSync(file, "");
+    const begun = join(folder, "lim");
+    expect(offered("limits", "plan", "-f", begun)).toEqual([file]);
+    expect(offered("limits", "apply", "--yes", "--file", begun)).toEqual([file]);
+    // There it means --force and takes no value.
+    expect(offered("lambda-export", "-f", "--inf")).toEqual(["--info"]);
+    expect(offered("entity", "show", begun)).toEqual([]);
+  });
 
   it.skipIf(missing)("an argument that is called like a command stays an argument", () => {
     expect(offered("entity", "show", "list", "--wi")).toEqual([]);

@@ -51,7 +51,7 @@ async function foundOf(session: Session, command: Command, url: string): Promise
       async ({ repository }) => {
         found = await inspected(repository, session.namespaceNameOf(command));
       },
-      url,
+      { url },
     );
     return found;
   } catch (error) {

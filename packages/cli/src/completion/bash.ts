@@ -1,4 +1,10 @@
-import { flagsWithChoices, valueSpellings, type CommandNode } from "./command-tree.ts";
+import {
+  fileSpellings,
+  flagsWithChoices,
+  valueWords,
+  type CommandNode,
+  type CommandWord,
+} from "./command-tree.ts";
 
 /**
  * Completion for bash. It reads the words before the cursor to find the command, as the program
@@ -15,9 +21,9 @@ _zae_limiter() {
     word=\${COMP_WORDS[index]}
     if [[ $word == = ]]; then continue; fi
     if [[ -n $option ]]; then option=; continue; fi
-    case $word in
-      ${valueSpellings(tree).join("|")}) option=$word ;;
-      -*) ;;
+    case "$command $word" in
+      ${valueWords(tree).map(pattern).join("|")}) option=$word ;;
+      *' '-*) ;;
       *)
         case "\${command:+$command }$word" in
           ${commands.map(({ path }) => quoted(path)).join("|")}) command="\${command:+$command }$word" ;;
@@ -30,6 +36,7 @@ _zae_limiter() {
 ${flagsWithChoices(tree)
   .map((flag) => `      ${flag.spellings.join("|")}) words=${quoted(flag.choices.join(" "))} ;;`)
   .join("\n")}
+      ${fileSpellings(tree).join("|")}) COMPREPLY=($(compgen -f -- "$current")); return ;;
     esac
   else
     case $command in
@@ -51,6 +58,10 @@ function caseOf(node: CommandNode): string {
 
 function spellingsOf({ flags }: CommandNode): string {
   return flags.flatMap(({ spellings }) => spellings).join(" ");
+}
+
+function pattern({ path, spelling }: CommandWord): string {
+  return path === undefined ? `*${quoted(` ${spelling}`)}` : quoted(`${path} ${spelling}`);
 }
 
 function quoted(text: string): string {

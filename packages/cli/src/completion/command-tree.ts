@@ -12,6 +12,8 @@ export interface Flag {
   readonly spellings: readonly string[];
   readonly summary: string;
   readonly takesValue: boolean;
+  /** Whether the value is the name of a file or a folder. */
+  readonly takesFile: boolean;
   /** The values that it can have; empty when any text will do. */
   readonly choices: readonly string[];
 }
@@ -54,6 +56,7 @@ function flagOf(option: Option): Flag {
     spellings: [option.short, option.long].filter((spelling) => spelling != null),
     summary: firstSentence(option.description),
     takesValue: option.required || option.optional,
+    takesFile: /<(?:file|folder)(?:\.\.\.)?>/.test(option.flags),
     choices: option.argChoices ?? [],
   };
 }
@@ -67,9 +70,30 @@ function firstSentence(text: string): string {
   return text.replace(/(?<=\.) [^]*$/, "");
 }
 
-/** The spellings of all options that take a value: the word after one of them is no command. */
-export function valueSpellings(tree: readonly CommandNode[]): readonly string[] {
-  return [...new Set(tree.flatMap(({ flags }) => flags).flatMap(valueSpellingsOf))];
+/**
+ * The options that take a value, as patterns of a command and a word: the word after one of them is
+ * no command. A spelling that takes none elsewhere is bound to its commands.
+ */
+export function valueWords(tree: readonly CommandNode[]): readonly CommandWord[] {
+  const bare = new Set(
+    tree.flatMap(({ flags }) => flags.filter(({ takesValue }) => !takesValue)).flatMap(spellingsOf),
+  );
+  const words = tree.flatMap(({ path, flags }) =>
+    flags
+      .flatMap(valueSpellingsOf)
+      .map((spelling) => (bare.has(spelling) ? { path, spelling } : { spelling })),
+  );
+  return [...new Map(words.map((word) => [JSON.stringify(word), word])).values()];
+}
+
+/** A word after a command; after any command if none is named. */
+export interface CommandWord {
+  readonly path?: string;
+  readonly spelling: string;
+}
+
+function spellingsOf({ spellings }: Flag): readonly string[] {
+  return spellings;
 }
 
 function valueSpellingsOf({ takesValue, spellings }: Flag): readonly string[] {
@@ -80,4 +104,10 @@ function valueSpellingsOf({ takesValue, spellings }: Flag): readonly string[] {
 export function flagsWithChoices(tree: readonly CommandNode[]): readonly Flag[] {
   const flags = tree.flatMap((node) => node.flags).filter(({ choices }) => choices.length > 0);
   return [...new Map(flags.map((flag) => [flag.spellings.join(), flag])).values()];
+}
+
+/** The spellings of all options whose value is a file or a folder, each once. */
+export function fileSpellings(tree: readonly CommandNode[]): readonly string[] {
+  const flags = tree.flatMap((node) => node.flags).filter(({ takesFile }) => takesFile);
+  return [...new Set(flags.flatMap(spellingsOf))];
 }

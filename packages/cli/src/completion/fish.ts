@@ -1,4 +1,4 @@
-import { valueSpellings, type CommandNode, type Flag } from "./command-tree.ts";
+import { valueWords, type CommandNode, type CommandWord, type Flag } from "./command-tree.ts";
 
 /** Completion for fish, with what each word means. */
 export function fishScript(tree: readonly CommandNode[]): string {
@@ -14,10 +14,10 @@ function __zae_limiter_at
             set option
             continue
         end
-        switch $word
-            case ${valueSpellings(tree).join(" ")}
+        switch "$command $word"
+            case ${valueWords(tree).map(pattern).join(" ")}
                 set option $word
-            case '-*'
+            case '* -*'
             case '*'
                 switch "$command $word"
                     case ${commands.map(({ path }) => quoted(` ${path}`)).join(" ")}
@@ -40,18 +40,25 @@ function linesOf({ path, words, flags }: CommandNode): string {
   return [...lines, ...own].join("\n");
 }
 
-/** An option that takes a value is exclusive (`-x`): what follows it is its value, not a file. */
-function flagText({ spellings, summary, takesValue, choices }: Flag): string {
+/**
+ * An option that takes a value is exclusive (`-x`): what follows it is its value, and no file
+ * unless it takes one (`-r -F`).
+ */
+function flagText({ spellings, summary, takesValue, takesFile, choices }: Flag): string {
   const names = spellings.map((spelling) =>
     spelling.replace(/^--/, "-l ").replace(/^-(\w)$/, "-s $1"),
   );
-  const value = takesValue ? " -x" : "";
+  const value = takesFile ? " -r -F" : takesValue ? " -x" : "";
   const values = choices.length === 0 ? "" : ` -a ${quoted(choices.join(" "))}`;
   return `${names.join(" ")}${value}${values}${described(summary)}`;
 }
 
 function described(summary: string): string {
   return summary === "" ? "" : ` -d ${quoted(summary)}`;
+}
+
+function pattern({ path, spelling }: CommandWord): string {
+  return quoted(path === undefined ? `* ${spelling}` : ` ${path} ${spelling}`);
 }
 
 function quoted(text: string): string {

@@ -1,7 +1,9 @@
 import {
+  fileSpellings,
   flagsWithChoices,
-  valueSpellings,
+  valueWords,
   type CommandNode,
+  type CommandWord,
   type Flag,
   type Word,
 } from "./command-tree.ts";
@@ -17,9 +19,9 @@ _zae-limiter() {
   local -a entries options globals
   for word in "\${(@)words[2,CURRENT-1]}"; do
     if [[ -n $option ]]; then option=; continue; fi
-    case $word in
-      (${valueSpellings(tree).join("|")}) option=$word ;;
-      (-*) ;;
+    case "$command $word" in
+      (${valueWords(tree).map(pattern).join("|")}) option=$word ;;
+      (*' '-*) ;;
       (*)
         case "\${command:+$command }$word" in
           (${commands.map(({ path }) => quoted(path)).join("|")}) command="\${command:+$command }$word" ;;
@@ -31,6 +33,7 @@ _zae-limiter() {
 ${flagsWithChoices(tree)
   .map((flag) => `      (${flag.spellings.join("|")}) entries=(${flag.choices.join(" ")}) ;;`)
   .join("\n")}
+      (${fileSpellings(tree).join("|")}) _files; return ;;
     esac
     _describe 'value' entries
     return
@@ -69,6 +72,10 @@ function flagEntries(flags: readonly Flag[]): string {
 
 function entry({ text, summary }: Word): string {
   return quoted(summary === "" ? text : `${text}:${summary}`);
+}
+
+function pattern({ path, spelling }: CommandWord): string {
+  return path === undefined ? `*${quoted(` ${spelling}`)}` : quoted(`${path} ${spelling}`);
 }
 
 function quoted(text: string): string {

@@ -26,13 +26,17 @@ export class Screen {
     this.#environment.stderr.write(`${text}\n`);
   }
 
+  /** Whether a line of progress can be overwritten, which needs a terminal. */
+  get isRewritable(): boolean {
+    return this.#environment.stderr.isTTY === true && !this.json;
+  }
+
   /**
    * Shows the progress of a long operation on one line that is overwritten. Prints nothing without
    * a terminal.
    */
   progress(text: string): void {
-    if (this.#environment.stderr.isTTY === true && !this.json)
-      this.#environment.stderr.write(`\r${text}\u001B[K`);
+    if (this.isRewritable) this.#environment.stderr.write(`\r${text}\u001B[K`);
   }
 
   /** Clears the line of `progress`. */

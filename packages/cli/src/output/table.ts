@@ -14,7 +14,8 @@ export function tableText(
 ): string {
   const texts = rows.map((row) => headers.map((_, index) => cellText(row[index])));
   const widths = headers.map((header, index) =>
-    Math.max(widthOf(header), ...texts.map((row) => widthOf(row[index]!))),
+    // Not spread into one call: a long table has more rows than a call may have arguments.
+    texts.reduce((most, row) => Math.max(most, widthOf(row[index]!)), widthOf(header)),
   );
   const right = headers.map(
     (_, index) => rows.length > 0 && rows.every((row) => typeof row[index] === "number"),

@@ -1,11 +1,19 @@
-import type { DeclaredLimits } from "../repository/declared-limits.ts";
+import type { Entity } from "../core/entity.ts";
+import { DEFAULT_RETENTION_DAYS } from "../core/usage.ts";
+import type {
+  DeclaredEntity,
+  DeclaredLevel,
+  DeclaredLimits,
+  DeclaredSystem,
+} from "../repository/declared-limits.ts";
+import type { LevelName, Page, Paging } from "../repository/models.ts";
 import type { Repository } from "../repository/repository.ts";
 
 /** How an export is watched and stopped. */
 export interface ExportOptions {
   /**
    * Called now and then with what was read so far.
-   * @example await exportLimits(repository, { onProgress: ({ entities }) => console.log(entities) });
+   * @example exportLimits(repository, { onProgress: ({ entities }) => console.log(entities) });
    */
   readonly onProgress?: (progress: ExportProgress) => void;
   /** Stops the export, which rejects with the signal's reason. */
@@ -14,26 +22,157 @@ export interface ExportOptions {
 
 /** How far an export is. */
 export interface ExportProgress {
-  /** How many entities were read. */
+  /** How many entities were found. */
   readonly entities: number;
+  /** How many levels were read. */
+  readonly levels: number;
 }
 
 /**
- * Everything that is stored in the repository's namespace, as a declaration. A plan of it shows no
- * change.
- * @example const text = stringify(manifestOf("default", await exportLimits(repository)));
+ * Everything that is stored in the repository's namespace, as a declaration: also what no manifest
+ * has named. A plan of it shows no change. It is no snapshot: what is changed while it is read may
+ * be missing. On DynamoDB, so may what was created in the second before.
+ * @example const text = JSON.stringify(manifestOf("default", await exportLimits(repository)));
  */
 export async function exportLimits(
   repository: Repository,
   options: ExportOptions = {},
 ): Promise<DeclaredLimits> {
-  throw new Error(`not built yet: ${repository.namespaceName} ${options}`);
+  const reading = new Reading(repository, options);
+  const system = declaredSystem(await repository.getSystemDefaults());
+  const resources = await reading.resources();
+  const entities = await reading.entities();
+  return { ...(system !== undefined && { system }), resources, entities };
 }
 
+/** The largest page that repositories return. */
+const PAGE_SIZE = 1000;
+
+/** How many levels are read at once: on DynamoDB, the keys of one request. */
+const LEVELS_AT_ONCE = 100;
+
+type Levels = Record<string, DeclaredLevel>;
+
+/** What was found of an entity so far. */
+interface Found {
+  record?: Entity;
+  readonly resources: Levels;
+}
+
+/** Reads one namespace, and says how far it is. */
+class Reading {
+  readonly #repository: Repository;
+  readonly #options: ExportOptions;
+  readonly #found = new Map<string, Found>();
+  #levels = 0;
+
+  constructor(repository: Repository, options: ExportOptions) {
+    this.#repository = repository;
+    this.#options = options;
+    options.signal?.throwIfAborted();
+  }
+
+  /** The defaults of resources. */
+  async resources(): Promise<Levels> {
+    const resources: Levels = {};
+    const names = await this.#repository.listResourcesWithDefaults();
+    for await (const [{ resource }, level] of this.#levelsAt(names.map(resourceLevel)))
+      resources[resource!] = level;
+    return resources;
+  }
+
+  /** Entities that have a record, limits, or both. */
+  async entities(): Promise<Record<string, DeclaredEntity>> {
+    const repository = this.#repository;
+    for await (const page of this.#pages((paging) => repository.listEntities(paging)))
+      for (const record of page) this.#foundOf(record.id).record = record;
+    for (const resource of await repository.listResourcesWithEntityConfigs())
+      for await (const page of this.#pages((paging) =>
+        repository.listEntitiesWithCustomLimits(resource, paging),
+      ))
+        await this.#limitsOf(page, resource);
+    const entries = [...this.#found].toSorted(([left], [right]) => (left < right ? -1 : 1));
+    return Object.fromEntries(entries.map(([id, found]) => [id, declaredEntity(found)]));
+  }
+
+  async #limitsOf(entityIds: readonly string[], resource: string): Promise<void> {
+    const names = entityIds.map((entityId) => ({ entityId, resource }));
+    for await (const [{ entityId }, level] of this.#levelsAt(names))
+      this.#foundOf(entityId!).resources[resource] = level;
+  }
+
+  #foundOf(entityId: string): Found {
+    const found = this.#found.get(entityId) ?? { resources: {} };
+    this.#found.set(entityId, found);
+    return found;
+  }
+
+  /** Levels that were deleted since they were listed are left out. */
+  async *#levelsAt(
+    names: readonly LevelName[],
+  ): AsyncGenerator<readonly [name: LevelName, level: DeclaredLevel]> {
+    for (let from = 0; from < names.length; from += LEVELS_AT_ONCE) {
+      const some = names.slice(from, from + LEVELS_AT_ONCE);
+      const levels = await Promise.all(some.map((name) => this.#repository.getLevel(name)));
+      for (const [index, level] of levels.entries()) {
+        if (level === undefined) continue;
+        const { limits, inherit } = level;
+        yield [some[index]!, { limits, inherit }];
+      }
+      this.#levels += some.length;
+      this.#goOn();
+    }
+  }
+
+  /** Every page makes progress, so the loop ends with the data. */
+  async *#pages<T>(read: (paging: Paging) => Promise<Page<T>>): AsyncGenerator<readonly T[]> {
+    let cursor: string | undefined;
+    do {
+      const page = await read({ limit: PAGE_SIZE, ...(cursor !== undefined && { cursor }) });
+      yield page.items;
+      this.#goOn();
+      cursor = page.cursor;
+    } while (cursor !== undefined);
+  }
+
+  #goOn(): void {
+    const { signal, onProgress } = this.#options;
+    signal?.throwIfAborted();
+    onProgress?.({ entities: this.#found.size, levels: this.#levels });
+  }
+}
+
+function resourceLevel(resource: string): LevelName {
+  return { resource };
+}
+
+/** What is stored at the system level. A stored default means the same as nothing stored. */
+function declaredSystem(stored: Stored): DeclaredSystem | undefined {
+  const { limits, onUnavailable, auditRetentionDays, usageRetentionDays } = stored;
+  const declared = {
+    ...(onUnavailable === "allow" && { onUnavailable }),
+    ...(auditRetentionDays !== DEFAULT_RETENTION_DAYS && { auditRetentionDays }),
+    ...(usageRetentionDays !== DEFAULT_RETENTION_DAYS && { usageRetentionDays }),
+    ...(limits.length > 0 && { limits }),
+  };
+  return Object.keys(declared).length === 0 ? undefined : declared;
+}
+
+type Stored = Awaited<ReturnType<Repository["getSystemDefaults"]>>;
+
 /**
- * A declaration in the format of a manifest, as plain values to be written as YAML or JSON.
- * @example JSON.stringify(manifestOf("default", declared));
+ * An entity, with what creates its record as it is stored. Defaults are left out, except where they
+ * say that there is a record at all: an entity that declares only limits gets none.
  */
-export function manifestOf(namespace: string, declared: DeclaredLimits): object {
-  throw new Error(`not built yet: ${namespace} ${JSON.stringify(declared)}`);
+function declaredEntity({ record, resources }: Found): DeclaredEntity {
+  if (record === undefined) return { resources };
+  const { id, name, parentId, cascade, metadata } = record;
+  const fields = {
+    ...(parentId !== undefined && { parentId }),
+    ...((cascade || parentId !== undefined) && { cascade }),
+    ...(name !== id && { name }),
+    ...(Object.keys(metadata).length > 0 && { metadata }),
+  };
+  const isSaid = Object.keys(fields).length > 0 || Object.keys(resources).length === 0;
+  return { ...fields, ...(!isSaid && { name }), resources };
 }

@@ -1,7 +1,8 @@
 export { applyLimits, ApplyError } from "./apply.ts";
 export type { ApplyOptions, ApplyProgress, ApplyReport } from "./apply.ts";
-export { exportLimits, manifestOf } from "./export.ts";
+export { exportLimits } from "./export.ts";
 export type { ExportOptions, ExportProgress } from "./export.ts";
+export { manifestOf } from "./manifest-of.ts";
 export { readManifest } from "./manifest.ts";
 export type { Manifest } from "./manifest.ts";
 export type { ManifestDocument, Position } from "./document.ts";

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { jsonText } from "../../output/json.ts";
-import { writeNewFile } from "../support/new-file.ts";
+import { writeOutput, type OutputFlags } from "../support/new-file.ts";
 import type { Session } from "../support/session.ts";
 import { addVerb } from "../support/verb.ts";
 
@@ -15,21 +15,10 @@ export function addCfnTemplateCommand(program: Command, session: Session): void 
   })
     .option("-o, --output <file>", "Write it to a file.")
     .option("-f, --force", "Overwrite the file.")
-    .action(async ({ output, force = false }: TemplateOptions, command: Command) => {
+    .action(async (flags: OutputFlags, command: Command) => {
       const { stackTemplate, templateYaml } = await import("@zae-limiter/infra");
-      const { stdout } = session.environment;
       const screen = session.screen(command);
       const text = screen.json ? jsonText(stackTemplate()) : templateYaml();
-      if (output === undefined) {
-        stdout.write(text);
-        return;
-      }
-      await writeNewFile(output, text, { force });
-      screen.show({ file: output }, () => `Wrote ${output}.\n`);
+      await writeOutput(text, flags, { session, command });
     });
-}
-
-interface TemplateOptions {
-  readonly output?: string;
-  readonly force?: boolean;
 }

@@ -1,12 +1,16 @@
 import type { Command } from "commander";
+import { diffText } from "../../output/plan.ts";
 import type { Session } from "../support/session.ts";
-import { addVerb } from "../support/verb.ts";
+import { addComparison } from "./planned.ts";
 
 /** Adds `limits diff`. */
 export function addDiffCommand(limits: Command, session: Session): void {
-  addVerb(limits, { usage: "diff", summary: "Not built yet.", examples: ["limits diff"] }).action(
-    () => {
-      throw new Error(`not built yet: ${String(session)}`);
-    },
-  );
+  addComparison(limits, session, {
+    usage: "diff",
+    summary:
+      "Compares files with what is stored, value by value, and marks what was changed by hand " +
+      "since the last apply. Exits 3 if anything differs.",
+    examples: ["limits diff -f limits.yaml"],
+    text: diffText,
+  });
 }

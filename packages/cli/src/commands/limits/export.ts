@@ -1,4 +1,9 @@
-import type { Command } from "commander";
+import { Option, type Command } from "commander";
+import type { DeclaredLimits, Repository } from "zae-limiter";
+import { Cancelled, UsageError } from "../../exit.ts";
+import { jsonText } from "../../output/json.ts";
+import type { Screen } from "../../output/screen.ts";
+import { writeNewFile } from "../support/new-file.ts";
 import type { Session } from "../support/session.ts";
 import { addVerb } from "../support/verb.ts";
 
@@ -6,9 +11,80 @@ import { addVerb } from "../support/verb.ts";
 export function addExportCommand(limits: Command, session: Session): void {
   addVerb(limits, {
     usage: "export",
-    summary: "Not built yet.",
-    examples: ["limits export"],
-  }).action(() => {
-    throw new Error(`not built yet: ${String(session)}`);
-  });
+    summary:
+      "Writes everything that is stored in the namespace as a manifest, also what no manifest " +
+      "has declared: limits, settings and entities.",
+    examples: ["limits export > limits.yaml", "limits export --format json"],
+  })
+    .option("-o, --output <file>", "Write it to a file.")
+    .addOption(
+      new Option("--format <format>", "How it is written. By default, yaml.").choices(FORMATS),
+    )
+    .option("--force", "Overwrite the file.")
+    .action(async (flags: ExportFlags, command: Command) => {
+      const screen = session.screen(command);
+      const format = formatOf(flags, screen);
+      await session.inNamespace(command, "existing", async ({ repository }) => {
+        const declared = await exported(session, repository, screen);
+        const text = await textOf(repository.namespaceName, declared, format);
+        const { output, force = false } = flags;
+        if (output === undefined) {
+          session.environment.stdout.write(text);
+          return;
+        }
+        await writeNewFile(output, text, { force });
+        screen.show({ file: output }, () => `Wrote ${output}.\n`);
+      });
+    });
+}
+
+const FORMATS = ["yaml", "json"] as const;
+
+interface ExportFlags {
+  readonly output?: string;
+  readonly format?: (typeof FORMATS)[number];
+  readonly force?: boolean;
+}
+
+/** What was asked for; otherwise what the name of the file says. */
+function formatOf(flags: ExportFlags, { json }: Screen): (typeof FORMATS)[number] {
+  const { format, output = "" } = flags;
+  if (json && format === "yaml" && output === "")
+    throw new UsageError("--json and --format yaml contradict each other. Pass one.");
+  return format ?? (json || output.endsWith(".json") ? "json" : "yaml");
+}
+
+async function exported(
+  { environment }: Session,
+  repository: Repository,
+  screen: Screen,
+): Promise<DeclaredLimits> {
+  const { exportLimits } = await import("zae-limiter/manifest");
+  const stopping = new AbortController();
+  const stopListening = environment.onInterrupt(() => stopping.abort());
+  try {
+    return await exportLimits(repository, {
+      signal: stopping.signal,
+      onProgress: ({ entities, levels }) =>
+        screen.progress(`${entities} entities, ${levels} levels`),
+    });
+  } catch (error) {
+    if (!stopping.signal.aborted) throw error;
+    throw new Cancelled("Interrupted. Nothing was written.");
+  } finally {
+    stopListening();
+    screen.endProgress();
+  }
+}
+
+async function textOf(
+  namespace: string,
+  declared: DeclaredLimits,
+  format: (typeof FORMATS)[number],
+): Promise<string> {
+  const { manifestOf } = await import("zae-limiter/manifest");
+  const manifest = manifestOf(namespace, declared);
+  if (format === "json") return jsonText(manifest);
+  const { manifestYaml } = await import("@zae-limiter/infra/manifest");
+  return manifestYaml(manifest);
 }

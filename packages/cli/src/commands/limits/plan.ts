@@ -1,12 +1,16 @@
 import type { Command } from "commander";
+import { planText } from "../../output/plan.ts";
 import type { Session } from "../support/session.ts";
-import { addVerb } from "../support/verb.ts";
+import { addComparison } from "./planned.ts";
 
 /** Adds `limits plan`. */
 export function addPlanCommand(limits: Command, session: Session): void {
-  addVerb(limits, { usage: "plan", summary: "Not built yet.", examples: ["limits plan"] }).action(
-    () => {
-      throw new Error(`not built yet: ${String(session)}`);
-    },
-  );
+  addComparison(limits, session, {
+    usage: "plan",
+    summary:
+      "Shows what limits apply would do, level by level. Exits 3 if anything would change, and " +
+      "changes nothing itself.",
+    examples: ["limits plan -f limits.yaml", "limits plan -f limits/ --json"],
+    text: planText,
+  });
 }

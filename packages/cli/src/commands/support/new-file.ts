@@ -1,7 +1,33 @@
-import { writeFile } from "node:fs/promises";
+import { link, mkdtemp, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { Command } from "commander";
 import { UsageError } from "../../exit.ts";
+import type { Session } from "./session.ts";
 
-/** Writes a file. Without `force` it must be new, which is asked of the write itself. */
+/** Where a verb that prints a text may write it instead. */
+export interface OutputFlags {
+  readonly output?: string;
+  readonly force?: boolean;
+}
+
+/** Writes a text to the file that `--output` names, which it tells, or to standard output. */
+export async function writeOutput(
+  text: string,
+  { output, force = false }: OutputFlags,
+  { session, command }: { readonly session: Session; readonly command: Command },
+): Promise<void> {
+  if (output === undefined) {
+    session.environment.stdout.write(text);
+    return;
+  }
+  await writeNewFile(output, text, { force });
+  session.screen(command).show({ file: output }, () => `Wrote ${output}.\n`);
+}
+
+/**
+ * Writes a file, whole or not at all: who reads it, or interrupts this, never finds a part. Without
+ * `force` it must be new.
+ */
 export async function writeNewFile(
   file: string,
   content: string | Uint8Array,
@@ -9,7 +35,7 @@ export async function writeNewFile(
 ): Promise<void> {
   if (file === "") throw new UsageError("--output must be the name of a file.");
   try {
-    await writeFile(file, content, { flag: force ? "w" : "wx" });
+    await write(file, content, force);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "EEXIST")
@@ -20,3 +46,38 @@ export async function writeNewFile(
     throw error;
   }
 }
+
+async function write(file: string, content: string | Uint8Array, force: boolean): Promise<void> {
+  const stored = await stat(file).catch(() => undefined);
+  // What is no plain file, such as /dev/stdout, cannot be replaced; a folder refuses by itself.
+  if (stored !== undefined && !stored.isFile())
+    return writeFile(file, content, { flag: force ? "w" : "wx" });
+  // A link stays, and what it leads to is replaced.
+  const target = stored === undefined ? file : await realpath(file);
+  const folder = await mkdtemp(join(dirname(target), ".zae-limiter-"));
+  try {
+    const draft = join(folder, "draft");
+    await writeFile(draft, content, stored === undefined ? {} : { mode: stored.mode });
+    if (force) await rename(draft, target);
+    else await linkOrWrite(draft, target, content);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** A second name for the draft, unless the name is taken. Some file systems have no links. */
+async function linkOrWrite(
+  draft: string,
+  target: string,
+  content: string | Uint8Array,
+): Promise<void> {
+  try {
+    await link(draft, target);
+  } catch (error) {
+    const { code = "" } = error as NodeJS.ErrnoException;
+    if (!NO_LINKS.has(code)) throw error;
+    await writeFile(target, content, { flag: "wx" });
+  }
+}
+
+const NO_LINKS: ReadonlySet<string> = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"]);

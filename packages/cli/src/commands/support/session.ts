@@ -31,6 +31,20 @@ export interface VerbContext {
   readonly screen: Screen;
 }
 
+/** How a repository is opened for a verb. */
+interface OpeningOptions {
+  /** By default, what the command line or the environment names. */
+  readonly url?: string;
+  /** Called before a repository that is missing is created, which it can prevent by throwing. */
+  readonly beforeCreation?: () => Promise<void>;
+}
+
+/** A namespace, and what names it. */
+export interface GivenNamespace {
+  readonly name: string;
+  readonly by: "--namespace" | "ZAEL_NAMESPACE";
+}
+
 const DEFAULT_NAMESPACE = "default";
 
 /** Opens the repository for a verb, closes it afterwards, and passes on the verb's exit code. */
@@ -62,9 +76,9 @@ export class Session {
     command: Command,
     access: Access,
     work: (context: VerbContext) => Promise<ExitCode | void>,
-    url: string = this.urlOf(command),
+    { url = this.urlOf(command), beforeCreation }: OpeningOptions = {},
   ): Promise<void> {
-    const repository = await this.#open(url, access);
+    const repository = await this.#open(url, access, beforeCreation);
     try {
       const code = await work({ repository, screen: this.screen(command) });
       if (code !== undefined) this.exitWith(code);
@@ -90,8 +104,15 @@ export class Session {
 
   /** The name of the namespace that a verb works in. */
   namespaceNameOf(command: Command): string {
+    return this.givenNamespaceOf(command)?.name ?? DEFAULT_NAMESPACE;
+  }
+
+  /** The namespace that the command line or the environment names; undefined if neither does. */
+  givenNamespaceOf(command: Command): GivenNamespace | undefined {
     const { namespace } = command.optsWithGlobals<GlobalOptions>();
-    return namespace ?? (this.environment.env["ZAEL_NAMESPACE"] || DEFAULT_NAMESPACE);
+    if (namespace !== undefined) return { name: namespace, by: "--namespace" };
+    const name = this.environment.env["ZAEL_NAMESPACE"];
+    return name ? { name, by: "ZAEL_NAMESPACE" } : undefined;
   }
 
   /** Asks before something is destroyed, unless `--yes` was given. */
@@ -114,13 +135,18 @@ export class Session {
    * may create it, and it is no stack: `deploy` is the one verb that deploys. Otherwise nothing is
    * created, not even a namespace.
    */
-  async #open(url: string, access: Access): Promise<Repository> {
+  async #open(
+    url: string,
+    access: Access,
+    beforeCreation: OpeningOptions["beforeCreation"],
+  ): Promise<Repository> {
     const { openRepository } = this.environment;
     try {
       return await openRepository(url, { create: false });
     } catch (error) {
       if (!(error instanceof InfrastructureNotFoundError)) throw error;
       if (access === "existing" || !createsOnFirstUse(url)) throw error;
+      await beforeCreation?.();
       return openRepository(url);
     }
   }

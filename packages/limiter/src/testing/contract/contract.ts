@@ -14,6 +14,7 @@ import { declaredLimitsTopic } from "./declared-limits.ts";
 import { doneWorkTopic } from "./done-work.ts";
 import { entitiesTopic } from "./entities.ts";
 import { entityChangesTopic } from "./entity-changes.ts";
+import { exportsTopic } from "./exports.ts";
 import { guardedWritesTopic } from "./guarded-writes.ts";
 import { inheritanceTopic } from "./inheritance.ts";
 import { leaseEndsTopic } from "./lease-ends.ts";
@@ -80,6 +81,7 @@ const TOPICS: Readonly<Record<string, Topic>> = {
   listings: listingsTopic,
   cache: cacheTopic,
   records: recordsTopic,
+  "exports of limits": exportsTopic,
   "the state of declared limits": provisionerStateTopic,
   "guarded writes": guardedWritesTopic,
   "declared limits": declaredLimitsTopic,

@@ -1,0 +1,65 @@
+import type { Command } from "commander";
+import type { Repository } from "zae-limiter";
+import type { LimitsPlan, Manifest } from "zae-limiter/manifest";
+import { EXIT, UsageError } from "../../exit.ts";
+import { changesOf, planModel, type ShownPlan } from "../../output/plan.ts";
+import type { Colours } from "../../output/colours.ts";
+import type { Session } from "../support/session.ts";
+import { addVerb, type Verb } from "../support/verb.ts";
+import { fileOption, readManifestFiles, type FileOptions } from "./manifest-files.ts";
+
+/** Adds a verb that compares a manifest with the store, and changes nothing. */
+export function addComparison(
+  limits: Command,
+  session: Session,
+  { text, ...verb }: Verb & { readonly text: (plan: ShownPlan, colours: Colours) => string },
+): void {
+  addVerb(limits, verb)
+    .addOption(fileOption())
+    .action(async ({ file }: FileOptions, command: Command) => {
+      const manifest = await givenManifest(session, command, file);
+      await session.inRepository(command, "existing", async ({ repository, screen }) => {
+        const shown = await planOf(repository, manifest);
+        screen.show(planModel(shown), () => text(shown, screen.colours));
+        return changesOf(shown.plan.entries).length === 0 ? EXIT.done : EXIT.differs;
+      });
+    });
+}
+
+/** Reads the manifest of a verb, which works in its namespace: no other one may be given. */
+export async function givenManifest(
+  session: Session,
+  command: Command,
+  files: readonly string[],
+): Promise<Manifest> {
+  const manifest = await readManifestFiles(files, session.environment);
+  const given = session.givenNamespaceOf(command);
+  if (given === undefined || given.name === manifest.namespace) return manifest;
+  throw new UsageError(
+    `The manifest is about the namespace ${manifest.namespace}, but ${given.by} says ` +
+      `${given.name}. Leave ${given.by} out, or correct one of the two.`,
+  );
+}
+
+/** What an apply would do. A namespace that is not registered is empty, and stays unregistered. */
+export async function planOf(repository: Repository, manifest: Manifest): Promise<ShownPlan> {
+  const { namespace } = manifest;
+  if ((await repository.getNamespace(namespace)) === undefined)
+    return { plan: await planOfNothing(manifest), isRegistered: false };
+  const { planLimits } = await import("zae-limiter/manifest");
+  const scoped = await repository.namespace(namespace);
+  return { plan: await planLimits(scoped, manifest), isRegistered: true };
+}
+
+/** What an apply would do in a namespace without anything. */
+export async function planOfNothing(manifest: Manifest): Promise<LimitsPlan> {
+  const { planLimits } = await import("zae-limiter/manifest");
+  const { MemoryRepository } = await import("zae-limiter/memory");
+  const { namespace } = manifest;
+  const empty = new MemoryRepository({ namespace });
+  try {
+    return await planLimits(empty, manifest);
+  } finally {
+    await empty.close();
+  }
+}

@@ -1,0 +1,176 @@
+import type {
+  LimitsPlan,
+  ManifestProblem,
+  PlanAction,
+  PlanEntry,
+  ValueChange,
+} from "zae-limiter/manifest";
+import type { Colours } from "./colours.ts";
+import { tableText } from "./table.ts";
+import { numberText, printable, timeText } from "./text.ts";
+
+/** A plan, and whether its namespace exists. */
+export interface ShownPlan {
+  readonly plan: LimitsPlan;
+  readonly isRegistered: boolean;
+}
+
+/** How many entries a plan has of each kind; `drift` counts those that were changed by hand. */
+export type PlanCounts = Readonly<Record<PlanAction | "drift", number>>;
+
+/** Counts the entries of a plan. */
+export function countsOf(entries: readonly PlanEntry[]): PlanCounts {
+  const counts = { create: 0, update: 0, delete: 0, unchanged: 0, drift: 0 };
+  for (const { action, drift } of entries) {
+    counts[action] += 1;
+    if (drift) counts.drift += 1;
+  }
+  return counts;
+}
+
+/** What differs, in the order of the plan. */
+export function changesOf(entries: readonly PlanEntry[]): readonly PlanEntry[] {
+  return entries.filter(({ action }) => action !== "unchanged");
+}
+
+/** A plan for programs: as it is declared, without the content of an apply that has not ended. */
+export function planModel({ plan, isRegistered }: ShownPlan): object {
+  const { pending, ...rest } = plan;
+  const { declared: _, ...begun } = pending ?? {};
+  return {
+    ...rest,
+    ...(pending !== undefined && { pending: begun }),
+    isRegistered,
+    counts: countsOf(plan.entries),
+  };
+}
+
+/** A plan for people, level by level: at most so many of them, and those that go first. */
+export function planText(shown: ShownPlan, colours: Colours, most = Infinity): string {
+  const changes = changesOf(shown.plan.entries);
+  const listed =
+    changes.length <= most
+      ? changes
+      : changes.toSorted((left, right) => RANKS[left.action] - RANKS[right.action]).slice(0, most);
+  const rest = changes.length - listed.length;
+  const more = rest === 0 ? "" : `… and ${numberText(rest)} more; limits plan shows all of them.\n`;
+  const entries = listed.map((entry) => entryText(entry, colours)).join("");
+  const gap = changes.length === 0 ? "" : "\n";
+  return `${notesText(shown)}${entries}${more}${gap}${summaryText(shown)}`;
+}
+
+/** A plan for people, value by value. */
+export function diffText(shown: ShownPlan, colours: Colours): string {
+  const rows = changesOf(shown.plan.entries).flatMap((entry) =>
+    entry.values.map(({ name, before, after, drift }) => [
+      placeText(entry),
+      name,
+      before === undefined ? "" : quotedIfEmpty(before),
+      after === undefined ? "" : quotedIfEmpty(after),
+      drift ? "drift" : "",
+    ]),
+  );
+  const table =
+    rows.length === 0
+      ? ""
+      : `${tableText(["Where", "Value", "Stored", "Declared", ""], rows, colours)}\n`;
+  const isDrift = rows.some((row) => row.at(-1) !== "");
+  const legend = isDrift ? "drift: changed by hand since the last apply.\n" : "";
+  return `${notesText(shown)}${table}${legend}${summaryText(shown)}`;
+}
+
+/** The most changes that are listed where something else is the point. */
+const MOST_LEFT = 20;
+
+/** What an apply has not changed, one line each. */
+export function leftText(left: readonly PlanEntry[], colours: Colours): string {
+  const lines = left.slice(0, MOST_LEFT).map((entry) => `  ${titleText(entry, colours)}\n`);
+  const rest = left.length - lines.length;
+  const more = rest === 0 ? "" : `  … and ${numberText(rest)} more\n`;
+  return `Not changed yet:\n${lines.join("")}${more}`;
+}
+
+/** What is wrong with a manifest, one line each, as compilers write it. */
+export function problemsText(problems: readonly ManifestProblem[]): string {
+  return problems.map((problem) => `${printable(problemText(problem))}\n`).join("");
+}
+
+function problemText({ file, line, column, message, suggestion }: ManifestProblem): string {
+  const place = [file, line, column].filter((part) => part !== undefined).join(":");
+  return `${place}: ${[message, suggestion].filter(Boolean).join(" ")}`;
+}
+
+function notesText({ plan: { namespace, pending }, isRegistered }: ShownPlan): string {
+  const notes: string[] = [];
+  if (!isRegistered)
+    notes.push(`Namespace ${namespace} is not registered; limits apply will register it.\n`);
+  if (pending !== undefined) {
+    const by = pending.principal === undefined ? "" : ` by ${printable(pending.principal)}`;
+    notes.push(
+      `An apply that began at ${timeText(pending.startedAt)}${by} has not ended: ` +
+        "it is still running, or it was interrupted.\n",
+    );
+  }
+  return notes.length === 0 ? "" : `${notes.join("")}\n`;
+}
+
+function summaryText({ plan: { namespace, entries } }: ShownPlan): string {
+  const counts = countsOf(entries);
+  const unchanged = `${numberText(counts.unchanged)} unchanged.\n`;
+  if (changesOf(entries).length === 0) return `Nothing to change in ${namespace}: ${unchanged}`;
+  const changes = (["create", "update", "delete"] as const)
+    .map((action) => `${numberText(counts[action])} to ${action}`)
+    .join(", ");
+  return `Plan for ${namespace}: ${changes}, ${unchanged}`;
+}
+
+const SIGNS: Readonly<Record<PlanAction, string>> = {
+  create: "+",
+  update: "~",
+  delete: "-",
+  unchanged: " ",
+};
+
+/** What is lost is seen first. */
+const RANKS: Readonly<Record<PlanAction, number>> = {
+  delete: 0,
+  update: 1,
+  create: 2,
+  unchanged: 3,
+};
+
+function entryText(entry: PlanEntry, colours: Colours): string {
+  const width = Math.max(0, ...entry.values.map(({ name }) => name.length));
+  const lines = entry.values.map((value) => `    ${valueText(value, width, colours)}\n`);
+  return `${titleText(entry, colours)}\n${lines.join("")}`;
+}
+
+function titleText(entry: PlanEntry, colours: Colours): string {
+  const { action } = entry;
+  return `${painted(action, colours)(`${SIGNS[action]} ${action}`)} ${placeText(entry)}`;
+}
+
+function valueText({ name, before, after }: ValueChange, width: number, colours: Colours): string {
+  const action = before === undefined ? "create" : after === undefined ? "delete" : "update";
+  const values = [before, after].filter((value) => value !== undefined).map(quotedIfEmpty);
+  const sign = painted(action, colours)(SIGNS[action]);
+  return `${sign} ${printable(name).padEnd(width)}  ${values.join(" → ")}`;
+}
+
+function quotedIfEmpty(value: string): string {
+  return value === "" ? '""' : printable(value);
+}
+
+function painted(action: PlanAction, colours: Colours): Colours["bold"] {
+  if (action === "create") return colours.green;
+  return action === "delete" ? colours.red : colours.bold;
+}
+
+/** What an entry is about. A record is the entity itself. */
+function placeText({ level, entityId = "", resource = "" }: PlanEntry): string {
+  if (level === "system") return "system";
+  if (level === "resource") return `resource ${printable(resource)}`;
+  const entity = `entity ${printable(entityId)}`;
+  if (level === "record") return entity;
+  return `${entity} for ${resource === "_default_" ? "all resources" : printable(resource)}`;
+}

@@ -1,0 +1,33 @@
+import { Document, Scalar, visit } from "yaml";
+
+/**
+ * A manifest, as `manifestOf` returns it, as YAML. Readers of YAML 1.1 and 1.2 read the same: what
+ * one of them would take for a number, a date or a boolean is quoted.
+ * @example await writeFile("limits.yaml", manifestYaml(manifestOf("default", declared)));
+ */
+export function manifestYaml(manifest: object): string {
+  const document = new Document(manifest, { compat: "yaml-1.1", aliasDuplicateObjects: false });
+  visit(document, {
+    Scalar: (_key, node) => {
+      if (typeof node.value === "string" && UNREADABLE.test(node.value))
+        node.type = Scalar.QUOTE_DOUBLE;
+    },
+  });
+  // A text is never broken into lines: whoever searches for its words finds them.
+  const text = document.toString({ lineWidth: 0, blockQuote: false, doubleQuotedAsJSON: true });
+  return text.replaceAll(new RegExp(SPECIAL, "gu"), escaped);
+}
+
+/**
+ * Not printable in YAML, the end of a line to some readers, or a change of the direction in which a
+ * terminal writes: only escapes are safe.
+ */
+const SPECIAL =
+  "[\\u007F-\\u009F\\u2028\\u2029\\u202A-\\u202E\\u2066-\\u2069\\uFEFF\\uFFFE\\uFFFF]";
+
+/** Also `=`, which means something to YAML 1.1, and tabs, which not every reader allows bare. */
+const UNREADABLE = new RegExp(`^=$|\\t|${SPECIAL}`, "u");
+
+function escaped(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+}

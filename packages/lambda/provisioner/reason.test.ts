@@ -1,0 +1,40 @@
+import { expect, it } from "vitest";
+import { ApplyError, ManifestError, type PlanEntry } from "zae-limiter/manifest";
+import { reasonOf } from "./reason.ts";
+
+const entry = (fields: Partial<PlanEntry>): PlanEntry => ({
+  action: "create",
+  level: "system",
+  values: [],
+  managed: false,
+  drift: false,
+  ...fields,
+});
+const failed = (left: readonly PlanEntry[]): ApplyError =>
+  new ApplyError("It failed.", { done: 1, left, cause: undefined });
+const reason = (error: unknown): string => reasonOf(error, ({ path }) => `at ${path}`);
+
+it("lists what is left of a change, up to a bound", () => {
+  const left = [
+    entry({}),
+    entry({ action: "update", level: "record", entityId: "acme" }),
+    entry({ action: "delete", level: "entity", entityId: "key-1", resource: "gpt-4" }),
+  ];
+  expect(reason(failed(left))).toBe(
+    "It failed. Left: create system, update record acme, delete entity key-1 gpt-4.",
+  );
+  expect(reason(failed(Array.from({ length: 10_000 }, () => left[0]!)))).toMatch(
+    /^It failed\. Left: (create system, ){10}9990 more\.$/,
+  );
+  expect(reason(failed([]))).toBe("It failed.");
+});
+
+it("has a line for each problem of a manifest, and the message of anything else", () => {
+  const problem = { file: "f", line: 1, column: 1, message: "m", suggestion: undefined };
+  const error = new ManifestError([
+    { ...problem, path: "a" },
+    { ...problem, path: "b" },
+  ]);
+  expect(reason(error)).toBe("at a\nat b");
+  expect([reason(new Error("no room")), reason("a text")]).toEqual(["no room", "a text"]);
+});

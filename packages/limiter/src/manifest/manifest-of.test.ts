@@ -1,0 +1,61 @@
+import { expect, it } from "vitest";
+import { Limit } from "zae-limiter";
+import { manifestOf } from "zae-limiter/manifest";
+
+const level = (...texts: readonly string[]) => ({
+  limits: texts.map((text) => Limit.parse(text)),
+  inherit: false,
+});
+
+it("writes a declaration in the format of a manifest", () => {
+  const manifest = manifestOf("team-a", {
+    system: {
+      limits: [Limit.parse("rpm:100/min:150"), Limit.perMinute("tpm", 10_000)],
+      onUnavailable: "allow",
+      auditRetentionDays: 30,
+      usageRetentionDays: 60,
+    },
+    resources: { "gpt-4": { ...level("tpm:50000/5min"), inherit: true } },
+    entities: {
+      "key-1": {
+        parentId: "acme",
+        cascade: true,
+        resources: { "gpt-4": level("tpm:20000/hour:5"), _default_: level("rpm:7/sec") },
+      },
+      acme: { name: "Acme Inc", metadata: { plan: "gold", city: "Bonn" }, resources: {} },
+    },
+  });
+  expect(JSON.stringify(manifest, null, 1)).toBe(
+    JSON.stringify(
+      {
+        namespace: "team-a",
+        system: {
+          on_unavailable: "allow",
+          audit_retention_days: 30,
+          usage_retention_days: 60,
+          limits: { rpm: "100/min:150", tpm: "10000/min" },
+        },
+        resources: { "gpt-4": { inherit: true, limits: { tpm: "50000/5min" } } },
+        entities: {
+          acme: { name: "Acme Inc", metadata: { city: "Bonn", plan: "gold" } },
+          "key-1": {
+            parent: "acme",
+            cascade: true,
+            resources: {
+              _default_: { limits: { rpm: "7/sec" } },
+              "gpt-4": { limits: { tpm: "20000/hour:5" } },
+            },
+          },
+        },
+      },
+      null,
+      1,
+    ),
+  );
+});
+
+it("leaves out what declares nothing", () => {
+  expect(manifestOf("team-a", { system: {}, resources: {}, entities: {} })).toEqual({
+    namespace: "team-a",
+  });
+});
