@@ -46,10 +46,10 @@ it("a new entity cannot become an ancestor of its stored parent", async () => {
     other: record("other", { parentId: "other" }),
   });
   const problems = await problemsOf(repository, {
-    top: { parentId: "middle", resources: {} },
-    middle: { resources: {} },
     leaf: { parentId: "middle", resources: {} },
+    middle: { resources: {} },
     stray: { parentId: "other", resources: {} },
+    top: { parentId: "middle", resources: {} },
   });
   expect(problems.map(({ path }) => path)).toEqual(["entities.top.parent"]);
 });

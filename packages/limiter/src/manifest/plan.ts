@@ -90,18 +90,18 @@ function problemsOf(manifest: Manifest, stored: StoredLimits): readonly Manifest
 }
 
 /**
- * Follows the parents that are known; those that were not read cannot lead back. Whoever was found
- * to be harmless is not followed again, so that a long chain takes linear time.
+ * Follows the parents that are known; those that were not read cannot lead back. Whoever leads to
+ * no circle is not followed again, so that a long chain takes linear time.
  */
 function isOwnAncestor(
   id: string,
   parentOf: (id: string) => string | undefined,
   harmless: Set<string>,
 ): boolean {
-  const seen = new Set([id]);
-  for (let next = parentOf(id); next !== undefined; next = parentOf(next)) {
-    if (next === id) return true;
-    if (harmless.has(next) || seen.has(next)) break;
+  const seen = new Set<string>();
+  for (let next: string | undefined = id; next !== undefined; next = parentOf(next)) {
+    if (harmless.has(next)) break;
+    if (seen.has(next)) return next === id;
     seen.add(next);
   }
   for (const entity of seen) harmless.add(entity);
