@@ -284,7 +284,7 @@ function stopped(rest: Rest, reason: unknown): ApplyError {
 }
 
 function failed(what: string, { done, left }: Rest, cause: unknown): ApplyError {
-  const why = cause instanceof Error ? cause.message : String(cause);
+  const why = (cause instanceof Error ? cause.message : String(cause)).replace(/\.?$/, ".");
   return new ApplyError(
     `${done} of ${done + left.length} changes are made. ${what}: ${why} Applying the manifest again goes on with what is left.`,
     { done, left, cause },
