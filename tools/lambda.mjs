@@ -13,7 +13,14 @@ const folder = `${root}packages/lambda/`;
 const packed = `${root}packages/infra/dist/lambda/`;
 
 /** The functions, by the folders of their sources. */
-const FUNCTIONS = ["aggregator"];
+const FUNCTIONS = ["aggregator", "provisioner"];
+
+/** What they are made of. */
+const SOURCES = [
+  "packages/limiter/src",
+  "packages/infra/src/manifest",
+  ...["runtime", ...FUNCTIONS].map((name) => `packages/lambda/${name}`),
+];
 
 /** Packages that are not ESM call `require` for Node's own modules. */
 const BANNER = `import { createRequire } from "node:module"; const require = createRequire(import.meta.url);`;
@@ -50,7 +57,7 @@ export async function packFunction(name) {
 /** Packs the functions whose sources are newer than their zip files. */
 export async function packOutdated() {
   const newest = Math.max(
-    ...["packages/limiter/src", "packages/lambda/aggregator"].map((path) => newestIn(root + path)),
+    ...SOURCES.map((path) => newestIn(root + path)),
     statSync(`${root}package-lock.json`).mtimeMs,
   );
   for (const name of FUNCTIONS) {

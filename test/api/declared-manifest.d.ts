@@ -176,7 +176,21 @@ declare module "declared/zae-limiter/manifest" {
 }
 
 declare module "declared/@zae-limiter/infra/manifest" {
-  import type { ManifestDocument } from "declared/zae-limiter/manifest";
+  import type { Manifest, ManifestDocument } from "declared/zae-limiter/manifest";
+  export interface LimitsTemplate {
+    readonly AWSTemplateFormatVersion: "2010-09-09";
+    readonly Description: string;
+    readonly Resources: {
+      readonly Limits: {
+        readonly Type: "Custom::ZaeLimiterLimits";
+        readonly Properties: Readonly<Record<string, unknown>>;
+      };
+    };
+  }
+  export function limitsTemplate(
+    manifest: Manifest,
+    options: { readonly stack: string },
+  ): LimitsTemplate;
   export function manifestYaml(manifest: object): string;
   export function yamlDocument(file: string, text: string): ManifestDocument;
 }

@@ -95,6 +95,7 @@ declare module "declared/@zae-limiter/infra" {
       readonly state: "enabled" | "starting" | "disabled" | "none" | "broken" | "unknown";
       readonly reason: string;
     };
+    readonly provisioner: { readonly name: string; readonly state: string } | Unknown | undefined;
     readonly versions:
       | { readonly client: string; readonly compatible: boolean; readonly meaning: string }
       | Unknown
@@ -111,7 +112,7 @@ declare module "declared/@zae-limiter/infra" {
     readonly Outputs: object;
   }
   export interface LambdaPackage {
-    readonly name: "aggregator";
+    readonly name: "aggregator" | "provisioner";
     readonly content: Uint8Array;
     readonly sha256: string;
   }
@@ -122,7 +123,7 @@ declare module "declared/@zae-limiter/infra" {
     options: StackOptions,
     current?: Readonly<Record<string, string>>,
   ): Readonly<Record<string, string>>;
-  export function lambdaPackage(name: "aggregator"): Promise<LambdaPackage>;
+  export function lambdaPackage(name: "aggregator" | "provisioner"): Promise<LambdaPackage>;
 
   // Policies: for an ARN, or for a function of a template.
   export type Value =
@@ -153,6 +154,7 @@ declare module "declared/@zae-limiter/infra" {
   export function policyDocument(kind: PolicyKind, tableArn: Value): PolicyDocument;
   export function aggregatorStatements(resources: AggregatorResources): readonly PolicyStatement[];
   export function runnerStatements(resources: AggregatorResources): readonly PolicyStatement[];
+  export function provisionerStatements(tableArn: Value): readonly PolicyStatement[];
 }
 
 declare module "declared/@zae-limiter/infra/cdk" {
@@ -167,6 +169,7 @@ declare module "declared/@zae-limiter/infra/cdk" {
     constructor(scope: Construct, id: string, props?: ZaeLimiterProps);
     readonly tableName: string;
     readonly tableArn: string;
+    readonly provisionerArn: string | undefined;
     grantAcquire(grantee: aws_iam.IGrantable): void;
     grantFullAccess(grantee: aws_iam.IGrantable): void;
     grantReadOnly(grantee: aws_iam.IGrantable): void;

@@ -58,16 +58,17 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
 /** The same for `packages/infra`: what differs from stack to stack, then how stacks are managed. */
 export const INFRA_MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
-  // Templates contain policies; a policy may hold functions of a template, by their type only.
-  template: ["policies"],
-  policies: ["template"],
-  options: ["template"],
+  cloudformation: [],
+  // A policy may hold functions of a template.
+  policies: ["cloudformation"],
+  template: ["cloudformation", "policies"],
+  options: ["cloudformation", "template"],
   aws: [],
   manifest: [],
   code: ["aws"],
   stack: ["template", "options", "aws", "code"],
   discovery: ["options", "aws"],
-  cdk: ["template", "policies", "options"],
+  cdk: ["cloudformation", "policies", "options"],
 };
 
 /** Rooms of one backend, each of which may import those before it; its ground floor all of them. */

@@ -3,10 +3,13 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { InvokeCommand, LambdaClient } from "@aws-sdk/client-lambda";
 import { deleteStack, deployStack, stackStatus } from "@zae-limiter/infra";
 import { Limit, RateLimiter } from "zae-limiter";
 import { DynamoRepository } from "zae-limiter/dynamodb";
@@ -53,6 +56,7 @@ try {
   await step("a stack is created, by a change set, with events and outputs", created);
   await step("the table works, and has its version", used);
   await step("the function counts usage from the stream", counted);
+  await step("the provisioner applies what a resource declares, and answers", declared);
   await step("deploying it again changes nothing", unchanged);
   await step("an option is changed in place", updated);
   await step("its status is shown", shown);
@@ -132,6 +136,46 @@ function counted() {
   });
 }
 
+/** LocalStack calls no custom resources, so this is what CloudFormation would send. */
+async function declared() {
+  const answers = [];
+  const server = createServer(async (request, response) => {
+    answers.push(JSON.parse(await text(request)));
+    response.end();
+  });
+  await new Promise((listening) => server.listen(0, "127.0.0.1", listening));
+  const client = new LambdaClient({ region: place.region, endpoint: endpointUrl });
+  try {
+    const Payload = JSON.stringify({
+      RequestType: "Create",
+      ResponseURL: `http://127.0.0.1:${server.address().port}/answer`,
+      StackId: "arn:aws:cloudformation:us-east-1:000000000000:stack/team/1",
+      RequestId: "1",
+      LogicalResourceId: "Limits",
+      ResourceType: "Custom::ZaeLimiterLimits",
+      ResourceProperties: {
+        Namespace: "team",
+        Resources: { "gpt-4": { Limits: { rpm: "7/min" } } },
+      },
+    });
+    const FunctionName = "smoke-limits-provisioner";
+    const { FunctionError } = await client.send(new InvokeCommand({ FunctionName, Payload }));
+    assert.equal(FunctionError, undefined);
+  } finally {
+    client.destroy();
+    server.close();
+  }
+  assert.equal(answers[0]?.Status, "SUCCESS", answers[0]?.Reason);
+  await withRepository(async (repository) => {
+    const team = await repository.namespace("team");
+    const limits = await team.getResourceDefaults("gpt-4");
+    assert.deepEqual(
+      limits.map((limit) => Limit.format(limit)),
+      ["rpm:7/min"],
+    );
+  });
+}
+
 async function unchanged() {
   assert.equal((await deployStack(place)).outcome, "unchanged");
 }
@@ -145,10 +189,11 @@ async function updated() {
 }
 
 async function shown() {
-  const { infrastructure, table, connectivity, aggregator } = await stackStatus(place);
+  const { infrastructure, table, connectivity, aggregator, provisioner } = await stackStatus(place);
   assert.equal(infrastructure.status, "UPDATE_COMPLETE");
   assert.ok(connectivity.reachable);
   assert.ok(table !== undefined && aggregator !== undefined);
+  assert.equal(provisioner.state, "Active");
 }
 
 async function deleted() {

@@ -29,6 +29,8 @@ export interface Setup {
   readonly nodeNotice?: string;
   /** By default, there is no table. */
   readonly runAggregator?: typeof runAggregator;
+  /** Gets everything that is printed, in its order. */
+  readonly onOutput?: (text: string) => void;
   /** Gets what interrupts the program. */
   readonly onListening?: (interrupt: () => void) => void;
 }
@@ -39,7 +41,14 @@ export async function zaeLimiter(
   setup: Setup = {},
 ): Promise<Outcome> {
   const { repository, env = {}, typed, piped = "", terminal = false } = setup;
-  let [stdout, stderr] = ["", ""];
+  const printed = { stdout: "", stderr: "" };
+  const output = (name: keyof typeof printed): Environment["stdout"] => ({
+    write: (text) => {
+      printed[name] += text;
+      setup.onOutput?.(text);
+    },
+    isTTY: terminal,
+  });
   const stdin: Environment["stdin"] = Object.assign(readableOf(typed ?? piped), {
     isTTY: typed !== undefined,
   });
@@ -49,8 +58,8 @@ export async function zaeLimiter(
     nodeVersion: process.version,
     nowMs: setup.nowMs ?? (() => Date.now()),
     nodeNotice: () => setup.nodeNotice,
-    stdout: { write: (text) => (stdout += text), isTTY: terminal },
-    stderr: { write: (text) => (stderr += text), isTTY: terminal },
+    stdout: output("stdout"),
+    stderr: output("stderr"),
     stdin,
     // No command of a test gets at the local system of whoever runs it.
     env: { ZAEL_REPOSITORY: "memory:", ZAEL_LOCAL_FOLDER: join(process.execPath, "none"), ...env },
@@ -61,7 +70,7 @@ export async function zaeLimiter(
       return () => {};
     },
   });
-  return { code, stdout, stderr };
+  return { code, ...printed };
 }
 
 function readableOf(source: string | Uint8Array | AsyncIterable<string>): Readable {

@@ -1,7 +1,7 @@
 // Runs the guide's page on the command line: every `$ zae-limiter …` line of its console blocks, in
 // reading order, on one fresh file, with a clock that stands still. The page must show below each
 // line exactly what it prints; `vitest -u` updates the page.
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -34,20 +34,28 @@ it(
     const clock = new ManualClock(Date.parse("2026-11-15T06:30:00Z"));
     const open: typeof openRepository = (_url, options) =>
       openRepository(`sqlite:${folder}/limits.db`, { ...options, clock });
-    const ids = new Map<string, string>();
+    const manifest = join(folder, "limits.yaml");
+    writeFileSync(manifest, /^```yaml\n(# limits\.yaml\n.*?)^```$/ms.exec(page)![1]!);
+    const names = new Map([["limits.yaml", manifest]]);
     const asRun = await pageAsRun(page, async (words) => {
-      const outcome = await zaeLimiter(
-        words.map((word) => ids.get(word) ?? word),
-        { open, env: { ZAEL_REPOSITORY: "sqlite:./limits.db" }, nowMs: () => clock.now() },
+      let output = "";
+      const { code } = await zaeLimiter(
+        words.map((word) => names.get(word) ?? word),
+        {
+          open,
+          env: { ZAEL_REPOSITORY: "sqlite:./limits.db" },
+          nowMs: () => clock.now(),
+          onOutput: (text) => (output += text),
+        },
       );
       const repository = await open("", { create: false });
       for (const { name, namespaceId } of await repository.listNamespaces())
-        ids.set(NAMES_OF_IDS[name]!, namespaceId);
+        names.set(NAMES_OF_IDS[name]!, namespaceId);
       await repository.close();
-      const printed = ofNoMachine(outcome.stdout + outcome.stderr);
+      const printed = ofNoMachine(output);
       return {
-        code: outcome.code,
-        printed: [...ids].reduce((all, [name, id]) => all.replaceAll(id, name), printed),
+        code,
+        printed: [...names].reduce((all, [name, id]) => all.replaceAll(id, name), printed),
       };
     });
     await expect(asRun).toMatchFileSnapshot(PAGE);

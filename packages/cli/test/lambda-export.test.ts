@@ -35,6 +35,17 @@ it("shows what it is with --info, and writes nothing", async () => {
   expect(() => readFileSync(`${folder}/nothing.zip`)).toThrow("ENOENT");
 });
 
+it("writes the code of the provisioner with --function [W-64]", async () => {
+  const output = join(folder, "provisioner.zip");
+  const { content } = await lambdaPackage("provisioner");
+  const outcome = await run(`lambda-export --function provisioner -o ${output} --json`);
+  expect(JSON.parse(outcome.stdout)).toMatchObject({ name: "provisioner", output });
+  expect(readFileSync(output).equals(content)).toBe(true);
+  const refused = await run("lambda-export --function limits --info");
+  expect(refused).toMatchObject({ code: 2, stdout: "" });
+  expect(refused.stderr).toContain("Allowed choices are aggregator, provisioner.");
+});
+
 it("says what is wrong with a file that cannot be written", async () => {
   const { code, stderr } = await run(`lambda-export -o ${folder}/missing/a.zip`);
   expect(code).toBe(2);

@@ -42,15 +42,15 @@ async function resourcesOf(words: readonly string[], setup: Setup = {}): Promise
 }
 
 describe("files of a manifest", () => {
+  let base: string;
   beforeEach(() => {
-    write("base.yaml", "namespace: default\n");
+    base = write("base.yaml", "namespace: default\n");
   });
-  const base = (): string => join(folder, "base.yaml");
 
   it("are given together, one by one, or both", async () => {
     const [a, b] = [writeResource("a.yaml", "a"), writeResource("b.json", "b")];
-    expect(await resourcesOf(["-f", base(), a, b])).toEqual(["a", "b"]);
-    expect(await resourcesOf(["-f", base(), "--file", a, "-f", b])).toEqual(["a", "b"]);
+    expect(await resourcesOf(["-f", base, a, b])).toEqual(["a", "b"]);
+    expect(await resourcesOf(["-f", base, "--file", a, "-f", b])).toEqual(["a", "b"]);
   });
 
   it("are all YAML and JSON files of a folder and of those in it", async () => {
@@ -60,17 +60,13 @@ describe("files of a manifest", () => {
     for (const other of ["more/.hidden.yaml", "more/.git/a.yaml", "more/node_modules/a/a.yaml"])
       writeResource(other, "hidden");
     write("more/README.md", "# Not a manifest");
-    expect(await resourcesOf(["-f", base(), join(folder, "more/")])).toEqual([
-      "one",
-      "three",
-      "two",
-    ]);
+    expect(await resourcesOf(["-f", base, join(folder, "more/")])).toEqual(["one", "two", "three"]);
   });
 
   it("are YAML whatever their names are, if they are named", async () => {
     const text = writeResource("limits.txt", "text");
     const hidden = writeResource(".limits", "hidden");
-    expect(await resourcesOf(["-f", base(), text, hidden])).toEqual(["hidden", "text"]);
+    expect(await resourcesOf(["-f", base, text, hidden])).toEqual(["text", "hidden"]);
   });
 
   it("are read once, however often and by whatever names they are given", async () => {
@@ -78,7 +74,7 @@ describe("files of a manifest", () => {
     symlinkSync(file, join(folder, "more/link.yaml"));
     symlinkSync(join(folder, "more"), join(folder, "more/loop"));
     const names = [file, relative(process.cwd(), file), join(folder, "more"), `${folder}/more/`];
-    expect(await resourcesOf(["-f", base(), ...names])).toEqual(["a"]);
+    expect(await resourcesOf(["-f", base, ...names])).toEqual(["a"]);
   });
 
   it("come from standard input, once", async () => {

@@ -19,9 +19,33 @@ export function manifestFiles(): (content: object) => string {
   };
 }
 
+/** A manifest of every level. */
+export const FIRST = {
+  system: { on_unavailable: "allow", limits: { rpm: 100 } },
+  resources: { "gpt-4": { inherit: true, limits: { tpm: "10000/min:15000" } } },
+  entities: {
+    acme: { name: "Acme Inc" },
+    "key-1": { parent: "acme", resources: { _default_: { limits: { rpm: 500 } } } },
+  },
+};
+
+/** Another rate for the system, and no more limits of the resource. */
+export const SECOND = {
+  ...FIRST,
+  system: { on_unavailable: "allow", limits: { rpm: 200 } },
+  resources: {},
+};
+
 /** So many entities, each with a limit of its own that tells manifests apart. */
-export function manyEntities(count: number, rpm: number): object {
-  const ids = Array.from({ length: count }, (_, index) => `key-${index}`);
+export function manyEntities(
+  count: number,
+  { rpm, from = 0 }: { readonly rpm: number; readonly from?: number },
+): {
+  readonly entities: Readonly<
+    Record<string, { readonly resources: { readonly "gpt-4": { limits: { rpm: number } } } }>
+  >;
+} {
+  const ids = Array.from({ length: count }, (_, index) => `key-${from + index}`);
   const resources = { "gpt-4": { limits: { rpm } } };
   return { entities: Object.fromEntries(ids.map((id) => [id, { resources }])) };
 }

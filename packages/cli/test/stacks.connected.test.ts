@@ -72,6 +72,7 @@ describeWithAws("status of a stack", (aws) => {
       "Infrastructure",
       "Table",
       "Aggregator",
+      "Provisioner",
       "Versions",
       "Roles",
       "Alarms",

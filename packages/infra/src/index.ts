@@ -27,6 +27,7 @@ export { aggregatorStatements, runnerStatements } from "./policies/aggregator-st
 export type { AggregatorResources } from "./policies/aggregator-statements.ts";
 export { NAMESPACE_TAG, policyDocument, POLICY_KINDS } from "./policies/policy-document.ts";
 export type { PolicyDocument, PolicyKind } from "./policies/policy-document.ts";
+export { provisionerStatements } from "./policies/provisioner-statements.ts";
 export type { PolicyStatement } from "./policies/policy-statements.ts";
 export { deleteStack } from "./stack/delete-stack.ts";
 export type { DeleteOptions, DeleteReport } from "./stack/delete-stack.ts";
@@ -38,6 +39,5 @@ export type { StackEvent } from "./stack/events.ts";
 export { ensureStack } from "./stack/ensure-stack.ts";
 export { stackExists } from "./stack/stack-exists.ts";
 export { updateLambda } from "./stack/update-lambda.ts";
-export { stackTemplate } from "./template/stack-template.ts";
-export { templateYaml } from "./template/template-yaml.ts";
-export type { Template } from "./template/cloudformation.ts";
+export { stackTemplate, templateYaml } from "./template/stack-template.ts";
+export type { Template } from "./cloudformation/template.ts";

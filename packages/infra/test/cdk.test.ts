@@ -1,6 +1,6 @@
 import { createRequire } from "node:module";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
-import { App, Stack, aws_iam as iam, aws_sns as sns } from "aws-cdk-lib";
+import { App, CustomResource, Stack, aws_iam as iam, aws_sns as sns } from "aws-cdk-lib";
 import { Match, Template } from "aws-cdk-lib/assertions";
 import { expect, it, vi } from "vitest";
 import { ZaeLimiter, type ZaeLimiterProps } from "@zae-limiter/infra/cdk";
@@ -40,6 +40,7 @@ it("takes the options of a stack, and a name for the table", () => {
     stackName: "limits",
     billingMode: "provisioned",
     enableAggregator: false,
+    enableProvisioner: false,
     enableAlarms: false,
   }));
   template.hasResourceProperties("AWS::DynamoDB::Table", {
@@ -49,6 +50,36 @@ it("takes the options of a stack, and a name for the table", () => {
   template.resourceCountIs("AWS::ApplicationAutoScaling::ScalableTarget", 10);
   template.resourceCountIs("AWS::Lambda::Function", 0);
   template.resourceCountIs("AWS::CloudWatch::Alarm", 0);
+});
+
+it("creates a provisioner with real code, whose ARN is the token of declared limits [W-64]", () => {
+  const template = synthesized(undefined, (limiter, stack) => {
+    const limits = new CustomResource(stack, "Limits", {
+      serviceToken: limiter.provisionerArn!,
+      resourceType: "Custom::ZaeLimiterLimits",
+      properties: { Namespace: "default", System: { Limits: { rpm: { Capacity: 100 } } } },
+    });
+    expect(limits.node.id).toBe("Limits");
+  });
+  template.hasResourceProperties("AWS::Lambda::Function", {
+    FunctionName: "Gateway-limits-provisioner",
+    Code: { S3Bucket: Match.anyValue(), S3Key: Match.stringLikeRegexp("^[0-9a-f]{64}\\.zip$") },
+    Role: { "Fn::GetAtt": [Match.stringLikeRegexp("ProvisionerRole"), "Arn"] },
+  });
+  template.hasResourceProperties("Custom::ZaeLimiterLimits", {
+    ServiceToken: { "Fn::GetAtt": [Match.stringLikeRegexp("ProvisionerFunction"), "Arn"] },
+  });
+  const keys = Object.values(template.findResources("AWS::Lambda::Function")).map(
+    ({ Properties }) => (Properties as { Code: { S3Key: string } }).Code.S3Key,
+  );
+  expect(new Set(keys).size).toBe(2);
+});
+
+it.each([{ enableProvisioner: false }, { createIam: false }])("has none with %j", (props) => {
+  synthesized(
+    () => props,
+    (limiter) => expect(limiter.provisionerArn).toBeUndefined(),
+  ).resourceCountIs("AWS::Lambda::Function", props.createIam === false ? 0 : 1);
 });
 
 it("takes what is known only when the app is deployed", () => {

@@ -6,8 +6,10 @@
 import { writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { parametersOf, stackTemplate, templateYaml } from "@zae-limiter/infra";
+import { limitsTemplate, manifestYaml, yamlDocument } from "@zae-limiter/infra/manifest";
 import { expect, it } from "vitest";
 import type { StackOptions } from "zae-limiter/dynamodb";
+import { readManifest } from "zae-limiter/manifest";
 import { isCfnLintInstalled, lint } from "../../../tools/cfn-lint.mjs";
 import { describeUnlessMissing } from "../../limiter/test/support/engine.ts";
 import { temporaryFile } from "../../limiter/test/support/temporary-file.ts";
@@ -19,6 +21,7 @@ const CHOICES: readonly (readonly StackOptions[])[] = [
   [{}, { createIam: false }, { createIamRoles: true }],
   [{}, { aggregatorRoleArn: "arn:aws:iam::111122223333:role/aggregator" }],
   [{}, { enableAggregator: false }],
+  [{}, { enableProvisioner: false }],
   [{}, { enableAlarms: false }],
   [{}, { enableAuditArchival: false }],
   [{}, { billingMode: "provisioned" }],
@@ -34,6 +37,15 @@ const CHOICES: readonly (readonly StackOptions[])[] = [
   ],
   [{}, { roleNameFormat: "team-{}" }],
   [{}, { policyNameFormat: "team-{}" }],
+];
+
+/** Limits whose templates are checked too, with names that look like values in YAML. */
+const LIMITS: readonly string[] = [
+  "",
+  `system: {on_unavailable: block, limits: {rpm: 100}},
+   resources: {"no": {inherit: true, limits: {tpm: 1000000000/min}}},
+   entities: {"12:30": {}, "2001-01-01": {parent: "12:30", cascade: true, name: "y: #", metadata: {"null": "~"}}}`,
+  `entities: {Ref: {resources: {_default_: {limits: {rpm: 5}}}}}`,
 ];
 
 /** Every two values of different options are in one of these together, unless they contradict. */
@@ -56,7 +68,14 @@ describeUnlessMissing("cfn-lint", missing, () => {
       writeFileSync(file, text);
       return file;
     });
-    expect(lint([printed, ...files])).toBe("");
+    const limits = LIMITS.map((manifest, index) => {
+      const file = join(dirname(printed), `limits-${index}.yaml`);
+      const document = yamlDocument("limits.yaml", `{namespace: team-a, ${manifest}}`);
+      const template = limitsTemplate(readManifest([document]), { stack: "limits" });
+      writeFileSync(file, manifestYaml(template));
+      return file;
+    });
+    expect(lint([printed, ...files, ...limits])).toBe("");
   });
 });
 
@@ -66,9 +85,9 @@ it("every condition holds in one of these combinations, and fails in another", (
     Condition,
     new Set(resolvers.map((resolver) => resolver.holds({ Condition }))).size,
   ]);
-  // Without a key for code there is no aggregator: the printed template is checked so, too.
-  const oneWay = outcomes.filter(([, ways]) => ways !== 2);
-  expect(oneWay).toEqual([["HasAggregatorCode", 1]]);
+  // Without a key for code there is no function: the printed template is checked so, too.
+  const oneWay = outcomes.filter(([, ways]) => ways !== 2).map(([name]) => name);
+  expect(oneWay).toEqual(["HasCodeBucket", "HasAggregatorCode", "HasProvisionerCode"]);
   for (const { Assertions } of Object.values(TEMPLATE.Rules))
     for (const { Assert } of Assertions)
       expect(resolvers.every((resolver) => resolver.holds(Assert))).toBe(true);
@@ -76,7 +95,11 @@ it("every condition holds in one of these combinations, and fails in another", (
 
 /** The parameters of a stack that has code. */
 function parametersWith(options: StackOptions): Readonly<Record<string, string>> {
-  const code = { CodeBucket: "code-of-limits", AggregatorCodeKey: "zae-limiter/abc/index.zip" };
+  const code = {
+    CodeBucket: "code-of-limits",
+    AggregatorCodeKey: "zae-limiter/abc/aggregator.zip",
+    ProvisionerCodeKey: "zae-limiter/abc/provisioner.zip",
+  };
   return { ...defaultParameters(), ...parametersOf("limits", options), ...code };
 }
 

@@ -82,12 +82,10 @@ describeWithAws("deployStack", (aws) => {
     });
     const report = await stack.deploy({ stackOptions: { logRetentionDays: 7 } });
     expect(report.outcome).toBe("updated");
+    const change = { action: "modify", because: ["RetentionInDays"] };
     expect(report.changes).toEqual([
-      expect.objectContaining({
-        action: "modify",
-        logicalId: "AggregatorLogGroup",
-        because: ["RetentionInDays"],
-      }),
+      expect.objectContaining({ ...change, logicalId: "AggregatorLogGroup" }),
+      expect.objectContaining({ ...change, logicalId: "ProvisionerLogGroup" }),
     ]);
     expect(parametersOf(stack)).toMatchObject({
       LogRetentionDays: "7",
@@ -274,7 +272,7 @@ describeWithAws("deployStack", (aws) => {
     const stack = freshStack(aws());
     await stack.deploy({ stackOptions: { createIam: false } });
     const { target } = aws().cloudFormation.stack(stack.stack)!;
-    expect(target!.parameters["AggregatorCodeKey"]).toBe("");
+    expect(target!.parameters).toMatchObject({ AggregatorCodeKey: "", ProvisionerCodeKey: "" });
     expect(target!.tags).not.toHaveProperty("zae-limiter:lambda-version");
   });
 

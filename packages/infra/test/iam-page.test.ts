@@ -12,6 +12,7 @@ import {
   POLICY_KINDS,
   type PolicyDocument,
 } from "../src/policies/policy-document.ts";
+import { provisionerStatements } from "../src/policies/provisioner-statements.ts";
 
 const PAGE = fileURLToPath(new URL("../../../docs/guide/iam.md", import.meta.url));
 const page = readFileSync(PAGE, "utf8");
@@ -31,6 +32,7 @@ const generated: Readonly<Record<string, PolicyDocument>> = {
       archiveBucketArn: "arn:aws:s3:::my-archive",
     }),
   },
+  provisioner: { Version: "2012-10-17", Statement: provisionerStatements(TABLE) },
 };
 
 it("the page shows every policy as the code has it", async () => {
@@ -84,6 +86,22 @@ describe("the policies that only the page has", () => {
     ["deployment", "iam:UntagPolicy", `iam::${ACCOUNT}:policy/limits-acq`],
     ["deployment", "iam:CreateRole", `iam::${ACCOUNT}:role/limits-aggr`],
     ["deployment", "iam:PassRole", `iam::${ACCOUNT}:role/limits-aggr`],
+    ["deployment", "iam:PassRole", `iam::${ACCOUNT}:role/limits-prov`],
+    [
+      "deployment",
+      "lambda:CreateFunction",
+      `lambda:eu-west-1:${ACCOUNT}:function:limits-limits-provisioner`,
+    ],
+    [
+      "deployment",
+      "logs:PutRetentionPolicy",
+      `logs:eu-west-1:${ACCOUNT}:log-group:/aws/lambda/limits-limits-provisioner`,
+    ],
+    [
+      "status",
+      "lambda:GetFunctionConfiguration",
+      `lambda:eu-west-1:${ACCOUNT}:function:limits-limits-provisioner`,
+    ],
     ["deployment", "iam:CreatePolicy", `iam::${ACCOUNT}:policy/limits-ns-acq`],
     [
       "deployment",

@@ -1,14 +1,18 @@
-import { templateYaml, stackTemplate } from "@zae-limiter/infra";
+import { stackTemplate, templateYaml } from "@zae-limiter/infra";
 import { describe, expect, it } from "vitest";
 import { parse, type ScalarTag } from "yaml";
 import { STREAM_FILTERS } from "zae-limiter/aggregator";
 import { metricsLine } from "../../lambda/aggregator/metrics.ts";
 import { Resolver, resolvedTemplate } from "../src/options/resolved-template.ts";
 import { defaultParameters } from "../src/options/parameters.ts";
-import type { Properties, Value } from "../src/template/cloudformation.ts";
+import type { Properties, Value } from "../src/cloudformation/template.ts";
 
 const TEMPLATE = stackTemplate();
-const CODE = { CodeBucket: "code", AggregatorCodeKey: "aggregator.zip" };
+const CODE = {
+  CodeBucket: "code",
+  AggregatorCodeKey: "aggregator.zip",
+  ProvisionerCodeKey: "provisioner.zip",
+};
 
 /** The properties of a resource, as they are with some parameters. */
 function propertiesOf(id: string, parameters: Readonly<Record<string, string>> = CODE): Properties {
@@ -45,7 +49,7 @@ describe("names", () => {
     expect(Object.keys(TEMPLATE.Parameters)).toEqual(expect.arrayContaining([...parameters]));
   });
 
-  it("has its exports, except those of the provisioner", () => {
+  it("has its exports", () => {
     const exports = Object.values(TEMPLATE.Outputs).flatMap(({ Export }) =>
       Export === undefined ? [] : (Export.Name as { "Fn::Sub": string })["Fn::Sub"],
     );
@@ -56,17 +60,18 @@ describe("names", () => {
       StreamIteratorAgeAlarmName AuditArchiveBucketName AuditArchiveBucketArn AcquireOnlyPolicyArn
       FullAccessPolicyArn ReadOnlyPolicyArn NamespaceAcquirePolicyArn NamespaceFullAccessPolicyArn
       NamespaceReadOnlyPolicyArn AppRoleArn AppRoleName AdminRoleArn AdminRoleName ReadOnlyRoleArn
-      ReadOnlyRoleName PermissionBoundaryArn RoleNameFormat CodeBucketName`),
+      ReadOnlyRoleName PermissionBoundaryArn RoleNameFormat CodeBucketName
+      ProvisionerArn ProvisionerName`),
     );
   });
 
-  it("has its resources, except those of the provisioner", () => {
+  it("has its resources", () => {
     const ids = sorted(`
       RateLimitsTable AuditArchiveBucket AcquireOnlyPolicy FullAccessPolicy ReadOnlyPolicy
       NamespaceAcquirePolicy NamespaceFullAccessPolicy NamespaceReadOnlyPolicy AggregatorDLQ AggregatorDLQAlarm
       AggregatorLogGroup AggregatorRole AppRole AdminRole ReadOnlyRole AggregatorFunction
       AggregatorEventSourceMapping LambdaErrorRateAlarm LambdaDurationAlarm DynamoDBReadThrottleAlarm
-      DynamoDBWriteThrottleAlarm StreamIteratorAgeAlarm`);
+      DynamoDBWriteThrottleAlarm StreamIteratorAgeAlarm ProvisionerLogGroup ProvisionerRole ProvisionerFunction`);
     expect(Object.keys(TEMPLATE.Resources)).toEqual(expect.arrayContaining([...ids]));
   });
 });
@@ -147,8 +152,8 @@ describe("the aggregator", () => {
   });
 
   it.each([
-    ["without code", {}],
-    ["without a bucket", { AggregatorCodeKey: "aggregator.zip" }],
+    ["without code", { ...CODE, AggregatorCodeKey: "" }],
+    ["without a bucket", { ...CODE, CodeBucket: "" }],
     ["that is switched off", { ...CODE, EnableAggregator: "false" }],
     ["without a role", { ...CODE, EnableIAM: "false" }],
   ])("is left out whole %s", (_, parameters: Readonly<Record<string, string>>) => {
@@ -288,7 +293,7 @@ describe("rules", () => {
   it.each([
     [{ EnableIAMRoles: "true", EnableIAM: "false" }, "RolesNeedIAM"],
     [{ AggregatorCodeKey: "aggregator.zip" }, "CodeNeedsBucket"],
-    [{ EnableProvisioner: "true" }, "ProvisionerIsReserved"],
+    [{ ProvisionerCodeKey: "provisioner.zip" }, "CodeNeedsBucket"],
   ])("refuse %j before anything is created", (parameters, broken) => {
     const resolver = new Resolver(TEMPLATE, { ...defaultParameters(), ...parameters });
     const failed = Object.entries(TEMPLATE.Rules).filter(([, { Assertions }]) =>

@@ -1,11 +1,8 @@
 import { openAggregator, s3Archive } from "zae-limiter/aggregator";
 import { leanTransport } from "zae-limiter/dynamodb";
-import {
-  invoke,
-  type BatchResponse,
-  type InvocationContext,
-  type LambdaContext,
-} from "./invocation.ts";
+import type { LambdaContext } from "../runtime/lambda-context.ts";
+import { printLine } from "../runtime/log-line.ts";
+import { invoke, type BatchResponse, type InvocationContext } from "./invocation.ts";
 import { settingsOf, type Settings } from "./settings.ts";
 
 /*
@@ -44,8 +41,7 @@ async function contextOf({
   return {
     aggregator,
     tableName,
-    // Not console.log, which Lambda puts its own fields in front of or around.
-    print: (line) => void process.stdout.write(`${line}\n`),
+    print: printLine,
     now: Date.now,
   };
 }

@@ -1,11 +1,7 @@
 import type { BatchReport, RawStreamRecord, StreamRecord } from "zae-limiter/aggregator";
 import { expect, it } from "vitest";
-import {
-  invoke,
-  type BatchResponse,
-  type InvocationContext,
-  type LambdaContext,
-} from "./invocation.ts";
+import type { LambdaContext } from "../runtime/lambda-context.ts";
+import { invoke, type BatchResponse, type InvocationContext } from "./invocation.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 15);
 

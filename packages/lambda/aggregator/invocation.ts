@@ -4,6 +4,7 @@ import {
   type ProcessOptions,
   type RawStreamRecord,
 } from "zae-limiter/aggregator";
+import { workingTimeMs, type LambdaContext } from "../runtime/lambda-context.ts";
 import { failureLines, skippedLine } from "./log-lines.ts";
 import { metricsLine } from "./metrics.ts";
 
@@ -19,11 +20,6 @@ export interface InvocationContext {
   /** Prints one line. */
   readonly print: (line: string) => void;
   readonly now: () => number;
-}
-
-/** The part of what Lambda tells about an invocation that is used; not all that call have it. */
-export interface LambdaContext {
-  readonly getRemainingTimeInMillis?: () => number;
 }
 
 /**
@@ -64,10 +60,9 @@ export async function invoke(
   };
 }
 
-/** At least half of the time is for work, also where the function has little of it. */
 function timeFor(lambda: LambdaContext): ProcessOptions {
-  const leftMs = lambda.getRemainingTimeInMillis?.();
-  return leftMs === undefined ? {} : { withinMs: Math.max(leftMs - RESERVED_MS, leftMs / 2) };
+  const withinMs = workingTimeMs(lambda, RESERVED_MS);
+  return withinMs === undefined ? {} : { withinMs };
 }
 
 /** The sources of what EventBridge sends by a schedule: by a rule, and by its Scheduler. */

@@ -1,8 +1,14 @@
 import type { UsageWindow } from "zae-limiter";
+import {
+  endpointOf,
+  required,
+  tableSettings,
+  type Environment,
+  type TableSettings,
+} from "../runtime/environment.ts";
 
 /** What the function is told by its environment. */
-export interface Settings {
-  readonly tableName: string;
+export interface Settings extends TableSettings {
   readonly windows: readonly UsageWindow[];
   /** The most shards that a bucket is split into; undefined: the library's default. */
   readonly maxShards: number | undefined;
@@ -10,35 +16,26 @@ export interface Settings {
   readonly bucketTtlMultiplier: number | undefined;
   /** For how many days usage is kept by default; undefined: the library's default. */
   readonly usageRetentionDays: number | undefined;
-  readonly region: string;
-  /** Where DynamoDB is, if not where AWS has it. */
-  readonly dynamodbUrl: string | undefined;
   /** The bucket that audit events go to when they expire; undefined: nowhere. */
   readonly archive:
     | { readonly bucket: string; readonly endpointUrl: string | undefined }
     | undefined;
 }
 
-/** The variables of a process. */
-export type Environment = Readonly<Record<string, string | undefined>>;
-
 const WINDOWS: readonly UsageWindow[] = ["hourly", "daily", "monthly"];
 
 /** Reads the settings, or throws an error whose message is one sentence. */
 export function settingsOf(environment: Environment): Settings {
-  const everywhere = environment["AWS_ENDPOINT_URL"];
   return {
-    tableName: required(environment, "TABLE_NAME", "the name of the table"),
+    ...tableSettings(environment),
     windows: windowsOf(environment["SNAPSHOT_WINDOWS"]),
     maxShards: wholeNumber(environment, "MAX_SHARDS"),
     bucketTtlMultiplier: wholeNumber(environment, "BUCKET_TTL_MULTIPLIER"),
     usageRetentionDays: wholeNumber(environment, "SNAPSHOT_TTL_DAYS"),
-    region: required(environment, "AWS_REGION", "the region of the table"),
-    dynamodbUrl: environment["AWS_ENDPOINT_URL_DYNAMODB"] || everywhere || undefined,
     archive: isArchiving(environment)
       ? {
           bucket: required(environment, "ARCHIVE_BUCKET_NAME", "the bucket of the archive"),
-          endpointUrl: environment["AWS_ENDPOINT_URL_S3"] || everywhere || undefined,
+          endpointUrl: endpointOf(environment, "S3"),
         }
       : undefined,
   };
@@ -68,10 +65,4 @@ function isArchiving(environment: Environment): boolean {
   if (!text) return Boolean(environment["ARCHIVE_BUCKET_NAME"]);
   if (text === "true" || text === "false") return text === "true";
   throw new Error(`ENABLE_ARCHIVAL must be true or false, not '${text}'.`);
-}
-
-function required(environment: Environment, name: string, meaning: string): string {
-  const value = environment[name];
-  if (value) return value;
-  throw new Error(`The environment variable ${name} must be set to ${meaning}.`);
 }

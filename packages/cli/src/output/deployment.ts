@@ -1,4 +1,10 @@
-import type { AggregatorStatus, Seen, StackStatus, TableState } from "@zae-limiter/infra";
+import type {
+  AggregatorStatus,
+  FunctionState,
+  Seen,
+  StackStatus,
+  TableState,
+} from "@zae-limiter/infra";
 import type { Colours } from "./colours.ts";
 import { fieldsText, type Cell } from "./table.ts";
 import { ageText, numberText, printable, timeText } from "./text.ts";
@@ -24,6 +30,7 @@ export function deploymentSections(
     ["Infrastructure", infrastructureContent(deployment)],
     ["Table", contentOf(table, "there is none", tableFields)],
     ["Aggregator", aggregatorFields(deployment.aggregator, nowMs)],
+    ["Provisioner", provisionerContent(deployment)],
     ["Versions", versionsContent(deployment)],
     ["Roles", rolesContent(deployment)],
     ["Alarms", alarmsContent(deployment)],
@@ -96,26 +103,16 @@ function partText<T>(part: Seen<T>, text: (part: T) => string, missing = "off"):
   return isUnknown(part) ? `unknown: ${part.unknown}` : text(part);
 }
 
+function functionText({ name, state, lastUpdate, runtime }: FunctionState): string {
+  const parts = [name, state, lastUpdate && `last update ${lastUpdate}`, runtime];
+  return parts.filter(Boolean).join(", ");
+}
+
 function aggregatorFields(aggregator: AggregatorStatus, nowMs: number): Content {
   const { state, reason, function: lambda, mapping, heartbeat, deadLetters } = aggregator;
   return [
     ["State", `${state}: ${reason}`],
-    [
-      "Function",
-      partText(
-        lambda,
-        (found) =>
-          [
-            found.name,
-            found.state,
-            found.lastUpdate && `last update ${found.lastUpdate}`,
-            found.runtime,
-          ]
-            .filter(Boolean)
-            .join(", "),
-        "none",
-      ),
-    ],
+    ["Function", partText(lambda, functionText, "none")],
     [
       "Event source",
       partText(
@@ -138,6 +135,12 @@ function aggregatorFields(aggregator: AggregatorStatus, nowMs: number): Content 
     ],
     ["Dead letters", partText(deadLetters, ({ messages }) => numberText(messages), "no queue")],
   ];
+}
+
+/** Nothing where there is none: a stack need not have one. */
+function provisionerContent({ provisioner }: StackStatus): Content {
+  if (provisioner === undefined) return [];
+  return [["Function", partText(provisioner, functionText)]];
 }
 
 function versionsContent({ versions }: StackStatus): Content {

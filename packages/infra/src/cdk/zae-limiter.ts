@@ -3,10 +3,11 @@ import type { CfnDeletionPolicy, CfnResource, aws_iam as Iam } from "aws-cdk-lib
 import type * as ConstructsModule from "constructs";
 import { ValidationError } from "zae-limiter";
 import type { StackOptions } from "zae-limiter/dynamodb";
-import { parametersOf } from "../options/parameters.ts";
+import { codeParameter, functionsOf } from "../options/functions.ts";
+import { parametersOf, type Parameters } from "../options/parameters.ts";
 import { resolvedTemplate } from "../options/resolved-template.ts";
 import { policyDocument, type PolicyKind } from "../policies/policy-document.ts";
-import type { Resource, Value } from "../template/cloudformation.ts";
+import type { Resource, Value } from "../cloudformation/template.ts";
 import { loadPeer } from "./load-cdk.ts";
 
 const cdk = loadPeer("aws-cdk-lib");
@@ -39,6 +40,11 @@ export class ZaeLimiter extends Construct {
   readonly tableName: string;
   /** The ARN of the table. */
   readonly tableArn: string;
+  /**
+   * The ARN of the function that applies limits, which is the `serviceToken` of a
+   * `Custom::ZaeLimiterLimits`; undefined if there is none.
+   */
+  readonly provisionerArn: string | undefined;
 
   constructor(scope: ConstructsModule.Construct, id: string, props: ZaeLimiterProps = {}) {
     super(scope, id);
@@ -46,9 +52,10 @@ export class ZaeLimiter extends Construct {
     for (const [name, reason] of Object.entries(ELSEWHERE))
       if (name in options) throw new ValidationError(name, name, reason);
     const tokens = new Tokens(options);
+    const parameters = parametersOf(checkedName(stackName), tokens.options);
     const { Resources, Outputs } = resolvedTemplate({
-      ...parametersOf(checkedName(stackName), tokens.options),
-      ...this.#code(options),
+      ...parameters,
+      ...this.#code(parameters),
       "AWS::StackName": stackName,
     });
     const resources = this.#resources(tokens.restored(Resources) as typeof Resources);
@@ -61,6 +68,7 @@ export class ZaeLimiter extends Construct {
     const table = resources.get("RateLimitsTable")!;
     this.tableName = table.ref;
     this.tableArn = table.getAtt("Arn").toString();
+    this.provisionerArn = resources.get("ProvisionerFunction")?.getAtt("Arn").toString();
   }
 
   /**
@@ -92,11 +100,18 @@ export class ZaeLimiter extends Construct {
       grantPrincipal.addToPrincipalPolicy(cdk.aws_iam.PolicyStatement.fromJson(statement));
   }
 
-  /** The code of the aggregator as an asset, which CDK puts into its own bucket. */
-  #code({ enableAggregator = true }: StackOptions): Readonly<Record<string, string>> {
-    if (!enableAggregator) return {};
-    const asset = new cdk.aws_s3_assets.Asset(this, "AggregatorCode", { path: AGGREGATOR_ZIP });
-    return { CodeBucket: asset.s3BucketName, AggregatorCodeKey: asset.s3ObjectKey };
+  /** The code of the functions as assets, which CDK puts into its own bucket. */
+  #code(parameters: Parameters): Parameters {
+    const code: Record<string, string> = {};
+    for (const name of functionsOf(parameters)) {
+      const id = `${name[0]!.toUpperCase()}${name.slice(1)}Code`;
+      // From the sources and from what is built of them, it is two folders up.
+      const path = fileURLToPath(new URL(`../../dist/lambda/${name}.zip`, import.meta.url));
+      const asset = new cdk.aws_s3_assets.Asset(this, id, { path });
+      code["CodeBucket"] = asset.s3BucketName;
+      code[codeParameter(name)] = asset.s3ObjectKey;
+    }
+    return code;
   }
 
   #resources(declared: Readonly<Record<string, Resource>>): ReadonlyMap<string, CfnResource> {
@@ -116,9 +131,6 @@ export class ZaeLimiter extends Construct {
     return resources;
   }
 }
-
-/** From the sources and from what is built of them, it is two folders up. */
-const AGGREGATOR_ZIP = fileURLToPath(new URL("../../dist/lambda/aggregator.zip", import.meta.url));
 
 /** A value whose references to resources are those of the app, which has names of its own. */
 function linked(value: Value, resources: ReadonlyMap<string, CfnResource>): unknown {

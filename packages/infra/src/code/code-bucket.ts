@@ -34,12 +34,12 @@ export function checkBucketName(name: string): void {
     );
 }
 
-/** Puts code into its bucket, unless it is there, and returns its key. */
+/** Puts the code of functions into its bucket, unless it is there. */
 export async function uploadCode(
   clients: AwsClients,
-  code: LambdaPackage,
+  packages: readonly LambdaPackage[],
   { bucket, account }: CodePlace,
-): Promise<string> {
+): Promise<void> {
   const { s3, region } = clients;
   const isOurs = bucket === defaultCodeBucket(account, region);
   const owned = { Bucket: bucket, ExpectedBucketOwner: account };
@@ -52,15 +52,16 @@ export async function uploadCode(
       );
     await createBucket(clients, { bucket, account });
   }
-  const Key = codeKey(code);
-  const found = await clients.callUnless(isAbsent, "s3:GetObject", (options) =>
-    s3.send(new HeadObjectCommand({ ...owned, Key }), options),
-  );
-  if (found === undefined)
-    await clients.call("s3:PutObject", (options) =>
-      s3.send(new PutObjectCommand({ ...owned, Key, Body: code.content }), options),
+  for (const code of packages) {
+    const Key = codeKey(code);
+    const found = await clients.callUnless(isAbsent, "s3:GetObject", (options) =>
+      s3.send(new HeadObjectCommand({ ...owned, Key }), options),
     );
-  return Key;
+    if (found === undefined)
+      await clients.call("s3:PutObject", (options) =>
+        s3.send(new PutObjectCommand({ ...owned, Key, Body: code.content }), options),
+      );
+  }
 }
 
 /** S3 says 403 instead of 404 to whoever may not list a bucket. */

@@ -4,7 +4,7 @@ import { InfrastructureNotFoundError } from "zae-limiter";
 
 /** The code of a function as Lambda takes it. */
 export interface LambdaPackage {
-  readonly name: "aggregator";
+  readonly name: "aggregator" | "provisioner";
   /** The zip file. */
   readonly content: Uint8Array;
   /** The SHA-256 of the zip file in hexadecimal: the same code has the same one. */
@@ -16,7 +16,7 @@ export interface LambdaPackage {
  *
  * @example const { content, sha256 } = await lambdaPackage("aggregator");
  */
-export async function lambdaPackage(name: "aggregator"): Promise<LambdaPackage> {
+export async function lambdaPackage(name: LambdaPackage["name"]): Promise<LambdaPackage> {
   // From the sources and from what is built of them, it is two folders up.
   const file = new URL(`../../dist/lambda/${name}.zip`, import.meta.url);
   const content = await readFile(file).catch((error: unknown) => {

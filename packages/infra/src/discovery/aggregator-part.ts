@@ -1,25 +1,12 @@
 import {
-  GetFunctionConfigurationCommand,
   ListEventSourceMappingsCommand,
   type EventSourceMappingConfiguration,
-  type FunctionConfiguration,
 } from "@aws-sdk/client-lambda";
 import { GetQueueAttributesCommand, GetQueueUrlCommand } from "@aws-sdk/client-sqs";
 import type { AwsClients } from "../aws/clients.ts";
+import { functionState, LAMBDA } from "./function-part.ts";
 import { seen, type Service } from "./seen.ts";
-import type {
-  AggregatorStatus,
-  DeadLetters,
-  FunctionState,
-  MappingState,
-  Seen,
-} from "./status-model.ts";
-
-const LAMBDA: Service = {
-  name: "Lambda",
-  prefix: "lambda",
-  isMissing: ({ name }) => name === "ResourceNotFoundException",
-};
+import type { AggregatorStatus, DeadLetters, MappingState, Seen } from "./status-model.ts";
 
 /** It has one name in the old protocol of SQS, and another one in the new. */
 const SQS: Service = {
@@ -42,31 +29,6 @@ export async function aggregatorParts(
     deadLetters(clients, `${name}-dlq`),
   ]);
   return { function: lambda, mapping, deadLetters: letters };
-}
-
-async function functionState(clients: AwsClients, name: string): Promise<Seen<FunctionState>> {
-  const command = new GetFunctionConfigurationCommand({ FunctionName: name });
-  return seen(clients, LAMBDA, async (send) =>
-    functionOf(
-      name,
-      await send("GetFunctionConfiguration", (options) => clients.lambda.send(command, options)),
-    ),
-  );
-}
-
-function functionOf(name: string, found: FunctionConfiguration): FunctionState {
-  const { StateReason, LastUpdateStatus, LastUpdateStatusReason, Runtime, CodeSha256 } = found;
-  return {
-    name,
-    // Functions that are older than these states have none, and work.
-    state: found.State ?? "Active",
-    ...(StateReason && { stateReason: StateReason }),
-    ...(LastUpdateStatus && { lastUpdate: LastUpdateStatus }),
-    ...(LastUpdateStatusReason && { lastUpdateReason: LastUpdateStatusReason }),
-    ...(Runtime && { runtime: Runtime }),
-    ...(CodeSha256 && { codeSha256: CodeSha256 }),
-    ...(found.LastModified && { modifiedAt: found.LastModified }),
-  };
 }
 
 /** If there are several mappings, one that is enabled counts: others are of earlier streams. */

@@ -1,5 +1,5 @@
 import { isUnknown, known } from "./seen.ts";
-import type { StackState, StackStatus } from "./status-model.ts";
+import type { FunctionState, StackState, StackStatus } from "./status-model.ts";
 
 type Parts = Omit<StackStatus, "stack" | "region" | "endpointUrl" | "problems" | "warnings">;
 
@@ -19,7 +19,7 @@ export function problemsOf(parts: Parts): readonly string[] {
 
 /** What should be looked at, and lets everything go on. */
 export function warningsOf(parts: Parts): readonly string[] {
-  const { infrastructure, table, aggregator, alarms } = parts;
+  const { infrastructure, table, aggregator, provisioner, alarms } = parts;
   const { deadLetters } = aggregator;
   const stack = known(infrastructure);
   const waiting = known(deadLetters)?.messages ?? 0;
@@ -36,6 +36,7 @@ export function warningsOf(parts: Parts): readonly string[] {
       ? `The table is ${tableStatus}`
       : undefined,
     aggregator.state === "disabled" ? `Usage is not summed up: ${aggregator.reason}` : undefined,
+    withoutUse(known(provisioner)),
     waiting > 0
       ? `${waiting} ${waiting === 1 ? "message waits" : "messages wait"} in ` +
         known(deadLetters)!.queue
@@ -44,6 +45,14 @@ export function warningsOf(parts: Parts): readonly string[] {
       ({ name, reason }) => `Alarm ${name}${reason === undefined ? "" : `: ${reason}`}`,
     ),
   ].filter((text) => text !== undefined);
+}
+
+/** Limits hold and usage is counted without it, so this is no problem of the stack. */
+function withoutUse(lambda: FunctionState | undefined): string | undefined {
+  if (lambda === undefined || ![lambda.state, lambda.lastUpdate].includes("Failed"))
+    return undefined;
+  const reason = lambda.stateReason ?? lambda.lastUpdateReason ?? "Lambda gives no reason";
+  return `Templates cannot declare limits: ${lambda.name} has failed: ${reason}`;
 }
 
 function inStatus({ status, reason }: StackState): string {

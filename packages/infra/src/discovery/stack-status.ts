@@ -7,6 +7,7 @@ import { alarmStates } from "./alarms-part.ts";
 import { aggregatorParts } from "./aggregator-part.ts";
 import { aggregatorVerdict } from "./aggregator-verdict.ts";
 import { clientView } from "./client-part.ts";
+import { provisionerState } from "./function-part.ts";
 import { problemsOf, warningsOf } from "./problems.ts";
 import { isUnknown, known } from "./seen.ts";
 import { namedResources, stackResources, stackState } from "./stack-part.ts";
@@ -21,7 +22,7 @@ export interface StatusOptions extends StackPlace {
   readonly timeoutMs?: number;
 }
 
-/** Ten requests wait at once, for answers or to be repeated; Node warns of more than ten. */
+/** Eleven requests wait at once, for answers or to be repeated; Node warns of more than ten. */
 const MOST_WAITING = 50;
 
 /** Longer than a few repetitions of a throttled request, and not too long for a person. */
@@ -49,11 +50,12 @@ export async function stackStatus(options: StatusOptions = {}): Promise<StackSta
 async function lookedAt(clients: AwsClients, nowMs: () => number): Promise<StackStatus> {
   const { stack, region, endpointUrl } = clients;
   const resources = stackResources(clients);
-  const [client, stackPart, table, aggregator, named, alarms] = await Promise.all([
+  const [client, stackPart, table, aggregator, provisioner, named, alarms] = await Promise.all([
     clientView(clients, nowMs),
     stackState(clients),
     tableState(clients),
     aggregatorParts(clients),
+    provisionerState(clients),
     resources,
     resources.then((found) => alarmsIn(found, clients)),
   ]);
@@ -67,6 +69,7 @@ async function lookedAt(clients: AwsClients, nowMs: () => number): Promise<Stack
       ...aggregatorVerdict({ ...evidence, streamArn: known(table)?.streamArn }),
       ...evidence,
     },
+    provisioner,
     versions,
     roles: ofType(named, "AWS::IAM::Role"),
     policies: ofType(named, "AWS::IAM::ManagedPolicy"),

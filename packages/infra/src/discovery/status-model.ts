@@ -25,6 +25,8 @@ export interface StackStatus {
   readonly infrastructure: Seen<StackState>;
   readonly table: Seen<TableState>;
   readonly aggregator: AggregatorStatus;
+  /** The function that applies declared limits; undefined if there is none. */
+  readonly provisioner: Seen<FunctionState>;
   readonly versions: Seen<VersionsState>;
   readonly roles: Seen<readonly NamedResource[]>;
   readonly policies: Seen<readonly NamedResource[]>;
@@ -105,7 +107,7 @@ export interface AggregatorStatus {
   readonly deadLetters: Seen<DeadLetters>;
 }
 
-/** What Lambda says about the function. */
+/** What Lambda says about a function. */
 export interface FunctionState {
   readonly name: string;
   /** `Active`, `Pending`, `Inactive` or `Failed`. */

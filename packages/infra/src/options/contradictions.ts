@@ -1,15 +1,18 @@
 import { ValidationError } from "zae-limiter";
 import type { StackOptions } from "zae-limiter/dynamodb";
+import { LONGEST_WITH_PROVISIONER } from "./names.ts";
 
 /**
  * Throws for options that contradict each other, or what the stack has. `parameters` are those that
  * the stack would have.
  */
 export function checkTogether(
+  stack: string,
   options: StackOptions,
   parameters: Readonly<Record<string, string>>,
 ): void {
   checkRoles(options, parameters);
+  checkProvisioner(stack, options, parameters);
   checkCapacity(options, parameters);
 }
 
@@ -37,6 +40,28 @@ function checkRoles(
       "aggregatorRoleArn",
       aggregatorRoleArn,
       "names a role for an aggregator that enableAggregator: false leaves out",
+    );
+}
+
+function checkProvisioner(
+  stack: string,
+  { enableProvisioner }: StackOptions,
+  parameters: Readonly<Record<string, string>>,
+): void {
+  if (enableProvisioner !== true) return;
+  // Without IAM it is left out silently, unless somebody asked for it, like the aggregator.
+  if (parameters["EnableIAM"] !== "true")
+    throw new ValidationError(
+      "enableProvisioner",
+      enableProvisioner,
+      "needs a role, which createIam: false forbids; set one of them to the opposite",
+    );
+  if (stack.length > LONGEST_WITH_PROVISIONER)
+    throw new ValidationError(
+      "enableProvisioner",
+      enableProvisioner,
+      `needs a stack whose name has at most ${LONGEST_WITH_PROVISIONER} characters, because ` +
+        "Lambda allows 64 for that of the function",
     );
 }
 

@@ -1,4 +1,5 @@
 import { ValidationError } from "zae-limiter";
+import { functionSuffix } from "../template/functions.ts";
 import { POLICY_SUFFIXES, ROLE_SUFFIXES, type ParameterName } from "../template/parameters.ts";
 
 /** What the names of one kind of thing in IAM are made of. */
@@ -19,6 +20,7 @@ export const ROLE_NAMES: NameKind = {
     AppRoleName: ROLE_SUFFIXES.App,
     AdminRoleName: ROLE_SUFFIXES.Admin,
     ReadOnlyRoleName: ROLE_SUFFIXES.ReadOnly,
+    ProvisionerRoleName: ROLE_SUFFIXES.Provisioner,
   },
 };
 
@@ -35,6 +37,12 @@ export const POLICY_NAMES: NameKind = {
     NamespaceReadOnlyPolicyName: POLICY_SUFFIXES.NamespaceReadOnly,
   },
 };
+
+/** The longest name of a function that Lambda accepts. */
+const LONGEST_FUNCTION = 64;
+
+/** The longest name of a stack with a provisioner. */
+export const LONGEST_WITH_PROVISIONER = LONGEST_FUNCTION - functionSuffix("Provisioner").length;
 
 /** The parameters with the names that a format makes; an empty format gives the default names. */
 export function namesBy(

@@ -52,6 +52,7 @@ const MEANINGS: {
       AppRoleName: "team-limits-app",
       AdminRoleName: "team-limits-admin",
       ReadOnlyRoleName: "team-limits-read",
+      ProvisionerRoleName: "team-limits-prov",
     },
   ],
   policyNameFormat: [
@@ -108,6 +109,32 @@ it("lets the template leave the aggregator out where there is no role for it", (
   expect(parametersOf("limits", named)).toMatchObject({ AggregatorRoleArn: ROLE });
 });
 
+it("names no provisioner where its function could not have its name", () => {
+  const longest = "x".repeat(45);
+  expect(parametersOf(longest, {})).not.toHaveProperty("EnableProvisioner");
+  const long = `${longest}x`;
+  expect(parametersOf(long, {})).toMatchObject({ EnableProvisioner: "false" });
+  // What a stack has, it keeps.
+  const current = { EnableProvisioner: "false" };
+  expect(parametersOf(long, {}, current)).not.toHaveProperty("EnableProvisioner");
+  expect(() => parametersOf(long, { enableProvisioner: true })).toThrow(
+    "enableProvisioner: needs a stack whose name has at most 45 characters",
+  );
+});
+
+it("names the role of a provisioner that is added later like the other roles", () => {
+  const current = { EnableProvisioner: "false", RoleNameFormat: "team-{}" };
+  const nameOf = (options: StackOptions): string | undefined =>
+    parametersOf("limits", options, current)["ProvisionerRoleName"];
+  expect(nameOf({ enableProvisioner: true })).toBe("team-limits-prov");
+  expect(nameOf({ enableProvisioner: true, roleNameFormat: "" })).toBe("");
+  expect(nameOf({ enableProvisioner: false })).toBeUndefined();
+  const named = { ...current, ProvisionerRoleName: "prov" };
+  expect(parametersOf("limits", { enableProvisioner: true }, named)).not.toHaveProperty(
+    "ProvisionerRoleName",
+  );
+});
+
 const LONG = "x".repeat(60);
 
 it.each<readonly [object, string]>([
@@ -135,7 +162,10 @@ it.each<readonly [object, string]>([
   [{ snapshotWindows: ["weekly"] }, "Invalid snapshotWindows: must be a list of at least one of"],
   [{ enableAlarms: "no" }, "Invalid enableAlarms: must be true or false"],
   [{ billingMode: "cheap" }, "Invalid billingMode: must be on-demand or provisioned"],
-  [{ enableProvisioner: true }, "Invalid enableProvisioner: cannot be true yet"],
+  [
+    { createIam: false, enableProvisioner: true },
+    "Invalid enableProvisioner: needs a role, which createIam: false forbids",
+  ],
   [{ alarmSnsTopic: "alarms" }, "Invalid alarmSnsTopic: must be the ARN of a topic, such as"],
   [{ aggregatorRoleArn: TOPIC }, "Invalid aggregatorRoleArn: must be the ARN of a role, such as"],
   [{ aggregatorRoleArn: `${ROLE}\n` }, "Invalid aggregatorRoleArn: must be the ARN of a role"],

@@ -1,6 +1,6 @@
 import { ValidationError } from "zae-limiter";
 import { SCHEMA_VERSION, type StackOptions } from "zae-limiter/dynamodb";
-import type { Parameter } from "../template/cloudformation.ts";
+import type { Parameter } from "../cloudformation/template.ts";
 import {
   LOG_RETENTION_DAYS,
   PARAMETERS,
@@ -10,7 +10,7 @@ import {
 } from "../template/parameters.ts";
 import { flag, listOf, oneOf, text, whole, word, type Check } from "./checks.ts";
 import { checkTogether } from "./contradictions.ts";
-import { namesBy, POLICY_NAMES, ROLE_NAMES } from "./names.ts";
+import { LONGEST_WITH_PROVISIONER, namesBy, POLICY_NAMES, ROLE_NAMES } from "./names.ts";
 import { checkTags } from "./tags.ts";
 
 /** Values of parameters, by their names. */
@@ -42,8 +42,27 @@ export function parametersOf(
       named["LambdaTimeout"],
       options.lambdaDurationThresholdPct,
     );
-  checkTogether(options, { ...before, ...named });
+  Object.assign(named, ofProvisioner(stack, options, { ...before, ...named }, current));
+  checkTogether(stack, options, { ...before, ...named });
   return named;
+}
+
+/**
+ * What follows for the provisioner. Where its name would be longer than Lambda allows, a new stack
+ * has none. Stacks of releases that had none have no name for its role, although others follow a
+ * format.
+ */
+function ofProvisioner(
+  stack: string,
+  { enableProvisioner, roleNameFormat }: StackOptions,
+  { RoleNameFormat: format, ProvisionerRoleName: name }: Parameters,
+  current: Parameters,
+): Parameters {
+  if (enableProvisioner === undefined && !Object.hasOwn(current, "EnableProvisioner"))
+    return stack.length > LONGEST_WITH_PROVISIONER ? { EnableProvisioner: "false" } : {};
+  if (enableProvisioner !== true || roleNameFormat !== undefined || !format || name) return {};
+  const { ProvisionerRoleName } = namesBy(format, "roleNameFormat", { stack, kind: ROLE_NAMES });
+  return { ProvisionerRoleName: ProvisionerRoleName! };
 }
 
 /** The value that each parameter has if nobody names it. */
@@ -77,7 +96,7 @@ const OPTIONS: Readonly<Record<keyof StackOptions, Translation>> = {
   pitrRecoveryDays: as("PITRRecoveryPeriodDays", whole(1, 35)),
   enableDeletionProtection: as("EnableDeletionProtection", flag),
   enableAggregator: as("EnableAggregator", flag),
-  enableProvisioner: as("EnableProvisioner", neverYet),
+  enableProvisioner: as("EnableProvisioner", flag),
   lambdaTimeoutSeconds: asWhole("LambdaTimeout"),
   lambdaMemoryMb: asWhole("LambdaMemorySize"),
   aggregatorReservedConcurrency: as("AggregatorReservedConcurrency", whole(1, 9999)),
@@ -130,11 +149,6 @@ function checkedOnly(check: Check): Translation {
     check(value, option);
     return {};
   };
-}
-
-function neverYet(value: unknown, option: string): string {
-  if (flag(value, option) === "false") return "false";
-  throw new ValidationError(option, value, "cannot be true yet: there is no provisioner");
 }
 
 /**

@@ -1,5 +1,4 @@
-import { NO_VALUE, type Template, type Value } from "../template/cloudformation.ts";
-import type { ConditionName } from "../template/conditions.ts";
+import { NO_VALUE, type Template, type Value } from "../cloudformation/template.ts";
 import { stackTemplate } from "../template/stack-template.ts";
 import { defaultParameters, type Parameters } from "./parameters.ts";
 
@@ -21,14 +20,6 @@ export function resolvedTemplate(given: Parameters): ResolvedTemplate {
     Resources: resolver.present(template.Resources),
     Outputs: resolver.present(template.Outputs),
   };
-}
-
-/** Whether a stack with these parameters has an aggregator, once it has code. */
-export function hasAggregator(given: Parameters): boolean {
-  const code = { CodeBucket: "bucket", AggregatorCodeKey: "key" };
-  const resolver = new Resolver(stackTemplate(), { ...defaultParameters(), ...given, ...code });
-  const Condition: ConditionName = "DeployAggregatorLambda";
-  return resolver.holds({ Condition });
 }
 
 /** Evaluates the conditions and rules of a template; the functions are those that ours uses. */

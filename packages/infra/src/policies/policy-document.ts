@@ -1,4 +1,4 @@
-import type { Value } from "../template/cloudformation.ts";
+import type { Value } from "../cloudformation/template.ts";
 import { allow, below, type PolicyStatement } from "./policy-statements.ts";
 
 /*

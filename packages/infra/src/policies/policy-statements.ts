@@ -1,4 +1,4 @@
-import type { Value } from "../template/cloudformation.ts";
+import type { Value } from "../cloudformation/template.ts";
 
 /** One statement of a policy. */
 export type PolicyStatement = { readonly [name: string]: Value };

@@ -30,7 +30,7 @@ export async function executed(
 ): Promise<StackState | undefined> {
   if (code !== undefined)
     await orDiscarded(clients, changeSet, () =>
-      uploadCode(clients, code.package, { bucket: code.bucket, account }),
+      uploadCode(clients, code.packages, { bucket: code.bucket, account }),
     );
   const stack = existing ?? (await readStack(clients));
   if (stack === undefined) return undefined;

@@ -5,11 +5,10 @@ import { isTableAbsent } from "../aws/aws-errors.ts";
 import type { AwsClients } from "../aws/clients.ts";
 import { defaultCodeBucket } from "../code/code-bucket.ts";
 import { codeKey, lambdaPackage, type LambdaPackage } from "../code/lambda-package.ts";
+import { codeParameter, functionsOf, type FunctionName } from "../options/functions.ts";
 import { defaultParameters, parametersOf, type Parameters } from "../options/parameters.ts";
-import { hasAggregator } from "../options/resolved-template.ts";
-import { stackTemplate } from "../template/stack-template.ts";
+import { stackTemplate, templateYaml } from "../template/stack-template.ts";
 import { TABLE } from "../template/table.ts";
-import { templateYaml } from "../template/template-yaml.ts";
 import type { Wanted } from "./change-set.ts";
 import type { StackState } from "./stack-state.ts";
 import { stackTags } from "../options/tags.ts";
@@ -18,7 +17,27 @@ import { stackTags } from "../options/tags.ts";
 export interface Plan {
   readonly wanted: Wanted;
   /** The code that must be in its bucket first; undefined if the stack has no function. */
-  readonly code: { readonly package: LambdaPackage; readonly bucket: string } | undefined;
+  readonly code: Code | undefined;
+}
+
+/** The code of functions, and the bucket that it belongs into. */
+export interface Code {
+  readonly packages: readonly LambdaPackage[];
+  readonly bucket: string;
+}
+
+/** The code of these functions; undefined if there are none. */
+export async function codeOf(
+  names: readonly FunctionName[],
+  bucket: string,
+): Promise<Code | undefined> {
+  if (names.length === 0) return undefined;
+  return { packages: await Promise.all(names.map((name) => lambdaPackage(name))), bucket };
+}
+
+/** The parameters that say where the code of functions is. */
+export function codeKeys({ packages }: Code): Parameters {
+  return Object.fromEntries(packages.map((each) => [codeParameter(each.name), codeKey(each)]));
 }
 
 /**
@@ -39,16 +58,12 @@ export async function plannedDeployment(
   const current = existing?.parameters ?? {};
   const named = parametersOf(stack, stackOptions, current);
   const bucket = codeBucket ?? (current["CodeBucket"] || defaultCodeBucket(account, region));
-  const hasFunction = hasAggregator({ ...current, ...named });
-  const code = hasFunction ? { package: await lambdaPackage("aggregator"), bucket } : undefined;
-  const given = {
-    ...named,
-    ...(code && { CodeBucket: bucket, AggregatorCodeKey: codeKey(code.package) }),
-  };
+  const code = await codeOf(functionsOf({ ...current, ...named }), bucket);
+  const given = { ...named, ...(code && { CodeBucket: bucket, ...codeKeys(code) }) };
   const tags = stackTags(stack, {
     user: stackOptions.tags,
     current: existing?.tags ?? {},
-    hasCode: hasFunction,
+    hasCode: code !== undefined,
   });
   const wanted: Wanted = {
     type: existing === undefined ? "CREATE" : "UPDATE",

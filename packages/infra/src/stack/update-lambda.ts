@@ -3,18 +3,15 @@ import { assertAccount, callerAccount } from "../aws/account.ts";
 import { withClients, type AwsClients } from "../aws/clients.ts";
 import { checkedPlace, type StackPlace } from "../aws/place.ts";
 import { defaultCodeBucket } from "../code/code-bucket.ts";
-import { codeKey, lambdaPackage } from "../code/lambda-package.ts";
-import { hasAggregator } from "../options/resolved-template.ts";
+import { codeParameter, functionsOf } from "../options/functions.ts";
 import { destructive, discard, preparedChangeSet } from "./change-set.ts";
 import { untilDone } from "./deploy-stack.ts";
 import { executed } from "./execution.ts";
 import { finishDeployment } from "./finish.ts";
 import { waitForOthers } from "./follow.ts";
+import { codeKeys, codeOf } from "./plan.ts";
 import { assertOurs, assertUpdatable, isInProgress, readStack } from "./stack-state.ts";
 import { withLambdaVersion } from "../options/tags.ts";
-
-/** The parameter that names the code. */
-const CODE_KEY = "AggregatorCodeKey";
 
 /**
  * Gives the functions of a stack the code of this version, if theirs is another one. By a change
@@ -47,25 +44,25 @@ async function attempted(clients: AwsClients, account: string): Promise<true | u
   }
   assertUpdatable(clients, existing);
   const { parameters, tags } = existing;
-  if (!Object.hasOwn(parameters, CODE_KEY))
+  if (!Object.hasOwn(parameters, codeParameter("aggregator")))
     throw new StackOperationError(
       stack,
       `it was deployed by a release whose functions cannot be updated alone: run zae-limiter deploy --stack ${stack}.`,
     );
-  // Without code there is no function.
-  if (parameters[CODE_KEY] === "" || !hasAggregator(parameters)) return true;
-  const code = {
-    package: await lambdaPackage("aggregator"),
-    bucket: parameters["CodeBucket"] || defaultCodeBucket(account, region),
-  };
+  // Without code there is no function, and this is no place to add one.
+  const names = functionsOf(parameters).filter((name) => parameters[codeParameter(name)]);
+  const bucket = parameters["CodeBucket"] || defaultCodeBucket(account, region);
+  const code = await codeOf(names, bucket);
+  if (code === undefined) return true;
+  const keys = codeKeys(code);
   const changeSet = await preparedChangeSet(clients, {
     type: "UPDATE",
     templateBody: undefined,
-    parameters: Object.keys(parameters).map((ParameterKey) =>
-      ParameterKey === CODE_KEY
-        ? { ParameterKey, ParameterValue: codeKey(code.package) }
-        : { ParameterKey, UsePreviousValue: true },
-    ),
+    parameters: Object.keys(parameters).map((ParameterKey) => {
+      const ParameterValue = keys[ParameterKey];
+      if (ParameterValue !== undefined) return { ParameterKey, ParameterValue };
+      return { ParameterKey, UsePreviousValue: true };
+    }),
     tags: withLambdaVersion(tags),
     importExisting: false,
   });

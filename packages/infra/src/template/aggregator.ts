@@ -1,23 +1,21 @@
 import { STREAM_FILTERS } from "zae-limiter/aggregator";
 import { ARCHIVE } from "./archive.ts";
-import { getAtt, ref, sub, when, type Resources } from "./cloudformation.ts";
+import { getAtt, ref, sub, when, type Resources } from "../cloudformation/template.ts";
+import { functionId, functionResources } from "./functions.ts";
 import { TABLE, TABLE_NAME } from "./table.ts";
 
 /** The logical id of the aggregator's function. */
-export const AGGREGATOR = "AggregatorFunction";
+export const AGGREGATOR = functionId("Aggregator");
 
 /** The logical id of the queue for what the aggregator could not do. */
 export const DLQ = "AggregatorDLQ";
 
-/** The logical id of the aggregator's log group. */
-export const LOG_GROUP = "AggregatorLogGroup";
-
 /** The function that reads the table's stream, what invokes it, and what it leaves behind. */
 export function aggregatorResources(): Resources {
-  return { ...logResources(), ...functionResources(), ...streamResources(), ...pulseResources() };
+  return { ...ownResources(), ...streamResources(), ...pulseResources() };
 }
 
-function logResources(): Resources {
+function ownResources(): Resources {
   return {
     [DLQ]: {
       Type: "AWS::SQS::Queue",
@@ -29,56 +27,33 @@ function logResources(): Resources {
         SqsManagedSseEnabled: true,
       },
     },
-    [LOG_GROUP]: {
-      Type: "AWS::Logs::LogGroup",
-      Condition: "DeployAggregatorLambda",
-      Properties: {
-        LogGroupName: sub("/aws/lambda/${AWS::StackName}-aggregator"),
-        RetentionInDays: ref("LogRetentionDays"),
-      },
-    },
-  };
-}
-
-function functionResources(): Resources {
-  return {
-    [AGGREGATOR]: {
-      Type: "AWS::Lambda::Function",
-      Condition: "DeployAggregatorLambda",
-      Properties: {
-        FunctionName: sub("${AWS::StackName}-aggregator"),
-        Description: "Sums up the usage of zae-limiter from the stream of its table.",
-        Runtime: "nodejs22.x",
-        Architectures: ["arm64"],
-        Handler: "index.handler",
-        Code: { S3Bucket: ref("CodeBucket"), S3Key: ref("AggregatorCodeKey") },
-        Role: when(
-          "UseExternalAggregatorRole",
-          ref("AggregatorRoleArn"),
-          getAtt("AggregatorRole", "Arn"),
-        ),
-        MemorySize: ref("LambdaMemorySize"),
-        Timeout: ref("LambdaTimeout"),
-        ReservedConcurrentExecutions: when(
-          "HasReservedConcurrency",
-          ref("AggregatorReservedConcurrency"),
-        ),
-        LoggingConfig: { LogGroup: ref(LOG_GROUP) },
-        TracingConfig: { Mode: when("TracingEnabled", "Active", "PassThrough") },
-        // For pulses, which are invocations without an answer.
-        DeadLetterConfig: { TargetArn: getAtt(DLQ, "Arn") },
-        Environment: {
-          Variables: {
-            TABLE_NAME,
-            SNAPSHOT_WINDOWS: ref("SnapshotWindows"),
-            SNAPSHOT_TTL_DAYS: sub("${SnapshotRetentionDays}"),
-            BUCKET_TTL_MULTIPLIER: sub("${BucketTtlMultiplier}"),
-            ENABLE_ARCHIVAL: ref("EnableAuditArchival"),
-            ARCHIVE_BUCKET_NAME: when("DeployAuditArchive", ref(ARCHIVE)),
-          },
+    ...functionResources("Aggregator", {
+      Description: "Sums up the usage of zae-limiter from the stream of its table.",
+      Role: when(
+        "UseExternalAggregatorRole",
+        ref("AggregatorRoleArn"),
+        getAtt("AggregatorRole", "Arn"),
+      ),
+      MemorySize: ref("LambdaMemorySize"),
+      Timeout: ref("LambdaTimeout"),
+      ReservedConcurrentExecutions: when(
+        "HasReservedConcurrency",
+        ref("AggregatorReservedConcurrency"),
+      ),
+      TracingConfig: { Mode: when("TracingEnabled", "Active", "PassThrough") },
+      // For pulses, which are invocations without an answer.
+      DeadLetterConfig: { TargetArn: getAtt(DLQ, "Arn") },
+      Environment: {
+        Variables: {
+          TABLE_NAME,
+          SNAPSHOT_WINDOWS: ref("SnapshotWindows"),
+          SNAPSHOT_TTL_DAYS: sub("${SnapshotRetentionDays}"),
+          BUCKET_TTL_MULTIPLIER: sub("${BucketTtlMultiplier}"),
+          ENABLE_ARCHIVAL: ref("EnableAuditArchival"),
+          ARCHIVE_BUCKET_NAME: when("DeployAuditArchive", ref(ARCHIVE)),
         },
       },
-    },
+    }),
   };
 }
 

@@ -8,7 +8,7 @@ import {
   type Properties,
   type Resources,
   type Value,
-} from "./cloudformation.ts";
+} from "../cloudformation/template.ts";
 import { INDEX_NAMES, TABLE_NAME } from "./table.ts";
 
 /** Where the aggregator's own metrics are. */

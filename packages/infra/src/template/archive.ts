@@ -1,4 +1,4 @@
-import { ref, type Resources } from "./cloudformation.ts";
+import { ref, type Resources } from "../cloudformation/template.ts";
 
 /** The logical id of the bucket of the archive. */
 export const ARCHIVE = "AuditArchiveBucket";

@@ -8,7 +8,7 @@ import {
   type Rule,
   type Template,
   type Value,
-} from "./cloudformation.ts";
+} from "../cloudformation/template.ts";
 import { POLICY_SUFFIXES, ROLE_SUFFIXES, type ParameterName } from "./parameters.ts";
 
 /** The conditions that decide which resources there are, and what they look like. */
@@ -16,7 +16,8 @@ export const CONDITIONS = {
   DeployAggregator: isOn("EnableAggregator"),
   DeployAlarms: isOn("EnableAlarms"),
   DeployIAM: isOn("EnableIAM"),
-  HasAggregatorCode: and(isGiven("CodeBucket"), isGiven("AggregatorCodeKey")),
+  HasCodeBucket: isGiven("CodeBucket"),
+  HasAggregatorCode: and(conditionOf("HasCodeBucket"), isGiven("AggregatorCodeKey")),
   UseExternalAggregatorRole: isGiven("AggregatorRoleArn"),
   DeployAggregatorLambda: and(
     conditionOf("DeployAggregator"),
@@ -26,6 +27,12 @@ export const CONDITIONS = {
   CreateAggregatorRole: and(
     conditionOf("DeployAggregatorLambda"),
     not(conditionOf("UseExternalAggregatorRole")),
+  ),
+  HasProvisionerCode: and(conditionOf("HasCodeBucket"), isGiven("ProvisionerCodeKey")),
+  DeployProvisionerLambda: and(
+    isOn("EnableProvisioner"),
+    conditionOf("HasProvisionerCode"),
+    conditionOf("DeployIAM"),
   ),
   DeployAggregatorAlarms: and(conditionOf("DeployAggregatorLambda"), conditionOf("DeployAlarms")),
   DeployAuditArchive: and(conditionOf("DeployAggregatorLambda"), isOn("EnableAuditArchival")),
@@ -61,22 +68,11 @@ export const RULES: Readonly<Record<string, Rule>> = {
   CodeNeedsBucket: {
     Assertions: [
       {
-        Assert: or(isMissing("AggregatorCodeKey"), isGiven("CodeBucket")),
-        AssertDescription: "AggregatorCodeKey needs CodeBucket, the bucket that it is in.",
-      },
-    ],
-  },
-  ProvisionerIsReserved: {
-    Assertions: [
-      {
-        Assert: and(
-          isOff("EnableProvisioner"),
-          isMissing("ProvisionerCodeKey"),
-          isMissing("ProvisionerRoleName"),
+        Assert: or(
+          and(isMissing("AggregatorCodeKey"), isMissing("ProvisionerCodeKey")),
+          isGiven("CodeBucket"),
         ),
-        AssertDescription:
-          "This version has no provisioner: leave EnableProvisioner, ProvisionerCodeKey and " +
-          "ProvisionerRoleName as they are.",
+        AssertDescription: "The keys of code need CodeBucket, the bucket that they are in.",
       },
     ],
   },
@@ -98,15 +94,13 @@ function isGiven(parameter: ParameterName): Value {
   return not(isMissing(parameter));
 }
 
-type RolePart = Exclude<keyof typeof ROLE_SUFFIXES, "Provisioner">;
 type CustomName =
-  | `HasCustom${RolePart}RoleName`
+  | `HasCustom${keyof typeof ROLE_SUFFIXES}RoleName`
   | `HasCustom${keyof typeof POLICY_SUFFIXES}PolicyName`;
 
 function customNames(): Readonly<Record<CustomName, Value>> {
-  const roles = Object.keys(ROLE_SUFFIXES).filter((part) => part !== "Provisioner");
   const names = [
-    ...roles.map((part) => `${part}RoleName`),
+    ...Object.keys(ROLE_SUFFIXES).map((part) => `${part}RoleName`),
     ...Object.keys(POLICY_SUFFIXES).map((part) => `${part}PolicyName`),
   ] as readonly ParameterName[];
   return Object.fromEntries(names.map((name) => [`HasCustom${name}`, isGiven(name)])) as Record<

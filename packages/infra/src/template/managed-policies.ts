@@ -1,5 +1,5 @@
 import { policyDocument, type PolicyKind } from "../policies/policy-document.ts";
-import { ref, sub, when, type Resources } from "./cloudformation.ts";
+import { ref, sub, when, type Resources } from "../cloudformation/template.ts";
 import { POLICY_SUFFIXES } from "./parameters.ts";
 import { TABLE_ARN } from "./table.ts";
 

@@ -1,7 +1,8 @@
 import { AGGREGATOR, DLQ } from "./aggregator.ts";
 import { ARCHIVE } from "./archive.ts";
-import { getAtt, ref, sub, type Output, type Value } from "./cloudformation.ts";
+import { getAtt, ref, sub, type Output, type Value } from "../cloudformation/template.ts";
 import type { ConditionName } from "./conditions.ts";
+import { functionId } from "./functions.ts";
 import { POLICY_SUFFIXES } from "./parameters.ts";
 import { BOUNDARY_ARN } from "./roles.ts";
 import { TABLE, TABLE_ARN, TABLE_NAME } from "./table.ts";
@@ -13,6 +14,8 @@ export function outputs(): Readonly<Record<string, Output>> {
     TableArn: output(TABLE_ARN, "TableArn"),
     StreamArn: output(getAtt(TABLE, "StreamArn"), "StreamArn"),
     ...aggregatorOutputs("DeployAggregatorLambda"),
+    CodeBucketName: output(ref("CodeBucket"), "CodeBucketName", "HasCodeBucket"),
+    ...provisionerOutputs("DeployProvisionerLambda"),
     ...archiveOutputs("DeployAuditArchive"),
     ...alarmOutputs(),
     ...policyOutputs("DeployIAM"),
@@ -29,7 +32,14 @@ function aggregatorOutputs(condition: ConditionName): Readonly<Record<string, Ou
     AggregatorFunctionName: output(ref(AGGREGATOR), "AggregatorName", condition),
     AggregatorDLQUrl: output(ref(DLQ), "DLQUrl", condition),
     AggregatorDLQArn: output(getAtt(DLQ, "Arn"), "DLQArn", condition),
-    CodeBucketName: output(ref("CodeBucket"), "CodeBucketName", condition),
+  };
+}
+
+function provisionerOutputs(condition: ConditionName): Readonly<Record<string, Output>> {
+  const id = functionId("Provisioner");
+  return {
+    ProvisionerFunctionArn: output(getAtt(id, "Arn"), "ProvisionerArn", condition),
+    ProvisionerFunctionName: output(ref(id), "ProvisionerName", condition),
   };
 }
 

@@ -1,5 +1,5 @@
 import { SCHEMA_VERSION } from "zae-limiter/dynamodb";
-import type { Parameter } from "./cloudformation.ts";
+import type { Parameter } from "../cloudformation/template.ts";
 
 /** How long CloudWatch can keep logs, in days; it accepts no other number. */
 export const LOG_RETENTION_DAYS: readonly number[] = [
@@ -38,6 +38,8 @@ export const PARAMETERS = {
   AggregatorCodeKey: text(
     "The key of the aggregator's zip file in CodeBucket. Without one there is no aggregator.",
   ),
+  EnableProvisioner: flag("Whether a function applies limits that templates declare.", true),
+  ProvisionerCodeKey: text("The key of its zip file. Without one there is no such function."),
   SnapshotWindows: {
     ...text("The windows that usage is summed into, separated by commas.", "hourly,daily,monthly"),
     AllowedPattern: "(hourly|daily|monthly)(,(hourly|daily|monthly)){0,2}",
@@ -113,7 +115,8 @@ export const PARAMETERS = {
     most: 900_000,
   }),
   EnableIAM: flag(
-    "Whether roles and policies are created. If not, an aggregator needs AggregatorRoleArn.",
+    "Whether roles and policies are created. If not, an aggregator needs AggregatorRoleArn, and " +
+      "no function applies limits.",
     true,
   ),
   EnableIAMRoles: flag("Whether there are roles for applications, people and monitoring.", false),
@@ -125,8 +128,6 @@ export const PARAMETERS = {
   RoleNameFormat: text("The format that the names of roles were made with; only exported."),
   ...namesOf("Role", ROLE_SUFFIXES),
   ...namesOf("Policy", POLICY_SUFFIXES),
-  EnableProvisioner: flag("Reserved: whether a function applies declared limits.", false),
-  ProvisionerCodeKey: text("Reserved: the key of the provisioner's zip file."),
   SchemaVersion: text("The version of the items in the table.", SCHEMA_VERSION),
 } as const satisfies { readonly [name: string]: Parameter };
 
@@ -165,8 +166,7 @@ function namesOf<Kind extends "Role" | "Policy", Part extends string>(
   suffixes: Readonly<Record<Part, string>>,
 ): Readonly<Record<`${Part}${Kind}Name`, Parameter>> {
   const entries = Object.entries<string>(suffixes).map(
-    ([part, suffix]) =>
-      [`${part}${kind}Name`, text(`By default, the name of the stack and -${suffix}.`)] as const,
+    ([part, suffix]) => [`${part}${kind}Name`, text(`Empty: {stack}-${suffix}.`)] as const,
   );
   return Object.fromEntries(entries) as Record<`${Part}${Kind}Name`, Parameter>;
 }

@@ -1,6 +1,7 @@
 import { aggregatorStatements, archiveStatement } from "../policies/aggregator-statements.ts";
+import { provisionerStatements } from "../policies/provisioner-statements.ts";
 import { allow, type PolicyStatement } from "../policies/policy-statements.ts";
-import { DLQ, LOG_GROUP } from "./aggregator.ts";
+import { DLQ } from "./aggregator.ts";
 import { ARCHIVE } from "./archive.ts";
 import {
   getAtt,
@@ -12,7 +13,9 @@ import {
   type Resource,
   type Resources,
   type Value,
-} from "./cloudformation.ts";
+} from "../cloudformation/template.ts";
+import type { ConditionName } from "./conditions.ts";
+import { logsArn, type FunctionPart } from "./functions.ts";
 import { ROLE_SUFFIXES } from "./parameters.ts";
 import { TABLE, TABLE_ARN } from "./table.ts";
 
@@ -23,30 +26,20 @@ export const BOUNDARY_ARN: Value = when(
   sub("arn:${AWS::Partition}:iam::${AWS::AccountId}:policy/${PermissionBoundary}"),
 );
 
-/** The aggregator's role, and roles for applications, people and monitoring. */
+/** The roles of the functions, and roles for applications, people and monitoring. */
 export function roleResources(): Resources {
   return {
-    AggregatorRole: role("Aggregator", "CreateAggregatorRole", {
-      AssumeRolePolicyDocument: trust({ Service: "lambda.amazonaws.com" }),
-      Policies: [
-        { PolicyName: "aggregator", PolicyDocument: document(functionStatements()) },
-        when("DeployAuditArchive", {
-          PolicyName: "archive",
-          PolicyDocument: document([archiveStatement(getAtt(ARCHIVE, "Arn"))]),
-        }),
-        when("TracingEnabled", {
-          PolicyName: "tracing",
-          PolicyDocument: document([
-            // X-Ray has no resources that a right could be bound to.
-            allow({
-              sid: "Trace",
-              actions: ["xray:PutTraceSegments", "xray:PutTelemetryRecords"],
-              resources: "*",
-            }),
-          ]),
-        }),
-      ],
-    }),
+    AggregatorRole: functionRole("Aggregator", "CreateAggregatorRole", [
+      { PolicyName: "aggregator", PolicyDocument: document(aggregating()) },
+      when("DeployAuditArchive", {
+        PolicyName: "archive",
+        PolicyDocument: document([archiveStatement(getAtt(ARCHIVE, "Arn"))]),
+      }),
+      when("TracingEnabled", { PolicyName: "tracing", PolicyDocument: document([TRACING]) }),
+    ]),
+    ProvisionerRole: functionRole("Provisioner", "DeployProvisionerLambda", [
+      { PolicyName: "provisioner", PolicyDocument: document(provisioning()) },
+    ]),
     AppRole: accountRole("App", "AcquireOnlyPolicy"),
     AdminRole: accountRole("Admin", "FullAccessPolicy"),
     ReadOnlyRole: accountRole("ReadOnly", "ReadOnlyPolicy"),
@@ -54,19 +47,43 @@ export function roleResources(): Resources {
 }
 
 /** What the aggregator does, and what Lambda does on its behalf. */
-function functionStatements(): readonly PolicyStatement[] {
+function aggregating(): readonly PolicyStatement[] {
   return [
     ...aggregatorStatements({ tableArn: TABLE_ARN, streamArn: getAtt(TABLE, "StreamArn") }),
     // This one cannot be bound to a stream.
     allow({ sid: "FindStream", actions: ["dynamodb:ListStreams"], resources: "*" }),
-    allow({
-      sid: "Log",
-      actions: ["logs:CreateLogStream", "logs:PutLogEvents"],
-      resources: getAtt(LOG_GROUP, "Arn"),
-    }),
+    logging("Aggregator"),
     allow({ sid: "GiveUp", actions: ["sqs:SendMessage"], resources: getAtt(DLQ, "Arn") }),
   ];
 }
+
+function provisioning(): readonly PolicyStatement[] {
+  return [...provisionerStatements(TABLE_ARN), logging("Provisioner")];
+}
+
+function logging(part: FunctionPart): PolicyStatement {
+  const actions = ["logs:CreateLogStream", "logs:PutLogEvents"];
+  return allow({ sid: "Log", actions, resources: logsArn(part) });
+}
+
+/** A role that Lambda assumes to run a function. */
+function functionRole(
+  part: FunctionPart,
+  condition: ConditionName,
+  policies: readonly Value[],
+): Resource {
+  return role(part, condition, {
+    AssumeRolePolicyDocument: trust({ Service: "lambda.amazonaws.com" }),
+    Policies: policies,
+  });
+}
+
+/** X-Ray has no resources that a right could be bound to. */
+const TRACING = allow({
+  sid: "Trace",
+  actions: ["xray:PutTraceSegments", "xray:PutTelemetryRecords"],
+  resources: "*",
+});
 
 /** A role that everybody in the account may assume whom IAM allows to. */
 function accountRole(part: "App" | "Admin" | "ReadOnly", policy: string): Resource {
@@ -79,8 +96,8 @@ function accountRole(part: "App" | "Admin" | "ReadOnly", policy: string): Resour
 }
 
 function role(
-  part: Exclude<keyof typeof ROLE_SUFFIXES, "Provisioner">,
-  condition: string,
+  part: keyof typeof ROLE_SUFFIXES,
+  condition: ConditionName,
   properties: Properties,
 ): Resource {
   return {

@@ -1,4 +1,4 @@
-import { ref, sub, type Resources, type Value } from "./cloudformation.ts";
+import { ref, sub, type Resources, type Value } from "../cloudformation/template.ts";
 import { INDEX_NAMES, TABLE } from "./table.ts";
 
 type Direction = "Read" | "Write";

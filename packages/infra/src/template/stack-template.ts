@@ -1,11 +1,13 @@
 import { aggregatorResources } from "./aggregator.ts";
 import { alarmResources } from "./alarms.ts";
 import { archiveResources } from "./archive.ts";
-import type { Template } from "./cloudformation.ts";
+import { templateText } from "../cloudformation/template-text.ts";
+import type { Template } from "../cloudformation/template.ts";
 import { CONDITIONS, RULES } from "./conditions.ts";
 import { managedPolicyResources } from "./managed-policies.ts";
 import { outputs } from "./outputs.ts";
 import { PARAMETERS } from "./parameters.ts";
+import { provisionerResources } from "./provisioner.ts";
 import { roleResources } from "./roles.ts";
 import { scalingResources } from "./scaling.ts";
 import { tableResources } from "./table.ts";
@@ -27,10 +29,29 @@ export function stackTemplate(): Template {
       ...scalingResources(),
       ...aggregatorResources(),
       ...archiveResources(),
+      ...provisionerResources(),
       ...managedPolicyResources(),
       ...roleResources(),
       ...alarmResources(),
     },
     Outputs: outputs(),
   };
+}
+
+/** Values of this length, as JSON, are written in one line: more would be hard to read. */
+const LONGEST_LINE = 500;
+
+/**
+ * The template as text, below the 51 200 bytes that CloudFormation accepts in a request.
+ *
+ * @example await writeFile("template.yaml", templateYaml());
+ */
+export function templateYaml(template: Template = stackTemplate()): string {
+  return templateText(template, {
+    comment: [
+      "The stack of zae-limiter. It is the same for all stacks: what differs is a parameter.",
+      "Printed by: zae-limiter cfn-template",
+    ],
+    longestLine: LONGEST_LINE,
+  });
 }

@@ -8,7 +8,7 @@ import {
   type Properties,
   type Resources,
   type Value,
-} from "./cloudformation.ts";
+} from "../cloudformation/template.ts";
 
 /** The logical id of the table. */
 export const TABLE = "RateLimitsTable";

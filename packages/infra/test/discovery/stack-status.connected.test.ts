@@ -110,7 +110,11 @@ describeWithAws("the status of a stack", (aws) => {
         deadLetters: { queue: `${stack}-aggregator-dlq`, messages: 0 },
       },
       versions: { client: VERSION, schema: "1.0.0", minimumClient: "0.0.0", compatible: true },
-      roles: [{ logicalId: "AggregatorRole", physicalId: `${stack}-aggr` }],
+      provisioner: { name: `${stack}-limits-provisioner`, state: "Active" },
+      roles: [
+        { logicalId: "AggregatorRole", physicalId: `${stack}-aggr` },
+        { logicalId: "ProvisionerRole", physicalId: `${stack}-prov` },
+      ],
     });
     expect(status.policies).toContainEqual({
       logicalId: "AcquireOnlyPolicy",
@@ -128,6 +132,21 @@ describeWithAws("the status of a stack", (aws) => {
         .seen.slice(before)
         .filter(({ action }) => !reads.test(action)),
     ).toEqual([]);
+  });
+
+  it("warns of a provisioner that has failed, and knows none where there is none", async () => {
+    const name = `${stack}-limits-provisioner`;
+    const found = aws().lambda.functions.get(name)!;
+    const failed = { ...found.configuration, State: "Failed", StateReason: "Its key is gone" };
+    aws().lambda.functions.set(name, { ...found, configuration: failed });
+    const { problems, warnings } = await look();
+    expect(problems).toEqual([]);
+    expect(warnings).toContain(
+      `Templates cannot declare limits: ${name} has failed: Its key is gone`,
+    );
+    aws().lambda.functions.delete(name);
+    expect((await look()).provisioner).toBeUndefined();
+    aws().lambda.functions.set(name, found);
   });
 
   it("a function that is missing is no aggregator, although the table has a stream [W-78]", async () => {

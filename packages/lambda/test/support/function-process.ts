@@ -65,8 +65,8 @@ export class FunctionProcess {
     return lines.map((line) => (line.startsWith("{") ? (JSON.parse(line) as unknown) : line));
   }
 
-  invoke(event: unknown): Promise<Outcome> {
-    return this.#api.invoke(event);
+  invoke(event: unknown, timeoutMs?: number): Promise<Outcome> {
+    return this.#api.invoke(event, timeoutMs);
   }
 
   async stop(): Promise<void> {

@@ -9,12 +9,13 @@ export type Outcome =
 
 interface Invocation {
   readonly event: unknown;
+  readonly timeoutMs: number;
   readonly resolve: (outcome: Outcome) => void;
 }
 
 const BASE = "/2018-06-01/runtime";
 
-/** The time that a function has for an invocation. */
+/** The time that a function has for an invocation, unless a test says otherwise. */
 const TIMEOUT_MS = 60_000;
 
 /**
@@ -44,9 +45,9 @@ export class RuntimeApi {
   }
 
   /** Invokes the function, and returns what it answered. */
-  invoke(event: unknown): Promise<Outcome> {
+  invoke(event: unknown, timeoutMs = TIMEOUT_MS): Promise<Outcome> {
     return new Promise((resolve) => {
-      const invocation = { event, resolve };
+      const invocation = { event, timeoutMs, resolve };
       const give = this.#pending;
       this.#pending = undefined;
       if (give === undefined) this.#waiting.push(invocation);
@@ -74,7 +75,7 @@ export class RuntimeApi {
       response.writeHead(200, {
         "content-type": "application/json",
         "lambda-runtime-aws-request-id": id,
-        "lambda-runtime-deadline-ms": String(Date.now() + TIMEOUT_MS),
+        "lambda-runtime-deadline-ms": String(Date.now() + invocation.timeoutMs),
       });
       response.end(JSON.stringify(invocation.event));
     };

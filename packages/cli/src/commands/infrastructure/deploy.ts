@@ -23,7 +23,7 @@ export function addDeployCommand(program: Command, session: Session): void {
     ],
   });
   addStackFlags(verb)
-    .option("--code-bucket <bucket>", "A bucket for the Lambda's code, instead of our own.")
+    .option("--code-bucket <bucket>", "A bucket for the code of the Lambdas, instead of our own.")
     .option("--account <id>", "The account that is meant; any other one is refused.")
     .option("--dry-run", "Only show what would change.")
     .addOption(waitOption())

@@ -14,6 +14,12 @@ const SWITCHES: readonly (readonly [OptionName, on: string, off: string, about: 
     "--no-aggregator",
     "the Lambda that sums up usage from the table's stream",
   ],
+  [
+    "enableProvisioner",
+    "--enable-provisioner",
+    "--no-provisioner",
+    "the Lambda that applies limits which templates declare",
+  ],
   ["enableAlarms", "--enable-alarms", "--no-alarms", "CloudWatch alarms"],
   [
     "enableAuditArchival",
@@ -21,7 +27,7 @@ const SWITCHES: readonly (readonly [OptionName, on: string, off: string, about: 
     "--no-audit-archival",
     "an archive on S3 for audit events that expire",
   ],
-  ["enableTracing", "--enable-tracing", "--no-tracing", "X-Ray traces of the Lambda"],
+  ["enableTracing", "--enable-tracing", "--no-tracing", "X-Ray traces of the aggregator"],
   [
     "createIamRoles",
     "--create-iam-roles",
@@ -67,26 +73,26 @@ const VALUES: readonly (readonly [
     "logRetentionDays",
     "--log-retention-days <days>",
     "number",
-    "How long the Lambda's logs are kept.",
+    "How long the logs of the Lambdas are kept.",
   ],
   [
     "lambdaTimeoutSeconds",
     "--lambda-timeout <seconds>",
     "number",
-    "The most seconds that the Lambda may run.",
+    "The most seconds that the aggregator may run.",
   ],
-  ["lambdaMemoryMb", "--lambda-memory <megabytes>", "number", "The memory of the Lambda."],
+  ["lambdaMemoryMb", "--lambda-memory <megabytes>", "number", "The memory of the aggregator."],
   [
     "lambdaDurationThresholdPct",
     "--lambda-duration-threshold-pct <percentage>",
     "number",
-    "The percentage of its time-out at which the Lambda's alarm goes off.",
+    "The percentage of its time-out at which the aggregator's alarm goes off.",
   ],
   [
     "aggregatorReservedConcurrency",
     "--aggregator-reserved-concurrency <number>",
     "number",
-    "How many invocations are reserved for the Lambda, which is also the most it gets.",
+    "How many invocations are reserved for the aggregator, which is also the most it gets.",
   ],
   ["alarmSnsTopic", "--alarm-sns-topic <arn>", "text", "The topic that alarms notify."],
   [
@@ -117,7 +123,7 @@ const VALUES: readonly (readonly [
     "aggregatorRoleArn",
     "--aggregator-role-arn <arn>",
     "text",
-    "An existing role for the Lambda, instead of a new one.",
+    "An existing role for the aggregator, instead of a new one.",
   ],
   [
     "bucketTtlMultiplier",

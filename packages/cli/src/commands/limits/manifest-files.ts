@@ -37,7 +37,6 @@ export async function readManifestFiles(
   const files = new ManifestFiles();
   for (const name of names) await files.add(name);
   const problems: ManifestProblem[] = [...files.problems];
-  const documents: ManifestDocument[] = [];
   const collect = <T>(check: () => T): T | undefined => {
     try {
       return check();
@@ -47,24 +46,23 @@ export async function readManifestFiles(
       return undefined;
     }
   };
+  const documents: ManifestDocument[] = [];
   for (const { name, path } of files.found) {
     const text = await textOf(path === STANDARD_INPUT ? stdin : path);
-    if (typeof text === "object") {
-      problems.push(problemOf(name, text.problem));
-      continue;
-    }
-    const document = collect(() => yamlDocument(name, text));
-    if (document !== undefined) documents.push(document);
+    if (typeof text === "object") problems.push(problemOf(name, text.problem));
+    else documents.push(...(collect(() => [yamlDocument(name, text)]) ?? []));
   }
-  const unreadable = problems.length;
-  const manifest = documents.length === 0 ? undefined : collect(() => readManifest(documents));
+  const unread = problems.length === 0 ? [] : [UNREAD];
+  const manifest = collect(() => readManifest([...documents, ...unread]));
   if (manifest !== undefined && problems.length === 0) return manifest;
-  // A file that could not be read may be the one that names the namespace.
-  const told = problems.filter(
-    ({ path }, index) => unreadable === 0 || index < unreadable || path !== "namespace",
-  );
-  throw new ManifestError(told);
+  throw new ManifestError(problems.filter(({ file }) => file !== UNREAD.file));
 }
+
+/**
+ * Stands for files that could not be read, so that nothing is called missing that may be in them.
+ * What is said about it itself is left out.
+ */
+const UNREAD: ManifestDocument = { file: "", content: undefined, positionOf: () => undefined };
 
 interface FoundFile {
   /** How messages name it. */

@@ -26,7 +26,7 @@ export function addComparison(
     });
 }
 
-/** Reads the manifest of a verb. Its namespace is where the verb works, so no other may be given. */
+/** Reads the manifest of a verb, which works in its namespace: no other one may be given. */
 export async function givenManifest(
   session: Session,
   command: Command,

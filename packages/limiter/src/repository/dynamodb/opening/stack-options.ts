@@ -38,17 +38,20 @@ export interface StackOptions {
   readonly enableDeletionProtection?: boolean;
   /** Whether a Lambda sums up usage from the table's stream. @default true */
   readonly enableAggregator?: boolean;
-  /** Whether a Lambda applies limits that are declared in templates; not yet. @default false */
+  /**
+   * Whether a Lambda applies limits that templates declare. Needs `createIam`, and a name of the
+   * stack with at most 45 characters. @default true
+   */
   readonly enableProvisioner?: boolean;
-  /** The most seconds that a Lambda may run, from 1 to 900. @default 60 */
+  /** The most seconds that the aggregator may run, from 1 to 900. @default 60 */
   readonly lambdaTimeoutSeconds?: number;
-  /** The memory of a Lambda, in megabytes, from 128 to 3008. @default 256 */
+  /** The memory of the aggregator, in megabytes, from 128 to 3008. @default 256 */
   readonly lambdaMemoryMb?: number;
   /** The invocations that are reserved for the aggregator, and its most. @default none */
   readonly aggregatorReservedConcurrency?: number;
   /** How many days the logs of the Lambdas are kept: a number that CloudWatch knows. @default 30 */
   readonly logRetentionDays?: number;
-  /** Whether the Lambdas are traced with X-Ray. @default false */
+  /** Whether the aggregator is traced with X-Ray. @default false */
   readonly enableTracing?: boolean;
   /** Whether audit events are archived to S3 when their retention ends. @default true */
   readonly enableAuditArchival?: boolean;
@@ -58,13 +61,13 @@ export interface StackOptions {
   readonly enableAlarms?: boolean;
   /** The ARN of the topic that alarms are sent to. @default none */
   readonly alarmSnsTopic?: string;
-  /** The percentage of its time-out at which a Lambda's alarm goes off. @default 80 */
+  /** The percentage of its time-out at which the aggregator's alarm goes off. @default 80 */
   readonly lambdaDurationThresholdPct?: number;
   /** Whether anything of IAM is created. @default true */
   readonly createIam?: boolean;
   /** Whether roles for applications are created. @default false */
   readonly createIamRoles?: boolean;
-  /** The ARN of an existing role for the Lambda, if none may be created. @default none */
+  /** The ARN of an existing role for the aggregator, if none may be created. @default none */
   readonly aggregatorRoleArn?: string;
   /** The name or ARN of the policy that bounds the roles that are created. @default none */
   readonly permissionBoundary?: string;

@@ -1,55 +1,61 @@
 import { Document, isCollection, Scalar, visit, YAMLMap, YAMLSeq, type Node } from "yaml";
-import type { Template, Value } from "./cloudformation.ts";
-import { stackTemplate } from "./stack-template.ts";
+import type { Value } from "./template.ts";
 
-/**
- * The template as text, below the 51 200 bytes that CloudFormation accepts in a request.
- *
- * @example await writeFile("template.yaml", templateYaml());
- */
-export function templateYaml(template: Template = stackTemplate()): string {
+/** How a template is printed. */
+export interface TextOptions {
+  /** What stands above the template, line by line. */
+  readonly comment: readonly string[];
+  /** The longest value in one line, as JSON; as YAML it is about a third shorter. */
+  readonly longestLine: number;
+}
+
+/** A template as YAML. */
+export function templateText(template: object, { comment, longestLine }: TextOptions): string {
   // CloudFormation reads YAML 1.1, to which an unquoted date is no text.
   const document = new Document(undefined, { version: "1.1" });
-  document.commentBefore =
-    " The stack of zae-limiter. It is the same for all stacks: what differs is a parameter.\n" +
-    " Printed by: zae-limiter cfn-template";
+  document.commentBefore = comment.map((line) => ` ${line}`).join("\n");
   const sections = new YAMLMap();
   for (const [name, section] of Object.entries(template)) {
-    const pair = document.createPair(name, nodeOf(section as Value, SECTION));
+    const pair = document.createPair(name, nodeOf(section as Value, SECTION, longestLine));
     sections.add(pair);
   }
   document.contents = sections;
   quoteInLines(sections);
-  // A text is never broken: whoever searches for its words finds them.
-  return document.toString({ lineWidth: 0, flowCollectionPadding: false, indentSeq: false });
+  // A text is never broken: whoever searches for its words finds them. Two spaces for each level
+  // would make the template of a stack too long.
+  return document.toString({
+    lineWidth: 0,
+    flowCollectionPadding: false,
+    indent: 1,
+    indentSeq: false,
+  });
 }
 
 /** How deep a value is: a section, what has a name in it, or something within that. */
 const SECTION = 0;
 const WITHIN = 1;
 
-/** The longest value that is written in one line, as JSON; as YAML it is about a third shorter. */
-const LONGEST_LINE = 320;
-
 /**
  * A value as YAML: functions in their short form, and what is small in one line. Without either the
  * template would be too long.
  */
-function nodeOf(value: Value, depth: number): Node {
+function nodeOf(value: Value, depth: number, longest: number): Node {
   if (typeof value !== "object") return new Scalar(value);
-  const called = Array.isArray(value) ? undefined : callOf(value as { [name: string]: Value });
+  const called = Array.isArray(value)
+    ? undefined
+    : callOf(value as { [name: string]: Value }, longest);
   if (called !== undefined) return called;
   const node = Array.isArray(value) ? new YAMLSeq() : new YAMLMap();
   if (node instanceof YAMLMap)
     for (const [name, each] of Object.entries(value))
-      node.set(new Scalar(name), nodeOf(each, depth + 1));
-  else for (const each of value as readonly Value[]) node.add(nodeOf(each, depth + 1));
-  node.flow = depth >= WITHIN && JSON.stringify(value).length <= LONGEST_LINE;
+      node.set(new Scalar(name), nodeOf(each, depth + 1, longest));
+  else for (const each of value as readonly Value[]) node.add(nodeOf(each, depth + 1, longest));
+  node.flow = depth >= WITHIN && JSON.stringify(value).length <= longest;
   return node;
 }
 
 /** A function in its short form; undefined when the value is none. */
-function callOf(value: { readonly [name: string]: Value }): Node | undefined {
+function callOf(value: { readonly [name: string]: Value }, longest: number): Node | undefined {
   const [entry, ...others] = Object.entries(value);
   if (entry === undefined || others.length > 0) return undefined;
   const [name, argument] = entry;
@@ -58,8 +64,8 @@ function callOf(value: { readonly [name: string]: Value }): Node | undefined {
   if (!name.startsWith("Fn::")) return undefined;
   const tag = `!${name.slice("Fn::".length)}`;
   if (name === "Fn::GetAtt") return tagged(tag, new Scalar((argument as string[]).join(".")));
-  const node = nodeOf(argument, WITHIN);
-  if (isCollection(node)) node.flow = JSON.stringify(argument).length <= LONGEST_LINE;
+  const node = nodeOf(argument, WITHIN, longest);
+  if (isCollection(node)) node.flow = JSON.stringify(argument).length <= longest;
   return tagged(tag, node);
 }
 

@@ -1,0 +1,91 @@
+import { ValidationError } from "zae-limiter";
+import { manifestOf, type Manifest } from "zae-limiter/manifest";
+
+/** A CloudFormation template with one resource, which declares limits. */
+export interface LimitsTemplate {
+  readonly AWSTemplateFormatVersion: "2010-09-09";
+  readonly Description: string;
+  readonly Resources: {
+    readonly Limits: {
+      readonly Type: "Custom::ZaeLimiterLimits";
+      readonly Properties: Readonly<Record<string, unknown>>;
+    };
+  };
+}
+
+/**
+ * A CloudFormation template that declares the limits of a manifest: whoever deploys it applies
+ * them, and whoever deletes its stack deletes them. `stack` is the one with the table, in the same
+ * account and region.
+ * @example
+ * const template = limitsTemplate(manifest, { stack: "limits" });
+ * await writeFile("template.yaml", manifestYaml(template));
+ */
+export function limitsTemplate(
+  { namespace, declared }: Manifest,
+  { stack }: { readonly stack: string },
+): LimitsTemplate {
+  if (!/^[A-Za-z][A-Za-z0-9-]*$/.test(stack))
+    throw new ValidationError(
+      "stack",
+      stack,
+      "must begin with a letter and contain only letters, digits and -",
+    );
+  const manifest = manifestOf(namespace, declared);
+  return {
+    AWSTemplateFormatVersion: "2010-09-09",
+    Description: `zae-limiter: the limits of namespace ${namespace} in the stack ${stack}.`,
+    Resources: {
+      // The resource owns its limits by this name: another one would delete and create them.
+      Limits: {
+        Type: "Custom::ZaeLimiterLimits",
+        Properties: {
+          ServiceToken: { "Fn::ImportValue": `${stack}-ProvisionerArn` },
+          ServiceTimeout: SERVICE_TIMEOUT_SECONDS,
+          ...(hasFunctionName(manifest)
+            ? { Manifest: JSON.stringify(manifest) }
+            : (properties(manifest, false) as object)),
+        },
+      },
+    },
+  };
+}
+
+/**
+ * How long CloudFormation waits. The function answers within 15 minutes; should it die before it
+ * can, Lambda runs it again, and the second run goes on where the first one ended.
+ */
+const SERVICE_TIMEOUT_SECONDS = 1800;
+
+/** The keys below which people choose the names. */
+const NAMED: ReadonlySet<string> = new Set(["resources", "entities", "limits", "metadata"]);
+
+/** A part of a manifest as properties: known keys in PascalCase, chosen names as they are. */
+function properties(value: unknown, isNamed: boolean): unknown {
+  if (!isObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) =>
+      isNamed
+        ? [key, properties(inner, false)]
+        : [pascalCase(key), properties(inner, NAMED.has(key))],
+    ),
+  );
+}
+
+function pascalCase(key: string): string {
+  return key.replaceAll(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/** Whether CloudFormation would take a name for a function of its own; in a text it does not. */
+function hasFunctionName(value: unknown): boolean {
+  return (
+    isObject(value) &&
+    Object.entries(value).some(
+      ([key, inner]) => key === "Ref" || key.startsWith("Fn::") || hasFunctionName(inner),
+    )
+  );
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null;
+}

@@ -1,0 +1,103 @@
+/*
+ * The template that declares limits, and the function that reads it: between them CloudFormation
+ * reads YAML 1.1, and hands every scalar over as a text.
+ */
+import { limitsTemplate, manifestYaml, yamlDocument } from "@zae-limiter/infra/manifest";
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import { parse } from "yaml";
+import { manifestOf, readManifest, type Manifest } from "zae-limiter/manifest";
+import { declaredLimits } from "../../limiter/test/support/declared-limits.ts";
+import { seedsFromEnvironment } from "../../limiter/test/support/seeded/seeds.ts";
+import { declaredProperties } from "../../lambda/provisioner/properties.ts";
+import { PropertyNames } from "../../lambda/provisioner/property-names.ts";
+
+const { count: RUNS } = seedsFromEnvironment({ usual: 20, thorough: 2000 });
+
+/** What a manifest becomes on its way through a template. */
+function through(manifest: Manifest, version: "1.1" | "1.2" = "1.1"): Manifest {
+  const text = manifestYaml(limitsTemplate(manifest, { stack: "limits" }));
+  const template = parse(text, { version }) as ReturnType<typeof limitsTemplate>;
+  const sent = asTexts(template.Resources.Limits.Properties);
+  const { documents, problems } = declaredProperties(sent, "limits", new PropertyNames());
+  expect(problems).toEqual([]);
+  return readManifest(documents);
+}
+
+function manifest(text: string): Manifest {
+  return readManifest([yamlDocument("limits.yaml", text)]);
+}
+
+it("the function reads the manifest that the template was made of", () => {
+  fc.assert(
+    fc.property(declaredLimits(), fc.constantFrom("1.1", "1.2"), (declared, version) => {
+      const given = manifest(JSON.stringify(manifestOf("team-a", declared)));
+      const { namespace, declared: read, hash } = through(given, version);
+      expect({ namespace, read, hash }).toEqual({
+        namespace: "team-a",
+        read: declared,
+        hash: given.hash,
+      });
+    }),
+    { numRuns: RUNS },
+  );
+});
+
+it.each(["Ref", "Fn::GetAtt", "Fn::Transform"])(
+  "an entity called %s is no function of CloudFormation",
+  (name) => {
+    const given = manifest(
+      `{namespace: team-a, entities: {"${name}": {resources: {gpt-4: {limits: {rpm: 5}}}}}}`,
+    );
+    const { Properties } = limitsTemplate(given, { stack: "limits" }).Resources.Limits;
+    expect(Object.keys(Properties)).toEqual(["ServiceToken", "ServiceTimeout", "Manifest"]);
+    expect(through(given).declared).toEqual(given.declared);
+  },
+);
+
+it("is one resource with PascalCase properties, and leaves out what is not declared", () => {
+  const given = manifest(`
+    namespace: team-a
+    system: {on_unavailable: allow, audit_retention_days: 30, limits: {rpm: 100}}
+    entities:
+      acme: {}
+      key_1: {parent: acme, metadata: {cost_centre: "007"}, resources: {_default_: {limits: {tpm: {capacity: 5, burst: 50}}}}}
+  `);
+  expect(manifestYaml(limitsTemplate(given, { stack: "limits" }))).toBe(`\
+AWSTemplateFormatVersion: "2010-09-09"
+Description: "zae-limiter: the limits of namespace team-a in the stack limits."
+Resources:
+  Limits:
+    Type: Custom::ZaeLimiterLimits
+    Properties:
+      ServiceToken:
+        Fn::ImportValue: limits-ProvisionerArn
+      ServiceTimeout: 1800
+      Namespace: team-a
+      System:
+        OnUnavailable: allow
+        AuditRetentionDays: 30
+        Limits:
+          rpm: 100/min
+      Entities:
+        acme: {}
+        key_1:
+          Parent: acme
+          Metadata:
+            cost_centre: "007"
+          Resources:
+            _default_:
+              Limits:
+                tpm: 5/min:50
+`);
+});
+
+it("refuses a name that no stack has", () => {
+  const given = manifest("{namespace: team-a}");
+  expect(() => limitsTemplate(given, { stack: "a_b" })).toThrow("Invalid stack: must begin with");
+});
+
+function asTexts(value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return String(value);
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, asTexts(inner)]));
+}

@@ -1,0 +1,104 @@
+// The provisioner of a stack, on a scripted AWS; tables are those of a real engine.
+import { VERSION } from "zae-limiter";
+import { DynamoRepository } from "zae-limiter/dynamodb";
+import { expect, it } from "vitest";
+import { lambdaPackage, updateLambda, type ResourceChange } from "../src/index.ts";
+import { freshStack, placeOf, type TestStack } from "./support/deployment.ts";
+import { describeWithAws } from "./support/describe-with-aws.ts";
+
+describeWithAws("the provisioner of a stack", (aws) => {
+  const functionOf = ({ stack }: TestStack) =>
+    aws().lambda.functions.get(`${stack}-limits-provisioner`);
+  const scripted = ({ stack }: TestStack) => aws().cloudFormation.stack(stack)!;
+  const keyOf = async (name: "aggregator" | "provisioner"): Promise<string> =>
+    `zae-limiter/${(await lambdaPackage(name)).sha256}/${name}.zip`;
+
+  it("is deployed with its real code, named by the code's own hash [W-64]", async () => {
+    const stack = freshStack(aws());
+    const { outputs } = await stack.deploy();
+    const key = await keyOf("provisioner");
+    expect(functionOf(stack)?.code.key).toBe(key);
+    const bucket = aws().s3.buckets.get(`zae-limiter-code-${aws().account}-eu-west-1`)!;
+    const { content } = await lambdaPackage("provisioner");
+    expect(Buffer.compare(bucket.objects.get(key)!, content)).toBe(0);
+    expect(functionOf(stack)?.configuration).toMatchObject({
+      Handler: "index.handler",
+      Environment: { Variables: { TABLE_NAME: stack.stack } },
+    });
+    expect(outputs).toMatchObject({
+      ProvisionerFunctionName: `${stack.stack}-limits-provisioner`,
+      ProvisionerFunctionArn: expect.stringMatching(`:function:${stack.stack}-limits-provisioner$`),
+    });
+  });
+
+  it("needs no aggregator, and is a function with a version too", async () => {
+    const stack = freshStack(aws());
+    await stack.deploy({ stackOptions: { enableAggregator: false } });
+    expect(functionOf(stack)?.code.key).toBe(await keyOf("provisioner"));
+    expect(scripted(stack).target?.parameters["AggregatorCodeKey"]).toBe("");
+    expect(scripted(stack).target?.tags["zae-limiter:lambda-version"]).toBe(VERSION);
+    const options = { ...placeOf(stack), provisioning: "never" as const };
+    await using repository = await DynamoRepository.open("default", options);
+    expect((await repository.getVersionRecord())?.lambdaVersion).toBe(VERSION);
+  });
+
+  it("is not added to a stack that has none, until somebody asks for it", async () => {
+    const stack = freshStack(aws());
+    // As releases without a provisioner left it.
+    await stack.deploy({ stackOptions: { enableProvisioner: false, roleNameFormat: "team-{}" } });
+    const { target } = scripted(stack);
+    const parameters = { ...target!.parameters, ProvisionerRoleName: "" };
+    scripted(stack).target = { ...target!, parameters };
+    expect((await stack.deploy()).outcome).toBe("unchanged");
+    await updateLambda(placeOf(stack));
+    expect(functionOf(stack)).toBeUndefined();
+
+    const { changes } = await stack.deploy({ stackOptions: { enableProvisioner: true } });
+    expect(changes.map(({ action, logicalId }) => `${action} ${logicalId}`)).toEqual([
+      "add ProvisionerLogGroup",
+      "add ProvisionerFunction",
+      "add ProvisionerRole",
+    ]);
+    expect(scripted(stack).resources.get("ProvisionerRole")?.physicalId).toBe(
+      `team-${stack.stack}-prov`,
+    );
+    expect(functionOf(stack)?.code.key).toBe(await keyOf("provisioner"));
+  });
+
+  it("is removed only if somebody agrees", async () => {
+    const stack = freshStack(aws());
+    await stack.deploy();
+    const asked: ResourceChange[] = [];
+    const stackOptions = { enableProvisioner: false };
+    const confirm = (changes: readonly ResourceChange[]): boolean => {
+      asked.push(...changes);
+      return false;
+    };
+    expect((await stack.deploy({ stackOptions, confirm })).outcome).toBe("declined");
+    expect(asked).toContainEqual(
+      expect.objectContaining({ action: "remove", logicalId: "ProvisionerFunction" }),
+    );
+    expect(functionOf(stack)).toBeDefined();
+    expect((await stack.deploy({ stackOptions })).outcome).toBe("updated");
+    expect(functionOf(stack)).toBeUndefined();
+  });
+
+  it("gets the code of this version together with the aggregator", async () => {
+    const stack = freshStack(aws());
+    await stack.deploy();
+    const { target, resources } = scripted(stack);
+    const old = "zae-limiter/old.zip";
+    const parameters = { ...target!.parameters, AggregatorCodeKey: old, ProvisionerCodeKey: old };
+    scripted(stack).target = { ...target!, parameters };
+    for (const id of ["AggregatorFunction", "ProvisionerFunction"]) {
+      const declared = resources.get(id)!;
+      declared.properties = { ...declared.properties, Code: { S3Key: old } };
+    }
+    await updateLambda(placeOf(stack));
+    expect(scripted(stack).target?.parameters).toMatchObject({
+      AggregatorCodeKey: await keyOf("aggregator"),
+      ProvisionerCodeKey: await keyOf("provisioner"),
+    });
+    expect(functionOf(stack)?.code.key).toBe(await keyOf("provisioner"));
+  });
+});

@@ -1,0 +1,56 @@
+import type { ApplyReport } from "zae-limiter/manifest";
+import type { ResourceRequest } from "./request.ts";
+
+/** What became of a request. */
+export type Outcome =
+  | { readonly status: "SUCCESS"; readonly physicalId: string; readonly report: ApplyReport }
+  | { readonly status: "FAILED"; readonly physicalId: string; readonly reason: string };
+
+/** CloudFormation reads no longer answer. */
+const MAX_BYTES = 4096;
+
+const CUT = " … (the log of the function has more)";
+
+/** The answer as CloudFormation takes it. A reason that is too long for it is cut. */
+export function answerOf(request: ResourceRequest, outcome: Outcome): string {
+  const whole = bodyOf(request, outcome);
+  if (outcome.status === "SUCCESS" || byteLength(whole) <= MAX_BYTES) return whole;
+  const { reason } = outcome;
+  // The longest beginning that fits, found by halves: how many bytes a letter takes, differs.
+  let [fits, tooLong] = [0, reason.length];
+  while (tooLong - fits > 1) {
+    const middle = Math.floor((fits + tooLong) / 2);
+    const cut = bodyOf(request, { ...outcome, reason: reason.slice(0, middle) + CUT });
+    if (byteLength(cut) <= MAX_BYTES) fits = middle;
+    else tooLong = middle;
+  }
+  return bodyOf(request, { ...outcome, reason: reason.slice(0, fits) + CUT });
+}
+
+function bodyOf(request: ResourceRequest, outcome: Outcome): string {
+  const { StackId, RequestId, LogicalResourceId } = request;
+  return JSON.stringify({
+    Status: outcome.status,
+    ...(outcome.status === "FAILED" && { Reason: outcome.reason }),
+    PhysicalResourceId: outcome.physicalId,
+    StackId,
+    RequestId,
+    LogicalResourceId,
+    ...(outcome.status === "SUCCESS" && { Data: dataOf(outcome.report) }),
+  });
+}
+
+/** What `Fn::GetAtt` returns, which are texts. */
+function dataOf(report: ApplyReport): Readonly<Record<string, string>> {
+  return {
+    Created: String(report.created),
+    Updated: String(report.updated),
+    Deleted: String(report.deleted),
+    Unchanged: String(report.unchanged),
+    Revision: String(report.revision),
+  };
+}
+
+function byteLength(text: string): number {
+  return Buffer.byteLength(text);
+}

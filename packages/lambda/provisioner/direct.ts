@@ -1,0 +1,67 @@
+import { yamlDocument } from "@zae-limiter/infra/manifest";
+import {
+  applyLimits,
+  planLimits,
+  readManifest,
+  type ApplyReport,
+  type Manifest,
+  type PlanEntry,
+} from "zae-limiter/manifest";
+import type { LambdaContext } from "../runtime/lambda-context.ts";
+import { plainDocument } from "./property-names.ts";
+import type { DirectRequest } from "./request.ts";
+import type { Provisioning } from "./resource.ts";
+import { withinTime } from "./time.ts";
+
+/** What a program is told that calls the function itself. */
+export type DirectAnswer = { readonly namespace: string } & (
+  | {
+      readonly status: "planned";
+      readonly revision: number;
+      /** What would be changed. */
+      readonly changes: readonly PlanEntry[];
+      readonly unchanged: number;
+    }
+  | ({ readonly status: "applied" } & ApplyReport)
+);
+
+const KNOWN = ["action", "namespace", "manifest"];
+
+/** Plans or applies a manifest. Whatever goes wrong is thrown. */
+export async function answerDirectly(
+  request: DirectRequest,
+  { open, sleep }: Provisioning,
+  lambda: LambdaContext,
+): Promise<DirectAnswer> {
+  const manifest = manifestOf(request);
+  const { namespace } = manifest;
+  const isApply = request.action === "apply";
+  await using repository = await open(namespace, { create: isApply });
+  if (isApply) {
+    const report = await withinTime(lambda, sleep, (signal) =>
+      applyLimits(repository, manifest, { signal }),
+    );
+    return { status: "applied", namespace, ...report };
+  }
+  const { revision, entries } = await planLimits(repository, manifest);
+  const changes = entries.filter(({ action }) => action !== "unchanged");
+  const unchanged = entries.length - changes.length;
+  return { status: "planned", namespace, revision, changes, unchanged };
+}
+
+function manifestOf(request: DirectRequest): Manifest {
+  const unknown = Object.keys(request).filter((name) => !KNOWN.includes(name));
+  if (unknown.length > 0)
+    throw new Error(
+      `The event has ${unknown.join(", ")}, which nobody knows: known are ${KNOWN.join(", ")}.`,
+    );
+  const { namespace, manifest } = request;
+  const document =
+    typeof manifest === "string"
+      ? yamlDocument("manifest", manifest)
+      : plainDocument("manifest", manifest);
+  return readManifest([
+    ...(namespace === undefined ? [] : [plainDocument("the event", { namespace })]),
+    document,
+  ]);
+}

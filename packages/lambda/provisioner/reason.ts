@@ -1,0 +1,28 @@
+import {
+  ApplyError,
+  ManifestError,
+  type ManifestProblem,
+  type PlanEntry,
+} from "zae-limiter/manifest";
+import { errorFields } from "../runtime/log-line.ts";
+
+/** How many changes that were not made are listed. */
+const MAX_LEFT = 10;
+
+/** Why something failed, with everything that whoever wrote the template needs to know. */
+export function reasonOf(error: unknown, format: (problem: ManifestProblem) => string): string {
+  if (error instanceof ManifestError) return error.problems.map(format).join("\n");
+  const { message } = errorFields(error);
+  if (!(error instanceof ApplyError) || error.left.length === 0) return message;
+  return `${message} Left: ${listOf(error.left)}.`;
+}
+
+function listOf(left: readonly PlanEntry[]): string {
+  const names = left
+    .slice(0, MAX_LEFT)
+    .map(({ action, level, entityId, resource }) =>
+      [action, level, entityId, resource].filter((part) => part !== undefined).join(" "),
+    );
+  const more = left.length - names.length;
+  return [...names, ...(more > 0 ? [`${more} more`] : [])].join(", ");
+}

@@ -1,0 +1,367 @@
+/* The life of a resource, on a repository in memory. */
+import { expect, it } from "vitest";
+import {
+  InfrastructureNotFoundError,
+  Limit,
+  RateLimiterUnavailable,
+  type Repository,
+} from "zae-limiter";
+import { MemoryRepository } from "zae-limiter/memory";
+import type { LambdaContext } from "../runtime/lambda-context.ts";
+import type { Outcome } from "./answer.ts";
+import { physicalId } from "./physical-id.ts";
+import type { ResourceRequest } from "./request.ts";
+import { changeResource, type Provisioning } from "./resource.ts";
+
+const STACK_ID = "arn:aws:cloudformation:eu-west-1:123456789012:stack/app/1";
+
+/** Limits of one name and capacity for each resource. */
+function properties(namespace: string, capacities: Readonly<Record<string, string>>): object {
+  const levels = Object.entries(capacities).map(([resource, Capacity]) => [
+    resource,
+    { Limits: { rpm: { Capacity } } },
+  ]);
+  return { ServiceToken: "arn", Namespace: namespace, Resources: Object.fromEntries(levels) };
+}
+
+type Opened = Awaited<ReturnType<Provisioning["open"]>>;
+
+/** A table, and CloudFormation, which remembers the physical ids that it was told. */
+class World {
+  readonly root = new MemoryRepository();
+  onSleep = (): void => {};
+  /** Called with every repository that is opened; returns the one to use. */
+  wrapped = (repository: Opened): Opened => repository;
+  isMissing = false;
+
+  readonly #provisioning: Provisioning = {
+    tableName: "limits",
+    open: async (namespace, { create }) => {
+      if (this.isMissing) throw new InfrastructureNotFoundError("There is no table.");
+      if (create) await this.root.registerNamespace(namespace);
+      const isThere = (await this.root.getNamespace(namespace)) !== undefined;
+      return isThere
+        ? this.wrapped(await this.root.namespace(namespace))
+        : new MemoryRepository({ namespace });
+    },
+    sleep: async () => this.onSleep(),
+  };
+
+  send(request: Partial<ResourceRequest>, lambda: LambdaContext = {}): Promise<Outcome> {
+    const whole: ResourceRequest = {
+      RequestType: "Create",
+      ResponseURL: "https://example.com/answer",
+      StackId: STACK_ID,
+      RequestId: "request-1",
+      LogicalResourceId: "Limits",
+      ...request,
+    };
+    return changeResource(whole, this.#provisioning, lambda);
+  }
+
+  create(ResourceProperties: object, LogicalResourceId = "Limits"): Promise<Outcome> {
+    return this.send({ RequestType: "Create", ResourceProperties, LogicalResourceId });
+  }
+
+  update(PhysicalResourceId: string, before: object, after: object): Promise<Outcome> {
+    return this.send({
+      RequestType: "Update",
+      PhysicalResourceId,
+      OldResourceProperties: before,
+      ResourceProperties: after,
+    });
+  }
+
+  delete(PhysicalResourceId: string, ResourceProperties: object): Promise<Outcome> {
+    return this.send({ RequestType: "Delete", PhysicalResourceId, ResourceProperties });
+  }
+
+  /** Waits until the state of the namespace has a revision. */
+  async begun(revision: number): Promise<void> {
+    const repository = await this.root.namespace("team-a");
+    while ((await repository.getProvisionerState()).revision < revision) await Promise.resolve();
+  }
+
+  /** The capacities that are stored in a namespace, by resource; undefined if there is none. */
+  async stored(namespace: string): Promise<Readonly<Record<string, number>> | undefined> {
+    if ((await this.root.getNamespace(namespace)) === undefined) return undefined;
+    const repository = await this.root.namespace(namespace);
+    const found: Record<string, number> = {};
+    for (const resource of await repository.listResourcesWithDefaults())
+      found[resource] = (await repository.getResourceDefaults(resource))[0]!.capacity;
+    return found;
+  }
+}
+
+const idOf = (namespace: string, LogicalResourceId = "Limits"): string =>
+  physicalId({ StackId: STACK_ID, LogicalResourceId }, { tableName: "limits", namespace });
+
+const success = (id: string, counts: object): object =>
+  expect.objectContaining({
+    status: "SUCCESS",
+    physicalId: id,
+    report: expect.objectContaining(counts) as unknown,
+  }) as object;
+
+it("creates, updates and deletes limits, and changes nothing when nothing differs [W-64]", async () => {
+  const world = new World();
+  const [first, second] = [
+    properties("team-a", { "gpt-4": "10", "gpt-3": "5" }),
+    properties("team-a", { "gpt-4": "20" }),
+  ];
+  const id = idOf("team-a");
+  expect(await world.create(first)).toEqual(success(id, { created: 2 }));
+  expect(await world.stored("team-a")).toEqual({ "gpt-4": 10, "gpt-3": 5 });
+  const unchanged = { created: 0, updated: 0, deleted: 0, unchanged: 2, revision: 2 };
+  for (const again of [await world.create(first), await world.update(id, first, first)])
+    expect(again).toEqual(success(id, unchanged));
+  expect(await world.update(id, first, second)).toEqual(success(id, { updated: 1, deleted: 1 }));
+  expect(await world.stored("team-a")).toEqual({ "gpt-4": 20 });
+  expect(await world.delete(id, second)).toEqual(success(id, { deleted: 1 }));
+  expect(await world.stored("team-a")).toEqual({});
+  expect(await world.delete(id, second)).toEqual(success(id, { deleted: 0 }));
+});
+
+it("leaves alone what it never declared", async () => {
+  const world = new World();
+  const declared = properties("default", { "gpt-4": "10" });
+  await world.root.setResourceDefaults("by-hand", [Limit.perMinute("rpm", 7)]);
+  await world.create(declared);
+  await world.delete(idOf("default"), declared);
+  expect(await world.stored("default")).toEqual({ "by-hand": 7 });
+});
+
+it("another namespace is another resource, and the old one takes only its own limits with it", async () => {
+  const world = new World();
+  const [before, after] = [
+    properties("team-a", { "gpt-4": "10" }),
+    properties("team-b", { "gpt-4": "20" }),
+  ];
+  await world.create(before);
+  expect(await world.update(idOf("team-a"), before, after)).toEqual(
+    success(idOf("team-b"), { created: 1 }),
+  );
+  expect(await world.stored("team-a")).toEqual({ "gpt-4": 10 });
+  expect(await world.delete(idOf("team-a"), before)).toEqual(
+    success(idOf("team-a"), { deleted: 1 }),
+  );
+  expect([await world.stored("team-a"), await world.stored("team-b")]).toEqual([
+    {},
+    { "gpt-4": 20 },
+  ]);
+});
+
+it("a renamed logical id takes over, and the deletion of the old one deletes nothing", async () => {
+  const world = new World();
+  const declared = properties("team-a", { "gpt-4": "10" });
+  await world.create(declared);
+  const renamed = await world.create(declared, "Renamed");
+  expect(renamed).toEqual(success(idOf("team-a", "Renamed"), { created: 0, unchanged: 1 }));
+  expect(await world.delete(idOf("team-a"), declared)).toEqual(
+    success(idOf("team-a"), { deleted: 0 }),
+  );
+  expect(await world.stored("team-a")).toEqual({ "gpt-4": 10 });
+});
+
+it.each([
+  [
+    "a wrong number",
+    properties("team-a", { "gpt-4": "many" }),
+    "Resources.gpt-4.Limits.rpm.Capacity",
+  ],
+  ["an unknown property", { Namespace: "team-a", resources: {} }, "Properties.resources: is not"],
+  ["no namespace", { Resources: {} }, "Properties"],
+  ["no properties", undefined, "Properties"],
+  [
+    "another table",
+    { Namespace: "team-a", TableName: "other" },
+    "Properties.TableName: is not the",
+  ],
+  ["the id of a namespace", { NamespaceId: "abc" }, "Use Namespace"],
+  ["a text that is no YAML", { Manifest: "a: [" }, "Properties.Manifest:1"],
+])(
+  "a creation that failed by %s is rolled back, and leaves nothing [W-64]",
+  async (_, wrong, why) => {
+    const world = new World();
+    const failed = await world.send({ RequestType: "Create", ResourceProperties: wrong });
+    expect(failed).toEqual({
+      status: "FAILED",
+      physicalId: expect.stringMatching(/^limits\/.+\/limits-provisioner\/[0-9a-f]{8}$/) as unknown,
+      reason: expect.stringContaining(why) as unknown,
+    });
+    const { physicalId: id } = failed;
+    expect(await world.delete(id, wrong as object)).toEqual(success(id, { deleted: 0 }));
+    expect(await world.stored("team-a")).toBeUndefined();
+  },
+);
+
+it("tells everything that is wrong with properties at once", async () => {
+  const failed = await new World().create({
+    Resources: { "gpt-4": { Limits: { rpm: { Capacity: "-5" } }, Inherits: "true" } },
+  });
+  const { reason } = failed as Extract<Outcome, { status: "FAILED" }>;
+  expect(reason.split("\n").map((line) => line.split(": ")[0])).toEqual(
+    expect.arrayContaining([
+      "Properties",
+      "Properties.Resources.gpt-4.Inherits",
+      "Properties.Resources.gpt-4.Limits.rpm.Capacity",
+    ]),
+  );
+});
+
+it("an update that failed keeps the resource, and is gone on with by the next one [W-64]", async () => {
+  const world = new World();
+  const [before, after] = [
+    properties("team-a", { "gpt-4": "10" }),
+    properties("team-a", { "gpt-4": "20", "gpt-5": "30" }),
+  ];
+  await world.create(before);
+  failWritesOf(world, "gpt-5");
+  const failed = await world.update(idOf("team-a"), before, after);
+  expect(failed).toEqual({
+    status: "FAILED",
+    physicalId: idOf("team-a"),
+    reason: expect.stringMatching(/1 of 2 changes .*Left: create resource gpt-5\.$/s) as unknown,
+  });
+  const repository = await world.root.namespace("team-a");
+  const { applied, pending } = await repository.getProvisionerState();
+  expect(Object.keys(applied!.resources)).toEqual(["gpt-4"]);
+  expect(Object.keys(pending!.declared.resources)).toEqual(["gpt-4", "gpt-5"]);
+
+  world.wrapped = (same) => same;
+  expect(await world.update(idOf("team-a"), before, after)).toEqual(
+    success(idOf("team-a"), { created: 1, unchanged: 1 }),
+  );
+});
+
+it("a creation that failed in the middle is rolled back whole", async () => {
+  const world = new World();
+  const declared = properties("team-a", { "gpt-4": "20", "gpt-5": "30" });
+  failWritesOf(world, "gpt-5");
+  const { physicalId: id } = await world.create(declared);
+  expect(await world.stored("team-a")).toEqual({ "gpt-4": 20 });
+  expect(await world.delete(id, declared)).toEqual(success(id, { deleted: 1 }));
+  expect(await world.stored("team-a")).toEqual({});
+});
+
+it("a move to another namespace that failed is taken back by the rollback", async () => {
+  const world = new World();
+  const [before, after] = [
+    properties("team-a", { "gpt-4": "10" }),
+    properties("team-b", { "gpt-4": "20", "gpt-5": "30" }),
+  ];
+  await world.create(before);
+  failWritesOf(world, "gpt-5");
+  const { physicalId: id, status } = await world.update(idOf("team-a"), before, after);
+  expect([id, status]).toEqual([idOf("team-a"), "FAILED"]);
+  expect(await world.stored("team-b")).toEqual({ "gpt-4": 20 });
+  // CloudFormation goes back; the resource of the other namespace was never told to it.
+  expect(await world.update(id, after, before)).toEqual(success(id, { unchanged: 1 }));
+  expect([await world.stored("team-a"), await world.stored("team-b")]).toEqual([
+    { "gpt-4": 10 },
+    {},
+  ]);
+});
+
+it("deletes what was created without an answer, by the properties", async () => {
+  const world = new World();
+  const declared = properties("team-a", { "gpt-4": "10" });
+  await world.create(declared);
+  const madeUp = "app-Limits-1ABCDEFGHIJKL";
+  expect(await world.delete(madeUp, declared)).toEqual(success(madeUp, { deleted: 1 }));
+  expect(await world.stored("team-a")).toEqual({});
+});
+
+it("deletes nothing for an id of another program, or of another table", async () => {
+  const world = new World();
+  const declared = properties("team-a", { "gpt-4": "10" });
+  await world.create(declared);
+  for (const id of ["limits/team-a/limits-provisioner", idOf("team-a").replace("limits", "other")])
+    expect(await world.delete(id, declared)).toEqual(success(id, { deleted: 0 }));
+  expect(await world.stored("team-a")).toEqual({ "gpt-4": 10 });
+});
+
+it("a deletion succeeds without a table; a creation fails", async () => {
+  const world = new World();
+  world.isMissing = true;
+  const declared = properties("team-a", { "gpt-4": "10" });
+  expect(await world.create(declared)).toMatchObject({ reason: "There is no table." });
+  expect(await world.delete(idOf("team-a"), declared)).toEqual(success(idOf("team-a"), {}));
+});
+
+it("of two deliveries of one event at once, both succeed", async () => {
+  const world = new World();
+  const declared = properties("team-a", { "gpt-4": "10", "gpt-5": "20" });
+  let second: Promise<Outcome> | undefined;
+  const isWaitedFor = new Promise<void>((resolve) => (world.onSleep = resolve));
+  // The second one overtakes the first, and is not done when the first one looks.
+  world.wrapped = (repository) =>
+    overridden(repository, "setResourceDefaults", async (resource, ...rest) => {
+      if (second === undefined) {
+        second = world.create(declared);
+        await world.begun(2);
+      } else if (resource === "gpt-5") await isWaitedFor;
+      return repository.setResourceDefaults(resource, ...rest);
+    });
+  const first = await world.create(declared);
+  expect(first).toEqual(success(idOf("team-a"), { revision: 3 }));
+  expect(await second).toEqual(success(idOf("team-a"), { created: 2, revision: 3 }));
+  expect(await world.stored("team-a")).toEqual({ "gpt-4": 10, "gpt-5": 20 });
+});
+
+it("a creation that CloudFormation no longer waits for does not bring back what was deleted", async () => {
+  const world = new World();
+  const declared = properties("team-a", { "gpt-4": "10", "gpt-5": "20" });
+  world.wrapped = (repository) =>
+    overridden(repository, "setResourceDefaults", async (resource, ...rest) => {
+      if (resource === "gpt-5")
+        expect(await world.delete(idOf("team-a"), declared)).toEqual(
+          success(idOf("team-a"), { deleted: 1 }),
+        );
+      return repository.setResourceDefaults(resource, ...rest);
+    });
+  expect((await world.create(declared)).status).toBe("FAILED");
+  expect(await world.stored("team-a")).toEqual({});
+});
+
+it("deletes nothing if the namespace is taken over meanwhile", async () => {
+  const world = new World();
+  const declared = properties("team-a", { "gpt-4": "10" });
+  await world.create(declared);
+  let isFirst = true;
+  world.wrapped = (repository) =>
+    overridden(repository, "getProvisionerState", async () => {
+      const state = await repository.getProvisionerState();
+      if (isFirst) {
+        isFirst = false;
+        await world.create(declared, "Renamed");
+      }
+      return state;
+    });
+  expect((await world.delete(idOf("team-a"), declared)).status).toBe("SUCCESS");
+  expect(await world.stored("team-a")).toEqual({ "gpt-4": 10 });
+});
+
+/** Lets writes of a resource's limits fail from now on. */
+function failWritesOf(world: World, failing: string): void {
+  world.wrapped = (repository) =>
+    overridden(repository, "setResourceDefaults", async (resource, ...rest) => {
+      if (resource === failing) throw new RateLimiterUnavailable("The table is throttled.");
+      return repository.setResourceDefaults(resource, ...rest);
+    });
+}
+
+/** A repository with one method of its own. */
+function overridden<Name extends keyof Repository>(
+  repository: Opened,
+  name: Name,
+  method: Repository[Name],
+): Opened {
+  return new Proxy(repository, {
+    get: (target, property) => {
+      if (property === name) return method;
+      const member: unknown = Reflect.get(target, property, target);
+      return typeof member === "function" ? (member.bind(target) as unknown) : member;
+    },
+  });
+}

@@ -1,0 +1,198 @@
+import { ApplyConflictError, InfrastructureNotFoundError, type Repository } from "zae-limiter";
+import {
+  applyLimits,
+  ManifestError,
+  planLimits,
+  readManifest,
+  type ApplyReport,
+  type LimitsPlan,
+  type Manifest,
+} from "zae-limiter/manifest";
+import type { LambdaContext } from "../runtime/lambda-context.ts";
+import type { Outcome } from "./answer.ts";
+import { isMadeUp, namespaceOwnedBy, physicalId } from "./physical-id.ts";
+import { declaredProperties, type DeclaredProperties } from "./properties.ts";
+import { plainDocument, PropertyNames } from "./property-names.ts";
+import { reasonOf } from "./reason.ts";
+import type { ResourceRequest } from "./request.ts";
+import { withinTime, type Sleep } from "./time.ts";
+
+/** What changing limits needs of the process. */
+export interface Provisioning {
+  readonly tableName: string;
+  /**
+   * Opens a namespace of the table. One that is not registered gets registered; if nothing may be
+   * created, it is empty, and nothing can be stored there. The caller closes it.
+   */
+  readonly open: (
+    namespace: string,
+    options: { readonly create: boolean },
+  ) => Promise<Repository & AsyncDisposable>;
+  readonly sleep: Sleep;
+}
+
+/** A part of one request: the physical id is that of the resource whose limits it is about. */
+interface Work extends Provisioning {
+  readonly owner: string;
+  readonly principal: string;
+  readonly signal: AbortSignal;
+}
+
+const NOTHING: ApplyReport = { revision: 0, created: 0, updated: 0, deleted: 0, unchanged: 0 };
+
+/** How often to look whether another apply has ended, and how many times: Lambda ends it first. */
+const LOOK_EVERY_MS = 1000;
+const MAX_LOOKS = 900;
+
+/** Does what CloudFormation asks for. Whatever goes wrong is in the outcome. */
+export async function changeResource(
+  request: ResourceRequest,
+  provisioning: Provisioning,
+  lambda: LambdaContext,
+): Promise<Outcome> {
+  const { tableName, sleep } = provisioning;
+  const names = new PropertyNames();
+  // What fails leaves the resource that there was, and a new one is deleted by this id.
+  let id = request.PhysicalResourceId ?? physicalId(request, { tableName });
+  const within = (
+    owner: string,
+    work: (parts: Work) => Promise<ApplyReport>,
+  ): Promise<ApplyReport> =>
+    withinTime(lambda, sleep, (signal) =>
+      work({ ...provisioning, owner, principal: request.StackId, signal }),
+    );
+  try {
+    const properties = declaredProperties(request.ResourceProperties, tableName, names);
+    if (request.RequestType === "Delete") {
+      const owner = isMadeUp(id) ? idOf(request, tableName, properties) : id;
+      return { status: "SUCCESS", physicalId: id, report: await within(owner, removeOwned) };
+    }
+    const manifest = manifestOf(properties);
+    const target = physicalId(request, { tableName, namespace: manifest.namespace });
+    if (request.RequestType === "Create") id = target;
+    const report = await within(target, async (work) => {
+      const applied = await applyOwned(manifest, work);
+      const abandoned = abandonedId(request, target, tableName);
+      if (abandoned !== undefined) await removeOwned({ ...work, owner: abandoned });
+      return applied;
+    });
+    return { status: "SUCCESS", physicalId: target, report };
+  } catch (error) {
+    const reason = reasonOf(error, (problem) => names.format(problem));
+    return { status: "FAILED", physicalId: id, reason };
+  }
+}
+
+/** Applies what a resource declares; from then on the resource owns it. */
+async function applyOwned(manifest: Manifest, work: Work): Promise<ApplyReport> {
+  await using repository = await work.open(manifest.namespace, { create: true });
+  // Awaited here, or the repository would be closed meanwhile.
+  return await applyOrJoin(repository, manifest, work);
+}
+
+/**
+ * Deletes what a resource owns. If another one has taken over the namespace, if nothing was ever
+ * applied, or if there is no table, there is nothing to delete.
+ */
+async function removeOwned(work: Work): Promise<ApplyReport> {
+  const namespace = namespaceOwnedBy(work.owner, work.tableName);
+  if (namespace === undefined) return NOTHING;
+  try {
+    await using repository = await work.open(namespace, { create: false });
+    return await removeFrom(
+      repository,
+      readManifest([plainDocument("nothing", { namespace })]),
+      work,
+    );
+  } catch (error) {
+    if (error instanceof InfrastructureNotFoundError) return NOTHING;
+    throw error;
+  }
+}
+
+async function removeFrom(
+  repository: Repository,
+  nothing: Manifest,
+  work: Work,
+): Promise<ApplyReport> {
+  const { owner, revision } = await repository.getProvisionerState();
+  if (owner !== work.owner) return NOTHING;
+  // Whoever takes over meanwhile changes the revision, and nothing is deleted.
+  const plan = { ...(await planLimits(repository, nothing)), revision };
+  try {
+    return await applyOrJoin(repository, nothing, work, plan);
+  } catch (error) {
+    if (!(error instanceof ApplyConflictError)) throw error;
+    if ((await repository.getProvisionerState()).owner !== work.owner) return NOTHING;
+    throw error;
+  }
+}
+
+/**
+ * Applies a manifest. Lambda may deliver an event twice at once: if another apply of the same
+ * manifest overtakes this one, it waits for the end of that one. One of anything else came later
+ * and wins: CloudFormation did not wait for this one any more.
+ */
+async function applyOrJoin(
+  repository: Repository,
+  manifest: Manifest,
+  { owner, principal, signal, sleep }: Work,
+  plan?: LimitsPlan,
+): Promise<ApplyReport> {
+  try {
+    // The owner stays also while its limits are deleted: a deletion that failed is found again.
+    const options = { owner, principal, signal, ...(plan !== undefined && { plan }) };
+    return await applyLimits(repository, manifest, options);
+  } catch (error) {
+    if (!(error instanceof ApplyConflictError)) throw error;
+    for (let look = 1; look <= MAX_LOOKS && !signal.aborted; look += 1) {
+      const state = await repository.getProvisionerState();
+      const { pending, appliedHash, revision } = state;
+      if (state.owner !== owner || (pending?.hash ?? appliedHash) !== manifest.hash) throw error;
+      if (pending === undefined) return { ...NOTHING, revision };
+      await sleep(LOOK_EVERY_MS);
+    }
+    throw error;
+  }
+}
+
+/**
+ * The id of what a failed update to another namespace has left behind. CloudFormation goes back to
+ * the resource of before, and knows of no other one to delete.
+ */
+function abandonedId(
+  request: ResourceRequest,
+  target: string,
+  tableName: string,
+): string | undefined {
+  if (request.RequestType !== "Update" || request.PhysicalResourceId !== target) return undefined;
+  const { OldResourceProperties } = request;
+  const properties = declaredProperties(OldResourceProperties, tableName, new PropertyNames());
+  const before = idOf(request, tableName, properties);
+  return before === target ? undefined : before;
+}
+
+/** The id of the resource with these properties, also if they are wrong. */
+function idOf(request: ResourceRequest, tableName: string, properties: DeclaredProperties): string {
+  return physicalId(request, { tableName, namespace: namespaceOf(properties) });
+}
+
+function namespaceOf(properties: DeclaredProperties): string | undefined {
+  try {
+    return manifestOf(properties).namespace;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Reads everything, so that all problems are told at once. */
+function manifestOf({ documents, problems }: DeclaredProperties): Manifest {
+  try {
+    const manifest = readManifest(documents);
+    if (problems.length === 0) return manifest;
+  } catch (error) {
+    if (!(error instanceof ManifestError)) throw error;
+    throw new ManifestError([...problems, ...error.problems]);
+  }
+  throw new ManifestError(problems);
+}

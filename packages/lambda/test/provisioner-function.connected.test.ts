@@ -1,0 +1,291 @@
+/* The bundled provisioner behind the Lambda Runtime API, with a table and an address to answer. */
+import { readFileSync } from "node:fs";
+import { Limit, type Repository } from "zae-limiter";
+import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
+import { whyMissing } from "../../limiter/test/support/engine-process.ts";
+import { describeUnlessMissing } from "../../limiter/test/support/engine.ts";
+import { availableOrSkipped } from "../../../test/package/available.ts";
+import { node22, node24 } from "../../../tools/fetched.mjs";
+import type { FunctionProcess } from "./support/function-process.ts";
+import {
+  DONE,
+  isWriteOf,
+  ProvisionerWorld,
+  STACK_ID,
+  writesIn,
+} from "./support/provisioner-world.ts";
+
+/** Those that Lambda offers. */
+const NODES = [
+  ["Node 22", availableOrSkipped("Node 22", node22)],
+  ["Node 24", availableOrSkipped("Node 24", node24)],
+] as const;
+const PRESENT = NODES.filter(([, node]) => node !== undefined);
+
+describeUnlessMissing("the bundled provisioner", whyMissing(), () => {
+  const world = new ProvisionerWorld();
+  const { address } = world;
+
+  beforeAll(() => world.start(inject("engine")!.endpointUrl), 60_000);
+  afterAll(() => world.stop());
+
+  describe.each(PRESENT)("on %s", (name, node) => {
+    it("creates, updates, moves and deletes limits, with only the bundle [W-64]", async () => {
+      const fn = await world.startFunction(node!);
+      onTestFinished(() => fn.stop());
+      expect(fn.files).toEqual(["index.mjs"]);
+      const [own, other] = [`life-${name.at(-1)}`, `moved-${name.at(-1)}`];
+      const first = {
+        ServiceToken: "arn:aws:lambda:eu-west-1:123456789012:function:limits-provisioner",
+        Namespace: own,
+        System: { OnUnavailable: "allow", Limits: { rpm: { Capacity: "5", Burst: "50" } } },
+        Resources: { "gpt-4": { Limits: { tpm: "10000/min:15000" }, Inherit: "true" } },
+        Entities: {
+          acme: { Metadata: { seats: "5" } },
+          "key-1": {
+            Parent: "acme",
+            Cascade: "true",
+            Resources: { _default_: { Limits: { rpm: { Capacity: "500" } } } },
+          },
+        },
+      };
+
+      const create = world.event("Create", { ResourceProperties: first });
+      expect(await fn.invoke(create)).toEqual(DONE);
+      const [{ method, headers, bytes, body } = expect.fail("no answer")] = address.take();
+      // As the presigned address of S3 demands it.
+      expect(method).toBe("PUT");
+      expect(headers).toMatchObject({ "content-type": "", "content-length": String(bytes) });
+      expect(body).toEqual({
+        Status: "SUCCESS",
+        PhysicalResourceId: expect.stringMatching(
+          new RegExp(`^${world.tableName}/${own}/limits-provisioner/[0-9a-f]{8}$`),
+        ) as unknown,
+        StackId: STACK_ID,
+        RequestId: "request-Create",
+        LogicalResourceId: "Limits",
+        Data: { Created: "5", Updated: "0", Deleted: "0", Unchanged: "0", Revision: "2" },
+      });
+      const id = body["PhysicalResourceId"] as string;
+      await expectFirst(await world.table.namespace(own));
+
+      // The same again, as an update and as a repeated event: nothing is written.
+      const update = (before: object, after: object): object =>
+        world.event("Update", {
+          PhysicalResourceId: id,
+          OldResourceProperties: before,
+          ResourceProperties: after,
+        });
+      const before = world.proxy.seen.length;
+      for (const same of [update(first, first), create])
+        expect(await world.answerTo(fn, same)).toMatchObject({
+          Status: "SUCCESS",
+          PhysicalResourceId: id,
+          Data: { Unchanged: "5", Created: "0", Updated: "0", Revision: "2" },
+        });
+      expect(writesIn(world.proxy.seen.slice(before))).toEqual([]);
+
+      // What is no longer declared goes, apart from records.
+      const { System, Namespace } = first;
+      const second = { Namespace, System: { ...System, Limits: { rpm: "7/min" } } };
+      expect(await world.answerTo(fn, update(first, second))).toMatchObject({
+        PhysicalResourceId: id,
+        Data: { Updated: "1", Deleted: "2" },
+      });
+      expect(await world.stored(own)).toEqual({});
+      const repository = await world.table.namespace(own);
+      expect(await repository.getEntity("key-1")).toMatchObject({ parentId: "acme" });
+
+      // Another namespace, by the text of a file: another resource.
+      const third = { Manifest: `namespace: ${other}\nresources: {gpt-4: {limits: {rpm: 3}}}\n` };
+      const moved = await world.answerTo(fn, update(second, third));
+      expect(moved).toMatchObject({ Status: "SUCCESS", Data: { Created: "1" } });
+      expect(moved.PhysicalResourceId).toContain(`${world.tableName}/${other}/`);
+      const remove = (PhysicalResourceId: string, ResourceProperties: object): object =>
+        world.event("Delete", { PhysicalResourceId, ResourceProperties });
+      expect(await world.answerTo(fn, remove(id, second))).toMatchObject({
+        Status: "SUCCESS",
+        PhysicalResourceId: id,
+        Data: { Deleted: "1" },
+      });
+      expect((await repository.getSystemDefaults()).limits).toEqual([]);
+      expect(await world.stored(other)).toEqual({ "gpt-4": ["rpm:3/min"] });
+
+      // Another logical id takes over, and the old one takes nothing with it.
+      const renamed = world.event("Create", {
+        LogicalResourceId: "Renamed",
+        ResourceProperties: third,
+      });
+      const { PhysicalResourceId } = await world.answerTo(fn, renamed);
+      expect(PhysicalResourceId).not.toBe(moved.PhysicalResourceId);
+      const oldOne = remove(moved.PhysicalResourceId, third);
+      expect(await world.answerTo(fn, oldOne)).toMatchObject({ Status: "SUCCESS" });
+      expect(await world.stored(other)).toEqual({ "gpt-4": ["rpm:3/min"] });
+      const newOne = { ...remove(PhysicalResourceId, third), LogicalResourceId: "Renamed" };
+      expect(await world.answerTo(fn, newOne)).toMatchObject({ Data: { Deleted: "1" } });
+      expect(await world.stored(other)).toEqual({});
+    });
+  });
+
+  const [some] = PRESENT;
+  describe.skipIf(some === undefined)("when something goes wrong", () => {
+    const node = some?.[1] ?? "";
+    let fn: FunctionProcess;
+
+    beforeAll(async () => {
+      fn = await world.startFunction(node);
+    });
+    afterAll(() => fn?.stop());
+
+    it("answers that properties are wrong, and a rollback finds nothing to delete [W-64]", async () => {
+      const ResourceProperties = { Namespace: "wrong", Resources: { "b#d": { Limits: {} } } };
+      const failed = await world.answerTo(fn, world.event("Create", { ResourceProperties }));
+      expect(failed).toMatchObject({
+        Status: "FAILED",
+        Reason: expect.stringContaining("Properties.Resources.b#d.Limits: ") as unknown,
+      });
+      const { PhysicalResourceId } = failed;
+      const remove = world.event("Delete", { PhysicalResourceId, ResourceProperties });
+      expect(await world.answerTo(fn, remove)).toMatchObject({
+        Status: "SUCCESS",
+        PhysicalResourceId,
+      });
+      expect(await world.table.getNamespace("wrong")).toBeUndefined();
+    });
+
+    it("answers what is left of a change, and goes on with it [W-64]", async () => {
+      const create = world.event("Create", { ResourceProperties: properties("partial") });
+      const failed = await world.failing("second", "denied", () => world.answerTo(fn, create));
+      expect(failed).toMatchObject({
+        Status: "FAILED",
+        Reason: expect.stringMatching(
+          /^1 of 3 changes.* Left: create resource second, create resource third\.$/s,
+        ) as unknown,
+      });
+      expect(await world.stored("partial")).toEqual({ first: ["rpm:1/min"] });
+      const state = await (await world.table.namespace("partial")).getProvisionerState();
+      expect([state.lastApplied, Object.keys(state.pending!.declared.resources)]).toEqual([
+        undefined,
+        ["first", "second", "third"],
+      ]);
+      expect(await world.answerTo(fn, create)).toMatchObject({
+        Status: "SUCCESS",
+        Data: { Created: "2", Unchanged: "1" },
+      });
+      expect(await world.stored("partial")).toEqual(ALL);
+    });
+
+    it("rolls back a creation that stopped in the middle", async () => {
+      const ResourceProperties = properties("rolled-back");
+      const { PhysicalResourceId } = await world.failing("third", "denied", () =>
+        world.answerTo(fn, world.event("Create", { ResourceProperties })),
+      );
+      expect(Object.keys(await world.stored("rolled-back"))).toEqual(["first", "second"]);
+      const remove = world.event("Delete", { PhysicalResourceId, ResourceProperties });
+      expect(await world.answerTo(fn, remove)).toMatchObject({ Data: { Deleted: "2" } });
+      expect(await world.stored("rolled-back")).toEqual({});
+    });
+
+    it("answers before its time is over", async () => {
+      const create = world.event("Create", { ResourceProperties: properties("slow") });
+      const failed = await world.failing("second", "silence", () =>
+        world.answerTo(fn, create, 1200),
+      );
+      expect(failed).toMatchObject({
+        Status: "FAILED",
+        Reason: expect.stringContaining("The time of the function was over") as unknown,
+      });
+      expect(await world.answerTo(fn, create)).toMatchObject({ Status: "SUCCESS" });
+      expect(await world.stored("slow")).toEqual(ALL);
+    });
+
+    it("goes on after it was killed in the middle", async () => {
+      const create = world.event("Create", { ResourceProperties: properties("killed") });
+      const killed = await world.startFunction(node);
+      await new Promise<void>((reached) => {
+        world.proxy.decide = (request) => {
+          if (!isWriteOf(request, "second")) return undefined;
+          reached();
+          return "silence";
+        };
+        void killed.invoke(create);
+      });
+      await killed.stop();
+      world.proxy.decide = () => undefined;
+      expect(await world.stored("killed")).toEqual({ first: ["rpm:1/min"] });
+      expect(await world.answerTo(fn, create)).toMatchObject({ Status: "SUCCESS" });
+      expect(await world.stored("killed")).toEqual(ALL);
+    });
+
+    it("fails if nobody takes the answer, and a repeated event delivers it", async () => {
+      const create = world.event("Create", { ResourceProperties: properties("unheard") });
+      // One more than the attempts of an invocation.
+      address.statuses.push(503, 503, 503, 503, 503);
+      expect(await fn.invoke(create)).toMatchObject({
+        error: {
+          errorMessage: expect.stringMatching(/did not take it: its status is 503\.$/) as unknown,
+        },
+      });
+      expect(address.take()).toEqual([]);
+      expect(await world.answerTo(fn, create)).toMatchObject({
+        Status: "SUCCESS",
+        Data: { Created: "0", Unchanged: "3" },
+      });
+    });
+
+    it("answers a direct call, and fails on any other event", async () => {
+      const manifest = "namespace: direct\nsystem: {limits: {rpm: 100}}\n";
+      expect(await fn.invoke({ action: "plan", manifest })).toMatchObject({
+        result: { status: "planned", changes: [{ action: "create", level: "system" }] },
+      });
+      expect(await world.table.getNamespace("direct")).toBeUndefined();
+      expect(await fn.invoke({ action: "apply", manifest })).toMatchObject({
+        result: { status: "applied", created: 1 },
+      });
+      expect(await fn.invoke({ source: "aws.events" })).toMatchObject({
+        error: {
+          errorMessage: expect.stringContaining("check what invokes this function") as unknown,
+        },
+      });
+      expect(address.take()).toEqual([]);
+    });
+  });
+
+  it("carries no client of AWS but that of DynamoDB", () => {
+    const clients = /@aws-sdk\/client-(cloudformation|cloudwatch|lambda|s3|sqs)/g;
+    expect(readFileSync(world.bundle, "utf8").match(clients)).toBeNull();
+  });
+});
+
+/** Three resources with limits of their own, in a namespace. */
+function properties(Namespace: string): object {
+  return {
+    Namespace,
+    Resources: {
+      first: { Limits: { rpm: "1" } },
+      second: { Limits: { rpm: "2" } },
+      third: { Limits: { rpm: "3" } },
+    },
+  };
+}
+
+/** What is stored of these. */
+const ALL = { first: ["rpm:1/min"], second: ["rpm:2/min"], third: ["rpm:3/min"] };
+
+/** Checks what the first properties declare, and that it was written as by any other caller. */
+async function expectFirst(repository: Repository): Promise<void> {
+  // The burst is not what flows in.
+  expect(await repository.getSystemDefaults()).toMatchObject({
+    limits: [Limit.perMinute("rpm", 5, { burst: 50 })],
+    onUnavailable: "allow",
+  });
+  expect(await repository.getLevel({ resource: "gpt-4" })).toMatchObject({ inherit: true });
+  expect(await repository.getEntity("acme")).toMatchObject({ metadata: { seats: "5" } });
+  expect(await repository.getEntity("key-1")).toMatchObject({ parentId: "acme", cascade: true });
+  expect(await repository.listResourcesWithEntityConfigs()).toEqual(["_default_"]);
+  const { items } = await repository.getAuditEvents("key-1");
+  expect(items.map(({ action, principal }) => [action, principal])).toContainEqual([
+    "limits_set",
+    STACK_ID,
+  ]);
+}
