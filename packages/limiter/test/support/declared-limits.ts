@@ -4,15 +4,17 @@ import { writtenManifest } from "./written-manifests.ts";
 
 /** What manifests declare, with parents that are declared too. */
 export function declaredLimits(): fc.Arbitrary<DeclaredLimits> {
-  return writtenManifest().map(({ declared }) => {
-    const ids = Object.keys(declared.entities);
-    const entities = Object.entries(declared.entities).map(([id, { parentId, ...entity }]) => {
-      // The entity before it, so there are parents of parents, and no circles.
-      const parent = parentId === undefined ? undefined : ids[ids.indexOf(id) - 1];
-      return [id, { ...entity, ...(parent !== undefined && { parentId: parent }) }] as const;
-    });
-    return { ...declared, entities: Object.fromEntries(entities) };
+  return writtenManifest().map(({ declared }) => withParents(declared));
+}
+
+/** The parent is the entity before it, so there are parents of parents, and no circles. */
+function withParents(declared: DeclaredLimits): DeclaredLimits {
+  const ids = Object.keys(declared.entities);
+  const entities = Object.entries(declared.entities).map(([id, { parentId, ...entity }]) => {
+    const parent = parentId === undefined ? undefined : ids[ids.indexOf(id) - 1];
+    return [id, { ...entity, ...(parent !== undefined && { parentId: parent }) }] as const;
   });
+  return { ...declared, entities: Object.fromEntries(entities) };
 }
 
 /** Stores by hand what a declaration says. */
