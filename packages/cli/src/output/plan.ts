@@ -40,7 +40,7 @@ export function planModel({ plan, isRegistered }: ShownPlan): object {
   return {
     ...rest,
     ...(pending !== undefined && { pending: begun }),
-    isRegistered,
+    registered: isRegistered,
     counts: countsOf(plan.entries),
   };
 }
