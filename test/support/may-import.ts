@@ -52,7 +52,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ...["memory", "sqlite", "dynamodb", "dynamodb/opening"].map((name) => `repository/${name}`),
   ],
   "testing/fakes": SHARED,
-  "testing/contract": [...SHARED, "limiter", "testing/fakes"],
+  "testing/contract": [...SHARED, "limiter", "manifest", "testing/fakes"],
   testing: ["testing/fakes", "testing/contract"],
 };
 

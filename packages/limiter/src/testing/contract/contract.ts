@@ -10,6 +10,7 @@ import { cascadeTopic } from "./cascade.ts";
 import { closingTopic } from "./closing.ts";
 import { configurationTopic } from "./configuration.ts";
 import { debtTopic } from "./debt.ts";
+import { declaredLimitsTopic } from "./declared-limits.ts";
 import { doneWorkTopic } from "./done-work.ts";
 import { entitiesTopic } from "./entities.ts";
 import { entityChangesTopic } from "./entity-changes.ts";
@@ -81,6 +82,7 @@ const TOPICS: Readonly<Record<string, Topic>> = {
   records: recordsTopic,
   "the state of declared limits": provisionerStateTopic,
   "guarded writes": guardedWritesTopic,
+  "declared limits": declaredLimitsTopic,
   "bad input": badInputTopic,
   "unknown options": unknownOptionsTopic,
   "unusual identifiers": unusualIdentifiersTopic,

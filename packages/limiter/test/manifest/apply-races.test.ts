@@ -1,0 +1,16 @@
+import { expect, it } from "vitest";
+import { MemoryRepository } from "zae-limiter/memory";
+import { eachOf, seedsFromEnvironment } from "../support/seeded/seeds.ts";
+import { withoutStackTraces } from "../support/seeded/without-stack-traces.ts";
+import { newRaceCoverage, runRace } from "./race.ts";
+
+const SEEDS = seedsFromEnvironment({ usual: 60, thorough: 20_000 });
+
+it("of two applies at once one wins whole, however their operations mix", async () => {
+  const coverage = newRaceCoverage();
+  await withoutStackTraces(async () => {
+    for (const seed of eachOf(SEEDS)) await runRace(seed, new MemoryRepository(), coverage);
+  });
+  console.log(`${SEEDS.count} races of two applies\n${coverage.toString()}`);
+  if (SEEDS.count >= 60) expect(coverage.missing).toEqual([]);
+}, 600_000);

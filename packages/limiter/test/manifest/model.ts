@@ -1,0 +1,85 @@
+import type { Setting, Spec, SpecEntity, SpecLevel, SpecLimits } from "./spec.ts";
+
+/** A record as the model has it. */
+export interface ModelRecord {
+  readonly name: string;
+  readonly parent: string | undefined;
+  readonly cascade: boolean;
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+/** Everything that is stored. Levels are called `resource gpt-4` or `entity key-1 on gpt-4`. */
+export interface Content {
+  readonly systemLimits: SpecLimits | undefined;
+  readonly settings: Readonly<Record<Setting, string | number>>;
+  readonly levels: ReadonlyMap<string, SpecLevel>;
+  readonly records: ReadonlyMap<string, ModelRecord>;
+}
+
+/** What belongs to manifests: the names of levels and settings, and `limits` of the system. */
+export type Owned = ReadonlySet<string>;
+
+export const NOTHING_STORED: Content = {
+  systemLimits: undefined,
+  settings: { on_unavailable: "block", audit_retention_days: 90, usage_retention_days: 90 },
+  levels: new Map(),
+  records: new Map(),
+};
+
+/** What a manifest names. */
+export function namedBy(spec: Spec): Owned {
+  return new Set([...Object.keys(spec.system), ...levelsOf(spec).keys()]);
+}
+
+/**
+ * What must be stored after an apply. It knows two rules and no diff: what a manifest names is as
+ * it says, and what belongs to manifests and is not named is not there.
+ */
+export function applied(spec: Spec, before: Content, owned: Owned): Content {
+  const levels = new Map([...before.levels].filter(([name]) => !owned.has(name)));
+  for (const [name, level] of levelsOf(spec)) levels.set(name, level);
+  const { limits, ...declared } = spec.system;
+  const settings = { ...before.settings };
+  for (const name of Object.keys(settings) as Setting[]) {
+    if (owned.has(name)) settings[name] = NOTHING_STORED.settings[name];
+    settings[name] = declared[name] ?? settings[name];
+  }
+  return {
+    systemLimits: limits ?? (owned.has("limits") ? undefined : before.systemLimits),
+    settings,
+    levels,
+    records: new Map([...before.records, ...recordsOf(spec, before.records)]),
+  };
+}
+
+/** The levels that a manifest declares, by the names of the model. */
+export function levelsOf(spec: Spec): ReadonlyMap<string, SpecLevel> {
+  return new Map([
+    ...Object.entries(spec.resources).map(([name, level]) => [`resource ${name}`, level] as const),
+    ...Object.entries(spec.entities).flatMap(([id, { resources }]) =>
+      Object.entries(resources).map(([name, level]) => [`entity ${id} on ${name}`, level] as const),
+    ),
+  ]);
+}
+
+function recordsOf(
+  spec: Spec,
+  before: ReadonlyMap<string, ModelRecord>,
+): readonly (readonly [string, ModelRecord])[] {
+  const parents = new Set(Object.values(spec.entities).map(({ parent }) => parent));
+  return Object.entries(spec.entities).flatMap(([id, entity]) => {
+    const { resources, ...fields } = entity;
+    const isDeclared =
+      Object.keys(fields).length > 0 || Object.keys(resources).length === 0 || parents.has(id);
+    return isDeclared ? [[id, recordOf(id, entity, before.get(id))] as const] : [];
+  });
+}
+
+function recordOf(id: string, entity: SpecEntity, old: ModelRecord | undefined): ModelRecord {
+  return {
+    name: entity.name ?? old?.name ?? id,
+    parent: old === undefined ? entity.parent : old.parent,
+    cascade: entity.cascade ?? old?.cascade ?? false,
+    metadata: entity.metadata ?? old?.metadata ?? {},
+  };
+}

@@ -1,0 +1,56 @@
+import { Limit, type Repository } from "zae-limiter";
+import type { Content, ModelRecord } from "./model.ts";
+import type { SpecLevel, SpecLimits } from "./spec.ts";
+
+/** Everything that a repository lists, in the words of the model. */
+export async function storedContent(repository: Repository): Promise<Content> {
+  const { limits, ...system } = await repository.getSystemDefaults();
+  const resources = await repository.listResourcesWithDefaults();
+  const configured = await Promise.all(
+    (await repository.listResourcesWithEntityConfigs()).map(async (resource) => {
+      const { items: ids } = await repository.listEntitiesWithCustomLimits(resource);
+      return ids.map((entityId) => ({ entityId, resource }));
+    }),
+  );
+  const names = [...resources.map((resource) => ({ resource })), ...configured.flat()];
+  const levels = await Promise.all(
+    names.map(async (name): Promise<[string, SpecLevel]> => {
+      const of = "entityId" in name ? `entity ${name.entityId} on` : "resource";
+      return [`${of} ${name.resource}`, levelOf(await repository.getLevel(name))];
+    }),
+  );
+  const { items } = await repository.listEntities();
+  return {
+    systemLimits: limits.length === 0 ? undefined : textsOf(limits),
+    settings: {
+      on_unavailable: system.onUnavailable ?? "block",
+      audit_retention_days: system.auditRetentionDays,
+      usage_retention_days: system.usageRetentionDays,
+    },
+    levels: new Map(levels),
+    records: new Map(
+      items.map(({ id, name, parentId: parent, cascade, metadata }): [string, ModelRecord] => [
+        id,
+        { name, parent, cascade, metadata },
+      ]),
+    ),
+  };
+}
+
+/** The limits of a repository for the texts of the model. */
+export function limitsOf(texts: SpecLimits): readonly Limit[] {
+  return Object.entries(texts).map(([name, text]) => Limit.parse(`${name}:${text}`));
+}
+
+function levelOf(
+  level: { readonly limits: readonly Limit[]; readonly inherit: boolean } | undefined,
+): SpecLevel {
+  if (level === undefined) throw new Error("a level is listed and not stored");
+  return { limits: textsOf(level.limits), inherit: level.inherit };
+}
+
+function textsOf(limits: readonly Limit[]): SpecLimits {
+  return Object.fromEntries(
+    limits.map((limit) => [limit.name, Limit.format(limit).slice(limit.name.length + 1)]),
+  );
+}
