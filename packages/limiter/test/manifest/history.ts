@@ -272,24 +272,19 @@ function nameOf({ level, entityId, resource }: PlanEntry): string {
 
 /** Each level, record and setting is as before, or as it should be: no change is half made. */
 export function checkBetween(now: Content, before: Content, wanted: Content): void {
-  const either = (name: string, value: unknown, ...options: readonly unknown[]): void => {
+  const [parts, old, next] = [partsOf(now), partsOf(before), partsOf(wanted)];
+  for (const name of new Set([...parts.keys(), ...old.keys(), ...next.keys()]))
     assert.ok(
-      options.some((option) => isDeepStrictEqual(value, option)),
-      `${name} is neither`,
+      [old, next].some((either) => isDeepStrictEqual(parts.get(name), either.get(name))),
+      `${name} is neither as before nor as it should be`,
     );
-  };
-  either("the limits of the system", now.systemLimits, before.systemLimits, wanted.systemLimits);
-  for (const part of ["levels", "records"] as const)
-    for (const name of new Set([
-      ...now[part].keys(),
-      ...before[part].keys(),
-      ...wanted[part].keys(),
-    ]))
-      either(name, now[part].get(name), before[part].get(name), wanted[part].get(name));
-  for (const [name, value] of Object.entries(now.settings))
-    either(
-      name,
-      value,
-      ...[before, wanted].map(({ settings }) => settings[name as "on_unavailable"]),
-    );
+}
+
+function partsOf({ systemLimits, settings, levels, records }: Content): Map<string, unknown> {
+  return new Map<string, unknown>([
+    ["limits of the system", systemLimits],
+    ...Object.entries(settings),
+    ...levels,
+    ...[...records].map(([id, record]) => [`record ${id}`, record] as const),
+  ]);
 }

@@ -130,9 +130,9 @@ class Turns {
   }
 
   async until<T>(work: Promise<T>): Promise<T> {
-    let isOver = false;
-    const ended = work.finally(() => (isOver = true));
-    for (let favoured = 0, left = 0; !isOver; left -= 1) {
+    const over = new AbortController();
+    const ended = work.finally(() => over.abort());
+    for (let favoured = 0, left = 0; !over.signal.aborted; left -= 1) {
       if (left <= 0) {
         favoured = between(this.#random, 0, 1);
         left = between(this.#random, 1, LONGEST_BURST);
