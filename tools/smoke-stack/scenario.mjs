@@ -9,7 +9,6 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { InvokeCommand, LambdaClient } from "@aws-sdk/client-lambda";
 import { deleteStack, deployStack, stackStatus } from "@zae-limiter/infra";
 import { Limit, RateLimiter } from "zae-limiter";
 import { DynamoRepository } from "zae-limiter/dynamodb";
@@ -144,25 +143,25 @@ async function declared() {
     response.end();
   });
   await new Promise((listening) => server.listen(0, "127.0.0.1", listening));
-  const client = new LambdaClient({ region: place.region, endpoint: endpointUrl });
+  const event = {
+    RequestType: "Create",
+    ResponseURL: `http://127.0.0.1:${server.address().port}/answer`,
+    StackId: "arn:aws:cloudformation:us-east-1:000000000000:stack/team/1",
+    RequestId: "1",
+    LogicalResourceId: "Limits",
+    ResourceType: "Custom::ZaeLimiterLimits",
+    ResourceProperties: { Namespace: "team", Resources: { "gpt-4": { Limits: { rpm: "7/min" } } } },
+  };
   try {
-    const Payload = JSON.stringify({
-      RequestType: "Create",
-      ResponseURL: `http://127.0.0.1:${server.address().port}/answer`,
-      StackId: "arn:aws:cloudformation:us-east-1:000000000000:stack/team/1",
-      RequestId: "1",
-      LogicalResourceId: "Limits",
-      ResourceType: "Custom::ZaeLimiterLimits",
-      ResourceProperties: {
-        Namespace: "team",
-        Resources: { "gpt-4": { Limits: { rpm: "7/min" } } },
-      },
+    const invocations = "2015-03-31/functions/smoke-limits-provisioner/invocations";
+    const scope = "Credential=test/20260101/us-east-1/lambda/aws4_request";
+    const response = await fetch(`${endpointUrl}/${invocations}`, {
+      method: "POST",
+      body: JSON.stringify(event),
+      headers: { authorization: `AWS4-HMAC-SHA256 ${scope}, SignedHeaders=host, Signature=none` },
     });
-    const FunctionName = "smoke-limits-provisioner";
-    const { FunctionError } = await client.send(new InvokeCommand({ FunctionName, Payload }));
-    assert.equal(FunctionError, undefined);
+    assert.equal(response.headers.get("x-amz-function-error"), null, await response.text());
   } finally {
-    client.destroy();
     server.close();
   }
   assert.equal(answers[0]?.Status, "SUCCESS", answers[0]?.Reason);

@@ -15,8 +15,8 @@ import { PropertyNames } from "../../lambda/provisioner/property-names.ts";
 const { count: RUNS } = seedsFromEnvironment({ usual: 20, thorough: 2000 });
 
 /** What a manifest becomes on its way through a template. */
-function through(manifest: Manifest, version: "1.1" | "1.2" = "1.1"): Manifest {
-  const text = manifestYaml(limitsTemplate(manifest, { stack: "limits" }));
+function through(given: Manifest, version: "1.1" | "1.2" = "1.1"): Manifest {
+  const text = manifestYaml(limitsTemplate(given, { stack: "limits" }));
   const template = parse(text, { version }) as ReturnType<typeof limitsTemplate>;
   const sent = asTexts(template.Resources.Limits.Properties);
   const { documents, problems } = declaredProperties(sent, "limits", new PropertyNames());

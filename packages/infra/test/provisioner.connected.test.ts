@@ -10,8 +10,6 @@ describeWithAws("the provisioner of a stack", (aws) => {
   const functionOf = ({ stack }: TestStack) =>
     aws().lambda.functions.get(`${stack}-limits-provisioner`);
   const scripted = ({ stack }: TestStack) => aws().cloudFormation.stack(stack)!;
-  const keyOf = async (name: "aggregator" | "provisioner"): Promise<string> =>
-    `zae-limiter/${(await lambdaPackage(name)).sha256}/${name}.zip`;
 
   it("is deployed with its real code, named by the code's own hash [W-64]", async () => {
     const stack = freshStack(aws());
@@ -102,3 +100,8 @@ describeWithAws("the provisioner of a stack", (aws) => {
     expect(functionOf(stack)?.code.key).toBe(await keyOf("provisioner"));
   });
 });
+
+/** Where the code of a function is put: the same code has the same key. */
+async function keyOf(name: "aggregator" | "provisioner"): Promise<string> {
+  return `zae-limiter/${(await lambdaPackage(name)).sha256}/${name}.zip`;
+}
