@@ -138,7 +138,7 @@ function begunState({ repository, manifest, options, state }: Apply): Provisione
     managedSystem: state.managedSystem || managed.managedSystem,
     managedResources: union(state.managedResources, managed.managedResources),
     managedEntities: unionByEntity(state.managedEntities, managed.managedEntities),
-    applied: appliedAfter(state, hash),
+    ...appliedBefore(state, hash),
     pending: {
       hash,
       startedAt: new Date(repository.clock.now()),
@@ -150,15 +150,18 @@ function begunState({ repository, manifest, options, state }: Apply): Provisione
 }
 
 /**
- * What is known to be stored once this apply has begun. If it follows an interrupted apply of
- * something else, any level may hold what either of them declares, so none of it can be called
- * drift. The settings of both stay, because only here it is said that they are ours.
+ * What was applied, once this apply has begun. If it follows an interrupted apply of something else,
+ * any level may hold what either of them declares: without a hash, nothing can be called drift. The
+ * settings of both are kept, because only here it is said that they are ours.
  */
-function appliedAfter({ applied, pending }: ProvisionerState, hash: string): DeclaredLimits {
+function appliedBefore(
+  { applied, appliedHash, pending }: ProvisionerState,
+  hash: string,
+): Pick<ProvisionerState, "applied" | "appliedHash"> {
   const known = applied ?? { resources: {}, entities: {} };
-  if (pending === undefined || pending.hash === hash) return known;
-  const { limits: _, ...settings } = { ...pending.declared.system, ...known.system };
-  return { system: settings, resources: {}, entities: {} };
+  if (pending === undefined || pending.hash === hash) return { applied: known, appliedHash };
+  const system = { ...pending.declared.system, ...known.system };
+  return { applied: { ...known, system }, appliedHash: undefined };
 }
 
 /** Plans again, now that nobody else applies. If it cannot go on, it takes back that it began. */

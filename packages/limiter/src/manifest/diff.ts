@@ -79,7 +79,7 @@ interface Versions {
   readonly before: Values | undefined;
   /** As declared. */
   readonly after: Values | undefined;
-  /** As last applied. What was never applied cannot have drifted. */
+  /** As last applied. */
   readonly applied: Values | undefined;
   /** As an apply declares it that was interrupted; undefined also if there was none. */
   readonly pending: Values | undefined;
@@ -177,7 +177,8 @@ function entryOf(
   { before, after, applied, pending }: Versions,
 ): readonly PlanEntry[] {
   const isDrift = (name: string, value: string | undefined): boolean => {
-    if (applied?.parts.has(partOf(name)) !== true) return false;
+    // What was never applied, or has no known values, cannot have drifted.
+    if (state.appliedHash === undefined || applied?.parts.has(partOf(name)) !== true) return false;
     if (sameValue(name, value, applied.texts.get(name))) return false;
     // An apply that was interrupted may have come this far, also if it was to delete the level.
     return state.pending === undefined || !sameValue(name, value, pending?.texts.get(name));
