@@ -22,6 +22,9 @@ import { folderArchive, openAggregator, runAggregator, s3Archive, streamRecordOf
 import type { Aggregator, AuditArchive, RawStreamRecord, StreamRecord } from "zae-limiter/aggregator";
 import { DynamoRepository, leanTransport, tableDeclaration } from "zae-limiter/dynamodb";
 import type { DynamoTransport, HttpAgent, ObservedTransport, RepositoryBuilder } from "zae-limiter/dynamodb";
+import { yamlDocument } from "@zae-limiter/infra/manifest";
+import { applyLimits, diffLimits, exportLimits, formatProblem, manifestOf, planLimits, readManifest } from "zae-limiter/manifest";
+import type { Manifest, ManifestDocument, ManifestError, StoredLimits } from "zae-limiter/manifest";
 import { MemoryRepository } from "zae-limiter/memory";
 import { SqliteRepository } from "zae-limiter/sqlite";
 import type { SqliteDatabase, SqliteStatement } from "zae-limiter/sqlite";
@@ -58,6 +61,12 @@ declare const s3: import("@aws-sdk/client-s3").S3Client;
 declare const object: import("@aws-sdk/client-s3").PutObjectCommandInput;
 declare const event: { readonly Records: readonly RawStreamRecord[] };
 declare const records: readonly StreamRecord[];
+declare const manifest: Manifest;
+declare const document: ManifestDocument;
+declare const declared: api.DeclaredLimits;
+declare const stored: StoredLimits;
+declare const error: ManifestError;
+declare const text: string;
 declare const name: string;
 declare const gzipped: Uint8Array;
 declare const id: string;
@@ -70,6 +79,7 @@ declare const response: { status(code: number): { json(body: object): void }; us
 declare function respond(code: number, body?: object): void;
 declare function callModel(lease?: api.Lease): Promise<{ usage: { total_tokens: number } }>;
 declare function openRepository(url: string): Promise<api.Repository>;
+declare function stringify(value: object): string;
 declare function streamAnswer(): Promise<number>;
 `;
 

@@ -38,7 +38,7 @@ const all = [
 const entries = Object.keys(
   (JSON.parse(readFileSync(join(library, "package.json"), "utf8")) as { exports: object }).exports,
 )
-  .filter((entry) => entry !== "./package.json")
+  .filter((entry) => !entry.endsWith(".json"))
   .map((entry) => entry.replace(".", "zae-limiter"));
 
 /** Uses every type that a compiler may lack. */

@@ -80,10 +80,11 @@ describe("the library, installed alone", { timeout: TIMEOUT_MS }, () => {
         const [one, other] = [Object.keys(require(name)), Object.keys(await import(name))];
         if (one.length === 0 || String(one) !== String(other)) throw new Error(name);
       }
-      console.log(require("zae-limiter/package.json").version);`;
+      const { title } = require("zae-limiter/limits.schema.json");
+      console.log(require("zae-limiter/package.json").version, title);`;
     expect(await library.run(node, "--input-type=module", "-e", program)).toEqual({
       code: 0,
-      stdout: `${version}\n`,
+      stdout: `${version} Declared limits of zae-limiter\n`,
       stderr: "",
     });
   });

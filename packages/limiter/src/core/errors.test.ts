@@ -64,6 +64,7 @@ const CODES: readonly (readonly [
     [errors.ValidationError],
   ],
   ["ERR_LIMITER_INVALID_NAME", new errors.InvalidNameError("f", 1, "r"), [errors.ValidationError]],
+  ["ERR_LIMITER_APPLY_CONFLICT", new errors.ApplyConflictError(3), [errors.ValidationError]],
 ];
 
 describe("errors", () => {

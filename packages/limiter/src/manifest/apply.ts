@@ -30,7 +30,8 @@ export interface ApplyOptions {
   readonly owner?: string;
   /**
    * Called after each change.
-   * @example await applyLimits(repository, manifest, { onProgress: ({ done }) => console.log(done) });
+   * @example
+   * await applyLimits(repository, manifest, { onProgress: ({ done }) => console.log(done) });
    */
   readonly onProgress?: (progress: ApplyProgress) => void;
   /** Stops between two changes; what is left is said by `ApplyError`. */
@@ -39,7 +40,9 @@ export interface ApplyOptions {
 
 /** How far an apply is. */
 export interface ApplyProgress {
+  /** How many changes are made. */
   readonly done: number;
+  /** How many there are. */
   readonly total: number;
   /** What was changed last. */
   readonly entry: PlanEntry;
@@ -49,9 +52,13 @@ export interface ApplyProgress {
 export interface ApplyReport {
   /** The revision of the state afterwards. */
   readonly revision: number;
+  /** How many levels and records were created. */
   readonly created: number;
+  /** How many were changed. */
   readonly updated: number;
+  /** How many levels were deleted. */
   readonly deleted: number;
+  /** How many were as declared already. */
   readonly unchanged: number;
 }
 
@@ -138,7 +145,7 @@ function begunState({ repository, manifest, options, state }: Apply): Provisione
     managedSystem: state.managedSystem || managed.managedSystem,
     managedResources: union(state.managedResources, managed.managedResources),
     managedEntities: unionByEntity(state.managedEntities, managed.managedEntities),
-    applied: appliedAfter(state, hash),
+    ...appliedBefore(state, hash),
     pending: {
       hash,
       startedAt: new Date(repository.clock.now()),
@@ -150,15 +157,18 @@ function begunState({ repository, manifest, options, state }: Apply): Provisione
 }
 
 /**
- * What is known to be stored once this apply has begun. If it follows an interrupted apply of
- * something else, any level may hold what either of them declares, so none of it can be called
- * drift. The settings of both stay, because only here it is said that they are ours.
+ * What was applied, once this apply has begun. If it follows an interrupted apply of another
+ * manifest, any level may hold what either of them declares: without a hash, nothing is called
+ * drift. The settings of both are kept, because nothing else says that they are ours.
  */
-function appliedAfter({ applied, pending }: ProvisionerState, hash: string): DeclaredLimits {
+function appliedBefore(
+  { applied, appliedHash, pending }: ProvisionerState,
+  hash: string,
+): Pick<ProvisionerState, "applied" | "appliedHash"> {
   const known = applied ?? { resources: {}, entities: {} };
-  if (pending === undefined || pending.hash === hash) return known;
-  const { limits: _, ...settings } = { ...pending.declared.system, ...known.system };
-  return { system: settings, resources: {}, entities: {} };
+  if (pending === undefined || pending.hash === hash) return { applied: known, appliedHash };
+  const system = { ...pending.declared.system, ...known.system };
+  return { applied: { ...known, system }, appliedHash: undefined };
 }
 
 /** Plans again, now that nobody else applies. If it cannot go on, it takes back that it began. */

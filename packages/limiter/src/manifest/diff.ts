@@ -43,6 +43,7 @@ export interface StoredEntity {
 
 /** What becomes of one level, or of one record. */
 export interface PlanEntry {
+  /** What becomes of it. */
   readonly action: PlanAction;
   /** Which kind of thing it is; "record" is the record of an entity. */
   readonly level: "system" | "resource" | "entity" | "record";
@@ -79,7 +80,7 @@ interface Versions {
   readonly before: Values | undefined;
   /** As declared. */
   readonly after: Values | undefined;
-  /** As last applied. What was never applied cannot have drifted. */
+  /** As last applied. */
   readonly applied: Values | undefined;
   /** As an apply declares it that was interrupted; undefined also if there was none. */
   readonly pending: Values | undefined;
@@ -95,7 +96,8 @@ interface Comparison {
  * What must change so that the store says what a manifest declares. Pure: it compares content, and
  * an equal list in another order is no change. The entries are in the order in which an apply goes
  * through them: records, parents first, then the levels; what is deleted comes last.
- * @example const entries = diffLimits(manifest.declared, stored, await repository.getProvisionerState());
+ * @example
+ * const entries = diffLimits(manifest.declared, stored, await repository.getProvisionerState());
  */
 export function diffLimits(
   declared: DeclaredLimits,
@@ -177,7 +179,8 @@ function entryOf(
   { before, after, applied, pending }: Versions,
 ): readonly PlanEntry[] {
   const isDrift = (name: string, value: string | undefined): boolean => {
-    if (applied?.parts.has(partOf(name)) !== true) return false;
+    // What was never applied, or has no known values, cannot have drifted.
+    if (state.appliedHash === undefined || applied?.parts.has(partOf(name)) !== true) return false;
     if (sameValue(name, value, applied.texts.get(name))) return false;
     // An apply that was interrupted may have come this far, also if it was to delete the level.
     return state.pending === undefined || !sameValue(name, value, pending?.texts.get(name));

@@ -3,9 +3,11 @@ import { ValidationError } from "../core/errors.ts";
 import { nearest } from "../core/options.ts";
 import { placeOf, type ManifestProblem } from "./problems.ts";
 
-/** A place in a file; both from 1. */
+/** A place in a file. */
 export interface Position {
+  /** From 1. */
   readonly line: number;
+  /** From 1, in UTF-16 code units. */
   readonly column: number;
 }
 

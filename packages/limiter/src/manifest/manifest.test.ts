@@ -1,8 +1,16 @@
+import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import {
+  entityOf,
+  linesOf,
+  problemsOf,
+  read,
+  systemOf,
+} from "../../test/support/manifest-contents.ts";
+import { writtenManifest } from "../../test/support/written-manifests.ts";
 import { Limit } from "../core/limit.ts";
-import type { ManifestDocument } from "./document.ts";
-import { readManifest, type Manifest } from "./manifest.ts";
-import { ManifestError, type ManifestProblem } from "./problems.ts";
+import { readManifest } from "./manifest.ts";
+import { formatProblem } from "./problems.ts";
 
 describe("what a manifest declares", () => {
   it("is everything that its documents name, and nothing else", () => {
@@ -68,31 +76,223 @@ describe("what a manifest declares", () => {
   });
 });
 
-function read(...contents: readonly unknown[]): Manifest {
-  return readManifest(contents.map((content, index) => document(`${index}.yaml`, content)));
-}
+describe("a limit", () => {
+  it.each<[written: unknown, limit: Omit<Limit, "name">]>([
+    [5, { capacity: 5, refillAmount: 5, refillPeriodSeconds: 60 }],
+    ["5", { capacity: 5, refillAmount: 5, refillPeriodSeconds: 60 }],
+    [" 5/10sec:7 ", { capacity: 7, refillAmount: 5, refillPeriodSeconds: 10 }],
+    [{ capacity: 5 }, { capacity: 5, refillAmount: 5, refillPeriodSeconds: 60 }],
+    [
+      { capacity: 5, refill_amount: 2, refill_period: 3 },
+      { capacity: 5, refillAmount: 2, refillPeriodSeconds: 3 },
+    ],
+    [
+      { capacity: 5, burst: 9, refill_amount: 2 },
+      { capacity: 9, refillAmount: 2, refillPeriodSeconds: 60 },
+    ],
+  ])("written as %j has these parameters", (written, expected) => {
+    expect(limitsOf({ rpm: written })).toEqual([{ name: "rpm", ...expected }]);
+  });
 
-/** A document whose positions are the depth of a path, and the length of its last key. */
-function document(file: string, content: unknown): ManifestDocument {
-  return {
-    file,
-    content,
-    positionOf: (path) => ({ line: path.length + 1, column: String(path.at(-1) ?? "").length + 1 }),
-  };
-}
+  it("refills by its capacity if a burst is given, not by the burst [W-64]", () => {
+    expect(limitsOf({ rpm: { capacity: 5, burst: 50 } })).toEqual([
+      { name: "rpm", capacity: 50, refillAmount: 5, refillPeriodSeconds: 60 },
+    ]);
+  });
 
-function problemsOf(...contents: readonly unknown[]): readonly ManifestProblem[] {
-  try {
-    read(...contents);
-  } catch (error) {
-    if (error instanceof ManifestError) return error.problems;
-    throw error;
-  }
-  return [];
-}
+  it("with a bad name or amount is refused, all of them at once [W-64]", () => {
+    expect(
+      linesOf({
+        namespace: "a",
+        system: { limits: { "bad#name": { wcu: -5 }, wcu: { capacity: -5 } } },
+        resources: { "ba#d": { limits: { rpm: 0 } } },
+        entities: { "key#1": { resources: { "ba#d": { limits: { rpm: 1.5 } } } } },
+      }),
+    ).toEqual([
+      "resources.ba#d: must not contain '#'.",
+      "entities.key#1: must not contain '#'.",
+      "system.limits.wcu: 'wcu' is reserved; choose another name.",
+      "system.limits.bad#name: must not contain '#'.",
+      expect.stringMatching(/^system\.limits\.bad#name\.wcu: is not a key of a limit\. Known are/),
+      "resources.ba#d.limits.rpm: must be greater than 0 (got 0).",
+      "entities.key#1.resources.ba#d: must not contain '#'.",
+      "system.limits.wcu.capacity: must be greater than 0 (got -5).",
+      expect.stringContaining("rpm: must be a whole number (got 1.5)."),
+    ]);
+  });
 
-it("needs a namespace", () => {
-  expect(problemsOf({}).map(({ message }) => message)).toEqual([
-    "Invalid manifest: must name its namespace.",
-  ]);
+  it("keeps its place among the others, which does not count", () => {
+    const [one, other] = [read(systemOf({ b: 1, a: 2 })), read(systemOf({ a: 2, b: 1 }))];
+    expect(one.declared.system?.limits?.map(({ name }) => name)).toEqual(["b", "a"]);
+    expect(one.hash).toBe(other.hash);
+    expect(read(systemOf({ a: 1, b: 2 })).hash).not.toBe(one.hash);
+  });
 });
+
+describe("several files", () => {
+  it("are one manifest, in which parts of an entity may be apart", () => {
+    const manifest = read(
+      { system: { on_unavailable: "block" }, entities: { acme: { name: "Acme" } } },
+      { namespace: "a", system: { limits: { rpm: 5 } } },
+      { namespace: "a", entities: { acme: { resources: { gpt: { limits: { rpm: 1 } } } } } },
+      { entities: { acme: { cascade: true, resources: { b: { limits: { rpm: 2 } } } } } },
+    );
+    expect(manifest.namespace).toBe("a");
+    expect(manifest.declared.system).toEqual({
+      onUnavailable: "block",
+      limits: [Limit.perMinute("rpm", 5)],
+    });
+    expect(manifest.declared.entities).toEqual({
+      acme: {
+        name: "Acme",
+        cascade: true,
+        resources: {
+          gpt: { limits: [Limit.perMinute("rpm", 1)], inherit: false },
+          b: { limits: [Limit.perMinute("rpm", 2)], inherit: false },
+        },
+      },
+    });
+  });
+
+  it("must not say the same thing twice, even if they agree", () => {
+    const content = {
+      namespace: "a",
+      system: { on_unavailable: "allow", limits: { rpm: 5 } },
+      resources: { gpt: { limits: { rpm: 5 } } },
+      entities: {
+        acme: { name: "Acme", metadata: {}, resources: { _default_: { limits: { rpm: 5 } } } },
+        other: {},
+      },
+    };
+    const problems = problemsOf(content, content);
+    expect(problems.map(({ file, path }) => `${file} ${path}`)).toEqual([
+      "1.yaml resources.gpt",
+      "1.yaml system.limits",
+      "1.yaml system.on_unavailable",
+      "1.yaml entities.acme.name",
+      "1.yaml entities.acme.metadata",
+      "1.yaml entities.acme.resources._default_",
+    ]);
+    expect(formatProblem(problems[0]!)).toBe(
+      "1.yaml:3:4: Invalid resources.gpt: is declared twice, first at 0.yaml:3:4. Declare it in one place.",
+    );
+  });
+
+  it("must be about one namespace", () => {
+    expect(
+      problemsOf({ namespace: "a" }, { namespace: "b" }, { namespace: 5 }).map(formatProblem),
+    ).toEqual([
+      "1.yaml:2:10: Invalid namespace: differs from that at 0.yaml:2:10 (got 'b'). Files that are read together are about one namespace.",
+      "2.yaml:2:10: Invalid namespace: differs from that at 0.yaml:2:10 (got 5). Files that are read together are about one namespace.",
+    ]);
+    expect(problemsOf({ namespace: "a#b" }, { namespace: "a#b" })).toHaveLength(1);
+  });
+
+  it("must be at least one", () => {
+    expect(() => readManifest([])).toThrow("must hold at least one document");
+  });
+
+  it("say the same whatever is written where, and in which order", () => {
+    fc.assert(
+      fc.property(writtenManifest(), fc.gen(), ({ content }, g) => {
+        const manifest = read(content);
+        const files = scattered(content, () => g(fc.nat, { max: 2 }));
+        const other = read(...files.map(reversed));
+        expect(other.hash).toBe(manifest.hash);
+        expect(read(...files).declared).toEqual(manifest.declared);
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  it("that say anything else have another hash", () => {
+    const gpt = { limits: { rpm: 5 } };
+    const contents = [
+      {},
+      systemOf({ rpm: 5 }),
+      systemOf({ rpm: "5/sec" }),
+      { system: { on_unavailable: "allow" } },
+      { system: { on_unavailable: "block" } },
+      { system: { audit_retention_days: 5 } },
+      { system: { usage_retention_days: 5 } },
+      { resources: { gpt } },
+      { resources: { gpt: { ...gpt, inherit: true } } },
+      entityOf({}),
+      entityOf({ name: "a" }),
+      entityOf({ parent: "a" }),
+      entityOf({ cascade: true }),
+      entityOf({ cascade: false }),
+      entityOf({ metadata: {} }),
+      entityOf({ metadata: { a: "b" } }),
+      entityOf({ resources: { gpt } }),
+    ];
+    const hashes = contents.map((content) => read({ namespace: "a", ...content }).hash);
+    expect(new Set(hashes).size).toBe(contents.length);
+    expect(hashes[0]).toMatch(/^[0-9a-f]{64}$/);
+  });
+});
+
+describe("parents", () => {
+  it("must not make circles, which are found once each", () => {
+    const parents = { a: "b", b: "c", c: "a", tail: "a", self: "self", fine: "root", root: "none" };
+    const entities = Object.fromEntries(
+      Object.entries(parents).map(([id, parent]) => [id, { parent }]),
+    );
+    expect(linesOf({ namespace: "a", entities })).toEqual([
+      "entities.a.parent: the parents make a circle: a → b → c → a.",
+      "entities.self.parent: an entity cannot be its own parent.",
+    ]);
+  });
+
+  it("may be above each other ten thousand times, and a circle of them is cut short", () => {
+    const entities = Object.fromEntries(
+      Array.from({ length: 10_000 }, (_, index) => [`e${index}`, { parent: `e${index + 1}` }]),
+    );
+    expect(Object.keys(read({ namespace: "a", entities }).declared.entities)).toHaveLength(10_000);
+    expect(
+      linesOf({ namespace: "a", entities: { ...entities, e10000: { parent: "e0" } } }),
+    ).toEqual(["entities.e0.parent: the parents make a circle: e0 → e1 → e2 → e3 → e4 → … → e0."]);
+  });
+});
+
+/** A file of each number, with everything that may be apart in one of them. */
+function scattered(
+  content: Readonly<Record<string, unknown>>,
+  next: () => number,
+): readonly Record<string, unknown>[] {
+  const files: Record<string, unknown>[] = [{ namespace: "team-a" }, {}, {}];
+  const put = (path: readonly string[], value: unknown): void => {
+    let map = files[next()]!;
+    for (const key of path.slice(0, -1)) {
+      if (!Object.hasOwn(map, key)) map[key] = {};
+      map = map[key] as Record<string, unknown>;
+    }
+    map[path.at(-1)!] = value;
+  };
+  for (const key of ["system", "resources"])
+    for (const [name, value] of Object.entries(content[key] ?? {})) put([key, name], value);
+  for (const [id, entity] of Object.entries(content["entities"] ?? {})) {
+    if (Object.keys(entity as object).length === 0) put(["entities", id], {});
+    for (const [field, value] of Object.entries(entity as object))
+      if (field !== "resources") put(["entities", id, field], value);
+      else if (Object.keys(value as object).length === 0) put(["entities", id, field], null);
+      else
+        for (const [name, level] of Object.entries(value as object))
+          put(["entities", id, field, name], level);
+  }
+  return files;
+}
+
+/** The same with the keys of all maps in the other order. */
+function reversed(value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .map(([key, part]) => [key, reversed(part)])
+      .toReversed(),
+  );
+}
+
+function limitsOf(limits: object): readonly Limit[] | undefined {
+  return read(systemOf(limits)).declared.system?.limits;
+}

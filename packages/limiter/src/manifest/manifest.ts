@@ -36,7 +36,8 @@ export interface Manifest {
 
 const MANIFEST: KnownKeys = {
   owner: "a manifest",
-  keys: ["namespace", "system", "resources", "entities"],
+  // Editors read `$schema` in files of JSON.
+  keys: ["namespace", "system", "resources", "entities", "$schema"],
 };
 
 const SYSTEM: KnownKeys = {

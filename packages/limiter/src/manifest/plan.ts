@@ -7,7 +7,7 @@ import type { Manifest } from "./manifest.ts";
 import { ManifestError, type ManifestProblem } from "./problems.ts";
 import { declaredRecords, namedLevels, ownValue, SETTINGS, type ResourceLevel } from "./values.ts";
 
-/** Enough reads at once to fill a batch of DynamoDB, and few enough to hold no memory to speak of. */
+/** As many reads at once as fill a batch of DynamoDB. */
 const READS_AT_ONCE = 100;
 
 /** What an apply of a manifest would do. */

@@ -56,9 +56,9 @@ export function readLimits(limits: DocumentValue): readonly Limit[] | undefined 
 /** Reads true or false. */
 export function readBoolean(value: DocumentValue): boolean | undefined {
   return value.checked(entityCascade, (wrong) => {
-    const word = String(wrong).toLowerCase();
-    if (["yes", "on", "true", "1"].includes(word)) return "Write true, without quotes.";
-    return ["no", "off", "false", "0"].includes(word) ? "Write false, without quotes." : undefined;
+    if (typeof wrong !== "string") return undefined;
+    if (/^(?:yes|on|true)$/i.test(wrong)) return "Write true, without quotes.";
+    return /^(?:no|off|false)$/i.test(wrong) ? "Write false, without quotes." : undefined;
   });
 }
 

@@ -91,8 +91,12 @@ function checkSystem(value: DeclaredSystem, field: string): DeclaredSystem {
   checkObject(value, field);
   checkOptions(value, SYSTEM_NAMES, field);
   const { limits, onUnavailable } = value;
-  const auditRetentionDays = checkRetentionDays(value.auditRetentionDays, "auditRetentionDays");
-  const usageRetentionDays = checkRetentionDays(value.usageRetentionDays, "usageRetentionDays");
+  const days = (name: "auditRetentionDays" | "usageRetentionDays"): number | undefined =>
+    checkRetentionDays(value[name], `${field}.${name}`);
+  const [auditRetentionDays, usageRetentionDays] = [
+    days("auditRetentionDays"),
+    days("usageRetentionDays"),
+  ];
   return {
     ...(limits !== undefined && { limits: checkLimits(limits, `${field}.limits`) }),
     ...(onUnavailable !== undefined && { onUnavailable: checkOnUnavailable(onUnavailable) }),

@@ -127,7 +127,7 @@ export interface ProvisionerState {
   readonly managedEntities: Readonly<Record<string, readonly string[]>>;
   /** When declared limits were last applied; undefined if they never were. */
   readonly lastApplied: Date | undefined;
-  /** A hash of what was applied, to find changes; undefined if nothing was. */
+  /** A hash of what was applied, to find changes; undefined if nothing was, or if it is unknown. */
   readonly appliedHash: string | undefined;
   /** Goes up by one with every write; `putProvisionerState` compares it. */
   readonly revision: number;

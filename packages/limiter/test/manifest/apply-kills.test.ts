@@ -82,7 +82,7 @@ async function checkCut(
   return progress;
 }
 
-/** A store with an applied manifest, a change by hand, and neighbours that no manifest has named. */
+/** A store with an applied manifest, a change by hand, and neighbours that are in no manifest. */
 async function opened(): Promise<{
   readonly repository: Repository;
   readonly content: Content;

@@ -1,7 +1,15 @@
 import type { Repository } from "zae-limiter";
 import { pick } from "../support/seeded/random-choice.ts";
 import type { Content, Owned } from "./model.ts";
-import { ENTITIES, RESOURCES, SETTINGS, someLevel, someLimits, type Setting } from "./spec.ts";
+import {
+  ENTITIES,
+  RESOURCES,
+  SETTINGS,
+  someLevel,
+  someLimits,
+  type Setting,
+  type Spec,
+} from "./spec.ts";
 import { limitsOf } from "./stored-content.ts";
 
 /** What somebody changes without a manifest. */
@@ -25,10 +33,13 @@ export function handChange(random: () => number, name: string, before: Content):
 export function neighbourChange(
   random: () => number,
   before: Content,
-  owned: Owned,
+  { owned, last }: { readonly owned: Owned; readonly last: Spec },
 ): HandChange | undefined {
   if (random() < 0.2) {
-    const id = ENTITIES.find((entity) => !before.records.has(entity));
+    // A manifest that is applied again may declare a parent for it, which it would lack then.
+    const id = ENTITIES.find(
+      (entity) => !before.records.has(entity) && !Object.hasOwn(last.entities, entity),
+    );
     if (id !== undefined) return newRecord(id, before);
   }
   if (random() < 0.2 && !owned.has("limits")) return systemLimits(random, before);

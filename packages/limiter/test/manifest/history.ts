@@ -174,7 +174,10 @@ class History {
   }
 
   async #changeNeighbour(): Promise<void> {
-    const change = neighbourChange(this.#random, this.#content, this.#owned);
+    const change = neighbourChange(this.#random, this.#content, {
+      owned: this.#owned,
+      last: this.#last,
+    });
     if (change === undefined) return;
     this.story.push(`neighbour: ${change.story}`);
     await change.make(this.#repository);

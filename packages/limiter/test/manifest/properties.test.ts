@@ -20,7 +20,7 @@ it(
   },
 );
 
-it("the same holds on SQLite", { timeout: 60_000 }, async () => {
+it("the same holds on SQLite", { timeout: 600_000 }, async () => {
   for (const seed of eachOf(seedsFromEnvironment({ usual: 3, thorough: 500 }))) {
     await using repository = await SqliteRepository.open(":memory:");
     await runHistory(seed, repository, newCoverage());

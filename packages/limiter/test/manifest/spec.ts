@@ -37,7 +37,7 @@ export interface Spec {
 
 export const EMPTY: Spec = { system: {}, resources: {}, entities: {} };
 
-/** Few names, so that manifests, drift and neighbours meet; some are names that every object has. */
+/** Few names, so that manifests, drift and neighbours meet; every object has some of them. */
 export const RESOURCES = ["gpt-4", "search", "constructor"] as const;
 /** A parent comes before its children. */
 export const ENTITIES = ["acme", "team", "valueOf", "key-1", "key-2"] as const;

@@ -19,9 +19,10 @@ export async function manageInEveryWay(repository: Repository): Promise<void> {
   await takeOne(repository, "leaver");
   await repository.deleteEntity("leaver");
   await repository.deleteResourceDefaults("gpt-2");
-  const state = await repository.getProvisionerState();
-  await repository.putProvisionerState(state);
-  await manageUnder(repository, state.revision + 1);
+  await putLargeState(repository);
+  await putLargeState(repository);
+  const { revision } = await repository.getProvisionerState();
+  await manageUnder(repository, revision);
 }
 
 /** Every change that can depend on the revision of declared limits. */
@@ -121,6 +122,15 @@ export async function manageNamespaces(repository: Repository): Promise<void> {
   await repository.deleteNamespace("short-lived");
   await repository.purgeNamespace(namespaceId);
   await repository.setVersionRecord({ schemaVersion: "1.0.0", updatedBy: "test" });
+}
+
+/** Stores a state of declared limits that one item does not hold, in place of what is there. */
+async function putLargeState(repository: Repository): Promise<void> {
+  const managedResources = Array.from({ length: 500 }, (_, index) => `resource-${index}`);
+  await repository.putProvisionerState({
+    ...(await repository.getProvisionerState()),
+    managedResources,
+  });
 }
 
 async function takeOne(

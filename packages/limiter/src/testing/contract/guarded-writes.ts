@@ -132,10 +132,10 @@ export async function overtakenWrites(race: {
   const random = seededRandom(seed);
   await advance(applying);
   const { revision: ifRevision } = await applying.getProvisionerState();
-  const overtakeAfter = 1 + Math.floor(random() * 12);
+  const overtakeAfter = 1 + Math.floor(random() * 6);
   const shown = `seed ${seed}, after ${overtakeAfter} writes`;
   let made = 0;
-  let reached: () => void = () => {};
+  let reached!: () => void;
   const enough = new Promise<void>((resolve) => (reached = resolve));
   const ids = ["a", "b", "c"].map((name) => `${name}-${seed}`);
   const writers = ids.map(async (id) => {

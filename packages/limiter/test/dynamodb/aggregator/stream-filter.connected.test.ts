@@ -32,7 +32,8 @@ describeWithEngine("the filter of Lambda's event source mapping", (engine) => {
     expect(passed.map(keyText)).toContain("_/SYSTEM# #PULSE");
     // There was much else, and what the aggregator writes itself above all.
     const left = records.filter((record) => !passes(record)).map(keyText);
-    for (const key of ["#AGGREGATOR", "#STREAM#", "#USAGE#", "#META", "#CONFIG", "#AUDIT#"])
+    const others = ["#AGGREGATOR", "#STREAM#", "#USAGE#", "#META", "#CONFIG", "#AUDIT#"];
+    for (const key of [...others, "#PROVISIONER", "#PROVISIONER#PART#"])
       expect(left.some((each) => each.includes(key))).toBe(true);
   });
 });
@@ -48,6 +49,9 @@ async function useTable(place: { readonly stack: string } & Engine): Promise<voi
       await tenant.setSystemDefaults([Limit.perMinute("rpm", 100)]);
       await tenant.createEntity("key-1");
       await tenant.setLimits("key-1", [Limit.perMinute("rpm", 50)]);
+      const managedResources = Array.from({ length: 500 }, (_, index) => `resource-${index}`);
+      const state = await tenant.getProvisionerState();
+      await tenant.putProvisionerState({ ...state, managedResources });
       const limiter = new RateLimiter({ repository: tenant });
       await limiter.acquire({ entityId: "key-1", resource: "gpt-4", consume: { rpm: 1 } }, () => 1);
     }

@@ -187,7 +187,10 @@ async function fill(repository: DynamoRepository): Promise<void> {
   await repository.setSystemDefaults([RPM]);
   await repository.setResourceDefaults("r", [RPM]);
   await repository.setLimits("c", [RPM], { resource: "r" });
-  await repository.putProvisionerState(await repository.getProvisionerState());
+  await repository.putProvisionerState({
+    ...(await repository.getProvisionerState()),
+    managedResources: Array.from({ length: 500 }, (_, index) => `resource-${index}`),
+  });
   await new RateLimiter({ repository }).acquire(
     { entityId: "c", resource: "r", consume: { rpm: 1 } },
     async () => {},

@@ -82,21 +82,21 @@ class Run {
   }
 
   async play(): Promise<void> {
-    let running = 0;
+    const running = new Set<Client>();
     const failures: unknown[] = [];
     const start = (client: Client, work: (client: Client) => Promise<void>): void => {
-      running += 1;
+      running.add(client);
       work(client)
         .catch((error: unknown) => {
           if (!client.isDead) failures.push(error);
         })
-        .finally(() => (running -= 1));
+        .finally(() => running.delete(client));
     };
     for (let index = 1; index <= 3; index += 1) start(new Client(`w${index}`, true), this.#write);
     for (let index = 1; index <= 2; index += 1) start(new Client(`r${index}`, false), this.#read);
-    while (running > 0) {
+    while (running.size > 0) {
       // Every client has one request at a time, or has ended.
-      if (this.#calls.length < running) await new Promise((resolve) => setImmediate(resolve));
+      if (this.#calls.length < running.size) await new Promise((resolve) => setImmediate(resolve));
       else await this.#decide();
     }
     expect(failures, `seed ${this.#seed}`).toEqual([]);
@@ -241,9 +241,9 @@ interface WaitingCall {
   readonly operation: string;
   /** Whether it is about the head. */
   readonly isHead: boolean;
-  perform(): Promise<object>;
-  resolve(output: object): void;
-  reject(error: unknown): void;
+  readonly perform: () => Promise<object>;
+  readonly resolve: (output: object) => void;
+  readonly reject: (error: unknown) => void;
 }
 
 const GONE = Object.assign(new Error("This process is gone"), { name: "AccessDeniedException" });

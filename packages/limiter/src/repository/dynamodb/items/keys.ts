@@ -14,7 +14,7 @@ import type { ItemKey } from "../table/batch.ts";
  *   resource defaults   {ns}/RESOURCE#{resource}                 #CONFIG
  *   system defaults     {ns}/SYSTEM#                             #CONFIG
  *   provisioner         {ns}/SYSTEM#                             #PROVISIONER
- *   its parts           {ns}/SYSTEM#                             #PROVISIONER#PART#{revision}#{writer}#{n}
+ *   its parts           {ns}/SYSTEM#                             #PROVISIONER#PART#{rev}#{id}#{n}
  *   audit               {ns}/AUDIT#{entity}                      #AUDIT#{ulid}
  *   namespace by name   _/SYSTEM#                                #NAMESPACE#{name}
  *   namespace by id     _/SYSTEM#                                #NSID#{id}
@@ -71,7 +71,7 @@ export interface UsageName {
 export interface ProvisionerPart {
   /** The revision that the state has once it is written. */
   readonly revision: number;
-  /** A random id of the one that writes it. */
+  /** A random id of the writer, so that nobody else writes under its keys. */
   readonly writer: string;
   /** Its position, from 0. */
   readonly index: number;

@@ -1,0 +1,230 @@
+import { describe, expect, it } from "vitest";
+import {
+  entityOf,
+  errorOf,
+  linesOf,
+  problemsOf,
+  read,
+  systemOf,
+} from "../../test/support/manifest-contents.ts";
+import type { ManifestDocument } from "./document.ts";
+import { readManifest } from "./manifest.ts";
+import { formatProblem } from "./problems.ts";
+
+describe("common mistakes say what to write", () => {
+  it.each<[content: object, path: string, suggestion: string]>([
+    [systemOf({ rpm: "10_000" }), "rpm", "Write 10000."],
+    [systemOf({ rpm: "10,000 / minute" }), "rpm", "Write 10000/min."],
+    [systemOf({ rpm: "100/m" }), "rpm", "Write 100/min."],
+    [systemOf({ rpm: "100/5 secs:7" }), "rpm", "Write 100/5sec:7."],
+    [systemOf({ rpm: "100 per Hour" }), "rpm", "Write 100/hour."],
+    [systemOf({ rpm: "rpm:100" }), "rpm", "Write 100."],
+    [systemOf({ rpm: 0.5 }), "rpm", "For less than one token in a period, make the period longer."],
+    [systemOf({ rpm: { capacity: "100" } }), "rpm.capacity", "Write 100, without quotes."],
+    [systemOf({ rpm: { capacity: "10_000" } }), "rpm.capacity", "Write 10000, digits only."],
+    [
+      systemOf({ rpm: { capacity: 5, refill_period: "min" } }),
+      "rpm.refill_period",
+      "Write 60: periods are in seconds.",
+    ],
+    [
+      systemOf({ rpm: { capacity: 5, refill_period: "5 minutes" } }),
+      "rpm.refill_period",
+      "Write 300: periods are in seconds.",
+    ],
+    [
+      systemOf({ rpm: { capacity: 5, refill_period: "fortnight" } }),
+      "rpm.refill_period",
+      "Write a number of seconds, such as 60.",
+    ],
+    [
+      systemOf({ rpm: { capacity: 5, refillAmount: 5 } }),
+      "rpm.refillAmount",
+      "Did you mean refill_amount?",
+    ],
+    [systemOf({ rpm: { burst: 5 } }), "rpm", "Write `capacity: 100`, for example."],
+    [systemOf([{ name: "rpm" }]), "limits", "Write `name: …`, not `- …`."],
+    [systemOf({}), "limits", "Name at least one, or leave the level out."],
+    [{ namespace: "a", system: { rpm: 5 } }, "rpm", "Write limits under `limits`."],
+    [{ namespace: "a", system: { on_unavailable: "alow" } }, "unavailable", "Did you mean allow?"],
+    [
+      { namespace: "a", system: { audit_retention_days: "30" } },
+      "audit_retention_days",
+      "Write 30, without quotes.",
+    ],
+    [{ namespace: "a", ressources: {} }, "ressources", "Did you mean resources?"],
+    [
+      { namespace: "a", defaults: {} },
+      "defaults",
+      "Known are namespace, system, resources, entities, $schema.",
+    ],
+    [
+      { namespace: "a", resources: { gpt: null } },
+      "gpt",
+      "Name at least one, or leave the level out.",
+    ],
+    [{ namespace: "a", resources: { gpt: { rpm: 5 } } }, "rpm", "Write limits under `limits`."],
+    [
+      { namespace: "a", resources: { gpt: { inherit: "yes", limits: { rpm: 5 } } } },
+      "inherit",
+      "Write true, without quotes.",
+    ],
+    [entityOf({ cascade: "off" }), "cascade", "Write false, without quotes."],
+    [
+      entityOf({ limits: { rpm: 5 } }),
+      "limits",
+      "Write limits of an entity under `resources`, then `_default_` or a resource, then `limits`.",
+    ],
+    [entityOf({ name: 2024 }), "name", "Write it in quotes."],
+    [entityOf({ parent: 7 }), "parent", "Write it in quotes."],
+    [entityOf({ metadata: { paid: true } }), "paid", "Write it in quotes."],
+    [{}, "", "Write `namespace: default`, or another name."],
+  ])("%j", (content, path, suggestion) => {
+    const problems = problemsOf(content);
+    expect(problems.map((problem) => problem.suggestion)).toEqual([suggestion]);
+    expect(problems[0]?.path.endsWith(path)).toBe(true);
+  });
+
+  it.each([null, undefined])("an empty file (%s)", (content) => {
+    expect(problemsOf({ namespace: "a" }, content)).toEqual([
+      {
+        file: "1.yaml",
+        line: 1,
+        column: 1,
+        path: "",
+        message: "Invalid manifest: the file is empty.",
+        suggestion: "Write at least `namespace: default`, or leave the file out.",
+      },
+    ]);
+  });
+});
+
+describe("problems", () => {
+  it("are found all at once, in the order of files and lines", () => {
+    const problems = problemsOf(
+      { namespace: "a", system: { limits: { rpm: -1, tpm: -2 } }, x: 1 },
+      { entities: { "key-1": { parent: "#", cascade: 5 } }, y: 1 },
+    );
+    expect(problems.map(({ file, line, path }) => `${file}:${line} ${path}`)).toEqual([
+      "0.yaml:2 x",
+      "0.yaml:4 system.limits.rpm",
+      "0.yaml:4 system.limits.tpm",
+      "1.yaml:2 y",
+      "1.yaml:4 entities.key-1.parent",
+      "1.yaml:4 entities.key-1.cascade",
+    ]);
+  });
+
+  it("are lines of the message, at most 50", () => {
+    const limits = Object.fromEntries(Array.from({ length: 30 }, (_, index) => [`l${index}`, 0]));
+    const error = errorOf(systemOf(limits), { resources: { gpt: { limits } } });
+    expect(error).toMatchObject({ code: "ERR_LIMITER_MANIFEST", name: "ManifestError" });
+    expect(error.problems).toHaveLength(60);
+    const lines = error.message.split("\n");
+    expect(lines).toHaveLength(51);
+    expect(lines[0]).toBe("0.yaml:4:3: Invalid system.limits.l0: must be greater than 0 (got 0).");
+    expect(lines[50]).toBe("and 10 more");
+    expect(error.stack).toContain(lines[49]);
+  });
+
+  it("stand where the nearest place is known, and without one at the file", () => {
+    const problem = { path: "x", message: "Wrong.", suggestion: undefined };
+    const unknown = { ...problem, file: "a.yaml", line: undefined, column: undefined };
+    expect(formatProblem(unknown)).toBe("a.yaml: Wrong.");
+    const partly: ManifestDocument = {
+      file: "a.yaml",
+      content: { namespace: "a", resources: { gpt: 5 } },
+      positionOf: (path) => (path.length === 1 ? { line: 7, column: 2 } : undefined),
+    };
+    expect(() => readManifest([partly])).toThrow(/^a\.yaml:7:2: Invalid resources\.gpt: /);
+  });
+
+  it("can be made at places of the manifest, in the file that has most of the path", () => {
+    const manifest = read(
+      { namespace: "a", entities: { acme: { resources: {} } } },
+      { entities: { acme: { parent: "b" } } },
+    );
+    expect(manifest.problemAt(["entities", "acme", "parent"], "Wrong.", "Do right.")).toEqual({
+      file: "1.yaml",
+      line: 4,
+      column: 7,
+      path: "entities.acme.parent",
+      message: "Wrong.",
+      suggestion: "Do right.",
+    });
+    expect(manifest.problemAt(["entities", "acme", "name"], "Wrong.").file).toBe("0.yaml");
+    expect(manifest.problemAt(["nowhere"], "Wrong.").file).toBe("0.yaml");
+    expect(manifest.problemAt(["entities", "constructor", "name"], "Wrong.").file).toBe("0.yaml");
+  });
+
+  it("cannot forge lines or hide characters", () => {
+    const [line] = linesOf({ namespace: "a", "x\n1.yaml:1:1: \u202E\u001B[2J": 1 });
+    expect(line).toContain("x\\u{a}1.yaml:1:1: \\u{202e}\\u{1b}[2J: is not a key");
+    const [long] = linesOf({ namespace: "a", ["x".repeat(10_000)]: 1 });
+    expect(long!.length).toBeLessThan(500);
+  });
+});
+
+describe("hostile content", () => {
+  it("is refused like any other, or read as what it is", () => {
+    const polluted = JSON.parse(
+      `{"namespace": "a", "__proto__": {"x": 1}, "entities": {"__proto__": {}, "acme": {"metadata": {"__proto__": "b"}}}}`,
+    ) as object;
+    expect(problemsOf(polluted).map(({ path }) => path)).toEqual([
+      "__proto__",
+      "entities.__proto__",
+    ]);
+    const { declared } = read(entityOf({ metadata: JSON.parse('{"__proto__": "b"}') }));
+    expect(Object.entries(declared.entities["key-1"]!.metadata!)).toEqual([["__proto__", "b"]]);
+  });
+
+  it("at any place of a manifest is read or refused in its file, and causes no other error", () => {
+    const scalars = [null, true, 0, -1, 1.5, 1e300, Number.NaN, "", "#", "x".repeat(2000)];
+    const maps: readonly unknown[] = [
+      {},
+      { toString: 5, valueOf: 5 },
+      { length: 3 },
+      { toJSON: 5 },
+      { constructor: 5 },
+    ];
+    const own: unknown = JSON.parse('{"__proto__": {"limits": {"rpm": 5}}}');
+    const hostile: readonly unknown[] = [...scalars, ...maps, own, [], [[]]];
+    const level = { inherit: true, limits: { rpm: 5, tpm: "5/min", x: { capacity: 5, burst: 6 } } };
+    const content = {
+      namespace: "a",
+      system: { limits: { rpm: 5 }, on_unavailable: "allow", audit_retention_days: 5 },
+      resources: { gpt: level },
+      entities: {
+        acme: { name: "Acme", metadata: { plan: "gold" } },
+        "key-1": { parent: "acme", cascade: true, resources: { _default_: level } },
+      },
+    };
+    for (const index of placesIn(content).keys()) {
+      for (const value of hostile) {
+        const changed = structuredClone(content);
+        const { map, key } = placesIn(changed)[index]!;
+        map[key] = value;
+        for (const { file } of problemsOf({ namespace: "a" }, changed)) expect(file).toBe("1.yaml");
+      }
+    }
+  });
+
+  it("that is nested without end, or no plain object, is refused", () => {
+    const endless: Record<string, unknown> = { namespace: "a" };
+    endless["system"] = { limits: { rpm: endless } };
+    expect(problemsOf(endless).length).toBeGreaterThan(0);
+    expect(problemsOf({ namespace: "a", resources: new Map() })).toHaveLength(1);
+    expect(
+      read({ namespace: "a", system: undefined, entities: { a: { name: undefined } } }).declared,
+    ).toEqual({ resources: {}, entities: { a: { resources: {} } } });
+  });
+});
+
+/** Every key of every map of a value. */
+function placesIn(
+  value: unknown,
+): { readonly map: Record<string, unknown>; readonly key: string }[] {
+  if (typeof value !== "object" || value === null) return [];
+  const map = value as Record<string, unknown>;
+  return Object.keys(map).flatMap((key) => [{ map, key }].concat(placesIn(map[key])));
+}
