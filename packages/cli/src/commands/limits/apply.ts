@@ -19,7 +19,7 @@ export function addApplyCommand(limits: Command, session: Session): void {
   addVerb(limits, {
     usage: "apply",
     summary:
-      "Makes what is stored what files declare. Shows the plan and asks first. " +
+      "Changes what is stored to what files declare. Shows the plan and asks first. " +
       "To continue after an interruption, run it again.",
     examples: ["limits apply -f limits.yaml --yes", "limits apply -f limits/ --yes"],
   })
