@@ -9,13 +9,13 @@ const LONGEST = 60_000;
 const [plan, error] = process.argv.slice(2).map((file) => readFileSync(file, "utf8"));
 process.stdout.write(plan === "" ? errorComment(error) : planComment(JSON.parse(plan)));
 
-function planComment({ namespace, entries, counts, isRegistered }) {
+function planComment({ namespace, entries, counts, registered }) {
   const changes = entries.filter(({ action }) => action !== "unchanged");
   const title = `**Limits of \`${namespace}\`**: `;
   if (changes.length === 0) return `${title}nothing would change.\n`;
   const { create, update, delete: remove, drift } = counts;
   const notes = [
-    isRegistered ? "" : " The namespace will be registered.",
+    registered ? "" : " The namespace will be registered.",
     drift === 0 ? "" : ` ${drift} of these were changed by hand since the last apply.`,
   ].join("");
   const summary = `${create} to create, ${update} to update, ${remove} to delete.${notes}`;

@@ -113,15 +113,15 @@ onEveryBackend((world) => {
   });
 
   it("shows how far it is: on a line, in a log at every tenth, not to programs", async () => {
-    const logged = await run("apply", manifest(manyEntities(200, { rpm: 1 })), "--yes");
-    expect(logged.stderr).toMatch(/\nApplied 20 of 200 changes\n(Applied .*\n){9}$/);
-    expect(logged.stderr).toContain("… and 100 more; limits plan shows all of them.\n");
+    const logged = await run("apply", manifest(manyEntities(120, { rpm: 1 })), "--yes");
+    expect(logged.stderr).toMatch(/\nApplied 12 of 120 changes\n(Applied .*\n){9}$/);
+    expect(logged.stderr).toContain("… and 20 more; limits plan shows all of them.\n");
     const words = ["limits", "apply", "--yes", "-f"];
-    const seen = await world.run([...words, manifest(manyEntities(200, { rpm: 2 }))], {
+    const seen = await world.run([...words, manifest(manyEntities(120, { rpm: 2 }))], {
       terminal: true,
     });
-    expect(seen.stderr).toContain("\rApplied 2 of 200 changes\u001B[K\rApplied 4 of 200");
-    const silent = await run("apply", manifest(manyEntities(200, { rpm: 3 })), "--yes", "--json");
+    expect(seen.stderr).toContain("\rApplied 2 of 120 changes\u001B[K\rApplied 3 of 120");
+    const silent = await run("apply", manifest(manyEntities(120, { rpm: 3 })), "--yes", "--json");
     expect(silent.stderr).toBe("");
   });
 });

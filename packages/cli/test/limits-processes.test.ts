@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe } from "vitest";
 import { applyingProcesses } from "./limits-processes.ts";
 
-describe("on a SQLite file", { timeout: 120_000 }, () => {
+describe("on a SQLite file", () => {
   let folder: string;
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), "zae-limiter-cli-"));

@@ -13,6 +13,8 @@ const PROGRAM = fileURLToPath(new URL("../bin/zae-limiter.js", import.meta.url))
 
 const IS_THOROUGH = process.env["ZAEL_THOROUGH"] === "1";
 
+const TIMEOUT_MS = 120_000;
+
 /**
  * The last line of progress, of ten, at which a signal is sent: a process on a busy machine goes on
  * for a while before it arrives.
@@ -45,6 +47,7 @@ export function applyingProcesses(newPlace: () => string, extent: Extent): void 
 
   it.each(seeds)(
     "one that is killed in the middle is completed by the next, seed %i",
+    { timeout: TIMEOUT_MS },
     async (seed) => {
       const url = newPlace();
       await (await openRepository(url)).close();
@@ -62,19 +65,23 @@ export function applyingProcesses(newPlace: () => string, extent: Extent): void 
     },
   );
 
-  it("one that was stopped while another one applied changes nothing when it goes on", async () => {
-    const url = newPlace();
-    const stopped = new ApplyProcess(url, manifest(first()));
-    await stopped.signalAt(momentOf(entities), "SIGSTOP");
-    const other = await new ApplyProcess(url, manifest(second())).end();
-    expect(other, other.stderr).toMatchObject({ code: 0 });
-    stopped.signal("SIGCONT");
-    const { code, stderr } = await stopped.end();
-    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(OVERTAKEN) });
-    expect(await storedRates(url)).toEqual(ratesOf(second()));
-  });
+  it(
+    "one that was stopped while another one applied changes nothing when it goes on",
+    { timeout: TIMEOUT_MS },
+    async () => {
+      const url = newPlace();
+      const stopped = new ApplyProcess(url, manifest(first()));
+      await stopped.signalAt(momentOf(entities), "SIGSTOP");
+      const other = await new ApplyProcess(url, manifest(second())).end();
+      expect(other, other.stderr).toMatchObject({ code: 0 });
+      stopped.signal("SIGCONT");
+      const { code, stderr } = await stopped.end();
+      expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(OVERTAKEN) });
+      expect(await storedRates(url)).toEqual(ratesOf(second()));
+    },
+  );
 
-  it.each(seeds)("two at once never mix, run %i", async () => {
+  it.each(seeds)("two at once never mix, run %i", { timeout: TIMEOUT_MS }, async () => {
     const url = newPlace();
     await (await openRepository(url)).close();
     const contents = [first(), second()];

@@ -24,7 +24,8 @@ describeWithEngine("limits from files, in a table", (engine) => {
     expect(await run(`limits plan -f ${file}`)).toMatchObject({ code: 1, stdout: "" });
     expect(await run(`limits apply -f ${file} --yes`)).toMatchObject({
       code: 0,
-      stdout: "Applied to team-a: 4 created, 0 updated, 0 deleted, 0 unchanged.\n",
+      stdout:
+        "Registered namespace team-a.\nApplied to team-a: 4 created, 0 updated, 0 deleted, 0 unchanged.\n",
     });
     const repository = await openRepository(url, { create: false, namespace: "team-a" });
     const { revision } = await repository.getProvisionerState();

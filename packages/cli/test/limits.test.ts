@@ -88,7 +88,7 @@ onEveryBackend((world) => {
     expect(JSON.parse(planned.stdout)).toMatchObject({
       namespace: "default",
       revision: 0,
-      isRegistered: true,
+      registered: true,
       counts: { create: 5, update: 0, delete: 0, unchanged: 0, drift: 0 },
       entries: expect.arrayContaining([
         expect.objectContaining({ action: "create", level: "resource", resource: "gpt-4" }),
@@ -170,10 +170,12 @@ onEveryBackend((world) => {
 
     it("is registered by apply also if the manifest declares nothing", async () => {
       const words = ["limits", "apply", "-f", manifest({ namespace: "team-a" })];
-      expect(await world.run(words)).toMatchObject({ code: 2 });
+      const unasked = await world.run(words);
+      expect(unasked.code).toBe(2);
+      expect(unasked.stderr).toContain("error: Register namespace team-a? This is not");
       expect(await world.run([...words, "--yes"])).toMatchObject({
         code: 0,
-        stdout: "Nothing to change in team-a: 0 unchanged.\n",
+        stdout: "Registered namespace team-a.\nNothing to change in team-a: 0 unchanged.\n",
       });
       expect(await namesOf(world.repository)).toEqual(["default", "team-a"]);
     });

@@ -106,7 +106,7 @@ Plan for team-a: 2 to create, 1 to update, 1 to delete, 1 unchanged.
     expect(planModel(planned({ pending: PENDING }))).toEqual({
       namespace: "team-a",
       revision: 3,
-      isRegistered: true,
+      registered: true,
       pending: { hash: "abc", startedAt: PENDING.startedAt, principal: "ci" },
       entries: ENTRIES,
       counts: { create: 2, update: 1, delete: 1, unchanged: 1, drift: 1 },

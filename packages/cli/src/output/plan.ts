@@ -16,10 +16,10 @@ export interface ShownPlan {
 }
 
 /** How many entries a plan has of each kind; `drift` counts those that were changed by hand. */
-export type PlanCounts = Readonly<Record<PlanAction | "drift", number>>;
+type PlanCounts = Readonly<Record<PlanAction | "drift", number>>;
 
 /** Counts the entries of a plan. */
-export function countsOf(entries: readonly PlanEntry[]): PlanCounts {
+function countsOf(entries: readonly PlanEntry[]): PlanCounts {
   const counts = { create: 0, update: 0, delete: 0, unchanged: 0, drift: 0 };
   for (const { action, drift } of entries) {
     counts[action] += 1;
@@ -40,7 +40,7 @@ export function planModel({ plan, isRegistered }: ShownPlan): object {
   return {
     ...rest,
     ...(pending !== undefined && { pending: begun }),
-    isRegistered,
+    registered: isRegistered,
     counts: countsOf(plan.entries),
   };
 }

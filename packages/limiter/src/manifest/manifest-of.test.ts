@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { Limit } from "zae-limiter";
-import { manifestOf } from "zae-limiter/manifest";
+import { manifestOf, readManifest } from "zae-limiter/manifest";
 
 const level = (...texts: readonly string[]) => ({
   limits: texts.map((text) => Limit.parse(text)),
@@ -58,4 +58,17 @@ it("leaves out what declares nothing", () => {
   expect(manifestOf("team-a", { system: {}, resources: {}, entities: {} })).toEqual({
     namespace: "team-a",
   });
+});
+
+it("writes metadata whatever its keys are", () => {
+  const metadata = JSON.parse('{"__proto__": "a", "constructor": "b", "1": "c"}') as Record<
+    string,
+    string
+  >;
+  const declared = { resources: {}, entities: { acme: { metadata, resources: {} } } };
+  const text = JSON.stringify(manifestOf("team-a", declared));
+  const content: unknown = JSON.parse(text);
+  expect(text).toContain('{"1":"c","__proto__":"a","constructor":"b"}');
+  const read = readManifest([{ file: "a", content, positionOf: () => undefined }]);
+  expect(read.declared).toEqual(declared);
 });

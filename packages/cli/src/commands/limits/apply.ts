@@ -19,7 +19,7 @@ export function addApplyCommand(limits: Command, session: Session): void {
   addVerb(limits, {
     usage: "apply",
     summary:
-      "Makes what is stored what files declare. Shows the plan and asks first. " +
+      "Changes what is stored to what files declare. Shows the plan and asks first. " +
       "To continue after an interruption, run it again.",
     examples: ["limits apply -f limits.yaml --yes", "limits apply -f limits/ --yes"],
   })
@@ -75,7 +75,11 @@ class ApplyVerb {
     if (changes === 0 && shown.isRegistered) return shown;
     if (!this.#screen.json)
       this.#screen.notice(planText(shown, this.#screen.colours, MOST_LISTED).trimEnd());
-    const question = `Apply ${changesText(changes)} to namespace ${shown.plan.namespace}?`;
+    const { namespace } = shown.plan;
+    const question =
+      changes === 0
+        ? `Register namespace ${namespace}?`
+        : `Apply ${changesText(changes)} to namespace ${namespace}?`;
     if (!yes && file.includes(STANDARD_INPUT))
       throw new UsageError(
         `${question} Standard input is the manifest, so nobody can answer. Pass --yes to confirm.`,
@@ -110,7 +114,8 @@ class ApplyVerb {
       stopListening();
       this.#screen.endProgress();
     }
-    this.#screen.show(report, () => reportText(report, namespace));
+    const registered = isRegistered ? "" : `Registered namespace ${namespace}.\n`;
+    this.#screen.show(report, () => registered + reportText(report, namespace));
   }
 
   #show({ done, total }: ApplyProgress): void {
