@@ -127,11 +127,19 @@ describe("the system level", () => {
     ]);
   });
 
-  it("what a setting is by default need not be stored", () => {
-    const [only] = plan({
-      declared: { system: { onUnavailable: "block", auditRetentionDays: 90 } },
-    });
+  it("a retention that is the default need not be stored", () => {
+    const [only] = plan({ declared: { system: { auditRetentionDays: 90 } } });
     expect(only).toEqual(entry("unchanged", system, []));
+  });
+
+  it("what is done while the store is unavailable is stored as declared, also if it is the default", () => {
+    const declared = { system: { onUnavailable: "block" } } as const;
+    expect(plan({ declared })).toEqual([
+      entry("create", system, [["on_unavailable", undefined, "block"]]),
+    ]);
+    expect(plan({ declared, stored: declared })).toEqual([entry("unchanged", system, [])]);
+    const state = { applied: { ...declared, resources: {}, entities: {} } };
+    expect(plan({ stored: declared, state })).toEqual([]);
   });
 
   it("settings that are declared leave limits alone that are not, and the other way round", () => {

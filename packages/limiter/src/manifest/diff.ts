@@ -16,6 +16,7 @@ import {
   partsOf,
   recordValues,
   sameValue,
+  SETTINGS,
   systemValues,
   type Values,
 } from "./values.ts";
@@ -147,9 +148,12 @@ function systemEntry({ declared, stored, state }: Comparison): readonly PlanEntr
   const pending = systemValues(state.pending?.declared.system);
   const isManaged = (part: string): boolean =>
     part === "limits" ? state.managedSystem : applied.parts.has(part) || pending.parts.has(part);
+  const now = systemValues(stored.system);
+  const isDefault = (part: string): boolean =>
+    SETTINGS.some(({ name, byDefault }) => name === part && now.texts.get(name) === byDefault);
   const before = partsOf(
-    systemValues(stored.system),
-    (part) => isManaged(part) || after.parts.has(part),
+    now,
+    (part) => after.parts.has(part) || (isManaged(part) && !isDefault(part)),
   );
   const managed = state.managedSystem || applied.parts.size > 0 || pending.parts.size > 0;
   return entryOf({ level: "system", managed }, state, {

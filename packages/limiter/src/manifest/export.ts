@@ -1,13 +1,12 @@
 import type { Entity } from "../core/entity.ts";
-import { DEFAULT_RETENTION_DAYS } from "../core/usage.ts";
 import type {
   DeclaredEntity,
   DeclaredLevel,
   DeclaredLimits,
-  DeclaredSystem,
 } from "../repository/declared-limits.ts";
 import type { LevelName, Page, Paging } from "../repository/models.ts";
 import type { Repository } from "../repository/repository.ts";
+import { storedSystem } from "./values.ts";
 
 /** How an export is watched and stopped. */
 export interface ExportOptions {
@@ -39,10 +38,10 @@ export async function exportLimits(
   options: ExportOptions = {},
 ): Promise<DeclaredLimits> {
   const reading = new Reading(repository, options);
-  const system = declaredSystem(await repository.getSystemDefaults());
+  const system = storedSystem(await repository.getSystemDefaults());
   const resources = await reading.resources();
   const entities = await reading.entities();
-  return { ...(system !== undefined && { system }), resources, entities };
+  return { ...(Object.keys(system).length > 0 && { system }), resources, entities };
 }
 
 /** The largest page that repositories return. */
@@ -145,20 +144,6 @@ class Reading {
 function resourceLevel(resource: string): LevelName {
   return { resource };
 }
-
-/** What is stored at the system level. A stored default means the same as nothing stored. */
-function declaredSystem(stored: Stored): DeclaredSystem | undefined {
-  const { limits, onUnavailable, auditRetentionDays, usageRetentionDays } = stored;
-  const declared = {
-    ...(onUnavailable === "allow" && { onUnavailable }),
-    ...(auditRetentionDays !== DEFAULT_RETENTION_DAYS && { auditRetentionDays }),
-    ...(usageRetentionDays !== DEFAULT_RETENTION_DAYS && { usageRetentionDays }),
-    ...(limits.length > 0 && { limits }),
-  };
-  return Object.keys(declared).length === 0 ? undefined : declared;
-}
-
-type Stored = Awaited<ReturnType<Repository["getSystemDefaults"]>>;
 
 /**
  * An entity, with what creates its record as it is stored. Defaults are left out, except where they

@@ -5,7 +5,13 @@ import type { PendingApply, ProvisionerState, Repository } from "../repository/r
 import { diffLimits, type PlanEntry, type StoredEntity, type StoredLimits } from "./diff.ts";
 import type { Manifest } from "./manifest.ts";
 import { ManifestError, type ManifestProblem } from "./problems.ts";
-import { declaredRecords, namedLevels, ownValue, SETTINGS, type ResourceLevel } from "./values.ts";
+import {
+  declaredRecords,
+  namedLevels,
+  ownValue,
+  storedSystem,
+  type ResourceLevel,
+} from "./values.ts";
 
 /** As many reads at once as fill a batch of DynamoDB. */
 const READS_AT_ONCE = 100;
@@ -117,24 +123,11 @@ async function readStored(
   const levels = namedLevels(declared, state).map(({ name }) => name);
   const ids = [...declaredRecords(declared)].flatMap(([id, { parentId }]) => [id, parentId ?? id]);
   return {
-    system: await readSystem(repository),
+    system: storedSystem(await repository.getSystemDefaults()),
     ...storedLevels(
       await readAll([...new Set(ids)], (id) => repository.getEntity(id)),
       await readAll(levels, (name) => repository.getLevel(name)),
     ),
-  };
-}
-
-/** What is as it is by default is left out: retention does not say whether it is stored. */
-async function readSystem(repository: Repository): Promise<StoredLimits["system"]> {
-  const stored = await repository.getSystemDefaults();
-  const settings = SETTINGS.flatMap(({ field, byDefault }) => {
-    const value = stored[field];
-    return value === undefined || value === byDefault ? [] : [[field, value] as const];
-  });
-  return {
-    ...Object.fromEntries(settings),
-    ...(stored.limits.length > 0 && { limits: stored.limits }),
   };
 }
 

@@ -6,7 +6,7 @@ import type {
   DeclaredLimits,
   DeclaredSystem,
 } from "../repository/declared-limits.ts";
-import type { ProvisionerState } from "../repository/models.ts";
+import type { ProvisionerState, SystemDefaults } from "../repository/models.ts";
 
 /** A level or a record as texts, under the names that its values have in a manifest. */
 export interface Values {
@@ -23,11 +23,27 @@ export const SETTINGS = [
   { name: "usage_retention_days", field: "usageRetentionDays", byDefault: DEFAULT_RETENTION_DAYS },
 ] as const;
 
-/** What a value means that is not there. Saying it and leaving it out is the same. */
+/**
+ * What a value means that is not there. Saying it and leaving it out is the same. A repository does
+ * not say whether a retention is stored; whether `on_unavailable` is, it does.
+ */
 const DEFAULTS: ReadonlyMap<string, string> = new Map([
   ["inherit", "false"],
-  ...SETTINGS.map(({ name, byDefault }) => [name, String(byDefault)] as const),
+  ["audit_retention_days", String(DEFAULT_RETENTION_DAYS)],
+  ["usage_retention_days", String(DEFAULT_RETENTION_DAYS)],
 ]);
+
+/** What is stored at the system level. A retention that is the default says nothing. */
+export function storedSystem({ limits, ...stored }: SystemDefaults): DeclaredSystem {
+  const settings = SETTINGS.filter(({ name, field }) => {
+    const value = stored[field];
+    return value !== undefined && String(value) !== DEFAULTS.get(name);
+  });
+  return {
+    ...Object.fromEntries(settings.map(({ field }) => [field, stored[field]])),
+    ...(limits.length > 0 && { limits }),
+  };
+}
 
 /** Whether two values of one name mean the same. */
 export function sameValue(

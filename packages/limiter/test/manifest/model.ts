@@ -21,7 +21,7 @@ export type Owned = ReadonlySet<string>;
 
 export const NOTHING_STORED: Content = {
   systemLimits: undefined,
-  settings: { on_unavailable: "block", audit_retention_days: 90, usage_retention_days: 90 },
+  settings: { on_unavailable: "none", audit_retention_days: 90, usage_retention_days: 90 },
   levels: new Map(),
   records: new Map(),
 };
@@ -41,7 +41,7 @@ export function applied(spec: Spec, before: Content, owned: Owned): Content {
   const { limits, ...declared } = spec.system;
   const settings = { ...before.settings };
   for (const name of Object.keys(settings) as Setting[]) {
-    if (owned.has(name)) settings[name] = NOTHING_STORED.settings[name];
+    if (owned.has(name)) settings[name] = backToDefault(settings[name]);
     settings[name] = declared[name] ?? settings[name];
   }
   return {
@@ -50,6 +50,12 @@ export function applied(spec: Spec, before: Content, owned: Owned): Content {
     levels,
     records: new Map([...before.records, ...recordsOf(spec, before.records)]),
   };
+}
+
+/** A retention is a number. That nothing is stored cannot be told from 90; "none" from "block" can. */
+function backToDefault(value: string | number): string | number {
+  if (typeof value === "number") return 90;
+  return value === "none" ? "none" : "block";
 }
 
 /** The levels that a manifest declares, by the names of the model. */

@@ -23,7 +23,7 @@ export async function storedContent(repository: Repository): Promise<Content> {
   return {
     systemLimits: limits.length === 0 ? undefined : textsOf(limits),
     settings: {
-      on_unavailable: system.onUnavailable ?? "block",
+      on_unavailable: system.onUnavailable ?? "none",
       audit_retention_days: system.auditRetentionDays,
       usage_retention_days: system.usageRetentionDays,
     },

@@ -43,14 +43,19 @@ export const exportsTopic: Topic = (test) => {
     });
   });
 
-  test("settings are exported without limits, and defaults not at all", async ({ repository }) => {
+  test("settings are exported without limits, and a default retention not at all", async ({
+    repository,
+  }) => {
     const defaults = {
       auditRetentionDays: 90,
       usageRetentionDays: 90,
       onUnavailable: "block",
     } as const;
     await repository.setSystemDefaults([RPM], defaults);
-    assert.deepEqual((await exportLimits(repository)).system, { limits: [RPM] });
+    assert.deepEqual((await exportLimits(repository)).system, {
+      onUnavailable: "block",
+      limits: [RPM],
+    });
     await repository.deleteSystemDefaults();
     await repository.registerNamespace("tenant-a");
     const tenant = await repository.namespace("tenant-a", { auditRetentionDays: 7 });
