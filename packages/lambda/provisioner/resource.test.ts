@@ -263,6 +263,26 @@ it("a move to another namespace that failed is taken back by the rollback", asyn
   ]);
 });
 
+it("a move that failed and is not rolled back is taken back by a move to a third namespace", async () => {
+  const world = new World();
+  const [before, failed, after] = [
+    properties("team-a", { "gpt-4": "10" }),
+    properties("team-b", { "gpt-4": "20", "gpt-5": "30" }),
+    properties("team-c", { "gpt-4": "40" }),
+  ];
+  await world.create(before);
+  failWritesOf(world, "gpt-5");
+  const { physicalId: id } = await world.update(idOf("team-a"), before, failed);
+  expect(await world.update(id, failed, after)).toEqual(success(idOf("team-c"), { created: 1 }));
+  expect(await world.delete(id, failed)).toEqual(success(id, { deleted: 1 }));
+  const namespaces = ["team-a", "team-b", "team-c"];
+  expect(await Promise.all(namespaces.map((name) => world.stored(name)))).toEqual([
+    {},
+    {},
+    { "gpt-4": 40 },
+  ]);
+});
+
 it("deletes what was created without an answer, by the properties", async () => {
   const world = new World();
   const declared = properties("team-a", { "gpt-4": "10" });

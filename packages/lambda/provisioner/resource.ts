@@ -158,18 +158,18 @@ async function applyOrJoin(
 
 /**
  * The id of what a failed update to another namespace has left behind. CloudFormation goes back to
- * the resource of before, and knows of no other one to delete.
+ * the resource of before, or on to another one, and knows of no other one to delete.
  */
 function abandonedId(
   request: ResourceRequest,
   target: string,
   tableName: string,
 ): string | undefined {
-  if (request.RequestType !== "Update" || request.PhysicalResourceId !== target) return undefined;
-  const { OldResourceProperties } = request;
+  const { RequestType, PhysicalResourceId, OldResourceProperties } = request;
+  if (RequestType !== "Update") return undefined;
   const properties = declaredProperties(OldResourceProperties, tableName, new PropertyNames());
   const before = idOf(request, tableName, properties);
-  return before === target ? undefined : before;
+  return before === target || before === PhysicalResourceId ? undefined : before;
 }
 
 /** The id of the resource with these properties, also if they are wrong. */
