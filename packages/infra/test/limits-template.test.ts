@@ -72,7 +72,7 @@ Resources:
     Properties:
       ServiceToken:
         Fn::ImportValue: limits-ProvisionerArn
-      ServiceTimeout: 1800
+      ServiceTimeout: 1920
       Namespace: team-a
       System:
         OnUnavailable: allow

@@ -53,9 +53,9 @@ export function limitsTemplate(
 
 /**
  * How long CloudFormation waits. The function answers within 15 minutes; should it die before it
- * can, Lambda runs it again, and the second run goes on where the first one ended.
+ * can, Lambda runs it again after a minute, and the second run goes on where the first one ended.
  */
-const SERVICE_TIMEOUT_SECONDS = 1800;
+const SERVICE_TIMEOUT_SECONDS = 1920;
 
 /** The keys below which people choose the names. */
 const NAMED: ReadonlySet<string> = new Set(["resources", "entities", "limits", "metadata"]);
