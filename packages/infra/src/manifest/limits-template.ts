@@ -42,8 +42,8 @@ export function limitsTemplate(
         Properties: {
           ServiceToken: { "Fn::ImportValue": `${stack}-ProvisionerArn` },
           ServiceTimeout: SERVICE_TIMEOUT_SECONDS,
-          ...(hasFunctionName(manifest)
-            ? { Manifest: JSON.stringify(manifest) }
+          ...(isMisread(manifest)
+            ? { Manifest: manifestText(manifest) }
             : (properties(manifest, false) as object)),
         },
       },
@@ -76,14 +76,24 @@ function pascalCase(key: string): string {
   return key.replaceAll(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** Whether CloudFormation would take a name for a function of its own; in a text it does not. */
-function hasFunctionName(value: unknown): boolean {
+/** How a text begins that CloudFormation replaces by a secret or a parameter, wherever it stands. */
+const REFERENCE = "{{resolve:";
+
+/** Whether CloudFormation would take a name for a function of its own, or a text for a reference. */
+function isMisread(value: unknown): boolean {
+  if (typeof value === "string") return value.includes(REFERENCE);
   return (
     isObject(value) &&
     Object.entries(value).some(
-      ([key, inner]) => key === "Ref" || key.startsWith("Fn::") || hasFunctionName(inner),
+      ([key, inner]) =>
+        key === "Ref" || key.startsWith("Fn::") || isMisread(key) || isMisread(inner),
     )
   );
+}
+
+/** The text of a manifest, in which CloudFormation sees neither functions nor references. */
+function manifestText(manifest: object): string {
+  return JSON.stringify(manifest).replaceAll(REFERENCE, REFERENCE.replace("{{", "{\\u007b"));
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
