@@ -309,6 +309,13 @@ it("a deletion succeeds without a table; a creation fails", async () => {
   expect(await world.delete(idOf("team-a"), declared)).toEqual(success(idOf("team-a"), {}));
 });
 
+it("a deletion registers no namespace", async () => {
+  const world = new World();
+  const declared = properties("team-a", { "gpt-4": "10" });
+  expect(await world.delete(idOf("team-a"), declared)).toEqual(success(idOf("team-a"), {}));
+  expect(await world.stored("team-a")).toBeUndefined();
+});
+
 it("of two deliveries of one event at once, both succeed", async () => {
   const world = new World();
   const declared = properties("team-a", { "gpt-4": "10", "gpt-5": "20" });
