@@ -76,10 +76,10 @@ function pascalCase(key: string): string {
   return key.replaceAll(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** How a text begins that CloudFormation replaces by a secret or a parameter, wherever it stands. */
+/** How a text begins that CloudFormation replaces by a parameter or a secret. */
 const REFERENCE = "{{resolve:";
 
-/** Whether CloudFormation would take a name for a function of its own, or a text for a reference. */
+/** Whether CloudFormation would take a name for a function, or a text for a reference. */
 function isMisread(value: unknown): boolean {
   if (typeof value === "string") return value.includes(REFERENCE);
   return (
