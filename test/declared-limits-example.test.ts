@@ -82,6 +82,16 @@ describe("the CI job", { timeout: 60_000 }, () => {
     expect(stdout).toContain("45000/min");
   });
 
+  it("comments metadata that looks like Markdown as one line of the plan", () => {
+    const text = "\\n```\\n# Approved";
+    const entity = `{name: "n${text}", metadata: {"k${text}": "v${text}"}}`;
+    writeFileSync(acme, `namespace: production\nentities: {acme: ${entity}}\n`);
+    expect(runJob("plan").code).toBe(0);
+    const lines = readFileSync(join(folder, "posted.md"), "utf8").split("\n");
+    expect(lines.filter((line) => line.startsWith("```"))).toEqual(["```diff", "```"]);
+    expect(lines).toContain(`+   metadata.k${text}: v${text}`);
+  });
+
   it("comments everything that is wrong, and fails", () => {
     writeFileSync(acme, "namespace: production\nentity: {}\nresources: {gpt-4: {}}\n");
     expect(runJob("plan").code).toBe(1);

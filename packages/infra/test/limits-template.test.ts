@@ -55,6 +55,17 @@ it.each(["Ref", "Fn::GetAtt", "Fn::Transform"])(
   },
 );
 
+const SECRET = "{{{resolve:secretsmanager:prod:SecretString:password}} {{resolve:ssm:x}}";
+
+it.each([
+  ["value", { key: SECRET }],
+  ["name", { [SECRET]: "value" }],
+])("a %s that looks like a reference to a secret is no reference", (_, metadata) => {
+  const given = manifest(JSON.stringify({ namespace: "team-a", entities: { acme: { metadata } } }));
+  expect(manifestYaml(limitsTemplate(given, { stack: "limits" }))).not.toContain("{{resolve:");
+  expect(through(given).declared).toEqual(given.declared);
+});
+
 it("is one resource with PascalCase properties, and leaves out what is not declared", () => {
   const given = manifest(`
     namespace: team-a
@@ -72,7 +83,7 @@ Resources:
     Properties:
       ServiceToken:
         Fn::ImportValue: limits-ProvisionerArn
-      ServiceTimeout: 1800
+      ServiceTimeout: 1920
       Namespace: team-a
       System:
         OnUnavailable: allow

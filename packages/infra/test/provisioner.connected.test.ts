@@ -63,6 +63,18 @@ describeWithAws("the provisioner of a stack", (aws) => {
     expect(functionOf(stack)?.code.key).toBe(await keyOf("provisioner"));
   });
 
+  it("is not added by new code for the aggregator", async () => {
+    const stack = freshStack(aws());
+    await stack.deploy({ stackOptions: { enableProvisioner: false } });
+    const { target } = scripted(stack);
+    // As somebody left it who deployed the template without code for it.
+    const parameters = { ...target!.parameters, EnableProvisioner: "true", ProvisionerCodeKey: "" };
+    scripted(stack).target = { ...target!, parameters };
+    await updateLambda(placeOf(stack));
+    expect(scripted(stack).target?.parameters["ProvisionerCodeKey"]).toBe("");
+    expect(functionOf(stack)).toBeUndefined();
+  });
+
   it("is removed only if somebody agrees", async () => {
     const stack = freshStack(aws());
     await stack.deploy();

@@ -23,7 +23,8 @@ function propertiesOf(id: string, parameters: Readonly<Record<string, string>> =
 
 describe("as text", () => {
   it("is short enough to be sent", () => {
-    expect(Buffer.byteLength(templateYaml())).toBeLessThanOrEqual(51_200);
+    // A deployment writes the name of the table into it, which may have 128 characters.
+    expect(Buffer.byteLength(templateYaml()) + 128).toBeLessThanOrEqual(51_200);
   });
 
   it("is the same template, and always the same text", () => {

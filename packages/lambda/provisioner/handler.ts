@@ -1,29 +1,38 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { DynamoRepository, leanTransport } from "zae-limiter/dynamodb";
 import { MemoryRepository } from "zae-limiter/memory";
-import { tableSettings, type TableSettings } from "../runtime/environment.ts";
+import { tableSettings, type Environment } from "../runtime/environment.ts";
 import type { LambdaContext } from "../runtime/lambda-context.ts";
 import { printLine } from "../runtime/log-line.ts";
 import { putToSignedUrl } from "./delivery.ts";
 import type { DirectAnswer } from "./direct.ts";
 import { invoke, type InvocationContext } from "./invocation.ts";
+import type { Provisioning } from "./resource.ts";
 
 /*
- * The entry of the function. Everything that can be wrong with its environment is wrong when it
- * starts, and the transport is made once, while Lambda gives the process a whole CPU.
+ * The entry of the function. What can be wrong with its environment is wrong when it starts. That
+ * does not end it: CloudFormation would wait for an answer. The transport is made once, while
+ * Lambda gives the process a whole CPU.
  */
-const context = await contextOf(tableSettings(process.env));
+const [started] = await Promise.allSettled([provisioningOf(process.env)]);
+
+const context: InvocationContext = {
+  start: () => {
+    if (started.status === "fulfilled") return started.value;
+    throw started.reason;
+  },
+  sleep: waited,
+  print: printLine,
+  put: putToSignedUrl,
+};
 
 /** What Lambda calls. */
 export function handler(event: unknown, lambda: LambdaContext): Promise<DirectAnswer | undefined> {
   return invoke(event, context, lambda);
 }
 
-async function contextOf({
-  tableName,
-  region,
-  dynamodbUrl,
-}: TableSettings): Promise<InvocationContext> {
+async function provisioningOf(environment: Environment): Promise<Provisioning> {
+  const { tableName, region, dynamodbUrl } = tableSettings(environment);
   const transport = await leanTransport({
     region,
     ...(dynamodbUrl !== undefined && { endpointUrl: dynamodbUrl }),
@@ -41,8 +50,10 @@ async function contextOf({
       await repository.close();
       return new MemoryRepository({ namespace });
     },
-    sleep: (ms, options) => sleep(ms, undefined, options),
-    print: printLine,
-    put: putToSignedUrl,
+    sleep: waited,
   };
+}
+
+function waited(ms: number, options?: { readonly signal?: AbortSignal }): Promise<unknown> {
+  return sleep(ms, undefined, options);
 }

@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import { MemoryRepository } from "zae-limiter/memory";
 import { invoke, type InvocationContext } from "./invocation.ts";
+import type { Provisioning } from "./resource.ts";
 
 const EVENT = {
   RequestType: "Create",
@@ -23,10 +24,17 @@ class World {
     [];
   status = 200;
 
-  invoke(event: unknown): Promise<unknown> {
-    const context: InvocationContext = {
+  start(): Provisioning {
+    return {
       tableName: "limits",
       open: async () => Object.assign(this.repository, { [Symbol.asyncDispose]: async () => {} }),
+      sleep: async () => {},
+    };
+  }
+
+  invoke(event: unknown): Promise<unknown> {
+    const context: InvocationContext = {
+      start: () => this.start(),
       sleep: async () => {},
       print: (line) => this.lines.push(line),
       put: async (url, body) => {
@@ -65,6 +73,29 @@ it("answers also what failed, and logs the whole reason", async () => {
   const { level, message } = JSON.parse(world.lines[0]!) as Readonly<Record<string, string>>;
   expect(level).toBe("ERROR");
   expect(message).toMatch(/^Create failed: Properties\.P0: is not .*Properties\.P199: is not/s);
+});
+
+it.each([
+  ["Create", undefined, /^-\/-\/limits-provisioner\/[0-9a-f]{8}$/],
+  ["Delete", "limits/default/limits-provisioner/00000000", /^limits\/default\//],
+])("answers a %s also if its environment is wrong", async (RequestType, id, answered) => {
+  const world = new World();
+  world.start = () => {
+    throw new Error("TABLE_NAME must be set.");
+  };
+  await world.invoke({
+    ...EVENT,
+    RequestType,
+    ...(id !== undefined && { PhysicalResourceId: id }),
+  });
+  expect(world.answers.map(({ body }) => body)).toEqual([
+    expect.objectContaining({
+      Status: "FAILED",
+      Reason: "TABLE_NAME must be set.",
+      PhysicalResourceId: expect.stringMatching(answered) as unknown,
+    }),
+  ]);
+  await expect(world.invoke({ action: "plan", manifest: "" })).rejects.toThrow("TABLE_NAME");
 });
 
 it("fails if the answer cannot be delivered, so that Lambda repeats it", async () => {

@@ -1,13 +1,16 @@
 import type { LambdaContext } from "../runtime/lambda-context.ts";
-import { logLine } from "../runtime/log-line.ts";
+import { errorFields, logLine } from "../runtime/log-line.ts";
 import { answerOf, type Outcome } from "./answer.ts";
 import { deliver, type Put } from "./delivery.ts";
 import { answerDirectly, type DirectAnswer } from "./direct.ts";
+import { physicalId } from "./physical-id.ts";
 import { isDirectRequest, isResourceRequest, type ResourceRequest } from "./request.ts";
 import { changeResource, type Provisioning } from "./resource.ts";
 
 /** What an invocation needs of the process. */
-export interface InvocationContext extends Provisioning {
+export interface InvocationContext extends Pick<Provisioning, "sleep"> {
+  /** What changing limits needs; throws if something is wrong with the environment. */
+  readonly start: () => Provisioning;
   /** Prints one line. */
   readonly print: (line: string) => void;
   readonly put: Put;
@@ -22,16 +25,35 @@ export async function invoke(
   context: InvocationContext,
   lambda: LambdaContext = {},
 ): Promise<DirectAnswer | undefined> {
-  if (isDirectRequest(event)) return answerDirectly(event, context, lambda);
+  if (isDirectRequest(event)) return answerDirectly(event, context.start(), lambda);
   if (!isResourceRequest(event))
     throw new Error(
       'The event is neither one of CloudFormation for a custom resource nor {"action": "plan" or "apply", "manifest": …}: check what invokes this function.',
     );
-  const outcome = await changeResource(event, context, lambda);
+  const outcome = await outcomeOf(event, context, lambda);
   context.print(lineOf(event, outcome));
   await deliver(event.ResponseURL, answerOf(event, outcome), context);
   return undefined;
 }
+
+/** Without its environment the function changes nothing, but it does answer. */
+async function outcomeOf(
+  event: ResourceRequest,
+  { start }: InvocationContext,
+  lambda: LambdaContext,
+): Promise<Outcome> {
+  let provisioning: Provisioning;
+  try {
+    provisioning = start();
+  } catch (error) {
+    const id = event.PhysicalResourceId ?? physicalId(event, { tableName: NO_TABLE });
+    return { status: "FAILED", physicalId: id, reason: errorFields(error).message };
+  }
+  return changeResource(event, provisioning, lambda);
+}
+
+/** No table has this name, so the id of a resource with it owns nothing. */
+const NO_TABLE = "-";
 
 /** Tells what became of a request. Properties are not logged: some may be secret. */
 function lineOf(request: ResourceRequest, outcome: Outcome): string {

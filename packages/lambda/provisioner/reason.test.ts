@@ -38,3 +38,7 @@ it("has a line for each problem of a manifest, and the message of anything else"
   expect(reason(error)).toBe("at a\nat b");
   expect([reason(new Error("no room")), reason("a text")]).toEqual(["no room", "a text"]);
 });
+
+it("is never empty", () => {
+  expect(reason(new AggregateError([]))).toBe("AggregateError");
+});

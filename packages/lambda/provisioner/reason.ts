@@ -13,7 +13,9 @@ const MAX_LEFT = 10;
 export function reasonOf(error: unknown, format: (problem: ManifestProblem) => string): string {
   if (error instanceof ManifestError) return error.problems.map(format).join("\n");
   const { message } = errorFields(error);
-  if (!(error instanceof ApplyError) || error.left.length === 0) return message;
+  if (!(error instanceof ApplyError) || error.left.length === 0)
+    // CloudFormation takes no answer without a reason.
+    return message || String(error);
   return `${message} Left: ${listOf(error.left)}.`;
 }
 

@@ -1,110 +1,17 @@
 /* The life of a resource, on a repository in memory. */
 import { expect, it } from "vitest";
+import { Limit, RateLimiterUnavailable } from "zae-limiter";
 import {
-  InfrastructureNotFoundError,
-  Limit,
-  RateLimiterUnavailable,
-  type Repository,
-} from "zae-limiter";
-import { MemoryRepository } from "zae-limiter/memory";
-import type { LambdaContext } from "../runtime/lambda-context.ts";
+  idOf,
+  overridden,
+  properties,
+  success,
+  ResourceWorld,
+} from "../test/support/resource-world.ts";
 import type { Outcome } from "./answer.ts";
-import { physicalId } from "./physical-id.ts";
-import type { ResourceRequest } from "./request.ts";
-import { changeResource, type Provisioning } from "./resource.ts";
-
-const STACK_ID = "arn:aws:cloudformation:eu-west-1:123456789012:stack/app/1";
-
-/** Limits of one name and capacity for each resource. */
-function properties(namespace: string, capacities: Readonly<Record<string, string>>): object {
-  const levels = Object.entries(capacities).map(([resource, Capacity]) => [
-    resource,
-    { Limits: { rpm: { Capacity } } },
-  ]);
-  return { ServiceToken: "arn", Namespace: namespace, Resources: Object.fromEntries(levels) };
-}
-
-type Opened = Awaited<ReturnType<Provisioning["open"]>>;
-
-/** A table, and CloudFormation, which remembers the physical ids that it was told. */
-class World {
-  readonly root = new MemoryRepository();
-  onSleep = (): void => {};
-  /** Called with every repository that is opened; returns the one to use. */
-  wrapped = (repository: Opened): Opened => repository;
-  isMissing = false;
-
-  readonly #provisioning: Provisioning = {
-    tableName: "limits",
-    open: async (namespace, { create }) => {
-      if (this.isMissing) throw new InfrastructureNotFoundError("There is no table.");
-      if (create) await this.root.registerNamespace(namespace);
-      const isThere = (await this.root.getNamespace(namespace)) !== undefined;
-      return isThere
-        ? this.wrapped(await this.root.namespace(namespace))
-        : new MemoryRepository({ namespace });
-    },
-    sleep: async () => this.onSleep(),
-  };
-
-  send(request: Partial<ResourceRequest>, lambda: LambdaContext = {}): Promise<Outcome> {
-    const whole: ResourceRequest = {
-      RequestType: "Create",
-      ResponseURL: "https://example.com/answer",
-      StackId: STACK_ID,
-      RequestId: "request-1",
-      LogicalResourceId: "Limits",
-      ...request,
-    };
-    return changeResource(whole, this.#provisioning, lambda);
-  }
-
-  create(ResourceProperties: object, LogicalResourceId = "Limits"): Promise<Outcome> {
-    return this.send({ RequestType: "Create", ResourceProperties, LogicalResourceId });
-  }
-
-  update(PhysicalResourceId: string, before: object, after: object): Promise<Outcome> {
-    return this.send({
-      RequestType: "Update",
-      PhysicalResourceId,
-      OldResourceProperties: before,
-      ResourceProperties: after,
-    });
-  }
-
-  delete(PhysicalResourceId: string, ResourceProperties: object): Promise<Outcome> {
-    return this.send({ RequestType: "Delete", PhysicalResourceId, ResourceProperties });
-  }
-
-  /** Waits until the state of the namespace has a revision. */
-  async begun(revision: number): Promise<void> {
-    const repository = await this.root.namespace("team-a");
-    while ((await repository.getProvisionerState()).revision < revision) await Promise.resolve();
-  }
-
-  /** The capacities that are stored in a namespace, by resource; undefined if there is none. */
-  async stored(namespace: string): Promise<Readonly<Record<string, number>> | undefined> {
-    if ((await this.root.getNamespace(namespace)) === undefined) return undefined;
-    const repository = await this.root.namespace(namespace);
-    const found: Record<string, number> = {};
-    for (const resource of await repository.listResourcesWithDefaults())
-      found[resource] = (await repository.getResourceDefaults(resource))[0]!.capacity;
-    return found;
-  }
-}
-
-const idOf = (namespace: string, LogicalResourceId = "Limits"): string =>
-  physicalId({ StackId: STACK_ID, LogicalResourceId }, { tableName: "limits", namespace });
-
-const success = (id: string, counts: object): object =>
-  expect.objectContaining({
-    status: "SUCCESS",
-    physicalId: id,
-    report: expect.objectContaining(counts) as unknown,
-  }) as object;
 
 it("creates, updates and deletes limits, and changes nothing when nothing differs [W-64]", async () => {
-  const world = new World();
+  const world = new ResourceWorld();
   const [first, second] = [
     properties("team-a", { "gpt-4": "10", "gpt-3": "5" }),
     properties("team-a", { "gpt-4": "20" }),
@@ -123,7 +30,7 @@ it("creates, updates and deletes limits, and changes nothing when nothing differ
 });
 
 it("leaves alone what it never declared", async () => {
-  const world = new World();
+  const world = new ResourceWorld();
   const declared = properties("default", { "gpt-4": "10" });
   await world.root.setResourceDefaults("by-hand", [Limit.perMinute("rpm", 7)]);
   await world.create(declared);
@@ -132,7 +39,7 @@ it("leaves alone what it never declared", async () => {
 });
 
 it("another namespace is another resource, and the old one takes only its own limits with it", async () => {
-  const world = new World();
+  const world = new ResourceWorld();
   const [before, after] = [
     properties("team-a", { "gpt-4": "10" }),
     properties("team-b", { "gpt-4": "20" }),
@@ -152,7 +59,7 @@ it("another namespace is another resource, and the old one takes only its own li
 });
 
 it("a renamed logical id takes over, and the deletion of the old one deletes nothing", async () => {
-  const world = new World();
+  const world = new ResourceWorld();
   const declared = properties("team-a", { "gpt-4": "10" });
   await world.create(declared);
   const renamed = await world.create(declared, "Renamed");
@@ -182,7 +89,7 @@ it.each([
 ])(
   "a creation that failed by %s is rolled back, and leaves nothing [W-64]",
   async (_, wrong, why) => {
-    const world = new World();
+    const world = new ResourceWorld();
     const failed = await world.send({ RequestType: "Create", ResourceProperties: wrong });
     expect(failed).toEqual({
       status: "FAILED",
@@ -196,7 +103,7 @@ it.each([
 );
 
 it("tells everything that is wrong with properties at once", async () => {
-  const failed = await new World().create({
+  const failed = await new ResourceWorld().create({
     Resources: { "gpt-4": { Limits: { rpm: { Capacity: "-5" } }, Inherits: "true" } },
   });
   const { reason } = failed as Extract<Outcome, { status: "FAILED" }>;
@@ -210,7 +117,7 @@ it("tells everything that is wrong with properties at once", async () => {
 });
 
 it("an update that failed keeps the resource, and is gone on with by the next one [W-64]", async () => {
-  const world = new World();
+  const world = new ResourceWorld();
   const [before, after] = [
     properties("team-a", { "gpt-4": "10" }),
     properties("team-a", { "gpt-4": "20", "gpt-5": "30" }),
@@ -235,7 +142,7 @@ it("an update that failed keeps the resource, and is gone on with by the next on
 });
 
 it("a creation that failed in the middle is rolled back whole", async () => {
-  const world = new World();
+  const world = new ResourceWorld();
   const declared = properties("team-a", { "gpt-4": "20", "gpt-5": "30" });
   failWritesOf(world, "gpt-5");
   const { physicalId: id } = await world.create(declared);
@@ -245,7 +152,7 @@ it("a creation that failed in the middle is rolled back whole", async () => {
 });
 
 it("a move to another namespace that failed is taken back by the rollback", async () => {
-  const world = new World();
+  const world = new ResourceWorld();
   const [before, after] = [
     properties("team-a", { "gpt-4": "10" }),
     properties("team-b", { "gpt-4": "20", "gpt-5": "30" }),
@@ -263,8 +170,28 @@ it("a move to another namespace that failed is taken back by the rollback", asyn
   ]);
 });
 
+it("a move that failed and is not rolled back is taken back by a move to a third namespace", async () => {
+  const world = new ResourceWorld();
+  const [before, failed, after] = [
+    properties("team-a", { "gpt-4": "10" }),
+    properties("team-b", { "gpt-4": "20", "gpt-5": "30" }),
+    properties("team-c", { "gpt-4": "40" }),
+  ];
+  await world.create(before);
+  failWritesOf(world, "gpt-5");
+  const { physicalId: id } = await world.update(idOf("team-a"), before, failed);
+  expect(await world.update(id, failed, after)).toEqual(success(idOf("team-c"), { created: 1 }));
+  expect(await world.delete(id, failed)).toEqual(success(id, { deleted: 1 }));
+  const namespaces = ["team-a", "team-b", "team-c"];
+  expect(await Promise.all(namespaces.map((name) => world.stored(name)))).toEqual([
+    {},
+    {},
+    { "gpt-4": 40 },
+  ]);
+});
+
 it("deletes what was created without an answer, by the properties", async () => {
-  const world = new World();
+  const world = new ResourceWorld();
   const declared = properties("team-a", { "gpt-4": "10" });
   await world.create(declared);
   const madeUp = "app-Limits-1ABCDEFGHIJKL";
@@ -273,7 +200,7 @@ it("deletes what was created without an answer, by the properties", async () => 
 });
 
 it("deletes nothing for an id of another program, or of another table", async () => {
-  const world = new World();
+  const world = new ResourceWorld();
   const declared = properties("team-a", { "gpt-4": "10" });
   await world.create(declared);
   for (const id of ["limits/team-a/limits-provisioner", idOf("team-a").replace("limits", "other")])
@@ -282,86 +209,25 @@ it("deletes nothing for an id of another program, or of another table", async ()
 });
 
 it("a deletion succeeds without a table; a creation fails", async () => {
-  const world = new World();
+  const world = new ResourceWorld();
   world.isMissing = true;
   const declared = properties("team-a", { "gpt-4": "10" });
   expect(await world.create(declared)).toMatchObject({ reason: "There is no table." });
   expect(await world.delete(idOf("team-a"), declared)).toEqual(success(idOf("team-a"), {}));
 });
 
-it("of two deliveries of one event at once, both succeed", async () => {
-  const world = new World();
-  const declared = properties("team-a", { "gpt-4": "10", "gpt-5": "20" });
-  let second: Promise<Outcome> | undefined;
-  const isWaitedFor = new Promise<void>((resolve) => (world.onSleep = resolve));
-  // The second one overtakes the first, and is not done when the first one looks.
-  world.wrapped = (repository) =>
-    overridden(repository, "setResourceDefaults", async (resource, ...rest) => {
-      if (second === undefined) {
-        second = world.create(declared);
-        await world.begun(2);
-      } else if (resource === "gpt-5") await isWaitedFor;
-      return repository.setResourceDefaults(resource, ...rest);
-    });
-  const first = await world.create(declared);
-  expect(first).toEqual(success(idOf("team-a"), { revision: 3 }));
-  expect(await second).toEqual(success(idOf("team-a"), { created: 2, revision: 3 }));
-  expect(await world.stored("team-a")).toEqual({ "gpt-4": 10, "gpt-5": 20 });
-});
-
-it("a creation that CloudFormation no longer waits for does not bring back what was deleted", async () => {
-  const world = new World();
-  const declared = properties("team-a", { "gpt-4": "10", "gpt-5": "20" });
-  world.wrapped = (repository) =>
-    overridden(repository, "setResourceDefaults", async (resource, ...rest) => {
-      if (resource === "gpt-5")
-        expect(await world.delete(idOf("team-a"), declared)).toEqual(
-          success(idOf("team-a"), { deleted: 1 }),
-        );
-      return repository.setResourceDefaults(resource, ...rest);
-    });
-  expect((await world.create(declared)).status).toBe("FAILED");
-  expect(await world.stored("team-a")).toEqual({});
-});
-
-it("deletes nothing if the namespace is taken over meanwhile", async () => {
-  const world = new World();
+it("a deletion registers no namespace", async () => {
+  const world = new ResourceWorld();
   const declared = properties("team-a", { "gpt-4": "10" });
-  await world.create(declared);
-  let isFirst = true;
-  world.wrapped = (repository) =>
-    overridden(repository, "getProvisionerState", async () => {
-      const state = await repository.getProvisionerState();
-      if (isFirst) {
-        isFirst = false;
-        await world.create(declared, "Renamed");
-      }
-      return state;
-    });
-  expect((await world.delete(idOf("team-a"), declared)).status).toBe("SUCCESS");
-  expect(await world.stored("team-a")).toEqual({ "gpt-4": 10 });
+  expect(await world.delete(idOf("team-a"), declared)).toEqual(success(idOf("team-a"), {}));
+  expect(await world.stored("team-a")).toBeUndefined();
 });
 
 /** Lets writes of a resource's limits fail from now on. */
-function failWritesOf(world: World, failing: string): void {
+function failWritesOf(world: ResourceWorld, failing: string): void {
   world.wrapped = (repository) =>
     overridden(repository, "setResourceDefaults", async (resource, ...rest) => {
       if (resource === failing) throw new RateLimiterUnavailable("The table is throttled.");
       return repository.setResourceDefaults(resource, ...rest);
     });
-}
-
-/** A repository with one method of its own. */
-function overridden<Name extends keyof Repository>(
-  repository: Opened,
-  name: Name,
-  method: Repository[Name],
-): Opened {
-  return new Proxy(repository, {
-    get: (target, property) => {
-      if (property === name) return method;
-      const member: unknown = Reflect.get(target, property, target);
-      return typeof member === "function" ? (member.bind(target) as unknown) : member;
-    },
-  });
 }

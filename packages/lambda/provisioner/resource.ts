@@ -1,4 +1,10 @@
-import { ApplyConflictError, InfrastructureNotFoundError, type Repository } from "zae-limiter";
+import { isDeepStrictEqual } from "node:util";
+import {
+  ApplyConflictError,
+  InfrastructureNotFoundError,
+  type ProvisionerState,
+  type Repository,
+} from "zae-limiter";
 import {
   applyLimits,
   ManifestError,
@@ -36,6 +42,11 @@ interface Work extends Provisioning {
   readonly owner: string;
   readonly principal: string;
   readonly signal: AbortSignal;
+  /**
+   * Whether an earlier request of this resource may still run, because CloudFormation gave it up
+   * when something else in the stack failed: it must not change anything after this one.
+   */
+  readonly isAfterAnother: boolean;
 }
 
 const NOTHING: ApplyReport = { revision: 0, created: 0, updated: 0, deleted: 0, unchanged: 0 };
@@ -59,7 +70,13 @@ export async function changeResource(
     work: (parts: Work) => Promise<ApplyReport>,
   ): Promise<ApplyReport> =>
     withinTime(lambda, sleep, (signal) =>
-      work({ ...provisioning, owner, principal: request.StackId, signal }),
+      work({
+        ...provisioning,
+        owner,
+        principal: request.StackId,
+        signal,
+        isAfterAnother: isAfterAnother(request),
+      }),
     );
   try {
     const properties = declaredProperties(request.ResourceProperties, tableName, names);
@@ -83,11 +100,44 @@ export async function changeResource(
   }
 }
 
+/**
+ * Whether another request may have been given up before this one: a "Create" whose id was never
+ * told, or an "Update" that this one takes back. An event that Lambda repeats looks the same.
+ */
+function isAfterAnother(request: ResourceRequest): boolean {
+  const { RequestType, PhysicalResourceId, ResourceProperties, OldResourceProperties } = request;
+  if (RequestType === "Update")
+    return !isDeepStrictEqual(ResourceProperties, OldResourceProperties);
+  return RequestType === "Delete" && isMadeUp(PhysicalResourceId ?? "");
+}
+
 /** Applies what a resource declares; from then on the resource owns it. */
 async function applyOwned(manifest: Manifest, work: Work): Promise<ApplyReport> {
   await using repository = await work.open(manifest.namespace, { create: true });
-  // Awaited here, or the repository would be closed meanwhile.
-  return await applyOrJoin(repository, manifest, work);
+  for (;;) {
+    const report = await applyOrJoin(repository, manifest, work);
+    const { created, updated, deleted, revision } = report;
+    if (!work.isAfterAnother || created + updated + deleted > 0) return report;
+    // Nothing was to be done, perhaps because the other request has not begun to write.
+    const state = await repository.getProvisionerState();
+    if (state.revision === revision && (await outdated(repository, state)))
+      return { ...report, revision: revision + 1 };
+    work.signal.throwIfAborted();
+  }
+}
+
+/**
+ * Gives the state another revision, so that whoever has planned with this one stops before the
+ * first change. Returns false if the state was changed before.
+ */
+async function outdated(repository: Repository, state: ProvisionerState): Promise<boolean> {
+  try {
+    await repository.putProvisionerState(state);
+    return true;
+  } catch (error) {
+    if (error instanceof ApplyConflictError) return false;
+    throw error;
+  }
 }
 
 /**
@@ -115,8 +165,13 @@ async function removeFrom(
   nothing: Manifest,
   work: Work,
 ): Promise<ApplyReport> {
-  const { owner, revision } = await repository.getProvisionerState();
-  if (owner !== work.owner) return NOTHING;
+  const state = await repository.getProvisionerState();
+  const { owner, revision } = state;
+  if (owner !== work.owner) {
+    if (!work.isAfterAnother || (await outdated(repository, state))) return NOTHING;
+    work.signal.throwIfAborted();
+    return removeFrom(repository, nothing, work);
+  }
   // Whoever takes over meanwhile changes the revision, and nothing is deleted.
   const plan = { ...(await planLimits(repository, nothing)), revision };
   try {
@@ -158,18 +213,18 @@ async function applyOrJoin(
 
 /**
  * The id of what a failed update to another namespace has left behind. CloudFormation goes back to
- * the resource of before, and knows of no other one to delete.
+ * the resource of before, or on to another one, and knows of no other one to delete.
  */
 function abandonedId(
   request: ResourceRequest,
   target: string,
   tableName: string,
 ): string | undefined {
-  if (request.RequestType !== "Update" || request.PhysicalResourceId !== target) return undefined;
-  const { OldResourceProperties } = request;
+  const { RequestType, PhysicalResourceId, OldResourceProperties } = request;
+  if (RequestType !== "Update") return undefined;
   const properties = declaredProperties(OldResourceProperties, tableName, new PropertyNames());
   const before = idOf(request, tableName, properties);
-  return before === target ? undefined : before;
+  return before === target || before === PhysicalResourceId ? undefined : before;
 }
 
 /** The id of the resource with these properties, also if they are wrong. */

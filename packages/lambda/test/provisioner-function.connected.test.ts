@@ -233,6 +233,16 @@ describeUnlessMissing("the bundled provisioner", whyMissing(), () => {
       });
     });
 
+    it("answers also if its environment is wrong", async () => {
+      const broken = await world.startFunction(node, { TABLE_NAME: "" });
+      onTestFinished(() => broken.stop());
+      const create = world.event("Create", { ResourceProperties: properties("unset") });
+      expect(await world.answerTo(broken, create)).toMatchObject({
+        Status: "FAILED",
+        Reason: "The environment variable TABLE_NAME must be set to the name of the table.",
+      });
+    });
+
     it("answers a direct call, and fails on any other event", async () => {
       const manifest = "namespace: direct\nsystem: {limits: {rpm: 100}}\n";
       expect(await fn.invoke({ action: "plan", manifest })).toMatchObject({

@@ -42,8 +42,8 @@ export function limitsTemplate(
         Properties: {
           ServiceToken: { "Fn::ImportValue": `${stack}-ProvisionerArn` },
           ServiceTimeout: SERVICE_TIMEOUT_SECONDS,
-          ...(hasFunctionName(manifest)
-            ? { Manifest: JSON.stringify(manifest) }
+          ...(isMisread(manifest)
+            ? { Manifest: manifestText(manifest) }
             : (properties(manifest, false) as object)),
         },
       },
@@ -53,9 +53,9 @@ export function limitsTemplate(
 
 /**
  * How long CloudFormation waits. The function answers within 15 minutes; should it die before it
- * can, Lambda runs it again, and the second run goes on where the first one ended.
+ * can, Lambda runs it again after a minute, and the second run goes on where the first one ended.
  */
-const SERVICE_TIMEOUT_SECONDS = 1800;
+const SERVICE_TIMEOUT_SECONDS = 1920;
 
 /** The keys below which people choose the names. */
 const NAMED: ReadonlySet<string> = new Set(["resources", "entities", "limits", "metadata"]);
@@ -76,14 +76,24 @@ function pascalCase(key: string): string {
   return key.replaceAll(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** Whether CloudFormation would take a name for a function of its own; in a text it does not. */
-function hasFunctionName(value: unknown): boolean {
+/** How a text begins that CloudFormation replaces by a parameter or a secret. */
+const REFERENCE = "{{resolve:";
+
+/** Whether CloudFormation would take a name for a function, or a text for a reference. */
+function isMisread(value: unknown): boolean {
+  if (typeof value === "string") return value.includes(REFERENCE);
   return (
     isObject(value) &&
     Object.entries(value).some(
-      ([key, inner]) => key === "Ref" || key.startsWith("Fn::") || hasFunctionName(inner),
+      ([key, inner]) =>
+        key === "Ref" || key.startsWith("Fn::") || isMisread(key) || isMisread(inner),
     )
   );
+}
+
+/** The text of a manifest, in which CloudFormation sees neither functions nor references. */
+function manifestText(manifest: object): string {
+  return JSON.stringify(manifest).replaceAll(REFERENCE, REFERENCE.replace("{{", "{\\u007b"));
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

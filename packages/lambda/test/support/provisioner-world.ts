@@ -59,7 +59,10 @@ export class ProvisionerWorld {
     await this.address.stop();
   }
 
-  startFunction(node: string): Promise<FunctionProcess> {
+  startFunction(
+    node: string,
+    environment: Readonly<Record<string, string>> = {},
+  ): Promise<FunctionProcess> {
     return FunctionProcess.start({
       node,
       bundle: this.bundle,
@@ -69,6 +72,7 @@ export class ProvisionerWorld {
         AWS_ACCESS_KEY_ID: CREDENTIALS.accessKeyId,
         AWS_SECRET_ACCESS_KEY: CREDENTIALS.secretAccessKey,
         AWS_ENDPOINT_URL_DYNAMODB: this.proxy.endpointUrl,
+        ...environment,
       },
     });
   }
