@@ -126,6 +126,7 @@ declare module "declared/zae-limiter/manifest" {
     readonly revision: number;
     readonly entries: readonly PlanEntry[];
     readonly pending: PendingApply | undefined;
+    readonly owner: string | undefined;
   }
   export function planLimits(repository: Repository, manifest: Manifest): Promise<LimitsPlan>;
 

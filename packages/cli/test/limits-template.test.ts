@@ -47,6 +47,9 @@ it("says what is wrong with the manifest, the namespace or the stack, and prints
   const unnamed = await run("-f", file, "--stack", "a_b");
   expect(unnamed).toMatchObject({ code: 2, stdout: "" });
   expect(unnamed.stderr).toContain("must begin with a letter");
+  const long = await run("-f", file, "--stack", "x".repeat(46));
+  expect(long).toMatchObject({ code: 2, stdout: "" });
+  expect(long.stderr).toContain("must have at most 45 characters");
 });
 
 it("tells what a large template needs, and refuses one that cannot be deployed", async () => {

@@ -39,7 +39,14 @@ const ENTRIES: readonly PlanEntry[] = [
 ];
 
 function planned(more: Partial<LimitsPlan> = {}, isRegistered = true) {
-  const plan = { namespace: "team-a", revision: 3, entries: ENTRIES, pending: undefined, ...more };
+  const plan = {
+    namespace: "team-a",
+    revision: 3,
+    entries: ENTRIES,
+    pending: undefined,
+    owner: undefined,
+    ...more,
+  };
   return { plan, isRegistered };
 }
 
@@ -82,6 +89,14 @@ Plan for team-a: 2 to create, 1 to update, 1 to delete, 1 unchanged.
     for (const text of [planText, diffText])
       expect(text(planned({ pending: PENDING }, false), PLAIN)).toMatch(
         /^Namespace team-a is not registered; limits apply will register it\.\nAn apply that began at 2026-11-15 06:30:00Z by ci has not ended: .*\n\n/,
+      );
+  });
+
+  it("mentions that CloudFormation applied the limits, because an apply takes them over", () => {
+    const owner = "limits/team-a/limits-provisioner/0123abcd";
+    for (const text of [planText, diffText])
+      expect(text(planned({ owner }), PLAIN)).toMatch(
+        /^CloudFormation applied the limits of team-a \(limits\/team-a\/.*takes them over\.\n\n/,
       );
   });
 

@@ -100,7 +100,7 @@ function problemText({ file, line, column, message, suggestion }: ManifestProble
   return `${place}: ${[message, suggestion].filter(Boolean).join(" ")}`;
 }
 
-function notesText({ plan: { namespace, pending }, isRegistered }: ShownPlan): string {
+function notesText({ plan: { namespace, pending, owner }, isRegistered }: ShownPlan): string {
   const notes: string[] = [];
   if (!isRegistered)
     notes.push(`Namespace ${namespace} is not registered; limits apply will register it.\n`);
@@ -111,6 +111,11 @@ function notesText({ plan: { namespace, pending }, isRegistered }: ShownPlan): s
         "it is still running, or it was interrupted.\n",
     );
   }
+  if (owner !== undefined)
+    notes.push(
+      `CloudFormation applied the limits of ${namespace} (${printable(owner)}). ` +
+        "limits apply takes them over.\n",
+    );
   return notes.length === 0 ? "" : `${notes.join("")}\n`;
 }
 

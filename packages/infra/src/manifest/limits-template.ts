@@ -31,6 +31,12 @@ export function limitsTemplate(
       stack,
       "must begin with a letter and contain only letters, digits and -",
     );
+  if (stack.length > LONGEST_STACK_NAME)
+    throw new ValidationError(
+      "stack",
+      stack,
+      `must have at most ${LONGEST_STACK_NAME} characters: a stack with a longer name has no provisioner`,
+    );
   const manifest = manifestOf(namespace, declared);
   return {
     AWSTemplateFormatVersion: "2010-09-09",
@@ -50,6 +56,9 @@ export function limitsTemplate(
     },
   };
 }
+
+/** Lambda allows 64 characters, and the function is called `{stack}-limits-provisioner`. */
+const LONGEST_STACK_NAME = 45;
 
 /**
  * How long CloudFormation waits. The function answers within 15 minutes; should it die before it

@@ -26,6 +26,8 @@ export interface LimitsPlan {
   readonly entries: readonly PlanEntry[];
   /** An apply that has begun and has not ended; undefined if there is none. */
   readonly pending: PendingApply | undefined;
+  /** The resource of CloudFormation that applied the limits; undefined if none did. */
+  readonly owner: string | undefined;
 }
 
 /**
@@ -41,6 +43,7 @@ export async function planLimits(repository: Repository, manifest: Manifest): Pr
     revision: state.revision,
     entries: await planFrom(repository, manifest, state),
     pending: state.pending,
+    owner: state.owner,
   };
 }
 

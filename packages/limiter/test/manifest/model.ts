@@ -52,7 +52,7 @@ export function applied(spec: Spec, before: Content, owned: Owned): Content {
   };
 }
 
-/** A retention is a number. That nothing is stored cannot be told from 90; "none" from "block" can. */
+/** That no retention is stored cannot be told from 90; "none" can be told from "block". */
 function backToDefault(value: string | number): string | number {
   if (typeof value === "number") return 90;
   return value === "none" ? "none" : "block";
