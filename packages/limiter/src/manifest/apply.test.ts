@@ -124,6 +124,14 @@ it("a manifest is neither planned nor applied in another namespace than its own"
   expect((await repository.getProvisionerState()).revision).toBe(0);
 });
 
+it("an option that nobody knows is refused before anything is read or written", async () => {
+  const repository = new MemoryRepository();
+  const plan = await planLimits(repository, TEAM);
+  const misspelt = { agreed: plan };
+  await expect(applyLimits(repository, TEAM, misspelt)).rejects.toThrow(ValidationError);
+  expect(await repository.getProvisionerState()).toMatchObject({ revision: 0 });
+});
+
 it("a failed change says what is done, what failed and why, and the next apply goes on", async () => {
   const inner = new MemoryRepository();
   const failing = faultyRepository(inner, (operation) =>
@@ -154,12 +162,14 @@ it("an abort stops between two changes, or before anything is written", async ()
     applyLimits(repository, TEAM, {
       signal: controller.signal,
       onProgress: ({ done }) => {
-        if (done === 2) controller.abort(new Error("Ctrl-C."));
+        if (done === 2) controller.abort(new Error("Ctrl-C"));
       },
     }),
   );
-  expect(stopped).toMatchObject({ done: 2, left: [{}, {}, {}], cause: { message: "Ctrl-C." } });
-  expect((stopped as ApplyError).message).toMatch(/^2 of 5 changes are made. It was stopped: Ctrl/);
+  expect(stopped).toMatchObject({ done: 2, left: [{}, {}, {}], cause: { message: "Ctrl-C" } });
+  expect((stopped as ApplyError).message).toMatch(
+    /^2 of 5 changes are made\. It was stopped: Ctrl-C\. Applying/,
+  );
   const state = await repository.getProvisionerState();
   expect(state.pending?.hash).toBe(TEAM.hash);
   const again = await errorOf(applyLimits(repository, TEAM, { signal: controller.signal }));

@@ -1,4 +1,5 @@
 import { ApplyConflictError, ZaeLimiterError } from "../core/errors.ts";
+import { checkOptions, optionNames } from "../core/options.ts";
 import type { DeclaredLimits } from "../repository/declared-limits.ts";
 import type { ProvisionerState, Repository } from "../repository/repository.ts";
 import { describeChange, makeChange } from "./changes.ts";
@@ -37,6 +38,14 @@ export interface ApplyOptions {
   /** Stops between two changes; what is left is said by `ApplyError`. */
   readonly signal?: AbortSignal;
 }
+
+const OPTION_NAMES = optionNames<ApplyOptions>({
+  plan: true,
+  principal: true,
+  owner: true,
+  onProgress: true,
+  signal: true,
+});
 
 /** How far an apply is. */
 export interface ApplyProgress {
@@ -88,6 +97,7 @@ export async function applyLimits(
   manifest: Manifest,
   options: ApplyOptions = {},
 ): Promise<ApplyReport> {
+  checkOptions(options, OPTION_NAMES, "applyLimits");
   checkNamespace(repository, manifest);
   const state = await repository.getProvisionerState();
   if (options.plan !== undefined && options.plan.revision !== state.revision)
@@ -285,8 +295,9 @@ function stopped(rest: Rest, reason: unknown): ApplyError {
 
 function failed(what: string, { done, left }: Rest, cause: unknown): ApplyError {
   const why = cause instanceof Error ? cause.message : String(cause);
+  const end = why.endsWith(".") ? "" : ".";
   return new ApplyError(
-    `${done} of ${done + left.length} changes are made. ${what}: ${why} Applying the manifest again goes on with what is left.`,
+    `${done} of ${done + left.length} changes are made. ${what}: ${why}${end} Applying the manifest again goes on with what is left.`,
     { done, left, cause },
   );
 }

@@ -1,4 +1,5 @@
 import type { Entity } from "../core/entity.ts";
+import { checkOptions, optionNames } from "../core/options.ts";
 import { DEFAULT_RETENTION_DAYS } from "../core/usage.ts";
 import type {
   DeclaredEntity,
@@ -20,6 +21,8 @@ export interface ExportOptions {
   readonly signal?: AbortSignal;
 }
 
+const OPTION_NAMES = optionNames<ExportOptions>({ onProgress: true, signal: true });
+
 /** How far an export is. */
 export interface ExportProgress {
   /** How many entities were found. */
@@ -38,6 +41,7 @@ export async function exportLimits(
   repository: Repository,
   options: ExportOptions = {},
 ): Promise<DeclaredLimits> {
+  checkOptions(options, OPTION_NAMES, "exportLimits");
   const reading = new Reading(repository, options);
   const system = declaredSystem(await repository.getSystemDefaults());
   const resources = await reading.resources();
