@@ -127,7 +127,7 @@ it("a manifest is neither planned nor applied in another namespace than its own"
 it("an option that nobody knows is refused before anything is read or written", async () => {
   const repository = new MemoryRepository();
   const plan = await planLimits(repository, TEAM);
-  const misspelt = { agreed: plan };
+  const misspelt = { principal: "ci", agreed: plan };
   await expect(applyLimits(repository, TEAM, misspelt)).rejects.toThrow(ValidationError);
   expect(await repository.getProvisionerState()).toMatchObject({ revision: 0 });
 });

@@ -38,7 +38,8 @@ describe("an export of many entities", () => {
     const before = exportLimits(counted.of(repository), { signal: AbortSignal.abort(stopped) });
     await expect(before).rejects.toBe(stopped);
     expect(counted.calls).toEqual({});
-    const misspelt = { onprogress: () => undefined };
+    const { signal } = new AbortController();
+    const misspelt = { signal, onprogress: () => undefined };
     await expect(exportLimits(counted.of(repository), misspelt)).rejects.toThrow(/onProgress/);
     expect(counted.calls).toEqual({});
     const stopping = new AbortController();
