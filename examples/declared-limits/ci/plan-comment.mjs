@@ -25,8 +25,8 @@ function planComment({ namespace, entries, counts, registered }) {
 /** A change in the format of a diff, which GitHub colours. */
 function entryLines({ action, values, drift, ...place }) {
   const lines = values.flatMap(({ name, before, after }) => [
-    ...(before === undefined ? [] : [`-   ${name}: ${oneLine(before)}`]),
-    ...(after === undefined ? [] : [`+   ${name}: ${oneLine(after)}`]),
+    ...(before === undefined ? [] : [`-   ${oneLine(`${name}: ${before}`)}`]),
+    ...(after === undefined ? [] : [`+   ${oneLine(`${name}: ${after}`)}`]),
   ]);
   const byHand = drift ? " (changed by hand)" : "";
   return [`@@ ${action} ${placeText(place)}${byHand} @@`, ...lines];
@@ -65,7 +65,7 @@ function fenced(language, lines) {
   return `\`\`\`${language}\n${shown.join("\n")}\n\`\`\`\n${more}`;
 }
 
-/** Metadata may hold line breaks. */
+/** Metadata may hold line breaks, in names and in values. */
 function oneLine(text) {
   return JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"');
 }
