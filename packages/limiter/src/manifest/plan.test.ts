@@ -40,6 +40,13 @@ it("the stored parent may be declared, or left out", async () => {
   }
 });
 
+it("the stored parent may be declared even if it is gone, so that exports can be planned", async () => {
+  const repository = storing({ "key-1": record("key-1", { parentId: "gone" }) });
+  const entities = { "key-1": { parentId: "gone", cascade: false, resources: {} } };
+  const { entries } = await planLimits(repository, manifestFor({ entities }));
+  expect(entries.map(({ action }) => action)).toEqual(["unchanged"]);
+});
+
 it("a new entity cannot become an ancestor of its stored parent", async () => {
   const repository = storing({
     middle: record("middle", { parentId: "top" }),
