@@ -68,7 +68,7 @@ function problemsOf(manifest: Manifest, stored: StoredLimits): readonly Manifest
   const parentOf = (id: string): string | undefined =>
     records.get(id)?.parentId ?? storedRecord(id)?.parentId;
   const harmless = new Set<string>();
-  return [...records].flatMap(([id, { parentId }]) => {
+  return Object.entries(manifest.declared.entities).flatMap(([id, { parentId }]) => {
     if (parentId === undefined) return [];
     const record = storedRecord(id);
     const problem = (message: string, suggestion?: string): ManifestProblem =>
