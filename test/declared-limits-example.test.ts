@@ -76,6 +76,16 @@ describe("the CI job", { timeout: 60_000 }, () => {
     expect(comment).toBe(shown);
   });
 
+  it("comments metadata on one line, whatever it holds", () => {
+    const unchanged = readFileSync(acme, "utf8");
+    writeFileSync(acme, unchanged.replace(/^entities:\n/m, `entities:\n  odd: ${ODD}\n`));
+    expect(runJob("plan")).toMatchObject({ code: 0 });
+    writeFileSync(acme, unchanged);
+    const comment = readFileSync(join(folder, "posted.md"), "utf8");
+    expect(comment).toContain("\n+   metadata.a\\n```\\nb: c\\n```\\nd\n");
+    expect(comment.match(/^```/gm)).toHaveLength(2);
+  });
+
   it("finds in the morning that what is stored is something else", () => {
     const { code, stdout } = runJob("drift");
     expect(code).toBe(3);
@@ -127,6 +137,9 @@ describe("the CI job", { timeout: 60_000 }, () => {
     return outcome;
   }
 });
+
+/** An entity whose metadata would end the block of code that shows it. */
+const ODD = String.raw`{metadata: {"a\n${"```"}\nb": "c\n${"```"}\nd"}}`;
 
 interface Outcome {
   readonly code: number | null;

@@ -124,6 +124,14 @@ it("a manifest is neither planned nor applied in another namespace than its own"
   expect((await repository.getProvisionerState()).revision).toBe(0);
 });
 
+it("an option that nobody knows is refused before anything is read or written", async () => {
+  const repository = new MemoryRepository();
+  const plan = await planLimits(repository, TEAM);
+  const misspelt = { principal: "ci", agreed: plan };
+  await expect(applyLimits(repository, TEAM, misspelt)).rejects.toThrow(ValidationError);
+  expect(await repository.getProvisionerState()).toMatchObject({ revision: 0 });
+});
+
 it("a failed change says what is done, what failed and why, and the next apply goes on", async () => {
   const inner = new MemoryRepository();
   const failing = faultyRepository(inner, (operation) =>

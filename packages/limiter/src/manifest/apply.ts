@@ -1,4 +1,5 @@
 import { ApplyConflictError, ZaeLimiterError } from "../core/errors.ts";
+import { checkOptions, optionNames } from "../core/options.ts";
 import type { DeclaredLimits } from "../repository/declared-limits.ts";
 import type { ProvisionerState, Repository } from "../repository/repository.ts";
 import { describeChange, makeChange } from "./changes.ts";
@@ -37,6 +38,14 @@ export interface ApplyOptions {
   /** Stops between two changes; what is left is said by `ApplyError`. */
   readonly signal?: AbortSignal;
 }
+
+const OPTION_NAMES = optionNames<ApplyOptions>({
+  plan: true,
+  principal: true,
+  owner: true,
+  onProgress: true,
+  signal: true,
+});
 
 /** How far an apply is. */
 export interface ApplyProgress {
@@ -88,6 +97,7 @@ export async function applyLimits(
   manifest: Manifest,
   options: ApplyOptions = {},
 ): Promise<ApplyReport> {
+  checkOptions(options, OPTION_NAMES, "applyLimits");
   checkNamespace(repository, manifest);
   const state = await repository.getProvisionerState();
   if (options.plan !== undefined && options.plan.revision !== state.revision)

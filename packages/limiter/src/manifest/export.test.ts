@@ -38,6 +38,10 @@ describe("an export of many entities", () => {
     const before = exportLimits(counted.of(repository), { signal: AbortSignal.abort(stopped) });
     await expect(before).rejects.toBe(stopped);
     expect(counted.calls).toEqual({});
+    const { signal } = new AbortController();
+    const misspelt = { signal, onprogress: () => undefined };
+    await expect(exportLimits(counted.of(repository), misspelt)).rejects.toThrow(/onProgress/);
+    expect(counted.calls).toEqual({});
     const stopping = new AbortController();
     const meanwhile = exportLimits(counted.of(repository), {
       signal: stopping.signal,

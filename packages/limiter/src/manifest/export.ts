@@ -1,4 +1,5 @@
 import type { Entity } from "../core/entity.ts";
+import { checkOptions, optionNames } from "../core/options.ts";
 import type {
   DeclaredEntity,
   DeclaredLevel,
@@ -19,6 +20,8 @@ export interface ExportOptions {
   readonly signal?: AbortSignal;
 }
 
+const OPTION_NAMES = optionNames<ExportOptions>({ onProgress: true, signal: true });
+
 /** How far an export is. */
 export interface ExportProgress {
   /** How many entities were found. */
@@ -37,6 +40,7 @@ export async function exportLimits(
   repository: Repository,
   options: ExportOptions = {},
 ): Promise<DeclaredLimits> {
+  checkOptions(options, OPTION_NAMES, "exportLimits");
   const reading = new Reading(repository, options);
   const system = storedSystem(await repository.getSystemDefaults());
   const resources = await reading.resources();

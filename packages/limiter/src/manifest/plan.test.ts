@@ -29,6 +29,19 @@ it("another parent than the stored one is an error, and so is one that nobody kn
   expect(problems.every(({ suggestion }) => suggestion !== undefined)).toBe(true);
 });
 
+it("errors are in the order of the manifest, whoever is the parent of whom", async () => {
+  const repository = new MemoryRepository();
+  await repository.createEntity("child");
+  const problems = await problemsOf(repository, {
+    child: { parentId: "parent", resources: {} },
+    parent: { parentId: "nobody", resources: {} },
+  });
+  expect(problems.map(({ path }) => path)).toEqual([
+    "entities.child.parent",
+    "entities.parent.parent",
+  ]);
+});
+
 it("the stored parent may be declared, or left out", async () => {
   const repository = new MemoryRepository();
   await repository.createEntity("acme");
@@ -38,6 +51,13 @@ it("the stored parent may be declared, or left out", async () => {
     const { entries } = await planLimits(repository, manifestFor({ entities }));
     expect(entries.map(({ action }) => action)).toEqual(["unchanged"]);
   }
+});
+
+it("the stored parent may be declared even if it is gone, so that exports can be planned", async () => {
+  const repository = storing({ "key-1": record("key-1", { parentId: "gone" }) });
+  const entities = { "key-1": { parentId: "gone", cascade: false, resources: {} } };
+  const { entries } = await planLimits(repository, manifestFor({ entities }));
+  expect(entries.map(({ action }) => action)).toEqual(["unchanged"]);
 });
 
 it("a new entity cannot become an ancestor of its stored parent", async () => {

@@ -77,12 +77,14 @@ function problemsOf(manifest: Manifest, stored: StoredLimits): readonly Manifest
   const parentOf = (id: string): string | undefined =>
     records.get(id)?.parentId ?? storedRecord(id)?.parentId;
   const harmless = new Set<string>();
-  return [...records].flatMap(([id, { parentId }]) => {
+  return Object.entries(manifest.declared.entities).flatMap(([id, { parentId }]) => {
     if (parentId === undefined) return [];
     const record = storedRecord(id);
     const problem = (message: string, suggestion?: string): ManifestProblem =>
       manifest.problemAt(["entities", id, "parent"], message, suggestion);
-    if (record !== undefined && record.parentId !== parentId)
+    // Also if the parent is gone: nothing has to be created, and exports name the stored parent.
+    if (record?.parentId === parentId) return [];
+    if (record !== undefined)
       return problem(
         `Entity '${id}' is stored ${record.parentId === undefined ? "without a parent" : `with the parent '${record.parentId}'`}, which cannot be changed.`,
         "Declare the stored parent, or delete the entity and let it be created again.",
@@ -92,7 +94,7 @@ function problemsOf(manifest: Manifest, stored: StoredLimits): readonly Manifest
         `The parent '${parentId}' of entity '${id}' is neither declared nor stored.`,
         `Declare it: ${parentId}: {}`,
       );
-    return record === undefined && isOwnAncestor(id, parentOf, harmless)
+    return isOwnAncestor(id, parentOf, harmless)
       ? problem(`Entity '${id}' would be its own ancestor: a stored parent leads back to it.`)
       : [];
   });

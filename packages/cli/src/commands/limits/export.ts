@@ -3,7 +3,7 @@ import type { DeclaredLimits, Repository } from "zae-limiter";
 import { Cancelled, UsageError } from "../../exit.ts";
 import { jsonText } from "../../output/json.ts";
 import type { Screen } from "../../output/screen.ts";
-import { writeNewFile } from "../support/new-file.ts";
+import { writeOutput, type OutputFlags } from "../support/new-file.ts";
 import type { Session } from "../support/session.ts";
 import { addVerb } from "../support/verb.ts";
 
@@ -27,23 +27,15 @@ export function addExportCommand(limits: Command, session: Session): void {
       await session.inNamespace(command, "existing", async ({ repository }) => {
         const declared = await exported(session, repository, screen);
         const text = await textOf(repository.namespaceName, declared, format);
-        const { output, force = false } = flags;
-        if (output === undefined) {
-          session.environment.stdout.write(text);
-          return;
-        }
-        await writeNewFile(output, text, { force });
-        screen.show({ file: output }, () => `Wrote ${output}.\n`);
+        await writeOutput(text, flags, { session, command });
       });
     });
 }
 
 const FORMATS = ["yaml", "json"] as const;
 
-interface ExportFlags {
-  readonly output?: string;
+interface ExportFlags extends OutputFlags {
   readonly format?: (typeof FORMATS)[number];
-  readonly force?: boolean;
 }
 
 /** What was asked for; otherwise what the name of the file says. */

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { RateLimiterUnavailable } from "../../core/errors.ts";
+import { RateLimiterUnavailable, ValidationError } from "../../core/errors.ts";
+import { configResource, entityId, resourceName } from "../../core/identifiers.ts";
 import { stateOfText, stateText } from "../provisioner-state.ts";
 import type { ProvisionerState } from "../repository.ts";
 import type { ProvisionerStore } from "../store.ts";
@@ -272,14 +273,32 @@ function earlierState(item: AttributeMap): ProvisionerState {
   const stored = unmarshalItem(item);
   const lastApplied = stored["last_applied"];
   const appliedHash = stored["applied_hash"];
+  const managedEntities = (stored["managed_entities"] ?? {}) as ProvisionerState["managedEntities"];
+  const entities = Object.entries(managedEntities).filter(([id]) => isAccepted(entityId, id));
   return {
     managedSystem: stored["managed_system"] === true,
-    managedResources: (stored["managed_resources"] ?? []) as readonly string[],
-    managedEntities: (stored["managed_entities"] ?? {}) as Readonly<
-      Record<string, readonly string[]>
-    >,
+    managedResources: ((stored["managed_resources"] ?? []) as readonly string[]).filter((name) =>
+      isAccepted(resourceName, name),
+    ),
+    managedEntities: Object.fromEntries(
+      entities.map(([id, names]) => [id, names.filter((name) => isAccepted(configResource, name))]),
+    ),
     lastApplied: typeof lastApplied === "string" ? new Date(lastApplied) : undefined,
     appliedHash: typeof appliedHash === "string" ? appliedHash : undefined,
     revision: Number(stored["revision"] ?? 0),
   };
+}
+
+/**
+ * The original checked no names. Nothing can be read or stored under one that we refuse, so nothing
+ * is managed there: otherwise every plan would fail.
+ */
+function isAccepted(check: (name: unknown) => string, name: string): boolean {
+  try {
+    check(name);
+    return true;
+  } catch (error) {
+    if (error instanceof ValidationError) return false;
+    throw error;
+  }
 }

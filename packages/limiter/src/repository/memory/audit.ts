@@ -47,7 +47,7 @@ export class MemoryAudit implements AuditStore {
   }
 
   #kept(entityId: string): readonly AuditEvent[] {
-    const oldestMs = this.#nowMs() - this.#retentionDays() * DAY_MS;
+    const oldestMs = this.#oldestMs();
     const list = this.#lists.get(entityId) ?? [];
     const kept = list.filter((event) => event.timestamp.getTime() >= oldestMs);
     if (kept.length === 0) this.#lists.delete(entityId);
@@ -58,6 +58,16 @@ export class MemoryAudit implements AuditStore {
   #sweepNext(): void {
     const { value, done } = this.#sweep.next();
     if (done) this.#sweep = this.#lists.keys();
-    else this.#kept(value);
+    else if (this.#isFirstExpired(value)) this.#kept(value);
+  }
+
+  /** Looking at the oldest event only: a list may be long, and is swept with every event of it. */
+  #isFirstExpired(entityId: string): boolean {
+    const first = this.#lists.get(entityId)?.[0];
+    return first !== undefined && first.timestamp.getTime() < this.#oldestMs();
+  }
+
+  #oldestMs(): number {
+    return this.#nowMs() - this.#retentionDays() * DAY_MS;
   }
 }
