@@ -13,7 +13,7 @@ describe("on a SQLite file", () => {
   afterEach(() => rmSync(folder, { recursive: true }));
 
   applyingProcesses(() => `sqlite:${folder}/limits.db`, {
-    entities: [500, 3000],
-    seeds: [1, 10],
+    entities: [500, 1000],
+    seeds: [1, 2],
   });
 });

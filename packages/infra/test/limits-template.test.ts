@@ -12,7 +12,7 @@ import { seedsFromEnvironment } from "../../limiter/test/support/seeded/seeds.ts
 import { declaredProperties } from "../../lambda/provisioner/properties.ts";
 import { PropertyNames } from "../../lambda/provisioner/property-names.ts";
 
-const { count: RUNS } = seedsFromEnvironment({ usual: 20, thorough: 2000 });
+const { count: RUNS } = seedsFromEnvironment({ usual: 20, thorough: 60 });
 
 /** What a manifest becomes on its way through a template. */
 function through(given: Manifest, version: "1.1" | "1.2" = "1.1"): Manifest {

@@ -4,7 +4,7 @@ import { eachOf, seedsFromEnvironment } from "../../../test/support/seeded/seeds
 import { temporaryFile } from "../../../test/support/temporary-file.ts";
 import { overtakenWrites } from "../../testing/contract/guarded-writes.ts";
 
-const SEEDS = seedsFromEnvironment({ usual: 4, thorough: 40 });
+const SEEDS = seedsFromEnvironment({ usual: 4, thorough: 8 });
 
 it(`no write takes effect once another connection has ended its revision, over ${SEEDS.count} seeds`, async () => {
   const path = temporaryFile();

@@ -23,7 +23,7 @@ import { SleeplessClock } from "../../support/sleepless-clock.ts";
  *      └──▶ its client dies, before or after the request is done
  */
 
-const SEEDS = seedsFromEnvironment({ usual: 15, thorough: 300 });
+const SEEDS = seedsFromEnvironment({ usual: 15, thorough: 40 });
 
 /** With fewer seeds, some situations may not occur. */
 const ENOUGH_SEEDS = 15;
