@@ -41,10 +41,23 @@ describe("a document", () => {
   it("reads the types of JSON only, by YAML 1.2", () => {
     const { content } = yamlDocument(
       "a",
-      '%YAML 1.1\n---\na: [no, 10_000, 0x10, 1:30, 2024-01-01, ~, true, 1.5, "5", !!str 5]\n',
+      '%YAML 1.1\n---\na: [no, 010, 0x10, 1:30, 2024-01-01, ~, true, 1.5, "5", !!str 5]\n',
     );
     expect(content).toEqual({
-      a: ["no", "10_000", 16, "1:30", "2024-01-01", null, true, 1.5, "5", "5"],
+      a: ["no", 10, 16, "1:30", "2024-01-01", null, true, 1.5, "5", "5"],
+    });
+  });
+
+  it("reads digits in groups as a number, as YAML 1.1 does, and neither keys nor quoted texts", () => {
+    const { content } = yamlDocument(
+      "a",
+      `1_0: [10_000, 1_2_3, -1_0, &a 1_0, *a]
+b: ["10_000", '10_000', !!str 10_000, 1__0, _10, 10_, 0_10, 1_0/min, 1_a]
+`,
+    );
+    expect(content).toEqual({
+      "1_0": [10_000, 123, -10, 10, 10],
+      b: ["10_000", "10_000", "10_000", "1__0", "_10", "10_", "0_10", "1_0/min", "1_a"],
     });
   });
 
@@ -167,7 +180,7 @@ it("has problems of its content at the keys that they are about", () => {
     `namespace: team-a
 system:
   limits:
-    rpm: 10_000
+    rpm: 10,000
 resources:
   gpt-4: {limits: {tpm: {capacity: 5, refilAmount: 5}}}
 `,
@@ -180,7 +193,9 @@ resources:
 it("reads what the package writes, in the style of YAML and of JSON", () => {
   fc.assert(
     fc.property(writtenManifest(), fc.boolean(), ({ content }, isJson) => {
-      const text = isJson ? JSON.stringify(content, null, 2) : stringify(content);
+      const text = isJson
+        ? JSON.stringify(content, null, 2)
+        : stringify(content, { compat: "yaml-1.1" });
       expect(yamlDocument("a", text).content).toEqual(content);
     }),
     { numRuns: 50 },

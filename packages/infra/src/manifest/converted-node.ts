@@ -47,7 +47,7 @@ class Conversion {
   }
 
   #unaliased(node: unknown, offset: number, level: number): Converted {
-    if (isScalar(node)) return { value: node.value, offset, size: 1 };
+    if (isScalar(node)) return { value: scalarOf(node), offset, size: 1 };
     if (!isMap(node) && !isSeq(node)) return { value: null, offset, size: 1 };
     if (level === MOST_LEVELS) {
       this.#report(offset, "The file is nested too deeply.");
@@ -119,6 +119,14 @@ class Conversion {
       );
     return NOTHING;
   }
+}
+
+/** YAML 1.1, which Python reads, has `10_000` for 10000. With a leading zero it means octal. */
+const GROUPED_DIGITS = /^[-+]?[1-9]\d*(?:_\d+)+$/;
+
+function scalarOf({ value, type, tag }: Scalar): unknown {
+  const isGrouped = type === "PLAIN" && tag === undefined && GROUPED_DIGITS.test(String(value));
+  return isGrouped ? Number(String(value).replaceAll("_", "")) : value;
 }
 
 const NOTHING: Converted = { value: null, offset: 0, size: 1 };

@@ -73,6 +73,7 @@ describe("what a manifest declares", () => {
     expect(read({ namespace: "a", entities: { acme: null } }).declared.entities).toEqual({
       acme: { resources: {} },
     });
+    expect(read({ namespace: "a", system: { on_unavailable: null } }).declared).toEqual(empty);
   });
 });
 

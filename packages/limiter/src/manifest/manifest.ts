@@ -103,7 +103,11 @@ function readSystem(sections: readonly DocumentValue[]): DeclaredSystem | undefi
   const limits = limitsField && readLimits(limitsField);
   const onUnavailable = fields
     .get("on_unavailable")
-    ?.checked(checkOnUnavailable, (wrong) => didYouMean(wrong, ["allow", "block"]));
+    // Null is what Python's manifests mean by it, too: not declared.
+    ?.checked(
+      (value) => (value === null ? undefined : checkOnUnavailable(value)),
+      (wrong) => didYouMean(wrong, ["allow", "block"]),
+    );
   const auditRetentionDays = readDays(fields.get("audit_retention_days"));
   const usageRetentionDays = readDays(fields.get("usage_retention_days"));
   const system = {

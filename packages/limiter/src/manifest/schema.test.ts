@@ -40,7 +40,7 @@ it.each<[reason: string, content: unknown]>([
   ["no days", system({ audit_retention_days: 0 })],
   ["too many days", system({ usage_retention_days: 3651 })],
   ["days as text", system({ usage_retention_days: "30" })],
-  ["null as a setting", system({ on_unavailable: null })],
+  ["null as days", system({ audit_retention_days: null })],
   ["no limits", system({ limits: {} })],
   ["null as limits", system({ limits: null })],
   ["a list of limits", system({ limits: [{ name: "rpm", capacity: 5 }] })],
@@ -100,11 +100,12 @@ it("accepts what editors write and what YAML leaves empty", () => {
   const content = {
     $schema: "./limits.schema.json",
     namespace: "a",
-    system: null,
+    system: { on_unavailable: null },
     resources: null,
     entities: { acme: null, "key-1": { metadata: null, resources: null } },
   };
   expect(validate(content)).toBe(true);
+  expect(validate({ ...content, system: null })).toBe(true);
   expect(
     readManifest([{ file: "a", content, positionOf: () => undefined }]).declared.entities,
   ).toEqual({ acme: { resources: {} }, "key-1": { metadata: {}, resources: {} } });
