@@ -1,4 +1,5 @@
 import { yamlDocument } from "@zae-limiter/infra/manifest";
+import { Limit } from "zae-limiter";
 import { ManifestError, readManifest, type ManifestProblem } from "zae-limiter/manifest";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -212,6 +213,21 @@ entities:
 ${entities}`,
   );
   expect(Object.keys(readManifest([document]).declared.entities)).toHaveLength(1001);
+});
+
+it("has a place for anchors, under keys that begin with x-", () => {
+  const text = `namespace: a
+x-gold: &gold {limits: {tpm: 5}}
+entities:
+  acme: {resources: {_default_: *gold}}
+  globex: {resources: {_default_: {<<: *gold, inherit: true}}}
+`;
+  const { entities } = readManifest([yamlDocument("a", text)]).declared;
+  const limits = [Limit.perMinute("tpm", 5)];
+  expect(entities).toEqual({
+    acme: { resources: { _default_: { limits, inherit: false } } },
+    globex: { resources: { _default_: { limits, inherit: true } } },
+  });
 });
 
 function tenfold(name: string, of: string): string {

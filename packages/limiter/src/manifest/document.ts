@@ -29,6 +29,8 @@ export interface KnownKeys {
   /** What has the keys: "a limit". */
   readonly owner: string;
   readonly keys: readonly string[];
+  /** How keys begin that may be there and mean nothing. */
+  readonly ignored?: string;
   /** What to do about a key that looks like none of them. @default the list of keys */
   readonly advice?: string;
 }
@@ -74,10 +76,11 @@ export class DocumentValue {
     return undefined;
   }
 
-  /** The entries of a map whose keys are known. All others are problems. */
-  fields({ owner, keys, advice }: KnownKeys): readonly DocumentValue[] | undefined {
+  /** The entries of a map whose keys are known. All others are ignored, or problems. */
+  fields({ owner, keys, ignored, advice }: KnownKeys): readonly DocumentValue[] | undefined {
     return this.entries(`with the keys ${keys.join(", ")}`)?.filter((field) => {
       if (keys.includes(field.key)) return true;
+      if (ignored !== undefined && field.key.startsWith(ignored)) return false;
       const meant = nearest(field.key, keys);
       const known = advice ?? `Known are ${keys.join(", ")}.`;
       const suggestion = meant === undefined ? known : `Did you mean ${meant}?`;

@@ -38,6 +38,8 @@ const MANIFEST: KnownKeys = {
   owner: "a manifest",
   // Editors read `$schema` in files of JSON.
   keys: ["namespace", "system", "resources", "entities", "$schema"],
+  // A place for anchors, as in files of Compose.
+  ignored: "x-",
 };
 
 const SYSTEM: KnownKeys = {

@@ -33,6 +33,8 @@ it.each<[reason: string, content: unknown]>([
   ["an empty namespace", { namespace: "" }],
   ["a long namespace", { namespace: "a".repeat(65) }],
   ["an unknown section", { namespace: "a", limits: LIMITS }],
+  ["x without a hyphen", { namespace: "a", x: {} }],
+  ["x- below the first level", system({ "x-gold": LIMITS })],
   ["a key that objects inherit", JSON.parse('{"namespace":"a","__proto__":{}}')],
   ["a list of resources", { namespace: "a", resources: [] }],
   ["an unknown setting", system({ onUnavailable: "allow" })],
@@ -99,6 +101,8 @@ it.each<[reason: string, content: unknown]>([
 it("accepts what editors write and what YAML leaves empty", () => {
   const content = {
     $schema: "./limits.schema.json",
+    "x-gold": { limits: { "ba#d": [-5] } },
+    "x-": null,
     namespace: "a",
     system: { on_unavailable: null },
     resources: null,
