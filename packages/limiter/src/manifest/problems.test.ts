@@ -78,6 +78,11 @@ describe("common mistakes say what to write", () => {
     [entityOf({ name: 2024 }), "name", "Write it in quotes."],
     [entityOf({ parent: 7 }), "parent", "Write it in quotes."],
     [entityOf({ metadata: { paid: true } }), "paid", "Write it in quotes."],
+    [
+      entityOf({ metadata: null }),
+      "metadata",
+      "Write `{}` to remove all metadata, or leave the key out to keep what is stored.",
+    ],
     [{}, "", "Write `namespace: default`, or another name."],
   ])("%j", (content, path, suggestion) => {
     const problems = problemsOf(content);

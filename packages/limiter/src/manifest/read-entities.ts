@@ -63,13 +63,21 @@ function readRecord(fields: ReadonlyMap<string, DocumentValue>): Omit<DeclaredEn
 }
 
 function readMetadata(metadata: DocumentValue): Readonly<Record<string, string>> | undefined {
+  // An empty section is elsewhere as good as none; here it would delete what is stored.
+  if (metadata.value === null) {
+    metadata.refuse(
+      "must be a map of texts by name, not null",
+      "Write `{}` to remove all metadata, or leave the key out to keep what is stored.",
+    );
+    return undefined;
+  }
   const entries = metadata.entries("of texts by name");
   if (entries === undefined) return undefined;
   const checked = entries.map((entry) =>
     entry.checked((value) => entityMetadata({ [entry.key]: value }), quotesAdvice),
   );
   if (checked.includes(undefined)) return undefined;
-  return metadata.checked((value) => entityMetadata(value ?? {}));
+  return metadata.checked((value) => entityMetadata(value));
 }
 
 /** YAML reads 2024, true and 007 as numbers and truth values. */

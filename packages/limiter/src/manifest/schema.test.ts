@@ -87,6 +87,7 @@ it.each<[reason: string, content: unknown]>([
   ["null as a parent", entity({ parent: null })],
   ["a parent with '#'", entity({ parent: "a#b" })],
   ["a word as cascade", entity({ cascade: "true" })],
+  ["null as metadata", entity({ metadata: null })],
   ["a list as metadata", entity({ metadata: ["gold"] })],
   ["a number in metadata", entity({ metadata: { year: 2024 } })],
   ["an empty name in metadata", entity({ metadata: { "": "a" } })],
@@ -106,7 +107,7 @@ it("accepts what editors write and what YAML leaves empty", () => {
     namespace: "a",
     system: { on_unavailable: null },
     resources: null,
-    entities: { acme: null, "key-1": { metadata: null, resources: null } },
+    entities: { acme: null, "key-1": { metadata: {}, resources: null } },
   };
   expect(validate(content)).toBe(true);
   expect(validate({ ...content, system: null })).toBe(true);
