@@ -138,13 +138,54 @@ describe("what is no valid file", () => {
         "3:1: The key 'b' appears twice in one map. Keep one of them.",
       ],
     ],
-    ["[a]: 1", ["1:1: A key must be a text."]],
-    ["a: *b\nc: &d [*d]", [1, 2].map((line) => expect.stringMatching(`^${line}:.*no anchor`))],
-    ["<<: 5", ["1:1: `<<` must be followed by a map, or by a list of maps."]],
+    ["[a]: 1", ["1:1: A key must be a text. Write a name before the colon, without brackets."]],
+    [
+      "a: *b\nc: &d [*d]",
+      [
+        "1:4: There is no anchor '&b' above. Write `&b` before the value that it stands for, in the same file.",
+        "2:8: There is no anchor '&d' above. Write `&d` before the value that it stands for, in the same file.",
+      ],
+    ],
+    [
+      "<<: 5",
+      [
+        "1:1: `<<` must be followed by a map, or by a list of maps. Write `<<: *name`, with `&name` before a map above.",
+      ],
+    ],
     ["a: {b: 1\nc: @d", [expect.stringMatching(/^2:/), expect.stringMatching(/^2:/)]],
-    [`a: ${"[".repeat(60)}${"]".repeat(60)}`, ["1:53: The file is nested too deeply."]],
+    [
+      `a: ${"[".repeat(60)}${"]".repeat(60)}`,
+      ["1:53: The file is nested too deeply. A manifest has at most seven levels."],
+    ],
   ])("%j has every error at its place", (text, expected) => {
     expect(linesOf(text)).toEqual(expected);
+  });
+
+  it.each([
+    ["a:\n\tb: 1", "Indent with spaces."],
+    ["a:\n    b: 1\n  c: 2", "Indent all entries of a map by the same number of spaces,"],
+    ["a: b: c", "Begin a new line after the first colon, or write the value in quotes."],
+    ["a: 'x\nb: 1", "Write the quote that ends the text."],
+    ['a: "\\q"', "Write `\\\\` for a backslash, or the text in single quotes."],
+    ["namespace a\nsystem: {}", "Write `key: value`, with a space after the colon."],
+    ["a: 1\nb", "Write `key: value`, with a space after the colon."],
+    ["a: {b: 1\nc: 2", "Close the bracket, or indent what is in it."],
+    ["a: {b: - 1}", "Close the bracket before it,"],
+    ["a: @d", "Write the value in quotes."],
+    ['a: "x"#y', "Write a space before `#`."],
+    ["a: *", "Write a name after `&` or `*`,"],
+    ["a: &x *y", "Write the alias alone,"],
+    ["a: &x &y 1", "Keep one of them."],
+    ["%FOO\n---\na: 1", "Leave the line that begins with `%` out."],
+    ["a: [1,,2]", "Remove it, or write the whole value in quotes."],
+    [`${"x".repeat(1100)}: 1`, "Shorten the key."],
+  ])("%j says what to do", (text, suggestion) => {
+    const problems = problemsOf(() => yamlDocument("a", text));
+    expect(problems[0]?.suggestion?.slice(0, suggestion.length)).toBe(suggestion);
+    for (const problem of problems) {
+      expect(problem.suggestion).toMatch(/^[A-Z].*\.$/);
+      expect(problem).toMatchObject({ line: expect.any(Number), column: expect.any(Number) });
+    }
   });
 
   it("is refused however deeply it is nested", () => {
