@@ -1,4 +1,5 @@
 import { yamlDocument } from "@zae-limiter/infra/manifest";
+import { Limit } from "zae-limiter";
 import { ManifestError, readManifest, type ManifestProblem } from "zae-limiter/manifest";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -41,10 +42,23 @@ describe("a document", () => {
   it("reads the types of JSON only, by YAML 1.2", () => {
     const { content } = yamlDocument(
       "a",
-      '%YAML 1.1\n---\na: [no, 10_000, 0x10, 1:30, 2024-01-01, ~, true, 1.5, "5", !!str 5]\n',
+      '%YAML 1.1\n---\na: [no, 010, 0x10, 1:30, 2024-01-01, ~, true, 1.5, "5", !!str 5]\n',
     );
     expect(content).toEqual({
-      a: ["no", "10_000", 16, "1:30", "2024-01-01", null, true, 1.5, "5", "5"],
+      a: ["no", 10, 16, "1:30", "2024-01-01", null, true, 1.5, "5", "5"],
+    });
+  });
+
+  it("reads digits in groups as a number, as YAML 1.1 does, and neither keys nor quoted texts", () => {
+    const { content } = yamlDocument(
+      "a",
+      `1_0: [10_000, 1_2_3, -1_0, &a 1_0, *a]
+b: ["10_000", '10_000', !!str 10_000, 1__0, _10, 10_, 0_10, 1_0/min, 1_a]
+`,
+    );
+    expect(content).toEqual({
+      "1_0": [10_000, 123, -10, 10, 10],
+      b: ["10_000", "10_000", "10_000", "1__0", "_10", "10_", "0_10", "1_0/min", "1_a"],
     });
   });
 
@@ -124,13 +138,54 @@ describe("what is no valid file", () => {
         "3:1: The key 'b' appears twice in one map. Keep one of them.",
       ],
     ],
-    ["[a]: 1", ["1:1: A key must be a text."]],
-    ["a: *b\nc: &d [*d]", [1, 2].map((line) => expect.stringMatching(`^${line}:.*no anchor`))],
-    ["<<: 5", ["1:1: `<<` must be followed by a map, or by a list of maps."]],
+    ["[a]: 1", ["1:1: A key must be a text. Write a name before the colon, without brackets."]],
+    [
+      "a: *b\nc: &d [*d]",
+      [
+        "1:4: There is no anchor '&b' above. Write `&b` before the value that it stands for, in the same file.",
+        "2:8: There is no anchor '&d' above. Write `&d` before the value that it stands for, in the same file.",
+      ],
+    ],
+    [
+      "<<: 5",
+      [
+        "1:1: `<<` must be followed by a map, or by a list of maps. Write `<<: *name`, with `&name` before a map above.",
+      ],
+    ],
     ["a: {b: 1\nc: @d", [expect.stringMatching(/^2:/), expect.stringMatching(/^2:/)]],
-    [`a: ${"[".repeat(60)}${"]".repeat(60)}`, ["1:53: The file is nested too deeply."]],
+    [
+      `a: ${"[".repeat(60)}${"]".repeat(60)}`,
+      ["1:53: The file is nested too deeply. A manifest has at most seven levels."],
+    ],
   ])("%j has every error at its place", (text, expected) => {
     expect(linesOf(text)).toEqual(expected);
+  });
+
+  it.each([
+    ["a:\n\tb: 1", "Indent with spaces."],
+    ["a:\n    b: 1\n  c: 2", "Indent all entries of a map by the same number of spaces,"],
+    ["a: b: c", "Begin a new line after the first colon, or write the value in quotes."],
+    ["a: 'x\nb: 1", "Write the quote that ends the text."],
+    ['a: "\\q"', "Write `\\\\` for a backslash, or the text in single quotes."],
+    ["namespace a\nsystem: {}", "Write `key: value`, with a space after the colon."],
+    ["a: 1\nb", "Write `key: value`, with a space after the colon."],
+    ["a: {b: 1\nc: 2", "Close the bracket, or indent what is in it."],
+    ["a: {b: - 1}", "Close the bracket before it,"],
+    ["a: @d", "Write the value in quotes."],
+    ['a: "x"#y', "Write a space before `#`."],
+    ["a: *", "Write a name after `&` or `*`,"],
+    ["a: &x *y", "Write the alias alone,"],
+    ["a: &x &y 1", "Keep one of them."],
+    ["%FOO\n---\na: 1", "Leave the line that begins with `%` out."],
+    ["a: [1,,2]", "Remove it, or write the whole value in quotes."],
+    [`${"x".repeat(1100)}: 1`, "Shorten the key."],
+  ])("%j says what to do", (text, suggestion) => {
+    const problems = problemsOf(() => yamlDocument("a", text));
+    expect(problems[0]?.suggestion?.slice(0, suggestion.length)).toBe(suggestion);
+    for (const problem of problems) {
+      expect(problem.suggestion).toMatch(/^[A-Z].*\.$/);
+      expect(problem).toMatchObject({ line: expect.any(Number), column: expect.any(Number) });
+    }
   });
 
   it("is refused however deeply it is nested", () => {
@@ -167,7 +222,7 @@ it("has problems of its content at the keys that they are about", () => {
     `namespace: team-a
 system:
   limits:
-    rpm: 10_000
+    rpm: 10,000
 resources:
   gpt-4: {limits: {tpm: {capacity: 5, refilAmount: 5}}}
 `,
@@ -180,7 +235,9 @@ resources:
 it("reads what the package writes, in the style of YAML and of JSON", () => {
   fc.assert(
     fc.property(writtenManifest(), fc.boolean(), ({ content }, isJson) => {
-      const text = isJson ? JSON.stringify(content, null, 2) : stringify(content);
+      const text = isJson
+        ? JSON.stringify(content, null, 2)
+        : stringify(content, { compat: "yaml-1.1" });
       expect(yamlDocument("a", text).content).toEqual(content);
     }),
     { numRuns: 50 },
@@ -197,6 +254,21 @@ entities:
 ${entities}`,
   );
   expect(Object.keys(readManifest([document]).declared.entities)).toHaveLength(1001);
+});
+
+it("has a place for anchors, under keys that begin with x-", () => {
+  const text = `namespace: a
+x-gold: &gold {limits: {tpm: 5}}
+entities:
+  acme: {resources: {_default_: *gold}}
+  globex: {resources: {_default_: {<<: *gold, inherit: true}}}
+`;
+  const { entities } = readManifest([yamlDocument("a", text)]).declared;
+  const limits = [Limit.perMinute("tpm", 5)];
+  expect(entities).toEqual({
+    acme: { resources: { _default_: { limits, inherit: false } } },
+    globex: { resources: { _default_: { limits, inherit: true } } },
+  });
 });
 
 function tenfold(name: string, of: string): string {

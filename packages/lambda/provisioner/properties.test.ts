@@ -134,7 +134,7 @@ it.each([
     { Resources: { "gpt-4.1": { Limits: { tpm: { Capacity: "many" }, rpm: { Burst: "5" } } } } },
     [
       "Properties: must name its namespace. Write `Namespace: default`, or another name.",
-      "Properties.Resources.gpt-4.1.Limits.tpm.Capacity: must be a number, not string (got 'many').",
+      "Properties.Resources.gpt-4.1.Limits.tpm.Capacity: must be a number, not string (got 'many'). Write a whole number, such as 100.",
       "Properties.Resources.gpt-4.1.Limits.rpm: must have a capacity. Write `Capacity: 100`, for example.",
     ],
   ],

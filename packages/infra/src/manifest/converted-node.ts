@@ -12,7 +12,7 @@ export interface Converted {
 }
 
 /** Notes what is wrong at an offset. */
-export type Report = (offset: number, message: string, suggestion?: string) => void;
+export type Report = (offset: number, message: string, suggestion: string) => void;
 
 /**
  * Most values that aliases may stand for in one file. Ten thousand entities that share the limits
@@ -47,10 +47,14 @@ class Conversion {
   }
 
   #unaliased(node: unknown, offset: number, level: number): Converted {
-    if (isScalar(node)) return { value: node.value, offset, size: 1 };
+    if (isScalar(node)) return { value: scalarOf(node), offset, size: 1 };
     if (!isMap(node) && !isSeq(node)) return { value: null, offset, size: 1 };
     if (level === MOST_LEVELS) {
-      this.#report(offset, "The file is nested too deeply.");
+      this.#report(
+        offset,
+        "The file is nested too deeply.",
+        "A manifest has at most seven levels.",
+      );
       return { value: null, offset, size: 1 };
     }
     if (isMap(node)) return this.#map(node, offset, level);
@@ -98,14 +102,22 @@ class Conversion {
       ({ value, children }) => children !== undefined && !Array.isArray(value),
     );
     if (isValid) return sources;
-    this.#report(offset, "`<<` must be followed by a map, or by a list of maps.");
+    this.#report(
+      offset,
+      "`<<` must be followed by a map, or by a list of maps.",
+      "Write `<<: *name`, with `&name` before a map above.",
+    );
     return [];
   }
 
   #aliased(anchor: string, offset: number): Converted {
     const target = this.#anchors.get(anchor);
     if (target === undefined) {
-      this.#report(offset, `There is no anchor '&${anchor}' above.`);
+      this.#report(
+        offset,
+        `There is no anchor '&${anchor}' above.`,
+        `Write \`&${anchor}\` before the value that it stands for, in the same file.`,
+      );
       return NOTHING;
     }
     const before = this.#aliasedValues;
@@ -119,6 +131,14 @@ class Conversion {
       );
     return NOTHING;
   }
+}
+
+/** YAML 1.1, which Python reads, has `10_000` for 10000. With a leading zero it means octal. */
+const GROUPED_DIGITS = /^[-+]?[1-9]\d*(?:_\d+)+$/;
+
+function scalarOf({ value, type, tag }: Scalar): unknown {
+  const isGrouped = type === "PLAIN" && tag === undefined && GROUPED_DIGITS.test(String(value));
+  return isGrouped ? Number(String(value).replaceAll("_", "")) : value;
 }
 
 const NOTHING: Converted = { value: null, offset: 0, size: 1 };

@@ -6,6 +6,7 @@ import {
   type ManifestProblem,
 } from "zae-limiter/manifest";
 import { convertedNode, type Converted } from "./converted-node.ts";
+import { syntaxAdvice } from "./syntax-advice.ts";
 
 /**
  * Parses a file of a manifest, YAML 1.2 or JSON, and remembers where its values stand. Throws
@@ -15,7 +16,7 @@ import { convertedNode, type Converted } from "./converted-node.ts";
 export function yamlDocument(file: string, text: string): ManifestDocument {
   const lines = new LineCounter();
   const problems: ManifestProblem[] = [];
-  const report = (offset: number, message: string, suggestion?: string): void => {
+  const report = (offset: number, message: string, suggestion: string): void => {
     const { line, col } = lines.linePos(offset);
     problems.push({ file, line, column: col, path: "", message, suggestion });
   };
@@ -32,7 +33,8 @@ export function yamlDocument(file: string, text: string): ManifestDocument {
     resolveKnownTags: false,
   });
   for (const { errors, warnings } of documents)
-    for (const error of [...errors, ...warnings]) report(error.pos[0], ...sentencesOf(error));
+    for (const error of [...errors, ...warnings])
+      report(error.pos[0], sentenceOf(error), syntaxAdvice(error.code, error.message));
   const [first, second] = documents;
   if (second !== undefined)
     report(
@@ -62,21 +64,11 @@ function withoutMark(text: string): string {
   return text.startsWith("\uFEFF") ? text.slice(1) : text;
 }
 
-/** An error of the parser as a sentence, and what to do about it. */
-function sentencesOf({ code, message }: YAMLError): [message: string, suggestion?: string] {
-  const sentence = message.endsWith(".") ? message : `${message}.`;
-  switch (code) {
-    case "TAB_AS_INDENT":
-      return [sentence, "Indent with spaces."];
-    case "TAG_RESOLVE_FAILED":
-      return [sentence, "Leave the tag out: a manifest has none."];
-    case "NON_STRING_KEY":
-      return ["A key must be a text."];
-    case "RESOURCE_EXHAUSTION":
-      return ["The file is nested too deeply."];
-    default:
-      return [sentence];
-  }
+/** An error of the parser as a sentence. */
+function sentenceOf({ code, message }: YAMLError): string {
+  if (code === "NON_STRING_KEY") return "A key must be a text.";
+  if (code === "RESOURCE_EXHAUSTION") return "The file is nested too deeply.";
+  return message.endsWith(".") ? message : `${message}.`;
 }
 
 /** The parser says some things once for each level that they end. */

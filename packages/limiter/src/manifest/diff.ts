@@ -8,6 +8,7 @@ import type {
 import type { ProvisionerState } from "../repository/models.ts";
 import {
   declaredRecords,
+  isStored,
   levelAt,
   levelValues,
   namedLevels,
@@ -16,7 +17,6 @@ import {
   partsOf,
   recordValues,
   sameValue,
-  SETTINGS,
   systemValues,
   type Values,
 } from "./values.ts";
@@ -148,12 +148,9 @@ function systemEntry({ declared, stored, state }: Comparison): readonly PlanEntr
   const pending = systemValues(state.pending?.declared.system);
   const isManaged = (part: string): boolean =>
     part === "limits" ? state.managedSystem : applied.parts.has(part) || pending.parts.has(part);
-  const now = systemValues(stored.system);
-  const isDefault = (part: string): boolean =>
-    SETTINGS.some(({ name, byDefault }) => name === part && now.texts.get(name) === byDefault);
   const before = partsOf(
-    now,
-    (part) => after.parts.has(part) || (isManaged(part) && !isDefault(part)),
+    systemValues(stored.system),
+    (part) => isManaged(part) || after.parts.has(part),
   );
   const managed = state.managedSystem || applied.parts.size > 0 || pending.parts.size > 0;
   return entryOf({ level: "system", managed }, state, {
@@ -192,7 +189,7 @@ function entryOf(
   const names = new Set([...(after?.texts.keys() ?? []), ...(before?.texts.keys() ?? [])]);
   const values = [...names].flatMap((name) => {
     const [old, wanted] = [before?.texts.get(name), after?.texts.get(name)];
-    if (sameValue(name, old, wanted)) return [];
+    if (isStored(name, old, wanted)) return [];
     return { name, before: old, after: wanted, drift: isDrift(name, old) };
   });
   if (values.length === 0 && after === undefined) return [];

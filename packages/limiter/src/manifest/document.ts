@@ -29,9 +29,16 @@ export interface KnownKeys {
   /** What has the keys: "a limit". */
   readonly owner: string;
   readonly keys: readonly string[];
+  /** How keys begin that may be there and mean nothing. */
+  readonly ignored?: string;
   /** What to do about a key that looks like none of them. @default the list of keys */
   readonly advice?: string;
+  /** What to do about keys that people expect here. */
+  readonly expected?: ReadonlyMap<string, string>;
 }
+
+/** What to do about a value that was refused. Every problem says it. */
+export type Suggest = (wrong: unknown) => string;
 
 /** A value of a document. It knows where it stands, and where problems are collected. */
 export class DocumentValue {
@@ -69,19 +76,17 @@ export class DocumentValue {
   entries(of: string): readonly DocumentValue[] | undefined {
     if (this.value === null) return [];
     if (isRecord(this.value)) return entriesOf(this.value).map((entry) => this.#child(...entry));
-    const suggestion = Array.isArray(this.value) ? "Write `name: …`, not `- …`." : undefined;
-    this.refuse(`must be a map ${of}`, suggestion, this.value);
+    this.refuse(`must be a map ${of}`, mapAdvice(this.value), this.value);
     return undefined;
   }
 
-  /** The entries of a map whose keys are known. All others are problems. */
-  fields({ owner, keys, advice }: KnownKeys): readonly DocumentValue[] | undefined {
+  /** The entries of a map whose keys are known. All others are ignored, or problems. */
+  fields(known: KnownKeys): readonly DocumentValue[] | undefined {
+    const { owner, keys, ignored } = known;
     return this.entries(`with the keys ${keys.join(", ")}`)?.filter((field) => {
       if (keys.includes(field.key)) return true;
-      const meant = nearest(field.key, keys);
-      const known = advice ?? `Known are ${keys.join(", ")}.`;
-      const suggestion = meant === undefined ? known : `Did you mean ${meant}?`;
-      field.refuse(`is not a key of ${owner}`, suggestion);
+      if (ignored !== undefined && field.key.startsWith(ignored)) return false;
+      field.refuse(`is not a key of ${owner}`, keyAdvice(field.key, known));
       return false;
     });
   }
@@ -92,20 +97,20 @@ export class DocumentValue {
   }
 
   /** What a check of the core returns; if it refuses the value, a problem and undefined. */
-  checked<Checked>(
-    check: (value: unknown) => Checked,
-    suggest?: (value: unknown) => string | undefined,
-  ): Checked | undefined {
+  checked<Checked>(check: (value: unknown) => Checked, suggest: Suggest): Checked | undefined {
     return this.#checked(this.value, check, suggest);
   }
 
-  /** The same for the key. */
-  checkedKey<Checked>(check: (key: unknown) => Checked): Checked | undefined {
-    return this.#checked(this.key, check);
+  /** The same for the key, which is a name. */
+  checkedKey<Checked>(
+    check: (key: unknown) => Checked,
+    suggest: Suggest = nameAdvice(check),
+  ): Checked | undefined {
+    return this.#checked(this.key, check, suggest);
   }
 
   /** Notes that the value is wrong. The message repeats what was got, if anything. */
-  refuse(reason: string, suggestion?: string, got?: unknown): void {
+  refuse(reason: string, suggestion: string, got?: unknown): void {
     const { message } = new ValidationError(pathText(this.#path), got, reason);
     this.#problems.push(problemAt(this.#document, this.#path, `${message}.`, suggestion));
   }
@@ -117,16 +122,62 @@ export class DocumentValue {
   #checked<Checked>(
     value: unknown,
     check: (value: unknown) => Checked,
-    suggest?: (value: unknown) => string | undefined,
+    suggest: Suggest,
   ): Checked | undefined {
     try {
       return check(value);
     } catch (error) {
       if (!(error instanceof ValidationError)) throw error;
-      this.refuse(error.reason, suggest?.(value), value);
+      this.refuse(error.reason, suggest(value), value);
       return undefined;
     }
   }
+}
+
+/** What to write instead of a name that a check refuses; `otherwise` if it is no text at all. */
+export function nameAdvice(
+  check: (name: unknown) => unknown,
+  otherwise = "Write a name of letters, digits and hyphens.",
+): Suggest {
+  const isValid = (name: string): boolean => {
+    try {
+      check(name);
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  return (wrong) => {
+    const isText = typeof wrong === "string";
+    if (!isText && typeof wrong !== "number" && typeof wrong !== "boolean") return otherwise;
+    const text = String(wrong);
+    if (!isText && isValid(text)) return IN_QUOTES;
+    // The characters that some names may have, then those that all may have.
+    const spelled = [/[^\w.:@/-]+/g, /[^\w.-]+/g].map((others) =>
+      text.replaceAll(others, "-").replaceAll(/^[^A-Za-z0-9]+|-+$/g, ""),
+    );
+    if (spelled.includes("")) return otherwise;
+    const valid = spelled.flatMap((name) => [name, `x-${name}`]).find(isValid);
+    return valid === undefined ? "Shorten it." : `Write ${valid}, for example.`;
+  };
+}
+
+/** YAML reads 2024, true and 007 as numbers and truth values. */
+export const IN_QUOTES = "Write it in quotes.";
+
+function mapAdvice(wrong: unknown): string {
+  if (Array.isArray(wrong)) return "Write `name: …`, not `- …`.";
+  return typeof wrong === "string" && /^[^\s:]+:\S/.test(wrong)
+    ? "Write a space after the colon."
+    : "Write `name: …` below it, indented.";
+}
+
+function keyAdvice(key: string, { keys, advice, expected }: KnownKeys): string {
+  const meant = nearest(key, keys);
+  return (
+    expected?.get(key) ??
+    (meant === undefined ? (advice ?? `Known are ${keys.join(", ")}.`) : `Did you mean ${meant}?`)
+  );
 }
 
 /** The entries by key. One that was there before is a problem, which names both places. */

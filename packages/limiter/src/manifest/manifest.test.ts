@@ -73,6 +73,7 @@ describe("what a manifest declares", () => {
     expect(read({ namespace: "a", entities: { acme: null } }).declared.entities).toEqual({
       acme: { resources: {} },
     });
+    expect(read({ namespace: "a", system: { on_unavailable: null } }).declared).toEqual(empty);
   });
 });
 
@@ -109,14 +110,14 @@ describe("a limit", () => {
         entities: { "key#1": { resources: { "ba#d": { limits: { rpm: 1.5 } } } } },
       }),
     ).toEqual([
-      "resources.ba#d: must not contain '#'.",
-      "entities.key#1: must not contain '#'.",
-      "system.limits.wcu: 'wcu' is reserved; choose another name.",
-      "system.limits.bad#name: must not contain '#'.",
+      "resources.ba#d: must not contain '#'. Write ba-d, for example.",
+      "entities.key#1: must not contain '#'. Write key-1, for example.",
+      "system.limits.wcu: 'wcu' is reserved; choose another name. Write x-wcu, for example.",
+      "system.limits.bad#name: must not contain '#'. Write bad-name, for example.",
       expect.stringMatching(/^system\.limits\.bad#name\.wcu: is not a key of a limit\. Known are/),
-      "resources.ba#d.limits.rpm: must be greater than 0 (got 0).",
-      "entities.key#1.resources.ba#d: must not contain '#'.",
-      "system.limits.wcu.capacity: must be greater than 0 (got -5).",
+      "resources.ba#d.limits.rpm: must be greater than 0 (got 0). Write 1 or more.",
+      "entities.key#1.resources.ba#d: must not contain '#'. Write ba-d, for example.",
+      "system.limits.wcu.capacity: must be greater than 0 (got -5). Write 1 or more.",
       expect.stringContaining("rpm: must be a whole number (got 1.5)."),
     ]);
   });
@@ -239,8 +240,8 @@ describe("parents", () => {
       Object.entries(parents).map(([id, parent]) => [id, { parent }]),
     );
     expect(linesOf({ namespace: "a", entities })).toEqual([
-      "entities.a.parent: the parents make a circle: a → b → c → a.",
-      "entities.self.parent: an entity cannot be its own parent.",
+      "entities.a.parent: the parents make a circle: a → b → c → a. Leave `parent` out of one of them.",
+      "entities.self.parent: an entity cannot be its own parent. Leave `parent` out, or name another entity.",
     ]);
   });
 
@@ -251,7 +252,9 @@ describe("parents", () => {
     expect(Object.keys(read({ namespace: "a", entities }).declared.entities)).toHaveLength(10_000);
     expect(
       linesOf({ namespace: "a", entities: { ...entities, e10000: { parent: "e0" } } }),
-    ).toEqual(["entities.e0.parent: the parents make a circle: e0 → e1 → e2 → e3 → e4 → … → e0."]);
+    ).toEqual([
+      expect.stringMatching(/^entities\.e0\.parent: .*: e0 → e1 → e2 → e3 → e4 → … → e0\. /),
+    ]);
   });
 });
 

@@ -10,6 +10,7 @@ import type { DeclaredLimits, DeclaredSystem } from "../repository/declared-limi
 import {
   distinct,
   DocumentValue,
+  nameAdvice,
   problemAt,
   type KnownKeys,
   type ManifestDocument,
@@ -34,16 +35,25 @@ export interface Manifest {
   problemAt(path: readonly string[], message: string, suggestion?: string): ManifestProblem;
 }
 
+const SECTIONS: readonly string[] = ["namespace", "system", "resources", "entities"];
+
+/** A place for anchors, as in files of Compose. */
+const IGNORED = "x-";
+
 const MANIFEST: KnownKeys = {
   owner: "a manifest",
   // Editors read `$schema` in files of JSON.
-  keys: ["namespace", "system", "resources", "entities", "$schema"],
+  keys: [...SECTIONS, "$schema"],
+  ignored: IGNORED,
 };
 
 const SYSTEM: KnownKeys = {
   owner: "the system level",
   keys: ["limits", "on_unavailable", "audit_retention_days", "usage_retention_days"],
   advice: "Write limits under `limits`.",
+  expected: new Map([
+    ["inherit", "Leave it out: the system level is the last one, so it cannot inherit."],
+  ]),
 };
 
 /**
@@ -61,7 +71,7 @@ export function readManifest(documents: readonly ManifestDocument[]): Manifest {
     fields.flatMap((ofRoot) => ofRoot?.filter(({ key }) => key === name) ?? []);
   // A file that cannot be read at all may be the one that has the namespace.
   if (section("namespace").length === 0 && !fields.includes(undefined))
-    roots[0]?.refuse("must name its namespace", "Write `namespace: default`, or another name.");
+    roots[0]?.refuse("must name its namespace", NAMESPACE_ADVICE);
   const namespace = readNamespace(section("namespace"));
   const system = readSystem(section("system"));
   const declared: DeclaredLimits = {
@@ -80,15 +90,34 @@ export function readManifest(documents: readonly ManifestDocument[]): Manifest {
   };
 }
 
+const NAMESPACE_ADVICE = "Write `namespace: default`, or another name.";
+
 function readRoot(root: DocumentValue): readonly DocumentValue[] | undefined {
-  if (root.value !== null && root.value !== undefined) return root.fields(MANIFEST);
-  root.refuse("the file is empty", "Write at least `namespace: default`, or leave the file out.");
+  if (root.value === null || root.value === undefined)
+    root.refuse("the file is empty", "Write at least `namespace: default`, or leave the file out.");
+  else if (isOtherFile(root.value))
+    root.refuse(
+      `it has none of the keys of a manifest, which are ${SECTIONS.join(", ")}`,
+      "If it is no manifest, keep it in another folder, or name each file of the manifest.",
+    );
+  else return root.fields(MANIFEST);
   return undefined;
+}
+
+/** Whether a file is something else, such as a package.json: few of its keys look like ours. */
+function isOtherFile(content: unknown): boolean {
+  const keys = isRecord(content) ? Object.keys(content) : [];
+  if (keys.some((key) => SECTIONS.includes(key) || key.startsWith(IGNORED))) return false;
+  const mistyped = keys.filter((key) => nearest(key, MANIFEST.keys) !== undefined);
+  return mistyped.length * 2 <= keys.length && keys.length > 0;
 }
 
 function readNamespace(values: readonly DocumentValue[]): string | undefined {
   const [first, ...others] = values;
-  const name = first?.checked((value) => namespaceName(value));
+  const name = first?.checked(
+    (value) => namespaceName(value),
+    nameAdvice((value) => namespaceName(value), NAMESPACE_ADVICE),
+  );
   for (const other of others) {
     if (other.value === first!.value) continue;
     const reason = `differs from that at ${first!.place}`;
@@ -103,7 +132,11 @@ function readSystem(sections: readonly DocumentValue[]): DeclaredSystem | undefi
   const limits = limitsField && readLimits(limitsField);
   const onUnavailable = fields
     .get("on_unavailable")
-    ?.checked(checkOnUnavailable, (wrong) => didYouMean(wrong, ["allow", "block"]));
+    // Null is what Python's manifests mean by it, too: not declared.
+    ?.checked(
+      (value) => (value === null ? undefined : checkOnUnavailable(value)),
+      (wrong) => wordAdvice(wrong, ["allow", "block"]),
+    );
   const auditRetentionDays = readDays(fields.get("audit_retention_days"));
   const usageRetentionDays = readDays(fields.get("usage_retention_days"));
   const system = {
@@ -116,12 +149,17 @@ function readSystem(sections: readonly DocumentValue[]): DeclaredSystem | undefi
 }
 
 function readDays(value: DocumentValue | undefined): number | undefined {
-  return value?.checked((days) => checkRetentionDays(days, value.key), numberAdvice);
+  return value?.checked(
+    (days) => checkRetentionDays(days, value.key),
+    (wrong) => numberAdvice(wrong, "Write a whole number of days, such as 90, or leave it out."),
+  );
 }
 
-function didYouMean(wrong: unknown, known: readonly string[]): string | undefined {
+function wordAdvice(wrong: unknown, known: readonly string[]): string {
   const meant = typeof wrong === "string" ? nearest(wrong, known) : undefined;
-  return meant === undefined ? undefined : `Did you mean ${meant}?`;
+  return meant === undefined
+    ? `Write ${known.join(" or ")}, or leave it out.`
+    : `Did you mean ${meant}?`;
 }
 
 function byPosition(left: ManifestProblem, right: ManifestProblem): number {

@@ -26,7 +26,11 @@ it("another parent than the stored one is an error, and so is one that nobody kn
     "entities.key-2.parent: Entity 'key-2' is stored without a parent, which cannot be changed.",
     "entities.key-3.parent: The parent 'nobody' of entity 'key-3' is neither declared nor stored.",
   ]);
-  expect(problems.every(({ suggestion }) => suggestion !== undefined)).toBe(true);
+  expect(problems.map(({ suggestion }) => suggestion)).toEqual([
+    "Declare the stored parent, or delete the entity and let it be created again.",
+    "Leave `parent` out, or delete the entity and let it be created again.",
+    "Declare it: nobody: {}",
+  ]);
 });
 
 it("errors are in the order of the manifest, whoever is the parent of whom", async () => {
@@ -71,7 +75,9 @@ it("a new entity cannot become an ancestor of its stored parent", async () => {
     stray: { parentId: "other", resources: {} },
     top: { parentId: "middle", resources: {} },
   });
-  expect(problems.map(({ path }) => path)).toEqual(["entities.top.parent"]);
+  expect(problems).toMatchObject([
+    { path: "entities.top.parent", suggestion: "Name another parent, or leave `parent` out." },
+  ]);
 });
 
 it("reads the store, not the cache, and writes nothing", async () => {

@@ -80,14 +80,14 @@ function problemsOf(manifest: Manifest, stored: StoredLimits): readonly Manifest
   return Object.entries(manifest.declared.entities).flatMap(([id, { parentId }]) => {
     if (parentId === undefined) return [];
     const record = storedRecord(id);
-    const problem = (message: string, suggestion?: string): ManifestProblem =>
+    const problem = (message: string, suggestion: string): ManifestProblem =>
       manifest.problemAt(["entities", id, "parent"], message, suggestion);
     // Also if the parent is gone: nothing has to be created, and exports name the stored parent.
     if (record?.parentId === parentId) return [];
     if (record !== undefined)
       return problem(
         `Entity '${id}' is stored ${record.parentId === undefined ? "without a parent" : `with the parent '${record.parentId}'`}, which cannot be changed.`,
-        "Declare the stored parent, or delete the entity and let it be created again.",
+        `${record.parentId === undefined ? "Leave `parent` out" : "Declare the stored parent"}, or delete the entity and let it be created again.`,
       );
     if (!records.has(parentId) && storedRecord(parentId) === undefined)
       return problem(
@@ -95,7 +95,10 @@ function problemsOf(manifest: Manifest, stored: StoredLimits): readonly Manifest
         `Declare it: ${parentId}: {}`,
       );
     return isOwnAncestor(id, parentOf, harmless)
-      ? problem(`Entity '${id}' would be its own ancestor: a stored parent leads back to it.`)
+      ? problem(
+          `Entity '${id}' would be its own ancestor: a stored parent leads back to it.`,
+          "Name another parent, or leave `parent` out.",
+        )
       : [];
   });
 }

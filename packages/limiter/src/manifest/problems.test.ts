@@ -11,6 +11,10 @@ import type { ManifestDocument } from "./document.ts";
 import { readManifest } from "./manifest.ts";
 import { formatProblem } from "./problems.ts";
 
+const SUCH_AS = "Write a rate such as 100/min, or 100/min:150 with a burst.";
+const IF_NO_MANIFEST =
+  "If it is no manifest, keep it in another folder, or name each file of the manifest.";
+
 describe("common mistakes say what to write", () => {
   it.each<[content: object, path: string, suggestion: string]>([
     [systemOf({ rpm: "10_000" }), "rpm", "Write 10000."],
@@ -19,6 +23,75 @@ describe("common mistakes say what to write", () => {
     [systemOf({ rpm: "100/5 secs:7" }), "rpm", "Write 100/5sec:7."],
     [systemOf({ rpm: "100 per Hour" }), "rpm", "Write 100/hour."],
     [systemOf({ rpm: "rpm:100" }), "rpm", "Write 100."],
+    [systemOf({ rpm: "10/month" }), "rpm", "Write 10/30day."],
+    [systemOf({ rpm: "10 per 2 weeks" }), "rpm", "Write 10/14day."],
+    [systemOf({ rpm: "10 now" }), "rpm", SUCH_AS],
+    [systemOf({ rpm: "10/fortnight" }), "rpm", SUCH_AS],
+    [systemOf({ rpm: "0/min" }), "rpm", "Write 1 or more."],
+    [systemOf({ rpm: "10000000000000/min" }), "rpm", "Write a smaller number, such as 1000000000."],
+    [
+      systemOf({ rpm: "9007199254739/7day" }),
+      "rpm",
+      "Round the amount, or write the same rate for a shorter period.",
+    ],
+    [systemOf({ rpm: -5 }), "rpm", "Write 1 or more."],
+    [systemOf({ rpm: 1e13 }), "rpm", "Write a smaller number, such as 1000000000."],
+    [systemOf({ rpm: 2.6 }), "rpm", "Write 3, or a whole number for a longer period."],
+    [systemOf({ rpm: Number.NaN }), "rpm", "Write a whole number, such as 100."],
+    [systemOf({ rpm: null }), "rpm", "Write 100/min, for example, or leave the limit out."],
+    [systemOf({ rpm: { capacity: null } }), "capacity", "Write a whole number, such as 100."],
+    [systemOf({ rpm: { capacity: 5, burst: null } }), "burst", "Write a number, or leave it out."],
+    [
+      systemOf({ rpm: { capacity: 5, refill_period: null } }),
+      "refill_period",
+      "Write a number, or leave it out.",
+    ],
+    [
+      systemOf({ rpm: { capacity: 5, refill_period: 0.5 } }),
+      "refill_period",
+      "Write a whole number of seconds, such as 60.",
+    ],
+    [
+      systemOf({ rpm: { capacity: 5, refill_period: "month" } }),
+      "refill_period",
+      "Write 2592000: periods are in seconds.",
+    ],
+    [systemOf({ wcu: 5 }), "wcu", "Write x-wcu, for example."],
+    [systemOf({ "r#pm ": 5 }), "r#pm ", "Write r-pm, for example."],
+    [systemOf({ "4o": 5 }), "4o", "Write x-4o, for example."],
+    [systemOf({ _rpm: 5 }), "_rpm", "Write rpm, for example."],
+    [systemOf({ "": 5 }), "", "Write a name of letters, digits and hyphens."],
+    [systemOf({ ["r".repeat(65)]: 5 }), "r", "Shorten it."],
+    [
+      systemOf(Object.fromEntries(Array.from({ length: 33 }, (_, index) => [`l${index}`, 1]))),
+      "limits",
+      "Leave some of them out, or move them to another resource.",
+    ],
+    [{ namespace: 123 }, "namespace", "Write x-123, for example."],
+    [{ namespace: true }, "namespace", "Write it in quotes."],
+    [{ namespace: null }, "namespace", "Write `namespace: default`, or another name."],
+    [
+      { namespace: "a", system: { inherit: true, limits: { rpm: 5 } } },
+      "inherit",
+      "Leave it out: the system level is the last one, so it cannot inherit.",
+    ],
+    [
+      { namespace: "a", system: { on_unavailable: "maybe" } },
+      "on_unavailable",
+      "Write allow or block, or leave it out.",
+    ],
+    [
+      { namespace: "a", system: { usage_retention_days: 0.5 } },
+      "usage_retention_days",
+      "Write a whole number of days, such as 90, or leave it out.",
+    ],
+    [
+      { namespace: "a", resources: { _default_: { limits: { rpm: 5 } } } },
+      "_default_",
+      "Write limits for all resources under `system`, or `_default_` under the `resources` of an entity.",
+    ],
+    [{ namespace: "a", resources: "gpt:5" }, "resources", "Write a space after the colon."],
+    [{ namespace: "a", resources: 5 }, "resources", "Write `name: …` below it, indented."],
     [systemOf({ rpm: 0.5 }), "rpm", "For less than one token in a period, make the period longer."],
     [systemOf({ rpm: { capacity: "100" } }), "rpm.capacity", "Write 100, without quotes."],
     [systemOf({ rpm: { capacity: "10_000" } }), "rpm.capacity", "Write 10000, digits only."],
@@ -35,7 +108,7 @@ describe("common mistakes say what to write", () => {
     [
       systemOf({ rpm: { capacity: 5, refill_period: "fortnight" } }),
       "rpm.refill_period",
-      "Write a number of seconds, such as 60.",
+      "Write a whole number of seconds, such as 60.",
     ],
     [
       systemOf({ rpm: { capacity: 5, refillAmount: 5 } }),
@@ -76,13 +149,44 @@ describe("common mistakes say what to write", () => {
       "Write limits of an entity under `resources`, then `_default_` or a resource, then `limits`.",
     ],
     [entityOf({ name: 2024 }), "name", "Write it in quotes."],
+    [entityOf({ name: "" }), "name", "Write a text, or leave it out."],
+    [entityOf({ name: "\0" }), "name", "Remove NUL and halves of surrogate pairs."],
+    [entityOf({ name: "x".repeat(1025) }), "name", "Shorten it."],
     [entityOf({ parent: 7 }), "parent", "Write it in quotes."],
+    [entityOf({ parent: null }), "parent", "Write the id of an entity, or leave it out."],
+    [entityOf({ parent: "a/b c" }), "parent", "Write a-b-c, for example."],
+    [entityOf({ parent: "key-1" }), "parent", "Leave `parent` out, or name another entity."],
+    [entityOf({ cascade: null }), "cascade", "Write true or false, or leave it out."],
+    [entityOf({ metadata: { plan: null } }), "plan", "Write a text, or leave it out."],
+    [entityOf({ metadata: { "": "gold" } }), "metadata.", "Write a text, or leave it out."],
+    [
+      entityOf({
+        metadata: Object.fromEntries(Array.from({ length: 51 }, (_, index) => [`m${index}`, ""])),
+      }),
+      "metadata",
+      "Keep the most important ones here, and the others in a database of your own.",
+    ],
     [entityOf({ metadata: { paid: true } }), "paid", "Write it in quotes."],
+    [
+      entityOf({ metadata: null }),
+      "metadata",
+      "Write `{}` to remove all metadata, or leave the key out to keep what is stored.",
+    ],
     [{}, "", "Write `namespace: default`, or another name."],
+    [{ name: "app", version: "1.0.0" }, "", IF_NO_MANIFEST],
+    [{ $schema: "x", compilerOptions: {} }, "", IF_NO_MANIFEST],
   ])("%j", (content, path, suggestion) => {
     const problems = problemsOf(content);
     expect(problems.map((problem) => problem.suggestion)).toEqual([suggestion]);
     expect(problems[0]?.path.endsWith(path)).toBe(true);
+    expect(problems[0]).toMatchObject({ line: expect.any(Number), column: expect.any(Number) });
+  });
+
+  it("a section that is mistyped in a file of its own", () => {
+    expect(problemsOf({ namespace: "a" }, { entites: {} })).toMatchObject([
+      { file: "1.yaml", path: "entites", suggestion: "Did you mean entities?" },
+    ]);
+    expect(problemsOf({ namespace: "a" }, { "x-gold": {} })).toEqual([]);
   });
 
   it.each([null, undefined])("an empty file (%s)", (content) => {
@@ -122,7 +226,9 @@ describe("problems", () => {
     expect(error.problems).toHaveLength(60);
     const lines = error.message.split("\n");
     expect(lines).toHaveLength(51);
-    expect(lines[0]).toBe("0.yaml:4:3: Invalid system.limits.l0: must be greater than 0 (got 0).");
+    expect(lines[0]).toBe(
+      "0.yaml:4:3: Invalid system.limits.l0: must be greater than 0 (got 0). Write 1 or more.",
+    );
     expect(lines[50]).toBe("and 10 more");
     expect(error.stack).toContain(lines[49]);
   });
@@ -204,7 +310,10 @@ describe("hostile content", () => {
         const changed = structuredClone(content);
         const { map, key } = placesIn(changed)[index]!;
         map[key] = value;
-        for (const { file } of problemsOf({ namespace: "a" }, changed)) expect(file).toBe("1.yaml");
+        for (const problem of problemsOf({ namespace: "a" }, changed)) {
+          expect(problem.file).toBe("1.yaml");
+          expect(problem.suggestion).toMatch(/^[A-Z].*[.?]$/);
+        }
       }
     }
   });

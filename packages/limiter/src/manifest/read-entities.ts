@@ -1,7 +1,7 @@
 import { entityMetadata, entityName } from "../core/entity.ts";
-import { configResource, entityId } from "../core/identifiers.ts";
+import { configResource, DEFAULT_RESOURCE, entityId } from "../core/identifiers.ts";
 import type { DeclaredEntity, DeclaredLevel } from "../repository/declared-limits.ts";
-import { distinct, type DocumentValue, type KnownKeys } from "./document.ts";
+import { distinct, IN_QUOTES, nameAdvice, type DocumentValue, type KnownKeys } from "./document.ts";
 import { readBoolean, readLevel } from "./read-limits.ts";
 
 const ENTITY: KnownKeys = {
@@ -42,17 +42,25 @@ export function readResources(
 ): Readonly<Record<string, DeclaredLevel>> {
   const entries = sections.flatMap((section) => section.entries("of resources by name") ?? []);
   const levels = [...distinct(entries)].flatMap(([resource, entry]) => {
-    entry.checkedKey(check);
+    entry.checkedKey(check, (wrong) =>
+      wrong === DEFAULT_RESOURCE ? DEFAULT_ADVICE : nameAdvice(check)(wrong),
+    );
     const level = readLevel(entry);
     return level === undefined ? [] : [[resource, level] as const];
   });
   return Object.fromEntries(levels);
 }
 
+const DEFAULT_ADVICE =
+  "Write limits for all resources under `system`, or `_default_` under the `resources` of an entity.";
+
 function readRecord(fields: ReadonlyMap<string, DocumentValue>): Omit<DeclaredEntity, "resources"> {
-  const parentId = fields.get("parent")?.checked((value) => entityId(value), quotesAdvice);
+  const parentId = fields.get("parent")?.checked(
+    (value) => entityId(value),
+    nameAdvice((value) => entityId(value), "Write the id of an entity, or leave it out."),
+  );
   const cascade = fields.get("cascade") && readBoolean(fields.get("cascade")!);
-  const name = fields.get("name")?.checked(entityName, quotesAdvice);
+  const name = fields.get("name")?.checked(entityName, textAdvice);
   const metadata = fields.get("metadata") && readMetadata(fields.get("metadata")!);
   return {
     ...(parentId !== undefined && { parentId }),
@@ -63,20 +71,43 @@ function readRecord(fields: ReadonlyMap<string, DocumentValue>): Omit<DeclaredEn
 }
 
 function readMetadata(metadata: DocumentValue): Readonly<Record<string, string>> | undefined {
+  // An empty section is elsewhere as good as none; here it would delete what is stored.
+  if (metadata.value === null) {
+    metadata.refuse(
+      "must be a map of texts by name, not null",
+      "Write `{}` to remove all metadata, or leave the key out to keep what is stored.",
+    );
+    return undefined;
+  }
   const entries = metadata.entries("of texts by name");
   if (entries === undefined) return undefined;
   const checked = entries.map((entry) =>
-    entry.checked((value) => entityMetadata({ [entry.key]: value }), quotesAdvice),
+    entry.checked(
+      (value) => entityMetadata({ [entry.key]: value }),
+      (wrong) => (isText(entry.key) ? textAdvice(wrong) : textAdvice(entry.key)),
+    ),
   );
   if (checked.includes(undefined)) return undefined;
-  return metadata.checked((value) => entityMetadata(value ?? {}));
+  return metadata.checked(
+    (value) => entityMetadata(value),
+    () => "Keep the most important ones here, and the others in a database of your own.",
+  );
 }
 
-/** YAML reads 2024, true and 007 as numbers and truth values. */
-function quotesAdvice(wrong: unknown): string | undefined {
-  return typeof wrong === "number" || typeof wrong === "boolean"
-    ? "Write it in quotes."
-    : undefined;
+function isText(value: string): boolean {
+  try {
+    return entityName(value) === value;
+  } catch {
+    return false;
+  }
+}
+
+function textAdvice(wrong: unknown): string {
+  if (typeof wrong === "number" || typeof wrong === "boolean") return IN_QUOTES;
+  if (typeof wrong !== "string" || wrong === "") return "Write a text, or leave it out.";
+  return /\0|\p{Surrogate}/u.test(wrong)
+    ? "Remove NUL and halves of surrogate pairs."
+    : "Shorten it.";
 }
 
 /** Most entities of a circle that a message names. */
@@ -103,6 +134,9 @@ function refuseCircles(parents: ReadonlyMap<string, DocumentValue>): void {
         circle.length === 1
           ? "an entity cannot be its own parent"
           : `the parents make a circle: ${path}`,
+        circle.length === 1
+          ? "Leave `parent` out, or name another entity."
+          : "Leave `parent` out of one of them.",
       );
   }
 }

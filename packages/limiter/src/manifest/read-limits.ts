@@ -1,11 +1,11 @@
-import { isRecord } from "../core/amounts.ts";
+import { isRecord, MAX_AMOUNT } from "../core/amounts.ts";
 import { entityCascade } from "../core/entity.ts";
 import { ValidationError } from "../core/errors.ts";
 import { limitName } from "../core/identifiers.ts";
 import { parseLimit } from "../core/limit-text.ts";
 import { checkLimit, checkLimits, positive, type Limit } from "../core/limit.ts";
 import type { DeclaredLevel } from "../repository/declared-limits.ts";
-import type { DocumentValue, KnownKeys } from "./document.ts";
+import type { DocumentValue, KnownKeys, Suggest } from "./document.ts";
 
 const LEVEL: KnownKeys = {
   owner: "a level",
@@ -49,16 +49,20 @@ export function readLimits(limits: DocumentValue): readonly Limit[] | undefined 
   const read = entries.map((entry) => readLimit(entry));
   const valid = read.filter((limit) => limit !== undefined);
   if (valid.length === 0) return undefined;
-  const checked = limits.checked(() => checkLimits(valid));
+  const checked = limits.checked(
+    () => checkLimits(valid),
+    () => "Leave some of them out, or move them to another resource.",
+  );
   return valid.length === read.length ? checked : undefined;
 }
 
 /** Reads true or false. */
 export function readBoolean(value: DocumentValue): boolean | undefined {
   return value.checked(entityCascade, (wrong) => {
-    if (typeof wrong !== "string") return undefined;
-    if (/^(?:yes|on|true)$/i.test(wrong)) return "Write true, without quotes.";
-    return /^(?:no|off|false)$/i.test(wrong) ? "Write false, without quotes." : undefined;
+    const word = typeof wrong === "string" ? wrong : "";
+    if (/^(?:yes|on|true)$/i.test(word)) return "Write true, without quotes.";
+    if (/^(?:no|off|false)$/i.test(word)) return "Write false, without quotes.";
+    return "Write true or false, or leave it out.";
   });
 }
 
@@ -66,7 +70,10 @@ function readLimit(limit: DocumentValue): Limit | undefined {
   const name = limit.checkedKey(limitName);
   const numbers = readNumbers(limit);
   if (name === undefined || numbers === undefined) return undefined;
-  return limit.checked(() => checkLimit({ name, ...numbers }));
+  return limit.checked(
+    () => checkLimit({ name, ...numbers }),
+    () => limitAdvice(numbers),
+  );
 }
 
 type LimitNumbers = Omit<Limit, "name" | "kind">;
@@ -81,7 +88,7 @@ function readNumbers(limit: DocumentValue): LimitNumbers | undefined {
   if (isRecord(value)) return readMap(limit);
   limit.refuse(
     "must be an amount per minute, a text such as 10000/min:15000, or a map with a capacity",
-    undefined,
+    "Write 100/min, for example, or leave the limit out.",
     value,
   );
   return undefined;
@@ -95,7 +102,9 @@ function readText(limit: DocumentValue, text: string): LimitNumbers | undefined 
     },
     () => {
       const repaired = repairedText(text, limit.key);
-      return repaired === undefined ? undefined : `Write ${repaired}.`;
+      return repaired === undefined
+        ? "Write a rate such as 100/min, or 100/min:150 with a burst."
+        : `Write ${repaired}.`;
     },
   );
 }
@@ -105,7 +114,10 @@ function readMap(limit: DocumentValue): LimitNumbers | undefined {
   const numbers = new Map(
     fields.map((field) => [
       field.key,
-      readPositive(field, field.key === "refill_period" ? secondsAdvice : undefined),
+      readPositive(field, (wrong) => {
+        if (wrong === null && field.key !== "capacity") return "Write a number, or leave it out.";
+        return field.key === "refill_period" ? secondsAdvice(wrong) : amountAdvice(wrong);
+      }),
     ]),
   );
   if (limit.hasUnknown(LIMIT)) return undefined;
@@ -136,14 +148,8 @@ function numbersOf(
   };
 }
 
-function readPositive(
-  value: DocumentValue,
-  advice: (wrong: unknown) => string | undefined = () => undefined,
-): number | undefined {
-  return value.checked(
-    (number) => positive(number, value.key),
-    (wrong) => advice(wrong) ?? numberAdvice(wrong),
-  );
+function readPositive(value: DocumentValue, suggest: Suggest = amountAdvice): number | undefined {
+  return value.checked((number) => positive(number, value.key), suggest);
 }
 
 /** The grammar of `Limit.parse`, without the name. */
@@ -162,25 +168,43 @@ function parsed(text: string): LimitNumbers {
 /** Marks that people put between digits. YAML reads such a number as a text. */
 const BETWEEN_DIGITS = /[_,'\s]/g;
 
-/** What to write instead of something that is no whole number. */
-export function numberAdvice(wrong: unknown): string | undefined {
-  if (typeof wrong === "number")
-    return Number.isFinite(wrong) && !Number.isInteger(wrong)
-      ? "For less than one token in a period, make the period longer."
-      : undefined;
-  if (typeof wrong !== "string") return undefined;
-  const digits = wrong.replaceAll(BETWEEN_DIGITS, "");
+/** What to write instead of something that is no number, or `otherwise`. */
+export function numberAdvice(wrong: unknown, otherwise: string): string {
+  const text = typeof wrong === "string" ? wrong : "";
+  const digits = text.replaceAll(BETWEEN_DIGITS, "");
   return /^\d{1,15}$/.test(digits)
-    ? `Write ${Number(digits)}, ${digits === wrong ? "without quotes" : "digits only"}.`
-    : undefined;
+    ? `Write ${Number(digits)}, ${digits === text ? "without quotes" : "digits only"}.`
+    : otherwise;
 }
 
-function secondsAdvice(wrong: unknown): string | undefined {
-  if (typeof wrong !== "string" || !/[a-z]/i.test(wrong)) return undefined;
-  const repaired = repairedText(`1/${wrong}`, "");
-  return repaired === undefined
-    ? "Write a number of seconds, such as 60."
-    : `Write ${parsed(repaired).refillPeriodSeconds}: periods are in seconds.`;
+const TOO_SMALL = "Write 1 or more.";
+const TOO_LARGE = "Write a smaller number, such as 1000000000.";
+
+function amountAdvice(wrong: unknown): string {
+  if (typeof wrong !== "number" || Number.isNaN(wrong))
+    return numberAdvice(wrong, "Write a whole number, such as 100.");
+  if (wrong <= 0) return TOO_SMALL;
+  if (wrong > MAX_AMOUNT) return TOO_LARGE;
+  return wrong < 1
+    ? "For less than one token in a period, make the period longer."
+    : `Write ${Math.round(wrong)}, or a whole number for a longer period.`;
+}
+
+/** About numbers that are whole, but make no limit together. */
+function limitAdvice({ capacity, refillAmount, refillPeriodSeconds }: LimitNumbers): string {
+  const numbers = [capacity, refillAmount, refillPeriodSeconds];
+  if (numbers.some((number) => number <= 0)) return TOO_SMALL;
+  if (numbers.some((number) => number > MAX_AMOUNT)) return TOO_LARGE;
+  return "Round the amount, or write the same rate for a shorter period.";
+}
+
+function secondsAdvice(wrong: unknown): string {
+  if (typeof wrong === "string" && /[a-z]/i.test(wrong)) {
+    const repaired = repairedText(`1/${wrong}`, "");
+    if (repaired !== undefined)
+      return `Write ${parsed(repaired).refillPeriodSeconds}: periods are in seconds.`;
+  }
+  return numberAdvice(wrong, "Write a whole number of seconds, such as 60.");
 }
 
 /** The text that was meant, if it is easy to see: 10_000/m, 100 per hour, rpm:100. */
@@ -190,7 +214,11 @@ function repairedText(text: string, name: string): string | undefined {
   const repaired = words
     .replace(/\s+(?:per|a)\s+/i, "/")
     .replaceAll(BETWEEN_DIGITS, "")
-    .replace(/(?<=\/\d*)[a-z]+/i, (unit) => UNITS.find(([word]) => word.test(unit))?.[1] ?? unit);
+    .replace(/(?<=\/)(\d*)([a-z]+)/i, (period, count: string, word: string) => {
+      const [, unit, times] = UNITS.find(([known]) => known.test(word)) ?? [];
+      if (unit === undefined) return period;
+      return times === undefined ? `${count}${unit}` : `${Number(count || 1) * times}${unit}`;
+    });
   try {
     parsed(repaired);
     return repaired;
@@ -202,9 +230,13 @@ function repairedText(text: string, name: string): string | undefined {
 /** Longer texts are no mistyped limits. */
 const MOST_REPAIRED = 100;
 
-const UNITS: readonly (readonly [RegExp, string])[] = [
+/** What people write, the unit of the grammar, and how many of them it is if not one. */
+const UNITS: readonly (readonly [RegExp, string, number?])[] = [
   [/^s(?:ecs?|econds?)?$/i, "sec"],
   [/^m(?:ins?|inutes?)?$/i, "min"],
   [/^h(?:rs?|ours?)?$/i, "hour"],
   [/^d(?:ays?)?$/i, "day"],
+  [/^w(?:eeks?)?$/i, "day", 7],
+  [/^months?$/i, "day", 30],
+  [/^y(?:ears?)?$/i, "day", 365],
 ];

@@ -33,6 +33,8 @@ it.each<[reason: string, content: unknown]>([
   ["an empty namespace", { namespace: "" }],
   ["a long namespace", { namespace: "a".repeat(65) }],
   ["an unknown section", { namespace: "a", limits: LIMITS }],
+  ["x without a hyphen", { namespace: "a", x: {} }],
+  ["x- below the first level", system({ "x-gold": LIMITS })],
   ["a key that objects inherit", JSON.parse('{"namespace":"a","__proto__":{}}')],
   ["a list of resources", { namespace: "a", resources: [] }],
   ["an unknown setting", system({ onUnavailable: "allow" })],
@@ -40,7 +42,7 @@ it.each<[reason: string, content: unknown]>([
   ["no days", system({ audit_retention_days: 0 })],
   ["too many days", system({ usage_retention_days: 3651 })],
   ["days as text", system({ usage_retention_days: "30" })],
-  ["null as a setting", system({ on_unavailable: null })],
+  ["null as days", system({ audit_retention_days: null })],
   ["no limits", system({ limits: {} })],
   ["null as limits", system({ limits: null })],
   ["a list of limits", system({ limits: [{ name: "rpm", capacity: 5 }] })],
@@ -85,6 +87,7 @@ it.each<[reason: string, content: unknown]>([
   ["null as a parent", entity({ parent: null })],
   ["a parent with '#'", entity({ parent: "a#b" })],
   ["a word as cascade", entity({ cascade: "true" })],
+  ["null as metadata", entity({ metadata: null })],
   ["a list as metadata", entity({ metadata: ["gold"] })],
   ["a number in metadata", entity({ metadata: { year: 2024 } })],
   ["an empty name in metadata", entity({ metadata: { "": "a" } })],
@@ -99,12 +102,15 @@ it.each<[reason: string, content: unknown]>([
 it("accepts what editors write and what YAML leaves empty", () => {
   const content = {
     $schema: "./limits.schema.json",
+    "x-gold": { limits: { "ba#d": [-5] } },
+    "x-": null,
     namespace: "a",
-    system: null,
+    system: { on_unavailable: null },
     resources: null,
-    entities: { acme: null, "key-1": { metadata: null, resources: null } },
+    entities: { acme: null, "key-1": { metadata: {}, resources: null } },
   };
   expect(validate(content)).toBe(true);
+  expect(validate({ ...content, system: null })).toBe(true);
   expect(
     readManifest([{ file: "a", content, positionOf: () => undefined }]).declared.entities,
   ).toEqual({ acme: { resources: {} }, "key-1": { metadata: {}, resources: {} } });

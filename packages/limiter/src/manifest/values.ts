@@ -23,21 +23,20 @@ export const SETTINGS = [
   { name: "usage_retention_days", field: "usageRetentionDays", byDefault: DEFAULT_RETENTION_DAYS },
 ] as const;
 
-/**
- * What a value means that is not there. Saying it and leaving it out is the same. A repository does
- * not say whether a retention is stored; whether `on_unavailable` is, it does.
- */
+/** What a value means that is not there. Saying it and leaving it out means the same. */
 const DEFAULTS: ReadonlyMap<string, string> = new Map([
   ["inherit", "false"],
-  ["audit_retention_days", String(DEFAULT_RETENTION_DAYS)],
-  ["usage_retention_days", String(DEFAULT_RETENTION_DAYS)],
+  ...SETTINGS.map(({ name, byDefault }) => [name, String(byDefault)] as const),
 ]);
+
+/** The one value of which a repository says whether it is stored, also where it is the default. */
+const ON_UNAVAILABLE = "on_unavailable";
 
 /** What is stored at the system level. A retention that is the default says nothing. */
 export function storedSystem({ limits, ...stored }: SystemDefaults): DeclaredSystem {
   const settings = SETTINGS.filter(({ name, field }) => {
     const value = stored[field];
-    return value !== undefined && String(value) !== DEFAULTS.get(name);
+    return name === ON_UNAVAILABLE ? value !== undefined : String(value) !== DEFAULTS.get(name);
   });
   return {
     ...Object.fromEntries(settings.map(({ field }) => [field, stored[field]])),
@@ -52,6 +51,16 @@ export function sameValue(
   right: string | undefined,
 ): boolean {
   return (left ?? DEFAULTS.get(name)) === (right ?? DEFAULTS.get(name));
+}
+
+/** Whether what is declared is stored. What is not declared is stored if its default is. */
+export function isStored(
+  name: string,
+  stored: string | undefined,
+  declared: string | undefined,
+): boolean {
+  if (name === ON_UNAVAILABLE && declared !== undefined) return stored === declared;
+  return sameValue(name, stored, declared);
 }
 
 /** The part that a value belongs to: `limits` for `limits.rpm`. */
