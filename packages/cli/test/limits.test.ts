@@ -200,9 +200,14 @@ describe("a repository that is missing", () => {
     readdirSync(folder).map((name) => readFileSync(join(folder, name)));
 
   it.each(["plan", "diff"])("is not created by %s", async (verb) => {
-    const { code, stderr } = await run([verb, "-f", manifest(FIRST)]);
-    expect(code).toBe(1);
-    expect(stderr).toContain(`The database ${folder}/limits.db does not exist`);
+    const file = manifest(FIRST);
+    const { code, stderr } = await run([verb, "-f", file]);
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr:
+        `error: The database ${folder}/limits.db does not exist. Check the path. To create it: ` +
+        `zae-limiter --repository "sqlite:${folder}/limits.db" limits apply -f "${file}"\n`,
+    });
     expect(readdirSync(folder)).toEqual([]);
   });
 
