@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { ApplyConflictError, type Repository } from "zae-limiter";
 import type { ApplyProgress, ApplyReport, Manifest } from "zae-limiter/manifest";
 import { UsageError } from "../../exit.ts";
-import { changesOf, planText, type ShownPlan } from "../../output/plan.ts";
+import { adoptedText, changesOf, planText, type ShownPlan } from "../../output/plan.ts";
 import type { Screen } from "../../output/screen.ts";
 import { numberText } from "../../output/text.ts";
 import type { Session } from "../support/session.ts";
@@ -89,7 +89,8 @@ class ApplyVerb {
   }
 
   /** Carries out the plan that was agreed to, and no other one if a person was asked. */
-  async apply(repository: Repository, { plan, isRegistered }: ShownPlan): Promise<void> {
+  async apply(repository: Repository, shown: ShownPlan): Promise<void> {
+    const { plan, isRegistered } = shown;
     const { applyLimits } = await import("zae-limiter/manifest");
     const { namespace } = this.#manifest;
     if (!isRegistered) await repository.registerNamespace(namespace);
@@ -115,7 +116,10 @@ class ApplyVerb {
       this.#screen.endProgress();
     }
     const registered = isRegistered ? "" : `Registered namespace ${namespace}.\n`;
-    this.#screen.show(report, () => registered + reportText(report, namespace));
+    this.#screen.show(
+      report,
+      () => registered + reportText(report, namespace) + adoptedText(shown),
+    );
   }
 
   #show({ done, total }: ApplyProgress): void {
