@@ -9,6 +9,15 @@ export interface TextOutput {
   readonly columns?: number;
 }
 
+/** What counts as an interrupt. */
+export interface InterruptOptions {
+  /**
+   * Also that nobody reads the output any more, which is noticed when something is written: for
+   * verbs that have no end of their own.
+   */
+  readonly orUnread?: boolean;
+}
+
 /**
  * Everything outside itself that the program uses, so that tests can run it in their own process.
  */
@@ -24,7 +33,7 @@ export interface Environment {
    * Calls the listener when the program is asked to end, instead of ending it, until the function
    * that it returns is called. The second time, the program ends at once.
    */
-  readonly onInterrupt: (listener: () => void) => () => void;
+  readonly onInterrupt: (listener: () => void, options?: InterruptOptions) => () => void;
   /** The time now, which relative times are counted from. */
   readonly nowMs: () => number;
   /** The SDK's notice about this version of Node, if it has given one. */

@@ -1,5 +1,7 @@
+import type { InterruptOptions } from "./environment.ts";
+
 /** The part of `process` that is used. */
-type Interruptible = Pick<NodeJS.Process, "on" | "off" | "exit">;
+type Interruptible = Pick<NodeJS.Process, "on" | "off" | "exit" | "stdout" | "stderr">;
 
 const SIGNALS = ["SIGINT", "SIGTERM"] as const;
 
@@ -7,18 +9,30 @@ const SIGNALS = ["SIGINT", "SIGTERM"] as const;
 const ENDED_BY_SIGNAL = 130;
 
 /**
- * Calls the listener at the first Ctrl-C or SIGTERM, and ends the process at the second. Returns
- * what stops listening.
+ * Calls the listener at the first Ctrl-C or SIGTERM, and ends the process at the second. If it is
+ * to be called also when nobody reads the output any more, that counts as the first. Returns what
+ * stops listening.
  */
-export function onInterrupt(target: Interruptible, listener: () => void): () => void {
+export function onInterrupt(
+  target: Interruptible,
+  listener: () => void,
+  { orUnread = false }: InterruptOptions = {},
+): () => void {
   let isInterrupted = false;
-  const act = (): void => {
-    if (isInterrupted) target.exit(ENDED_BY_SIGNAL);
+  const actOnce = (): void => {
+    if (isInterrupted) return;
     isInterrupted = true;
     listener();
   };
+  const act = (): void => {
+    if (isInterrupted) target.exit(ENDED_BY_SIGNAL);
+    actOnce();
+  };
+  const outputs = orUnread ? [target.stdout, target.stderr] : [];
   for (const signal of SIGNALS) target.on(signal, act);
+  for (const output of outputs) output.on("error", actOnce);
   return () => {
     for (const signal of SIGNALS) target.off(signal, act);
+    for (const output of outputs) output.off("error", actOnce);
   };
 }

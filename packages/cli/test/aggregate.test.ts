@@ -168,4 +168,30 @@ describe("an interrupt", () => {
     stop();
     expect(target.listenerCount("SIGINT") + target.listenerCount("SIGTERM")).toBe(0);
   });
+
+  it("is also that nobody reads the output, which is said once, for those who ask for it", () => {
+    const [stdout, stderr] = [new EventEmitter(), new EventEmitter()];
+    const exits: unknown[] = [];
+    const exit = (code: number): unknown => exits.push(code);
+    const target = Object.assign(new EventEmitter(), { stdout, stderr, exit });
+    for (const stream of [stdout, stderr]) stream.on("error", () => {});
+    let [calls, others] = [0, 0];
+    const stop = onInterrupt(target as never, () => (calls += 1), { orUnread: true });
+    onInterrupt(target as never, () => (others += 1));
+    for (const stream of [stderr, stderr, stdout]) stream.emit("error", new Error("EPIPE"));
+    expect({ calls, others, exits }).toEqual({ calls: 1, others: 0, exits: [] });
+    target.emit("SIGINT");
+    expect(exits).toEqual([130]);
+    stop();
+    expect(stdout.listenerCount("error") + stderr.listenerCount("error")).toBe(2);
+  });
+
+  it("of a runner that ends by itself is only a signal", async () => {
+    const asked: unknown[] = [];
+    for (const flags of ["", " --once"])
+      await aggregate(flags, async () => REPORT, {
+        onListening: (_, options) => asked.push(options),
+      });
+    expect(asked).toEqual([{ orUnread: true }, { orUnread: false }]);
+  });
 });

@@ -5,7 +5,7 @@ import type { Command } from "commander";
 import { InfrastructureError, type Repository } from "zae-limiter";
 import { openRepository } from "zae-limiter/open";
 import type { runAggregator } from "zae-limiter/aggregator";
-import type { Environment } from "../src/environment.ts";
+import type { Environment, InterruptOptions } from "../src/environment.ts";
 import { createProgram, run } from "../src/program.ts";
 
 /** What one command line did. */
@@ -32,7 +32,7 @@ export interface Setup {
   /** Gets everything that is printed, in its order. */
   readonly onOutput?: (text: string) => void;
   /** Gets what interrupts the program. */
-  readonly onListening?: (interrupt: () => void) => void;
+  readonly onListening?: (interrupt: () => void, options?: InterruptOptions) => void;
 }
 
 /** Runs a command line in this process. A given repository stays open from one call to the next. */
@@ -65,8 +65,8 @@ export async function zaeLimiter(
     env: { ZAEL_REPOSITORY: "memory:", ZAEL_LOCAL_FOLDER: join(process.execPath, "none"), ...env },
     openRepository: open,
     runAggregator: setup.runAggregator ?? noTable,
-    onInterrupt: (listener) => {
-      setup.onListening?.(listener);
+    onInterrupt: (listener, options) => {
+      setup.onListening?.(listener, options);
       return () => {};
     },
   });

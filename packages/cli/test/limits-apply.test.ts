@@ -80,7 +80,7 @@ onEveryBackend((world) => {
     });
     expect(stopped).toMatchObject({ code: 1, stdout: "" });
     expect(stopped.stderr).toContain(
-      "\nerror: 5 of 30 changes are made. It was stopped: interrupted. " +
+      "\nerror: Applied 5 of 30 changes. It was stopped: interrupted. " +
         "Applying the manifest again goes on with what is left.\n" +
         "Not changed yet:\n  + create entity key-5 for gpt-4\n",
     );
@@ -150,6 +150,19 @@ it.each(PLACES)(
     rmSync(folder, { recursive: true });
   },
 );
+
+it("says how far it came with numbers as everywhere", async () => {
+  const repository = await openRepository("memory:");
+  const words = ["limits", "apply", "--yes", "-f", manifest(manyEntities(1001, { rpm: 1 }))];
+  let calls = 0;
+  const broken = before(repository, "setLimits", () => {
+    calls += 1;
+    if (calls > 1000) throw new Error("It is out of order");
+  });
+  expect((await zaeLimiter(words, { repository: broken })).stderr).toMatch(
+    /\nerror: Applied 1,000 of 1,001 changes\. Creating .* failed: It is out of order\. Applying /,
+  );
+});
 
 /** The same repository, but something happens before each call of one method. */
 function before(repository: Repository, method: keyof Repository, act: () => void): Repository {

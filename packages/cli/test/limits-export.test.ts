@@ -60,10 +60,21 @@ onEveryBackend((world) => {
     expect(readFileSync(json, "utf8")).toBe(yaml);
   });
 
-  it("overwrites no file unless it is told to", async () => {
+  it("writes to standard output if the file is called -", async () => {
+    await fill();
+    const words = ["limits", "export", "-o", "-"];
+    expect(await world.run(words)).toEqual({ code: 0, stdout: yaml, stderr: "" });
+    expect(JSON.parse((await world.run([...words, "--json"])).stdout)).toEqual(manifest);
+    expect(await world.run([...words, "--json", "--format", "yaml"])).toMatchObject({ code: 2 });
+    expect(existsSync("-")).toBe(false);
+  });
+
+  it("overwrites no file unless it is told to, and reads nothing before it says so", async () => {
     const file = temporaryFile("limits.yaml");
     writeFileSync(file, "mine");
-    const refused = await world.run(["limits", "export", "-o", file]);
+    const refused = await world.run(["limits", "export", "-o", file], {
+      open: () => Promise.reject(new Error("It was opened.")),
+    });
     expect(refused).toMatchObject({ code: 2, stdout: "" });
     expect(refused.stderr).toContain(`${file} exists. Pass --force to overwrite it`);
     expect(readFileSync(file, "utf8")).toBe("mine");

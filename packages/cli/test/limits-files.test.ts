@@ -163,6 +163,22 @@ describe("what is wrong", () => {
     });
   });
 
+  it("is an empty name, as of a variable that is not set", async () => {
+    const file = writeResource("a.yaml", "a");
+    for (const words of [
+      ["-f", ""],
+      ["-f", file, ""],
+      ["-f", file, "--file="],
+    ])
+      expect(await plan(words, unopened)).toMatchObject({
+        code: 2,
+        stdout: "",
+        stderr: expect.stringMatching(
+          / is invalid\. It must be the name of a file or a folder\.\n/,
+        ),
+      });
+  });
+
   it.each(["plan", "diff", "apply"])("is that %s gets no file", async (verb) => {
     const { code, stderr } = await zaeLimiter(["limits", verb], unopened);
     expect({ code, stderr }).toEqual({

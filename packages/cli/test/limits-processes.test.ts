@@ -2,6 +2,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Limit, RateLimiterUnavailable } from "zae-limiter";
+import { SqliteRepository } from "zae-limiter/sqlite";
 import { afterEach, beforeEach, describe } from "vitest";
 import { applyingProcesses } from "./limits-processes.ts";
 
@@ -15,5 +17,20 @@ describe("on a SQLite file", () => {
   applyingProcesses(() => `sqlite:${folder}/limits.db`, {
     entities: [500, 1000],
     seeds: [1, 2],
+    isFree,
   });
 });
+
+async function isFree(url: string): Promise<boolean> {
+  const path = url.slice("sqlite:".length);
+  const repository = await SqliteRepository.open(path, { create: false, lockTimeoutMs: 50 });
+  try {
+    await repository.setResourceDefaults("unlocked", [Limit.perMinute("rpm", 1)]);
+    return true;
+  } catch (error) {
+    if (error instanceof RateLimiterUnavailable) return false;
+    throw error;
+  } finally {
+    await repository.close();
+  }
+}

@@ -1,6 +1,7 @@
 import { spawn, type ChildProcessByStdio } from "node:child_process";
 import { once } from "node:events";
 import type { Readable } from "node:stream";
+import { setImmediate } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect, it, onTestFinished } from "vitest";
 import { openRepository } from "zae-limiter/open";
@@ -30,6 +31,8 @@ export interface Extent {
   readonly entities: readonly [usual: number, thorough: number];
   /** How many times processes are killed, and how many times two run at once. */
   readonly seeds: readonly [usual: number, thorough: number];
+  /** Whether nobody holds a lock on a place. By default, no place has one. */
+  readonly isFree?: (url: string) => Promise<boolean>;
 }
 
 /**
@@ -72,6 +75,12 @@ export function applyingProcesses(newPlace: () => string, extent: Extent): void 
       const url = newPlace();
       const stopped = new ApplyProcess(url, manifest(first()));
       await stopped.signalAt(momentOf(entities), "SIGSTOP");
+      // The other one would wait in vain for a lock of a process that is stopped.
+      while ((await extent.isFree?.(url)) === false) {
+        stopped.signal("SIGCONT");
+        await setImmediate();
+        stopped.signal("SIGSTOP");
+      }
       const other = await new ApplyProcess(url, manifest(second())).end();
       expect(other, other.stderr).toMatchObject({ code: 0 });
       stopped.signal("SIGCONT");

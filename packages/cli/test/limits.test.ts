@@ -81,6 +81,24 @@ onEveryBackend((world) => {
     expect((await run("diff", manifest(SECOND))).stdout).not.toContain("drift");
   });
 
+  it("what is stored as declared is taken over without a question, which is said", async () => {
+    await world.repository.setResourceDefaults("gpt-4", [Limit.perMinute("rpm", 7)]);
+    const file = manifest({ resources: { "gpt-4": { limits: { rpm: 7 } } } });
+    const unchanged = "Nothing to change in default: 1 unchanged.\n";
+    expect(await run("plan", file)).toEqual({
+      code: 0,
+      stderr: "",
+      stdout: `${unchanged}No manifest has declared 1 of these levels so far; limits apply takes it over.\n`,
+    });
+    expect(await run("apply", file)).toEqual({
+      code: 0,
+      stderr: "",
+      stdout: `${unchanged}Took over 1 level that no manifest had declared.\n`,
+    });
+    for (const verb of ["plan", "apply"])
+      expect(await run(verb, file)).toEqual({ code: 0, stderr: "", stdout: unchanged });
+  });
+
   it("--json is the plan as it is declared, with counts, and the report", async () => {
     const file = manifest(FIRST);
     const planned = await run("plan", file, "--json");
@@ -89,7 +107,7 @@ onEveryBackend((world) => {
       namespace: "default",
       revision: 0,
       registered: true,
-      counts: { create: 5, update: 0, delete: 0, unchanged: 0, drift: 0 },
+      counts: { create: 5, update: 0, delete: 0, unchanged: 0, drift: 0, adopt: 0 },
       entries: expect.arrayContaining([
         expect.objectContaining({ action: "create", level: "resource", resource: "gpt-4" }),
       ]),
@@ -200,9 +218,14 @@ describe("a repository that is missing", () => {
     readdirSync(folder).map((name) => readFileSync(join(folder, name)));
 
   it.each(["plan", "diff"])("is not created by %s", async (verb) => {
-    const { code, stderr } = await run([verb, "-f", manifest(FIRST)]);
-    expect(code).toBe(1);
-    expect(stderr).toContain(`The database ${folder}/limits.db does not exist`);
+    const file = manifest(FIRST);
+    const { code, stderr } = await run([verb, "-f", file]);
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr:
+        `error: The database ${folder}/limits.db does not exist. Check the path. To create it: ` +
+        `zae-limiter --repository "sqlite:${folder}/limits.db" limits apply -f "${file}"\n`,
+    });
     expect(readdirSync(folder)).toEqual([]);
   });
 

@@ -60,10 +60,11 @@ async function aggregated(
   const archive = place === undefined ? undefined : await archiveAt(place, table, environment);
   const stopping = new AbortController();
   const display = new RunnerDisplay(environment, screen);
-  const stopListening = environment.onInterrupt(() => {
+  const stop = (): void => {
     display.say("Ending after the batches that are under way. Interrupt again to end at once.");
     stopping.abort();
-  });
+  };
+  const stopListening = environment.onInterrupt(stop, { orUnread: !once });
   try {
     return await environment.runAggregator({
       ...table,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { LimitsPlan, PlanEntry, ValueChange } from "zae-limiter/manifest";
 import { coloursFor, PLAIN } from "./colours.ts";
-import { diffText, leftText, planModel, planText, problemsText } from "./plan.ts";
+import { adoptedText, diffText, leftText, planModel, planText, problemsText } from "./plan.ts";
 
 function value(name: string, before?: string, after?: string, drift = false): ValueChange {
   return { name, before, after, drift };
@@ -100,6 +100,19 @@ Plan for team-a: 2 to create, 1 to update, 1 to delete, 1 unchanged.
       );
   });
 
+  it("counts the levels that an apply takes over: stored, and declared for the first time", () => {
+    const entries = ENTRIES.map((old) => ({ ...old, managed: false }));
+    const record = entry("unchanged", { level: "record", entityId: "acme" });
+    const shown = planned({ entries: [...entries, { ...record, managed: false }] });
+    for (const text of [planText, diffText])
+      expect(text(shown, PLAIN)).toMatch(
+        /, 2 unchanged\.\nNo manifest has declared 2 of these levels so far; limits apply takes them over\.\n$/,
+      );
+    expect(planModel(shown)).toMatchObject({ counts: { adopt: 2 } });
+    expect(adoptedText(shown)).toBe("Took over 2 levels that no manifest had declared.\n");
+    expect(adoptedText(planned())).toBe("");
+  });
+
   it("is cut where only a part is wanted, and shows first what goes", () => {
     expect(planText(planned(), PLAIN, 1)).toBe(`- delete entity k\\u001b[2J for gpt-4
     - rpm  1/min
@@ -124,7 +137,7 @@ Plan for team-a: 2 to create, 1 to update, 1 to delete, 1 unchanged.
       registered: true,
       pending: { hash: "abc", startedAt: PENDING.startedAt, principal: "ci" },
       entries: ENTRIES,
-      counts: { create: 2, update: 1, delete: 1, unchanged: 1, drift: 1 },
+      counts: { create: 2, update: 1, delete: 1, unchanged: 1, drift: 1, adopt: 0 },
     });
     expect(planModel(planned())).not.toHaveProperty("pending");
   });

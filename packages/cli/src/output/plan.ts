@@ -15,17 +15,36 @@ export interface ShownPlan {
   readonly isRegistered: boolean;
 }
 
-/** How many entries a plan has of each kind; `drift` counts those that were changed by hand. */
-type PlanCounts = Readonly<Record<PlanAction | "drift", number>>;
+/**
+ * How many entries a plan has of each kind; `drift` counts those that were changed by hand, and
+ * `adopt` the stored levels that no manifest has declared before.
+ */
+type PlanCounts = Readonly<Record<PlanAction | "drift" | "adopt", number>>;
 
 /** Counts the entries of a plan. */
 function countsOf(entries: readonly PlanEntry[]): PlanCounts {
-  const counts = { create: 0, update: 0, delete: 0, unchanged: 0, drift: 0 };
-  for (const { action, drift } of entries) {
-    counts[action] += 1;
-    if (drift) counts.drift += 1;
+  const counts = { create: 0, update: 0, delete: 0, unchanged: 0, drift: 0, adopt: 0 };
+  for (const entry of entries) {
+    counts[entry.action] += 1;
+    if (entry.drift) counts.drift += 1;
+    if (isAdopted(entry)) counts.adopt += 1;
   }
   return counts;
+}
+
+/**
+ * Whether an apply takes over what others have stored: from then on, it goes when it leaves the
+ * manifest. Records never go.
+ */
+function isAdopted({ action, level, managed }: PlanEntry): boolean {
+  return !managed && level !== "record" && (action === "update" || action === "unchanged");
+}
+
+/** What an apply has taken over; empty if nothing. */
+export function adoptedText({ plan: { entries } }: ShownPlan): string {
+  const { adopt } = countsOf(entries);
+  if (adopt === 0) return "";
+  return `Took over ${numberText(adopt)} level${adopt === 1 ? "" : "s"} that no manifest had declared.\n`;
 }
 
 /** What differs, in the order of the plan. */
@@ -121,12 +140,21 @@ function notesText({ plan: { namespace, pending, owner }, isRegistered }: ShownP
 
 function summaryText({ plan: { namespace, entries } }: ShownPlan): string {
   const counts = countsOf(entries);
-  const unchanged = `${numberText(counts.unchanged)} unchanged.\n`;
+  const unchanged = `${numberText(counts.unchanged)} unchanged.\n${adoptionText(counts)}`;
   if (changesOf(entries).length === 0) return `Nothing to change in ${namespace}: ${unchanged}`;
   const changes = (["create", "update", "delete"] as const)
     .map((action) => `${numberText(counts[action])} to ${action}`)
     .join(", ");
   return `Plan for ${namespace}: ${changes}, ${unchanged}`;
+}
+
+function adoptionText({ adopt }: PlanCounts): string {
+  if (adopt === 0) return "";
+  const them = adopt === 1 ? "it" : "them";
+  return (
+    `No manifest has declared ${numberText(adopt)} of these levels so far; ` +
+    `limits apply takes ${them} over.\n`
+  );
 }
 
 const SIGNS: Readonly<Record<PlanAction, string>> = {

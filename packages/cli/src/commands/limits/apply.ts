@@ -1,8 +1,8 @@
 import type { Command } from "commander";
 import { ApplyConflictError, type Repository } from "zae-limiter";
-import type { ApplyProgress, ApplyReport, Manifest } from "zae-limiter/manifest";
+import type { ApplyError, ApplyProgress, ApplyReport, Manifest } from "zae-limiter/manifest";
 import { UsageError } from "../../exit.ts";
-import { changesOf, planText, type ShownPlan } from "../../output/plan.ts";
+import { adoptedText, changesOf, planText, type ShownPlan } from "../../output/plan.ts";
 import type { Screen } from "../../output/screen.ts";
 import { numberText } from "../../output/text.ts";
 import type { Session } from "../support/session.ts";
@@ -89,8 +89,9 @@ class ApplyVerb {
   }
 
   /** Carries out the plan that was agreed to, and no other one if a person was asked. */
-  async apply(repository: Repository, { plan, isRegistered }: ShownPlan): Promise<void> {
-    const { applyLimits } = await import("zae-limiter/manifest");
+  async apply(repository: Repository, shown: ShownPlan): Promise<void> {
+    const { plan, isRegistered } = shown;
+    const manifests = await import("zae-limiter/manifest");
     const { namespace } = this.#manifest;
     if (!isRegistered) await repository.registerNamespace(namespace);
     const scoped = await repository.namespace(namespace);
@@ -100,7 +101,7 @@ class ApplyVerb {
     );
     let report: ApplyReport;
     try {
-      report = await applyLimits(scoped, this.#manifest, {
+      report = await manifests.applyLimits(scoped, this.#manifest, {
         // Who passes --yes agrees to the manifest, whatever that takes: of two such applies at
         // once, one succeeds.
         ...(this.#flags.yes !== true && { plan }),
@@ -109,13 +110,17 @@ class ApplyVerb {
       });
     } catch (error) {
       if (error instanceof ApplyConflictError) error.message = overtakenText(namespace);
+      if (error instanceof manifests.ApplyError) error.message = withProgress(error);
       throw error;
     } finally {
       stopListening();
       this.#screen.endProgress();
     }
     const registered = isRegistered ? "" : `Registered namespace ${namespace}.\n`;
-    this.#screen.show(report, () => registered + reportText(report, namespace));
+    this.#screen.show(
+      report,
+      () => registered + reportText(report, namespace) + adoptedText(shown),
+    );
   }
 
   #show({ done, total }: ApplyProgress): void {
@@ -136,6 +141,12 @@ const MANY = 100;
 
 function changesText(count: number): string {
   return `${numberText(count)} change${count === 1 ? "" : "s"}`;
+}
+
+/** Says how far an apply came in the words, and with the numbers, of its progress. */
+function withProgress({ message, done, left }: ApplyError): string {
+  const progress = `Applied ${numberText(done)} of ${changesText(done + left.length)}.`;
+  return message.replace(/^\d+ of \d+ changes are made\./, progress);
 }
 
 function overtakenText(namespace: string): string {

@@ -3,7 +3,7 @@ import type { DeclaredLimits, Repository } from "zae-limiter";
 import { Cancelled, UsageError } from "../../exit.ts";
 import { jsonText } from "../../output/json.ts";
 import type { Screen } from "../../output/screen.ts";
-import { writeOutput, type OutputFlags } from "../support/new-file.ts";
+import { checkOutput, outputFile, writeOutput, type OutputFlags } from "../support/new-file.ts";
 import type { Session } from "../support/session.ts";
 import { addVerb } from "../support/verb.ts";
 
@@ -24,6 +24,7 @@ export function addExportCommand(limits: Command, session: Session): void {
     .action(async (flags: ExportFlags, command: Command) => {
       const screen = session.screen(command);
       const format = formatOf(flags, screen);
+      await checkOutput(flags);
       await session.inNamespace(command, "existing", async ({ repository }) => {
         const declared = await exported(session, repository, screen);
         const text = await textOf(repository.namespaceName, declared, format);
@@ -40,10 +41,11 @@ interface ExportFlags extends OutputFlags {
 
 /** What was asked for; otherwise what the name of the file says. */
 function formatOf(flags: ExportFlags, { json }: Screen): (typeof FORMATS)[number] {
-  const { format, output = "" } = flags;
-  if (json && format === "yaml" && output === "")
+  const { format } = flags;
+  const file = outputFile(flags);
+  if (json && format === "yaml" && file === undefined)
     throw new UsageError("--json and --format yaml contradict each other. Pass one.");
-  return format ?? (json || output.endsWith(".json") ? "json" : "yaml");
+  return format ?? (json || file?.endsWith(".json") === true ? "json" : "yaml");
 }
 
 async function exported(

@@ -9,7 +9,11 @@ import { addPlanCommand } from "./plan.ts";
 
 /** Adds the verbs of `limits`: limits that files declare. */
 export function addLimitsCommands(program: Command, session: Session): void {
-  const limits = addNoun(program, "limits", "Limits that files declare: plan, apply, export.");
+  const limits = addNoun(
+    program,
+    "limits",
+    "Limits that files declare: plan, diff, apply, export, cfn-template.",
+  );
   addPlanCommand(limits, session);
   addDiffCommand(limits, session);
   addApplyCommand(limits, session);

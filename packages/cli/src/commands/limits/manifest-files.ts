@@ -1,6 +1,6 @@
 import { readdir, readFile, realpath, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { Option } from "commander";
+import { InvalidArgumentError, Option } from "commander";
 import type { Manifest, ManifestDocument, ManifestProblem } from "zae-limiter/manifest";
 import type { Environment } from "../../environment.ts";
 
@@ -15,7 +15,15 @@ export function fileOption(): Option {
     "-f, --file <file...>",
     "The files of the manifest; a folder stands for all YAML and JSON files in it, and - for " +
       "standard input. Repeat it for more.",
-  ).makeOptionMandatory();
+  )
+    .argParser(withFileName)
+    .makeOptionMandatory();
+}
+
+/** Adds a name to those before it. An empty one, as of a variable that is not set, is no file. */
+function withFileName(name: string, before: readonly string[] = []): readonly string[] {
+  if (name === "") throw new InvalidArgumentError("It must be the name of a file or a folder.");
+  return [...before, name];
 }
 
 /** The name that stands for standard input. */
@@ -60,7 +68,7 @@ export async function readManifestFiles(
 
 /**
  * Stands for files that could not be read, so that nothing is called missing that may be in them.
- * What is said about it itself is left out.
+ * What is said about it itself is left out; no file has an empty name.
  */
 const UNREAD: ManifestDocument = { file: "", content: undefined, positionOf: () => undefined };
 

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { Repository } from "zae-limiter";
+import { InfrastructureNotFoundError, type Repository } from "zae-limiter";
 import type { LimitsPlan, Manifest } from "zae-limiter/manifest";
 import { EXIT, UsageError } from "../../exit.ts";
 import { changesOf, planModel, type ShownPlan } from "../../output/plan.ts";
@@ -18,12 +18,23 @@ export function addComparison(
     .addOption(fileOption())
     .action(async ({ file }: FileOptions, command: Command) => {
       const manifest = await givenManifest(session, command, file);
-      await session.inRepository(command, "existing", async ({ repository, screen }) => {
+      const compared = session.inRepository(command, "existing", async ({ repository, screen }) => {
         const shown = await planOf(repository, manifest);
         screen.show(planModel(shown), () => text(shown, screen.colours));
         return changesOf(shown.plan.entries).length === 0 ? EXIT.done : EXIT.differs;
       });
+      await compared.catch((error: unknown) => {
+        if (error instanceof InfrastructureNotFoundError) adviseApply(error, file);
+        throw error;
+      });
     });
+}
+
+/** Limits that another verb creates a file with would belong to no manifest. */
+function adviseApply(error: Error, files: readonly string[]): void {
+  const names = files.map((name) => ` "${name}"`).join("");
+  const advice = (): string => ` limits apply -f${names}`;
+  error.message = error.message.replace(/ system set-defaults [^"]*$/, advice);
 }
 
 /** Reads the manifest of a verb, which works in its namespace: no other one may be given. */

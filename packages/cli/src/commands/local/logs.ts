@@ -45,7 +45,7 @@ async function followed(
 ): Promise<void> {
   const stopping = new AbortController();
   const { signal } = stopping;
-  const stopListening = environment.onInterrupt(() => stopping.abort());
+  const stopListening = environment.onInterrupt(() => stopping.abort(), { orUnread: true });
   try {
     for (let start = from; ;) {
       // Looked at before the log, so that the last lines of one that ends are shown.

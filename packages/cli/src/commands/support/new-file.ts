@@ -10,18 +10,34 @@ export interface OutputFlags {
   readonly force?: boolean;
 }
 
+/** The name that stands for standard output. */
+const STANDARD_OUTPUT = "-";
+
+/** The file that `--output` names; undefined if the text goes to standard output. */
+export function outputFile({ output }: OutputFlags): string | undefined {
+  return output === STANDARD_OUTPUT ? undefined : output;
+}
+
+/** Refuses a file that may not be overwritten: for before the work that it is to hold. */
+export async function checkOutput(flags: OutputFlags): Promise<void> {
+  const file = outputFile(flags);
+  if (file === undefined || flags.force === true) return;
+  if ((await stat(file).catch(() => undefined)) !== undefined) throw takenError(file);
+}
+
 /** Writes a text to the file that `--output` names, which it tells, or to standard output. */
 export async function writeOutput(
   text: string,
-  { output, force = false }: OutputFlags,
+  flags: OutputFlags,
   { session, command }: { readonly session: Session; readonly command: Command },
 ): Promise<void> {
-  if (output === undefined) {
+  const file = outputFile(flags);
+  if (file === undefined) {
     session.environment.stdout.write(text);
     return;
   }
-  await writeNewFile(output, text, { force });
-  session.screen(command).show({ file: output }, () => `Wrote ${output}.\n`);
+  await writeNewFile(file, text, flags);
+  session.screen(command).show({ file }, () => `Wrote ${file}.\n`);
 }
 
 /**
@@ -38,13 +54,16 @@ export async function writeNewFile(
     await write(file, content, force);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === "EEXIST")
-      throw new UsageError(`${file} exists. Pass --force to overwrite it, or another name.`);
+    if (code === "EEXIST") throw takenError(file);
     if (code === "ENOENT" || code === "ENOTDIR")
       throw new UsageError(`${file} cannot be written: its folder does not exist.`);
     if (code === "EISDIR") throw new UsageError(`${file} is a folder. Name a file in it.`);
     throw error;
   }
+}
+
+function takenError(file: string): UsageError {
+  return new UsageError(`${file} exists. Pass --force to overwrite it, or another name.`);
 }
 
 async function write(file: string, content: string | Uint8Array, force: boolean): Promise<void> {

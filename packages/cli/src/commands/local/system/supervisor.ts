@@ -94,7 +94,7 @@ class Supervisor {
     const { environment } = this.#context;
     const program = findEngine(this.#options, environment.env);
     const interrupted = (): void => this.#stop("Interrupted. Again, to end at once.");
-    const stopListening = environment.onInterrupt(interrupted);
+    const stopListening = environment.onInterrupt(interrupted, { orUnread: true });
     // The terminal was closed. The engine has a group of its own, and would stay.
     process.once("SIGHUP", interrupted);
     const control = await ControlServer.start({
