@@ -1,7 +1,7 @@
 /**
  * A file as the first release wrote it (schema 1), dumped by the sqlite3 shell: key-1 cascades into
  * project, and in each of two hours key-1 used 400 tokens and project 30 of its own. The second
- * hour is still in the rows of the buckets.
+ * hour is still in the rows of the buckets. Declared limits were applied.
  */
 export const SCHEMA_1_FILE = `
 PRAGMA application_id = 0x7a61656c;
@@ -78,6 +78,7 @@ INSERT INTO audit VALUES('oAh-9Rnub_d','$SYSTEM','01KJMMA2G00000F4C74F2CR961',17
 INSERT INTO audit VALUES('oAh-9Rnub_d','key-1','01KJMMA2G00002Z7R4AD74QJ48',1772366400000,'entity_created',NULL,NULL,'{"name":"key-1","parentId":"project","cascade":true,"metadata":{}}');
 INSERT INTO audit VALUES('oAh-9Rnub_d','project','01KJMMA2G00001DJS96NHR6QER',1772366400000,'entity_created',NULL,NULL,'{"name":"project","cascade":false,"metadata":{}}');
 CREATE TABLE provisioner (namespace_id TEXT PRIMARY KEY, revision INTEGER NOT NULL, state TEXT NOT NULL) WITHOUT ROWID;
+INSERT INTO provisioner VALUES('oAh-9Rnub_d',4,'{"managedSystem":true,"managedResources":["gpt-4"],"managedEntities":{},"lastApplied":"2026-03-01T12:00:00.000Z","appliedHash":"abc","revision":4}');
 CREATE TABLE versions (only_one INTEGER PRIMARY KEY CHECK (only_one = 1), record TEXT NOT NULL);
 DELETE FROM sqlite_sequence;
 INSERT INTO sqlite_sequence VALUES('buckets',2);

@@ -77,6 +77,21 @@ it("loses no usage when a process of the release before is still writing", async
   expect([total, requests]).toEqual([{ rpm: 5, tpm: 867 }, 5]);
 });
 
+it("keeps the state of declared limits", async () => {
+  const { repository } = await openOldFile();
+  const state = await repository.getProvisionerState();
+  expect(state).toEqual({
+    managedSystem: true,
+    managedResources: ["gpt-4"],
+    managedEntities: {},
+    lastApplied: new Date("2026-03-01T12:00:00.000Z"),
+    appliedHash: "abc",
+    revision: 4,
+  });
+  await repository.putProvisionerState(state);
+  expect((await repository.getProvisionerState()).revision).toBe(5);
+});
+
 it("marks a migrated file, so that earlier releases refuse it", async () => {
   const { path } = await openOldFile();
   const connection = await otherConnection(path);

@@ -162,7 +162,7 @@ describeWithEngine("the state of declared limits on DynamoDB", (engine) => {
         managed_system: managed.managedSystem,
         // The original checked no names, and nothing can be stored under these.
         managed_resources: ["bad#name", ...managed.managedResources],
-        managed_entities: { "": ["gpt-4"], "key-1": ["gpt-4", "4o"] },
+        managed_entities: { "bad#id": ["gpt-4"], "key-1": ["gpt-4", "4o"] },
         last_applied: "2026-01-02T03:04:05.000Z",
         applied_hash: "sha256:1",
         revision: 3,

@@ -96,6 +96,14 @@ const MIGRATIONS: readonly string[] = [
   ALTER TABLE usage ADD COLUMN cascaded_requests INTEGER NOT NULL DEFAULT 0;
   ALTER TABLE usage ADD COLUMN cascaded_counters TEXT NOT NULL DEFAULT '{}';
   `,
+  // Every guarded write reads the revision. Without row ids, SQLite reads the whole row to find it,
+  // and a state of declared limits may have megabytes.
+  `
+  CREATE TABLE provisioner_states (namespace_id TEXT PRIMARY KEY, revision INTEGER NOT NULL, state TEXT NOT NULL);
+  INSERT INTO provisioner_states SELECT namespace_id, revision, state FROM provisioner;
+  DROP TABLE provisioner;
+  ALTER TABLE provisioner_states RENAME TO provisioner;
+  `,
 ];
 
 /** The version of the newest schema. */
