@@ -13,17 +13,19 @@
 //
 // With --tested the tests are not run on the unchanged code first: for a script that has just done
 // so. With --quick the slow ones are left out: those that a test notices only after seconds of
-// waiting. With --why each line is followed by the test that noticed, and what it said.
+// waiting. With --half it is every second one; which half, the commit decides, so that commits take
+// turns. With --why each line is followed by the test that noticed, and what it said.
 //
 // Everything happens in copies in a temporary folder, so that a crash leaves the tree as it was.
 // Each copy has a process of its own (mutation-runner.mjs) that keeps vitest and an engine ready.
 // Property tests draw the same values in every run, so that no change survives by chance.
-import { fork } from "node:child_process";
+import { execFile, fork } from "node:child_process";
 import { once } from "node:events";
 import { cp, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const folder = join(root, "test/mutations");
@@ -180,7 +182,18 @@ async function load() {
       Object.assign(JSON.parse(await readFile(join(folder, name), "utf8")), { name }),
     ),
   );
-  return process.argv.includes("--quick") ? loaded.filter(({ slow = false }) => !slow) : loaded;
+  const quick = process.argv.includes("--quick")
+    ? loaded.filter(({ slow = false }) => !slow)
+    : loaded;
+  if (!process.argv.includes("--half")) return quick;
+  const first = await halfOfCommit();
+  return quick.filter((_, index) => index % 2 === first);
+}
+
+/** Which half a commit runs: 0 or 1. */
+async function halfOfCommit() {
+  const { stdout } = await promisify(execFile)("git", ["rev-parse", "HEAD"], { cwd: root });
+  return Number.parseInt(stdout.trim().slice(-1), 16) % 2;
 }
 
 /** Gives each copy the next piece of work when it has done the one before. */
