@@ -12,8 +12,6 @@ import { manifestFiles, manyEntities } from "./manifest-file.ts";
 
 const PROGRAM = fileURLToPath(new URL("../bin/zae-limiter.js", import.meta.url));
 
-const IS_THOROUGH = process.env["ZAEL_THOROUGH"] === "1";
-
 const TIMEOUT_MS = 120_000;
 
 /**
@@ -25,12 +23,12 @@ const LAST_LINE = 4;
 const OVERTAKEN =
   /error: Another apply to namespace default began meanwhile, so this one has stopped/;
 
-/** How thorough a run is, and how thorough it is if time is no matter. */
+/** How thorough a run is. */
 export interface Extent {
   /** How many entities a manifest has: a hundred at least, so that progress is shown. */
-  readonly entities: readonly [usual: number, thorough: number];
-  /** How many times processes are killed, and how many times two run at once. */
-  readonly seeds: readonly [usual: number, thorough: number];
+  readonly entities: number;
+  /** How many times processes are killed, and how many times two run at once, unless SEEDS says. */
+  readonly seeds: number;
   /** Whether nobody holds a lock on a place. By default, no place has one. */
   readonly isFree?: (url: string) => Promise<boolean>;
 }
@@ -41,9 +39,8 @@ export interface Extent {
  */
 export function applyingProcesses(newPlace: () => string, extent: Extent): void {
   const manifest = manifestFiles();
-  const entities = extent.entities[IS_THOROUGH ? 1 : 0];
-  const [usual, thorough] = extent.seeds;
-  const seeds = eachOf(seedsFromEnvironment({ usual, thorough }));
+  const { entities } = extent;
+  const seeds = eachOf(seedsFromEnvironment({ usual: extent.seeds }));
   // The second manifest changes most of the first one, leaves out some, and adds some.
   const first = (): Content => manyEntities(entities, { rpm: 1 });
   const second = (): Content => manyEntities(entities, { rpm: 2, from: Math.floor(entities / 4) });
