@@ -7,6 +7,7 @@ import type {
 } from "../repository/declared-limits.ts";
 import type { LevelName, Page, Paging } from "../repository/models.ts";
 import type { Repository } from "../repository/repository.ts";
+import { readInChunks } from "./plan.ts";
 import { storedSystem } from "./values.ts";
 
 /** How an export is watched and stopped. */
@@ -50,9 +51,6 @@ export async function exportLimits(
 
 /** The largest page that repositories return. */
 const PAGE_SIZE = 1000;
-
-/** How many levels are read at once: on DynamoDB, the keys of one request. */
-const LEVELS_AT_ONCE = 100;
 
 type Levels = Record<string, DeclaredLevel>;
 
@@ -114,15 +112,10 @@ class Reading {
   async *#levelsAt(
     names: readonly LevelName[],
   ): AsyncGenerator<readonly [name: LevelName, level: DeclaredLevel]> {
-    for (let from = 0; from < names.length; from += LEVELS_AT_ONCE) {
-      const some = names.slice(from, from + LEVELS_AT_ONCE);
-      const levels = await Promise.all(some.map((name) => this.#repository.getLevel(name)));
-      for (const [index, level] of levels.entries()) {
-        if (level === undefined) continue;
-        const { limits, inherit } = level;
-        yield [some[index]!, { limits, inherit }];
-      }
-      this.#levels += some.length;
+    const read = (name: LevelName) => this.#repository.getLevel(name);
+    for await (const { asked, found } of readInChunks(names, read)) {
+      for (const [name, { limits, inherit }] of found) yield [name, { limits, inherit }];
+      this.#levels += asked;
       this.#goOn();
     }
   }

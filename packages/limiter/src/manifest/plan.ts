@@ -165,19 +165,27 @@ function storedLevels(
 /** What was found under some of the names that were asked for. */
 type Found<Name, T> = readonly (readonly [Name, T])[];
 
-/** Reads some at once, and keeps what is there. */
 async function readAll<Name, T>(
   names: readonly Name[],
   read: (name: Name) => Promise<T | undefined>,
 ): Promise<Found<Name, T>> {
-  const found: (readonly [Name, T])[] = [];
+  const all: (readonly [Name, T])[] = [];
+  for await (const { found } of readInChunks(names, read)) all.push(...found);
+  return all;
+}
+
+/** Reads some at once, and keeps what is there; `asked` is for how many names. */
+export async function* readInChunks<Name, T>(
+  names: readonly Name[],
+  read: (name: Name) => Promise<T | undefined>,
+): AsyncGenerator<{ readonly asked: number; readonly found: Found<Name, T> }> {
   for (let start = 0; start < names.length; start += READS_AT_ONCE) {
     const chunk = names.slice(start, start + READS_AT_ONCE);
     const answers = await Promise.all(chunk.map(read));
-    chunk.forEach((name, index) => {
+    const found = chunk.flatMap((name, index) => {
       const answer = answers[index];
-      if (answer !== undefined) found.push([name, answer]);
+      return answer === undefined ? [] : [[name, answer] as const];
     });
+    yield { asked: chunk.length, found };
   }
-  return found;
 }
