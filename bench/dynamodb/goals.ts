@@ -1,6 +1,6 @@
 import { median, printTable, whole, type Measured } from "../harness.ts";
 import type { Case } from "./cases.ts";
-import type { ContestantId } from "./contestant.ts";
+import type { ContestantId } from "./contestants/contestant.ts";
 
 /** What everybody cost in a case. */
 export type Results = Readonly<Partial<Record<Case["id"], ReadonlyMap<ContestantId, Measured>>>>;

@@ -1,6 +1,6 @@
 import type { UpdateItemInput } from "@aws-sdk/client-dynamodb";
-import { isConditionFailure, type BillMeter } from "./bill.ts";
-import { NEVER_REACHED, operate, type Case } from "./cases.ts";
+import { isConditionFailure, type BillMeter } from "../bill.ts";
+import { NEVER_REACHED, operate, type Case } from "../cases.ts";
 import type { Contestant, ContestantId } from "./contestant.ts";
 
 /** What the floor is measured with. */

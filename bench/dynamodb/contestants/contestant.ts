@@ -1,6 +1,6 @@
-import type { Cost } from "../harness.ts";
-import type { Bill } from "./bill.ts";
-import type { Case } from "./cases.ts";
+import type { Cost } from "../../harness.ts";
+import type { Bill } from "../bill.ts";
+import type { Case } from "../cases.ts";
 
 /** Who is compared. */
 export type ContestantId =

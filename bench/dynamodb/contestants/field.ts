@@ -1,12 +1,12 @@
 import type { DynamoDB } from "@aws-sdk/client-dynamodb";
 import type { DynamoTransport } from "zae-limiter/dynamodb";
-import { BillMeter } from "./bill.ts";
+import { BillMeter } from "../bill.ts";
 import type { Contestant } from "./contestant.ts";
 import { floor } from "./floor.ts";
 import { original } from "./original.ts";
 import { ours } from "./ours.ts";
 import { peers } from "./peer.ts";
-import { openLeanTransport, openSdkClient } from "./transports.ts";
+import { openLeanTransport, openSdkClient } from "../transports.ts";
 
 /** Everybody who could be had, and who could not. */
 export interface Field {

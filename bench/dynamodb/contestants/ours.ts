@@ -1,7 +1,7 @@
 import { Limit, RateLimiter, type RepositoryStatistics } from "zae-limiter";
 import { DynamoRepository, type DynamoClient, type DynamoTransport } from "zae-limiter/dynamodb";
-import type { BillMeter } from "./bill.ts";
-import { NEVER_REACHED, operate, type Case } from "./cases.ts";
+import type { BillMeter } from "../bill.ts";
+import { NEVER_REACHED, operate, type Case } from "../cases.ts";
 import type { Contestant, ContestantId } from "./contestant.ts";
 
 /** What ours is measured with. */
