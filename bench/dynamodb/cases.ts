@@ -3,9 +3,14 @@
  * another language included, works on the same keys in the same order.
  */
 
+import type { Part } from "./selection.ts";
+
 /** A load, as each contestant gets it. */
 export interface Case {
-  readonly id: "sequential" | "hot" | "many" | "children" | "refusals";
+  readonly id: Extract<
+    Part,
+    "sequential" | "hot" | "many" | "children" | "cascade" | "refusals" | "alone"
+  >;
   readonly title: string;
   /** Calls that are under way at any time. */
   readonly concurrency: number;
@@ -52,6 +57,13 @@ export function cases({ manyEntities }: { readonly manyEntities: number }): read
       parentId: "parent",
     },
     {
+      id: "cascade",
+      title: "one call after another, 8 children of one parent",
+      concurrency: 1,
+      entityIds: named("calm-child", 8),
+      parentId: "calm-parent",
+    },
+    {
       id: "refusals",
       title: "refusals, one after another",
       concurrency: 1,
@@ -60,6 +72,18 @@ export function cases({ manyEntities }: { readonly manyEntities: number }): read
     },
   ];
 }
+
+/** Calls that come one at a time, with idle time in between; each is always on the same entity. */
+export const LONE_CASES: readonly Case[] = [
+  { id: "alone", title: "a call that comes alone", concurrency: 1, entityIds: ["lonely"] },
+  {
+    id: "alone",
+    title: "a child of a parent, alone",
+    concurrency: 1,
+    entityIds: ["lonely-child"],
+    parentId: "lonely-parent",
+  },
+];
 
 /** Does operations on the entities of a case, as many at a time as the case says. */
 export function operate(

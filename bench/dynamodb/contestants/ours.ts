@@ -10,11 +10,16 @@ export interface OursOptions {
   readonly name: string;
   readonly stack: string;
   readonly meter: BillMeter;
+  /** Whether writes of different buckets may share a request. */
+  readonly shareRequests: boolean;
   readonly connection: { readonly client: DynamoClient } | { readonly transport: DynamoTransport };
 }
 
 /** As long as the original remembers what refuses, so that both ask the table equally often. */
 const REFUSAL_MEMORY_MS = 1000;
+
+/** Where there are writes of different buckets at the same time, and the call that is alone. */
+const SHARED_CASES: ReadonlySet<Case["id"]> = new Set(["many", "children", "cascade", "alone"]);
 
 const RESOURCE = "gpt-4";
 const UNREACHABLE = [Limit.perMinute("rpm", NEVER_REACHED), Limit.perMinute("tpm", NEVER_REACHED)];
@@ -26,6 +31,7 @@ export async function ours({
   name,
   stack,
   meter,
+  shareRequests,
   connection,
 }: OursOptions): Promise<Contestant> {
   const repository = await DynamoRepository.open("bench", {
@@ -67,6 +73,7 @@ export async function ours({
     id,
     name,
     enter: async (race) => {
+      if (!shareRequests && !SHARED_CASES.has(race.id)) return undefined;
       await prepare(race);
       await operate(race, call)(race.entityIds.length);
       const run = operate(race, race.exhausted ? beRefused : call);
