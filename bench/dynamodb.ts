@@ -8,6 +8,7 @@
  * and is no failure of the benchmark. docs/benchmarks.md tells how to read it.
  */
 import { availableParallelism } from "node:os";
+import { printArrivals } from "./dynamodb/arrivals/arrivals.ts";
 import { cases, type Case } from "./dynamodb/cases.ts";
 import { compare } from "./dynamodb/comparison.ts";
 import { openField } from "./dynamodb/contestants/field.ts";
@@ -38,7 +39,7 @@ const FIRST_WARM_UP = quick ? 16 : 1500;
 const BILLED = quick ? 64 : 512;
 
 /** Somebody who does not answer must not keep the benchmark up for ever. */
-const WATCHDOG_MS = quick ? 120_000 : 1_200_000;
+const WATCHDOG_MS = quick ? 120_000 : 1_800_000;
 
 /** What the tables do not say by themselves. */
 const LEGEND = `An acquire takes two limits and commits. The floor takes one token with one conditional UpdateItem; for a child of a parent two at the
@@ -66,6 +67,13 @@ try {
   );
   const races = cases({ manyEntities: quick ? 64 : 1000 }).filter(({ id }) => parts.has(id));
   if (races.length > 0 || parts.has("alone")) await runField(races);
+  if (parts.has("arrivals"))
+    await printArrivals(
+      engine.endpointUrl,
+      quick
+        ? { entities: 16, shares: [0.2], seconds: 0.02, rounds: 1 }
+        : { entities: 1000, shares: [0.05, 0.2, 0.5], seconds: 0.7, rounds: 5 },
+    );
   if (parts.has("processes"))
     await printProcesses(
       engine.endpointUrl,

@@ -87,7 +87,7 @@ export const LONE_CASES: readonly Case[] = [
 
 /** Does operations on the entities of a case, as many at a time as the case says. */
 export function operate(
-  { entityIds, concurrency }: Case,
+  { entityIds, concurrency }: Pick<Case, "entityIds" | "concurrency">,
   operation: (entityId: string) => Promise<void>,
 ): Operate {
   return async (operations) => {

@@ -3,7 +3,7 @@ import type { DynamoTransport } from "zae-limiter/dynamodb";
 import { BillMeter } from "../bill.ts";
 import type { Contestant } from "./contestant.ts";
 import type { Selection } from "../selection.ts";
-import { floor } from "./floor.ts";
+import { bareTable, floor } from "./floor.ts";
 import { original } from "./original.ts";
 import { ours, type OursOptions } from "./ours.ts";
 import { peers } from "./peer.ts";
@@ -65,11 +65,7 @@ async function onSdk(client: DynamoDB): Promise<readonly Contestant[]> {
       name: "floor: conditional UpdateItem, SDK",
       tableName: RAW_TABLE,
       meter,
-      put: async ({ key, tokens }) =>
-        client.putItem({
-          TableName: RAW_TABLE,
-          Item: { key: { S: key }, tk: { N: String(tokens) } },
-        }),
+      put: async (input) => client.putItem(input),
       update: async (input) => client.updateItem(input),
     }),
     ...(await bothOfOurs("ours-sdk", { name: "zae-limiter, SDK", meter, connection: { client } })),
@@ -88,11 +84,7 @@ async function onLean(lean: DynamoTransport): Promise<readonly Contestant[]> {
       name: "floor: conditional UpdateItem, lean",
       tableName: LEAN_RAW_TABLE,
       meter,
-      put: async ({ key, tokens }) =>
-        call("PutItem", {
-          TableName: LEAN_RAW_TABLE,
-          Item: { key: { S: key }, tk: { N: String(tokens) } },
-        }),
+      put: async (input) => call("PutItem", input),
       update: async (input) => call("UpdateItem", input),
     }),
     ...(await bothOfOurs("ours-lean", {
@@ -121,11 +113,6 @@ async function bothOfOurs(
 }
 
 async function createTables(client: DynamoDB): Promise<void> {
-  for (const TableName of [RAW_TABLE, LEAN_RAW_TABLE, PEER_TABLE])
-    await client.createTable({
-      TableName,
-      AttributeDefinitions: [{ AttributeName: "key", AttributeType: "S" }],
-      KeySchema: [{ AttributeName: "key", KeyType: "HASH" }],
-      BillingMode: "PAY_PER_REQUEST",
-    });
+  for (const tableName of [RAW_TABLE, LEAN_RAW_TABLE, PEER_TABLE])
+    await client.createTable(bareTable(tableName));
 }

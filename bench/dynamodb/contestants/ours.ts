@@ -40,6 +40,7 @@ export async function ours({
     provisioning: "table",
     stream: false,
     refusalMemoryMs: REFUSAL_MEMORY_MS,
+    shareRequests,
   });
   await repository.setSystemDefaults(UNREACHABLE);
   const limiter = new RateLimiter({ repository });

@@ -1,0 +1,42 @@
+/*
+ * A repository with another bound on its shared requests than the one that the library has chosen.
+ * There is no option for it, so this is put together from the library's inside, as it does itself.
+ */
+import { StoreRepository } from "#limiter/repository/management/store-repository";
+import { DynamoStore } from "#limiter/repository/dynamodb/dynamo-store";
+import { openConnection } from "#limiter/repository/dynamodb/opening/open-connection";
+import { LARGEST_TICK_MS } from "#limiter/repository/dynamodb/write/tick";
+import { DynamoRepository, type DynamoTransport } from "zae-limiter/dynamodb";
+
+const NAMESPACE = "bench";
+const CACHE_TTL_MS = 60_000;
+
+/** Opens a repository that keeps at most this many requests under way while writes wait. */
+export async function openBoundedRepository(
+  transport: DynamoTransport,
+  maxUnderWay: number,
+): Promise<StoreRepository> {
+  const options = {
+    transport,
+    stack: `bench-arrivals-${maxUnderWay}`,
+    provisioning: "table",
+    stream: false,
+  } as const;
+  const created = await DynamoRepository.open(NAMESPACE, options);
+  const { namespaceId } = created;
+  await created.close();
+  const { connection, resolved } = await openConnection(NAMESPACE, options);
+  const store = new DynamoStore({
+    ...resolved,
+    connection,
+    cacheTtlMs: CACHE_TTL_MS,
+    largestTickMs: LARGEST_TICK_MS,
+    maxUnderWay,
+  });
+  return new StoreRepository({
+    store,
+    namespaceName: NAMESPACE,
+    namespaceId,
+    options: { clock: connection.clock },
+  });
+}
