@@ -1,5 +1,6 @@
 import type { BucketImage } from "../items/bucket-item.ts";
-import { ExpressionBuilder, ItemUpdate } from "../table/update-expression.ts";
+import { ItemUpdate } from "../table/item-write.ts";
+import { ExpressionBuilder } from "../table/update-expression.ts";
 import { markOperation } from "./bucket-update.ts";
 import { incarnationOf, type PlanRequest, type PlannedWrite } from "./write-plan.ts";
 
