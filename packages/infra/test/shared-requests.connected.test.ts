@@ -7,17 +7,12 @@ import { DynamoRepository, type DynamoTransport } from "zae-limiter/dynamodb";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { describeWithEngine, freshTableName } from "../../limiter/test/support/engine.ts";
 import { openTransport } from "../../limiter/test/support/transports.ts";
-import {
-  policyDocument,
-  POLICY_KINDS,
-  type PolicyDocument,
-  type PolicyKind,
-} from "../src/policies/policy-document.ts";
+import { POLICY_KINDS } from "../src/policies/policy-document.ts";
 import { CallRecorder, OWN } from "./support/iam/call-recorder.ts";
 import { startEnforcingProxy } from "./support/iam/enforcing-proxy.ts";
 import { iamCallsOf } from "./support/iam/iam-calls.ts";
-import { PolicyJudge, TABLE_ARN } from "./support/iam/policy-judge.ts";
-import { judgeOf, missingRights, onOther } from "./support/iam/rights.ts";
+import type { PolicyJudge } from "./support/iam/policy-judge.ts";
+import { judgeBeforeSharing, judgeOf, missingRights, onOther } from "./support/iam/rights.ts";
 
 it("a statement is decided about by the key among its parameters", () => {
   const Parameters = [{ S: "a" }, { S: "b" }, { S: "id/BUCKET#e#r#0" }, { S: "#STATE" }];
@@ -99,14 +94,14 @@ describeWithEngine("a request that several calls share", (engine) => {
     },
   );
 
-  it.each(["acquire-only", "full-access"] as const)(
+  it.each(POLICY_KINDS.filter((kind) => !kind.endsWith("read-only")))(
     "is denied statement by statement by a copy of %s that lacks its action",
     async (kind) => {
-      const judge = new PolicyJudge({ policies: [withoutPartiQl(kind)] });
-      const { responses, denied } = await executeWith(judge, kind, [own[0], foreign]);
+      const judge = judgeBeforeSharing(kind, repository.namespaceId);
+      const { responses, denied } = await executeWith(judge, `before ${kind}`, own);
       expect(responses).toEqual([DENIED, DENIED]);
       expect(denied).toHaveLength(2);
-      expect(await marksOf([own[0], foreign])).not.toContain(kind);
+      expect(await marksOf(own)).not.toContain(`before ${kind}`);
     },
   );
 
@@ -195,10 +190,4 @@ async function send(
 ): Promise<Readonly<Record<string, unknown>>> {
   const output = await by.call(operation, input, { signal: AbortSignal.timeout(10_000) });
   return output as Readonly<Record<string, unknown>>;
-}
-
-/** A policy as it was before calls shared requests. */
-function withoutPartiQl(kind: PolicyKind): PolicyDocument {
-  const text = JSON.stringify(policyDocument(kind, TABLE_ARN));
-  return JSON.parse(text.replaceAll('"dynamodb:PartiQLUpdate",', "")) as PolicyDocument;
 }
