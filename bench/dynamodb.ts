@@ -71,8 +71,8 @@ try {
     await printArrivals(
       engine.endpointUrl,
       quick
-        ? { entities: 16, shares: [0.2], seconds: 0.02, rounds: 1 }
-        : { entities: 1000, shares: [0.05, 0.2, 0.5], seconds: 0.7, rounds: 5 },
+        ? { entities: 16, perSecond: [500], seconds: 0.05, rounds: 1 }
+        : { entities: 1000, perSecond: [200, 1000, 3000], seconds: 0.7, rounds: 5 },
     );
   if (parts.has("processes"))
     await printProcesses(

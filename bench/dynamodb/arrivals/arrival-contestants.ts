@@ -1,10 +1,9 @@
 import { Limit, RateLimiter, type Repository } from "zae-limiter";
 import { DynamoRepository, type DynamoTransport } from "zae-limiter/dynamodb";
-import { timed } from "../../harness.ts";
 import { NEVER_REACHED, operate } from "../cases.ts";
 import { bareTable, counterOf, takeOne } from "../contestants/floor.ts";
 import { openLeanTransport } from "../transports.ts";
-import { openBoundedRepository } from "./bounded-repository.ts";
+import { NAMESPACE, openBoundedRepository, type BoundedOptions } from "./bounded-repository.ts";
 import { DistantTransport } from "./distant-transport.ts";
 
 /** What a contestant is there for; one that is idle shows what the arrivals themselves cost. */
@@ -21,8 +20,6 @@ export interface ArrivalContestant {
 /** Everybody who takes part. */
 export interface ArrivalField {
   readonly contestants: readonly ArrivalContestant[];
-  /** What the floor does when callers wait for each other, next to the table. */
-  readonly floorPerSecond: number;
   close(): Promise<void>;
 }
 
@@ -55,27 +52,28 @@ export async function openArrivalContestants(
     return { role, name, transport, call: await acquiring(repository) };
   };
   try {
-    const floor = await updating(new DistantTransport(lean), entityIds);
     const contestants: ArrivalContestant[] = [
       { role: "idle", name: "idle", transport: new DistantTransport(lean), call: async () => {} },
-      floor,
+      await updating(new DistantTransport(lean), entityIds),
       await ours("unshared", "zae-limiter, sharing off", async (transport) =>
-        opened(transport, { shareRequests: false }),
+        DynamoRepository.open(NAMESPACE, {
+          ...optionsOf("unshared", transport),
+          shareRequests: false,
+        }),
       ),
       await ours("shared", "zae-limiter, as it is", async (transport) =>
-        opened(transport, { shareRequests: true }),
+        DynamoRepository.open(NAMESPACE, optionsOf("shared", transport)),
       ),
     ];
     for (const bound of BOUNDS)
       contestants.push(
         await ours("shared", `zae-limiter, at most ${bound} under way`, async (transport) =>
-          openBoundedRepository(transport, bound),
+          openBoundedRepository(optionsOf(`bound-${bound}`, transport), bound),
         ),
       );
     for (let warmUp = 0; warmUp < WARM_UPS; warmUp += 1)
       for (const { call } of contestants) await forAll(entityIds, call);
-    const { wallNs } = await timed(async () => forAll(entityIds, floor.call));
-    return { contestants, floorPerSecond: entityIds.length / (wallNs / 1e9), close };
+    return { contestants, close };
   } catch (error) {
     await close();
     throw error;
@@ -84,17 +82,15 @@ export async function openArrivalContestants(
 
 type Open = (transport: DynamoTransport) => Promise<Repository>;
 
-async function opened(
-  transport: DynamoTransport,
-  { shareRequests }: { readonly shareRequests: boolean },
-): Promise<Repository> {
-  return DynamoRepository.open("bench", {
+function optionsOf(name: string, transport: DynamoTransport): BoundedOptions {
+  return {
     transport,
-    stack: `bench-arrivals-${shareRequests ? "shared" : "unshared"}`,
+    stack: `bench-arrivals-${name}`,
     provisioning: "table",
     stream: false,
-    shareRequests,
-  });
+    // Longer than this benchmark: reading the configuration again is no part of a call's cost.
+    configCacheTtlMs: 3_600_000,
+  };
 }
 
 async function acquiring(repository: Repository): Promise<ArrivalContestant["call"]> {

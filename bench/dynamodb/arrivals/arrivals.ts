@@ -17,8 +17,8 @@ import { OpenLoop, type Load, type Reply } from "./open-loop.ts";
 /** How long and how often each rate is looked at. */
 export interface ArrivalsPace {
   readonly entities: number;
-  /** Of what the floor can do with callers who wait for each other. */
-  readonly shares: readonly number[];
+  /** The rates, one after another. */
+  readonly perSecond: readonly number[];
   readonly seconds: number;
   readonly rounds: number;
 }
@@ -41,7 +41,7 @@ const LATENCY_MS = 5;
 /** Lets everybody take turns at one rate after another, and prints a table for each. */
 export async function printArrivals(
   endpointUrl: string,
-  { entities, shares, seconds, rounds }: ArrivalsPace,
+  { entities, perSecond, seconds, rounds }: ArrivalsPace,
 ): Promise<void> {
   const entityIds = Array.from({ length: entities }, (_, index) => `arriving-${index}`);
   const field = await openArrivalContestants(endpointUrl, entityIds);
@@ -49,19 +49,18 @@ export async function printArrivals(
   try {
     // What starts the thread is nobody's cost.
     await loop.run({ perSecond: 1000, seconds: 0.1, seed: SEED }, async () => {});
-    for (const share of shares) {
-      const perSecond = field.floorPerSecond * share;
+    for (const rate of perSecond) {
       const turns = new Map<ArrivalContestant, Turn[]>(
         field.contestants.map((contestant) => [contestant, []]),
       );
       for (let round = 0; round < rounds; round += 1) {
-        const load = { perSecond, seconds, seed: SEED + round };
+        const load = { perSecond: rate, seconds, seed: SEED + round };
         for (let turn = 0; turn < turns.size; turn += 1) {
           const contestant = field.contestants[(round + turn) % turns.size]!;
           turns.get(contestant)!.push(await turnOf(contestant, { loop, load, entityIds }));
         }
       }
-      printRate(`${whole(perSecond)} arrivals/s, ${share * 100} % of the floor's`, turns);
+      printRate(`${whole(rate)} arrivals/s, ${LATENCY_MS} ms a request`, turns);
     }
   } finally {
     await loop.close();

@@ -6,22 +6,19 @@ import { StoreRepository } from "#limiter/repository/management/store-repository
 import { DynamoStore } from "#limiter/repository/dynamodb/dynamo-store";
 import { openConnection } from "#limiter/repository/dynamodb/opening/open-connection";
 import { LARGEST_TICK_MS } from "#limiter/repository/dynamodb/write/tick";
-import { DynamoRepository, type DynamoTransport } from "zae-limiter/dynamodb";
+import { DynamoRepository, type DynamoOptions } from "zae-limiter/dynamodb";
 
-const NAMESPACE = "bench";
-const CACHE_TTL_MS = 60_000;
+/** The namespace of everything here. */
+export const NAMESPACE = "bench";
+
+/** Options of a repository here, all of which believe their configuration for a given time. */
+export type BoundedOptions = DynamoOptions & { readonly configCacheTtlMs: number };
 
 /** Opens a repository that keeps at most this many requests under way while writes wait. */
 export async function openBoundedRepository(
-  transport: DynamoTransport,
+  options: BoundedOptions,
   maxUnderWay: number,
 ): Promise<StoreRepository> {
-  const options = {
-    transport,
-    stack: `bench-arrivals-${maxUnderWay}`,
-    provisioning: "table",
-    stream: false,
-  } as const;
   const created = await DynamoRepository.open(NAMESPACE, options);
   const { namespaceId } = created;
   await created.close();
@@ -29,7 +26,7 @@ export async function openBoundedRepository(
   const store = new DynamoStore({
     ...resolved,
     connection,
-    cacheTtlMs: CACHE_TTL_MS,
+    cacheTtlMs: options.configCacheTtlMs,
     largestTickMs: LARGEST_TICK_MS,
     maxUnderWay,
   });
