@@ -36,7 +36,11 @@ const pace = quick
 const FIRST_WARM_UP = quick ? 16 : 1500;
 
 /** Operations whose bill is looked at: every key of most cases, several times. */
-const BILLED = quick ? 64 : 512;
+const BILLED = quick ? 32 : 512;
+
+const SIZES = quick
+  ? { calls: 16, manyEntities: 16, fewEntities: 2 }
+  : { calls: 64, manyEntities: 1000, fewEntities: 8 };
 
 /** Somebody who does not answer must not keep the benchmark up for ever. */
 const WATCHDOG_MS = quick ? 120_000 : 1_800_000;
@@ -65,7 +69,7 @@ try {
   console.log(
     `Node ${process.versions.node}, ${availableParallelism()} cores, ${quick ? "a quick run: it shows that the benchmark works, and its numbers say nothing" : "full run"}\n`,
   );
-  const races = cases({ manyEntities: quick ? 64 : 1000 }).filter(({ id }) => parts.has(id));
+  const races = cases(SIZES).filter(({ id }) => parts.has(id));
   if (races.length > 0 || parts.has("alone")) await runField(races);
   if (parts.has("arrivals"))
     await printArrivals(
