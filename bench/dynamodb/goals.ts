@@ -116,7 +116,7 @@ function requestsRow(
   return [`${what}, ${LABELS[transport]}`, ...judged(bill.requests / billed, { atMost })];
 }
 
-/** One unit for each write, also for one that its condition refused, in whichever request it was. */
+/** One unit for each write, and for one that its condition refused, whatever it was sent in. */
 function writeUnitsRow(results: Results, transport: TransportName): Row | undefined {
   const bills = Object.values(results).flatMap(
     (outcomes) => outcomes.get(`ours-${transport}`)?.bill ?? [],
