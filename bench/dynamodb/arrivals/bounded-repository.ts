@@ -34,6 +34,6 @@ export async function openBoundedRepository(
     store,
     namespaceName: NAMESPACE,
     namespaceId,
-    options: { clock: connection.clock },
+    options: { ...options, clock: connection.clock },
   });
 }
