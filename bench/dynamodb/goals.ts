@@ -57,6 +57,7 @@ const RATIOS: readonly RatioGoal[] = [
     sdk: 0.65,
   }),
   ...onBoth("cascade : the floor", { race: "cascade", theirs: "floor" }),
+  ...onBoth("sequential : sharing off", { race: "sequential", theirs: "unshared" }),
   ...onBoth("many entities : sharing off", { race: "many", theirs: "unshared" }),
   ...onBoth("children of one parent : sharing off", { race: "children", theirs: "unshared" }),
   ...onBoth("cascade : sharing off", { race: "cascade", theirs: "unshared" }),

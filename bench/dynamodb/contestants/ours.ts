@@ -18,8 +18,14 @@ export interface OursOptions {
 /** As long as the original remembers what refuses, so that both ask the table equally often. */
 const REFUSAL_MEMORY_MS = 1000;
 
-/** Where there are writes of different buckets at the same time, and the call that is alone. */
-const SHARED_CASES: ReadonlySet<Case["id"]> = new Set(["many", "children", "cascade", "alone"]);
+/** Where sharing requests could make a difference: all writes of the others are of one bucket. */
+const SHARING_MATTERS: ReadonlySet<Case["id"]> = new Set([
+  "sequential",
+  "many",
+  "children",
+  "cascade",
+  "alone",
+]);
 
 const RESOURCE = "gpt-4";
 const UNREACHABLE = [Limit.perMinute("rpm", NEVER_REACHED), Limit.perMinute("tpm", NEVER_REACHED)];
@@ -74,7 +80,7 @@ export async function ours({
     id,
     name,
     enter: async (race) => {
-      if (!shareRequests && !SHARED_CASES.has(race.id)) return undefined;
+      if (!shareRequests && !SHARING_MATTERS.has(race.id)) return undefined;
       await prepare(race);
       await operate(race, call)(race.entityIds.length);
       const run = operate(race, race.exhausted ? beRefused : call);
