@@ -94,6 +94,8 @@ export class MemoryBuckets implements BucketStore {
   /** The latest terms of each policy, shared by all buckets under it. */
   readonly #terms = new WeakMap<Policy, Terms>();
   readonly #dependencies: Dependencies;
+  readonly #find = (wanted: WantedBucket, nowMs: number): CellCharge | undefined =>
+    this.#charge(wanted, nowMs);
   #count = 0;
   /** How many buckets still have to be checked for those that were created. */
   #unswept = 0;
@@ -196,7 +198,7 @@ export class MemoryBuckets implements BucketStore {
   }
 
   #charges(request: ConsumeRequest, nowMs: number): readonly CellCharge[] {
-    return chargesOf(request, (wanted) => this.#charge(wanted, nowMs));
+    return chargesOf(request, this.#find, nowMs);
   }
 
   #charge(wanted: WantedBucket, nowMs: number): CellCharge | undefined {

@@ -10,6 +10,8 @@ export class MemoryNamespaces implements NamespaceStore {
   readonly #byId = new Map<string, NamespaceInfo>();
   readonly #active = new Map<string, string>();
   readonly #empty: Empty;
+  /** Increases with every change. */
+  version = 0;
 
   constructor(empty: Empty) {
     this.#empty = empty;
@@ -92,12 +94,14 @@ export class MemoryNamespaces implements NamespaceStore {
     options.signal?.throwIfAborted();
     const count = this.#empty(namespaceId);
     this.#byId.delete(namespaceId);
+    this.version += 1;
     options.onProgress?.(count);
     return true;
   }
 
   #put(info: NamespaceInfo): void {
     this.#byId.set(info.namespaceId, Object.freeze(info));
+    this.version += 1;
   }
 }
 

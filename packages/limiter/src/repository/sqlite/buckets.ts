@@ -202,7 +202,7 @@ export class SqliteBuckets implements BucketStore {
       const isCascaded = wanted.isParent;
       const charge = { entityId, resource, policy, amounts, unlimited, bucket, found, isCascaded };
       return { ...charge, parentId: found.parentId };
-    });
+    }, nowMs);
   }
 
   /**
