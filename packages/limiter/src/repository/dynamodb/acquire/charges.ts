@@ -199,7 +199,7 @@ function assembled(
     if (wanted.isParent || found.parentId === parentId) return found;
     // The parent of an entity that this process had not met came with the same read as its bucket.
     return { ...found, key: { ...found.key, parentId }, parentId };
-  }, 0);
+  });
 }
 
 /** Whether a shard shows other limits than a policy, so that the configuration may have changed. */
