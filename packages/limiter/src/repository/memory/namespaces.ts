@@ -10,7 +10,7 @@ export class MemoryNamespaces implements NamespaceStore {
   readonly #byId = new Map<string, NamespaceInfo>();
   readonly #active = new Map<string, string>();
   readonly #empty: Empty;
-  /** Increases with every change. */
+  /** Increases whenever a namespace is registered, deleted or recovered. */
   version = 0;
 
   constructor(empty: Empty) {
@@ -94,7 +94,6 @@ export class MemoryNamespaces implements NamespaceStore {
     options.signal?.throwIfAborted();
     const count = this.#empty(namespaceId);
     this.#byId.delete(namespaceId);
-    this.version += 1;
     options.onProgress?.(count);
     return true;
   }
