@@ -3,7 +3,8 @@
  * --quick` to see that it works. One operation of ours is acquire and commit; one of the peer's is
  * a consume. One limit is compared with one limit, two with a union of two.
  */
-import { execFileSync } from "node:child_process";
+import { execFileSync, fork } from "node:child_process";
+import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import type { HeapPerKey } from "./heap-per-key.ts";
 import {
@@ -15,23 +16,26 @@ import {
   printVerdicts,
   whole,
   type Contestant,
+  type Cost,
   type Measured,
   type Verdict,
 } from "./harness.ts";
-import { CONTESTANTS, keyAt, type ContestantName } from "./memory-contestants.ts";
+import { CONTESTANTS, type ContestantName } from "./memory-contestants.ts";
 
 // A quick run shows that the benchmark works; it ends before the code is warm, so its numbers say
 // nothing.
 const quick = process.argv.includes("--quick");
 const MANY_KEYS = quick ? 1000 : 100_000;
-const pace = quick ? { rounds: 1, turnMs: 20 } : { rounds: 11, turnMs: 150 };
+const pace = quick ? { rounds: 1, turnMs: 20 } : { rounds: 11, turnMs: 150, warmUpMs: 500 };
 if (quick)
   console.log("A quick run: it shows that the benchmark works, and its numbers say nothing.\n");
 
 const verdicts: Verdict[] = [];
 for (const keys of [1, MANY_KEYS]) {
   const title = keys === 1 ? "1 key" : `${whole(keys)} keys`;
-  const measured = await interleave(await contestantsOver(keys), pace);
+  const contestants = contestantsOver(keys);
+  const measured = await interleave(contestants, pace);
+  for (const contestant of contestants) contestant.end();
   printCosts(title, measured);
   const named = (name: ContestantName): Measured => measured.find((one) => one.name === name)!;
   for (const usage of ["usage on", "usage off"] as const) {
@@ -91,41 +95,25 @@ function compared(
   };
 }
 
-/**
- * All contestants, each with its own state, over the same keys, which all exist before the first
- * round.
- */
-async function contestantsOver(keys: number): Promise<readonly Contestant[]> {
-  const list = Array.from({ length: keys }, (_, index) => keyAt(index));
-  const all: Contestant[] = [];
-  for (const [name, open] of Object.entries(CONTESTANTS)) {
-    const run = await open();
-    const next = scattered(list);
-    await run(keys, next);
-    all.push({ name, run: (operations) => run(operations, next) });
-  }
-  return all;
-}
-
-/**
- * Answers the keys in a scattered order, as callers come: neither side may profit from neighbours
- * in memory.
- */
-function scattered(keys: readonly string[]): () => string {
-  // A prime that does not divide the number of keys visits each of them once per tour.
-  const STRIDE = 7919;
-  let at = 0;
-  return () => {
-    at = (at + STRIDE) % keys.length;
-    return keys[at]!;
-  };
+/** All contestants over the same keys, each in a process of its own; they still take turns. */
+function contestantsOver(keys: number): readonly (Contestant & { end(): void })[] {
+  return Object.keys(CONTESTANTS).map((name) => {
+    const worker = fork(script("memory-worker.js"), [name, String(keys)]);
+    const run = async (operations: number): Promise<Cost> => {
+      worker.send(operations);
+      const [cost] = (await once(worker, "message")) as [Cost];
+      return cost;
+    };
+    return { name, run, end: () => worker.disconnect() };
+  });
 }
 
 /** Measured in a fresh process, where nothing else was ever on the heap. */
 function heapPerKey(name: ContestantName): HeapPerKey {
-  const script = fileURLToPath(new URL("heap-per-key.js", import.meta.url));
-  const answer = execFileSync(process.execPath, ["--expose-gc", script, name, String(MANY_KEYS)], {
-    encoding: "utf8",
-  });
-  return JSON.parse(answer) as HeapPerKey;
+  const args = ["--expose-gc", script("heap-per-key.js"), name, String(MANY_KEYS)];
+  return JSON.parse(execFileSync(process.execPath, args, { encoding: "utf8" })) as HeapPerKey;
+}
+
+function script(name: string): string {
+  return fileURLToPath(new URL(name, import.meta.url));
 }
