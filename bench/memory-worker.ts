@@ -1,7 +1,7 @@
 /*
- * One contestant in a process of its own, as a program has one limiter: in one process for all, each
- * paid for the objects and the keys of the others. Usage: node memory-worker.js CONTESTANT KEYS.
- * Each message is a number of operations, and is answered with what they cost.
+ * One contestant in a process of its own, as a program has one limiter: in one process for all,
+ * each paid for the objects and the keys of the others. Each message is a number of operations, and
+ * is answered with what they cost. Usage: node memory-worker.js CONTESTANT KEYS
  */
 import { timed } from "./harness.ts";
 import { CONTESTANTS, keyAt, type ContestantName } from "./memory-contestants.ts";

@@ -88,7 +88,8 @@ export function statusesOf(charges: readonly Charge[], nowMs: number): readonly 
  */
 export function costsMilli(bucket: Bucket, amounts: Amounts): number[] {
   const { limits } = bucket;
-  // oxlint-disable-next-line unicorn/no-new-array -- `push` would reserve 17 numbers, and `map` makes a closure for each call: 30 ns.
+  // As long as it has to be: `push` would reserve 17 numbers, and `map` needs a closure each time.
+  // oxlint-disable-next-line unicorn/no-new-array -- see above; it saves the memory backend 4 %.
   const costs = new Array<number>(limits.length);
   for (let index = 0; index < limits.length; index += 1)
     costs[index] = amountOf(amounts, limits[index]!.limit.name) * MILLI;
