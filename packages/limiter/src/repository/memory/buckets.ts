@@ -196,10 +196,11 @@ export class MemoryBuckets implements BucketStore {
   }
 
   #charges(request: ConsumeRequest, nowMs: number): readonly CellCharge[] {
-    return chargesOf(request, (wanted) => this.#charge(wanted, nowMs));
+    return chargesOf(request, this.#charge, nowMs);
   }
 
-  #charge(wanted: WantedBucket, nowMs: number): CellCharge | undefined {
+  /** A function, made once, because each call passes it on. */
+  readonly #charge = (wanted: WantedBucket, nowMs: number): CellCharge | undefined => {
     const { entityId, resource, override } = wanted;
     const cell = this.#cells.get(resource)?.get(entityId);
     const policy = override ?? this.#policy(entityId, resource, cell);
@@ -222,7 +223,7 @@ export class MemoryBuckets implements BucketStore {
       requests: 0,
       parentId: entity?.cascade === true ? entity.parentId : undefined,
     };
-  }
+  };
 
   #policy(entityId: string, resource: string, cell: Cell | undefined): Policy | undefined {
     const { policies } = this.#dependencies;
