@@ -7,7 +7,7 @@ import {
 } from "../core/errors.ts";
 import type { LimitStatus } from "../core/bucket/decision.ts";
 import type { AsyncDisposable } from "../repository/platform-types.ts";
-import { thrownRefusal } from "../core/bucket/refusal.ts";
+import { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import type { TakenPart } from "../core/bucket/settlement.ts";
 import type {
   ConsumeRequest,
@@ -302,7 +302,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
       { ...this.#request, resources: [amounts] },
       this.#taken.receipt,
     );
-    if (!outcome.granted) throw thrownRefusal(outcome.statuses);
+    if (!outcome.granted) throw new RateLimitExceeded(outcome, "to be thrown");
     return outcome.limitNames[0];
   }
 }

@@ -74,12 +74,13 @@ export function fits(charges: readonly Charge[], nowMs: number): boolean {
  * policy. (Stores keep limits in an order of their own.)
  */
 export function statusesOf(charges: readonly Charge[], nowMs: number): readonly LimitStatus[] {
-  return charges.flatMap((charge) =>
-    charge.policy.limits.map(({ name }) => {
+  const statuses: LimitStatus[] = [];
+  for (const charge of charges)
+    for (const { name } of charge.policy.limits) {
       const index = charge.bucket.limits.findIndex(({ limit }) => limit.name === name);
-      return statusOf(charge, index, nowMs);
-    }),
-  );
+      statuses.push(statusOf(charge, index, nowMs));
+    }
+  return statuses;
 }
 
 /**

@@ -150,6 +150,8 @@ export class DynamoBuckets implements BucketStore {
   consume(request: ConsumeRequest, extending?: Receipt): MaybePromise<ConsumeOutcome> {
     return this.#admission.admit(() => {
       const begun = this.#known.stampRequest();
+      const shortage = this.#preparation.shortage(request, begun.ms);
+      if (shortage !== undefined) return this.#refusals.fromMemory(shortage, begun.ms);
       const charges = this.#preparation.of(request);
       return charges instanceof Promise
         ? charges.then((read) => this.#decide(newCall(request, read, extending, begun)))

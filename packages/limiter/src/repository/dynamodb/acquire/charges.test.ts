@@ -301,6 +301,7 @@ function newPreparation(policies: Policies, parents: Readonly<Record<string, str
     known,
     entities,
     active,
+    refusalMemoryMs: 1000,
   });
   return Object.assign(made, { preparation });
 }

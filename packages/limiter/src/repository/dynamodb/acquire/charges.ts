@@ -6,6 +6,7 @@ import { inMilli } from "../../../core/amounts.ts";
 import { fullBucket, holds, storedMilli, type Bucket } from "../../../core/bucket/bucket.ts";
 import {
   chargesOf,
+  costsMilli,
   dividedAmounts,
   fits,
   hasAll,
@@ -25,7 +26,12 @@ import { bucketKey, type BucketKey } from "../items/bucket-key.ts";
 import type { BucketWriter } from "../write/bucket-writer.ts";
 import { TableUnavailable } from "../table/table-errors.ts";
 import type { Expiring } from "../cache/expiring.ts";
-import type { KnownBucket, KnownBuckets, KnownShard } from "../cache/known-buckets.ts";
+import type {
+  KnownBucket,
+  KnownBuckets,
+  KnownShard,
+  RequestStamp,
+} from "../cache/known-buckets.ts";
 import type { Taken, Throttled, Undecided } from "./receipt.ts";
 import type { PolicyChooser, PolicyHolder, WantedCharge } from "./wanted-charge.ts";
 import type { PolicyChoice } from "../write/write-intent.ts";
@@ -52,6 +58,7 @@ export class ChargePreparation {
   readonly #known: KnownBuckets;
   readonly #entities: Expiring<KnownEntity>;
   readonly #active: Expiring<string>;
+  readonly #refusalMemoryMs: number;
 
   constructor(options: {
     readonly namespaceId: string;
@@ -61,6 +68,8 @@ export class ChargePreparation {
     readonly entities: Expiring<KnownEntity>;
     /** The names of active namespaces, by id; reading another one throws. */
     readonly active: Expiring<string>;
+    /** How old an image may be and still refuse a call without a read. */
+    readonly refusalMemoryMs: number;
   }) {
     this.#namespaceId = options.namespaceId;
     this.#policies = options.policies;
@@ -68,6 +77,7 @@ export class ChargePreparation {
     this.#known = options.known;
     this.#entities = options.entities;
     this.#active = options.active;
+    this.#refusalMemoryMs = options.refusalMemoryMs;
   }
 
   /** Every bucket that a call takes from; no promise when everything is in memory. */
@@ -81,6 +91,32 @@ export class ChargePreparation {
     if (active instanceof Promise || entity instanceof Promise || own.some(isPending))
       return this.#whenRead(request, active, entity, own);
     return this.#withParents(request, entity, own as readonly (WantedCharge | undefined)[]);
+  }
+
+  /**
+   * What a call wants from its only bucket, if this process knows that the bucket is short of it.
+   * Undefined for everything else: that takes the long way, which would refuse this call too, but
+   * in 2.3 µs instead of 1.7.
+   */
+  shortage({ entityId, resources, override }: ConsumeRequest, nowMs: number): Charge | undefined {
+    const entity = this.#entities.fresh(entityId, nowMs);
+    if (entity === undefined || entity.parentId !== undefined) return undefined;
+    if (override !== undefined || resources.length > 1) return undefined;
+    const { resource, amounts } = resources[0]!;
+    const key = entity.keys.get(resource);
+    if (key === undefined) return undefined;
+    const { shards, isWhole } = this.#known.known(key);
+    if (!isWhole || shards.length !== 1) return undefined;
+    const { image, seenAt } = shards[0]!;
+    const { bucket } = image;
+    const costs = costsMilli(bucket, amounts);
+    if (holds(bucket, costs, Math.floor(nowMs))) return undefined;
+    if (!isYoung(seenAt, nowMs, this.#refusalMemoryMs)) return undefined;
+    if (this.#active.fresh(this.#namespaceId, nowMs) === undefined) return undefined;
+    const policy = this.#policies.cached(entityId, resource)?.policy;
+    if (policy === undefined || !isUnder(bucket, policy) || !hasAll(policy, amounts))
+      return undefined;
+    return { entityId, resource, policy, amounts, bucket, costs };
   }
 
   /** The key of shard 0 of a bucket. */
@@ -223,6 +259,14 @@ export function mayFit(
   const mayDecideAlone = count > 1 && !(isWhole && shards.some(({ image }) => isInDebt(image)));
   if (mayDecideAlone && shards.some(({ image }) => fitsShard(charge, image, nowMs))) return true;
   return (isWhole || shards.length === 0) && fitsTogether(charge, shards, nowMs);
+}
+
+/**
+ * Whether an image may refuse a call that began after it was requested. One from the future may
+ * not: the clock was set back, and the image would count as young until the clock has caught up.
+ */
+export function isYoung(seenAt: RequestStamp, nowMs: number, refusalMemoryMs: number): boolean {
+  return seenAt.ms > nowMs - refusalMemoryMs && seenAt.ms <= nowMs;
 }
 
 /** Whether one shard holds all that a charge wants. */
