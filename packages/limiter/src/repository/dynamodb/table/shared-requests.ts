@@ -146,7 +146,11 @@ export class SharedRequests {
   async #request(writes: readonly Waiting[]): Promise<void> {
     const sent = { sentMs: this.#connection.clock.now() };
     this.#underWay.add(sent);
-    await (writes.length === 1 ? this.#settleAlone(writes[0]!) : this.#share(writes));
+    try {
+      await (writes.length === 1 ? this.#settleAlone(writes[0]!) : this.#share(writes));
+    } catch (error) {
+      for (const { reject } of writes) reject(error);
+    }
     this.#underWay.delete(sent);
     this.#away.noteRequest(
       writes.map(({ item }) => item),
@@ -155,11 +159,12 @@ export class SharedRequests {
     this.#schedule();
   }
 
-  async #settleAlone({ write, resolve, reject }: Waiting): Promise<void> {
+  async #settleAlone({ write, item, resolve }: Waiting): Promise<void> {
     try {
       resolve(await this.#alone(write));
     } catch (error) {
-      reject(error);
+      if (error instanceof TableUnavailable && error.throttled) this.#away.leave(item);
+      throw error;
     }
   }
 
@@ -172,7 +177,7 @@ export class SharedRequests {
     }
     if (stated.length < 2) return stated[0] && this.#settleAlone(stated[0]);
     try {
-      const { Responses: replies = [] } = await this.#connection.call<BatchOutput>(
+      const { Responses: replies } = await this.#connection.call<BatchOutput>(
         "BatchExecuteStatement",
         {
           Statements: stated.map(({ statement }) => ({
@@ -182,7 +187,7 @@ export class SharedRequests {
         },
       );
       // A reply to fewer statements does not show which of them it is about.
-      const isWhole = replies.length === stated.length;
+      const isWhole = replies?.length === stated.length;
       stated.forEach((waiting, index) =>
         this.#conclude(waiting, isWhole ? replies[index] : undefined),
       );
@@ -196,12 +201,13 @@ export class SharedRequests {
     const failure = wholeFailure(error);
     if (failure === "not understood") this.#turnOff((error as Error).message);
     for (const { write, resolve, reject } of writes) {
-      if (failure === "not allowed") resolve(this.#aloneInstead(write, (error as Error).message));
+      if (failure === "not allowed")
+        resolve(this.#again(write, { deniedBy: (error as Error).message }));
       else reject(failure === "not understood" ? this.#ambiguous(error) : error);
     }
   }
 
-  #conclude({ write, resolve, reject }: Stated, reply: StatementReply | undefined): void {
+  #conclude({ write, resolve, reject }: Stated, reply: StatementReply | null | undefined): void {
     const outcome = statementOutcome(reply, this.#connection.tableName);
     if (outcome.kind === "applied" || outcome.kind === "condition failed") {
       this.#isUnderstood = true;
@@ -212,8 +218,7 @@ export class SharedRequests {
     const why = reply?.Error?.Message ?? "";
     if (outcome.kind === "invalid" && !this.#isUnderstood && ++this.#invalid === MAX_INVALID)
       this.#turnOff(why);
-    this.#connection.countRetry();
-    resolve(outcome.kind === "denied" ? this.#aloneInstead(write, why) : this.#alone(write));
+    resolve(this.#again(write, { deniedBy: outcome.kind === "denied" ? why : undefined }));
   }
 
   /** Reads the item whose condition failed, where the reply does not show it. */
@@ -230,18 +235,27 @@ export class SharedRequests {
 
   async #aloneAway(write: ItemWrite, item: string): Promise<Reply> {
     const sentMs = this.#connection.clock.now();
-    const reply = await this.#alone(write);
-    this.#away.noteAlone(item, this.#connection.clock.now() - sentMs);
-    return reply;
+    try {
+      const reply = await this.#alone(write);
+      this.#away.noteAlone(item, this.#connection.clock.now() - sentMs);
+      return reply;
+    } catch (error) {
+      this.#away.leave(item);
+      throw error;
+    }
   }
 
   /**
-   * Sends a write alone because a shared request was denied. If this is allowed, sharing is what is
-   * not; if not, the item may be another tenant's.
+   * Sends a write alone that was not applied in a shared request. If it was denied there and is
+   * allowed alone, sharing is what is denied; otherwise the item may be another tenant's.
    */
-  async #aloneInstead(write: ItemWrite, why: string): Promise<Reply> {
+  async #again(
+    write: ItemWrite,
+    { deniedBy }: { readonly deniedBy: string | undefined },
+  ): Promise<Reply> {
+    this.#connection.countRetry();
     const reply = await this.#alone(write);
-    this.#turnOff(why);
+    if (deniedBy !== undefined) this.#turnOff(deniedBy);
     return reply;
   }
 
@@ -268,7 +282,8 @@ export class SharedRequests {
 }
 
 interface BatchOutput {
-  readonly Responses?: readonly StatementReply[];
+  /** Null or absent where a server answers that is not DynamoDB. */
+  readonly Responses?: readonly (StatementReply | null)[] | null;
 }
 
 /**

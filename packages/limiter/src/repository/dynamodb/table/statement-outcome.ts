@@ -29,12 +29,11 @@ export type StatementOutcome =
 
 /** Reads the reply to one statement. One without a reply may have been applied, or not. */
 export function statementOutcome(
-  reply: StatementReply | undefined,
+  reply: StatementReply | null | undefined,
   tableName: string,
 ): StatementOutcome {
   const { Code: code, Message: message = "", Item: item } = reply?.Error ?? {};
-  if (reply !== undefined && reply.Error === undefined)
-    return { kind: "applied", item: reply.Item };
+  if (reply && reply.Error === undefined) return { kind: "applied", item: reply.Item };
   switch (code) {
     case "ConditionalCheckFailed":
       return { kind: "condition failed", item };
