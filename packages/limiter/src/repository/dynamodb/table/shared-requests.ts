@@ -199,26 +199,26 @@ export class SharedRequests {
   /** Concludes the writes of a request that failed as a whole. */
   #fail(writes: readonly Stated[], error: unknown): void {
     const failure = wholeFailure(error);
-    if (failure === "not understood") this.#turnOff((error as Error).message);
-    for (const { write, resolve, reject } of writes) {
-      if (failure === "not allowed")
-        resolve(this.#again(write, { deniedBy: (error as Error).message }));
+    const { name, message } = partsOf((error as Error).cause);
+    const why = `${name}: ${message}`;
+    if (failure === "not understood") this.#turnOff(why);
+    for (const { write, resolve, reject } of writes)
+      if (failure === "not allowed") resolve(this.#again(write, { deniedBy: why }));
       else reject(failure === "not understood" ? this.#ambiguous(error) : error);
-    }
   }
 
   #conclude({ write, resolve, reject }: Stated, reply: StatementReply | null | undefined): void {
     const outcome = statementOutcome(reply, this.#connection.tableName);
-    if (outcome.kind === "applied" || outcome.kind === "condition failed") {
+    if ("item" in outcome) {
       this.#isUnderstood = true;
       return resolve(this.#replyOf(write, outcome));
     }
     this.#away.leave(write.key.text);
     if (outcome.kind === "failed") return reject(outcome.error);
-    const why = reply?.Error?.Message ?? "";
-    if (outcome.kind === "invalid" && !this.#isUnderstood && ++this.#invalid === MAX_INVALID)
+    const { kind, why } = outcome;
+    if (kind === "invalid" && !this.#isUnderstood && ++this.#invalid === MAX_INVALID)
       this.#turnOff(why);
-    resolve(this.#again(write, { deniedBy: outcome.kind === "denied" ? why : undefined }));
+    resolve(this.#again(write, { deniedBy: kind === "denied" ? why : undefined }));
   }
 
   /** Reads the item whose condition failed, where the reply does not show it. */

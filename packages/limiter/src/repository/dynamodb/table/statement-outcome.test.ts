@@ -57,6 +57,14 @@ it("an error names the table, the code and the reason", () => {
   });
 });
 
+it("what a server says of a statement is cut to a length that fits a log", () => {
+  const outcome = statementOutcome(
+    { Error: { Code: "ValidationError", Message: "long ".repeat(1000) } },
+    "t",
+  );
+  expect((outcome as { readonly why: string }).why).toMatch(/^ValidationError: long .{900,1100}…$/);
+});
+
 function outcomeOf(reply: StatementReply | null | undefined): string {
   const outcome = statementOutcome(reply, "t");
   if (outcome.kind !== "failed") return outcome.kind;

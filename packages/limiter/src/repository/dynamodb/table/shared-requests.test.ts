@@ -1,0 +1,301 @@
+import { beforeEach, describe, expect, it } from "vitest";
+import {
+  HeldRequests,
+  itemOf,
+  turn,
+  updateOf,
+  type HeldRequest,
+} from "../../../../test/support/held-requests.ts";
+import { named } from "../../../../test/support/scripted-table.ts";
+import { shardKey } from "../../../../test/support/shard-images.ts";
+
+const SHARED = "BatchExecuteStatement";
+let table: HeldRequests;
+
+beforeEach(() => {
+  table = new HeldRequests();
+});
+
+describe("writes that are ready at the same time", () => {
+  it("go together; one that is alone stays an UpdateItem, and waits for nothing", async () => {
+    await table.sendAll("a");
+    await table.sendAll("b", "c");
+    expect(table.texts()).toEqual(["UpdateItem a", `${SHARED} b c`]);
+    const [{ input }] = table.sent as [HeldRequest];
+    expect(input).toEqual({ TableName: "limits", ...updateOf("a").input });
+  });
+
+  it("go together when they become ready one after another in one turn", async () => {
+    const sending = table.send("a");
+    await Promise.resolve();
+    void Promise.resolve().then(() => table.send("b"));
+    expect(table.sent).toEqual([]);
+    await turn();
+    expect(table.texts()).toEqual([`${SHARED} a b`]);
+    await table.apply(0);
+    expect(await sending).toEqual({ applied: true, output: { Attributes: itemOf("a") } });
+  });
+
+  it("are statements that ask for the item, also where the condition fails", async () => {
+    await table.sendAll("a", "b");
+    expect(table.sent[0]!.input).toEqual({
+      Statements: ["a", "b"].map((entity) =>
+        Object.assign({}, updateOf(entity).statement("limits"), {
+          ReturnValuesOnConditionCheckFailure: "ALL_OLD",
+        }),
+      ),
+    });
+  });
+
+  it("are at most 25 in a request", async () => {
+    await table.sendAll(...names(60));
+    expect(table.sent.map(({ entities }) => entities.length)).toEqual([25, 25]);
+    await table.apply(0);
+    expect(table.sent.map(({ entities }) => entities.length)).toEqual([25, 25, 10]);
+    expect(table.sent.flatMap(({ entities }) => entities)).toEqual(names(60));
+  });
+
+  it("are never two of one item in a request", async () => {
+    await table.sendAll("a", "b", "a", "a", "c");
+    expect(table.texts()).toEqual([`${SHARED} a b c`, "UpdateItem a"]);
+    await table.apply(1);
+    expect(table.texts(2)).toEqual(["UpdateItem a"]);
+  });
+
+  it.each<[string, Parameters<typeof updateOf>[1]]>([
+    ["has a condition of its own words", (builder) => builder.require("#n0 <> :v0")],
+    [
+      "removes two attributes",
+      (builder) => ["x", "y"].forEach((attribute) => builder.remove(attribute)),
+    ],
+    [
+      "is longer than 8192 characters",
+      (builder) => {
+        for (let number = 0; number < 300; number += 1)
+          builder.set(`${"x".repeat(30)}${number}`, 1);
+      },
+    ],
+  ])("leave one alone that %s", async (_, change) => {
+    for (const write of [updateOf("a"), updateOf("odd", change), updateOf("b")])
+      void table.send(write);
+    await turn();
+    expect(table.texts()).toEqual(["UpdateItem odd", `${SHARED} a b`]);
+  });
+
+  it("are single writes where only one of them can be a statement", async () => {
+    const odd = updateOf("odd", (builder) => builder.require("#n0 <> :v0"));
+    const replies = [table.send(odd), table.send("a")];
+    await turn();
+    expect(table.texts()).toEqual(["UpdateItem odd", "UpdateItem a"]);
+    await table.apply(0);
+    await table.apply(1);
+    expect(await Promise.all(replies)).toMatchObject([{ applied: true }, { applied: true }]);
+  });
+
+  it("do not take retries and creations with them, which go at once", async () => {
+    const put = { operation: "PutItem" as const, key: shardKey(0, "new"), input: {} };
+    void table.send("a");
+    void table.send("b", { isRetry: true });
+    void table.send({ ...put, statement: () => undefined });
+    expect(table.sent.map(({ operation }) => operation)).toEqual(["UpdateItem", "PutItem"]);
+    await turn();
+    expect(table.texts(2)).toEqual(["UpdateItem a"]);
+  });
+
+  it("go alone, and at once, when sharing is switched off", () => {
+    table = new HeldRequests({ isOn: false });
+    void table.send("a");
+    void table.send("b");
+    expect(table.texts()).toEqual(["UpdateItem a", "UpdateItem b"]);
+  });
+});
+
+describe("while as many requests are under way as may be", () => {
+  it("what becomes ready goes with the next one that returns, in order", async () => {
+    await table.sendAll("a");
+    await table.sendAll("b");
+    await table.sendAll("c");
+    await table.sendAll("d", "e");
+    expect(table.texts()).toEqual(["UpdateItem a", "UpdateItem b"]);
+    await table.apply(1);
+    expect(table.texts(2)).toEqual([`${SHARED} c d e`]);
+    await table.sendAll("f");
+    expect(table.sent).toHaveLength(3);
+    table.sent[0]!.reject(named("InternalServerError"));
+    await turn();
+    expect(table.texts(3)).toEqual(["UpdateItem f"]);
+  });
+
+  it("nothing is stuck behind requests that do not return: slow ones hold up nobody", async () => {
+    await table.sendAll("a");
+    await table.sendAll("b");
+    await table.sendAll("c", "d");
+    await table.clock.advance(49);
+    expect(table.sent).toHaveLength(2);
+    await table.clock.advance(1);
+    expect(table.texts(2)).toEqual([`${SHARED} c d`]);
+  });
+
+  it("writes that cannot be made up fail, and hold up nobody", async () => {
+    const broken = updateOf("broken");
+    Object.defineProperty(broken, "statement", {
+      value: () => {
+        throw new TypeError("a bug");
+      },
+    });
+    const outcomes = await Promise.allSettled([table.send(broken), table.send("a")]);
+    expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+    await table.sendAll("c", "d");
+    expect(table.texts()).toEqual([`${SHARED} c d`]);
+  });
+});
+
+describe("each statement of a shared request has its own outcome", () => {
+  it("one by one", async () => {
+    const entities = ["applied", "bare", "failed", "throttled", "invalid", "conflict", "internal"];
+    const replies = entities.map((entity) => table.send(entity));
+    const settled = Promise.allSettled(replies);
+    await turn();
+    await table.reply(
+      0,
+      { Item: itemOf("applied") },
+      {},
+      { Error: { Code: "ConditionalCheckFailed", Item: itemOf("failed") } },
+      { Error: { Code: "ProvisionedThroughputExceeded" } },
+      { Error: { Code: "ValidationError" } },
+      { Error: { Code: "TransactionConflict" } },
+      { Error: { Code: "InternalServerError" } },
+    );
+    expect(table.texts(1)).toEqual(["UpdateItem throttled", "UpdateItem invalid"]);
+    expect(table.connection.retries).toBe(2);
+    table.sent[1]!.reject(named("ConditionalCheckFailedException", { Item: itemOf("throttled") }));
+    await table.apply(2);
+    const [applied, bare, failed, throttled, invalid, conflict, internal] = await settled;
+    expect([applied, bare, failed, throttled, invalid]).toEqual(
+      [
+        { applied: true, output: { Attributes: itemOf("applied") } },
+        { applied: true, output: {} },
+        { applied: false, item: itemOf("failed") },
+        { applied: false, item: itemOf("throttled") },
+        { applied: true, output: { Attributes: itemOf("invalid") } },
+      ].map((value) => ({ status: "fulfilled", value })),
+    );
+    expect([conflict, internal]).toMatchObject([
+      { reason: { ambiguous: false, throttled: false } },
+      { reason: { ambiguous: true } },
+    ]);
+  });
+
+  it("those whose condition failed and whose item is not shown are read, in one request", async () => {
+    const replies = ["a", "b", "c"].map((entity) => table.send(entity));
+    await turn();
+    const Error = { Code: "ConditionalCheckFailed", Message: "The conditional request failed" };
+    await table.reply(0, { Error }, { Item: itemOf("b") }, { Error });
+    expect(table.texts(1)).toEqual(["BatchGetItem a c"]);
+    table.sent[1]!.resolve({ Responses: { limits: [itemOf("c")] } });
+    expect(await Promise.all(replies)).toEqual([
+      { applied: false, item: undefined },
+      { applied: true, output: { Attributes: itemOf("b") } },
+      { applied: false, item: itemOf("c") },
+    ]);
+  });
+
+  it.each<[string, object]>([
+    ["fewer places", { Responses: [{}] }],
+    ["more places", { Responses: [{}, {}, {}] }],
+    ["no places", {}],
+    ["nothing for its places", { Responses: null }],
+    ["nothing in its places", { Responses: [null, null] }],
+  ])("all are unknown when the reply has %s", async (_, reply) => {
+    const outcomes = Promise.allSettled([table.send("a"), table.send("b")]);
+    await turn();
+    table.sent[0]!.resolve(reply);
+    for (const outcome of await outcomes)
+      expect(outcome).toMatchObject({ reason: { ambiguous: true } });
+    expect(table.sent).toHaveLength(1);
+  });
+
+  it.each([
+    ["ThrottlingException", { throttled: true, ambiguous: false }],
+    ["InternalServerError", { throttled: false, ambiguous: true }],
+    ["TimeoutError", { timedOut: true, ambiguous: true }],
+  ])("all have that of the request when it fails as a whole by %s", async (name, facts) => {
+    const outcomes = Promise.allSettled([table.send("a"), table.send("b")]);
+    await turn();
+    table.sent[0]!.reject(named(name));
+    for (const outcome of await outcomes) expect(outcome).toMatchObject({ reason: facts });
+    await table.sendAll("c", "d");
+    expect(table.texts(1)).toEqual([`${SHARED} c d`]);
+  });
+});
+
+describe("a bucket leaves the shared requests", () => {
+  it.each(["ThrottlingError", "ValidationError", "TransactionConflict", "InternalServerError"])(
+    "for two seconds after %s, however quick it is alone",
+    async (Code) => {
+      await table.sendAll("bad", "a");
+      await table.reply(0, { Error: { Code } }, { Item: itemOf("a") });
+      if (table.sent.length > 1)
+        table.sent[1]!.reject(named("ConditionalCheckFailedException", { Item: itemOf("bad") }));
+      const since = table.sent.length;
+      await table.sendAll("bad", "a", "b");
+      expect(table.texts(since)).toEqual(["UpdateItem bad", `${SHARED} a b`]);
+      await table.apply(since);
+      await table.apply(since + 1);
+      await table.clock.advance(2000);
+      await table.sendAll("bad", "a", "b");
+      expect(table.texts(since + 2)).toEqual([`${SHARED} bad a b`]);
+    },
+  );
+
+  it("when it is throttled alone", async () => {
+    await table.sendAll("hot");
+    table.sent[0]!.reject(named("ThrottlingException"));
+    await turn();
+    await table.sendAll("hot", "a", "b");
+    expect(table.texts(1)).toEqual(["UpdateItem hot", `${SHARED} a b`]);
+  });
+
+  it("when its request was slow, with all that were in it; each comes back when it is quick alone", async () => {
+    await table.sendAll("a", "slow", "b");
+    await table.clock.advance(51);
+    await table.apply(0);
+    await table.sendAll("a", "slow", "b", "c", "d");
+    expect(table.texts(1)).toEqual([
+      "UpdateItem a",
+      "UpdateItem slow",
+      "UpdateItem b",
+      `${SHARED} c d`,
+    ]);
+    await table.apply(1);
+    await table.apply(3);
+    await table.apply(4);
+    await table.clock.advance(300);
+    await table.apply(2);
+    await table.sendAll("a", "slow", "b");
+    expect(table.texts(5)).toEqual(["UpdateItem slow", `${SHARED} a b`]);
+  });
+
+  it("for longer while it stays slow, or fails, alone", async () => {
+    await table.sendAll("a", "slow");
+    await table.clock.advance(51);
+    await table.apply(0);
+    for (const outcome of ["applied", "lost", "applied"]) {
+      await table.clock.advance(1900);
+      await table.sendAll("slow");
+      expect(table.texts().at(-1)).toBe("UpdateItem slow");
+      await table.clock.advance(300);
+      if (outcome === "applied") await table.apply(-1);
+      else table.sent.at(-1)!.reject(named("Error", { code: "ECONNRESET" }));
+      await turn();
+      await table.clock.advance(100);
+    }
+    const since = table.sent.length;
+    await table.sendAll("a", "slow", "b");
+    expect(table.texts(since)).toEqual(["UpdateItem slow", `${SHARED} a b`]);
+  });
+});
+
+function names(count: number, name = "e"): readonly string[] {
+  return Array.from({ length: count }, (_, index) => `${name}-${index}`);
+}
