@@ -1,18 +1,17 @@
 import { seededRandom } from "zae-limiter/testing";
-import { Connection } from "../../src/repository/dynamodb/table/connection.ts";
+import { Connection, type Conditional } from "../../src/repository/dynamodb/table/connection.ts";
 import { ItemReader } from "../../src/repository/dynamodb/table/item-reader.ts";
-import { ItemUpdate, type ItemWrite } from "../../src/repository/dynamodb/table/item-write.ts";
 import {
   SharedRequests,
   type WriteOutput,
 } from "../../src/repository/dynamodb/table/shared-requests.ts";
-import type { Conditional } from "../../src/repository/dynamodb/table/connection.ts";
-import { ExpressionBuilder } from "../../src/repository/dynamodb/table/update-expression.ts";
 import type { AttributeMap } from "../../src/repository/dynamodb/transport/attribute-values.ts";
 import type { DynamoTransport } from "../../src/repository/dynamodb/transport/transport.ts";
 import { ManualClock } from "../../src/testing/fakes/manual-clock.ts";
 import { heldAnswer, type HeldAnswer } from "./held-answer.ts";
 import { shardKey } from "./shard-images.ts";
+
+type ItemWrite = Parameters<SharedRequests["send"]>[0];
 
 /** A request that waits for the test to answer it. */
 export interface HeldRequest extends HeldAnswer<object> {
@@ -101,16 +100,23 @@ export class HeldRequests implements DynamoTransport {
   }
 }
 
-/** A plain update of the bucket of an entity; `change` adds to it. */
-export function updateOf(
-  entity: string,
-  change: (builder: ExpressionBuilder) => void = () => {},
-): ItemUpdate {
-  const builder = new ExpressionBuilder();
-  builder.add("gr", 1);
-  builder.requireEqual("sv", 5);
-  change(builder);
-  return new ItemUpdate(shardKey(0, entity), builder);
+/** An update of the bucket of an entity. */
+export function updateOf(entity: string): ItemWrite {
+  const key = shardKey(0, entity);
+  return {
+    operation: "UpdateItem",
+    key,
+    input: { Key: key.marshalled, UpdateExpression: "ADD gr 1" },
+    statement: (tableName) => ({
+      Statement: `UPDATE "${tableName}" SET "gr"=gr+? WHERE "PK"=? AND "SK"=?`,
+      Parameters: [{ N: "1" }, ...Object.values(key.marshalled)],
+    }),
+  };
+}
+
+/** The same, as one that PartiQL cannot express. */
+export function inexpressible(entity: string): ItemWrite {
+  return { ...updateOf(entity), statement: () => undefined };
 }
 
 /** What replies show of it. */
