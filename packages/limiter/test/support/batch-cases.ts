@@ -222,8 +222,8 @@ export function itemOf(bucket: Bucket): AttributeMap {
 export function after(bucket: Bucket, event: Meanwhile, nowMs: number): Bucket {
   if ("by" in event) {
     const balances = bucket.balances.slice();
-    bucket.limits.forEach(({ limit }, index) => {
-      balances[index * 3] = balances[index * 3]! + amountOf(event.by, limit.name);
+    bucket.limits.forEach((held, index) => {
+      balances[index * 3] = balances[index * 3]! + amountOf(event.by, held.limit.name);
     });
     return { ...bucket, balances };
   }

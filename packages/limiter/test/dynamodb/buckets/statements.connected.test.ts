@@ -63,26 +63,28 @@ describeWithEngine("a write as a statement", (engine) => {
     table = await connectToNewTable(engine().endpointUrl, { transport: "lean" });
   });
 
-  it("has the effect and the reply of the same write alone", { timeout: 60_000 }, async () => {
-    const seen = { applied: 0, "condition failed": 0, invalid: 0, inexpressible: 0 };
-    const cases = fc.array(anyCase(), { minLength: STATEMENTS, maxLength: STATEMENTS });
-    await fc.assert(
-      fc.asyncProperty(cases, async (drawn) => {
-        for (const kind of await compare(drawn)) seen[kind] += 1;
-      }),
-      { numRuns: RUNS, endOnFailure: true },
-    );
-    for (const [kind, count] of Object.entries(seen))
-      expect(count, `${kind} ${JSON.stringify(seen)}`).toBeGreaterThan(RUNS / 2);
-  });
+  it(
+    "has the effect and the reply of the same write alone",
+    { timeout: 60_000 + 1000 * RUNS },
+    async () => {
+      const seen = { applied: 0, "condition failed": 0, invalid: 0, inexpressible: 0 };
+      const cases = fc.array(anyCase(), { minLength: STATEMENTS, maxLength: STATEMENTS });
+      await fc.assert(
+        fc.asyncProperty(cases, async (drawn) => {
+          for (const kind of await compare(drawn)) seen[kind] += 1;
+        }),
+        { numRuns: RUNS, endOnFailure: true },
+      );
+      for (const [kind, count] of Object.entries(seen))
+        expect(count, `${kind} ${JSON.stringify(seen)}`).toBeGreaterThan(RUNS / 2);
+    },
+  );
 
   it("exists for as many limits as there may be, unless their names are long", async () => {
     const cases = [1, 8, 32].flatMap((count) => [4, 64].map((length) => manyLimits(count, length)));
     // DynamoDB has a limit of 8192 characters.
-    expect(await compare(cases)).toEqual([
-      ...["applied", "applied", "applied"],
-      ...["applied", "applied", "inexpressible"],
-    ]);
+    const applied = Array.from({ length: 5 }, () => "applied");
+    expect(await compare(cases)).toEqual([...applied, "inexpressible"]);
   });
 
   /** Carries writes out in both forms, and compares; returns what became of each. */
@@ -172,7 +174,8 @@ function outcomeOf(
   return { kind: "condition failed" };
 }
 
-function withoutKey({ PK: _, SK: __, ...rest }: AttributeMap): AttributeMap {
+function withoutKey(item: AttributeMap): AttributeMap {
+  const { PK: _, SK: __, ...rest } = item;
   return rest;
 }
 
