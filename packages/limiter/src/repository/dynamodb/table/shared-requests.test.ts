@@ -184,6 +184,18 @@ describe("each statement of a shared request has its own outcome", () => {
     ]);
   });
 
+  it("one whose condition failed was not applied, also if its item cannot be read", async () => {
+    const outcomes = Promise.allSettled([table.send("a"), table.send("b")]);
+    await turn();
+    await table.reply(0, { Error: { Code: "ConditionalCheckFailed" } }, { Item: itemOf("b") });
+    // All attempts at the read.
+    for (const number of [1, 2, 3]) {
+      table.sent[number]!.reject(named("InternalServerError"));
+      await table.clock.advance(1000);
+    }
+    expect((await outcomes)[0]).toMatchObject({ reason: { ambiguous: false, throttled: false } });
+  });
+
   it.each<[string, object]>([
     ["fewer places", { Responses: [{}] }],
     ["more places", { Responses: [{}, {}, {}] }],

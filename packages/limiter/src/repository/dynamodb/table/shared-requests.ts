@@ -187,10 +187,8 @@ export class SharedRequests {
         },
       );
       // A reply to fewer statements does not show which of them it is about.
-      const isWhole = replies?.length === stated.length;
-      stated.forEach((waiting, index) =>
-        this.#conclude(waiting, isWhole ? replies[index] : undefined),
-      );
+      const whole = replies?.length === stated.length ? replies : undefined;
+      stated.forEach((waiting, index) => this.#conclude(waiting, whole?.[index]));
     } catch (error) {
       this.#fail(stated, error);
     }
@@ -226,7 +224,12 @@ export class SharedRequests {
     if (kind === "applied")
       return { applied: true, output: item === undefined ? {} : { Attributes: item } };
     if (item !== undefined) return { applied: false, item };
-    return this.#reader.get(write.key.primary).then((read) => ({ applied: false, item: read }));
+    return this.#reader.get(write.key.primary).then(
+      (read) => ({ applied: false, item: read }),
+      (error: unknown) => {
+        throw error instanceof TableUnavailable ? notApplied(error) : error;
+      },
+    );
   }
 
   #alone(write: ItemWrite): Promise<Reply> {
@@ -282,8 +285,15 @@ export class SharedRequests {
 }
 
 interface BatchOutput {
-  /** Null or absent where a server answers that is not DynamoDB. */
   readonly Responses?: readonly (StatementReply | null)[] | null;
+}
+
+/**
+ * The error of a write whose condition failed, and whose item could not be read. What the read
+ * suffered says nothing about the write: it was not applied, and not throttled.
+ */
+function notApplied(error: TableUnavailable): TableUnavailable {
+  return new TableUnavailable(error.message, { timedOut: error.timedOut, cause: error });
 }
 
 /**

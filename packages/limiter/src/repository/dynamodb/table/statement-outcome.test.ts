@@ -27,7 +27,8 @@ it.each([
 
 it("a statement without an error was applied; the reply may show its item", () => {
   expect(statementOutcome({ Item: item }, "t")).toEqual({ kind: "applied", item });
-  expect(statementOutcome({}, "t")).toEqual({ kind: "applied", item: undefined });
+  for (const reply of [{}, { Error: null }])
+    expect(statementOutcome(reply, "t")).toEqual({ kind: "applied", item: undefined });
 });
 
 it("a statement whose condition failed may show the item as it was", () => {

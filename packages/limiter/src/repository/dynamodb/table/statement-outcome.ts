@@ -10,7 +10,7 @@ export interface StatementReply {
     readonly Message?: string;
     /** The item as it was, where the engine returns it. */
     readonly Item?: AttributeMap;
-  };
+  } | null;
 }
 
 /** A statement that was applied, or whose condition failed; the item as the reply shows it. */
@@ -28,12 +28,15 @@ export type StatementOutcome =
   | { readonly kind: "throttled" | "invalid" | "denied"; readonly why: string }
   | { readonly kind: "failed"; readonly error: TableUnavailable };
 
-/** Reads the reply to one statement. One without a reply may have been applied, or not. */
+/**
+ * Reads the reply to one statement. One without a reply, or with `null` in its place, may have been
+ * applied, or not.
+ */
 export function statementOutcome(
   reply: StatementReply | null | undefined,
   tableName: string,
 ): StatementOutcome {
-  if (reply && reply.Error === undefined) return { kind: "applied", item: reply.Item };
+  if (reply && !reply.Error) return { kind: "applied", item: reply.Item };
   const { Code: code, Message: said = "", Item: item } = reply?.Error ?? {};
   const { name, message } = saidBy(code ?? "no code", said);
   const why = `${name}: ${message}`;
