@@ -168,7 +168,7 @@ function outcomeOf(
   { Item, Error }: StatementReply,
   found: AttributeMap,
 ): Pick<Outcome, "kind" | "shown"> {
-  if (Error === undefined) return { kind: "applied", shown: withoutKey(Item!) };
+  if (!Error) return { kind: "applied", shown: withoutKey(Item!) };
   expect(Error.Code).toBe("ConditionalCheckFailed");
   if (Error.Item !== undefined) expect(withoutKey(Error.Item)).toEqual(found);
   return { kind: "condition failed" };
