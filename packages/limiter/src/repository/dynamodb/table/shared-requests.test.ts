@@ -110,14 +110,47 @@ describe("while as many requests are under way as may be", () => {
     expect(table.texts(3)).toEqual(["UpdateItem f"]);
   });
 
-  it("nothing is stuck behind requests that do not return: slow ones hold up nobody", async () => {
+  it("nothing waits for long: requests may be slow, or never return", async () => {
+    for (const entity of ["a", "b", "c"]) await table.sendAll(entity);
+    await table.clock.advance(30);
+    await table.sendAll("d", "e");
+    await table.clock.advance(19);
+    expect(table.texts()).toEqual(["UpdateItem a", "UpdateItem b"]);
+    await table.clock.advance(1);
+    expect(table.texts(2)).toEqual([`${SHARED} c d e`]);
+    await table.sendAll("f");
+    await table.clock.advance(49);
+    expect(table.sent).toHaveLength(3);
+    await table.clock.advance(1);
+    expect(table.texts(3)).toEqual(["UpdateItem f"]);
+  });
+
+  it("nothing waits for long however many wait, and however slow all have become", async () => {
+    for (let requests = 0; requests < 20; requests += 1) {
+      await table.sendAll(`slow-${requests}`);
+      await table.clock.advance(2000);
+      table.sent.at(-1)!.reject(named("TimeoutError"));
+      await turn();
+    }
+    await table.clock.advance(2000);
+    const since = table.sent.length;
+    await table.sendAll(...names(200));
+    expect(table.sent).toHaveLength(since + 2);
+    await table.clock.advance(50);
+    expect(table.sent.slice(since).flatMap(({ entities }) => entities)).toEqual(names(200));
+  });
+
+  it("a busy process does not send more: what has come since is not sent early", async () => {
     await table.sendAll("a");
     await table.sendAll("b");
-    await table.sendAll("c", "d");
-    await table.clock.advance(49);
-    expect(table.sent).toHaveLength(2);
-    await table.clock.advance(1);
-    expect(table.texts(2)).toEqual([`${SHARED} c d`]);
+    await table.sendAll("c");
+    await table.clock.advance(40);
+    await table.apply(0);
+    await table.sendAll("d");
+    await table.clock.advance(10);
+    expect(table.texts(1)).toEqual(["UpdateItem b", "UpdateItem c"]);
+    await table.clock.advance(50);
+    expect(table.texts(3)).toEqual(["UpdateItem d"]);
   });
 
   it("writes that cannot be made up fail, and hold up nobody", async () => {

@@ -9,8 +9,8 @@
  *                            in conflict, or unknown           ──▶ an error; the caller tries again
  *
  * Nothing waits for a timer. A write waits while a few requests are under way, so that the requests
- * of a busy process become larger instead of more. Retries, creations, and writes of items that are
- * away (away-items.ts) go alone, and at once.
+ * of a busy process become larger instead of more; but not for requests that are slow. Retries,
+ * creations, and writes of items that are away (away-items.ts) go alone, and at once.
  */
 import { InfrastructureError } from "../../../core/errors.ts";
 import { emitWarning } from "../../warning.ts";
@@ -36,6 +36,12 @@ const MAX_STATEMENTS = 25;
 
 /** The most requests under way while writes wait; chosen by measuring (ADR 058). */
 const MAX_UNDER_WAY = 4;
+
+/**
+ * How long a write waits for requests of others before it goes without them: they may be slow, or
+ * never return. One that comes during this time waits at most twice as long.
+ */
+const MAX_WAIT_MS = 50;
 
 /** Invalid statements before the first valid one after which the table is not asked again. */
 const MAX_INVALID = 50;
@@ -64,11 +70,11 @@ export class SharedRequests {
   #isUnderstood = false;
   /** Statements that were invalid before. */
   #invalid = 0;
-  #waiting: Waiting[] = [];
+  readonly #waiting: Waiting[] = [];
   #isScheduled = false;
   #isWatching = false;
-  /** When each request that is under way was sent. */
-  readonly #underWay = new Set<{ readonly sentMs: number }>();
+  /** Requests that are under way, but for those that went at once. */
+  #underWay = 0;
 
   constructor(options: {
     readonly connection: Connection;
@@ -108,7 +114,7 @@ export class SharedRequests {
 
   #sendWaiting(): void {
     this.#isScheduled = false;
-    while (this.#waiting.length > 0 && this.#countUnderWay() < this.#maxUnderWay)
+    while (this.#waiting.length > 0 && this.#underWay < this.#maxUnderWay)
       void this.#request(this.#next());
     if (this.#waiting.length > 0) void this.#watch();
   }
@@ -116,45 +122,41 @@ export class SharedRequests {
   /** The writes of the next request, which are of different items; the rest waits on. */
   #next(): readonly Waiting[] {
     const items = new Set<string>();
-    const [chosen, rest]: [Waiting[], Waiting[]] = [[], []];
-    for (const waiting of this.#waiting)
-      if (chosen.length < MAX_STATEMENTS && !items.has(waiting.item)) {
-        items.add(waiting.item);
-        chosen.push(waiting);
-      } else rest.push(waiting);
-    this.#waiting = rest;
+    const [chosen, others]: [Waiting[], Waiting[]] = [[], []];
+    let seen = 0;
+    while (seen < this.#waiting.length && chosen.length < MAX_STATEMENTS) {
+      const waiting = this.#waiting[seen]!;
+      (items.has(waiting.item) ? others : chosen).push(waiting);
+      items.add(waiting.item);
+      seen += 1;
+    }
+    this.#waiting.splice(0, seen, ...others);
     return chosen;
   }
 
-  /** How many requests are under way that hold up others: one that is slow does not. */
-  #countUnderWay(): number {
-    const latestMs = this.#connection.clock.now() - this.#away.slowMs;
-    let count = 0;
-    for (const { sentMs } of this.#underWay) if (sentMs > latestMs) count += 1;
-    return count;
-  }
-
-  /** Sends what waits when the requests under way have become slow, if none returns before. */
+  /** Sends what has waited too long, so that nothing waits for requests that do not return. */
   async #watch(): Promise<void> {
     if (this.#isWatching) return;
     this.#isWatching = true;
-    await this.#connection.clock.sleep(this.#away.slowMs);
+    const last = this.#waiting.at(-1)!;
+    await this.#connection.clock.sleep(MAX_WAIT_MS);
     this.#isWatching = false;
-    this.#schedule();
+    while (this.#waiting.includes(last)) void this.#request(this.#next());
+    if (this.#waiting.length > 0) void this.#watch();
   }
 
   async #request(writes: readonly Waiting[]): Promise<void> {
-    const sent = { sentMs: this.#connection.clock.now() };
-    this.#underWay.add(sent);
+    const sentMs = this.#connection.clock.now();
+    this.#underWay += 1;
     try {
       await (writes.length === 1 ? this.#settleAlone(writes[0]!) : this.#share(writes));
     } catch (error) {
       for (const { reject } of writes) reject(error);
     }
-    this.#underWay.delete(sent);
+    this.#underWay -= 1;
     this.#away.noteRequest(
       writes.map(({ item }) => item),
-      this.#connection.clock.now() - sent.sentMs,
+      this.#connection.clock.now() - sentMs,
     );
     this.#schedule();
   }
