@@ -1,7 +1,7 @@
 /*
  * The rights of requests that calls on different buckets share: batches of PartiQL updates. They
- * are made by hand here, and by programs, and executed by an engine, behind the policies and without
- * them.
+ * are made by hand here, and by programs, and executed by an engine, behind the policies and
+ * without them.
  */
 import { Limit, RateLimiter, type Repository } from "zae-limiter";
 import { DynamoRepository, type DynamoTransport } from "zae-limiter/dynamodb";

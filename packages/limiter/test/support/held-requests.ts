@@ -75,7 +75,7 @@ export class HeldRequests implements DynamoTransport {
     await turn();
   }
 
-  /** What was sent since the request with this number, as text such as `BatchExecuteStatement a b`. */
+  /** What was sent since the request with this number, as texts such as `UpdateItem a`. */
   texts(since = 0): readonly string[] {
     return this.sent
       .slice(since)

@@ -38,7 +38,7 @@ import { shardKey } from "../../support/shard-images.ts";
 const RUNS = Number(process.env["RUNS"] ?? 8);
 const STATEMENTS = 25;
 
-/** Letters in both cases, digits, signs that must be quoted, and as many letters as there may be. */
+/** Letters in both cases, digits, signs that must be quoted, and the longest there may be. */
 const LIMIT_NAMES = ["tpm", "TPM", "rpm", "v1_5", "in-put", "out.put", "x".repeat(64)];
 
 /** A write to send in both forms, and the item that it finds. */

@@ -243,6 +243,20 @@ describe("the expressions of a batch", () => {
   });
 });
 
+describe("the statement of a batch", () => {
+  it.each([
+    ["exists for ordinary names", "in-put", true],
+    ["does not exist where a name has a dot, which dynoxide takes for a path", "in.put", false],
+  ])("%s", (_, name, isStatement) => {
+    const policy = policyOf([Limit.perMinute(name, 10)], "resource");
+    const image = imageOf(itemOf(fullBucket(policy.bucketLimits, START_MS)));
+    const member = { kind: "take", costs: { [name]: 1 }, isCascaded: false } as const;
+    const intents = [intentOf(member, policy)];
+    const { write } = planWrite(requestOf({ policy, image, intents, nowMs: START_MS }));
+    expect(write!.request.statement("limits") !== undefined).toBe(isStatement);
+  });
+});
+
 /** Plans on the image, carries the write out on what others have made of it, and compares. */
 function carryOut(options: {
   readonly image: Bucket;
