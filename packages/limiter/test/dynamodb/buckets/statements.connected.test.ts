@@ -35,7 +35,7 @@ import { describeWithEngine } from "../../support/engine.ts";
 import { shardKey } from "../../support/shard-images.ts";
 
 /** Requests of so many statements each. */
-const RUNS = Number(process.env["RUNS"] ?? 8);
+const RUNS = Number(process.env["RUNS"] ?? 6);
 const STATEMENTS = 25;
 
 /** Letters in both cases, digits, signs that must be quoted, and the longest there may be. */

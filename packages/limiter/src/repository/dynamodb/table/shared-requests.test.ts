@@ -277,12 +277,15 @@ describe("a bucket leaves the shared requests", () => {
     },
   );
 
-  it("when it is throttled alone", async () => {
+  it("when it is throttled alone, but not with the whole table", async () => {
     await table.sendAll("hot");
+    await table.sendAll("cold");
     table.sent[0]!.reject(named("ThrottlingException"));
+    const throttlingReasons = [{ reason: "TableWriteProvisionedThroughputExceeded" }];
+    table.sent[1]!.reject(named("ThrottlingException", { throttlingReasons }));
     await turn();
-    await table.sendAll("hot", "a", "b");
-    expect(table.texts(1)).toEqual(["UpdateItem hot", `${SHARED} a b`]);
+    await table.sendAll("hot", "cold", "a");
+    expect(table.texts(2)).toEqual(["UpdateItem hot", `${SHARED} cold a`]);
   });
 
   it("when its request was slow, with all that were in it; each comes back when it is quick alone", async () => {

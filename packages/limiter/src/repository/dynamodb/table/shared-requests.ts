@@ -165,7 +165,8 @@ export class SharedRequests {
     try {
       resolve(await this.#alone(write));
     } catch (error) {
-      if (error instanceof TableUnavailable && error.throttled) this.#away.leave(item);
+      if (error instanceof TableUnavailable && error.throttled && !error.tableWide)
+        this.#away.leave(item);
       throw error;
     }
   }
