@@ -110,8 +110,8 @@ function unreported(operation: string, output: Metered): readonly ConsumedCapaci
 
 /** The statements of a batch whose error has this code; undefined for those without an error. */
 function countReplies({ Responses }: Metered, code: string | undefined): number {
-  const replies = Responses as readonly { readonly Error?: { readonly Code: string } }[];
-  return replies.filter(({ Error }) => Error?.Code === code).length;
+  const replies = (Responses ?? []) as readonly ({ readonly Error?: { Code: string } } | null)[];
+  return replies.filter((reply) => reply && reply.Error?.Code === code).length;
 }
 
 interface Metered {
