@@ -33,6 +33,7 @@ const WRITES: ReadonlySet<string> = new Set([
   "DeleteItem",
   "BatchWriteItem",
   "TransactWriteItems",
+  "BatchExecuteStatement",
 ]);
 
 /** Counts what passes, and asks the engine for its own accounting when told to. */
@@ -58,9 +59,11 @@ export class MeteredTransport implements DynamoTransport {
     this.#requests += 1;
     this.#byOperation.set(operation, (this.#byOperation.get(operation) ?? 0) + 1);
     try {
-      if (!this.#measureCapacity) return await this.#inner.call(operation, input, options);
-      const output = await this.#inner.call(operation, withCapacity(operation, input), options);
-      this.#add(operation, output);
+      const asked = this.#measureCapacity ? withCapacity(operation, input) : input;
+      const output: Metered = await this.#inner.call(operation, asked, options);
+      if (operation === "BatchExecuteStatement")
+        this.#failedConditions += countReplies(output, "ConditionalCheckFailed");
+      if (this.#measureCapacity) this.#add(operation, output);
       return output;
     } catch (error) {
       if (error instanceof Error && error.name === "ConditionalCheckFailedException")
@@ -91,17 +94,30 @@ export class MeteredTransport implements DynamoTransport {
     this.#write = NONE;
   }
 
-  #add(
-    operation: string,
-    {
-      ConsumedCapacity: consumed,
-    }: { readonly ConsumedCapacity?: ConsumedCapacity | readonly ConsumedCapacity[] },
-  ): void {
-    for (const capacity of [consumed ?? []].flat()) {
+  #add(operation: string, output: Metered): void {
+    for (const capacity of [output.ConsumedCapacity ?? unreported(operation, output)].flat()) {
       if (READS.has(operation)) this.#read = sum(this.#read, capacity);
       else this.#write = sum(this.#write, capacity);
     }
   }
+}
+
+/** DynamoDB Local does not report what statements consume: one unit for each that was applied. */
+function unreported(operation: string, output: Metered): readonly ConsumedCapacity[] {
+  if (operation !== "BatchExecuteStatement") return [];
+  return [{ CapacityUnits: countReplies(output, undefined) }];
+}
+
+/** The statements of a batch whose error has this code; undefined for those without an error. */
+function countReplies({ Responses }: Metered, code: string | undefined): number {
+  const replies = (Responses ?? []) as readonly ({ readonly Error?: { Code: string } } | null)[];
+  return replies.filter((reply) => reply && reply.Error?.Code === code).length;
+}
+
+interface Metered {
+  readonly ConsumedCapacity?: ConsumedCapacity | readonly ConsumedCapacity[];
+  /** Only a batch of statements has a list of them. */
+  readonly Responses?: unknown;
 }
 
 interface ConsumedCapacity {

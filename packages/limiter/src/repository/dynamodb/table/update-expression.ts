@@ -150,6 +150,9 @@ export class ExpressionBuilder {
       parameters.push(marshal(value));
     }
     for (const attribute of this.#missing) conditions += ` AND "${attribute}" IS MISSING`;
+    // Only names have dots here. dynoxide takes a quoted name with one for a path, and would write
+    // another attribute.
+    if (changes.includes(".") || conditions.includes(".")) return undefined;
     const text = `UPDATE "${tableName}" ${changes} WHERE "PK"=? AND "SK"=?${conditions} RETURNING ${returning} *`;
     return text.length > MAX_STATEMENT_LENGTH
       ? undefined
