@@ -156,8 +156,13 @@ describe("a bucket may serve a call", () => {
     expect(mayFit(wanting(1), bucketOf([{ tpm: 0 }]), NOW_MS + 1000)).toBe(true);
     const joined = { ...wanting(0), policy: POLICY };
     const single = bucketOf([{ tpm: 0 }]);
-    expect(mayFit({ ...joined, amounts: { rpm: 60 } }, single, NOW_MS)).toBe(true);
-    expect(mayFit({ ...joined, amounts: { rpm: 61 } }, single, NOW_MS)).toBe(false);
+    const wantingRpm = (rpm: number): WantedCharge => ({
+      ...joined,
+      amounts: { rpm },
+      costs: { rpm: rpm * 1000 },
+    });
+    expect(mayFit(wantingRpm(60), single, NOW_MS)).toBe(true);
+    expect(mayFit(wantingRpm(61), single, NOW_MS)).toBe(false);
   });
 });
 

@@ -26,9 +26,9 @@ import type { BucketWriter } from "../write/bucket-writer.ts";
 import { TableUnavailable } from "../table/table-errors.ts";
 import type { Expiring } from "../cache/expiring.ts";
 import type { KnownBucket, KnownBuckets, KnownShard } from "../cache/known-buckets.ts";
-import type { Taken, Throttled, Undecided } from "./receipt.ts";
+import type { NotTaken, ReceiptPart, Taken, Throttled } from "./receipt.ts";
 import type { PolicyChooser, PolicyHolder, WantedCharge } from "./wanted-charge.ts";
-import type { PolicyChoice } from "../write/write-intent.ts";
+import type { AppliedOutcome, PolicyChoice } from "../write/write-intent.ts";
 
 /** What is remembered of an entity. */
 export interface KnownEntity {
@@ -122,25 +122,29 @@ export class ChargePreparation {
   #charge(wanted: WantedBucket): MaybePromise<WantedCharge | undefined> {
     const { entityId, resource, override } = wanted;
     const key = this.keyOf(entityId, resource);
+    const image = this.#known.imageOf(key);
     const cached =
       override === undefined ? this.#policies.cached(entityId, resource) : { policy: override };
     // A process that does not know this entity yet reads its bucket together with everything else.
     // One that knows the entity, but not the bucket, tries to create it: if it exists after all,
     // the reply to the failed condition carries it.
     const isUnknown =
-      this.#known.imageOf(key) === undefined &&
-      (cached === undefined || this.#entities.fresh(entityId) === undefined);
+      image === undefined && (cached === undefined || this.#entities.fresh(entityId) === undefined);
     const policy =
       cached === undefined ? this.#policies.resolve(entityId, resource) : cached.policy;
-    if (!isUnknown && !(policy instanceof Promise)) return this.#underPolicy(key, wanted, policy);
+    if (!isUnknown && !(policy instanceof Promise))
+      return this.#underPolicy(wanted, key, image, policy);
     const reading = isUnknown ? this.#known.read(key) : undefined;
-    return Promise.all([policy, reading]).then(([read]) => this.#underPolicy(key, wanted, read));
+    return Promise.all([policy, reading]).then(([read]) =>
+      this.#underPolicy(wanted, key, this.#known.imageOf(key), read),
+    );
   }
 
   /** The charge under the policy that the bucket shows to be the current one. */
   #underPolicy(
-    key: BucketKey,
     { amounts, override, isParent }: WantedBucket,
+    key: BucketKey,
+    image: BucketImage | undefined,
     policy: Policy | undefined,
   ): MaybePromise<WantedCharge | undefined> {
     if (policy === undefined) return undefined;
@@ -156,7 +160,6 @@ export class ChargePreparation {
       parentId,
       isCascaded: isParent,
     };
-    const image = this.#known.imageOf(key);
     if (!showsOtherLimits(charge, image)) return this.#withLevels(charge);
     const chosen = this.#chooser.on(charge, key, image);
     return chosen instanceof Promise
@@ -220,6 +223,7 @@ export function mayFit(
   { count, shards, isWhole }: KnownBucket,
   nowMs: number,
 ): boolean {
+  if (isWhole && shards.length === 1) return fitsShard(charge, shards[0]!.image, nowMs);
   const mayDecideAlone = count > 1 && !(isWhole && shards.some(({ image }) => isInDebt(image)));
   if (mayDecideAlone && shards.some(({ image }) => fitsShard(charge, image, nowMs))) return true;
   return (isWhole || shards.length === 0) && fitsTogether(charge, shards, nowMs);
@@ -264,49 +268,53 @@ export function bucketUnder(
     : underPolicy(bucket, shardPolicy(policy, shard, divisor), nowMs);
 }
 
-/**
- * Takes all that a charge wants from one shard, or nothing. `refusedAtMs` is undefined when the
- * shard no longer exists.
- */
+/** Takes all that a charge wants from one shard, or nothing. */
 export async function takeFromShard(
   charge: WantedCharge,
   key: BucketKey,
   requests: number,
   { writer, chooser }: { readonly writer: BucketWriter; readonly chooser: PolicyChooser },
-): Promise<Taken | Throttled | (Undecided & { readonly refusedAtMs: number | undefined })> {
+): Promise<Taken | Throttled | NotTaken> {
   const { costs, isCascaded } = charge;
   const policy = policyChoice(charge, key, chooser);
   try {
-    const intent = { kind: "take", costs, requests, policy, isCascaded } as const;
-    const outcome = await writer.write(key, intent);
-    if (outcome.kind === "gone" || outcome.kind === "split")
-      return { kind: "undecided", charge, refusedAtMs: undefined };
-    const current = outcome.policy;
-    if (outcome.kind === "refused")
-      return {
-        kind: "undecided",
-        charge: { ...charge, policy: current },
-        refusedAtMs: outcome.atMs,
-      };
-    const { incarnation, image } = outcome;
-    const { entityId, resource } = key;
-    const part = {
-      key,
-      entityId,
-      resource,
-      policy: current,
-      requests,
-      isCascaded,
-      incarnation,
-      seen: image === undefined ? undefined : { image },
-    };
-    const isSame = current === charge.policy && charge.levels === undefined;
-    const taken = isSame ? { amounts: costs } : dividedAmounts(current, costs);
-    return { kind: "taken", parts: [{ ...part, ...taken }] };
+    const outcome = await writer.write(key, { kind: "take", costs, requests, policy, isCascaded });
+    if (outcome.kind === "applied")
+      return { kind: "taken", parts: [takenPart(charge, key, requests, outcome)] };
+    return outcome.kind === "refused"
+      ? {
+          kind: "undecided",
+          charge: { ...charge, policy: outcome.policy },
+          refusedAtMs: outcome.atMs,
+        }
+      : { kind: "undecided", charge, refusedAtMs: undefined };
   } catch (error) {
     if (!(error instanceof TableUnavailable && error.throttled && !error.ambiguous)) throw error;
     return { kind: "throttled", error };
   }
+}
+
+function takenPart(
+  charge: WantedCharge,
+  key: BucketKey,
+  requests: number,
+  { policy, incarnation, image }: AppliedOutcome,
+): ReceiptPart {
+  const { costs, isCascaded } = charge;
+  const isSame = policy === charge.policy && charge.levels === undefined;
+  const { amounts, unlimited } = isSame ? { amounts: costs } : dividedAmounts(policy, costs);
+  return {
+    key,
+    entityId: key.entityId,
+    resource: key.resource,
+    policy,
+    amounts,
+    unlimited,
+    requests,
+    isCascaded,
+    incarnation,
+    seen: image && { image },
+  };
 }
 
 /** The policy that an intent of a charge is decided with, whatever shard it is written to. */
