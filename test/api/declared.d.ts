@@ -316,7 +316,7 @@ declare module "declared/zae-limiter/dynamodb" {
     readonly stream?: boolean;                             // "table" only: whether the created table has a stream; true by default
     readonly updateLambda?: boolean;                       // false by default: a running application never redeploys Lambda
     readonly bucketTtlMultiplier?: number;                 // 7 by default; 0: buckets never expire
-    readonly refusalMemoryMs?: number; readonly requestTimeoutMs?: number; readonly maxAttempts?: number; readonly maxShards?: number;
+    readonly refusalMemoryMs?: number; readonly requestTimeoutMs?: number; readonly maxAttempts?: number; readonly maxShards?: number; readonly shareRequests?: boolean;
   }
   export interface DynamoRepository extends Repository {}
   export class DynamoRepository {

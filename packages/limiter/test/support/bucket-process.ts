@@ -13,6 +13,7 @@ import {
 import { Connection } from "../../src/repository/dynamodb/table/connection.ts";
 import { Expiring } from "../../src/repository/dynamodb/cache/expiring.ts";
 import { ItemReader } from "../../src/repository/dynamodb/table/item-reader.ts";
+import { SharedRequests } from "../../src/repository/dynamodb/table/shared-requests.ts";
 import { KnownBuckets } from "../../src/repository/dynamodb/cache/known-buckets.ts";
 import { OperationIds } from "../../src/repository/dynamodb/write/operation-ids.ts";
 import { type DynamoTransport } from "../../src/repository/dynamodb/transport/transport.ts";
@@ -49,6 +50,8 @@ export function bucketProcess(options: {
   readonly requestTimeoutMs?: number;
   readonly maxShards?: number;
   readonly homeNumber?: number | undefined;
+  /** @default true */
+  readonly shareRequests?: boolean;
   readonly maxUnderWay?: number;
 }): BucketProcess {
   const {
@@ -81,6 +84,7 @@ export function bucketProcess(options: {
   const buckets = new DynamoBuckets({
     namespaceId: NAMESPACE_ID,
     connection,
+    requests: new SharedRequests({ connection, reader, isOn: options.shareRequests ?? true }),
     reader,
     known,
     ids: new OperationIds(random),

@@ -2,6 +2,7 @@ import { seededRandom } from "zae-limiter/testing";
 import { KnownBuckets } from "../../src/repository/dynamodb/cache/known-buckets.ts";
 import { Connection } from "../../src/repository/dynamodb/table/connection.ts";
 import { ItemReader } from "../../src/repository/dynamodb/table/item-reader.ts";
+import { SharedRequests } from "../../src/repository/dynamodb/table/shared-requests.ts";
 import {
   numberOf,
   type AttributeMap,
@@ -144,6 +145,7 @@ export function scriptedProcess({
   const observed: string[] = [];
   const writer = new BucketWriter({
     connection,
+    requests: new SharedRequests({ connection, reader, isOn: false }),
     known,
     ids: new OperationIds(seededRandom(seed)),
     ttlMultiplier: 0,

@@ -38,6 +38,7 @@ import { CurrentPolicies } from "./acquire/current-policy.ts";
 import type { Expiring } from "./cache/expiring.ts";
 import { KnownBuckets, type RequestStamp } from "./cache/known-buckets.ts";
 import type { ItemReader } from "./table/item-reader.ts";
+import type { SharedRequests } from "./table/shared-requests.ts";
 import { LeaseEnds, type DynamoReceipt } from "./acquire/lease-end.ts";
 import { BucketList } from "./acquire/list-buckets.ts";
 import type { OperationIds } from "./write/operation-ids.ts";
@@ -62,6 +63,7 @@ export interface BucketCounts extends WriteCounts {
 export interface BucketsOptions {
   readonly namespaceId: string;
   readonly connection: Connection;
+  readonly requests: SharedRequests;
   readonly reader: ItemReader;
   readonly known: KnownBuckets;
   readonly ids: OperationIds;

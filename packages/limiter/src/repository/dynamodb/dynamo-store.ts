@@ -9,6 +9,7 @@ import type { Connection } from "./table/connection.ts";
 import { DynamoEntities } from "./entities.ts";
 import { Expiring } from "./cache/expiring.ts";
 import { ItemReader } from "./table/item-reader.ts";
+import { SharedRequests } from "./table/shared-requests.ts";
 import { bucketPartitionPrefix, versionKey } from "./items/keys.ts";
 import { LastHeartbeat } from "./cache/last-heartbeat.ts";
 import { KnownBuckets } from "./cache/known-buckets.ts";
@@ -29,6 +30,7 @@ export interface DynamoStoreOptions {
   readonly largestTickMs: number;
   readonly refusalMemoryMs: number;
   readonly maxShards: number;
+  readonly shareRequests: boolean;
   readonly stream: boolean;
 }
 
@@ -45,6 +47,7 @@ export class DynamoStore implements Store {
   readonly heartbeat: LastHeartbeat;
   readonly #options: DynamoStoreOptions;
   readonly #reader: ItemReader;
+  readonly #requests: SharedRequests;
   readonly #ids: OperationIds;
   /** The names of active namespaces, by id: a deleted one is refused once its entry has expired. */
   readonly #active: Expiring<string>;
@@ -56,6 +59,11 @@ export class DynamoStore implements Store {
     const { connection } = options;
     this.#options = options;
     this.#reader = new ItemReader(connection);
+    this.#requests = new SharedRequests({
+      connection,
+      reader: this.#reader,
+      isOn: options.shareRequests,
+    });
     this.#ids = new OperationIds(connection.random);
     this.#active = new Expiring({
       read: (namespaceId) => this.#activeName(namespaceId),
@@ -116,6 +124,7 @@ export class DynamoStore implements Store {
         entities: parents,
         known,
         reader,
+        requests: this.#requests,
         ids: this.#ids,
         counts: this.#counts,
         admission: this.#admission,

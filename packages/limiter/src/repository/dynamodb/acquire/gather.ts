@@ -113,7 +113,7 @@ export class Gathering {
         ttlMultiplier: 0,
       };
       // A transaction returns no items, and its updates have no field that asks for them.
-      const { ReturnValues: _, ...update } = updateOf(shard.image, change, this.#nowMs);
+      const update = updateOf(shard.image, change, this.#nowMs).expression.build();
       return { Update: { Key: shard.key.marshalled, ...update } };
     });
   }

@@ -59,6 +59,11 @@ export interface DynamoOptions extends RepositoryOptions {
    * @default 32
    */
   readonly maxShards?: number;
+  /**
+   * Whether writes of different buckets may share a request, which needs the permission
+   * `dynamodb:PartiQLUpdate`. Where the table does not allow it, they do not. @default true
+   */
+  readonly shareRequests?: boolean;
 }
 
 const OPTION_NAMES = optionNames<DynamoOptions>({
@@ -76,6 +81,7 @@ const OPTION_NAMES = optionNames<DynamoOptions>({
   requestTimeoutMs: true,
   maxAttempts: true,
   maxShards: true,
+  shareRequests: true,
 });
 
 /** Options with every default filled in that needs no network. */
@@ -92,6 +98,7 @@ export interface ResolvedOptions {
   readonly requestTimeoutMs: number;
   readonly maxAttempts: number;
   readonly maxShards: number;
+  readonly shareRequests: boolean;
 }
 
 /** A transaction that gathers has a write for each shard, and DynamoDB allows 100 writes. */
@@ -137,6 +144,7 @@ export function resolveOptions(
     }),
     maxAttempts: whole(options.maxAttempts ?? 3, "maxAttempts", { least: 1, most: 100 }),
     maxShards: whole(options.maxShards ?? 32, "maxShards", { least: 1, most: MOST_SHARDS }),
+    shareRequests: options.shareRequests ?? true,
   };
 }
 

@@ -221,7 +221,14 @@ export class Connection {
 }
 
 /** The fields that say what a request is about; one without any of them is about the table. */
-const ADDRESSES = ["TransactItems", "RequestItems", "TableName", "StreamArn", "ShardIterator"];
+const ADDRESSES = [
+  "Statements",
+  "TransactItems",
+  "RequestItems",
+  "TableName",
+  "StreamArn",
+  "ShardIterator",
+];
 
 /** How many signals are made within one time-out. */
 const SHARES = 32;

@@ -200,13 +200,13 @@ describe("what came by cascade", () => {
 
 describe("the slot of an operation", () => {
   const mark = { id: "me000.0005", writer: "me000", slot: 0 };
-  const older = "begins_with(o0, me000.) AND o0 < me000.0005";
+  const older = "begins_with(o0,me000.) AND o0<me000.0005";
 
   it.each([
     ["must hold an older id of the same writer", "me000.0003", false, older],
     ["that is free must stay so", undefined, false, "attribute_not_exists(o0)"],
-    ["of another writer must be as seen", "other.0001", false, "o0 = other.0001"],
-    ["must be as seen after an unanswered write", "me000.0003", true, "o0 = me000.0003"],
+    ["of another writer must be as seen", "other.0001", false, "o0=other.0001"],
+    ["must be as seen after an unanswered write", "me000.0003", true, "o0=me000.0003"],
     ["must still be free after one", undefined, true, "attribute_not_exists(o0)"],
   ])("%s", (_, seenId, afterUnanswered, condition) => {
     const change = { folds: settles(-1), mark: { ...mark, seenId }, afterUnanswered };
@@ -221,7 +221,7 @@ describe("the reply", () => {
   const whole = { folds: takes(1200), ttlMultiplier: 7 };
 
   it("shows only what was written when that is every balance", () =>
-    expect(update(shardImage(stored), whole).ReturnValues).toBe("UPDATED_NEW"));
+    expect(update(shardImage(stored), whole).returns).toBe("UPDATED_NEW"));
 
   it.each<[string, BucketImage, Partial<BucketChange>]>([
     ["the stamp was not written", shardImage({ tokens: { tpm: 50_000 } }), whole],
@@ -230,7 +230,7 @@ describe("the reply", () => {
     ["the creation is not known", { ...shardImage(stored), creation: undefined }, whole],
     ["limits change", shardImage(stored), { ...whole, limits: bucketLimits([RPM, TPM]) }],
   ])("shows the whole item when %s", (_, image, change) =>
-    expect(update(image, change).ReturnValues).toBe("ALL_NEW"),
+    expect(update(image, change).returns).toBe("ALL_NEW"),
   );
 });
 
@@ -272,7 +272,7 @@ function readable(
   stored: StoredShard,
   change: Partial<BucketChange>,
 ): { readonly requires: readonly string[]; readonly does: string } {
-  const built = update(shardImage(stored), change);
+  const built = update(shardImage(stored), change).expression.build();
   const { ExpressionAttributeNames: names = {}, ExpressionAttributeValues: values = {} } = built;
   const resolved = (expression: string): string =>
     expression.replaceAll(/[#:]\w+/g, (alias) => names[alias] ?? textOf(values[alias]!));

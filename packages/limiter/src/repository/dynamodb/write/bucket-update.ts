@@ -36,7 +36,7 @@ import {
 } from "../items/bucket-item.ts";
 import type { OperationMark } from "./operation-ids.ts";
 import { addLimit, countUnlimited, dropLimit, writeParameters } from "./parameter-update.ts";
-import { ExpressionBuilder, type UpdateExpression } from "../table/update-expression.ts";
+import { ExpressionBuilder } from "../table/update-expression.ts";
 
 /** A change to a bucket. */
 export interface BucketChange {
@@ -88,8 +88,9 @@ export function requiresStamp(image: BucketImage, change: BucketChange, nowMs: n
 }
 
 /** An update, and how much of the item its reply must show. */
-export interface BucketUpdate extends UpdateExpression {
-  readonly ReturnValues: "ALL_NEW" | "UPDATED_NEW";
+export interface BucketUpdate {
+  readonly expression: ExpressionBuilder;
+  readonly returns: "ALL_NEW" | "UPDATED_NEW";
 }
 
 /** The update that carries a change out, given the image that it was decided with. */
@@ -110,8 +111,8 @@ export function updateOf(image: BucketImage, change: BucketChange, nowMs: number
   if (hasOldMergedIds(image, nowMs)) builder.remove("mi");
   markOperation(builder, change);
   return {
-    ...builder.build(),
-    ReturnValues: writesAllBalances(builder, image, change) ? "UPDATED_NEW" : "ALL_NEW",
+    expression: builder,
+    returns: writesAllBalances(builder, image, change) ? "UPDATED_NEW" : "ALL_NEW",
   };
 }
 
@@ -364,17 +365,14 @@ export function markOperation(
   { mark, afterUnanswered }: Pick<BucketChange, "mark" | "afterUnanswered">,
 ): void {
   if (mark === undefined) return;
-  const slot = builder.name(slotAttribute(mark.slot));
-  const asSeen = (): string =>
-    mark.seenId === undefined
-      ? `attribute_not_exists(${slot})`
-      : `${slot} = ${builder.value(mark.seenId)}`;
-  const older = (): string =>
-    `begins_with(${slot}, ${builder.value(`${mark.writer}.`)}) AND ${slot} < ${builder.value(mark.id)}`;
+  const slot = slotAttribute(mark.slot);
+  const prefix = `${mark.writer}.`;
   // A slot that is taken over must be as seen, because the id that it held is kept.
-  const isOwn = mark.seenId?.startsWith(`${mark.writer}.`) === true;
-  builder.require(isOwn && !afterUnanswered ? older() : asSeen());
-  builder.set(slotAttribute(mark.slot), mark.id);
+  const isOwn = mark.seenId?.startsWith(prefix) === true;
+  if (isOwn && !afterUnanswered) builder.requirePrefixAndLess(slot, prefix, mark.id);
+  else if (mark.seenId === undefined) builder.requireMissing(slot);
+  else builder.requireEqual(slot, mark.seenId);
+  builder.set(slot, mark.id);
 }
 
 function foldOf({ folds }: BucketChange, { limit }: BucketLimit): LimitFold {

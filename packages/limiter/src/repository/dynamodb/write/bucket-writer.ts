@@ -29,6 +29,7 @@ import type { BucketImage } from "../items/bucket-item.ts";
 import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
 import { TableUnavailable } from "../table/table-errors.ts";
 import type { Connection } from "../table/connection.ts";
+import type { SharedRequests } from "../table/shared-requests.ts";
 import type { BucketEntry, KnownBuckets } from "../cache/known-buckets.ts";
 import { fenceOf } from "./fence.ts";
 import {
@@ -54,7 +55,6 @@ import {
   planWrite,
   type Plan,
   type PlannedWrite,
-  type WriteOutput,
 } from "./write-plan.ts";
 
 /** Failed conditions after which an acquire ends as contended; the end of a lease goes on. */
@@ -90,6 +90,7 @@ interface Batch {
 /** Writes buckets. */
 export class BucketWriter {
   readonly #connection: Connection;
+  readonly #requests: SharedRequests;
   readonly #known: KnownBuckets;
   readonly #ids: OperationIds;
   readonly #ttlMultiplier: number;
@@ -100,6 +101,7 @@ export class BucketWriter {
 
   constructor(options: {
     readonly connection: Connection;
+    readonly requests: SharedRequests;
     readonly known: KnownBuckets;
     readonly ids: OperationIds;
     readonly ttlMultiplier: number;
@@ -108,6 +110,7 @@ export class BucketWriter {
     readonly counts: WriteCounts;
   }) {
     this.#connection = options.connection;
+    this.#requests = options.requests;
     this.#known = options.known;
     this.#ids = options.ids;
     this.#ttlMultiplier = options.ttlMultiplier;
@@ -286,7 +289,7 @@ export class BucketWriter {
     for (let attempt = 1; ; attempt += 1) {
       const sent = this.#known.stampRequest();
       try {
-        const reply = await this.#connection.conditional<WriteOutput>(write.operation, write.input);
+        const reply = await this.#requests.send(write.request, { isRetry: attempt > 1 });
         const image = imageAfter(reply, write, entry.image);
         this.#known.remember(key, image, sent);
         this.#count(lane, write, reply.applied);

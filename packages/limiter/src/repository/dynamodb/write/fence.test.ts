@@ -164,9 +164,11 @@ describe("a fence", () => {
       pending: { slot: 0, writer: "me000", id: "me000.000000001", seenId: "other.0001" },
       writeUnits: 1,
     })!;
-    expect(updated(shardItem(seen), fence.input)).toMatchObject({ o0: { S: fence.mark!.id } });
-    expect(updated(shardItem({ ...seen, ...changed }), fence.input)).toBeUndefined();
-    expect(updated({}, fence.input)).toBeUndefined();
+    expect(updated(shardItem(seen), fence.request.input)).toMatchObject({
+      o0: { S: fence.mark!.id },
+    });
+    expect(updated(shardItem({ ...seen, ...changed }), fence.request.input)).toBeUndefined();
+    expect(updated({}, fence.request.input)).toBeUndefined();
   });
 
   it("creates no item", async () => {

@@ -1,4 +1,5 @@
 import type { BucketImage } from "../items/bucket-item.ts";
+import { ItemUpdate } from "../table/item-write.ts";
 import { ExpressionBuilder } from "../table/update-expression.ts";
 import { markOperation } from "./bucket-update.ts";
 import { incarnationOf, type PlanRequest, type PlannedWrite } from "./write-plan.ts";
@@ -21,13 +22,7 @@ export function fenceOf(
   builder.add("b_wcu_tc", writeUnits);
   markOperation(builder, { mark, afterUnanswered: true });
   return {
-    operation: "UpdateItem",
-    input: {
-      Key: key.marshalled,
-      ...builder.build(),
-      ReturnValues: "ALL_NEW",
-      ReturnValuesOnConditionCheckFailure: "ALL_OLD",
-    },
+    request: new ItemUpdate(key, builder),
     item: undefined,
     changed: undefined,
     mark,

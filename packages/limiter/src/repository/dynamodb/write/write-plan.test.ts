@@ -26,7 +26,7 @@ describe("a plan for a bucket that does not exist", () => {
   it("creates it already charged", () => {
     const { write, verdicts } = plan(undefined, [take(10_000)]);
     expect(verdicts).toEqual(["written"]);
-    expect(write).toMatchObject({ operation: "PutItem", incarnation: { divisor: 1 } });
+    expect(write).toMatchObject({ request: { operation: "PutItem" }, incarnation: { divisor: 1 } });
     const created = imageOf(write!.item!);
     expect(created.bucket).toMatchObject({ refilledAtMs: NOW_MS, balances: [50_000, 0, 10_000] });
     expect(created.creation).toBe(write!.mark!.id);
@@ -329,7 +329,7 @@ function plan(
 }
 
 function inputOf({ write }: Plan): ExpressionInput {
-  return write!.input;
+  return write!.request.input;
 }
 
 /** The shard after the planned write. */

@@ -5,6 +5,8 @@ import { sourceOfLimit, type Policy } from "../../../core/bucket/policy.ts";
 import { shardPolicy } from "../../../core/bucket/shares.ts";
 import type { AttributeMap } from "../transport/attribute-values.ts";
 import type { Conditional } from "../table/connection.ts";
+import type { WriteOutput } from "../table/shared-requests.ts";
+import { ItemUpdate, type ItemWrite } from "../table/item-write.ts";
 import { decideBatch, requestsOf } from "./batch-decision.ts";
 import { putOf } from "./bucket-creation.ts";
 import {
@@ -22,8 +24,7 @@ import type { WriteIntent, WriteOutcome } from "./write-intent.ts";
 
 /** A call to send. */
 export interface PlannedWrite {
-  readonly operation: "UpdateItem" | "PutItem";
-  readonly input: object;
+  readonly request: ItemWrite;
   /** The item of a put, which returns nothing. */
   readonly item: AttributeMap | undefined;
   /**
@@ -41,11 +42,6 @@ export interface PlannedWrite {
    * requires that there is no item.
    */
   readonly requires: () => RequiredState | undefined;
-}
-
-/** What a write returns. */
-export interface WriteOutput {
-  readonly Attributes?: AttributeMap;
 }
 
 /** The shard as the reply to a write shows it. */
@@ -268,12 +264,11 @@ function planUpdate(
     afterUnanswered: pending !== undefined,
     ttlMultiplier: multiplierOf(request),
   };
-  const update = updateOf(image, change, nowMs);
+  const { expression, returns } = updateOf(image, change, nowMs);
   return {
-    operation: "UpdateItem",
-    input: { Key: key.marshalled, ...update, ReturnValuesOnConditionCheckFailure: "ALL_OLD" },
+    request: new ItemUpdate(key, expression, returns),
     item: undefined,
-    changed: update.ReturnValues === "UPDATED_NEW" ? withoutOldMergedIds(image, nowMs) : undefined,
+    changed: returns === "UPDATED_NEW" ? withoutOldMergedIds(image, nowMs) : undefined,
     mark,
     incarnation: incarnationOf(image),
     requires: () => ({
@@ -310,8 +305,12 @@ function planCreation(request: PlanRequest): Plan {
   const incarnation = { creation: mark?.id, divisor: 1, splitAtMs: undefined };
   return {
     write: {
-      operation: "PutItem",
-      input: put,
+      request: {
+        operation: "PutItem",
+        key,
+        input: put,
+        statement: () => undefined,
+      },
       item: put.Item,
       changed: undefined,
       mark,

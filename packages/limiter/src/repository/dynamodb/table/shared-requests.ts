@@ -1,0 +1,265 @@
+/*
+ * Writes of different items that share a request (ADR 058).
+ *
+ *   send ──▶ waiting ──▶ at the end of this turn of the event loop, or when a request returns:
+ *                          one alone            UpdateItem
+ *                          several, at most 25  BatchExecuteStatement; each of its statements was
+ *                            applied, or its condition failed  ──▶ the reply
+ *                            throttled, invalid or denied      ──▶ UpdateItem, alone
+ *                            in conflict, or unknown           ──▶ an error; the caller tries again
+ *
+ * Nothing waits for a timer. A write waits while a few requests are under way, so that the requests
+ * of a busy process become larger instead of more. Retries, creations, and writes of items that are
+ * away (away-items.ts) go alone, and at once.
+ */
+import { InfrastructureError } from "../../../core/errors.ts";
+import { emitWarning } from "../../warning.ts";
+import { partsOf } from "../transport/failure.ts";
+import type { AttributeMap } from "../transport/attribute-values.ts";
+import { AwayItems } from "./away-items.ts";
+import type { Conditional, Connection } from "./connection.ts";
+import type { ItemReader } from "./item-reader.ts";
+import type { ItemWrite } from "./item-write.ts";
+import { statementOutcome, type StatementReply } from "./statement-outcome.ts";
+import { TableUnavailable } from "./table-errors.ts";
+import type { Statement } from "./update-expression.ts";
+
+/** What a write returns. */
+export interface WriteOutput {
+  readonly Attributes?: AttributeMap;
+}
+
+type Reply = Conditional<WriteOutput>;
+
+/** DynamoDB's own limit on one request. */
+const MAX_STATEMENTS = 25;
+
+/** The most requests under way while writes wait; chosen by measuring (ADR 058). */
+const MAX_UNDER_WAY = 4;
+
+/** Invalid statements before the first valid one after which the table is not asked again. */
+const MAX_INVALID = 50;
+
+/** A write that waits for a request. */
+interface Waiting {
+  readonly write: ItemWrite;
+  /** Its partition key: no two items that are written here have the same. */
+  readonly item: string;
+  readonly resolve: (reply: Reply | Promise<Reply>) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+interface Stated extends Waiting {
+  readonly statement: Statement;
+}
+
+/** Sends the conditional writes of one table. */
+export class SharedRequests {
+  readonly #connection: Connection;
+  readonly #reader: ItemReader;
+  readonly #maxUnderWay: number;
+  readonly #away: AwayItems;
+  #isOn: boolean;
+  /** Whether the table has carried out a statement, or refused one by its condition. */
+  #isUnderstood = false;
+  /** Statements that were invalid before. */
+  #invalid = 0;
+  #waiting: Waiting[] = [];
+  #isScheduled = false;
+  #isWatching = false;
+  /** When each request that is under way was sent. */
+  readonly #underWay = new Set<{ readonly sentMs: number }>();
+
+  constructor(options: {
+    readonly connection: Connection;
+    readonly reader: ItemReader;
+    readonly isOn: boolean;
+    /** @default 4 */
+    readonly maxUnderWay?: number;
+  }) {
+    this.#connection = options.connection;
+    this.#reader = options.reader;
+    this.#isOn = options.isOn;
+    this.#maxUnderWay = options.maxUnderWay ?? MAX_UNDER_WAY;
+    this.#away = new AwayItems(options.connection.clock);
+  }
+
+  /** One attempt at a write; a condition that does not hold is returned as a value. */
+  send(write: ItemWrite, { isRetry }: { readonly isRetry: boolean }): Promise<Reply> {
+    if (!this.#isOn || isRetry || write.operation !== "UpdateItem") return this.#alone(write);
+    const item = write.key.text;
+    if (this.#away.has(item)) return this.#aloneAway(write, item);
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ write, item, resolve, reject });
+      this.#schedule();
+    });
+  }
+
+  /**
+   * Sends what waits as soon as everything has come that is ready now: a tick that is queued by a
+   * microtask comes after all microtasks. An immediate would also wait for other sockets, and cost
+   * a lone write 10 µs.
+   */
+  #schedule(): void {
+    if (this.#isScheduled || this.#waiting.length === 0) return;
+    this.#isScheduled = true;
+    queueMicrotask(() => process.nextTick(() => this.#sendWaiting()));
+  }
+
+  #sendWaiting(): void {
+    this.#isScheduled = false;
+    while (this.#waiting.length > 0 && this.#countUnderWay() < this.#maxUnderWay)
+      void this.#request(this.#next());
+    if (this.#waiting.length > 0) void this.#watch();
+  }
+
+  /** The writes of the next request, which are of different items; the rest waits on. */
+  #next(): readonly Waiting[] {
+    const items = new Set<string>();
+    const [chosen, rest]: [Waiting[], Waiting[]] = [[], []];
+    for (const waiting of this.#waiting)
+      if (chosen.length < MAX_STATEMENTS && !items.has(waiting.item)) {
+        items.add(waiting.item);
+        chosen.push(waiting);
+      } else rest.push(waiting);
+    this.#waiting = rest;
+    return chosen;
+  }
+
+  /** How many requests are under way that hold up others: one that is slow does not. */
+  #countUnderWay(): number {
+    const latestMs = this.#connection.clock.now() - this.#away.slowMs;
+    let count = 0;
+    for (const { sentMs } of this.#underWay) if (sentMs > latestMs) count += 1;
+    return count;
+  }
+
+  /** Sends what waits when the requests under way have become slow, if none returns before. */
+  async #watch(): Promise<void> {
+    if (this.#isWatching) return;
+    this.#isWatching = true;
+    await this.#connection.clock.sleep(this.#away.slowMs);
+    this.#isWatching = false;
+    this.#schedule();
+  }
+
+  async #request(writes: readonly Waiting[]): Promise<void> {
+    const sent = { sentMs: this.#connection.clock.now() };
+    this.#underWay.add(sent);
+    await (writes.length === 1 ? this.#settleAlone(writes[0]!) : this.#share(writes));
+    this.#underWay.delete(sent);
+    this.#away.noteRequest(
+      writes.map(({ item }) => item),
+      this.#connection.clock.now() - sent.sentMs,
+    );
+    this.#schedule();
+  }
+
+  async #settleAlone({ write, resolve, reject }: Waiting): Promise<void> {
+    try {
+      resolve(await this.#alone(write));
+    } catch (error) {
+      reject(error);
+    }
+  }
+
+  async #share(writes: readonly Waiting[]): Promise<void> {
+    const stated: Stated[] = [];
+    for (const waiting of writes) {
+      const statement = waiting.write.statement(this.#connection.tableName);
+      if (statement === undefined) waiting.resolve(this.#alone(waiting.write));
+      else stated.push({ ...waiting, statement });
+    }
+    if (stated.length < 2) return stated[0] && this.#settleAlone(stated[0]);
+    try {
+      const { Responses: replies = [] } = await this.#connection.call<BatchOutput>(
+        "BatchExecuteStatement",
+        {
+          Statements: stated.map(({ statement }) => ({
+            ...statement,
+            ReturnValuesOnConditionCheckFailure: "ALL_OLD",
+          })),
+        },
+      );
+      // A reply to fewer statements does not show which of them it is about.
+      const isWhole = replies.length === stated.length;
+      stated.forEach((waiting, index) =>
+        this.#conclude(waiting, isWhole ? replies[index] : undefined),
+      );
+    } catch (error) {
+      const isRefused = isRefusedWhole(error);
+      if (isRefused || isNotImplemented(error)) this.#turnOff((error as Error).message);
+      for (const { write, resolve, reject } of stated)
+        if (isRefused) resolve(this.#alone(write));
+        else reject(error);
+    }
+  }
+
+  #conclude({ write, resolve, reject }: Stated, reply: StatementReply | undefined): void {
+    const outcome = statementOutcome(reply, this.#connection.tableName);
+    if (outcome.kind === "applied" || outcome.kind === "condition failed") {
+      this.#isUnderstood = true;
+      const applied = outcome.kind === "applied";
+      const { item } = outcome;
+      return resolve(item === undefined ? this.#read(write, applied) : replyWith(applied, item));
+    }
+    this.#away.leave(write.key.text);
+    if (outcome.kind === "failed") return reject(outcome.error);
+    if (outcome.kind === "invalid" && !this.#isUnderstood) this.#invalid += 1;
+    if (outcome.kind === "denied" || this.#invalid === MAX_INVALID)
+      this.#turnOff(reply?.Error?.Message ?? "");
+    this.#connection.countRetry();
+    resolve(this.#alone(write));
+  }
+
+  /** Reads the item that a statement was about, where its reply does not show it. */
+  async #read(write: ItemWrite, applied: boolean): Promise<Reply> {
+    return replyWith(applied, await this.#reader.get(write.key.primary));
+  }
+
+  #alone(write: ItemWrite): Promise<Reply> {
+    return this.#connection.conditional<WriteOutput>(write.operation, write.input);
+  }
+
+  async #aloneAway(write: ItemWrite, item: string): Promise<Reply> {
+    const sentMs = this.#connection.clock.now();
+    const reply = await this.#alone(write);
+    this.#away.noteAlone(item, this.#connection.clock.now() - sentMs);
+    return reply;
+  }
+
+  #turnOff(why: string): void {
+    if (!this.#isOn) return;
+    this.#isOn = false;
+    emitWarning(
+      `Calls on different buckets cannot share requests to table ${this.#connection.tableName} ` +
+        `(${why}). Everything works, with a request for each write. Allow ` +
+        "dynamodb:PartiQLUpdate, or open the repository with shareRequests: false.",
+      { code: "WARN_LIMITER_REQUESTS_NOT_SHARED" },
+    );
+  }
+}
+
+interface BatchOutput {
+  readonly Responses?: readonly StatementReply[];
+}
+
+function replyWith(applied: boolean, item: AttributeMap | undefined): Reply {
+  if (!applied) return { applied, item };
+  return { applied, output: item === undefined ? {} : { Attributes: item } };
+}
+
+/** Whether a table does not know the operation, or does not allow it: nothing was applied. */
+function isRefusedWhole(error: unknown): boolean {
+  return error instanceof InfrastructureError && REFUSED_WHOLE.has(error.code);
+}
+
+const REFUSED_WHOLE: ReadonlySet<string> = new Set([
+  "ERR_LIMITER_PERMISSION_DENIED",
+  "ERR_LIMITER_STORE_REJECTED",
+]);
+
+/** Whether a proxy says that it does not know the operation; it may have forwarded it, though. */
+function isNotImplemented(error: unknown): boolean {
+  return error instanceof TableUnavailable && partsOf(error.cause).status === 501;
+}

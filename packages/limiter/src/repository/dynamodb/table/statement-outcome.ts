@@ -1,0 +1,61 @@
+import type { AttributeMap } from "../transport/attribute-values.ts";
+import { translated, TableUnavailable } from "./table-errors.ts";
+
+/** The reply to one statement of a `BatchExecuteStatement`. */
+export interface StatementReply {
+  readonly Item?: AttributeMap;
+  readonly Error?: {
+    readonly Code?: string;
+    readonly Message?: string;
+    /** The item as it was, where the engine returns it. */
+    readonly Item?: AttributeMap;
+  };
+}
+
+/**
+ * What became of one statement. One that was throttled, invalid or denied was not applied, and is
+ * to be sent alone, where the reply says more.
+ */
+export type StatementOutcome =
+  | { readonly kind: "applied" | "condition failed"; readonly item: AttributeMap | undefined }
+  | { readonly kind: "throttled" | "invalid" | "denied" }
+  | { readonly kind: "failed"; readonly error: TableUnavailable };
+
+/** Reads the reply to one statement. One without a reply may have been applied, or not. */
+export function statementOutcome(
+  reply: StatementReply | undefined,
+  tableName: string,
+): StatementOutcome {
+  const { Code: code, Message: message = "", Item: item } = reply?.Error ?? {};
+  if (reply !== undefined && reply.Error === undefined)
+    return { kind: "applied", item: reply.Item };
+  switch (code) {
+    case "ConditionalCheckFailed":
+      return { kind: "condition failed", item };
+    case "ThrottlingError":
+    case "ProvisionedThroughputExceeded":
+    case "RequestLimitExceeded":
+      return { kind: "throttled" };
+    case "ValidationError":
+    case "ResourceNotFound":
+    case "ItemCollectionSizeLimitExceeded":
+      return { kind: "invalid" };
+    case "AccessDenied":
+      return { kind: "denied" };
+    default:
+      return { kind: "failed", error: unknownOutcome(code, message, tableName) };
+  }
+}
+
+/** A conflict with a transaction was not applied; any other error may have been. */
+function unknownOutcome(
+  code: string | undefined,
+  message: string,
+  tableName: string,
+): TableUnavailable {
+  const name =
+    code === "TransactionConflict" ? "TransactionConflictException" : "InternalServerError";
+  const said = code === undefined ? "The reply lacks a statement" : `${code}: ${message}`;
+  const error = Object.assign(new Error(said), { name });
+  return translated(error, { tableName, operation: "BatchExecuteStatement" }) as TableUnavailable;
+}
