@@ -111,6 +111,10 @@ export function slotAttribute(slot: number): string {
 
 const SLOTS = Array.from({ length: SLOT_COUNT }, (_, slot) => `o${slot}`);
 
+function slotsOf(item: AttributeMap): readonly (string | undefined)[] {
+  return SLOTS.map((slot) => stringOf(item[slot]));
+}
+
 /**
  * Reads an item. Throws when it has a limit of a kind that this version does not support, or is a
  * bucket of the Python zae-limiter: nothing may be written to it then. An image of the same
@@ -124,7 +128,7 @@ export function imageOf(item: AttributeMap, known?: BucketImage): BucketImage {
     known.version === numberOf(item["sv"])
   )
     return imageWith(known, item, {
-      slots: slotsOf(item, known.slots),
+      slots: slotsOf(item),
       mergedIds: readMergedIds(item),
     });
   if (item["sv"] === undefined) throw bucketOfPython(item);
@@ -140,7 +144,7 @@ export function imageOf(item: AttributeMap, known?: BucketImage): BucketImage {
     version: number(item, "sv"),
     writes: number(item, "b_wcu_tc"),
     requests: number(item, "gr"),
-    slots: SLOTS.map((slot) => stringOf(item[slot])),
+    slots: slotsOf(item),
     mergedIds: readMergedIds(item),
     overridden: item["po"] !== undefined,
     creation: stringOf(item["cr"]),
@@ -166,11 +170,17 @@ function bucketOfPython(item: AttributeMap): IncompatibleSchemaError {
 }
 
 /**
- * The image after changes that do not belong to a version. The item may lack everything that
- * belongs to the version, and slots that were not written.
+ * The image after a write that changed every balance. The item has only what was written, which is
+ * neither what belongs to the version nor the ids of other writers.
  */
-export function changedImage(known: BucketImage, item: AttributeMap): BucketImage {
-  return imageWith(known, item, { slots: slotsOf(item, known.slots), mergedIds: known.mergedIds });
+export function changedImage(
+  known: BucketImage,
+  item: AttributeMap,
+  mark: { readonly slot: number; readonly id: string } | undefined,
+): BucketImage {
+  const { mergedIds } = known;
+  const slots = mark === undefined ? known.slots : known.slots.with(mark.slot, mark.id);
+  return imageWith(known, item, { slots, mergedIds });
 }
 
 /** Every field by its name: copying the object and replacing six of them takes twice as long. */
@@ -194,19 +204,6 @@ function imageWith(
     parentId: known.parentId,
     expiresAtSeconds: numberOf(item["ttl"]),
   };
-}
-
-/** The slots of an item, which may lack those that were not written since `known`. */
-function slotsOf(
-  item: AttributeMap,
-  known: readonly (string | undefined)[],
-): readonly (string | undefined)[] {
-  const slots = known.slice();
-  for (let slot = 0; slot < SLOT_COUNT; slot += 1) {
-    const id = stringOf(item[SLOTS[slot]!]);
-    if (id !== undefined) slots[slot] = id;
-  }
-  return slots;
 }
 
 const NO_IDS: readonly MergedIds[] = [];

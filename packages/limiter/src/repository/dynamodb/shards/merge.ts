@@ -40,7 +40,7 @@ import {
 import type { BucketKey } from "../items/bucket-key.ts";
 import { TRANSACTION_WRITE_UNITS, type TransactItem } from "../table/connection.ts";
 import { ExpressionBuilder } from "../table/update-expression.ts";
-import { expiry } from "../write/bucket-update.ts";
+import { expiry } from "../write/parameter-update.ts";
 import { requireVersion } from "./split.ts";
 
 /** One half of a merge, as it was read. */

@@ -78,7 +78,11 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
         if (next === undefined || write?.changed === undefined) return;
         changesOnly += 1;
         expect(
-          changedImage(write.changed, changedBy(write.request.input as ExpressionInput, next)),
+          changedImage(
+            write.changed,
+            changedBy(write.request.input as ExpressionInput, next),
+            write.mark,
+          ),
         ).toEqual(imageOf(next));
       }),
       { numRuns: RUNS },

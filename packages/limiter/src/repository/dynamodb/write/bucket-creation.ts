@@ -2,7 +2,8 @@ import { ceilingMilli, storedMilli, type Bucket } from "../../../core/bucket/buc
 import { marshalItem, type AttributeMap } from "../transport/attribute-values.ts";
 import { bucketAttributes, limitAttribute, slotAttribute } from "../items/bucket-item.ts";
 import { keyAttributes, type BucketKey } from "../items/bucket-key.ts";
-import { expiry, type BucketChange } from "./bucket-update.ts";
+import type { BucketChange } from "./bucket-update.ts";
+import { expiry } from "./parameter-update.ts";
 import { absent, Aliases } from "../table/update-expression.ts";
 
 /** The put that creates a bucket already charged, unless it exists. */

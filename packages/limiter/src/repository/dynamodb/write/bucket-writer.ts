@@ -87,6 +87,14 @@ interface Batch {
   readonly begunMs: number;
 }
 
+/** The members that a plan is for, and the plan. */
+interface Planned {
+  readonly carried: readonly BatchMember[];
+  readonly plan: Plan;
+  /** When the acquires among them had to fit. */
+  readonly asOfMs: number;
+}
+
 /** Writes buckets. */
 export class BucketWriter {
   readonly #connection: Connection;
@@ -148,23 +156,19 @@ export class BucketWriter {
       const reading = choosePolicies(members, image);
       if (reading !== undefined) await reading;
       if (lane.unanswered !== undefined) await this.#learn(batch, lane.unanswered, image);
-      for (const member of [...lane.owed, ...members])
-        if (member.isOpen && member.work.operation.history !== undefined)
-          concludeIfKnown(key, member, entry.image);
-      lane.owed = lane.owed.filter(isOpen);
-      const open = [...lane.owed, ...members.filter(isOpen)];
+      const open = openMembers(batch);
       // What is owed alone is worth no write: it goes with the next batch.
       if (open.length === lane.owed.length) return;
-      carried = open.slice(0, countCarried(open.map(({ work }) => work)));
-      const plan = this.#plan(batch, carried, image);
+      carried = open.length === 1 ? open : open.slice(0, countCarried(open.map(workOf)));
+      const planned = this.#plan(batch, carried, image);
+      const { plan } = planned;
       if (decision > 1 && plan.tickInMs !== undefined) {
         await this.#connection.clock.sleep(plan.tickInMs);
         continue;
       }
-      const written = carried.filter((_, index) => plan.verdicts[index] === "written");
       const write = plan.write ?? this.#fence(batch, carried, image);
-      if (write === undefined || (await this.#send(batch, write, written)))
-        return this.#conclude(batch, carried, plan);
+      if (write === undefined || (await this.#send(batch, write, planned)))
+        return this.#conclude(batch, planned);
     }
     // What ends a lease stays open, and goes with the next batch: finished work is never forgotten
     // because other processes were faster.
@@ -204,17 +208,17 @@ export class BucketWriter {
    */
   #plan(
     { key, lane, begunMs }: Batch,
-    members: readonly BatchMember[],
+    carried: readonly BatchMember[],
     image: BucketImage | undefined,
-  ): Plan & { readonly asOfMs: number } {
+  ): Planned {
     const nowMs = wholeMs(this.#connection.clock);
     const refilledAtMs = image?.bucket.refilledAtMs ?? nowMs;
     const asOfMs = refilledAtMs >= begunMs && refilledAtMs <= nowMs ? refilledAtMs : nowMs;
     // What is owed comes first, and decides nothing for others.
-    const decisive = members.find(isTake) ?? members.at(-1)!;
+    const decisive = carried.find(isTake) ?? carried.at(-1)!;
     const plan = planWrite({
       key,
-      intents: members.map(({ work }) =>
+      intents: carried.map(({ work }) =>
         work.operation.history === undefined ? work.intent : writtenPart(work),
       ),
       policy: decisive.work.policy!,
@@ -227,7 +231,7 @@ export class BucketWriter {
       writeUnits: lane.failedUnits + 1,
       ttlMultiplier: this.#ttlMultiplier,
     });
-    return { ...plan, asOfMs };
+    return { carried, plan, asOfMs };
   }
 
   /**
@@ -254,26 +258,22 @@ export class BucketWriter {
    * Gives the members of a plan that was carried out their outcome. One without a verdict stays
    * open, and goes with the next batch.
    */
-  #conclude(
-    { key, entry }: Batch,
-    members: readonly BatchMember[],
-    plan: Plan & { readonly asOfMs: number },
-  ): void {
-    if (plan.write !== undefined) {
-      this.#counts.batches += 1;
-      this.#counts.batchedOperations += plan.verdicts.filter(
-        (verdict) => verdict === "written",
-      ).length;
-    }
-    plan.verdicts.forEach((verdict, index) => {
-      const member = members[index]!;
+  #conclude({ key, entry }: Batch, { carried, plan, asOfMs }: Planned): void {
+    const { verdicts, write } = plan;
+    let written = 0;
+    for (let index = 0; index < verdicts.length; index += 1) {
+      const [verdict, member] = [verdicts[index]!, carried[index]!];
       const policy = member.work.policy!;
-      if (verdict === "written")
-        member.resolve(appliedOutcome(plan.write?.incarnation, entry.image, policy));
-      else if (verdict !== "refused") member.resolve({ kind: verdict });
+      if (verdict === "written") {
+        written += 1;
+        member.resolve(appliedOutcome(write?.incarnation, entry.image, policy));
+      } else if (verdict !== "refused") member.resolve({ kind: verdict });
       else if (isPending(member)) member.reject(outcomeUnknown(key));
-      else member.resolve({ kind: "refused", atMs: plan.asOfMs, policy });
-    });
+      else member.resolve({ kind: "refused", atMs: asOfMs, policy });
+    }
+    if (write === undefined) return;
+    this.#counts.batches += 1;
+    this.#counts.batchedOperations += written;
   }
 
   /**
@@ -283,7 +283,7 @@ export class BucketWriter {
   async #send(
     { key, entry, lane }: Batch,
     write: PlannedWrite,
-    members: readonly BatchMember[],
+    planned: Planned,
   ): Promise<boolean> {
     let ambiguous = false;
     for (let attempt = 1; ; attempt += 1) {
@@ -294,7 +294,7 @@ export class BucketWriter {
         this.#known.remember(key, image, sent);
         this.#count(lane, write, reply.applied);
         if (image !== undefined) this.#observer.noteWrite(key, image, sent.ms);
-        if (ambiguous && !reply.applied) leaveUnanswered(lane, write, members);
+        if (ambiguous && !reply.applied) leaveUnanswered(lane, write, planned);
         return reply.applied;
       } catch (error) {
         if (!(error instanceof TableUnavailable)) throw error;
@@ -303,7 +303,7 @@ export class BucketWriter {
           this.#observer.noteThrottled(key, error.keysThrottled);
         const mayRepeat = !ambiguous || write.mark !== undefined;
         if (attempt >= this.#connection.maxAttempts || !mayRepeat) {
-          if (ambiguous) leaveUnanswered(lane, write, members);
+          if (ambiguous) leaveUnanswered(lane, write, planned);
           if (mayRepeat) throw error.withAmbiguity(ambiguous);
           return false;
         }
@@ -340,14 +340,30 @@ function isOpen(member: BatchMember): boolean {
   return member.isOpen;
 }
 
+function workOf({ work }: BatchMember): Work {
+  return work;
+}
+
+/** What is owed and the open members, after those were concluded whose fate is known. */
+function openMembers({ key, entry, lane, members }: Batch): readonly BatchMember[] {
+  const all = lane.owed.length === 0 ? members : [...lane.owed, ...members];
+  for (const member of all)
+    if (member.isOpen && member.work.operation.history !== undefined)
+      concludeIfKnown(key, member, entry.image);
+  if (all.every(isOpen)) return all;
+  lane.owed = lane.owed.filter(isOpen);
+  return all.filter(isOpen);
+}
+
 /** Remembers a write whose outcome is open, for its members and for the writes that follow. */
 function leaveUnanswered(
   lane: Lane,
   { mark, incarnation, requires }: PlannedWrite,
-  members: readonly BatchMember[],
+  { carried, plan }: Planned,
 ): void {
+  const members = carried.filter((_, index) => plan.verdicts[index] === "written");
   const takes = members.filter(isTake);
-  const write = new UnansweredWrite({ mark, incarnation, requires: requires(), takes });
+  const write = new UnansweredWrite({ mark, incarnation, requires, takes });
   for (const { work } of members) (work.operation.history ??= new OperationHistory()).add(write);
   if (mark !== undefined) (lane.unanswered ??= new UnansweredWrites()).add(write);
 }
@@ -356,8 +372,11 @@ function leaveUnanswered(
  * Resumes the writes that members which were sent before, perhaps in another lane, still wait for.
  */
 function resumeUnanswered(lane: Lane, members: readonly BatchMember[]): void {
-  const pending = members.flatMap(({ work }) => work.operation.history?.pending ?? []);
-  if (pending.length > 0) (lane.unanswered ??= new UnansweredWrites()).resume(pending);
+  for (const { work } of members) {
+    const { history } = work.operation;
+    if (history === undefined || history.pending.length === 0) continue;
+    (lane.unanswered ??= new UnansweredWrites()).resume(history.pending);
+  }
 }
 
 /**
@@ -368,7 +387,7 @@ function choosePolicies(
   members: readonly BatchMember[],
   image: BucketImage | undefined,
 ): Promise<unknown> | undefined {
-  const readings: Promise<unknown>[] = [];
+  let readings: Promise<unknown>[] | undefined;
   for (const member of members) {
     if (!member.isOpen) continue;
     const { work } = member;
@@ -376,7 +395,7 @@ function choosePolicies(
     const policy = typeof choice === "function" ? choice(image, work.policy) : choice;
     if (!(policy instanceof Promise)) work.policy = policy;
     else
-      readings.push(
+      (readings ??= []).push(
         policy.then(
           (read) => {
             work.policy = read;
@@ -385,5 +404,5 @@ function choosePolicies(
         ),
       );
   }
-  return readings.length === 0 ? undefined : Promise.all(readings);
+  return readings && Promise.all(readings);
 }

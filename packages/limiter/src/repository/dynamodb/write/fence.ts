@@ -27,7 +27,7 @@ export function fenceOf(
     changed: undefined,
     mark,
     incarnation: incarnationOf(image),
-    requires: () => ({ version: image.version, refilledAtMs: undefined }),
+    requires: { version: image.version, refilledAtMs: undefined },
   };
 }
 
