@@ -14,7 +14,8 @@ const judge = new PolicyJudge({ policies: [{ Version: "2012-10-17", Statement: S
 
 it("it has no rights on balances and past audit events, nor on the table, its indexes and its stream", async () => {
   const own = "ownownownow";
-  const actions = ["GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem"];
+  const writes = ["PutItem", "UpdateItem", "PartiQLUpdate", "DeleteItem"];
+  const actions = ["GetItem", "BatchGetItem", ...writes];
   const calls: readonly IamCall[] = [
     ...actions.map((name) => call(name, [`${own}/BUCKET#key-1#gpt-4#0`])),
     ...actions

@@ -16,7 +16,6 @@ const WITHOUT_KEY = [
   "Scan",
   "PartiQLSelect",
   "PartiQLInsert",
-  "PartiQLUpdate",
   "PartiQLDelete",
   "ListTables",
   "CreateTable",
@@ -33,9 +32,14 @@ const STREAM = ["DescribeStream", "GetRecords", "GetShardIterator"].map(
 );
 
 const BY_KEY = ["GetItem", "BatchGetItem"].map((name) => `dynamodb:${name}`);
-const WRITES = ["PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "ConditionCheckItem"].map(
-  (name) => `dynamodb:${name}`,
-);
+const WRITES = [
+  "PutItem",
+  "UpdateItem",
+  "PartiQLUpdate",
+  "DeleteItem",
+  "BatchWriteItem",
+  "ConditionCheckItem",
+].map((name) => `dynamodb:${name}`);
 
 const call = (action: string, key: string, path = ""): IamCall => ({
   action: `dynamodb:${action}`,
@@ -59,11 +63,27 @@ describe("policies [W-65]", () => {
     expect(actions.filter((action) => /Transact|\*/.test(action))).toEqual([]);
   });
 
+  it("programs that write buckets may do so in shared requests, and use PartiQL for nothing else", async () => {
+    const statements = ["Select", "Insert", "Update", "Delete"].map((verb) =>
+      call(`PartiQL${verb}`, `${A}/BUCKET#e#r#0`),
+    );
+    for (const kind of POLICY_KINDS) {
+      const allowed = await judgeOf(kind, A).allowed(statements);
+      const expected = kind.endsWith("read-only") ? [] : ["dynamodb:PartiQLUpdate"];
+      expect(
+        allowed.map(({ action }) => action),
+        kind,
+      ).toEqual(expected);
+    }
+  });
+
   it.each(["acquire-only", "namespace-acquire"] as const)(
     "%s writes buckets and nothing else, and reads no audit events",
     async (kind) => {
       const others = ["ENTITY#e", "RESOURCE#r", "SYSTEM#", "AUDIT#e"].flatMap((name) =>
-        ["PutItem", "UpdateItem", "DeleteItem"].map((action) => call(action, `${A}/${name}`)),
+        ["PutItem", "UpdateItem", "PartiQLUpdate", "DeleteItem"].map((action) =>
+          call(action, `${A}/${name}`),
+        ),
       );
       const audit = call("BatchGetItem", `${A}/AUDIT#e`);
       expect(await judgeOf(kind, A).allowed([...others, audit])).toEqual([]);

@@ -13,8 +13,10 @@ import { allow, below, type PolicyStatement } from "./policy-statements.ts";
  * and every partition key, in the table and in its indexes, begins with the id of its namespace.
  * The id comes from a tag of the principal, which the principal itself cannot change.
  *
- * Nothing here allows Scan, PartiQL or the stream: those carry no key that could be compared.
- * TransactWriteItems is no action of IAM: it asks for the action of each of its members.
+ * Nothing here allows Scan or the stream: those carry no key that could be compared.
+ * TransactWriteItems is no action of IAM: it asks for the action of each of its members. Nor is
+ * BatchExecuteStatement, in which calls share a request: it asks for PartiQLUpdate, for each
+ * statement by its own partition key. Other PartiQL is not allowed; nobody sends any.
  */
 
 /** Whose policy: of programs that acquire, that manage, or that only read; of all or one tenant. */
@@ -77,8 +79,16 @@ const STATEMENTS: Readonly<Record<PolicyKind, (tableArn: Value) => readonly Poli
 
 const READS_BY_KEY = ["dynamodb:GetItem", "dynamodb:BatchGetItem"];
 
-/** A bucket is created, written, split and merged; a merge deletes one of the halves. */
-const BUCKET_WRITES = ["dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"];
+/**
+ * A bucket is created, written alone or in a shared request, split and merged; a merge deletes one
+ * of the halves.
+ */
+const BUCKET_WRITES = [
+  "dynamodb:PutItem",
+  "dynamodb:UpdateItem",
+  "dynamodb:PartiQLUpdate",
+  "dynamodb:DeleteItem",
+];
 
 const WRITES = [...BUCKET_WRITES, "dynamodb:ConditionCheckItem"];
 

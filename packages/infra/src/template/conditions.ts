@@ -36,19 +36,19 @@ export const CONDITIONS = {
   ),
   DeployAggregatorAlarms: and(conditionOf("DeployAggregatorLambda"), conditionOf("DeployAlarms")),
   DeployAuditArchive: and(conditionOf("DeployAggregatorLambda"), isOn("EnableAuditArchival")),
-  DeployIAMRolesWithIAM: and(conditionOf("DeployIAM"), isOn("EnableIAMRoles")),
+  DeployIAMRoles: and(conditionOf("DeployIAM"), isOn("EnableIAMRoles")),
   TracingEnabled: isOn("EnableTracing"),
   HasReservedConcurrency: isGiven("AggregatorReservedConcurrency"),
   HasSNSTopic: isGiven("AlarmSNSTopicArn"),
   HasRoleNameFormat: isGiven("RoleNameFormat"),
-  HasPermissionBoundary: isGiven("PermissionBoundary"),
-  PermissionBoundaryIsArn: equals(
+  HasBoundary: isGiven("PermissionBoundary"),
+  BoundaryIsArn: equals(
     { "Fn::Select": [0, { "Fn::Split": [":", ref("PermissionBoundary")] }] },
     "arn",
   ),
   EnableTableDeletionProtection: isOn("EnableDeletionProtection"),
   UsePITRRecoveryPeriod: isGiven("PITRRecoveryPeriodDays"),
-  IsProvisioned: equals(ref("BillingMode"), "PROVISIONED"),
+  Provisioned: equals(ref("BillingMode"), "PROVISIONED"),
   ...customNames(),
 } as const satisfies Template["Conditions"];
 
@@ -95,15 +95,15 @@ function isGiven(parameter: ParameterName): Value {
 }
 
 type CustomName =
-  | `HasCustom${keyof typeof ROLE_SUFFIXES}RoleName`
-  | `HasCustom${keyof typeof POLICY_SUFFIXES}PolicyName`;
+  | `Has${keyof typeof ROLE_SUFFIXES}RoleName`
+  | `Has${keyof typeof POLICY_SUFFIXES}PolicyName`;
 
 function customNames(): Readonly<Record<CustomName, Value>> {
   const names = [
     ...Object.keys(ROLE_SUFFIXES).map((part) => `${part}RoleName`),
     ...Object.keys(POLICY_SUFFIXES).map((part) => `${part}PolicyName`),
   ] as readonly ParameterName[];
-  return Object.fromEntries(names.map((name) => [`HasCustom${name}`, isGiven(name)])) as Record<
+  return Object.fromEntries(names.map((name) => [`Has${name}`, isGiven(name)])) as Record<
     CustomName,
     Value
   >;

@@ -27,7 +27,7 @@ export function managedPolicyResources(): Resources {
         Condition: "DeployIAM",
         Properties: {
           ManagedPolicyName: when(
-            `HasCustom${part}PolicyName`,
+            `Has${part}PolicyName`,
             ref(`${part}PolicyName`),
             sub(`\${AWS::StackName}-${POLICY_SUFFIXES[part]}`),
           ),

@@ -19,8 +19,8 @@ export function outputs(): Readonly<Record<string, Output>> {
     ...archiveOutputs("DeployAuditArchive"),
     ...alarmOutputs(),
     ...policyOutputs("DeployIAM"),
-    ...roleOutputs("DeployIAMRolesWithIAM"),
-    PermissionBoundaryArn: output(BOUNDARY_ARN, "PermissionBoundaryArn", "HasPermissionBoundary"),
+    ...roleOutputs("DeployIAMRoles"),
+    PermissionBoundaryArn: output(BOUNDARY_ARN, "PermissionBoundaryArn", "HasBoundary"),
     RoleNameFormat: output(ref("RoleNameFormat"), "RoleNameFormat", "HasRoleNameFormat"),
     SchemaVersion: { Value: ref("SchemaVersion") },
   };

@@ -21,7 +21,7 @@ import { TABLE, TABLE_ARN } from "./table.ts";
 
 /** The ARN of the policy that bounds roles. */
 export const BOUNDARY_ARN: Value = when(
-  "PermissionBoundaryIsArn",
+  "BoundaryIsArn",
   ref("PermissionBoundary"),
   sub("arn:${AWS::Partition}:iam::${AWS::AccountId}:policy/${PermissionBoundary}"),
 );
@@ -87,7 +87,7 @@ const TRACING = allow({
 
 /** A role that everybody in the account may assume whom IAM allows to. */
 function accountRole(part: "App" | "Admin" | "ReadOnly", policy: string): Resource {
-  return role(part, "DeployIAMRolesWithIAM", {
+  return role(part, "DeployIAMRoles", {
     AssumeRolePolicyDocument: trust({
       AWS: sub("arn:${AWS::Partition}:iam::${AWS::AccountId}:root"),
     }),
@@ -105,11 +105,11 @@ function role(
     Condition: condition,
     Properties: {
       RoleName: when(
-        `HasCustom${part}RoleName`,
+        `Has${part}RoleName`,
         ref(`${part}RoleName`),
         sub(`\${AWS::StackName}-${ROLE_SUFFIXES[part]}`),
       ),
-      PermissionsBoundary: when("HasPermissionBoundary", BOUNDARY_ARN, NO_VALUE),
+      PermissionsBoundary: when("HasBoundary", BOUNDARY_ARN, NO_VALUE),
       ...properties,
     },
   };

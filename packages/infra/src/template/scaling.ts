@@ -41,7 +41,7 @@ function scaled(
   return {
     [`${id}Target`]: {
       Type: "AWS::ApplicationAutoScaling::ScalableTarget",
-      Condition: "IsProvisioned",
+      Condition: "Provisioned",
       Properties: {
         ...scalable,
         MinCapacity: ref(`${target.least}${direction}Capacity`),
@@ -50,7 +50,7 @@ function scaled(
     },
     [`${id}Policy`]: {
       Type: "AWS::ApplicationAutoScaling::ScalingPolicy",
-      Condition: "IsProvisioned",
+      Condition: "Provisioned",
       Properties: {
         PolicyName: "utilization",
         PolicyType: "TargetTrackingScaling",

@@ -59,7 +59,7 @@ export function tableResources(): Resources {
 function throughput(read: string, write: string): Properties {
   return {
     ProvisionedThroughput: when(
-      "IsProvisioned",
+      "Provisioned",
       { ReadCapacityUnits: ref(read), WriteCapacityUnits: ref(write) },
       NO_VALUE,
     ),

@@ -13,7 +13,8 @@ type Attributes = Readonly<Record<string, { readonly S?: string }>>;
 
 /**
  * The actions that IAM decides about when DynamoDB gets a request. A batch is one action on all its
- * keys. A transaction is no action: its members are, those of a kind together.
+ * keys. A transaction is no action: its members are, those of a kind together. Nor is a batch of
+ * statements: each statement is decided about alone, in the order of the request.
  */
 export function iamCallsOf(operation: string, input: Input): readonly IamCall[] {
   const call = (leadingKeys: readonly string[], path = ""): IamCall => ({
@@ -35,6 +36,12 @@ export function iamCallsOf(operation: string, input: Input): readonly IamCall[] 
       return [call([partitionOf(input)], indexOf(input))];
     case "TransactWriteItems":
       return membersOf(input);
+    case "BatchExecuteStatement":
+      return (input["Statements"] as readonly Statement[]).map((statement) => ({
+        action: "dynamodb:PartiQLUpdate",
+        path: "",
+        leadingKeys: [keyOfStatement(statement)],
+      }));
     default:
       return [call([], STREAM_OPERATIONS.has(operation) ? "stream/label" : indexOf(input))];
   }
@@ -43,6 +50,11 @@ export function iamCallsOf(operation: string, input: Input): readonly IamCall[] 
 interface BatchedWrite {
   readonly PutRequest?: { readonly Item: Attributes };
   readonly DeleteRequest?: { readonly Key: Attributes };
+}
+
+interface Statement {
+  readonly Statement: string;
+  readonly Parameters?: readonly { readonly S?: string }[];
 }
 
 const STREAM_OPERATIONS: ReadonlySet<string> = new Set([
@@ -66,6 +78,23 @@ function membersOf({ TransactItems }: Input): readonly IamCall[] {
       keys.set(action, (keys.get(action) ?? new Set()).add(keyIn(member)));
     }
   return [...keys].map(([action, of]) => ({ action, path: "", leadingKeys: [...of] }));
+}
+
+/**
+ * The partition key of the item that a statement updates. Every value is a parameter, and the key
+ * comes first: `UPDATE "table" SET … WHERE "PK"=? AND "SK"=? …`. Throws for any other statement.
+ */
+function keyOfStatement({ Statement: text, Parameters = [] }: Statement): string {
+  // Names are quoted, and may hold anything.
+  const withoutNames = text.replaceAll(/"(?:[^"]|"")*"/g, (name) =>
+    name === '"PK"' || name === '"SK"' ? name : '""',
+  );
+  const [, assignments] =
+    /^UPDATE "" SET ([^']*) WHERE "PK" ?= ?\? AND "SK" ?= ?\?(?= |$)[^']*$/.exec(withoutNames) ??
+    [];
+  const key = assignments && Parameters[assignments.split("?").length - 1]?.S;
+  if (key === undefined || key === "") throw new Error(`not an update of one item by key: ${text}`);
+  return key;
 }
 
 /** What a batch holds for each of its tables. */

@@ -20,7 +20,7 @@ import { AwayItems } from "./away-items.ts";
 import type { Conditional, Connection } from "./connection.ts";
 import type { ItemReader } from "./item-reader.ts";
 import type { ItemWrite } from "./item-write.ts";
-import { statementOutcome, type StatementReply } from "./statement-outcome.ts";
+import { statementOutcome, type KnownOutcome, type StatementReply } from "./statement-outcome.ts";
 import { TableUnavailable } from "./table-errors.ts";
 import type { Statement } from "./update-expression.ts";
 
@@ -166,8 +166,8 @@ export class SharedRequests {
   async #share(writes: readonly Waiting[]): Promise<void> {
     const stated: Stated[] = [];
     for (const waiting of writes) {
-      const statement = waiting.write.statement(this.#connection.tableName);
-      if (statement === undefined) waiting.resolve(this.#alone(waiting.write));
+      const statement = this.#isOn && waiting.write.statement(this.#connection.tableName);
+      if (!statement) waiting.resolve(this.#alone(waiting.write));
       else stated.push({ ...waiting, statement });
     }
     if (stated.length < 2) return stated[0] && this.#settleAlone(stated[0]);
@@ -187,11 +187,17 @@ export class SharedRequests {
         this.#conclude(waiting, isWhole ? replies[index] : undefined),
       );
     } catch (error) {
-      const isRefused = isRefusedWhole(error);
-      if (isRefused || isNotImplemented(error)) this.#turnOff((error as Error).message);
-      for (const { write, resolve, reject } of stated)
-        if (isRefused) resolve(this.#alone(write));
-        else reject(error);
+      this.#fail(stated, error);
+    }
+  }
+
+  /** Concludes the writes of a request that failed as a whole. */
+  #fail(writes: readonly Stated[], error: unknown): void {
+    const failure = wholeFailure(error);
+    if (failure === "not understood") this.#turnOff((error as Error).message);
+    for (const { write, resolve, reject } of writes) {
+      if (failure === "not allowed") resolve(this.#aloneInstead(write, (error as Error).message));
+      else reject(failure === "not understood" ? this.#ambiguous(error) : error);
     }
   }
 
@@ -199,22 +205,23 @@ export class SharedRequests {
     const outcome = statementOutcome(reply, this.#connection.tableName);
     if (outcome.kind === "applied" || outcome.kind === "condition failed") {
       this.#isUnderstood = true;
-      const applied = outcome.kind === "applied";
-      const { item } = outcome;
-      return resolve(item === undefined ? this.#read(write, applied) : replyWith(applied, item));
+      return resolve(this.#replyOf(write, outcome));
     }
     this.#away.leave(write.key.text);
     if (outcome.kind === "failed") return reject(outcome.error);
-    if (outcome.kind === "invalid" && !this.#isUnderstood) this.#invalid += 1;
-    if (outcome.kind === "denied" || this.#invalid === MAX_INVALID)
-      this.#turnOff(reply?.Error?.Message ?? "");
+    const why = reply?.Error?.Message ?? "";
+    if (outcome.kind === "invalid" && !this.#isUnderstood && ++this.#invalid === MAX_INVALID)
+      this.#turnOff(why);
     this.#connection.countRetry();
-    resolve(this.#alone(write));
+    resolve(outcome.kind === "denied" ? this.#aloneInstead(write, why) : this.#alone(write));
   }
 
-  /** Reads the item that a statement was about, where its reply does not show it. */
-  async #read(write: ItemWrite, applied: boolean): Promise<Reply> {
-    return replyWith(applied, await this.#reader.get(write.key.primary));
+  /** Reads the item whose condition failed, where the reply does not show it. */
+  #replyOf(write: ItemWrite, { kind, item }: KnownOutcome): Reply | Promise<Reply> {
+    if (kind === "applied")
+      return { applied: true, output: item === undefined ? {} : { Attributes: item } };
+    if (item !== undefined) return { applied: false, item };
+    return this.#reader.get(write.key.primary).then((read) => ({ applied: false, item: read }));
   }
 
   #alone(write: ItemWrite): Promise<Reply> {
@@ -226,6 +233,26 @@ export class SharedRequests {
     const reply = await this.#alone(write);
     this.#away.noteAlone(item, this.#connection.clock.now() - sentMs);
     return reply;
+  }
+
+  /**
+   * Sends a write alone because a shared request was denied. If this is allowed, sharing is what is
+   * not; if not, the item may be another tenant's.
+   */
+  async #aloneInstead(write: ItemWrite, why: string): Promise<Reply> {
+    const reply = await this.#alone(write);
+    this.#turnOff(why);
+    return reply;
+  }
+
+  /** The error of a write that an engine may have carried out although it refused the request. */
+  #ambiguous(error: unknown): TableUnavailable {
+    const { tableName } = this.#connection;
+    return new TableUnavailable(`Table ${tableName} refused a shared request. Try again.`, {
+      stackName: tableName,
+      ambiguous: true,
+      cause: error,
+    });
   }
 
   #turnOff(why: string): void {
@@ -244,22 +271,18 @@ interface BatchOutput {
   readonly Responses?: readonly StatementReply[];
 }
 
-function replyWith(applied: boolean, item: AttributeMap | undefined): Reply {
-  if (!applied) return { applied, item };
-  return { applied, output: item === undefined ? {} : { Attributes: item } };
+/**
+ * What the error of a whole request says about sharing. Nothing was applied by one that is not
+ * allowed or not known. One that is not understood may have been applied in part: DynamoDB Local
+ * does so, and so may a proxy.
+ */
+function wholeFailure(error: unknown): "not allowed" | "not understood" | "other" {
+  if (!(error instanceof InfrastructureError)) return "other";
+  const { name, status } = partsOf(error.cause);
+  if (error.code === "ERR_LIMITER_PERMISSION_DENIED" || name === "UnknownOperationException")
+    return "not allowed";
+  const isNotUnderstood = error.code === "ERR_LIMITER_STORE_REJECTED" || status === NOT_IMPLEMENTED;
+  return isNotUnderstood ? "not understood" : "other";
 }
 
-/** Whether a table does not know the operation, or does not allow it: nothing was applied. */
-function isRefusedWhole(error: unknown): boolean {
-  return error instanceof InfrastructureError && REFUSED_WHOLE.has(error.code);
-}
-
-const REFUSED_WHOLE: ReadonlySet<string> = new Set([
-  "ERR_LIMITER_PERMISSION_DENIED",
-  "ERR_LIMITER_STORE_REJECTED",
-]);
-
-/** Whether a proxy says that it does not know the operation; it may have forwarded it, though. */
-function isNotImplemented(error: unknown): boolean {
-  return error instanceof TableUnavailable && partsOf(error.cause).status === 501;
-}
+const NOT_IMPLEMENTED = 501;

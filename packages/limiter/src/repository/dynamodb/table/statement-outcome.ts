@@ -12,12 +12,18 @@ export interface StatementReply {
   };
 }
 
+/** A statement that was applied, or whose condition failed; the item as the reply shows it. */
+export interface KnownOutcome {
+  readonly kind: "applied" | "condition failed";
+  readonly item: AttributeMap | undefined;
+}
+
 /**
  * What became of one statement. One that was throttled, invalid or denied was not applied, and is
  * to be sent alone, where the reply says more.
  */
 export type StatementOutcome =
-  | { readonly kind: "applied" | "condition failed"; readonly item: AttributeMap | undefined }
+  | KnownOutcome
   | { readonly kind: "throttled" | "invalid" | "denied" }
   | { readonly kind: "failed"; readonly error: TableUnavailable };
 

@@ -1,0 +1,193 @@
+/*
+ * The rights of requests that calls on different buckets share: batches of PartiQL updates. They
+ * are made by hand here and executed by an engine, behind the policies and without them.
+ */
+import { Limit, RateLimiter, type Repository } from "zae-limiter";
+import { DynamoRepository, type DynamoTransport } from "zae-limiter/dynamodb";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { describeWithEngine, freshTableName } from "../../limiter/test/support/engine.ts";
+import { openTransport } from "../../limiter/test/support/transports.ts";
+import { POLICY_KINDS } from "../src/policies/policy-document.ts";
+import { CallRecorder, OWN } from "./support/iam/call-recorder.ts";
+import { startEnforcingProxy } from "./support/iam/enforcing-proxy.ts";
+import { iamCallsOf } from "./support/iam/iam-calls.ts";
+import type { PolicyJudge } from "./support/iam/policy-judge.ts";
+import { judgeBeforeSharing, judgeOf, missingRights, onOther } from "./support/iam/rights.ts";
+
+it("a statement is decided about by the key among its parameters", () => {
+  const Parameters = [{ S: "a" }, { S: "b" }, { S: "id/BUCKET#e#r#0" }, { S: "#STATE" }];
+  const where = `WHERE "PK"=? AND "SK"=?`;
+  const keysOf = (...texts: readonly string[]): readonly string[] =>
+    iamCallsOf("BatchExecuteStatement", {
+      Statements: texts.map((Statement) => ({ Statement, Parameters })),
+    }).flatMap(({ leadingKeys }) => leadingKeys);
+  const set = `UPDATE "t" SET "a?"=?, "b ""WHERE"""="c"+?`;
+  expect(keysOf(`${set} ${where} AND "d">=?`)).toEqual(["id/BUCKET#e#r#0"]);
+  // Each statement has its own decision, also if several are on items of one partition.
+  expect(keysOf(`${set} ${where}`, `UPDATE "t" SET "a"=? ${where}`)).toEqual([
+    "id/BUCKET#e#r#0",
+    "b",
+  ]);
+  for (const other of [
+    `SELECT * FROM "t" ${where}`,
+    `DELETE FROM "t" ${where}`,
+    `UPDATE "t"."GSI1" SET "a"=? ${where}`,
+    `UPDATE "t" SET "a"=1 WHERE "PK"='id/BUCKET#e#r#0' AND "SK"='#STATE'`,
+    `UPDATE "t" SET "a"='?' ${where}`,
+    `UPDATE "t" SET "a"=? WHERE "d">=? AND "PK"=? AND "SK"=?`,
+    `UPDATE "t" SET "a"=?, "b"=?, "c"=?, "d"=? ${where}`,
+  ])
+    expect(() => keysOf(other), other).toThrow("not an update of one item by key");
+});
+
+describeWithEngine("a request that several calls share", (engine) => {
+  const table = freshTableName();
+  const recorder = new CallRecorder();
+  let transport: DynamoTransport;
+  let repository: DynamoRepository;
+  /** The partition keys of buckets: two of a tenant, and one of another. */
+  let own: readonly [string, string];
+  let foreign: string;
+
+  beforeAll(async () => {
+    transport = await openTransport("lean", engine());
+    repository = await DynamoRepository.open("tenant-a", {
+      stack: table,
+      transport,
+      provisioning: "table",
+      requestTimeoutMs: 10_000,
+    });
+    await repository.registerNamespace("tenant-b");
+    const other = await repository.namespace("tenant-b");
+    own = [await bucketOf(repository, "key-1"), await bucketOf(repository, "key-2")];
+    foreign = await bucketOf(other, "key-1");
+    const recorded = recorder.transport(transport);
+    await recorder.during("consume", () => execute(recorded, "recorded", [...own, foreign]));
+  });
+  afterAll(async () => {
+    await repository.close();
+    transport.close();
+  });
+
+  it("is allowed to those who write buckets, and to tenants for their own", async () => {
+    expect(await marksOf([...own, foreign])).toEqual(Array(3).fill("recorded"));
+    const leadingKeys = [`${OWN}/BUCKET#name`];
+    const update = { method: "consume", action: "dynamodb:PartiQLUpdate", path: "", leadingKeys };
+    expect(recorder.calls).toEqual([update]);
+    expect(await missingRights(recorder.calls)).toEqual([]);
+    for (const kind of POLICY_KINDS) {
+      const reads = kind.endsWith("read-only");
+      expect(await judgeOf(kind).allows(update), kind).toBe(!reads);
+      const ofAll = !kind.startsWith("namespace-");
+      expect(await judgeOf(kind).allows(onOther(update)), kind).toBe(!reads && ofAll);
+    }
+  });
+
+  it.each(["namespace-acquire", "namespace-full-access"] as const)(
+    "writes the buckets of a tenant with %s, and of no other",
+    async (kind) => {
+      const judge = judgeOf(kind, repository.namespaceId);
+      const { responses, denied } = await executeWith(judge, kind, [own[0], foreign, own[1]]);
+      expect(responses).toEqual([applied(kind), DENIED, applied(kind)]);
+      expect(denied).toEqual(["dynamodb:PartiQLUpdate"]);
+      expect(await marksOf([...own, foreign])).toEqual([kind, kind, "recorded"]);
+    },
+  );
+
+  it.each(POLICY_KINDS.filter((kind) => !kind.endsWith("read-only")))(
+    "is denied statement by statement by a copy of %s that lacks its action",
+    async (kind) => {
+      const judge = judgeBeforeSharing(kind, repository.namespaceId);
+      const { responses, denied } = await executeWith(judge, `before ${kind}`, own);
+      expect(responses).toEqual([DENIED, DENIED]);
+      expect(denied).toHaveLength(2);
+      expect(await marksOf(own)).not.toContain(`before ${kind}`);
+    },
+  );
+
+  it("is not executed when nothing can be decided about it, and counts as denied", async () => {
+    const proxy = await startEnforcingProxy(engine().endpointUrl, judgeOf("full-access"));
+    const bounded = await openTransport("lean", proxy);
+    const Statement = `DELETE FROM "${table}" WHERE "PK"=? AND "SK"=?`;
+    const Statements = [{ Statement, Parameters: [{ S: own[0] }, { S: "#STATE" }] }];
+    await expect(send(bounded, "BatchExecuteStatement", { Statements })).rejects.toThrow();
+    expect(proxy.denied).toEqual([expect.stringContaining("not an update of one item by key")]);
+    expect(await marksOf([own[0]])).not.toContain(undefined);
+    bounded.close();
+    await proxy.stop();
+  });
+
+  /** Writes a mark into buckets with one request, by a program that has only these rights. */
+  async function executeWith(
+    judge: PolicyJudge,
+    mark: string,
+    keys: readonly string[],
+  ): Promise<{ readonly responses: readonly object[]; readonly denied: readonly string[] }> {
+    const proxy = await startEnforcingProxy(engine().endpointUrl, judge);
+    const bounded = await openTransport("lean", proxy);
+    const responses = await execute(bounded, mark, keys);
+    bounded.close();
+    await proxy.stop();
+    return { responses, denied: proxy.denied };
+  }
+
+  async function execute(
+    by: DynamoTransport,
+    mark: string,
+    keys: readonly string[],
+  ): Promise<readonly object[]> {
+    const Statement =
+      `UPDATE "${table}" SET "marked?"=? WHERE "PK"=? AND "SK"=? AND "entity_id"<>? ` +
+      "RETURNING ALL NEW *";
+    const Statements = keys.map((key) => ({
+      Statement,
+      Parameters: [{ S: mark }, { S: key }, { S: "#STATE" }, { S: "nobody" }],
+    }));
+    const { Responses } = await send(by, "BatchExecuteStatement", { Statements });
+    return Responses as readonly object[];
+  }
+
+  async function marksOf(keys: readonly string[]): Promise<readonly (string | undefined)[]> {
+    const marks: (string | undefined)[] = [];
+    for (const key of keys) {
+      const Key = { PK: { S: key }, SK: { S: "#STATE" } };
+      const { Item } = await send(transport, "GetItem", { TableName: table, Key });
+      marks.push((Item as Readonly<Record<string, { readonly S: string }>>)["marked?"]?.S);
+    }
+    return marks;
+  }
+});
+
+/** A statement that was denied, as DynamoDB answers it. */
+const DENIED = {
+  Error: {
+    Code: "AccessDenied",
+    Message: expect.stringMatching(
+      /is not authorized to perform: dynamodb:PartiQLUpdate on resource: arn:aws:dynamodb:/,
+    ) as string,
+  },
+};
+
+/** A statement that was executed, with the item as it is then. */
+function applied(mark: string): object {
+  return expect.objectContaining({
+    Item: expect.objectContaining({ "marked?": { S: mark } }) as object,
+  }) as object;
+}
+
+/** Takes one token; returns the partition key of the bucket that this has created. */
+async function bucketOf(repository: Repository, entityId: string): Promise<string> {
+  const limits = [Limit.perDay("rpm", 5)];
+  const request = { entityId, resource: "gpt-4", consume: { rpm: 1 }, limits };
+  await (await new RateLimiter({ repository }).acquire(request)).commit();
+  return `${repository.namespaceId}/BUCKET#${entityId}#gpt-4#0`;
+}
+
+async function send(
+  by: DynamoTransport,
+  operation: string,
+  input: object,
+): Promise<Readonly<Record<string, unknown>>> {
+  const output = await by.call(operation, input, { signal: AbortSignal.timeout(10_000) });
+  return output as Readonly<Record<string, unknown>>;
+}
