@@ -277,7 +277,7 @@ function newPreparation(policies: Policies, parents: Readonly<Record<string, str
   const entities = new Expiring<KnownEntity>({
     read: async (id) => {
       await reader.get({ PK: id, SK: "entity" });
-      return { parentId: parents[id], keys: new Map() };
+      return { parentId: parents[id], buckets: new Map() };
     },
     clock,
     ttlMs,
@@ -295,7 +295,7 @@ function newPreparation(policies: Policies, parents: Readonly<Record<string, str
   };
   const source: Pick<PolicySource, "cached" | "resolve" | "levels" | "refresh"> = {
     levels: (id) => [made.cached?.[id], made.hidden],
-    cached: (id) => made.cached && { policy: made.cached[id] },
+    cached: (id) => made.cached && { policy: made.cached[id], version: 0, fromMs: 0, untilMs: 0 },
     resolve: async (id) => made.stored[id],
     refresh: async (id) => made.stored[id],
   };

@@ -18,7 +18,7 @@ import {
 import type { Policy } from "../../../core/bucket/policy.ts";
 import { shardPolicy } from "../../../core/bucket/shares.ts";
 import type { ConsumeRequest, MaybePromise, ResourceAmounts } from "../../port.ts";
-import type { PolicySource } from "../../store.ts";
+import type { CachedPolicy, PolicySource } from "../../store.ts";
 import { costsOf } from "../write/batch-decision.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
 import { bucketKey, type BucketKey } from "../items/bucket-key.ts";
@@ -34,15 +34,21 @@ import type { AppliedOutcome, PolicyChoice } from "../write/write-intent.ts";
 export interface KnownEntity {
   /** The parent that its calls also take from. */
   readonly parentId: string | undefined;
-  /** The keys of its buckets, by resource: a hot bucket's key would be made for every call. */
-  readonly keys: Map<string, BucketKey>;
+  /** What is kept of its buckets, by resource: it would be made for every call. */
+  readonly buckets: Map<string, KeptBucket>;
+}
+
+/** The key of a bucket, and the policy that was last found for it. */
+interface KeptBucket {
+  readonly key: BucketKey;
+  policy: CachedPolicy | undefined;
 }
 
 /**
- * The most keys remembered for one entity: a caller that invents resources must not fill the
+ * The most buckets remembered for one entity: a caller that invents resources must not fill the
  * memory.
  */
-const MAX_KEYS = 64;
+const MAX_BUCKETS = 64;
 
 /** Prepares calls: finds the buckets that each takes from, and the policies to decide them with. */
 export class ChargePreparation {
@@ -85,13 +91,18 @@ export class ChargePreparation {
 
   /** The key of shard 0 of a bucket. */
   keyOf(entityId: string, resource: string): BucketKey {
+    return this.#bucketOf(entityId, resource).key;
+  }
+
+  #bucketOf(entityId: string, resource: string): KeptBucket {
     const entity = this.#entities.fresh(entityId);
-    const known = entity?.keys.get(resource);
-    if (known !== undefined) return known;
+    const held = entity?.buckets.get(resource);
+    if (held !== undefined) return held;
     const name = { namespaceId: this.#namespaceId, entityId, resource, shard: 0 };
-    const key = bucketKey(name, entity?.parentId);
-    if (entity !== undefined && entity.keys.size < MAX_KEYS) entity.keys.set(resource, key);
-    return key;
+    const bucket = { key: bucketKey(name, entity?.parentId), policy: undefined };
+    if (entity !== undefined && entity.buckets.size < MAX_BUCKETS)
+      entity.buckets.set(resource, bucket);
+    return bucket;
   }
 
   async #whenRead(
@@ -121,10 +132,13 @@ export class ChargePreparation {
 
   #charge(wanted: WantedBucket): MaybePromise<WantedCharge | undefined> {
     const { entityId, resource, override } = wanted;
-    const key = this.keyOf(entityId, resource);
+    const bucket = this.#bucketOf(entityId, resource);
+    const { key } = bucket;
     const image = this.#known.imageOf(key);
     const cached =
-      override === undefined ? this.#policies.cached(entityId, resource) : { policy: override };
+      override === undefined
+        ? (bucket.policy = this.#policies.cached(entityId, resource, bucket.policy))
+        : { policy: override };
     // A process that does not know this entity yet reads its bucket together with everything else.
     // One that knows the entity, but not the bucket, tries to create it: if it exists after all,
     // the reply to the failed condition carries it.

@@ -1,3 +1,5 @@
+import { nameAlias, valueAlias, type AliasFields } from "./aliases.ts";
+import type { ItemKey } from "./batch.ts";
 import {
   marshal,
   type AttributeMap,
@@ -84,12 +86,12 @@ export class ExpressionBuilder {
   }
 
   build(): UpdateExpression {
-    const { UpdateExpression, ConditionExpression, names } = this.#form.expression;
+    const { UpdateExpression, ConditionExpression, names, aliases } = this.#form.expression;
     if (this.#values.length === 0)
       return { UpdateExpression, ConditionExpression, ExpressionAttributeNames: names };
     const values: Record<string, AttributeValue> = {};
     for (let index = 0; index < this.#values.length; index += 1)
-      values[valueAlias(index)] = marshal(this.#values[index]!);
+      values[aliases[index] ?? valueAlias(index)] = marshal(this.#values[index]!);
     return {
       UpdateExpression,
       ConditionExpression,
@@ -120,6 +122,63 @@ export class ExpressionBuilder {
   #indexOf(value: Value): number {
     const held = this.#values.indexOf(value);
     return held >= 0 ? held : this.#values.push(value) - 1;
+  }
+}
+
+/** The key of an item that is written, in the forms that requests and caches need. */
+export interface WrittenKey {
+  readonly primary: ItemKey;
+  /** The primary key as requests carry it. */
+  readonly marshalled: AttributeMap;
+  /** The partition key, which no two items that are written have in common. */
+  readonly text: string;
+}
+
+/** One conditional write of one item, in the two forms in which it can be sent. */
+export interface ItemWrite {
+  readonly operation: "UpdateItem" | "PutItem";
+  readonly key: WrittenKey;
+  /** The input of the operation, for a request of its own. */
+  readonly input: object;
+  /** The write as a statement, for a request that it shares; undefined where it cannot be one. */
+  statement(tableName: string): Statement | undefined;
+}
+
+/** How much of the item a reply shows. */
+const RETURNED = { ALL_NEW: "ALL NEW", UPDATED_NEW: "MODIFIED NEW" } as const;
+
+/** A conditional update of one item. */
+export class ItemUpdate implements ItemWrite {
+  readonly operation = "UpdateItem";
+  readonly key: WrittenKey;
+  readonly returns: keyof typeof RETURNED;
+  readonly #expression: ExpressionBuilder;
+
+  constructor(
+    key: WrittenKey,
+    expression: ExpressionBuilder,
+    returns: keyof typeof RETURNED = "ALL_NEW",
+  ) {
+    this.key = key;
+    this.#expression = expression;
+    this.returns = returns;
+  }
+
+  get input(): object {
+    return {
+      Key: this.key.marshalled,
+      ...this.#expression.build(),
+      ReturnValues: this.returns,
+      ReturnValuesOnConditionCheckFailure: "ALL_OLD",
+    };
+  }
+
+  statement(tableName: string): Statement | undefined {
+    return this.#expression.statement({
+      tableName,
+      key: this.key.marshalled,
+      returning: RETURNED[this.returns],
+    });
   }
 }
 
@@ -245,6 +304,8 @@ interface ExpressionForm {
   readonly UpdateExpression: string;
   readonly ConditionExpression: string;
   readonly names: Readonly<Record<string, string>>;
+  /** The aliases of the values that its clauses name. */
+  readonly aliases: readonly string[];
 }
 
 function expressionForm(clauses: readonly Clause[], names: readonly string[]): ExpressionForm {
@@ -259,11 +320,13 @@ function expressionForm(clauses: readonly Clause[], names: readonly string[]): E
     else if (kind === "other") conditions!.push(attribute);
     else if (kind !== "named") conditions!.push(name + kind + value);
   }
+  const valueCount = Math.max(...clauses.map(({ value }) => value)) + 1;
   const parts = [listed("SET", set!), listed("ADD", add!), listed("REMOVE", remove!)];
   return {
     UpdateExpression: parts.filter((text) => text !== "").join(" "),
     ConditionExpression: conditions!.join(" AND "),
     names: Object.fromEntries(names.map((name, index) => [nameAlias(index), name])),
+    aliases: Array.from({ length: valueCount }, (_, index) => valueAlias(index)),
   };
 }
 
@@ -323,88 +386,4 @@ function operand(attribute: string): string {
 
 function listed(keyword: string, parts: readonly string[]): string {
   return parts.length === 0 ? "" : `${keyword} ${parts.join(",")}`;
-}
-
-/**
- * The alias fields of a request; absent where nothing was aliased, because DynamoDB refuses empty
- * maps.
- */
-export interface AliasFields {
-  readonly ExpressionAttributeNames?: Readonly<Record<string, string>>;
-  readonly ExpressionAttributeValues?: Readonly<Record<string, AttributeValue>>;
-}
-
-/**
- * The names and values of one request's expressions. Every attribute name is aliased: limit names
- * may contain `-` and `.`, and the list of words that DynamoDB reserves grows.
- *
- * @example
- * const alias = new Aliases();
- * const condition = `${alias.name("status")} = ${alias.value("active")}`; // "#n0 = :v0"
- * return { Key, ConditionExpression: condition, ...alias.fields() };
- */
-export class Aliases {
-  // Lists, because a request has a dozen of each: searching them is cheaper than building a map for
-  // every write.
-  readonly #attributes: string[] = [];
-  readonly #names: Record<string, string> = {};
-  readonly #given: Value[] = [];
-  readonly #values: Record<string, AttributeValue> = {};
-
-  /** The alias of an attribute; the same attribute has one alias. */
-  name(attribute: string): string {
-    const held = this.#attributes.indexOf(attribute);
-    if (held >= 0) return nameAlias(held);
-    const alias = nameAlias(this.#attributes.push(attribute) - 1);
-    this.#names[alias] = attribute;
-    return alias;
-  }
-
-  /**
-   * The alias of a value; the same value has one alias, because a client spends microseconds on
-   * each.
-   */
-  value(value: Value): string {
-    const held = this.#given.indexOf(value);
-    if (held >= 0) return valueAlias(held);
-    const alias = valueAlias(this.#given.push(value) - 1);
-    this.#values[alias] = marshal(value);
-    return alias;
-  }
-
-  /** What goes into the request beside the expressions. */
-  fields(): AliasFields {
-    return {
-      ...(this.#attributes.length > 0 && { ExpressionAttributeNames: this.#names }),
-      ...(this.#given.length > 0 && { ExpressionAttributeValues: this.#values }),
-    };
-  }
-}
-
-/** Aliases that are made in advance: more than most requests have. */
-const MADE_ALIASES = 64;
-const NAMES = Array.from({ length: MADE_ALIASES }, (_, index) => newAlias("#n", index));
-const VALUES = Array.from({ length: MADE_ALIASES }, (_, index) => newAlias(":v", index));
-
-function nameAlias(index: number): string {
-  return NAMES[index] ?? newAlias("#n", index);
-}
-
-function valueAlias(index: number): string {
-  return VALUES[index] ?? newAlias(":v", index);
-}
-
-/** Short, because an expression must fit 4 KB. */
-function newAlias(prefix: string, index: number): string {
-  return prefix + index.toString(36);
-}
-
-/** The condition that an item exists. */
-export function exists(alias: Aliases): string {
-  return `attribute_exists(${alias.name("PK")})`;
-}
-
-/** The condition that no item has the key. */
-export function absent(alias: Aliases): string {
-  return `attribute_not_exists(${alias.name("PK")})`;
 }

@@ -29,19 +29,14 @@ import {
 } from "../../../core/bucket/bucket.ts";
 import { LimitFold } from "./batch-decision.ts";
 import {
+  type BucketImage,
+  expiry,
   hasOldMergedIds,
   limitAttribute,
   slotAttribute,
-  type BucketImage,
 } from "../items/bucket-item.ts";
 import type { OperationMark } from "./operation-ids.ts";
-import {
-  addLimit,
-  countUnlimited,
-  dropLimit,
-  expiry,
-  writeParameters,
-} from "./parameter-update.ts";
+import { addLimit, countUnlimited, dropLimit, writeParameters } from "./parameter-update.ts";
 import { ExpressionBuilder } from "../table/update-expression.ts";
 
 /** A change to a bucket. */

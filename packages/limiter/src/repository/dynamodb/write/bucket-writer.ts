@@ -87,11 +87,10 @@ interface Batch {
   readonly begunMs: number;
 }
 
-/** The members that a plan is for, and the plan. */
+/** A plan, the members that it is for, and when the acquires among them had to fit. */
 interface Planned {
   readonly carried: readonly BatchMember[];
   readonly plan: Plan;
-  /** When the acquires among them had to fit. */
   readonly asOfMs: number;
 }
 
@@ -159,7 +158,8 @@ export class BucketWriter {
       const open = openMembers(batch);
       // What is owed alone is worth no write: it goes with the next batch.
       if (open.length === lane.owed.length) return;
-      carried = open.length === 1 ? open : open.slice(0, countCarried(open.map(workOf)));
+      carried =
+        open.length === 1 ? open : open.slice(0, countCarried(open.map(({ work }) => work)));
       const planned = this.#plan(batch, carried, image);
       const { plan } = planned;
       if (decision > 1 && plan.tickInMs !== undefined) {
@@ -338,10 +338,6 @@ function isTake({ work }: BatchMember): boolean {
 
 function isOpen(member: BatchMember): boolean {
   return member.isOpen;
-}
-
-function workOf({ work }: BatchMember): Work {
-  return work;
 }
 
 /** What is owed and the open members, after those were concluded whose fate is known. */

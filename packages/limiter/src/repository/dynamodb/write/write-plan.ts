@@ -6,7 +6,7 @@ import { shardPolicy } from "../../../core/bucket/shares.ts";
 import type { AttributeMap } from "../transport/attribute-values.ts";
 import type { Conditional } from "../table/connection.ts";
 import type { WriteOutput } from "../table/shared-requests.ts";
-import { ItemUpdate, type ItemWrite } from "../table/item-write.ts";
+import { ItemUpdate, type ItemWrite } from "../table/update-expression.ts";
 import { decideBatch, requestsOf } from "./batch-decision.ts";
 import { putOf } from "./bucket-creation.ts";
 import {
