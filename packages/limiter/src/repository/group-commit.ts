@@ -119,6 +119,7 @@ export class GroupCommit<Work, Outcome> {
   }
 }
 
-function isOpen(member: { readonly isOpen: boolean }): boolean {
+/** Whether a member has no outcome yet. */
+export function isOpen(member: { readonly isOpen: boolean }): boolean {
   return member.isOpen;
 }

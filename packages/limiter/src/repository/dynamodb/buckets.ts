@@ -227,18 +227,24 @@ export class DynamoBuckets implements BucketStore {
     return charges.every((charge) => mayFit(charge, this.#known.known(charge.key), nowMs));
   }
 
-  async #take(call: Call): Promise<ConsumeOutcome> {
+  #take(call: Call): Promise<ConsumeOutcome> {
     const { charges } = call;
-    const outcome =
+    const taking =
       charges.length === 1
-        ? asSeveral(await this.#takeFromBucket(charges[0]!, call))
-        : await takeFromSeveral(charges, {
+        ? this.#takeFromBucket(charges[0]!, call)
+        : takeFromSeveral(charges, {
             take: (charge) => this.#takeFromBucket(charge, call),
             // When the store is gone, this call's own cost stays charged until it refills.
             giveBack: (part) => unlessUnavailable(this.#leaseEnds.undo(part)),
           });
-    if (outcome.kind === "taken") return granted(call, outcome);
-    const refused = { ...call, charges: outcome.charges };
+    return taking.then((outcome) =>
+      outcome.kind === "taken" ? granted(call, outcome) : this.#notGranted(call, outcome),
+    );
+  }
+
+  #notGranted(call: Call, outcome: Refused | SeveralRefused): MaybePromise<ConsumeOutcome> {
+    const charges = "charges" in outcome ? outcome.charges : [outcome.charge];
+    const refused = { ...call, charges };
     // The refusal may come from the answer to a write that was sent before this call began.
     return this.#refusals.mayRefuse(refused)
       ? this.#refuse(refused, outcome.atMs, this.#nowMs())
@@ -388,10 +394,4 @@ function granted({ request, extending }: Call, { parts }: Taken): ConsumeOutcome
     ({ resource }) => parts.find((part) => part.resource === resource)!.policy.names,
   );
   return { granted: true, receipt, limitNames };
-}
-
-/** The outcome of a call that takes from one bucket, as if from several. */
-function asSeveral(outcome: Taken | Refused): Taken | SeveralRefused {
-  if (outcome.kind === "taken") return outcome;
-  return { kind: "refused", atMs: outcome.atMs, charges: [outcome.charge] };
 }

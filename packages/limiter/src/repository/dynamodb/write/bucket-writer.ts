@@ -23,7 +23,7 @@
  * s, of 8 processes that asked for more than a bucket of 200 a second gives. One that was overtaken
  * and still needs the next token waits for the next tick, when one refill serves all.
  */
-import { GroupCommit } from "../../group-commit.ts";
+import { GroupCommit, isOpen } from "../../group-commit.ts";
 import { wholeMs } from "../../system-clock.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
 import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
@@ -37,6 +37,7 @@ import {
   givenBack,
   isPending,
   outcomeUnknown,
+  unansweredWrite,
   unavailable,
   type BatchMember,
   writtenPart,
@@ -45,7 +46,7 @@ import {
 import type { OperationIds } from "./operation-ids.ts";
 import { pause } from "../table/retry.ts";
 import { nextTickMs } from "./tick.ts";
-import { OperationHistory, UnansweredWrite, UnansweredWrites } from "./unanswered-writes.ts";
+import { UnansweredWrites } from "./unanswered-writes.ts";
 import type { WriteIntent, WriteOutcome } from "./write-intent.ts";
 import type { WriteCounts, WriteObserver } from "./write-observer.ts";
 import {
@@ -92,6 +93,14 @@ interface Planned {
   readonly carried: readonly BatchMember[];
   readonly plan: Plan;
   readonly asOfMs: number;
+}
+
+/** An attempt at a write, and whether one before it may have been carried out. */
+interface Sending {
+  readonly write: PlannedWrite;
+  readonly planned: Planned;
+  readonly attempt: number;
+  readonly ambiguous: boolean;
 }
 
 /** Writes buckets. */
@@ -167,7 +176,8 @@ export class BucketWriter {
         continue;
       }
       const write = plan.write ?? this.#fence(batch, carried, image);
-      if (write === undefined || (await this.#send(batch, write, planned)))
+      const first = write && { write, planned, attempt: 1, ambiguous: false };
+      if (first === undefined || (await this.#send(batch, first)))
         return this.#conclude(batch, planned);
     }
     // What ends a lease stays open, and goes with the next batch: finished work is never forgotten
@@ -218,9 +228,7 @@ export class BucketWriter {
     const decisive = carried.find(isTake) ?? carried.at(-1)!;
     const plan = planWrite({
       key,
-      intents: carried.map(({ work }) =>
-        work.operation.history === undefined ? work.intent : writtenPart(work),
-      ),
+      intents: carried.map(intentOf),
       policy: decisive.work.policy!,
       image,
       nowMs,
@@ -280,37 +288,40 @@ export class BucketWriter {
    * Returns whether the write was applied. Otherwise its condition failed, or the outcome is
    * unknown, which the members' histories show.
    */
-  async #send(
-    { key, entry, lane }: Batch,
-    write: PlannedWrite,
-    planned: Planned,
-  ): Promise<boolean> {
-    let ambiguous = false;
-    for (let attempt = 1; ; attempt += 1) {
-      const sent = this.#known.stampRequest();
-      try {
-        const reply = await this.#requests.send(write.request, { isRetry: attempt > 1 });
+  #send(batch: Batch, sending: Sending): Promise<boolean> {
+    const { write, attempt } = sending;
+    const sent = this.#known.stampRequest();
+    return this.#requests.send(write.request, { isRetry: attempt > 1 }).then(
+      (reply) => {
+        const { key, entry, lane } = batch;
         const image = imageAfter(reply, write, entry.image);
         this.#known.remember(key, image, sent);
         this.#count(lane, write, reply.applied);
         if (image !== undefined) this.#observer.noteWrite(key, image, sent.ms);
-        if (ambiguous && !reply.applied) leaveUnanswered(lane, write, planned);
+        if (sending.ambiguous && !reply.applied) leaveUnanswered(lane, sending);
         return reply.applied;
-      } catch (error) {
-        if (!(error instanceof TableUnavailable)) throw error;
-        ambiguous ||= error.ambiguous;
-        if (error.throttled && !error.tableWide)
-          this.#observer.noteThrottled(key, error.keysThrottled);
-        const mayRepeat = !ambiguous || write.mark !== undefined;
-        if (attempt >= this.#connection.maxAttempts || !mayRepeat) {
-          if (ambiguous) leaveUnanswered(lane, write, planned);
-          if (mayRepeat) throw error.withAmbiguity(ambiguous);
-          return false;
-        }
-        this.#connection.countRetry();
-        if (!error.timedOut) await pause(attempt, this.#connection.retryOptions());
-      }
+      },
+      (error: unknown) => this.#sendAgain(batch, sending, error),
+    );
+  }
+
+  /** What follows an error: another attempt, or the end of them. */
+  async #sendAgain(batch: Batch, failed: Sending, error: unknown): Promise<boolean> {
+    if (!(error instanceof TableUnavailable)) throw error;
+    const { key, lane } = batch;
+    const { write, attempt } = failed;
+    const ambiguous = failed.ambiguous || error.ambiguous;
+    const sending = { ...failed, ambiguous, attempt: attempt + 1 };
+    if (error.throttled && !error.tableWide) this.#observer.noteThrottled(key, error.keysThrottled);
+    const mayRepeat = !ambiguous || write.mark !== undefined;
+    if (attempt >= this.#connection.maxAttempts || !mayRepeat) {
+      if (ambiguous) leaveUnanswered(lane, sending);
+      if (mayRepeat) throw error.withAmbiguity(ambiguous);
+      return false;
     }
+    this.#connection.countRetry();
+    if (!error.timedOut) await pause(attempt, this.#connection.retryOptions());
+    return this.#send(batch, sending);
   }
 
   #count(lane: Lane, { mark }: PlannedWrite, isApplied: boolean): void {
@@ -336,8 +347,8 @@ function isTake({ work }: BatchMember): boolean {
   return work.intent.kind === "take";
 }
 
-function isOpen(member: BatchMember): boolean {
-  return member.isOpen;
+function intentOf({ work }: BatchMember): WriteIntent {
+  return work.operation.history === undefined ? work.intent : writtenPart(work);
 }
 
 /** What is owed and the open members, after those were concluded whose fate is known. */
@@ -352,16 +363,10 @@ function openMembers({ key, entry, lane, members }: Batch): readonly BatchMember
 }
 
 /** Remembers a write whose outcome is open, for its members and for the writes that follow. */
-function leaveUnanswered(
-  lane: Lane,
-  { mark, incarnation, requires }: PlannedWrite,
-  { carried, plan }: Planned,
-): void {
+function leaveUnanswered(lane: Lane, { write, planned: { carried, plan } }: Sending): void {
   const members = carried.filter((_, index) => plan.verdicts[index] === "written");
-  const takes = members.filter(isTake);
-  const write = new UnansweredWrite({ mark, incarnation, requires, takes });
-  for (const { work } of members) (work.operation.history ??= new OperationHistory()).add(write);
-  if (mark !== undefined) (lane.unanswered ??= new UnansweredWrites()).add(write);
+  const left = unansweredWrite(write, members);
+  if (write.mark !== undefined) (lane.unanswered ??= new UnansweredWrites()).add(left);
 }
 
 /**
