@@ -147,7 +147,8 @@ export function whole(value: number): string {
   return Math.round(value).toLocaleString("en-GB");
 }
 
-function judged(ratio: number, goal: Verdict["goal"]): readonly [string, string, string] {
+/** The goal, the measured ratio and the verdict, as cells of a table. */
+export function judged(ratio: number, goal: Verdict["goal"]): readonly [string, string, string] {
   const measured = ratio.toFixed(2);
   if (goal === undefined) return ["none", measured, "–"];
   if ("atLeast" in goal)

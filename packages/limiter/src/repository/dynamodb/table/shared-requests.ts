@@ -75,7 +75,7 @@ export class SharedRequests {
     readonly reader: ItemReader;
     readonly isOn: boolean;
     /** @default 4 */
-    readonly maxUnderWay?: number;
+    readonly maxUnderWay?: number | undefined;
   }) {
     this.#connection = options.connection;
     this.#reader = options.reader;
