@@ -115,7 +115,7 @@ describe("the cache", () => {
     shelf.held.clear();
     const cache = shelf.cache();
     expect(await rateOf(cache)).toBeUndefined();
-    expect(cache.cached("e", "r")).toEqual({ policy: undefined });
+    expect(cache.cached("e", "r")).toMatchObject({ policy: undefined });
     expect(await rateOf(cache)).toBeUndefined();
     expect(shelf.reads).toHaveLength(1);
   });

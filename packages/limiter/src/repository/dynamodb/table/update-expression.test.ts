@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { marshal, type AttributeValue } from "../transport/attribute-values.ts";
 import { ExpressionBuilder } from "./update-expression.ts";

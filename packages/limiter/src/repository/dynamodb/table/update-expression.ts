@@ -246,14 +246,14 @@ class Form {
   get names(): readonly string[] {
     return (this.#names ??= [
       ...new Set(
-        this.#clauses().flatMap(({ kind, attribute }) => (kind === "other" ? [] : [attribute])),
+        this.clauses().flatMap(({ kind, attribute }) => (kind === "other" ? [] : [attribute])),
       ),
     ]);
   }
 
   changes(attribute: string): boolean {
     this.#changed ??= new Set(
-      this.#clauses().flatMap((clause) =>
+      this.clauses().flatMap((clause) =>
         clause.kind === "set" || clause.kind === "add" ? [clause.attribute] : [],
       ),
     );
@@ -261,21 +261,19 @@ class Form {
   }
 
   get expression(): ExpressionForm {
-    return (this.#expression ??= expressionForm(this.#clauses(), this.names));
+    return (this.#expression ??= expressionForm(this.clauses(), this.names));
   }
 
   /** Undefined where PartiQL cannot say it. */
   get statement(): StatementForm | undefined {
-    this.#statement ??= statementForm(this.#clauses()) ?? "none";
+    this.#statement ??= statementForm(this.clauses()) ?? "none";
     return this.#statement === "none" ? undefined : this.#statement;
   }
 
   /** From the first to the last. */
-  #clauses(): readonly Clause[] {
-    const clauses: Clause[] = [];
-    for (let form: Form | undefined = this; form !== undefined; form = form.#before)
-      if (form.#last !== undefined) clauses.push(form.#last);
-    return clauses.toReversed();
+  clauses(): readonly Clause[] {
+    if (this.#last === undefined) return [];
+    return [...(this.#before?.clauses() ?? []), this.#last];
   }
 }
 

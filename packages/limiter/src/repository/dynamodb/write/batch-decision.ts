@@ -59,9 +59,9 @@ export function decideBatch(
   // Most batches have one member, after which nothing is left to decide.
   const running: OwnedBucket | undefined =
     steps.length === 1 ? undefined : { ...bucket, balances: bucket.balances.slice() };
+  const folds = bucket.limits.map(() => new LimitFold());
   const byName = new Map<string, LimitFold>();
-  for (const { limit } of bucket.limits) byName.set(limit.name, new LimitFold());
-  const folds = [...byName.values()];
+  folds.forEach((fold, index) => byName.set(bucket.limits[index]!.limit.name, fold));
   const accepted: boolean[] = [];
   for (const step of steps) {
     const { kind, costs, isCascaded } = step;
@@ -124,9 +124,15 @@ function takenOf({ limits }: Bucket, costs: Costs): number[] {
 function unlimitedOf({ limits }: Bucket, { kind, costs, unlimited }: BatchStep): Costs | undefined {
   let lacking: Record<string, number> | undefined;
   for (const name in costs)
-    if (!limits.some(({ limit, hidden }) => !(hidden && kind === "take") && limit.name === name))
-      (lacking ??= {})[name] = costs[name]!;
+    if (!isLimited(limits, name, kind)) (lacking ??= {})[name] = costs[name]!;
   return lacking && unlimited ? addAmounts(lacking, unlimited) : (lacking ?? unlimited);
+}
+
+/** Whether a limit is charged for what a step of this kind names. */
+function isLimited(limits: Bucket["limits"], name: string, kind: BatchStep["kind"]): boolean {
+  for (const { limit, hidden } of limits)
+    if (limit.name === name && !(hidden && kind === "take")) return true;
+  return false;
 }
 
 /** The costs of one kind. */

@@ -78,7 +78,7 @@ interface Lane {
   failedUnits: number;
 }
 
-/** One batch that is being written. */
+/** A batch that is being written. */
 interface Batch {
   readonly key: BucketKey;
   readonly entry: BucketEntry;
@@ -96,9 +96,8 @@ interface Planned {
 }
 
 /** An attempt at a write, and whether one before it may have been carried out. */
-interface Sending {
+interface Sending extends Planned {
   readonly write: PlannedWrite;
-  readonly planned: Planned;
   readonly attempt: number;
   readonly ambiguous: boolean;
 }
@@ -168,15 +167,14 @@ export class BucketWriter {
       // What is owed alone is worth no write: it goes with the next batch.
       if (open.length === lane.owed.length) return;
       carried =
-        open.length === 1 ? open : open.slice(0, countCarried(open.map(({ work }) => work)));
+        open.length === 1 ? open : open.slice(0, countCarried(open.map((member) => member.work)));
       const planned = this.#plan(batch, carried, image);
-      const { plan } = planned;
-      if (decision > 1 && plan.tickInMs !== undefined) {
-        await this.#connection.clock.sleep(plan.tickInMs);
+      if (decision > 1 && planned.plan.tickInMs !== undefined) {
+        await this.#connection.clock.sleep(planned.plan.tickInMs);
         continue;
       }
-      const write = plan.write ?? this.#fence(batch, carried, image);
-      const first = write && { write, planned, attempt: 1, ambiguous: false };
+      const write = planned.plan.write ?? this.#fence(batch, carried, image);
+      const first = write && { ...planned, write, attempt: 1, ambiguous: false };
       if (first === undefined || (await this.#send(batch, first)))
         return this.#conclude(batch, planned);
     }
@@ -308,8 +306,7 @@ export class BucketWriter {
   /** What follows an error: another attempt, or the end of them. */
   async #sendAgain(batch: Batch, failed: Sending, error: unknown): Promise<boolean> {
     if (!(error instanceof TableUnavailable)) throw error;
-    const { key, lane } = batch;
-    const { write, attempt } = failed;
+    const [{ key, lane }, { write, attempt }] = [batch, failed];
     const ambiguous = failed.ambiguous || error.ambiguous;
     const sending = { ...failed, ambiguous, attempt: attempt + 1 };
     if (error.throttled && !error.tableWide) this.#observer.noteThrottled(key, error.keysThrottled);
@@ -336,10 +333,7 @@ export class BucketWriter {
       this.#counts.failedConditions += 1;
       lane.failedUnits += 1;
     }
-    lane.tickMs = nextTickMs(lane.tickMs, {
-      applied: isApplied,
-      largestMs: this.#largestTickMs,
-    });
+    lane.tickMs = nextTickMs(lane.tickMs, { applied: isApplied, largestMs: this.#largestTickMs });
   }
 }
 
@@ -363,9 +357,9 @@ function openMembers({ key, entry, lane, members }: Batch): readonly BatchMember
 }
 
 /** Remembers a write whose outcome is open, for its members and for the writes that follow. */
-function leaveUnanswered(lane: Lane, { write, planned: { carried, plan } }: Sending): void {
-  const members = carried.filter((_, index) => plan.verdicts[index] === "written");
-  const left = unansweredWrite(write, members);
+function leaveUnanswered(lane: Lane, { write, carried, plan }: Sending): void {
+  const isWritten = (_: unknown, index: number): boolean => plan.verdicts[index] === "written";
+  const left = unansweredWrite(write, carried.filter(isWritten));
   if (write.mark !== undefined) (lane.unanswered ??= new UnansweredWrites()).add(left);
 }
 
@@ -374,9 +368,8 @@ function leaveUnanswered(lane: Lane, { write, planned: { carried, plan } }: Send
  */
 function resumeUnanswered(lane: Lane, members: readonly BatchMember[]): void {
   for (const { work } of members) {
-    const { history } = work.operation;
-    if (history === undefined || history.pending.length === 0) continue;
-    (lane.unanswered ??= new UnansweredWrites()).resume(history.pending);
+    const pending = work.operation.history?.pending ?? [];
+    if (pending.length > 0) (lane.unanswered ??= new UnansweredWrites()).resume(pending);
   }
 }
 
@@ -398,9 +391,7 @@ function choosePolicies(
     else
       (readings ??= []).push(
         policy.then(
-          (read) => {
-            work.policy = read;
-          },
+          (read) => void (work.policy = read),
           (error: unknown) => member.reject(error),
         ),
       );
