@@ -194,10 +194,10 @@ const COMPARISONS = ["=", ">=", "<=", "<", "begins_with"] as const;
 const NO_VALUE = -1;
 
 /**
- * The most forms that are kept. An update has about 20 clauses, and the buckets of one policy are
- * written in about ten ways.
+ * The most forms that are kept, which are about 2 MB: an update has about 20 clauses, and the
+ * buckets of one policy are written in about ten ways.
  */
-const MAX_FORMS = 20_000;
+const MAX_FORMS = 10_000;
 
 /** The most that follow one form: where there are more, hardly one of them comes again. */
 const MAX_NEXT = 16;
