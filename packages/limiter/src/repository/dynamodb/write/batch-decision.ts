@@ -59,9 +59,13 @@ export function decideBatch(
   // Most batches have one member, after which nothing is left to decide.
   const running: OwnedBucket | undefined =
     steps.length === 1 ? undefined : { ...bucket, balances: bucket.balances.slice() };
-  const folds = bucket.limits.map(() => new LimitFold());
+  const folds: LimitFold[] = [];
   const byName = new Map<string, LimitFold>();
-  folds.forEach((fold, index) => byName.set(bucket.limits[index]!.limit.name, fold));
+  for (const { limit } of bucket.limits) {
+    const fold = new LimitFold();
+    folds.push(fold);
+    byName.set(limit.name, fold);
+  }
   const accepted: boolean[] = [];
   for (const step of steps) {
     const { kind, costs, isCascaded } = step;

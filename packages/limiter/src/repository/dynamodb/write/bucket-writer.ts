@@ -96,8 +96,9 @@ interface Planned {
 }
 
 /** An attempt at a write, and whether one before it may have been carried out. */
-interface Sending extends Planned {
+interface Sending {
   readonly write: PlannedWrite;
+  readonly planned: Planned;
   readonly attempt: number;
   readonly ambiguous: boolean;
 }
@@ -174,7 +175,7 @@ export class BucketWriter {
         continue;
       }
       const write = planned.plan.write ?? this.#fence(batch, carried, image);
-      const first = write && { ...planned, write, attempt: 1, ambiguous: false };
+      const first = write && { write, planned, attempt: 1, ambiguous: false };
       if (first === undefined || (await this.#send(batch, first)))
         return this.#conclude(batch, planned);
     }
@@ -267,8 +268,8 @@ export class BucketWriter {
   #conclude({ key, entry }: Batch, { carried, plan, asOfMs }: Planned): void {
     const { verdicts, write } = plan;
     let written = 0;
-    for (let index = 0; index < verdicts.length; index += 1) {
-      const [verdict, member] = [verdicts[index]!, carried[index]!];
+    for (const [index, verdict] of verdicts.entries()) {
+      const member = carried[index]!;
       const policy = member.work.policy!;
       if (verdict === "written") {
         written += 1;
@@ -291,12 +292,11 @@ export class BucketWriter {
     const sent = this.#known.stampRequest();
     return this.#requests.send(write.request, { isRetry: attempt > 1 }).then(
       (reply) => {
-        const { key, entry, lane } = batch;
-        const image = imageAfter(reply, write, entry.image);
-        this.#known.remember(key, image, sent);
-        this.#count(lane, write, reply.applied);
-        if (image !== undefined) this.#observer.noteWrite(key, image, sent.ms);
-        if (sending.ambiguous && !reply.applied) leaveUnanswered(lane, sending);
+        const image = imageAfter(reply, write, batch.entry.image);
+        this.#known.remember(batch.key, image, sent);
+        this.#count(batch.lane, write, reply.applied);
+        if (image !== undefined) this.#observer.noteWrite(batch.key, image, sent.ms);
+        if (sending.ambiguous && !reply.applied) leaveUnanswered(batch.lane, sending);
         return reply.applied;
       },
       (error: unknown) => this.#sendAgain(batch, sending, error),
@@ -357,7 +357,7 @@ function openMembers({ key, entry, lane, members }: Batch): readonly BatchMember
 }
 
 /** Remembers a write whose outcome is open, for its members and for the writes that follow. */
-function leaveUnanswered(lane: Lane, { write, carried, plan }: Sending): void {
+function leaveUnanswered(lane: Lane, { write, planned: { carried, plan } }: Sending): void {
   const isWritten = (_: unknown, index: number): boolean => plan.verdicts[index] === "written";
   const left = unansweredWrite(write, carried.filter(isWritten));
   if (write.mark !== undefined) (lane.unanswered ??= new UnansweredWrites()).add(left);
@@ -368,8 +368,8 @@ function leaveUnanswered(lane: Lane, { write, carried, plan }: Sending): void {
  */
 function resumeUnanswered(lane: Lane, members: readonly BatchMember[]): void {
   for (const { work } of members) {
-    const pending = work.operation.history?.pending ?? [];
-    if (pending.length > 0) (lane.unanswered ??= new UnansweredWrites()).resume(pending);
+    const pending = work.operation.history?.pending;
+    if (pending?.length) (lane.unanswered ??= new UnansweredWrites()).resume(pending);
   }
 }
 
