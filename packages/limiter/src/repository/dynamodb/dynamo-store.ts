@@ -114,7 +114,7 @@ export class DynamoStore implements Store {
       read: async (entityId) => {
         const entity = await entities.get(entityId);
         const parentId = entity?.cascade === true ? entity.parentId : undefined;
-        return { parentId, keys: new Map() };
+        return { parentId, buckets: new Map() };
       },
       clock,
       ttlMs,

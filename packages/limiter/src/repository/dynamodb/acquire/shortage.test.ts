@@ -98,7 +98,7 @@ async function processOf({ tokens, amounts, ageMs, unusual }: Case) {
   const active = new Expiring<string>({ read: async (id) => id, clock, ttlMs: TTL_MS });
   const parentId = unusual === "a parent" ? "p" : undefined;
   const entities = new Expiring<KnownEntity>({
-    read: async () => ({ parentId, keys: new Map() }),
+    read: async () => ({ parentId, buckets: new Map() }),
     clock,
     ttlMs: TTL_MS,
   });

@@ -76,9 +76,8 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
         const next = write === undefined ? undefined : updated(itemOf(found), write.request.input);
         if (next === undefined || write?.changed === undefined) return;
         changesOnly += 1;
-        expect(
-          changedImage(write.changed, changedBy(write.request.input as ExpressionInput, next)),
-        ).toEqual(imageOf(next));
+        const changed = changedBy(write.request.input, next);
+        expect(changedImage(write.changed, changed, write.mark)).toEqual(imageOf(next));
       }),
       { numRuns: RUNS },
     );
