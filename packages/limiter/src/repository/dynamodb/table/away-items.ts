@@ -80,7 +80,8 @@ export class AwayItems {
     else if (this.#away.get(item)?.isSuspect === true) this.#away.delete(item);
   }
 
-  #isSlow(request: TimedRequest): boolean {
+  /** Takes a request off the list; returns whether it was slow. */
+  #conclude(request: TimedRequest): boolean {
     for (const other of this.#underWay) {
       if (other === request) break;
       other.isOvertaken = true;
