@@ -85,7 +85,7 @@ describe("an update", () => {
     }
   });
 
-  it("is no statement when it has a condition of its own words, or removes twice", () => {
+  it("is no statement when it has a condition of its own words, removes twice, or begins a sum", () => {
     const builder = new ExpressionBuilder();
     builder.set("a", 1);
     builder.remove("b");
@@ -95,6 +95,13 @@ describe("an update", () => {
     const other = new ExpressionBuilder();
     other.require(`attribute_exists(${other.name("a")})`);
     expect(other.statement(TARGET)).toBeUndefined();
+    const sum = new ExpressionBuilder();
+    sum.begin("a", 0);
+    expect(sum.changes("a")).toBe(false);
+    sum.begin("a", 1);
+    expect(sum.changes("a")).toBe(true);
+    expect(sum.build().UpdateExpression).toBe("ADD #n0 :v0");
+    expect(sum.statement(TARGET)).toBeUndefined();
   });
 });
 

@@ -36,6 +36,11 @@ export class ExpressionBuilder {
     if (amount !== 0) this.#form = this.#form.with("add", attribute, this.#indexOf(amount));
   }
 
+  /** Adds to an attribute that few items have yet: no statement can say that. */
+  begin(attribute: string, amount: number): void {
+    if (amount !== 0) this.#form = this.#form.with("begin", attribute, this.#indexOf(amount));
+  }
+
   remove(attribute: string): void {
     this.#form = this.#form.with("remove", attribute, NO_VALUE);
   }
@@ -186,9 +191,12 @@ export class ItemUpdate implements ItemWrite {
  * What a clause does with an attribute, or requires of it; `named` only gives it an alias, for a
  * condition of the kind `other`, in the words of an update expression.
  */
-type ClauseKind = "set" | "add" | "remove" | Comparison | "missing" | "named" | "other";
+type ClauseKind = "set" | "add" | "begin" | "remove" | Comparison | "missing" | "named" | "other";
 type Comparison = (typeof COMPARISONS)[number];
 const COMPARISONS = ["=", ">=", "<=", "<", "begins_with"] as const;
+
+/** The kinds of clauses that write a value. */
+const CHANGES: ReadonlySet<ClauseKind> = new Set(["set", "add", "begin"]);
 
 /** The value of a clause that has none. */
 const NO_VALUE = -1;
@@ -253,9 +261,7 @@ class Form {
 
   changes(attribute: string): boolean {
     this.#changed ??= new Set(
-      this.clauses().flatMap((clause) =>
-        clause.kind === "set" || clause.kind === "add" ? [clause.attribute] : [],
-      ),
+      this.clauses().flatMap((clause) => (CHANGES.has(clause.kind) ? [clause.attribute] : [])),
     );
     return this.#changed.has(attribute);
   }
@@ -311,7 +317,7 @@ function expressionForm(clauses: readonly Clause[], names: readonly string[]): E
   for (const { kind, attribute, value: index } of clauses) {
     const [name, value] = [nameAlias(names.indexOf(attribute)), valueAlias(index)];
     if (kind === "set") set!.push(`${name}=${value}`);
-    else if (kind === "add") add!.push(`${name} ${value}`);
+    else if (kind === "add" || kind === "begin") add!.push(`${name} ${value}`);
     else if (kind === "remove") remove!.push(name);
     else if (kind === "missing") conditions!.push(`attribute_not_exists(${name})`);
     else if (kind === "begins_with") conditions!.push(`begins_with(${name},${value})`);
@@ -341,7 +347,7 @@ function statementForm(clauses: readonly Clause[]): StatementForm | undefined {
   const ofKind = (...kinds: readonly ClauseKind[]): readonly Clause[] =>
     clauses.filter(({ kind }) => kinds.includes(kind));
   const removed = ofKind("remove");
-  if (ofKind("other").length > 0 || removed.length > 1) return undefined;
+  if (ofKind("other", "begin").length > 0 || removed.length > 1) return undefined;
   // dynoxide takes a quoted name with a dot for a path, and would write another attribute.
   if (clauses.some(({ attribute }) => attribute.includes("."))) return undefined;
   const [set, add] = [ofKind("set"), ofKind("add")];

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import {
   NOW_MS,
   shardImage,
+  shardKey,
   TPM,
   type StoredShard,
 } from "../../../../test/support/shard-images.ts";
@@ -9,6 +10,7 @@ import { bucketLimit, bucketLimits } from "../../../core/bucket/bucket.ts";
 import { Limit } from "../../../core/limit.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
 import { numberOf, stringOf, type AttributeValue } from "../transport/attribute-values.ts";
+import { ItemUpdate } from "../table/update-expression.ts";
 import { LimitFold } from "./batch-decision.ts";
 import { updateOf, type BucketChange, type BucketUpdate } from "./bucket-update.ts";
 
@@ -153,6 +155,9 @@ describe("what is only counted", () => {
     const folds = new Map([["rpm", takes(1000).get("tpm")!]]);
     const limits = bucketLimits([TPM, RPM]);
     expect(readable({}, { folds, limits }).does).toMatch(/ADD .*b_rpm_tc 1000/);
+    // As a statement it would be invalid on every bucket, and end the sharing of requests.
+    const { expression } = update(shardImage({}), { folds, limits });
+    expect(new ItemUpdate(shardKey(0, "a"), expression).statement("t")).toBeUndefined();
   });
 });
 

@@ -39,7 +39,7 @@ export function addLimit(builder: ExpressionBuilder, limit: BucketLimit, fold: L
     limitAttribute(limit.limit.name, "tk"),
     fold.after(ceilingMilli(limit), ceilingMilli(limit)).milli,
   );
-  builder.add(limitAttribute(limit.limit.name, "tc"), fold.netMilli + fold.countedMilli);
+  builder.begin(limitAttribute(limit.limit.name, "tc"), fold.netMilli + fold.countedMilli);
 }
 
 /**
