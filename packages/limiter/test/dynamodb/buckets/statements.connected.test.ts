@@ -170,7 +170,7 @@ function outcomeOf(
 ): Pick<Outcome, "kind" | "shown"> {
   if (!Error) return { kind: "applied", shown: withoutKey(Item!) };
   expect(Error.Code).toBe("ConditionalCheckFailed");
-  if (Error.Item !== undefined) expect(withoutKey(Error.Item)).toEqual(found);
+  if (Error.Item) expect(withoutKey(Error.Item)).toEqual(found);
   return { kind: "condition failed" };
 }
 

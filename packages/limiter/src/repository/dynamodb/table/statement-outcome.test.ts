@@ -27,23 +27,25 @@ it.each([
 
 it("a statement without an error was applied; the reply may show its item", () => {
   expect(statementOutcome({ Item: item }, "t")).toEqual({ kind: "applied", item });
-  for (const reply of [{}, { Error: null }])
+  for (const reply of [{}, { Error: null }, { Item: null, Error: null }])
     expect(statementOutcome(reply, "t")).toEqual({ kind: "applied", item: undefined });
 });
 
 it("a statement whose condition failed may show the item as it was", () => {
   const Error = { Code: "ConditionalCheckFailed", Item: item };
   expect(statementOutcome({ Error }, "t")).toEqual({ kind: "condition failed", item });
-  expect(statementOutcome({ Error: { Code: Error.Code } }, "t")).toEqual({
-    kind: "condition failed",
-    item: undefined,
-  });
+  for (const rest of [{}, { Message: null, Item: null }])
+    expect(statementOutcome({ Error: { Code: Error.Code, ...rest } }, "t")).toEqual({
+      kind: "condition failed",
+      item: undefined,
+    });
 });
 
 it.each<[string, StatementReply | null | undefined]>([
   ["no place in the reply", undefined],
   ["nothing in its place", null],
   ["an error without a code", { Error: {} }],
+  ["an error with nothing in it", { Error: { Code: null, Message: null, Item: null } }],
 ])("the outcome of a statement is unknown that has %s", (_, reply) =>
   expect(outcomeOf(reply)).toBe("unknown"),
 );

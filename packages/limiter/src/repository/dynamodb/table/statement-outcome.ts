@@ -2,14 +2,14 @@ import type { AttributeMap } from "../transport/attribute-values.ts";
 import { saidBy } from "../transport/failure.ts";
 import { translated, TableUnavailable } from "./table-errors.ts";
 
-/** The reply to one statement of a `BatchExecuteStatement`. */
+/** The reply to one statement of a `BatchExecuteStatement`; `null` stands for what is absent. */
 export interface StatementReply {
-  readonly Item?: AttributeMap;
+  readonly Item?: AttributeMap | null;
   readonly Error?: {
-    readonly Code?: string;
-    readonly Message?: string;
+    readonly Code?: string | null;
+    readonly Message?: string | null;
     /** The item as it was, where the engine returns it. */
-    readonly Item?: AttributeMap;
+    readonly Item?: AttributeMap | null;
   } | null;
 }
 
@@ -36,13 +36,13 @@ export function statementOutcome(
   reply: StatementReply | null | undefined,
   tableName: string,
 ): StatementOutcome {
-  if (reply && !reply.Error) return { kind: "applied", item: reply.Item };
-  const { Code: code, Message: said = "", Item: item } = reply?.Error ?? {};
-  const { name, message } = saidBy(code ?? "no code", said);
+  if (reply && !reply.Error) return { kind: "applied", item: reply.Item ?? undefined };
+  const { Code: code, Message: said, Item: item } = reply?.Error ?? {};
+  const { name, message } = saidBy(code ?? "no code", said ?? "");
   const why = `${name}: ${message}`;
   switch (code) {
     case "ConditionalCheckFailed":
-      return { kind: "condition failed", item };
+      return { kind: "condition failed", item: item ?? undefined };
     case "ThrottlingError":
     case "ProvisionedThroughputExceeded":
     case "RequestLimitExceeded":
@@ -60,13 +60,13 @@ export function statementOutcome(
 
 /** A conflict with a transaction was not applied; any other error may have been. */
 function unknownOutcome(
-  code: string | undefined,
+  code: string | null | undefined,
   why: string,
   tableName: string,
 ): TableUnavailable {
   const name =
     code === "TransactionConflict" ? "TransactionConflictException" : "InternalServerError";
-  const said = code === undefined ? "The reply lacks a statement" : why;
+  const said = code ? why : "The reply lacks a statement";
   const error = Object.assign(new Error(said), { name });
   return translated(error, { tableName, operation: "BatchExecuteStatement" }) as TableUnavailable;
 }
