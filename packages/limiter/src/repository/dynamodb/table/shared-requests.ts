@@ -19,10 +19,9 @@ import type { AttributeMap } from "../transport/attribute-values.ts";
 import { AwayItems } from "./away-items.ts";
 import type { Conditional, Connection } from "./connection.ts";
 import type { ItemReader } from "./item-reader.ts";
-import type { ItemWrite } from "./update-expression.ts";
 import { statementOutcome, type KnownOutcome, type StatementReply } from "./statement-outcome.ts";
 import { TableUnavailable } from "./table-errors.ts";
-import type { Statement } from "./update-expression.ts";
+import type { ItemWrite, Statement } from "./update-expression.ts";
 
 /** What a write returns. */
 export interface WriteOutput {

@@ -1,6 +1,5 @@
 import type { BucketImage } from "../items/bucket-item.ts";
-import { ItemUpdate } from "../table/update-expression.ts";
-import { ExpressionBuilder } from "../table/update-expression.ts";
+import { ExpressionBuilder, ItemUpdate } from "../table/update-expression.ts";
 import { markOperation } from "./bucket-update.ts";
 import { incarnationOf, type PlanRequest, type PlannedWrite } from "./write-plan.ts";
 
