@@ -48,8 +48,6 @@ const MAX_INVALID = 50;
 /** A write that waits for a request. */
 interface Waiting {
   readonly write: ItemWrite;
-  /** Its partition key: no two items that are written here have the same. */
-  readonly item: string;
   readonly resolve: (reply: Reply | Promise<Reply>) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -92,10 +90,9 @@ export class SharedRequests {
   /** One attempt at a write; a condition that does not hold is returned as a value. */
   send(write: ItemWrite, { isRetry }: { readonly isRetry: boolean }): Promise<Reply> {
     if (!this.#isOn || isRetry || write.operation !== "UpdateItem") return this.#alone(write);
-    const item = write.key.text;
-    if (this.#away.has(item)) return this.#aloneAway(write, item);
+    if (this.#away.has(write.key.text)) return this.#aloneAway(write);
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ write, item, resolve, reject });
+      this.#waiting.push({ write, resolve, reject });
       this.#schedule();
     });
   }
@@ -126,8 +123,9 @@ export class SharedRequests {
     let seen = 0;
     while (seen < this.#waiting.length && chosen.length < MAX_STATEMENTS) {
       const waiting = this.#waiting[seen]!;
-      (items.has(waiting.item) ? others : chosen).push(waiting);
-      items.add(waiting.item);
+      const { text } = waiting.write.key;
+      (items.has(text) ? others : chosen).push(waiting);
+      items.add(text);
       seen += 1;
     }
     this.#waiting.splice(0, seen, ...others);
@@ -153,7 +151,7 @@ export class SharedRequests {
       this.#underWay -= 1;
       this.#away.end(
         request,
-        writes.map(({ item }) => item),
+        writes.map(({ write }) => write.key.text),
       );
       this.#schedule();
     };
@@ -169,10 +167,10 @@ export class SharedRequests {
     }
   }
 
-  #settleAlone({ write, item, resolve, reject }: Waiting): Promise<void> {
+  #settleAlone({ write, resolve, reject }: Waiting): Promise<void> {
     return this.#alone(write).then(resolve, (error: unknown) => {
       if (error instanceof TableUnavailable && error.throttled && !error.tableWide)
-        this.#away.leave(item);
+        this.#away.leave(write.key.text);
       reject(error);
     });
   }
@@ -245,15 +243,16 @@ export class SharedRequests {
     return this.#connection.conditional<WriteOutput>(write.operation, write.input);
   }
 
-  async #aloneAway(write: ItemWrite, item: string): Promise<Reply> {
+  async #aloneAway(write: ItemWrite): Promise<Reply> {
+    const { text } = write.key;
     const request = this.#away.begin();
     try {
       return await this.#alone(write);
     } catch (error) {
-      this.#away.leave(item);
+      this.#away.leave(text);
       throw error;
     } finally {
-      this.#away.endAlone(request, item);
+      this.#away.endAlone(request, text);
     }
   }
 

@@ -54,12 +54,12 @@ export function statementOutcome(
     case "AccessDenied":
       return { kind: "denied", why };
     default:
-      return { kind: "failed", error: unknownOutcome(code, why, tableName) };
+      return { kind: "failed", error: failureBy(code, why, tableName) };
   }
 }
 
 /** A conflict with a transaction was not applied; any other error may have been. */
-function unknownOutcome(
+function failureBy(
   code: string | null | undefined,
   why: string,
   tableName: string,
