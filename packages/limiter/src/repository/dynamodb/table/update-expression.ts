@@ -36,9 +36,12 @@ export class ExpressionBuilder {
     if (amount !== 0) this.#form = this.#form.with("add", attribute, this.#indexOf(amount));
   }
 
-  /** Adds to an attribute that few items have yet: no statement can say that. */
+  /**
+   * Adds to an attribute that few items have yet, so that all have it afterwards, even if it is 0:
+   * no statement can do that, or add to it before.
+   */
   begin(attribute: string, amount: number): void {
-    if (amount !== 0) this.#form = this.#form.with("begin", attribute, this.#indexOf(amount));
+    this.#form = this.#form.with("begin", attribute, this.#indexOf(amount));
   }
 
   remove(attribute: string): void {

@@ -158,6 +158,8 @@ describe("what is only counted", () => {
     // As a statement it would be invalid on every bucket, and end the sharing of requests.
     const { expression } = update(shardImage({}), { folds, limits });
     expect(new ItemUpdate(shardKey(0, "a"), expression).statement("t")).toBeUndefined();
+    // Nor may the first one that takes of it be invalid.
+    expect(readable({}, { limits }).does).toMatch(/ADD .*b_rpm_tc 0/);
   });
 });
 
