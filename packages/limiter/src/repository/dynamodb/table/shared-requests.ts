@@ -228,8 +228,7 @@ export class SharedRequests {
 
   /** Reads the item whose condition failed, where the reply does not show it. */
   #replyOf(write: ItemWrite, { kind, item }: KnownOutcome): Reply | Promise<Reply> {
-    if (kind === "applied")
-      return { applied: true, output: item === undefined ? {} : { Attributes: item } };
+    if (kind === "applied") return { applied: true, output: { Attributes: item } };
     if (item !== undefined) return { applied: false, item };
     return this.#reader.get(write.key.primary).then(
       (read) => ({ applied: false, item: read }),

@@ -25,10 +25,9 @@ it.each([
   expect(outcomeOf({ Item: item, Error })).toBe(expected);
 });
 
-it("a statement without an error was applied; the reply may show its item", () => {
-  expect(statementOutcome({ Item: item }, "t")).toEqual({ kind: "applied", item });
-  for (const reply of [{}, { Error: null }, { Item: null, Error: null }])
-    expect(statementOutcome(reply, "t")).toEqual({ kind: "applied", item: undefined });
+it("a statement with an item and without an error was applied", () => {
+  for (const reply of [{ Item: item }, { Item: item, Error: null }])
+    expect(statementOutcome(reply, "t")).toEqual({ kind: "applied", item });
 });
 
 it("a statement whose condition failed may show the item as it was", () => {
@@ -44,6 +43,8 @@ it("a statement whose condition failed may show the item as it was", () => {
 it.each<[string, StatementReply | null | undefined]>([
   ["no place in the reply", undefined],
   ["nothing in its place", null],
+  ["neither an item nor an error", {}],
+  ["nothing for its item and its error", { Item: null, Error: null }],
   ["an error without a code", { Error: {} }],
   ["an error with nothing in it", { Error: { Code: null, Message: null, Item: null } }],
 ])("the outcome of a statement is unknown that has %s", (_, reply) =>

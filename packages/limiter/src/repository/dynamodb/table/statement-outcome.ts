@@ -14,10 +14,9 @@ export interface StatementReply {
 }
 
 /** A statement that was applied, or whose condition failed; the item as the reply shows it. */
-export interface KnownOutcome {
-  readonly kind: "applied" | "condition failed";
-  readonly item: AttributeMap | undefined;
-}
+export type KnownOutcome =
+  | { readonly kind: "applied"; readonly item: AttributeMap }
+  | { readonly kind: "condition failed"; readonly item: AttributeMap | undefined };
 
 /**
  * What became of one statement. One that was throttled, invalid or denied was not applied, and is
@@ -29,14 +28,14 @@ export type StatementOutcome =
   | { readonly kind: "failed"; readonly error: TableUnavailable };
 
 /**
- * Reads the reply to one statement. One without a reply, or with `null` in its place, may have been
- * applied, or not.
+ * Reads the reply to one statement. Each of ours returns its item. One without a reply, or whose
+ * reply shows neither an item nor an error, may have been applied, or not.
  */
 export function statementOutcome(
   reply: StatementReply | null | undefined,
   tableName: string,
 ): StatementOutcome {
-  if (reply && !reply.Error) return { kind: "applied", item: reply.Item ?? undefined };
+  if (reply?.Item && !reply.Error) return { kind: "applied", item: reply.Item };
   const { Code: code, Message: said, Item: item } = reply?.Error ?? {};
   const { name, message } = saidBy(code ?? "no code", said ?? "");
   const why = `${name}: ${message}`;
@@ -54,19 +53,19 @@ export function statementOutcome(
     case "AccessDenied":
       return { kind: "denied", why };
     default:
-      return { kind: "failed", error: failureBy(code, why, tableName) };
+      return { kind: "failed", error: unknownOutcome(code, why, tableName) };
   }
 }
 
 /** A conflict with a transaction was not applied; any other error may have been. */
-function failureBy(
+function unknownOutcome(
   code: string | null | undefined,
   why: string,
   tableName: string,
 ): TableUnavailable {
   const name =
     code === "TransactionConflict" ? "TransactionConflictException" : "InternalServerError";
-  const said = code ? why : "The reply lacks a statement";
+  const said = code ? why : "The reply does not show what became of a statement";
   const error = Object.assign(new Error(said), { name });
   return translated(error, { tableName, operation: "BatchExecuteStatement" }) as TableUnavailable;
 }
