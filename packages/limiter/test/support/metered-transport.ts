@@ -33,6 +33,7 @@ const WRITES: ReadonlySet<string> = new Set([
   "DeleteItem",
   "BatchWriteItem",
   "TransactWriteItems",
+  "BatchExecuteStatement",
 ]);
 
 /** Counts what passes, and asks the engine for its own accounting when told to. */
@@ -58,9 +59,14 @@ export class MeteredTransport implements DynamoTransport {
     this.#requests += 1;
     this.#byOperation.set(operation, (this.#byOperation.get(operation) ?? 0) + 1);
     try {
-      if (!this.#measureCapacity) return await this.#inner.call(operation, input, options);
-      const output = await this.#inner.call(operation, withCapacity(operation, input), options);
-      this.#add(operation, output);
+      const output = await this.#inner.call(
+        operation,
+        this.#measureCapacity ? withCapacity(operation, input) : input,
+        options,
+      );
+      if (operation === "BatchExecuteStatement")
+        this.#failedConditions += failedConditionsIn(output);
+      if (this.#measureCapacity) this.#add(operation, output);
       return output;
     } catch (error) {
       if (error instanceof Error && error.name === "ConditionalCheckFailedException")
@@ -108,6 +114,15 @@ interface ConsumedCapacity {
   readonly CapacityUnits?: number;
   readonly Table?: { readonly CapacityUnits?: number };
   readonly GlobalSecondaryIndexes?: Readonly<Record<string, { readonly CapacityUnits?: number }>>;
+}
+
+/** Statements of a batch whose conditions failed. */
+function failedConditionsIn({ Responses = [] }: BatchOutput): number {
+  return Responses.filter(({ Error: error }) => error?.Code === "ConditionalCheckFailed").length;
+}
+
+interface BatchOutput {
+  readonly Responses?: readonly { readonly Error?: { readonly Code?: string } }[];
 }
 
 function withCapacity(operation: string, input: object): object {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { Limit, RateLimiter, RateLimiterUnavailable, type AcquireRequest } from "zae-limiter";
 import type { DynamoRepository } from "zae-limiter/dynamodb";
 import { seededRandom } from "zae-limiter/testing";
-import { script, type Fault, type ProxiedRequest } from "../../support/fault-proxy.ts";
+import { onWritesOf, script, type Fault } from "../../support/fault-proxy.ts";
 import { useProxiedTable } from "../../support/proxied-table.ts";
 import { describeWithTransports } from "../../support/transports.ts";
 
@@ -149,10 +149,7 @@ describeWithTransports("faults on the write path", (engine, transport) => {
         await repository.createEntity("parent");
         await repository.createEntity("child", { parentId: "parent", cascade: true });
         await (await limiter.acquire(call(1, "child"))).commit();
-        table.proxy.decide = (request) =>
-          request.operation === "UpdateItem" && keyOf(request).includes(`#${side}`)
-            ? fault
-            : undefined;
+        table.proxy.decide = onWritesOf(({ PK }) => PK.S.includes(`#${side}`), fault);
         await expect(limiter.acquire(call(10, "child"))).rejects.toThrow(RateLimiterUnavailable);
         table.proxy.decide = () => undefined;
         expect(
@@ -216,10 +213,6 @@ describeWithTransports("faults on the write path", (engine, transport) => {
 
 function call(tpm: number, entityId = "e"): AcquireRequest {
   return { entityId, resource: "r", consume: { tpm } };
-}
-
-function keyOf({ input }: ProxiedRequest): string {
-  return JSON.stringify(input["Key"]);
 }
 
 async function settled(
