@@ -12,7 +12,11 @@ export type StatementFault = keyof typeof CODES;
 
 /** The reply to one statement. */
 export interface StatementReply {
-  readonly Error?: { readonly Code?: string; readonly Message?: string };
+  readonly Error?: {
+    readonly Code?: string;
+    readonly Message?: string;
+    readonly Item?: object;
+  };
   readonly Item?: object;
 }
 

@@ -172,7 +172,7 @@ export class SharedRequests {
     }
     if (stated.length < 2) return stated[0] && this.#settleAlone(stated[0]);
     try {
-      const { Responses: replies = [] } = await this.#connection.call<BatchOutput>(
+      const { Responses: replies } = await this.#connection.call<BatchOutput>(
         "BatchExecuteStatement",
         {
           Statements: stated.map(({ statement }) => ({
@@ -182,10 +182,8 @@ export class SharedRequests {
         },
       );
       // A reply to fewer statements does not show which of them it is about.
-      const isWhole = replies.length === stated.length;
-      stated.forEach((waiting, index) =>
-        this.#conclude(waiting, isWhole ? replies[index] : undefined),
-      );
+      const whole = replies?.length === stated.length ? replies : undefined;
+      stated.forEach((waiting, index) => this.#conclude(waiting, whole?.[index]));
     } catch (error) {
       this.#fail(stated, error);
     }
@@ -201,7 +199,7 @@ export class SharedRequests {
     }
   }
 
-  #conclude({ write, resolve, reject }: Stated, reply: StatementReply | undefined): void {
+  #conclude({ write, resolve, reject }: Stated, reply: StatementReply | null | undefined): void {
     const outcome = statementOutcome(reply, this.#connection.tableName);
     if (outcome.kind === "applied" || outcome.kind === "condition failed") {
       this.#isUnderstood = true;
@@ -221,7 +219,12 @@ export class SharedRequests {
     if (kind === "applied")
       return { applied: true, output: item === undefined ? {} : { Attributes: item } };
     if (item !== undefined) return { applied: false, item };
-    return this.#reader.get(write.key.primary).then((read) => ({ applied: false, item: read }));
+    return this.#reader.get(write.key.primary).then(
+      (read) => ({ applied: false, item: read }),
+      (error: unknown) => {
+        throw error instanceof TableUnavailable ? notApplied(error) : error;
+      },
+    );
   }
 
   #alone(write: ItemWrite): Promise<Reply> {
@@ -268,7 +271,15 @@ export class SharedRequests {
 }
 
 interface BatchOutput {
-  readonly Responses?: readonly StatementReply[];
+  readonly Responses?: readonly (StatementReply | null)[] | null;
+}
+
+/**
+ * The error of a write whose condition failed, and whose item could not be read. What the read
+ * suffered says nothing about the write: it was not applied, and not throttled.
+ */
+function notApplied(error: TableUnavailable): TableUnavailable {
+  return new TableUnavailable(error.message, { timedOut: error.timedOut, cause: error });
 }
 
 /**

@@ -9,7 +9,7 @@ export interface StatementReply {
     readonly Message?: string;
     /** The item as it was, where the engine returns it. */
     readonly Item?: AttributeMap;
-  };
+  } | null;
 }
 
 /** A statement that was applied, or whose condition failed; the item as the reply shows it. */
@@ -27,14 +27,16 @@ export type StatementOutcome =
   | { readonly kind: "throttled" | "invalid" | "denied" }
   | { readonly kind: "failed"; readonly error: TableUnavailable };
 
-/** Reads the reply to one statement. One without a reply may have been applied, or not. */
+/**
+ * Reads the reply to one statement. One without a reply, or with `null` in its place, may have been
+ * applied, or not.
+ */
 export function statementOutcome(
-  reply: StatementReply | undefined,
+  reply: StatementReply | null | undefined,
   tableName: string,
 ): StatementOutcome {
   const { Code: code, Message: message = "", Item: item } = reply?.Error ?? {};
-  if (reply !== undefined && reply.Error === undefined)
-    return { kind: "applied", item: reply.Item };
+  if (reply && !reply.Error) return { kind: "applied", item: reply.Item };
   switch (code) {
     case "ConditionalCheckFailed":
       return { kind: "condition failed", item };
