@@ -75,8 +75,8 @@ interface HeldRequest {
   readonly operation: string;
   readonly input: object;
   readonly sentMs: number;
-  resolve(output: object): void;
-  reject(error: Error): void;
+  readonly resolve: (output: object) => void;
+  readonly reject: (error: Error) => void;
 }
 
 /** Plays one seed; throws when a promise is broken. */
