@@ -23,7 +23,7 @@ const CHILDREN = ["a", "b", "c", "d", "e", "f"];
 /** Earns next to nothing, also by a fast clock. */
 const ONCE = Limit.custom({
   name: "rps",
-  capacity: 200,
+  capacity: 120,
   refillAmount: 1,
   refillPeriodSeconds: 86_400,
 });
@@ -79,16 +79,16 @@ describeWithEngine("the outcome of a call", (engine) => {
       ...STATEMENT_FAULTS.filter((fault) => fault !== "denied"),
     ]);
     const limiter = new RateLimiter({ repository });
-    await Promise.all(CHILDREN.map((child) => callAgain(limiter, 40, outcomes, child)));
+    await Promise.all(CHILDREN.map((child) => callAgain(limiter, 24, outcomes, child)));
     expect({ ...outcomes, everyFault: hits.ofShared >= 11 }).toEqual({
-      granted: 200,
-      refused: 40,
+      granted: 120,
+      refused: 24,
       failed: [],
       everyFault: true,
     });
-    expect(await table.consumed(repository, "parent")).toBe(200);
+    expect(await table.consumed(repository, "parent")).toBe(120);
     const consumed = await Promise.all(CHILDREN.map((child) => table.consumed(repository, child)));
-    expect(consumed.reduce((sum, each) => sum + each, 0)).toBe(200);
+    expect(consumed.reduce((sum, each) => sum + each, 0)).toBe(120);
   });
 
   it("is known to processes that end after five calls, four at a time", async () => {
