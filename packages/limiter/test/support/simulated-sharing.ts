@@ -7,8 +7,8 @@
  *   - no write waits while fewer than the bound are under way
  *   - without faults, writes are sent in the order in which they came
  *
- * and in the end every write has one outcome, which is what became of it: applied once; not applied;
- * or unknown, where the table really left it open.
+ * and in the end every write has one outcome, which is what became of it: applied once; not
+ * applied; or unknown, where the table really left it open.
  */
 import { ItemReader } from "../../src/repository/dynamodb/table/item-reader.ts";
 import { Connection } from "../../src/repository/dynamodb/table/connection.ts";

@@ -21,11 +21,11 @@ export function writesOf(operation: string, input: object): readonly ItemWrite[]
   const { TransactItems = [], RequestItems = {} } = input as WriteInput;
   switch (operation) {
     case "PutItem":
-      return writesIn({ Put: input as Keyed });
+      return writesIn({ Put: input });
     case "UpdateItem":
-      return writesIn({ Update: input as Keyed });
+      return writesIn({ Update: input });
     case "DeleteItem":
-      return writesIn({ Delete: input as Keyed });
+      return writesIn({ Delete: input });
     case "TransactWriteItems":
       return TransactItems.flatMap(writesIn);
     case "BatchWriteItem":
