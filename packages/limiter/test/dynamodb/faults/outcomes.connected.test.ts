@@ -89,7 +89,7 @@ describeWithEngine("the outcome of a call", (engine) => {
     expect(await table.consumed(repository, "parent")).toBe(120);
     const consumed = await Promise.all(CHILDREN.map((child) => table.consumed(repository, child)));
     expect(consumed.reduce((sum, each) => sum + each, 0)).toBe(120);
-  });
+  }, 60_000);
 
   it("is known to processes that end after five calls, four at a time", async () => {
     const outcomes = newOutcomes();

@@ -137,7 +137,9 @@ export class WatchedTable {
           bucketsOf([keyOfStatement(statement)]),
         );
       else if (error.Code === "ConditionalCheckFailed") this.#coverage.count("failed condition");
-      else throw new Error(`The engine failed a statement: ${JSON.stringify(error)}`);
+      // DynamoDB does not add to an attribute that is missing; the write goes alone then.
+      else if (error.Code !== "ValidationError")
+        throw new Error(`The engine failed a statement: ${JSON.stringify(error)}`);
     }
     return { ok: true, output: { ...output, Responses: replies(output.Responses) } };
   }
