@@ -16,6 +16,9 @@ const MOST_EVENTS = 20_000;
 /** How often a reply stays on its way for longer, where merges are late. */
 const HELD_BACK = 0.8;
 
+/** How much more often a batch of statements suffers something of its own: there are few. */
+const OF_BATCHES = 2;
+
 /** Calls that a process has under way at most. */
 const MOST_UNDER_WAY = 6;
 
@@ -146,7 +149,7 @@ function isBatch({ operation }: HeldCall): boolean {
 function suffer(world: World, call: HeldCall): void {
   const { random, faultRate, scenario, coverage } = world;
   if (call.firstHalf === undefined) coverage.count("batch of statements");
-  if (call.faultOf !== undefined || random() >= faultRate) return;
+  if (call.faultOf !== undefined || random() >= OF_BATCHES * faultRate) return;
   if (!scenario.batchFaults.includes("statements fail") || call.firstHalf !== undefined) return;
   const faults = new Map<string, (typeof POSSIBLE_FAULTS)[number]>();
   for (const { PK } of writtenKeys(call.operation, call.input))
@@ -178,7 +181,7 @@ function deliverOrLose(world: World, client: Client, call: HeldCall): void {
 /** Takes a place from the reply to a batch, sometimes. */
 function shorten(world: World, call: HeldCall): void {
   const { random, faultRate, scenario, coverage } = world;
-  if (random() >= faultRate || !scenario.batchFaults.includes("reply in part")) return;
+  if (random() >= OF_BATCHES * faultRate || !scenario.batchFaults.includes("reply in part")) return;
   const { output } = call.reply as { readonly output: { readonly Responses: readonly object[] } };
   const missing = between(random, 0, output.Responses.length - 1);
   coverage.count("reply in part");
